@@ -16,7 +16,7 @@ class App:
         self._places = []
         self._folders = []
         self._chain = Chain()
-        # Those that `run` runs now.
+        # Servers that `run` has started.
         self._servers = []
 
     def route(self, path, method=None, *, merge_slashes=True):
@@ -77,7 +77,7 @@ class App:
         return function
 
     def handlers(self):
-        """All handlers with what runs before and after them, as the engine takes them."""
+        """Returns all handlers with their middleware, as the engine takes them."""
         return [_routes.handler(method, path, self._chain.around(path, function), merge_slashes)
                 for method, path, function, merge_slashes in self._places]
 
@@ -105,14 +105,16 @@ class App:
 
 
 def stream(pieces, **options):
-    """An answer from an iterable, plain or asynchronous, of bytes or text. For coroutines."""
+    """Returns a response with an iterable, plain or asynchronous, of bytes or text.
+
+    For coroutine functions."""
     import asyncio
 
     response, writer = Response.open(**options)
     task = asyncio.get_running_loop().create_task(_pump(pieces, writer, _handler_name()))
     _pumping.add(task)
     task.add_done_callback(_pumping.discard)
-    # One that waits for its next piece would otherwise wait for ever.
+    # A task that waits for its next piece would otherwise wait for ever.
     writer.when_lost(task.cancel)
     return response
 
@@ -122,7 +124,7 @@ _pumping = set()
 
 
 def _handler_name():
-    """What runs, as the log calls it: a task of a handler has its coroutine."""
+    """The name of a task or function in the log: a task of a handler has its coroutine's."""
     import asyncio
 
     task = asyncio.current_task()
@@ -146,11 +148,11 @@ async def _pump(pieces, writer, name):
     except asyncio.CancelledError:
         raise
     except BaseException as error:
-        _routes.Ground.on_error(error, f"{name} has failed within its stream")
+        _routes.CallContext.on_error(error, f"{name} has failed within its stream")
         if not isinstance(error, Exception):
             raise
     finally:
-        # At once: whoever waits for the rest would wait until this task is forgotten.
+        # At once: readers of the rest would otherwise wait until this task is collected.
         writer.abort()
         close = getattr(pieces, "aclose", None)
         if close is not None:
@@ -158,7 +160,7 @@ async def _pump(pieces, writer, name):
 
 
 class _ClientGone(Exception):
-    """There is nobody to write to. (A `ConnectionError` may be the source's own.)"""
+    """The client has disconnected. (A `ConnectionError` may be the source's own.)"""
 
 
 async def _write(writer, piece):

@@ -6,9 +6,9 @@ from . import _routes
 
 
 async def read(request, limit=None, usual=None):
-    """All of it, as bytes.
+    """Returns the whole body as bytes.
 
-    - `usual`: the limit where none is said; none: the server's own.
+    - `usual`: the default limit; none: the server's own.
     """
     is_said = limit is not None
     limit = limit if is_said else usual
@@ -28,7 +28,7 @@ async def read(request, limit=None, usual=None):
 
 
 async def stream(request):
-    """Piece by piece, as it comes."""
+    """Yields pieces as they arrive."""
     while True:
         waiting = asyncio.get_running_loop().create_future()
         piece = request.next_or_call(lambda: waiting.done() or waiting.set_result(None))

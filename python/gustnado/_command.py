@@ -1,4 +1,4 @@
-"""The command `gustnado` of the Python package: `run`, and where all else is."""
+"""The command `gustnado` of the Python package: `run`, and pointers to everything else."""
 
 import os
 import signal
@@ -20,7 +20,7 @@ Usage: gustnado run [OPTIONS] MODULE:NAME
 
 {elsewhere}
 """
-# What the command in Rust does, which has the same name.
+# Subcommands of the command in Rust, which has the same name.
 ELSEWHERE = ("serve", "check", "bench", "contest", "doctor", "schema", "tuning")
 REMEDY = """\
 Folders, configuration files, load tests and the rest ({names}) are in the Rust command of the same
@@ -32,7 +32,7 @@ def main():
     arguments = sys.argv[1:]
     first = arguments[0] if arguments else "--help"
     if first == "run":
-        # Until something has been started, there is nothing to end in order.
+        # Nothing was started yet, so nothing has to be stopped.
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: os._exit(0))
         from . import _run

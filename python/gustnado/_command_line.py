@@ -1,4 +1,4 @@
-"""The words of a command line, taken apart: flags of ours, and those of other servers."""
+"""Parses a command line: our flags, and those of other servers."""
 
 import os
 import sys
@@ -18,7 +18,7 @@ EXAMPLES = """\
 
 
 class Page(Exception):
-    """Help or a version, to be printed instead of anything else."""
+    """Help or a version, which is printed instead of anything else."""
 
 
 class Words:
@@ -31,7 +31,7 @@ class Words:
     def __init__(self, arguments):
         self.given, self.weak, self.names = {}, {}, []
         self._left = list(arguments)
-        # The word behind `--access-log`, which may have been the application instead.
+        # The word after `--access-log`, which may be the application instead.
         self._doubtful = None
         while self._left:
             self._take(self._left.pop(0))
@@ -105,7 +105,7 @@ _SHORTS = {option.short: option for option in OPTIONS.values() if option.short}
 
 
 def _split(word):
-    """A flag and its value, if that is in the same word: `--port=80`, `-p80`, `-p=80`."""
+    """Splits a flag from a value in the same word: `--port=80`, `-p80`, `-p=80`."""
     if word.startswith("--"):
         flag, equals, value = word.partition("=")
         return flag, value if equals else None

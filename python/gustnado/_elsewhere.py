@@ -1,4 +1,4 @@
-"""What other threads ask of an exchange is done on the thread of its loop."""
+"""Moves calls of an exchange from other threads to the thread of its loop."""
 
 
 async def on_the_loop(function, *arguments):

@@ -1,13 +1,13 @@
-"""The environment: variables that are settings, and files of variables."""
+"""Settings from environment variables, and files of variables."""
 
 import os
 import re
 
 from ._options import FIT, OPTIONS, UNFIT, SettingError, nearest
 
-# Variables of other conventions: what they count for where nothing of ours says otherwise.
+# Variables of other conventions: the settings they mean unless ours are set.
 PLAIN = {"PORT": "port", "WEB_CONCURRENCY": "workers"}
-# What a `gustnado serve` reads, and is no mistake.
+# Variables of `gustnado serve`, which are no mistakes.
 _OF_OTHERS = ("GUSTNADO_CONFIG",)
 
 _LINE = re.compile(
@@ -25,7 +25,7 @@ def variables(environ):
     """Settings that are variables: by their names, a text and the variable. And what is to be said
     of those that are none."""
     found, warnings = {}, []
-    # (A GUSTNADO_ENV would be about the environment that it stands in.)
+    # (GUSTNADO_ENV would describe the environment that it is part of.)
     known = {option.variable: name for name, option in OPTIONS.items() if name != "env"}
     for variable in sorted(environ):
         text = environ[variable]
@@ -63,7 +63,7 @@ def _stray(variable):
 
 
 def load(path, environ=None):
-    """Sets what a file says, but for what is set already."""
+    """Sets the variables of a file, except those that are set already."""
     environ = os.environ if environ is None else environ
     try:
         with open(path, encoding="utf-8-sig") as file:

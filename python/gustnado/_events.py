@@ -11,15 +11,15 @@ def events(source, *, retry=None, heartbeat=15.0, headers=None):
     - `source`: an asynchronous iterable of events: text, or dictionaries with some of `data` (text,
       or anything that JSON has), `event`, `id`, `retry` and `comment`.
     - `retry`: milliseconds after which a client that was cut off comes again.
-    - `heartbeat`: seconds of silence after which a comment is sent, so that nobody on the way takes
-      the connection for dead; none: never.
+    - `heartbeat`: seconds of silence after which a comment is sent, so that no proxy
+      takes the connection for dead; none: never.
     """
     fields = {"Cache-Control": "no-store", **(headers or {})}
     return stream(_texts(source, retry, heartbeat), content_type=KIND, headers=fields)
 
 
 def event_text(event):
-    """An event as it is sent."""
+    """Encodes an event."""
     if not isinstance(event, dict):
         event = {"data": event}
     unknown = event.keys() - {"data", "event", "id", "retry", "comment"}
@@ -48,7 +48,7 @@ def event_text(event):
 
 
 def _lines(text):
-    """Lines as the format has them: CR, LF or both, and nothing else."""
+    """Splits lines as the format does: at CR, LF or both, and nothing else."""
     return () if text is None else text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 

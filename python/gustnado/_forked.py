@@ -5,7 +5,7 @@ import signal
 import sys
 import traceback
 
-# What a supervisor listens to and a worker does not.
+# Signals that a supervisor handles and a worker does not.
 _OF_SUPERVISORS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD, signal.SIGTTIN,
                    signal.SIGTTOU, signal.SIGUSR1)
 
@@ -16,7 +16,7 @@ class Forked:
 
     def __init__(self, run):
         self._code = None
-        # A signal between the copying and `_alone` would be the supervisor's for the copy.
+        # Between the fork and `_alone`, the copy would handle a signal as the supervisor does.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _OF_SUPERVISORS)
         self.pid = os.fork()
         if self.pid == 0:
@@ -36,7 +36,7 @@ class Forked:
 
 
 def _alone(run, mask):
-    """The copy's life. It never returns."""
+    """Runs the copy. Never returns."""
     code = 1
     try:
         signal.set_wakeup_fd(-1)

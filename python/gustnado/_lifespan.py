@@ -1,4 +1,4 @@
-"""An ASGI application's lifespan: it is told when serving begins and ends."""
+"""The lifespan of an ASGI application: startup and shutdown events."""
 
 import asyncio
 import logging
@@ -7,7 +7,7 @@ log = logging.getLogger("gustnado")
 
 
 class LifespanError(Exception):
-    """The application says, or shows, that it cannot start."""
+    """The application reports startup.failed, or fails."""
 
 
 class Lifespan:
@@ -20,7 +20,7 @@ class Lifespan:
         self._asked = asyncio.Queue()
         self._started, self._stopped = asyncio.Event(), asyncio.Event()
         self._failure = None
-        # It ended otherwise than by its own word.
+        # It ended without a message.
         self._has_failed = False
         self._was_asked = False
 
@@ -28,7 +28,7 @@ class Lifespan:
         if self._mode == "off":
             return
         self._task = asyncio.get_running_loop().create_task(self._run())
-        # (A signal may have ended it: that is known.)
+        # (A signal may have ended it, which is logged already.)
         self._task.add_done_callback(lambda task: task.cancelled() or task.exception())
         await self._asked.put({"type": "lifespan.startup"})
         await self._either(self._started)
@@ -36,7 +36,7 @@ class Lifespan:
             raise LifespanError(self._failure)
 
     async def stop(self, seconds):
-        """Has the application end, within so many seconds. Returns whether it did, in order."""
+        """Shuts the application down within that many seconds. Returns whether it succeeded."""
         if self._task is None or self._task.done():
             return True
         await self._asked.put({"type": "lifespan.shutdown"})
@@ -49,7 +49,7 @@ class Lifespan:
         return self._failure is None and not self._has_failed
 
     async def _either(self, event, seconds=None):
-        """Waits for an event, or for the application's end. Returns whether one has come."""
+        """Waits for an event or the application's end. Returns whether the event came."""
         waiting = asyncio.ensure_future(event.wait())
         done, _ = await asyncio.wait({waiting, self._task}, timeout=seconds,
                                      return_when=asyncio.FIRST_COMPLETED)
@@ -65,7 +65,7 @@ class Lifespan:
         try:
             await self._app(scope, self._receive, self._send)
         except asyncio.CancelledError:
-            pass  # It was cut, and that was said.
+            pass  # It was cancelled, which was logged.
         except KeyboardInterrupt:
             raise  # A signal has ended the server before the application had started.
         except BaseException as error:
@@ -79,7 +79,7 @@ class Lifespan:
                 log.warning("the application's lifespan has failed while it started; requests are "
                             "served all the same; with --lifespan on they would not be, and with "
                             "--lifespan off it is not asked", exc_info=error)
-            # Else: it has none. (The specification has it fail then.)
+            # Else it has no lifespan. (By the specification it fails then.)
         finally:
             self._started.set()
             self._stopped.set()

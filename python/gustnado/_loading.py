@@ -1,4 +1,4 @@
-"""From `module:app` to an application, and what kind it is."""
+"""Imports the application of `module:app`, and detects its interface."""
 
 import difflib
 import importlib
@@ -10,7 +10,7 @@ INTERFACES = ("native", "asgi", "wsgi")
 
 
 class LoadError(Exception):
-    """What was asked for cannot be had. Its text is one line for the user.
+    """The application cannot be loaded. Its text is one line for the user.
 
     Its `__cause__`, if it has one, is the application's own error.
     """
@@ -46,7 +46,7 @@ def load(name, folder=".", factory=False):
 
 
 def _check_name(name, module_name, path, folder):
-    """Refuses a file, where a module is asked for."""
+    """Refuses a file in place of a module."""
     if not module_name.endswith(".py") and "/" not in module_name:
         return
     where, file = os.path.split(os.path.normpath(module_name.removesuffix(".py")))
@@ -80,7 +80,7 @@ def _attribute(module, module_name, path):
 
 
 def interface_of(app, asked="auto"):
-    """`native`, `asgi` or `wsgi`: as asked for, or by what the application looks like."""
+    """Returns `native`, `asgi` or `wsgi`: as configured, or by inspection of the application."""
     from ._app import App
 
     is_native = isinstance(app, App)
@@ -113,14 +113,14 @@ def interface_of(app, asked="auto"):
 
 
 def _named(app):
-    """A function with what it takes, which tells more than where it lies in memory."""
+    """Describes a function with its parameters, which say more than its address."""
     if not inspect.isfunction(app):
         return repr(app)
     return f"the function {app.__name__}{inspect.signature(app)}"
 
 
 def _arguments(called):
-    """How many arguments it has to be given, if that can be known."""
+    """Returns the number of required arguments, if it is known."""
     try:
         parameters = inspect.signature(called).parameters.values()
     except (TypeError, ValueError):

@@ -15,7 +15,7 @@ OWN = "gustnado"
 
 
 class _ToStderr(logging.StreamHandler):
-    """Writes to what is standard error when it writes."""
+    """Writes to the current standard error."""
 
     def __init__(self):
         logging.Handler.__init__(self)
@@ -49,7 +49,7 @@ def keep():
 
 
 def _configure(path):
-    """Does as a file says: JSON, YAML, or else the form of `logging.config.fileConfig`."""
+    """Configures logging by a file: JSON, YAML, or the format of `logging.config.fileConfig`."""
     import logging.config
 
     try:
@@ -82,8 +82,8 @@ def _read(path, file):
 
 
 def redirect(plan):
-    """Has standard error, and with `capture_output` standard output, go to the file of a plan's.
-    Called again, it opens the file anew: whoever rotates it has moved the old one away."""
+    """Redirects standard error, and with `capture_output` standard output, to a plan's file.
+    A second call reopens the file after a rotation."""
     if plan.error_log in ("", "-"):
         return
     sys.stderr.flush()

@@ -1,4 +1,4 @@
-"""Loops of asyncio that the engine works in: Python's own, and uvloop's."""
+"""Event loops that drive the engine: asyncio's own, and uvloop."""
 
 import asyncio
 import importlib.util
@@ -7,19 +7,19 @@ NAMES = ("auto", "asyncio", "uvloop")
 
 
 class LoopError(ValueError):
-    """A loop that was asked for and cannot be had. Its text is for the user."""
+    """A loop that is not available. Its text is for the user."""
 
 
 def choose(name):
-    """`auto` is uvloop where it is installed: requests that wait for nothing cost the same on both,
-    and what waits costs less on it (docs/python/asgi.md has the figures)."""
+    """`auto` is uvloop if it is installed: requests that never wait cost the same on both, and
+    those that wait cost less on it (docs/python/asgi.md has the figures)."""
     if name == "auto":
         name = "uvloop" if importlib.util.find_spec("uvloop") is not None else "asyncio"
-    return Uvloop() if name == "uvloop" else Own()
+    return Uvloop() if name == "uvloop" else AsyncioLoop()
 
 
-class Own:
-    """Python's loop, whose selector is the engine: one look at the kernel serves both."""
+class AsyncioLoop:
+    """asyncio's own loop, whose selector is the engine: one poll of the kernel serves both."""
 
     name = "asyncio"
 
@@ -31,13 +31,12 @@ class Own:
         asyncio.set_event_loop(self.loop)
 
     def drive(self, engine):
-        """From now on the loop has this engine take its turns; none: no more."""
+        """Makes the loop drive this engine; none: no engine."""
         self._selector.drive(engine)
 
 
 class Uvloop:
-    """uvloop's, which watches the engine's descriptor and has it take a turn when that can be
-    read."""
+    """uvloop, which watches the engine's descriptor and runs a turn when it is readable."""
 
     name = "uvloop"
 
@@ -51,29 +50,29 @@ class Uvloop:
             ) from None
 
         class Loop(uvloop.Loop):
-            """One whose object has attributes of its own, as tasks that begin at once need it."""
+            """Creates a loop whose object has its own attributes, which eager tasks need."""
 
         self.loop = Loop()
         asyncio.set_event_loop(self.loop)
-        self._engine, self._number = None, None
-        # When the engine has to be looked after though its descriptor says nothing.
+        self._engine, self._fd = None, None
+        # When the engine's next turn is due without an event of its descriptor.
         self._timer, self._due = None, 0.0
 
     def drive(self, engine):
         if self._engine is not None:
-            self.loop.remove_reader(self._number)
+            self.loop.remove_reader(self._fd)
             self._forget_timer()
         self._engine = engine
         if engine is not None:
-            self._number = engine.fileno()
-            self.loop.add_reader(self._number, self._turn)
-            # Not here: tasks that begin at once must not begin within another one.
+            self._fd = engine.fileno()
+            self.loop.add_reader(self._fd, self._turn)
+            # Not here: eager tasks must not begin within another one.
             self.loop.call_soon(self._turn)
 
     def _turn(self):
         if self._engine is None:
             return
-        due = self._engine.look()
+        due = self._engine.poll_once()
         if due is None:
             return
         if due == 0.0:

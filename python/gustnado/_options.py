@@ -13,10 +13,10 @@ from . import _gustnado, _sockets
 
 APPLICATION, ADDRESS, PROCESSES = "Application", "Address", "Processes"
 OUTPUT, DEVELOPMENT = "Output", "Development"
-# Groups that most people need; those of the engine come behind them in help.
+# The most wanted groups; those of the engine follow in help.
 FRIENDLY = (APPLICATION, ADDRESS, PROCESSES, OUTPUT, DEVELOPMENT)
 
-# How often, and whether, a value stands behind a flag.
+# Whether, and how often, a flag takes a value.
 VALUE, SWITCH, REPEATED, OPTIONAL = "value", "switch", "repeated", "optional"
 
 # As many as the engine has threads at most. (Each is a process with memory of its own.)
@@ -161,7 +161,7 @@ def interval(text):
 
 
 def umask(text):
-    """As gunicorn reads it: octal with a leading zero."""
+    """Parses a mode as gunicorn does: octal with a leading zero."""
     number = int(text, 8) if re.fullmatch(r"0[0-7]+", text) else int(text, 0)
     if not 0 <= number <= 0o777:
         raise ValueError(text)
@@ -183,7 +183,7 @@ def pair(text):
 
 
 def address(text):
-    """Where to listen, as the engine writes it. Without a host: every interface."""
+    """Returns a listen address in the engine's form. Without a host: every interface."""
     text = text.strip().removeprefix("tcp://")
     if text.startswith("unix:"):
         path = re.sub("^//+", "/", text.removeprefix("unix:"))
@@ -255,13 +255,13 @@ _OWN = [
            "workers", short="-w"),
     Option("threads", "a whole number from 1 to 10000", "1", "N", PROCESSES,
            "Threads that call a WSGI application in each process; 1 is the engine's own, which "
-           "serves nobody else meanwhile", whole(1, 10_000), "threads"),
+           "serves nothing else meanwhile", whole(1, 10_000), "threads"),
     Option("backlog-of-threads", "a whole number from 1", "1024", "N", PROCESSES,
            "Requests that may wait for a thread; more are answered 503", whole(1),
            "waiting_max"),
     Option("body-spool-bytes", "a size such as 4g", "4g", "SIZE", PROCESSES,
            "What bodies of requests to a WSGI application may take on the disk, together, in each "
-           "process; those beyond 1m are kept there, and answered 503 if there is no room", size,
+           "process; those beyond 1m are kept there, and get 503 if there is no space", size,
            "body_spool_bytes"),
     Option("preload", "true or false", "false", "BOOL", PROCESSES,
            "Load the application once, before workers are made, so that they share its memory",
@@ -272,9 +272,9 @@ _OWN = [
     Option("timeout-graceful-shutdown", _TIME, "10s", "TIME", PROCESSES,
            "How long responses may take once the server ends", seconds, "grace"),
     Option("max-requests", _WHOLE, "0", "N", PROCESSES,
-           "A worker is replaced after so many requests; 0: never", whole(0), "max_requests"),
+           "Replace a worker after this many requests; 0: never", whole(0), "max_requests"),
     Option("max-requests-jitter", _WHOLE, "0", "N", PROCESSES,
-           "And after up to so many more, so that not all are replaced at once", whole(0),
+           "And after up to this many more, so that not all are replaced at once", whole(0),
            "max_requests_jitter"),
     Option("max-memory", "a size such as 300m", "0", "SIZE", PROCESSES,
            "A worker is replaced when it has more memory; 0: never", size, "max_memory"),
@@ -318,9 +318,9 @@ _SHORTS_OF_ENGINE = {"port": "-p"}
 _LISTS_OF_ENGINE = ("listen", "forwarded-allow-ips", "proxy-allow-from")
 _HEADINGS = {"Address": "Kernel and proxies", "Output": "Statistics"}
 
-# What the engine can do and an application cannot stand or has no use for.
+# Features of the engine that conflict with an application or do not apply to one.
 UNFIT = {
-    "root": "the application answers at every path; for a folder beside it say "
+    "root": "the application answers at every path; for a folder next to it use "
             "--static /path=DIR",
     "workers-max": "an application runs on one thread of each process; for more of them say "
                    "--workers N",
@@ -340,7 +340,7 @@ def _of_engine(told):
         kind = OPTIONAL
     if name not in _FRIENDLY_OF_ENGINE:
         heading = _HEADINGS.get(heading, heading)
-    # (What it takes is said by `--bind`, too.)
+    # (`--bind` documents its values.)
     read = address if name == "listen" else None
     return Option(name, takes, default or "none", placeholder, heading, doc, read, kind=kind,
                   short=_SHORTS_OF_ENGINE.get(name, ""))
@@ -358,11 +358,11 @@ def _table():
 
 
 OPTIONS = _table()
-# Everything but what is refused beside an application.
+# Everything except what is refused together with an application.
 FIT = {name: option for name, option in OPTIONS.items() if name not in UNFIT}
 
 
 def nearest(name, names):
-    """What was probably meant; an empty text: nothing comes near."""
+    """Returns a suggestion for a mistyped name; empty without one."""
     found = difflib.get_close_matches(name, names, 1, 0.7)
     return found[0] if found else ""

@@ -1,4 +1,4 @@
-"""Flags of uvicorn, gunicorn and granian, and what each of them is here.
+"""Flags of uvicorn, gunicorn and granian, and their counterparts here.
 
 One table: the command line acts by it, and the tables of docs/python/asgi.md and wsgi.md are made
 of it (`python -m gustnado._peers uvicorn`). A name that stands here is never guessed at.
@@ -36,7 +36,7 @@ def same(words, here="the same"):
 
 
 def ours(words, name, here, change=str):
-    """It stands for a flag of ours that takes a value, too."""
+    """It is another name of our flag, which takes a value, too."""
     return Row(words, OURS, here, True, lambda flag, value: [(name, change(value), False)])
 
 
@@ -60,7 +60,7 @@ def choice(words, here, values, otherwise):
 
 
 def nothing(words, here, takes=False):
-    """It is accepted, and changes nothing: so it is in any case."""
+    """It is accepted without effect: this is always so."""
     return Row(words, NOTHING, here, takes, lambda flag, value: [])
 
 
@@ -85,7 +85,7 @@ UVICORN = (
          "one by one"),
     same("--reload --reload-dir"),
     refused("--reload-include --reload-exclude --reload-delay",
-            "none: Python files below `--reload-dir`, looked at four times a second"),
+            "none: Python files below `--reload-dir`, checked four times a second"),
     same("--loop", "the same: `auto`, `asyncio` or `uvloop`; see below"),
     choice("--http", "`auto`, `h11`, `httptools` and `1` are accepted: there is one parser",
            {"auto": [], "h11": [], "httptools": [], "1": []},
@@ -113,9 +113,9 @@ UVICORN = (
            "`GUSTNADO_ACCESS_LOG` says", ("access-log", "", False)),
     switch("--proxy-headers", "`--forwarded-allow-ips 127.0.0.1`, unless that is given",
            ("forwarded-allow-ips", "127.0.0.1", True)),
-    switch("--no-proxy-headers", "accepted, and the default: nobody is believed",
+    switch("--no-proxy-headers", "accepted, and the default: no proxy is trusted",
            ("forwarded-allow-ips", "", False)),
-    same("--forwarded-allow-ips", "the same, with networks and `unix`; nobody is believed by "
+    same("--forwarded-allow-ips", "the same, with networks and `unix`; no proxy is trusted by "
          "default, 127.0.0.1 neither: [proxies.md](../proxies.md)"),
     nothing("--server-header --date-header", "accepted: they are sent"),
     switch("--no-server-header", '`--server-name ""`', ("server-name", "", False)),
@@ -166,7 +166,7 @@ GUNICORN = (
     refused("--limit-request-field_size", "`--limit-head-bytes SIZE`, for all fields together"),
     same("--reload", "the same, and `--reload-dir`"),
     refused("--reload-engine --reload-extra-file",
-            "none: Python files are looked at four times a second"),
+            "none: Python files are checked four times a second"),
     same("--chdir"),
     refused("--pythonpath", "`--app-dir DIR`, or the variable `PYTHONPATH`"),
     refused("-c --config --print-config --check-config --paste --paste-global --paster",
@@ -189,18 +189,18 @@ GUNICORN = (
             "none; `--stats-interval 10s` writes counters to standard error"),
     same("--preload", "the same; HUP then brings no new code"),
     nothing("--reuse-port", "accepted: the processes share the sockets that the first one opens"),
-    nothing("--no-sendfile", "accepted: files are sent by the kernel all the same"),
+    nothing("--no-sendfile", "accepted: the kernel still sends files"),
     refused("-D --daemon", f"{_MANAGER} `Type=exec`"),
     same("--pid", "the same; `-p` is `--port`"),
     refused("-u --user", "not here yet: systemd's `User=`, Docker's `USER`, or `setpriv`"),
     refused("-g --group --initgroups", "not here yet: systemd's `Group=`, or `setpriv`"),
-    same("-m --umask", "the same, for Unix sockets too unless `--uds-permissions` is said"),
+    same("-m --umask", "the same, for Unix sockets too unless `--uds-permissions` is given"),
     same("-n --name", "the same, of which 15 bytes count"),
     nothing("--worker-tmp-dir", "accepted: workers write no files to show that they live", True),
     refused("--spew", "none"),
     same("--root-path", "the same; it is taken off `PATH_INFO` by whole segments, if the proxy "
          "has not done so"),
-    same("--forwarded-allow-ips", "the same, with networks and `unix`; nobody is believed by "
+    same("--forwarded-allow-ips", "the same, with networks and `unix`; no proxy is trusted by "
          "default, 127.0.0.1 neither: [proxies.md](../proxies.md). `REMOTE_ADDR` is the client's "
          "then, too"),
     refused("--forwarder-headers --header-map",
@@ -232,7 +232,7 @@ GRANIAN = (
     same("--host --port --uds --uds-permissions"),
     same("--interface", "`native`, `asgi`, `wsgi` or `auto`; RSGI is granian's own"),
     choice("--http", "`auto` and `1` are accepted: HTTP/1.1", {"auto": [], "1": []}, ""),
-    # (A switch there; one command line cannot have it be both.)
+    # (A switch there; one command line cannot treat it as both.)
     choice("--ws", _WS, {"none": [], "auto": []},
            "there are no WebSockets yet: a handshake is answered 426"),
     nothing("--no-ws", "accepted: there are no WebSockets yet"),
@@ -273,7 +273,7 @@ GRANIAN = (
     refused("--no-respawn-failed-workers", "none: workers that die are always replaced"),
     refused("--respawn-interval", "none: those that die again and again are started less and less "
             "often"),
-    refused("--rss-sample-interval --rss-samples", "none: memory is looked at once a second"),
+    refused("--rss-sample-interval --rss-samples", "none: memory is checked once a second"),
     ours("--workers-lifetime", "max-lifetime", "`--max-lifetime`"),
     ours("--workers-max-rss", "max-memory", _MIB,
          lambda value: f"{value}m" if value.isdigit() else value),
@@ -293,7 +293,7 @@ GRANIAN = (
     switch("--no-reload", "accepted, and the default", ("reload", "false", False)),
     ours("--reload-paths", "reload-dir", "`--reload-dir`"),
     refused("--reload-ignore-dirs --reload-ignore-patterns --reload-ignore-paths --reload-tick",
-            "none: Python files below `--reload-dir`, looked at four times a second"),
+            "none: Python files below `--reload-dir`, checked four times a second"),
     nothing("--reload-ignore-worker-failure",
             "accepted: code that is broken waits for the next change"),
     refused("--no-reload-ignore-worker-failure", "none: broken code waits for the next change"),
@@ -319,7 +319,7 @@ BY_WORD = _by_word()
 
 
 def table(program):
-    """A program's flags, in Markdown."""
+    """Returns a program's flags in Markdown."""
     lines = [f"| {program} | here |", "| --- | --- |"]
     for row in PROGRAMS[program]:
         words = ", ".join(f"`{word}`" for word in row.words.split())

@@ -1,4 +1,4 @@
-"""What is to be served, and how: the same for all ways to say it."""
+"""The plan of a server: its settings, independent of their source."""
 
 import dataclasses
 import json
@@ -17,11 +17,11 @@ _OF_SOCKETS = ("host", "port", "uds", "uds-permissions", "backlog")
 
 @dataclasses.dataclass
 class Plan:
-    """It can be handed to another process, but for an application that is an object."""
+    """It can be passed to another process, unless the application is an object."""
 
     # An application, or `module:name`.
     app: object
-    # What it is called in the first lines, also once it has been loaded.
+    # Its name in the banner, also after it was loaded.
     title: str = "the application"
     interface: str = "auto"
     factory: bool = False
@@ -36,7 +36,7 @@ class Plan:
     # Threads that call a WSGI application; with one, the engine's own does.
     threads: int = 1
     waiting_max: int = 1024
-    # What bodies for a WSGI application may take on the disk, together.
+    # Total size on disk of spooled bodies for a WSGI application.
     body_spool_bytes: int = SPOOL_BYTES
     loop: str = "auto"
     lifespan: str = "auto"
@@ -62,7 +62,7 @@ class Plan:
     # The file that standard error goes to, and whether standard output does too.
     error_log: str = "-"
     capture_output: bool = False
-    # Nothing but errors is printed.
+    # Only errors are printed.
     quiet: bool = False
     reload: bool = False
     reload_dirs: list = dataclasses.field(default_factory=list)
@@ -89,8 +89,8 @@ class Plan:
         return dataclasses.replace(self, settings={**settings, "listen": listening.numbers()})
 
     def engine_settings(self):
-        """As the engine takes them: pairs of text. A process has one worker."""
-        # (Loops of Python's know no half-close: a client that sends no more has gone.)
+        """Returns the settings in the engine's form: pairs of text. A process has one worker."""
+        # (Python's loops have no half-close: a client that stops sending counts as disconnected.)
         settings = {"half-close-timeout": "0s", **self.settings, "workers": "1"}
         # (The engine takes whole numbers.)
         settings["timeout-graceful-shutdown"] = f"{round(self.grace * 1000)}ms"
@@ -104,7 +104,7 @@ def check_workers(count):
 
 
 def text_of(value):
-    """A setting's value as a person would write it."""
+    """Formats a setting's value for people."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (list, tuple)):
@@ -160,7 +160,7 @@ def plan_of(app, given, weak=None, environ=None):
 
 
 def _prepare(given, environ):
-    """What has to be so before the rest is looked at: the folder and the environment."""
+    """Sets the folder and the environment, before everything else is read."""
     for text, place in given.get("chdir") or _one_variable("chdir", environ):
         try:
             os.chdir(text)
@@ -193,7 +193,7 @@ def _settle_address(said):
     ]:
         if winners and losers:
             winner, gone = said[winners[0]][0][1], [said.pop(name)[0][1] for name in losers]
-            # (A platform sets PORT for everybody.)
+            # (Platforms set PORT for every program.)
             ignored = [name for name in gone if name != "PORT"]
             return [f"{name} is ignored: {winner} takes precedence" for name in ignored]
     return []
@@ -233,7 +233,7 @@ def _plan(app, values):
 
 
 def _close_after_each(settings):
-    """No time between two requests means one request, as with uvicorn and gunicorn."""
+    """A keep-alive time of 0 means one request per connection, as with uvicorn and gunicorn."""
     if settings.get("timeout-keep-alive") == NEVER:
         del settings["timeout-keep-alive"]
         settings["max-requests-per-connection"] = "1"

@@ -1,4 +1,4 @@
-"""One process that serves: the application, its loop, signals, and the end in order."""
+"""One serving process: the application, its loop, signals, and the drain."""
 
 import asyncio
 import logging
@@ -12,17 +12,17 @@ import time
 from . import _loading, _logs, _loops, _sockets
 from ._gustnado import Asgi, Engine, Wsgi
 from ._lifespan import Lifespan
-from ._routes import Ground
+from ._routes import CallContext
 from ._wsgi import FileWrapper, template
 
 log = logging.getLogger("gustnado")
 
 STEP_SECONDS = 0.005
-# A start that takes longer says what it waits for.
+# A start that takes longer logs what it waits for.
 START_SECONDS = 1.0
-# What holds the loop after the time for its shutdown is cut by force after so much more.
+# Additional time after the shutdown time-out, before a blocked loop is killed.
 CUT_SECONDS = 1.0
-# How often a process looks at itself: how many requests it has answered, how much memory it has.
+# Interval at which a process checks its number of requests and its memory.
 LOOK_SECONDS = 1.0
 
 
@@ -35,20 +35,20 @@ class Process:
     should be replaced, and with `stopping` and `stopped` around the application's shutdown.
     - `signals`: which end it: once in order, twice at once. In a thread that is not the main one
     none can be heard.
-    - `reloads`: whether HUP has another process take over, which imports the application anew."""
+    - `reloads`: whether HUP starts a successor, which imports the application again."""
 
     def __init__(self, plan, told, signals=(signal.SIGINT, signal.SIGTERM), reloads=True):
         self.plan, self.told = plan, told
         is_main = threading.current_thread() is threading.main_thread()
         self._signals = signals if is_main else ()
         self._reloads = reloads
-        # Whether it is to end; and whether by a signal, of which a second one means at once.
+        # Whether it should end; and whether by a signal, after which a second one ends it at once.
         self._ending = self._was_told = False
         # Until it serves there is nothing to end in order, and a signal stops what is under way.
         self._is_starting, self._start_note = True, None
         self._since = time.monotonic()
         self._code = 0
-        # Has the thread that serves notice that it is to end.
+        # Wakes the serving thread when it should end.
         self._wake = lambda: None
         # What takes over, once it is ready: see `_successor`. And whether HUP came again since.
         self.successor, self.reloads_again = None, False
@@ -61,11 +61,11 @@ class Process:
         self._lookout = None
         self._handlers = []
         self.listening = None
-        # Sockets of others that nobody else will serve once this process has ended.
+        # Inherited sockets that no other process serves once this one has ended.
         self._left = []
 
     def take_over(self, numbers):
-        """Has this process serve what waits at these sockets, when it ends: nobody else will."""
+        """Makes this process drain the queues of these sockets when it ends."""
         self._left = numbers
 
     def run(self):
@@ -73,7 +73,7 @@ class Process:
 
         Raises LoadError, LifespanError, OSError or ValueError where it cannot start."""
         if self._signals:
-            # From now on: without a handler, these would end the process.
+            # Early, since without a handler these would kill the process.
             signal.signal(signal.SIGUSR1, self._reopen_logs)
             signal.signal(signal.SIGHUP, self._on_hup)
         for number in self._signals:
@@ -85,14 +85,14 @@ class Process:
         except Ended:
             pass
         finally:
-            # From here on there is nothing that a signal has to stop: not how a failure is told.
+            # A signal has nothing left to stop, and must not interrupt the report of a failure.
             self._is_starting = False
             self._now_starts(None)
             sys.setswitchinterval(interval)
         return self._code
 
     def stop(self):
-        """Ends it in order, from any thread."""
+        """Drains and stops it, from any thread."""
         self._ending = True
         self._wake()
 
@@ -114,7 +114,7 @@ class Process:
             self._watch_hangs(False)
 
     def _now_starts(self, what):
-        """Says what is waited for if that takes long; `None`: nothing is."""
+        """Logs what is waited for if that takes long; `None`: nothing."""
         if self._start_note is not None:
             self._start_note.cancel()
             self._start_note = None
@@ -130,8 +130,7 @@ class Process:
         return self._was_told
 
     def hand_over(self, successor):
-        """Has another process go on with the sockets, and this one end in order. From any
-        thread."""
+        """Hands the sockets to a successor process and drains this one. From any thread."""
         self.successor = successor
         self._ending = True
         self._wake()
@@ -150,7 +149,7 @@ class Process:
             self.reloads_again = not _successor.start(self, self.listening)
         else:
             log.info("HUP: the application is an object of this program, which cannot be imported "
-                     "anew: it ends")
+                     "again: it ends")
             self._on_signal(signal.SIGHUP)
 
     def _serve_as(self, interface, app):
@@ -161,7 +160,7 @@ class Process:
         elif any(is_coroutine for *_, is_coroutine in app.handlers()):
             self._run_with_loop(app, interface)
         else:
-            self._build(app.handlers(), app._folders, Ground(), None)
+            self._build(app.handlers(), app._folders, CallContext(), None)
             self._start("plain functions")
             self._run_alone()
 
@@ -173,8 +172,8 @@ class Process:
         environ = template(host, port, "http", plan.root_path, plan.threads, plan.workers)
         waiting_max = plan.waiting_max if plan.threads > 1 else None
         wsgi = Wsgi(app, environ, plan.root_path, FileWrapper, waiting_max,
-                    plan.body_spool_bytes, Ground.on_error)
-        self._build([], [], Ground(), wsgi)
+                    plan.body_spool_bytes, CallContext.on_error)
+        self._build([], [], CallContext(), wsgi)
         threads = [
             threading.Thread(target=wsgi.work, name=f"wsgi-{number}", daemon=True)
             for number in range(plan.threads if plan.threads > 1 else 0)
@@ -228,11 +227,11 @@ class Process:
             how = f"ASGI on {loops.name}"
             scope = _scope(self.plan, _sockets.server_of(self.listening.sockets))
             state = lifespan.state if self.plan.lifespan != "off" else None
-            asgi = Asgi(app, loop, scope, self.plan.root_path, state, Ground.on_error)
-            self._build([], [], Ground(loop), asgi)
+            asgi = Asgi(app, loop, scope, self.plan.root_path, state, CallContext.on_error)
+            self._build([], [], CallContext(loop), asgi)
         else:
             how = f"functions on {loops.name}"
-            self._build(app.handlers(), app._folders, Ground(loop), None)
+            self._build(app.handlers(), app._folders, CallContext(loop), None)
         # (What is wrong with a setting has been said by now. The loop's own handlers of signals
         # would wait for as long as the application's start holds it.)
         if not await self._has_started(lifespan, ended):
@@ -257,7 +256,7 @@ class Process:
         await self._stop(lifespan)
 
     async def _has_started(self, lifespan, ended):
-        """Whether the application is told that it starts, and does, before it is to end."""
+        """Runs the application's startup. Returns whether it succeeded before a stop."""
         self._now_starts("the application's lifespan")
         starting = asyncio.ensure_future(lifespan.start())
         # (A signal may have ended it: that is known.)
@@ -272,7 +271,7 @@ class Process:
         return True
 
     async def _stop(self, lifespan):
-        """Has the application end, in a time that answers have no part in."""
+        """Shuts the application down, in a time that excludes the drain."""
         seconds = self.plan.lifespan_timeout
         if self.successor is not None:
             # What the loop hears is lost with it, and this process goes on as a supervisor.
@@ -285,7 +284,7 @@ class Process:
         cut = threading.Timer(seconds + CUT_SECONDS, os._exit, [1])
         cut.daemon = True
         if self.successor is None and self._signals:
-            # (Else others serve, and end with this process, or it is a program's with a thread
+            # (Otherwise others serve, and end with this process, or it is a program's with a thread
             # that serves.)
             cut.start()
         if not await lifespan.stop(seconds):
@@ -295,18 +294,17 @@ class Process:
 
     # --- Both.
 
-    def _build(self, handlers, folders, ground, application):
-        """Makes the engine, which refuses what is wrong with the settings. It serves with its first
-        turn."""
+    def _build(self, handlers, folders, context, application):
+        """Creates the engine, which validates the settings. It serves with its first turn."""
         folders = [*folders, *self.plan.static.items()]
         settings = self.plan.on(self.listening).engine_settings()
-        self.engine = Engine(settings, handlers, folders, ground, application)
+        self.engine = Engine(settings, handlers, folders, context, application)
         for note in self.engine.notes():
             log.info("%s", note)
         self._handlers = handlers
 
     def _start(self, how):
-        """Says that it serves. From now on its thread is watched."""
+        """Announces that it serves, and starts the watch of its thread."""
         self._is_starting = False
         self._now_starts(None)
         if self.plan.shared_load is not None:
@@ -335,10 +333,10 @@ class Process:
             faulthandler.cancel_dump_traceback_later()
 
     def _reopen_logs(self, *_):
-        """USR1: whoever rotates logs has moved the old one away."""
+        """USR1: reopens the logs after a rotation."""
         _logs.redirect(self.plan)
         if self.engine is None:
-            return  # It will open it anew in any case.
+            return  # It opens the log at its start.
         try:
             self.engine.reopen_logs()
         except OSError as error:
@@ -352,7 +350,7 @@ class Process:
     def _begin_drain(self):
         self._watch_hangs(False)
         if self.successor is None:
-            # The engine has descriptors of its own, and serves what waits there.
+            # The engine has its own descriptors, and drains their queues.
             for number in [*self.listening.own_numbers(), *self._left]:
                 self.engine.take_socket_over(number)
             self.listening.close()
@@ -364,7 +362,7 @@ class Process:
             log.warning("the time for ending was over: %d connections were cut", cut)
 
     def _look(self):
-        """Whether the process has done its work, or become too large or too old."""
+        """Whether the process has reached a limit of requests, memory or age."""
         self._watch_hangs(True)
         if self._recycles:
             return
@@ -385,7 +383,7 @@ class Process:
 
 
 def _end_loop(loop):
-    """As asyncio.run does: what is left is cancelled."""
+    """Cancels remaining tasks, as asyncio.run does."""
     try:
         left = asyncio.all_tasks(loop)
         for task in left:
@@ -401,7 +399,7 @@ def _end_loop(loop):
 def _scope(plan, server):
     """The scope of a request but for what differs.
 
-    What each request has is in it already, so that its copies have room for all of it.
+    What each request has is in it already, so that copies are large enough from the start.
     """
     return {
         **dict.fromkeys(("http_version", "method", "path", "raw_path", "query_string", "headers")),
@@ -416,6 +414,6 @@ def _scope(plan, server):
 
 
 def _memory():
-    """Bytes of the process that are its own and in memory."""
+    """Returns the private resident memory of the process in bytes."""
     with open("/proc/self/statm", "rb") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -1,4 +1,4 @@
-"""What an application's functions look like to the engine."""
+"""Converts an application's functions for the engine."""
 
 import re
 
@@ -7,12 +7,12 @@ from ._gustnado import canonical_route
 # `{name}` and `{*rest}` in a path.
 _PART = re.compile(r"\{\*?([^}]*)\}")
 
-# What `send` says to an application whose client has gone: see `python/src/asgi/exchange.rs`.
+# The error of `send` after a disconnect: see `python/src/asgi/exchange.rs`.
 CLIENT_GONE = "the client has gone"
 
 
-class Ground:
-    """What all handlers stand on: see `python/src/call.rs`."""
+class CallContext:
+    """Shared context of all handlers: see `python/src/call.rs`."""
 
     def __init__(self, loop=None):
         self.loop = loop
@@ -25,20 +25,20 @@ class Ground:
 
         log = logging.getLogger("gustnado.error")
         if is_peers_fault:
-            # The client has gone, or sent a broken body, and that is how it was taken.
+            # The exception follows from a disconnect or a broken body.
             log.debug("%s: it is the client's fault", what, exc_info=error)
         elif isinstance(error, asyncio.CancelledError):
-            # Whoever has cancelled it knows why: at the server's end, the server has.
+            # Its canceller knows why; at the server's end, that is the server.
             log.debug("%s: it was cancelled", what)
         elif type(error) is OSError and error.args == (CLIENT_GONE,):
-            # What a send raises then, and an application need not catch: there is nobody to answer.
+            # An application need not catch this: there is no client to respond to.
             log.debug("%s: %s", what, CLIENT_GONE)
         else:
             log.error("%s", what, exc_info=error)
 
 
 def warn(what):
-    """What an operator should know of, though nothing has failed here."""
+    """Logs a warning for the operator."""
     import logging
 
     logging.getLogger("gustnado.error").warning("%s", what)
@@ -51,7 +51,7 @@ def to_json(value):
 
 
 def is_coroutine_function(function):
-    """Also of objects that are called, and of what functools.partial makes."""
+    """Whether it is one, or an object or functools.partial that calls one."""
     import inspect
 
     if inspect.iscoroutinefunction(function):
@@ -103,7 +103,7 @@ def taken(path, function):
 
 
 def signature(parts):
-    """Of a function that takes the request and these parts of the path."""
+    """Returns that of a function of the request and these parts of the path."""
     import inspect
 
     kind = inspect.Parameter
@@ -112,7 +112,7 @@ def signature(parts):
 
 
 def handler(method, path, function, merge_slashes=True):
-    """A function with its place, as the engine takes it."""
+    """Returns a handler in the engine's form."""
     named, takes_request = taken(path, function)
     waits = is_coroutine_function(function)
     return method, path, function, takes_request, named, merge_slashes, waits

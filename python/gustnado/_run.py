@@ -1,4 +1,4 @@
-"""`gustnado run module:app`: from the command line to a server, and what is said of it."""
+"""`gustnado run module:app`: runs a server from the command line, and prints its banner."""
 
 import os
 import sys
@@ -9,7 +9,7 @@ from ._options import SettingError
 from ._plan import plan_of
 from ._process import Process
 
-# What a server does not start for. All else is a mistake of ours, and shows its traceback.
+# Errors of a start. Every other exception is a bug, and shows its traceback.
 FAILURES = (_loading.LoadError, LifespanError, OSError, ValueError)
 
 
@@ -61,13 +61,13 @@ def run(plan, told, began=None):
 
 
 def is_supervised(plan):
-    """Whether it takes a process that looks after those that serve."""
+    """Whether the plan needs a supervisor."""
     return bool(plan.workers > 1 or plan.reload or plan.preload or plan.max_requests
                 or plan.max_memory or plan.max_lifetime or plan.timeout)
 
 
 class PidFile:
-    """A file that has this process's number as long as it serves."""
+    """Keeps a file with this process's id while it serves."""
 
     def __init__(self, path):
         self._path = os.path.abspath(path) if path else None
@@ -115,13 +115,13 @@ def _is_there(number):
 
 
 def be_named(name):
-    """Has ps and top show this process by a name. (The kernel keeps 15 bytes.)"""
+    """Sets the process name in ps and top. (The kernel keeps 15 bytes.)"""
     if name:
         with open("/proc/self/comm", "w") as file:
             file.write(name.encode()[:15].decode(errors="ignore"))
 
 
-# --- What is said.
+# --- Output.
 
 def tell(plan, kind, told):
     if kind == "ready":
@@ -159,7 +159,7 @@ def show(page):
     try:
         print(page, flush=True)
     except BrokenPipeError:
-        # Who reads it has seen enough: nothing is to be said at the end, either.
+        # The reader is gone, so nothing is printed at the end, either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     return 0
 

@@ -4,7 +4,7 @@ import selectors
 
 
 class EngineSelector(selectors.BaseSelector):
-    """Watches descriptors with the engine's own, and answers requests while it looks.
+    """Watches descriptors together with the engine's own, and serves requests while it polls.
 
     Before an engine is there, and after it, it is as any other.
     """
@@ -15,7 +15,7 @@ class EngineSelector(selectors.BaseSelector):
         self._engine = None
 
     def drive(self, engine):
-        """From now on, looking is a turn of this engine; of none, it is looking only."""
+        """Makes each `select` a turn of this engine; with none it only polls."""
         keys = list(self._keys.values())
         for key in keys:
             self.unregister(key.fileobj)
@@ -24,14 +24,14 @@ class EngineSelector(selectors.BaseSelector):
             self.register(key.fileobj, key.events, key.data)
 
     def register(self, fileobj, events, data=None):
-        number = _number(fileobj)
-        if number in self._keys:
-            raise KeyError(f"{fileobj!r} (descriptor {number}) is registered already")
+        fd = _fd_of(fileobj)
+        if fd in self._keys:
+            raise KeyError(f"{fileobj!r} (descriptor {fd}) is registered already")
         if self._engine is None:
-            self._plain.register(number, events)
+            self._plain.register(fd, events)
         else:
-            self._engine.watch(number, *_wants(events), number)
-        self._keys[number] = key = selectors.SelectorKey(fileobj, number, events, data)
+            self._engine.watch(fd, *_wants(events), fd)
+        self._keys[fd] = key = selectors.SelectorKey(fileobj, fd, events, data)
         return key
 
     def modify(self, fileobj, events, data=None):
@@ -62,19 +62,19 @@ class EngineSelector(selectors.BaseSelector):
             ready = [(found.fd, events) for found, events in plain]
         else:
             ready = [
-                (number, read * selectors.EVENT_READ | write * selectors.EVENT_WRITE)
-                for number, read, write in self._engine.turn(timeout)
+                (fd, read * selectors.EVENT_READ | write * selectors.EVENT_WRITE)
+                for fd, read, write in self._engine.turn(timeout)
             ]
         found = []
-        for number, events in ready:
-            key = self._keys.get(number)
+        for fd, events in ready:
+            key = self._keys.get(fd)
             if key is not None and events & key.events:
                 found.append((key, events & key.events))
         return found
 
     def get_key(self, fileobj):
         try:
-            return self._keys[_number(fileobj)]
+            return self._keys[_fd_of(fileobj)]
         except (KeyError, ValueError):
             raise KeyError(f"{fileobj!r} is not registered") from None
 
@@ -91,7 +91,7 @@ def _wants(events):
     return bool(events & selectors.EVENT_READ), bool(events & selectors.EVENT_WRITE)
 
 
-def _number(fileobj):
+def _fd_of(fileobj):
     if isinstance(fileobj, int):
         return fileobj
     return fileobj.fileno()

@@ -1,4 +1,4 @@
-"""A server as an object: run in any thread, and ended from any."""
+"""A server as an object: run in any thread, and stopped from any."""
 
 import os
 import signal
@@ -72,12 +72,12 @@ class Server:
             self.stop()
 
     def stop(self):
-        """Ends it in order: responses may finish. Returns at once; `run` returns afterwards."""
+        """Drains and stops it: responses may finish. Returns at once; `run` returns afterwards."""
         self._should_exit = True
         if self._process is not None:
             self._process.stop()
         elif self._owner is not None:
-            # Its processes are looked after by the one that has called `run`.
+            # The process that called `run` supervises the workers.
             os.kill(self._owner, signal.SIGTERM)
 
     def run(self):
@@ -148,7 +148,7 @@ class Server:
 
 
 class _Signals:
-    """Gives a program its signals back, once it has served."""
+    """Restores the program's signal handlers after serving."""
 
     ENDING = (signal.SIGINT, signal.SIGTERM)
     NUMBERS = (*ENDING, signal.SIGHUP, signal.SIGCHLD, signal.SIGTTIN, signal.SIGTTOU,

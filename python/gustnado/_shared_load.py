@@ -5,13 +5,13 @@ Here processes are given places in it, and what the dead have left is taken out.
 
 import os
 
-# What stands in the place of a process that does not accept.
+# The value of a process that does not accept.
 ABSENT = b"\xff\xff\xff\xff"
 
 
 class SharedLoad:
     def __init__(self):
-        # It is a wish: without it, whoever wakes first accepts.
+        # It is optional: without it, the first process to wake accepts.
         try:
             self.number = os.memfd_create("gustnado")
         except (AttributeError, OSError):
@@ -19,7 +19,7 @@ class SharedLoad:
         self._taken = set()
 
     def numbers(self):
-        """Descriptors that workers have to be given."""
+        """Returns the descriptors that workers inherit."""
         return [] if self.number is None else [self.number]
 
     def take_place(self):
@@ -32,7 +32,7 @@ class SharedLoad:
         return self.number, place
 
     def give_back(self, place):
-        """Its process has ended, however that was."""
+        """Clears the place of an ended process."""
         if place is not None:
             self._clear(place[1])
             self._taken.discard(place[1])

@@ -16,15 +16,15 @@ from ._gustnado import Request
 
 log = logging.getLogger("gustnado")
 
-# How often somebody looks while the thread is held, to see when it is let go.
+# Interval of checks while the thread is blocked.
 CLOSE_LOOK_SECONDS = 0.01
-# One that holds it for so many times the limit is named before it has ended.
+# Multiple of the limit at which a running handler is named.
 PATIENCE = 10
 
 _OURS = os.path.dirname(__file__) + os.sep
-# Where loops come from.
+# Packages of event loops.
 _LOOPS = os.path.dirname(asyncio.__file__) + os.sep
-# What is hardly the application's own, by where it lies.
+# Folders of code that is rarely the application's own.
 _FOREIGN = (
     *{sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")},
     "<frozen",
@@ -50,7 +50,7 @@ class Lookout:
         self._ended.set()
 
     def _watch(self):
-        """Looks four times within the limit. Who is there each time is held, if no turn ended."""
+        """Samples four times within the limit. Code found each time blocks, if no turn ended."""
         turns, held, since = -1, None, 0.0
         while not self._ended.wait(self._limit / 4):
             now, (found, up_for) = time.monotonic(), self._alert.pulse()
@@ -58,7 +58,7 @@ class Lookout:
             if holding is None:
                 turns, held, since = found, None, now - up_for
             elif held is None or holding.frame is not held.frame:
-                # It was not there at the last look, or nobody had looked.
+                # It was not in the last sample, or there was none.
                 since = max(now - up_for, since if held is None else now)
                 held = holding
             elif now - since >= self._limit:
@@ -66,26 +66,26 @@ class Lookout:
                 turns, held = -1, None
 
     def _name(self, held, since, turns):
-        """Waits until the thread is let go, and says how long it was held by whom."""
+        """Waits until the thread is free, and logs the handler that blocked it, with the time."""
         again = self._limit * PATIENCE
         while not self._ended.wait(CLOSE_LOOK_SECONDS):
             took = time.monotonic() - since
             holding = self._holding() if self._alert.pulse()[0] == turns else None
             if holding is None or holding.frame is not held.frame:
                 log.warning(
-                    "%s (%s) held the thread for %.2f s: nobody else was served meanwhile",
+                    "%s (%s) held the thread for %.2f s: nothing else was served meanwhile",
                     held.request, held.place, took,
                 )
                 return
             if took >= again:
                 again *= PATIENCE
                 log.warning(
-                    "%s (%s) holds the thread for %.0f s already: nobody else is served",
+                    "%s (%s) holds the thread for %.0f s already: nothing else is served",
                     held.request, held.place, took,
                 )
 
     def _holding(self):
-        """Whose code runs on the engine's thread; none but ours: `None`."""
+        """Returns the application code that runs on the engine's thread, if any."""
         frames, frame = [], sys._current_frames().get(self._thread)
         while frame is not None and not frame.f_code.co_filename.startswith(_OURS + "_process"):
             frames.append(frame)
@@ -119,7 +119,7 @@ def _name(frame):
 
 
 def _request_of(frame):
-    """What a function was called with, if that is a request."""
+    """Returns the request among a function's arguments, if there is one."""
     code = frame.f_code
     named = code.co_varnames[:min(code.co_argcount, 4)]
     found = frame.f_locals if named else {}

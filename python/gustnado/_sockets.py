@@ -1,37 +1,37 @@
-"""Listening sockets: opened, and lent to the engine, here or in other processes."""
+"""Listening sockets: opened here, and lent to engines in this and other processes."""
 
 import errno
 import os
 import socket
 import time
 
-# For how long an address is tried whose holder is just going.
+# Time for which a busy address is retried, since its holder may be ending.
 GOING_SECONDS = 2.0
-# Who may connect to a Unix socket: everyone who can reach it, as a proxy that is another user.
+# Mode of a Unix socket: everyone who can reach it may connect, such as a proxy's user.
 UDS_MODE = 0o666
-# How long a connection has to stay open for a server to be there.
+# Time for which a connection must stay open to count as served.
 STAYS_SECONDS = 0.2
 
 
 class Listening:
     """Sockets that a server listens on.
 
-    - `ours`: those that this process has opened. Others may be listened on by somebody else too.
+    - `ours`: those that this process has opened. Other processes may listen on the rest too.
     """
 
     def __init__(self, sockets, ours):
         self.sockets, self._ours = sockets, ours
 
     def numbers(self):
-        """As the engine is told of them."""
+        """Returns them in the engine's form."""
         return ",".join(f"fd:{one.fileno()}" for one in self.sockets)
 
     def own_numbers(self):
-        """Those of sockets that nobody else will serve: their queues are not to be left."""
+        """Returns the sockets that no other process serves: their queues must be drained."""
         return [one.fileno() for one in self._ours]
 
     def close(self):
-        """Closes what this process has of them."""
+        """Closes this process's descriptors."""
         for one in self.sockets:
             if one in self._ours:
                 _remove(one)
@@ -43,7 +43,7 @@ class Listening:
 
 
 def listen(settings):
-    """Opens what settings of the command line ask for."""
+    """Opens the sockets of the settings."""
     asked = str(settings.get("listen") or "")
     if not asked and settings.get("uds"):
         asked = f"unix:{settings['uds']}"
@@ -90,7 +90,7 @@ def _open(address, backlog, mode):
                 if time.monotonic() > until:
                     raise
             if _is_served(address):
-                # A listener that defers accepting may have gone meanwhile and not have said so.
+                # A listener with deferred accepts may have closed without notice.
                 return _listening(address, backlog, mode)
             time.sleep(0.005)
     except (OSError, ValueError, OverflowError) as error:
@@ -102,7 +102,7 @@ def _listening(address, backlog, mode):
     opened = _bound(address)
     try:
         if opened.family == socket.AF_UNIX:
-            # Nobody can connect before it listens.
+            # No client can connect before it listens.
             os.chmod(opened.getsockname(), mode)
         opened.listen(backlog)
     except OSError:
@@ -186,7 +186,7 @@ def _is_served(address):
 
 
 def _remove_stale(path):
-    """Removes a socket file at which nobody answers."""
+    """Removes a stale socket file."""
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
             probe.connect(path)
@@ -203,14 +203,14 @@ def _remove(listening):
     try:
         os.unlink(listening.getsockname())
     except OSError:
-        pass  # Whoever has removed it has done what was wanted.
+        pass  # It was removed already.
 
 
 def name_of(listening):
     name = listening.getsockname()
     if listening.family == socket.AF_UNIX:
         return f"unix:{name}"
-    # To click; what else is listened on is said behind it.
+    # A clickable URL; other addresses follow.
     host, every = _EVERY.get(name[0], (name[0], ""))
     host = f"[{host}]" if ":" in host else host
     return f"http://{host}:{name[1]}/{every}"
@@ -220,7 +220,7 @@ _EVERY = {"0.0.0.0": ("127.0.0.1", " (every IPv4 interface)"), "::": ("::1", " (
 
 
 def server_of(sockets):
-    """The name and port that requests are told to have come to, until they say otherwise."""
+    """Returns the default server name and port of requests."""
     for one in sockets:
         if one.family != socket.AF_UNIX:
             return one.getsockname()[:2]

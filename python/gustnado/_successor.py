@@ -1,6 +1,6 @@
-"""HUP in a process without a supervisor: another process imports the application anew and takes the
+"""HUP in a process without a supervisor: a successor imports the application again and takes the
 sockets over. Then this one ends serving, and stays as the supervisor of the other, so that its
-number stays what whoever started it knows."""
+id stays the same for its parent."""
 
 import logging
 import threading
@@ -18,7 +18,7 @@ def start(process, listening):
     Returns whether one is not being started already."""
     is_first = _starting.acquire(blocking=False)
     if is_first:
-        log.info("HUP: the application is imported anew")
+        log.info("HUP: the application is imported again")
         threading.Thread(target=_start, args=(process, listening), daemon=True).start()
     return is_first
 

@@ -1,4 +1,4 @@
-"""Worker processes: started, watched, replaced one by one, and ended in time."""
+"""Supervises worker processes: starts, watches, replaces and stops them."""
 
 import dataclasses
 import gc
@@ -21,21 +21,21 @@ from ._shared_load import SharedLoad
 
 log = logging.getLogger("gustnado")
 
-# A worker that ends sooner than this has failed; the next waits longer and longer.
+# A worker that ends sooner has failed; the next one starts after a growing pause.
 STABLE_SECONDS = 5.0
 PAUSE_SECONDS, PAUSE_MAX_SECONDS = 0.1, 10.0
-# A worker has so much more than the time for ending, and is killed then.
+# Additional time after the drain time-out, before a worker is killed.
 KILL_SECONDS = 1.0
-# At a second signal it has so much to write what waits of its log.
+# Time to flush its log at a second signal.
 LAST_WORDS_SECONDS = 0.1
 NO_START = 3
-# What a supervisor listens to.
+# Signals that a supervisor handles.
 HEARD = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD, signal.SIGTTIN,
          signal.SIGTTOU, signal.SIGUSR1)
 
 
 class Worker:
-    """A process that serves."""
+    """A worker process."""
 
     def __init__(self, number, plan, listening, load):
         self.number = number
@@ -45,12 +45,12 @@ class Worker:
         self.channel, self._pending = ours, b""
         self.started = time.monotonic()
         self.is_ready = self.is_ending = False
-        # The application is told that it ends: all answers have been given.
+        # The application shuts down: all responses were sent.
         self.is_stopping = False
-        # Whether it is to open its logs anew once it is ready.
+        # Whether to reopen its logs once it is ready.
         self._reopens = False
         self.kill_at = None
-        # Whom it stands in for once it is ready.
+        # The worker that it replaces once it is ready.
         self.replaces = None
         if isinstance(plan.app, str):
             self.process = _started(theirs, listening, load)
@@ -65,7 +65,7 @@ class Worker:
         return self.process.pid
 
     def said(self):
-        """What it has said, and whether it is there still."""
+        """Returns its messages, and whether it still runs."""
         try:
             piece = self.channel.recv(65536)
         except BlockingIOError:
@@ -88,7 +88,7 @@ class Worker:
         return self.is_ready
 
     def end(self, grace, left=None):
-        """- `left`: the numbers of sockets that nobody serves once all workers have ended."""
+        """- `left`: the indices of sockets that are unserved once all workers have ended."""
         if not self.is_ending:
             self.is_ending = True
             self.kill_at = time.monotonic() + grace + KILL_SECONDS
@@ -96,7 +96,7 @@ class Worker:
                 self._signal(signal.SIGTERM)
 
     def _says_left(self, left):
-        """Has it serve what waits at these sockets, and end."""
+        """Makes it drain the queues of these sockets, and end."""
         if not self.is_ready:
             return False
         try:
@@ -106,9 +106,9 @@ class Worker:
         return True
 
     def begin_stopping(self, seconds):
-        """From now on it has so many seconds, for the application's shutdown."""
+        """Starts the time-out of the application's shutdown."""
         self.is_stopping = True
-        # (It cuts what takes longer by itself, unless it is held.)
+        # (It enforces the time-out itself, unless its thread is blocked.)
         self._has_left(seconds + 2 * KILL_SECONDS)
 
     def has_stopped(self):
@@ -125,13 +125,13 @@ class Worker:
             self.reopen_logs()
 
     def reopen_logs(self):
-        """Has it open its logs anew: now, or once it can hear of that."""
+        """Makes it reopen its logs: now, or once it is ready."""
         self._reopens = not self.is_ready
         if self.is_ready:
             self._signal(signal.SIGUSR1)
 
     def end_at_once(self):
-        """By a second signal, upon which it writes what waits of its log, and goes."""
+        """Sends a second signal, at which it flushes its log and ends."""
         self._signal(signal.SIGTERM)
 
     def kill(self):
@@ -143,10 +143,10 @@ class Worker:
 
 
 def _started(channel, listening, load):
-    """A worker that begins anew, and imports its application."""
+    """A worker in a new interpreter, which imports its application."""
     numbers = [channel.fileno(), *(one.fileno() for one in listening.sockets), *load.numbers()]
     command = [sys.executable, "-m", "gustnado._worker", str(channel.fileno())]
-    # Ctrl-C is for the supervisor, also before the worker can say so itself.
+    # Ctrl-C is the supervisor's, also before the worker can ignore it itself.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
         return subprocess.Popen(command, pass_fds=numbers, stdin=subprocess.DEVNULL)
@@ -155,10 +155,10 @@ def _started(channel, listening, load):
 
 
 def _copied(plan, ours, theirs):
-    """The life of a worker that begins as a copy of this process."""
+    """Runs a worker that is a copy of this process."""
     from . import _worker
 
-    # As long as it holds the supervisor's end, it would not notice that it is gone.
+    # With the supervisor's end open, it would not notice that the supervisor has ended.
     ours.close()
     return _worker.serve(theirs, plan)
 
@@ -169,7 +169,7 @@ def _preloaded(plan):
     Raises LoadError where it cannot be imported, ValueError where that makes no sense."""
     if plan.reload:
         raise ValueError("--preload keeps the code that it has imported, and --reload imports it "
-                         "anew; leave one of them out")
+                         "again; leave one of them out")
     app = _loading.load(plan.app, plan.app_dir, plan.factory)
     _loading.interface_of(app, plan.interface)
     threads = len(os.listdir("/proc/self/task")) - 1
@@ -225,10 +225,10 @@ class Supervisor:
         elif before is not None and before.reloads_again:
             self._replace_all("HUP")
         if not isinstance(self.plan.app, str):
-            # What workers begin with is not looked through for garbage, which would copy its pages.
+            # The garbage collector skips inherited objects, whose pages it would copy.
             gc.collect()
             gc.freeze()
-        # (They are started one by one, between two looks at signals.)
+        # (They are started one by one, between two checks for signals.)
         while self._workers or not self._is_ending:
             for key, _events in self._selector.select(self._patience()):
                 if key.data is None:
@@ -239,13 +239,13 @@ class Supervisor:
             self._reap()
             self._keep_up()
         signal.set_wakeup_fd(-1)
-        # Whoever goes on pressing Ctrl-C does not change how it has ended.
+        # Further signals do not change the exit code.
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, signal.SIGTERM])
         self._listening.close()
         return self._code
 
     def _patience(self):
-        """How long nothing has to be looked at."""
+        """Returns the time until the next check is due."""
         if self._watch is not None:
             return 0.25
         misses = len(self._live()) < self._count
@@ -275,7 +275,7 @@ class Supervisor:
             self._end()
         elif number == signal.SIGHUP:
             if self._is_preloaded:
-                log.warning("HUP: workers begin anew with the code as it is; to import it anew, "
+                log.warning("HUP: workers restart with the loaded code; to import it again, "
                             "restart, or leave --preload out")
             self._replace_all("HUP")
         elif number == signal.SIGUSR1:
@@ -343,12 +343,12 @@ class Supervisor:
 
     def _on_death(self, worker, code):
         if not worker.is_ready and not self._has_said and not self._watch:
-            # What it has against being started, it has said itself.
+            # It has logged why it cannot start.
             self._code = code if code > 0 else NO_START
             self._end()
             return
         if self._watch and not worker.is_ready:
-            # It is for whoever develops it to change something.
+            # A developer will change something.
             log.error("worker %d could not start: waiting for a change", worker.number)
             self._not_before = math.inf
             return
@@ -365,7 +365,7 @@ class Supervisor:
             self._to_replace.clear()
 
     def _keep_up(self):
-        """Starts what is missing, and goes on with replacing."""
+        """Starts missing workers, and continues the replacement."""
         if self._is_ending:
             return
         if self._watch is not None and (changed := self._watch.changed()):
@@ -394,7 +394,7 @@ class Supervisor:
         if not self._is_ending:
             self._is_ending = True
             # Workers have descriptors of their own. As long as these are open, connections would
-            # stand in line that nobody serves.
+            # be queued and never served.
             self._listening.close()
 
     def _end_at_once(self):
@@ -406,7 +406,7 @@ class Supervisor:
 
 
 def _how(code):
-    """What a process has ended by."""
+    """Describes how a process has ended."""
     if code >= 0:
         return f"exit code {code}"
     try:

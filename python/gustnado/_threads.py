@@ -1,10 +1,10 @@
-"""What runs: processes and threads, in a sentence, and what of it makes no sense."""
+"""Describes processes and threads in a sentence, and warns of odd combinations."""
 
 import os
 
 
 def cpus():
-    """How many CPUs this process may use."""
+    """Returns the number of CPUs that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
@@ -23,7 +23,7 @@ def sentence(plan, interface):
 
 
 def doubts(plan, interface):
-    """What of that is hardly meant so, each with what to do about it."""
+    """Returns warnings about unlikely settings, each with a remedy."""
     here = cpus()
     if plan.workers > here and interface != "wsgi":
         yield (
@@ -42,8 +42,8 @@ def doubts(plan, interface):
         )
     if interface == "wsgi" and plan.threads > 64 * here:
         yield (
-            f"{plan.threads} threads share one interpreter's lock; where so many requests wait at "
-            "once, take more processes"
+            f"{plan.threads} threads share one interpreter's lock; with so much concurrency, "
+            "use more processes"
         )
     if interface != "wsgi" and plan.threads > 1:
         yield f"--threads {plan.threads} changes nothing: only WSGI applications run on threads"

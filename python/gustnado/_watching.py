@@ -1,17 +1,17 @@
-"""Which source file has changed, for `--reload`."""
+"""Finds changed source files, for `--reload`."""
 
 import os
 
 
 class Watch:
-    """Looks at the times of all Python files below folders."""
+    """Watches the modification times of all Python files below folders."""
 
     def __init__(self, folders):
         self._folders = folders
         self._seen = self._look()
 
     def changed(self):
-        """A file that has changed since the last look; `None`: none has."""
+        """Returns a file that has changed since the last call; `None` without one."""
         seen = self._look()
         if seen == self._seen:
             return None

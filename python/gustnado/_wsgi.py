@@ -1,4 +1,4 @@
-"""What WSGI applications find in their environment."""
+"""Objects in the environment of WSGI applications."""
 
 import logging
 
@@ -6,7 +6,7 @@ log = logging.getLogger("gustnado.wsgi")
 
 
 class FileWrapper:
-    """`wsgi.file_wrapper`: files among what it is given are sent by the kernel."""
+    """`wsgi.file_wrapper`: the kernel sends wrapped files."""
 
     def __init__(self, filelike, block_size=65536):
         self.filelike, self.block_size = filelike, block_size
@@ -51,9 +51,9 @@ _OF_EACH = (
 
 
 def template(host, port, scheme, root_path, threads, processes):
-    """The environment of a request but for what differs.
+    """Returns the common part of all environments.
 
-    What each request has is in it already, so that its copies have room for all of it.
+    What each request has is in it already, so that copies are large enough from the start.
     """
     return {
         **dict.fromkeys(_OF_EACH, ""),

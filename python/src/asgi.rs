@@ -1,11 +1,10 @@
-//! Applications by ASGI 3: their scope, and what they receive and send.
+//! ASGI 3 applications: their scope, and what they receive and send.
 
-mod awaited;
+mod awaitables;
 mod exchange;
 mod message;
 mod scope;
 
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -16,39 +15,37 @@ use pyo3::types::PyDict;
 
 use gustnado::{Reply, Request, Response, Routes, Status, route};
 
-use crate::coroutine::{self, Started, Starter};
-use crate::errors::{Fault, Told};
-use crate::learned::Last;
+use crate::coroutine::{self, StartedTask, Starter};
+use crate::errors::{ErrorReporter, FaultOrigin};
+use crate::request_template::RequestTemplate;
 use crate::tunnel;
-use awaited::Done;
-use exchange::Exchange;
+use awaitables::ReadyNone;
+use exchange::AsgiExchange;
 use scope::RootPath;
 
-/// An application, and what it stands on.
+/// An ASGI application.
 #[pyclass(frozen, module = "gustnado._gustnado")]
-pub(crate) struct Asgi(Arc<Inside>);
+pub(crate) struct Asgi(Arc<AsgiApp>);
 
-struct Inside {
+struct AsgiApp {
     app: Py<PyAny>,
     event_loop: Py<PyAny>,
     starter: Starter,
-    /// What is the same in all scopes.
-    template: Py<PyDict>,
+    /// The common part of all scopes.
+    template: RequestTemplate,
     root: RootPath,
-    /// What its lifespan has left for the requests.
+    /// State of its lifespan, for the requests.
     state: Option<Py<PyDict>>,
-    told: Told,
-    done: Py<Done>,
-    /// The template with this end's address, which mostly is what it was last.
-    templates: Last<SocketAddr, PyDict>,
+    reporter: ErrorReporter,
+    done: Py<ReadyNone>,
 }
 
 #[pymethods]
 impl Asgi {
     /// - `app`: a coroutine function of scope, receive and send.
-    /// - `event_loop`: where it runs.
-    /// - `template`: the scope of a request but for what differs.
-    /// - `root_path`: the part of the paths that is not the application's, by whole segments.
+    /// - `event_loop`: the loop that runs it.
+    /// - `template`: the common part of all scopes.
+    /// - `root_path`: whole segments that are not part of the application's paths.
     /// - `state`: copied into each scope.
     /// - `on_error`: called with an exception, or none, and a line about the request.
     #[new]
@@ -60,47 +57,43 @@ impl Asgi {
         state: Option<Py<PyDict>>,
         on_error: Py<PyAny>,
     ) -> PyResult<Self> {
-        let (starter, told) = (Starter::new(event_loop)?, Told(on_error));
-        let done = Py::new(event_loop.py(), Done)?;
+        let (starter, reporter) = (Starter::new(event_loop)?, ErrorReporter(on_error));
+        let done = Py::new(event_loop.py(), ReadyNone)?;
         let (event_loop, root) = (event_loop.clone().unbind(), RootPath::new(root_path));
-        let templates = Last::default();
-        let inside =
-            Inside { app, event_loop, starter, template, root, state, told, done, templates };
-        Ok(Self(Arc::new(inside)))
+        let template = RequestTemplate::new(template);
+        let app = AsgiApp { app, event_loop, starter, template, root, state, reporter, done };
+        Ok(Self(Arc::new(app)))
     }
 }
 
 impl Asgi {
-    /// Has the application answer whatever else has no answer.
+    /// Adds the application to routes, as the fallback.
     pub(crate) fn add_to(&self, routes: Routes) -> Routes {
-        let inside = Arc::clone(&self.0);
+        let app = Arc::clone(&self.0);
         let handler = move |request: Request| {
-            if tunnel::is_wanted(&request) {
-                return Answering::Refused(tunnel::refusal());
+            if let Some(refusal) = tunnel::refuse(&request) {
+                return AsgiCall::Refused(refusal);
             }
-            if tunnel::is_websocket(&request) {
-                return Answering::Refused(tunnel::no_websocket(&request));
-            }
-            Answering::Asked(Arc::clone(&inside), Box::new(request))
+            AsgiCall::Asked(Arc::clone(&app), Box::new(request))
         };
         routes.fallback_route(route().any(handler).server_wide(true))
     }
 }
 
-/// A request that is being answered: the application is called with the first poll.
-enum Answering {
+/// The response of an application, which is called with the first poll.
+enum AsgiCall {
     Refused(Response),
-    Asked(Arc<Inside>, Box<Request>),
+    Asked(Arc<AsgiApp>, Box<Request>),
     Waiting(Reply),
     Over,
 }
 
-impl Future for Answering {
+impl Future for AsgiCall {
     type Output = Response;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Response> {
         let mut reply = match std::mem::replace(&mut *self, Self::Over) {
-            Self::Asked(inside, request) => match Python::attach(|py| inside.begin(py, *request)) {
+            Self::Asked(app, request) => match Python::attach(|py| app.begin(py, *request)) {
                 Ok(response) => return Poll::Ready(response),
                 Err(reply) => reply,
             },
@@ -114,11 +107,11 @@ impl Future for Answering {
     }
 }
 
-impl Inside {
-    /// Calls the application. Returns its answer, or who waits for it.
+impl AsgiApp {
+    /// Calls the application. Returns its response, or the reply to wait for.
     fn begin(self: &Arc<Self>, py: Python<'_>, request: Request) -> Result<Response, Reply> {
         let (done, pause) = (self.done.clone_ref(py), self.starter.pause().clone_ref(py));
-        let made = Exchange::new(request, self.event_loop.clone_ref(py), done, pause);
+        let made = AsgiExchange::new(request, self.event_loop.clone_ref(py), done, pause);
         let started =
             Bound::new(py, made).and_then(|exchange| Ok((self.start(&exchange)?, exchange)));
         let (started, exchange) = match started {
@@ -132,17 +125,17 @@ impl Inside {
         if let Some(ended) = ended {
             self.end(&exchange, ended.err());
         } else {
-            let (inside, of_task) = (Arc::clone(self), exchange.clone().unbind());
+            let (app, of_task) = (Arc::clone(self), exchange.clone().unbind());
             let then = move |py: Python<'_>, ended: PyResult<Bound<'_, PyAny>>| {
-                inside.end(of_task.bind(py), ended.err());
+                app.end(of_task.bind(py), ended.err());
             };
             if let Err(error) = self.starter.when_done(started, then) {
-                self.told.tell(py, Some(&error), "the application's end will not be seen");
+                self.reporter.report(py, Some(&error), "the application's end will not be seen");
             }
         }
-        match exchange.get().take_answer() {
+        match exchange.get().take_response() {
             Some(response) => Ok(response),
-            None if is_running => Exchange::wait(&exchange).map_or_else(
+            None if is_running => AsgiExchange::wait(&exchange).map_or_else(
                 |error| {
                     Ok(self.failed(py, &error, "the application's answer cannot be waited for"))
                 },
@@ -153,27 +146,25 @@ impl Inside {
     }
 
     fn failed(&self, py: Python<'_>, error: &PyErr, what: &str) -> Response {
-        self.told.tell(py, Some(error), what);
+        self.reporter.report(py, Some(error), what);
         Response::new(Status::INTERNAL_SERVER_ERROR)
     }
 
     /// Runs the application's first step.
-    fn start<'py>(&self, exchange: &Bound<'py, Exchange>) -> PyResult<Started<'py>> {
+    fn start<'py>(&self, exchange: &Bound<'py, AsgiExchange>) -> PyResult<StartedTask<'py>> {
         let py = exchange.py();
-        let (template, state) = (self.template.bind(py), self.state.as_ref());
-        let state = state.map(|state| state.bind(py));
-        let made =
-            |request: &Request| scope::make(template, &self.root, state, &self.templates, request);
+        let state = self.state.as_ref().map(|state| state.bind(py));
+        let made = |request: &Request| scope::make(py, &self.template, &self.root, state, request);
         let scope = exchange.get().with_request(made)?;
         let receive = exchange.getattr(intern!(py, "receive"))?;
         let send = exchange.getattr(intern!(py, "send"))?;
         self.starter.start(&self.app.bind(py).call1((scope, receive, send))?)
     }
 
-    /// The application has ended: what it has failed at is told, and what it owes is made up for.
-    fn end(&self, exchange: &Bound<'_, Exchange>, error: Option<PyErr>) {
+    /// Handles the application's end: reports its exception, and completes its response.
+    fn end(&self, exchange: &Bound<'_, AsgiExchange>, error: Option<PyErr>) {
         let py = exchange.py();
-        let owed = Exchange::end(exchange);
+        let owed = AsgiExchange::end(exchange);
         if error.is_none() && owed.is_none() {
             return;
         }
@@ -182,11 +173,11 @@ impl Inside {
             .with_request(|request| format!("{} {}", request.method_str(), request.target()));
         match (error, owed) {
             (Some(error), _) => {
-                let fault = Fault::of_peer(exchange.get().knows_loss());
-                self.told.tell_fault(py, Some(&error), &format!("{asked} has failed"), fault);
+                let fault = FaultOrigin::of_peer(exchange.get().knows_loss());
+                self.reporter.report_as(py, Some(&error), &format!("{asked} has failed"), fault);
             }
             (None, Some(owed)) => {
-                self.told.tell(py, None, &format!("{asked}: the application {owed}"));
+                self.reporter.report(py, None, &format!("{asked}: the application {owed}"));
             }
             (None, None) => {}
         }

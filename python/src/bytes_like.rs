@@ -1,4 +1,4 @@
-//! Bytes as Python programs have them: `bytes` mostly, and whatever else shows its memory.
+//! Bytes of Python programs: usually `bytes`, or any object with the buffer protocol.
 
 use bytes::Bytes;
 use pyo3::exceptions::PyTypeError;
@@ -8,13 +8,13 @@ use pyo3::types::{PyBytes, PyMemoryView};
 
 use crate::pipe::owned;
 
-/// The bytes of `bytes`, `bytearray`, `memoryview`, `array.array` and the like. `bytes` are not
-/// copied where they are long; what may change later is.
+/// Returns the bytes of `bytes`, `bytearray`, `memoryview`, `array.array` and the like. Long
+/// `bytes` are shared; mutable objects are copied.
 ///
 /// - `what`: what it is, for the error.
 ///
 /// # Errors
-/// `TypeError`: it is none of them.
+/// `TypeError` for any other object.
 pub(crate) fn bytes_of(value: &Bound<'_, PyAny>, what: &str) -> PyResult<Bytes> {
     match value.cast::<PyBytes>() {
         Ok(bytes) => Ok(owned(bytes.clone().into())),
@@ -25,7 +25,7 @@ pub(crate) fn bytes_of(value: &Bound<'_, PyAny>, what: &str) -> PyResult<Bytes> 
     }
 }
 
-/// The bytes of an object that shows its memory; `None`: it does not.
+/// Returns the bytes of an object with the buffer protocol; `None` without it.
 #[cold]
 pub(crate) fn copied<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyBytes>>> {
     let py = value.py();

@@ -1,4 +1,4 @@
-//! How a handler in Python is called, and what becomes of what it returns.
+//! Calls a handler in Python and converts what it returns.
 
 use std::sync::Arc;
 
@@ -9,72 +9,71 @@ use pyo3::types::{PyDict, PyString, PyTuple};
 use gustnado::{Method, Reply, Response, Routes, Status, reply_later, route};
 
 use crate::coroutine::{self, Starter};
-use crate::errors::{Fault, Told};
-use crate::request::Request;
+use crate::errors::{ErrorReporter, FaultOrigin};
+use crate::request::PyRequest;
 use crate::{response, tunnel};
 
-/// What all handlers stand on.
-pub(crate) struct Ground {
-    /// Starts coroutines; none where there is no loop for them.
+/// Shared context of all handlers.
+pub(crate) struct CallContext {
+    /// Starts coroutines; `None` without a loop.
     starter: Option<Starter>,
-    told: Told,
-    /// Makes a text of a dictionary or list.
+    reporter: ErrorReporter,
+    /// Formats a dictionary or list as JSON.
     to_json: Py<PyAny>,
-    /// The limit of bodies was set: it is that of coroutine functions, too, which have none of
-    /// their own.
+    /// The limit of bodies was set, and is that of coroutine functions, too, which have no default.
     has_body_limit: bool,
 }
 
-/// How many bytes of a body are read into memory for a function that names no limit.
+/// Default limit of a body that is read into memory for a plain function.
 const READ_BYTES_MAX: u64 = 1 << 20;
 
-impl Ground {
-    /// Takes it over from `gustnado._routes.Ground`.
+impl CallContext {
+    /// Converts `gustnado._routes.CallContext`.
     ///
     /// - `has_body_limit`: `limit-body-bytes` was set.
-    pub(crate) fn of(given: &Bound<'_, PyAny>, has_body_limit: bool) -> PyResult<Self> {
-        let event_loop = given.getattr("loop")?;
+    pub(crate) fn of(source: &Bound<'_, PyAny>, has_body_limit: bool) -> PyResult<Self> {
+        let event_loop = source.getattr("loop")?;
         let starter = if event_loop.is_none() { None } else { Some(Starter::new(&event_loop)?) };
         Ok(Self {
             starter,
-            told: Told(given.getattr("on_error")?.unbind()),
-            to_json: given.getattr("to_json")?.unbind(),
+            reporter: ErrorReporter(source.getattr("on_error")?.unbind()),
+            to_json: source.getattr("to_json")?.unbind(),
             has_body_limit,
         })
     }
 
-    /// The answer where a handler has failed: the exception is told, the client learns nothing.
+    /// Reports the exception of a handler and returns 500; the client learns no details.
     pub(crate) fn failed(&self, py: Python<'_>, error: &PyErr, what: &str) -> Response {
-        self.told.tell(py, Some(error), &format!("{what} has failed"));
+        self.reporter.report(py, Some(error), &format!("{what} has failed"));
         Response::new(Status::INTERNAL_SERVER_ERROR)
     }
 }
 
 /// A handler in Python.
-pub(crate) struct Callee {
+pub(crate) struct PyHandler {
     function: Py<PyAny>,
     takes_request: bool,
-    /// The named parts of the path that it takes, each also as Python's text.
+    /// The named parts of the path that it takes, each also as a Python string.
     params: Vec<(String, Py<PyString>)>,
     is_coroutine: bool,
-    ground: Arc<Ground>,
-    /// What it is called in the log.
+    context: Arc<CallContext>,
+    /// Its name in the log.
     name: String,
 }
 
-/// What a call has come to.
-enum Begun {
+/// The result of a call.
+enum CallResult {
     Answered(Response),
     Later(Reply),
 }
 
-impl Callee {
+impl PyHandler {
     pub(crate) fn new(
         function: Py<PyAny>,
         takes_request: bool,
         params: Vec<String>,
         is_coroutine: bool,
-        ground: Arc<Ground>,
+        context: Arc<CallContext>,
     ) -> Self {
         let (params, name) = Python::attach(|py| {
             let text = |name: String| {
@@ -85,10 +84,10 @@ impl Callee {
             let name = name.map_or_else(|_| "a handler".to_owned(), |name| name.to_string());
             (params.into_iter().map(text).collect(), name)
         });
-        Self { function, takes_request, params, is_coroutine, ground, name }
+        Self { function, takes_request, params, is_coroutine, context, name }
     }
 
-    /// Adds it to routes. One that takes neither the request nor time runs on the spot.
+    /// Adds it to routes. A plain function that does not take the request runs inline.
     pub(crate) fn add_to(
         self: Arc<Self>,
         routes: Routes,
@@ -96,8 +95,8 @@ impl Callee {
         (path, merges): (&str, bool),
     ) -> Routes {
         let mut place = route().merge_slashes(merges);
-        if self.is_coroutine && !self.ground.has_body_limit {
-            // It reads as it likes, and waits while it does not.
+        if self.is_coroutine && !self.context.has_body_limit {
+            // It reads at its own pace, and the client waits.
             place = place.limit_body_bytes(u64::MAX);
         }
         let place = if self.takes_request || self.is_coroutine {
@@ -123,7 +122,7 @@ impl Callee {
         Python::attach(|py| {
             let named = self.named(py, request);
             let returned = named.and_then(|named| self.function.bind(py).call((), named.as_ref()));
-            self.judge(py, returned, None)
+            self.to_response(py, returned, None)
         })
     }
 
@@ -139,8 +138,8 @@ impl Callee {
             }
         }
         match Python::attach(|py| self.begin(py, request, body)) {
-            Begun::Answered(response) => response,
-            Begun::Later(reply) => reply.await,
+            CallResult::Answered(response) => response,
+            CallResult::Later(reply) => reply.await,
         }
     }
 
@@ -149,23 +148,26 @@ impl Callee {
         py: Python<'_>,
         request: gustnado::Request,
         body: Option<Bytes>,
-    ) -> Begun {
-        let mut asked = None;
+    ) -> CallResult {
+        let mut request_object = None;
         let returned = self.named(py, &request).and_then(|named| {
             let function = self.function.bind(py);
             if self.takes_request {
-                let read_max = (!self.ground.has_body_limit).then_some(READ_BYTES_MAX);
-                let request = asked.insert(Bound::new(py, Request::new(request, body, read_max))?);
+                let read_max = (!self.context.has_body_limit).then_some(READ_BYTES_MAX);
+                let request =
+                    request_object.insert(Bound::new(py, PyRequest::new(request, body, read_max))?);
                 function.call((&*request,), named.as_ref())
             } else {
                 function.call(PyTuple::empty(py), named.as_ref())
             }
         });
-        match (returned, &self.ground.starter) {
+        match (returned, &self.context.starter) {
             (Ok(coroutine), Some(starter)) if self.is_coroutine => {
-                self.follow(py, starter, &coroutine, asked.as_ref())
+                self.follow(py, starter, &coroutine, request_object.as_ref())
             }
-            (returned, _) => Begun::Answered(self.judge(py, returned, asked.as_ref())),
+            (returned, _) => {
+                CallResult::Answered(self.to_response(py, returned, request_object.as_ref()))
+            }
         }
     }
 
@@ -175,19 +177,20 @@ impl Callee {
         py: Python<'_>,
         starter: &Starter,
         coroutine: &Bound<'_, PyAny>,
-        asked: Option<&Bound<'_, Request>>,
-    ) -> Begun {
-        let judged = |returned| Begun::Answered(self.judge(py, returned, asked));
-        let begun = match starter.start(coroutine) {
-            Ok(begun) => begun,
-            Err(error) => return judged(Err(error)),
+        request_object: Option<&Bound<'_, PyRequest>>,
+    ) -> CallResult {
+        let responded =
+            |returned| CallResult::Answered(self.to_response(py, returned, request_object));
+        let running_task = match starter.start(coroutine) {
+            Ok(running_task) => running_task,
+            Err(error) => return responded(Err(error)),
         };
-        match coroutine::result(&begun.task) {
-            Ok(Some(returned)) => judged(Ok(returned)),
-            Err(error) => judged(Err(error)),
+        match coroutine::result(&running_task.task) {
+            Ok(Some(returned)) => responded(Ok(returned)),
+            Err(error) => responded(Err(error)),
             Ok(None) => {
                 let (replier, reply) = reply_later();
-                let lost = begun.task.clone().unbind();
+                let lost = running_task.task.clone().unbind();
                 replier.on_lost(move || {
                     Python::attach(|py| {
                         if let Err(error) = lost.call_method0(py, pyo3::intern!(py, "cancel")) {
@@ -195,21 +198,24 @@ impl Callee {
                         }
                     });
                 });
-                let (callee, of_task) =
-                    (Arc::clone(self), asked.map(|asked| asked.clone().unbind()));
-                let judge = move |py: Python<'_>, returned: PyResult<Bound<'_, PyAny>>| {
-                    let asked = of_task.as_ref().map(|asked| asked.bind(py));
-                    replier.answer(callee.judge(py, returned, asked));
+                let (handler, of_task) = (
+                    Arc::clone(self),
+                    request_object.map(|request_object| request_object.clone().unbind()),
+                );
+                let to_response = move |py: Python<'_>, returned: PyResult<Bound<'_, PyAny>>| {
+                    let request_object =
+                        of_task.as_ref().map(|request_object| request_object.bind(py));
+                    replier.answer(handler.to_response(py, returned, request_object));
                 };
-                match starter.when_done(begun, judge) {
-                    Ok(()) => Begun::Later(reply),
-                    Err(error) => judged(Err(error)),
+                match starter.when_done(running_task, to_response) {
+                    Ok(()) => CallResult::Later(reply),
+                    Err(error) => responded(Err(error)),
                 }
             }
         }
     }
 
-    /// The named parts of the path that it takes.
+    /// Returns the named parts of the path that it takes.
     fn named<'py>(
         &self,
         py: Python<'py>,
@@ -225,22 +231,25 @@ impl Callee {
         Ok(Some(named))
     }
 
-    /// The answer that a handler's value stands for, or an exception. What one raises that was told
-    /// of a broken body comes of that: the status is the body's, and the fault the client's.
-    fn judge(
+    /// Converts the value or exception of a handler to a response. If the handler was told of a
+    /// broken body, that explains its exception: the status is the body's, and the fault the
+    /// client's.
+    fn to_response(
         &self,
         py: Python<'_>,
         returned: PyResult<Bound<'_, PyAny>>,
-        asked: Option<&Bound<'_, Request>>,
+        request_object: Option<&Bound<'_, PyRequest>>,
     ) -> Response {
-        let answer = returned.and_then(|value| response::of(&value, self.ground.to_json.bind(py)));
-        answer.unwrap_or_else(|error| match asked.and_then(|asked| asked.get().broken()) {
-            Some(broken) => {
-                let what = format!("{}: {broken}", self.name);
-                self.ground.told.tell_fault(py, Some(&error), &what, Fault::Peers);
-                Response::new(broken.status()).close()
+        let answer = returned.and_then(|value| response::of(&value, self.context.to_json.bind(py)));
+        answer.unwrap_or_else(|error| {
+            match request_object.and_then(|request_object| request_object.get().broken()) {
+                Some(broken) => {
+                    let what = format!("{}: {broken}", self.name);
+                    self.context.reporter.report_as(py, Some(&error), &what, FaultOrigin::Peers);
+                    Response::new(broken.status()).close()
+                }
+                None => self.context.failed(py, &error, &self.name),
             }
-            None => self.ground.failed(py, &error, &self.name),
         })
     }
 }

@@ -1,10 +1,10 @@
-//! Coroutines as tasks of asyncio, whose first step runs at once.
+//! Runs coroutines as tasks of asyncio, whose first step runs at once.
 //!
-//! A handler that never waits so costs no turn of the loop, and is a real task all the same: it is
-//! the current one while it runs, has its own context, can be cancelled and time out.
+//! So a handler that never waits costs no turn of the loop. It is still a real task: it is the
+//! current one while it runs, has its own context, can be cancelled and time out.
 //!
-//! A step that the engine runs ends where what it has sent can leave (see [`Pause`]), and goes on
-//! after the engine's turn, in which that was sent: [`go_on`].
+//! A step that the engine runs ends where its output can be sent (see [`Pause`]). It resumes after
+//! the engine's turn, which sends it: [`go_on`].
 
 mod habits;
 mod pause;
@@ -17,50 +17,50 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::kept::Kept;
+use crate::guarded::Guarded;
 use habits::Behind;
-pub(crate) use pause::{NotOurs, Pause, Turn, go_on, has_paused, thrown};
-use pause::{PutOff, put_off};
+use pause::{DeferredTask, defer};
+pub(crate) use pause::{LoopTurn, NotOurs, Pause, go_on, has_paused};
 
 /// Starts coroutines on one loop.
 pub(crate) struct Starter {
     task_type: Py<PyAny>,
     /// `loop=` the loop.
     options: Py<PyDict>,
-    catcher: Py<Catcher>,
+    trap: Py<CallSoonTrap>,
     pause: Py<Pause>,
-    running: Running,
+    running: RunningTasks,
 }
 
-/// Tasks that wait, by their addresses: loops hold them weakly only.
-type Running = Arc<Kept<HashMap<usize, Py<PyAny>>>>;
+/// Waiting tasks by address, since loops hold only weak references.
+type RunningTasks = Arc<Guarded<HashMap<usize, Py<PyAny>>>>;
 
-/// Stands for `loop.call_soon` while a task is made, or pauses, and keeps what it is given: the
-/// task's next step. It stands there for one call.
+/// Replaces `loop.call_soon` while a task is created or pauses, and keeps the task's next step. It
+/// traps a single call.
 #[pyclass(frozen)]
-struct Catcher {
+struct CallSoonTrap {
     /// The attributes of the loop object itself.
     attributes: Py<PyDict>,
-    caught: Kept<Option<Step>>,
+    trapped: Guarded<Option<TaskStep>>,
 }
 
-/// A callable and its context, if it has one.
-struct Step {
+/// A callback and its context, if it has one.
+struct TaskStep {
     callback: Py<PyAny>,
     context: Option<Py<PyAny>>,
-    /// The answer that was sent before it, if one was.
+    /// The response that was sent before it, if one was.
     behind: Option<Behind>,
 }
 
-/// A coroutine whose first step has run.
-pub(crate) struct Started<'py> {
+/// A task whose first step has run.
+pub(crate) struct StartedTask<'py> {
     pub(crate) task: Bound<'py, PyAny>,
     /// Its next step, if it pauses.
-    next: Option<Step>,
+    next: Option<TaskStep>,
 }
 
 #[pymethods]
-impl Catcher {
+impl CallSoonTrap {
     #[pyo3(signature = (callback, *_arguments, context = None))]
     fn __call__(
         &self,
@@ -70,12 +70,12 @@ impl Catcher {
         context: Option<Py<PyAny>>,
     ) -> PyResult<()> {
         self.remove(py)?;
-        *self.caught.borrow_mut() = Some(Step { callback, context, behind: None });
+        *self.trapped.borrow_mut() = Some(TaskStep { callback, context, behind: None });
         Ok(())
     }
 }
 
-impl Catcher {
+impl CallSoonTrap {
     fn put(slf: &Bound<'_, Self>) -> PyResult<()> {
         let py = slf.py();
         slf.get().attributes.bind(py).set_item(intern!(py, "call_soon"), slf)
@@ -85,12 +85,12 @@ impl Catcher {
         self.attributes.bind(py).del_item(intern!(py, "call_soon"))
     }
 
-    fn take(&self) -> Option<Step> {
-        self.caught.borrow_mut().take()
+    fn take(&self) -> Option<TaskStep> {
+        self.trapped.borrow_mut().take()
     }
 }
 
-impl Step {
+impl TaskStep {
     fn run(&self, py: Python<'_>) -> PyResult<()> {
         match &self.context {
             Some(context) => context.call_method1(py, intern!(py, "run"), (&self.callback,)),
@@ -101,66 +101,65 @@ impl Step {
 }
 
 impl Starter {
-    /// - `event_loop`: one whose object has attributes of its own, as those written in Python have.
+    /// - `event_loop`: one whose object has its own attributes, as loops written in Python have.
     pub(crate) fn new(event_loop: &Bound<'_, PyAny>) -> PyResult<Self> {
         let py = event_loop.py();
         let options = PyDict::new(py);
         options.set_item("loop", event_loop)?;
         let attributes = event_loop.getattr("__dict__")?.cast_into::<PyDict>()?.unbind();
-        let catcher = Py::new(py, Catcher { attributes, caught: Kept::default() })?;
-        let pause = Py::new(py, Pause::new(catcher.clone_ref(py)))?;
+        let trap = Py::new(py, CallSoonTrap { attributes, trapped: Guarded::default() })?;
+        let pause = Py::new(py, Pause::new(trap.clone_ref(py)))?;
         Ok(Self {
             task_type: py.import("asyncio")?.getattr("Task")?.unbind(),
             options: options.unbind(),
-            catcher,
+            trap,
             pause,
-            running: Running::default(),
+            running: RunningTasks::default(),
         })
     }
 
-    /// What a step awaits for what it has sent to leave.
+    /// Returns the awaitable with which a step lets its output leave.
     pub(crate) fn pause(&self) -> &Py<Pause> {
         &self.pause
     }
 
-    /// Makes a task, and runs its first step. Only between the tasks of the running loop.
-    pub(crate) fn start<'py>(&self, coroutine: &Bound<'py, PyAny>) -> PyResult<Started<'py>> {
+    /// Creates a task and runs its first step. Only between tasks of the running loop.
+    pub(crate) fn start<'py>(&self, coroutine: &Bound<'py, PyAny>) -> PyResult<StartedTask<'py>> {
         let py = coroutine.py();
-        let catcher = self.catcher.bind(py);
-        Catcher::put(catcher)?;
+        let trap = self.trap.bind(py);
+        CallSoonTrap::put(trap)?;
         let made = self.task_type.bind(py).call((coroutine,), Some(self.options.bind(py)));
-        let Some(first) = catcher.get().take() else {
-            catcher.get().remove(py)?;
+        let Some(first) = trap.get().take() else {
+            trap.get().remove(py)?;
             made?;
             let text = "asyncio.Task has not asked for its first step";
             return Err(PyRuntimeError::new_err(text));
         };
         let task = made?;
         let next = self.pause.get().run(py, &first)?;
-        Ok(Started { task, next })
+        Ok(StartedTask { task, next })
     }
 
-    /// Has `then` called with what a task returns or raises, which is kept until then. One that
-    /// pauses goes on after this turn.
-    pub(crate) fn when_done<F>(&self, started: Started<'_>, then: F) -> PyResult<()>
+    /// Calls `then` with what a task returns or raises. A paused task resumes after this turn.
+    pub(crate) fn when_done<F>(&self, started: StartedTask<'_>, then: F) -> PyResult<()>
     where
         F: FnOnce(Python<'_>, PyResult<Bound<'_, PyAny>>) + Send + 'static,
     {
-        let Started { task, next } = started;
+        let StartedTask { task, next } = started;
         let task_py = task.py();
         match next {
             None => wait(&self.running, &task, then),
             Some(next) => {
                 let (task, running) = (task.unbind(), Arc::clone(&self.running));
                 let pause = self.pause.clone_ref(task_py);
-                put_off(PutOff { next, task, pause, running, then: Box::new(then) });
+                defer(DeferredTask { next, task, pause, running, then: Box::new(then) });
                 Ok(())
             }
         }
     }
 }
 
-/// What a task has returned or raised; none while it runs.
+/// Returns what a task has returned or raised; `None` while it runs.
 pub(crate) fn result<'py>(task: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = task.py();
     if task.call_method0(intern!(py, "done"))?.is_truthy()? {
@@ -169,30 +168,30 @@ pub(crate) fn result<'py>(task: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py
     Ok(None)
 }
 
-fn wait<F>(running: &Running, task: &Bound<'_, PyAny>, then: F) -> PyResult<()>
+fn wait<F>(running: &RunningTasks, task: &Bound<'_, PyAny>, then: F) -> PyResult<()>
 where
     F: FnOnce(Python<'_>, PyResult<Bound<'_, PyAny>>) + Send + 'static,
 {
-    let (address, kept) = (task.as_ptr() as usize, Arc::clone(running));
+    let (address, forgotten) = (task.as_ptr() as usize, Arc::clone(running));
     let forget = move |py: Python<'_>, ended: PyResult<Bound<'_, PyAny>>| {
-        let kept = kept.borrow_mut().remove(&address);
+        let forgotten = forgotten.borrow_mut().remove(&address);
         then(py, ended);
-        drop(kept);
+        drop(forgotten);
     };
-    let callback = Done(Kept::new(Some(Box::new(forget))));
+    let callback = OnDone(Guarded::new(Some(Box::new(forget))));
     task.call_method1(intern!(task.py(), "add_done_callback"), (callback,))?;
     running.borrow_mut().insert(address, task.clone().unbind());
     Ok(())
 }
 
-type Then = Box<dyn FnOnce(Python<'_>, PyResult<Bound<'_, PyAny>>) + Send>;
+type OnEnd = Box<dyn FnOnce(Python<'_>, PyResult<Bound<'_, PyAny>>) + Send>;
 
-/// What a task calls at its end.
+/// The done callback of a task.
 #[pyclass(frozen, module = "gustnado._gustnado")]
-struct Done(Kept<Option<Then>>);
+struct OnDone(Guarded<Option<OnEnd>>);
 
 #[pymethods]
-impl Done {
+impl OnDone {
     fn __call__(&self, task: &Bound<'_, PyAny>) {
         let then = self.0.borrow_mut().take();
         if let Some(then) = then {

@@ -1,4 +1,4 @@
-//! The engine as an object: started with settings and routes, and driven by its owner's loop.
+//! The engine as a Python object: started with settings and routes, and driven by its owner's loop.
 
 use std::cell::RefCell;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -15,27 +15,27 @@ use gustnado::driven::{Driven, ReactorWaker, Wants, WatchEvent};
 use gustnado::{Drain, Method, Routes, Running, Server};
 
 use crate::asgi::Asgi;
-use crate::call::{Callee, Ground};
+use crate::call::{CallContext, PyHandler};
 use crate::coroutine::has_paused;
 use crate::poller::up_to_ms;
 use crate::wsgi::Wsgi;
 use crate::{coroutine, errors, limits};
 
-/// A handler's place, as `gustnado._routes` lays it out: method (none: all), path, function,
-/// whether it takes the request, which named parts of the path it takes, whether a rest among them
-/// is without empty segments, and whether it is a coroutine function.
-type Handler = (Option<String>, String, Py<PyAny>, bool, Vec<String>, bool, bool);
+/// A handler, as `gustnado._routes` describes it: method (none: all), path, function, whether it
+/// takes the request, the named parts of the path that it takes, whether slashes are merged, and
+/// whether it is a coroutine function.
+type HandlerSpec = (Option<String>, String, Py<PyAny>, bool, Vec<String>, bool, bool);
 
-/// What other threads may know of the engine's turns.
-struct Pulse {
+/// State of the engine's turns for other threads.
+struct TurnState {
     began: Instant,
-    /// How often it has gone to sleep or got up.
+    /// Number of sleeps and wake-ups.
     turns: AtomicU64,
-    /// When it got up last, in microseconds since `began`.
+    /// Last wake-up, in microseconds since `began`.
     up_us: AtomicU64,
 }
 
-impl Pulse {
+impl TurnState {
     fn new() -> Arc<Self> {
         Arc::new(Self { began: Instant::now(), turns: AtomicU64::new(0), up_us: AtomicU64::new(0) })
     }
@@ -54,42 +54,43 @@ impl Pulse {
     }
 }
 
-/// A worker of the engine on the thread that has made it.
-#[pyclass(unsendable, frozen, module = "gustnado._gustnado")]
-pub(crate) struct Engine {
+/// A worker of the engine on the thread that created it.
+#[pyclass(unsendable, frozen, module = "gustnado._gustnado", name = "Engine")]
+pub(crate) struct PyEngine {
     running: Running,
     driven: Driven,
     ready: RefCell<Vec<WatchEvent>>,
-    /// [`Engine::run`] is to return.
+    /// Whether `run` should return.
     is_alerted: Arc<AtomicBool>,
-    pulse: Arc<Pulse>,
+    pulse: Arc<TurnState>,
     drain: RefCell<Option<Drain>>,
-    /// What a loop watches that sleeps in place of the engine.
+    /// The descriptor for loops that sleep in place of the engine.
     descriptor: RefCell<Option<OwnedFd>>,
 }
 
 #[pymethods]
-impl Engine {
-    /// Starts a server: it listens once this has returned, and answers in turns.
+impl PyEngine {
+    /// Starts a server. It listens once this has returned, and responds in turns.
     ///
     /// - `settings`: names and values, as on the command line.
-    /// - `handlers`, `folders`: what is where.
-    /// - `ground`: what handlers stand on; see `gustnado._routes.Ground`.
-    /// - `application`: what answers the rest: an [`Asgi`] or a [`Wsgi`].
+    /// - `handlers`, `folders`: the routes.
+    /// - `context`: shared context of handlers; see `gustnado._routes.CallContext`.
+    /// - `application`: the fallback: an `Asgi` or a `Wsgi`.
     #[new]
     fn new(
         settings: Vec<(String, String)>,
-        handlers: Vec<Handler>,
+        handlers: Vec<HandlerSpec>,
         folders: Vec<(String, String)>,
-        ground: &Bound<'_, PyAny>,
+        context: &Bound<'_, PyAny>,
         application: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let has_body_limit = settings.iter().any(|(name, _)| name == "limit-body-bytes");
-        let ground = Arc::new(Ground::of(ground, has_body_limit)?);
-        // (Folders beside an application are its assets: no list unless somebody asks for it.)
+        let context = Arc::new(CallContext::of(context, has_body_limit)?);
+        // Folders next to an application are its assets: they have no listings by default.
         let mut server = Server::new().listing(Listing::Off).on_limit(limits::tell);
         if application.is_some() {
-            // By ASGI it reads as it likes, and by WSGI out of a file. What is set counts.
+            // An ASGI application reads at its own pace, a WSGI application from a file. An
+            // explicit setting takes precedence.
             server = server.limit_body_bytes(u64::MAX);
         }
         for (name, value) in settings {
@@ -104,9 +105,9 @@ impl Engine {
         for handler in handlers {
             let (method, path, function, takes_request, params, merges, is_coroutine) = handler;
             let method = method.map(|name| method_of(&name)).transpose()?;
-            let callee =
-                Callee::new(function, takes_request, params, is_coroutine, Arc::clone(&ground));
-            routes = Arc::new(callee).add_to(routes, method, (&path, merges));
+            let handler =
+                PyHandler::new(function, takes_request, params, is_coroutine, Arc::clone(&context));
+            routes = Arc::new(handler).add_to(routes, method, (&path, merges));
         }
         if let Some(application) = application {
             routes = match application.cast::<Asgi>() {
@@ -121,27 +122,27 @@ impl Engine {
             driven,
             ready: RefCell::default(),
             is_alerted: Arc::default(),
-            pulse: Pulse::new(),
+            pulse: TurnState::new(),
             drain: RefCell::default(),
             descriptor: RefCell::default(),
         })
     }
 
-    /// One turn: sleeps until something happens, answers requests, and returns what is ready of the
-    /// watched descriptors, as (key, readable, writable).
+    /// Runs one turn: sleeps until an event, responds to requests, and returns ready descriptors as
+    /// (key, readable, writable).
     ///
-    /// - `timeout`: seconds to sleep at most; none: until something happens.
+    /// - `timeout`: maximum sleep in seconds; none: unlimited.
     fn turn(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Vec<(u64, bool, bool)>> {
         let timeout = if has_paused() { Some(Duration::ZERO) } else { timeout.map(up_to_ms) };
         let mut ready = self.ready.take();
         let turned = self.driven.turn(timeout, &mut ready, &mut |sleep| {
             let sleep = SendWrapper::new(sleep);
-            // The closure runs on this thread: only the interpreter's lock is given up.
+            // The closure runs on this thread: only the interpreter's lock is released.
             self.pulse.lie_down();
             py.detach(move || (sleep.take())());
             self.pulse.get_up();
         });
-        // Who reads or writes finds out what an error or the other end's hanging up means.
+        // The next read or write returns an error or hang-up.
         let found = ready.drain(..).map(|one| {
             let is_over = one.error || one.hang_up;
             (one.key, one.read || is_over, one.write || is_over)
@@ -156,7 +157,7 @@ impl Engine {
         Ok(found)
     }
 
-    /// Turns for so many seconds, or until [`Engine::is_over`], a signal, or an [`Alert`].
+    /// Runs turns for that many seconds, or until `is_over`, a signal, or an `Alert`.
     fn run(&self, py: Python<'_>, seconds: f64) -> PyResult<()> {
         let until = Instant::now() + Duration::from_secs_f64(seconds);
         while !self.is_over() {
@@ -169,19 +170,20 @@ impl Engine {
         Ok(())
     }
 
-    /// What can be read once [`Engine::look`] has something to do. For loops that sleep themselves.
+    /// Returns a descriptor that is readable when `poll_once` has work, for loops that sleep
+    /// themselves.
     fn fileno(&self) -> PyResult<RawFd> {
-        let mut kept = self.descriptor.borrow_mut();
-        if let Some(descriptor) = &*kept {
+        let mut descriptor_slot = self.descriptor.borrow_mut();
+        if let Some(descriptor) = &*descriptor_slot {
             return Ok(descriptor.as_raw_fd());
         }
         let descriptor = self.driven.descriptor().map_err(|error| errors::of_io(&error))?;
-        Ok(kept.insert(descriptor).as_raw_fd())
+        Ok(descriptor_slot.insert(descriptor).as_raw_fd())
     }
 
-    /// One turn without sleeping. Returns in how many seconds the next one is due, if that is so
-    /// whatever [`Engine::fileno`] says.
-    fn look(&self, py: Python<'_>) -> PyResult<Option<f64>> {
+    /// Runs one turn without sleeping. Returns in how many seconds the next one is due, if it is
+    /// due without an event of `fileno`.
+    fn poll_once(&self, py: Python<'_>) -> PyResult<Option<f64>> {
         self.pulse.get_up();
         let due = self.driven.look().map_err(|error| errors::of_io(&error))?;
         coroutine::go_on(py);
@@ -189,50 +191,50 @@ impl Engine {
         Ok(due.map(|due| due.as_secs_f64()))
     }
 
-    /// Watches a descriptor of the caller's.
-    fn watch(&self, number: RawFd, read: bool, write: bool, key: u64) -> PyResult<()> {
+    /// Watches a descriptor of the caller.
+    fn watch(&self, fd: RawFd, read: bool, write: bool, key: u64) -> PyResult<()> {
         let wants = Wants { read, write };
-        self.driven.watch(number, wants, key).map_err(|error| errors::of_io(&error))
+        self.driven.watch(fd, wants, key).map_err(|error| errors::of_io(&error))
     }
 
-    /// Watches it for something else.
-    fn rewatch(&self, number: RawFd, read: bool, write: bool) -> PyResult<()> {
+    /// Changes the events of a watched descriptor.
+    fn rewatch(&self, fd: RawFd, read: bool, write: bool) -> PyResult<()> {
         let wants = Wants { read, write };
-        self.driven.rewatch(number, wants).map_err(|error| errors::of_io(&error))
+        self.driven.rewatch(fd, wants).map_err(|error| errors::of_io(&error))
     }
 
-    /// Watches it no longer.
-    fn unwatch(&self, number: RawFd) -> PyResult<()> {
-        self.driven.unwatch(number).map_err(|error| errors::of_io(&error))
+    /// Stops watching a descriptor.
+    fn unwatch(&self, fd: RawFd) -> PyResult<()> {
+        self.driven.unwatch(fd).map_err(|error| errors::of_io(&error))
     }
 
-    /// What ends a turn's sleep from another thread.
-    fn alert(&self) -> Alert {
+    /// Returns an object that ends a turn's sleep from another thread.
+    fn alert(&self) -> PyAlert {
         let (is_alerted, pulse) = (Arc::clone(&self.is_alerted), Arc::clone(&self.pulse));
-        Alert { raised: self.driven.waker(), is_alerted, pulse }
+        PyAlert { raised: self.driven.waker(), is_alerted, pulse }
     }
 
-    /// Where it listens.
+    /// Returns the addresses it listens on.
     fn addresses(&self) -> Vec<String> {
         self.running.addresses().iter().map(ToString::to_string).collect()
     }
 
-    /// What is not as it was asked for, in sentences.
+    /// Returns deviations from the settings, in sentences.
     fn notes(&self) -> Vec<String> {
         self.running.notes().to_vec()
     }
 
-    /// Opens the access log anew, after it was moved away.
+    /// Reopens the access log after a rotation.
     fn reopen_logs(&self) -> PyResult<()> {
         self.running.reopen_logs().map_err(|error| errors::of_start(&error))
     }
 
-    /// Writes what waits to be written of the access log: before a process ends without a drain.
+    /// Writes buffered lines of the access log, before a process ends without a drain.
     fn flush_logs(&self) {
         self.running.flush_logs();
     }
 
-    /// Counters since the start.
+    /// Returns the counters since the start.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let found = PyDict::new(py);
         for (name, value) in self.running.stats().named() {
@@ -241,22 +243,22 @@ impl Engine {
         Ok(found)
     }
 
-    /// Has the engine serve what waits at a socket that it was given by number, when it ends:
-    /// nobody else will.
-    fn take_socket_over(&self, number: RawFd) -> bool {
-        self.running.take_socket_over(number)
+    /// Drains the queue of an inherited socket at the end, when no other process serves it.
+    fn take_socket_over(&self, fd: RawFd) -> bool {
+        self.running.take_socket_over(fd)
     }
 
-    /// Shares the load with other processes on the same sockets, by a file in memory that all have:
-    /// one with more connections than the mean lets the others accept first.
+    /// Shares the load with other processes on the same sockets, by a shared memory file: a process
+    /// with more connections than the mean lets the others accept first.
     ///
-    /// - `number`: the file's descriptor.
-    /// - `place`: where in it this process has its number of connections.
-    fn share_load(&self, number: RawFd, place: u32) -> PyResult<()> {
-        self.running.share_load(number, place).map_err(|error| errors::of_io(&error))
+    /// - `fd`: the file's descriptor.
+    /// - `place`: the index of this process in it.
+    fn share_load(&self, fd: RawFd, place: u32) -> PyResult<()> {
+        self.running.share_load(fd, place).map_err(|error| errors::of_io(&error))
     }
 
-    /// Begins to end: no more connections, answers under way may end within `deadline` seconds.
+    /// Begins the drain: accepts no more connections, and responses in progress have `deadline`
+    /// seconds.
     fn begin_drain(&self, deadline: f64) {
         let mut drain = self.drain.borrow_mut();
         if drain.is_none() {
@@ -265,7 +267,7 @@ impl Engine {
         }
     }
 
-    /// Goes on with ending, between two turns. Returns how many connections were cut, once it is
+    /// Continues the drain between two turns. Returns the number of cut connections once it is
     /// over.
     fn step_drain(&self) -> Option<u64> {
         let mut drain = self.drain.borrow_mut();
@@ -278,23 +280,23 @@ impl Engine {
     }
 }
 
-/// Ends a sleep, and [`Engine::run`], from any thread.
-#[pyclass(frozen, module = "gustnado._gustnado")]
-pub(crate) struct Alert {
+/// Ends a sleep, and `Engine.run`, from any thread.
+#[pyclass(frozen, module = "gustnado._gustnado", name = "Alert")]
+pub(crate) struct PyAlert {
     raised: ReactorWaker,
     is_alerted: Arc<AtomicBool>,
-    pulse: Arc<Pulse>,
+    pulse: Arc<TurnState>,
 }
 
 #[pymethods]
-impl Alert {
+impl PyAlert {
     fn set(&self) {
         self.is_alerted.store(true, Ordering::Relaxed);
         self.raised.wake();
     }
 
-    /// A number that is another one after each sleep, and for how many seconds the engine is up
-    /// since. While the number stays the same, it sleeps, or is busy, or held.
+    /// Returns a number that changes with each sleep, and the seconds since the last wake-up. While
+    /// the number stays the same, the engine sleeps, or is busy or blocked.
     fn pulse(&self) -> (u64, f64) {
         let turns = self.pulse.turns.load(Ordering::Relaxed);
         let up_us = self.pulse.up_us.load(Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Errors of the engine as Python's, and of Python as a log's.
+//! Converts the engine's errors to Python exceptions, and reports Python exceptions to the log.
 
 use std::io;
 
@@ -8,47 +8,47 @@ use pyo3::prelude::*;
 
 use gustnado::StartError;
 
-/// Where exceptions of handlers and applications are told.
-pub(crate) struct Told(pub(crate) Py<PyAny>);
+/// Reports exceptions of handlers and applications.
+pub(crate) struct ErrorReporter(pub(crate) Py<PyAny>);
 
-/// Whose fault it is that a handler or an application has failed.
+/// The origin of a failure of a handler or application.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub(crate) enum FaultOrigin {
     Own,
-    /// The client's, which has gone or sent a broken body: nothing to trouble an operator with.
+    /// The client, which has disconnected or sent a broken body: not worth an operator's attention.
     Peers,
 }
 
-impl Fault {
+impl FaultOrigin {
     pub(crate) fn of_peer(is_of_peer: bool) -> Self {
         if is_of_peer { Self::Peers } else { Self::Own }
     }
 }
 
-impl Told {
-    /// - `what`: a line about what was going on.
-    pub(crate) fn tell(&self, py: Python<'_>, error: Option<&PyErr>, what: &str) {
-        self.tell_fault(py, error, what, Fault::Own);
+impl ErrorReporter {
+    /// - `what`: a line about the context.
+    pub(crate) fn report(&self, py: Python<'_>, error: Option<&PyErr>, what: &str) {
+        self.report_as(py, error, what, FaultOrigin::Own);
     }
 
-    /// The same, saying whose fault it is.
-    pub(crate) fn tell_fault(
+    /// The same with the origin.
+    pub(crate) fn report_as(
         &self,
         py: Python<'_>,
         error: Option<&PyErr>,
         what: &str,
-        fault: Fault,
+        origin: FaultOrigin,
     ) {
-        // (Before Python 3.12 `value` alone has no traceback.)
+        // Before Python 3.12 `value` alone has no traceback.
         let error = error.map(|error| error.clone_ref(py).into_value(py));
-        let told = self.0.call1(py, (error, what, fault == Fault::Peers));
-        if let Err(second) = told {
+        let reported = self.0.call1(py, (error, what, origin == FaultOrigin::Peers));
+        if let Err(second) = reported {
             second.write_unraisable(py, None);
         }
     }
 }
 
-/// Tells something that is no exception, and that an operator should know of.
+/// Logs a warning for the operator.
 pub(crate) fn warn(what: &str) {
     Python::attach(|py| {
         let warned = py
@@ -61,7 +61,7 @@ pub(crate) fn warn(what: &str) {
     });
 }
 
-/// With its number, as programs ask for it: Twisted looks at `errno`.
+/// Converts an I/O error with its number, since programs such as Twisted check `errno`.
 pub(crate) fn of_io(error: &io::Error) -> PyErr {
     match error.raw_os_error() {
         Some(number) => PyOSError::new_err((number, error.to_string())),
@@ -69,7 +69,7 @@ pub(crate) fn of_io(error: &io::Error) -> PyErr {
     }
 }
 
-/// Why a server did not start.
+/// Converts a start error.
 pub(crate) fn of_start(error: &StartError) -> PyErr {
     let text = error.to_string();
     match error {

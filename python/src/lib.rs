@@ -1,25 +1,27 @@
 //! Gustnado for Python: the native half of the package `gustnado`.
 //!
-//! What lives here: the engine as an object that Python's own loop drives, requests and answers as
-//! Python sees them, and how a handler is called. What does not: any decision about HTTP (that is
-//! `gustnado`'s), and everything that Python says well: the command, worker processes, the loops.
+//! It holds the engine as an object that Python's loop drives, requests and responses as Python
+//! sees them, and the calls to handlers. Decisions about HTTP are in the crate `gustnado`; the
+//! command, worker processes and loops are in Python.
 //!
-//! One worker of the engine runs on the thread that drives it, with the interpreter's lock held;
-//! the lock is given up around the sleep in the kernel, once a turn.
+//! One worker of the engine runs on the thread that drives it and holds the interpreter's lock. It
+//! releases the lock once a turn, around the sleep in the kernel.
 
 mod asgi;
+mod awaitable;
 mod bytes_like;
 mod call;
 mod coroutine;
 mod engine;
 mod errors;
-mod kept;
-mod learned;
+mod guarded;
 mod limits;
+mod name_cache;
 mod pipe;
 mod poller;
 mod regular;
 mod request;
+mod request_template;
 mod response;
 mod root_path;
 mod tunnel;
@@ -33,13 +35,14 @@ use pyo3::prelude::*;
 
 use std::ffi::OsStr;
 
-/// A setting as Python is told of it: its name, what it does, whether it is a switch, the heading
-/// that it stands under, its default, what it takes, and what stands for its value in help.
-type Told = (&'static str, &'static str, bool, &'static str, &'static str, String, &'static str);
+/// A setting for Python: name, description, whether it is a switch, heading, default, accepted
+/// values, and placeholder in help.
+type SettingSpec =
+    (&'static str, &'static str, bool, &'static str, &'static str, String, &'static str);
 
-/// All settings of the engine.
+/// Returns all settings of the engine.
 #[pyfunction]
-fn settings() -> Vec<Told> {
+fn settings() -> Vec<SettingSpec> {
     let tell = |tunable: &Tunable| {
         let is_switch = matches!(tunable.field, Field::Switch { .. });
         let heading = tunable.group.heading();
@@ -49,10 +52,10 @@ fn settings() -> Vec<Told> {
     TUNABLES.iter().map(tell).collect()
 }
 
-/// Raises a `ValueError` for a value that a setting of the engine does not take.
+/// Raises a `ValueError` for an invalid value of a setting.
 ///
-/// - `place`: what a person has written, for the message: `--port`, or a variable's name.
-/// - `is_variable`: whether that is a variable of the environment.
+/// - `place`: the source of the value, for the message: `--port`, or a variable's name.
+/// - `is_variable`: whether that is an environment variable.
 #[pyfunction]
 fn check_setting(name: &str, value: &str, place: String, is_variable: bool) -> PyResult<()> {
     let origin = if is_variable { Origin::Environment(place) } else { Origin::Flag(place) };
@@ -60,7 +63,7 @@ fn check_setting(name: &str, value: &str, place: String, is_variable: bool) -> P
     checked.map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
-/// A route's path in the form that paths are compared in.
+/// Returns a route's path in canonical form.
 #[pyfunction]
 fn canonical_route(path: &str) -> PyResult<String> {
     gustnado::canonical_route(path).map_err(|error| PyValueError::new_err(error.to_string()))
@@ -76,19 +79,19 @@ mod _gustnado {
     #[pymodule_export]
     use crate::asgi::Asgi;
     #[pymodule_export]
-    use crate::engine::{Alert, Engine};
+    use crate::engine::{PyAlert, PyEngine};
     #[pymodule_export]
     use crate::poller::Poller;
     #[pymodule_export]
-    use crate::request::Request;
+    use crate::request::PyRequest;
     #[pymodule_export]
-    use crate::response::Response;
+    use crate::response::PyResponse;
     #[pymodule_export]
     use crate::twisted::{
         CycloneWords, TwistedLink, TwistedTimeout, TwistedWords, cyclone_head, escape_for_log,
     };
     #[pymodule_export]
-    use crate::writer::Writer;
+    use crate::writer::ResponseBodyWriter;
     #[pymodule_export]
     use crate::wsgi::Wsgi;
 }

@@ -1,10 +1,10 @@
-//! What the log says of requests that a limit has refused.
+//! Log lines for requests that a limit has refused.
 
 use gustnado::{Limit, Struck, Verdict};
 
 use crate::errors::warn;
 
-/// Tells of a size that has struck, and leaves the rest to the server.
+/// Logs a size limit that was hit, and leaves the rest to the server.
 pub(crate) fn tell(struck: &Struck<'_>) -> Verdict {
     let (status, what) = match struck.limit {
         Limit::BodyBytes => (413, "bytes of its body"),

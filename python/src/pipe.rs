@@ -1,4 +1,4 @@
-//! Content that Python writes and the engine sends: a queue between the two, with marks.
+//! A bounded queue of content from Python to the engine, with high and low water marks.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -10,171 +10,171 @@ use bytes::Bytes;
 use futures_core::Stream;
 use pyo3::pybacked::PyBackedBytes;
 
-/// Bytes that may wait; above it a writer is to pause, until no more than `LOW` wait. A pause costs
-/// a turn of the writer's loop, so there are to be few; and while it lasts, the engine still has
-/// something to send.
+/// High and low water marks: a writer pauses above `HIGH` queued bytes, until no more than `LOW`
+/// are left. A pause costs a turn of the writer's loop, so it should be rare, and meanwhile the
+/// engine still has something to send.
 const HIGH: usize = 256 << 10;
 const LOW: usize = 128 << 10;
 
-/// The end that Python writes to. Dropped before its [end](Feed::end), it cuts the answer off, so
-/// that nobody takes it for whole.
-pub(crate) struct Feed(Arc<Shared>);
+/// The end for Python. Dropped before [`end`](PipeWriter::end), it cuts the response off, so that
+/// it does not pass for complete.
+pub(crate) struct PipeWriter(Arc<PipeShared>);
 
-/// The end that the engine reads.
-pub(crate) struct Content(Arc<Shared>);
+/// The end for the engine.
+pub(crate) struct PipeReader(Arc<PipeShared>);
 
-/// Room in between, to wait for.
-pub(crate) struct Room(Arc<Shared>);
+/// Waits for space in the queue.
+pub(crate) struct PipeSpace(Arc<PipeShared>);
 
-/// The content has no end: whoever made it has failed.
+/// The content was cut off: its producer has failed.
 #[derive(Debug)]
-pub(crate) struct Cut;
+pub(crate) struct ContentCut;
 
 #[derive(Default)]
-struct Shared {
-    inside: Mutex<Inside>,
-    /// There is room again, or nobody to write for.
+struct PipeShared {
+    state: Mutex<PipeState>,
+    /// Notified when there is space, or the reader is gone.
     change: Condvar,
 }
 
 #[derive(Default)]
-struct Inside {
+struct PipeState {
     pieces: VecDeque<Bytes>,
     bytes: usize,
     is_full: bool,
-    end: Option<Result<(), Cut>>,
+    end: Option<Result<(), ContentCut>>,
     is_lost: bool,
     reader: Option<Waker>,
-    on_room: Vec<Call>,
-    /// How many threads wait for room. (To notify costs a call to the kernel, also if none does.)
+    on_room: Vec<SpaceCallback>,
+    /// Threads that wait for space. (A notification costs a system call even without any.)
     waiting: usize,
-    on_lost: Option<Call>,
+    on_lost: Option<SpaceCallback>,
 }
 
-type Call = Box<dyn FnOnce() + Send>;
+type SpaceCallback = Box<dyn FnOnce() + Send>;
 
-/// Both ends of a new one.
-pub(crate) fn pipe() -> (Feed, Content) {
-    let shared = Arc::new(Shared::default());
-    (Feed(Arc::clone(&shared)), Content(shared))
+/// Returns both ends of a new pipe.
+pub(crate) fn pipe() -> (PipeWriter, PipeReader) {
+    let shared = Arc::new(PipeShared::default());
+    (PipeWriter(Arc::clone(&shared)), PipeReader(shared))
 }
 
-impl Shared {
-    fn inside(&self) -> MutexGuard<'_, Inside> {
-        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+impl PipeShared {
+    fn state(&self) -> MutexGuard<'_, PipeState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn end(&self, end: Result<(), Cut>) {
-        let mut inside = self.inside();
-        inside.end.get_or_insert(end);
-        // (Who has come to the end need not know of a loss.)
-        let (reader, on_lost) = (inside.reader.take(), inside.on_lost.take());
-        drop(inside);
+    fn end(&self, end: Result<(), ContentCut>) {
+        let mut state = self.state();
+        state.end.get_or_insert(end);
+        // A reader that has reached the end need not know of a disconnect.
+        let (reader, on_lost) = (state.reader.take(), state.on_lost.take());
+        drop(state);
         drop(on_lost);
         reader.into_iter().for_each(Waker::wake);
     }
 }
 
-impl Feed {
-    /// Puts a piece behind the others. Returns what there is to wait for before the next, if too
-    /// much waits already, or the client has gone.
-    pub(crate) fn push(&self, piece: Bytes) -> Option<Room> {
-        let mut inside = self.0.inside();
-        if !inside.is_lost && !piece.is_empty() {
-            inside.bytes += piece.len();
-            inside.pieces.push_back(piece);
+impl PipeWriter {
+    /// Appends a piece. Returns what to wait for before the next one, if the queue is full or the
+    /// client has disconnected.
+    pub(crate) fn push(&self, piece: Bytes) -> Option<PipeSpace> {
+        let mut state = self.0.state();
+        if !state.is_lost && !piece.is_empty() {
+            state.bytes += piece.len();
+            state.pieces.push_back(piece);
         }
-        inside.is_full |= inside.bytes > HIGH;
-        let (is_full, reader) = (inside.is_full || inside.is_lost, inside.reader.take());
-        drop(inside);
+        state.is_full |= state.bytes > HIGH;
+        let (is_full, reader) = (state.is_full || state.is_lost, state.reader.take());
+        drop(state);
         reader.into_iter().for_each(Waker::wake);
-        is_full.then(|| Room(Arc::clone(&self.0)))
+        is_full.then(|| PipeSpace(Arc::clone(&self.0)))
     }
 
-    /// Whether the client has gone.
+    /// Whether the client has disconnected.
     pub(crate) fn is_lost(&self) -> bool {
-        self.0.inside().is_lost
+        self.0.state().is_lost
     }
 
-    /// The content is whole.
+    /// Ends the content.
     pub(crate) fn end(&self) {
         self.0.end(Ok(()));
     }
 
-    /// Has `call` called once the client has gone before the end: at once, if it has. The last one
-    /// counts.
+    /// Calls `call` once the client disconnects before the end, or at once if it has. It replaces
+    /// an earlier one.
     pub(crate) fn on_lost(&self, call: impl FnOnce() + Send + 'static) {
-        let mut inside = self.0.inside();
-        if inside.is_lost {
-            drop(inside);
+        let mut state = self.0.state();
+        if state.is_lost {
+            drop(state);
             call();
-        } else if inside.end.is_none() {
-            let before = inside.on_lost.replace(Box::new(call));
-            drop(inside);
+        } else if state.end.is_none() {
+            let before = state.on_lost.replace(Box::new(call));
+            drop(state);
             drop(before);
         }
     }
 }
 
-impl Content {
-    /// As [`Feed::on_lost`].
+impl PipeReader {
+    /// Does the same as [`PipeWriter::on_lost`].
     pub(crate) fn on_lost(&self, call: impl FnOnce() + Send + 'static) {
-        let before = self.0.inside().on_lost.replace(Box::new(call));
+        let before = self.0.state().on_lost.replace(Box::new(call));
         drop(before);
     }
 }
 
-impl Room {
-    /// Has `call` called once there is room, or the client has gone: at once, if that is so.
+impl PipeSpace {
+    /// Calls `call` once there is space or the client has disconnected, which may be at once.
     pub(crate) fn call(&self, call: impl FnOnce() + Send + 'static) {
-        let mut inside = self.0.inside();
-        if inside.is_full && !inside.is_lost {
-            inside.on_room.push(Box::new(call));
+        let mut state = self.0.state();
+        if state.is_full && !state.is_lost {
+            state.on_room.push(Box::new(call));
         } else {
-            drop(inside);
+            drop(state);
             call();
         }
     }
 
-    /// Holds the thread until there is room. Returns whether the client is there still.
+    /// Blocks the thread until there is space. Returns whether the client is still connected.
     pub(crate) fn wait(&self) -> bool {
-        let mut inside = self.0.inside();
-        inside.waiting += 1;
-        let inside = self.0.change.wait_while(inside, |inside| inside.is_full && !inside.is_lost);
-        let mut inside = inside.unwrap_or_else(PoisonError::into_inner);
-        inside.waiting -= 1;
-        !inside.is_lost
+        let mut state = self.0.state();
+        state.waiting += 1;
+        let state = self.0.change.wait_while(state, |state| state.is_full && !state.is_lost);
+        let mut state = state.unwrap_or_else(PoisonError::into_inner);
+        state.waiting -= 1;
+        !state.is_lost
     }
 }
 
-impl Drop for Feed {
+impl Drop for PipeWriter {
     fn drop(&mut self) {
-        self.0.end(Err(Cut));
+        self.0.end(Err(ContentCut));
     }
 }
 
-impl Stream for Content {
-    type Item = Result<Bytes, Cut>;
+impl Stream for PipeReader {
+    type Item = Result<Bytes, ContentCut>;
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let mut inside = self.0.inside();
-        let Some(piece) = inside.pieces.pop_front() else {
-            if let Some(end) = inside.end.take() {
+        let mut state = self.0.state();
+        let Some(piece) = state.pieces.pop_front() else {
+            if let Some(end) = state.end.take() {
                 return Poll::Ready(end.err().map(Err));
             }
-            inside.reader = Some(context.waker().clone());
+            state.reader = Some(context.waker().clone());
             return Poll::Pending;
         };
-        inside.bytes -= piece.len();
-        let has_room = inside.is_full && inside.bytes <= LOW;
-        let on_room = if has_room { std::mem::take(&mut inside.on_room) } else { Vec::new() };
-        inside.is_full &= !has_room;
-        let has_waiting = inside.waiting > 0;
-        drop(inside);
+        state.bytes -= piece.len();
+        let has_room = state.is_full && state.bytes <= LOW;
+        let on_room = if has_room { std::mem::take(&mut state.on_room) } else { Vec::new() };
+        state.is_full &= !has_room;
+        let has_waiting = state.waiting > 0;
+        drop(state);
         if has_room && has_waiting {
             self.0.change.notify_all();
         }
-        // (Nothing is locked while somebody else's code runs.)
+        // Nothing is locked while foreign code runs.
         for call in on_room {
             call();
         }
@@ -182,37 +182,37 @@ impl Stream for Content {
     }
 }
 
-impl Drop for Content {
+impl Drop for PipeReader {
     fn drop(&mut self) {
-        let mut inside = self.0.inside();
-        inside.is_lost = true;
-        let (on_room, on_lost) = (std::mem::take(&mut inside.on_room), inside.on_lost.take());
-        let pieces = std::mem::take(&mut inside.pieces);
-        let has_waiting = inside.waiting > 0;
-        drop(inside);
+        let mut state = self.0.state();
+        state.is_lost = true;
+        let (on_room, on_lost) = (std::mem::take(&mut state.on_room), state.on_lost.take());
+        let pieces = std::mem::take(&mut state.pieces);
+        let has_waiting = state.waiting > 0;
+        drop(state);
         if has_waiting {
             self.0.change.notify_all();
         }
         for call in on_room.into_iter().chain(on_lost) {
             call();
         }
-        // (Some of them may be objects of Python's.)
+        // Some of them may be Python objects.
         drop(pieces);
     }
 }
 
-impl fmt::Display for Cut {
+impl fmt::Display for ContentCut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the content was given up before its end")
     }
 }
 
-impl std::error::Error for Cut {}
+impl std::error::Error for ContentCut {}
 
-/// From here on, bytes are sent out of Python's own object; below, copying them costs less.
+/// Minimum length for sharing the memory of a Python object; copying less is cheaper.
 const SHARED_FROM: usize = 4_096;
 
-/// Bytes of Python as the engine's.
+/// Converts Python bytes.
 pub(crate) fn owned(bytes: PyBackedBytes) -> Bytes {
     if bytes.len() < SHARED_FROM {
         Bytes::copy_from_slice(&bytes)

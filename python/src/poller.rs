@@ -1,6 +1,6 @@
-//! Readiness for loops that are written in Python, in the form of Python's own `select.epoll`.
+//! Readiness for event loops in Python, with the interface of Python's `select.epoll`.
 
-mod wishes;
+mod interest_set;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -19,54 +19,54 @@ use send_wrapper::SendWrapper;
 use gustnado_reactor::{Clock, IoChoice, Options, Reactor, Token, Wants, WatchEvent};
 
 use crate::errors;
-use crate::kept::Kept;
-use crate::twisted::{Looked, Names, TwistedLink};
-use wishes::Wishes;
+use crate::guarded::Guarded;
+use crate::twisted::{ConnectionLook, HeadWords, TwistedLink};
+use interest_set::InterestSet;
 
 const IN: u32 = 0x1;
 const OUT: u32 = 0x4;
 const ERR: u32 = 0x8;
 const HUP: u32 = 0x10;
 
-/// What a reactor of the engine's finds of the descriptors that it watches.
+/// Finds ready descriptors with a reactor of the engine.
 ///
-/// The thread that looks has the reactor. If that becomes another one, as when a program starts its
-/// loop in a thread, it makes a reactor of its own, which is told all that the other one knew.
+/// The polling thread has the reactor. If another thread polls, as when a program starts its loop
+/// in a thread, it makes its own reactor, which gets all interests.
 #[pyclass(frozen, module = "gustnado._gustnado")]
 pub(crate) struct Poller {
     number: u64,
-    state: Kept<State>,
-    sites: OnceLock<Sites>,
+    state: Guarded<PollerState>,
+    sites: OnceLock<SiteConnections>,
 }
 
-struct State {
-    wishes: Wishes,
+struct PollerState {
+    interest_set: InterestSet,
     owner: ThreadId,
     is_closed: bool,
 }
 
-/// What the thread that looks has.
-struct Own {
+/// State of the polling thread.
+struct PollerThread {
     reactor: Reactor,
     ready: Vec<WatchEvent>,
-    /// Nobody has sockets of the reactor's own here.
+    /// Always empty: there are no sockets of the reactor's own.
     woken: Vec<Token>,
 }
 
 thread_local! {
     /// By the numbers of their pollers.
-    static OWN: RefCell<HashMap<u64, Own>> = RefCell::default();
+    static POLLERS: RefCell<HashMap<u64, PollerThread>> = RefCell::default();
 }
 
-/// Connections whose plain requests are answered while the poller looks.
-struct Sites {
-    links: Kept<HashMap<RawFd, Py<TwistedLink>>>,
-    /// Those that have something to be sent.
-    waiting: Kept<Vec<Py<TwistedLink>>>,
-    names: Names,
-    /// Called with a descriptor and an exception that came of what was received on it.
+/// Connections whose plain requests get their responses during a poll.
+struct SiteConnections {
+    links: Guarded<HashMap<RawFd, Py<TwistedLink>>>,
+    /// Those with unsent bytes.
+    waiting: Guarded<Vec<Py<TwistedLink>>>,
+    head_words: HeadWords,
+    /// Called with a descriptor and the exception of a request received on it.
     on_failure: Py<PyAny>,
-    room: Kept<Vec<u8>>,
+    buf: Guarded<Vec<u8>>,
 }
 
 #[pymethods]
@@ -75,52 +75,54 @@ impl Poller {
     fn new() -> PyResult<Self> {
         static NUMBERS: AtomicU64 = AtomicU64::new(0);
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
-        let own = Own::new()?;
-        OWN.with_borrow_mut(|all| all.insert(number, own));
+        let thread_state = PollerThread::new()?;
+        POLLERS.with_borrow_mut(|all| all.insert(number, thread_state));
         let owner = thread::current().id();
-        let state = State { wishes: Wishes::default(), owner, is_closed: false };
-        Ok(Self { number, state: Kept::new(state), sites: OnceLock::new() })
+        let state = PollerState { interest_set: InterestSet::default(), owner, is_closed: false };
+        Ok(Self { number, state: Guarded::new(state), sites: OnceLock::new() })
     }
 
-    /// Watches a descriptor: its `fileno()` is not asked for.
+    /// Watches a descriptor, without a call of its `fileno()`.
     fn register(&self, number: RawFd, events: u32) -> PyResult<()> {
         self.check_open()?;
         let key = u64::from(number.cast_unsigned());
-        let watched = self.with_own(|own| own.reactor.watch(number, wants(events), key));
+        let watched = self.with_thread_state(|thread_state| {
+            thread_state.reactor.watch(number, wants(events), key)
+        });
         let is_told = watched.transpose().map_err(|error| errors::of_io(&error))?.is_some();
-        self.state.borrow_mut().wishes.begin(number, events, is_told);
+        self.state.borrow_mut().interest_set.begin(number, events, is_told);
         Ok(())
     }
 
-    /// Watches it for something else, from the next look on.
+    /// Changes its events, from the next poll on.
     fn modify(&self, number: RawFd, events: u32) -> PyResult<()> {
         self.check_open()?;
-        if self.state.borrow_mut().wishes.change(number, events) {
+        if self.state.borrow_mut().interest_set.change(number, events) {
             return Ok(());
         }
         Err(errors::of_io(&Errno::NOENT.into()))
     }
 
-    /// Watches it no longer. It may have been closed already.
+    /// Stops watching it. It may have been closed already.
     fn unregister(&self, number: RawFd) -> PyResult<()> {
         self.check_open()?;
-        let told = self.with_own(|own| own.reactor.unwatch(number));
-        self.state.borrow_mut().wishes.end(number, told.is_some());
+        let told = self.with_thread_state(|thread_state| thread_state.reactor.unwatch(number));
+        self.state.borrow_mut().interest_set.end(number, told.is_some());
         told.transpose().map(drop).map_err(|error| errors::of_io(&error))
     }
 
-    /// Sleeps until something is ready, and returns what is, as pairs of descriptor and events.
+    /// Sleeps until something is ready, and returns pairs of descriptor and events.
     ///
-    /// - `timeout`: seconds at most; negative: until something happens.
-    /// - `_maxevents`: there is no limit but the number of descriptors.
+    /// - `timeout`: maximum sleep in seconds; negative: unlimited.
+    /// - `_maxevents`: ignored.
     #[pyo3(signature = (timeout = -1.0, _maxevents = -1))]
     fn poll(&self, py: Python<'_>, timeout: f64, _maxevents: i64) -> PyResult<Vec<(u64, u32)>> {
         self.check_open()?;
         self.flush(py)?;
         let timeout = (timeout >= 0.0).then(|| up_to_ms(timeout));
-        let mut own = self.take_own()?;
-        let looked = self.look(py, &mut own, timeout);
-        OWN.with_borrow_mut(|all| all.insert(self.number, own));
+        let mut thread_state = self.take_thread_state()?;
+        let looked = self.poll_once(py, &mut thread_state, timeout);
+        POLLERS.with_borrow_mut(|all| all.insert(self.number, thread_state));
         let (is_interrupted, found) = looked?;
         if is_interrupted {
             py.check_signals()?;
@@ -131,23 +133,23 @@ impl Poller {
         }
     }
 
-    /// Makes it answer requests.
+    /// Enables responses to requests.
     ///
     /// - `encode`: spells field names as the channels do.
-    /// - `on_failure`: called with a descriptor and an exception that came of what was received, or
-    ///   none: nothing more can be received.
+    /// - `on_failure`: called with a descriptor and the exception of a received request, or none:
+    ///   nothing more can be received.
     fn answer_requests(&self, py: Python<'_>, encode: Py<PyAny>, on_failure: Py<PyAny>) {
-        // (The second time it is what it was.)
-        _ = self.sites.set(Sites {
-            links: Kept::default(),
-            waiting: Kept::default(),
-            names: Names::new(py, encode),
+        // A second call changes nothing.
+        _ = self.sites.set(SiteConnections {
+            links: Guarded::default(),
+            waiting: Guarded::default(),
+            head_words: HeadWords::new(py, encode),
             on_failure,
-            room: Kept::default(),
+            buf: Guarded::default(),
         });
     }
 
-    /// Has what is received on a descriptor taken by a link.
+    /// Passes what is received on a descriptor to a link.
     fn serve(&self, number: RawFd, link: Py<TwistedLink>) {
         if let Some(sites) = self.sites.get() {
             let before = sites.links.borrow_mut().insert(number, link);
@@ -157,18 +159,18 @@ impl Poller {
 
     fn unserve(&self, number: RawFd) {
         if let Some(sites) = self.sites.get() {
-            // (Not under the lock: what goes with it may have a finalizer that comes back here.)
+            // Without the lock: a finalizer of a dropped object may come back here.
             let before = sites.links.borrow_mut().remove(&number);
             drop(before);
         }
     }
 
-    /// Has a link flushed now.
+    /// Flushes a link now.
     fn flush_now(&self, py: Python<'_>, link: &Bound<'_, TwistedLink>) -> PyResult<()> {
         link.get().flush(py, |number, bytes| self.send_watched(number, bytes))
     }
 
-    /// Has a link flushed before the next sleep.
+    /// Flushes a link before the next sleep.
     fn flush_later(&self, link: Py<TwistedLink>) {
         if let Some(sites) = self.sites.get() {
             sites.waiting.borrow_mut().push(link);
@@ -177,7 +179,7 @@ impl Poller {
 
     fn close(&self) {
         self.state.borrow_mut().is_closed = true;
-        OWN.with_borrow_mut(|all| all.remove(&self.number));
+        POLLERS.with_borrow_mut(|all| all.remove(&self.number));
     }
 
     #[getter]
@@ -194,88 +196,88 @@ impl Poller {
         Ok(())
     }
 
-    /// Asks for what the thread that looks has. `None`: this is another one.
-    fn with_own<T>(&self, f: impl FnOnce(&mut Own) -> T) -> Option<T> {
+    /// Calls `f` with the state of the polling thread. `None` on another thread.
+    fn with_thread_state<T>(&self, f: impl FnOnce(&mut PollerThread) -> T) -> Option<T> {
         let is_owner = self.state.borrow_mut().owner == thread::current().id();
-        OWN.with_borrow_mut(|all| all.get_mut(&self.number).filter(|_| is_owner).map(f))
+        POLLERS.with_borrow_mut(|all| all.get_mut(&self.number).filter(|_| is_owner).map(f))
     }
 
-    /// Takes what the thread that looks has, which is this one from now on.
-    fn take_own(&self) -> PyResult<Own> {
-        let own = OWN.with_borrow_mut(|all| all.remove(&self.number));
+    /// Takes the state of the polling thread, which is this one from now on.
+    fn take_thread_state(&self) -> PyResult<PollerThread> {
+        let thread_state = POLLERS.with_borrow_mut(|all| all.remove(&self.number));
         let mut state = self.state.borrow_mut();
         let me = thread::current().id();
-        match own {
-            Some(own) if state.owner == me => Ok(own),
+        match thread_state {
+            Some(thread_state) if state.owner == me => Ok(thread_state),
             _ => {
-                let own = Own::new()?;
+                let thread_state = PollerThread::new()?;
                 state.owner = me;
-                state.wishes.begin_anew();
-                Ok(own)
+                state.interest_set.retell_all();
+                Ok(thread_state)
             }
         }
     }
 
-    fn look(
+    fn poll_once(
         &self,
         py: Python<'_>,
-        own: &mut Own,
+        thread_state: &mut PollerThread,
         timeout: Option<Duration>,
     ) -> PyResult<(bool, Vec<(u64, u32)>)> {
-        let Own { reactor, ready, woken } = own;
-        let (tried, mut found) = self.state.borrow_mut().wishes.settle(reactor);
+        let PollerThread { reactor, ready, woken } = thread_state;
+        let (tried, mut found) = self.state.borrow_mut().interest_set.settle(reactor);
         let is_idle = found.is_empty() && tried.is_empty();
         let timeout = if is_idle { timeout } else { Some(Duration::ZERO) };
         reactor.tick();
         let slept = {
             let reactor = SendWrapper::new(&mut *reactor);
-            // The closure runs on this thread: only the interpreter's lock is given up.
+            // The closure runs on this thread: only the interpreter's lock is released.
             py.detach(move || reactor.take().sleep(timeout))
         };
         let slept = slept.map_err(|error| errors::of_io(&error))?;
         reactor.collect(woken, ready).map_err(|error| errors::of_io(&error))?;
         woken.clear();
-        let wishes = &mut self.state.borrow_mut().wishes;
+        let interest_set = &mut self.state.borrow_mut().interest_set;
         for one in ready.drain(..) {
-            let wanted = wishes.wanted(one.key, events(&one));
+            let wanted = interest_set.wanted(one.key, events(&one));
             if wanted != 0 {
                 found.push((one.key, wanted));
             }
         }
-        found.extend(wishes.left(tried));
+        found.extend(interest_set.left(tried));
         Ok((slept, found))
     }
 
-    /// Sends to a descriptor, if this is the thread that looks.
+    /// Sends to a descriptor, if this is the polling thread.
     fn send_watched(&self, number: RawFd, bytes: &[u8]) -> Option<io::Result<usize>> {
-        self.with_own(|own| own.reactor.send_watched(number, bytes))
+        self.with_thread_state(|thread_state| thread_state.reactor.send_watched(number, bytes))
     }
 
-    /// Receives from a descriptor, if this is the thread that looks.
-    fn recv_watched(&self, number: RawFd, room: &mut [u8]) -> Option<io::Result<usize>> {
-        self.with_own(|own| own.reactor.recv_watched(number, room))
+    /// Receives from a descriptor, if this is the polling thread.
+    fn recv_watched(&self, number: RawFd, buf: &mut [u8]) -> Option<io::Result<usize>> {
+        self.with_thread_state(|thread_state| thread_state.reactor.recv_watched(number, buf))
     }
 
-    /// Sends what links have been given since the last look.
+    /// Sends the output of links since the last poll.
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
         let Some(sites) = self.sites.get() else { return Ok(()) };
         for link in sites.waiting.take() {
             if let Err(error) = self.flush_now(py, link.bind(py)) {
-                sites.on_failure.call1(py, (link.get().number(), error.into_value(py)))?;
+                sites.on_failure.call1(py, (link.get().fd(), error.into_value(py)))?;
             }
         }
         Ok(())
     }
 
-    /// Has links take what has come for them. Returns what is left for others.
+    /// Lets links handle their events. Returns the events of others.
     fn answer(
         &self,
         py: Python<'_>,
-        sites: &Sites,
+        sites: &SiteConnections,
         found: Vec<(u64, u32)>,
     ) -> PyResult<Vec<(u64, u32)>> {
         let mut left = Vec::with_capacity(found.len());
-        let mut room = sites.room.take();
+        let mut buf = sites.buf.take();
         for (key, events) in found {
             let number = RawFd::try_from(key).unwrap_or(-1);
             let link = sites.links.borrow_mut().get(&number).map(|link| link.clone_ref(py));
@@ -283,15 +285,15 @@ impl Poller {
                 left.push((key, events));
                 continue;
             };
-            let looked = link
-                .get()
-                .look(py, &sites.names, &mut room, |number, room| self.recv_watched(number, room));
+            let looked = link.get().poll_once(py, &sites.head_words, &mut buf, |number, buf| {
+                self.recv_watched(number, buf)
+            });
             sites.waiting.borrow_mut().push(link);
             match looked {
-                Ok(Looked::Done) if events & OUT == 0 => {}
-                Ok(Looked::Done) => left.push((key, OUT)),
-                Ok(Looked::Ended) => left.push((key, events)),
-                Ok(Looked::Failed) => {
+                Ok(ConnectionLook::Done) if events & OUT == 0 => {}
+                Ok(ConnectionLook::Done) => left.push((key, OUT)),
+                Ok(ConnectionLook::Ended) => left.push((key, events)),
+                Ok(ConnectionLook::Failed) => {
                     sites.on_failure.call1(py, (number, py.None()))?;
                 }
                 Err(error) => {
@@ -299,14 +301,14 @@ impl Poller {
                 }
             }
         }
-        sites.room.replace(room);
-        // Together: a client that is woken for each answer costs more than its answer.
+        sites.buf.replace(buf);
+        // Together: a client that is woken for each response costs more than the response.
         self.flush(py)?;
         Ok(left)
     }
 }
 
-impl Own {
+impl PollerThread {
     fn new() -> PyResult<Self> {
         let (io, clock) = (IoChoice::Epoll, Clock::start());
         let options = Options { io, direct_max: 0, buffers: 8, installed_max: 0, clock };
@@ -324,7 +326,7 @@ fn events(ready: &WatchEvent) -> u32 {
     all.iter().filter(|(is, _)| *is).fold(0, |events, (_, event)| events | event)
 }
 
-/// Upwards to the millisecond, or a loop would turn idly until its timer is due.
+/// Rounds up to milliseconds, or a loop would spin until its timer is due.
 pub(crate) fn up_to_ms(seconds: f64) -> Duration {
     let ms = (seconds.max(0.0) * 1e3).ceil();
     Duration::try_from_secs_f64(ms / 1e3).unwrap_or(Duration::MAX)

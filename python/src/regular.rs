@@ -1,5 +1,5 @@
-//! Files that are opened without waiting: a pipe would hold the engine's thread until somebody
-//! writes to it.
+//! Opens files without waiting: a pipe would block the engine's thread until another process writes
+//! to it.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -8,8 +8,7 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
-/// Opens a regular file, and looks at what was opened, whatever becomes of the path meanwhile.
-/// `None`: it is something else.
+/// Opens a regular file and returns the metadata of the open file. `None` for any other kind.
 pub(crate) fn open(path: impl AsRef<Path>) -> io::Result<Option<(File, Metadata)>> {
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
     let file = File::options().read(true).custom_flags(flags).open(path)?;

@@ -1,4 +1,4 @@
-//! A request as Python sees it. Nothing is converted before it is asked for.
+//! A request as Python sees it. Values are converted on demand.
 
 use std::borrow::Cow;
 use std::sync::MutexGuard;
@@ -12,30 +12,31 @@ use pyo3::types::{PyBytes, PyDict, PyString};
 
 use gustnado::BodyError;
 
-use crate::kept::Kept;
+use crate::guarded::Guarded;
 
-/// A request: its head, and its body.
-#[pyclass(frozen, module = "gustnado")]
-pub(crate) struct Request {
-    inner: Kept<gustnado::Request>,
-    /// All of the body, where it was read before the handler was called.
+/// A request: head and body.
+#[pyclass(frozen, module = "gustnado", name = "Request")]
+pub(crate) struct PyRequest {
+    inner: Guarded<gustnado::Request>,
+    /// The whole body, if it was read before the handler was called.
     whole: Option<Bytes>,
-    /// What was wrong with the body, once the handler has been told.
-    broken: Kept<Option<BodyError>>,
-    /// How many bytes `read` takes that names no limit; `None`: what the server's own limit is.
+    /// The error of the body that the handler was told.
+    broken: Guarded<Option<BodyError>>,
+    /// Limit of a `read` without an argument; `None`: the server's own limit.
     read_max: Option<u64>,
 }
 
-impl Request {
+impl PyRequest {
     pub(crate) fn new(
         inner: gustnado::Request,
         whole: Option<Bytes>,
         read_max: Option<u64>,
     ) -> Self {
-        Self { inner: Kept::new(inner), whole, broken: Kept::default(), read_max }
+        Self { inner: Guarded::new(inner), whole, broken: Guarded::default(), read_max }
     }
 
-    /// What was wrong with the body, if the handler has been told: what it raises comes of that.
+    /// Returns the error of the body if the handler was told of it, which then explains its
+    /// exception.
     pub(crate) fn broken(&self) -> Option<BodyError> {
         self.broken.get()
     }
@@ -45,7 +46,7 @@ impl Request {
     }
 }
 
-/// Bytes of a head as text: they are Latin-1 where they are no ASCII (RFC 9110 §5.5).
+/// Decodes bytes of a head: Latin-1 beyond ASCII (RFC 9110 §5.5).
 fn text(bytes: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(bytes) {
         Ok(text) => text.into(),
@@ -53,8 +54,8 @@ fn text(bytes: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// A request's method. (Only the nine that have a name are interned: an interpreter may keep what
-/// is for good, and clients choose the others.)
+/// Returns a request's method. Only the nine standard ones are interned: an interpreter may keep
+/// interned strings for good, and clients choose the others.
 pub(crate) fn method<'py>(py: Python<'py>, request: &gustnado::Request) -> Bound<'py, PyString> {
     match request.method().as_str() {
         Some(name) => PyString::intern(py, name),
@@ -63,43 +64,43 @@ pub(crate) fn method<'py>(py: Python<'py>, request: &gustnado::Request) -> Bound
 }
 
 #[pymethods]
-impl Request {
-    /// `GET` and the like.
+impl PyRequest {
+    /// The method: `GET` and the like.
     #[getter]
     fn method<'py>(&self, py: Python<'py>) -> Bound<'py, PyString> {
         method(py, &self.inner())
     }
 
-    /// The path that routes compare, decoded.
+    /// The decoded path, as routes compare it.
     #[getter]
     fn path(&self) -> String {
         self.inner().path().into_owned()
     }
 
-    /// The path as it was sent.
+    /// The path as it was received.
     #[getter]
     fn raw_path(&self) -> String {
         self.inner().raw_path().to_owned()
     }
 
-    /// Whether the path is `base` or beneath it, segment by segment.
+    /// Whether the path is `base` or below it, by whole segments.
     fn is_under(&self, base: &str) -> bool {
         self.inner().is_under(base)
     }
 
-    /// The target as it was sent: path and query.
+    /// The target as it was received: path and query.
     #[getter]
     fn target(&self) -> String {
         self.inner().target().to_owned()
     }
 
-    /// The query as it was sent, without the question mark.
+    /// The query as it was received, without the question mark.
     #[getter]
     fn query_string(&self) -> String {
         self.inner().raw_query().unwrap_or_default().to_owned()
     }
 
-    /// The query's pairs, decoded, in their order.
+    /// The decoded pairs of the query, in order.
     #[getter]
     fn query(&self) -> Vec<(String, String)> {
         let pairs = self.inner();
@@ -112,7 +113,7 @@ impl Request {
         self.inner().query_value(name).map(Cow::into_owned).or(default)
     }
 
-    /// `1.0` or `1.1`.
+    /// The version: `1.0` or `1.1`.
     #[getter]
     fn http_version(&self) -> &'static str {
         match self.inner().version() {
@@ -131,14 +132,14 @@ impl Request {
         Ok(found)
     }
 
-    /// All header fields, in their order.
+    /// All header fields, in order.
     #[getter]
     fn headers(&self) -> Vec<(String, String)> {
         let inner = self.inner();
         inner.headers().map(|(name, value)| (name.to_owned(), text(value).into_owned())).collect()
     }
 
-    /// The first value of a field, whatever its case, or `default`.
+    /// The first value of a field, or `default`. Case does not matter.
     #[pyo3(signature = (name, default = None))]
     fn header(&self, name: &str, default: Option<String>) -> Option<String> {
         self.inner().header_bytes(name).map(|value| text(value).into_owned()).or(default)
@@ -155,32 +156,32 @@ impl Request {
         self.inner().cookie(name).map(str::to_owned).or(default)
     }
 
-    /// The client's address, without a port; nothing for a Unix socket. It is what proxies say
-    /// that `--forwarded-allow-ips` names.
+    /// The client's address without a port; `None` for a Unix socket. Proxies named by
+    /// `--forwarded-allow-ips` can set it.
     #[getter]
     fn client(&self) -> Option<String> {
         self.inner().client_ip().map(|ip| ip.to_string())
     }
 
-    /// How the client has asked: `https` if such a proxy says so, else `http`.
+    /// The scheme: `https` if such a proxy says so, else `http`.
     #[getter]
     fn scheme(&self) -> &'static str {
         self.inner().scheme()
     }
 
-    /// The host that the client has asked for, as such a proxy says it, or as the request does.
+    /// The requested host, as such a proxy or the request says.
     #[getter]
     fn public_host(&self) -> Option<String> {
         self.inner().public_host().map(Cow::into_owned)
     }
 
-    /// Where the connection came from: `address:port`, or nothing for a Unix socket.
+    /// The peer's address: `address:port`, or `None` for a Unix socket.
     #[getter]
     fn peer(&self) -> Option<String> {
         self.inner().peer().map(|peer| peer.to_string())
     }
 
-    /// The whole body. For plain functions; a coroutine function says `await request.read()`.
+    /// The whole body, for plain functions. A coroutine function uses `await request.read()`.
     #[getter]
     fn body<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         match &self.whole {
@@ -191,10 +192,9 @@ impl Request {
         }
     }
 
-    /// A coroutine that gives the whole body.
+    /// Returns a coroutine that reads the whole body.
     ///
-    /// - `limit`: more bytes raise `ValueError`. Without one, 1 MiB, or what `--limit-body-bytes`
-    ///   says.
+    /// - `limit`: more bytes raise `ValueError`. The default is 1 MiB, or `--limit-body-bytes`.
     #[pyo3(signature = (limit = None))]
     fn read<'py>(slf: &Bound<'py, Self>, limit: Option<u64>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
@@ -202,14 +202,14 @@ impl Request {
         read.call1((slf, limit, slf.get().read_max))
     }
 
-    /// The body piece by piece: an asynchronous iterator of bytes.
+    /// Returns an asynchronous iterator over the pieces of the body.
     fn stream<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         py.import(intern!(py, "gustnado._body"))?.getattr(intern!(py, "stream"))?.call1((slf,))
     }
 
-    /// The next bytes of the body, if they are here; `b""` at its end. Else nothing, and `then` is
-    /// called when it is worth asking again.
+    /// Returns the next bytes of the body, if they have arrived; `b""` at its end. Otherwise
+    /// returns `None` and calls `then` when it is worth another try.
     fn next_or_call<'py>(
         &self,
         py: Python<'py>,
@@ -233,7 +233,7 @@ impl Request {
         }
     }
 
-    /// Notes that the body has more bytes than the handler wants.
+    /// Notes that the body exceeds the handler's limit.
     fn note_too_large(&self) {
         self.broken.set(Some(BodyError::TooLarge));
     }

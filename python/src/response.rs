@@ -1,4 +1,4 @@
-//! Answers: what Python says one is, and what a handler may return instead.
+//! Responses: the Python class, and the values that a handler may return instead.
 
 use std::path::PathBuf;
 use std::sync::MutexGuard;
@@ -12,16 +12,16 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 use gustnado::{Response as EngineResponse, Status};
 
 use crate::bytes_like::copied;
-use crate::kept::Kept;
+use crate::guarded::Guarded;
 use crate::pipe::{owned, pipe};
-use crate::writer::Writer;
+use crate::writer::ResponseBodyWriter;
 
-/// An answer that is more than its content. It can be returned once.
-#[pyclass(frozen, module = "gustnado")]
-pub(crate) struct Response(Kept<Option<EngineResponse>>);
+/// A response with status, fields and content. It can be returned once.
+#[pyclass(frozen, module = "gustnado", name = "Response")]
+pub(crate) struct PyResponse(Guarded<Option<EngineResponse>>);
 
 #[pymethods]
-impl Response {
+impl PyResponse {
     /// - `content`: text, bytes, or nothing.
     /// - `status`: 200 to 999.
     /// - `headers`: a dictionary, or pairs.
@@ -43,7 +43,7 @@ impl Response {
         Self::with(base, status, headers, content_type)
     }
 
-    /// A file, which the engine sends itself: ranges and preconditions included.
+    /// Returns a response with a file, which the engine sends with ranges and preconditions.
     #[staticmethod]
     #[pyo3(signature = (path, status = 200, headers = None, content_type = None))]
     fn file(
@@ -55,19 +55,19 @@ impl Response {
         Self::with(EngineResponse::file(path), status, headers, content_type)
     }
 
-    /// What a value that a handler may return stands for.
+    /// Converts a value that a handler may return.
     #[staticmethod]
     fn of(value: &Bound<'_, PyAny>) -> PyResult<Self> {
         let py = value.py();
         let routes = py.import(intern!(py, "gustnado._routes"))?;
         let response = of(value, &routes.getattr(intern!(py, "to_json"))?)?;
-        Ok(Self(Kept::new(Some(response))))
+        Ok(Self(Guarded::new(Some(response))))
     }
 
-    /// Its status: 200 to 999.
+    /// The status: 200 to 999.
     #[getter]
     fn status(&self) -> PyResult<u16> {
-        self.look(EngineResponse::status_number)
+        self.read(EngineResponse::status_number)
     }
 
     #[setter]
@@ -77,11 +77,11 @@ impl Response {
         Ok(())
     }
 
-    /// The value of a field that was set, whatever its case, or `default`.
+    /// Returns the value of a field, or `default`. Case does not matter.
     #[pyo3(signature = (name, default = None))]
     fn header(&self, name: &str, default: Option<String>) -> PyResult<Option<String>> {
         let latin1 = |value: &[u8]| value.iter().map(|byte| char::from(*byte)).collect();
-        self.look(|response| response.header_value(name).map(latin1).or(default))
+        self.read(|response| response.header_value(name).map(latin1).or(default))
     }
 
     /// Adds a field.
@@ -93,21 +93,21 @@ impl Response {
         }
     }
 
-    /// An answer that is written over time, and what writes it.
+    /// Returns a response that is written over time, and its writer.
     #[staticmethod]
     #[pyo3(signature = (status = 200, headers = None, content_type = None))]
     fn open(
         status: u16,
         headers: Option<&Bound<'_, PyAny>>,
         content_type: Option<&str>,
-    ) -> PyResult<(Self, Writer)> {
+    ) -> PyResult<(Self, ResponseBodyWriter)> {
         let (feed, content) = pipe();
         let base = EngineResponse::stream(content);
-        Ok((Self::with(base, status, headers, content_type)?, Writer::new(feed)))
+        Ok((Self::with(base, status, headers, content_type)?, ResponseBodyWriter::new(feed)))
     }
 }
 
-impl Response {
+impl PyResponse {
     fn with(
         base: EngineResponse,
         status: u16,
@@ -128,15 +128,15 @@ impl Response {
                 set(&mut response, &name, &latin1(&value)?)?;
             }
         }
-        Ok(Self(Kept::new(Some(response))))
+        Ok(Self(Guarded::new(Some(response))))
     }
 
     fn inner(&self) -> MutexGuard<'_, Option<EngineResponse>> {
         self.0.borrow_mut()
     }
 
-    fn look<T>(&self, look: impl FnOnce(&EngineResponse) -> T) -> PyResult<T> {
-        self.inner().as_ref().map(look).ok_or_else(returned)
+    fn read<T>(&self, read: impl FnOnce(&EngineResponse) -> T) -> PyResult<T> {
+        self.inner().as_ref().map(read).ok_or_else(returned)
     }
 
     fn take(&self) -> PyResult<EngineResponse> {
@@ -148,14 +148,14 @@ fn returned() -> PyErr {
     PyRuntimeError::new_err("this Response was returned before; make one for each request")
 }
 
-/// The answer that a handler's value stands for.
+/// Converts the value of a handler to a response.
 ///
-/// - `to_json`: makes a text of a dictionary or list.
+/// - `to_json`: formats a dictionary or list.
 pub(crate) fn of(value: &Bound<'_, PyAny>, to_json: &Bound<'_, PyAny>) -> PyResult<EngineResponse> {
     if let Some(response) = plain(value)? {
         return Ok(response);
     }
-    if let Ok(response) = value.cast::<Response>() {
+    if let Ok(response) = value.cast::<PyResponse>() {
         return response.get().take();
     }
     if value.is_none() {
@@ -178,7 +178,7 @@ pub(crate) fn of(value: &Bound<'_, PyAny>, to_json: &Bound<'_, PyAny>) -> PyResu
     )))
 }
 
-/// Text, and bytes of any kind.
+/// Converts text, or bytes of any kind.
 fn plain(value: &Bound<'_, PyAny>) -> PyResult<Option<EngineResponse>> {
     if let Ok(text) = value.cast::<PyString>() {
         return Ok(Some(EngineResponse::text(Bytes::copy_from_slice(text.to_str()?.as_bytes()))));
@@ -192,10 +192,10 @@ fn plain(value: &Bound<'_, PyAny>) -> PyResult<Option<EngineResponse>> {
     Ok(copied(value)?.map(|bytes| EngineResponse::bytes(owned(bytes.into()))))
 }
 
-/// Whether it is one of the usual values, which are not bytes: so nobody looks for their memory.
+/// Whether it is of a usual type other than bytes, so the buffer protocol need not be tried.
 fn is_native(value: &Bound<'_, PyAny>) -> bool {
     value.is_none()
-        || value.is_instance_of::<Response>()
+        || value.is_instance_of::<PyResponse>()
         || value.is_instance_of::<PyDict>()
         || value.is_instance_of::<PyList>()
         || value.is_instance_of::<PyTuple>()
@@ -213,7 +213,7 @@ fn set(response: &mut EngineResponse, name: &str, value: &[u8]) -> PyResult<()> 
         .map_err(|error| PyValueError::new_err(format!("the header field {name}: {error}")))
 }
 
-/// A field's value: text by its Latin-1 bytes, or bytes.
+/// The value of a field: text as Latin-1, or bytes.
 fn latin1(value: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
     if let Ok(bytes) = value.cast::<PyBytes>() {
         return Ok(bytes.as_bytes().to_vec());

@@ -1,5 +1,5 @@
-//! CONNECT (RFC 9110 §9.3.6) and upgrades (RFC 6455): no Python application is asked for a
-//! tunnel.
+//! Refuses CONNECT (RFC 9110 §9.3.6) and WebSocket upgrades (RFC 6455) before an application sees
+//! them.
 
 use gustnado::{Method, Request, Response, Route, Status};
 
@@ -7,29 +7,33 @@ use crate::errors::warn;
 
 const ALLOW: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 
-/// Whether a request asks for a tunnel.
-pub(crate) fn is_wanted(request: &Request) -> bool {
-    request.method() == Method::Connect
+/// Returns the response to a request for a tunnel or a WebSocket; `None` to every other request.
+pub(crate) fn refuse(request: &Request) -> Option<Response> {
+    if request.method() == Method::Connect {
+        return Some(refusal());
+    }
+    is_websocket(request).then(|| no_websocket(request))
 }
 
-/// The answer to it. The connection ends: what its client sends next may not be HTTP.
-pub(crate) fn refusal() -> Response {
+/// Returns the response to CONNECT. It closes the connection, since what the client sends next may
+/// not be HTTP.
+fn refusal() -> Response {
     Response::new(Status::METHOD_NOT_ALLOWED).header("Allow", ALLOW).close()
 }
 
-/// Refuses it at a path whose handler takes all methods. (As a task, which waits for no body.)
+/// Refuses CONNECT at a path whose handler takes all methods. As a task, it waits for no body.
 pub(crate) fn refused_by(route: Route) -> Route {
     route.on(Method::Connect, |_: Request| async { refusal() })
 }
 
-/// Whether a request asks for a WebSocket, which is not spoken here.
+/// Whether a request asks for a WebSocket, which is not supported.
 pub(crate) fn is_websocket(request: &Request) -> bool {
     request.wants_upgrade()
         && request.header("upgrade").is_some_and(|to| to.eq_ignore_ascii_case("websocket"))
 }
 
-/// The answer to it, which is told: whose client it is sees an empty page, or nothing at all. It
-/// says what is spoken (RFC 9110 §15.5.22).
+/// Returns the response to it, and logs it, because its client shows an empty page at best. It
+/// names the supported protocol (RFC 9110 §15.5.22).
 #[cold]
 pub(crate) fn no_websocket(request: &Request) -> Response {
     let line = format!(

@@ -1,9 +1,9 @@
-//! HTTP under Twisted: a connection whose plain requests are read and answered by the engine.
+//! HTTP under Twisted: the engine reads and responds to the plain requests of a connection.
 //!
-//! Twisted's own channel and transport are there from the beginning, and stay what they are. What
-//! comes in one piece and is plain is parsed here, and the channel is brought to where its own
-//! parser would have brought it. All else is given to that parser. So an odd request, a subclass or
-//! a channel that somebody has changed behaves as ever.
+//! Twisted's channel and transport exist from the start and keep their behaviour. A plain request
+//! that arrives in one piece is parsed here, and the channel is brought to the state in which its
+//! own parser would leave it. Everything else goes to that parser, so unusual requests, subclasses
+//! and patched channels behave as before.
 
 mod cyclone;
 mod ordinary;
@@ -19,61 +19,60 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
-use crate::kept::Kept;
+use crate::guarded::Guarded;
 pub(crate) use cyclone::{CycloneWords, cyclone_head};
 use ordinary::Ordinary;
 pub(crate) use ordinary::TwistedWords;
 use plain::Plain;
 pub(crate) use timeout::TwistedTimeout;
-pub(crate) use words::{Names, escape_for_log};
+pub(crate) use words::{HeadWords, escape_for_log};
 
-/// Bytes that are received at once, as Twisted does.
+/// Bytes received at once, as Twisted does.
 const RECV_BYTES: usize = 64 << 10;
-/// Bytes that may wait here to be sent; Twisted's own buffers take what is more.
+/// Maximum bytes queued here; Twisted's own buffers take the rest.
 const WAITING_MAX: usize = 64 << 10;
 
-/// A connection of a site's.
+/// A connection of a site.
 #[pyclass(frozen, module = "gustnado._gustnado")]
 pub(crate) struct TwistedLink {
-    number: RawFd,
+    fd: RawFd,
     /// The transport.
     server: Py<PyAny>,
-    /// What the factory has built, and the channel in it.
+    /// The protocol that the factory built, and its channel.
     protocol: Py<PyAny>,
     channel: Py<PyAny>,
-    /// The transport's own methods, which send by way of Twisted.
+    /// The transport's own methods, which send through Twisted.
     write: Py<PyAny>,
-    /// The stack of log contexts, and what is pushed on it.
+    /// The stack of log contexts, and the connection's own.
     contexts: Py<PyList>,
     context: Py<PyAny>,
     speaks: Speaks,
-    /// Written, and to be sent.
-    out: Kept<Vec<u8>>,
-    /// It is in line to be flushed by the next turn.
-    is_queued: Kept<bool>,
-    /// Twisted's buffers have bytes that go first.
-    is_draining: Kept<bool>,
-    /// Twisted's parser has been given something.
-    is_touched: Kept<bool>,
-    /// Its ordinary requests may be taken as such.
+    /// Output to send.
+    out: Guarded<Vec<u8>>,
+    /// It is queued to be flushed by the next turn.
+    is_queued: Guarded<bool>,
+    /// Twisted's buffers hold earlier bytes.
+    is_draining: Guarded<bool>,
+    /// Twisted's parser has received bytes.
+    is_touched: Guarded<bool>,
+    /// Set if ordinary requests are handled here.
     ordinary: OnceLock<Ordinary>,
 }
 
-/// Whose channel it is.
+/// The kind of channel.
 enum Speaks {
-    /// twisted.web's. Its requests are made by the channel's own factory, which may take the
-    /// channel only.
+    /// twisted.web's. The channel's own factory makes its requests, and may take the channel only.
     Site { request_factory: Py<PyAny>, is_simple: bool },
-    /// Cyclone's. What it has for all of them, and the client's address, where its own functions
-    /// need not be asked.
+    /// Cyclone's, with its shared words and the client's address, if its own functions are not
+    /// needed.
     Cyclone(Option<(Py<CycloneWords>, Py<PyAny>)>),
 }
 
-/// What comes of looking at a readable connection.
+/// The result of polling a readable connection.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Looked {
+pub(crate) enum ConnectionLook {
     Done,
-    /// It has ended: Twisted is to find out.
+    /// It has ended: Twisted will find out.
     Ended,
     /// It has failed.
     Failed,
@@ -81,18 +80,18 @@ pub(crate) enum Looked {
 
 #[pymethods]
 impl TwistedLink {
-    /// - `number`: the connection's descriptor.
+    /// - `fd`: the connection's descriptor.
     /// - `server`: the transport, a `tcp.Server`.
     /// - `write`: its own method.
-    /// - `protocol`, `channel`: what the factory has built, and the `HTTPChannel` in it.
+    /// - `protocol`, `channel`: what the factory built, and the `HTTPChannel` in it.
     /// - `contexts`, `context`: the stack of log contexts, and that of this connection.
-    /// - `is_simple`: the channel's request factory takes the channel only; none: it has no such
-    ///   factory, for it is Cyclone's.
-    /// - `cyclone`: what Cyclone has for all connections, and the client's address.
+    /// - `is_simple`: the channel's request factory takes the channel only; `None`: it has no such
+    ///   factory, because it is Cyclone's.
+    /// - `cyclone`: Cyclone's shared words, and the client's address.
     #[new]
     #[expect(clippy::too_many_arguments, reason = "it is made in one place")]
     fn new(
-        number: RawFd,
+        fd: RawFd,
         server: Py<PyAny>,
         write: Py<PyAny>,
         protocol: Py<PyAny>,
@@ -110,7 +109,7 @@ impl TwistedLink {
             None => Speaks::Cyclone(cyclone),
         };
         Ok(Self {
-            number,
+            fd,
             server,
             protocol,
             channel: channel.clone().unbind(),
@@ -118,20 +117,20 @@ impl TwistedLink {
             contexts,
             context,
             speaks,
-            out: Kept::default(),
-            is_queued: Kept::default(),
-            is_draining: Kept::default(),
-            is_touched: Kept::default(),
+            out: Guarded::default(),
+            is_queued: Guarded::default(),
+            is_draining: Guarded::default(),
+            is_touched: Guarded::default(),
             ordinary: OnceLock::new(),
         })
     }
 
-    /// Has ordinary requests to a site taken as such.
+    /// Enables the handling of ordinary requests to a site.
     ///
-    /// - `words`: what Twisted has for all of them.
+    /// - `words`: Twisted's shared words.
     /// - `peer`, `host`: the connection's ends.
     /// - `reads`: the descriptors that the reactor reads.
-    /// - `timeout`: what stands for the channel's `callLater`.
+    /// - `timeout`: the replacement of the channel's `callLater`.
     fn take_ordinary(
         slf: &Bound<'_, Self>,
         words: Py<TwistedWords>,
@@ -142,18 +141,18 @@ impl TwistedLink {
     ) -> PyResult<()> {
         let (py, link) = (slf.py(), slf.get());
         let site = link.channel.getattr(py, intern!(py, "site"))?;
-        let number = link.number.into_pyobject(py)?.into_any().unbind();
-        let ordinary = Ordinary { words, site, peer, host, number, reads, timeout };
-        // (It is said once.)
+        let fd = link.fd.into_pyobject(py)?.into_any().unbind();
+        let ordinary = Ordinary { words, site, peer, host, fd, reads, timeout };
+        // It is logged once.
         _ = link.ordinary.set(ordinary);
         Ok(())
     }
 
-    /// Stands for the transport's `write`. Returns whether it is to be flushed by the next turn,
-    /// and is not in line for that yet.
+    /// Replaces the transport's `write`. Returns whether the caller must queue it to be flushed by
+    /// the next turn.
     fn put(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<bool> {
         let Ok(bytes) = data.cast::<PyBytes>() else {
-            // It says what is wrong with that.
+            // Twisted's method raises the error for it.
             return self.write.call1(py, (data,)).map(|_| false);
         };
         let bytes = bytes.as_bytes();
@@ -166,8 +165,8 @@ impl TwistedLink {
         Ok(!self.is_queued.replace(true))
     }
 
-    /// Gives what waits to Twisted's own buffers, which send it with the next turn: one that is
-    /// sent by itself costs the client a wake-up of its own.
+    /// Moves queued bytes to Twisted's own buffers, which send them with the next turn: a separate
+    /// send would cost the client another wake-up.
     fn hand_over(&self, py: Python<'_>) -> PyResult<()> {
         if !self.out.borrow_mut().is_empty() {
             self.pass_on(py)?;
@@ -176,16 +175,16 @@ impl TwistedLink {
         Ok(())
     }
 
-    /// Forgets what waits.
+    /// Drops queued bytes.
     fn forget(&self) {
         self.out.borrow_mut().clear();
     }
 }
 
 impl TwistedLink {
-    /// Sends what waits. What the kernel does not take is given to Twisted's own buffers.
+    /// Sends queued bytes. Twisted's own buffers get what the kernel does not take.
     ///
-    /// - `send`: to a descriptor; `None` where it is not to be watched.
+    /// - `send`: sends to a descriptor; `None` if it is not watched.
     pub(crate) fn flush(
         &self,
         py: Python<'_>,
@@ -196,8 +195,8 @@ impl TwistedLink {
         if out.is_empty() {
             return Ok(());
         }
-        // (An error shows itself to Twisted when it tries.)
-        let taken = send(self.number, &out).and_then(Result::ok).unwrap_or(0);
+        // Twisted finds an error with its next attempt.
+        let taken = send(self.fd, &out).and_then(Result::ok).unwrap_or(0);
         if taken == out.len() {
             out.clear();
             if out.capacity() > WAITING_MAX {
@@ -212,12 +211,12 @@ impl TwistedLink {
         Ok(())
     }
 
-    /// The connection's descriptor.
-    pub(crate) fn number(&self) -> RawFd {
-        self.number
+    /// Returns the connection's descriptor.
+    pub(crate) fn fd(&self) -> RawFd {
+        self.fd
     }
 
-    /// Whether so many bytes may wait here.
+    /// Whether that many bytes may be queued here.
     fn takes_bytes(&self, py: Python<'_>, count: usize) -> PyResult<bool> {
         if self.is_draining.get() {
             let server = self.server.bind(py);
@@ -235,7 +234,7 @@ impl TwistedLink {
         Ok(is_open)
     }
 
-    /// Has bytes sent with the next flush.
+    /// Queues bytes for the next flush.
     fn append(&self, py: Python<'_>, parts: &[&[u8]]) -> PyResult<()> {
         if self.takes_bytes(py, parts.iter().map(|part| part.len()).sum())? {
             let mut out = self.out.borrow_mut();
@@ -249,7 +248,7 @@ impl TwistedLink {
         self.write.call1(py, (PyBytes::new(py, &parts.concat()),)).map(drop)
     }
 
-    /// Gives what waits to Twisted's own buffers.
+    /// Moves queued bytes to Twisted's own buffers.
     fn pass_on(&self, py: Python<'_>) -> PyResult<()> {
         let out = std::mem::take(&mut *self.out.borrow_mut());
         if out.is_empty() {
@@ -258,46 +257,46 @@ impl TwistedLink {
         self.write.call1(py, (PyBytes::new(py, &out),)).map(drop)
     }
 
-    /// Receives what is there, and has it answered. What is written is sent with the next flush,
-    /// for which the caller has put it in line.
-    pub(crate) fn look(
+    /// Receives what has arrived and responds to it. Output is sent with the next flush, for which
+    /// the caller has queued the connection.
+    pub(crate) fn poll_once(
         &self,
         py: Python<'_>,
-        names: &Names,
-        room: &mut Vec<u8>,
+        head_words: &HeadWords,
+        buf: &mut Vec<u8>,
         recv: impl FnOnce(RawFd, &mut [u8]) -> Option<io::Result<usize>>,
-    ) -> PyResult<Looked> {
+    ) -> PyResult<ConnectionLook> {
         if !self.server.bind(py).getattr(intern!(py, "protocol"))?.is(&self.protocol) {
-            // Somebody has taken the connection over: it is for its transport to read.
-            return Ok(Looked::Ended);
+            // The connection was taken over: its transport reads it.
+            return Ok(ConnectionLook::Ended);
         }
-        room.resize(RECV_BYTES, 0);
-        let received = recv(self.number, room);
+        buf.resize(RECV_BYTES, 0);
+        let received = recv(self.fd, buf);
         let count = match received {
             Some(Ok(count)) if count > 0 => count,
             Some(Err(error)) if error.kind() == io::ErrorKind::WouldBlock => {
-                return Ok(Looked::Done);
+                return Ok(ConnectionLook::Done);
             }
-            Some(Err(_)) => return Ok(Looked::Failed),
-            _ => return Ok(Looked::Ended),
+            Some(Err(_)) => return Ok(ConnectionLook::Failed),
+            _ => return Ok(ConnectionLook::Ended),
         };
         self.is_queued.set(true);
         let contexts = self.contexts.bind(py);
         contexts.append(&self.context)?;
-        let taken = self.take(py, names, &room[..count]);
+        let taken = self.take(py, head_words, &buf[..count]);
         contexts.del_item(contexts.len() - 1)?;
-        taken.map(|()| Looked::Done)
+        taken.map(|()| ConnectionLook::Done)
     }
 
-    fn take(&self, py: Python<'_>, names: &Names, chunk: &[u8]) -> PyResult<()> {
+    fn take(&self, py: Python<'_>, head_words: &HeadWords, chunk: &[u8]) -> PyResult<()> {
         let channel = self.channel.bind(py);
         let mut rest = chunk;
         if self.is_between_requests(channel)? {
             let ordinary = self.ordinary.get();
-            // (Those that are ordinary do without it.)
+            // Ordinary requests do not need it.
             let mut is_reset = !matches!(self.speaks, Speaks::Site { .. });
             while let Some(plain) = plain::parse(rest) {
-                let taken = ordinary.map(|it| it.answer(self, channel, names, &plain));
+                let taken = ordinary.map(|it| it.answer(self, channel, head_words, &plain));
                 match &self.speaks {
                     _ if taken.transpose()? == Some(true) => {}
                     Speaks::Site { request_factory, is_simple } => {
@@ -310,13 +309,13 @@ impl TwistedLink {
                         } else {
                             factory.call1((channel, 0))?
                         };
-                        answer_for_site(channel, &request, names, &plain)?;
+                        answer_for_site(channel, &request, head_words, &plain)?;
                     }
                     Speaks::Cyclone(known) => answer_for_cyclone(channel, known.as_ref(), &plain)?,
                 }
                 rest = &rest[plain.length..];
                 if !rest.is_empty() && self.is_leaving(py)? {
-                    // What is behind stays where Twisted's parser leaves it then.
+                    // The rest stays where Twisted's parser leaves it then.
                     self.is_touched.set(true);
                     let name = intern!(py, "_buffer");
                     let waiting = channel.getattr(name)?.add(PyBytes::new(py, rest))?;
@@ -329,7 +328,7 @@ impl TwistedLink {
         }
         if !rest.is_empty() {
             self.is_touched.set(true);
-            // (It resets the time-out.)
+            // It resets the time-out.
             self.protocol.call_method1(
                 py,
                 intern!(py, "dataReceived"),
@@ -339,13 +338,12 @@ impl TwistedLink {
         Ok(())
     }
 
-    /// Whether the connection is being closed by its own side.
+    /// Whether this side is closing the connection.
     fn is_leaving(&self, py: Python<'_>) -> PyResult<bool> {
         self.server.bind(py).getattr(intern!(py, "disconnecting"))?.is_truthy()
     }
 
-    /// Whether the channel is where the first byte of a request is expected, and nobody has put
-    /// another parser in its place.
+    /// Whether the channel expects the first byte of a request with its original parser.
     fn is_between_requests(&self, channel: &Bound<'_, PyAny>) -> PyResult<bool> {
         let py = channel.py();
         let is = |name: &Bound<'_, PyString>| channel.getattr(name)?.is_truthy();
@@ -374,11 +372,11 @@ impl TwistedLink {
     }
 }
 
-/// Brings a channel of twisted.web to where its own parser would have brought it.
+/// Brings a channel of twisted.web to the state in which its own parser would leave it.
 fn answer_for_site(
     channel: &Bound<'_, PyAny>,
     request: &Bound<'_, PyAny>,
-    names: &Names,
+    head_words: &HeadWords,
     plain: &Plain<'_>,
 ) -> PyResult<()> {
     let py = channel.py();
@@ -386,13 +384,13 @@ fn answer_for_site(
     let headers = request.getattr(intern!(py, "requestHeaders"))?;
     let headers = headers.getattr(intern!(py, "_rawHeaders"))?.cast_into::<PyDict>()?;
     for (name, value) in plain.fields() {
-        let (name, value) = (names.of(py, name)?, PyBytes::new(py, value));
+        let (name, value) = (head_words.of(py, name)?, PyBytes::new(py, value));
         match headers.get_item(&name)? {
             Some(values) => values.cast::<PyList>()?.append(value)?,
             None => headers.set_item(name, PyList::new(py, [value])?)?,
         }
     }
-    let version = names.version(py, plain.is_old);
+    let version = head_words.version(py, plain.is_old);
     request.call_method0(intern!(py, "parseCookies"))?;
     let persistent = channel.call_method1(intern!(py, "checkPersistence"), (request, &version))?;
     channel.setattr(intern!(py, "persistent"), persistent)?;
@@ -407,7 +405,7 @@ fn answer_for_site(
     channel.call_method0(intern!(py, "allContentReceived")).map(drop)
 }
 
-/// The same with a connection of Cyclone's, which takes heads whole.
+/// Does the same with a connection of Cyclone, which takes heads whole.
 fn answer_for_cyclone(
     channel: &Bound<'_, PyAny>,
     known: Option<&(Py<CycloneWords>, Py<PyAny>)>,
@@ -422,7 +420,7 @@ fn answer_for_cyclone(
         return channel.call_method1(intern!(py, "request_callback"), (request,)).map(drop);
     }
     channel.call_method1(intern!(py, "_on_headers"), (PyBytes::new(py, plain.head),))?;
-    // (A head that Cyclone refuses is behind it already.)
+    // A head that Cyclone refuses is consumed already.
     let waits = !channel.getattr(intern!(py, "line_mode"))?.is_truthy()?;
     if waits && !plain.body.is_empty() {
         let body = PyBytes::new(py, plain.body);

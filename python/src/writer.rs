@@ -1,4 +1,4 @@
-//! What writes an answer over time.
+//! The Python object that writes a response piece by piece.
 
 use std::sync::MutexGuard;
 
@@ -6,56 +6,55 @@ use pyo3::exceptions::{PyConnectionError, PyRuntimeError};
 use pyo3::prelude::*;
 
 use crate::bytes_like::bytes_of;
-use crate::kept::Kept;
-use crate::pipe::{Feed, Room};
+use crate::guarded::Guarded;
+use crate::pipe::{PipeSpace, PipeWriter};
 
-/// Writes an answer piece by piece. The answer is whole with [`Writer::close`]; an object that goes
-/// without it cuts the answer off.
-#[pyclass(frozen, module = "gustnado")]
-pub(crate) struct Writer(Kept<State>);
+/// Writes a response piece by piece. `close` completes it; an object that is dropped without it
+/// cuts the response off.
+#[pyclass(frozen, module = "gustnado", name = "Writer")]
+pub(crate) struct ResponseBodyWriter(Guarded<WriterState>);
 
-struct State {
-    feed: Option<Feed>,
-    /// What there is to wait for, once too much waits to be sent.
-    room: Option<Room>,
+struct WriterState {
+    writer: Option<PipeWriter>,
+    /// What to wait for, if the queue is full.
+    space: Option<PipeSpace>,
 }
 
-impl Writer {
-    pub(crate) fn new(feed: Feed) -> Self {
-        Self(Kept::new(State { feed: Some(feed), room: None }))
+impl ResponseBodyWriter {
+    pub(crate) fn new(writer: PipeWriter) -> Self {
+        Self(Guarded::new(WriterState { writer: Some(writer), space: None }))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, WriterState> {
         self.0.borrow_mut()
     }
 }
 
 #[pymethods]
-impl Writer {
-    /// Writes a piece. Returns whether more may be written at once; if not, it is better to wait
-    /// for [`Writer::when_room`].
+impl ResponseBodyWriter {
+    /// Writes a piece. Returns whether more may be written at once; if not, wait for `when_room`.
     ///
     /// Raises `ConnectionError` if the client has gone.
     fn write(&self, piece: &Bound<'_, PyAny>) -> PyResult<bool> {
         let piece = bytes_of(piece, "a piece of an answer")?;
         let mut state = self.state();
-        let Some(feed) = &state.feed else {
+        let Some(writer) = &state.writer else {
             return Err(PyRuntimeError::new_err("the answer was closed already"));
         };
-        if feed.is_lost() {
+        if writer.is_lost() {
             return Err(PyConnectionError::new_err("the client has gone"));
         }
-        state.room = feed.push(piece);
-        Ok(state.room.is_none())
+        state.space = writer.push(piece);
+        Ok(state.space.is_none())
     }
 
-    /// Has `then` called once more may be written, or the client has gone: at once, if that is so.
+    /// Calls `then` once more may be written or the client has gone, which may be at once.
     fn when_room(&self, py: Python<'_>, then: Py<PyAny>) -> PyResult<()> {
-        let room = self.state().room.take();
-        match room {
+        let space = self.state().space.take();
+        match space {
             None => then.call0(py).map(drop),
-            Some(room) => {
-                room.call(move || {
+            Some(space) => {
+                space.call(move || {
                     Python::attach(|py| {
                         if let Err(error) = then.call0(py) {
                             error.write_unraisable(py, None);
@@ -67,8 +66,8 @@ impl Writer {
         }
     }
 
-    /// Has `then` called once the client has gone before the answer was closed: at once, if it
-    /// has. The last one counts.
+    /// Calls `then` once the client has gone before `close`, or at once if it has. It replaces an
+    /// earlier one.
     fn when_lost(&self, then: Py<PyAny>) {
         let call = move || {
             Python::attach(|py| {
@@ -77,24 +76,24 @@ impl Writer {
                 }
             });
         };
-        // (Not under the lock: it may be called at once.)
-        let feed = self.state().feed.take();
-        if let Some(feed) = feed {
-            feed.on_lost(call);
-            self.state().feed = Some(feed);
+        // Without the lock: it may be called at once.
+        let writer = self.state().writer.take();
+        if let Some(writer) = writer {
+            writer.on_lost(call);
+            self.state().writer = Some(writer);
         }
     }
 
-    /// Cuts the answer off, so that nobody takes it for whole.
+    /// Cuts the response off, so that it does not pass for complete.
     fn abort(&self) {
-        let feed = self.state().feed.take();
-        drop(feed);
+        let writer = self.state().writer.take();
+        drop(writer);
     }
 
-    /// The answer is whole.
+    /// Completes the response.
     fn close(&self) {
-        if let Some(feed) = self.state().feed.take() {
-            feed.end();
+        if let Some(writer) = self.state().writer.take() {
+            writer.end();
         }
     }
 }

@@ -1,12 +1,11 @@
-//! Applications by WSGI (PEP 3333), on the engine's thread or on threads of their own.
+//! WSGI applications (PEP 3333), on the engine's thread or on threads of their own.
 
 mod body;
 mod environ;
-mod pool;
 mod result;
 mod start;
+mod thread_queue;
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
@@ -14,45 +13,44 @@ use pyo3::types::{PyDict, PyString, PyType};
 
 use gustnado::{Request, Response, Routes, Status, by_length, route};
 
-use crate::errors::{self, Told};
-use crate::learned::{Last, Learned};
+use crate::errors::{self, ErrorReporter};
+use crate::name_cache::NameCache;
+use crate::request_template::RequestTemplate;
 use crate::tunnel;
 use body::{Input, MEMORY_BYTES_MAX, Spool};
-use pool::{Job, Pool};
-use result::Ending;
-use start::Start;
+use result::CallEnd;
+use start::StartResponse;
+use thread_queue::{HandlerCall, ThreadQueue};
 
-/// An application, and what it stands on.
+/// A WSGI application.
 #[pyclass(frozen, module = "gustnado._gustnado")]
-pub(crate) struct Wsgi(Arc<Inside>);
+pub(crate) struct Wsgi(Arc<WsgiApp>);
 
-struct Inside {
+struct WsgiApp {
     app: Py<PyAny>,
-    /// What is the same in every environment.
-    template: Py<PyDict>,
+    /// The common part of all environments.
+    template: RequestTemplate,
     root_path: String,
-    /// What fields are called in an environment.
-    names: Learned<PyString>,
+    /// Names of fields in an environment.
+    names: NameCache<PyString>,
     /// `io.BytesIO`
     input: Py<PyAny>,
     /// `gustnado.FileWrapper`
     file_wrapper: Py<PyType>,
-    told: Told,
-    /// The template with `SERVER_NAME` and `SERVER_PORT`, by the address of this end.
-    templates: Last<SocketAddr, PyDict>,
+    reporter: ErrorReporter,
     spool: Arc<Spool>,
-    /// None: it is called on the engine's thread.
-    pool: Option<Pool>,
+    /// `None`: the engine's thread calls the application.
+    thread_queue: Option<ThreadQueue>,
 }
 
 #[pymethods]
 impl Wsgi {
     /// - `app`: a function of an environment and `start_response`.
-    /// - `template`: the environment of a request but for what differs.
+    /// - `template`: the common part of all environments.
     /// - `root_path`: the part of the paths that is not the application's.
-    /// - `waiting_max`: how many requests may wait for a thread of [`Wsgi::work`]; more get 503.
-    ///   None: the engine's own thread calls the application, and nobody else is served meanwhile.
-    /// - `spool_bytes`: what bodies that are not kept in memory may take on the disk, together.
+    /// - `waiting_max`: how many requests may wait for a thread of `work`; more get 503. None: the
+    ///   engine's own thread calls the application, and serves nothing else meanwhile.
+    /// - `spool_bytes`: total size of spooled bodies on disk.
     /// - `on_error`: called with an exception, or none, and a line about the request.
     #[new]
     fn new(
@@ -65,63 +63,59 @@ impl Wsgi {
         on_error: Py<PyAny>,
     ) -> PyResult<Self> {
         let py = file_wrapper.py();
-        Ok(Self(Arc::new(Inside {
+        Ok(Self(Arc::new(WsgiApp {
             app,
-            template,
+            template: RequestTemplate::new(template),
             root_path,
-            names: Learned::new(environ::NAMES_MAX),
+            names: NameCache::new(environ::NAMES_MAX),
             input: py.import("io")?.getattr("BytesIO")?.unbind(),
             file_wrapper: file_wrapper.clone().unbind(),
-            told: Told(on_error),
-            templates: Last::default(),
+            reporter: ErrorReporter(on_error),
             spool: Spool::new(spool_bytes),
-            pool: waiting_max.map(Pool::new),
+            thread_queue: waiting_max.map(ThreadQueue::new),
         })))
     }
 
-    /// Calls the application for one request after the other, until [`Wsgi::end`]. For threads.
+    /// Calls the application for one request after the other, until `end`. For threads.
     fn work(&self, py: Python<'_>) {
-        let Some(pool) = &self.0.pool else { return };
-        while let Some(Job { request, body, replier }) = py.detach(|| pool.next()) {
+        let Some(thread_queue) = &self.0.thread_queue else { return };
+        while let Some(HandlerCall { request, body, replier }) = py.detach(|| thread_queue.next()) {
             if replier.is_lost() {
                 continue;
             }
             match self.0.ending(py, &request, body.input()) {
-                Ending::Whole(response) => _ = replier.answer(response),
-                Ending::Iterated(head, iterated) => {
-                    let (feed, content) = crate::pipe::pipe();
+                CallEnd::Whole(response) => _ = replier.answer(response),
+                CallEnd::Iterated(head, iterated) => {
+                    let (writer, content) = crate::pipe::pipe();
                     replier.answer(head.stream(content));
-                    iterated.feed(py, &feed);
+                    iterated.write_to(py, &writer);
                 }
             }
         }
     }
 
-    /// Has all threads return from [`Wsgi::work`] once nothing waits.
+    /// Makes all threads return from `work` once no request waits.
     fn end(&self) {
-        if let Some(pool) = &self.0.pool {
-            pool.end();
+        if let Some(thread_queue) = &self.0.thread_queue {
+            thread_queue.end();
         }
     }
 }
 
 impl Wsgi {
-    /// Has the application answer whatever else has no answer.
+    /// Adds the application to routes, as the fallback.
     pub(crate) fn add_to(&self, routes: Routes) -> Routes {
         let inside = Arc::clone(&self.0);
         let task = {
             let inside = Arc::clone(&inside);
             move |request: Request| Arc::clone(&inside).answer(request)
         };
-        if inside.pool.is_some() {
+        if inside.thread_queue.is_some() {
             return routes.fallback_route(route().any(task).server_wide(true));
         }
         let at_once = move |request: &Request| {
-            if tunnel::is_wanted(request) {
-                return tunnel::refusal();
-            }
-            if tunnel::is_websocket(request) {
-                return tunnel::no_websocket(request);
+            if let Some(refusal) = tunnel::refuse(request) {
+                return refusal;
             }
             inside.answer_at_once(request, Input::Memory(request.bytes()))
         };
@@ -130,22 +124,19 @@ impl Wsgi {
     }
 }
 
-impl Inside {
+impl WsgiApp {
     /// Calls the application on this thread.
     fn answer_at_once(self: &Arc<Self>, request: &Request, body: Input<'_>) -> Response {
         Python::attach(|py| match self.ending(py, request, body) {
-            Ending::Whole(response) => response,
-            Ending::Iterated(head, iterated) => head.stream(iterated),
+            CallEnd::Whole(response) => response,
+            CallEnd::Iterated(head, iterated) => head.stream(iterated),
         })
     }
 
-    /// Reads the body, and has the application called once it is here.
+    /// Reads the body, then calls the application.
     async fn answer(self: Arc<Self>, mut request: Request) -> Response {
-        if tunnel::is_wanted(&request) {
-            return tunnel::refusal();
-        }
-        if tunnel::is_websocket(&request) {
-            return tunnel::no_websocket(&request);
+        if let Some(refusal) = tunnel::refuse(&request) {
+            return refusal;
         }
         let body = match self.spool.read(&mut request).await {
             Ok(body) => body,
@@ -156,33 +147,35 @@ impl Inside {
                 return Response::new(refused.status());
             }
         };
-        let Some(pool) = &self.pool else { return self.answer_at_once(&request, body.input()) };
-        // On another thread nobody could be asked any more; the answer stays with the request.
+        let Some(thread_queue) = &self.thread_queue else {
+            return self.answer_at_once(&request, body.input());
+        };
+        // Another thread cannot ask the connection; the request caches the answer.
         _ = request.peer();
-        match pool.put(request, body) {
+        match thread_queue.put(request, body) {
             Some(reply) => reply.await,
             None => Response::new(Status::SERVICE_UNAVAILABLE),
         }
     }
 
-    /// Calls the application, and looks at what it returns.
+    /// Calls the application, and inspects what it returns.
     fn call(
         self: &Arc<Self>,
         py: Python<'_>,
         request: &Request,
         body: Input<'_>,
-    ) -> PyResult<Ending> {
+    ) -> PyResult<CallEnd> {
         let environ = environ::make(py, self, request, body)?;
-        let start = Bound::new(py, Start::default())?;
+        let start = Bound::new(py, StartResponse::default())?;
         let returned = self.app.bind(py).call1((environ, &start))?;
         result::of(self, &returned, &start, request)
     }
 
-    /// The same, where an application that fails is made up for.
-    fn ending(self: &Arc<Self>, py: Python<'_>, request: &Request, body: Input<'_>) -> Ending {
+    /// The same, with a 500 for an application that fails.
+    fn ending(self: &Arc<Self>, py: Python<'_>, request: &Request, body: Input<'_>) -> CallEnd {
         self.call(py, request, body).unwrap_or_else(|error| {
-            self.told.tell(py, Some(&error), &format!("{} has failed", line(request)));
-            Ending::Whole(Response::new(Status::INTERNAL_SERVER_ERROR))
+            self.reporter.report(py, Some(&error), &format!("{} has failed", line(request)));
+            CallEnd::Whole(Response::new(Status::INTERNAL_SERVER_ERROR))
         })
     }
 }

@@ -143,7 +143,7 @@ def test_it_comes_to_a_plan(words):
     ("-p x.pid", "-p: expected a port, from 0 to 65535, found \"x.pid\"; a file for the process's "
      "number is --pid FILE"),
     ("--workers-max 3", "an application runs on one thread of each process"),
-    ("--root x", "for a folder beside it say --static /path=DIR"),
+    ("--root x", "for a folder next to it use --static /path=DIR"),
     ("--wibble-wobble", "no such flag; `gustnado run --help` lists them all"),
     ("--prot 80", "no such flag; did you mean --port?"),
 ])

@@ -280,7 +280,7 @@ def test_preloaded_workers_share_the_memory_of_one_import(run, tmp_path):
     before = set(children(server))
     (tmp_path / "site_app.py").write_text("raise ValueError('never imported')\n")
     server.process.send_signal(signal.SIGHUP)
-    server.wait_for_words("workers begin anew with the code as it is")
+    server.wait_for_words("workers restart with the loaded code")
     wait_until(lambda: len(children(server)) == 3 and not before & set(children(server)), server)
     assert server.get("/").body.endswith(b"VERSION")
     assert server.end() == 0

@@ -16,7 +16,7 @@ async def many(send, pieces, size, headers=()):
     for number in range(pieces):
         sent = send({"type": "http.response.body", "body": b"x" * size,
                      "more_body": number + 1 < pieces})
-        stops += type(sent).__name__ == "Waiting"
+        stops += type(sent).__name__ == "LoopFuture"
         await sent
     return stops
 

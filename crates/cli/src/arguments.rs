@@ -1,10 +1,10 @@
-//! The command line. Flags are made from the table of settings, so that nothing is declared twice;
-//! every mistake becomes one line with what was found and what to do.
+//! The command line. Flags derive from the table of settings. Every mistake becomes one line with
+//! what was found and what to do.
 
 mod counterparts;
 mod first_word;
 
-use crate::refusal::Refusal;
+use crate::usage_error::UsageError;
 use crate::{doctor, exit, lab};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, ArgMatches, Command, builder::OsStringValueParser};
@@ -15,38 +15,38 @@ use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
-/// What a person asked for.
+/// A subcommand with its options.
 #[derive(Debug)]
-pub(crate) enum Order {
+pub(crate) enum Subcommand {
     /// Serve until a signal.
-    Serve(Box<Asked>),
-    /// Print the settings.
-    Check(Box<Asked>),
-    /// Print everything in effect as a configuration file.
-    Effective(Box<Asked>),
+    Serve(Box<ServeOptions>),
+    /// Print all settings.
+    Check(Box<ServeOptions>),
+    /// Print all settings in effect as a configuration file.
+    Effective(Box<ServeOptions>),
     /// Print the schema of configuration files.
     Schema,
-    /// Look at the machine, and change what is asked for.
-    Doctor(doctor::Asked),
+    /// Check the machine, and change its settings on request.
+    Doctor(doctor::DoctorOptions),
     /// Measure servers.
-    Lab(lab::Order),
+    Lab(lab::LabSubcommand),
     /// Print the reference of all settings.
     Tuning,
     /// Print the reference of all counters.
     Counters,
-    /// Print this: help, or the version.
+    /// Print this text: help, or the version.
     Page(String),
 }
 
-/// What is to be served, and where all of that was said.
+/// Options of `gustnado serve` and `gustnado check`: the settings and their sources.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct ServeOptions {
     pub(crate) settings: Settings,
     pub(crate) site: Option<SiteFile>,
     sources: Sources,
 }
 
-/// What settings are read from, and read again at a reload.
+/// Sources of the settings, which a reload reads again.
 #[derive(Debug, Clone)]
 struct Sources {
     flags: Vec<(&'static str, OsString)>,
@@ -55,37 +55,37 @@ struct Sources {
 }
 
 impl Sources {
-    fn read(self) -> Result<Box<Asked>, Refusal> {
+    fn read(self) -> Result<Box<ServeOptions>, UsageError> {
         let site = match &self.file {
             Some(path) => Some(
                 SiteFile::read(path)
-                    .map_err(|error| Refusal { line: error.to_string(), code: exit::CONFIG })?,
+                    .map_err(|error| UsageError { line: error.to_string(), code: exit::CONFIG })?,
             ),
             None => None,
         };
         let environment = self.environment.iter().cloned();
         let settings =
             Settings::layered(&self.flags, environment, site.as_ref().map(SiteFile::file_settings))
-                .map_err(|error| Refusal { line: error.to_string(), code: error.exit_code() })?;
-        Ok(Box::new(Asked { settings, site, sources: self }))
+                .map_err(|error| UsageError { line: error.to_string(), code: error.exit_code() })?;
+        Ok(Box::new(ServeOptions { settings, site, sources: self }))
     }
 }
 
-impl Asked {
-    /// The same, with the file as it is by now.
+impl ServeOptions {
+    /// Reads the sources again, for a reload.
     ///
     /// # Errors
-    /// What is wrong with it.
-    pub(crate) fn again(&self) -> Result<Box<Self>, Refusal> {
+    /// A mistake in the file.
+    pub(crate) fn again(&self) -> Result<Box<Self>, UsageError> {
         self.sources.clone().read()
     }
 
-    /// The file that settings are read from.
+    /// Returns the configuration file.
     pub(crate) fn file(&self) -> Option<&Path> {
         self.sources.file.as_deref()
     }
 
-    /// What to start.
+    /// Returns the configured server.
     pub(crate) fn server(&self) -> Server {
         let mut config = self.settings.config.clone();
         if self.shows_requests() {
@@ -100,15 +100,14 @@ impl Asked {
         }
     }
 
-    /// Whether requests are shown to the person at the terminal: unless something else is said
-    /// about them, be it that they are to go nowhere.
+    /// Whether requests are logged to the terminal, which any access log setting overrides.
     fn shows_requests(&self) -> bool {
         let settings = &self.settings;
         let is_unsaid = *settings.origin("access-log") == Origin::Default;
         is_unsaid && !settings.config.quiet && std::io::stderr().is_terminal()
     }
 
-    /// The line for what went wrong at the start, with its place in the file if it has one.
+    /// Formats a start error, with its place in the file if it has one.
     pub(crate) fn line(&self, error: &gustnado::StartError) -> String {
         let place = self.site.as_ref().and_then(|site| Some((site.path(), site.line_of(error)?)));
         match place {
@@ -118,9 +117,9 @@ impl Asked {
     }
 }
 
-/// The subcommands that every build has; the others are the lab's.
+/// Subcommands of every build; the others are the lab's.
 const COMMANDS: [&str; 6] = ["serve", "check", "doctor", "schema", "tuning", "help"];
-/// The access log that is a terminal's, and what its lines are.
+/// The access log of a terminal, and its format.
 const STDERR: &str = "/dev/stderr";
 const BRIEF: &str = "brief";
 const TOP_FLAGS: [&str; 4] = ["-h", "--help", "-V", "--version"];
@@ -128,14 +127,14 @@ const TOP_FLAGS: [&str; 4] = ["-h", "--help", "-V", "--version"];
 /// Reads the command line (`args`, the program's name first) and the environment.
 ///
 /// # Errors
-/// One line and an exit code for anything that is not understood.
+/// A message and an exit code for a mistake.
 pub(crate) fn read(
     args: impl IntoIterator<Item = OsString>,
     environment: impl IntoIterator<Item = (OsString, OsString)>,
-) -> Result<Order, Refusal> {
+) -> Result<Subcommand, UsageError> {
     let args: Vec<OsString> = args.into_iter().collect();
-    if let Some(refusal) = first_word::refuse(args.get(1..).unwrap_or_default()) {
-        return Err(refusal);
+    if let Some(error) = first_word::refuse(args.get(1..).unwrap_or_default()) {
+        return Err(error);
     }
     let args = with_command(args);
     let of = args.get(1).map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
@@ -143,24 +142,26 @@ pub(crate) fn read(
         Ok(matches) => matches,
         Err(error) => return page_or_refusal(&error, &of),
     };
-    let asked = |matches: &ArgMatches| sources(matches, environment.into_iter().collect()).read();
+    let options = |matches: &ArgMatches| sources(matches, environment.into_iter().collect()).read();
     match matches.subcommand() {
-        Some(("check", flags)) if flags.get_flag("effective") => asked(flags).map(Order::Effective),
-        Some(("check", flags)) => asked(flags).map(Order::Check),
-        Some(("doctor", flags)) => Ok(Order::Doctor(doctor::Asked::read(flags))),
-        Some(("schema", _)) => Ok(Order::Schema),
-        Some(("tuning", found)) if found.get_flag("counters") => Ok(Order::Counters),
-        Some(("tuning", _)) => Ok(Order::Tuning),
+        Some(("check", flags)) if flags.get_flag("effective") => {
+            options(flags).map(Subcommand::Effective)
+        }
+        Some(("check", flags)) => options(flags).map(Subcommand::Check),
+        Some(("doctor", flags)) => Ok(Subcommand::Doctor(doctor::DoctorOptions::read(flags))),
+        Some(("schema", _)) => Ok(Subcommand::Schema),
+        Some(("tuning", found)) if found.get_flag("counters") => Ok(Subcommand::Counters),
+        Some(("tuning", _)) => Ok(Subcommand::Tuning),
         Some((name, flags)) => match lab::read(name, flags) {
-            Some(order) => order.map(Order::Lab),
-            None => asked(flags).map(Order::Serve),
+            Some(subcommand) => subcommand.map(Subcommand::Lab),
+            None => options(flags).map(Subcommand::Serve),
         },
-        None => Ok(Order::Page(command().render_help().to_string())),
+        None => Ok(Subcommand::Page(command().render_help().to_string())),
     }
 }
 
-/// What is given by flags and variables. A folder that is called like a file of TOML, and is none,
-/// is the configuration file.
+/// Collects flags and variables. A path argument that ends in `.toml` and is not a folder is the
+/// configuration file.
 fn sources(matches: &ArgMatches, environment: Vec<(OsString, OsString)>) -> Sources {
     let mut flags = given(matches);
     let is_file = |path: &Path| path.extension().is_some_and(|end| end == "toml") && !path.is_dir();
@@ -216,20 +217,20 @@ fn command() -> Command {
         .subcommand(references())
 }
 
-/// The pages that are written from tables.
+/// Subcommands that print references.
 fn references() -> Command {
     let counters = Arg::new("counters").long("counters").help("Print docs/counters.md");
     let counters = counters.action(ArgAction::SetTrue);
     Command::new("tuning").hide(true).about("Print docs/tuning.md").arg(counters)
 }
 
-/// The command that Python's package has besides, so that help names it.
+/// The subcommand of the Python package, for help.
 fn run_elsewhere() -> Command {
     let about = "Serve a Python application (comes with the Python package: `gustnado help run`)";
     Command::new("run").about(about).long_about(first_word::RUN).disable_help_flag(true)
 }
 
-/// What `serve` and `check` take.
+/// The arguments of `serve` and `check`.
 fn settings() -> impl Iterator<Item = Arg> {
     let config = Arg::new("config")
         .long("config")
@@ -255,7 +256,7 @@ fn settings() -> impl Iterator<Item = Arg> {
     first.into_iter().chain([config]).chain(others)
 }
 
-/// What is looked for first, in that order. It stands at the top of help, under no other heading.
+/// The most wanted settings, in this order. They stand at the top of help, without a heading.
 const FIRST: [&str; 10] = [
     "root",
     "port",
@@ -268,7 +269,7 @@ const FIRST: [&str; 10] = [
     "quiet",
     "workers",
 ];
-/// The other settings, by what more people look for.
+/// Headings of the other settings, the most wanted first.
 const GROUPS: [SettingGroup; 7] = [
     SettingGroup::Files,
     SettingGroup::Output,
@@ -279,7 +280,7 @@ const GROUPS: [SettingGroup; 7] = [
     SettingGroup::Pace,
 ];
 
-/// The help of `serve`: how it is called, and then everything.
+/// The help of `serve`: usage, then all settings.
 const SERVE: &str = "\
 {about-with-newline}
 {usage-heading} {usage}
@@ -331,16 +332,16 @@ fn given(matches: &ArgMatches) -> Vec<(&'static str, OsString)> {
     TUNABLES.iter().filter_map(|tunable| Some((tunable.name, value(tunable)?))).collect()
 }
 
-fn page_or_refusal(error: &clap::Error, of: &str) -> Result<Order, Refusal> {
+fn page_or_refusal(error: &clap::Error, of: &str) -> Result<Subcommand, UsageError> {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            Ok(Order::Page(error.render().to_string()))
+            Ok(Subcommand::Page(error.render().to_string()))
         }
-        _ => Err(Refusal::of_usage(refusal_line(error, of))),
+        _ => Err(UsageError::of_usage(refusal_line(error, of))),
     }
 }
 
-/// One line instead of clap's several; `of` is the command that was given.
+/// One line instead of clap's several; `of` is the given subcommand.
 fn refusal_line(error: &clap::Error, of: &str) -> String {
     let context = |kind: ContextKind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),
@@ -378,8 +379,7 @@ fn refusal_line(error: &clap::Error, of: &str) -> String {
     }
 }
 
-/// What there is in place of a flag that `of` has not: what another server's flag is called here,
-/// or else ours that is spelt nearly the same.
+/// Returns the counterpart of another server's flag, or else our flag with the nearest spelling.
 fn unknown_flag(found: &str, of: &str) -> String {
     let is_serving = ["serve", "check"].contains(&of);
     if let Some(counterpart) = counterparts::find(found).filter(|_| is_serving) {
@@ -399,20 +399,20 @@ fn unknown_flag(found: &str, of: &str) -> String {
 mod tests {
     use super::*;
 
-    fn order(words: &[&str]) -> Result<Order, Refusal> {
+    fn subcommand(words: &[&str]) -> Result<Subcommand, UsageError> {
         let args = std::iter::once("gustnado").chain(words.iter().copied()).map(OsString::from);
         read(args, std::iter::empty())
     }
 
     fn served(words: &[&str]) -> Settings {
-        match order(words) {
-            Ok(Order::Serve(asked)) => asked.settings,
+        match subcommand(words) {
+            Ok(Subcommand::Serve(options)) => options.settings,
             other => panic!("expected serve, got {other:?}"),
         }
     }
 
     fn refused(words: &[&str]) -> String {
-        order(words).expect_err("not understood").line
+        subcommand(words).expect_err("not understood").line
     }
 
     #[test]
@@ -439,8 +439,8 @@ mod tests {
                 (_, default) => default,
             };
             let flag = format!("{}={value}", tunable.flag());
-            assert!(order(&["serve", &flag]).is_ok(), "{flag}");
-            assert!(order(&["check", &flag]).is_ok(), "{flag}");
+            assert!(subcommand(&["serve", &flag]).is_ok(), "{flag}");
+            assert!(subcommand(&["check", &flag]).is_ok(), "{flag}");
         }
     }
 
@@ -498,7 +498,9 @@ mod tests {
     #[test]
     fn what_is_looked_for_first_stands_first_in_help() {
         for flag in ["-h", "--help"] {
-            let Ok(Order::Page(text)) = order(&["serve", flag]) else { panic!("no page") };
+            let Ok(Subcommand::Page(text)) = subcommand(&["serve", flag]) else {
+                panic!("no page")
+            };
             let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part}\n{text}"));
             let names =
                 ["Examples:", "--port <", "--host <", "--listing[", "--access-log <", "--quiet["];
@@ -520,8 +522,8 @@ mod tests {
             (&["--help"], "  run "),
             (&["--version"], "io_uring and epoll"),
         ] {
-            match order(words) {
-                Ok(Order::Page(text)) => assert!(text.contains(part), "{words:?}\n{text}"),
+            match subcommand(words) {
+                Ok(Subcommand::Page(text)) => assert!(text.contains(part), "{words:?}\n{text}"),
                 other => panic!("expected a page, got {other:?}"),
             }
         }

@@ -1,16 +1,16 @@
-//! What is printed when the server listens. Only text: what it says is gathered by `serve`.
+//! The text printed when the server listens. `serve` gathers its values.
 
 use crate::figures::counted;
 use crate::output::Paint;
 
-/// What a person wants to know first.
+/// Facts about a server that has started.
 #[derive(Debug)]
 pub(crate) struct Banner {
     /// `http://127.0.0.1:8080/` or `unix:/run/gustnado.sock`.
     pub(crate) urls: Vec<String>,
-    /// The URL for other machines, where every interface is listened on.
+    /// The URL for other machines, if the server listens on every interface.
     pub(crate) network: Option<String>,
-    /// The folder, if one is served.
+    /// The folder, if it serves one.
     pub(crate) root: Option<String>,
     /// `io_uring` or `epoll`.
     pub(crate) backend: String,
@@ -18,7 +18,7 @@ pub(crate) struct Banner {
     pub(crate) scheduler: &'static str,
     pub(crate) workers: usize,
     pub(crate) connections_max: usize,
-    /// For instance why `io_uring` is not used.
+    /// Notes, for instance why `io_uring` is not used.
     pub(crate) notes: Vec<String>,
 }
 

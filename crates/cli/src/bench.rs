@@ -1,15 +1,14 @@
-//! `gustnado bench`: loads a server, shows how it goes, and says what was found.
+//! `gustnado bench`: loads a server, shows progress, and reports the outcome.
 //!
-//! The flags are in [`arguments`] and read in `asked` and `load`; what is measured is the business
-//! of `gustnado_lab`. Here is everything around it: whose host it is, progress, signals, where
-//! results go, and the exit code.
+//! [`arguments`] declares the flags; `options` and `load` read them. `gustnado_lab` measures. This
+//! module adds the permission to load a host, progress, signals, result files, and the exit code.
 
 mod arguments;
-mod asked;
 mod flags;
 mod interrupt;
 mod load;
 mod merge;
+mod options;
 mod permission;
 mod progress;
 mod results;
@@ -19,42 +18,42 @@ mod sources;
 mod tests;
 
 pub(crate) use arguments::command;
-pub(crate) use asked::{Asked, Job, read};
+pub(crate) use options::{BenchOptions, BenchSubcommand, read};
 
 use crate::exit;
 use crate::figures::grouped;
-use crate::output::Output;
-use gustnado_lab::load::{LoadError, Stop};
+use crate::output::Console;
+use gustnado_lab::load::{LoadError, StopHandle};
 use gustnado_lab::outcome::Outcome;
-use gustnado_lab::output::threshold::Finding;
+use gustnado_lab::output::threshold::ThresholdResult;
 use interrupt::Interrupt;
-use progress::Meter;
+use progress::BenchProgress;
 use results::Results;
 
-/// Does what was asked, and returns the exit code.
-pub(crate) fn run(job: Job) -> u8 {
-    let output = Output::new(false);
-    match job {
-        Job::Load(asked) => measure(&asked, output),
-        Job::Merge { files, json } => merge::run(&files, json, output),
+/// Runs the subcommand and returns the exit code.
+pub(crate) fn run(subcommand: BenchSubcommand) -> u8 {
+    let output = Console::new(false);
+    match subcommand {
+        BenchSubcommand::Load(options) => measure(&options, output),
+        BenchSubcommand::Merge { files, json } => merge::run(&files, json, output),
     }
 }
 
-fn measure(asked: &Asked, output: Output) -> u8 {
-    if let Err(refusal) = permission::check(&asked.plan, asked.permitted) {
-        output.error(&refusal.line);
-        return refusal.code;
+fn measure(options: &BenchOptions, output: Console) -> u8 {
+    if let Err(error) = permission::check(&options.plan, options.permitted) {
+        output.error(&error.line);
+        return error.code;
     }
     // Before the load, so that a wrong path costs no measurement.
-    let results = match Results::open(asked) {
+    let results = match Results::open(options) {
         Ok(results) => results,
         Err(line) => {
             output.error(&line);
             return exit::FAILED;
         }
     };
-    let meter = Meter::new(asked.progress, &asked.plan);
-    let stop = Stop::default();
+    let meter = BenchProgress::new(options.progress, &options.plan);
+    let stop = StopHandle::default();
     let interrupt = match Interrupt::watch(stop.clone(), meter.clone(), output) {
         Ok(interrupt) => interrupt,
         Err(error) => {
@@ -62,7 +61,7 @@ fn measure(asked: &Asked, output: Output) -> u8 {
             return exit::FAILED;
         }
     };
-    let found = gustnado_lab::load::run(&asked.plan, &meter, &stop);
+    let found = gustnado_lab::load::run(&options.plan, &meter, &stop);
     meter.clear();
     let signal = interrupt.end();
     if let Err(error) = &found {
@@ -73,11 +72,11 @@ fn measure(asked: &Asked, output: Output) -> u8 {
         Err(LoadError::Trace { found: Some(outcome), .. }) => (*outcome, false),
         Err(_) => return signal.map_or(exit::FAILED, exit::by_signal_code),
     };
-    let written = results.write(asked, &outcome);
+    let written = results.write(options, &outcome);
     if let Err(line) = &written {
         output.error(line);
     }
-    let code = judge(asked, &outcome, output);
+    let code = check_thresholds(options, &outcome, output);
     match signal {
         Some(signal) => exit::by_signal_code(signal),
         None if written.is_err() || !traced => exit::FAILED,
@@ -85,16 +84,20 @@ fn measure(asked: &Asked, output: Output) -> u8 {
     }
 }
 
-/// What the outcome means for the exit code.
-fn judge(asked: &Asked, outcome: &Outcome, output: Output) -> u8 {
+/// Checks the thresholds and returns the exit code.
+fn check_thresholds(options: &BenchOptions, outcome: &Outcome, output: Console) -> u8 {
     let mut struck = false;
-    for threshold in &asked.thresholds {
+    for threshold in &options.thresholds {
         let text = threshold.text();
-        match threshold.judge(outcome) {
-            Finding::Kept => continue,
-            Finding::Struck(found) => output.error(&format!("--fail-if {text}: found {found}")),
-            Finding::Nothing => {
-                output.error(&format!("--fail-if {text}: nothing to compare, for nobody answered"));
+        match threshold.evaluate(outcome) {
+            ThresholdResult::Kept => continue,
+            ThresholdResult::Struck(found) => {
+                output.error(&format!("--fail-if {text}: found {found}"));
+            }
+            ThresholdResult::Nothing => {
+                output.error(&format!(
+                    "--fail-if {text}: nothing to compare: there was no successful response"
+                ));
             }
         }
         struck = true;
@@ -106,7 +109,7 @@ fn judge(asked: &Asked, outcome: &Outcome, output: Output) -> u8 {
     if struck { exit::THRESHOLD } else { exit::CLEAN }
 }
 
-/// Why there is nothing to measure, in one line.
+/// Returns why an outcome is empty, in one line.
 fn nothing(outcome: &Outcome) -> String {
     let kinds = outcome.errors.named();
     let most = kinds.iter().max_by_key(|(_, count)| *count).filter(|(_, count)| *count > 0);

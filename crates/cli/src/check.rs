@@ -1,41 +1,41 @@
-//! `gustnado check`: every setting in effect, where it came from, and what `auto` comes to here.
+//! `gustnado check`: every setting in effect, its origin, and what `auto` resolves to.
 
-use crate::arguments::Asked;
+use crate::arguments::ServeOptions;
 use crate::figures::grouped;
-use crate::output::{Output, Paint, page, page_paint};
+use crate::output::{Console, Paint, page, page_paint};
 use crate::{exit, root};
 use gustnado::config::{Config, Machine, Origin, Resolved, SettingGroup, Settings, TUNABLES};
 use gustnado::site::SiteFile;
 
-/// Prints the settings; the exit code says whether the server could be started with them.
-pub(crate) fn run(asked: &Asked) -> u8 {
-    let settings = &asked.settings;
-    let output = Output::new(false);
+/// Prints the settings; the exit code says whether a server could start with them.
+pub(crate) fn run(options: &ServeOptions) -> u8 {
+    let settings = &options.settings;
+    let output = Console::new(false);
     let uring = gustnado::probe_io_uring();
     page(&text(settings, &Machine::read(), &uring, page_paint()));
     for warning in &settings.warnings {
         output.warn(warning);
     }
-    verdict(asked, output)
+    verdict(options, output)
 }
 
-/// Prints everything in effect as a configuration file.
-pub(crate) fn effective(asked: &Asked) -> u8 {
-    let output = Output::new(false);
-    page(&SiteFile::effective(asked.site.as_ref(), &asked.settings));
-    for warning in &asked.settings.warnings {
+/// Prints all settings in effect as a configuration file.
+pub(crate) fn effective(options: &ServeOptions) -> u8 {
+    let output = Console::new(false);
+    page(&SiteFile::effective(options.site.as_ref(), &options.settings));
+    for warning in &options.settings.warnings {
         output.warn(warning);
     }
-    verdict(asked, output)
+    verdict(options, output)
 }
 
-/// Says whether it could be started.
-fn verdict(asked: &Asked, output: Output) -> u8 {
-    let root = asked.settings.config.root.as_deref().map_or(Ok(()), root::check);
-    let all = root.and_then(|()| asked.server().check().map_err(|error| asked.line(&error)));
+/// Checks that a server could start.
+fn verdict(options: &ServeOptions, output: Console) -> u8 {
+    let root = options.settings.config.root.as_deref().map_or(Ok(()), root::check);
+    let all = root.and_then(|()| options.server().check().map_err(|error| options.line(&error)));
     match all {
         Ok(()) => {
-            if let Some(site) = &asked.site {
+            if let Some(site) = &options.site {
                 output.say(&format!("{}: {}; all is well", site.path().display(), site.summary()));
             }
             exit::CLEAN
@@ -47,7 +47,7 @@ fn verdict(asked: &Asked, output: Output) -> u8 {
     }
 }
 
-struct Row {
+struct SettingRow {
     group: SettingGroup,
     name: &'static str,
     value: String,
@@ -55,9 +55,9 @@ struct Row {
     because: String,
 }
 
-/// One line per setting, in groups and columns.
+/// Formats one line per setting, in groups and columns.
 ///
-/// - `uring`: whether the kernel gives us `io_uring`, and why not.
+/// - `uring`: whether `io_uring` is available, and why not.
 fn text(
     settings: &Settings,
     machine: &Machine,
@@ -65,13 +65,13 @@ fn text(
     paint: Paint,
 ) -> String {
     let rows = rows(settings, machine, uring);
-    let width = |cell: fn(&Row) -> String| {
+    let width = |cell: fn(&SettingRow) -> String| {
         rows.iter().map(|row| cell(row).chars().count()).max().unwrap_or_default()
     };
     let names = width(|row| row.name.to_owned());
     let values = width(|row| row.value.clone());
     let origins = width(|row| row.origin.to_string());
-    let line = |row: &Row| {
+    let line = |row: &SettingRow| {
         let name = row.name;
         let value = paint.bold(&format!("{:values$}", row.value));
         let origin = format!("{:origins$}", row.origin.to_string());
@@ -89,17 +89,17 @@ fn text(
     page
 }
 
-fn rows(settings: &Settings, machine: &Machine, uring: &Result<(), String>) -> Vec<Row> {
+fn rows(settings: &Settings, machine: &Machine, uring: &Result<(), String>) -> Vec<SettingRow> {
     let row = |(effective, tunable): (gustnado::config::Effective, &gustnado::config::Tunable)| {
         let set = (effective.name, effective.value);
         let (value, because) = worked_out(set, &settings.config, machine, uring);
         let group = tunable.group;
-        Row { group, name: effective.name, value, origin: effective.origin, because }
+        SettingRow { group, name: effective.name, value, origin: effective.origin, because }
     };
     settings.effective().into_iter().zip(TUNABLES).map(row).collect()
 }
 
-/// The value as it will be used, and the reason where it is not simply what was set.
+/// The effective value, and the reason if it differs from the configured one.
 fn worked_out(
     (name, value): (&str, String),
     config: &Config,

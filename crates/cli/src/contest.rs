@@ -1,5 +1,5 @@
-//! `gustnado contest`: servers side by side. What is decided here is what a person sees and how the
-//! process ends; the contest itself is the lab's.
+//! `gustnado contest`: measures servers side by side. This module prints and sets the exit code;
+//! the lab runs the contest.
 
 pub(crate) mod arguments;
 pub(crate) mod member;
@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use gustnado_lab::contest::file::{self, Contest};
+use gustnado_lab::contest::file::{self, ContestSpec};
 use gustnado_lab::contest::{self, Tools, compare, presets, store, table};
 use gustnado_lab::record::Record;
 use gustnado_lab::report;
@@ -18,20 +18,20 @@ use signal_hook::iterator::{Handle, Signals};
 
 use crate::exit;
 use crate::figures::counted;
-use crate::output::{Output, page, page_paint};
-use crate::refusal::Refusal;
-use arguments::{Asked, Held};
-use progress::Meter;
+use crate::output::{Console, page, page_paint};
+use crate::usage_error::UsageError;
+use arguments::{ContestOptions, ContestSubcommand};
+use progress::ContestProgress;
 
-/// Does what was asked for, and returns the exit code.
-pub(crate) fn run(asked: Asked, program: &Path) -> u8 {
-    let output = Output::new(false);
-    let done = match asked {
-        Asked::Presets => Ok(page(&presets::list())),
-        Asked::Preset(name) => show_preset(&name),
-        Asked::Compare(old, new) => compare_records(&old, &new),
-        Asked::Report(path) => report_again(&path),
-        Asked::Hold(held) => hold(*held, program, output),
+/// Runs the subcommand and returns the exit code.
+pub(crate) fn run(options: ContestSubcommand, program: &Path) -> u8 {
+    let output = Console::new(false);
+    let done = match options {
+        ContestSubcommand::Presets => Ok(page(&presets::list())),
+        ContestSubcommand::Preset(name) => show_preset(&name),
+        ContestSubcommand::Compare(old, new) => compare_records(&old, &new),
+        ContestSubcommand::Report(path) => report_again(&path),
+        ContestSubcommand::Run(options) => run_contest(*options, program, output),
     };
     done.unwrap_or_else(|refusal| {
         refusal.line.lines().for_each(|line| output.error(line));
@@ -39,11 +39,11 @@ pub(crate) fn run(asked: Asked, program: &Path) -> u8 {
     })
 }
 
-fn refused(code: u8) -> impl Fn(String) -> Refusal {
-    move |line| Refusal { line, code }
+fn refused(code: u8) -> impl Fn(String) -> UsageError {
+    move |line| UsageError { line, code }
 }
 
-fn show_preset(name: &str) -> Result<u8, Refusal> {
+fn show_preset(name: &str) -> Result<u8, UsageError> {
     let names = || {
         let all = presets::names().join(", ");
         format!("--preset: expected the name of a preset, found {name:?}; there are {all}")
@@ -52,28 +52,28 @@ fn show_preset(name: &str) -> Result<u8, Refusal> {
     Ok(page(text))
 }
 
-fn compare_records(old: &Path, new: &Path) -> Result<u8, Refusal> {
+fn compare_records(old: &Path, new: &Path) -> Result<u8, UsageError> {
     let read = |path| store::read(path).map_err(|error| error.to_string());
     let both = read(old).and_then(|old| Ok((old, read(new)?)));
     let (old, new) = both.map_err(refused(exit::FAILED))?;
     Ok(page(&compare::text(&old, &new)))
 }
 
-fn report_again(path: &Path) -> Result<u8, Refusal> {
+fn report_again(path: &Path) -> Result<u8, UsageError> {
     let record = store::read(path).map_err(|error| refused(exit::FAILED)(error.to_string()))?;
     let folder = if path.is_dir() { path } else { path.parent().unwrap_or(Path::new("")) };
     show(&record);
-    write_report(&record, folder, Output::new(false))?;
+    write_report(&record, folder, Console::new(false))?;
     Ok(exit::CLEAN)
 }
 
-fn hold(held: Held, program: &Path, output: Output) -> Result<u8, Refusal> {
-    let is_check = held.check;
+fn run_contest(options: ContestOptions, program: &Path, output: Console) -> Result<u8, UsageError> {
+    let is_check = options.check;
     let mut tools = Tools::of(program);
-    if !held.generator.is_empty() {
-        tools.generator.clone_from(&held.generator);
+    if !options.generator.is_empty() {
+        tools.generator.clone_from(&options.generator);
     }
-    let contest = narrowed(held)?;
+    let contest = narrowed(options)?;
     let stop = Arc::new(AtomicBool::new(false));
     let signals = listen(&stop, output)
         .map_err(|error| refused(exit::FAILED)(format!("cannot wait for signals: {error}")))?;
@@ -85,11 +85,11 @@ fn hold(held: Held, program: &Path, output: Output) -> Result<u8, Refusal> {
         counted(contest.scenarios.len() as u64, "scenario"),
         counted(minutes, "minute"),
     ));
-    let meter = Meter::new(output);
-    let held = contest::hold(&contest, &tools, &stop, &mut |news| meter.show(news));
+    let meter = ContestProgress::new(output);
+    let result = contest::run(&contest, &tools, &stop, &mut |event| meter.show(event));
     meter.clear();
     signals.close();
-    let record = held.map_err(|error| refused(exit::FAILED)(error.to_string()))?;
+    let record = result.map_err(|error| refused(exit::FAILED)(error.to_string()))?;
     if is_check {
         page(&table::checks(&record));
     } else {
@@ -109,37 +109,36 @@ fn verdict(record: &Record, is_check: bool, stop: &AtomicBool) -> u8 {
     exit::CLEAN
 }
 
-/// The contest of a file, or as much of it as was asked for.
-fn narrowed(held: Held) -> Result<Contest, Refusal> {
+/// Reads a contest's file, and narrows it as the options say.
+fn narrowed(options: ContestOptions) -> Result<ContestSpec, UsageError> {
     let usage = refused(exit::USAGE);
-    let contest = file::read(&held.file);
+    let contest = file::read(&options.file);
     let mut contest = contest.map_err(|error| refused(exit::CONFIG)(error.to_string()))?;
-    if !held.only.is_empty() {
-        contest = contest.with_contenders(&held.only).map_err(&usage)?;
+    if !options.only.is_empty() {
+        contest = contest.with_contenders(&options.only).map_err(&usage)?;
     }
-    if !held.scenarios.is_empty() {
-        contest = contest.with_scenarios(&held.scenarios).map_err(&usage)?;
+    if !options.scenarios.is_empty() {
+        contest = contest.with_scenarios(&options.scenarios).map_err(&usage)?;
     }
-    if let Some(rounds) = held.rounds {
+    if let Some(rounds) = options.rounds {
         contest = contest.with_rounds(rounds);
     }
-    if held.quick {
+    if options.quick {
         contest = contest.quick();
     }
-    if let Some(output) = held.output {
+    if let Some(output) = options.output {
         contest.output = output;
     }
-    if held.check {
+    if options.check {
         contest = contest.checked();
-        // A look at the set-up must not take the place of what was measured.
+        // A check must not overwrite a measurement.
         contest.output = contest.output.join("check");
     }
     Ok(contest)
 }
 
-/// Has the first signal end the contest, and every other one too: all that was started is ended
-/// before this process is.
-fn listen(stop: &Arc<AtomicBool>, output: Output) -> std::io::Result<Handle> {
+/// Makes every signal stop the contest, which stops all its processes before this one ends.
+fn listen(stop: &Arc<AtomicBool>, output: Console) -> std::io::Result<Handle> {
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
     let handle = signals.handle();
     let stop = Arc::clone(stop);
@@ -157,13 +156,13 @@ fn show(record: &Record) {
     page(&table::text(record, &|text| paint.bold(text), columns()));
 }
 
-/// How wide a line may be: as the shell says, else as every terminal can show.
+/// Maximum width of a line: from the shell, else what every terminal can show.
 fn columns() -> usize {
     let said = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
     said.filter(|columns| *columns > 0).unwrap_or(80)
 }
 
-fn write_report(record: &Record, folder: &Path, output: Output) -> Result<(), Refusal> {
+fn write_report(record: &Record, folder: &Path, output: Console) -> Result<(), UsageError> {
     let kept = folder.join(contest::RECORD);
     output.say(&format!("raw data: {}", kept.display()));
     let written = report::write(record, folder)

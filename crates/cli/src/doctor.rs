@@ -1,49 +1,49 @@
-//! `gustnado doctor`: looks at the machine and says, for each thing that limits a server of many
-//! connections, what it is, whether that will do, what to change and what happens otherwise.
+//! `gustnado doctor`: for each limit of a server with many connections, its value, whether it is
+//! enough, what to change, and the consequence otherwise.
 //!
-//! [`facts`] reads, the judges ([`machine`], [`descriptors`], [`ring`], [`network`]) are plain
-//! functions of what was read, and [`finding`] writes it down.
+//! [`facts`] reads. [`machine`], [`descriptors`], [`ring`] and [`network`] are pure functions of
+//! what was read. [`finding`] formats.
 //!
-//! `--apply` changes what contests on this machine want changed ([`wanted`]), after old values are
-//! in a file ([`state`]); `--restore` puts them back.
+//! `--apply` changes the settings that contests on this machine need ([`wanted`]), after it saved
+//! the old values in a file ([`state`]). `--restore` writes them back.
 
 mod apply;
-mod asked;
 mod descriptors;
 mod facts;
 mod finding;
 mod machine;
 mod network;
+mod options;
 mod ring;
 mod settings;
 mod shell;
 mod state;
 mod wanted;
 
-pub(crate) use asked::{Asked, command};
+pub(crate) use options::{DoctorOptions, command};
 
 use crate::exit;
-use crate::output::{Output, Paint, page, page_paint};
-use asked::Work;
+use crate::output::{Console, Paint, page, page_paint};
 use facts::Facts;
-use finding::{Finding, Verdict};
-use settings::Settings;
+use finding::{Finding, FindingLevel};
+use options::DoctorAction;
+use settings::KernelSettings;
 
-/// Does what was asked, and returns the exit code.
-pub(crate) fn run(asked: &Asked) -> u8 {
-    let output = Output::new(false);
-    match asked.work {
-        Work::Look => look(&Settings(asked.settings.clone())),
-        Work::Apply => apply::apply(asked, output),
-        Work::Restore => apply::restore(asked, output),
+/// Runs the action and returns the exit code.
+pub(crate) fn run(options: &DoctorOptions) -> u8 {
+    let output = Console::new(false);
+    match options.action {
+        DoctorAction::Look => look(&KernelSettings(options.settings.clone())),
+        DoctorAction::Apply => apply::apply(options, output),
+        DoctorAction::Restore => apply::restore(options, output),
     }
 }
 
-/// Looks at this machine and prints what was found.
-fn look(settings: &Settings) -> u8 {
+/// Checks this machine and prints the findings.
+fn look(settings: &KernelSettings) -> u8 {
     let facts = Facts::read(settings);
     if facts.is_empty() {
-        Output::new(false).error(
+        Console::new(false).error(
             "doctor: nothing could be read below /proc; mount it (`mount -t proc proc /proc`)",
         );
         return exit::FAILED;
@@ -51,7 +51,7 @@ fn look(settings: &Settings) -> u8 {
     page(&text(&facts, page_paint()))
 }
 
-/// What was found, in order of weight for somebody who wants many connections.
+/// Findings, the most important for many connections first.
 fn text(facts: &Facts, paint: Paint) -> String {
     let findings = [
         machine::kernel(facts),
@@ -79,7 +79,7 @@ fn text(facts: &Facts, paint: Paint) -> String {
 
 fn summary(findings: &[Finding]) -> String {
     let count = |verdict| findings.iter().filter(|finding| finding.verdict == verdict).count();
-    match (count(Verdict::Change), count(Verdict::Unknown)) {
+    match (count(FindingLevel::Change), count(FindingLevel::Unknown)) {
         (0, 0) => "Nothing needs to be changed.\n".to_owned(),
         (0, unknown) => format!("Nothing needs to be changed; {unknown} could not be read.\n"),
         (1, _) => "1 setting worth changing; the server also runs without it.\n".to_owned(),

@@ -1,6 +1,6 @@
-//! Numbers as people read them.
+//! Numbers formatted for people.
 
-/// Returns a number with its thousands set apart: `1,048,576`.
+/// Returns a number with thousands separators: `1,048,576`.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -13,7 +13,7 @@ pub(crate) fn grouped(number: u64) -> String {
     text
 }
 
-/// Returns a noun with its number, in the plural where that is due: `1 thread`, `2 threads`.
+/// Returns a noun with its number, in the plural if needed: `1 thread`, `2 threads`.
 pub(crate) fn counted(number: u64, noun: &str) -> String {
     format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
 }

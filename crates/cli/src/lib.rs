@@ -1,9 +1,8 @@
-//! The `gustnado` command: reads flags and environment into settings, runs what was asked for, and
-//! turns the outcome into an exit code.
+//! The `gustnado` command: reads flags and environment into settings, runs a subcommand, and turns
+//! its outcome into an exit code.
 //!
-//! What lives here: arguments, signals, exit codes, everything that is printed. What does not: any
-//! decision about HTTP. It uses the library `gustnado` and, with the cargo feature `lab`, the lab
-//! for measuring.
+//! It holds arguments, signals, exit codes, and everything that is printed, but no decision about
+//! HTTP. It uses the library `gustnado` and, with the cargo feature `lab`, the lab.
 #![forbid(unsafe_code)]
 
 mod arguments;
@@ -21,39 +20,39 @@ mod lab;
 #[cfg(not(feature = "lab"))]
 mod no_lab;
 mod output;
-mod refusal;
 mod root;
 mod serve;
+mod usage_error;
 
 use std::ffi::OsString;
 use std::path::Path;
 
-use arguments::Order;
+use arguments::Subcommand;
 #[cfg(not(feature = "lab"))]
 use no_lab as lab;
-use output::Output;
+use output::Console;
 
-/// Does what a command line asks for, and returns the exit code.
+/// Runs a command line and returns the exit code.
 ///
 /// - `words`: the command line, with the program's name before it.
-/// - `program`: where the program is, which starts itself for some of its work.
+/// - `program`: the path of the program, which starts itself for some subcommands.
 pub fn command(words: impl IntoIterator<Item = OsString>, program: &Path) -> u8 {
-    let order = match arguments::read(words, std::env::vars_os()) {
-        Ok(order) => order,
-        Err(refusal) => {
-            refusal.line.lines().for_each(|line| Output::new(false).error(line));
-            return refusal.code;
+    let subcommand = match arguments::read(words, std::env::vars_os()) {
+        Ok(subcommand) => subcommand,
+        Err(usage_error) => {
+            usage_error.line.lines().for_each(|line| Console::new(false).error(line));
+            return usage_error.code;
         }
     };
-    match order {
-        Order::Serve(asked) => serve::run(asked),
-        Order::Check(asked) => check::run(&asked),
-        Order::Effective(asked) => check::effective(&asked),
-        Order::Schema => output::page(&gustnado::site::schema()),
-        Order::Doctor(asked) => doctor::run(&asked),
-        Order::Lab(order) => lab::run(order, program),
-        Order::Tuning => output::page(&gustnado::config::reference()),
-        Order::Counters => output::page(&gustnado::counters_reference()),
-        Order::Page(text) => output::page(&output::with_headings(&text, output::page_paint())),
+    match subcommand {
+        Subcommand::Serve(options) => serve::run(options),
+        Subcommand::Check(options) => check::run(&options),
+        Subcommand::Effective(options) => check::effective(&options),
+        Subcommand::Schema => output::page(&gustnado::site::schema()),
+        Subcommand::Doctor(options) => doctor::run(&options),
+        Subcommand::Lab(subcommand) => lab::run(subcommand, program),
+        Subcommand::Tuning => output::page(&gustnado::config::reference()),
+        Subcommand::Counters => output::page(&gustnado::counters_reference()),
+        Subcommand::Page(text) => output::page(&output::with_headings(&text, output::page_paint())),
     }
 }

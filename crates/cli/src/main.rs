@@ -1,4 +1,4 @@
-//! The `gustnado` command: see the library beside it.
+//! The `gustnado` command; its code is in the library of the same crate.
 #![forbid(unsafe_code)]
 
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let words: Vec<_> = std::env::args_os().collect();
-    // (Where the system cannot tell, what it was called by is as good.)
+    // If the system cannot tell, the name that it was called by is as good.
     let called = words.first().map(PathBuf::from).unwrap_or_default();
     let program = std::env::current_exe().unwrap_or(called);
     ExitCode::from(gustnado_cli::command(words, &program))

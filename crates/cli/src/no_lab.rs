@@ -1,23 +1,21 @@
-//! A build without the cargo feature `lab`: the subcommands of the lab are refused, and the line
-//! says how to get them. `lab` has the same functions.
+//! Replaces `lab` in a build without that cargo feature: refuses the lab's subcommands with a line
+//! that says how to get them.
 
+// This build has no subcommand of the lab, so no value of the type exists.
+pub(crate) use std::convert::Infallible as LabSubcommand;
 use std::path::Path;
 
 use clap::{ArgMatches, Command};
 
-use crate::refusal::Refusal;
+use crate::usage_error::UsageError;
 
-/// The names of the subcommands of the lab that this build has.
+/// The subcommands of the lab in this build.
 pub(crate) const NAMES: &[&str] = &[];
 
-/// What other builds have.
+/// The subcommands of other builds.
 const ABSENT: [&str; 3] = ["bench", "contest", "contest-member"];
 
-/// What a person asked of the lab; there is no value of it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Order {}
-
-/// Returns no subcommand, so that help names none.
+/// Returns no subcommand, so help names none.
 pub(crate) fn commands() -> Vec<Command> {
     Vec::new()
 }
@@ -27,10 +25,10 @@ pub(crate) fn is_command(_: &str) -> bool {
     false
 }
 
-/// Returns why a first word is refused that names a subcommand of the lab.
-pub(crate) fn refuse(word: &str) -> Option<Refusal> {
+/// Returns the error of a first word that names a subcommand of the lab.
+pub(crate) fn usage_error_of(word: &str) -> Option<UsageError> {
     ABSENT.contains(&word).then(|| {
-        Refusal::of_usage(format!(
+        UsageError::of_usage(format!(
             "{word}: this build has no lab (`bench` and `contest`); for it, in a clone of \
              Gustnado: `cargo install --path crates/cli`"
         ))
@@ -38,13 +36,13 @@ pub(crate) fn refuse(word: &str) -> Option<Refusal> {
 }
 
 /// Returns `None`: no subcommand is the lab's.
-pub(crate) fn read(_: &str, _: &ArgMatches) -> Option<Result<Order, Refusal>> {
+pub(crate) fn read(_: &str, _: &ArgMatches) -> Option<Result<LabSubcommand, UsageError>> {
     None
 }
 
-/// Has nothing to do.
-pub(crate) fn run(order: Order, _: &Path) -> u8 {
-    match order {}
+/// Never called.
+pub(crate) fn run(subcommand: LabSubcommand, _: &Path) -> u8 {
+    match subcommand {}
 }
 
 #[cfg(test)]
@@ -54,11 +52,11 @@ mod tests {
     #[test]
     fn the_subcommands_of_the_lab_say_how_to_get_them() {
         for word in ABSENT {
-            let refusal = refuse(word).expect("refused");
-            assert_eq!(refusal.code, crate::exit::USAGE);
-            assert!(refusal.line.starts_with(word), "{}", refusal.line);
-            assert!(refusal.line.contains("cargo install --path crates/cli"), "{}", refusal.line);
+            let error = usage_error_of(word).expect("refused");
+            assert_eq!(error.code, crate::exit::USAGE);
+            assert!(error.line.starts_with(word), "{}", error.line);
+            assert!(error.line.contains("cargo install --path crates/cli"), "{}", error.line);
         }
-        assert!(refuse("serve").is_none());
+        assert!(usage_error_of("serve").is_none());
     }
 }

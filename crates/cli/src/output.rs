@@ -1,5 +1,5 @@
-//! What a person sees: lines on standard error, pages on standard output, colour where it is
-//! welcome. A closed stream is no reason to stop, so that nothing here can fail.
+//! Terminal output: lines on standard error, pages on standard output, and colour where it is
+//! supported. Nothing here fails: a closed stream is ignored.
 
 use crate::exit;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -7,47 +7,47 @@ use std::fs::File;
 use std::io::{ErrorKind, IsTerminal, Write, stderr, stdout};
 use std::sync::LazyLock;
 
-/// How long a terminal may take nothing before a line is left out.
+/// Time for which a stopped terminal is waited for before a line is dropped.
 const TERMINAL_WITHIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 250_000_000 };
 
-/// The way to standard error.
+/// Standard error.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Output {
+pub(crate) struct Console {
     quiet: bool,
     colour: bool,
 }
 
-impl Output {
+impl Console {
     /// - `quiet`: only errors are printed.
     pub(crate) fn new(quiet: bool) -> Self {
         Self { quiet, colour: stderr().is_terminal() && colour_is_welcome() }
     }
 
-    /// Whether to paint what is printed.
+    /// Whether output has colour.
     pub(crate) fn paint(self) -> Paint {
         Paint(self.colour)
     }
 
-    /// Prints text for a person unless they asked for quiet.
+    /// Prints information, unless quiet.
     pub(crate) fn say(self, text: &str) {
         if !self.quiet {
             print(text);
         }
     }
 
-    /// Prints something odd that does not stop the server.
+    /// Prints a warning.
     pub(crate) fn warn(self, line: &str) {
         self.say(&format!("{} {line}", self.paint().yellow("warning:")));
     }
 
-    /// Prints the one line that says what went wrong, quiet or not.
+    /// Prints an error, quiet or not.
     pub(crate) fn error(self, line: &str) {
         print(&format!("{} {line}", self.paint().red("gustnado:")));
     }
 }
 
-/// Writes a line to standard error. A terminal that takes nothing, since it is paused or its other
-/// end has stopped reading, is not waited for: the server goes on, and so does its end.
+/// Writes a line to standard error. It does not wait for a terminal that is paused or whose other
+/// end has stopped reading, so neither the server nor its end is delayed.
 fn print(line: &str) {
     static TERMINAL: LazyLock<Option<File>> =
         LazyLock::new(|| gustnado::unblocked_terminal(stderr()));
@@ -74,18 +74,18 @@ fn write_soon(mut terminal: &File, mut bytes: &[u8]) {
     }
 }
 
-/// Prints a page that was asked for on standard output.
+/// Prints a requested page on standard output.
 pub(crate) fn page(text: &str) -> u8 {
     let _ = stdout().write_all(text.as_bytes());
     exit::CLEAN
 }
 
-/// Whether a page on standard output may be painted.
+/// Whether a page on standard output has colour.
 pub(crate) fn page_paint() -> Paint {
     Paint(stdout().is_terminal() && colour_is_welcome())
 }
 
-/// A page of help with its headings painted: lines that begin at the edge and end with a colon.
+/// Formats help with coloured headings: lines that begin at the edge and end with a colon.
 pub(crate) fn with_headings(text: &str, paint: Paint) -> String {
     let line = |line: &str| match line.strip_prefix("Usage:") {
         Some(usage) => format!("{}{usage}\n", paint.bold("Usage:")),
@@ -95,7 +95,7 @@ pub(crate) fn with_headings(text: &str, paint: Paint) -> String {
     text.lines().map(line).collect()
 }
 
-/// Colours, or none.
+/// Whether to use colours.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Paint(pub(crate) bool);
 
@@ -125,7 +125,7 @@ impl Paint {
     }
 }
 
-/// See <https://no-color.org>: the variable counts when it is there and not empty.
+/// See <https://no-color.org>: the variable counts if it is set and not empty.
 fn colour_is_welcome() -> bool {
     let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     !set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|terminal| terminal != "dumb")

@@ -1,10 +1,10 @@
-//! Looks at the folder before anything starts, so that a mistake is one line and not a 404.
+//! Checks the folder before the start, so that a mistake is one line instead of a 404.
 
 use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// Says what is wrong with the folder to serve, if anything is.
+/// Returns what is wrong with the folder to serve, if anything is.
 pub(crate) fn check(root: &Path) -> Result<(), String> {
     let shown = root.display();
     let found = fs::metadata(root).map_err(|error| match error.kind() {

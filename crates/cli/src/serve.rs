@@ -1,16 +1,16 @@
-//! `gustnado serve`: start, say so, wait for signals, drain, and end with the right exit code.
+//! `gustnado serve`: starts, prints the banner, waits for signals, drains, and sets the exit code.
 //!
-//! TERM and INT drain, or end a start; a second one, or QUIT, ends the process at once. HUP has the
-//! configuration file read again, in `reload`, and USR1 the access log opened anew. A broken pipe
-//! is an error where it happens: the standard library ignores PIPE. So is a file that
-//! may grow no more: XFSZ is caught here.
+//! TERM and INT drain, or end a start; a second one, or QUIT, ends the process at once. HUP reads
+//! the configuration file again, in `reload`. USR1 reopens the access log. The standard library
+//! ignores PIPE, so a broken pipe is an error of its write. XFSZ is caught here, so a file at its
+//! size limit is one too.
 
 mod reload;
 
-use crate::arguments::Asked;
+use crate::arguments::ServeOptions;
 use crate::banner::Banner;
 use crate::figures::counted;
-use crate::output::Output;
+use crate::output::Console;
 use crate::{exit, root};
 use gustnado::config::{Config, Machine, Settings};
 use gustnado::{DrainReport, Endpoint, Running};
@@ -23,20 +23,20 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long a process that ends at once waits for its listening sockets to be closed.
+/// Time that an immediate end waits for listening sockets to close.
 const CLOSING_MAX: Duration = Duration::from_millis(50);
 
 /// Serves until a signal, and returns the exit code.
-pub(crate) fn run(asked: Box<Asked>) -> u8 {
-    let settings = &asked.settings;
+pub(crate) fn run(options: Box<ServeOptions>) -> u8 {
+    let settings = &options.settings;
     let config = &settings.config;
-    let output = Output::new(config.quiet);
+    let output = Console::new(config.quiet);
     settings.warnings.iter().for_each(|warning| output.warn(warning));
     if let Some(Err(line)) = config.root.as_deref().map(root::check) {
         output.error(&line);
         return exit::CONFIG;
     }
-    // Before the first thread starts, so that no signal finds the default action in place.
+    // Before the first thread starts, so that no signal meets the default action.
     let mut signals = match Signals::new([SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1]) {
         Ok(signals) => signals,
         Err(error) => {
@@ -44,34 +44,33 @@ pub(crate) fn run(asked: Box<Asked>) -> u8 {
             return exit::FAILED;
         }
     };
-    // (A flag that nobody reads: what counts is that the default action, death, is not taken.)
+    // The flag is never read; it replaces the default action, which would kill the process.
     if let Err(error) = register(SIGXFSZ, Arc::default()) {
         output.error(&format!("cannot catch SIGXFSZ: {error}"));
         return exit::FAILED;
     }
     let starting = Starting::heed_signals(output);
-    let running = asked.server().start();
+    let running = options.server().start();
     starting.end();
     let running = match running {
         Ok(running) => running,
         Err(error) => {
-            output.error(&asked.line(&error));
+            output.error(&options.line(&error));
             return error.exit_code();
         }
     };
-    output.say(&banner(&running, &asked).text(output.paint()));
-    serve(&running, asked, &mut signals, output)
+    output.say(&banner(&running, &options).text(output.paint()));
+    serve(&running, options, &mut signals, output)
 }
 
-/// The time in which a server is being started. That may last: many workers are started, a port is
-/// not free yet. A signal that ends the server is obeyed meanwhile too.
+/// Handles signals during the start, which may last: many workers start, or a port is not free yet.
 struct Starting(Option<(Handle, JoinHandle<()>)>);
 
 impl Starting {
-    /// Ends the process by the first such signal, from a thread of its own. Nobody is served yet,
-    /// so nothing is waited for; and what was started ends with the process.
-    fn heed_signals(output: Output) -> Self {
-        // (Where it cannot be done, they are obeyed once the server has started.)
+    /// Ends the process at the first such signal, from its own thread. There are no connections to
+    /// wait for yet, and everything that was started ends with the process.
+    fn heed_signals(output: Console) -> Self {
+        // On failure, signals are handled once the server has started.
         let Ok(mut signals) = Signals::new([SIGTERM, SIGINT, SIGQUIT]) else { return Self(None) };
         let handle = signals.handle();
         let thread = std::thread::Builder::new().name("gust-start".to_owned());
@@ -86,18 +85,18 @@ impl Starting {
         Self(thread.ok().map(|thread| (handle, thread)))
     }
 
-    /// The server has started, or could not. From now on signals are others' to heed.
+    /// Stops handling signals once the server has started or failed.
     fn end(self) {
         let Some((handle, thread)) = self.0 else { return };
         handle.close();
-        // It only fails if it panicked, and has said so then.
+        // It only fails if it panicked, which was printed then.
         let _ = thread.join();
     }
 }
 
-fn banner(running: &Running, asked: &Asked) -> Banner {
-    let config = &asked.settings.config;
-    let of_file = asked
+fn banner(running: &Running, options: &ServeOptions) -> Banner {
+    let config = &options.settings.config;
+    let of_file = options
         .site
         .as_ref()
         .map(|site| format!("what {} says: {}", site.path().display(), site.summary()));
@@ -115,8 +114,7 @@ fn banner(running: &Running, asked: &Asked) -> Banner {
     }
 }
 
-/// Where other machines reach a server that listens on every IPv4 interface: the address that this
-/// machine would call them from.
+/// The address of this machine for others, if the server listens on every IPv4 interface.
 fn network_url(endpoints: &[Endpoint]) -> Option<String> {
     let any = endpoints.iter().find_map(|endpoint| match endpoint {
         Endpoint::Tcp(address) if address.ip() == Ipv4Addr::UNSPECIFIED => Some(address.port()),
@@ -124,7 +122,7 @@ fn network_url(endpoints: &[Endpoint]) -> Option<String> {
     });
     let port = any?;
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
-    // (Connecting a UDP socket sends nothing: it asks for the route to an address of no machine.)
+    // Connecting a UDP socket sends nothing: it asks for the route to an unassigned address.
     socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9)).ok()?;
     let ip = socket.local_addr().ok()?.ip();
     let is_of_use = !ip.is_loopback() && !ip.is_unspecified();
@@ -133,7 +131,7 @@ fn network_url(endpoints: &[Endpoint]) -> Option<String> {
     })
 }
 
-/// Says so where there are more workers than could run at a time.
+/// Warns if there are more workers than can run at a time.
 fn too_many(config: &Config, machine: &Machine) -> Option<String> {
     let workers = machine.workers(config).value;
     let cpus = machine.workers(&Config { workers: 0, ..config.clone() }).value;
@@ -146,33 +144,38 @@ fn too_many(config: &Config, machine: &Machine) -> Option<String> {
     })
 }
 
-fn serve(running: &Running, asked: Box<Asked>, signals: &mut Signals, output: Output) -> u8 {
-    let mut asked = asked;
+fn serve(
+    running: &Running,
+    options: Box<ServeOptions>,
+    signals: &mut Signals,
+    output: Console,
+) -> u8 {
+    let mut options = options;
     for signal in signals.forever() {
         match signal {
-            SIGHUP => asked = reload::again(running, asked, output),
+            SIGHUP => options = reload::again(running, options, output),
             SIGUSR1 => reopen_logs(running, output),
             SIGQUIT => stop_at_once(running, signal, output),
             _ => break,
         }
     }
-    let report = drain(running, &asked.settings, signals, output);
-    finish(&report, &asked.settings, output)
+    let report = drain(running, &options.settings, signals, output);
+    finish(&report, &options.settings, output)
 }
 
-/// USR1: whoever rotates logs has moved the old one away.
-fn reopen_logs(running: &Running, output: Output) {
+/// USR1: reopens the log after a rotation.
+fn reopen_logs(running: &Running, output: Console) {
     if let Err(error) = running.reopen_logs() {
         output.error(&format!("USR1: {error}; the old file is written on"));
     }
 }
 
-/// Drains on a thread of its own, while this one says what is waited for and minds the signals.
+/// Drains on another thread, while this one prints progress and handles signals.
 fn drain(
     running: &Running,
     settings: &Settings,
     signals: &mut Signals,
-    output: Output,
+    output: Console,
 ) -> DrainReport {
     let deadline = settings.config.timeout_graceful_shutdown;
     let (done, report) = mpsc::channel();
@@ -212,10 +215,10 @@ fn drain(
     })
 }
 
-fn finish(report: &DrainReport, settings: &Settings, output: Output) -> u8 {
+fn finish(report: &DrainReport, settings: &Settings, output: Console) -> u8 {
     let took = report.took.as_secs_f32();
     if report.cut == 0 {
-        output.say(&format!("drained in {took:.1} s; nobody was cut off"));
+        output.say(&format!("drained in {took:.1} s; no connection was cut"));
         return exit::CLEAN;
     }
     let cut = counted(report.cut as u64, "connection");
@@ -227,12 +230,12 @@ fn finish(report: &DrainReport, settings: &Settings, output: Output) -> u8 {
     exit::CUT
 }
 
-/// Ends the process as a shell would report that signal. No connection is waited for.
-fn stop_at_once(running: &Running, signal: i32, output: Output) -> ! {
+/// Ends the process with the exit code of a signal. It waits for no connection.
+fn stop_at_once(running: &Running, signal: i32, output: Console) -> ! {
     output.say("stopping at once");
     running.flush_logs();
-    // So that the next server finds its port free: a ring gives sockets back only some time after
-    // its process has gone.
+    // The next server should find its port free: a ring returns sockets only some time after its
+    // process has ended.
     running.close_listeners(CLOSING_MAX);
     for endpoint in running.listens_on() {
         if let Endpoint::Unix(path) = endpoint {

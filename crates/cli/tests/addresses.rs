@@ -57,7 +57,7 @@ fn an_inherited_socket_is_shown_by_its_address() {
     server.signal(Signal::TERM);
     assert_eq!(server.wait(), Some(0));
     let all = server.seen.join("\n");
-    assert!(!all.contains("draining") && all.contains("nobody was cut off"), "{all}");
+    assert!(!all.contains("draining") && all.contains("no connection was cut"), "{all}");
 }
 
 #[test]

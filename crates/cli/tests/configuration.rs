@@ -313,7 +313,7 @@ fn reloading_under_load_loses_nothing() {
             hammers.into_iter().map(|one| one.join().expect("no panic")).collect::<Vec<_>>()
         });
         for outcome in &outcomes {
-            let answers = outcome.as_ref().expect("nothing was lost, and nobody was cut off");
+            let answers = outcome.as_ref().expect("nothing was lost, and no connection was cut");
             assert!(*answers >= 30, "{outcomes:?}");
         }
         assert!(server.get("/x").ends_with("even"), "round 30 counts");

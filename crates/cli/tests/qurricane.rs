@@ -66,31 +66,31 @@ const OPTIONS: &[&str] = &[
 ];
 
 /// One row of a table: Qurricane's, ours, unit and range, default, what to know.
-struct Row(Vec<String>);
+struct ContenderFigures(Vec<String>);
 
-impl Row {
+impl ContenderFigures {
     fn ours(&self) -> &str {
         &self.0[1]
     }
 }
 
-fn house() -> PathBuf {
+fn code_base() -> PathBuf {
     let cli = Path::new(env!("CARGO_MANIFEST_DIR"));
-    cli.ancestors().nth(2).expect("crates/cli/ lies in the house").to_path_buf()
+    cli.ancestors().nth(2).expect("crates/cli/ lies in the code base").to_path_buf()
 }
 
 fn page() -> String {
-    fs::read_to_string(house().join("docs/qurricane.md")).expect("the page")
+    fs::read_to_string(code_base().join("docs/qurricane.md")).expect("the page")
 }
 
 /// The rows of all tables that have five columns.
-fn rows(page: &str) -> Vec<Row> {
+fn rows(page: &str) -> Vec<ContenderFigures> {
     let rows = page.lines().filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |"));
     let cells = rows.map(|row| row.split('|').map(|cell| cell.trim().to_owned()).collect());
     let is_content = |cells: &Vec<String>| {
         cells.len() == 5 && cells[0] != "Qurricane" && !cells[0].starts_with("---")
     };
-    cells.filter(is_content).map(Row).collect()
+    cells.filter(is_content).map(ContenderFigures).collect()
 }
 
 /// What stands in code marks.
@@ -160,16 +160,16 @@ fn a_name_that_does_not_exist_is_found_out() {
 /// of its own.
 fn public_sources() -> Vec<String> {
     // (Of the codec, statuses are all that handlers see.)
-    let status = house().join("crates/http/src/status.rs");
+    let status = code_base().join("crates/http/src/status.rs");
     let mut found = vec![fs::read_to_string(status).expect("a source")];
-    for room in ["crates/server/src", "crates/config/src", "crates/tcp/src", "crates/tasks/src"] {
-        gather(&house().join(room), &mut found);
+    for folder in ["crates/server/src", "crates/config/src", "crates/tcp/src", "crates/tasks/src"] {
+        gather(&code_base().join(folder), &mut found);
     }
     found
 }
 
 fn gather(folder: &Path, found: &mut Vec<String>) {
-    for entry in fs::read_dir(folder).expect("a folder of the house").flatten() {
+    for entry in fs::read_dir(folder).expect("a folder of the code base").flatten() {
         let path = entry.path();
         if path.is_dir() {
             gather(&path, found);

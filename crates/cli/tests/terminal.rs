@@ -146,7 +146,7 @@ fn no_request_is_shown_to_who_wants_quiet_or_another_log() {
         let mut seen = Seen::start(&[&[path.as_str()], args].concat());
         seen.get("/hello.txt");
         assert_eq!(seen.end(), Some(0));
-        seen.read_to("nobody was cut off");
+        seen.read_to("no connection was cut");
         assert!(!seen.text.contains("/hello.txt"), "{}", seen.text);
     }
     let piped = gustnado::Server::start(&[&path]);
@@ -176,7 +176,7 @@ fn a_terminal_that_nobody_reads_stops_no_request() {
     seen.send_many(20_000);
     assert!(seen.get("/hello.txt").ends_with("Hello!\n"));
     let started = Instant::now();
-    assert_eq!(seen.end(), Some(0), "nobody was cut off");
+    assert_eq!(seen.end(), Some(0), "no connection was cut");
     assert!(started.elapsed() < Duration::from_secs(8), "{:?}", started.elapsed());
     drop(seen);
 }

@@ -1,4 +1,4 @@
-//! The style of this house, kept by tests. Each failure says what to do about it.
+//! The style of this code base, kept by tests. Each failure says what to do about it.
 //!
 //! The lists of exceptions only shrink: an entry that is no longer needed fails too.
 
@@ -12,6 +12,8 @@ mod names;
 mod rust;
 #[path = "tidy/tree.rs"]
 mod tree;
+#[path = "tidy/types.rs"]
+mod types;
 
 use std::fs;
 use std::path::Path;
@@ -35,8 +37,8 @@ const UNSAFE_FILES: &[&str] = &[
     "crates/tasks/src/exec/executor/wake.rs",
 ];
 
-/// Rooms in which no file may ever hold any, by their crate's root.
-const SAFE_ROOMS: &[&str] = &[
+/// Crates without any `unsafe`, by their root file.
+const SAFE_CRATES: &[&str] = &[
     "crates/http/src/lib.rs",
     "crates/client/src/lib.rs",
     "crates/config/src/lib.rs",
@@ -59,7 +61,7 @@ const BANNED_WORDS: &[&str] = &[
     concat!("FIX", "ME"),
 ];
 
-/// Each room, and the rooms it may use. Arrows run downwards only.
+/// Each crate, and the crates it may use. Arrows run downwards only.
 const ARROWS: &[(&str, &[&str])] = &[
     ("http", &[]),
     ("reactor", &[]),
@@ -87,7 +89,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("python", &["reactor", "server"]),
 ];
 
-/// How many modules of each room are in a cycle with siblings. Zero is the goal, and what is not
+/// How many modules of each crate are in a cycle with siblings. Zero is the goal, and what is not
 /// named.
 const IN_CYCLES: &[(&str, usize)] = &[];
 
@@ -209,7 +211,7 @@ fn unsafe_stands_only_where_it_may() {
             ));
         }
     }
-    for path in SAFE_ROOMS {
+    for path in SAFE_CRATES {
         let text = fs::read_to_string(root().join(path)).unwrap_or_default();
         if !text.contains("#![forbid(unsafe_code)]") {
             problems.push(format!("{path}: add #![forbid(unsafe_code)] at its top"));
@@ -221,20 +223,20 @@ fn unsafe_stands_only_where_it_may() {
 #[test]
 fn arrows_run_downwards() {
     let mut problems = Vec::new();
-    for (room, may_use) in ARROWS {
-        let manifest = crates::folder(&root(), room).join("Cargo.toml");
+    for (krate, may_use) in ARROWS {
+        let manifest = crates::folder(&root(), krate).join("Cargo.toml");
         let text = fs::read_to_string(&manifest).unwrap_or_default();
-        for used in crates::rooms_used(&text) {
-            if used != *room && !may_use.contains(&used.as_str()) {
+        for used in crates::crates_used(&text) {
+            if used != *krate && !may_use.contains(&used.as_str()) {
                 problems.push(format!(
-                    "{room}/Cargo.toml uses {used}: {room} may use {may_use:?} (ARCHITECTURE.md)"
+                    "{krate}/Cargo.toml uses {used}: {krate} may use {may_use:?} (ARCHITECTURE.md)"
                 ));
             }
         }
     }
     for member in crates::members(&root()) {
-        if !ARROWS.iter().any(|(room, _)| *room == member) {
-            problems.push(format!("{member}: a new room: say in ARROWS what it may use"));
+        if !ARROWS.iter().any(|(krate, _)| *krate == member) {
+            problems.push(format!("{member}: a new crate: say in ARROWS what it may use"));
         }
     }
     report(&problems);
@@ -243,18 +245,29 @@ fn arrows_run_downwards() {
 #[test]
 fn modules_use_no_sibling_that_uses_them() {
     let mut problems = Vec::new();
-    for room in crates::members(&root()) {
-        let file = crates::folder(&root(), &room).join("src/lib.rs");
+    for krate in crates::members(&root()) {
+        let file = crates::folder(&root(), &krate).join("src/lib.rs");
         let found = modules::cycles(&modules::Module::of_crate(&file));
         let count: usize = found.values().map(|cyclic| cyclic.siblings.len()).sum();
-        let known = IN_CYCLES.iter().find(|(name, _)| *name == room).map_or(0, |(_, count)| *count);
+        let known =
+            IN_CYCLES.iter().find(|(name, _)| *name == krate).map_or(0, |(_, count)| *count);
         if count != known {
             problems.push(format!(
-                "{room}: {count} modules are in a cycle, and IN_CYCLES says {known}: {found:#?}"
+                "{krate}: {count} modules are in a cycle, and IN_CYCLES says {known}: {found:#?}"
             ));
         }
     }
     report(&problems);
+}
+
+#[test]
+fn types_have_names_of_their_own() {
+    let names = crates::members(&root());
+    let file = |krate: &str| crates::folder(&root(), krate).join("src/lib.rs");
+    let modules: Vec<modules::Module> =
+        names.iter().map(|krate| modules::Module::of_crate(&file(krate))).collect();
+    let found = types::declared_twice(names.iter().map(String::as_str).zip(&modules));
+    report(&types::problems(&found, types::DECLARED_TWICE));
 }
 
 /// `fn main() -> gustnado::Result<()>` prints what `Debug` writes: `debug_as_display` makes that.

@@ -7,13 +7,13 @@
 
 use std::time::Duration;
 
-use gustnado_lab::load::{Progress, Stop, Watch, run};
-use gustnado_lab::plan::{Io, Load, Plan};
+use gustnado_lab::load::{LoadProgress, ProgressObserver, StopHandle, run};
+use gustnado_lab::plan::{BackendChoice, LoadModel, LoadPlan};
 
 struct Lines;
 
-impl Watch for Lines {
-    fn progress(&self, progress: &Progress) {
+impl ProgressObserver for Lines {
+    fn progress(&self, progress: &LoadProgress) {
         eprintln!(
             "{:?} {:.1} s: {} right, {} wrong, {} connections, {:.0}/s, p99 {:.0} us",
             progress.phase,
@@ -29,8 +29,8 @@ impl Watch for Lines {
 
 struct Quiet;
 
-impl Watch for Quiet {
-    fn progress(&self, _: &Progress) {}
+impl ProgressObserver for Quiet {
+    fn progress(&self, _: &LoadProgress) {}
 }
 
 fn main() -> Result<(), String> {
@@ -40,7 +40,7 @@ fn main() -> Result<(), String> {
     };
     let url = words.first().ok_or("usage: load URL CONNECTIONS SECONDS …")?;
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small numbers")]
-    let mut plan = Plan::closed(url, number(1, 1.0)? as u64);
+    let mut plan = LoadPlan::closed(url, number(1, 1.0)? as u64);
     plan.end.after = Some(Duration::from_secs_f64(number(2, 1.0)?));
     plan.threads = Some(1);
     let (mut rate, mut hold) = (None, None);
@@ -48,8 +48,8 @@ fn main() -> Result<(), String> {
         let value = word.split_once('=').map_or(word.as_str(), |(_, value)| value);
         let parsed = || value.parse::<u32>().map_err(|_| word.clone());
         match word.split('=').next().unwrap_or_default() {
-            "epoll" => plan.io = Some(Io::Epoll),
-            "uring" => plan.io = Some(Io::Uring),
+            "epoll" => plan.io = Some(BackendChoice::Epoll),
+            "uring" => plan.io = Some(BackendChoice::Uring),
             "churn" => plan.keep_alive = false,
             "rate" => rate = Some(f64::from(parsed()?)),
             "hold" => hold = Some(u64::from(parsed()?)),
@@ -64,12 +64,13 @@ fn main() -> Result<(), String> {
         }
     }
     plan.load = match (hold, rate) {
-        (Some(idle), rate_per_s) => Load::Hold { idle, rate_per_s },
-        (None, Some(rate_per_s)) => Load::Open { rate_per_s },
-        (None, None) => Load::Closed,
+        (Some(idle), rate_per_s) => LoadModel::Hold { idle, rate_per_s },
+        (None, Some(rate_per_s)) => LoadModel::Open { rate_per_s },
+        (None, None) => LoadModel::Closed,
     };
-    let watch: &dyn Watch = if words.iter().any(|word| word == "lines") { &Lines } else { &Quiet };
-    let outcome = run(&plan, watch, &Stop::default()).map_err(|error| error.to_string())?;
+    let watch: &dyn ProgressObserver =
+        if words.iter().any(|word| word == "lines") { &Lines } else { &Quiet };
+    let outcome = run(&plan, watch, &StopHandle::default()).map_err(|error| error.to_string())?;
     println!("{}", serde_json::to_string_pretty(&outcome).map_err(|error| error.to_string())?);
     Ok(())
 }

@@ -1,23 +1,24 @@
-//! Contests: servers side by side, measured in turn, each by the same generator.
+//! Contests: measures servers side by side, one at a time, each with the same load generator.
 //!
-//! What lives here: the order of things. [`mod@file`] says what is to be done, `stage` starts and
-//! ends servers, `generator` loads them, `sampling` reads what they use, `store` keeps the record,
-//! and [`table`] and [`compare`] show it. What does not: flags, signals, exit codes.
+//! This module holds the order of events. [`mod@file`] reads the contest's file, `runner` starts
+//! and stops servers, `generator` loads them, `sampling` reads their resource usage, `store` keeps
+//! the record, and [`table`] and [`compare`] print it. Flags, signals and exit codes are the
+//! command's.
 
 mod ab;
-mod answer;
 pub mod compare;
 mod cpus;
 mod environment;
-mod family;
 pub mod file;
 mod folders;
 mod generator;
 mod method;
 mod narrow;
+mod probe;
 mod process;
+mod process_tree;
+mod runner;
 mod sampling;
-mod stage;
 pub mod store;
 pub mod table;
 mod template;
@@ -32,31 +33,31 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use crate::record::{self, Fate, Record, Run};
+use crate::record::{self, Fate, Record, RunRecord};
 pub use file::presets;
-use file::{Contender, Contest, Page, Scenario};
-use stage::{Miss, Ready, Stage, missed, slug};
+use file::{ContenderSpec, ContestSpec, PageSpec, ScenarioSpec};
+use runner::{ReadyServer, ServerRunner, Unmeasured, run_without_result, slug};
 use store::StoreError;
 
 /// The file of the record in the output folder.
 pub const RECORD: &str = "contest.json";
 
-/// The record that was there before.
+/// The previous record.
 pub const PREVIOUS: &str = "contest.previous.json";
 
-/// The programs that a contest runs beside the contenders.
+/// The programs that a contest needs apart from the contenders.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tools {
-    /// The running program: what `{self}` stands for.
+    /// The running program: the value of `{self}`.
     pub program: PathBuf,
-    /// The load generator, with its first arguments; URL and flags come behind.
+    /// The load generator with its first arguments; URL and flags follow.
     pub generator: Vec<String>,
-    /// What servers are started through, so that they end with this process; may be empty.
+    /// The launcher of servers, which ends them with this process; may be empty.
     pub launcher: Vec<String>,
 }
 
 impl Tools {
-    /// Those that come in one executable.
+    /// Returns those that are in one executable.
     pub fn of(program: &Path) -> Self {
         let with = |word: &str| vec![program.to_string_lossy().into_owned(), word.to_owned()];
         let mut launcher = with("contest-member");
@@ -65,30 +66,30 @@ impl Tools {
     }
 }
 
-/// What a contest says while it goes on.
+/// An event of a contest.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum News<'a> {
-    /// Something happened.
+pub enum ContestEvent<'a> {
+    /// A line of text.
     Line(&'a str),
-    /// How far it is.
+    /// Progress.
     Progress {
-        /// Runs that are over.
+        /// Completed runs.
         done: usize,
         /// All runs.
         all: usize,
-        /// How long the others will take, by how long those took.
+        /// Estimated time for the others.
         left: Duration,
     },
 }
 
-/// Why a contest could not begin.
+/// Error that keeps a contest from beginning.
 #[derive(Debug)]
 pub enum ContestError {
-    /// The output folder, or the temporary one, cannot be written.
+    /// The output folder, or the temporary one, is not writable.
     Folder(PathBuf, std::io::Error),
-    /// The record cannot be kept.
+    /// The record cannot be saved.
     Store(StoreError),
-    /// The CPUs that the file asks for cannot be had.
+    /// The CPUs named in the file are not available.
     Cpus(String),
 }
 
@@ -106,19 +107,19 @@ impl fmt::Display for ContestError {
 
 impl std::error::Error for ContestError {}
 
-/// Holds a contest. Its record is kept in the output folder after each run, so that nothing that
-/// was measured is lost; [`Record::cut`] says if it ended early.
+/// Runs a contest. The record is saved in the output folder after each run, so that no measurement
+/// is lost; [`Record::cut`] says whether it ended early.
 ///
-/// - `stop`: ends it early; all that it started is ended first.
-/// - `say`: gets a line for each thing that happened, and how far it is.
+/// - `stop`: ends it early, after everything that it started.
+/// - `on_event`: receives its events.
 ///
 /// # Errors
 /// It could not begin.
-pub fn hold(
-    contest: &Contest,
+pub fn run(
+    contest: &ContestSpec,
     tools: &Tools,
     stop: &AtomicBool,
-    say: &mut dyn FnMut(News<'_>),
+    on_event: &mut dyn FnMut(ContestEvent<'_>),
 ) -> Result<Record, ContestError> {
     let (servers, generator) = (contest.server_cpus.as_deref(), contest.generator_cpus.as_deref());
     let division =
@@ -129,31 +130,31 @@ pub fn hold(
     fs::create_dir_all(&logs).map_err(of_folder)?;
     environment::raise_descriptors();
     let record = begin(contest, tools, &division);
-    let stage = Stage::build(contest, tools, stop, division, logs)
+    let runner = ServerRunner::build(contest, tools, stop, division, logs)
         .map_err(|error| ContestError::Folder(std::env::temp_dir(), error))?;
     let path = output.join(RECORD);
-    // What was measured before is worth comparing with. Where there is nothing, that is no error.
+    // The previous measurement is kept for comparison, if there is one.
     let _ = fs::rename(&path, output.join(PREVIOUS));
     store::save(&record, &path).map_err(ContestError::Store)?;
     let until = Instant::now() + contest.time_limit;
     let mut round =
-        Holding { contest, stage, record, path, begun: Instant::now(), until, stop, say };
+        ContestRun { contest, runner, record, path, begun: Instant::now(), until, stop, on_event };
     match round.prepare().and_then(|()| round.measure()) {
         Ok(()) => {}
         Err(cut) => {
-            (round.say)(News::Line(&cut));
+            (round.on_event)(ContestEvent::Line(&cut));
             round.record.cut = Some(cut);
         }
     }
-    // A full disk was said already, and what was kept before is kept still.
+    // A full disk was reported already, and the previous record is intact.
     let _ = round.save();
     Ok(round.record)
 }
 
-/// A record without anything measured.
-fn begin(contest: &Contest, tools: &Tools, division: &cpus::Division) -> Record {
+/// Returns a record without measurements.
+fn begin(contest: &ContestSpec, tools: &Tools, division: &cpus::CpuSplit) -> Record {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let contender = |of: &Contender| record::Contender {
+    let contender = |of: &ContenderSpec| record::ContenderRecord {
         name: of.name.clone(),
         about: of.about.clone(),
         tuning: of.tuning.clone(),
@@ -161,10 +162,10 @@ fn begin(contest: &Contest, tools: &Tools, division: &cpus::Division) -> Record 
         version: None,
         fate: Fate::Ran,
     };
-    let scenario = |of: &Scenario| record::Scenario {
+    let scenario = |of: &ScenarioSpec| record::ScenarioRecord {
         name: of.name.clone(),
         title: of.title.clone(),
-        body_bytes: of.page.as_ref().map_or(0, Page::bytes),
+        body_bytes: of.page.as_ref().map_or(0, PageSpec::bytes),
         connections: of.connections,
         keep_alive: of.keep_alive,
         model: of.model.word().to_owned(),
@@ -189,23 +190,23 @@ fn begin(contest: &Contest, tools: &Tools, division: &cpus::Division) -> Record 
     }
 }
 
-/// A contest under way. Errors are sentences about why it ends early.
-struct Holding<'a> {
-    contest: &'a Contest,
-    stage: Stage<'a>,
+/// A contest under way. Errors are sentences that say why it ends early.
+struct ContestRun<'a> {
+    contest: &'a ContestSpec,
+    runner: ServerRunner<'a>,
     record: Record,
     path: PathBuf,
     begun: Instant,
     until: Instant,
     stop: &'a AtomicBool,
-    say: &'a mut dyn FnMut(News<'_>),
+    on_event: &'a mut dyn FnMut(ContestEvent<'_>),
 }
 
 const INTERRUPTED: &str = "interrupted: what was measured by then is kept";
 
-impl Holding<'_> {
-    /// Finds out who can take part: each is started once and looked at, the reference first,
-    /// because its answer may be the measure of the others'.
+impl ContestRun<'_> {
+    /// Starts and checks each contender once. The reference comes first, because its response may
+    /// be the measure of the others'.
     fn prepare(&mut self) -> Result<(), String> {
         let contest = self.contest;
         let mut order: Vec<usize> = (0..contest.contenders.len()).collect();
@@ -213,34 +214,34 @@ impl Holding<'_> {
         for at in order {
             let contender = &contest.contenders[at];
             self.check_time()?;
-            match self.stage.prepare(contender) {
+            match self.runner.prepare(contender) {
                 Ok(version) => self.record.contenders[at].version = version,
-                Err(miss) => {
-                    self.take_out(at, miss)?;
+                Err(unmeasured) => {
+                    self.exclude(at, unmeasured)?;
                     continue;
                 }
             }
-            match self.stage.start(contender) {
-                // Dropped at the end, and thereby ended.
+            match self.runner.start(contender) {
+                // Dropped, and thereby stopped, at the end.
                 Ok(ready) => {
                     self.record.contenders[at].command.clone_from(&ready.command);
                     let version = self.record.contenders[at].version.clone().unwrap_or_default();
                     let name = &contender.name;
                     self.line(&format!("{name}: ready, the same bytes; {version}"));
                 }
-                Err(miss) => self.take_out(at, miss)?,
+                Err(unmeasured) => self.exclude(at, unmeasured)?,
             }
             self.save()?;
         }
         for (at, scenario) in contest.scenarios.iter().enumerate() {
-            self.record.scenarios[at].body_bytes = self.stage.body_bytes(scenario);
+            self.record.scenarios[at].body_bytes = self.runner.body_bytes(scenario);
         }
         self.save()
     }
 
-    /// Notes that a contender does not take part.
-    fn take_out(&mut self, at: usize, miss: Miss) -> Result<(), String> {
-        let Miss::Fate(fate) = miss else { return Err(INTERRUPTED.to_owned()) };
+    /// Records that a contender does not take part.
+    fn exclude(&mut self, at: usize, unmeasured: Unmeasured) -> Result<(), String> {
+        let Unmeasured::Fate(fate) = unmeasured else { return Err(INTERRUPTED.to_owned()) };
         let name = &self.record.contenders[at].name;
         let line = match &fate {
             Fate::Ran => format!("{name}: ready"),
@@ -253,27 +254,27 @@ impl Holding<'_> {
         self.save()
     }
 
-    /// All scenarios; in each all rounds; in each all contenders, one after the other.
+    /// Runs all scenarios; in each all rounds; in each all contenders, one after the other.
     fn measure(&mut self) -> Result<(), String> {
         let contest = self.contest;
         let pairs = contest.contenders.iter().zip(&self.record.contenders);
         let taking_part = pairs.filter(|(_, known)| known.fate == Fate::Ran);
-        let contenders: Vec<&Contender> = taking_part.map(|(contender, _)| contender).collect();
+        let contenders: Vec<&ContenderSpec> = taking_part.map(|(contender, _)| contender).collect();
         let rounds: u32 = contest.scenarios.iter().map(|scenario| scenario.rounds).sum();
         let all = rounds as usize * contenders.len();
         let (mut done, begun) = (0, Instant::now());
         for scenario in &contest.scenarios {
-            let mut kept = BTreeMap::new();
+            let mut running = BTreeMap::new();
             for round in 1..=scenario.rounds {
                 for contender in &contenders {
                     self.check_time()?;
                     done += 1;
-                    let run = self.one_run(contender, scenario, round, &mut kept)?;
+                    let run = self.one_run(contender, scenario, round, &mut running)?;
                     let line = table::progress(&run, scenario.connections);
                     self.line(&format!("{done}/{all} {line}"));
                     let each = begun.elapsed() / u32::try_from(done).unwrap_or(u32::MAX);
                     let left = each * u32::try_from(all - done).unwrap_or(u32::MAX);
-                    (self.say)(News::Progress { done, all, left });
+                    (self.on_event)(ContestEvent::Progress { done, all, left });
                     self.record.runs.push(run);
                     self.save()?;
                 }
@@ -282,38 +283,40 @@ impl Holding<'_> {
         Ok(())
     }
 
-    /// - `kept`: servers that go on between rounds, where the file wants that.
+    /// - `running`: servers that stay up between rounds, if the file says so.
     fn one_run(
         &self,
-        contender: &Contender,
-        scenario: &Scenario,
+        contender: &ContenderSpec,
+        scenario: &ScenarioSpec,
         round: u32,
-        kept: &mut BTreeMap<String, Ready>,
-    ) -> Result<Run, String> {
+        running: &mut BTreeMap<String, ReadyServer>,
+    ) -> Result<RunRecord, String> {
         if let Some(why) = generator::missing(scenario) {
             let fate = Fate::NotInstalled(format!("not measured: {why}"));
-            return Ok(missed(contender, scenario, round, &fate));
+            return Ok(run_without_result(contender, scenario, round, &fate));
         }
-        let ready = match kept.remove(&contender.name) {
+        let ready = match running.remove(&contender.name) {
             Some(ready) => Ok(ready),
-            None => self.stage.start(contender),
+            None => self.runner.start(contender),
         };
         let measured = ready.and_then(|mut ready| {
-            let run = self.stage.measure(contender, &mut ready, scenario, round)?;
+            let run = self.runner.measure(contender, &mut ready, scenario, round)?;
             if !self.contest.fresh && run.outcome.is_some() {
-                kept.insert(contender.name.clone(), ready);
+                running.insert(contender.name.clone(), ready);
             }
             Ok(run)
         });
         match measured {
             Ok(run) => Ok(run),
-            Err(Miss::Interrupted) => Err(INTERRUPTED.to_owned()),
-            Err(Miss::Fate(fate)) => Ok(missed(contender, scenario, round, &fate)),
+            Err(Unmeasured::Interrupted) => Err(INTERRUPTED.to_owned()),
+            Err(Unmeasured::Fate(fate)) => {
+                Ok(run_without_result(contender, scenario, round, &fate))
+            }
         }
     }
 
     fn line(&mut self, line: &str) {
-        (self.say)(News::Line(line));
+        (self.on_event)(ContestEvent::Line(line));
     }
 
     fn check_time(&self) -> Result<(), String> {
@@ -330,15 +333,18 @@ impl Holding<'_> {
     fn save(&mut self) -> Result<(), String> {
         self.record.took_s = self.begun.elapsed().as_secs_f64();
         store::save(&self.record, &self.path).map_err(|error| {
-            format!("the record could not be kept any further: {error}; make room and run it again")
+            format!(
+                "the record could not be kept any further: {error}; free some space and run \
+                 it again"
+            )
         })
     }
 }
 
-/// About how long a contest takes: for the line that is printed first.
-pub fn estimate(contest: &Contest) -> Duration {
+/// Estimates the duration of a contest, for its first line.
+pub fn estimate(contest: &ContestSpec) -> Duration {
     const AROUND: Duration = Duration::from_millis(1_500);
-    let of = |scenario: &Scenario| {
+    let of = |scenario: &ScenarioSpec| {
         let length = match scenario.requests {
             Some(_) => scenario.duration.min(Duration::from_secs(5)),
             None => scenario.duration,
@@ -349,7 +355,7 @@ pub fn estimate(contest: &Contest) -> Duration {
     contest.scenarios.iter().map(of).sum::<Duration>() * contenders
 }
 
-/// The file that has what a contender printed.
+/// Returns the file with a contender's output.
 pub fn log_of(output: &Path, contender: &str) -> PathBuf {
     output.join("logs").join(format!("{}.log", slug(contender)))
 }

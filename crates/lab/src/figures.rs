@@ -1,11 +1,11 @@
-//! Numbers as people read them.
+//! Numbers formatted for people.
 
-/// A number with its thousands set apart: `1,048,576`.
+/// A number with thousands separators: `1,048,576`.
 pub(crate) fn grouped(number: u64) -> String {
     grouped_text(&number.to_string())
 }
 
-/// A number that is written already, with its thousands set apart: `-1,234,567.8`.
+/// A formatted number with thousands separators added: `-1,234,567.8`.
 pub(crate) fn grouped_text(number: &str) -> String {
     let (whole, rest) = number.split_at(number.find('.').unwrap_or(number.len()));
     let (sign, whole) = whole.split_at(usize::from(whole.starts_with('-')));
@@ -29,17 +29,17 @@ pub(crate) fn decimal(number: f64) -> String {
     }
 }
 
-/// The noun with its number, in the plural where that is due: `1 thread`, `2 threads`.
+/// A noun with its number, in the plural if needed: `1 thread`, `2 threads`.
 pub(crate) fn counted(number: u64, noun: &str) -> String {
     format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
 }
 
-/// Microseconds as milliseconds, three decimals: all times of one table have one unit.
+/// Microseconds as milliseconds with three decimals: all times of one table have one unit.
 pub(crate) fn ms(us: f64) -> String {
     format!("{:.3}", us / 1_000.0)
 }
 
-/// Bytes in the largest unit that leaves a whole number in front: `1.23 MB` (powers of 1,024).
+/// Bytes in the largest unit with a whole number in front: `1.23 MB` (powers of 1,024).
 pub(crate) fn bytes(count: f64) -> String {
     let mut left = count;
     for unit in ["bytes", "KB", "MB", "GB"] {
@@ -60,8 +60,8 @@ pub(crate) fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
-/// A count as a number that can be divided; exact up to 2^53.
-#[expect(clippy::cast_precision_loss, reason = "nobody counts to 2^53 here")]
+/// A count as a floating-point number; exact up to 2^53.
+#[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^53")]
 pub fn real(count: u64) -> f64 {
     count as f64
 }

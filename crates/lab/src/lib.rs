@@ -1,11 +1,11 @@
-//! The lab: load on a server, contests of servers, and pages that show what came of them.
+//! The lab: loads a server, runs contests of servers, and renders reports.
 //!
-//! What lives here: the load generator (`gustnado bench`), contests (`gustnado contest`), plots and
-//! reports. What does not: flags, signals and exit codes, which are the command's.
+//! It holds the load generator (`gustnado bench`), contests (`gustnado contest`), plots and
+//! reports. Flags, signals and exit codes are the command's.
 //!
-//! Three kinds of data hold it together: a [`Plan`](plan::Plan) is what one run of the load
-//! generator is to do, an [`Outcome`](outcome::Outcome) is what it found, and a
-//! [`Record`](record::Record) is everything that a contest found.
+//! Its three main types: a [`LoadPlan`](plan::LoadPlan) describes one run of the load generator, an
+//! [`Outcome`](outcome::Outcome) is its result, and a [`Record`](record::Record) is the result of a
+//! contest.
 #![forbid(unsafe_code)]
 
 pub mod contest;

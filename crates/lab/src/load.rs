@@ -1,44 +1,44 @@
-//! The load generator: runs a [`Plan`] on threads of this process and says what it found.
+//! The load generator: runs a [`LoadPlan`] on threads of this process and returns its outcome.
 //!
 //! Each thread is a worker of the engine with a light task per connection. Threads share nothing
-//! that changes while the load runs; what each has counted is put together at the end.
+//! that changes while the load runs; their results are merged at the end.
 //!
 //! ```no_run
-//! use gustnado_lab::load::{self, Progress, Stop, Watch};
-//! use gustnado_lab::plan::Plan;
+//! use gustnado_lab::load::{self, LoadProgress, ProgressObserver, StopHandle};
+//! use gustnado_lab::plan::LoadPlan;
 //!
 //! struct Quiet;
-//! impl Watch for Quiet {
-//!     fn progress(&self, _: &Progress) {}
+//! impl ProgressObserver for Quiet {
+//!     fn progress(&self, _: &LoadProgress) {}
 //! }
 //!
-//! let mut plan = Plan::closed("http://127.0.0.1:8080/", 50);
+//! let mut plan = LoadPlan::closed("http://127.0.0.1:8080/", 50);
 //! plan.end.requests = Some(10_000);
-//! let outcome = load::run(&plan, &Quiet, &Stop::default()).expect("the plan is good");
+//! let outcome = load::run(&plan, &Quiet, &StopHandle::default()).expect("the plan is good");
 //! println!("{:.0} requests per second", outcome.requests_per_s);
 //! ```
 
-mod conn;
-mod desk;
+mod connection;
+mod coordinator;
+mod counts;
 mod findings;
-mod flight;
-mod hold;
+mod held;
 mod model;
-pub(crate) mod own;
-mod pace;
-mod reader;
+mod pending;
+mod response_reader;
 mod route;
+mod schedule;
 mod script;
 mod series;
 mod shared;
 mod slow;
 mod sock_diag;
 mod standstill;
-mod tally;
 mod thread;
+mod totals;
 mod trace;
+pub(crate) mod usage;
 mod warnings;
-mod whole;
 
 use std::error::Error;
 use std::fmt;
@@ -54,53 +54,52 @@ use gustnado_tasks::{WorkersStartError, descriptor_limit, probe_uring};
 use rustix::io::Errno;
 
 use crate::outcome::Outcome;
-use crate::plan::{Io, Plan, PlanError};
-use own::Machine;
+use crate::plan::{BackendChoice, LoadPlan, PlanError};
 use script::Script;
-use series::Series;
-use shared::Shared;
-use thread::{Haul, ThreadError};
+use series::TimeSeries;
+use shared::LoadShared;
+use thread::{ThreadError, ThreadResult};
+use usage::MachineSnapshot;
 
-/// Descriptors that each ring needs besides those left apart, for connections that are being
-/// opened.
+/// Descriptors that each ring needs for connections that are being opened.
 const DESCRIPTORS_OPENING: u64 = 256;
-/// How often progress is shown.
+/// Interval of progress reports.
 const BEAT: Duration = Duration::from_millis(100);
 
-/// What sees a run go on.
-pub trait Watch: Sync {
-    /// About ten times a second, always from the thread that called [`run`].
-    fn progress(&self, progress: &Progress);
+/// Observes the progress of a run.
+pub trait ProgressObserver: Sync {
+    /// Called about ten times a second, always on the thread that called [`run`].
+    fn progress(&self, progress: &LoadProgress);
 }
 
-/// How far a run is.
+/// Progress of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Progress {
+pub struct LoadProgress {
     /// Time since measuring began; before that, since the start.
     pub elapsed: Duration,
-    /// How long it is to be measured, if that is known.
+    /// Planned time of measuring, if known.
     pub of: Option<Duration>,
-    /// Right answers so far.
+    /// Successful responses so far.
     pub requests: u64,
-    /// How many requests are to be sent, if that is known.
+    /// Planned number of requests, if known.
     pub asked: Option<u64>,
-    /// What went wrong so far.
+    /// Errors so far.
     pub errors: u64,
-    /// Connections that stand.
+    /// Open connections.
     pub connections: u64,
-    /// Right answers in the last second that is over.
+    /// Successful responses in the last complete second.
     pub requests_per_s: f64,
-    /// The median latency in it, in microseconds.
+    /// Median latency in that second, in microseconds.
     pub p50_us: f64,
-    /// The 99th percentile in it, in microseconds.
+    /// 99th percentile in that second, in microseconds.
     pub p99_us: f64,
-    /// What is done now.
-    pub phase: Phase,
+    /// Current phase.
+    pub phase: LoadPhase,
 }
 
-/// What a run does now.
+/// Phase of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Phase {
+pub enum LoadPhase {
     /// Connections are being opened.
     #[default]
     Opening,
@@ -108,51 +107,51 @@ pub enum Phase {
     Warming,
     /// The load runs and is counted.
     Measuring,
-    /// The last answers are waited for.
+    /// The last responses are awaited.
     Ending,
 }
 
-/// Ends a run early, from any thread: it then reports what it has.
+/// Stops a run early, from any thread: the run then reports what it has.
 #[derive(Clone, Debug, Default)]
-pub struct Stop(Arc<AtomicBool>);
+pub struct StopHandle(Arc<AtomicBool>);
 
-impl Stop {
-    /// Ends the run, within a tenth of a second or so.
+impl StopHandle {
+    /// Stops the run, within about a tenth of a second.
     pub fn now(&self) {
         self.0.store(true, Ordering::Release);
     }
 
-    /// Whether somebody wanted that.
+    /// Whether the run was stopped.
     pub fn is_stopped(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
 }
 
-/// Why a run could not be made, or not be brought to its end.
+/// Error of a run.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum LoadError {
-    /// The plan cannot be carried out.
+    /// The plan is invalid.
     Plan(PlanError),
-    /// `io_uring` was asked for, or is needed for so many connections, and cannot be had.
+    /// `io_uring` was requested, or is needed for this many connections, and is not available.
     Uring(io::Error),
-    /// The first connections of all were refused: no server is there.
+    /// The first connections of all were refused: no server listens.
     Refused {
         /// The addresses that were tried.
         addresses: Vec<String>,
     },
-    /// A thread could not be started, or its reactor not be had.
+    /// A thread or its reactor could not be started.
     Thread(io::Error),
     /// The trace could not be written.
     Trace {
-        /// Where it was to go.
+        /// Its path.
         path: PathBuf,
-        /// Why it did not.
+        /// The cause.
         error: io::Error,
-        /// What was measured; nothing, where the file could not be opened before the load.
+        /// The outcome of the run; `None` if the file could not be opened before the load.
         found: Option<Box<Outcome>>,
     },
-    /// A thread has panicked: a fault of this program.
+    /// A thread has panicked: a bug in this program.
     Panicked,
 }
 
@@ -169,7 +168,7 @@ impl fmt::Display for LoadError {
             Self::Uring(error) if error.raw_os_error() == Some(Errno::MFILE.raw_os_error()) => {
                 write!(
                     f,
-                    "so many connections need more descriptors than this process may have ({}): \
+                    "this many connections need more descriptors than this process may have ({}): \
                      raise the limit with ulimit -n, or give fewer connections",
                     descriptor_limit()
                 )
@@ -206,13 +205,18 @@ impl Error for LoadError {
 /// Runs a plan on threads of this process. Returns at its end, or soon after it was stopped.
 ///
 /// # Errors
-/// [`LoadError`]. A server that is not there is none: that is an outcome without right answers.
-pub fn run(plan: &Plan, watch: &dyn Watch, stop: &Stop) -> Result<Outcome, LoadError> {
+/// [`LoadError`]. An unreachable server is not an error but an outcome without successful
+/// responses.
+pub fn run(
+    plan: &LoadPlan,
+    watch: &dyn ProgressObserver,
+    stop: &StopHandle,
+) -> Result<Outcome, LoadError> {
     plan.check().map_err(LoadError::Plan)?;
     let script = Script::prepare(plan).map_err(LoadError::Plan)?;
     let (io, count) = choose(plan)?;
     let trace = open_trace(plan)?;
-    let shared = Arc::new(Shared::new(plan, script, stop, count));
+    let shared = Arc::new(LoadShared::new(plan, script, stop, count));
     let mut crew = Vec::new();
     for thread in 0..count {
         match start(&shared, thread, io) {
@@ -226,16 +230,16 @@ pub fn run(plan: &Plan, watch: &dyn Watch, stop: &Stop) -> Result<Outcome, LoadE
             }
         }
     }
-    let mut series = Series::default();
+    let mut series = TimeSeries::default();
     let before = watch_until(&shared, &crew, watch, &mut series);
-    let meanwhile = Machine::read().since(&before);
-    let hauls = join(crew, io)?;
-    if let Some(way) = shared.script.only_way().filter(|_| shared.nobody_listens()) {
-        let addresses = way.all.iter().map(ToString::to_string).collect();
+    let machine_delta = MachineSnapshot::read().since(&before);
+    let results = join(crew, io)?;
+    if let Some(addrs) = shared.script.only_way().filter(|_| shared.is_unreachable()) {
+        let addresses = addrs.all.iter().map(ToString::to_string).collect();
         return Err(LoadError::Refused { addresses });
     }
     series.collect(&shared);
-    let (outcome, entries) = findings::put_together(&shared, io, hauls, series, meanwhile);
+    let (outcome, entries) = findings::outcome_of(&shared, io, results, series, machine_delta);
     match (trace, &plan.trace) {
         (Some(file), Some(path)) => match trace::write(file, entries) {
             Ok(()) => Ok(outcome),
@@ -246,35 +250,36 @@ pub fn run(plan: &Plan, watch: &dyn Watch, stop: &Stop) -> Result<Outcome, LoadE
 }
 
 /// Opens the file for the trace before the load, so that a wrong path costs no measurement.
-fn open_trace(plan: &Plan) -> Result<Option<File>, LoadError> {
+fn open_trace(plan: &LoadPlan) -> Result<Option<File>, LoadError> {
     let open =
         |path: &PathBuf| File::create(path).map_err(|error| LoadError::trace(path, error, None));
     plan.trace.as_ref().map(open).transpose()
 }
 
-type Handle = JoinHandle<Result<Haul, ThreadError>>;
+type LoadThread = JoinHandle<Result<ThreadResult, ThreadError>>;
 
-fn start(shared: &Arc<Shared>, thread: u32, io: Io) -> io::Result<Handle> {
+fn start(shared: &Arc<LoadShared>, thread: u32, io: BackendChoice) -> io::Result<LoadThread> {
     let shared = Arc::clone(shared);
     threads::Builder::new().name(format!("load-{thread}")).spawn(move || {
-        let haul = thread::run(&shared, thread, io);
-        if haul.is_err() {
+        let result = thread::run(&shared, thread, io);
+        if result.is_err() {
             shared.failed.store(true, Ordering::Relaxed);
         }
-        haul
+        result
     })
 }
 
-/// Looks on until all threads are done. Returns the machine as it was when measuring began.
+/// Reports progress until all threads have ended. Returns the machine's counters at the begin of
+/// measuring.
 fn watch_until(
-    shared: &Shared,
-    crew: &[Handle],
-    watch: &dyn Watch,
-    series: &mut Series,
-) -> Machine {
+    shared: &LoadShared,
+    crew: &[LoadThread],
+    watch: &dyn ProgressObserver,
+    series: &mut TimeSeries,
+) -> MachineSnapshot {
     let began = Instant::now();
     let mut measures = false;
-    let mut before = Machine::read();
+    let mut before = MachineSnapshot::read();
     let mut shown = began;
     while !crew.iter().all(JoinHandle::is_finished) {
         threads::park_timeout(Duration::from_millis(5));
@@ -286,13 +291,13 @@ fn watch_until(
             None
         };
         if let Some(progress) = progress {
-            if !measures && progress.phase >= Phase::Measuring {
+            if !measures && progress.phase >= LoadPhase::Measuring {
                 measures = true;
-                before = Machine::read();
+                before = MachineSnapshot::read();
             }
             watch.progress(&progress);
         }
-        // A thread that has panicked keeps the others waiting.
+        // The other threads wait for a thread that has panicked.
         if crew.iter().any(JoinHandle::is_finished) && shared.times().is_none() {
             shared.failed.store(true, Ordering::Relaxed);
         }
@@ -300,13 +305,15 @@ fn watch_until(
     before
 }
 
-fn join(crew: Vec<Handle>, io: Io) -> Result<Vec<Haul>, LoadError> {
+fn join(crew: Vec<LoadThread>, io: BackendChoice) -> Result<Vec<ThreadResult>, LoadError> {
     let joined: Vec<_> = crew.into_iter().map(JoinHandle::join).collect();
     joined
         .into_iter()
-        .map(|haul| match haul.map_err(|_| LoadError::Panicked)? {
-            Ok(haul) => Ok(haul),
-            Err(ThreadError::Engine(WorkersStartError::Thread(error))) if io == Io::Uring => {
+        .map(|result| match result.map_err(|_| LoadError::Panicked)? {
+            Ok(result) => Ok(result),
+            Err(ThreadError::Engine(WorkersStartError::Thread(error)))
+                if io == BackendChoice::Uring =>
+            {
                 Err(LoadError::Uring(error))
             }
             Err(
@@ -318,18 +325,18 @@ fn join(crew: Vec<Handle>, io: Io) -> Result<Vec<Haul>, LoadError> {
         .collect()
 }
 
-/// The way into the kernel, and how many threads: as many rings as the connections need.
-fn choose(plan: &Plan) -> Result<(Io, u32), LoadError> {
+/// Returns the backend and the number of threads: as many rings as the connections need.
+fn choose(plan: &LoadPlan) -> Result<(BackendChoice, u32), LoadError> {
     let io = match plan.io {
         Some(io) => io,
-        None if plan.needs_rings() => Io::Uring,
-        None => Io::Epoll,
+        None if plan.needs_rings() => BackendChoice::Uring,
+        None => BackendChoice::Epoll,
     };
     let cpus = threads::available_parallelism().map_or(1, |cpus| cpus.get() as u64);
-    // Each thread has something to do.
+    // Each thread has at least one connection.
     let usual = cpus.min(plan.connections);
     let mut count = plan.threads.map_or(usual, u64::from).min(plan.all_connections());
-    if io == Io::Uring {
+    if io == BackendChoice::Uring {
         probe_uring().map_err(LoadError::Uring)?;
         let table = (descriptor_limit() as u64).saturating_sub(DESCRIPTORS_OPENING).max(1);
         count = count.max(plan.all_connections().div_ceil(table));

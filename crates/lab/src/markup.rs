@@ -1,9 +1,9 @@
-//! Writing HTML and SVG: elements, attributes and text, with everything foreign escaped.
+//! Writes HTML and SVG: elements, attributes and text, with everything foreign escaped.
 //!
-//! What is given as text or as the value of an attribute can never become markup. Names of elements
-//! and attributes are ours and are written as they are.
+//! Text and attribute values can never become markup. Names of elements and attributes are ours and
+//! are written as they are.
 
-/// A page or a drawing as it is written.
+/// A page or drawing under construction.
 #[derive(Debug, Default)]
 pub struct Markup {
     written: String,
@@ -14,14 +14,14 @@ pub struct Markup {
 pub type Attributes<'a> = &'a [(&'a str, &'a str)];
 
 impl Markup {
-    /// Begins an element; [`Markup::close`] ends it.
+    /// Opens an element; [`Markup::close`] closes it.
     pub fn open(&mut self, element: &'static str, attributes: Attributes<'_>) {
         self.begin(element, attributes);
         self.written.push('>');
         self.open.push(element);
     }
 
-    /// Ends the element that was begun last.
+    /// Closes the innermost open element.
     pub fn close(&mut self) {
         let element = self.open.pop().expect("each element that is closed was opened");
         self.written.push_str("</");
@@ -32,30 +32,30 @@ impl Markup {
         }
     }
 
-    /// An element without content: `<line …/>`, `<meta …/>`.
+    /// Adds an element without content: `<line …/>`, `<meta …/>`.
     pub fn empty(&mut self, element: &'static str, attributes: Attributes<'_>) {
         self.begin(element, attributes);
         self.written.push_str("/>");
     }
 
-    /// An element with text and nothing else in it.
+    /// Adds an element with text only.
     pub fn element(&mut self, element: &'static str, attributes: Attributes<'_>, text: &str) {
         self.open(element, attributes);
         self.text(text);
         self.close();
     }
 
-    /// Text, escaped.
+    /// Adds text, escaped.
     pub fn text(&mut self, text: &str) {
         escape_to(text, &mut self.written);
     }
 
-    /// Markup that is known to be right, such as a style sheet of ours or a drawing just written.
+    /// Adds trusted markup, such as our style sheet or a rendered drawing.
     pub fn trusted(&mut self, markup: &str) {
         self.written.push_str(markup);
     }
 
-    /// What was written.
+    /// Returns the result.
     pub fn finish(self) -> String {
         debug_assert!(self.open.is_empty(), "{:?} were not closed", self.open);
         self.written
@@ -74,7 +74,7 @@ impl Markup {
     }
 }
 
-/// Line ends keep the page readable as text; inside a paragraph they could show as a space.
+/// Line ends keep the page readable as text; within a paragraph they could show as a space.
 fn ends_a_line(element: &str) -> bool {
     !matches!(element, "a" | "b" | "code" | "em" | "span" | "strong" | "text" | "title" | "summary")
 }

@@ -1,4 +1,4 @@
-//! What one run of the load generator found: the object that `gustnado bench --json` prints.
+//! The outcome of one run of the load generator: the object that `gustnado bench --json` prints.
 //!
 //! Durations say their unit in their name. Latencies are microseconds. A field that does not apply
 //! to the model is left out of the JSON.
@@ -7,119 +7,120 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// The version of this shape; a reader refuses one it does not know.
+/// Version of the JSON format; a reader refuses an unknown one.
 pub const FORMAT: u32 = 1;
 
-/// So many answers must lie beyond a percentile for it to be told.
+/// Responses that must lie beyond a percentile for it to be reported.
 const BEYOND_MIN: f64 = 5.0;
 
-/// Everything that one run found.
+/// The outcome of one run.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 pub struct Outcome {
     /// [`FORMAT`].
     pub format: u32,
-    /// Name and version of the program that measured.
+    /// Name and version of the load generator.
     pub tool: String,
-    /// What was asked for, in the order given.
+    /// Requested URLs, in the order given.
     pub urls: Vec<String>,
-    /// How load was made.
-    pub model: Model,
-    /// Seconds since 1970-01-01, when measuring began (after the warm-up).
+    /// The load model.
+    pub model: ModelSummary,
+    /// When measuring began (after the warm-up), in seconds since 1970-01-01.
     pub started_unix_s: f64,
-    /// How long was measured.
+    /// Measured time.
     pub duration_s: f64,
-    /// Right and complete answers: status 2xx, and length and body as expected where checked.
+    /// Successful and complete responses: status 2xx, and length and body as expected where
+    /// checked.
     pub requests: u64,
-    /// Right answers that came within `duration_s`. It lacks those of `requests` that came after
-    /// the end, and has those to requests of the warm-up.
+    /// Successful responses within `duration_s`. It excludes those of `requests` that arrived after
+    /// the end, and includes those to requests of the warm-up.
     #[serde(default)]
     pub requests_in_window: u64,
     /// Requests sent, answered or not.
     pub sent: u64,
-    /// Requests that were sent and had no answer by the end, nor in the seconds that it was waited
-    /// for then. They are in no count of errors, and no latency holds them.
+    /// Requests that had no response by the end, nor in the seconds of waiting after it. They count
+    /// as no error and have no latency.
     #[serde(default)]
     pub unanswered: u64,
     /// `requests_in_window` per second of `duration_s`.
     pub requests_per_s: f64,
-    /// Everything that went wrong, by kind.
+    /// All errors, by kind.
     pub errors: Errors,
-    /// Answers by status code.
+    /// Responses by status code.
     pub statuses: BTreeMap<u16, u64>,
-    /// Bytes that were received, heads included.
+    /// Bytes received, heads included.
     pub bytes_received: u64,
-    /// Bytes that were sent, heads included.
+    /// Bytes sent, heads included.
     pub bytes_sent: u64,
-    /// Connections that were opened.
+    /// Connections opened.
     pub connections_opened: u64,
-    /// Connections that did not stand when the load went.
+    /// Connections that were not established when the load started.
     #[serde(default)]
     pub connections_missing: u64,
-    /// Connections that asked, or were to, and never had an answer. The figures are those of the
-    /// others alone, so they say nothing about the load that was asked for.
+    /// Connections that sent requests, or had to, and never had a response. The figures are those
+    /// of the others alone, so they say nothing about the requested load.
     #[serde(default)]
     pub connections_unserved: u64,
-    /// The latency of right answers as the model defines it: on a closed loop from sending the
-    /// request, on an open one from the time it was due, to the last byte of its answer.
+    /// Latency of successful responses, up to the last byte: on a closed loop from sending the
+    /// request, on an open one from the time it was due.
     pub latency_us: Latency,
-    /// Where the model is open: from really sending the request. The difference to `latency_us` is
-    /// what a closed loop hides.
+    /// On an open loop: latency from sending the request. The difference to `latency_us` is what a
+    /// closed loop hides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_us: Option<Latency>,
-    /// From beginning to connect until the connection stands, for each connection.
+    /// Time to connect, for each connection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connect_us: Option<Latency>,
-    /// From sending a request to the first byte of its answer.
+    /// Time from sending a request to the first byte of its response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_byte_us: Option<Latency>,
-    /// `latency_us` whole: `HdrHistogram` V2, compressed, base64. Values are microseconds.
+    /// The full histogram of `latency_us`: `HdrHistogram` V2, compressed, base64. Values are
+    /// microseconds.
     pub histogram: String,
-    /// What the generator itself used, and whether it was the bottleneck.
-    pub generator: Generator,
-    /// What the kernel counted meanwhile, for the whole machine.
+    /// Resource usage of the generator, and whether it was the bottleneck.
+    pub generator: GeneratorUsage,
+    /// Kernel counters of the same interval, for the whole machine.
     pub kernel: Kernel,
-    /// Segments that were sent again on this run's connections, by both ends as far as they are on
-    /// this machine. Left out where the kernel does not tell, or each request had its own
-    /// connection.
+    /// Retransmitted segments on this run's connections, by both ends if they are on this machine.
+    /// Left out if the kernel does not report it, or each request had its own connection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retransmits: Option<u64>,
-    /// The share of the whole machine's CPU time that its hypervisor gave to others meanwhile, 0 to
-    /// 1. All figures hold it.
+    /// Share of the whole machine's CPU time that its hypervisor gave to others meanwhile, 0 to 1.
+    /// It affects all figures.
     #[serde(default)]
     pub steal_share: f64,
-    /// Sentences about what makes these figures less than they seem. Empty is good.
+    /// Caveats of these figures, as sentences. Empty is good.
     pub warnings: Vec<String>,
-    /// Second by second.
-    pub series: Vec<Second>,
+    /// Time series by seconds.
+    pub series: Vec<OutcomeSecond>,
     /// The steps of a ramp, slowest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub steps: Vec<Step>,
-    /// Idle connections that were held.
+    pub steps: Vec<OutcomeStep>,
+    /// Idle connections.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub held: Option<Held>,
+    pub held: Option<HeldConnections>,
 }
 
 impl Outcome {
-    /// Right answers that came within `duration_s`: what `requests_per_s` is made of. It is known
-    /// of outcomes too that do not say `requests_in_window`, such as those of another generator.
+    /// Successful responses within `duration_s`, from which `requests_per_s` is computed. Also
+    /// known for outcomes without `requests_in_window`, such as those of another generator.
     pub fn answered_in_window(&self) -> f64 {
         self.requests_per_s * self.duration_s
     }
 }
 
-/// How load was made.
+/// The load model of a run.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
-pub struct Model {
+pub struct ModelSummary {
     /// `closed`, `open`, `ramp`, `hold` or `churn`.
     pub name: String,
-    /// The model in one sentence, numbers included, for people.
+    /// The model in one sentence, numbers included.
     pub sentence: String,
-    /// Connections that carry requests at once.
+    /// Connections with requests.
     pub connections: u64,
-    /// Requests per second that were due; on a ramp those of the last step.
+    /// Due requests per second; on a ramp those of the last step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_per_s: Option<f64>,
-    /// Requests that are under way at once on each connection; 1 is no pipelining.
+    /// Requests in flight on each connection; 1 is no pipelining.
     pub pipeline: u32,
     /// Whether a connection carries more than one request.
     pub keep_alive: bool,
@@ -129,28 +130,28 @@ pub struct Model {
     pub io: String,
 }
 
-/// What went wrong, by kind. Each request counts in one kind at most.
+/// Errors by kind. Each request counts in one kind at most.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
 pub struct Errors {
     /// Connections that were refused.
     pub refused: u64,
-    /// Connections that could not be made for another reason.
+    /// Connections that failed for another reason.
     pub unconnected: u64,
-    /// No local port was left to connect from.
+    /// No local port was left.
     pub no_port: u64,
-    /// Connections that were reset, or ended before an answer began.
+    /// Connections that were reset, or ended before a response began.
     pub reset: u64,
-    /// Requests that had no whole answer in time.
+    /// Requests without a complete response in time.
     pub timed_out: u64,
-    /// Answers that ended before their last byte.
+    /// Responses that ended before their last byte.
     pub short: u64,
-    /// Answers whose status was not 2xx.
+    /// Responses whose status was not 2xx.
     pub status: u64,
-    /// Answers of another length than the first one of the same URL.
+    /// Responses of another length than the first one of the same URL.
     pub length: u64,
-    /// Answers whose body was another than the first one of the same URL (a sample is looked at).
+    /// Responses with another body than the first one of the same URL (a sample is checked).
     pub body: u64,
-    /// Answers that are not HTTP.
+    /// Responses that are not HTTP.
     pub unreadable: u64,
 }
 
@@ -171,64 +172,64 @@ impl Errors {
         ]
     }
 
-    /// Everything that went wrong.
+    /// All errors.
     pub fn total(&self) -> u64 {
         self.named().iter().map(|(_, count)| count).sum()
     }
 }
 
-/// A distribution of times, in microseconds.
+/// A latency distribution, in microseconds.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq)]
 pub struct Latency {
-    /// How many were measured.
+    /// Number of values.
     pub count: u64,
-    /// The least.
+    /// Minimum.
     pub min: f64,
-    /// The mean.
+    /// Mean.
     pub mean: f64,
-    /// The standard deviation.
+    /// Standard deviation.
     pub sd: f64,
-    /// The greatest.
+    /// Maximum.
     pub max: f64,
-    /// By percentile: 50, 66, 75, 80, 90, 95, 98, 99, 99.9, 99.99 and 100, written so.
+    /// By percentile, with these keys: 50, 66, 75, 80, 90, 95, 98, 99, 99.9, 99.99 and 100.
     pub percentiles: BTreeMap<String, f64>,
 }
 
 impl Latency {
-    /// A percentile, if enough answers lie beyond it to tell it: five, so that the 99th needs 500
-    /// answers and the 99.9th 5,000. The greatest is always known.
-    pub fn told(&self, name: &str) -> Option<f64> {
+    /// A percentile, if at least five responses lie beyond it: the 99th needs 500 responses and the
+    /// 99.9th 5,000. The maximum is always known.
+    pub fn percentile(&self, name: &str) -> Option<f64> {
         let share: f64 = name.parse().ok()?;
         let beyond = crate::figures::real(self.count) * (100.0 - share) / 100.0;
-        // A thousandth for the rounding: 99.9 % of 5,000 leave five.
+        // A thousandth for rounding: 99.9 % of 5,000 leave five.
         let is_told = self.count > 0 && (share >= 100.0 || beyond > BEYOND_MIN - 1e-3);
         self.percentiles.get(name).copied().filter(|_| is_told)
     }
 }
 
-/// What the generator itself used.
+/// Resource usage of the generator.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq)]
-pub struct Generator {
-    /// Seconds of CPU, user and system.
+pub struct GeneratorUsage {
+    /// CPU seconds, user and system.
     pub cpu_s: f64,
-    /// Those in user space.
+    /// User CPU seconds.
     pub cpu_user_s: f64,
-    /// Those in the kernel.
+    /// System CPU seconds.
     pub cpu_system_s: f64,
-    /// The share of its threads' time that it was running, 0 to 1.
+    /// Share of its threads' time in which they ran, 0 to 1.
     pub cpu_share: f64,
-    /// The share of the busiest thread, 0 to 1.
+    /// Share of the busiest thread, 0 to 1.
     pub busiest_thread_share: f64,
-    /// Whether it was the generator that could do no more.
+    /// Whether the generator was the bottleneck.
     pub bottleneck: bool,
     /// The same in words.
     pub verdict: String,
 }
 
-/// What the kernel counted while measuring, for the whole machine.
+/// Kernel counters while measuring, for the whole machine.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
 pub struct Kernel {
-    /// Segments sent again (`RetransSegs`).
+    /// Retransmitted segments (`RetransSegs`).
     pub retransmits: u64,
     /// Handshakes that found an accept queue full (`ListenOverflows`).
     pub listen_overflows: u64,
@@ -242,47 +243,47 @@ pub struct Kernel {
 
 /// One second of a run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq)]
-pub struct Second {
-    /// The end of this interval, in seconds since measuring began.
+pub struct OutcomeSecond {
+    /// End of this interval, in seconds since measuring began.
     pub at_s: f64,
-    /// Right answers in it.
+    /// Successful responses.
     pub requests: u64,
-    /// What went wrong in it.
+    /// Errors.
     pub errors: u64,
     /// Connections open at its end.
     pub connections: u64,
-    /// The median latency in it; 0 without an answer.
+    /// Median latency; 0 without a response.
     pub p50_us: f64,
-    /// The 99th percentile in it.
+    /// 99th percentile.
     pub p99_us: f64,
-    /// The greatest in it.
+    /// Maximum.
     pub max_us: f64,
 }
 
 /// One step of a ramp.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq)]
-pub struct Step {
-    /// Requests per second that were due.
+pub struct OutcomeStep {
+    /// Due requests per second.
     pub rate_per_s: f64,
-    /// Right answers per second.
+    /// Successful responses per second.
     pub answered_per_s: f64,
-    /// What went wrong.
+    /// Errors.
     pub errors: u64,
     /// Latency in this step, as in [`Outcome::latency_us`].
     pub latency_us: Latency,
-    /// Whether the server kept up: answered at least 99 % of what was due, and in time.
+    /// Whether the server kept up: at least 99 % of what was due ended, and in time.
     pub kept_up: bool,
 }
 
-/// Idle connections that were held.
+/// Idle connections.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq)]
-pub struct Held {
-    /// How many were asked for.
+pub struct HeldConnections {
+    /// Requested number.
     pub asked: u64,
-    /// How many stood at once.
+    /// Largest number open at the same time.
     pub opened: u64,
-    /// How many of them were lost while they were held.
+    /// Connections lost while idle.
     pub lost: u64,
-    /// How long opening took.
+    /// Time to open them.
     pub opening_s: f64,
 }

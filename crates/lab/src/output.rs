@@ -1,8 +1,7 @@
-//! An [`Outcome`](crate::outcome::Outcome) for people and for programs.
+//! Text forms of an [`Outcome`](crate::outcome::Outcome).
 //!
-//! What lives here: from an outcome to text (a table, JSON, CSV, a log of `HdrHistogram`), back
-//! from the forms that can be read, and bounds that an outcome must keep. What does not: where a
-//! text goes. It neither opens nor writes a file.
+//! This module writes an outcome as a table, JSON, CSV, or a log of `HdrHistogram`, reads the last
+//! two forms but CSV back, and checks thresholds. It opens and writes no files.
 
 pub mod csv;
 pub mod histogram;

@@ -1,4 +1,4 @@
-//! What one run of the load generator is to do.
+//! The plan of one run of the load generator.
 
 mod check;
 mod error;
@@ -11,95 +11,96 @@ use std::time::Duration;
 
 pub use error::PlanError;
 pub(crate) use round::greatest_common;
-pub(crate) use url::Url;
+pub(crate) use url::UrlParts;
 
-/// Descriptors that are left to everything but connections.
+/// Descriptors that are kept for other purposes than connections.
 pub(crate) const DESCRIPTORS_APART: u64 = 256;
 
-/// What one run is to do. Made by the command from its flags, checked by
-/// [`Plan::check`](Plan::check) before anything is opened.
+/// The plan of one run. The command makes it from its flags, and
+/// [`LoadPlan::check`](LoadPlan::check) validates it before anything is opened.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Plan {
-    /// What is asked for; each as often as its weight says.
-    pub requests: Vec<Ask>,
-    /// How load is made.
-    pub load: Load,
-    /// When it ends; whichever comes first. A run without an end is refused.
-    pub end: End,
-    /// Time before measuring, in which the same load runs and nothing is counted.
+pub struct LoadPlan {
+    /// The requests, each as often as its weight says.
+    pub requests: Vec<RequestSpec>,
+    /// The load model.
+    pub load: LoadModel,
+    /// The stop condition: the first one that holds. A run without one is refused.
+    pub end: StopCondition,
+    /// Time of the same load before measuring.
     pub warm_up: Duration,
-    /// Connections that carry requests at once, 1 to 1,000,000.
+    /// Connections with requests, 1 to 1,000,000.
     pub connections: u64,
-    /// Requests under way at once on each connection, 1 to 1,024; 1 is no pipelining.
+    /// Requests in flight on each connection, 1 to 1,024; 1 is no pipelining.
     pub pipeline: u32,
     /// Whether a connection carries more than one request. Without it each request has its own.
     pub keep_alive: bool,
-    /// Whether requests say HTTP/1.0 (with `Connection: keep-alive` if `keep_alive`).
+    /// Whether requests use HTTP/1.0 (with `Connection: keep-alive` if `keep_alive`).
     pub http_1_0: bool,
-    /// Threads; none: as many as there are CPUs.
+    /// Threads; `None`: as many as there are CPUs.
     pub threads: Option<u32>,
-    /// `None`: `io_uring` where connections need it, else epoll.
-    pub io: Option<Io>,
+    /// `None`: `io_uring` if the number of connections needs it, else epoll.
+    pub io: Option<BackendChoice>,
     /// Local addresses to connect from, in turn. Empty: the kernel chooses.
     pub sources: Vec<IpAddr>,
     /// A Unix socket to connect to, instead of the hosts of URLs.
     pub unix_socket: Option<PathBuf>,
-    /// Statuses of right answers, from the first to the last of each range. Empty: 2xx.
+    /// Status codes of successful responses, as inclusive ranges. Empty: 2xx.
     pub statuses: Vec<(u16, u16)>,
-    /// How long connecting may take.
+    /// Time-out of connecting.
     pub connect_timeout: Duration,
-    /// How long an answer may take, from sending its request to its last byte.
+    /// Time-out of a response, from sending its request to its last byte.
     pub answer_timeout: Duration,
-    /// Of how many answers one is looked at whole (length and hash of its body); 0: none, 1: all.
-    /// The length of each is looked at anyway.
+    /// One in this many responses is checked (length and hash of its body); 0: none, 1: all. The
+    /// length of each is always checked.
     pub check_every: u32,
-    /// Clients that are slow on purpose, beside the others or alone.
-    pub slowness: Slowness,
-    /// A file that gets a line for each request in ab's columns.
+    /// Slow clients, with or without others.
+    pub slowness: SlowClients,
+    /// A file with a line for each request in ab's columns.
     pub trace: Option<PathBuf>,
 }
 
 /// One kind of request.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ask {
+pub struct RequestSpec {
     /// `http://host:port/path?query`; the host is a name or an address.
     pub url: String,
     /// Other addresses of the same server, used in turn by connections. Empty: that of the URL.
     pub targets: Vec<std::net::SocketAddr>,
     /// GET, HEAD, POST, PUT, …
     pub method: String,
-    /// Fields beside Host, Content-Length and Connection, in this order.
+    /// Fields after Host, Content-Length and Connection, in this order.
     pub fields: Vec<(String, String)>,
     /// The body, which may be empty.
     pub body: Vec<u8>,
-    /// How often, relative to the others, 1 and up.
+    /// Relative weight, 1 and up.
     pub weight: u32,
 }
 
-/// How load is made.
+/// A load model.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Load {
-    /// Each connection asks again as soon as it has its answer: finds the ceiling, hides stalls.
+pub enum LoadModel {
+    /// Closed loop: each connection sends a request as soon as it has a response. It finds the
+    /// maximum rate, but hides stalls.
     Closed,
-    /// So many requests per second, whatever the server does; latency counts from when each was
-    /// due.
+    /// Open loop: a fixed rate of requests, independent of the server; latency counts from when
+    /// each was due.
     Open {
         /// Requests per second.
         rate_per_s: f64,
     },
-    /// An open load in steps, to find where the server no longer keeps up.
+    /// Open loop in steps, to find the rate at which the server no longer keeps up.
     Ramp {
         /// Requests per second of the first step.
         from_per_s: f64,
-        /// Those of the last step.
+        /// Requests per second of the last step.
         to_per_s: f64,
-        /// How many steps, 2 to 1,000.
+        /// Number of steps, 2 to 1,000.
         steps: u32,
-        /// How long each step is.
+        /// Time of each step.
         step: Duration,
     },
-    /// So many idle connections are held, while [`Plan::connections`] others ask: at a rate, or one
-    /// after the other without.
+    /// Idle connections, while [`LoadPlan::connections`] others send requests: at a rate, or in a
+    /// closed loop.
     Hold {
         /// Idle connections.
         idle: u64,
@@ -108,29 +109,29 @@ pub enum Load {
     },
 }
 
-/// When a run ends.
+/// The end of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct End {
-    /// After so many requests.
+pub struct StopCondition {
+    /// Number of requests.
     pub requests: Option<u64>,
-    /// After so long.
+    /// Measured time.
     pub after: Option<Duration>,
 }
 
-/// Clients that are slow on purpose.
+/// Slow clients.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Slowness {
-    /// How many bytes of each answer are read per second; `None`: as they come. (Slow readers.)
+pub struct SlowClients {
+    /// Bytes of each response that are read per second; `None`: unlimited. (Slow readers.)
     pub read_bytes_per_s: Option<u64>,
-    /// How many bytes of each request are sent per second; `None`: at once. (Slowloris.)
+    /// Bytes of each request that are sent per second; `None`: unlimited. (Slowloris.)
     pub send_bytes_per_s: Option<u64>,
 }
 
-/// The generator's way into the kernel.
+/// The I/O backend of the generator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Io {
+pub enum BackendChoice {
     /// Ordinary descriptors and epoll.
     Epoll,
-    /// `io_uring`, with direct descriptors: not bounded by the limit on descriptors.
+    /// `io_uring` with direct descriptors, which the limit on descriptors does not bound.
     Uring,
 }

@@ -1,8 +1,8 @@
-//! The report of a contest: one page that needs nothing else, and beside it the plots as files and
-//! the figures as tables of tab-separated values.
+//! The report of a contest: one self-contained page, the plots as files, and the figures as
+//! tab-separated values.
 //!
-//! What does not live here: arithmetic over rounds ([`statistics`](crate::statistics)), drawing
-//! ([`plot`](crate::plot)), and `contest.json`, which whoever measured writes.
+//! Statistics over rounds are in [`statistics`](crate::statistics), drawing is in
+//! [`plot`](crate::plot), and the caller writes `contest.json`.
 
 mod figures;
 mod page;
@@ -23,22 +23,22 @@ use crate::plot::svg;
 use crate::record::Record;
 use view::View;
 
-/// Why there is no report, or only a part of it.
+/// Error of a report.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ReportError {
     /// A file or folder could not be written.
     Unwritable {
-        /// Which one.
+        /// Its path.
         path: PathBuf,
-        /// What the system said.
+        /// The cause.
         error: io::Error,
     },
-    /// A plot could not be made into a picture.
+    /// A plot could not be rendered as a picture.
     Undrawable {
-        /// The file it was for.
+        /// Its file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         error: PngError,
     },
 }
@@ -64,11 +64,11 @@ impl std::error::Error for ReportError {
     }
 }
 
-/// Writes the report of `record` into `folder`, which is made if it is not there. Files of an
-/// earlier report are written over.
+/// Writes the report of `record` into `folder`, which is created if needed. Files of an earlier
+/// report are overwritten.
 ///
-/// Gives what was written, `index.html` first. The tables and the page are written before the
-/// pictures, so that a full disk leaves what matters most.
+/// Returns the files, `index.html` first. The tables and the page are written before the pictures,
+/// because they matter most if the disk is full.
 pub fn write(record: &Record, folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
     let view = View::of(record);
     let plots = figures::all(&view);

@@ -1,10 +1,10 @@
-//! From single measurements to figures with their spread, and from those to a verdict.
+//! Statistics: figures with their spread from single measurements, and their significance.
 //!
-//! A figure is the median over rounds, with the least and the greatest. A ratio to the reference is
-//! the geometric mean of the ratios within each round, because what disturbs one round disturbs
-//! both contenders in it; its 95 % interval is Student's t over their logarithms. An interval that
-//! includes 1, or a ratio nearer to 1 than [`RESOLUTION`], is called noise. Fewer than three rounds
-//! have no interval. Rounds that are void and rows that did other work have no ratio, see `fit`.
+//! A figure is the median over rounds, with minimum and maximum. A ratio to the reference is the
+//! geometric mean of the ratios within each round, because what disturbs one round disturbs both
+//! contenders in it; its 95 % interval is Student's t over their logarithms. A ratio counts as
+//! noise if its interval includes 1 or it is nearer to 1 than [`RESOLUTION`]. Fewer than three
+//! rounds have no interval. Void rounds and rows that did other work have no ratio, see `fit`.
 //! Everything here is a function of the record.
 
 mod fit;
@@ -14,20 +14,20 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
-use crate::record::{Fate, Record, Run, Scenario};
+use crate::record::{Fate, Record, RunRecord, ScenarioRecord};
 use spread::{Estimate, paired, spread, unpaired};
 
-/// Ratios nearer to 1 than this are noise whatever their interval says: ticks of CPU time and the
+/// Ratios nearer to 1 than this are noise regardless of their interval: ticks of CPU time and
 /// buckets of latencies are not finer.
 pub const RESOLUTION: f64 = 0.01;
 
-/// What a figure is about, in the order of all tables.
+/// A column of a table, in the order of all tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Column {
-    /// Microseconds of the server's CPU for each right answer.
+    /// Server CPU in microseconds for each successful response.
     CpuPerRequest,
-    /// Right answers per second.
+    /// Successful responses per second.
     Rate,
     /// The median latency, in microseconds.
     P50,
@@ -37,14 +37,14 @@ pub enum Column {
     P999,
     /// The greatest latency.
     Max,
-    /// Bytes of the server's memory for each connection: its peak less what it had before.
+    /// Server memory in bytes for each connection: peak minus idle.
     MemoryPerConnection,
-    /// Everything that went wrong.
+    /// All errors.
     Failures,
 }
 
 impl Column {
-    /// All of them, in the order of all tables.
+    /// All columns, in the order of all tables.
     pub const ALL: [Self; 8] = [
         Self::CpuPerRequest,
         Self::Rate,
@@ -70,7 +70,7 @@ impl Column {
         }
     }
 
-    /// `µs`, `/s`, `bytes` or nothing.
+    /// `µs`, `/s`, `bytes` or empty.
     pub fn unit(self) -> &'static str {
         match self {
             Self::CpuPerRequest | Self::P50 | Self::P99 | Self::P999 | Self::Max => "µs",
@@ -80,28 +80,28 @@ impl Column {
         }
     }
 
-    /// Whether more of it is better, which holds for the rate alone.
+    /// Whether more is better, which holds for the rate alone.
     pub fn more_is_better(self) -> bool {
         self == Self::Rate
     }
 }
 
-/// One contender in one scenario, over all rounds.
+/// The figures of one contender in one scenario, over all rounds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Row {
-    /// [`Contender::name`](crate::record::Contender::name).
+pub struct ContenderFigures {
+    /// [`ContenderRecord::name`](crate::record::ContenderRecord::name).
     pub contender: String,
-    /// [`Scenario::name`].
+    /// [`ScenarioRecord::name`].
     pub scenario: String,
-    /// Rounds that brought figures.
+    /// Rounds with figures.
     pub rounds: u32,
-    /// Why there are no figures, where there are none.
+    /// Why there are no figures, if so.
     pub missing: Option<String>,
-    /// Why this row is compared with none and none with it, where that is so: it failed, did not
-    /// serve every connection, or has no round that counts.
+    /// Why this row has no ratio, if so: the contender failed, did not serve every connection, or
+    /// has no valid round.
     pub unfit: Option<String>,
-    /// What makes these figures less than they seem, each said once: failures of single rounds, and
-    /// what the generator warned of.
+    /// Caveats of these figures, each once: failures of single rounds, and warnings of the
+    /// generator.
     pub notes: Vec<String>,
     /// See [`Column::CpuPerRequest`].
     pub cpu_us_per_request: Option<Figure>,
@@ -121,7 +121,7 @@ pub struct Row {
     pub failures: Option<Figure>,
 }
 
-impl Row {
+impl ContenderFigures {
     /// The figure of a column.
     pub fn figure(&self, column: Column) -> Option<&Figure> {
         match column {
@@ -142,55 +142,56 @@ impl Row {
 pub struct Figure {
     /// The median over rounds.
     pub median: f64,
-    /// The least.
+    /// The minimum.
     pub low: f64,
-    /// The greatest.
+    /// The maximum.
     pub high: f64,
     /// Rounds.
     pub n: u32,
-    /// To the reference; none for the reference itself, and where there is nothing to compare.
+    /// The ratio to the reference; `None` for the reference itself, and without anything to
+    /// compare.
     pub ratio: Option<Ratio>,
 }
 
-/// A ratio to something.
+/// A ratio with its significance.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Ratio {
-    /// How many times as much.
+    /// The ratio.
     pub value: f64,
-    /// The two ends of the 95 % interval; none of one round or two.
+    /// The 95 % interval; `None` of one round or two.
     pub interval: Option<(f64, f64)>,
-    /// What that means.
-    pub verdict: Verdict,
+    /// Its significance.
+    pub verdict: Significance,
 }
 
 impl From<Estimate> for Ratio {
     fn from(of: Estimate) -> Self {
         let verdict = match of.interval {
-            None => Verdict::Unknown,
-            Some(_) if (of.value - 1.0).abs() < RESOLUTION => Verdict::Noise,
-            Some((_, high)) if high < 1.0 => Verdict::Less,
-            Some((low, _)) if low > 1.0 => Verdict::More,
-            Some(_) => Verdict::Noise,
+            None => Significance::Unknown,
+            Some(_) if (of.value - 1.0).abs() < RESOLUTION => Significance::Noise,
+            Some((_, high)) if high < 1.0 => Significance::Less,
+            Some((low, _)) if low > 1.0 => Significance::More,
+            Some(_) => Significance::Noise,
         };
         Self { value: of.value, interval: of.interval, verdict }
     }
 }
 
-/// Whether a difference is one.
+/// Significance of a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
-    /// It is less, and that is more than noise.
+pub enum Significance {
+    /// Significantly less.
     Less,
-    /// It is more, and that is more than noise.
+    /// Significantly more.
     More,
-    /// The difference is within the noise.
+    /// Within the noise.
     Noise,
-    /// One round or two cannot tell.
+    /// One round or two are too few.
     Unknown,
 }
 
-impl Verdict {
+impl Significance {
     /// `less`, `more`, `noise` or `too few rounds`.
     pub fn word(self) -> &'static str {
         match self {
@@ -202,9 +203,9 @@ impl Verdict {
     }
 }
 
-/// Every contender in every scenario: scenarios in the order of the file, and in each the
-/// contenders in theirs, with those that have no figures.
-pub fn summarise(record: &Record) -> Vec<Row> {
+/// Returns the figures of every contender in every scenario, both in the order of the file. Those
+/// without figures are included.
+pub fn summarise(record: &Record) -> Vec<ContenderFigures> {
     let mut rows = Vec::new();
     for scenario in &record.scenarios {
         let base = Measured::of(record, &record.reference, scenario);
@@ -217,8 +218,8 @@ pub fn summarise(record: &Record) -> Vec<Row> {
     rows
 }
 
-/// The ratio of a column between two records for one contender in one scenario, over independent
-/// rounds: the newer to the older.
+/// Returns the ratio of a column between two records for one contender in one scenario, over
+/// independent rounds: the newer to the older.
 pub fn change(
     (old, new): (&Record, &Record),
     contender: &str,
@@ -233,10 +234,10 @@ pub fn change(
     unpaired(&values(new)?, &values(old)?).map(Ratio::from)
 }
 
-/// One figure of one run; none where it has no meaning, such as latency without an answer.
-pub fn value(run: &Run, scenario: &Scenario, column: Column) -> Option<f64> {
+/// One figure of one run; `None` if it is undefined, such as latency without a response.
+pub fn value(run: &RunRecord, scenario: &ScenarioRecord, column: Column) -> Option<f64> {
     let outcome = run.outcome.as_ref()?;
-    let percentile = |name: &str| outcome.latency_us.told(name);
+    let percentile = |name: &str| outcome.latency_us.percentile(name);
     match column {
         Column::CpuPerRequest => cpu_us_per_request(run),
         Column::Rate => Some(outcome.requests_per_s),
@@ -255,10 +256,9 @@ pub fn value(run: &Run, scenario: &Scenario, column: Column) -> Option<f64> {
     }
 }
 
-/// What the server used for each right answer, in microseconds. The time in which CPU is counted
-/// and that in which answers are must be the same: after a warm-up it is that of measuring, else it
-/// is all of the run, to the last answer.
-pub fn cpu_us_per_request(run: &Run) -> Option<f64> {
+/// Server CPU for each successful response, in microseconds. CPU and responses are counted over the
+/// same time: after a warm-up the measured time, else the whole run up to the last response.
+pub fn cpu_us_per_request(run: &RunRecord) -> Option<f64> {
     let outcome = run.outcome.as_ref()?;
     let answers = if run.usage.is_of_window {
         outcome.answered_in_window()
@@ -269,48 +269,48 @@ pub fn cpu_us_per_request(run: &Run) -> Option<f64> {
     (answers > 0.0).then(|| cpu_s * 1e6 / answers)
 }
 
-/// The rounds of two contenders in pairs, both of which count.
+/// Pairs the valid rounds of two contenders.
 pub fn pairs_of<'a>(
-    of: impl Iterator<Item = &'a Run>,
-    to: impl Iterator<Item = &'a Run>,
-    scenario: &Scenario,
+    of: impl Iterator<Item = &'a RunRecord>,
+    to: impl Iterator<Item = &'a RunRecord>,
+    scenario: &ScenarioRecord,
     column: Column,
 ) -> Vec<(f64, f64)> {
-    let to: Vec<&Run> = to.filter(|run| fit::void(run).is_none()).collect();
-    let pair = |run: &Run| {
+    let to: Vec<&RunRecord> = to.filter(|run| fit::void(run).is_none()).collect();
+    let pair = |run: &RunRecord| {
         let other = to.iter().find(|other| other.round == run.round)?;
         Some((value(run, scenario, column)?, value(other, scenario, column)?))
     };
     of.filter(|run| fit::void(run).is_none()).filter_map(pair).collect()
 }
 
-/// The runs of one contender in one scenario that brought an outcome.
+/// The runs of one contender in one scenario that have an outcome.
 struct Measured<'a> {
-    scenario: &'a Scenario,
-    runs: Vec<&'a Run>,
+    scenario: &'a ScenarioRecord,
+    runs: Vec<&'a RunRecord>,
 }
 
 impl<'a> Measured<'a> {
-    fn of(record: &'a Record, contender: &str, scenario: &'a Scenario) -> Self {
-        let is_one = |run: &&Run| run.contender == contender && run.scenario == scenario.name;
+    fn of(record: &'a Record, contender: &str, scenario: &'a ScenarioRecord) -> Self {
+        let is_one = |run: &&RunRecord| run.contender == contender && run.scenario == scenario.name;
         Self { scenario, runs: record.runs.iter().filter(is_one).collect() }
     }
 
     fn values(&self, column: Column) -> Vec<f64> {
-        // Of rounds that are all void, their figures are better than none.
+        // If all rounds are void, their figures are better than none.
         let all_void = self.runs.iter().all(|run| fit::void(run).is_some());
-        let counts = |run: &&&Run| all_void || fit::void(run).is_none();
+        let counts = |run: &&&RunRecord| all_void || fit::void(run).is_none();
         let runs = self.runs.iter().filter(counts);
         runs.filter_map(|run| value(run, self.scenario, column)).collect()
     }
 
-    /// This value and the other's, for each round that both have.
+    /// Both values of each round that both contenders have.
     fn pairs(&self, other: &Self, column: Column) -> Vec<(f64, f64)> {
         let (of, to) = (self.runs.iter().copied(), other.runs.iter().copied());
         pairs_of(of, to, self.scenario, column)
     }
 
-    /// See [`Row::unfit`].
+    /// See [`ContenderFigures::unfit`].
     fn unfit(&self) -> Option<String> {
         fit::unfit(&self.runs)
     }
@@ -330,8 +330,8 @@ impl<'a> Measured<'a> {
         })
     }
 
-    /// Each once: sentences that differ in their numbers only are one, with how many rounds it is
-    /// about.
+    /// Each once: sentences that differ in their numbers only are merged, with the number of their
+    /// rounds.
     fn notes(&self) -> Vec<String> {
         let mut notes: Vec<(String, usize)> = Vec::new();
         for run in &self.runs {
@@ -363,11 +363,11 @@ fn is_alike(a: &str, b: &str) -> bool {
 
 fn row(
     fate: &Fate,
-    scenario: &Scenario,
+    scenario: &ScenarioRecord,
     contender: &str,
     measured: &Measured<'_>,
     base: Option<&Measured<'_>>,
-) -> Row {
+) -> ContenderFigures {
     let rounds = measured.runs.iter().filter(|run| run.outcome.is_some()).count();
     let figure = |column| measured.figure(column, base);
     let mut notes = measured.notes();
@@ -378,7 +378,7 @@ fn row(
         Fate::Failed(why) => format!("failed: {why}"),
         Fate::Unequal(why) => format!("not the same work: {why}"),
     });
-    Row {
+    ContenderFigures {
         contender: contender.to_owned(),
         scenario: scenario.name.clone(),
         rounds: u32::try_from(rounds).unwrap_or(u32::MAX),

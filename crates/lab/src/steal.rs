@@ -1,17 +1,17 @@
-//! Time that a hypervisor gave to others: what a virtual machine wanted to run and could not.
+//! Steal time: CPU time that a virtual machine wanted and the hypervisor gave to others.
 //!
-//! It is in every latency and every rate, and the kernel's finer clocks of CPU time may count it as
-//! if it were used. So it is read for each time that is measured, and said.
+//! It is part of every latency and rate, and the kernel's finer clocks of CPU time may count it as
+//! used. So it is read for each measured interval and reported.
 
 use std::fs;
 
-/// From this share of all CPU time on, it is worth a word.
+/// Share of all CPU time from which on it is worth a warning.
 pub const WORTH_A_WORD: f64 = 0.01;
 
-/// From this share of all CPU time on, a round is void.
+/// Share of all CPU time from which on a round is void.
 pub const VOID: f64 = 0.05;
 
-/// Clock ticks from which a share can be told: fewer say nothing.
+/// Clock ticks that a share needs; fewer are too imprecise.
 const TICKS_MIN: f64 = 200.0;
 
 /// CPU time of the whole machine so far, in clock ticks.
@@ -22,13 +22,13 @@ pub(crate) struct CpuTime {
 }
 
 impl CpuTime {
-    /// Reads it; zero where the kernel does not tell.
+    /// Reads it; zero if the kernel does not report it.
     pub(crate) fn read() -> Self {
         Self::parse(&fs::read_to_string("/proc/stat").unwrap_or_default())
     }
 
     /// The first line is the sum of all CPUs: user, nice, system, idle, iowait, irq, softirq,
-    /// steal; what stands behind it is part of the first two.
+    /// steal. The fields after it are part of the first two.
     fn parse(text: &str) -> Self {
         let line = text.lines().next().and_then(|line| line.strip_prefix("cpu ")).unwrap_or("");
         let ticks: Vec<f64> =
@@ -36,7 +36,7 @@ impl CpuTime {
         Self { all: ticks.iter().sum(), stolen: ticks.get(7).copied().unwrap_or(0.0) }
     }
 
-    /// The share that was stolen since an earlier moment, 0 to 1; 0 of a time too short to tell.
+    /// The share stolen since an earlier moment, 0 to 1; 0 of a time that is too short.
     pub(crate) fn stolen_since(&self, before: &Self) -> f64 {
         let all = self.all - before.all;
         if all < TICKS_MIN {

@@ -1,4 +1,4 @@
-"""What is known of Cyclone's own functions: those of its release 1.3, to the letter.
+"""Digests of Cyclone's own functions, those of its release 1.3.
 
 For some of them `python/src/twisted/cyclone.rs` stands; some are put in place of the originals in a
 form that says the same sooner. A class that has another one keeps its own.
@@ -81,7 +81,7 @@ _faster = {
 
 
 def install():
-    """Puts them in place of Cyclone's, where nobody else has put anything there."""
+    """Replaces Cyclone's functions, unless they were replaced already."""
     if not _is_known:
         return
     for name, faster in _faster.items():
@@ -100,7 +100,7 @@ _words = _is_known and CycloneWords(SimpleNamespace(
 
 
 def words_for(connection):
-    """What the requests of a new connection are made with, or nothing."""
+    """Returns the shared words for a new connection, or nothing."""
     is_as_ever = (
         _is_known
         and type(connection) is httpserver.HTTPConnection

@@ -1,7 +1,7 @@
 """Connections of sites, whose plain requests are read and answered by the engine.
 
 Protocol and transport are Twisted's own all the while. The engine does what they would do with a
-request that came whole and is plain; whatever else comes, they do.
+request that arrives whole and is plain; they handle everything else.
 """
 
 import functools
@@ -20,7 +20,7 @@ encode_name = http_headers._nameEncoder.encode
 _faster.install()
 _known = Known(_faster.date)
 
-# What the engine does in their place. A class that has another one of them keeps its own.
+# Methods that the engine replaces. A class that overrides one of them keeps its own.
 _REPLACED = (
     "dataReceived", "lineReceived", "rawDataReceived", "headerReceived", "allHeadersReceived",
     "allContentReceived", "lineLengthExceeded", "setLineMode", "setRawMode",
@@ -35,7 +35,7 @@ _REPLACED_IN_CYCLONE = (
 
 
 def is_site(factory):
-    """Whether its connections may be served by the engine: each one is looked at again."""
+    """Whether the engine may serve its connections: each one is checked again."""
     if isinstance(factory, http.HTTPFactory):
         return True
     cyclone = sys.modules.get("cyclone.web")
@@ -70,7 +70,7 @@ def _channel_of(protocol):
 
 
 def _has_own(channel, originals):
-    """Whether all of these are those of its kind."""
+    """Whether all of these are its framework's originals."""
     actual = type(channel)
     return originals is not None and channel.__dict__.keys().isdisjoint(originals) and all(
         getattr(actual, name, None) is own for name, own in originals.items()
@@ -106,7 +106,7 @@ def _originals_of_cyclone(kind):
 
 
 class Server(tcp.Server):
-    """A transport that lets the engine send what is short."""
+    """A transport through which the engine sends short output."""
 
     _link = None
 
@@ -121,7 +121,7 @@ class Server(tcp.Server):
             skt.fileno(), self, super().write, protocol, channel, contexts, own, is_simple,
             None if is_simple is not None else self._cyclone_of(channel),
         )
-        self._number = skt.fileno()
+        self._fd = skt.fileno()
         self._timeout = None
         if getattr(channel, "callLater", None) == reactor.callLater:
             self._timeout = TwistedTimeout(reactor, error.AlreadyCancelled)
@@ -129,7 +129,7 @@ class Server(tcp.Server):
         if is_simple is not None and (words := _known.words_for(channel)) is not None:
             reads = reactor._reads
             self._link.take_ordinary(words, self._peer, self._host, reads, self._timeout)
-        reactor._poller.serve(self._number, self._link)
+        reactor._poller.serve(self._fd, self._link)
 
     def _cyclone_of(self, connection):
         words = sys.modules[f"{__package__}._cyclone"].words_for(connection)
@@ -168,7 +168,7 @@ class Server(tcp.Server):
         super().abortConnection()
 
     def startTLS(self, *args, **kwargs):
-        # From now on, what comes and goes is not what is read and written.
+        # From now on, bytes on the wire differ from those read and written.
         self._part()
         return super().startTLS(*args, **kwargs)
 
@@ -190,5 +190,5 @@ class Server(tcp.Server):
     def _part(self):
         if self._link is not None:
             link, self._link = self._link, None
-            self.reactor._poller.unserve(self._number)
+            self.reactor._poller.unserve(self._fd)
             self.reactor._poller.flush_now(link)

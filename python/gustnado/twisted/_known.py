@@ -17,7 +17,7 @@ from twisted.web import http, http_headers, resource, server
 
 from .._gustnado import TwistedWords, escape_for_log
 
-# Digests of the functions' text, by the first release that has it.
+# Digests of the functions' sources, by the first release with them.
 _DIGESTS = {
     "26.10.0": "9c7dfd164bb4290250d885638008a2b96df1de47b4550235383aab098a919146",
 }
@@ -47,7 +47,7 @@ _FUNCTIONS = (
 
 
 def functions_of(wanted):
-    """Functions that are wanted, by what has them and by name."""
+    """Returns the needed functions, by owner and name."""
     return {(kind, name): vars(kind)[name] for kind, names in wanted for name in names}
 
 
@@ -64,7 +64,7 @@ def _functions_of_files(static):
 
 
 def digest(functions):
-    """Of the functions' text."""
+    """Returns the digests of the functions' sources."""
     found = hashlib.sha256()
     for function in functions.values():
         found.update(inspect.getsource(getattr(function, "__func__", function)).encode())
@@ -77,7 +77,7 @@ def as_ever(functions):
 
 
 class _Again:
-    """A resource that has been asked already."""
+    """A resource that was rendered already."""
 
     def __init__(self, resource, error, body):
         self._resource, self._error, self._body, self._is_asked = resource, error, body, False
@@ -98,7 +98,7 @@ class _Again:
 
 
 def _go_on(request, resource, error, body):
-    """What `process` does with what a resource has raised or returned."""
+    """Continues `process` with the result or exception of a resource."""
     try:
         request.render(_Again(resource, error, body))
     except BaseException:
@@ -106,7 +106,7 @@ def _go_on(request, resource, error, body):
 
 
 def _failed(request, error):
-    """What `process` does with what was raised before."""
+    """Continues `process` with an earlier exception."""
     try:
         raise error
     except BaseException:
@@ -137,7 +137,7 @@ def _words(make_date):
 
 
 class Known:
-    """Whether connections are as this file knows them."""
+    """Whether connections have only known functions."""
 
     def __init__(self, date):
         self._date = date
@@ -150,7 +150,7 @@ class Known:
         self._files = None
 
     def words_for(self, channel):
-        """What the ordinary requests of a new connection are answered with, or nothing."""
+        """Returns the shared words for ordinary requests of a new connection, or nothing."""
         if self._words is None or channel.requestFactory is not server.Request:
             return None
         site = getattr(channel, "site", None)

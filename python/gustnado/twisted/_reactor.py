@@ -1,4 +1,4 @@
-"""The reactor: all that Twisted's own epoll reactor is, with descriptors watched by the engine."""
+"""The reactor: Twisted's own epoll reactor, with descriptors watched by the engine."""
 
 import sys
 
@@ -36,7 +36,7 @@ class GustnadoReactor(EPollReactor):
         return listening
 
     def _serve_natively(self, listening, factory):
-        """Has the engine read and answer plain requests, where that is what the factory does."""
+        """Lets the engine serve plain requests, if the factory allows it."""
         # (A program without a site does not pay for importing all of it.)
         if "twisted.web.http" not in sys.modules and "cyclone.web" not in sys.modules:
             return

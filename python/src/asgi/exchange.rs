@@ -1,7 +1,7 @@
-//! One request and its answer, as an ASGI application sees them: `receive` and `send`.
+//! One request and its response, as an ASGI application sees them: `receive` and `send`.
 //!
-//! The connection and the body reach an exchange by weak references only. So the application's task
-//! is all that keeps one alive, and one that goes gives 500 where no answer was given.
+//! The connection and the body hold an exchange by weak references only, so the application's task
+//! alone keeps it alive. One that is dropped without a response responds with 500.
 
 mod sending;
 
@@ -23,82 +23,82 @@ use pyo3::types::{PyDict, PyString, PyWeakrefMethods, PyWeakrefReference};
 
 use gustnado::{BodyError, ForeignHead, Replier, Reply, Request, Response, reply_later};
 
-use super::awaited::{Done, Given, Waiting};
+use super::awaitables::{LoopFuture, ReadyNone, ReadyValue};
 use super::message::{self, expect, gone};
-use crate::coroutine::{NotOurs, Pause, Turn};
-use crate::kept::Kept;
-use crate::pipe::Feed;
-use sending::Taken;
+use crate::coroutine::{LoopTurn, NotOurs, Pause};
+use crate::guarded::Guarded;
+use crate::pipe::PipeWriter;
+use sending::SendOutcome;
 
-/// A request that is being answered.
+/// A request and its response.
 #[pyclass(frozen, weakref, module = "gustnado._gustnado")]
-pub(super) struct Exchange {
-    inside: Kept<Inside>,
+pub(super) struct AsgiExchange {
+    state: Guarded<ExchangeState>,
     pub(super) event_loop: Py<PyAny>,
-    /// The loop's.
+    /// Used on the loop only.
     thread: ThreadId,
-    done: Py<Done>,
+    done: Py<ReadyNone>,
     pause: Py<Pause>,
 }
 
-pub(super) struct Inside {
+pub(super) struct ExchangeState {
     pub(super) request: Request,
-    /// Bytes of its body that were handed out.
+    /// Bytes of its body that were received.
     taken: u64,
-    /// Its body was handed out up to the end.
+    /// Its body was received up to the end.
     has_all: bool,
-    /// The next bytes of the body, or none at its end, which came when no `receive` waited.
+    /// The next bytes of the body, or none at its end, that arrived while no `receive` waited.
     ahead: Option<Bytes>,
-    pub(super) stage: Stage,
-    pub(super) to: To,
-    /// The application has been told that the client is lost.
+    pub(super) phase: SendPhase,
+    pub(super) to: ResponseSink,
+    /// The application was told that the client has disconnected.
     knows_loss: bool,
-    /// The futures of those `receive` that wait.
+    /// Futures of waiting `receive` calls.
     receivers: VecDeque<Py<PyAny>>,
-    /// When the application last made room for what it had sent.
+    /// When a message of the application was last accepted for sending.
     pub(super) left: Option<Instant>,
-    /// A file that was to be sent and is not there.
+    /// A file that was to be sent and does not exist.
     pub(super) missing: Option<PathBuf>,
 }
 
-/// What the application may send next.
-pub(super) enum Stage {
+/// The messages that the application may send next.
+pub(super) enum SendPhase {
     Head,
-    /// The content, behind this head.
+    /// Content, after this head.
     Content(ForeignHead),
-    /// More of the content: the head is on its way.
-    More(Feed),
-    /// Nothing: the answer is whole.
+    /// More content: the head was sent.
+    More(PipeWriter),
+    /// None: the response is complete.
     Over,
-    /// Nothing: the client has gone, or its body is broken.
+    /// None: the client has disconnected, or its body is broken.
     Lost,
 }
 
-/// Where the answer goes.
-pub(super) enum To {
-    /// Nobody waits for it yet: the application is in its first step.
-    Nobody,
-    /// It is kept for who asks next.
+/// The consumer of the response.
+pub(super) enum ResponseSink {
+    /// None yet: the application is in its first step.
+    Unclaimed,
+    /// The response is kept for `take_response`.
     Kept(Box<Response>),
     Client(Replier),
-    /// It was given.
+    /// It was passed on.
     Given,
 }
 
-impl Exchange {
+impl AsgiExchange {
     pub(super) fn new(
         request: Request,
         event_loop: Py<PyAny>,
-        done: Py<Done>,
+        done: Py<ReadyNone>,
         pause: Py<Pause>,
     ) -> Self {
-        let (stage, to) = (Stage::Head, To::Nobody);
-        let inside = Inside {
+        let (phase, to) = (SendPhase::Head, ResponseSink::Unclaimed);
+        let state = ExchangeState {
             request,
             taken: 0,
             has_all: false,
             ahead: None,
-            stage,
+            phase,
             to,
             knows_loss: false,
             receivers: VecDeque::new(),
@@ -106,16 +106,16 @@ impl Exchange {
             missing: None,
         };
         let thread = thread::current().id();
-        Self { inside: Kept::new(inside), event_loop, thread, done, pause }
+        Self { state: Guarded::new(state), event_loop, thread, done, pause }
     }
 
-    pub(super) fn inside(&self) -> MutexGuard<'_, Inside> {
-        self.inside.borrow_mut()
+    pub(super) fn state(&self) -> MutexGuard<'_, ExchangeState> {
+        self.state.borrow_mut()
     }
 
-    /// What a call on another thread returns: it is made once it is awaited, on the loop. (Adapters
-    /// of WSGI call `receive` and `send` on their threads, and have the loop await what they get.
-    /// Here and there at once, what comes between two steps would be lost.)
+    /// The coroutine that a call on another thread returns: it does its work once it is awaited, on
+    /// the loop. (Adapters of WSGI call `receive` and `send` on their threads, and await the
+    /// results on the loop. With work in both places, events between two steps would be lost.)
     fn elsewhere<'py>(
         slf: &Bound<'py, Self>,
         name: &Bound<'py, PyString>,
@@ -132,35 +132,35 @@ impl Exchange {
         }
     }
 
-    /// Looks at the request.
-    pub(super) fn with_request<T>(&self, look: impl FnOnce(&Request) -> T) -> T {
-        look(&self.inside().request)
+    /// Calls `read` with the request.
+    pub(super) fn with_request<T>(&self, read: impl FnOnce(&Request) -> T) -> T {
+        read(&self.state().request)
     }
 
-    /// The answer, or at least its head, if the application has sent it by now.
-    pub(super) fn take_answer(&self) -> Option<Response> {
-        let mut inside = self.inside();
-        match std::mem::replace(&mut inside.to, To::Nobody) {
-            To::Kept(response) => {
-                inside.to = To::Given;
+    /// Returns the response, or at least its head, if the application has sent it.
+    pub(super) fn take_response(&self) -> Option<Response> {
+        let mut state = self.state();
+        match std::mem::replace(&mut state.to, ResponseSink::Unclaimed) {
+            ResponseSink::Kept(response) => {
+                state.to = ResponseSink::Given;
                 Some(*response)
             }
             other => {
-                inside.to = other;
+                state.to = other;
                 None
             }
         }
     }
 
-    /// Has the answer sent when the application sends it.
+    /// Returns the reply that the application's response completes.
     pub(super) fn wait(slf: &Bound<'_, Self>) -> PyResult<Reply> {
         let (replier, reply) = reply_later();
         replier.on_lost(Self::later(slf, Self::lose)?);
-        slf.get().inside().to = To::Client(replier);
+        slf.get().state().to = ResponseSink::Client(replier);
         Ok(reply)
     }
 
-    /// A call for the connection to make, which does nothing once the exchange has gone.
+    /// Returns a callback for the connection, which does nothing once the exchange is dropped.
     pub(super) fn later(
         slf: &Bound<'_, Self>,
         then: fn(&Bound<'_, Self>),
@@ -175,84 +175,85 @@ impl Exchange {
         })
     }
 
-    /// Whether the application was told that the client is lost: what it raises comes of that.
+    /// Whether the application was told of the disconnect, which then explains its exception.
     pub(super) fn knows_loss(&self) -> bool {
-        self.inside().knows_loss
+        self.state().knows_loss
     }
 
-    /// The application has ended, well or not. Returns what it owes still, if that is anything.
+    /// Handles the application's end. Returns its violation of the protocol, if there is one.
     pub(super) fn end(slf: &Bound<'_, Self>) -> Option<Cow<'static, str>> {
-        let mut inside = slf.get().inside();
-        let is_lost = matches!(inside.stage, Stage::Lost);
-        let stage = if is_lost { Stage::Lost } else { Stage::Over };
-        let owes = match std::mem::replace(&mut inside.stage, stage) {
-            Stage::Head | Stage::Content(_) => Some("has sent no answer".into()),
-            // (The content is cut off by its feed.)
-            Stage::More(_) => Some("has not sent all of its answer".into()),
-            Stage::Over | Stage::Lost => inside.missing.take().map(|path| {
+        let mut state = slf.get().state();
+        let is_lost = matches!(state.phase, SendPhase::Lost);
+        let phase = if is_lost { SendPhase::Lost } else { SendPhase::Over };
+        let owes = match std::mem::replace(&mut state.phase, phase) {
+            SendPhase::Head | SendPhase::Content(_) => Some("has sent no answer".into()),
+            // The dropped writer cuts the content off.
+            SendPhase::More(_) => Some("has not sent all of its answer".into()),
+            SendPhase::Over | SendPhase::Lost => state.missing.take().map(|path| {
                 format!("has sent a file that is not there: {}", path.display()).into()
             }),
         };
-        // (One that is kept is asked for yet.)
-        let to = match &inside.to {
-            To::Kept(_) => To::Given,
-            _ => std::mem::replace(&mut inside.to, To::Given),
+        // A kept response is still to be taken.
+        let to = match &state.to {
+            ResponseSink::Kept(_) => ResponseSink::Given,
+            _ => std::mem::replace(&mut state.to, ResponseSink::Given),
         };
-        drop(inside);
-        // Whoever has given no answer by now gives 500.
+        drop(state);
+        // A missing response becomes 500.
         drop(to);
         Self::tell_receivers(slf);
         owes
     }
 
-    /// The client has gone, or the answer was sent.
+    /// Handles a disconnect, or the end of the response.
     pub(super) fn lose(slf: &Bound<'_, Self>) {
-        let mut inside = slf.get().inside();
-        let is_over = matches!(inside.stage, Stage::Over);
-        let before = (!is_over).then(|| std::mem::replace(&mut inside.stage, Stage::Lost));
-        drop(inside);
+        let mut state = slf.get().state();
+        let is_over = matches!(state.phase, SendPhase::Over);
+        let before = (!is_over).then(|| std::mem::replace(&mut state.phase, SendPhase::Lost));
+        drop(state);
         drop(before);
         Self::tell_receivers(slf);
     }
 
-    /// The body is broken, so that nothing can follow it: the client is told why, if nothing has
-    /// been sent to it, or else cut off. This waits for nothing that the application does.
+    /// Handles a broken body, which ends the connection: the client gets an error response if
+    /// nothing was sent, or else is cut off. This does not wait for the application.
     fn break_off(&self, error: BodyError) {
-        let mut inside = self.inside();
-        let stage = std::mem::replace(&mut inside.stage, Stage::Lost);
-        let to = std::mem::replace(&mut inside.to, To::Given);
-        drop(inside);
-        // (With its feed, if it has one, the content ends without its end.)
-        drop(stage);
+        let mut state = self.state();
+        let phase = std::mem::replace(&mut state.phase, SendPhase::Lost);
+        let to = std::mem::replace(&mut state.to, ResponseSink::Given);
+        drop(state);
+        // If there is a writer, dropping it ends the content early.
+        drop(phase);
         let refusal = || Response::new(error.status()).close();
         match to {
-            To::Client(replier) => _ = replier.answer(refusal()),
-            To::Nobody | To::Kept(_) => self.inside().to = To::Kept(Box::new(refusal())),
-            To::Given => {}
+            ResponseSink::Client(replier) => _ = replier.answer(refusal()),
+            ResponseSink::Unclaimed | ResponseSink::Kept(_) => {
+                self.state().to = ResponseSink::Kept(Box::new(refusal()));
+            }
+            ResponseSink::Given => {}
         }
     }
 
-    /// Something has come, or come to its end: gives it to each `receive` that waits, in their
-    /// order.
+    /// Passes new bytes, or the end, to waiting `receive` calls in their order.
     pub(super) fn tell_receivers(slf: &Bound<'_, Self>) {
         let py = slf.py();
         let told = || -> PyResult<()> {
             let mut is_taken = false;
             loop {
-                let Some(receiver) = slf.get().inside().receivers.pop_front() else { break };
+                let Some(receiver) = slf.get().state().receivers.pop_front() else { break };
                 let receiver = receiver.into_bound(py);
-                // One that was cancelled takes nothing: it would be lost with it.
+                // A cancelled future would lose the bytes.
                 if receiver.call_method0(intern!(py, "done"))?.is_truthy()? {
                     continue;
                 }
                 let Some(message) = Self::next(slf)? else {
-                    slf.get().inside().receivers.push_front(receiver.unbind());
+                    slf.get().state().receivers.push_front(receiver.unbind());
                     return Ok(());
                 };
                 is_taken = true;
                 receiver.call_method1(intern!(py, "set_result"), (message,))?;
             }
-            // Without one that waits, an error of the body is not to go unseen.
+            // Without a waiting call, an error of the body must not go unnoticed.
             if is_taken { Ok(()) } else { Self::look_ahead(slf) }
         };
         if let Err(error) = told() {
@@ -260,26 +261,26 @@ impl Exchange {
         }
     }
 
-    /// Takes the bytes that were asked for by a `receive` which was given up meanwhile.
+    /// Takes the bytes that were assigned to a cancelled `receive`.
     fn look_ahead(slf: &Bound<'_, Self>) -> PyResult<()> {
-        let inside = slf.get().inside();
-        if inside.is_over() || inside.has_all || inside.ahead.is_some() {
+        let state = slf.get().state();
+        if state.is_over() || state.has_all || state.ahead.is_some() {
             return Ok(());
         }
-        drop(inside);
+        drop(state);
         if let Poll::Ready(Some(piece)) = Self::poll_body(slf)? {
-            slf.get().inside().ahead = Some(piece);
+            slf.get().state().ahead = Some(piece);
         }
         Ok(())
     }
 
-    /// The next bytes of the body, which are none at its end; `None`: it is broken, and the
-    /// exchange over by that.
+    /// Returns the next bytes of the body, empty at its end; `None`: it is broken, which ends the
+    /// exchange.
     fn poll_body(slf: &Bound<'_, Self>) -> PyResult<Poll<Option<Bytes>>> {
-        let mut polled = slf.get().inside().poll_body_at_once();
+        let mut polled = slf.get().state().poll_body_at_once();
         if polled.is_pending() {
             let again = Self::later(slf, Self::tell_receivers)?;
-            polled = slf.get().inside().request.body_mut().next_or_call(again);
+            polled = slf.get().state().request.body_mut().next_or_call(again);
         }
         Ok(polled.map(|next| match next {
             None => Some(Bytes::new()),
@@ -291,41 +292,41 @@ impl Exchange {
         }))
     }
 
-    /// The next message for the application, if there is one. Else the receivers are told when it
-    /// is worth asking again.
+    /// Returns the next message for the application, if there is one. Otherwise receivers are woken
+    /// when there may be one.
     fn next<'py>(slf: &Bound<'py, Self>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let py = slf.py();
-        let mut inside = slf.get().inside();
-        let (is_over, ahead) = (inside.is_over(), inside.ahead.take());
-        if inside.has_all && !is_over {
+        let mut state = slf.get().state();
+        let (is_over, ahead) = (state.is_over(), state.ahead.take());
+        if state.has_all && !is_over {
             return Ok(None);
         }
-        drop(inside);
+        drop(state);
         let polled = match ahead {
             _ if is_over => Poll::Ready(None),
             Some(piece) => Poll::Ready(Some(piece)),
             None => Self::poll_body(slf)?,
         };
         let Poll::Ready(next) = polled else { return Ok(None) };
-        let mut inside = slf.get().inside();
+        let mut state = slf.get().state();
         let Some(piece) = next else {
-            inside.knows_loss |= matches!(inside.stage, Stage::Lost);
-            drop(inside);
+            state.knows_loss |= matches!(state.phase, SendPhase::Lost);
+            drop(state);
             return message::disconnect(py).map(Some);
         };
-        inside.taken += piece.len() as u64;
-        let whole = inside.request.body_mut().length() == Some(inside.taken);
-        inside.has_all = whole || piece.is_empty();
-        let has_all = inside.has_all;
-        drop(inside);
+        state.taken += piece.len() as u64;
+        let whole = state.request.body_mut().length() == Some(state.taken);
+        state.has_all = whole || piece.is_empty();
+        let has_all = state.has_all;
+        drop(state);
         message::http_request(py, &piece, !has_all).map(Some)
     }
 }
 
-impl Inside {
-    /// Whether nothing more may be sent.
+impl ExchangeState {
+    /// Whether no more messages may be sent.
     fn is_over(&self) -> bool {
-        matches!(self.stage, Stage::Over | Stage::Lost)
+        matches!(self.phase, SendPhase::Over | SendPhase::Lost)
     }
 
     fn poll_body_at_once(&mut self) -> Poll<Option<Result<Bytes, BodyError>>> {
@@ -338,31 +339,31 @@ impl Inside {
         gone()
     }
 
-    /// Puts a stage back in which content is not wanted, and says why.
-    pub(super) fn refuse(&mut self, stage: Stage) -> PyErr {
-        let error = match &stage {
-            Stage::Lost => self.lost(),
-            Stage::Head => PyRuntimeError::new_err("http.response.start has to be sent first"),
+    /// Restores a phase that does not allow content, and returns the error.
+    pub(super) fn refuse(&mut self, phase: SendPhase) -> PyErr {
+        let error = match &phase {
+            SendPhase::Lost => self.lost(),
+            SendPhase::Head => PyRuntimeError::new_err("http.response.start has to be sent first"),
             _ => PyRuntimeError::new_err("the answer has been sent, up to its end"),
         };
-        self.stage = stage;
+        self.phase = phase;
         error
     }
 }
 
 #[pymethods]
-impl Exchange {
+impl AsgiExchange {
     fn receive<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         if let Some(later) = Self::elsewhere(slf, intern!(py, "receive"), None)? {
             return Ok(later);
         }
         if let Some(message) = Self::next(slf)? {
-            return Ok(Bound::new(py, Given::new(message.into_any().unbind()))?.into_any());
+            return Ok(Bound::new(py, ReadyValue::new(message.into_any().unbind()))?.into_any());
         }
         let future = slf.get().event_loop.bind(py).call_method0(intern!(py, "create_future"))?;
-        slf.get().inside().receivers.push_back(future.clone().unbind());
-        Ok(Bound::new(py, Waiting::new(&future)?)?.into_any())
+        slf.get().state().receivers.push_back(future.clone().unbind());
+        Ok(Bound::new(py, LoopFuture::new(&future)?)?.into_any())
     }
 
     fn send<'py>(
@@ -375,9 +376,9 @@ impl Exchange {
         }
         let kind = expect(message, intern!(py, "type"))?;
         let taken = match kind.cast::<PyString>()?.to_str()? {
-            "http.response.start" => slf.get().begin(message).map(|()| Taken::Kept),
+            "http.response.start" => slf.get().begin(message).map(|()| SendOutcome::Kept),
             "http.response.body" => Self::go_on(slf, message),
-            "http.response.pathsend" => Self::send_file(slf, message).map(|()| Taken::Leaves),
+            "http.response.pathsend" => Self::send_file(slf, message).map(|()| SendOutcome::Leaves),
             other => {
                 let text = format!(
                     "expected http.response.start, http.response.body or http.response.pathsend, \
@@ -387,12 +388,12 @@ impl Exchange {
             }
         };
         match taken? {
-            Taken::Kept => Ok(slf.get().done.bind(py).clone().into_any()),
-            Taken::Leaves => match Pause::give(slf.get().pause.bind(py)) {
+            SendOutcome::Kept => Ok(slf.get().done.bind(py).clone().into_any()),
+            SendOutcome::Leaves => match Pause::give(slf.get().pause.bind(py)) {
                 Some(pause) => Ok(pause),
-                None => Ok(Bound::new(py, Turn::default())?.into_any()),
+                None => Ok(Bound::new(py, LoopTurn::default())?.into_any()),
             },
-            Taken::Whole => {
+            SendOutcome::Whole => {
                 let pause = slf.get().pause.bind(py);
                 let given = slf
                     .get()
@@ -400,12 +401,12 @@ impl Exchange {
                 match given {
                     Ok(Some(pause)) => Ok(pause),
                     Ok(None) => Ok(slf.get().done.bind(py).clone().into_any()),
-                    Err(NotOurs) => Ok(Bound::new(py, Turn::default())?.into_any()),
+                    Err(NotOurs) => Ok(Bound::new(py, LoopTurn::default())?.into_any()),
                 }
             }
-            Taken::Fills(room) => {
-                let future = slf.get().wait_for(py, &room)?;
-                Ok(Bound::new(py, Waiting::new(&future)?)?.into_any())
+            SendOutcome::Fills(space) => {
+                let future = slf.get().wait_for(py, &space)?;
+                Ok(Bound::new(py, LoopFuture::new(&future)?)?.into_any())
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Messages that an ASGI application receives, and what is read of those that it sends.
+//! Messages to an ASGI application, and the parsing of those it sends.
 
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::intern;
@@ -9,7 +9,7 @@ use gustnado::ForeignHead;
 
 use crate::bytes_like::bytes_of;
 
-/// Bytes of the body.
+/// Returns a message with bytes of the body.
 ///
 /// - `more`: they are not the last.
 pub(super) fn http_request<'py>(
@@ -24,14 +24,14 @@ pub(super) fn http_request<'py>(
     Ok(message)
 }
 
-/// The client has gone, or the answer was sent.
+/// Returns the message of a disconnect, or of the end of the response.
 pub(super) fn disconnect(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let message = PyDict::new(py);
     message.set_item(intern!(py, "type"), intern!(py, "http.disconnect"))?;
     Ok(message)
 }
 
-/// What a message has under a key that it has to have.
+/// Returns the value of a required key.
 pub(super) fn expect<'py>(
     message: &Bound<'py, PyDict>,
     key: &Bound<'py, PyString>,
@@ -41,11 +41,11 @@ pub(super) fn expect<'py>(
     })
 }
 
-/// Adds the fields that the application has given: any iterable of names and values.
+/// Adds the fields of an application: any iterable of names and values.
 pub(super) fn add_fields(head: &mut ForeignHead, fields: &Bound<'_, PyAny>) -> PyResult<()> {
     for pair in fields.try_iter()? {
         let pair = pair?;
-        // (Most are tuples of bytes.)
+        // Most are tuples of bytes.
         if let Ok(pair) = pair.cast::<PyTuple>()
             && let [name, value] = pair.as_slice()
             && let (Ok(name), Ok(value)) = (name.cast::<PyBytes>(), value.cast::<PyBytes>())
@@ -58,7 +58,7 @@ pub(super) fn add_fields(head: &mut ForeignHead, fields: &Bound<'_, PyAny>) -> P
     Ok(())
 }
 
-/// Adds one that is a pair of another kind, of bytes of another kind.
+/// Adds a field that is another kind of pair, or of another kind of bytes.
 #[cold]
 fn add_pair(head: &mut ForeignHead, pair: &Bound<'_, PyAny>) -> PyResult<()> {
     let wrong = || {
@@ -81,7 +81,7 @@ fn add_field(head: &mut ForeignHead, name: &[u8], value: &[u8]) -> PyResult<()> 
     })
 }
 
-/// Checks that all of the content has the length that its head says.
+/// Checks that the content has the length that its head declares.
 pub(super) fn check_length(head: &ForeignHead, length: u64) -> PyResult<()> {
     match head.length() {
         Some(said) if said != length => Err(PyRuntimeError::new_err(format!(
@@ -91,7 +91,7 @@ pub(super) fn check_length(head: &ForeignHead, length: u64) -> PyResult<()> {
     }
 }
 
-/// What a send raises when there is nobody to send to.
+/// Returns the exception of a send after a disconnect.
 pub(super) fn gone() -> PyErr {
     PyOSError::new_err("the client has gone")
 }

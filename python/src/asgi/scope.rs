@@ -1,7 +1,6 @@
-//! The scope of a request: what ASGI tells an application before it is called.
+//! The scope of a request: what ASGI passes to an application.
 
 use std::borrow::Cow;
-use std::net::SocketAddr;
 
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 use pyo3::intern;
@@ -10,16 +9,16 @@ use pyo3::types::{PyBytes, PyDict, PyList};
 
 use gustnado::{Endpoint, Request, Version};
 
-use crate::learned::Last;
 use crate::request::method;
+use crate::request_template::RequestTemplate;
 use crate::root_path::below;
 
-/// Bytes of a root path that no target has as they are (RFC 3986 §3.3).
+/// Bytes of a root path that are escaped in every target (RFC 3986 §3.3).
 const ESCAPED: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'%').add(b'<').add(b'>');
-/// The same, and what ends a path.
+/// The same, and those that end a path.
 const ESCAPED_IN_PATHS: &AsciiSet = &ESCAPED.add(b'?').add(b'`').add(b'{').add(b'}');
 
-/// The part of the paths that is not the application's, as text and as it stands in targets.
+/// The root path, as text and as it is encoded in targets.
 pub(super) struct RootPath {
     text: String,
     raw: String,
@@ -32,8 +31,8 @@ impl RootPath {
         Self { text, raw }
     }
 
-    /// The path and the raw path of a scope, which the root path is part of: it is put before both
-    /// if a proxy has taken it off.
+    /// Returns the path and the raw path of a scope, which include the root path: it is added if a
+    /// proxy has removed it.
     fn of<'a>(&self, raw_path: &'a str) -> (Cow<'a, str>, Cow<'a, str>) {
         let path = percent_decode_str(raw_path).decode_utf8_lossy();
         if self.text.is_empty() || below(path.as_bytes(), self.text.as_bytes()).is_some() {
@@ -43,26 +42,18 @@ impl RootPath {
     }
 }
 
-/// Makes it of what is the same in all of them.
+/// Returns the scope of a request.
 ///
-/// - `templates`: the template with an address of this end as its `server`.
 pub(super) fn make<'py>(
-    template: &Bound<'py, PyDict>,
+    py: Python<'py>,
+    template: &RequestTemplate,
     root: &RootPath,
     state: Option<&Bound<'py, PyDict>>,
-    templates: &Last<SocketAddr, PyDict>,
     request: &Request,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let py = template.py();
-    let template = match request.local() {
-        Some(Endpoint::Tcp(local)) => &templates.of(py, local, || {
-            let template = template.copy()?;
-            let server = (local.ip().to_canonical().to_string(), local.port());
-            template.set_item(intern!(py, "server"), server)?;
-            Ok(template)
-        })?,
-        _ => template,
-    };
+    let template = template.of(py, request, |template, host, port| {
+        template.set_item(intern!(py, "server"), (host, port))
+    })?;
     let scope = template.copy()?;
     // Middleware may write into them, for this request alone.
     for key in [intern!(py, "asgi"), intern!(py, "extensions")] {
@@ -95,7 +86,7 @@ pub(super) fn make<'py>(
     Ok(scope)
 }
 
-/// Pairs of bytes, the names in lower case.
+/// Pairs of bytes, with names in lower case.
 fn fields<'py>(py: Python<'py>, request: &Request) -> PyResult<Bound<'py, PyList>> {
     let found = PyList::empty(py);
     for (name, value) in request.headers() {

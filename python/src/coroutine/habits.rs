@@ -1,33 +1,32 @@
-//! What an application does behind its last `send`, by path: mostly nothing, and a pause for that
-//! is in vain.
+//! Learns by path whether an application does work after its last `send`. Usually it does none, and
+//! a pause is wasted.
 //!
-//! A pause costs a tenth of the smallest request. So where a path has shown often that nothing
-//! comes behind the answer, its steps are not ended early any more. One that is found to go on all
-//! the same is paused again, and for long.
+//! A pause costs a tenth of the smallest request. So a path that has often shown no work after the
+//! response is paused no longer. If work shows up later, the path is paused again for a long time.
 
 use std::hash::{DefaultHasher, Hasher};
 use std::time::{Duration, Instant};
 
-/// Paths that are remembered. Others may take their places.
+/// Remembered paths. Another path may replace one.
 const PLACES: usize = 256;
-/// So many steps have to end at once before no pause is made.
+/// Steps in a row that must end at once before pauses are skipped.
 const QUICK_MIN: i32 = 16;
-/// So many pauses are made at least after a step that has gone on.
+/// Minimum number of pauses after a step that went on.
 const CAUTION: i32 = 10_000;
-/// What takes longer makes its client wait.
+/// A step that takes longer delays its client.
 const LONG: Duration = Duration::from_millis(1);
 
 #[derive(Clone, Copy, Default)]
 struct Habit {
     hash: u64,
-    /// How many steps in a row have ended at once; below 0 where one has not.
+    /// Steps in a row that ended at once; negative after one that did not.
     quick: i32,
 }
 
-/// What is known of paths.
+/// The habits of known paths.
 pub(super) struct Habits(Vec<Habit>);
 
-/// What goes on behind an answer, and since when.
+/// Work after a response, and when it began.
 #[derive(Clone, Copy)]
 pub(super) struct Behind {
     hash: u64,
@@ -44,9 +43,8 @@ impl Habits {
         &mut self.0[at]
     }
 
-    /// An answer to a request for this path has been sent. Also returns whether the step is to
-    /// pause.
-    pub(super) fn look(&mut self, path: &[u8]) -> (Behind, bool) {
+    /// Notes a response to a request for this path. Also returns whether the step should pause.
+    pub(super) fn note_response(&mut self, path: &[u8]) -> (Behind, bool) {
         let mut hasher = DefaultHasher::new();
         hasher.write(path);
         let hash = hasher.finish();
@@ -58,7 +56,7 @@ impl Habits {
         (Behind { hash, since: Instant::now() }, pauses)
     }
 
-    /// The step behind an answer has ended.
+    /// Notes the end of the step after a response.
     pub(super) fn note(&mut self, behind: Behind) {
         let habit = self.place(behind.hash);
         if habit.hash != behind.hash {
@@ -72,7 +70,7 @@ impl Habits {
 }
 
 impl Behind {
-    /// It goes on after a pause.
+    /// Restarts the time after a pause.
     pub(super) fn again(self) -> Self {
         Self { since: Instant::now(), ..self }
     }

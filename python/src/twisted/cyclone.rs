@@ -1,5 +1,5 @@
-//! Requests to a `cyclone.web.Application`: what its functions make of heads, and heads of what its
-//! handlers say. This stands for the functions that `gustnado.twisted._cyclone` names.
+//! Requests to a `cyclone.web.Application`: parses heads for it and makes heads from what its
+//! handlers say. It replaces the functions that `gustnado.twisted._cyclone` names.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -8,9 +8,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
 use super::plain::Plain;
-use crate::learned::Learned;
+use crate::name_cache::NameCache;
 
-/// What Cyclone has for all connections.
+/// Shared Python objects of Cyclone.
 #[pyclass(frozen, module = "gustnado._gustnado")]
 pub(crate) struct CycloneWords {
     new: Py<PyAny>,
@@ -19,17 +19,17 @@ pub(crate) struct CycloneWords {
     headers: Py<PyAny>,
     normalize: Py<PyAny>,
     parse_qs: Py<PyAny>,
-    names: Learned<PyString>,
+    names: NameCache<PyString>,
 }
 
-/// So many names of fields are remembered.
+/// Maximum number of cached field names.
 const NAMES_MAX: usize = 256;
 
 #[pymethods]
 impl CycloneWords {
     #[new]
-    fn new(given: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let of = |name: &str| given.getattr(name).map(Bound::unbind);
+    fn new(source: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let of = |name: &str| source.getattr(name).map(Bound::unbind);
         Ok(Self {
             new: of("new")?,
             new_headers: of("new_headers")?,
@@ -37,14 +37,14 @@ impl CycloneWords {
             headers: of("headers")?,
             normalize: of("normalize")?,
             parse_qs: of("parse_qs")?,
-            names: Learned::new(NAMES_MAX),
+            names: NameCache::new(NAMES_MAX),
         })
     }
 }
 
 impl CycloneWords {
-    /// `HTTPConnection._on_headers` of a request without a body. Returns the request, unless its
-    /// head has something in it that is better left to Cyclone.
+    /// Replaces `HTTPConnection._on_headers` for a request without a body. Returns the request,
+    /// unless its head is better left to Cyclone.
     ///
     /// - `remote`: the client's address.
     pub(super) fn make_request<'py>(
@@ -99,19 +99,19 @@ impl CycloneWords {
         Ok(Some(request))
     }
 
-    /// `HTTPHeaders.parse`.
+    /// Replaces `HTTPHeaders.parse`.
     fn make_headers<'py>(
         &self,
         py: Python<'py>,
         plain: &Plain<'_>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let headers = self.new_headers.bind(py).call1((&self.headers,))?;
-        // Its entries are set as `dict` does, which is not what this kind of it does.
+        // Its entries are set by `dict`, not by the override of this class.
         let fields = headers.cast::<PyDict>()?;
         let lists = PyDict::new(py);
         let mut last = None;
         for (name, value) in plain.fields() {
-            // (Python's lines and blanks are more than those of ASCII.)
+            // Python recognises more line ends and blanks than those of ASCII.
             let is_printable = value.iter().all(|byte| matches!(byte, b' '..=b'~'));
             let (true, Ok(name), Ok(value)) =
                 (is_printable, str::from_utf8(name), str::from_utf8(value))
@@ -142,8 +142,8 @@ impl CycloneWords {
     }
 }
 
-/// `RequestHandler._generate_headers` of a handler without new cookies. `None`: something is not
-/// what it mostly is.
+/// Replaces `RequestHandler._generate_headers` for a handler without new cookies. `None` if
+/// anything is unusual.
 #[pyfunction]
 pub(crate) fn cyclone_head<'py>(
     handler: &Bound<'py, PyAny>,

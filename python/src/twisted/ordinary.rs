@@ -1,10 +1,10 @@
-//! The ordinary request to a `twisted.web.server.Site`: one without a body, whose resource returns
-//! its answer.
+//! Ordinary requests to a `twisted.web.server.Site`: those without a body, whose resource returns
+//! its response.
 //!
-//! What Twisted's own functions do with such a request on its way to `resource.render` and back is
-//! done here, step by step and in their order, so that programs find every attribute as they leave
-//! it. Where a step is not what it mostly is, they go on themselves. This stands for the functions
-//! that `gustnado.twisted._known` names, and only for those that it knows.
+//! This module repeats what Twisted's own functions do on the way to `resource.render` and back,
+//! step by step and in their order, so that programs find every attribute as they leave it. Where a
+//! step is unusual, Twisted's functions take over. It replaces the functions that
+//! `gustnado.twisted._known` names, and only in the versions it knows.
 
 mod answer;
 mod files;
@@ -22,11 +22,11 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 use super::TwistedLink;
 use super::plain::Plain;
 use super::timeout::TwistedTimeout;
-use super::words::Names;
-use crate::kept::Kept;
+use super::words::HeadWords;
+use crate::guarded::Guarded;
 use files::FileWords;
 
-/// What Twisted has for all requests. Its fields are what `gustnado.twisted._known` calls them.
+/// Shared Python objects of Twisted. Its fields have the names in `gustnado.twisted._known`.
 #[pyclass(frozen, module = "gustnado._gustnado")]
 pub(crate) struct TwistedWords {
     new: Py<PyAny>,
@@ -47,17 +47,17 @@ pub(crate) struct TwistedWords {
     make_date: Py<PyAny>,
     go_on: Py<PyAny>,
     failed: Py<PyAny>,
-    /// The second it is of, and its text.
-    date: Kept<(u64, Option<Py<PyBytes>>)>,
-    /// Nothing before files are served.
+    /// The current second and its text.
+    date: Guarded<(u64, Option<Py<PyBytes>>)>,
+    /// Empty until files are served.
     files: OnceLock<FileWords>,
 }
 
 #[pymethods]
 impl TwistedWords {
     #[new]
-    fn new(given: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let of = |name: &str| given.getattr(name).map(Bound::unbind);
+    fn new(source: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let of = |name: &str| source.getattr(name).map(Bound::unbind);
         Ok(Self {
             new: of("new")?,
             request: of("request")?,
@@ -73,48 +73,48 @@ impl TwistedWords {
             formatter: of("formatter")?,
             addresses: of("addresses")?,
             not_done_yet: of("not_done_yet")?,
-            version: given.getattr("version")?.extract()?,
+            version: source.getattr("version")?.extract()?,
             make_date: of("make_date")?,
             go_on: of("go_on")?,
             failed: of("failed")?,
-            date: Kept::new((0, None)),
+            date: Guarded::new((0, None)),
             files: OnceLock::new(),
         })
     }
 
-    /// From now on, files are sent without Python.
-    fn know_files(&self, given: &Bound<'_, PyAny>) -> PyResult<()> {
-        // (The second time it is what it was.)
-        _ = self.files.set(FileWords::new(given)?);
+    /// Enables sending files without Python.
+    fn know_files(&self, source: &Bound<'_, PyAny>) -> PyResult<()> {
+        // A second call changes nothing.
+        _ = self.files.set(FileWords::new(source)?);
         Ok(())
     }
 }
 
-/// A connection whose ordinary requests may be taken here.
+/// A connection with ordinary requests.
 pub(super) struct Ordinary {
     pub(super) words: Py<TwistedWords>,
     pub(super) site: Py<PyAny>,
     pub(super) peer: Py<PyAny>,
     pub(super) host: Py<PyAny>,
     /// The connection's descriptor, and those that the reactor reads.
-    pub(super) number: Py<PyAny>,
+    pub(super) fd: Py<PyAny>,
     pub(super) reads: Py<PyAny>,
     pub(super) timeout: Option<Py<TwistedTimeout>>,
 }
 
-/// What a resource has returned, or failed at.
-type Rendered<'py> = Result<(Bound<'py, PyAny>, Bound<'py, PyAny>), Failed<'py>>;
+/// The result of a resource.
+type Rendered<'py> = Result<(Bound<'py, PyAny>, Bound<'py, PyAny>), RenderFailure<'py>>;
 
-/// A resource, if it had been found, and what was raised.
-type Failed<'py> = (Option<Bound<'py, PyAny>>, PyErr);
+/// A resource, if one was found, and its exception.
+type RenderFailure<'py> = (Option<Bound<'py, PyAny>>, PyErr);
 
 impl Ordinary {
-    /// Answers a request, unless it is not ordinary: then nothing has happened.
+    /// Responds to a request, unless it is unusual: then nothing has happened.
     pub(super) fn answer(
         &self,
         link: &TwistedLink,
         channel: &Bound<'_, PyAny>,
-        names: &Names,
+        names: &HeadWords,
         plain: &Plain<'_>,
     ) -> PyResult<bool> {
         let py = channel.py();
@@ -159,11 +159,12 @@ impl Ordinary {
         self.words.get().failed.call1(py, (request, error.into_value(py))).map(drop)
     }
 
-    /// `Request.__init__`, the head's lines, and what is known of the connection's future.
+    /// Replaces `Request.__init__`, and sets the head's lines and what is known of the connection's
+    /// future.
     fn make_request<'py>(
         &self,
         channel: &Bound<'py, PyAny>,
-        names: &Names,
+        names: &HeadWords,
         plain: &Plain<'_>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let (py, words) = (channel.py(), self.words.get());
@@ -214,7 +215,7 @@ impl Ordinary {
         Ok(headers)
     }
 
-    /// `HTTPChannel.allContentReceived`, up to the request.
+    /// Replaces `HTTPChannel.allContentReceived`, up to the request.
     fn begin(&self, channel: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = channel.py();
         let idle = channel.getattr(intern!(py, "timeOut"))?;
@@ -234,11 +235,11 @@ impl Ordinary {
         channel.setattr(intern!(py, "line_mode"), 0)
     }
 
-    /// `Request.requestReceived`, and `process` up to the resource.
+    /// Replaces `Request.requestReceived`, and `process` up to the resource.
     fn describe(
         &self,
         request: &Bound<'_, PyAny>,
-        names: &Names,
+        names: &HeadWords,
         plain: &Plain<'_>,
     ) -> PyResult<()> {
         let (py, words) = (request.py(), self.words.get());
@@ -272,7 +273,7 @@ impl Ordinary {
         request.setattr(intern!(py, "postpath"), postpath)
     }
 
-    /// `Site.getResourceFor`, and the resource's own `render`.
+    /// Replaces `Site.getResourceFor`, and the resource's own `render`.
     fn render<'py>(&self, request: &Bound<'py, PyAny>) -> Rendered<'py> {
         let resource = self.find(request).map_err(|error| (None, error))?;
         match self.call(request, &resource) {
@@ -324,7 +325,7 @@ impl Ordinary {
 }
 
 impl TwistedWords {
-    /// The date of this second.
+    /// Returns the date of this second.
     fn date<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
         let known = || self.date.borrow_mut();
@@ -339,7 +340,7 @@ impl TwistedWords {
     }
 }
 
-/// Whether an attribute of `owner` is its own method with this function behind it.
+/// Whether an attribute of `owner` is its own method with this function.
 fn is_function(
     owner: &Bound<'_, PyAny>,
     method: &Bound<'_, PyAny>,
@@ -350,7 +351,7 @@ fn is_function(
         && method.getattr(intern!(py, "__self__"))?.is(owner))
 }
 
-/// The dictionary of a `Headers`.
+/// Returns the dictionary of a `Headers`.
 fn raw_of<'py>(
     request: &Bound<'py, PyAny>,
     name: &Bound<'py, PyString>,
@@ -359,8 +360,8 @@ fn raw_of<'py>(
     Ok(raw.cast_into::<PyDict>()?)
 }
 
-/// `HTTPChannel.checkPersistence` of HTTP/1.1: it looks at the first line's words between blanks.
-fn says_close(fields: &Bound<'_, PyDict>, names: &Names) -> PyResult<bool> {
+/// Replaces `HTTPChannel.checkPersistence` of HTTP/1.1: it checks the words of the first line.
+fn says_close(fields: &Bound<'_, PyDict>, names: &HeadWords) -> PyResult<bool> {
     let Some(values) = fields.get_item(&names.spelled.connection)? else { return Ok(false) };
     let first = values.cast::<PyList>()?.get_item(0)?.cast_into::<PyBytes>()?;
     let mut words = first.as_bytes().split(|byte| *byte == b' ');

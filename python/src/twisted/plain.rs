@@ -4,33 +4,34 @@
 const HEAD_BYTES_MAX: usize = 16_384;
 const FIELDS_MAX: usize = 500;
 
-/// A request that came whole, and has nothing in it that parsers could differ about.
+/// A complete request that every parser reads alike.
 pub(super) struct Plain<'a> {
-    /// Its lines with their ends, but for the empty one.
+    /// Its lines with their ends, except the empty one.
     pub(super) head: &'a [u8],
     pub(super) method: &'a [u8],
     pub(super) target: &'a [u8],
-    /// HTTP/1.0.
+    /// Whether it is HTTP/1.0.
     pub(super) is_old: bool,
     fields: Vec<(&'a [u8], &'a [u8])>,
     pub(super) body: &'a [u8],
-    /// How many bytes it has in all.
+    /// Its total length.
     pub(super) length: usize,
 }
 
 impl<'a> Plain<'a> {
-    /// Names as they were sent, and values without the blanks around them.
+    /// Names as received, and values without surrounding blanks.
     pub(super) fn fields(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
         self.fields.iter().copied()
     }
 }
 
-/// Reads a request at the beginning of what has come. `None`: it is not whole, or not plain.
+/// Parses a request at the beginning of the received bytes. `None` if it is incomplete or not
+/// plain.
 ///
-/// Plain is: lines that end with CRLF, tokens (RFC 9110 §5.6.2), a target of the bytes that
-/// Twisted takes, HTTP/1.0 or 1.1, one Content-Length of digits at most, none of
-/// Transfer-Encoding, Expect and Upgrade, nothing folded, no control bytes in values, and all
-/// within Twisted's own limits.
+/// Plain means: lines that end with CRLF, tokens (RFC 9110 §5.6.2), a target of the bytes that
+/// Twisted takes, HTTP/1.0 or 1.1, at most one Content-Length of digits, no Transfer-Encoding,
+/// Expect or Upgrade, no folding, no control bytes in values, and everything within Twisted's
+/// limits.
 pub(super) fn parse(bytes: &[u8]) -> Option<Plain<'_>> {
     let (line, mut rest) = split_line(bytes)?;
     let mut parts = line.split(|byte| *byte == b' ');
@@ -82,8 +83,8 @@ pub(super) fn parse(bytes: &[u8]) -> Option<Plain<'_>> {
     is_small.then_some(Plain { head, method, target, is_old, fields, body, length })
 }
 
-/// A line without its end, and what is behind. A bare LF or CR is left in it, which no part of a
-/// plain request may have.
+/// Splits off a line without its end. It may contain a bare LF or CR, which no part of a plain
+/// request may have.
 fn split_line(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = memchr::memchr(b'\n', bytes)?;
     let line = bytes[..end].strip_suffix(b"\r")?;

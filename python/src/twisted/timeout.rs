@@ -1,24 +1,24 @@
-//! The idle time-out of a connection, which is set and cancelled with each request.
+//! The idle time-out of a connection, set and cancelled with each request.
 
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::kept::Kept;
+use crate::guarded::Guarded;
 
-/// Stands for a channel's `callLater` and for the call that this returns. Behind it is one call of
-/// the reactor's, which looks at the time when it is due, and then goes on waiting if need be.
+/// Replaces a channel's `callLater` and the call that it returns. Behind it is one call of the
+/// reactor, which checks the time when it is due, and waits on if needed.
 #[pyclass(frozen, module = "gustnado._gustnado")]
 pub(crate) struct TwistedTimeout {
     reactor: Py<PyAny>,
     /// `twisted.internet.error.AlreadyCancelled`
     cancelled: Py<PyAny>,
-    call: Kept<Option<Py<PyAny>>>,
-    /// When that call is due, and when the time is over, in the reactor's seconds.
-    call_due: Kept<f64>,
-    due: Kept<f64>,
-    then: Kept<Option<Py<PyAny>>>,
-    is_active: Kept<bool>,
+    call: Guarded<Option<Py<PyAny>>>,
+    /// When that call is due, and when the time-out is, in the reactor's seconds.
+    call_due: Guarded<f64>,
+    due: Guarded<f64>,
+    then: Guarded<Option<Py<PyAny>>>,
+    is_active: Guarded<bool>,
 }
 
 #[pymethods]
@@ -28,16 +28,15 @@ impl TwistedTimeout {
         Self {
             reactor,
             cancelled,
-            call: Kept::default(),
-            call_due: Kept::default(),
-            due: Kept::default(),
-            then: Kept::default(),
-            is_active: Kept::default(),
+            call: Guarded::default(),
+            call_due: Guarded::default(),
+            due: Guarded::default(),
+            then: Guarded::default(),
+            is_active: Guarded::default(),
         }
     }
 
-    /// Only one call is made in this way; more of them, and those with arguments, are the
-    /// reactor's.
+    /// Handles a single call without arguments; the reactor handles all others.
     #[pyo3(signature = (delay, then, *arguments, **named))]
     fn __call__<'py>(
         slf: &Bound<'py, Self>,
@@ -46,14 +45,14 @@ impl TwistedTimeout {
         arguments: &Bound<'py, PyTuple>,
         named: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let (py, inside) = (slf.py(), slf.get());
-        if inside.is_active.get() || !arguments.is_empty() || named.is_some() {
+        let (py, this) = (slf.py(), slf.get());
+        if this.is_active.get() || !arguments.is_empty() || named.is_some() {
             let mut all = vec![delay.into_pyobject(py)?.into_any(), then];
             all.extend(arguments.iter());
-            let later = inside.reactor.bind(py).getattr(intern!(py, "callLater"))?;
+            let later = this.reactor.bind(py).getattr(intern!(py, "callLater"))?;
             return later.call(PyTuple::new(py, all)?, named);
         }
-        inside.then.replace(Some(then.unbind()));
+        this.then.replace(Some(then.unbind()));
         Self::start(slf, delay)?;
         Ok(slf.clone().into_any())
     }
@@ -73,7 +72,7 @@ impl TwistedTimeout {
         Err(PyErr::from_value(self.cancelled.bind(py).call0()?))
     }
 
-    /// There will be no more time-outs.
+    /// Ends all time-outs.
     fn end(&self, py: Python<'_>) -> PyResult<()> {
         self.is_active.set(false);
         self.then.take();
@@ -85,51 +84,51 @@ impl TwistedTimeout {
         }
     }
 
-    fn look(slf: &Bound<'_, Self>) -> PyResult<()> {
-        let (py, inside) = (slf.py(), slf.get());
-        inside.call.take();
-        if !inside.is_active.get() {
+    fn fire(slf: &Bound<'_, Self>) -> PyResult<()> {
+        let (py, this) = (slf.py(), slf.get());
+        this.call.take();
+        if !this.is_active.get() {
             return Ok(());
         }
-        let left = inside.due.get() - inside.now(py)?;
+        let left = this.due.get() - this.now(py)?;
         if left > 0.0 {
             return Self::call_later(slf, left);
         }
-        inside.is_active.set(false);
-        let then = inside.then.borrow_mut().as_ref().map(|then| then.clone_ref(py));
+        this.is_active.set(false);
+        let then = this.then.borrow_mut().as_ref().map(|then| then.clone_ref(py));
         then.map_or(Ok(()), |then| then.call0(py).map(drop))
     }
 }
 
 impl TwistedTimeout {
-    /// It is not to be called for the time being.
+    /// Suspends the time-out.
     pub(super) fn stop(&self) {
         self.is_active.set(false);
     }
 
-    /// Whether it knows what to call.
+    /// Whether it has a callback.
     pub(super) fn has_begun(&self) -> bool {
         self.then.borrow_mut().is_some()
     }
 
-    /// It is to be called, with what it was to call before, so many seconds from now.
+    /// Restarts the time-out with the same callback.
     pub(super) fn start(slf: &Bound<'_, Self>, delay: f64) -> PyResult<()> {
-        let (py, inside) = (slf.py(), slf.get());
-        let due = inside.now(py)? + delay;
-        inside.due.set(due);
-        inside.is_active.set(true);
-        let call = match &*inside.call.borrow_mut() {
-            // Mostly it is due later than before, which it finds out by itself.
-            Some(_) if inside.call_due.get() <= due => return Ok(()),
+        let (py, this) = (slf.py(), slf.get());
+        let due = this.now(py)? + delay;
+        this.due.set(due);
+        this.is_active.set(true);
+        let call = match &*this.call.borrow_mut() {
+            // Usually it is due later than before, which it finds out when it fires.
+            Some(_) if this.call_due.get() <= due => return Ok(()),
             Some(call) => Some(call.clone_ref(py)),
             None => None,
         };
         let Some(call) = call else { return Self::call_later(slf, delay) };
         if !is_active(call.bind(py))? {
-            // Somebody has cancelled it by way of the reactor.
+            // It was cancelled through the reactor.
             return Self::call_later(slf, delay);
         }
-        inside.call_due.set(due);
+        this.call_due.set(due);
         call.call_method1(py, intern!(py, "reset"), (delay,)).map(drop)
     }
 
@@ -138,11 +137,11 @@ impl TwistedTimeout {
     }
 
     fn call_later(slf: &Bound<'_, Self>, delay: f64) -> PyResult<()> {
-        let (py, inside) = (slf.py(), slf.get());
-        let look = slf.getattr(intern!(py, "look"))?;
-        let call = inside.reactor.bind(py).call_method1(intern!(py, "callLater"), (delay, look))?;
-        inside.call.replace(Some(call.unbind()));
-        inside.call_due.set(inside.now(py)? + delay);
+        let (py, this) = (slf.py(), slf.get());
+        let fire = slf.getattr(intern!(py, "fire"))?;
+        let call = this.reactor.bind(py).call_method1(intern!(py, "callLater"), (delay, fire))?;
+        this.call.replace(Some(call.unbind()));
+        this.call_due.set(this.now(py)? + delay);
         Ok(())
     }
 }

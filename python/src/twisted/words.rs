@@ -1,20 +1,20 @@
-//! Words of heads and of the access log, as Twisted spells them.
+//! Field names and log words in Twisted's spelling.
 
 use std::fmt::Write as _;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
-use crate::learned::Learned;
+use crate::name_cache::NameCache;
 
-/// Words of heads, each of which is made once.
-pub(crate) struct Names {
+/// Cached words of heads.
+pub(crate) struct HeadWords {
     encode: Py<PyAny>,
-    known: Learned<PyBytes>,
+    known: NameCache<PyBytes>,
     pub(super) spelled: Spelled,
 }
 
-/// Those that are written here.
+/// The fixed ones.
 pub(super) struct Spelled {
     versions: [Py<PyBytes>; 2],
     get: Py<PyBytes>,
@@ -28,10 +28,10 @@ pub(super) struct Spelled {
     pub(super) user_agent: Py<PyBytes>,
 }
 
-/// So many names of fields are remembered.
+/// Maximum number of cached field names.
 const NAMES_MAX: usize = 1024;
 
-impl Names {
+impl HeadWords {
     /// - `encode`: Twisted's own function.
     pub(crate) fn new(py: Python<'_>, encode: Py<PyAny>) -> Self {
         let word = |text: &[u8]| PyBytes::new(py, text).unbind();
@@ -47,10 +47,10 @@ impl Names {
             server: word(b"Server"),
             user_agent: word(b"User-Agent"),
         };
-        Self { encode, known: Learned::new(NAMES_MAX), spelled }
+        Self { encode, known: NameCache::new(NAMES_MAX), spelled }
     }
 
-    /// A field's name as the channels spell it.
+    /// Returns a field's name as the channels spell it.
     pub(super) fn of<'py>(&self, py: Python<'py>, name: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
         self.known.of(py, name, || {
             let encoded = self.encode.bind(py).call1((PyBytes::new(py, name),))?;
@@ -70,21 +70,21 @@ impl Names {
         }
     }
 
-    /// Whether it is the method of most requests; an answer to HEAD, for one, has no content.
+    /// Whether it is a usual method; a response to HEAD, for example, has no content.
     pub(super) fn is_usual_method(&self, method: &Bound<'_, PyAny>) -> bool {
         method.is(&self.spelled.get) || method.is(&self.spelled.post)
     }
 }
 
-/// What Twisted's own `_escape` says: a bytes literal without its quotes, in which double quotes
-/// are escaped and single ones are not.
+/// Returns what Twisted's `_escape` does: a bytes literal without its quotes, in which double
+/// quotes are escaped and single ones are not.
 #[pyfunction]
 pub(crate) fn escape_for_log<'py>(word: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyString>> {
     let py = word.py();
     if let Ok(bytes) = word.cast::<PyBytes>() {
         return Ok(PyString::new(py, &escaped(bytes.as_bytes())));
     }
-    // (Text of other letters is an error there, too.)
+    // Text with other letters is an error there, too.
     let encoded = word.call_method1("encode", ("ascii",))?;
     Ok(PyString::new(py, &escaped(encoded.cast::<PyBytes>()?.as_bytes())))
 }
@@ -99,7 +99,7 @@ pub(super) fn escaped(bytes: &[u8]) -> String {
             b'\n' => text.push_str("\\n"),
             b'\r' => text.push_str("\\r"),
             b' '..=b'~' => text.push(char::from(*byte)),
-            // (A string takes all text.)
+            // A string takes all text.
             _ => _ = write!(text, "\\x{byte:02x}"),
         }
     }

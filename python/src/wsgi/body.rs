@@ -1,5 +1,5 @@
-//! A request's body as an application reads it: in memory if it is short, else in a file of the
-//! spool, which has no name and goes with the object that reads it.
+//! A request's body as an application reads it: in memory if it is short, else in a spool file,
+//! which has no name and is freed with the object that reads it.
 
 use std::fs::File;
 use std::io;
@@ -15,26 +15,26 @@ use gustnado::{BodyError, Request, Status};
 
 use crate::errors;
 
-/// A body up to this length is kept in memory.
+/// Longest body that is kept in memory.
 pub(super) const MEMORY_BYTES_MAX: usize = 1 << 20;
-/// A longer one is refused, whatever the limit of bodies is.
+/// Longest spooled body, independent of the limit of bodies.
 const FILE_BYTES_MAX: u64 = 1 << 30;
 
-/// A body that is all here.
-pub(super) enum Body {
+/// A complete body.
+pub(super) enum WsgiBody {
     Memory(Bytes),
-    /// A file object of Python's at its beginning, and how many bytes are in it.
+    /// A Python file object at its beginning, and its length.
     File(Py<PyAny>, u64),
 }
 
-/// The same, lent.
+/// A borrowed body.
 #[derive(Clone, Copy)]
 pub(super) enum Input<'a> {
     Memory(&'a [u8]),
     File(&'a Py<PyAny>, u64),
 }
 
-impl Body {
+impl WsgiBody {
     pub(super) fn input(&self) -> Input<'_> {
         match self {
             Self::Memory(bytes) => Input::Memory(bytes),
@@ -43,35 +43,35 @@ impl Body {
     }
 }
 
-/// What the files of bodies may take together, and what they do.
+/// The limit on all spool files together, and their state.
 pub(super) struct Spool {
     bytes_max: u64,
     used: AtomicU64,
 }
 
-/// Why there is no body.
-pub(super) enum Refused {
+/// The reason why a body was refused.
+pub(super) enum BodyRefusal {
     Broken(BodyError),
     TooLong,
-    /// The files of other bodies take all that there is for them.
+    /// Other bodies use all of the spool.
     Full(u64),
-    /// The folder for temporary files cannot be written to.
+    /// The folder for temporary files is not writable.
     Disk(PyErr),
 }
 
-/// What the file of one body takes, for as long as this lives.
+/// The share of one body's file in the spool, released when dropped.
 #[pyclass(frozen, module = "gustnado._gustnado")]
-struct Share {
+struct SpoolShare {
     spool: Arc<Spool>,
     bytes: AtomicU64,
 }
 
-/// The file of a body that is still coming.
-struct Growing {
+/// The file of an incomplete body.
+struct SpoolFile {
     python: Py<PyAny>,
-    /// The same file. (It is written to by place, so that its position stays where it is.)
+    /// The same file. It is written by offset, so its position does not move.
     file: File,
-    share: Share,
+    share: SpoolShare,
 }
 
 impl Spool {
@@ -80,21 +80,24 @@ impl Spool {
     }
 
     /// Reads the body of a request to its end.
-    pub(super) async fn read(self: &Arc<Self>, request: &mut Request) -> Result<Body, Refused> {
+    pub(super) async fn read(
+        self: &Arc<Self>,
+        request: &mut Request,
+    ) -> Result<WsgiBody, BodyRefusal> {
         let body = request.body_mut();
         let length = body.length().unwrap_or(0);
         if length > FILE_BYTES_MAX {
-            return Err(Refused::TooLong);
+            return Err(BodyRefusal::TooLong);
         }
         let mut memory = Vec::new();
         let mut growing = None;
         if length > MEMORY_BYTES_MAX as u64 {
-            growing = Some(Growing::open(self)?);
+            growing = Some(SpoolFile::open(self)?);
         }
         while let Some(piece) = body.next().await {
-            let piece = piece.map_err(Refused::Broken)?;
+            let piece = piece.map_err(BodyRefusal::Broken)?;
             if growing.is_none() && memory.len() + piece.len() > MEMORY_BYTES_MAX {
-                let opened = Growing::open(self)?;
+                let opened = SpoolFile::open(self)?;
                 opened.put(&std::mem::take(&mut memory))?;
                 growing = Some(opened);
             }
@@ -105,67 +108,67 @@ impl Spool {
         }
         match growing {
             Some(growing) => growing.end(),
-            None => Ok(Body::Memory(memory.into())),
+            None => Ok(WsgiBody::Memory(memory.into())),
         }
     }
 }
 
-impl Growing {
-    fn open(spool: &Arc<Spool>) -> Result<Self, Refused> {
-        let share = Share { spool: Arc::clone(spool), bytes: AtomicU64::new(0) };
+impl SpoolFile {
+    fn open(spool: &Arc<Spool>) -> Result<Self, BodyRefusal> {
+        let share = SpoolShare { spool: Arc::clone(spool), bytes: AtomicU64::new(0) };
         let opened = Python::attach(|py| {
-            // It has no name from the start where the file system can do that.
+            // It has no name from the start if the file system supports that.
             let temporary = py.import(intern!(py, "tempfile"))?;
             let python = temporary.call_method0(intern!(py, "TemporaryFile"))?;
             let number: i32 = python.call_method0(intern!(py, "fileno"))?.extract()?;
             let file = duplicate(number).map_err(|error| errors::of_io(&error))?;
             Ok((python.unbind(), file))
         });
-        let (python, file) = opened.map_err(Refused::Disk)?;
+        let (python, file) = opened.map_err(BodyRefusal::Disk)?;
         Ok(Self { python, file, share })
     }
 
-    /// Puts bytes behind the others. (They go into the page cache: that seldom takes long.)
-    fn put(&self, piece: &[u8]) -> Result<(), Refused> {
+    /// Appends bytes. They go into the page cache, which seldom takes long.
+    fn put(&self, piece: &[u8]) -> Result<(), BodyRefusal> {
         let at = self.share.bytes.load(Ordering::Relaxed);
         self.share.take(piece.len() as u64)?;
-        self.file.write_all_at(piece, at).map_err(|error| Refused::Disk(errors::of_io(&error)))
+        self.file.write_all_at(piece, at).map_err(|error| BodyRefusal::Disk(errors::of_io(&error)))
     }
 
-    fn end(self) -> Result<Body, Refused> {
+    fn end(self) -> Result<WsgiBody, BodyRefusal> {
         let length = self.share.bytes.load(Ordering::Relaxed);
-        let kept = Python::attach(|py| {
+        let written = Python::attach(|py| {
             let share = Bound::new(py, self.share)?;
             self.python.bind(py).setattr(intern!(py, "_share_of_spool"), share)
         });
-        kept.map_err(Refused::Disk)?;
-        Ok(Body::File(self.python, length))
+        written.map_err(BodyRefusal::Disk)?;
+        Ok(WsgiBody::File(self.python, length))
     }
 }
 
-impl Share {
-    fn take(&self, bytes: u64) -> Result<(), Refused> {
+impl SpoolShare {
+    fn take(&self, bytes: u64) -> Result<(), BodyRefusal> {
         let spool = &self.spool;
         let length = self.bytes.load(Ordering::Relaxed) + bytes;
         if length > FILE_BYTES_MAX {
-            return Err(Refused::TooLong);
+            return Err(BodyRefusal::TooLong);
         }
         let before = spool.used.fetch_add(bytes, Ordering::Relaxed);
         self.bytes.store(length, Ordering::Relaxed);
         if before + bytes > spool.bytes_max {
-            return Err(Refused::Full(spool.bytes_max));
+            return Err(BodyRefusal::Full(spool.bytes_max));
         }
         Ok(())
     }
 }
 
-impl Drop for Share {
+impl Drop for SpoolShare {
     fn drop(&mut self) {
         self.spool.used.fetch_sub(self.bytes.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 }
 
-impl Refused {
+impl BodyRefusal {
     pub(super) fn status(&self) -> Status {
         match self {
             Self::Broken(error) => error.status(),
@@ -174,10 +177,10 @@ impl Refused {
         }
     }
 
-    /// A line for the log, if there is anything to be done about it.
+    /// A line for the log, if an operator can do something about it.
     pub(super) fn text(&self) -> Option<String> {
         match self {
-            // (A limit that was set is told where it strikes.)
+            // A limit that was set is logged where it is hit.
             Self::Broken(_) => None,
             Self::TooLong => Some(format!(
                 "refused with 413: its body is longer than {FILE_BYTES_MAX} bytes, the most \
@@ -195,7 +198,7 @@ impl Refused {
     }
 }
 
-/// A hold of our own on a descriptor that Python has open.
+/// Duplicates a descriptor that Python has open.
 fn duplicate(number: i32) -> io::Result<File> {
     File::options().read(true).write(true).open(format!("/proc/self/fd/{number}"))
 }

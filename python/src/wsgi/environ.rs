@@ -9,12 +9,12 @@ use pyo3::types::{PyBytes, PyDict, PyString};
 
 use gustnado::{Endpoint, Request, Version};
 
-use super::Inside;
+use super::WsgiApp;
 use super::body::Input;
 use crate::request::method;
 use crate::root_path::below;
 
-/// So many names of fields are remembered.
+/// Maximum number of cached field names.
 pub(super) const NAMES_MAX: usize = 256;
 
 /// `HTTP_ACCEPT_LANGUAGE` for `accept-language`.
@@ -26,18 +26,22 @@ fn key<'py>(py: Python<'py>, name: &str) -> Bound<'py, PyString> {
     PyString::intern(py, &format!("HTTP_{}", upper.collect::<String>()))
 }
 
-/// Makes it of what is the same in all of them.
+/// Returns the environment of a request.
 pub(super) fn make<'py>(
     py: Python<'py>,
-    inside: &Inside,
+    app: &WsgiApp,
     request: &Request,
     body: Input<'_>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let environ = template_of(py, inside, request)?.copy()?;
+    let template = app.template.of(py, request, |template, host, port| {
+        template.set_item(intern!(py, "SERVER_NAME"), host)?;
+        template.set_item(intern!(py, "SERVER_PORT"), port.to_string())
+    })?;
+    let environ = template.copy()?;
     let set = |key: &Bound<'py, PyString>, value: &str| environ.set_item(key, value);
     environ.set_item(intern!(py, "REQUEST_METHOD"), method(py, request))?;
     let path: Cow<'_, [u8]> = percent_decode_str(request.raw_path()).into();
-    let path = below(&path, inside.root_path.as_bytes()).unwrap_or(&path);
+    let path = below(&path, app.root_path.as_bytes()).unwrap_or(&path);
     environ.set_item(intern!(py, "PATH_INFO"), native(py, path))?;
     set(intern!(py, "QUERY_STRING"), request.raw_query().unwrap_or_default())?;
     let target = PyString::new(py, request.target());
@@ -48,7 +52,7 @@ pub(super) fn make<'py>(
         Version::Http11 => intern!(py, "HTTP/1.1"),
     };
     environ.set_item(intern!(py, "SERVER_PROTOCOL"), version)?;
-    // RFC 3875 demands the address; over a Unix socket there is none.
+    // RFC 3875 demands the address; a Unix socket has none.
     let client = match request.client() {
         Some(Endpoint::Tcp(client)) => Some(client),
         _ => None,
@@ -56,7 +60,7 @@ pub(super) fn make<'py>(
     if let Some(client) = client {
         set(intern!(py, "REMOTE_ADDR"), &client.ip().to_canonical().to_string())?;
     }
-    // A proxy mostly does not tell it.
+    // A proxy usually does not send it.
     match client.filter(|client| client.port() > 0) {
         Some(client) => set(intern!(py, "REMOTE_PORT"), &client.port().to_string())?,
         None => environ.del_item(intern!(py, "REMOTE_PORT"))?,
@@ -64,39 +68,23 @@ pub(super) fn make<'py>(
     if request.scheme() == "https" {
         set(intern!(py, "wsgi.url_scheme"), "https")?;
     }
-    let has_length = add_fields(&environ, inside, request)?;
+    let has_length = add_fields(&environ, app, request)?;
     let (input, length) = match body {
         Input::Memory(bytes) => {
-            (inside.input.bind(py).call1((PyBytes::new(py, bytes),))?, bytes.len() as u64)
+            (app.input.bind(py).call1((PyBytes::new(py, bytes),))?, bytes.len() as u64)
         }
         Input::File(file, length) => (file.bind(py).clone(), length),
     };
     if has_length || length > 0 {
-        // What it has, whatever the field says and how it came: it is all here.
+        // The actual length takes precedence over the field: the body is complete.
         set(intern!(py, "CONTENT_LENGTH"), &length.to_string())?;
     }
     environ.set_item(intern!(py, "wsgi.input"), input)?;
     Ok(environ)
 }
 
-/// What is the same in all requests that have come in by one address of this server.
-fn template_of<'py>(
-    py: Python<'py>,
-    inside: &Inside,
-    request: &Request,
-) -> PyResult<Bound<'py, PyDict>> {
-    let template = inside.template.bind(py);
-    let Some(Endpoint::Tcp(local)) = request.local() else { return Ok(template.clone()) };
-    inside.templates.of(py, local, || {
-        let template = template.copy()?;
-        template.set_item(intern!(py, "SERVER_NAME"), local.ip().to_canonical().to_string())?;
-        template.set_item(intern!(py, "SERVER_PORT"), local.port().to_string())?;
-        Ok(template)
-    })
-}
-
-/// Adds the fields, but for Content-Length. Returns whether there is one.
-fn add_fields(environ: &Bound<'_, PyDict>, inside: &Inside, request: &Request) -> PyResult<bool> {
+/// Adds the fields except Content-Length. Returns whether there is one.
+fn add_fields(environ: &Bound<'_, PyDict>, app: &WsgiApp, request: &Request) -> PyResult<bool> {
     let (py, mut has_length) = (environ.py(), false);
     for (name, value) in request.headers() {
         // It would pass for the one with a hyphen.
@@ -111,7 +99,7 @@ fn add_fields(environ: &Bound<'_, PyDict>, inside: &Inside, request: &Request) -
                 has_length = true;
                 continue;
             }
-            _ => inside.names.of(py, name.as_bytes(), || Ok(key(py, name)))?,
+            _ => app.names.of(py, name.as_bytes(), || Ok(key(py, name)))?,
         };
         let mut value = native(py, value);
         if let Some(before) = environ.get_item(&key)? {
@@ -124,7 +112,7 @@ fn add_fields(environ: &Bound<'_, PyDict>, inside: &Inside, request: &Request) -
     Ok(has_length)
 }
 
-/// Bytes as a native string: each is the character of its number (PEP 3333).
+/// Bytes as a native string: each becomes the character of its number (PEP 3333).
 fn native<'py>(py: Python<'py>, bytes: &[u8]) -> Bound<'py, PyString> {
     match str::from_utf8(bytes) {
         Ok(text) if text.is_ascii() => PyString::new(py, text),

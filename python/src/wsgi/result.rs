@@ -1,4 +1,4 @@
-//! What an application returns: an iterable of its content.
+//! The iterable of content that an application returns.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -18,48 +18,48 @@ use pyo3::types::{PyIterator, PyList, PyTuple};
 use gustnado::task::charge_step;
 use gustnado::{ForeignHead, Method, Request, Response};
 
-use super::Inside;
-use super::start::Start;
-use crate::pipe::{Cut, Feed, owned};
+use super::WsgiApp;
+use super::start::StartResponse;
+use crate::pipe::{ContentCut, PipeWriter, owned};
 use crate::regular;
 
-/// What a call has come to.
-pub(super) enum Ending {
+/// The result of a call.
+pub(super) enum CallEnd {
     Whole(Response),
-    /// A head, and content that is still to be asked for.
+    /// A head, and content to iterate.
     Iterated(ForeignHead, Iterated),
 }
 
 /// Content that an application makes piece by piece.
 pub(super) struct Iterated {
-    inside: Arc<Inside>,
-    /// What came before the head was final.
+    app: Arc<WsgiApp>,
+    /// Content from before the head was final.
     first: VecDeque<Bytes>,
     pieces: Py<PyIterator>,
-    returned: Returned,
-    /// A piece was given that has not been sent.
+    returned: ReturnedIterable,
+    /// A piece was returned that has not been sent.
     is_given: bool,
     /// About the request, for the log.
     line: String,
 }
 
-/// What the application has returned, whose `close` is called in the end, whatever happens.
-struct Returned(Option<Py<PyAny>>);
+/// The return value of an application, whose `close` is always called in the end.
+struct ReturnedIterable(Option<Py<PyAny>>);
 
-/// Looks at what an application has returned.
+/// Inspects the return value of an application.
 pub(super) fn of(
-    inside: &Arc<Inside>,
+    app: &Arc<WsgiApp>,
     returned: &Bound<'_, PyAny>,
-    start: &Bound<'_, Start>,
+    start: &Bound<'_, StartResponse>,
     request: &Request,
-) -> PyResult<Ending> {
+) -> PyResult<CallEnd> {
     let py = returned.py();
-    let mut closing = Returned::new(returned);
+    let mut closing = ReturnedIterable::new(returned);
     if let Some(whole) = whole_of(returned)? {
         let (head, written) = start.get().take()?;
-        return Ok(Ending::Whole(answer(head, joined(written, whole), request)));
+        return Ok(CallEnd::Whole(answer(head, joined(written, whole), request)));
     }
-    if returned.get_type().is(&inside.file_wrapper)
+    if returned.get_type().is(&app.file_wrapper)
         && start.get().is_said()
         && let Some((file, offset, length)) = file_of(returned)
     {
@@ -67,14 +67,14 @@ pub(super) fn of(
         if written.is_empty() {
             let length = head.length().map_or(length, |said| said.min(length));
             closing.close(py)?;
-            return Ok(Ending::Whole(head.file(Arc::new(file), offset, length)));
+            return Ok(CallEnd::Whole(head.file(Arc::new(file), offset, length)));
         }
         let (pieces, first) = (returned.try_iter()?, [written].into());
-        let iterated = Iterated::new(inside, first, &pieces, closing, request);
-        return Ok(Ending::Iterated(head, iterated));
+        let iterated = Iterated::new(app, first, &pieces, closing, request);
+        return Ok(CallEnd::Iterated(head, iterated));
     }
     let pieces = returned.try_iter()?;
-    // The head is final with the first piece that is not empty.
+    // The first piece that is not empty makes the head final.
     let mut first = VecDeque::new();
     let is_over = loop {
         match pieces.clone().next().transpose()? {
@@ -94,23 +94,23 @@ pub(super) fn of(
     }
     let length: usize = first.iter().map(Bytes::len).sum();
     if is_over || head.length() == Some(length as u64) {
-        // (What follows should be nothing.)
+        // The iterable should be exhausted.
         while let Some(piece) = pieces.clone().next() {
             piece?;
         }
         closing.close(py)?;
         let whole = first.into_iter().reduce(joined).unwrap_or_default();
-        return Ok(Ending::Whole(answer(head, whole, request)));
+        return Ok(CallEnd::Whole(answer(head, whole, request)));
     }
     if request.method() == Method::Head {
         closing.close(py)?;
-        return Ok(Ending::Whole(head.without_content()));
+        return Ok(CallEnd::Whole(head.without_content()));
     }
-    let iterated = Iterated::new(inside, first, &pieces, closing, request);
-    Ok(Ending::Iterated(head, iterated))
+    let iterated = Iterated::new(app, first, &pieces, closing, request);
+    Ok(CallEnd::Iterated(head, iterated))
 }
 
-/// All of the content, where it is a list or a tuple.
+/// Returns all of the content, if it is a list or a tuple.
 fn whole_of(returned: &Bound<'_, PyAny>) -> PyResult<Option<Bytes>> {
     if let Ok(list) = returned.cast_exact::<PyList>() {
         return join(list.iter()).map(Some);
@@ -141,45 +141,47 @@ fn joined(first: Bytes, second: Bytes) -> Bytes {
     }
 }
 
-/// An answer whose content is all here.
+/// Returns a response with complete content.
 fn answer(head: ForeignHead, content: Bytes, request: &Request) -> Response {
     let is_head = request.method() == Method::Head;
     if !head.may_have_content() || (is_head && head.length().is_some()) {
         return head.without_content();
     }
     match head.length() {
-        // What it promises more, or less, than it has, cuts the connection.
-        Some(said) if said != content.len() as u64 && !is_head => head.stream(Once(Some(content))),
+        // A wrong length declaration cuts the connection.
+        Some(said) if said != content.len() as u64 && !is_head => {
+            head.stream(SinglePiece(Some(content)))
+        }
         _ => head.bytes(content),
     }
 }
 
-/// What a `FileWrapper` wraps, from its position on, if it is a file that the kernel can send.
+/// Returns the file of a `FileWrapper` from its position on, if the kernel can send it.
 fn file_of(wrapper: &Bound<'_, PyAny>) -> Option<(File, u64, u64)> {
     let py = wrapper.py();
     let inner = wrapper.getattr(intern!(py, "filelike")).ok()?;
     let number: i32 = inner.call_method0(intern!(py, "fileno")).ok()?.extract().ok()?;
     let position: u64 = inner.call_method0(intern!(py, "tell")).ok()?.extract().ok()?;
-    // Opened again, so that it is ours whatever becomes of the application's.
+    // Opened again, so that the application cannot close it.
     let (file, found) = regular::open(format!("/proc/self/fd/{number}")).ok()??;
     Some((file, position, found.len().saturating_sub(position)))
 }
 
 impl Iterated {
     fn new(
-        inside: &Arc<Inside>,
+        app: &Arc<WsgiApp>,
         first: VecDeque<Bytes>,
         pieces: &Bound<'_, PyIterator>,
-        returned: Returned,
+        returned: ReturnedIterable,
         request: &Request,
     ) -> Self {
-        let (inside, line) = (Arc::clone(inside), super::line(request));
+        let (app, line) = (Arc::clone(app), super::line(request));
         let pieces = pieces.clone().unbind();
-        Self { inside, first, pieces, returned, is_given: false, line }
+        Self { app, first, pieces, returned, is_given: false, line }
     }
 
-    /// The next piece. What fails is told.
-    fn next(&mut self, py: Python<'_>) -> Option<Result<Bytes, Cut>> {
+    /// Returns the next piece, and reports an exception.
+    fn next(&mut self, py: Python<'_>) -> Option<Result<Bytes, ContentCut>> {
         if let Some(first) = self.first.pop_front() {
             return Some(Ok(first));
         }
@@ -189,38 +191,38 @@ impl Iterated {
         };
         Some(piece.map_err(|error| {
             let what = format!("{} has failed within its content", self.line);
-            self.inside.told.tell(py, Some(&error), &what);
-            Cut
+            self.app.reporter.report(py, Some(&error), &what);
+            ContentCut
         }))
     }
 
-    /// Hands all of it out, on a thread that may be held.
-    pub(super) fn feed(mut self, py: Python<'_>, feed: &Feed) {
+    /// Writes all of it, on a thread that may block.
+    pub(super) fn write_to(mut self, py: Python<'_>, writer: &PipeWriter) {
         while let Some(piece) = self.next(py) {
             let Ok(piece) = piece else { return };
-            let room = feed.push(piece);
-            if room.is_some_and(|room| !py.detach(|| room.wait())) {
+            let space = writer.push(piece);
+            if space.is_some_and(|space| !py.detach(|| space.wait())) {
                 return;
             }
         }
-        feed.end();
+        writer.end();
         self.close(py);
     }
 
     fn close(&mut self, py: Python<'_>) {
         if let Err(error) = self.returned.close(py) {
             let what = format!("{} has failed when it was closed", self.line);
-            self.inside.told.tell(py, Some(&error), &what);
+            self.app.reporter.report(py, Some(&error), &what);
         }
     }
 }
 
 impl Stream for Iterated {
-    type Item = Result<Bytes, Cut>;
+    type Item = Result<Bytes, ContentCut>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         if std::mem::take(&mut self.is_given) {
-            // Each piece is sent before the next is asked for (PEP 3333).
+            // Each piece is sent before the next one is requested (PEP 3333).
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
@@ -233,15 +235,15 @@ impl Stream for Iterated {
             }
             next
         });
-        // Others have their turn behind a piece that took long, however many there are to come.
+        // Other connections get a turn after a slow piece.
         charge_step(began.elapsed());
         Poll::Ready(next)
     }
 }
 
-impl Returned {
+impl ReturnedIterable {
     fn new(returned: &Bound<'_, PyAny>) -> Self {
-        // (Looking in vain costs as much as all the rest.)
+        // A check without result costs as much as everything else.
         let has_none =
             returned.is_exact_instance_of::<PyList>() || returned.is_exact_instance_of::<PyTuple>();
         Self((!has_none).then(|| returned.clone().unbind()))
@@ -256,7 +258,7 @@ impl Returned {
     }
 }
 
-impl Drop for Returned {
+impl Drop for ReturnedIterable {
     fn drop(&mut self) {
         if self.0.is_some() {
             Python::attach(|py| {
@@ -268,11 +270,11 @@ impl Drop for Returned {
     }
 }
 
-/// Content of one piece, whatever its length was said to be.
-struct Once(Option<Bytes>);
+/// Content of one piece, sent with any declared length.
+struct SinglePiece(Option<Bytes>);
 
-impl Stream for Once {
-    type Item = Result<Bytes, Cut>;
+impl Stream for SinglePiece {
+    type Item = Result<Bytes, ContentCut>;
 
     fn poll_next(mut self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         Poll::Ready(self.0.take().map(Ok))

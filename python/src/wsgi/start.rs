@@ -1,4 +1,4 @@
-//! `start_response`, and what it returns.
+//! `start_response` and its `write` callable.
 
 use std::sync::MutexGuard;
 
@@ -11,24 +11,24 @@ use pyo3::types::{PyString, PyTuple};
 
 use gustnado::ForeignHead;
 
-use crate::kept::Kept;
+use crate::guarded::Guarded;
 
-/// What an application says of its answer.
+/// The `start_response` callable of one request.
 #[pyclass(frozen, freelist = 64, module = "gustnado._gustnado")]
 #[derive(Default)]
-pub(super) struct Start(Kept<Said>);
+pub(super) struct StartResponse(Guarded<StartedResponse>);
 
 #[derive(Default)]
-struct Said {
+struct StartedResponse {
     head: Option<ForeignHead>,
-    /// It was called, and the head may be gone by now.
+    /// It was called, and the head may have been sent by now.
     was_called: bool,
-    /// What was written by the callable that it returns.
+    /// Bytes written by the callable that it returns.
     written: Vec<u8>,
 }
 
 #[pymethods]
-impl Start {
+impl StartResponse {
     #[pyo3(signature = (status, headers, exc_info = None))]
     fn __call__<'py>(
         slf: &Bound<'py, Self>,
@@ -45,7 +45,7 @@ impl Start {
                 let text = "start_response was called before; call it again with exc_info only";
                 return Err(PyAssertionError::new_err(text));
             }
-            // The head has left already: all that is left is to break off.
+            // The head was sent already: only cutting the response is left.
             Some(exc_info) if said.was_called && said.head.is_none() => {
                 drop(said);
                 let raised = exc_info.cast::<PyTuple>()?.get_item(1)?;
@@ -59,15 +59,15 @@ impl Start {
         slf.getattr(intern!(py, "write"))
     }
 
-    /// Content of applications that know no other way.
+    /// Writes content, for applications that use no iterable.
     #[expect(clippy::needless_pass_by_value, reason = "Python hands it over")]
     fn write(&self, piece: PyBackedBytes) {
         self.said().written.extend_from_slice(&piece);
     }
 }
 
-impl Start {
-    fn said(&self) -> MutexGuard<'_, Said> {
+impl StartResponse {
+    fn said(&self) -> MutexGuard<'_, StartedResponse> {
         self.0.borrow_mut()
     }
 
@@ -75,7 +75,7 @@ impl Start {
         self.said().was_called
     }
 
-    /// The head, which so is final, and what was written.
+    /// Takes the head, which is final then, and the written bytes.
     pub(super) fn take(&self) -> PyResult<(ForeignHead, Bytes)> {
         let mut said = self.said();
         let written = std::mem::take(&mut said.written).into();

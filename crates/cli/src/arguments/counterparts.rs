@@ -1,18 +1,18 @@
-//! Flags of other servers: what they are called here, or that there is none yet.
+//! Flags of other servers: their name here, or that there is no such flag yet.
 //!
-//! A flag that is not ours is looked up here before any guess by spelling. The tables of
+//! An unknown flag is looked up here before a guess by spelling. The tables of
 //! `docs/python/asgi.md` and `docs/python/wsgi.md` say the same for `gustnado run`.
 
 use std::fmt;
 
-/// What there is for a flag of another server.
+/// The counterpart of another server's flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Counterpart {
-    /// Other words for the same.
+    /// The same setting under another name.
     Ours(&'static str),
-    /// The subject, which a proxy in front can do.
+    /// A feature that a proxy in front can provide.
     Proxy(&'static str),
-    /// A reason, or the way round.
+    /// A reason, or a workaround.
     Because(&'static str),
 }
 
@@ -61,7 +61,7 @@ const PYTHON: Counterpart = Because(
     "that is for applications in Python: `python -m gustnado run --help`, see `gustnado help run`",
 );
 
-/// Each flag with its dashes, in groups by what it is for.
+/// Flags with their dashes, in groups by purpose.
 const TABLE: &[(&[&str], Counterpart)] = &[
     (&["--bind", "-b", "--address", "--addr", "-a", "--interface", "-i", "--hostname"], LISTEN),
     (&["--fd"], Ours("--listen fd:N")),
@@ -114,7 +114,7 @@ const TABLE: &[(&[&str], Counterpart)] = &[
 const MANAGER_OF_LINKS: Counterpart =
     Because("symbolic links are followed as long as they stay in the folder");
 
-/// What there is for a flag that others have.
+/// Returns the counterpart of a flag.
 pub(super) fn find(flag: &str) -> Option<Counterpart> {
     let found = TABLE.iter().find(|(flags, _)| flags.contains(&flag));
     found.map(|(_, counterpart)| *counterpart)

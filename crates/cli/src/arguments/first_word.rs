@@ -1,17 +1,17 @@
-//! A first word that is no command: a folder, most often; else a slip that is worth its own line.
+//! A first word that is no subcommand: mostly a folder, else a mistake with a message of its own.
 
 use super::{COMMANDS, is_command_or_flag};
 use crate::lab;
-use crate::refusal::Refusal;
+use crate::usage_error::UsageError;
 use gustnado::config::nearest;
 use std::ffi::OsString;
 use std::path::Path;
 
-/// What `gustnado help run` says, and where the way of a Python user ends who has this program.
+/// The message for `run`, which only the Python package has.
 pub(super) const RUN: &str = "run is in the Python package: `pip install ./python` in a clone of \
     Gustnado, then `python -m gustnado run main:app`; to serve a folder, `gustnado serve DIR`";
 
-/// Commands that other programs have, and what there is here.
+/// Subcommands of other programs, and their counterparts.
 const ABSENT: [(&str, &str); 7] = [
     ("completions", "there are no shell completions yet; `gustnado --help` lists all commands"),
     ("completion", "there are no shell completions yet; `gustnado --help` lists all commands"),
@@ -22,17 +22,17 @@ const ABSENT: [(&str, &str); 7] = [
     ("reload", "send it HUP: `kill -HUP PID`"),
 ];
 
-/// Why a command line cannot be meant as `gustnado serve …`, if it cannot.
+/// Returns why a command line cannot mean `gustnado serve …`, if it cannot.
 ///
 /// - `words`: the command line without the program's name.
-pub(super) fn refuse(words: &[OsString]) -> Option<Refusal> {
+pub(super) fn refuse(words: &[OsString]) -> Option<UsageError> {
     let word = words.first()?.to_str()?;
     if word == "run" {
-        return Some(Refusal::of_usage(RUN.to_owned()));
+        return Some(UsageError::of_usage(RUN.to_owned()));
     }
     let topic = if word == "help" { words.get(1).and_then(|word| word.to_str()) } else { None };
-    if let Some(refusal) = lab::refuse(topic.unwrap_or(word)) {
-        return Some(refusal);
+    if let Some(error) = lab::usage_error_of(topic.unwrap_or(word)) {
+        return Some(error);
     }
     if is_command_or_flag(word)
         || word.is_empty()
@@ -43,27 +43,27 @@ pub(super) fn refuse(words: &[OsString]) -> Option<Refusal> {
     }
     let rest: Vec<&str> = words[1..].iter().filter_map(|word| word.to_str()).collect();
     if let Some((_, instead)) = ABSENT.iter().find(|(absent, _)| *absent == word) {
-        return Some(Refusal::of_usage(format!("{word}: no such command: {instead}")));
+        return Some(UsageError::of_usage(format!("{word}: no such command: {instead}")));
     }
     if let Some(line) = not_a_folder(word) {
-        return Some(Refusal::of_usage(line));
+        return Some(UsageError::of_usage(line));
     }
     let near = nearest(word, COMMANDS.iter().chain(lab::NAMES).copied());
     if let Some(near) = near {
         let meant = [&["gustnado", near], &rest[..]].concat().join(" ");
-        return Some(Refusal::of_usage(format!(
+        return Some(UsageError::of_usage(format!(
             "{word}: no such command and no such folder; did you mean {meant}?"
         )));
     }
     let has_another = rest.first().is_some_and(|next| !next.starts_with('-'));
     (has_another && !word.contains(['/', '.'])).then(|| {
-        Refusal::of_usage(format!(
+        UsageError::of_usage(format!(
             "{word}: no such command and no such folder; `gustnado --help` lists them"
         ))
     })
 }
 
-/// What a word is that is no folder, and what it was probably meant for.
+/// Describes a word that is not a folder, with a suggestion.
 pub(super) fn not_a_folder(word: &str) -> Option<String> {
     if Path::new(word).exists() {
         return None;
@@ -97,7 +97,7 @@ mod tests {
 
     fn said(words: &[&str]) -> Option<String> {
         let words: Vec<OsString> = words.iter().map(OsString::from).collect();
-        refuse(&words).map(|refusal| refusal.line)
+        refuse(&words).map(|error| error.line)
     }
 
     #[test]

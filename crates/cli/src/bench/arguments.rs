@@ -2,7 +2,7 @@
 
 use clap::{Arg, ArgAction, Command};
 
-/// The command with everything that it takes.
+/// Returns the command with all its arguments.
 pub(crate) fn command() -> Command {
     let merge = Command::new("merge")
         .about("Merge what several runs wrote with --json or --hgrm into one table")
@@ -47,7 +47,7 @@ fn load() -> impl Iterator<Item = Arg> {
         .help("Many requests on each connection; this is the default");
     [
         value("connections", "N").short('c').help("Connections that ask at once [50]"),
-        value("requests", "N").short('n').help("End after so many requests: 10000, 10k, 1e6"),
+        value("requests", "N").short('n').help("End after this many requests: 10000, 10k, 1e6"),
         value("duration", "TIME")
             .short('d')
             .visible_short_alias('z')
@@ -55,17 +55,18 @@ fn load() -> impl Iterator<Item = Arg> {
         value("rate", "N")
             .short('q')
             .conflicts_with("ramp")
-            .help("Open loop: so many requests per second are due, whatever the server does"),
+            .help("Open loop: this many requests per second, independent of the server"),
         value("ramp", "FROM:TO:STEPS[:SECONDS]")
             .conflicts_with("hold")
             .help("Rates in steps, to find the knee; a step lasts 5 seconds unless said"),
-        value("hold", "N").help("Hold so many idle connections beside the -c that ask"),
+        value("hold", "N")
+            .help("Hold this many idle connections, while the -c others send requests"),
         keep_alive,
         churn,
         value("pipeline", "N").help("Requests under way at once on each connection [1]"),
         value("threads", "N").short('t').help("Threads of the generator [as many as CPUs]"),
         value("io", "KIND").help("The generator's way into the kernel: auto, uring, epoll [auto]"),
-        value("warm-up", "TIME").help("Load first for so long, and count nothing of it [0s]"),
+        value("warm-up", "TIME").help("Time of load before measuring [0s]"),
     ]
     .into_iter()
     .map(|arg| arg.help_heading("Load"))
@@ -94,7 +95,7 @@ fn checks() -> impl Iterator<Item = Arg> {
         value("timeout", "TIME").help("How long an answer may take [30s]"),
         value("connect-timeout", "TIME").help("How long connecting may take [5s]"),
         value("check-every", "N")
-            .help("Look at length and hash of one body in so many; 1 is each, 0 is none [100]"),
+            .help("Check length and hash of one body in this many; 1 is each, 0 is none [100]"),
         value("fail-if", "BOUND")
             .action(ArgAction::Append)
             .help("Exit with 99 if so: p99>5ms, error_rate>1%, rps<1000; may be repeated"),
@@ -114,7 +115,7 @@ fn addresses() -> impl Iterator<Item = Arg> {
         value("target", "ADDR:PORT")
             .action(ArgAction::Append)
             .help("Connect to this address instead of the URL's; may be repeated"),
-        switch("i-own-this-host").help("Allow load on hosts beside this machine's loopback"),
+        switch("i-own-this-host").help("Allow load on other hosts than loopback"),
     ]
     .into_iter()
     .map(|arg| arg.help_heading("Addresses"))

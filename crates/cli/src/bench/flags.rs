@@ -1,17 +1,17 @@
 //! The values of flags, each read with its bounds and in its unit.
 
-use crate::refusal::Refusal;
+use crate::usage_error::UsageError;
 use clap::ArgMatches;
 use gustnado::config::Unit;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// The value of a flag, if it is given.
+/// The value of a flag, if given.
 pub(super) fn one<'a>(matches: &'a ArgMatches, name: &str) -> Option<&'a str> {
     matches.get_one::<String>(name).map(String::as_str)
 }
 
-/// All values of a flag that may be repeated.
+/// All values of a repeatable flag.
 pub(super) fn all<'a>(matches: &'a ArgMatches, name: &str) -> impl Iterator<Item = &'a str> {
     matches.get_many::<String>(name).into_iter().flatten().map(String::as_str)
 }
@@ -21,7 +21,7 @@ pub(super) fn number<T>(
     matches: &ArgMatches,
     name: &str,
     (least, most): (T, T),
-) -> Result<Option<T>, Refusal>
+) -> Result<Option<T>, UsageError>
 where
     T: FromStr + PartialOrd + std::fmt::Display + Copy,
 {
@@ -30,13 +30,13 @@ where
     };
     match whole(text).and_then(|number| number.to_string().parse().ok()) {
         Some(number) if number >= least && number <= most => Ok(Some(number)),
-        _ => Err(Refusal::of_usage(format!(
+        _ => Err(UsageError::of_usage(format!(
             "--{name}: expected a whole number from {least} to {most}, found {text:?}"
         ))),
     }
 }
 
-/// A whole number as people write large ones: `10000`, `10_000`, `10k`, `1.5M`, `1e6`.
+/// A whole number in human notation: `10000`, `10_000`, `10k`, `1.5M`, `1e6`.
 fn whole(text: &str) -> Option<u64> {
     let text = text.replace('_', "");
     if let Ok(number) = text.parse() {
@@ -57,10 +57,10 @@ fn whole(text: &str) -> Option<u64> {
 }
 
 /// A rate per second, which may have a fraction.
-pub(super) fn rate(name: &str, text: &str) -> Result<f64, Refusal> {
+pub(super) fn rate(name: &str, text: &str) -> Result<f64, UsageError> {
     match text.parse() {
         Ok(rate) if (0.001..=1e9).contains(&rate) => Ok(rate),
-        _ => Err(Refusal::of_usage(format!(
+        _ => Err(UsageError::of_usage(format!(
             "--{name}: expected requests per second such as 500 or 0.5, found {text:?}"
         ))),
     }
@@ -71,26 +71,26 @@ pub(super) fn duration(
     matches: &ArgMatches,
     name: &str,
     default: Duration,
-) -> Result<Duration, Refusal> {
+) -> Result<Duration, UsageError> {
     let text = one(matches, name);
     let ms = text.map(|text| in_unit(Unit::Duration, name, text)).transpose()?;
     Ok(ms.map_or(default, Duration::from_millis))
 }
 
 /// Bytes per second, 1 and up.
-pub(super) fn pace(matches: &ArgMatches, name: &str) -> Result<Option<u64>, Refusal> {
+pub(super) fn pace(matches: &ArgMatches, name: &str) -> Result<Option<u64>, UsageError> {
     let text = one(matches, name);
     let bytes = text.map(|text| in_unit(Unit::BytesPerSecond, name, text)).transpose()?;
     match bytes {
-        Some(0) => Err(Refusal::of_usage(format!(
+        Some(0) => Err(UsageError::of_usage(format!(
             "--{name}: expected at least 1 byte per second, found 0"
         ))),
         bytes => Ok(bytes),
     }
 }
 
-fn in_unit(unit: Unit, name: &str, text: &str) -> Result<u64, Refusal> {
+fn in_unit(unit: Unit, name: &str, text: &str) -> Result<u64, UsageError> {
     unit.read(text).ok_or_else(|| {
-        Refusal::of_usage(format!("--{name}: expected {}, found {text:?}", unit.form()))
+        UsageError::of_usage(format!("--{name}: expected {}, found {text:?}", unit.form()))
     })
 }

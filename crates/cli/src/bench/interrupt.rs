@@ -1,27 +1,31 @@
-//! Ctrl-C: the first one stops the load and what was measured is reported; the second one ends the
+//! Ctrl-C: the first one stops the load and reports the outcome so far; the second one ends the
 //! process at once.
 
-use super::progress::Meter;
+use super::progress::BenchProgress;
 use crate::exit;
-use crate::output::Output;
-use gustnado_lab::load::Stop;
+use crate::output::Console;
+use gustnado_lab::load::StopHandle;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 use std::io;
 use std::thread::JoinHandle;
 
-/// The watch for signals, from before the load until after it.
+/// Handles signals from before the load until after it.
 pub(super) struct Interrupt {
     handle: Handle,
     thread: JoinHandle<Option<i32>>,
 }
 
 impl Interrupt {
-    /// Begins to watch.
+    /// Begins to handle signals.
     ///
     /// # Errors
-    /// The system does not let signals be watched.
-    pub(super) fn watch(stop: Stop, meter: Meter, output: Output) -> io::Result<Self> {
+    /// The system refuses.
+    pub(super) fn watch(
+        stop: StopHandle,
+        meter: BenchProgress,
+        output: Console,
+    ) -> io::Result<Self> {
         let mut signals = Signals::new([SIGINT, SIGTERM])?;
         let handle = signals.handle();
         let watch = move || {
@@ -32,7 +36,9 @@ impl Interrupt {
                 }
                 first = Some(signal);
                 stop.now();
-                meter.beside(|| output.say("stopping; once more ends at once, without a report"));
+                meter.suspended(|| {
+                    output.say("stopping; a second Ctrl-C ends at once, without a report");
+                });
             }
             first
         };
@@ -40,7 +46,7 @@ impl Interrupt {
         Ok(Self { handle, thread })
     }
 
-    /// Ends the watch; the signal that came first, if one came.
+    /// Stops handling signals; returns the first one, if any came.
     pub(super) fn end(self) -> Option<i32> {
         self.handle.close();
         self.thread.join().expect("the watch does nothing that panics")

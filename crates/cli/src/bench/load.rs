@@ -1,11 +1,13 @@
-//! From flags to the plan of a run.
+//! Reads the flags that make up the load plan.
 
 use super::flags::{all, duration, number, one, pace, rate};
 use super::sources;
-use crate::refusal::Refusal;
+use crate::usage_error::UsageError;
 use clap::ArgMatches;
 use gustnado::config::nearest;
-use gustnado_lab::plan::{Ask, End, Io, Load, Plan, Slowness};
+use gustnado_lab::plan::{
+    BackendChoice, LoadModel, LoadPlan, RequestSpec, SlowClients, StopCondition,
+};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,17 +16,17 @@ const CONNECTIONS: u64 = 50;
 const DURATION: Duration = Duration::from_secs(10);
 const STEP: Duration = Duration::from_secs(5);
 
-/// The plan that the flags describe, checked.
+/// Reads and validates the load plan.
 ///
 /// # Errors
-/// The first flag that is not understood, or what does not go together.
-pub(super) fn plan(matches: &ArgMatches) -> Result<Plan, Refusal> {
+/// The first mistake in a flag, or flags that exclude each other.
+pub(super) fn plan(matches: &ArgMatches) -> Result<LoadPlan, UsageError> {
     let load = load(matches)?;
     let end = end(matches, &load)?;
     let connections = number(matches, "connections", (1, 1_000_000))?;
-    // More connections than requests would only stand about, if nobody asked for them.
+    // More connections than requests would stay idle, so the default is lower.
     let usual = end.requests.map_or(CONNECTIONS, |requests| requests.clamp(1, CONNECTIONS));
-    let plan = Plan {
+    let plan = LoadPlan {
         requests: requests(matches)?,
         load,
         end,
@@ -41,32 +43,32 @@ pub(super) fn plan(matches: &ArgMatches) -> Result<Plan, Refusal> {
         connect_timeout: duration(matches, "connect-timeout", Duration::from_secs(5))?,
         answer_timeout: duration(matches, "timeout", Duration::from_secs(30))?,
         check_every: number(matches, "check-every", (0, u32::MAX))?.unwrap_or(100),
-        slowness: Slowness {
+        slowness: SlowClients {
             read_bytes_per_s: pace(matches, "slow-read")?,
             send_bytes_per_s: pace(matches, "slow-send")?,
         },
         trace: one(matches, "trace").map(PathBuf::from),
     };
-    plan.check().map_err(|error| Refusal::of_usage(error.to_string()))?;
+    plan.check().map_err(|error| UsageError::of_usage(error.to_string()))?;
     Ok(plan)
 }
 
-fn load(matches: &ArgMatches) -> Result<Load, Refusal> {
+fn load(matches: &ArgMatches) -> Result<LoadModel, UsageError> {
     let rate_per_s = one(matches, "rate").map(|text| rate("rate", text)).transpose()?;
     if let Some(idle) = number(matches, "hold", (1, 10_000_000))? {
-        return Ok(Load::Hold { idle, rate_per_s });
+        return Ok(LoadModel::Hold { idle, rate_per_s });
     }
     if let Some(text) = one(matches, "ramp") {
         return ramp(text);
     }
-    Ok(rate_per_s.map_or(Load::Closed, |rate_per_s| Load::Open { rate_per_s }))
+    Ok(rate_per_s.map_or(LoadModel::Closed, |rate_per_s| LoadModel::Open { rate_per_s }))
 }
 
 /// `FROM:TO:STEPS[:SECONDS]`
-fn ramp(text: &str) -> Result<Load, Refusal> {
+fn ramp(text: &str) -> Result<LoadModel, UsageError> {
     let wrong = |what: &str| {
         let form = "expected FROM:TO:STEPS[:SECONDS] such as 1000:20000:10:5";
-        Refusal::of_usage(format!("--ramp: {form}, found {text:?}{what}"))
+        UsageError::of_usage(format!("--ramp: {form}, found {text:?}{what}"))
     };
     let parts: Vec<&str> = text.split(':').collect();
     let (from, to, steps, step) = match parts[..] {
@@ -80,7 +82,7 @@ fn ramp(text: &str) -> Result<Load, Refusal> {
         _ => return Err(wrong("")),
     };
     let steps = steps.parse().ok().filter(|steps| (2..=1_000).contains(steps));
-    Ok(Load::Ramp {
+    Ok(LoadModel::Ramp {
         from_per_s: rate("ramp", from)?,
         to_per_s: rate("ramp", to)?,
         steps: steps.ok_or_else(|| wrong("; there are 2 to 1000 steps"))?,
@@ -88,56 +90,56 @@ fn ramp(text: &str) -> Result<Load, Refusal> {
     })
 }
 
-fn end(matches: &ArgMatches, load: &Load) -> Result<End, Refusal> {
+fn end(matches: &ArgMatches, load: &LoadModel) -> Result<StopCondition, UsageError> {
     let requests = number(matches, "requests", (1, u64::MAX))?;
     let after = match one(matches, "duration") {
         Some(_) => Some(duration(matches, "duration", DURATION)?),
         None => None,
     };
-    if matches!(load, Load::Ramp { .. }) {
+    if matches!(load, LoadModel::Ramp { .. }) {
         if requests.is_some() || after.is_some() {
-            return Err(Refusal::of_usage(
+            return Err(UsageError::of_usage(
                 "--ramp: it is as long as its steps; leave -n and -d out, or write \
                  FROM:TO:STEPS:SECONDS",
             ));
         }
-        return Ok(End::default());
+        return Ok(StopCondition::default());
     }
     if after == Some(Duration::ZERO) {
-        return Err(Refusal::of_usage("--duration: expected more than nothing, found 0"));
+        return Err(UsageError::of_usage("--duration: expected more than nothing, found 0"));
     }
     let usual = requests.is_none().then_some(DURATION);
-    Ok(End { requests, after: after.or(usual) })
+    Ok(StopCondition { requests, after: after.or(usual) })
 }
 
-fn io(matches: &ArgMatches) -> Result<Option<Io>, Refusal> {
+fn io(matches: &ArgMatches) -> Result<Option<BackendChoice>, UsageError> {
     match one(matches, "io") {
         None | Some("auto") => Ok(None),
-        Some("epoll") => Ok(Some(Io::Epoll)),
-        Some("uring" | "io_uring") => Ok(Some(Io::Uring)),
+        Some("epoll") => Ok(Some(BackendChoice::Epoll)),
+        Some("uring" | "io_uring") => Ok(Some(BackendChoice::Uring)),
         Some(found) => {
             let near = nearest(found, ["auto", "uring", "epoll"].into_iter());
             let near = near.map(|name| format!("; did you mean {name}?")).unwrap_or_default();
             let line = format!("--io: expected one of auto, uring, epoll, found {found:?}{near}");
-            Err(Refusal::of_usage(line))
+            Err(UsageError::of_usage(line))
         }
     }
 }
 
-fn requests(matches: &ArgMatches) -> Result<Vec<Ask>, Refusal> {
+fn requests(matches: &ArgMatches) -> Result<Vec<RequestSpec>, UsageError> {
     let body = body(matches)?;
     let usual = if body.is_empty() { "GET" } else { "POST" };
     let method = one(matches, "method").unwrap_or(usual);
     let is_token = !method.is_empty() && method.bytes().all(|b| b.is_ascii_alphabetic());
     if !is_token {
         let line = format!("--method: expected a method such as GET or POST, found {method:?}");
-        return Err(Refusal::of_usage(line));
+        return Err(UsageError::of_usage(line));
     }
     let fields = all(matches, "header").map(field).collect::<Result<Vec<_>, _>>()?;
     let targets = all(matches, "target").map(target).collect::<Result<Vec<_>, _>>()?;
     let asks = all(matches, "url").map(|text| {
         let (weight, url) = weighted(text)?;
-        Ok(Ask {
+        Ok(RequestSpec {
             url: url.to_owned(),
             targets: targets.clone(),
             method: method.to_ascii_uppercase(),
@@ -148,7 +150,7 @@ fn requests(matches: &ArgMatches) -> Result<Vec<Ask>, Refusal> {
     });
     let asks = asks.collect::<Result<Vec<_>, _>>()?;
     if asks.is_empty() {
-        return Err(Refusal::of_usage(
+        return Err(UsageError::of_usage(
             "bench: expected a URL such as http://127.0.0.1:8080/, found none",
         ));
     }
@@ -156,7 +158,7 @@ fn requests(matches: &ArgMatches) -> Result<Vec<Ask>, Refusal> {
 }
 
 /// `404`, or `3xx` for a whole class.
-fn statuses(text: &str) -> Result<(u16, u16), Refusal> {
+fn statuses(text: &str) -> Result<(u16, u16), UsageError> {
     let class = text.strip_suffix("xx").and_then(|digit| digit.parse::<u16>().ok());
     let found = match class {
         Some(class) => (1..=5).contains(&class).then(|| (class * 100, class * 100 + 99)),
@@ -164,15 +166,15 @@ fn statuses(text: &str) -> Result<(u16, u16), Refusal> {
     };
     found.filter(|(from, _)| (200..600).contains(from)).ok_or_else(|| {
         let form = "expected statuses from 200 to 599 such as 200,302 or 2xx,404";
-        Refusal::of_usage(format!("--status: {form}, found {text:?}"))
+        UsageError::of_usage(format!("--status: {form}, found {text:?}"))
     })
 }
 
 /// `3:http://host/` is (3, `http://host/`).
-fn weighted(text: &str) -> Result<(u32, &str), Refusal> {
+fn weighted(text: &str) -> Result<(u32, &str), UsageError> {
     let wrong = |remedy: &str| {
         let form = "expected a URL such as http://127.0.0.1:8080/ or 3:http://127.0.0.1:8080/";
-        Refusal::of_usage(format!("{text}: {form}{remedy}"))
+        UsageError::of_usage(format!("{text}: {form}{remedy}"))
     };
     let Some(at) = text.find("http://") else {
         if let Some(path) = text.strip_prefix("unix:") {
@@ -194,19 +196,19 @@ fn weighted(text: &str) -> Result<(u32, &str), Refusal> {
     }
 }
 
-fn body(matches: &ArgMatches) -> Result<Vec<u8>, Refusal> {
+fn body(matches: &ArgMatches) -> Result<Vec<u8>, UsageError> {
     match (one(matches, "body"), one(matches, "body-file")) {
         (Some(text), _) => Ok(text.as_bytes().to_vec()),
         (None, Some(path)) => std::fs::read(path).map_err(|error| {
-            Refusal::of_usage(format!("--body-file: {path} cannot be read: {error}"))
+            UsageError::of_usage(format!("--body-file: {path} cannot be read: {error}"))
         }),
         (None, None) => Ok(Vec::new()),
     }
 }
 
-fn field(text: &str) -> Result<(String, String), Refusal> {
+fn field(text: &str) -> Result<(String, String), UsageError> {
     let wrong = || {
-        Refusal::of_usage(format!(
+        UsageError::of_usage(format!(
             "--header: expected a field such as `Accept: text/html`, found {text:?}"
         ))
     };
@@ -218,9 +220,9 @@ fn field(text: &str) -> Result<(String, String), Refusal> {
     Ok((name.to_owned(), value.trim().to_owned()))
 }
 
-fn target(text: &str) -> Result<SocketAddr, Refusal> {
+fn target(text: &str) -> Result<SocketAddr, UsageError> {
     text.parse().map_err(|_| {
         let form = "expected an address and a port such as 127.0.0.2:8080";
-        Refusal::of_usage(format!("--target: {form}, found {text:?}"))
+        UsageError::of_usage(format!("--target: {form}, found {text:?}"))
     })
 }

@@ -1,17 +1,17 @@
-//! Whose server it is: only this machine's loopback is loaded unless somebody says it is theirs.
+//! Permission to load a host: only loopback is allowed without `--i-own-this-host`.
 
 use crate::exit;
-use crate::refusal::Refusal;
-use gustnado_lab::plan::{Ask, Plan};
+use crate::usage_error::UsageError;
+use gustnado_lab::plan::{LoadPlan, RequestSpec};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
-/// Looks at every address that the plan would connect to.
+/// Checks every address that the plan would connect to.
 ///
 /// - `permitted`: whether `--i-own-this-host` was given.
 ///
 /// # Errors
 /// A URL without a host, a host without an address, or an address that is not loopback.
-pub(super) fn check(plan: &Plan, permitted: bool) -> Result<(), Refusal> {
+pub(super) fn check(plan: &LoadPlan, permitted: bool) -> Result<(), UsageError> {
     if plan.unix_socket.is_some() {
         return Ok(());
     }
@@ -19,7 +19,7 @@ pub(super) fn check(plan: &Plan, permitted: bool) -> Result<(), Refusal> {
         let addresses = addresses(ask)?;
         let foreign = addresses.iter().find(|address| !is_loopback(address.ip()));
         if let Some(address) = foreign.filter(|_| !permitted) {
-            return Err(Refusal::of_usage(format!(
+            return Err(UsageError::of_usage(format!(
                 "{}: {} is not this machine's loopback, and load can harm others; if the host is \
                  yours, add --i-own-this-host",
                 ask.url,
@@ -35,14 +35,14 @@ fn is_loopback(address: IpAddr) -> bool {
 }
 
 /// The targets, or all addresses of the URL's host.
-fn addresses(ask: &Ask) -> Result<Vec<SocketAddr>, Refusal> {
+fn addresses(ask: &RequestSpec) -> Result<Vec<SocketAddr>, UsageError> {
     if !ask.targets.is_empty() {
         return Ok(ask.targets.clone());
     }
     let (host, port) = host_and_port(&ask.url).ok_or_else(|| {
-        Refusal::of_usage(format!("{}: expected http://HOST[:PORT]/PATH, with a host", ask.url))
+        UsageError::of_usage(format!("{}: expected http://HOST[:PORT]/PATH, with a host", ask.url))
     })?;
-    let unknown = |why: String| Refusal {
+    let unknown = |why: String| UsageError {
         line: format!("{}: no address of {host} is known{why}", ask.url),
         code: exit::FAILED,
     };
@@ -55,7 +55,7 @@ fn addresses(ask: &Ask) -> Result<Vec<SocketAddr>, Refusal> {
 fn host_and_port(url: &str) -> Option<(&str, u16)> {
     let rest = url.strip_prefix("http://")?;
     let authority = rest.split(['/', '?', '#']).next()?;
-    // What stands before an @ is a user, and never a host.
+    // The part before an @ is a user, never a host.
     let authority = authority.rsplit('@').next()?;
     let (host, port) = match authority.strip_prefix('[') {
         Some(rest) => {

@@ -1,10 +1,10 @@
-//! How it goes: a bar where standard error is a terminal, else a line now and then if asked for.
+//! Progress: a bar if standard error is a terminal, else a line now and then on request.
 
-use super::asked::Shown;
+use super::options::ProgressOutput;
 use crate::figures::{counted, grouped};
 use gustnado_lab::figures::real;
-use gustnado_lab::load::{Phase, Progress, Watch};
-use gustnado_lab::plan::Plan;
+use gustnado_lab::load::{LoadPhase, LoadProgress, ProgressObserver};
+use gustnado_lab::plan::LoadPlan;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{IsTerminal, Write, stderr};
 use std::sync::Arc;
@@ -12,49 +12,51 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 const LINE_EVERY_S: u64 = 5;
-/// Drawn at most so often per second.
+/// Redraws per second.
 const DRAWS_PER_S: u8 = 10;
 
-/// Where progress is shown.
+/// Shows progress.
 #[derive(Clone)]
-pub(super) struct Meter(Form);
+pub(super) struct BenchProgress(ProgressForm);
 
 #[derive(Clone)]
-enum Form {
+enum ProgressForm {
     Nowhere,
     Bar(ProgressBar),
-    /// Seconds of the last line.
+    /// Second of the last line.
     Lines(Arc<AtomicU64>),
 }
 
-impl Meter {
-    /// - `shown`: what was asked for.
-    /// - `plan`: says how much there is to do.
-    pub(super) fn new(shown: Shown, plan: &Plan) -> Self {
+impl BenchProgress {
+    /// - `shown`: when to show it.
+    /// - `plan`: the amount of work.
+    pub(super) fn new(shown: ProgressOutput, plan: &LoadPlan) -> Self {
         Self(match (shown, stderr().is_terminal()) {
-            (Shown::Never, _) | (Shown::OnTerminals, false) => Form::Nowhere,
-            (Shown::Always, false) => Form::Lines(Arc::new(AtomicU64::new(0))),
-            (_, true) => Form::Bar(bar(plan)),
+            (ProgressOutput::Never, _) | (ProgressOutput::OnTerminals, false) => {
+                ProgressForm::Nowhere
+            }
+            (ProgressOutput::Always, false) => ProgressForm::Lines(Arc::new(AtomicU64::new(0))),
+            (_, true) => ProgressForm::Bar(bar(plan)),
         })
     }
 
-    /// Prints something that is no progress.
-    pub(super) fn beside(&self, print: impl FnOnce()) {
+    /// Prints other output without garbling the bar.
+    pub(super) fn suspended(&self, print: impl FnOnce()) {
         match &self.0 {
-            Form::Bar(bar) => bar.suspend(print),
+            ProgressForm::Bar(bar) => bar.suspend(print),
             _ => print(),
         }
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub(super) fn clear(&self) {
-        if let Form::Bar(bar) = &self.0 {
+        if let ProgressForm::Bar(bar) = &self.0 {
             bar.finish_and_clear();
         }
     }
 }
 
-fn bar(plan: &Plan) -> ProgressBar {
+fn bar(plan: &LoadPlan) -> ProgressBar {
     let length = plan.end.after.map(millis).or(plan.end.requests);
     let target = ProgressDrawTarget::stderr_with_hz(DRAWS_PER_S);
     let style = ProgressStyle::with_template("[{wide_bar}] {msg}");
@@ -62,19 +64,19 @@ fn bar(plan: &Plan) -> ProgressBar {
     ProgressBar::with_draw_target(length, target).with_style(style)
 }
 
-impl Watch for Meter {
-    fn progress(&self, progress: &Progress) {
+impl ProgressObserver for BenchProgress {
+    fn progress(&self, progress: &LoadProgress) {
         match &self.0 {
-            Form::Nowhere => {}
-            Form::Bar(bar) => {
+            ProgressForm::Nowhere => {}
+            ProgressForm::Bar(bar) => {
                 let (done, all) = share(progress);
                 bar.update(|state| {
                     state.set_len(all);
                     state.set_pos(done);
                 });
-                bar.set_message(beside_bar(progress));
+                bar.set_message(after_bar(progress));
             }
-            Form::Lines(last_s) => {
+            ProgressForm::Lines(last_s) => {
                 let now_s = progress.elapsed.as_secs();
                 let since = last_s.load(Ordering::Relaxed);
                 // A new phase begins at 0 again.
@@ -87,8 +89,8 @@ impl Watch for Meter {
     }
 }
 
-/// How much is done of how much: by time or by requests, whichever is nearer to its end.
-pub(super) fn share(progress: &Progress) -> (u64, u64) {
+/// The completed share: by time or by requests, whichever is nearer to its end.
+pub(super) fn share(progress: &LoadProgress) -> (u64, u64) {
     let by_time = progress.of.map(|of| (millis(progress.elapsed.min(of)), millis(of).max(1)));
     let by_count = progress.asked.map(|asked| (progress.requests.min(asked), asked.max(1)));
     match (by_time, by_count) {
@@ -102,10 +104,10 @@ pub(super) fn share(progress: &Progress) -> (u64, u64) {
     }
 }
 
-/// What stands beside a bar, which has the rest of the line.
-pub(super) fn beside_bar(progress: &Progress) -> String {
+/// The text after a bar, on the rest of the line.
+pub(super) fn after_bar(progress: &LoadProgress) -> String {
     let phase = match progress.phase {
-        Phase::Measuring => String::new(),
+        LoadPhase::Measuring => String::new(),
         phase => format!("{phase:?}  ").to_lowercase(),
     };
     format!(
@@ -119,8 +121,8 @@ pub(super) fn beside_bar(progress: &Progress) -> String {
     )
 }
 
-/// How long it will take still, by what is nearer to its end; where nobody knows, how long it took.
-fn time_left(progress: &Progress) -> String {
+/// The remaining time, by whichever end is nearer; without an end, the elapsed time.
+fn time_left(progress: &LoadProgress) -> String {
     let elapsed_s = progress.elapsed.as_secs_f64();
     let by_time = progress.of.map(|of| (of.as_secs_f64() - elapsed_s).max(0.0));
     let by_count = progress.asked.filter(|_| progress.requests > 0).map(|asked| {
@@ -134,18 +136,18 @@ fn time_left(progress: &Progress) -> String {
     }
 }
 
-/// Milliseconds; before the first answer there are none.
+/// Milliseconds; `-` before the first response.
 fn ms(us: f64) -> String {
     if us > 0.0 { format!("{:.3}", us / 1_000.0) } else { "-".to_owned() }
 }
 
-fn rate(progress: &Progress) -> String {
+fn rate(progress: &LoadProgress) -> String {
     let rate = format!("{:.0}", progress.requests_per_s);
     rate.parse().map_or(rate, grouped)
 }
 
 /// `measuring  4.2 of 10 s  12,345 requests  2,939/s  p50 0.301 ms  p99 1.200 ms  0 errors  …`
-pub(super) fn line(progress: &Progress) -> String {
+pub(super) fn line(progress: &LoadProgress) -> String {
     let elapsed = progress.elapsed.as_secs_f64();
     let time = match progress.of {
         Some(of) => format!("{elapsed:.1} of {:.1} s", of.as_secs_f64()),

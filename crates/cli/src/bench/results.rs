@@ -1,53 +1,53 @@
-//! Where results go: standard output and files. Files are opened before the load.
+//! Standard output and result files. Files are opened before the load starts.
 
-use super::asked::{Asked, Place};
+use super::options::{BenchOptions, Destination};
 use gustnado_lab::outcome::Outcome;
 use gustnado_lab::output::{csv, histogram, json, table};
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Write, stdout};
 use std::path::{Path, PathBuf};
 
-/// A file that is open for writing, and its name.
-struct Sink {
+/// An open result file with its name.
+struct OutputFile {
     path: PathBuf,
     file: File,
 }
 
-/// The files of a run.
+/// The result files of a run.
 pub(super) struct Results {
-    json: Option<Sink>,
-    csv: Option<Sink>,
-    csv_line: Option<Sink>,
-    hgrm: Option<Sink>,
+    json: Option<OutputFile>,
+    csv: Option<OutputFile>,
+    csv_line: Option<OutputFile>,
+    hgrm: Option<OutputFile>,
 }
 
 impl Results {
-    /// Opens what was asked for.
+    /// Opens the requested files.
     ///
     /// # Errors
-    /// A line that names the file that cannot be written.
-    pub(super) fn open(asked: &Asked) -> Result<Self, String> {
-        let file = |place: &Option<Place>| match place {
-            Some(Place::File(path)) => Sink::create(path).map(Some),
+    /// A line that names the file that is not writable.
+    pub(super) fn open(options: &BenchOptions) -> Result<Self, String> {
+        let file = |place: &Option<Destination>| match place {
+            Some(Destination::File(path)) => OutputFile::create(path).map(Some),
             _ => Ok(None),
         };
-        let named = |path: &Option<PathBuf>| path.as_deref().map(Sink::create).transpose();
+        let named = |path: &Option<PathBuf>| path.as_deref().map(OutputFile::create).transpose();
         Ok(Self {
-            json: file(&asked.json)?,
-            csv: file(&asked.csv)?,
-            csv_line: asked.csv_line.as_deref().map(Sink::append).transpose()?,
-            hgrm: named(&asked.hgrm)?,
+            json: file(&options.json)?,
+            csv: file(&options.csv)?,
+            csv_line: options.csv_line.as_deref().map(OutputFile::append).transpose()?,
+            hgrm: named(&options.hgrm)?,
         })
     }
 
-    /// Writes everything; a file that fails keeps none of the others back.
+    /// Writes all results, even if one of them fails.
     ///
     /// # Errors
-    /// One line for each text that could not be written.
-    pub(super) fn write(self, asked: &Asked, outcome: &Outcome) -> Result<(), String> {
-        let page = match (&asked.json, &asked.csv) {
-            (Some(Place::Standard), _) => json::text(outcome),
-            (_, Some(Place::Standard)) => csv::percentiles(outcome),
+    /// One line for each failed write.
+    pub(super) fn write(self, options: &BenchOptions, outcome: &Outcome) -> Result<(), String> {
+        let page = match (&options.json, &options.csv) {
+            (Some(Destination::Standard), _) => json::text(outcome),
+            (_, Some(Destination::Standard)) => csv::percentiles(outcome),
             _ => table::text(outcome),
         };
         let mut failures = Vec::new();
@@ -70,7 +70,7 @@ impl Results {
     }
 }
 
-impl Sink {
+impl OutputFile {
     fn create(path: &Path) -> Result<Self, String> {
         Self::of(path, File::create(path))
     }
@@ -93,7 +93,7 @@ impl Sink {
     }
 }
 
-/// Prints on standard output. Nobody listening is no failure; a full disk behind it is.
+/// Prints on standard output. A closed pipe is no failure; a full disk is.
 pub(super) fn print(text: &str) -> Result<(), String> {
     let mut out = stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {

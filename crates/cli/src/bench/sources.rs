@@ -1,21 +1,21 @@
 //! The addresses to connect from: `127.0.0.5`, or all of `127.0.0.0/24`.
 
-use crate::refusal::Refusal;
+use crate::usage_error::UsageError;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// More addresses than anybody needs: each one has tens of thousands of ports.
+/// Maximum number of addresses: each one has tens of thousands of ports.
 const ADDRESSES_MAX: usize = 65_536;
 
-/// All addresses that are named, in their order.
+/// Parses a list of addresses and networks, in order.
 ///
 /// # Errors
-/// A text that is neither an address nor a network, or more addresses than are taken.
-pub(super) fn read<'a>(texts: impl Iterator<Item = &'a str>) -> Result<Vec<IpAddr>, Refusal> {
+/// A text that is neither an address nor a network, or too many addresses.
+pub(super) fn read<'a>(texts: impl Iterator<Item = &'a str>) -> Result<Vec<IpAddr>, UsageError> {
     let mut found = Vec::new();
     for text in texts {
         let wrong = |why: &str| {
             let form = "expected an address such as 127.0.0.5 or a network such as 127.0.0.0/24";
-            Refusal::of_usage(format!("--source: {form}, found {text:?}{why}"))
+            UsageError::of_usage(format!("--source: {form}, found {text:?}{why}"))
         };
         let (address, length) = match text.split_once('/') {
             None => (text, None),
@@ -37,15 +37,15 @@ pub(super) fn read<'a>(texts: impl Iterator<Item = &'a str>) -> Result<Vec<IpAdd
         found.extend(network(address, host_bits));
     }
     if found.len() > ADDRESSES_MAX {
-        return Err(Refusal::of_usage(format!(
+        return Err(UsageError::of_usage(format!(
             "--source: at most {ADDRESSES_MAX} addresses are taken"
         )));
     }
     Ok(found)
 }
 
-/// All addresses of a network but its first and its last one, which name the network itself and
-/// everybody in it.
+/// All addresses of a network except the first and the last one, which are the network's own and
+/// the broadcast address.
 fn network(address: IpAddr, host_bits: u32) -> Vec<IpAddr> {
     let size = 1_u128 << host_bits;
     let inner = if host_bits < 2 { 0..size } else { 1..size - 1 };

@@ -1,78 +1,82 @@
-use super::asked::{Place, Shown};
-use super::progress::{beside_bar, line, share};
+use super::options::{Destination, ProgressOutput};
+use super::progress::{after_bar, line, share};
 use super::*;
-use crate::refusal::Refusal;
-use gustnado_lab::load::{Phase, Progress};
-use gustnado_lab::plan::{Io, Load, Slowness};
+use crate::usage_error::UsageError;
+use gustnado_lab::load::{LoadPhase, LoadProgress};
+use gustnado_lab::plan::{BackendChoice, LoadModel, SlowClients};
 use std::time::Duration;
 
 const URL: &str = "http://127.0.0.1:8080/";
 
-fn job(words: &[&str]) -> Result<Job, Refusal> {
+fn subcommand(words: &[&str]) -> Result<BenchSubcommand, UsageError> {
     let words = std::iter::once("bench").chain(words.iter().copied());
     let matches = command().try_get_matches_from(words).expect("the flags are known");
     read(&matches)
 }
 
-fn asked(words: &[&str]) -> Asked {
-    match job(&[words, &[URL]].concat()) {
-        Ok(Job::Load(asked)) => *asked,
+fn options(words: &[&str]) -> BenchOptions {
+    match subcommand(&[words, &[URL]].concat()) {
+        Ok(BenchSubcommand::Load(options)) => *options,
         other => panic!("expected a load, got {other:?}"),
     }
 }
 
 fn refused(words: &[&str]) -> String {
-    let refusal = job(words).expect_err("not understood");
-    assert_eq!(refusal.code, exit::USAGE);
-    refusal.line
+    let error = subcommand(words).expect_err("not understood");
+    assert_eq!(error.code, exit::USAGE);
+    error.line
 }
 
 #[test]
 fn without_flags_fifty_connections_ask_for_ten_seconds() {
-    let asked = asked(&[]);
-    let plan = &asked.plan;
+    let options = options(&[]);
+    let plan = &options.plan;
     assert_eq!(plan.connections, 50);
     assert_eq!(plan.end.after, Some(Duration::from_secs(10)));
     assert_eq!(plan.end.requests, None);
-    assert_eq!(plan.load, Load::Closed);
+    assert_eq!(plan.load, LoadModel::Closed);
     assert!(plan.keep_alive && !plan.http_1_0 && plan.threads.is_none() && plan.io.is_none());
     assert_eq!(plan.requests[0].method, "GET");
-    assert!(!asked.permitted);
-    assert_eq!((asked.progress, asked.json.clone()), (Shown::OnTerminals, None));
+    assert!(!options.permitted);
+    assert_eq!((options.progress, options.json.clone()), (ProgressOutput::OnTerminals, None));
 }
 
 #[test]
 fn the_habits_of_ab_wrk_and_hey_are_understood() {
-    let plan = asked(&["-k", "-c", "100", "-n", "300_000"]).plan;
+    let plan = options(&["-k", "-c", "100", "-n", "300_000"]).plan;
     assert_eq!((plan.connections, plan.end.requests), (100, Some(300_000)));
     assert_eq!(plan.end.after, None);
-    let plan = asked(&["-t2", "-c", "10", "-d", "500ms"]).plan;
+    let plan = options(&["-t2", "-c", "10", "-d", "500ms"]).plan;
     assert_eq!((plan.threads, plan.end.after), (Some(2), Some(Duration::from_millis(500))));
-    let plan = asked(&["-z", "5m", "-q", "12.5"]).plan;
-    assert_eq!(plan.load, Load::Open { rate_per_s: 12.5 });
+    let plan = options(&["-z", "5m", "-q", "12.5"]).plan;
+    assert_eq!(plan.load, LoadModel::Open { rate_per_s: 12.5 });
     assert_eq!(plan.end.after, Some(Duration::from_mins(5)));
-    assert_eq!(asked(&["-n", "3"]).plan.connections, 3, "more would only stand about");
-    assert_eq!(asked(&["-n", "3", "-c", "9"]).plan.connections, 9, "unless they are asked for");
+    assert_eq!(options(&["-n", "3"]).plan.connections, 3, "more would only stand about");
+    assert_eq!(options(&["-n", "3", "-c", "9"]).plan.connections, 9, "unless they are asked for");
 }
 
 #[test]
 fn each_model_has_its_flags() {
-    let ramp = asked(&["--ramp", "100:2000:20:0.5"]).plan;
+    let ramp = options(&["--ramp", "100:2000:20:0.5"]).plan;
     let step = Duration::from_millis(500);
-    let expected = Load::Ramp { from_per_s: 100.0, to_per_s: 2_000.0, steps: 20, step };
+    let expected = LoadModel::Ramp { from_per_s: 100.0, to_per_s: 2_000.0, steps: 20, step };
     assert_eq!(ramp.load, expected);
-    assert_eq!(ramp.end, gustnado_lab::plan::End::default(), "its steps say how long it is");
-    let hold = asked(&["--hold", "1000", "--rate", "10"]).plan;
-    assert_eq!(hold.load, Load::Hold { idle: 1_000, rate_per_s: Some(10.0) });
-    assert!(!asked(&["--churn"]).plan.keep_alive);
-    assert!(!asked(&["--no-keep-alive"]).plan.keep_alive);
-    assert!(asked(&["--churn", "-k"]).plan.keep_alive, "the last one counts");
-    assert_eq!(asked(&["--pipeline", "16"]).plan.pipeline, 16);
-    let slowness = Slowness { read_bytes_per_s: Some(65_536), send_bytes_per_s: Some(10) };
-    assert_eq!(asked(&["--slow-read", "64k/s", "--slow-send=10"]).plan.slowness, slowness);
-    assert_eq!(asked(&["--io", "uring"]).plan.io, Some(Io::Uring));
-    assert_eq!(asked(&["--source", "127.0.0.0/30"]).plan.sources.len(), 2);
-    assert_eq!(asked(&["--warm-up", "2"]).plan.warm_up, Duration::from_secs(2));
+    assert_eq!(
+        ramp.end,
+        gustnado_lab::plan::StopCondition::default(),
+        "its steps say how long it is"
+    );
+    let hold = options(&["--hold", "1000", "--rate", "10"]).plan;
+    assert_eq!(hold.load, LoadModel::Hold { idle: 1_000, rate_per_s: Some(10.0) });
+    assert!(!options(&["--churn"]).plan.keep_alive);
+    assert!(!options(&["--no-keep-alive"]).plan.keep_alive);
+    assert!(options(&["--churn", "-k"]).plan.keep_alive, "the last one counts");
+    assert_eq!(options(&["--pipeline", "16"]).plan.pipeline, 16);
+    let slowness = SlowClients { read_bytes_per_s: Some(65_536), send_bytes_per_s: Some(10) };
+    assert_eq!(options(&["--slow-read", "64k/s", "--slow-send=10"]).plan.slowness, slowness);
+    assert_eq!(options(&["--io", "uring"]).plan.io, Some(BackendChoice::Uring));
+    assert_eq!(options(&["--source", "127.0.0.0/30"]).plan.sources.len(), 2);
+    assert_eq!(options(&["--warm-up", "2"]).plan.warm_up, Duration::from_secs(2));
 }
 
 #[test]
@@ -85,7 +89,7 @@ fn large_numbers_are_taken_as_people_write_them() {
         ("1.5M", 1_500_000),
         ("2.5e1", 25),
     ] {
-        assert_eq!(asked(&["-n", text]).plan.end.requests, Some(number), "{text}");
+        assert_eq!(options(&["-n", text]).plan.end.requests, Some(number), "{text}");
     }
     for text in ["k", "1.5", "1.5e0", "1e", "e6", "1e30", "-1k", "1.0001k", "1kk"] {
         assert!(refused(&[URL, &format!("-n={text}")]).starts_with("--requests: "), "{text}");
@@ -94,16 +98,16 @@ fn large_numbers_are_taken_as_people_write_them() {
 
 #[test]
 fn statuses_that_are_right_are_named_or_a_class() {
-    assert_eq!(asked(&[]).plan.statuses, []);
-    let plan = asked(&["--status", "200,302", "--status=4xx"]).plan;
+    assert_eq!(options(&[]).plan.statuses, []);
+    let plan = options(&["--status", "200,302", "--status=4xx"]).plan;
     assert_eq!(plan.statuses, [(200, 200), (302, 302), (400, 499)]);
-    let plan = asked(&["--unix-socket", "/tmp/x.sock"]).plan;
+    let plan = options(&["--unix-socket", "/tmp/x.sock"]).plan;
     assert_eq!(plan.unix_socket, Some("/tmp/x.sock".into()));
 }
 
 #[test]
 fn requests_have_weights_methods_fields_and_bodies() {
-    let Ok(Job::Load(asked)) = job(&[
+    let Ok(BenchSubcommand::Load(options)) = subcommand(&[
         "3:http://127.0.0.1/a",
         "http://127.0.0.1/b?c=http://d",
         "-b",
@@ -116,7 +120,7 @@ fn requests_have_weights_methods_fields_and_bodies() {
     ]) else {
         panic!("a load")
     };
-    let asks = &asked.plan.requests;
+    let asks = &options.plan.requests;
     let weights: Vec<_> = asks.iter().map(|ask| (ask.weight, &*ask.url)).collect();
     assert_eq!(weights, [(3, "http://127.0.0.1/a"), (1, "http://127.0.0.1/b?c=http://d")]);
     let fields = [("Accept", "text/html"), ("X-One", "1")];
@@ -127,12 +131,12 @@ fn requests_have_weights_methods_fields_and_bodies() {
 
 #[test]
 fn results_go_where_they_are_sent() {
-    let asked = asked(&["--json", "--csv=a.csv", "--hgrm", "a.hgrm", "-g", "a.tsv"]);
-    assert_eq!(asked.json, Some(Place::Standard));
-    assert_eq!(asked.csv, Some(Place::File("a.csv".into())));
-    assert_eq!(asked.hgrm, Some("a.hgrm".into()));
-    assert_eq!(asked.plan.trace, Some("a.tsv".into()));
-    assert_eq!(asked.plan.requests[0].url, URL, "--json takes no word behind it");
+    let options = options(&["--json", "--csv=a.csv", "--hgrm", "a.hgrm", "-g", "a.tsv"]);
+    assert_eq!(options.json, Some(Destination::Standard));
+    assert_eq!(options.csv, Some(Destination::File("a.csv".into())));
+    assert_eq!(options.hgrm, Some("a.hgrm".into()));
+    assert_eq!(options.plan.trace, Some("a.tsv".into()));
+    assert_eq!(options.plan.requests[0].url, URL, "--json takes no word behind it");
 }
 
 #[test]
@@ -175,7 +179,7 @@ fn each_mistake_is_one_line_with_what_was_expected() {
 
 #[test]
 fn progress_is_a_line_and_a_share_of_what_is_nearer_to_its_end() {
-    let progress = Progress {
+    let progress = LoadProgress {
         elapsed: Duration::from_millis(4_200),
         of: Some(Duration::from_secs(10)),
         requests: 12_345,
@@ -185,7 +189,7 @@ fn progress_is_a_line_and_a_share_of_what_is_nearer_to_its_end() {
         requests_per_s: 2_939.4,
         p50_us: 301.0,
         p99_us: 1_200.0,
-        phase: Phase::Measuring,
+        phase: LoadPhase::Measuring,
     };
     assert_eq!(
         line(&progress),
@@ -193,22 +197,23 @@ fn progress_is_a_line_and_a_share_of_what_is_nearer_to_its_end() {
          50 connections"
     );
     assert_eq!(
-        beside_bar(&progress),
+        after_bar(&progress),
         "5.8 s left  2,939/s  p50 0.301 p99 1.200 ms  3 errors  50 connections"
     );
-    let ending = Progress { phase: Phase::Ending, ..progress.clone() };
-    assert!(beside_bar(&ending).starts_with("ending  5.8 s left"), "{}", beside_bar(&ending));
+    let ending = LoadProgress { phase: LoadPhase::Ending, ..progress.clone() };
+    assert!(after_bar(&ending).starts_with("ending  5.8 s left"), "{}", after_bar(&ending));
     assert_eq!(share(&progress), (4_200, 10_000));
-    let counted = Progress { asked: Some(20_000), ..progress.clone() };
+    let counted = LoadProgress { asked: Some(20_000), ..progress.clone() };
     assert_eq!(share(&counted), (12_345, 20_000));
-    let only = Progress { of: None, ..counted };
+    let only = LoadProgress { of: None, ..counted };
     assert_eq!(share(&only), (12_345, 20_000));
     assert!(line(&only).contains("4.2 s  12,345 of 20,000 requests"), "{}", line(&only));
     // 12,345 of 20,000 took 4.2 s.
-    assert!(beside_bar(&only).starts_with("2.6 s left"), "{}", beside_bar(&only));
-    assert_eq!(share(&Progress { asked: None, ..only.clone() }), (0, 1));
-    let fresh = Progress { requests: 1, p50_us: 0.0, p99_us: 0.0, asked: None, errors: 1, ..only };
+    assert!(after_bar(&only).starts_with("2.6 s left"), "{}", after_bar(&only));
+    assert_eq!(share(&LoadProgress { asked: None, ..only.clone() }), (0, 1));
+    let fresh =
+        LoadProgress { requests: 1, p50_us: 0.0, p99_us: 0.0, asked: None, errors: 1, ..only };
     let expected = "4.2 s  2,939/s  p50 - p99 - ms  1 error  50 connections";
-    assert_eq!(beside_bar(&fresh), expected, "before the first answer there is no latency");
+    assert_eq!(after_bar(&fresh), expected, "before the first answer there is no latency");
     assert!(line(&fresh).contains("  1 request  "), "{}", line(&fresh));
 }

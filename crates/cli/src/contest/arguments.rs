@@ -6,24 +6,24 @@ use std::path::PathBuf;
 use clap::builder::PathBufValueParser;
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command, value_parser};
 
-/// What a person asked for.
+/// A subcommand of `gustnado contest`.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Asked {
-    /// Hold a contest, or look at its set-up.
-    Hold(Box<Held>),
-    /// Say what changed between two records.
+pub(crate) enum ContestSubcommand {
+    /// Runs a contest, or checks its set-up.
+    Run(Box<ContestOptions>),
+    /// Compares two records.
     Compare(PathBuf, PathBuf),
-    /// Make the report of a record again.
+    /// Makes the report of a record again.
     Report(PathBuf),
-    /// List the presets.
+    /// Lists the presets.
     Presets,
-    /// Print the file of one.
+    /// Prints the file of a preset.
     Preset(String),
 }
 
-/// Which contest, and how much of it.
+/// Options of a contest.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Held {
+pub(crate) struct ContestOptions {
     pub(crate) file: PathBuf,
     pub(crate) output: Option<PathBuf>,
     pub(crate) check: bool,
@@ -31,11 +31,11 @@ pub(crate) struct Held {
     pub(crate) rounds: Option<u32>,
     pub(crate) only: Vec<String>,
     pub(crate) scenarios: Vec<String>,
-    /// Another load generator, word by word.
+    /// Command line of another load generator.
     pub(crate) generator: Vec<String>,
 }
 
-/// The command with all its flags.
+/// Returns the command with all its flags.
 pub(crate) fn command() -> Command {
     let names = |name: &'static str, what: &'static str| {
         flag(name).value_name("NAMES").value_delimiter(',').action(ArgAction::Append).help(what)
@@ -56,7 +56,7 @@ pub(crate) fn command() -> Command {
             flag("rounds")
                 .value_name("N")
                 .value_parser(value_parser!(u32).range(1..=100))
-                .help("So many rounds of each scenario, 1 to 100"),
+                .help("Rounds of each scenario, 1 to 100"),
         )
         .arg(names("only", "These contenders only, with commas between"))
         .arg(names("scenario", "These scenarios only; a sweep's name stands for all its points"))
@@ -85,26 +85,26 @@ fn switch(name: &'static str, help: &'static str) -> Arg {
     flag(name).action(ArgAction::SetTrue).help(help)
 }
 
-/// What the flags say.
-pub(crate) fn read(flags: &ArgMatches) -> Asked {
+/// Reads the flags.
+pub(crate) fn read(flags: &ArgMatches) -> ContestSubcommand {
     let path = |name: &str| flags.get_one::<PathBuf>(name).cloned();
     let names = |name: &str| -> Vec<String> {
         flags.get_many::<String>(name).into_iter().flatten().cloned().collect()
     };
     if flags.get_flag("presets") {
-        return Asked::Presets;
+        return ContestSubcommand::Presets;
     }
     if let Some(name) = flags.get_one::<String>("preset") {
-        return Asked::Preset(name.clone());
+        return ContestSubcommand::Preset(name.clone());
     }
     if let Some(record) = path("report") {
-        return Asked::Report(record);
+        return ContestSubcommand::Report(record);
     }
     let mut both = flags.get_many::<PathBuf>("compare").into_iter().flatten().cloned();
     if let (Some(old), Some(new)) = (both.next(), both.next()) {
-        return Asked::Compare(old, new);
+        return ContestSubcommand::Compare(old, new);
     }
-    Asked::Hold(Box::new(Held {
+    ContestSubcommand::Run(Box::new(ContestOptions {
         file: path("file").expect("clap wants one of the group"),
         output: path("output"),
         check: flags.get_flag("check"),
@@ -116,7 +116,7 @@ pub(crate) fn read(flags: &ArgMatches) -> Asked {
     }))
 }
 
-/// The hidden command that servers of a contest are started through.
+/// Returns the hidden command that starts servers of a contest.
 pub(crate) fn member() -> Command {
     let words = Arg::new("words")
         .required(true)
@@ -128,7 +128,7 @@ pub(crate) fn member() -> Command {
     Command::new("contest-member").hide(true).arg(parent).arg(words)
 }
 
-/// What is to be started through it, and by whom.
+/// Returns the parent process and the command to start.
 pub(crate) fn read_member(flags: &ArgMatches) -> (i32, Vec<OsString>) {
     let parent = flags.get_one("parent").copied().unwrap_or_default();
     (parent, flags.get_many("words").into_iter().flatten().cloned().collect())
@@ -138,28 +138,31 @@ pub(crate) fn read_member(flags: &ArgMatches) -> (i32, Vec<OsString>) {
 mod tests {
     use super::*;
 
-    fn asked(words: &[&str]) -> Result<Asked, clap::Error> {
+    fn options(words: &[&str]) -> Result<ContestSubcommand, clap::Error> {
         let words = std::iter::once("contest").chain(words.iter().copied());
         command().try_get_matches_from(words).map(|flags| read(&flags))
     }
 
     #[test]
     fn a_file_can_be_narrowed() {
-        let found = asked(&["c.toml", "--only", "a,b", "--rounds=5", "--check", "--output", "o"]);
-        let Asked::Hold(held) = found.expect("right") else { panic!("not held") };
-        assert_eq!(held.only, ["a", "b"]);
-        assert_eq!((held.rounds, held.check, held.quick), (Some(5), true, false));
-        assert_eq!(held.output, Some("o".into()));
+        let found = options(&["c.toml", "--only", "a,b", "--rounds=5", "--check", "--output", "o"]);
+        let ContestSubcommand::Run(options) = found.expect("right") else { panic!("not run") };
+        assert_eq!(options.only, ["a", "b"]);
+        assert_eq!((options.rounds, options.check, options.quick), (Some(5), true, false));
+        assert_eq!(options.output, Some("o".into()));
     }
 
     #[test]
     fn the_other_things_need_no_file() {
-        assert_eq!(asked(&["--presets"]).expect("right"), Asked::Presets);
-        let both = asked(&["--compare", "a", "b"]).expect("right");
-        assert_eq!(both, Asked::Compare("a".into(), "b".into()));
-        assert_eq!(asked(&["--preset", "nginx"]).expect("right"), Asked::Preset("nginx".into()));
-        assert!(asked(&[]).is_err());
-        assert!(asked(&["c.toml", "--rounds", "0"]).is_err());
+        assert_eq!(options(&["--presets"]).expect("right"), ContestSubcommand::Presets);
+        let both = options(&["--compare", "a", "b"]).expect("right");
+        assert_eq!(both, ContestSubcommand::Compare("a".into(), "b".into()));
+        assert_eq!(
+            options(&["--preset", "nginx"]).expect("right"),
+            ContestSubcommand::Preset("nginx".into())
+        );
+        assert!(options(&[]).is_err());
+        assert!(options(&["c.toml", "--rounds", "0"]).is_err());
     }
 
     #[test]

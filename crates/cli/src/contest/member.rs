@@ -1,5 +1,5 @@
-//! `gustnado contest-member PARENT COMMAND…`: becomes a server of a contest, which the kernel ends
-//! when the contest is no more, even if that was killed and could end nothing itself.
+//! `gustnado contest-member PARENT COMMAND…`: becomes a server of a contest. The kernel ends it
+//! when the contest's process ends, even by KILL.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -8,13 +8,13 @@ use std::process::Command;
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 
 use crate::exit;
-use crate::output::Output;
+use crate::output::Console;
 
-/// Becomes the command. Returns only if that is not possible.
+/// Executes the command. Returns only on failure.
 ///
-/// - `parent`: the contest; if it is gone already, nothing is started.
+/// - `parent`: the contest; if it has ended already, nothing is started.
 pub(crate) fn run((parent, words): (i32, Vec<OsString>)) -> u8 {
-    let output = Output::new(false);
+    let output = Console::new(false);
     let Some((program, arguments)) = words.split_first() else {
         output.error("contest-member: expected a command, found none");
         return exit::USAGE;
@@ -23,7 +23,7 @@ pub(crate) fn run((parent, words): (i32, Vec<OsString>)) -> u8 {
         output.error(&format!("contest-member: the kernel would not end this in time: {error}"));
         return exit::FAILED;
     }
-    // Who ended before the line above sends no signal any more.
+    // A parent that ended before the line above sends no signal any more.
     if getppid() != Pid::from_raw(parent) {
         output.error("contest-member: the contest is gone");
         return exit::FAILED;

@@ -1,31 +1,31 @@
-//! How far a contest is: on a terminal a bar below its lines, with the time that is left.
+//! Progress of a contest: on a terminal, a bar below its lines with the remaining time.
 
 use std::io::{IsTerminal, stderr};
 use std::time::Duration;
 
-use gustnado_lab::contest::News;
+use gustnado_lab::contest::ContestEvent;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::output::Output;
+use crate::output::Console;
 
-/// Where news of a contest go.
-pub(super) struct Meter {
-    output: Output,
-    /// None where there is no terminal.
+/// Shows the events of a contest.
+pub(super) struct ContestProgress {
+    output: Console,
+    /// `None` without a terminal.
     bar: Option<ProgressBar>,
 }
 
-impl Meter {
-    pub(super) fn new(output: Output) -> Self {
+impl ContestProgress {
+    pub(super) fn new(output: Console) -> Self {
         Self { output, bar: stderr().is_terminal().then(bar) }
     }
 
-    pub(super) fn show(&self, news: News<'_>) {
-        match (news, &self.bar) {
-            (News::Line(line), Some(bar)) => bar.suspend(|| self.output.say(line)),
-            (News::Line(line), None) => self.output.say(line),
-            (News::Progress { .. }, None) => {}
-            (News::Progress { done, all, left }, Some(bar)) => {
+    pub(super) fn show(&self, event: ContestEvent<'_>) {
+        match (event, &self.bar) {
+            (ContestEvent::Line(line), Some(bar)) => bar.suspend(|| self.output.say(line)),
+            (ContestEvent::Line(line), None) => self.output.say(line),
+            (ContestEvent::Progress { .. }, None) => {}
+            (ContestEvent::Progress { done, all, left }, Some(bar)) => {
                 bar.set_length(all as u64);
                 bar.set_position(done as u64);
                 bar.set_message(time_left(left));
@@ -33,7 +33,7 @@ impl Meter {
         }
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub(super) fn clear(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();

@@ -1,36 +1,35 @@
-//! `gustnado doctor --apply` and `--restore`: settings are shown, kept in a file, changed, and put
-//! back from there.
+//! `gustnado doctor --apply` and `--restore`: shows, saves, changes and restores settings.
 
-use super::asked::Asked;
-use super::settings::Settings;
+use super::options::DoctorOptions;
+use super::settings::KernelSettings;
 use super::shell::{FILES_GOAL, Shell};
-use super::state::{State, usual_path};
-use super::wanted::{self, Change};
+use super::state::{SavedState, usual_path};
+use super::wanted::{self, SettingChange};
 use crate::exit;
 use crate::figures::counted;
-use crate::output::{Output, page};
+use crate::output::{Console, page};
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write, stderr, stdin};
 use std::path::{Path, PathBuf};
 
-/// Shows what contests want changed, and changes it.
-pub(super) fn apply(asked: &Asked, output: Output) -> u8 {
-    match changed(asked, output) {
+/// Shows the changes that contests need, and applies them.
+pub(super) fn apply(options: &DoctorOptions, output: Console) -> u8 {
+    match changed(options, output) {
         Ok(code) => code,
         Err(line) => fail(&line, output),
     }
 }
 
-/// Puts back what was changed.
-pub(super) fn restore(asked: &Asked, output: Output) -> u8 {
+/// Restores the old values.
+pub(super) fn restore(options: &DoctorOptions, output: Console) -> u8 {
     let put_back = || {
-        let path = state_path(asked)?;
-        let mut state = State::read(&path)?;
+        let path = state_path(options)?;
+        let mut state = SavedState::read(&path)?;
         if state.is_empty() {
             let path = path.display();
             return Err(format!("{path}: not there, so that there is nothing to put back"));
         }
-        let failed = put_back(asked, &mut state);
+        let failed = put_back(options, &mut state);
         state.write(&path)?;
         Ok(if failed == 0 { None } else { Some((failed, path)) })
     };
@@ -39,35 +38,35 @@ pub(super) fn restore(asked: &Asked, output: Output) -> u8 {
         Ok(Some((failed, path))) => {
             let failed = counted(failed, "setting");
             let keeps = format!("{} keeps them for another try", path.display());
-            fail(&format!("{failed} could not be put back; {keeps}{}", as_root(asked)), output)
+            fail(&format!("{failed} could not be put back; {keeps}{}", as_root(options)), output)
         }
         Err(line) => fail(&line, output),
     }
 }
 
-fn fail(line: &str, output: Output) -> u8 {
+fn fail(line: &str, output: Console) -> u8 {
     output.error(&format!("doctor: {line}"));
     exit::FAILED
 }
 
-fn changed(asked: &Asked, output: Output) -> Result<u8, String> {
-    let settings = Settings(asked.settings.clone());
+fn changed(options: &DoctorOptions, output: Console) -> Result<u8, String> {
+    let settings = KernelSettings(options.settings.clone());
     let changes = wanted::changes(&settings);
-    let shell = Shell::find().filter(|shell| asked.is_machine() && shell.is_short());
+    let shell = Shell::find().filter(|shell| options.is_machine() && shell.is_short());
     if changes.is_empty() && shell.is_none() {
         return Ok(page("Nothing needs to be changed for contests on this machine.\n"));
     }
     page(&plan(&changes, shell.as_ref()));
-    if asked.is_machine() && !rustix::process::geteuid().is_root() {
+    if options.is_machine() && !rustix::process::geteuid().is_root() {
         return Err("it takes root to change them: sudo gustnado doctor --apply".to_owned());
     }
-    if !agreed(asked) {
+    if !agreed(options) {
         output.say("nothing was changed; `gustnado doctor --apply --yes` changes it");
         return Ok(exit::CLEAN);
     }
-    let path = state_path(asked)?;
-    let before = State::read(&path)?;
-    // Old values are on the disk before the first new one is in place, the oldest ones of all.
+    let path = state_path(options)?;
+    let before = SavedState::read(&path)?;
+    // The old values are on disk before the first new one is set. An earlier state is kept.
     let mut kept = before.clone();
     for change in &changes {
         kept.settings.entry(change.key.to_owned()).or_insert_with(|| change.old.clone());
@@ -78,7 +77,7 @@ fn changed(asked: &Asked, output: Output) -> Result<u8, String> {
     kept.write(&path)?;
     if !kept.is_empty() {
         let path = path.display();
-        let restore = match &asked.state {
+        let restore = match &options.state {
             Some(state) => format!("gustnado doctor --restore --state {}", state.display()),
             None => "gustnado doctor --restore".to_owned(),
         };
@@ -90,13 +89,13 @@ fn changed(asked: &Asked, output: Output) -> Result<u8, String> {
     }
 }
 
-/// Changes what is to be changed and says how it went. What failed is taken out of the state,
-/// unless it was there `before`.
+/// Applies changes and prints their results. A failed one is removed from the state, unless it was
+/// there `before`.
 fn set(
-    settings: &Settings,
-    changes: &[Change],
+    settings: &KernelSettings,
+    changes: &[SettingChange],
     shell: Option<&Shell>,
-    (before, kept): (&State, &mut State),
+    (before, kept): (&SavedState, &mut SavedState),
 ) -> u64 {
     let mut failed = 0;
     for change in changes {
@@ -118,14 +117,14 @@ fn set(
     failed
 }
 
-/// Puts everything back; what failed stays in the state.
-fn put_back(asked: &Asked, state: &mut State) -> u64 {
-    let settings = Settings(asked.settings.clone());
+/// Restores everything; what failed stays in the state.
+fn put_back(options: &DoctorOptions, state: &mut SavedState) -> u64 {
+    let settings = KernelSettings(options.settings.clone());
     state.settings.retain(|key, old| {
         let done = settings.write(key, old);
         !told("put back", &format!("{key} to {old}"), &done)
     });
-    if let Some(shell) = state.shell.take_if(|_| asked.is_machine()) {
+    if let Some(shell) = state.shell.take_if(|_| options.is_machine()) {
         let done = shell.restore();
         let what = format!("open files of the calling shell to {}, {}", shell.soft, shell.hard);
         if !told("put back", &what, &done) {
@@ -135,7 +134,7 @@ fn put_back(asked: &Asked, state: &mut State) -> u64 {
     state.settings.len() as u64 + u64::from(state.shell.is_some())
 }
 
-/// Prints how one change went; whether it went well.
+/// Prints the result of one change; returns whether it succeeded.
 fn told(verb: &str, what: &str, done: &io::Result<()>) -> bool {
     match done {
         Ok(()) => page(&format!("{verb}  {what}\n")),
@@ -144,7 +143,7 @@ fn told(verb: &str, what: &str, done: &io::Result<()>) -> bool {
     done.is_ok()
 }
 
-fn plan(changes: &[Change], shell: Option<&Shell>) -> String {
+fn plan(changes: &[SettingChange], shell: Option<&Shell>) -> String {
     let mut rows: Vec<[String; 3]> = changes
         .iter()
         .map(|change| {
@@ -167,10 +166,10 @@ fn plan(changes: &[Change], shell: Option<&Shell>) -> String {
     text
 }
 
-/// Whether to go on: told by `--yes`, or by a person at a terminal.
-fn agreed(asked: &Asked) -> bool {
-    if asked.yes || !stdin().is_terminal() {
-        return asked.yes;
+/// Whether to go on: by `--yes`, or by the answer at a terminal.
+fn agreed(options: &DoctorOptions) -> bool {
+    if options.yes || !stdin().is_terminal() {
+        return options.yes;
     }
     let _ = write!(stderr(), "Change them? [y/N] ");
     let mut answer = String::new();
@@ -178,18 +177,18 @@ fn agreed(asked: &Asked) -> bool {
     read.is_ok() && ["y", "yes"].contains(&answer.trim().to_ascii_lowercase().as_str())
 }
 
-fn state_path(asked: &Asked) -> Result<PathBuf, String> {
+fn state_path(options: &DoctorOptions) -> Result<PathBuf, String> {
     let usual = || usual_path(|name| std::env::var(name).ok());
     let none =
         || "neither XDG_STATE_HOME nor HOME says where to keep old values; give --state FILE";
-    asked.state.clone().or_else(usual).ok_or_else(|| none().to_owned())
+    options.state.clone().or_else(usual).ok_or_else(|| none().to_owned())
 }
 
-fn as_root(asked: &Asked) -> String {
-    if !asked.is_machine() || rustix::process::geteuid().is_root() {
+fn as_root(options: &DoctorOptions) -> String {
+    if !options.is_machine() || rustix::process::geteuid().is_root() {
         return String::new();
     }
-    let state = asked.state.as_deref().map(Path::display);
+    let state = options.state.as_deref().map(Path::display);
     let state = state.map(|path| format!(" --state {path}")).unwrap_or_default();
     format!("; it takes root: sudo gustnado doctor --restore{state}")
 }

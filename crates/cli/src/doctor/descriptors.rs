@@ -1,14 +1,14 @@
-//! How many files may be open, for this process and on the whole machine: a connection is one.
+//! Limits on open files, per process and per machine: each connection is one.
 
 use super::facts::Facts;
 use super::finding::Finding;
 use crate::figures::{counted, grouped};
 
-/// Connections that any server of today should be able to hold.
+/// Connections that a server should be able to hold.
 const CONNECTIONS_GOAL: u64 = 10_000;
-/// The limit to ask for where the present one is too small.
+/// The suggested limit.
 const FILES_GOAL: u64 = 65_536;
-/// What the whole machine should be able to open.
+/// The suggested limit of the machine.
 const FILE_MAX_GOAL: u64 = 200_000;
 
 pub(super) fn per_process(facts: &Facts) -> Finding {
@@ -17,7 +17,7 @@ pub(super) fn per_process(facts: &Facts) -> Finding {
     let value = format!("soft {}, hard {}", limit(soft), limit(hard));
     let works = facts.uring.is_ok();
     let allowed = facts.machine.connections_max(&facts.config, works).value as u64;
-    // (Each worker's ring has a table of its own, and so more fit than the limit says.)
+    // Each worker's ring has its own table, so more connections fit than the limit says.
     let tables = if works && allowed > soft.max(hard) {
         ", as each worker's io_uring has a table of its own"
     } else {
@@ -25,7 +25,7 @@ pub(super) fn per_process(facts: &Facts) -> Finding {
     };
     let meaning = format!("enough for {}{tables}", counted(allowed, "connection"));
     if allowed >= CONNECTIONS_GOAL {
-        let raised = if soft < hard { "; the soft one is raised by itself" } else { "" };
+        let raised = if soft < hard { "; the server raises the soft one itself" } else { "" };
         return Finding::good(subject, value, &format!("{meaning}{raised}"));
     }
     let mut finding = Finding::change(subject, value, &meaning);
@@ -61,6 +61,6 @@ pub(super) fn per_machine(facts: &Facts) -> Finding {
 }
 
 fn limit(number: u64) -> String {
-    // The kernel's largest numbers say "no limit" and would only be hard to read.
+    // The kernel's largest numbers mean "no limit" and would be hard to read.
     if number >= 1 << 40 { "unlimited".to_owned() } else { grouped(number) }
 }

@@ -1,41 +1,41 @@
-//! What there is to know about the machine. Only [`Facts::read`] looks; all else is a function of
-//! the facts.
+//! Facts about the machine. Only [`Facts::read`] does I/O; everything else is a function of the
+//! facts.
 
-use super::settings::Settings;
+use super::settings::KernelSettings;
 use gustnado::config::{Config, Machine};
 use std::path::Path;
 
-/// What was read. `None` is what could not be read.
+/// Facts; `None` could not be read.
 #[derive(Clone, Debug)]
 pub(super) struct Facts {
     pub(super) machine: Machine,
-    /// What would be served with no flag given: the yardstick for the kernel's queues.
+    /// The default settings: the yardstick for the kernel's queues.
     pub(super) config: Config,
     /// `6.1.0-18-amd64`
     pub(super) kernel: Option<String>,
-    /// Whether this runs in a container, where `sysctl` is the host's business.
+    /// Whether this runs in a container, where `sysctl` belongs to the host.
     pub(super) in_container: bool,
     /// Whether `io_uring` works, and why not.
     pub(super) uring: Result<(), String>,
-    /// `kernel.io_uring_disabled`: 0 for all, 1 for the privileged, 2 for nobody.
+    /// `kernel.io_uring_disabled`: 0 enabled, 1 for the privileged, 2 disabled.
     pub(super) uring_disabled: Option<u64>,
-    /// Open files on the whole machine (`fs.file-max`).
+    /// Open files of the whole machine (`fs.file-max`).
     pub(super) file_max: Option<u64>,
-    /// The highest limit on open files that a process can be given (`fs.nr_open`).
+    /// Maximum limit on open files of a process (`fs.nr_open`).
     pub(super) nr_open: Option<u64>,
     pub(super) somaxconn: Option<u64>,
     pub(super) syn_backlog: Option<u64>,
-    /// First and last port for outgoing connections.
+    /// First and last ephemeral port.
     pub(super) local_ports: Option<(u64, u64)>,
     /// 0 no, 1 yes, 2 on loopback.
     pub(super) tw_reuse: Option<u64>,
     pub(super) fin_timeout_s: Option<u64>,
-    /// Whether a listening socket that closes hands its queue to another of its port.
+    /// Whether a closing listener passes its queue to another one on its port.
     pub(super) migrate_req: Option<u64>,
 }
 
 impl Facts {
-    pub(super) fn read(settings: &Settings) -> Self {
+    pub(super) fn read(settings: &KernelSettings) -> Self {
         Self {
             machine: Machine::read(),
             config: Config::default(),
@@ -54,7 +54,7 @@ impl Facts {
         }
     }
 
-    /// Whether the kernel told nothing at all.
+    /// Whether nothing could be read.
     pub(super) fn is_empty(&self) -> bool {
         self.kernel.is_none() && self.file_max.is_none() && self.somaxconn.is_none()
     }
@@ -66,7 +66,7 @@ impl Facts {
         format!("gustnado doctor: Linux {kernel}{place}")
     }
 
-    /// The commands that set a kernel value, for here.
+    /// Commands that set a kernel value here.
     pub(super) fn sysctl(&self, key: &str, value: &str) -> Vec<String> {
         let quoted = if value.contains(' ') { format!("\"{value}\"") } else { value.to_owned() };
         if self.in_container && key.starts_with("net.") {

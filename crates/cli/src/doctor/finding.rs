@@ -1,29 +1,29 @@
-//! One finding, and how it is written down.
+//! One finding and its text form.
 
 use crate::output::Paint;
 
-/// Whether a value will do.
+/// Level of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
-    /// It will do.
+pub(super) enum FindingLevel {
+    /// The value is good.
     Good,
-    /// It works, and a change would be felt.
+    /// It works, but a change would help.
     Change,
     /// It could not be read.
     Unknown,
 }
 
-/// One thing that was looked at.
+/// One finding.
 #[derive(Debug)]
 pub(super) struct Finding {
     pub(super) subject: &'static str,
     pub(super) value: String,
-    pub(super) verdict: Verdict,
-    /// What the value means here, in half a sentence.
+    pub(super) verdict: FindingLevel,
+    /// The meaning of the value, in half a sentence.
     pub(super) meaning: String,
-    /// Exact commands, each on a line of its own; none when nothing is to be changed.
+    /// Commands, each on its own line; none if nothing should change.
     pub(super) change: Vec<String>,
-    /// What happens if nothing is changed.
+    /// The consequence of no change.
     pub(super) otherwise: String,
 }
 
@@ -32,7 +32,7 @@ impl Finding {
         Self {
             subject,
             value,
-            verdict: Verdict::Good,
+            verdict: FindingLevel::Good,
             meaning: meaning.to_owned(),
             change: Vec::new(),
             otherwise: String::new(),
@@ -40,32 +40,32 @@ impl Finding {
     }
 
     pub(super) fn change(subject: &'static str, value: String, meaning: &str) -> Self {
-        Self { verdict: Verdict::Change, ..Self::good(subject, value, meaning) }
+        Self { verdict: FindingLevel::Change, ..Self::good(subject, value, meaning) }
     }
 
     pub(super) fn unknown(subject: &'static str, path: &str) -> Self {
         let meaning = format!("{path} could not be read; nothing is known, nothing to change");
-        Self { verdict: Verdict::Unknown, ..Self::good(subject, "?".to_owned(), &meaning) }
+        Self { verdict: FindingLevel::Unknown, ..Self::good(subject, "?".to_owned(), &meaning) }
     }
 
-    /// Adds a command to run.
+    /// Adds a command.
     pub(super) fn by(mut self, command: impl Into<String>) -> Self {
         self.change.push(command.into());
         self
     }
 
-    /// Adds what happens if nothing is changed.
+    /// Adds the consequence of no change.
     pub(super) fn or_else(mut self, otherwise: &str) -> Self {
         otherwise.clone_into(&mut self.otherwise);
         self
     }
 
-    /// The finding's lines; `width` is that of the longest subject.
+    /// Formats the finding; `width` is that of the longest subject.
     pub(super) fn text(&self, width: usize, paint: Paint) -> String {
         let verdict = match self.verdict {
-            Verdict::Good => paint.green("ok    "),
-            Verdict::Change => paint.yellow("change"),
-            Verdict::Unknown => paint.dim("?     "),
+            FindingLevel::Good => paint.green("ok    "),
+            FindingLevel::Change => paint.yellow("change"),
+            FindingLevel::Unknown => paint.dim("?     "),
         };
         let value = paint.bold(&self.value);
         let (subject, meaning) = (self.subject, &self.meaning);

@@ -4,15 +4,15 @@ use super::facts::Facts;
 use super::finding::Finding;
 use crate::figures::{counted, grouped};
 
-/// What a connection costs the kernel and us, in bytes: its socket is by far the larger part.
+/// Memory of a connection in bytes: mostly its socket in the kernel.
 const CONNECTION_BYTES: u64 = 4_200;
-/// What the engine takes before the first connection, and then per worker.
+/// Memory of the engine without connections, and per worker.
 const ENGINE_BYTES: u64 = 4 << 20;
 const WORKER_BYTES: u64 = 1 << 20;
-/// Connections that should fit before memory is worth a word.
+/// Connections that should fit into memory.
 const CONNECTIONS_GOAL: u64 = 10_000;
 
-/// The first kernel whose `io_uring` has all that is used.
+/// The first kernel whose `io_uring` has all used features.
 const URING_SINCE: (u32, u32) = (6, 1);
 
 pub(super) fn kernel(facts: &Facts) -> Finding {
@@ -32,7 +32,7 @@ pub(super) fn kernel(facts: &Facts) -> Finding {
     }
 }
 
-/// Whether the kernel is known to be too old for `io_uring` as it is used here.
+/// Whether the kernel is known to be too old for `io_uring`.
 pub(super) fn is_old(facts: &Facts) -> bool {
     facts.kernel.as_deref().and_then(version).is_some_and(|version| version < URING_SINCE)
 }
@@ -79,15 +79,15 @@ pub(super) fn memory(facts: &Facts) -> Finding {
     let fixed = ENGINE_BYTES + workers * WORKER_BYTES + facts.config.cache_bytes;
     let fits = limit.saturating_sub(fixed) / CONNECTION_BYTES;
     let value = format!("{} MB", grouped(limit >> 20));
-    let room = match fits {
+    let meaning = match fits {
         0 => "the file cache alone may fill it".to_owned(),
-        _ => format!("room for about {} beside the file cache", counted(fits, "connection")),
+        _ => format!("enough for about {} and the file cache", counted(fits, "connection")),
     };
     if fits >= CONNECTIONS_GOAL {
-        return Finding::good(subject, value, &room);
+        return Finding::good(subject, value, &meaning);
     }
     let goal_mb = ((fixed + CONNECTIONS_GOAL * CONNECTION_BYTES) >> 20).next_multiple_of(64);
-    Finding::change(subject, value, &room)
+    Finding::change(subject, value, &meaning)
         .by(format!("docker update --memory {goal_mb}m --memory-swap {goal_mb}m CONTAINER"))
         .by(format!("# Kubernetes: resources.limits.memory: {goal_mb}Mi"))
         .by("gustnado serve --cache-bytes 4m --connections-max 1000  # or take less")

@@ -1,12 +1,12 @@
-//! The kernel's queues for newcomers, and the ports that clients on this machine take.
+//! The kernel's queues for new connections, and the ephemeral ports of clients on this machine.
 
 use super::facts::Facts;
 use super::finding::Finding;
 use crate::figures::{counted, grouped};
 
-/// Half-open connections that a burst of newcomers needs.
+/// Half-open connections of a burst.
 const SYN_BACKLOG_GOAL: u64 = 1_024;
-/// What the kernel gives by itself: 32768 to 60999.
+/// The kernel's default: 32768 to 60999.
 const LOCAL_PORTS_GOAL: u64 = 28_000;
 const FIN_TIMEOUT_GOAL_S: u64 = 60;
 
@@ -85,7 +85,7 @@ pub(super) fn closed_ports(facts: &Facts) -> Finding {
     Finding::good(subject, value, "ports of closed connections are used again")
 }
 
-/// What becomes of a queue when one of several sockets that listen on a port closes.
+/// The fate of a queue when one of several listeners on a port closes.
 pub(super) fn closed_listeners(facts: &Facts) -> Finding {
     let subject = "net.ipv4.tcp_migrate_req";
     let Some(migrates) = facts.migrate_req else {

@@ -1,4 +1,4 @@
-//! Whether `io_uring` can be used, and if not, who forbids it.
+//! Whether `io_uring` is available, and what forbids it if not.
 
 use super::facts::Facts;
 use super::finding::Finding;
@@ -30,7 +30,7 @@ pub(super) fn availability(facts: &Facts) -> Finding {
     finding
 }
 
-/// No switch forbids it, so that a system call filter is the likely cause.
+/// No setting forbids it, so a system call filter is the likely cause.
 fn filtered(facts: &Facts) -> Vec<String> {
     let calls = "io_uring_setup, io_uring_enter and io_uring_register";
     if facts.in_container {

@@ -1,5 +1,4 @@
-//! The limit on open files of the shell that the doctor was called from: what is started from it
-//! later inherits it.
+//! The limit on open files of the calling shell, which later commands inherit.
 
 use rustix::process::{Pid, Resource, Rlimit, getpid, prlimit};
 use serde::{Deserialize, Serialize};
@@ -9,24 +8,24 @@ use std::io;
 /// Enough for 100,000 connections in one process, and some.
 pub(super) const FILES_GOAL: u64 = 131_072;
 
-/// The shell, and its limits before they were changed.
+/// The calling shell with its original limits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Shell {
-    /// Its number.
+    /// Its process id.
     pid: i32,
-    /// When it began, in the kernel's ticks: a number may come to another process later.
+    /// Its start time in the kernel's ticks, since process ids are reused.
     started: u64,
     pub(super) soft: u64,
     pub(super) hard: u64,
 }
 
 impl Shell {
-    /// The process that called this one, whoever lent it root's rights between them.
+    /// Finds the shell that called this process, directly or by way of `sudo`.
     pub(super) fn find() -> Option<Self> {
-        let mut process = Process::read(getpid().as_raw_nonzero().get())?;
-        // The depth is bounded, whatever the table of processes says.
+        let mut process = ShellProcess::read(getpid().as_raw_nonzero().get())?;
+        // The depth is bounded for any table of processes.
         for _ in 0..8 {
-            process = Process::read(process.parent)?;
+            process = ShellProcess::read(process.parent)?;
             if !["sudo", "doas"].contains(&&*process.name) {
                 break;
             }
@@ -36,25 +35,25 @@ impl Shell {
             .filter(|shell| shell.pid > 1)
     }
 
-    /// Whether its limits are less than a contest wants.
+    /// Whether its limits are too low for a contest.
     pub(super) fn is_short(&self) -> bool {
         self.soft < FILES_GOAL
     }
 
-    /// Gives it more; its own numbers are those from before.
+    /// Raises its limits; `self` keeps the original ones.
     ///
     /// # Errors
-    /// No permission, or `fs.nr_open` is less.
+    /// No permission, or `fs.nr_open` is lower.
     pub(super) fn raise(&self) -> io::Result<()> {
         self.limit(FILES_GOAL, self.hard.max(FILES_GOAL))
     }
 
-    /// Gives it its own limits back. A shell that has ended needs none.
+    /// Restores its original limits. A shell that has ended needs none.
     ///
     /// # Errors
     /// No permission.
     pub(super) fn restore(&self) -> io::Result<()> {
-        match Process::read(self.pid) {
+        match ShellProcess::read(self.pid) {
             Some(process) if process.started == self.started => self.limit(self.soft, self.hard),
             _ => Ok(()),
         }
@@ -67,20 +66,20 @@ impl Shell {
     }
 }
 
-/// As much as is needed of a process.
-struct Process {
+/// Fields of a process.
+struct ShellProcess {
     pid: i32,
     name: String,
     parent: i32,
     started: u64,
 }
 
-impl Process {
+impl ShellProcess {
     fn read(pid: i32) -> Option<Self> {
         Self::of(pid, &fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
     }
 
-    /// From the line of `proc_pid_stat(5)`. The name is in parentheses, and may hold some.
+    /// Parses a line of `proc_pid_stat(5)`. The name in parentheses may contain some.
     fn of(pid: i32, stat: &str) -> Option<Self> {
         let (before, after) = stat.rsplit_once(')')?;
         let (_, name) = before.split_once('(')?;
@@ -106,20 +105,20 @@ mod tests {
     #[test]
     fn a_process_is_read_whatever_its_name() {
         let stat = "77 (a ) (b) S 12 77 77 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 1 0 4711 9 9";
-        let process = Process::of(77, stat).expect("a line of stat");
+        let process = ShellProcess::of(77, stat).expect("a line of stat");
         assert_eq!((&*process.name, process.parent, process.started), ("a ) (b", 12, 4_711));
-        assert!(Process::of(1, "").is_none());
+        assert!(ShellProcess::of(1, "").is_none());
     }
 
     #[test]
     fn the_caller_of_this_test_has_limits() {
-        let shell = Shell::find().expect("somebody called");
+        let shell = Shell::find().expect("a shell has called");
         assert!(shell.soft <= shell.hard);
     }
 
     #[test]
     fn limits_that_stay_as_they_are_may_be_set() {
-        let own = Process::read(getpid().as_raw_nonzero().get()).expect("it runs");
+        let own = ShellProcess::read(getpid().as_raw_nonzero().get()).expect("it runs");
         let (soft, hard) = own.files().expect("it has limits");
         let shell = Shell { pid: own.pid, started: own.started, soft, hard };
         shell.restore().expect("nothing changes");

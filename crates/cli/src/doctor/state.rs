@@ -1,4 +1,4 @@
-//! The file in which `--apply` keeps old values until `--restore`.
+//! The file in which `--apply` saves old values for `--restore`.
 
 use super::shell::Shell;
 use serde::{Deserialize, Serialize};
@@ -9,19 +9,19 @@ use std::path::{Path, PathBuf};
 
 const FORMAT: u32 = 1;
 
-/// What was there before something was changed.
+/// Values from before the first change.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct State {
+pub(super) struct SavedState {
     format: u32,
-    /// Settings of the kernel: the values from before the first change.
+    /// Kernel settings with their original values.
     pub(super) settings: BTreeMap<String, String>,
-    /// The shell with its own limits, if they were changed.
+    /// The shell with its original limits, if they were changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) shell: Option<Shell>,
 }
 
-impl State {
-    /// Reads the file; an empty state where there is none.
+impl SavedState {
+    /// Reads the file; without one, the state is empty.
     ///
     /// # Errors
     /// A line that names the file and what was expected.
@@ -43,12 +43,12 @@ impl State {
         Ok(state)
     }
 
-    /// Whether there is nothing to put back.
+    /// Whether there is nothing to restore.
     pub(super) fn is_empty(&self) -> bool {
         self.settings.is_empty() && self.shell.is_none()
     }
 
-    /// Writes the file, whole or not at all; an empty state has none.
+    /// Writes the file atomically; an empty state has no file.
     ///
     /// # Errors
     /// A line that names the file.
@@ -66,15 +66,15 @@ impl State {
             fs::create_dir_all(folder).map_err(line)?;
         }
         let text = serde_json::to_string_pretty(self).expect("its keys are text");
-        let beside = path.with_extension("json.new");
-        fs::write(&beside, text + "\n").map_err(line)?;
-        fs::rename(&beside, path).map_err(line)
+        let temporary = path.with_extension("json.new");
+        fs::write(&temporary, text + "\n").map_err(line)?;
+        fs::rename(&temporary, path).map_err(line)
     }
 }
 
-/// Where states of programs are kept: `$XDG_STATE_HOME`, else `~/.local/state`.
+/// The user's state folder: `$XDG_STATE_HOME`, else `~/.local/state`.
 ///
-/// - `variable`: looks up a variable of the environment.
+/// - `variable`: looks up an environment variable.
 pub(super) fn usual_path(variable: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
     let set = |name: &str| variable(name).filter(|value| value.starts_with('/'));
     let folder = match (set("XDG_STATE_HOME"), set("HOME")) {

@@ -1,7 +1,7 @@
 //! Whole pages for machines that are not at hand. `GOLDEN=write cargo test doctor` writes them
-//! anew; the difference is then read by a person.
+//! again; review the difference.
 
-use super::state::{State, usual_path};
+use super::state::{SavedState, usual_path};
 use super::wanted::changes;
 use super::*;
 use gustnado::config::{Config, Machine};
@@ -141,12 +141,12 @@ fn every_change_says_how_and_what_happens_otherwise() {
 
 #[test]
 fn this_machine_can_be_looked_at() {
-    let page = text(&Facts::read(&Settings("/proc/sys".into())), Paint(false));
+    let page = text(&Facts::read(&KernelSettings("/proc/sys".into())), Paint(false));
     assert!(page.contains("io_uring"));
 }
 
 /// A folder of settings as a fresh machine has them.
-fn fresh() -> (tempfile::TempDir, Settings) {
+fn fresh() -> (tempfile::TempDir, KernelSettings) {
     let folder = tempfile::tempdir().expect("a folder");
     for (path, value) in [
         ("fs/nr_open", "1048576"),
@@ -161,7 +161,7 @@ fn fresh() -> (tempfile::TempDir, Settings) {
         std::fs::create_dir_all(path.parent().expect("in a folder")).expect("made");
         std::fs::write(path, format!("{value}\n")).expect("written");
     }
-    let settings = Settings(folder.path().to_owned());
+    let settings = KernelSettings(folder.path().to_owned());
     (folder, settings)
 }
 
@@ -189,7 +189,7 @@ fn what_meets_its_goal_is_not_changed_and_afterwards_nothing_is() {
 #[test]
 fn a_setting_that_is_not_there_is_left_alone_and_cannot_be_made() {
     let folder = tempfile::tempdir().expect("a folder");
-    let settings = Settings(folder.path().to_owned());
+    let settings = KernelSettings(folder.path().to_owned());
     assert_eq!(changes(&settings), []);
     assert!(settings.write("net.core.somaxconn", "1").is_err());
     assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 0);
@@ -199,18 +199,18 @@ fn a_setting_that_is_not_there_is_left_alone_and_cannot_be_made() {
 fn a_state_reads_back_and_an_empty_one_has_no_file() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("a/b/doctor.json");
-    let mut state = State::read(&path).expect("none is empty");
+    let mut state = SavedState::read(&path).expect("none is empty");
     assert!(state.is_empty());
     state.settings.insert("net.core.somaxconn".to_owned(), "4096".to_owned());
     state.write(&path).expect("written");
-    assert_eq!(State::read(&path).expect("a state"), state);
+    assert_eq!(SavedState::read(&path).expect("a state"), state);
     state.settings.clear();
     state.write(&path).expect("removed");
     assert!(!path.exists());
     state.write(&path).expect("gone already");
     for text in ["", "{}", "{\"format\": 2, \"settings\": {}}"] {
         std::fs::write(&path, text).expect("written");
-        let line = State::read(&path).expect_err(text);
+        let line = SavedState::read(&path).expect_err(text);
         assert!(line.contains("doctor.json: expected the state"), "{line}");
     }
 }

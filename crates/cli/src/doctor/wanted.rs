@@ -1,74 +1,74 @@
-//! What contests on this machine want of the kernel: 10,000 connections and more, all from and to
-//! loopback.
+//! Kernel settings for contests on this machine: 10,000 connections and more over loopback, with
+//! both ends on it.
 
-use super::settings::Settings;
+use super::settings::KernelSettings;
 
-/// A setting that is to be changed.
+/// A setting to change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Change {
+pub(super) struct SettingChange {
     pub(super) key: &'static str,
     pub(super) old: String,
     pub(super) new: String,
-    /// What for.
+    /// The reason.
     pub(super) why: &'static str,
 }
 
-/// When a setting will do.
+/// The goal of a setting.
 enum Goal {
-    /// From this number on.
+    /// At least this number.
     AtLeast(u64),
-    /// Up to this number.
+    /// At most this number.
     AtMost(u64),
-    /// A range of so many numbers.
+    /// A range of this many numbers.
     Range(u64),
 }
 
-struct Wish {
+struct WantedSetting {
     key: &'static str,
     goal: Goal,
-    /// What to set where the goal is not met.
+    /// The value to set if the goal is not met.
     value: &'static str,
     why: &'static str,
 }
 
-const WISHES: [Wish; 7] = [
-    Wish {
+const WISHES: [WantedSetting; 7] = [
+    WantedSetting {
         key: "fs.nr_open",
         goal: Goal::AtLeast(super::shell::FILES_GOAL),
         value: "1048576",
         why: "a process can be given that many descriptors",
     },
-    Wish {
+    WantedSetting {
         key: "fs.file-max",
         goal: Goal::AtLeast(400_000),
         value: "1000000",
         why: "both ends of each connection are open here",
     },
-    Wish {
+    WantedSetting {
         key: "net.core.somaxconn",
         goal: Goal::AtLeast(16_384),
         value: "65535",
-        why: "a burst of 10,000 newcomers finds room in a server's queue",
+        why: "a burst of 10,000 connections fits into a server's queue",
     },
-    Wish {
+    WantedSetting {
         key: "net.ipv4.tcp_max_syn_backlog",
         goal: Goal::AtLeast(16_384),
         value: "65535",
         why: "their handshakes may all be under way at once",
     },
-    Wish {
+    WantedSetting {
         key: "net.ipv4.ip_local_port_range",
         goal: Goal::Range(50_000),
         value: "10240 65535",
         why: "more connections from each address",
     },
-    Wish {
+    WantedSetting {
         key: "net.ipv4.tcp_fin_timeout",
         goal: Goal::AtMost(15),
         value: "15",
         why: "half-closed connections give their ports back sooner",
     },
-    Wish {
+    WantedSetting {
         key: "net.ipv4.tcp_tw_reuse",
         goal: Goal::AtLeast(1),
         value: "2",
@@ -76,9 +76,9 @@ const WISHES: [Wish; 7] = [
     },
 ];
 
-/// The settings that do not meet their goals. One that cannot be read is left alone.
-pub(super) fn changes(settings: &Settings) -> Vec<Change> {
-    let change = |wish: &Wish| {
+/// Returns the settings that do not meet their goals. One that is not readable is left alone.
+pub(super) fn changes(settings: &KernelSettings) -> Vec<SettingChange> {
+    let change = |wish: &WantedSetting| {
         let old = settings.read(wish.key)?;
         let met = match wish.goal {
             Goal::AtLeast(least) => settings.number(wish.key)? >= least,
@@ -89,7 +89,7 @@ pub(super) fn changes(settings: &Settings) -> Vec<Change> {
             }
         };
         let new = wish.value.to_owned();
-        (!met).then_some(Change { key: wish.key, old, new, why: wish.why })
+        (!met).then_some(SettingChange { key: wish.key, old, new, why: wish.why })
     };
     WISHES.iter().filter_map(change).collect()
 }

@@ -1,25 +1,29 @@
-//! HUP: the configuration file is read again, and what it says by now is served.
+//! HUP: reads the configuration file again and serves by it.
 
-use crate::arguments::Asked;
-use crate::output::Output;
+use crate::arguments::ServeOptions;
+use crate::output::Console;
 use gustnado::{Reloaded, Running};
 use std::path::Path;
 
-/// Reads the file again. Whatever is wrong with it is said, and then nothing changes.
-pub(super) fn again(running: &Running, asked: Box<Asked>, output: Output) -> Box<Asked> {
-    let Some(path) = asked.file().map(Path::to_owned) else {
+/// Reads the file again. A mistake in it is printed, and nothing changes.
+pub(super) fn again(
+    running: &Running,
+    options: Box<ServeOptions>,
+    output: Console,
+) -> Box<ServeOptions> {
+    let Some(path) = options.file().map(Path::to_owned) else {
         output.say(
             "HUP: there is no configuration file to read again; serving goes on (start with \
              --config FILE to have one)",
         );
-        return asked;
+        return options;
     };
-    let new = match asked.again() {
+    let new = match options.again() {
         Ok(new) => new,
         Err(refusal) => {
             running.refuse_reload();
             refuse(&refusal.line, &path, output);
-            return asked;
+            return options;
         }
     };
     match running.reload(new.server()) {
@@ -30,18 +34,18 @@ pub(super) fn again(running: &Running, asked: Box<Asked>, output: Output) -> Box
         }
         Err(error) => {
             refuse(&new.line(&error), &path, output);
-            asked
+            options
         }
     }
 }
 
-fn refuse(lines: &str, path: &Path, output: Output) {
+fn refuse(lines: &str, path: &Path, output: Console) {
     lines.lines().for_each(|line| output.error(line));
     let path = path.display();
     output.error(&format!("HUP: {path} was not taken; what was served before is served on"));
 }
 
-/// One line: what is different now, and what is not.
+/// One line: settings that changed, and those that need a restart.
 fn report(path: &Path, reloaded: &Reloaded) -> String {
     let addresses = |all: &[gustnado::Endpoint]| {
         all.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")

@@ -1,11 +1,11 @@
-//! Crates: which rooms use which, and what comes from outside.
+//! Crates: which of them use which, and what comes from outside.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The rooms that a manifest's dependencies name, tests' included.
-pub(crate) fn rooms_used(manifest: &str) -> Vec<String> {
+/// The crates of ours that a manifest depends on, for tests included.
+pub(crate) fn crates_used(manifest: &str) -> Vec<String> {
     let mut used = Vec::new();
     let mut in_dependencies = false;
     for line in manifest.lines() {
@@ -14,13 +14,13 @@ pub(crate) fn rooms_used(manifest: &str) -> Vec<String> {
             continue;
         }
         let name = line.split(['.', '=', ' ']).next().unwrap_or("");
-        let room = match name.strip_prefix("gustnado") {
+        let krate = match name.strip_prefix("gustnado") {
             Some("") => "server",
             Some(rest) => rest.trim_start_matches('-'),
             None => continue,
         };
         if in_dependencies {
-            used.push(room.to_owned());
+            used.push(krate.to_owned());
         }
     }
     used
@@ -163,10 +163,10 @@ fn read(path: &Path) -> String {
 }
 
 #[test]
-fn rooms_are_read_from_every_table_of_dependencies() {
+fn crates_are_read_from_every_table_of_dependencies() {
     let manifest = "[package]\nname = \"gustnado-x\"\n[dependencies]\ngustnado.workspace = true\n\
                     libc = \"1\"\n[dev-dependencies]\ngustnado-http = { path = \"../http\" }\n";
-    assert_eq!(rooms_used(manifest), ["server", "http"]);
+    assert_eq!(crates_used(manifest), ["server", "http"]);
 }
 
 #[test]

@@ -21,6 +21,8 @@ pub(crate) struct Module {
     globs: Vec<Name>,
     /// Names that are declared here.
     declared: BTreeSet<String>,
+    /// Types that are declared here, those inside of functions too.
+    types: Vec<String>,
     /// All names of other modules that stand here, imported or spelled out.
     named: Vec<Name>,
 }
@@ -91,12 +93,22 @@ impl Module {
         Self::of_items(&parsed.items, folder)
     }
 
-    fn of_items(items: &[Item], folder: &Path) -> Self {
+    pub(crate) fn of_items(items: &[Item], folder: &Path) -> Self {
         let mut reader = Reader { module: Self::default(), folder };
         for item in items {
             reader.visit_item(item);
         }
         reader.module
+    }
+
+    /// Returns the types of this module and those below, each with the path of its module.
+    pub(crate) fn types(&self) -> Vec<(Name, String)> {
+        let mut found: Vec<_> = self.types.iter().map(|name| (Vec::new(), name.clone())).collect();
+        for (child, module) in &self.children {
+            let below = module.types().into_iter();
+            found.extend(below.map(|(place, name)| ([vec![child.clone()], place].concat(), name)));
+        }
+        found
     }
 
     fn names_with_their_places(&self) -> Vec<(Name, Name)> {
@@ -164,6 +176,7 @@ impl<'ast> Visit<'ast> for Reader<'_> {
             return;
         }
         self.module.declared.extend(declared(item));
+        self.module.types.extend(declared(item).filter(|_| is_type(item)));
         visit::visit_item(self, item);
     }
 
@@ -252,7 +265,11 @@ fn attributes(item: &Item) -> &[Attribute] {
         Item::Impl(item) => &item.attrs,
         Item::Mod(item) => &item.attrs,
         Item::Use(item) => &item.attrs,
+        Item::Enum(item) => &item.attrs,
         Item::Struct(item) => &item.attrs,
+        Item::Trait(item) => &item.attrs,
+        Item::Type(item) => &item.attrs,
+        Item::Union(item) => &item.attrs,
         _ => &[],
     }
 }
@@ -280,6 +297,13 @@ fn declared(item: &Item) -> Option<String> {
         _ => return None,
     };
     Some(name.to_string())
+}
+
+fn is_type(item: &Item) -> bool {
+    matches!(
+        item,
+        Item::Enum(_) | Item::Struct(_) | Item::Trait(_) | Item::Type(_) | Item::Union(_)
+    )
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The files of the house, and what documents say about them.
+//! The files of the code base, and what documents say about them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -43,23 +43,23 @@ impl Source {
     }
 }
 
-/// The root of the house.
+/// The root of the code base.
 pub(crate) fn root() -> PathBuf {
     let cli = Path::new(env!("CARGO_MANIFEST_DIR"));
-    cli.ancestors().nth(2).expect("crates/cli/ lies in the house").to_path_buf()
+    cli.ancestors().nth(2).expect("crates/cli/ lies in the code base").to_path_buf()
 }
 
-/// Every text file of the house.
+/// Every text file of the code base.
 pub(crate) fn sources() -> Vec<Source> {
     let mut found = Vec::new();
     gather(&root(), "", &mut found);
     found.sort_by(|a, b| a.path.cmp(&b.path));
-    assert!(found.len() > 10, "the house is not where the tidy test looks for it");
+    assert!(found.len() > 10, "the code base is not where the tidy test looks for it");
     found
 }
 
 fn gather(folder: &Path, prefix: &str, found: &mut Vec<Source>) {
-    let entries = fs::read_dir(folder).expect("a folder of the house can be read");
+    let entries = fs::read_dir(folder).expect("a folder of the code base can be read");
     for entry in entries.flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         let path = format!("{prefix}{name}");
@@ -76,12 +76,12 @@ fn gather(folder: &Path, prefix: &str, found: &mut Vec<Source>) {
 }
 
 /// Paths that a document names and that do not exist: in code marks when they start with one of the
-/// house's folders, and in links whatever they start with.
+/// code base's folders, and in links whatever they start with.
 pub(crate) fn paths_named_in(document: &Source) -> Vec<String> {
     let beside = Path::new(&document.path).parent().unwrap_or(Path::new("")).to_path_buf();
     let mut missing = Vec::new();
     for span in code_spans(&document.text) {
-        if is_path_of_the_house(span) && !root().join(without_line(span)).exists() {
+        if is_path_of_the_code_base(span) && !root().join(without_line(span)).exists() {
             missing.push(span.to_owned());
         }
     }
@@ -103,7 +103,7 @@ pub(crate) fn tests_named_in(document: &Source) -> (Vec<String>, usize) {
     for line in document.text.lines() {
         let mut file = None;
         for span in code_spans(line) {
-            if span.contains("/tests/") && is_path_of_the_house(span) {
+            if span.contains("/tests/") && is_path_of_the_code_base(span) {
                 file = Some((span, fs::read_to_string(root().join(span)).unwrap_or_default()));
                 continue;
             }
@@ -134,7 +134,7 @@ pub(crate) fn code_spans(text: &str) -> impl Iterator<Item = &str> {
     prose.flat_map(|line| line.split('`').skip(1).step_by(2))
 }
 
-fn is_path_of_the_house(span: &str) -> bool {
+fn is_path_of_the_code_base(span: &str) -> bool {
     let first = span.split('/').next().unwrap_or("");
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-/:".contains(c);
     span.contains('/')

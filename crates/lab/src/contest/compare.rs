@@ -1,4 +1,4 @@
-//! Two records of the same contest: what changed between them, and whether it is more than noise.
+//! Compares two records of the same contest, and separates changes from noise.
 
 use std::fmt::Write;
 
@@ -6,38 +6,39 @@ use serde::Serialize;
 
 use super::table::{factor, shown};
 use crate::record::Record;
-use crate::statistics::{Column, Ratio, Row, Verdict, change, summarise};
+use crate::statistics::{Column, ContenderFigures, Ratio, Significance, change, summarise};
 
 /// One figure in both records.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Change {
+pub struct FigureChange {
     /// The contender.
     pub contender: String,
     /// The scenario.
     pub scenario: String,
-    /// What it is about.
+    /// The column of the figure.
     pub column: Column,
-    /// The median before.
+    /// The median in the older record.
     pub old: f64,
-    /// The median now.
+    /// The median in the newer record.
     pub new: f64,
-    /// The newer to the older, with Welch's interval; none where one of them is 0.
+    /// The ratio of the newer to the older one, with Welch's interval; `None` if one of them is 0.
     pub ratio: Option<Ratio>,
 }
 
-/// Everything that two records have in common, in the order of the newer one.
-pub fn changes(old: &Record, new: &Record) -> Vec<Change> {
+/// Returns the figures that two records share, in the order of the newer one.
+pub fn changes(old: &Record, new: &Record) -> Vec<FigureChange> {
     let before = summarise(old);
     let mut changes = Vec::new();
     for row in summarise(new) {
-        let same =
-            |other: &&Row| other.contender == row.contender && other.scenario == row.scenario;
+        let same = |other: &&ContenderFigures| {
+            other.contender == row.contender && other.scenario == row.scenario
+        };
         let Some(earlier) = before.iter().find(same) else { continue };
         for column in Column::ALL {
             let (Some(then), Some(now)) = (earlier.figure(column), row.figure(column)) else {
                 continue;
             };
-            changes.push(Change {
+            changes.push(FigureChange {
                 contender: row.contender.clone(),
                 scenario: row.scenario.clone(),
                 column,
@@ -50,31 +51,34 @@ pub fn changes(old: &Record, new: &Record) -> Vec<Change> {
     changes
 }
 
-/// The changes as text: what is more than noise first, each in a line; then how many are noise.
+/// Formats changes: first a line for each significant one, then the number of those within the
+/// noise.
 pub fn text(old: &Record, new: &Record) -> String {
     let changes = changes(old, new);
     let mut page = String::new();
     for line in apart(old, new) {
         let _ = writeln!(page, "note: {line}");
     }
-    let real = |one: &&Change| {
+    let real = |one: &&FigureChange| {
         let verdict = one.ratio.map(|ratio| ratio.verdict);
         let failed = one.column == Column::Failures && differs(one.old, one.new);
-        matches!(verdict, Some(Verdict::Less | Verdict::More)) || failed
+        matches!(verdict, Some(Significance::Less | Significance::More)) || failed
     };
-    let (told, others): (Vec<&Change>, Vec<&Change>) = changes.iter().partition(real);
-    for one in &told {
+    let (significant, others): (Vec<&FigureChange>, Vec<&FigureChange>) =
+        changes.iter().partition(real);
+    for one in &significant {
         let _ = writeln!(page, "{}", line(one));
     }
-    if told.is_empty() {
+    if significant.is_empty() {
         page.push_str("Nothing changed by more than noise.\n");
     }
-    let unknown = |one: &&&Change| one.ratio.is_some_and(|of| of.verdict == Verdict::Unknown);
+    let unknown =
+        |one: &&&FigureChange| one.ratio.is_some_and(|of| of.verdict == Significance::Unknown);
     let unknown = others.iter().filter(unknown).count();
     let noise = others.len() - unknown;
     let _ = writeln!(page, "{noise} other figures differ by no more than noise.");
     if unknown > 0 {
-        let _ = writeln!(page, "{unknown} have a single round on one side, which cannot tell.");
+        let _ = writeln!(page, "{unknown} have a single round on one side, which is too few.");
     }
     if changes.is_empty() {
         page.push_str("The two have no contender in a scenario in common.\n");
@@ -82,14 +86,14 @@ pub fn text(old: &Record, new: &Record) -> String {
     page
 }
 
-fn line(one: &Change) -> String {
-    let Change { contender, scenario, column, old, new, .. } = one;
+fn line(one: &FigureChange) -> String {
+    let FigureChange { contender, scenario, column, old, new, .. } = one;
     let (old, new) = (shown(*column, *old), shown(*column, *new));
     let title = column.title();
     let Some(Ratio { value, interval, verdict }) = one.ratio else {
         return format!("{scenario}, {contender}: {title} {old} -> {new}");
     };
-    let better = (verdict == Verdict::More) == column.more_is_better();
+    let better = (verdict == Significance::More) == column.more_is_better();
     let word = if better { "better" } else { "worse" };
     let interval = interval
         .map_or(String::new(), |(low, high)| format!(" [{}, {}]", factor(low), factor(high)));
@@ -100,7 +104,7 @@ fn differs(old: f64, new: f64) -> bool {
     (old - new).abs() > 0.5
 }
 
-/// What makes two records less comparable.
+/// Returns differences between two records that make them less comparable.
 fn apart(old: &Record, new: &Record) -> Vec<String> {
     let (then, now) = (&old.environment, &new.environment);
     let mut notes = Vec::new();

@@ -1,15 +1,15 @@
-//! Which CPUs the servers get, and which the generator.
+//! Splits the CPUs between servers and load generator.
 
 use std::io;
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// The CPUs of servers and generator, and how that came.
+/// The CPUs of servers and generator, and the reason for the split.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Division {
+pub(super) struct CpuSplit {
     pub(super) servers: Vec<u32>,
     pub(super) generator: Vec<u32>,
-    /// In a sentence.
+    /// The split in a sentence.
     pub(super) sentence: String,
 }
 
@@ -20,14 +20,14 @@ pub(super) fn allowed() -> Vec<u32> {
     (0..u32::try_from(CpuSet::MAX_CPU).unwrap_or(1_024)).filter(is_set).collect()
 }
 
-/// Divides the CPUs: servers get the first half, the generator the others.
+/// Splits the CPUs: servers get the first half, the generator the rest.
 ///
-/// - `servers`, `generator`: as the file says it, if it does.
+/// - `servers`, `generator`: the CPUs named in the file, if any.
 pub(super) fn divide(
     allowed: &[u32],
     servers: Option<&[u32]>,
     generator: Option<&[u32]>,
-) -> Result<Division, String> {
+) -> Result<CpuSplit, String> {
     for cpu in servers.iter().chain(&generator).flat_map(|cpus| cpus.iter()) {
         if !allowed.contains(cpu) {
             return Err(format!(
@@ -68,11 +68,11 @@ pub(super) fn divide(
             list(&generator)
         )
     };
-    Ok(Division { servers, generator, sentence })
+    Ok(CpuSplit { servers, generator, sentence })
 }
 
 /// Runs `start` with this thread on those CPUs, so that a process it starts begins there: servers
-/// count their CPUs when they start. Empty: as it is.
+/// count their CPUs when they start. Empty: all.
 pub(super) fn on<T>(cpus: &[u32], start: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     if cpus.is_empty() {
         return start();
@@ -84,7 +84,7 @@ pub(super) fn on<T>(cpus: &[u32], start: impl FnOnce() -> io::Result<T>) -> io::
     started
 }
 
-/// Keeps the calling thread on those CPUs. Where that is not possible, it stays where it is.
+/// Pins the calling thread to those CPUs, if possible.
 pub(super) fn stay(cpus: &[u32]) {
     if !cpus.is_empty() {
         let _ = sched_setaffinity(None, &set(cpus));

@@ -1,4 +1,4 @@
-//! The machine that was measured on, read once.
+//! The machine that ran the contest, read once.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,10 +7,10 @@ use std::process::Command;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::cpus::{Division, allowed};
+use super::cpus::{CpuSplit, allowed};
 use crate::record::Environment;
 
-/// Settings of the kernel that matter to many connections.
+/// Kernel settings that matter for many connections.
 const SYSCTLS: [&str; 12] = [
     "net.core.somaxconn",
     "net.core.netdev_max_backlog",
@@ -28,8 +28,8 @@ const SYSCTLS: [&str; 12] = [
 
 /// Reads it.
 ///
-/// - `program`: the running program, whose commit is looked for.
-pub(super) fn read(division: &Division, program: &Path) -> Environment {
+/// - `program`: the running program, whose commit is looked up.
+pub(super) fn read(division: &CpuSplit, program: &Path) -> Environment {
     let information = text("/proc/cpuinfo").unwrap_or_default();
     let memory = text("/proc/meminfo").unwrap_or_default();
     let kib = behind(&memory, "MemTotal:").and_then(|kib| kib.split(' ').next()?.parse().ok());
@@ -56,16 +56,16 @@ pub(super) fn read(division: &Division, program: &Path) -> Environment {
     }
 }
 
-/// Lets this process, and all that it starts, have as many descriptors as it may. Returns how many.
+/// Raises the limit on descriptors for this process and its children to the hard limit. Returns it.
 pub(super) fn raise_descriptors() -> u64 {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
-    // Where it stays as it is, that is in the record.
+    // On failure the record has the unchanged limit.
     let _ = setrlimit(Resource::Nofile, raised);
     getrlimit(Resource::Nofile).current.unwrap_or(1 << 20)
 }
 
-/// The name of the user that all of this runs as.
+/// The user name of this process.
 pub(super) fn user() -> String {
     let id = rustix::process::geteuid().as_raw().to_string();
     let accounts = text("/etc/passwd").unwrap_or_default();
@@ -74,13 +74,13 @@ pub(super) fn user() -> String {
     name.map_or_else(|| id.clone(), str::to_owned)
 }
 
-/// The commit of the repository in which the program lies, with a plus if there are changes.
+/// The commit of the repository that contains the program, with a plus for uncommitted changes.
 fn commit(program: &Path) -> Option<String> {
     let folder = program.parent()?;
     let git = |words: &[&str]| {
         let done = Command::new("git").arg("-C").arg(folder).args(words).output().ok()?;
-        let said = String::from_utf8(done.stdout).ok()?.trim().to_owned();
-        done.status.success().then_some(said)
+        let output = String::from_utf8(done.stdout).ok()?.trim().to_owned();
+        done.status.success().then_some(output)
     };
     let commit = git(&["rev-parse", "--short=12", "HEAD"]).filter(|found| !found.is_empty())?;
     let changed = git(&["status", "--porcelain", "--untracked-files=no"]);
@@ -92,7 +92,7 @@ fn text(path: &str) -> Option<String> {
     fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
 }
 
-/// What stands behind a name and its colon or equals sign.
+/// The value after a name and its colon or equals sign.
 fn behind(text: &str, name: &str) -> Option<String> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     Some(line.trim_start_matches([':', '=', ' ', '\t']).trim().to_owned())
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn this_machine_is_read() {
-        let division = Division { servers: vec![0], generator: vec![1], sentence: String::new() };
+        let division = CpuSplit { servers: vec![0], generator: vec![1], sentence: String::new() };
         let found = read(&division, Path::new("/nowhere/program"));
         assert!(found.memory_bytes > 0 && found.cpus > 0);
         assert!(found.kernel.starts_with("Linux "), "{}", found.kernel);

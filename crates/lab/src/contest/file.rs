@@ -1,7 +1,7 @@
-//! A contest's file: TOML that says who takes part, and what is asked of them.
+//! A contest's file: TOML with contenders and scenarios.
 //!
-//! What lives here: the shape of a contest, and how a text becomes one. Everything that is wrong
-//! with a file is said at once, with its line. What does not: running it.
+//! This module parses and validates it, and reports all its mistakes at once, each with its line.
+//! It does not run anything.
 
 mod duration;
 mod error;
@@ -19,162 +19,163 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub use error::{FileError, Problem};
+pub use error::{FileError, FileProblem};
 
-/// The longest file that is read.
+/// Maximum length of a file.
 const BYTES_MAX: u64 = 1 << 20;
 
-/// A contest as its file says it, with presets filled in and sweeps spread out.
+/// A contest from its file, with presets filled in and sweeps expanded.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Contest {
-    /// What it is about, in a line.
+pub struct ContestSpec {
+    /// Title, one line.
     pub title: String,
     /// Text below the title. May be empty.
     pub about: String,
-    /// The name of the contender that ratios are to.
+    /// Name of the contender that ratios refer to.
     pub reference: String,
-    /// How often each scenario is measured for each contender, 1 to 100.
+    /// Rounds of each scenario for each contender, 1 to 100.
     pub rounds: u32,
-    /// The folder that gets everything.
+    /// Output folder.
     pub output: PathBuf,
-    /// Whether a server is started anew for each run.
+    /// Whether a server is restarted for each run.
     pub fresh: bool,
-    /// How long all of it may take.
+    /// Time limit of the contest.
     pub time_limit: Duration,
-    /// The CPUs of the servers; none: chosen.
+    /// CPUs of the servers; `None`: chosen.
     pub server_cpus: Option<Vec<u32>>,
-    /// The CPUs of the generator; none: chosen.
+    /// CPUs of the generator; `None`: chosen.
     pub generator_cpus: Option<Vec<u32>>,
-    /// What is asked for.
-    pub page: Page,
-    /// Who takes part.
-    pub contenders: Vec<Contender>,
-    /// What is asked of them.
-    pub scenarios: Vec<Scenario>,
-    /// The folder that the file is in: what `{here}` stands for.
+    /// The requested page.
+    pub page: PageSpec,
+    /// The contenders.
+    pub contenders: Vec<ContenderSpec>,
+    /// The scenarios.
+    pub scenarios: Vec<ScenarioSpec>,
+    /// The folder that contains the file: the value of `{here}`.
     pub folder: PathBuf,
-    /// The file's own text.
+    /// The text of the file.
     pub text: String,
 }
 
-/// What is asked for.
+/// A requested page.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Page {
-    /// A file of that many bytes, made by the contest.
+pub enum PageSpec {
+    /// A generated file of that many bytes.
     Bytes(u64),
-    /// This file, copied.
+    /// A copy of this file.
     File(PathBuf),
-    /// Whatever the contenders have at this path; the answer of the reference is the right one.
+    /// Content that each contender provides at this path; the reference's response is the correct
+    /// one.
     Path(String),
 }
 
-impl Page {
-    /// How long it is; 0 where that is only known once somebody has answered.
+impl PageSpec {
+    /// Bytes of the page; 0 if they are only known after the first response.
     pub(super) fn bytes(&self) -> u64 {
         if let Self::Bytes(bytes) = self { *bytes } else { 0 }
     }
 }
 
-/// A server that is to take part. Texts hold `{port}` and the like still.
+/// A contender. Its texts still hold placeholders such as `{port}`.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Contender {
-    /// Its name, unique.
+pub struct ContenderSpec {
+    /// Unique name.
     pub name: String,
-    /// What it is, in a sentence.
+    /// Description in a sentence.
     pub about: String,
-    /// `untuned`, `tuned` or nothing.
+    /// `untuned`, `tuned` or empty.
     pub tuning: String,
-    /// The programs that it needs.
+    /// Programs that it needs.
     pub needs: Vec<String>,
-    /// Commands that succeed where it is installed.
+    /// Commands that succeed if it is installed.
     pub installed_if: Vec<Vec<String>>,
     /// How to install it.
     pub install: String,
-    /// What starts it, in the foreground.
+    /// Command that starts it in the foreground.
     pub command: Vec<String>,
-    /// What prints its version.
+    /// Command that prints its version.
     pub version: Vec<String>,
-    /// What is run once before its first start.
+    /// Commands that run once before its first start.
     pub set_up: Vec<Vec<String>>,
     /// Files that are written before each start, by path.
     pub files: BTreeMap<String, String>,
-    /// Variables of its environment.
+    /// Additional environment variables.
     pub environment: BTreeMap<String, String>,
-    /// Where the page is.
+    /// URL of the page.
     pub url: String,
-    /// The Unix socket that it listens on, instead of the URL's host.
+    /// Unix socket that it listens on, instead of the URL's host.
     pub unix_socket: Option<String>,
-    /// How long starting may take.
+    /// Time-out of its start.
     pub ready_timeout: Duration,
-    /// How long it has after TERM before KILL.
+    /// Time between TERM and KILL.
     pub stop_timeout: Duration,
-    /// Why it takes part though its answers are not the same.
+    /// Why it takes part although its responses differ.
     pub allow_unequal: Option<String>,
 }
 
-/// What is asked of each contender.
+/// A scenario.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Scenario {
-    /// Its short name, unique.
+pub struct ScenarioSpec {
+    /// Short unique name.
     pub name: String,
-    /// The same for people.
+    /// Title for people.
     pub title: String,
     /// The sweep that it is a point of.
     pub sweep: Option<String>,
-    /// What is asked for, where it is not the page of the contest.
-    pub page: Option<Page>,
-    /// Who makes the load.
-    pub generator: Generator,
-    /// How load is made.
-    pub model: Model,
-    /// Connections that ask; where idle ones are held, those.
+    /// The requested page, if it is not the page of the contest.
+    pub page: Option<PageSpec>,
+    /// The load generator.
+    pub generator: GeneratorKind,
+    /// The load model.
+    pub model: ModelSpec,
+    /// Connections with requests; if idle ones are held, the idle ones.
     pub connections: u64,
-    /// Where idle ones are held, connections that ask among them.
+    /// If idle ones are held, the connections with requests.
     pub probes: u64,
-    /// Requests per second, where that is given.
+    /// Requests per second, if set.
     pub rate: Option<f64>,
-    /// After so many requests it ends.
+    /// Ends after this many requests.
     pub requests: Option<u64>,
-    /// After so long it ends.
+    /// Ends after this time.
     pub duration: Duration,
-    /// Load before measuring.
+    /// Time of load before measuring.
     pub warm_up: Duration,
     /// Whether connections carry more than one request.
     pub keep_alive: bool,
-    /// Requests under way at once on each connection.
+    /// Requests in flight on each connection.
     pub pipeline: u32,
-    /// Threads of the generator; none: as many as it has CPUs.
+    /// Threads of the generator; `None`: as many as it has CPUs.
     pub threads: Option<u32>,
-    /// How often it is measured.
+    /// Number of rounds.
     pub rounds: u32,
-    /// More arguments for the generator.
+    /// Additional arguments of the generator.
     pub arguments: Vec<String>,
 }
 
-/// Who makes the load.
+/// A load generator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Generator {
+pub enum GeneratorKind {
     /// `gustnado bench`.
     Own,
     /// `ApacheBench`, which the older experiments used.
     Ab,
 }
 
-/// How load is made.
+/// A load model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Model {
-    /// Each connection asks again as soon as it has its answer.
+pub enum ModelSpec {
+    /// Closed loop: each connection sends a request as soon as it has a response.
     Closed,
-    /// At a fixed rate.
+    /// Open loop: requests at a fixed rate.
     Open,
-    /// Idle connections are held, and others ask.
+    /// Idle connections are held, while others send requests.
     Hold,
     /// Each request has its own connection.
     Churn,
 }
 
-impl Model {
-    /// The word for it in a file.
+impl ModelSpec {
+    /// Its word in a file.
     pub fn word(self) -> &'static str {
         match self {
             Self::Closed => "closed",
@@ -188,24 +189,24 @@ impl Model {
 /// Reads a contest's file.
 ///
 /// # Errors
-/// Everything that is wrong with it.
-pub fn read(path: &Path) -> Result<Contest, FileError> {
+/// All its mistakes.
+pub fn read(path: &Path) -> Result<ContestSpec, FileError> {
     let text = read_text(path)?;
     parse(path, &text)
 }
 
-/// Makes a contest of a file's text. Paths in it are relative to the file.
+/// Parses the text of a contest's file. Paths in it are relative to the file.
 ///
 /// # Errors
-/// Everything that is wrong with it.
-pub fn parse(path: &Path, text: &str) -> Result<Contest, FileError> {
+/// All its mistakes.
+pub fn parse(path: &Path, text: &str) -> Result<ContestSpec, FileError> {
     let keys::Checked { document, left, problems } = keys::check(path, text, &keys::CONTEST)?;
     let (shape, problems) = shape::read_whole(path, left, problems)?;
     settle::contest(path, text, (&document, problems), shape)
 }
 
-/// Makes a contender of a preset's text.
-pub(super) fn parse_preset(name: &str, text: &str) -> Result<Contender, FileError> {
+/// Parses the text of a preset.
+pub(super) fn parse_preset(name: &str, text: &str) -> Result<ContenderSpec, FileError> {
     let path = PathBuf::from(format!("{name}.toml"));
     let keys::Checked { left, problems, .. } = keys::check(&path, text, &keys::CONTENDER)?;
     let (shape, problems) = shape::read_whole(&path, left, problems)?;

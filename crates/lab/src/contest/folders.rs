@@ -1,5 +1,5 @@
-//! Where servers find the page and keep their own files: a temporary folder that every user may
-//! read, because many servers give up their rights. It is gone when the contest ends.
+//! The temporary folder with the page and the servers' own files. Every user may read it, because
+//! many servers drop privileges. It is removed at the end of the contest.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -8,22 +8,22 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::file::{Contest, Page};
+use super::file::{ContestSpec, PageSpec};
 
-/// What the folders of all contests begin with; the process's id follows.
+/// Prefix of the folders of all contests; the process's id follows.
 const PREFIX: &str = "gustnado-contest-";
-/// No contest goes on for longer than this after it has made its folder (`time_limit` is bounded).
+/// Maximum age of a contest's folder (`time_limit` is bounded).
 const ORPHANED_AFTER: Duration = Duration::from_hours(8 * 24);
 
-/// The folder, and the pages in it.
+/// The folder with its pages.
 #[derive(Debug)]
-pub(super) struct Folders {
+pub(super) struct ContestFolder {
     base: PathBuf,
 }
 
-impl Folders {
-    /// Makes it, with all pages that the contest asks for.
-    pub(super) fn make(contest: &Contest) -> io::Result<Self> {
+impl ContestFolder {
+    /// Creates it, with all pages of the contest.
+    pub(super) fn make(contest: &ContestSpec) -> io::Result<Self> {
         let temporary = std::env::temp_dir();
         remove_orphans(&temporary);
         let folders = Self { base: fresh_folder(&temporary)? };
@@ -38,12 +38,12 @@ impl Folders {
         Ok(folders)
     }
 
-    /// The folder with the pages.
+    /// The folder of the pages.
     pub(super) fn root(&self) -> PathBuf {
         self.base.join("root")
     }
 
-    /// The folder of one contender, made if it is not there.
+    /// The folder of one contender, created on first use.
     pub(super) fn work(&self, at: usize) -> io::Result<PathBuf> {
         let path = self.base.join(format!("work-{at}"));
         open_folder(&path)?;
@@ -51,35 +51,35 @@ impl Folders {
     }
 }
 
-impl Drop for Folders {
+impl Drop for ContestFolder {
     fn drop(&mut self) {
-        // What cannot be removed lies in a folder for temporary things.
+        // A leftover lies in a folder for temporary files.
         let _ = fs::remove_dir_all(&self.base);
     }
 }
 
-/// Removes what contests have left that were killed. By age: processes of other containers, which
-/// may share the folder, cannot be seen.
+/// Removes folders of killed contests. It goes by age, since processes of other containers, which
+/// may share the folder, are invisible.
 fn remove_orphans(temporary: &Path) {
     for entry in fs::read_dir(temporary).into_iter().flatten().flatten() {
         let is_ours = entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
         let made = entry.metadata().and_then(|found| found.modified());
         let age = made.ok().and_then(|made| made.elapsed().ok());
         if is_ours && age.is_some_and(|age| age > ORPHANED_AFTER) {
-            // It may be another user's.
+            // It may belong to another user.
             let _ = fs::remove_dir_all(entry.path());
         }
     }
 }
 
-/// Makes a folder that was not there: one that somebody else has made would be theirs to change.
+/// Creates a new folder; an existing one of another user would stay theirs to change.
 fn fresh_folder(temporary: &Path) -> io::Result<PathBuf> {
     static MADE: AtomicU64 = AtomicU64::new(0);
     loop {
         let made = MADE.fetch_add(1, Ordering::Relaxed);
         let path = temporary.join(format!("{PREFIX}{}-{made}", std::process::id()));
         match fs::create_dir(&path) {
-            // Of a killed process that had the same id.
+            // It is of a killed process that had the same id.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             made => {
                 made?;
@@ -95,36 +95,39 @@ fn open_folder(path: &Path) -> io::Result<()> {
     fs::set_permissions(path, Permissions::from_mode(0o755))
 }
 
-/// What scenarios ask for; `None` is the contest's own page.
-pub(super) fn pages(contest: &Contest) -> Vec<Option<Page>> {
-    let mut pages: Vec<Option<Page>> =
+/// The pages of all scenarios; `None` is the contest's own page.
+pub(super) fn pages(contest: &ContestSpec) -> Vec<Option<PageSpec>> {
+    let mut pages: Vec<Option<PageSpec>> =
         contest.scenarios.iter().map(|scenario| scenario.page.clone()).collect();
     pages.sort_unstable();
     pages.dedup();
     pages
 }
 
-/// What stands for `{page}` in a URL.
-pub(super) fn page_name(contest: &Contest, page: Option<&Page>) -> String {
+/// The value of `{page}` in a URL.
+pub(super) fn page_name(contest: &ContestSpec, page: Option<&PageSpec>) -> String {
     match page.unwrap_or(&contest.page) {
-        Page::Bytes(bytes) if page.is_some() => format!("page-{bytes}.html"),
-        Page::Bytes(_) => "page.html".to_owned(),
-        Page::File(path) => path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-        Page::Path(path) => path.clone(),
+        PageSpec::Bytes(bytes) if page.is_some() => format!("page-{bytes}.html"),
+        PageSpec::Bytes(_) => "page.html".to_owned(),
+        PageSpec::File(path) => path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        PageSpec::Path(path) => path.clone(),
     }
 }
 
-/// The bytes of a page; none where contenders have it themselves.
-pub(super) fn content(contest: &Contest, page: Option<&Page>) -> io::Result<Option<Vec<u8>>> {
+/// The bytes of a page; `None` if contenders provide it.
+pub(super) fn content(
+    contest: &ContestSpec,
+    page: Option<&PageSpec>,
+) -> io::Result<Option<Vec<u8>>> {
     Ok(match page.unwrap_or(&contest.page) {
-        Page::Bytes(bytes) => Some(text(*bytes)),
-        Page::File(path) => Some(fs::read(path)?),
-        Page::Path(_) => None,
+        PageSpec::Bytes(bytes) => Some(text(*bytes)),
+        PageSpec::File(path) => Some(fs::read(path)?),
+        PageSpec::Path(_) => None,
     })
 }
 
-/// Lines of letters that look like nothing, the same ones each time (xorshift, a fixed seed), so
-/// that nobody is helped by compressing or guessing them.
+/// Lines of pseudo-random letters, the same each time (xorshift with a fixed seed), so that
+/// compression does not help.
 fn text(bytes: u64) -> Vec<u8> {
     const LINE: u64 = 64;
     let mut state: u64 = 0x2018_0c10_c10c_8102;

@@ -1,28 +1,28 @@
-//! The load generator: a process apart, whose outcome is read from what it prints.
+//! Runs the load generator as a process of its own and reads its outcome from its output.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::ab;
-use super::file::{Generator, Model, Scenario};
+use super::file::{GeneratorKind, ModelSpec, ScenarioSpec};
 use super::tool::{Tool, ToolError};
 use crate::outcome::{FORMAT, Outcome};
 
-/// How long it may take beside warm-up and measuring: opening all connections, and ending them.
-const BESIDE: Duration = Duration::from_mins(1);
+/// Additional time for opening and closing all connections.
+const OVERHEAD: Duration = Duration::from_mins(1);
 
-/// Why a scenario cannot be measured: its generator is not installed.
-pub(super) fn missing(scenario: &Scenario) -> Option<String> {
+/// Returns why a scenario cannot be measured: its generator is not installed.
+pub(super) fn missing(scenario: &ScenarioSpec) -> Option<String> {
     match scenario.generator {
-        Generator::Own => None,
-        Generator::Ab => ab::missing(),
+        GeneratorKind::Own => None,
+        GeneratorKind::Ab => ab::missing(),
     }
 }
 
-/// What is asked for, and where.
+/// The address of the load.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Target<'a> {
+pub(super) struct LoadTarget<'a> {
     pub(super) url: &'a str,
     /// A Unix socket to connect to, instead of the URL's host.
     pub(super) socket: Option<&'a Path>,
@@ -33,16 +33,16 @@ pub(super) struct Target<'a> {
 /// - `program`: the generator and its first arguments.
 ///
 /// # Errors
-/// In words, why there is no outcome; `None` where the contest is to end.
+/// A sentence that says why there is no outcome; `None` if the contest was stopped.
 pub(super) fn measure(
     program: &[String],
-    scenario: &Scenario,
-    Target { url, socket }: Target<'_>,
+    scenario: &ScenarioSpec,
+    LoadTarget { url, socket }: LoadTarget<'_>,
     cpus: &[u32],
     stop: &AtomicBool,
 ) -> Result<Outcome, Option<String>> {
-    let most = scenario.warm_up + scenario.duration + BESIDE;
-    if scenario.generator == Generator::Ab {
+    let most = scenario.warm_up + scenario.duration + OVERHEAD;
+    if scenario.generator == GeneratorKind::Ab {
         if socket.is_some() {
             return Err(Some("ab connects to no Unix socket; leave out the generator".to_owned()));
         }
@@ -54,16 +54,16 @@ pub(super) fn measure(
         command.extend(["--unix-socket".to_owned(), path.display().to_string()]);
     }
     let tool = Tool { command: &command, folder: None, environment: &[], cpus, most };
-    let said = match tool.run(stop) {
-        Ok(said) => said,
+    let output = match tool.run(stop) {
+        Ok(output) => output,
         Err(ToolError::Interrupted) => return Err(None),
         Err(error) => return Err(Some(format!("the load generator: {error}"))),
     };
-    let words = || match said.status.code() {
-        Some(0) => said.last_words(),
-        code => format!("exit code {}: {}", code.unwrap_or(-1), said.last_words()),
+    let words = || match output.status.code() {
+        Some(0) => output.last_words(),
+        code => format!("exit code {}: {}", code.unwrap_or(-1), output.last_words()),
     };
-    let json = said.output.find('{').map_or("", |at| &said.output[at..]);
+    let json = output.stdout.find('{').map_or("", |at| &output.stdout[at..]);
     let outcome: Outcome = serde_json::from_str(json).map_err(|error| {
         Some(format!("the load generator printed no outcome ({error}); {}", words()))
     })?;
@@ -76,12 +76,12 @@ pub(super) fn measure(
     Ok(outcome)
 }
 
-/// What a scenario is, as arguments of `gustnado bench`.
-fn arguments(scenario: &Scenario, url: &str, cpus: usize) -> Vec<String> {
+/// Returns the arguments of `gustnado bench` for a scenario.
+fn arguments(scenario: &ScenarioSpec, url: &str, cpus: usize) -> Vec<String> {
     let mut words: Vec<String> = vec![url.to_owned(), "--json".to_owned()];
     let mut add = |flag: &str, value: String| words.extend([flag.to_owned(), value]);
     let asking = match scenario.model {
-        Model::Hold => scenario.probes,
+        ModelSpec::Hold => scenario.probes,
         _ => scenario.connections,
     };
     let threads = scenario.threads.map_or(cpus, |threads| threads as usize);
@@ -94,7 +94,7 @@ fn arguments(scenario: &Scenario, url: &str, cpus: usize) -> Vec<String> {
     if let Some(rate) = scenario.rate {
         add("--rate", rate.to_string());
     }
-    if scenario.model == Model::Hold {
+    if scenario.model == ModelSpec::Hold {
         add("--hold", scenario.connections.to_string());
     }
     if !scenario.warm_up.is_zero() {
@@ -104,7 +104,7 @@ fn arguments(scenario: &Scenario, url: &str, cpus: usize) -> Vec<String> {
         add("--pipeline", scenario.pipeline.to_string());
     }
     match scenario.model {
-        Model::Churn => words.push("--churn".to_owned()),
+        ModelSpec::Churn => words.push("--churn".to_owned()),
         _ if !scenario.keep_alive => words.push("--no-keep-alive".to_owned()),
         _ => {}
     }
@@ -112,7 +112,7 @@ fn arguments(scenario: &Scenario, url: &str, cpus: usize) -> Vec<String> {
     words
 }
 
-/// A length of time as the generator takes it.
+/// Formats a duration for the generator.
 fn seconds(length: Duration) -> String {
     format!("{}ms", length.as_millis())
 }
@@ -121,14 +121,14 @@ fn seconds(length: Duration) -> String {
 mod tests {
     use super::*;
 
-    pub(super) fn scenario() -> Scenario {
-        Scenario {
+    pub(super) fn scenario() -> ScenarioSpec {
+        ScenarioSpec {
             name: "page".to_owned(),
             title: "Page".to_owned(),
             sweep: None,
             page: None,
-            generator: Generator::Own,
-            model: Model::Closed,
+            generator: GeneratorKind::Own,
+            model: ModelSpec::Closed,
             connections: 100,
             probes: 1,
             rate: None,
@@ -147,8 +147,8 @@ mod tests {
     fn a_scenario_becomes_the_generators_arguments() {
         let plain = arguments(&scenario(), "http://127.0.0.1:1/x", 2).join(" ");
         assert_eq!(plain, "http://127.0.0.1:1/x --json -c 100 -d 1500ms -t 2");
-        let hold = Scenario {
-            model: Model::Hold,
+        let hold = ScenarioSpec {
+            model: ModelSpec::Hold,
             rate: Some(50.0),
             warm_up: Duration::from_secs(1),
             arguments: vec!["--check-every".to_owned(), "1".to_owned()],
@@ -158,7 +158,7 @@ mod tests {
             arguments(&hold, "u", 2).join(" "),
             "u --json -c 1 -d 1500ms -t 1 --rate 50 --hold 100 --warm-up 1000ms --check-every 1"
         );
-        let churn = Scenario { model: Model::Churn, requests: Some(9), ..scenario() };
+        let churn = ScenarioSpec { model: ModelSpec::Churn, requests: Some(9), ..scenario() };
         assert_eq!(
             arguments(&churn, "u", 1).join(" "),
             "u --json -c 100 -d 1500ms -t 1 -n 9 --churn"
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn a_scenario_is_said_in_a_sentence_with_its_numbers() {
-        let kept = Scenario { keep_alive: false, requests: Some(13_000), ..scenario() };
+        let kept = ScenarioSpec { keep_alive: false, requests: Some(13_000), ..scenario() };
         assert_eq!(
             kept.sentence(),
             "100 connections, each of which asks again as soon as it has its answer, with a \
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn a_load_by_another_generator_says_so() {
-        let by_ab = Scenario { generator: Generator::Ab, ..scenario() };
+        let by_ab = ScenarioSpec { generator: GeneratorKind::Ab, ..scenario() };
         let sentence = by_ab.sentence();
         assert!(sentence.starts_with("by ab: 100 connections, "), "{sentence}");
         assert_eq!(missing(&scenario()), None);
@@ -187,7 +187,7 @@ mod tests {
     fn a_generator_that_prints_no_outcome_is_quoted() {
         let program = ["sh", "-c", "echo no such flag >&2; exit 2"].map(str::to_owned);
         let stop = AtomicBool::new(false);
-        let target = Target { url: "u", socket: None };
+        let target = LoadTarget { url: "u", socket: None };
         let error = measure(&program, &scenario(), target, &[], &stop).expect_err("no outcome");
         let error = error.expect("not interrupted");
         assert!(error.contains("exit code 2: no such flag"), "{error}");

@@ -1,20 +1,20 @@
-//! How it was measured, in sentences: what the code enforces, said to those who read a report.
+//! The method of measurement in sentences, for readers of a report. The code enforces each of them.
 
-use super::cpus::Division;
-use super::file::{Contest, Generator, Page};
+use super::cpus::CpuSplit;
+use super::file::{ContestSpec, GeneratorKind, PageSpec};
 
 /// The sentences of a contest.
-pub(super) fn sentences(contest: &Contest, division: &Division) -> Vec<String> {
+pub(super) fn sentences(contest: &ContestSpec, division: &CpuSplit) -> Vec<String> {
     let page = match &contest.page {
-        Page::Bytes(bytes) => format!("a page of {bytes} bytes"),
-        Page::File(path) => format!("the file {}", path.display()),
-        Page::Path(path) => format!("what each has at /{path}"),
+        PageSpec::Bytes(bytes) => format!("a page of {bytes} bytes"),
+        PageSpec::File(path) => format!("the file {}", path.display()),
+        PageSpec::Path(path) => format!("what each has at /{path}"),
     };
     let fresh = if contest.fresh {
-        "For every run a server was started anew, asked for the page until it was right, loaded, \
-         and ended."
+        "Every run started the server, waited for a correct response, loaded the server, \
+         and stopped it."
     } else {
-        "Servers went on between the rounds of a scenario, all of them at once; memory before the \
+        "All servers kept running between the rounds of a scenario; memory before the \
          first connection is therefore that before each round."
     };
     let unequal: Vec<String> = contest
@@ -22,13 +22,13 @@ pub(super) fn sentences(contest: &Contest, division: &Division) -> Vec<String> {
         .iter()
         .filter_map(|one| {
             let why = one.allow_unequal.as_ref()?;
-            Some(format!("{} was let in although its answer may differ: {why}.", one.name))
+            Some(format!("{} was admitted although its response may differ: {why}.", one.name))
         })
         .collect();
     let mut sentences = vec![
         format!(
-            "Every contender served {page}. Before each run its answer was compared byte by byte; \
-             whoever answers differently is not measured."
+            "Every contender served {page}. Before each run its response was compared byte by \
+             byte; a server that responds differently is not measured."
         ),
         format!(
             "Every scenario was measured in rounds, {} unless it says otherwise, and in each round \
@@ -38,13 +38,13 @@ pub(super) fn sentences(contest: &Contest, division: &Division) -> Vec<String> {
         ),
         fresh.to_owned(),
         division.sentence.clone(),
-        "Only right answers (2xx, whole, of the right length) count as requests. Everything else \
-         is a failure, and shown. A row with failures, or with connections that were never \
-         served, has no ratio. The rate is that of the answers that came while it was measured."
+        "Only successful responses (2xx, complete, of the right length) count as requests. \
+         Everything else is a failure, and shown. A row with failures, or with connections that \
+         were never served, has no ratio. The rate is that of the responses in the measured time."
             .to_owned(),
         "A round in which the hypervisor took 5 % of the machine's CPU time is void and left out \
          where others remain. From 1 % on, CPU is counted in clock ticks, which do not hold stolen \
-         time, and it is said."
+         time, with a note."
             .to_owned(),
         "CPU is what the kernel charged to all processes of the server, those that ended included. \
          Without a warm-up it is exact, from before the first connection to after the last; with \
@@ -58,14 +58,14 @@ pub(super) fn sentences(contest: &Contest, division: &Division) -> Vec<String> {
          geometric mean of the ratios within each round; its 95 % interval is Student's t over \
          their logarithms. If the interval includes 1, or the ratio is within 1 % of it, the \
          difference is called noise. Fewer than three rounds have no interval and no verdict. A \
-         percentile is told where five answers lie beyond it. Intervals are not corrected for \
+         percentile is given if five responses lie beyond it. Intervals are not corrected for \
          how many there are."
             .to_owned(),
     ];
-    if contest.scenarios.iter().any(|one| one.generator == Generator::Ab) {
+    if contest.scenarios.iter().any(|one| one.generator == GeneratorKind::Ab) {
         sentences.push(
             "Where ab made the load, percentiles are its own, over all answers; it has no finer \
-             ones, no distribution, nothing over time, and does not tell the bytes it sent."
+             ones, no distribution, no time series, and no bytes sent."
                 .to_owned(),
         );
     }

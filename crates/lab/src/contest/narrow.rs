@@ -1,23 +1,23 @@
-//! Less than a whole contest: some of its contenders, some of its scenarios, a quick look.
+//! Parts of a contest: some contenders, some scenarios, or a quick check.
 
 use std::time::Duration;
 
-use super::file::{Contest, Generator};
+use super::file::{ContestSpec, GeneratorKind};
 
-/// How long each run of a quick contest takes.
+/// Time of each run of a quick contest.
 const QUICK: Duration = Duration::from_secs(1);
-/// What a check asks of each contender: so few requests that it is no load, and so long at most.
+/// Requests to each contender in a check, and its maximum time: too few to be a load.
 const CHECKED_REQUESTS: u64 = 10;
 const CHECKED_CONNECTIONS: u64 = 2;
 const CHECKED: Duration = Duration::from_secs(5);
-/// Requests per second that are due in a check of an open model.
+/// Requests per second in a check of an open model.
 const CHECKED_RATE: f64 = 20.0;
 
-impl Contest {
-    /// The same with some contenders only. A reference that is left out gives way to the first.
+impl ContestSpec {
+    /// Keeps some contenders only. If the reference is left out, the first one replaces it.
     ///
     /// # Errors
-    /// A name that is no contender's, with those that are.
+    /// An unknown name, with the known ones.
     pub fn with_contenders(mut self, names: &[String]) -> Result<Self, String> {
         let all: Vec<&str> = self.contenders.iter().map(|one| one.name.as_str()).collect();
         check_names("contender", names, &all)?;
@@ -29,10 +29,10 @@ impl Contest {
         Ok(self)
     }
 
-    /// The same with some scenarios only; the name of a sweep stands for all its points.
+    /// Keeps some scenarios only; the name of a sweep selects all its points.
     ///
     /// # Errors
-    /// A name that is no scenario's, with those that are.
+    /// An unknown name, with the known ones.
     pub fn with_scenarios(mut self, names: &[String]) -> Result<Self, String> {
         let own = self.scenarios.iter().map(|one| one.name.as_str());
         let sweeps = self.scenarios.iter().filter_map(|one| one.sweep.as_deref());
@@ -46,7 +46,7 @@ impl Contest {
         Ok(self)
     }
 
-    /// The same with so many rounds of each scenario.
+    /// Sets the number of rounds of each scenario.
     #[must_use]
     pub fn with_rounds(mut self, rounds: u32) -> Self {
         self.rounds = rounds;
@@ -54,7 +54,7 @@ impl Contest {
         self
     }
 
-    /// One round of a second for each scenario: a look, not a measurement.
+    /// One round of a second for each scenario: a quick look, not a measurement.
     #[must_use]
     pub fn quick(self) -> Self {
         let mut contest = self.with_rounds(1);
@@ -65,16 +65,17 @@ impl Contest {
         contest
     }
 
-    /// Ten requests to each contender on two connections, which load nobody: proves the set-up.
+    /// Ten requests to each contender on two connections: checks the set-up without load.
     #[must_use]
     pub fn checked(self) -> Self {
         let mut contest = self.quick();
         contest.scenarios.truncate(1);
         for scenario in &mut contest.scenarios {
             scenario.connections = scenario.connections.min(CHECKED_CONNECTIONS);
-            if scenario.generator == Generator::Ab {
-                // What is looked at are the contenders. Its arguments are nobody else's.
-                scenario.generator = Generator::Own;
+            if scenario.generator == GeneratorKind::Ab {
+                // The contenders are checked with the built-in generator, which does not take the
+                // arguments of another one.
+                scenario.generator = GeneratorKind::Own;
                 scenario.arguments.clear();
             }
             scenario.requests = Some(CHECKED_REQUESTS);

@@ -1,5 +1,5 @@
-//! One server while it runs: started on its CPUs in a group of its own, ended by its number, also
-//! when a panic or an error leaves it behind.
+//! A running server: started on its CPUs in its own process group, and always stopped, also after a
+//! panic or an error.
 
 mod log;
 #[cfg(test)]
@@ -15,49 +15,50 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use rustix::process::Signal;
 
 use super::cpus;
-use super::family::Family;
-use log::Log;
+use super::process_tree::ProcessTree;
+use log::ProcessLog;
 
-/// The variable that marks what came of a start.
+/// The environment variable that marks descendants.
 const MARK: &str = "CONTEST_MEMBER";
-/// How long those get that the ended leader leaves behind.
+/// Time for processes that outlive the leader.
 const ORPHANS: Duration = Duration::from_secs(1);
 const TICK: Duration = Duration::from_millis(10);
 
-/// What is to be started.
+/// Describes a start.
 #[derive(Clone, Debug)]
 pub(super) struct Launch<'a> {
     /// The program and its arguments.
     pub(super) command: &'a [String],
-    /// What comes before it: a program that sees to it that it ends with this one.
+    /// The launcher before it, which ends it together with this process.
     pub(super) launcher: &'a [String],
-    /// The folder in which it is started.
+    /// Its working directory.
     pub(super) folder: &'a Path,
-    /// Variables of its environment.
+    /// Additional environment variables.
     pub(super) environment: &'a [(String, String)],
-    /// The CPUs that it may use; empty: all.
+    /// Its CPUs; empty: all.
     pub(super) cpus: &'a [u32],
-    /// The file that gets what it prints.
+    /// The file for its output.
     pub(super) log: PathBuf,
-    /// How long it has after TERM before KILL.
+    /// Time between TERM and KILL.
     pub(super) stop_timeout: Duration,
 }
 
-/// A running server, ended when dropped.
+/// A running server, stopped when dropped.
 #[derive(Debug)]
-pub(super) struct Server {
+pub(super) struct ServerProcess {
     child: Child,
-    family: Family,
-    log: Log,
+    tree: ProcessTree,
+    log: ProcessLog,
     stop_timeout: Duration,
     ended: Option<ExitStatus>,
     stopped: bool,
 }
 
-impl Server {
+impl ServerProcess {
     /// Starts it.
     ///
     /// # Errors
+    /// The program could not be started.
     /// It could not be started at all.
     pub(super) fn start(launch: &Launch<'_>) -> io::Result<Self> {
         let words: Vec<&String> = launch.launcher.iter().chain(launch.command).collect();
@@ -76,27 +77,27 @@ impl Server {
             .stdout(writer.try_clone()?)
             .stderr(writer)
             .process_group(0);
-        let log = Log::of(reader, &launch.log)?;
+        let log = ProcessLog::of(reader, &launch.log)?;
         let child = cpus::on(launch.cpus, || command.spawn())?;
-        // The command holds the pipe's other end, which must close when the server ends.
+        // The command holds the other end of the pipe, which must close when the server ends.
         drop(command);
         let id = i32::try_from(child.id()).map_err(io::Error::other)?;
         let mut child = child;
-        let Some(family) = Family::of(id, format!("{MARK}={mark}")) else {
+        let Some(tree) = ProcessTree::of(id, format!("{MARK}={mark}")) else {
             let _ = child.kill();
             let _ = child.wait();
             return Err(io::Error::other("its entry below /proc cannot be read"));
         };
         let stop_timeout = launch.stop_timeout;
-        Ok(Self { child, family, log, stop_timeout, ended: None, stopped: false })
+        Ok(Self { child, tree, log, stop_timeout, ended: None, stopped: false })
     }
 
     /// Its processes.
-    pub(super) fn family(&self) -> &Family {
-        &self.family
+    pub(super) fn tree(&self) -> &ProcessTree {
+        &self.tree
     }
 
-    /// In words how it ended, if it has: with its last lines.
+    /// Describes how it ended, if it has, with its last lines.
     pub(super) fn ended(&mut self) -> Option<String> {
         if self.ended.is_none() {
             self.ended = self.child.try_wait().ok().flatten();
@@ -107,7 +108,7 @@ impl Server {
             (None, Some(signal)) => format!("it was ended by signal {signal}"),
             (None, None) => "it ended".to_owned(),
         };
-        // What it said last may still be on its way.
+        // Its last output may still be in the pipe.
         std::thread::sleep(TICK * 3);
         Some(match self.log.tail() {
             tail if tail.is_empty() => format!("{how} and said nothing"),
@@ -115,26 +116,25 @@ impl Server {
         })
     }
 
-    /// The last that it printed.
+    /// The end of its output.
     pub(super) fn tail(&self) -> String {
         self.log.tail()
     }
 
-    /// Ends it and all that came of it: TERM to the one that was started, and KILL to all that are
-    /// left after its time.
+    /// Stops it and all its descendants: TERM to the leader, and KILL to those left after its time.
     pub(super) fn stop(&mut self) {
         if self.stopped {
             return;
         }
         self.stopped = true;
-        self.family.look();
+        self.tree.look();
         if self.ended.is_none() {
-            self.family.leader().send(Signal::TERM);
+            self.tree.leader().send(Signal::TERM);
             self.wait(self.stop_timeout, Self::has_leader_ended);
         }
         self.wait(ORPHANS, Self::is_all_gone);
-        self.family.look();
-        self.family.known().iter().for_each(|member| member.send(Signal::KILL));
+        self.tree.look();
+        self.tree.known().iter().for_each(|member| member.send(Signal::KILL));
         self.wait(ORPHANS, |server| server.has_leader_ended() && server.is_all_gone());
     }
 
@@ -146,10 +146,10 @@ impl Server {
     }
 
     fn is_all_gone(&mut self) -> bool {
-        !self.family.known().iter().any(|member| member.is_alive())
+        !self.tree.known().iter().any(|member| member.is_alive())
     }
 
-    /// Waits until something holds, but not for ever.
+    /// Waits until a condition holds, but not for ever.
     fn wait(&mut self, most: Duration, holds: fn(&mut Self) -> bool) {
         let until = Instant::now() + most;
         while !holds(self) && Instant::now() < until {
@@ -158,13 +158,13 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
         self.stop();
     }
 }
 
-/// Another text for each start, on this machine and in this process.
+/// Returns a unique text for each start on this machine and in this process.
 fn mark() -> String {
     static STARTS: AtomicU64 = AtomicU64::new(0);
     let start = STARTS.fetch_add(1, Ordering::Relaxed);

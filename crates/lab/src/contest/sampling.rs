@@ -1,5 +1,4 @@
-//! What a server uses while it is loaded: read from `/proc` by a thread, the sum over its
-//! processes.
+//! Resource usage of a server under load: a thread reads `/proc` and adds up its processes.
 
 use std::fs;
 use std::sync::Arc;
@@ -8,79 +7,79 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::cpus;
-use super::family::{Family, Member, Stat};
+use super::process_tree::{ProcStat, ProcessIdentity, ProcessTree};
 use crate::record::{Sample, Usage};
 use crate::steal::{self, CpuTime};
 
-/// The time between two readings.
+/// Interval of readings.
 const PERIOD: Duration = Duration::from_millis(150);
-/// The time between two looks at all processes of the machine.
+/// Interval of scans of all processes of the machine.
 const LOOK: Duration = Duration::from_millis(900);
-/// So many threads of a process are asked one by one for how long they ran.
+/// Threads of a process whose run time is read one by one.
 const FINE_THREADS_MAX: u64 = 64;
-/// How many readings are kept; a longer run is read less often.
+/// Maximum number of readings; a longer run is read less often.
 const READINGS_MAX: u32 = 2_000;
 
-/// A server at one moment.
+/// Usage of a server at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Reading {
+pub(super) struct UsageReading {
     /// Seconds since 1970-01-01.
     at: f64,
-    /// CPU, as fine as the kernel tells it.
+    /// CPU time, as precise as the kernel reports it.
     cpu_s: f64,
-    /// The same by clock ticks, which say how it divides.
+    /// CPU time in clock ticks, which separate user and system time.
     user_s: f64,
     system_s: f64,
     memory_bytes: u64,
     descriptors: u64,
     threads: u64,
     processes: u64,
-    /// Of the whole machine.
+    /// CPU time of the whole machine.
     machine: CpuTime,
 }
 
-/// Context switches so far: by waiting, and forced.
+/// Context switches so far: voluntary and forced.
 pub(super) type Switches = (u64, u64);
 
-/// The thread that reads.
+/// The thread that reads usage.
 #[derive(Debug)]
 pub(super) struct Sampler {
     end: Arc<AtomicBool>,
-    thread: Option<JoinHandle<Vec<Reading>>>,
+    thread: Option<JoinHandle<Vec<UsageReading>>>,
     before: Switches,
-    family: Family,
+    tree: ProcessTree,
 }
 
 impl Sampler {
-    /// Begins to read. The first reading is made before it returns.
+    /// Starts the thread. The first reading is made before it returns.
     ///
-    /// - `expected`: how long it will be about.
-    /// - `on`: the CPUs for the thread, which are not the server's.
+    /// - `expected`: the expected duration.
+    /// - `on`: the CPUs of the thread, which are not the server's.
     pub(super) fn start(
-        mut family: Family,
+        mut tree: ProcessTree,
         expected: Duration,
         on: &[u32],
     ) -> std::io::Result<Self> {
-        family.look();
-        let first = Reading::of(family.known());
-        let before = switches(family.known());
+        tree.look();
+        let first = UsageReading::of(tree.known());
+        let before = switches(tree.known());
         let end = Arc::new(AtomicBool::new(false));
         let period = PERIOD.max(expected / READINGS_MAX);
-        let (asked, kin, on) = (Arc::clone(&end), family.clone(), on.to_vec());
+        let (asked, kin, on) = (Arc::clone(&end), tree.clone(), on.to_vec());
         let thread = std::thread::Builder::new().name("sampler".to_owned()).spawn(move || {
             cpus::stay(&on);
             sample(kin, first, period, &asked)
         })?;
-        Ok(Self { end, thread: Some(thread), before, family })
+        Ok(Self { end, thread: Some(thread), before, tree })
     }
 
-    /// Ends with a last reading, and says what was used.
+    /// Stops with a last reading, and returns the usage.
     ///
-    /// - `window`: from when to when measuring went, seconds since 1970-01-01; without it all of it
+    /// - `window`: begin and end of measuring, seconds since 1970-01-01; without it all of it
     ///   counts.
     pub(super) fn finish(mut self, window: Option<(f64, f64)>) -> Usage {
-        self.family.look();
-        let after = switches(self.family.known());
+        self.tree.look();
+        let after = switches(self.tree.known());
         self.end.store(true, Ordering::Relaxed);
         let readings = self.thread.take().and_then(|thread| thread.join().ok());
         let mut usage = usage(&readings.unwrap_or_default(), window);
@@ -96,7 +95,12 @@ impl Drop for Sampler {
     }
 }
 
-fn sample(mut family: Family, first: Reading, period: Duration, end: &AtomicBool) -> Vec<Reading> {
+fn sample(
+    mut tree: ProcessTree,
+    first: UsageReading,
+    period: Duration,
+    end: &AtomicBool,
+) -> Vec<UsageReading> {
     let mut readings = vec![first];
     let mut looked = Instant::now();
     loop {
@@ -106,11 +110,11 @@ fn sample(mut family: Family, first: Reading, period: Duration, end: &AtomicBool
         }
         let last = end.load(Ordering::Relaxed);
         if last || looked.elapsed() > LOOK {
-            family.look();
+            tree.look();
             looked = Instant::now();
         }
-        let reading = Reading::of(family.known());
-        // A server that died has nothing any more; what it had used by then counts.
+        let reading = UsageReading::of(tree.known());
+        // A dead server has no counters any more; its last reading counts.
         if reading.processes > 0 {
             readings.push(reading);
         }
@@ -120,14 +124,14 @@ fn sample(mut family: Family, first: Reading, period: Duration, end: &AtomicBool
     }
 }
 
-impl Reading {
-    fn of(members: &[Member]) -> Self {
+impl UsageReading {
+    fn of(members: &[ProcessIdentity]) -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let machine = CpuTime::read();
         let mut sum = Self { at: now.as_secs_f64(), machine, ..Self::default() };
         let per_s = float(rustix::param::clock_ticks_per_second());
         for id in members.iter().map(|member| member.id) {
-            let Some(stat) = Stat::read(id) else { continue };
+            let Some(stat) = ProcStat::read(id) else { continue };
             let (user_s, system_s) =
                 (float(stat.user_ticks) / per_s, float(stat.system_ticks) / per_s);
             let ticks_s = user_s + system_s;
@@ -142,7 +146,7 @@ impl Reading {
         sum
     }
 
-    /// What lies between two readings at a moment between them: everything that grows, evenly.
+    /// Interpolates between two readings; all counters grow linearly.
     fn between(self, other: Self, at: f64) -> Self {
         let span = other.at - self.at;
         let share = if span > 0.0 { ((at - self.at) / span).clamp(0.0, 1.0) } else { 0.0 };
@@ -161,8 +165,8 @@ impl Reading {
     }
 }
 
-/// How long the threads of a process ran, in seconds: to the nanosecond, where clock ticks are ten
-/// milliseconds. It lacks threads that have ended, which ticks have.
+/// Run time of a process's threads in seconds: precise to the nanosecond, where clock ticks have
+/// ten milliseconds. It lacks ended threads, which ticks include.
 fn run_s(id: i32, threads: u64) -> Option<f64> {
     if threads > FINE_THREADS_MAX {
         return None;
@@ -175,24 +179,24 @@ fn run_s(id: i32, threads: u64) -> Option<f64> {
     Some(float(sum) / 1e9)
 }
 
-/// The proportional set size: memory that processes share counts once.
+/// The proportional set size: memory shared by processes counts once.
 fn memory(id: i32) -> u64 {
     let text = fs::read_to_string(format!("/proc/{id}/smaps_rollup")).unwrap_or_default();
     field(&text, "Pss:").unwrap_or_default() * 1_024
 }
 
-/// Since Linux 6.2 the length of the folder is the number of its entries; before, they are counted.
+/// Since Linux 6.2 the size of the folder is the number of its entries; before, they are counted.
 fn descriptors(id: i32) -> u64 {
     let folder = format!("/proc/{id}/fd");
-    let told = fs::metadata(&folder).map_or(0, |entry| entry.len());
-    if told > 0 {
-        return told;
+    let entries = fs::metadata(&folder).map_or(0, |entry| entry.len());
+    if entries > 0 {
+        return entries;
     }
     fs::read_dir(&folder).map_or(0, |entries| entries.count() as u64)
 }
 
-/// Those of all threads that live.
-fn switches(members: &[Member]) -> Switches {
+/// Context switches of all live threads.
+fn switches(members: &[ProcessIdentity]) -> Switches {
     let mut sum = (0, 0);
     for member in members {
         let Ok(threads) = fs::read_dir(format!("/proc/{}/task", member.id)) else { continue };
@@ -205,14 +209,14 @@ fn switches(members: &[Member]) -> Switches {
     sum
 }
 
-/// The number behind a name at the start of a line.
+/// The number after a name at the start of a line.
 fn field(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// What the readings come to.
-fn usage(readings: &[Reading], window: Option<(f64, f64)>) -> Usage {
+/// Reduces the readings to a usage.
+fn usage(readings: &[UsageReading], window: Option<(f64, f64)>) -> Usage {
     let (Some(first), Some(last)) = (readings.first(), readings.last()) else {
         return Usage::default();
     };
@@ -220,18 +224,18 @@ fn usage(readings: &[Reading], window: Option<(f64, f64)>) -> Usage {
     let (begin, end) = (at(readings, from), at(readings, to));
     let steal_share = end.machine.stolen_since(&begin.machine);
     let cpu_of = clock(steal_share);
-    let most = |of: fn(&Reading) -> u64| readings.iter().map(of).max().unwrap_or_default();
-    let sample = |reading: &Reading| Sample {
+    let most = |of: fn(&UsageReading) -> u64| readings.iter().map(of).max().unwrap_or_default();
+    let sample = |reading: &UsageReading| Sample {
         at_s: reading.at - from,
         cpu_s: (cpu_of(reading) - cpu_of(&begin)).max(0.0),
         memory_bytes: reading.memory_bytes,
         descriptors: reading.descriptors,
         threads: reading.threads,
     };
-    let grown = |of: fn(&Reading) -> f64| (of(&end) - of(&begin)).max(0.0);
+    let grown = |of: fn(&UsageReading) -> f64| (of(&end) - of(&begin)).max(0.0);
     let cpu_s = grown(cpu_of);
     let (user_s, system_s) = (grown(|reading| reading.user_s), grown(|reading| reading.system_s));
-    // Of less than a tick nobody knows.
+    // Less than a tick cannot be divided.
     let user = if user_s + system_s > 0.0 { user_s / (user_s + system_s) } else { 0.5 };
     Usage {
         cpu_user_s: cpu_s * user,
@@ -249,9 +253,8 @@ fn usage(readings: &[Reading], window: Option<(f64, f64)>) -> Usage {
     }
 }
 
-/// The clock of CPU time that is to be believed: how long threads ran is finer, and holds what a
-/// hypervisor stole meanwhile; ticks do not.
-fn clock(steal_share: f64) -> fn(&Reading) -> f64 {
+/// Selects the clock of CPU time: thread run times are finer, but include steal time; ticks do not.
+fn clock(steal_share: f64) -> fn(&UsageReading) -> f64 {
     if steal_share >= steal::WORTH_A_WORD {
         |reading| reading.user_s + reading.system_s
     } else {
@@ -259,8 +262,8 @@ fn clock(steal_share: f64) -> fn(&Reading) -> f64 {
     }
 }
 
-/// The readings at a moment, by those before and behind it.
-fn at(readings: &[Reading], moment: f64) -> Reading {
+/// Interpolates the reading of a moment.
+fn at(readings: &[UsageReading], moment: f64) -> UsageReading {
     let behind = readings.iter().position(|reading| reading.at >= moment);
     match behind {
         Some(0) => readings[0],
@@ -278,8 +281,15 @@ fn float(number: u64) -> f64 {
 mod tests {
     use super::*;
 
-    fn reading(at: f64, cpu_s: f64, memory_bytes: u64) -> Reading {
-        Reading { at, cpu_s, user_s: cpu_s, memory_bytes, processes: 1, ..Reading::default() }
+    fn reading(at: f64, cpu_s: f64, memory_bytes: u64) -> UsageReading {
+        UsageReading {
+            at,
+            cpu_s,
+            user_s: cpu_s,
+            memory_bytes,
+            processes: 1,
+            ..UsageReading::default()
+        }
     }
 
     #[test]
@@ -316,13 +326,13 @@ mod tests {
 
     #[test]
     fn stolen_time_is_read_off_and_ticks_are_believed_then() {
-        let at = |at: f64, cpu_s: f64, ticks_s: f64, stolen: f64| Reading {
+        let at = |at: f64, cpu_s: f64, ticks_s: f64, stolen: f64| UsageReading {
             at,
             cpu_s,
             user_s: ticks_s,
             processes: 1,
             machine: CpuTime { all: at * 200.0, stolen },
-            ..Reading::default()
+            ..UsageReading::default()
         };
         let quiet = usage(&[at(10.0, 1.0, 1.0, 5.0), at(20.0, 3.004, 3.0, 6.0)], None);
         assert!((quiet.cpu_user_s - 2.004).abs() < 1e-9 && quiet.steal_share < 0.001, "{quiet:?}");
@@ -337,7 +347,7 @@ mod tests {
         let id = i32::try_from(std::process::id()).expect("process ids are small");
         assert!(memory(id) > 100_000);
         assert!(descriptors(id) >= 3);
-        assert!(Stat::read(id).is_some_and(|stat| stat.threads >= 1));
+        assert!(ProcStat::read(id).is_some_and(|stat| stat.threads >= 1));
         assert_eq!(field("a:\t5 kB\nb: 6\n", "b:"), Some(6));
     }
 
@@ -348,8 +358,8 @@ mod tests {
             println!("skipped: this kernel does not tell how long threads ran");
             return;
         };
-        // The kernel adds up when it looks, which may be some milliseconds later. (Other tests run
-        // in this process too, and their threads end.)
+        // The kernel may add up some milliseconds later. (Other tests run in this process too, and
+        // their threads end.)
         let (began, mut ran) = (Instant::now(), 0.0);
         while ran == 0.0 {
             assert!(began.elapsed() < Duration::from_secs(10), "no thread has run for 10 s");

@@ -1,22 +1,24 @@
-//! What a person sees in the terminal: a line for each run, and the table at the end.
+//! Terminal output of a contest: a line for each run, and the final table.
 
 use std::fmt::Write;
 use std::ops::Range;
 
 use crate::figures::{counted, grouped, grouped_text, percent};
 use crate::outcome::Outcome;
-use crate::record::{Fate, Record, Run};
-use crate::statistics::{Column, Figure, Row, Verdict, cpu_us_per_request, summarise};
+use crate::record::{Fate, Record, RunRecord};
+use crate::statistics::{
+    Column, ContenderFigures, Figure, Significance, cpu_us_per_request, summarise,
+};
 use crate::steal::WORTH_A_WORD;
 
-/// One run in a line.
-pub(super) fn progress(run: &Run, connections: u64) -> String {
-    let Run { contender, scenario, round, .. } = run;
+/// Formats one run as a line.
+pub(super) fn progress(run: &RunRecord, connections: u64) -> String {
+    let RunRecord { contender, scenario, round, .. } = run;
     let what = format!("{scenario} ({connections}) round {round}, {contender}");
     let failure = run.failure.as_ref().map_or(String::new(), |why| format!("; {why}"));
     let Some(outcome) = &run.outcome else { return format!("{what}: no figures{failure}") };
     let cpu = cpu_us_per_request(run).map_or("-".to_owned(), short);
-    let p99 = outcome.latency_us.told("99").map_or("-".to_owned(), time);
+    let p99 = outcome.latency_us.percentile("99").map_or("-".to_owned(), time);
     let rate = short(outcome.requests_per_s);
     let mut failures = match outcome.errors.total() {
         0 => String::new(),
@@ -25,7 +27,7 @@ pub(super) fn progress(run: &Run, connections: u64) -> String {
     if outcome.connections_unserved > 0 {
         let _ = write!(
             failures,
-            ", {} of {} never had an answer",
+            ", {} of {} never had a response",
             grouped(outcome.connections_unserved),
             counted(outcome.model.connections, "connection")
         );
@@ -37,15 +39,15 @@ pub(super) fn progress(run: &Run, connections: u64) -> String {
     format!("{what}: {cpu} µs CPU/request, {rate}/s, p99 {p99}{failures}{failure}")
 }
 
-/// All scenarios, each with a row for each contender.
+/// Formats all scenarios, each with a row for each contender.
 ///
-/// - `bold`: makes a heading stand out.
-/// - `columns`: how wide a line may be; a table that is wider goes on below itself.
+/// - `bold`: emphasises a heading.
+/// - `columns`: maximum width of a line; a wider table continues below itself.
 pub fn text(record: &Record, bold: &dyn Fn(&str) -> String, columns: usize) -> String {
     let rows = summarise(record);
     let mut page = String::new();
     for scenario in &record.scenarios {
-        let of_scenario: Vec<&Row> =
+        let of_scenario: Vec<&ContenderFigures> =
             rows.iter().filter(|row| row.scenario == scenario.name).collect();
         let _ = writeln!(page, "\n{}: {}", bold(&scenario.title), scenario.sentence);
         page.push_str(&grid(&of_scenario, columns));
@@ -91,7 +93,7 @@ pub fn checks(record: &Record) -> String {
     page
 }
 
-/// How a contender did, and why not well.
+/// The problems of a contender's run.
 fn checked(outcome: &Outcome, failure: Option<&str>) -> String {
     let (right, sent) = (grouped(outcome.requests), counted(outcome.sent, "request"));
     let mut why = Vec::new();
@@ -110,9 +112,9 @@ fn checked(outcome: &Outcome, failure: Option<&str>) -> String {
     format!("NOT WELL: {right} of {sent} answered; {}", why.join(", "))
 }
 
-/// Whether every contender that is installed did well.
+/// Whether every installed contender succeeded.
 pub fn is_well(record: &Record) -> bool {
-    let fine = |one: &crate::record::Contender| match one.fate {
+    let fine = |one: &crate::record::ContenderRecord| match one.fate {
         Fate::NotInstalled(_) => true,
         Fate::Failed(_) | Fate::Unequal(_) => false,
         Fate::Ran => record.runs.iter().any(|run| {
@@ -127,7 +129,7 @@ pub fn is_well(record: &Record) -> bool {
 }
 
 /// Two lines for each row: medians with spread, and ratios with intervals.
-fn grid(rows: &[&Row], columns: usize) -> String {
+fn grid(rows: &[&ContenderFigures], columns: usize) -> String {
     let mut lines: Vec<Vec<String>> = vec![heading()];
     let mut missing = Vec::new();
     for row in rows {
@@ -166,7 +168,8 @@ fn heading() -> Vec<String> {
     std::iter::once(String::new()).chain(Column::ALL.map(titled)).collect()
 }
 
-/// Cells in columns. Those that do not fit into a line come below, each time behind the first one.
+/// Aligns cells in columns. Those that do not fit into a line follow below, each time after the
+/// first column.
 fn aligned(lines: &[Vec<String>], columns: usize) -> String {
     let cells = lines.iter().map(Vec::len).max().unwrap_or_default();
     let width = |at: usize| {
@@ -213,7 +216,7 @@ fn spread(column: Column, figure: &Figure) -> String {
         return String::new();
     }
     let (low, high) = (shown(column, figure.low), shown(column, figure.high));
-    // The unit stands behind the second one; behind the first it is only said where it differs.
+    // The unit follows the second one; the first one has it only if it differs.
     let unit = |text: &str| text.rsplit_once(' ').map(|(_, unit)| unit.to_owned());
     match low.rsplit_once(' ') {
         Some((number, _)) if unit(&low) == unit(&high) => format!("({number}–{high})"),
@@ -225,7 +228,7 @@ fn ratio(figure: &Figure) -> String {
     let Some(ratio) = figure.ratio else { return String::new() };
     let value = factor(ratio.value);
     match (ratio.verdict, ratio.interval) {
-        (Verdict::Noise, Some((low, high))) => {
+        (Significance::Noise, Some((low, high))) => {
             format!("≈{value} [{}–{}]", factor(low), factor(high))
         }
         (_, Some((low, high))) => format!("×{value} [{}–{}]", factor(low), factor(high)),
@@ -233,7 +236,7 @@ fn ratio(figure: &Figure) -> String {
     }
 }
 
-/// A ratio to two or three places.
+/// A ratio with two or three digits.
 pub(super) fn factor(value: f64) -> String {
     if value >= 1_000.0 {
         ">999".to_owned()
@@ -248,7 +251,7 @@ pub(super) fn factor(value: f64) -> String {
     }
 }
 
-/// A figure with its unit where the column does not say it.
+/// A figure with its unit, unless the column names it.
 pub(super) fn shown(column: Column, value: f64) -> String {
     match column {
         Column::CpuPerRequest | Column::Rate => short(value),
@@ -258,7 +261,7 @@ pub(super) fn shown(column: Column, value: f64) -> String {
     }
 }
 
-/// Microseconds in the unit that fits.
+/// Microseconds in a fitting unit.
 fn time(us: f64) -> String {
     if us >= 1e6 {
         format!("{:.2} s", us / 1e6)
@@ -279,7 +282,7 @@ fn bytes(value: f64) -> String {
     }
 }
 
-/// A number to three places or so.
+/// A number with about three digits.
 fn short(value: f64) -> String {
     if value >= 1_000.0 {
         grouped_text(&format!("{value:.0}"))

@@ -1,15 +1,15 @@
-//! The words in braces that commands and files of a contender may hold.
+//! Placeholders in the commands and files of a contender.
 
 use std::fmt::Display;
 
-/// What the words stand for.
+/// Values of placeholders.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Words {
     words: Vec<(&'static str, String)>,
 }
 
 impl Words {
-    /// The same with one more word; a later one counts before an earlier one.
+    /// Adds a placeholder; a later one overrides an earlier one.
     pub(super) fn with(&self, word: &'static str, meaning: impl Display) -> Self {
         let mut words = self.words.clone();
         words.retain(|(known, _)| *known != word);
@@ -17,8 +17,8 @@ impl Words {
         Self { words }
     }
 
-    /// The text with every known `{word}` replaced. Other braces stay: configuration files are full
-    /// of them.
+    /// Replaces every known `{word}`. Other braces stay, because configuration files are full of
+    /// them.
     pub(super) fn fill(&self, text: &str) -> String {
         let mut filled = String::with_capacity(text.len());
         let mut rest = text;
@@ -36,7 +36,7 @@ impl Words {
         filled
     }
 
-    /// All of them filled.
+    /// Replaces them in every text.
     pub(super) fn fill_all(&self, texts: &[String]) -> Vec<String> {
         texts.iter().map(|text| self.fill(text)).collect()
     }

@@ -34,7 +34,7 @@ const SERVER: &str = r#"["python3", "-m", "http.server", "--bind", "127.0.0.1", 
     "{port}"]"#;
 
 /// A contest of these contenders, as its file says it.
-fn contest(contenders: &str, output: &Path) -> Contest {
+fn contest(contenders: &str, output: &Path) -> ContestSpec {
     let text = format!(
         "rounds = 2\n[page]\nbytes = 300\n{contenders}\n[[scenario]]\nname = \"page\"\n\
          connections = 1\nduration = \"200ms\"\n"
@@ -64,11 +64,11 @@ fn is_possible() -> bool {
     possible
 }
 
-fn held(contest: &Contest, stop: &AtomicBool) -> (Record, Vec<String>) {
+fn held(contest: &ContestSpec, stop: &AtomicBool) -> (Record, Vec<String>) {
     let mut lines = Vec::new();
-    let record = hold(contest, &tools(), stop, &mut |news| match news {
-        News::Line(line) => lines.push(line.to_owned()),
-        News::Progress { done, all, left } => {
+    let record = run(contest, &tools(), stop, &mut |event| match event {
+        ContestEvent::Line(line) => lines.push(line.to_owned()),
+        ContestEvent::Progress { done, all, left } => {
             lines.push(format!("{done} of {all}, {}", left > Duration::ZERO));
         }
     });
@@ -174,7 +174,7 @@ fn a_contender_that_dies_under_load_is_a_run_that_says_so() {
     let mut tools = tools();
     tools.generator[2] = GENERATOR.replace("sleep 0.2", "sleep 1.5");
     let stop = AtomicBool::new(false);
-    let record = hold(&contest, &tools, &stop, &mut |_| {}).expect("it begins");
+    let record = run(&contest, &tools, &stop, &mut |_| {}).expect("it begins");
     let why = record.runs[0].failure.clone().expect("it died");
     assert!(why.contains("under load") && why.contains("exit code 5"), "{why}");
     assert_eq!(record.runs[1].failure, None);
@@ -189,8 +189,8 @@ fn an_end_asked_for_keeps_what_was_measured() {
     let contest = contest(&contender("a", SERVER, ""), folder.path()).with_rounds(50);
     let stop = AtomicBool::new(false);
     let mut runs = 0;
-    let record = hold(&contest, &tools(), &stop, &mut |news| {
-        runs += usize::from(matches!(news, News::Line(line) if line.contains("round")));
+    let record = run(&contest, &tools(), &stop, &mut |event| {
+        runs += usize::from(matches!(event, ContestEvent::Line(line) if line.contains("round")));
         stop.store(runs == 2, Ordering::Relaxed);
     });
     let record = record.expect("it begins");

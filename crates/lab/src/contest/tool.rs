@@ -1,5 +1,5 @@
-//! A program that is run to its end: version commands, set-up, the load generator. Bounded in time
-//! and in what it prints, and ended with all that came of it.
+//! Runs a program to its end: version commands, set-up, the load generator. Its time and output are
+//! bounded, and its descendants end with it.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -13,49 +13,49 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use super::cpus;
-use super::family::Family;
+use super::process_tree::ProcessTree;
 
-/// The longest output that is read: a generator's, with a line for each second.
+/// The longest output that is read: that of a generator with a line for each second.
 const OUTPUT_BYTES_MAX: u64 = 64 << 20;
 const TICK: Duration = Duration::from_millis(5);
 
-/// What is to be run.
+/// Describes a program to run.
 #[derive(Clone, Debug)]
 pub(super) struct Tool<'a> {
     pub(super) command: &'a [String],
-    /// Where; none: here.
+    /// Its working directory; `None`: the current one.
     pub(super) folder: Option<&'a Path>,
     pub(super) environment: &'a [(String, String)],
-    /// The CPUs that it may use; empty: all.
+    /// Its CPUs; empty: all.
     pub(super) cpus: &'a [u32],
-    /// How long it may take.
+    /// Its time-out.
     pub(super) most: Duration,
 }
 
-/// What came of it.
+/// Its status and output.
 #[derive(Debug)]
-pub(super) struct Said {
+pub(super) struct ToolOutput {
     pub(super) status: ExitStatus,
-    pub(super) output: String,
-    pub(super) complaints: String,
+    pub(super) stdout: String,
+    pub(super) stderr: String,
 }
 
-impl Said {
-    /// The first line that is not empty, wherever it was printed.
+impl ToolOutput {
+    /// The first line that is not empty, of either stream.
     pub(super) fn first_line(&self) -> Option<String> {
-        let lines = self.output.lines().chain(self.complaints.lines());
+        let lines = self.stdout.lines().chain(self.stderr.lines());
         let line = lines.map(str::trim).find(|line| !line.is_empty())?;
         Some(line.chars().take(200).collect())
     }
 
-    /// The last line that it complained in: of a traceback, the one that says what is wrong.
+    /// The last line of standard error: of a traceback, the one with the cause.
     pub(super) fn last_line(&self) -> &str {
-        self.complaints.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or_default()
+        self.stderr.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or_default()
     }
 
-    /// The end of what it complained of, in one line.
+    /// The end of its complaint, in one line.
     pub(super) fn last_words(&self) -> String {
-        let text = if self.complaints.trim().is_empty() { &self.output } else { &self.complaints };
+        let text = if self.stderr.trim().is_empty() { &self.stdout } else { &self.stderr };
         let lines: Vec<&str> =
             text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
         let from = lines.len().saturating_sub(4);
@@ -63,14 +63,14 @@ impl Said {
     }
 }
 
-/// Why it did not come to its end.
+/// Error of a program that did not run to its end.
 #[derive(Debug)]
 pub(super) enum ToolError {
     /// It could not be started or waited for.
     Io(io::Error),
-    /// It took longer than it may.
+    /// It exceeded its time-out.
     TimedOut(Duration),
-    /// The contest is to end.
+    /// The contest was stopped.
     Interrupted,
 }
 
@@ -88,7 +88,7 @@ impl Tool<'_> {
     /// Runs it to its end.
     ///
     /// - `stop`: ends it early.
-    pub(super) fn run(&self, stop: &AtomicBool) -> Result<Said, ToolError> {
+    pub(super) fn run(&self, stop: &AtomicBool) -> Result<ToolOutput, ToolError> {
         let Some((program, arguments)) = self.command.split_first() else {
             return Err(ToolError::Io(io::Error::other("there is no command")));
         };
@@ -104,13 +104,13 @@ impl Tool<'_> {
             command.current_dir(folder);
         }
         let child = cpus::on(self.cpus, || command.spawn()).map_err(ToolError::Io)?;
-        let mut running = Running::of(child);
-        let output = gather(running.child.stdout.take());
-        let complaints = gather(running.child.stderr.take());
+        let mut running = ToolProcess::of(child);
+        let stdout = gather(running.child.stdout.take());
+        let stderr = gather(running.child.stderr.take());
         let status = running.wait(self.most, stop)?;
-        // What came of it and lives on would hold the pipes open.
+        // Surviving descendants would hold the pipes open.
         running.end();
-        Ok(Said { status, output: text(output), complaints: text(complaints) })
+        Ok(ToolOutput { status, stdout: text(stdout), stderr: text(stderr) })
     }
 }
 
@@ -118,7 +118,7 @@ fn gather(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<Vec<u8>> {
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
         if let Some(mut pipe) = pipe {
-            // What cannot be read is as good as not said.
+            // Unreadable output counts as none.
             let _ = pipe.by_ref().take(OUTPUT_BYTES_MAX).read_to_end(&mut bytes);
             let _ = io::copy(&mut pipe, &mut io::sink());
         }
@@ -130,16 +130,16 @@ fn text(thread: JoinHandle<Vec<u8>>) -> String {
     String::from_utf8_lossy(&thread.join().unwrap_or_default()).into_owned()
 }
 
-struct Running {
+struct ToolProcess {
     child: Child,
-    family: Option<Family>,
+    family: Option<ProcessTree>,
 }
 
-impl Running {
+impl ToolProcess {
     fn of(child: Child) -> Self {
-        // Nothing in the environment of a tool has this, so that its group and children are told.
+        // The environment of a tool carries no mark, so only its group and children are found.
         let mark = "CONTEST_MEMBER=a tool".to_owned();
-        let family = i32::try_from(child.id()).ok().and_then(|id| Family::of(id, mark));
+        let family = i32::try_from(child.id()).ok().and_then(|id| ProcessTree::of(id, mark));
         Self { child, family }
     }
 
@@ -169,13 +169,13 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for ToolProcess {
     fn drop(&mut self) {
         self.end();
     }
 }
 
-/// Where a program is, by its name and the variable PATH.
+/// Finds a program by its name in PATH.
 pub(super) fn find(program: &str) -> bool {
     use std::os::unix::fs::PermissionsExt;
     let is_program = |path: &Path| {
@@ -186,7 +186,7 @@ pub(super) fn find(program: &str) -> bool {
         return is_program(Path::new(program));
     }
     let paths = std::env::var_os("PATH").unwrap_or_default();
-    // Servers are often where only root's PATH leads.
+    // Servers are often installed where only root's PATH leads.
     let more = ["/usr/sbin", "/usr/local/sbin", "/sbin"].map(Into::into);
     std::env::split_paths(&paths).chain(more).any(|folder| is_program(&folder.join(program)))
 }
@@ -195,7 +195,7 @@ pub(super) fn find(program: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn shell(script: &str, most: Duration) -> Result<Said, ToolError> {
+    fn shell(script: &str, most: Duration) -> Result<ToolOutput, ToolError> {
         let command = ["sh", "-c", script].map(str::to_owned);
         let (environment, cpus) = (&[], &[]);
         let tool = Tool { command: &command, folder: None, environment, cpus, most };
@@ -204,11 +204,11 @@ mod tests {
 
     #[test]
     fn what_a_program_says_is_kept_with_how_it_ended() {
-        let said = shell("echo; echo one; echo two >&2; exit 3", Duration::from_secs(10));
-        let said = said.expect("it ends");
-        assert_eq!(said.status.code(), Some(3));
-        assert_eq!(said.first_line().as_deref(), Some("one"));
-        assert_eq!(said.last_words(), "two");
+        let output = shell("echo; echo one; echo two >&2; exit 3", Duration::from_secs(10));
+        let output = output.expect("it ends");
+        assert_eq!(output.status.code(), Some(3));
+        assert_eq!(output.first_line().as_deref(), Some("one"));
+        assert_eq!(output.last_words(), "two");
     }
 
     #[test]

@@ -1,40 +1,40 @@
-//! From what the threads have brought home to an [`Outcome`].
+//! Makes the [`Outcome`] of a run from the results of its threads.
 #![expect(clippy::cast_precision_loss, reason = "what a run counts stays far below 2^53")]
 
+use super::counts::{LatencyHistogram, StepCounts};
 use super::model::model;
-use super::own::Meanwhile;
-use super::pace::{Schedule, nanos};
-use super::series::Series;
-use super::shared::Shared;
-use super::tally::{StepTally, Times};
-use super::thread::Haul;
+use super::schedule::{RequestSchedule, nanos};
+use super::series::TimeSeries;
+use super::shared::LoadShared;
+use super::thread::ThreadResult;
+use super::totals::Totals;
+use super::usage::MachineDelta;
 use super::warnings::warnings;
-use super::whole::Whole;
-use super::{own, trace};
-use crate::outcome::{FORMAT, Held, Latency, Outcome, Step};
+use super::{trace, usage};
+use crate::outcome::{FORMAT, HeldConnections, Latency, Outcome, OutcomeStep};
 use crate::output::histogram;
-use crate::plan::{Io, Load, Plan};
+use crate::plan::{BackendChoice, LoadModel, LoadPlan};
 
-/// A step keeps up that answers this share of what is due before it ends.
+/// A step keeps up if this share of its due requests ends before it does.
 const KEPT_UP: f64 = 0.99;
 
-/// Makes the outcome; beside it are the requests for the trace.
-pub(super) fn put_together(
-    shared: &Shared,
-    io: Io,
-    hauls: Vec<Haul>,
-    series: Series,
-    meanwhile: Meanwhile,
-) -> (Outcome, Vec<trace::Entry>) {
+/// Returns the outcome, and the requests for the trace.
+pub(super) fn outcome_of(
+    shared: &LoadShared,
+    io: BackendChoice,
+    results: Vec<ThreadResult>,
+    series: TimeSeries,
+    machine_delta: MachineDelta,
+) -> (Outcome, Vec<trace::TraceEntry>) {
     let plan = &shared.plan;
-    let clocks: Vec<_> = hauls.iter().map(|haul| haul.clock).collect();
-    let Meanwhile { kernel, steal_share } = meanwhile;
-    let (generator, crowded) = own::generator(&clocks, steal_share);
-    let whole = hauls.into_iter().fold(Whole::default(), Whole::with);
-    let from = shared.times().map_or(whole.ended, |times| times.from);
-    let duration_s = duration_s(shared, &whole);
-    let (latency, seconds) = series.finish(duration_s, last_s(from, &whole));
-    let steps = steps(shared, &whole);
+    let clocks: Vec<_> = results.iter().map(|result| result.clock).collect();
+    let MachineDelta { kernel, steal_share } = machine_delta;
+    let (generator, crowded) = usage::generator(&clocks, steal_share);
+    let totals = results.into_iter().fold(Totals::default(), Totals::with);
+    let from = shared.times().map_or(totals.ended, |times| times.from);
+    let duration_s = duration_s(shared, &totals);
+    let (latency, seconds) = series.finish(duration_s, last_s(from, &totals));
+    let steps = steps(shared, &totals);
     let per_s = |count: u64| if duration_s > 0.0 { count as f64 / duration_s } else { 0.0 };
     let mut outcome = Outcome {
         format: FORMAT,
@@ -43,22 +43,22 @@ pub(super) fn put_together(
         model: model(plan, shared.threads, io),
         started_unix_s: shared.unix_us(from) as f64 / 1e6,
         duration_s,
-        requests: whole.right,
-        requests_in_window: whole.in_window,
-        sent: whole.sent,
-        unanswered: whole.unanswered,
-        connections_missing: whole.opening.missing,
-        connections_unserved: whole.asking - whole.served,
-        requests_per_s: per_s(whole.in_window),
-        errors: whole.errors.clone(),
-        statuses: whole.statuses.clone(),
-        bytes_received: whole.bytes_received,
-        bytes_sent: whole.bytes_sent,
-        connections_opened: whole.opened,
+        requests: totals.right,
+        requests_in_window: totals.in_window,
+        sent: totals.sent,
+        unanswered: totals.unanswered,
+        connections_missing: totals.opening.missing,
+        connections_unserved: totals.asking - totals.served,
+        requests_per_s: per_s(totals.in_window),
+        errors: totals.errors.clone(),
+        statuses: totals.statuses.clone(),
+        bytes_received: totals.bytes_received,
+        bytes_sent: totals.bytes_sent,
+        connections_opened: totals.opened,
         latency_us: summary(&latency),
-        service_us: whole.service.as_ref().map(summary),
-        connect_us: filled(&whole.connect),
-        first_byte_us: filled(&whole.first_byte),
+        service_us: totals.service.as_ref().map(summary),
+        connect_us: filled(&totals.connect),
+        first_byte_us: filled(&totals.first_byte),
         histogram: histogram::encoded(&latency.0).expect("counts of a run fit"),
         generator,
         kernel,
@@ -67,62 +67,62 @@ pub(super) fn put_together(
         warnings: Vec::new(),
         series: seconds,
         steps,
-        held: held(plan, &whole),
+        held: held(plan, &totals),
     };
-    outcome.warnings = warnings(plan, &whole, &outcome, &latency);
+    outcome.warnings = warnings(plan, &totals, &outcome, &latency);
     outcome.warnings.extend(crowded);
-    (outcome, whole.entries)
+    (outcome, totals.entries)
 }
 
-/// How long was measured: to the last answer where a number of requests was the end.
-fn duration_s(shared: &Shared, whole: &Whole) -> f64 {
+/// The measured time: up to the last response if a number of requests ended the run.
+fn duration_s(shared: &LoadShared, totals: &Totals) -> f64 {
     let Some(times) = shared.times() else { return 0.0 };
-    let spent = shared.plan.end.requests.is_some_and(|all| whole.done >= all);
-    let end = if spent && whole.last_end > 0 { whole.last_end } else { whole.ended };
+    let spent = shared.plan.end.requests.is_some_and(|all| totals.done >= all);
+    let end = if spent && totals.last_end > 0 { totals.last_end } else { totals.ended };
     end.min(times.until).saturating_sub(times.from) as f64 / 1e9
 }
 
-/// When the last answer came, in seconds since measuring began.
-fn last_s(from: u64, whole: &Whole) -> f64 {
-    whole.last_end.saturating_sub(from) as f64 / 1e9
+/// When the last response arrived, in seconds since measuring began.
+fn last_s(from: u64, totals: &Totals) -> f64 {
+    totals.last_end.saturating_sub(from) as f64 / 1e9
 }
 
-fn summary(times: &Times) -> Latency {
+fn summary(times: &LatencyHistogram) -> Latency {
     histogram::latency(&times.0)
 }
 
-fn filled(times: &Times) -> Option<Latency> {
+fn filled(times: &LatencyHistogram) -> Option<Latency> {
     (!times.0.is_empty()).then(|| summary(times))
 }
 
-fn steps(shared: &Shared, whole: &Whole) -> Vec<Step> {
-    let (Load::Ramp { step, .. }, Some(times)) = (&shared.plan.load, shared.times()) else {
+fn steps(shared: &LoadShared, totals: &Totals) -> Vec<OutcomeStep> {
+    let (LoadModel::Ramp { step, .. }, Some(times)) = (&shared.plan.load, shared.times()) else {
         return Vec::new();
     };
-    let Some(all) = Schedule::of(&shared.plan, times.go, times.from, times.until) else {
+    let Some(all) = RequestSchedule::of(&shared.plan, times.go, times.from, times.until) else {
         return Vec::new();
     };
-    let reached = whole.ended.saturating_sub(times.from) / nanos(*step).max(1);
-    let step_of = |(index, tally): (u16, &StepTally)| {
+    let reached = totals.ended.saturating_sub(times.from) / nanos(*step).max(1);
+    let step_of = |(index, counts): (u16, &StepCounts)| {
         let due = all.of_step(index);
-        Step {
+        OutcomeStep {
             rate_per_s: shared.plan.step_rate(u32::from(index)),
-            answered_per_s: tally.in_time as f64 / step.as_secs_f64(),
-            errors: tally.errors,
-            latency_us: summary(&tally.latency),
-            kept_up: due > 0 && tally.in_time as f64 >= KEPT_UP * due as f64,
+            answered_per_s: counts.in_time as f64 / step.as_secs_f64(),
+            errors: counts.errors,
+            latency_us: summary(&counts.latency),
+            kept_up: due > 0 && counts.in_time as f64 >= KEPT_UP * due as f64,
         }
     };
-    // (A step that was cut short says nothing.)
+    // A step that was cut short has no result.
     (0..)
-        .zip(&whole.steps)
+        .zip(&totals.steps)
         .take_while(|(index, _)| u64::from(*index) < reached)
         .map(step_of)
         .collect()
 }
 
-fn held(plan: &Plan, whole: &Whole) -> Option<Held> {
-    let Load::Hold { idle, .. } = plan.load else { return None };
-    let opening_s = whole.opening.took as f64 / 1e9;
-    Some(Held { asked: idle, opened: whole.held, lost: whole.lost, opening_s })
+fn held(plan: &LoadPlan, totals: &Totals) -> Option<HeldConnections> {
+    let LoadModel::Hold { idle, .. } = plan.load else { return None };
+    let opening_s = totals.opening.took as f64 / 1e9;
+    Some(HeldConnections { asked: idle, opened: totals.held, lost: totals.lost, opening_s })
 }

@@ -1,22 +1,22 @@
-//! A plan in words: how load was made, numbers included.
+//! Describes a plan in words, numbers included.
 
 use std::fmt::Write;
 use std::time::Duration;
 
 use crate::figures::counted;
-use crate::outcome::Model;
-use crate::plan::{Io, Load, Plan};
+use crate::outcome::ModelSummary;
+use crate::plan::{BackendChoice, LoadModel, LoadPlan};
 
-/// The model of a run.
-pub(super) fn model(plan: &Plan, threads: u32, io: Io) -> Model {
+/// Returns the model of a run.
+pub(super) fn model(plan: &LoadPlan, threads: u32, io: BackendChoice) -> ModelSummary {
     let name = match plan.load {
-        Load::Closed if !plan.keep_alive => "churn",
-        Load::Closed => "closed",
-        Load::Open { .. } => "open",
-        Load::Ramp { .. } => "ramp",
-        Load::Hold { .. } => "hold",
+        LoadModel::Closed if !plan.keep_alive => "churn",
+        LoadModel::Closed => "closed",
+        LoadModel::Open { .. } => "open",
+        LoadModel::Ramp { .. } => "ramp",
+        LoadModel::Hold { .. } => "hold",
     };
-    Model {
+    ModelSummary {
         name: name.to_owned(),
         sentence: sentence(plan),
         connections: plan.connections,
@@ -24,37 +24,37 @@ pub(super) fn model(plan: &Plan, threads: u32, io: Io) -> Model {
         pipeline: plan.pipeline,
         keep_alive: plan.keep_alive,
         threads,
-        io: if io == Io::Uring { "uring" } else { "epoll" }.to_owned(),
+        io: if io == BackendChoice::Uring { "uring" } else { "epoll" }.to_owned(),
     }
 }
 
-fn sentence(plan: &Plan) -> String {
+fn sentence(plan: &LoadPlan) -> String {
     let connections = counted(plan.connections, "connection");
     let mut text = match plan.load {
-        Load::Closed if !plan.keep_alive => {
+        LoadModel::Closed if !plan.keep_alive => {
             let places = counted(plan.connections, "place");
             format!(
                 "Churn: each of {places} opens a new connection for every request, one after the \
                  other; latency counts from beginning to connect."
             )
         }
-        Load::Closed => format!(
+        LoadModel::Closed => format!(
             "Closed loop: each of {connections} asks again as soon as it has its answer, so a \
              stall of the server stops the asking too."
         ),
-        Load::Open { rate_per_s } => format!(
+        LoadModel::Open { rate_per_s } => format!(
             "Open loop: {} are due, evenly, on {connections}; latency counts from when each was \
              due, so nothing is hidden by a stall.",
             rate(rate_per_s)
         ),
-        Load::Ramp { from_per_s, to_per_s, steps, step } => format!(
+        LoadModel::Ramp { from_per_s, to_per_s, steps, step } => format!(
             "Ramp: an open load on {connections} in {steps} steps of {}, from {} to {}; latency \
              counts from when each was due.",
             seconds(step),
             rate(from_per_s),
             rate(to_per_s)
         ),
-        Load::Hold { idle, rate_per_s } => {
+        LoadModel::Hold { idle, rate_per_s } => {
             let how = rate_per_s.map_or_else(
                 || "ask again as soon as they have their answer".to_owned(),
                 |per_s| format!("ask {}, counted from when each is due", rate(per_s)),
@@ -67,7 +67,7 @@ fn sentence(plan: &Plan) -> String {
     text
 }
 
-fn add_details(plan: &Plan, text: &mut String) {
+fn add_details(plan: &LoadPlan, text: &mut String) {
     let mut add = |detail: std::fmt::Arguments<'_>| {
         write!(text, " {detail}").expect("a string takes everything");
     };
@@ -75,7 +75,7 @@ fn add_details(plan: &Plan, text: &mut String) {
         let depth = plan.pipeline;
         add(format_args!("Pipelined: up to {depth} requests are under way on each connection."));
     }
-    if !plan.keep_alive && !matches!(plan.load, Load::Closed) {
+    if !plan.keep_alive && !matches!(plan.load, LoadModel::Closed) {
         add(format_args!("Each request has a connection of its own."));
     }
     if plan.http_1_0 {
@@ -108,20 +108,20 @@ fn seconds(duration: Duration) -> String {
 mod tests {
     use super::model;
     use crate::figures::grouped;
-    use crate::plan::{Io, Load, Plan};
+    use crate::plan::{BackendChoice, LoadModel, LoadPlan};
 
     #[test]
     fn every_sentence_holds_its_numbers() {
-        let mut plan = Plan::closed("http://a/", 50);
-        assert!(model(&plan, 1, Io::Epoll).sentence.contains("each of 50 connections"));
+        let mut plan = LoadPlan::closed("http://a/", 50);
+        assert!(model(&plan, 1, BackendChoice::Epoll).sentence.contains("each of 50 connections"));
         plan.pipeline = 16;
-        assert!(model(&plan, 1, Io::Epoll).sentence.contains("up to 16 requests"));
-        plan.load = Load::Open { rate_per_s: 10_000.0 };
-        let open = model(&plan, 1, Io::Uring);
+        assert!(model(&plan, 1, BackendChoice::Epoll).sentence.contains("up to 16 requests"));
+        plan.load = LoadModel::Open { rate_per_s: 10_000.0 };
+        let open = model(&plan, 1, BackendChoice::Uring);
         assert!(open.sentence.contains("10000 requests per second"), "{}", open.sentence);
         assert_eq!((open.name.as_str(), open.io.as_str()), ("open", "uring"));
-        plan.load = Load::Hold { idle: 100_000, rate_per_s: Some(5.0) };
-        let hold = model(&plan, 1, Io::Uring).sentence;
+        plan.load = LoadModel::Hold { idle: 100_000, rate_per_s: Some(5.0) };
+        let hold = model(&plan, 1, BackendChoice::Uring).sentence;
         assert!(hold.contains("100,000 idle") && hold.contains("ask 5 requests"), "{hold}");
     }
 

@@ -1,4 +1,4 @@
-//! Where connections go, and why one that was made or tried has failed.
+//! The addresses of a connection, and why a connection attempt failed.
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
@@ -7,44 +7,44 @@ use std::time::Duration;
 
 use gustnado_tasks::{Connection, ConnectionError, Outbound};
 
-use super::script::Way;
-use super::shared::Shared;
-use super::tally::Failure;
+use super::counts::FailureKind;
+use super::script::ServerAddrs;
+use super::shared::LoadShared;
 
-/// Where a connection goes to, and from where: its way among those of its group.
+/// Destination and source of a connection within its group.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Route {
+pub(super) struct TargetRoute {
     group: u32,
-    way: usize,
+    addrs: usize,
     pub(super) source: Option<SocketAddr>,
 }
 
-impl Route {
-    /// That of a connection.
-    pub(super) fn of(shared: &Shared, group: u32, number: u64) -> Self {
-        let ways = &shared.script.groups[group as usize].ways;
+impl TargetRoute {
+    /// Returns that of a connection.
+    pub(super) fn of(shared: &LoadShared, group: u32, number: u64) -> Self {
+        let servers = &shared.script.groups[group as usize].servers;
         let sources: &[IpAddr] = &shared.plan.sources;
         let pick = |length: usize, number: u64| {
             usize::try_from(number % length as u64).expect("it is below a length")
         };
         let source =
             (!sources.is_empty()).then(|| SocketAddr::new(sources[pick(sources.len(), number)], 0));
-        // (Divided, so that each target meets each source.)
+        // Divided, so that each target meets each source.
         let turn = number / (sources.len() as u64).max(1);
-        Self { group, way: pick(ways.len(), turn), source }
+        Self { group, addrs: pick(servers.len(), turn), source }
     }
 
-    /// Connects to the first of its addresses that lets it in, beginning with the one that last
-    /// did.
+    /// Connects to the first of its addresses that accepts, beginning with the last one that did.
     pub(super) async fn connect(
         self,
-        shared: &Shared,
+        shared: &LoadShared,
         outbound: &Outbound,
         timeout_ms: u64,
-    ) -> Result<Connection, Failure> {
-        let Way { all, good } = &shared.script.groups[self.group as usize].ways[self.way];
+    ) -> Result<Connection, FailureKind> {
+        let ServerAddrs { all, good } =
+            &shared.script.groups[self.group as usize].servers[self.addrs];
         let first = good.load(Ordering::Relaxed);
-        let mut failure = Failure::Unconnected;
+        let mut failure = FailureKind::Unconnected;
         for at in (first..all.len()).chain(0..first) {
             match Connection::connect_as(&all[at], outbound, timeout_ms).await {
                 Ok(connection) => {
@@ -57,66 +57,66 @@ impl Route {
                 Err(error) => failure = unmade(&error),
             }
         }
-        if failure == Failure::Refused {
+        if failure == FailureKind::Refused {
             shared.note_refused();
         }
         Err(failure)
     }
 }
 
-/// Why a connection was not made.
-pub(super) fn unmade(error: &ConnectionError) -> Failure {
-    let ConnectionError::Broken(error) = error else { return Failure::TimedOut };
+/// Converts the error of a connection attempt.
+pub(super) fn unmade(error: &ConnectionError) -> FailureKind {
+    let ConnectionError::Broken(error) = error else { return FailureKind::TimedOut };
     match error.kind() {
-        // (A Unix socket that is not there refuses as much as one that nobody listens on.)
-        ErrorKind::ConnectionRefused | ErrorKind::NotFound => Failure::Refused,
-        ErrorKind::AddrNotAvailable | ErrorKind::AddrInUse => Failure::NoPort,
-        ErrorKind::TimedOut => Failure::TimedOut,
-        ErrorKind::ConnectionReset => Failure::Reset,
-        _ => Failure::Unconnected,
+        // A missing Unix socket counts as refusal, as one without a listener does.
+        ErrorKind::ConnectionRefused | ErrorKind::NotFound => FailureKind::Refused,
+        ErrorKind::AddrNotAvailable | ErrorKind::AddrInUse => FailureKind::NoPort,
+        ErrorKind::TimedOut => FailureKind::TimedOut,
+        ErrorKind::ConnectionReset => FailureKind::Reset,
+        _ => FailureKind::Unconnected,
     }
 }
 
-/// Why a connection is of no more use.
-pub(super) fn broken(error: &ConnectionError) -> Failure {
+/// Converts the error of an established connection.
+pub(super) fn broken(error: &ConnectionError) -> FailureKind {
     match error {
-        ConnectionError::TimedOut => Failure::TimedOut,
-        _ => Failure::Reset,
+        ConnectionError::TimedOut => FailureKind::TimedOut,
+        _ => FailureKind::Reset,
     }
 }
 
-/// Whole milliseconds, as links count time.
+/// Whole milliseconds, the unit of connections' deadlines.
 pub(super) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX >> 1)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Route;
-    use crate::load::Stop;
-    use crate::load::script::{Script, Way};
-    use crate::load::shared::Shared;
-    use crate::load::tally::Failure;
-    use crate::plan::Plan;
+    use super::TargetRoute;
+    use crate::load::StopHandle;
+    use crate::load::counts::FailureKind;
+    use crate::load::script::{Script, ServerAddrs};
+    use crate::load::shared::LoadShared;
+    use crate::plan::LoadPlan;
     use gustnado_tasks::{BlockOnOptions, Endpoint, Outbound, block_on_with};
     use std::net::{SocketAddr, TcpListener};
 
-    /// An address at which nobody listens.
+    /// Returns an address without a listener.
     fn closed() -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
         listener.local_addr().expect("it is bound")
     }
 
-    fn shared(addresses: &[SocketAddr]) -> Shared {
-        let plan = Plan::closed("http://127.0.0.1/", 1);
+    fn shared(addresses: &[SocketAddr]) -> LoadShared {
+        let plan = LoadPlan::closed("http://127.0.0.1/", 1);
         let mut script = Script::prepare(&plan).expect("a good plan");
         let all = addresses.iter().map(|address| Endpoint::Tcp(*address)).collect();
-        script.groups[0].ways = vec![Way::of(all)];
-        Shared::new(&plan, script, &Stop::default(), 1)
+        script.groups[0].servers = vec![ServerAddrs::of(all)];
+        LoadShared::new(&plan, script, &StopHandle::default(), 1)
     }
 
-    fn connected(shared: &Shared) -> Result<(), Failure> {
-        let route = Route::of(shared, 0, 0);
+    fn connected(shared: &LoadShared) -> Result<(), FailureKind> {
+        let route = TargetRoute::of(shared, 0, 0);
         let connect = async { route.connect(shared, &Outbound::default(), 2_000).await.map(drop) };
         block_on_with(&BlockOnOptions::default(), connect).expect("it starts")
     }
@@ -129,17 +129,17 @@ mod tests {
         for _ in 0..5 {
             connected(&shared).expect("one of them listens");
         }
-        let way = shared.script.only_way().expect("one server");
-        assert_eq!(way.good.load(super::Ordering::Relaxed), 1);
-        assert!(!shared.nobody_listens());
+        let addrs = shared.script.only_way().expect("one server");
+        assert_eq!(addrs.good.load(super::Ordering::Relaxed), 1);
+        assert!(!shared.is_unreachable());
     }
 
     #[test]
     fn a_server_that_refuses_at_all_its_addresses_is_not_there() {
         let shared = shared(&[closed(), closed()]);
         for tries in 1..=3 {
-            assert_eq!(connected(&shared), Err(Failure::Refused));
-            assert_eq!(shared.nobody_listens(), tries == 3);
+            assert_eq!(connected(&shared), Err(FailureKind::Refused));
+            assert_eq!(shared.is_unreachable(), tries == 3);
         }
     }
 }

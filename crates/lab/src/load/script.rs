@@ -1,4 +1,4 @@
-//! What is asked for, made ready: addresses looked up, requests written, weights spread.
+//! Prepared requests: addresses resolved, requests encoded, weights spread.
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::OnceLock;
@@ -8,116 +8,116 @@ use gustnado_http::method::Method;
 use gustnado_http::request_writer::RequestWriter as Writer;
 use gustnado_tasks::Endpoint;
 
-use crate::plan::{Plan, PlanError, Url, greatest_common};
+use crate::plan::{LoadPlan, PlanError, UrlParts, greatest_common};
 
-/// All that the connections of a run ask for.
+/// Everything that the connections of a run request.
 #[derive(Debug)]
 pub(super) struct Script {
-    pub(super) lines: Vec<Line>,
-    /// A connection is one group's for good.
-    pub(super) groups: Vec<Group>,
-    /// The groups of connections, in turn.
+    pub(super) kinds: Vec<RequestKind>,
+    /// A connection stays in its group.
+    pub(super) groups: Vec<HostGroup>,
+    /// Groups of connections, assigned in turn.
     turns: Vec<u32>,
 }
 
 /// One kind of request.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct RequestKind {
     /// All its bytes, body included.
     pub(super) bytes: Vec<u8>,
     pub(super) method: Method,
-    /// What its first right answer was like.
-    pub(super) expected: OnceLock<Expected>,
+    /// The first successful response.
+    pub(super) expected: OnceLock<ExpectedResponse>,
 }
 
-/// What the first right answer of a kind was like.
+/// Properties of the first successful response of a kind.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Expected {
+pub(super) struct ExpectedResponse {
     pub(super) status: u16,
     pub(super) length: u64,
     pub(super) hash: u64,
 }
 
-/// The requests that can share a connection: those to one host and port.
+/// Requests that can share a connection: those to one host and port.
 #[derive(Debug)]
-pub(super) struct Group {
+pub(super) struct HostGroup {
     host: String,
-    /// Its connections take them in turn.
-    pub(super) ways: Vec<Way>,
-    /// Indices into the lines, each as often as its weight says, well mixed.
+    /// Servers, assigned to its connections in turn.
+    pub(super) servers: Vec<ServerAddrs>,
+    /// Indices into the kinds, each as often as its weight says, well mixed.
     pub(super) round: Vec<u32>,
 }
 
-/// The addresses of one server: one of them is enough.
+/// The addresses of one server, which are equivalent.
 #[derive(Debug)]
-pub(super) struct Way {
+pub(super) struct ServerAddrs {
     pub(super) all: Vec<Endpoint>,
-    /// The one that last let a connection in.
+    /// The address that last accepted a connection.
     pub(super) good: AtomicUsize,
 }
 
-impl Way {
+impl ServerAddrs {
     pub(super) fn of(all: Vec<Endpoint>) -> Self {
         Self { all, good: AtomicUsize::new(0) }
     }
 }
 
 impl Script {
-    /// All addresses of TCP that connections may go to.
+    /// All TCP addresses that connections may use.
     pub(super) fn servers(&self) -> Vec<SocketAddr> {
-        let all = self.groups.iter().flat_map(|group| &group.ways).flat_map(|way| &way.all);
+        let all = self.groups.iter().flat_map(|group| &group.servers).flat_map(|addrs| &addrs.all);
         let tcp =
             |to: &Endpoint| if let Endpoint::Tcp(address) = to { Some(*address) } else { None };
         all.filter_map(tcp).collect()
     }
 
-    /// Where all of it goes, if that is one server.
-    pub(super) fn only_way(&self) -> Option<&Way> {
+    /// The only server of the run, if there is just one.
+    pub(super) fn only_way(&self) -> Option<&ServerAddrs> {
         match &self.groups[..] {
-            [Group { ways, .. }] if ways.len() == 1 => ways.first(),
+            [HostGroup { servers, .. }] if servers.len() == 1 => servers.first(),
             _ => None,
         }
     }
 
-    /// Looks names up and writes requests.
+    /// Resolves names and encodes requests.
     ///
     /// # Errors
-    /// [`PlanError`]: a URL or a field that cannot be sent, or a name that is not known.
-    pub(super) fn prepare(plan: &Plan) -> Result<Self, PlanError> {
-        let mut lines = Vec::new();
-        let mut groups: Vec<(Group, Vec<(u32, u32)>)> = Vec::new();
+    /// [`PlanError`]: a URL or field that cannot be sent, or an unknown name.
+    pub(super) fn prepare(plan: &LoadPlan) -> Result<Self, PlanError> {
+        let mut kinds = Vec::new();
+        let mut groups: Vec<(HostGroup, Vec<(u32, u32)>)> = Vec::new();
         for (index, ask) in (0_u32..).zip(&plan.requests) {
-            let url = Url::parse(&ask.url)?;
-            lines.push(line(plan, index as usize, &url)?);
+            let url = UrlParts::parse(&ask.url)?;
+            kinds.push(kind(plan, index as usize, &url)?);
             let host = format!("{} {:?}", url.authority(), ask.targets);
             let member = (index, ask.weight);
             if let Some((_, members)) = groups.iter_mut().find(|(group, _)| group.host == host) {
                 members.push(member);
                 continue;
             }
-            let ways = ways(plan, &url, &ask.targets)?;
-            groups.push((Group { host, ways, round: Vec::new() }, vec![member]));
+            let servers = servers(plan, &url, &ask.targets)?;
+            groups.push((HostGroup { host, servers, round: Vec::new() }, vec![member]));
         }
         let weights = |members: &[(u32, u32)]| members.iter().map(|(_, weight)| *weight).sum();
         let sums: Vec<(u32, u32)> =
             (0..).zip(&groups).map(|(at, (_, members))| (at, weights(members))).collect();
         let turns = round(&sums);
-        let fill = |(mut group, members): (Group, Vec<(u32, u32)>)| {
+        let fill = |(mut group, members): (HostGroup, Vec<(u32, u32)>)| {
             group.round = round(&members);
             group
         };
-        Ok(Self { lines, groups: groups.into_iter().map(fill).collect(), turns })
+        Ok(Self { kinds, groups: groups.into_iter().map(fill).collect(), turns })
     }
 
-    /// The group of a connection.
+    /// Returns the group of a connection.
     pub(super) fn group_of(&self, connection: u64) -> u32 {
         let turns = self.turns.len() as u64;
         self.turns[usize::try_from(connection % turns).expect("below a length")]
     }
 }
 
-/// Writes one request.
-fn line(plan: &Plan, index: usize, url: &Url<'_>) -> Result<Line, PlanError> {
+/// Encodes one request.
+fn kind(plan: &LoadPlan, index: usize, url: &UrlParts<'_>) -> Result<RequestKind, PlanError> {
     let ask = &plan.requests[index];
     let wrong = |why: String| PlanError::Request { url: ask.url.clone(), why };
     let method =
@@ -151,17 +151,24 @@ fn line(plan: &Plan, index: usize, url: &Url<'_>) -> Result<Line, PlanError> {
     }
     writer.finish();
     bytes.extend_from_slice(&ask.body);
-    Ok(Line { bytes, method, expected: OnceLock::new() })
+    Ok(RequestKind { bytes, method, expected: OnceLock::new() })
 }
 
-/// Where to connect to. Each target is a server of its own; all addresses of a name are one server,
-/// of the family of the sources, if there are any.
-fn ways(plan: &Plan, url: &Url<'_>, targets: &[SocketAddr]) -> Result<Vec<Way>, PlanError> {
+/// Resolves the addresses to connect to. Each target is a server of its own. All addresses of a
+/// name are one server, of the family of the sources, if there are any.
+fn servers(
+    plan: &LoadPlan,
+    url: &UrlParts<'_>,
+    targets: &[SocketAddr],
+) -> Result<Vec<ServerAddrs>, PlanError> {
     if let Some(path) = &plan.unix_socket {
-        return Ok(vec![Way::of(vec![Endpoint::Unix(path.clone())])]);
+        return Ok(vec![ServerAddrs::of(vec![Endpoint::Unix(path.clone())])]);
     }
     if !targets.is_empty() {
-        return Ok(targets.iter().map(|target| Way::of(vec![Endpoint::Tcp(*target)])).collect());
+        return Ok(targets
+            .iter()
+            .map(|target| ServerAddrs::of(vec![Endpoint::Tcp(*target)]))
+            .collect());
     }
     let host = url.host();
     let found = (host, url.port()).to_socket_addrs();
@@ -172,11 +179,10 @@ fn ways(plan: &Plan, url: &Url<'_>, targets: &[SocketAddr]) -> Result<Vec<Way>, 
     if all.is_empty() {
         return Err(PlanError::Family { host: host.to_owned() });
     }
-    Ok(vec![Way::of(all)])
+    Ok(vec![ServerAddrs::of(all)])
 }
 
-/// Spreads members by their weights, deterministically: none comes in a bunch where it can come
-/// evenly.
+/// Spreads members evenly by their weights, deterministically.
 fn round(members: &[(u32, u32)]) -> Vec<u32> {
     let divisor = members.iter().fold(0, |divisor, (_, weight)| greatest_common(divisor, *weight));
     let weights: Vec<i64> =
@@ -188,7 +194,7 @@ fn round(members: &[(u32, u32)]) -> Vec<u32> {
             for (credit, weight) in credit.iter_mut().zip(&weights) {
                 *credit += weight;
             }
-            // The first of the richest.
+            // The first one with the highest credit.
             let richest = (0..credit.len()).rev().max_by_key(|at| credit[*at]).unwrap_or(0);
             credit[richest] -= sum;
             members[richest].0
@@ -199,7 +205,7 @@ fn round(members: &[(u32, u32)]) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::{Script, round};
-    use crate::plan::Plan;
+    use crate::plan::LoadPlan;
 
     #[test]
     fn weights_are_spread_evenly() {
@@ -210,7 +216,7 @@ mod tests {
 
     #[test]
     fn requests_are_written_as_the_plan_says() {
-        let mut plan = Plan::closed("http://127.0.0.1:81/a?b", 1);
+        let mut plan = LoadPlan::closed("http://127.0.0.1:81/a?b", 1);
         plan.requests[0].method = "POST".to_owned();
         plan.requests[0].body = b"hello".to_vec();
         plan.requests[0].fields.push(("X-Y".to_owned(), "z".to_owned()));
@@ -218,7 +224,7 @@ mod tests {
         let script = Script::prepare(&plan).expect("a good plan");
         let want = "POST /a?b HTTP/1.0\r\nHost: 127.0.0.1:81\r\nConnection: keep-alive\r\n\
             X-Y: z\r\nContent-Length: 5\r\n\r\nhello";
-        assert_eq!(String::from_utf8_lossy(&script.lines[0].bytes), want);
+        assert_eq!(String::from_utf8_lossy(&script.kinds[0].bytes), want);
         plan.requests[0].method = "FETCH".to_owned();
         let refused = Script::prepare(&plan).expect_err("no such method").to_string();
         assert!(refused.contains("FETCH"), "{refused}");
@@ -226,7 +232,7 @@ mod tests {
 
     #[test]
     fn connections_are_shared_out_among_hosts_by_weight() {
-        let mut plan = Plan::closed("http://127.0.0.1:81/", 3);
+        let mut plan = LoadPlan::closed("http://127.0.0.1:81/", 3);
         let mut other = plan.requests[0].clone();
         other.url = "http://127.0.0.1:82/".to_owned();
         other.weight = 2;

@@ -1,32 +1,32 @@
-//! The seconds of a run, put together from those of its threads as they come.
+//! The time series of a run by seconds, merged from those of its threads as they arrive.
 #![expect(clippy::cast_precision_loss, reason = "what a run counts stays far below 2^53")]
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::shared::Shared;
-use super::tally::{Part, Times};
-use super::{Phase, Progress};
-use crate::outcome::Second;
+use super::counts::{LatencyHistogram, ThreadSecond};
+use super::shared::LoadShared;
+use super::{LoadPhase, LoadProgress};
+use crate::outcome::OutcomeSecond;
 
-/// How many seconds a thread may be behind the others before they are closed without it.
+/// Seconds by which a thread may lag before they are closed without it.
 const OPEN_SECONDS_MAX: usize = 5;
 
-/// The seconds so far, and the whole.
+/// The seconds so far, and their sum.
 #[derive(Debug, Default)]
-pub(super) struct Series {
-    /// Seconds that a thread may still add to.
-    open: BTreeMap<u64, Part>,
-    closed: Vec<Second>,
-    pub(super) whole: Times,
+pub(super) struct TimeSeries {
+    /// Seconds to which a thread may still add.
+    open: BTreeMap<u64, ThreadSecond>,
+    closed: Vec<OutcomeSecond>,
+    pub(super) latency: LatencyHistogram,
 }
 
-impl Series {
-    /// Takes in what the threads have shown.
-    pub(super) fn collect(&mut self, shared: &Shared) {
+impl TimeSeries {
+    /// Collects what the threads have published.
+    pub(super) fn collect(&mut self, shared: &LoadShared) {
         for thread in 0..shared.published.len() {
             for part in shared.show(thread, |shown| std::mem::take(&mut shown.parts)) {
-                self.whole.add(&part.latency);
+                self.latency.add(&part.latency);
                 let second = self.open.entry(part.second).or_default();
                 second.second = part.second;
                 second.right += part.right;
@@ -46,21 +46,25 @@ impl Series {
         }
     }
 
-    /// All seconds; the last one that was measured ends with the run. Those behind it hold what
-    /// came after the end.
+    /// Returns all seconds. The last measured one ends with the run; those behind it hold what
+    /// arrived after the end.
     ///
     /// - `ended_s`: the end of measuring; `last_s`: that of the last request.
-    pub(super) fn finish(mut self, ended_s: f64, last_s: f64) -> (Times, Vec<Second>) {
+    pub(super) fn finish(
+        mut self,
+        ended_s: f64,
+        last_s: f64,
+    ) -> (LatencyHistogram, Vec<OutcomeSecond>) {
         while !self.open.is_empty() {
             self.close_first(Some((ended_s, last_s)));
         }
-        // Threads that had nothing left to wait for have not told their connections again.
+        // Threads with nothing left to wait for do not publish their connections again.
         let measured = self.closed.iter().filter(|second| second.at_s <= ended_s);
         let connections = measured.map(|second| second.connections).next_back();
         for after in self.closed.iter_mut().filter(|second| second.at_s > ended_s) {
             after.connections = connections.unwrap_or(after.connections);
         }
-        // A moment after the last second in which nothing came is no second.
+        // An empty moment after the last second is left out.
         while self.closed.last().is_some_and(|last| last.requests == 0 && last.errors == 0)
             && self.closed.len() > 1
         {
@@ -70,16 +74,16 @@ impl Series {
             }
             self.closed.pop();
         }
-        (self.whole, self.closed)
+        (self.latency, self.closed)
     }
 
-    /// How far the run is.
-    pub(super) fn progress(&self, shared: &Shared, since_start: Duration) -> Progress {
-        let mut progress = Progress {
+    /// Returns the progress of the run.
+    pub(super) fn progress(&self, shared: &LoadShared, since_start: Duration) -> LoadProgress {
+        let mut progress = LoadProgress {
             elapsed: since_start,
             of: shared.plan.end.after,
             asked: shared.plan.end.requests,
-            ..Progress::default()
+            ..LoadProgress::default()
         };
         let (mut measuring, mut ending) = (false, true);
         for thread in 0..shared.published.len() {
@@ -93,9 +97,9 @@ impl Series {
         }
         if let Some(times) = shared.times() {
             progress.phase = match (measuring, ending) {
-                (_, true) => Phase::Ending,
-                (true, _) => Phase::Measuring,
-                _ => Phase::Warming,
+                (_, true) => LoadPhase::Ending,
+                (true, _) => LoadPhase::Measuring,
+                _ => LoadPhase::Warming,
             };
             if times.until < u64::MAX {
                 progress.of = Some(Duration::from_nanos(times.until.saturating_sub(times.from)));
@@ -113,19 +117,19 @@ impl Series {
     }
 
     /// The last second to which every thread has added.
-    fn last_whole(&self) -> Option<Second> {
+    fn last_whole(&self) -> Option<OutcomeSecond> {
         let open = self.open.values().next_back().map(|part| second(part, None));
         open.or_else(|| self.closed.last().cloned())
     }
 }
 
 /// - `ends`: the end of measuring, and that of the last request.
-fn second(part: &Part, ends: Option<(f64, f64)>) -> Second {
+fn second(part: &ThreadSecond, ends: Option<(f64, f64)>) -> OutcomeSecond {
     let at = |percentile: f64| part.latency.0.value_at_percentile(percentile) as f64;
-    let (began, whole) = (part.second as f64, (part.second + 1) as f64);
+    let (began, latency) = (part.second as f64, (part.second + 1) as f64);
     let end = |(ended_s, last_s): (f64, f64)| if began < ended_s { ended_s } else { last_s };
-    Second {
-        at_s: ends.map_or(whole, |ends| whole.min(end(ends))),
+    OutcomeSecond {
+        at_s: ends.map_or(latency, |ends| latency.min(end(ends))),
         requests: part.right,
         errors: part.errors,
         connections: part.connections,

@@ -1,18 +1,18 @@
-//! What the threads of a run have in common. It is read, and hardly ever written.
+//! State shared by all threads of a run. It is read often and rarely written.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use super::Stop;
-use super::pace::nanos;
+use super::StopHandle;
+use super::counts::{ThreadCounts, ThreadSecond};
+use super::schedule::nanos;
 use super::script::Script;
 use super::sock_diag;
-use super::tally::{Part, Tally};
 use super::trace::{ENTRIES_MAX, Trace};
-use crate::plan::{Load, Plan};
+use crate::plan::{LoadModel, LoadPlan};
 
-/// So many refusals before any connection are an answer.
+/// Refusals before any connection after which the server counts as unreachable.
 const REFUSALS: u32 = 3;
 
 /// In nanoseconds.
@@ -23,21 +23,21 @@ const NEVER: u64 = u64::MAX;
 
 /// The times of a run, in nanoseconds since its origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Span {
+pub(super) struct MeasureWindow {
     pub(super) go: u64,
     pub(super) from: u64,
     pub(super) until: u64,
 }
 
-impl Span {
-    /// Whether a moment lies between the begin and the end of measuring.
+impl MeasureWindow {
+    /// Whether a moment lies within the window.
     #[inline]
     pub(super) fn measures(&self, now: u64) -> bool {
         now >= self.from && now < self.until
     }
 
-    /// Nanoseconds since measuring began. A moment after the end lies in a second of its own: what
-    /// comes then was not measured in the second that the end has cut.
+    /// Nanoseconds since measuring began. A moment after the end lies in a second of its own,
+    /// because it was not measured in the second that the end has cut.
     #[inline]
     pub(super) fn elapsed(&self, now: u64) -> u64 {
         let elapsed = now.saturating_sub(self.from);
@@ -49,44 +49,44 @@ impl Span {
     }
 }
 
-/// Of one run.
-pub(super) struct Shared {
-    pub(super) plan: Plan,
+/// Shared state of one run.
+pub(super) struct LoadShared {
+    pub(super) plan: LoadPlan,
     pub(super) script: Script,
-    pub(super) stop: Stop,
+    pub(super) stop: StopHandle,
     pub(super) threads: u32,
     origin: Instant,
     origin_unix_us: u64,
     /// Threads that have opened their connections.
     opened: AtomicU32,
-    /// Threads whose load is over, and what the last of them found before any connection was
-    /// closed.
+    /// Threads whose load is over, and the kernel counters that the last of them read before any
+    /// connection was closed.
     ended: AtomicU32,
     pub(super) retransmits: OnceLock<Option<u64>>,
     go: AtomicU64,
-    /// A thread has failed: the others need not go on.
+    /// A thread has failed, so the others stop.
     pub(super) failed: AtomicBool,
-    /// Whether any connection was ever made, and how many were refused before.
+    /// Whether any connection was ever established, and how many were refused before.
     reached: AtomicBool,
     refused: AtomicU32,
-    pub(super) published: Vec<Mutex<Published>>,
+    pub(super) published: Vec<Mutex<ThreadSnapshot>>,
 }
 
-/// What a thread shows of itself ten times a second.
+/// Counters that a thread publishes ten times a second.
 #[derive(Debug, Default)]
-pub(super) struct Published {
+pub(super) struct ThreadSnapshot {
     pub(super) right: u64,
     pub(super) errors: u64,
     pub(super) standing: u64,
-    /// Whether it is measuring, and whether all was asked.
+    /// Whether it is measuring, and whether all requests were sent.
     pub(super) measuring: bool,
     pub(super) ending: bool,
-    /// Seconds that are over and were not collected.
-    pub(super) parts: Vec<Part>,
+    /// Seconds that are over and not yet collected.
+    pub(super) parts: Vec<ThreadSecond>,
 }
 
-impl Shared {
-    pub(super) fn new(plan: &Plan, script: Script, stop: &Stop, threads: u32) -> Self {
+impl LoadShared {
+    pub(super) fn new(plan: &LoadPlan, script: Script, stop: &StopHandle, threads: u32) -> Self {
         let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self {
             plan: plan.clone(),
@@ -113,29 +113,30 @@ impl Shared {
         elapsed.as_secs() * 1_000_000_000 + u64::from(elapsed.subsec_nanos())
     }
 
-    /// A moment of the run in microseconds since 1970-01-01.
+    /// Converts a moment of the run to microseconds since 1970-01-01.
     pub(super) fn unix_us(&self, at: u64) -> u64 {
         self.origin_unix_us + at / 1000
     }
 
-    /// A thread has opened its connections. The last one to say so lets the load go.
+    /// Notes that a thread has opened its connections. The last one starts the load.
     pub(super) fn note_opened(&self) {
         if self.opened.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
             self.go.store(self.now(), Ordering::Release);
         }
     }
 
-    /// A thread's load is over. The last one to say so looks at the connections of all.
+    /// Notes that a thread's load is over. The last one asks the kernel about all connections.
     pub(super) fn note_ended(&self) {
         if self.ended.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
-            // Connections for one request each are gone by now.
-            let told = self.plan.keep_alive.then(|| sock_diag::retransmits(&self.script.servers()));
-            _ = self.retransmits.set(told.flatten());
+            // Connections for one request each are closed by now.
+            let retransmits =
+                self.plan.keep_alive.then(|| sock_diag::retransmits(&self.script.servers()));
+            _ = self.retransmits.set(retransmits.flatten());
         }
     }
 
-    /// The times of the run, once the load goes.
-    pub(super) fn times(&self) -> Option<Span> {
+    /// The times of the run, once the load has started.
+    pub(super) fn times(&self) -> Option<MeasureWindow> {
         let go = self.go.load(Ordering::Acquire);
         if go == NEVER {
             return None;
@@ -143,62 +144,62 @@ impl Shared {
         let from = go.saturating_add(nanos(self.plan.warm_up));
         let mut until =
             self.plan.end.after.map_or(NEVER, |after| from.saturating_add(nanos(after)));
-        if let Load::Ramp { steps, step, .. } = self.plan.load {
+        if let LoadModel::Ramp { steps, step, .. } = self.plan.load {
             until = until.min(from.saturating_add(nanos(step).saturating_mul(u64::from(steps))));
         }
-        Some(Span { go, from, until })
+        Some(MeasureWindow { go, from, until })
     }
 
-    /// Whether it is to end before its end.
+    /// Whether it was stopped early.
     pub(super) fn is_stopped(&self) -> bool {
-        self.stop.is_stopped() || self.failed.load(Ordering::Relaxed) || self.nobody_listens()
+        self.stop.is_stopped() || self.failed.load(Ordering::Relaxed) || self.is_unreachable()
     }
 
-    /// A connection was made.
+    /// Notes an established connection.
     pub(super) fn note_reached(&self) {
         if !self.reached.load(Ordering::Relaxed) {
             self.reached.store(true, Ordering::Relaxed);
         }
     }
 
-    /// A connection was refused.
+    /// Notes a refused connection.
     pub(super) fn note_refused(&self) {
         if !self.reached.load(Ordering::Relaxed) {
             self.refused.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// Whether the only server there is has refused everybody so far: there is nothing to measure.
-    /// A server that was there once may come again, and is waited for.
-    pub(super) fn nobody_listens(&self) -> bool {
+    /// Whether the only server has refused all connections so far. A server that was reachable once
+    /// may come back, and is waited for.
+    pub(super) fn is_unreachable(&self) -> bool {
         !self.reached.load(Ordering::Relaxed)
             && self.refused.load(Ordering::Relaxed) >= REFUSALS
             && self.script.only_way().is_some()
     }
 
-    /// A thread's share of something that all share.
+    /// Returns a thread's share of a total.
     pub(super) fn share_of(&self, thread: u32, all: u64) -> u64 {
         let (threads, thread) = (u64::from(self.threads), u64::from(thread));
         all / threads + u64::from(thread < all % threads)
     }
 
-    /// How many requests a thread may send; `u64::MAX`: any number.
+    /// Requests that a thread may send; `u64::MAX`: any number.
     pub(super) fn budget_of(&self, thread: u32) -> u64 {
         self.plan.end.requests.map_or(u64::MAX, |all| self.share_of(thread, all))
     }
 
-    pub(super) fn tally(&self, thread: u32) -> Tally {
+    pub(super) fn counts(&self, thread: u32) -> ThreadCounts {
         let has_service = self.plan.last_rate().is_some();
-        let steps = if let Load::Ramp { steps, .. } = self.plan.load { steps } else { 0 };
-        let room = ENTRIES_MAX / self.threads as usize;
-        let trace = self.plan.trace.as_ref().map(|_| Trace::new(room));
-        let tally = Tally::new(has_service, steps as usize, trace);
+        let steps = if let LoadModel::Ramp { steps, .. } = self.plan.load { steps } else { 0 };
+        let capacity = ENTRIES_MAX / self.threads as usize;
+        let trace = self.plan.trace.as_ref().map(|_| Trace::new(capacity));
+        let counts = ThreadCounts::new(has_service, steps as usize, trace);
         debug_assert!(thread < self.threads);
-        tally
+        counts
     }
 
-    /// What a thread shows. (A thread that has panicked in between has left it whole.)
-    pub(super) fn show<T>(&self, thread: usize, show: impl FnOnce(&mut Published) -> T) -> T {
+    /// Returns a thread's snapshot. A thread that panicked meanwhile left it consistent.
+    pub(super) fn show<T>(&self, thread: usize, show: impl FnOnce(&mut ThreadSnapshot) -> T) -> T {
         let mut published = self.published[thread].lock().unwrap_or_else(PoisonError::into_inner);
         show(&mut published)
     }

@@ -1,22 +1,22 @@
-//! Clients that are slow on purpose: how much they send or read, and how long they then wait.
+//! Slow clients: how much they send or receive, and how long they then pause.
 
 use std::time::Duration;
 
 use gustnado_tasks::{Connection, SendBuf};
 
-/// Portions per second, where there are bytes enough.
+/// Portions per second, if there are bytes enough.
 const PORTIONS_PER_S: u64 = 10;
 
-/// The rest of a request that leaves in portions.
+/// The rest of a request that is sent in portions.
 #[derive(Debug, Default)]
-pub(super) struct Unsent {
+pub(super) struct UnsentRequest {
     bytes: Vec<u8>,
     at: usize,
     rate: u64,
     last: usize,
 }
 
-impl Unsent {
+impl UnsentRequest {
     pub(super) fn begin(&mut self, bytes: &[u8], rate: u64) {
         self.bytes.drain(..self.at);
         self.at = 0;
@@ -29,12 +29,12 @@ impl Unsent {
         self.at = 0;
     }
 
-    /// Whether a part of a request has left, and a part has not.
+    /// Whether only a part of a request was sent.
     pub(super) fn has_begun(&self) -> bool {
         self.at > 0 && self.at < self.bytes.len()
     }
 
-    /// The next portion, if anything is left.
+    /// Returns the next portion, if anything is left.
     pub(super) fn portion(&mut self) -> Option<Box<SendBuf>> {
         let rest = &self.bytes[self.at..];
         if rest.is_empty() {
@@ -48,18 +48,18 @@ impl Unsent {
         Some(out)
     }
 
-    /// How long to wait after the last portion, if another one follows.
+    /// Returns the pause after the last portion, if another one follows.
     pub(super) fn pause(&self) -> Option<Duration> {
         (self.at < self.bytes.len()).then(|| pause_after(self.last, self.rate))
     }
 }
 
-/// How long to wait after so many bytes.
+/// Returns the pause after this many bytes.
 pub(super) fn pause_after(bytes: usize, rate: u64) -> Duration {
     Duration::from_micros((bytes as u64).saturating_mul(1_000_000) / rate)
 }
 
-/// How many bytes the kernel may take for a slow reader: a tenth of a second's worth of them.
+/// Size of a slow reader's receive buffer: the bytes of a tenth of a second.
 pub(super) fn recv_bytes(rate: u64) -> usize {
     usize::try_from(rate / PORTIONS_PER_S).unwrap_or(usize::MAX).clamp(2048, 1 << 20)
 }

@@ -1,9 +1,8 @@
-//! What TCP had to send again on the connections of this run, as `ss -ti` reads it: the kernel is
-//! asked for the `tcp_info` of all connections, and those with a server of the run at one end
-//! count.
+//! Retransmissions on the connections of a run, as `ss -ti` reads them: requests the `tcp_info` of
+//! all connections from the kernel, and counts those with a server of the run at one end.
 //!
-//! The kernel's own counter is of the whole machine, and says nothing about this run. A socket
-//! option would need a descriptor, which a connection in a ring has not.
+//! The kernel's own counter covers the whole machine. A socket option would need a descriptor,
+//! which a connection in a ring does not have.
 //!
 //! Source: `sock_diag(7)`, `linux/inet_diag.h`, `linux/tcp.h`.
 
@@ -24,20 +23,20 @@ const NLMSG_DONE: u16 = 3;
 const TCP: u8 = 6;
 const AF_INET: u8 = 2;
 const AF_INET6: u8 = 10;
-/// `INET_DIAG_INFO`, the attribute with `tcp_info`; what is wanted is told by its bit, one lower.
+/// `INET_DIAG_INFO`, the attribute with `tcp_info`; a request selects it by its bit, one lower.
 const INFO: u16 = 2;
-/// Connections that stand or are being closed: `1 << TCP_ESTABLISHED` and the like.
+/// States of open and closing connections: `1 << TCP_ESTABLISHED` and the like.
 const STATES: u32 = 1 << 1 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9 | 1 << 11;
 const HEADER: usize = 16;
-/// Of `inet_diag_msg`; its attributes follow.
+/// Length of `inet_diag_msg`; its attributes follow.
 const MESSAGE: usize = 72;
-/// Where `tcpi_total_retrans` is in `tcp_info`.
+/// Offset of `tcpi_total_retrans` in `tcp_info`.
 const TOTAL_RETRANS: usize = 100;
-/// How long an answer of the kernel is waited for.
+/// Time-out of the kernel's response.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Segments that were sent again so far on connections with one of these servers, by both ends as
-/// far as they are on this machine; `None` where the kernel does not tell.
+/// Returns the segments retransmitted so far on connections with one of these servers, by both ends
+/// if they are on this machine; `None` if the kernel does not report it.
 pub(super) fn retransmits(servers: &[SocketAddr]) -> Option<u64> {
     let servers: HashSet<SocketAddr> = servers.iter().map(|server| canonical(*server)).collect();
     let of = |family| of_family(family, &servers).ok();
@@ -62,7 +61,7 @@ fn of_family(family: u8, servers: &HashSet<SocketAddr>) -> io::Result<u64> {
     }
 }
 
-/// A header and an `inet_diag_req_v2` that names no connection.
+/// A header and an `inet_diag_req_v2` that selects no single connection.
 fn request(family: u8) -> Vec<u8> {
     let mut bytes = vec![0; HEADER + 56];
     let length = u32::try_from(bytes.len()).expect("it is short");
@@ -74,7 +73,7 @@ fn request(family: u8) -> Vec<u8> {
     bytes
 }
 
-/// What a datagram of the kernel says about those that follow.
+/// The state of a dump after a datagram.
 #[derive(Debug, PartialEq, Eq)]
 enum Read {
     More,
@@ -82,7 +81,7 @@ enum Read {
     Refused,
 }
 
-/// Adds what the messages of a datagram say.
+/// Adds the messages of a datagram.
 fn add(mut bytes: &[u8], servers: &HashSet<SocketAddr>, sum: &mut u64) -> Read {
     while let (Some(length), Some(kind)) = (u32_at(bytes, 0), u16_at(bytes, 4)) {
         let length = usize::try_from(length).unwrap_or(usize::MAX);
@@ -101,7 +100,7 @@ fn add(mut bytes: &[u8], servers: &HashSet<SocketAddr>, sum: &mut u64) -> Read {
     Read::More
 }
 
-/// One end of a connection: its port and its address, both as they are on the wire.
+/// One end of a connection: port and address, both in network form.
 fn end(message: &[u8], port_at: usize, address_at: usize) -> Option<SocketAddr> {
     let port = message.get(port_at..port_at + 2)?;
     let port = u16::from_be_bytes(port.try_into().ok()?);
@@ -116,12 +115,12 @@ fn end(message: &[u8], port_at: usize, address_at: usize) -> Option<SocketAddr> 
     Some(canonical(SocketAddr::new(address, port)))
 }
 
-/// A server that listens on all IPv6 addresses has IPv4 ones written as such.
+/// A server that listens on all IPv6 addresses has IPv4-mapped ones.
 fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
-/// From the attributes of a message; 0 where it has none of TCP.
+/// Returns it from the attributes of a message; 0 without TCP information.
 fn total_retrans(mut attributes: &[u8]) -> u32 {
     while let (Some(length), Some(kind)) = (u16_at(attributes, 0), u16_at(attributes, 2)) {
         let length = usize::from(length);

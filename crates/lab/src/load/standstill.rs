@@ -1,44 +1,39 @@
-//! Standstills: times in which no request of any connection ended, though each waited for one,
+//! Standstills: intervals in which no request of any connection ended, although each one waited,
 //! because the whole server stood still.
-//!
-//! One slow answer is no standstill: the others go on meanwhile. Nor are several that are slow at
-//! once: each of them began while others were still served, and they end one after the other. Where
-//! a server stands still, all that wait were sent just before, and are answered together once it
-//! goes on. Each thread notes its own; what all threads have in common are standstills of the
-//! server.
 
-/// A shorter time is none, in nanoseconds.
+/// Shortest standstill, in nanoseconds.
 const LEAST: u64 = 100_000_000;
-/// More of them are not kept: a run of hours in which nothing but standstills happened.
+/// Standstills that are kept at most; a run of hours may have nothing else.
 const KEPT_MAX: usize = 10_000;
-/// Once it goes on, all that waited are answered within this part of its length, and this for each.
+/// Once the server resumes, all waiting requests end within this part of the standstill's length,
+/// plus this for each.
 const AFTER: u64 = 10;
 const AFTER_EACH: u64 = 50_000;
 
-/// From when to when, in nanoseconds since the run's origin.
-pub(super) type Span = (u64, u64);
+/// Begin and end, in nanoseconds since the run's origin.
+pub(super) type Interval = (u64, u64);
 
-/// A time in which nothing has ended.
+/// An interval in which no request has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Still {
+pub(super) struct Standstill {
     pub(super) from: u64,
     pub(super) to: u64,
-    /// For how long the requests that waited had been under way when it began, on average.
+    /// Average time that the waiting requests had been under way at its begin.
     pub(super) lag: u64,
 }
 
-/// What one thread has noted.
+/// The standstills of one thread.
 #[derive(Debug, Default)]
 pub(super) struct Standstills {
-    pub(super) noted: Vec<Still>,
-    /// One that is over, if all that waited through it are answered soon.
-    open: Option<Open>,
+    pub(super) noted: Vec<Standstill>,
+    /// A standstill that is over, if all requests that waited through it end soon.
+    open: Option<OpenStandstill>,
 }
 
 #[derive(Debug)]
-struct Open {
-    span: Span,
-    /// Requests that waited through it: all, those that have no answer yet, and their lags.
+struct OpenStandstill {
+    span: Interval,
+    /// Requests that waited through it: all, those without a response so far, and their lags.
     all: u64,
     waiting: u64,
     lags: u64,
@@ -46,26 +41,26 @@ struct Open {
 }
 
 impl Standstills {
-    /// A request has ended.
+    /// Notes the end of a request.
     ///
-    /// - `since`: when the one before it did.
+    /// - `since`: when the one before it ended.
     /// - `sent`: when it was sent; `under_way`: all that were, itself included.
     #[inline]
-    pub(super) fn ended(&mut self, (since, now): Span, sent: u64, under_way: u64) {
+    pub(super) fn ended(&mut self, (since, now): Interval, sent: u64, under_way: u64) {
         if self.open.is_some() || now.saturating_sub(since) >= LEAST {
             self.settle((since, now), sent, under_way);
         }
     }
 
     #[cold]
-    fn settle(&mut self, (since, now): Span, sent: u64, under_way: u64) {
+    fn settle(&mut self, (since, now): Interval, sent: u64, under_way: u64) {
         if self.open.as_ref().is_some_and(|open| now > open.until) {
             self.open = None;
         }
         if self.open.is_none() && now.saturating_sub(since) >= LEAST {
             let until = now + (now - since) / AFTER + AFTER_EACH * under_way;
             let (span, all) = ((since, now), under_way.max(1));
-            self.open = Some(Open { span, all, waiting: all, lags: 0, until });
+            self.open = Some(OpenStandstill { span, all, waiting: all, lags: 0, until });
         }
         let Some(open) = &mut self.open else { return };
         if sent > open.span.1 {
@@ -76,30 +71,30 @@ impl Standstills {
         if open.waiting == 0 {
             let ((from, to), lag) = (open.span, open.lags / open.all);
             self.open = None;
-            note(&mut self.noted, Still { from, to, lag });
+            note(&mut self.noted, Standstill { from, to, lag });
         }
     }
 
-    /// Notes the one that the end of the run has cut.
-    pub(super) fn cut(&mut self, (from, to): Span) {
-        note(&mut self.noted, Still { from, to, lag: 0 });
+    /// Notes the standstill that the end of the run has cut.
+    pub(super) fn cut(&mut self, (from, to): Interval) {
+        note(&mut self.noted, Standstill { from, to, lag: 0 });
     }
 }
 
-/// Notes a time if it was long enough.
-fn note(noted: &mut Vec<Still>, still: Still) {
-    if still.to.saturating_sub(still.from) >= LEAST && noted.len() < KEPT_MAX {
-        noted.push(still);
+/// Keeps an interval if it is long enough.
+fn note(noted: &mut Vec<Standstill>, standstill: Standstill) {
+    if standstill.to.saturating_sub(standstill.from) >= LEAST && noted.len() < KEPT_MAX {
+        noted.push(standstill);
     }
 }
 
-/// What two threads have in common, each with its times in order.
-pub(super) fn common(one: &[Still], other: &[Still]) -> Vec<Still> {
+/// Returns the overlap of two threads' standstills, each in order.
+pub(super) fn common(one: &[Standstill], other: &[Standstill]) -> Vec<Standstill> {
     let mut found = Vec::new();
     let (mut one, mut other) = (one.iter().peekable(), other.iter().peekable());
     while let (Some(a), Some(b)) = (one.peek(), other.peek()) {
         let (from, to) = (a.from.max(b.from), a.to.min(b.to));
-        note(&mut found, Still { from, to, lag: a.lag.max(b.lag) });
+        note(&mut found, Standstill { from, to, lag: a.lag.max(b.lag) });
         let earlier = if a.to <= b.to { &mut one } else { &mut other };
         earlier.next();
     }
@@ -108,22 +103,22 @@ pub(super) fn common(one: &[Still], other: &[Still]) -> Vec<Still> {
 
 #[cfg(test)]
 mod tests {
-    use super::{LEAST, Standstills, Still, common, note};
+    use super::{LEAST, Standstill, Standstills, common, note};
 
     const MS: u64 = 1_000_000;
 
     #[test]
     fn what_is_short_is_no_standstill() {
         let mut noted = Vec::new();
-        note(&mut noted, Still { from: 0, to: LEAST - 1, lag: 0 });
-        let long = Still { from: 5, to: 5 + LEAST, lag: 0 };
+        note(&mut noted, Standstill { from: 0, to: LEAST - 1, lag: 0 });
+        let long = Standstill { from: 5, to: 5 + LEAST, lag: 0 };
         note(&mut noted, long);
-        note(&mut noted, Still { from: 9, to: 3, lag: 0 });
+        note(&mut noted, Standstill { from: 9, to: 3, lag: 0 });
         assert_eq!(noted, [long]);
     }
 
-    /// Ends of requests, each with when it came and when the request was sent, in milliseconds.
-    /// Returns from when to when each standstill was, and its lag.
+    /// Takes the ends of requests, each with its time and when the request was sent, in
+    /// milliseconds. Returns begin, end and lag of each standstill.
     fn noted(ends: &[(u64, u64)], connections: u64) -> Vec<(u64, u64, u64)> {
         let (mut all, mut last) = (Standstills::default(), 0);
         for (now, sent) in ends {
@@ -135,7 +130,7 @@ mod tests {
 
     #[test]
     fn a_server_that_goes_on_answers_all_that_waited() {
-        // Three connections wait from 10 ms on, and all are answered at 210 ms.
+        // Three connections wait from 10 ms on, and all end at 210 ms.
         let ends = [(8, 7), (9, 8), (10, 9), (210, 8), (211, 9), (212, 10), (213, 210)];
         assert_eq!(noted(&ends, 3), [(10, 210, 1)]);
         assert_eq!(noted(&[(150, 0), (151, 150)], 1), [(0, 150, 0)], "one alone is all there are");
@@ -156,13 +151,17 @@ mod tests {
     #[test]
     fn threads_stand_still_together_where_their_times_overlap_for_long_enough() {
         let of = |tenths: &[(u64, u64)]| -> Vec<_> {
-            let still = |(from, to): &(u64, u64)| (from * LEAST, to * LEAST);
-            tenths.iter().map(still).map(|(from, to)| Still { from, to, lag: 0 }).collect()
+            let standstill = |(from, to): &(u64, u64)| (from * LEAST, to * LEAST);
+            tenths
+                .iter()
+                .map(standstill)
+                .map(|(from, to)| Standstill { from, to, lag: 0 })
+                .collect()
         };
         let both = common(&of(&[(0, 4), (6, 9), (20, 30)]), &of(&[(2, 7), (8, 12), (21, 22)]));
         assert_eq!(both, of(&[(2, 4), (6, 7), (8, 9), (21, 22)]));
         assert_eq!(common(&of(&[(0, 4)]), &[]), []);
-        let one = |from: u64, lag| [Still { from, to: from + LEAST, lag }];
+        let one = |from: u64, lag| [Standstill { from, to: from + LEAST, lag }];
         assert_eq!(common(&one(0, 0), &one(1, 0)), [], "a moment less is none");
         assert_eq!(common(&one(0, 3), &one(0, 5)), one(0, 5));
     }

@@ -11,59 +11,59 @@ use gustnado_tasks::{
     descriptor_limit, sleep, spawn_detached, timeout,
 };
 
-use super::desk::{self, Desk};
-use super::own::ThreadClock;
-use super::pace::{Schedule, nanos};
-use super::shared::Shared;
-use super::tally::Tally;
-use super::{conn, hold};
-use crate::plan::{Io, Load};
+use super::coordinator::{self, Coordinator};
+use super::counts::ThreadCounts;
+use super::schedule::{RequestSchedule, nanos};
+use super::shared::LoadShared;
+use super::usage::ThreadClock;
+use super::{connection, held};
+use crate::plan::{BackendChoice, LoadModel};
 
-/// Connections that one thread opens at once.
+/// Connections that one thread opens at the same time.
 const OPENING_MAX: u32 = 128;
-/// When all are being opened and none has been made for so long, the load goes without those that
-/// are missing.
+/// If no connection was established for this long while all are being opened, the load starts
+/// without the missing ones.
 const OPENING_STILL: Duration = Duration::from_millis(700);
-/// How long opening may take for each connection, beyond the time-out of one.
+/// Time to open one connection, beyond its time-out.
 const OPENING_EACH: Duration = Duration::from_millis(1);
-/// How often a thread looks whether it is to stop, and shows what it has.
+/// Interval at which a thread checks for a stop and publishes its counters.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long answers are waited for after the end. Nothing is sent in it.
+/// Time to wait for responses after the end. Nothing is sent in it.
 const GRACE: Duration = Duration::from_secs(3);
-/// How long a thread that is through waits for the others, in milliseconds.
+/// Time to wait for the other threads, in milliseconds.
 const OTHERS_MS: u32 = 500;
-/// When nothing is there to connect to for so long, a run that has no other end is given up.
+/// If no server can be reached for this long, a run without another end gives up.
 const HOPELESS: u64 = 10_000_000_000;
-/// The pacer's longest sleep while requests wait for a connection.
+/// Longest sleep of the dispatcher while requests wait for a connection.
 const BACKLOG_NS: u64 = 250_000;
 /// Receive buffers of 4 KiB for each ring.
 const BUFFERS: u16 = 512;
 
-/// What a thread brings home.
-pub(super) struct Haul {
-    pub(super) tally: Tally,
-    pub(super) ended: u64,
+/// Result of one thread.
+pub(super) struct ThreadResult {
+    pub(super) counts: ThreadCounts,
+    pub(super) end: u64,
     pub(super) clock: ThreadClock,
-    pub(super) opening: Opening,
-    /// Requests that were due and were never sent.
+    pub(super) opening: ConnectPhase,
+    /// Requests that were due and never sent.
     pub(super) unsent: u64,
-    /// Requests that were sent and had no answer by the end.
+    /// Requests that were sent and had no response by the end.
     pub(super) unanswered: u64,
-    /// Whether it has connections that ask.
+    /// Whether it has connections that send requests.
     pub(super) asks: bool,
     pub(super) gave_up: bool,
 }
 
-/// How the connections were opened before the load went.
+/// Statistics of the phase in which connections are opened.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Opening {
-    /// How long it took, in nanoseconds.
+pub(super) struct ConnectPhase {
+    /// Duration in nanoseconds.
     pub(super) took: u64,
-    /// Connections that did not stand by its end.
+    /// Connections that were not established by its end.
     pub(super) missing: u64,
 }
 
-/// Why a thread could not do its work.
+/// Error of a thread.
 #[derive(Debug)]
 pub(super) enum ThreadError {
     Engine(WorkersStartError),
@@ -72,58 +72,64 @@ pub(super) enum ThreadError {
 }
 
 /// Runs one thread's share of a run.
-pub(super) fn run(shared: &Arc<Shared>, thread: u32, io: Io) -> Result<Haul, ThreadError> {
+pub(super) fn run(
+    shared: &Arc<LoadShared>,
+    thread: u32,
+    io: BackendChoice,
+) -> Result<ThreadResult, ThreadError> {
     let lone = match io {
-        Io::Epoll => BlockOnOptions::default(),
-        Io::Uring => {
+        BackendChoice::Epoll => BlockOnOptions::default(),
+        BackendChoice::Uring => {
             let io = IoChoice::Uring;
             BlockOnOptions { io, direct_max: descriptor_limit(), buffers: BUFFERS }
         }
     };
-    desk::enter(Desk::new(Arc::clone(shared), thread));
+    coordinator::install(Coordinator::new(Arc::clone(shared), thread));
     let work = async {
         let opened = open_all(shared, thread).await?;
         work(shared, thread, opened).await
     };
     let outcome = block_on_with(&lone, work).map_err(ThreadError::Engine);
-    // All tasks were dropped, so nobody comes to it any more.
-    let desk = desk::leave();
-    let ended = outcome??;
-    let mut desk = desk.expect("it was entered above");
-    if let Some(still) = desk.still_at(ended.at).filter(|_| desk.under_way > 0) {
-        desk.tally.stills.cut(still);
+    // All tasks were dropped, so no other user of the coordinator is left.
+    let coordinator = coordinator::uninstall();
+    let end = outcome??;
+    let mut coordinator = coordinator.expect("it was entered above");
+    if let Some(standstill) =
+        coordinator.standstill_at(end.at).filter(|_| coordinator.under_way > 0)
+    {
+        coordinator.counts.standstills.cut(standstill);
     }
-    let overdue = |at: u64| desk.schedule.as_ref().map_or(0, |all| all.overdue(at));
-    let unsent = desk.times.map_or(0, |times| overdue(ended.at.min(times.until)));
-    let last = desk.tally.take_last();
+    let overdue = |at: u64| coordinator.schedule.as_ref().map_or(0, |all| all.overdue(at));
+    let unsent = coordinator.times.map_or(0, |times| overdue(end.at.min(times.until)));
+    let last = coordinator.counts.take_last();
     shared.show(thread as usize, |shown| {
-        shown.parts.extend(desk.tally.take_finished());
+        shown.parts.extend(coordinator.counts.take_finished());
         shown.parts.push(last);
     });
-    Ok(Haul {
-        ended: ended.at,
-        clock: ended.clock,
-        opening: ended.opening,
-        unsent: unsent.min(desk.budget),
-        unanswered: desk.under_way,
-        asks: !desk.places.is_empty(),
-        gave_up: ended.gave_up,
-        tally: desk.tally,
+    Ok(ThreadResult {
+        end: end.at,
+        clock: end.clock,
+        opening: end.opening,
+        unsent: unsent.min(coordinator.budget),
+        unanswered: coordinator.under_way,
+        asks: !coordinator.slots.is_empty(),
+        gave_up: end.gave_up,
+        counts: coordinator.counts,
     })
 }
 
-struct Ended {
+struct LoadEnd {
     at: u64,
     clock: ThreadClock,
-    opening: Opening,
+    opening: ConnectPhase,
     gave_up: bool,
 }
 
-/// Starts the tasks of all connections, a few at a time, and waits until they stand, or until the
-/// server has been given enough time to let them in.
-async fn open_all(shared: &Arc<Shared>, thread: u32) -> Result<Opening, ThreadError> {
+/// Starts the tasks of all connections, a few at a time, and waits until they are established or
+/// the server had enough time to accept them.
+async fn open_all(shared: &Arc<LoadShared>, thread: u32) -> Result<ConnectPhase, ThreadError> {
     let began = shared.now();
-    let idle = if let Load::Hold { idle, .. } = shared.plan.load { idle } else { 0 };
+    let idle = if let LoadModel::Hold { idle, .. } = shared.plan.load { idle } else { 0 };
     let (held, asking) = (
         shared.share_of(thread, idle),
         shared.share_of(shared.threads - 1 - thread, shared.plan.connections),
@@ -132,12 +138,12 @@ async fn open_all(shared: &Arc<Shared>, thread: u32) -> Result<Opening, ThreadEr
     let mut started = 0;
     loop {
         let more = wait(LOOK, || {
-            desk::with(|desk| {
-                while desk.opening < OPENING_MAX && started < all {
-                    start(desk, shared, thread, started, held)?;
+            coordinator::with(|coordinator| {
+                while coordinator.opening < OPENING_MAX && started < all {
+                    start(coordinator, shared, thread, started, held)?;
                     started += 1;
                 }
-                Ok(desk.opening > 0)
+                Ok(coordinator.opening > 0)
             })
         });
         let more = more.await?;
@@ -147,75 +153,80 @@ async fn open_all(shared: &Arc<Shared>, thread: u32) -> Result<Opening, ThreadEr
             break;
         }
     }
-    let missing = desk::with(|desk| {
-        let standing = if shared.plan.keep_alive { desk.tally.standing } else { all };
-        // Those who ask take part in the load from now on, let in or not.
+    let missing = coordinator::with(|coordinator| {
+        let standing = if shared.plan.keep_alive { coordinator.counts.standing } else { all };
+        // Connections with requests take part in the load from now on, established or not.
         for index in started.max(held)..all {
-            start(desk, shared, thread, index, held)?;
+            start(coordinator, shared, thread, index, held)?;
         }
         Ok(all.saturating_sub(standing))
     })?;
     shared.note_opened();
-    Ok(Opening { took: shared.now() - began, missing })
+    Ok(ConnectPhase { took: shared.now() - began, missing })
 }
 
-/// Whether the server has had enough time to let so many connections in.
+/// Whether the server had enough time to accept this many connections.
 ///
-/// - `all_tried`: all of them are being opened, and none is to be held. (Those that are held are
-///   what a run is about, so they are not given up as fast as others.)
-fn is_opening_over(shared: &Shared, began: u64, all: u64, all_tried: bool) -> bool {
+/// - `all_tried`: all of them are being opened, and none of them is an idle one. (Idle connections
+///   are what such a run measures, so they get more time.)
+fn is_opening_over(shared: &LoadShared, began: u64, all: u64, all_tried: bool) -> bool {
     let now = shared.now();
-    let still = now.saturating_sub(desk::with(|desk| desk.opened_at));
+    let standstill = now.saturating_sub(coordinator::with(|coordinator| coordinator.opened_at));
     let one = nanos(shared.plan.connect_timeout);
     let most = one.saturating_add(nanos(OPENING_EACH).saturating_mul(all));
-    (all_tried && still > nanos(OPENING_STILL)) || still > one || now - began > most
+    (all_tried && standstill > nanos(OPENING_STILL)) || standstill > one || now - began > most
 }
 
-/// Starts the task of one connection: first those that are held.
+/// Starts the task of one connection, idle ones first.
 fn start(
-    desk: &mut Desk,
-    shared: &Arc<Shared>,
+    coordinator: &mut Coordinator,
+    shared: &Arc<LoadShared>,
     thread: u32,
     index: u64,
     held: u64,
 ) -> Result<(), ThreadError> {
-    // Numbers are spread over threads, so that each meets all sources and targets.
+    // Numbers are spread over threads, so that each thread uses all sources and targets.
     let number = index * u64::from(shared.threads) + u64::from(thread);
     let shared = Arc::clone(shared);
-    desk.opening += 1;
+    coordinator.opening += 1;
     let spawned = if index < held {
-        spawn_detached(hold::hold(shared, number))
+        spawn_detached(held::hold(shared, number))
     } else {
-        let place = u32::try_from(desk.places.len()).expect("connections are a million at most");
-        desk.places.push(desk::Place::default());
-        spawn_detached(conn::ask(conn::Conn::new(&shared, number, place)))
+        let slot =
+            u32::try_from(coordinator.slots.len()).expect("connections are a million at most");
+        coordinator.slots.push(coordinator::SlotState::default());
+        spawn_detached(connection::ask(connection::LoadConnection::new(&shared, number, slot)))
     };
     spawned.map_err(ThreadError::Spawn)
 }
 
-/// Lets the load go and watches it until its end.
-async fn work(shared: &Arc<Shared>, thread: u32, opening: Opening) -> Result<Ended, ThreadError> {
+/// Starts the load and watches it until its end.
+async fn work(
+    shared: &Arc<LoadShared>,
+    thread: u32,
+    opening: ConnectPhase,
+) -> Result<LoadEnd, ThreadError> {
     let times = loop {
         if let Some(times) = shared.times() {
             break times;
         }
         if shared.is_stopped() {
             let (at, clock) = (shared.now(), ThreadClock::default());
-            return Ok(Ended { at, clock, opening, gave_up: false });
+            return Ok(LoadEnd { at, clock, opening, gave_up: false });
         }
         sleep(Duration::from_millis(1)).await;
     };
-    let schedule = Schedule::of(&shared.plan, times.go, times.from, times.until)
+    let schedule = RequestSchedule::of(&shared.plan, times.go, times.from, times.until)
         .map(|all| all.part(thread, shared.threads));
     let paces = schedule.is_some();
-    desk::with(|desk| {
-        desk.times = Some(times);
-        desk.schedule = schedule;
-        desk.rouse();
+    coordinator::with(|coordinator| {
+        coordinator.times = Some(times);
+        coordinator.schedule = schedule;
+        coordinator.wake_idle();
     });
     if paces {
-        let pulse = PreciseTimer::new().map_err(ThreadError::Timer)?;
-        spawn_detached(pace(Arc::clone(shared), pulse)).map_err(ThreadError::Spawn)?;
+        let precise_timer = PreciseTimer::new().map_err(ThreadError::Timer)?;
+        spawn_detached(dispatch(Arc::clone(shared), precise_timer)).map_err(ThreadError::Spawn)?;
     }
     let mut clock = None;
     let mut gave_up = false;
@@ -237,12 +248,12 @@ async fn work(shared: &Arc<Shared>, thread: u32, opening: Opening) -> Result<End
     let at = shared.now();
     let clock = clock.map(ThreadClock::stop).unwrap_or_default();
     await_others(shared).await;
-    Ok(Ended { at, clock, opening, gave_up })
+    Ok(LoadEnd { at, clock, opening, gave_up })
 }
 
-/// Keeps the connections until all threads are through and the kernel was asked about them. A run
-/// that was stopped is not kept up by it.
-async fn await_others(shared: &Shared) {
+/// Keeps the connections until all threads have finished and the kernel was asked about them,
+/// unless the run was stopped.
+async fn await_others(shared: &LoadShared) {
     if shared.is_stopped() {
         return;
     }
@@ -255,63 +266,69 @@ async fn await_others(shared: &Shared) {
     }
 }
 
-/// Hands out what is due, in time.
-async fn pace(shared: Arc<Shared>, mut pulse: PreciseTimer) {
+/// Dispatches due requests on time.
+async fn dispatch(shared: Arc<LoadShared>, mut timer: PreciseTimer) {
     loop {
         let now = shared.now();
-        let next = desk::with(|desk| {
-            let next = desk.hand_due(now);
-            if desk.schedule.as_mut().is_none_or(|all| all.peek().is_none()) {
-                desk.tell_watcher();
+        let next = coordinator::with(|coordinator| {
+            let next = coordinator.dispatch_due(now);
+            if coordinator.schedule.as_mut().is_none_or(|all| all.peek().is_none()) {
+                coordinator.wake_thread();
             }
             next
         });
         let Some(next) = next else { return };
         let wait = if next > now { next - now } else { BACKLOG_NS };
-        if pulse.wait(Duration::from_nanos(wait)).await.is_err() {
-            // The kernel has taken the timer away: the milliseconds of tasks stand in.
+        if timer.wait(Duration::from_nanos(wait)).await.is_err() {
+            // The kernel withdrew the timer: the millisecond timers of tasks replace it.
             sleep(Duration::from_millis(1)).await;
         }
     }
 }
 
-/// Whether everything has ended that is to be waited for.
+/// Whether everything that the thread waits for has ended.
 fn is_done(now: u64) -> bool {
-    desk::with(|desk| {
-        let Some(times) = desk.times else { return false };
-        if !desk.is_over(now) {
+    coordinator::with(|coordinator| {
+        let Some(times) = coordinator.times else { return false };
+        if !coordinator.is_over(now) {
             return false;
         }
-        if desk.under_way == 0 {
+        if coordinator.under_way == 0 {
             return true;
         }
-        // A request that was sent costs the server its work: its answer is waited for, so that both
-        // are counted.
+        // A request that was sent costs the server its work. Its response is waited for, so that
+        // both are counted.
         now >= times.until.saturating_add(nanos(GRACE))
     })
 }
 
-/// Whether nothing was there to connect to for long, and no other end is in sight.
-fn is_hopeless(shared: &Shared, now: u64) -> bool {
+/// Whether no server was reachable for long, and the run has no other end.
+fn is_hopeless(shared: &LoadShared, now: u64) -> bool {
     shared.plan.end.after.is_none()
-        && desk::with(|desk| {
-            let still = now.saturating_sub(desk.opened_at.max(desk.times.map_or(0, |all| all.go)));
-            desk.tally.standing == 0 && desk.failures_in_line > 0 && still > HOPELESS
+        && coordinator::with(|coordinator| {
+            let standstill = now.saturating_sub(
+                coordinator.opened_at.max(coordinator.times.map_or(0, |all| all.go)),
+            );
+            coordinator.counts.standing == 0
+                && coordinator.failures_in_a_row > 0
+                && standstill > HOPELESS
         })
 }
 
-/// Waits while `goes_on`, until something at the desk has ended or so much time is over. Returns
-/// whether it still goes on.
+/// Waits while `goes_on` returns true, until the coordinator wakes the thread or the time is over.
+/// Returns whether it still goes on.
 async fn wait(
     time: Duration,
     mut goes_on: impl FnMut() -> Result<bool, ThreadError>,
 ) -> Result<bool, ThreadError> {
     let change = poll_fn(|context| match goes_on() {
         Ok(true) => {
-            desk::with(|desk| desk.watcher = Some(context.waker().clone()));
+            coordinator::with(|coordinator| {
+                coordinator.thread_waker = Some(context.waker().clone());
+            });
             Poll::Pending
         }
-        ended => Poll::Ready(ended),
+        end => Poll::Ready(end),
     });
     bounded(time, change).await.unwrap_or(Ok(true))
 }
@@ -324,21 +341,21 @@ fn until(now: u64, then: u64) -> Duration {
     Duration::from_nanos(then.saturating_sub(now))
 }
 
-/// Shows what was counted so far.
-fn show(shared: &Shared, thread: u32) {
+/// Publishes the counters.
+fn show(shared: &LoadShared, thread: u32) {
     let now = shared.now();
-    desk::with(|desk| {
-        let is_over = desk.is_over(now);
-        let measuring = desk.is_measured(now);
-        if let Some(times) = desk.times.filter(|_| measuring) {
+    coordinator::with(|coordinator| {
+        let is_over = coordinator.is_over(now);
+        let measuring = coordinator.is_measured(now);
+        if let Some(times) = coordinator.times.filter(|_| measuring) {
             let at = now.min(times.until.saturating_sub(1));
-            desk.tally.turn_to(at.saturating_sub(times.from));
+            coordinator.counts.turn_to(at.saturating_sub(times.from));
         }
-        let parts = desk.tally.take_finished();
+        let parts = coordinator.counts.take_finished();
         shared.show(thread as usize, |shown| {
-            shown.right = desk.tally.right;
-            shown.errors = desk.tally.errors.total();
-            shown.standing = desk.tally.standing;
+            shown.right = coordinator.counts.right;
+            shown.errors = coordinator.counts.errors.total();
+            shown.standing = coordinator.counts.standing;
             (shown.measuring, shown.ending) = (measuring, is_over);
             shown.parts.extend(parts);
         });

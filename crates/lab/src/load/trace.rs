@@ -1,4 +1,4 @@
-//! Every request in a line, in the columns that `ab -g` writes.
+//! The trace: a line for each request, in the columns of `ab -g`.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -6,15 +6,15 @@ use std::io::{self, BufWriter, Write};
 /// Requests that are kept at most, on all threads: a quarter of a gigabyte.
 pub(super) const ENTRIES_MAX: usize = 10_000_000;
 
-/// One request. Times are microseconds; what is longer than 71 minutes is cut to that.
+/// One request. Times are microseconds, capped at 71 minutes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_field_names, reason = "units stand last, and these have the same")]
-pub(super) struct Entry {
-    /// Since 1970-01-01, when it began.
+pub(super) struct TraceEntry {
+    /// When it began, since 1970-01-01.
     pub(super) start_us: u64,
-    /// Connecting; 0 on a connection that stood already.
+    /// Time to connect; 0 on an existing connection.
     pub(super) connect_us: u32,
-    /// All of it.
+    /// Total time.
     pub(super) total_us: u32,
     /// From sending to the first byte.
     pub(super) wait_us: u32,
@@ -23,19 +23,19 @@ pub(super) struct Entry {
 /// The requests of one thread, up to its share.
 #[derive(Debug)]
 pub(super) struct Trace {
-    pub(super) entries: Vec<Entry>,
-    room: usize,
-    /// Requests past the share.
+    pub(super) entries: Vec<TraceEntry>,
+    capacity: usize,
+    /// Requests beyond the share.
     pub(super) cut: u64,
 }
 
 impl Trace {
-    pub(super) fn new(room: usize) -> Self {
-        Self { entries: Vec::new(), room, cut: 0 }
+    pub(super) fn new(capacity: usize) -> Self {
+        Self { entries: Vec::new(), capacity, cut: 0 }
     }
 
-    pub(super) fn note(&mut self, entry: Entry) {
-        if self.entries.len() < self.room {
+    pub(super) fn note(&mut self, entry: TraceEntry) {
+        if self.entries.len() < self.capacity {
             self.entries.push(entry);
         } else {
             self.cut += 1;
@@ -43,14 +43,14 @@ impl Trace {
     }
 }
 
-/// Nanoseconds as an entry holds them.
+/// Converts nanoseconds to the unit of an entry.
 pub(super) fn micros(nanos: u64) -> u32 {
     u32::try_from((nanos + 500) / 1000).unwrap_or(u32::MAX)
 }
 
-/// Writes all entries, shortest first as ab does. Times are milliseconds with three decimals, where
-/// ab has none.
-pub(super) fn write(file: File, mut entries: Vec<Entry>) -> io::Result<()> {
+/// Writes all entries, shortest first as ab does. Times are milliseconds with three decimals; those
+/// of ab have none.
+pub(super) fn write(file: File, mut entries: Vec<TraceEntry>) -> io::Result<()> {
     entries.sort_unstable_by_key(|entry| (entry.total_us, entry.start_us));
     let mut file = BufWriter::new(file);
     file.write_all(b"starttime\tseconds\tctime\tdtime\tttime\twait\n")?;
@@ -73,7 +73,7 @@ fn millis(micros: u32) -> String {
     format!("{}.{:03}", micros / 1000, micros % 1000)
 }
 
-/// `Sun Nov  6 08:49:37 1994`, in UTC, as asctime has it (RFC 9110 §5.6.7).
+/// `Sun Nov  6 08:49:37 1994`, in UTC, in asctime form (RFC 9110 §5.6.7).
 fn calendar(unix_secs: u64) -> String {
     // Sun, 06 Nov 1994 08:49:37 GMT
     let date = gustnado_http::date::imf_fixdate(unix_secs);
@@ -85,7 +85,7 @@ fn calendar(unix_secs: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Entry, Trace, calendar, micros, write};
+    use super::{Trace, TraceEntry, calendar, micros, write};
     use std::fs::File;
 
     #[test]
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn entries_are_written_shortest_first() {
-        let entry = |total_us| Entry {
+        let entry = |total_us| TraceEntry {
             start_us: 784_111_777_000_000,
             connect_us: 20,
             total_us,
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn what_is_past_the_share_is_counted() {
         let mut trace = Trace::new(1);
-        let entry = Entry { start_us: 0, connect_us: 0, total_us: 0, wait_us: 0 };
+        let entry = TraceEntry { start_us: 0, connect_us: 0, total_us: 0, wait_us: 0 };
         trace.note(entry);
         trace.note(entry);
         assert_eq!((trace.entries.len(), trace.cut), (1, 1));

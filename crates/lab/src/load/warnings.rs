@@ -1,60 +1,63 @@
-//! What makes the figures of a run less than they seem, in words.
+//! Warnings about a run whose figures mean less than they seem to.
 #![expect(clippy::cast_precision_loss, reason = "what a run counts stays far below 2^53")]
 
-use super::standstill::Still;
-use super::tally::Times;
-use super::whole::Whole;
+use super::counts::LatencyHistogram;
+use super::standstill::Standstill;
+use super::totals::Totals;
 use crate::figures::{counted, grouped, grouped_text, percent};
 use crate::outcome::{Kernel, Outcome};
-use crate::plan::{End, Load, Plan};
+use crate::plan::{LoadModel, LoadPlan, StopCondition};
 use crate::steal::WORTH_A_WORD;
 
-/// A standstill of all connections is a stall if it is so many times the median latency.
+/// A standstill of all connections is a stall from this many times the median latency on.
 const STALL_RATIO: f64 = 100.0;
-/// Before a stall requests had been under way for so many times the median at most, or so long.
+/// Before a stall, requests had been under way for this many times the median at most, or this
+/// long.
 const STALL_LAG_RATIO: f64 = 10.0;
 const STALL_LAG_S: f64 = 0.001;
 /// An open loop reaches its rate if this share of it was answered in time.
 const REACHED: f64 = 0.99;
 
-/// Everything that makes the figures less than they seem.
+/// Returns all reasons for which the figures mean less than they seem to.
 pub(super) fn warnings(
-    plan: &Plan,
-    whole: &Whole,
+    plan: &LoadPlan,
+    totals: &Totals,
     outcome: &Outcome,
-    latency: &Times,
+    latency: &LatencyHistogram,
 ) -> Vec<String> {
     let mut found = Vec::new();
-    found.extend(early(plan, whole, outcome));
+    found.extend(early(plan, totals, outcome));
     found.extend(stolen(outcome));
-    found.extend(unserved(whole));
-    found.extend(hidden_stall(plan, whole, outcome, latency));
-    found.extend(missed_rate(plan, whole, outcome));
+    found.extend(unserved(totals));
+    found.extend(hidden_stall(plan, totals, outcome, latency));
+    found.extend(missed_rate(plan, totals, outcome));
     found.extend(knee(outcome));
-    found.extend(ports(whole));
-    found.extend(odd_connections(plan, whole, outcome));
+    found.extend(ports(totals));
+    found.extend(odd_connections(plan, totals, outcome));
     found.extend(kernel_words(&outcome.kernel));
     found.extend(sent_again(outcome));
-    if whole.cut > 0 {
+    if totals.cut > 0 {
         found.push(format!(
             "The trace holds {} requests only; {} more were not kept.",
-            grouped(whole.entries.len() as u64),
-            grouped(whole.cut)
+            grouped(totals.entries.len() as u64),
+            grouped(totals.cut)
         ));
     }
     found
 }
 
-fn early(plan: &Plan, whole: &Whole, outcome: &Outcome) -> Option<String> {
+fn early(plan: &LoadPlan, totals: &Totals, outcome: &Outcome) -> Option<String> {
     let seconds = outcome.duration_s;
-    if whole.gave_up {
+    if totals.gave_up {
         return Some("It was given up: nothing could be connected to for 10 s.".to_owned());
     }
-    let End { requests, after } = plan.end;
-    let all_asked = requests.is_some_and(|all| whole.done >= all);
+    let StopCondition { requests, after } = plan.end;
+    let all_asked = requests.is_some_and(|all| totals.done >= all);
     let in_time = after.is_some_and(|after| seconds + 0.05 >= after.as_secs_f64());
     let ramp = match plan.load {
-        Load::Ramp { steps, step, .. } => seconds + 0.05 >= step.as_secs_f64() * f64::from(steps),
+        LoadModel::Ramp { steps, step, .. } => {
+            seconds + 0.05 >= step.as_secs_f64() * f64::from(steps)
+        }
         _ => false,
     };
     (!all_asked && !in_time && !ramp).then(|| {
@@ -62,7 +65,7 @@ fn early(plan: &Plan, whole: &Whole, outcome: &Outcome) -> Option<String> {
     })
 }
 
-/// Time that the hypervisor took.
+/// Steal time of a hypervisor.
 fn stolen(outcome: &Outcome) -> Option<String> {
     (outcome.steal_share >= WORTH_A_WORD).then(|| {
         format!(
@@ -74,32 +77,40 @@ fn stolen(outcome: &Outcome) -> Option<String> {
 }
 
 /// Connections that were never served: the figures leave them out.
-fn unserved(whole: &Whole) -> Option<String> {
-    let never = whole.asking - whole.served;
+fn unserved(totals: &Totals) -> Option<String> {
+    let never = totals.asking - totals.served;
     (never > 0).then(|| {
         format!(
-            "{} of {} never had an answer: the figures are those of the others alone, and say \
-             nothing about so many connections.",
+            "{} of {} never had a response: the figures are those of the others alone, and say \
+             nothing about this number of connections.",
             grouped(never),
-            counted(whole.asking, "connection")
+            counted(totals.asking, "connection")
         )
     })
 }
 
-/// What a closed loop does not say: requests that would have been sent while the whole server stood
-/// still, and would have waited. A single slow answer is no stall: the other connections go on.
-fn hidden_stall(plan: &Plan, whole: &Whole, outcome: &Outcome, latency: &Times) -> Option<String> {
-    let is_closed = matches!(plan.load, Load::Closed | Load::Hold { rate_per_s: None, .. });
-    // Of one connection nobody knows whether another one would have been served.
-    if !is_closed || whole.asking < 2 {
+/// Coordinated omission of a closed loop: while the whole server stood still, it sent no requests
+/// that would have waited. A single slow response is no stall, because the other connections
+/// continue.
+fn hidden_stall(
+    plan: &LoadPlan,
+    totals: &Totals,
+    outcome: &Outcome,
+    latency: &LatencyHistogram,
+) -> Option<String> {
+    let is_closed =
+        matches!(plan.load, LoadModel::Closed | LoadModel::Hold { rate_per_s: None, .. });
+    // With a single connection it is unknown whether another one would have been served.
+    if !is_closed || totals.asking < 2 {
         return None;
     }
     let median_s = latency.0.value_at_percentile(50.0).max(1) as f64 / 1e6;
-    // Requests that were under way for long before are slow ones, and no server that stands still.
+    // Requests that were under way for long before are slow ones; the server did not stand still.
     let lag_s = STALL_LAG_S.max(STALL_LAG_RATIO * median_s);
-    let is_stall = |still: &&Still| still.lag as f64 / 1e9 <= lag_s;
-    let stills = whole.stills.iter().flatten().filter(is_stall);
-    let lengths = stills.map(|still| still.to.saturating_sub(still.from) as f64 / 1e9);
+    let is_stall = |standstill: &&Standstill| standstill.lag as f64 / 1e9 <= lag_s;
+    let standstills = totals.standstills.iter().flatten().filter(is_stall);
+    let lengths =
+        standstills.map(|standstill| standstill.to.saturating_sub(standstill.from) as f64 / 1e9);
     let long = lengths.filter(|length| *length > STALL_RATIO * median_s);
     let (longest, sum) = long.fold((0.0_f64, 0.0), |(most, sum), one| (most.max(one), sum + one));
     let moved_s = outcome.duration_s - sum;
@@ -118,16 +129,16 @@ fn hidden_stall(plan: &Plan, whole: &Whole, outcome: &Outcome, latency: &Times) 
     ))
 }
 
-fn missed_rate(plan: &Plan, whole: &Whole, outcome: &Outcome) -> Vec<String> {
+fn missed_rate(plan: &LoadPlan, totals: &Totals, outcome: &Outcome) -> Vec<String> {
     let mut found = Vec::new();
-    let is_ramp = matches!(plan.load, Load::Ramp { .. });
-    // What was due last is under way at the end: of a server that keeps up, no more than its
-    // service time holds (Little's law), and one for the rounding.
+    let is_ramp = matches!(plan.load, LoadModel::Ramp { .. });
+    // The last due requests are under way at the end: for a server that keeps up, no more than its
+    // service time holds (Little's law), and one for rounding.
     let service_s = outcome.service_us.as_ref().map_or(0.0, |service| service.mean / 1e6);
     let under_way = |rate: f64| rate * service_s + 1.0;
     if let Some(rate) = plan.last_rate().filter(|_| !is_ramp)
-        && plan.end.requests.is_none_or(|all| whole.done < all)
-        && whole.in_window as f64 + under_way(rate) < REACHED * rate * outcome.duration_s
+        && plan.end.requests.is_none_or(|all| totals.done < all)
+        && totals.in_window as f64 + under_way(rate) < REACHED * rate * outcome.duration_s
     {
         found.push(format!(
             "The rate was not reached: {:.1} of {rate:.1} requests per second were answered in \
@@ -135,17 +146,17 @@ fn missed_rate(plan: &Plan, whole: &Whole, outcome: &Outcome) -> Vec<String> {
             outcome.requests_per_s
         ));
     }
-    if whole.unsent > 0 && !is_ramp {
+    if totals.unsent > 0 && !is_ramp {
         found.push(format!(
             "{} requests were due and never sent, for no connection was free: no latency holds \
              them. Give more connections, or a lower rate.",
-            grouped(whole.unsent)
+            grouped(totals.unsent)
         ));
     }
-    if whole.unanswered > 0 {
+    if totals.unanswered > 0 {
         found.push(format!(
             "{} had no answer by the end, nor in 3 s after it: no latency holds them.",
-            counted(whole.unanswered, "request")
+            counted(totals.unanswered, "request")
         ));
     }
     found
@@ -168,36 +179,36 @@ fn knee(outcome: &Outcome) -> Option<String> {
     })
 }
 
-fn ports(whole: &Whole) -> Option<String> {
-    (whole.errors.no_port > 0).then(|| {
+fn ports(totals: &Totals) -> Option<String> {
+    (totals.errors.no_port > 0).then(|| {
         format!(
             "Local ports ran out {} times: closed connections keep theirs for a minute. On \
              loopback say --source 127.0.0.0/24, or keep connections alive.",
-            grouped(whole.errors.no_port)
+            grouped(totals.errors.no_port)
         )
     })
 }
 
-fn odd_connections(plan: &Plan, whole: &Whole, outcome: &Outcome) -> Vec<String> {
+fn odd_connections(plan: &LoadPlan, totals: &Totals, outcome: &Outcome) -> Vec<String> {
     let mut found = Vec::new();
-    if whole.opening.missing > 0 {
+    if totals.opening.missing > 0 {
         found.push(format!(
             "{} did not stand when the load went, after {:.1} s of opening. What was to be asked \
              on those counts as failed until they do.",
-            counted(whole.opening.missing, "connection"),
-            whole.opening.took as f64 / 1e9,
+            counted(totals.opening.missing, "connection"),
+            totals.opening.took as f64 / 1e9,
         ));
     }
-    if whole.unmade > 0 {
+    if totals.unmade > 0 {
         found.push(format!(
             "{} to connect failed while nothing was to be asked.",
-            counted(whole.unmade, "attempt")
+            counted(totals.unmade, "attempt")
         ));
     }
-    if whole.strays > 0 {
+    if totals.strays > 0 {
         found.push(format!(
             "On {} connections more came than was asked for; they were closed.",
-            grouped(whole.strays)
+            grouped(totals.strays)
         ));
     }
     if let Some(held) = &outcome.held {

@@ -3,8 +3,8 @@
 use crate::outcome::Outcome;
 use std::fmt::Write;
 
-/// The percentiles of the latency, under a header: `percentile,latency_us`, and on an open model
-/// `service_us` behind.
+/// Formats latency percentiles under a header: `percentile,latency_us`, and on an open loop
+/// `service_us` after it.
 pub fn percentiles(outcome: &Outcome) -> String {
     let service = outcome.service_us.as_ref();
     let mut text = String::from("percentile,latency_us");
@@ -19,7 +19,7 @@ pub fn percentiles(outcome: &Outcome) -> String {
     text
 }
 
-/// The columns of [`line()`], one for each run.
+/// The columns of [`line()`], one line for each run.
 pub const COLUMNS: [&str; 25] = [
     "started_unix_s",
     "url",
@@ -48,12 +48,12 @@ pub const COLUMNS: [&str; 25] = [
     "warnings",
 ];
 
-/// The header of a file of [`line()`]s, with its line end.
+/// Returns the header of a file of [`line()`]s, with its line end.
 pub fn header() -> String {
     COLUMNS.join(",") + "\n"
 }
 
-/// The run in one line, with its line end. What does not apply is empty.
+/// Formats the run as one line, with its line end. A field that does not apply is empty.
 pub fn line(outcome: &Outcome) -> String {
     let model = &outcome.model;
     let latency = &outcome.latency_us;
@@ -88,7 +88,7 @@ pub fn line(outcome: &Outcome) -> String {
     fields.join(",") + "\n"
 }
 
-/// A field as RFC 4180 wants it.
+/// Quotes a field as in RFC 4180.
 fn quoted(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) {
         return format!("\"{}\"", text.replace('"', "\"\""));

@@ -1,4 +1,4 @@
-//! Distributions of latency: as text inside of JSON, and as interval logs of `HdrHistogram` V2.
+//! Latency histograms: as text within JSON, and as interval logs of `HdrHistogram` V2.
 //!
 //! Values are whole microseconds.
 
@@ -14,7 +14,7 @@ use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer}
 use std::fmt;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// The percentiles that a [`Latency`] has, as it writes them.
+/// The percentiles of a [`Latency`], as its keys.
 pub const PERCENTILES: [(&str, f64); 11] = [
     ("50", 50.0),
     ("66", 66.0),
@@ -29,36 +29,36 @@ pub const PERCENTILES: [(&str, f64); 11] = [
     ("100", 100.0),
 ];
 
-/// What is in a log: the sum of its intervals, and when the first began and the last ended.
+/// The content of a log: the sum of its intervals, the first begin and the last end.
 #[derive(Clone, Debug)]
-pub struct Log {
-    /// All values.
+pub struct HistogramLog {
+    /// The sum of all intervals.
     pub histogram: Histogram<u64>,
-    /// Seconds since 1970-01-01; begin and end of each interval.
+    /// Begin and end of each interval, in seconds since 1970-01-01.
     pub spans: Vec<(f64, f64)>,
 }
 
-/// Reads [`Outcome::histogram`].
+/// Decodes [`Outcome::histogram`].
 ///
 /// # Errors
-/// [`LogError::Histogram`] for text that is none.
-pub fn decoded(text: &str) -> Result<Histogram<u64>, LogError> {
-    let bytes = STANDARD.decode(text.trim()).map_err(|_| LogError::Histogram)?;
-    Deserializer::new().deserialize(&mut &bytes[..]).map_err(|_| LogError::Histogram)
+/// [`HistogramLogError::Histogram`] for any other text.
+pub fn decoded(text: &str) -> Result<Histogram<u64>, HistogramLogError> {
+    let bytes = STANDARD.decode(text.trim()).map_err(|_| HistogramLogError::Histogram)?;
+    Deserializer::new().deserialize(&mut &bytes[..]).map_err(|_| HistogramLogError::Histogram)
 }
 
-/// Writes what [`decoded`] reads.
+/// Encodes a histogram for [`decoded`].
 ///
 /// # Errors
-/// [`LogError::Histogram`] where it has more values than its form can say.
-pub fn encoded(histogram: &Histogram<u64>) -> Result<String, LogError> {
+/// [`HistogramLogError::Histogram`] if it has more values than the format can hold.
+pub fn encoded(histogram: &Histogram<u64>) -> Result<String, HistogramLogError> {
     let mut bytes = Vec::new();
     let written = V2DeflateSerializer::new().serialize(histogram, &mut bytes);
-    written.map_err(|_| LogError::Histogram)?;
+    written.map_err(|_| HistogramLogError::Histogram)?;
     Ok(STANDARD.encode(bytes))
 }
 
-/// The figures of a distribution, as outcomes have them.
+/// Summarises a histogram as outcomes do.
 pub fn latency(histogram: &Histogram<u64>) -> Latency {
     if histogram.is_empty() {
         return Latency::default();
@@ -74,11 +74,11 @@ pub fn latency(histogram: &Histogram<u64>) -> Latency {
     }
 }
 
-/// The log of one run: one interval, which is all of it.
+/// Writes the log of one run, as a single interval.
 ///
 /// # Errors
-/// [`LogError::Histogram`] where the outcome's histogram cannot be read.
-pub fn log(outcome: &Outcome) -> Result<String, LogError> {
+/// [`HistogramLogError::Histogram`] if the outcome's histogram cannot be decoded.
+pub fn log(outcome: &Outcome) -> Result<String, HistogramLogError> {
     let histogram = decoded(&outcome.histogram)?;
     let seconds = |number: f64| Duration::try_from_secs_f64(number).unwrap_or_default();
     let started = UNIX_EPOCH + seconds(outcome.started_unix_s);
@@ -90,22 +90,22 @@ pub fn log(outcome: &Outcome) -> Result<String, LogError> {
         .with_start_time(started)
         .with_base_time(started)
         .begin_log_with(&mut bytes, &mut serializer)
-        .map_err(|_| LogError::Histogram)
+        .map_err(|_| HistogramLogError::Histogram)
         .and_then(|mut log| {
             let took = seconds(outcome.duration_s);
             let tag = None::<Tag<'_>>;
             log.write_histogram(&histogram, Duration::ZERO, took, tag)
-                .map_err(|_| LogError::Histogram)
+                .map_err(|_| HistogramLogError::Histogram)
         });
     written?;
-    String::from_utf8(bytes).map_err(|_| LogError::Histogram)
+    String::from_utf8(bytes).map_err(|_| HistogramLogError::Histogram)
 }
 
-/// Reads a log, of ours or of another tool that counts microseconds.
+/// Parses a log, of this or another tool that counts microseconds.
 ///
 /// # Errors
-/// [`LogError`] for text that is no log, or one with nothing in it.
-pub fn read(text: &str) -> Result<Log, LogError> {
+/// [`HistogramLogError`] for text that is not a log, or an empty log.
+pub fn read(text: &str) -> Result<HistogramLog, HistogramLogError> {
     let mut sum: Option<Histogram<u64>> = None;
     let mut spans = Vec::new();
     let mut base_s = 0.0;
@@ -119,7 +119,7 @@ pub fn read(text: &str) -> Result<Log, LogError> {
             }
             Ok(LogEntry::StartTime(_)) => continue,
             Err(LogIteratorError::ParseError { offset }) => {
-                return Err(LogError::Line(number(offset)));
+                return Err(HistogramLogError::Line(number(offset)));
             }
         };
         let next = decoded(interval.encoded_histogram())?;
@@ -130,34 +130,34 @@ pub fn read(text: &str) -> Result<Log, LogError> {
             Some(sum) => add(sum, &next)?,
         }
     }
-    let histogram = sum.ok_or(LogError::Empty)?;
-    Ok(Log { histogram, spans })
+    let histogram = sum.ok_or(HistogramLogError::Empty)?;
+    Ok(HistogramLog { histogram, spans })
 }
 
-/// Adds the values of another histogram, whatever its range.
+/// Adds the values of another histogram of any range.
 ///
 /// # Errors
-/// [`LogError::Range`] where a value is too large for any histogram of this precision.
-pub fn add(sum: &mut Histogram<u64>, more: &Histogram<u64>) -> Result<(), LogError> {
+/// [`HistogramLogError::Range`] if a value is too large for any histogram of this precision.
+pub fn add(sum: &mut Histogram<u64>, more: &Histogram<u64>) -> Result<(), HistogramLogError> {
     sum.auto(true);
-    sum.add(more).map_err(|_| LogError::Range)
+    sum.add(more).map_err(|_| HistogramLogError::Range)
 }
 
-/// Why a text is no histogram, or no log of them.
+/// Error of a histogram or log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum LogError {
+pub enum HistogramLogError {
     /// This line, from 1, is neither a comment nor an interval.
     Line(usize),
-    /// There is no interval in it.
+    /// It has no interval.
     Empty,
-    /// A histogram in it is none of `HdrHistogram` V2.
+    /// A histogram is not in the format `HdrHistogram` V2.
     Histogram,
     /// Two histograms cannot be added.
     Range,
 }
 
-impl fmt::Display for LogError {
+impl fmt::Display for HistogramLogError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Line(line) => {
@@ -172,4 +172,4 @@ impl fmt::Display for LogError {
     }
 }
 
-impl std::error::Error for LogError {}
+impl std::error::Error for HistogramLogError {}

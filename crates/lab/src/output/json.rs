@@ -1,11 +1,11 @@
-//! One JSON object: the outcome as it is.
+//! The outcome as one JSON object.
 
 use crate::outcome::{FORMAT, Outcome};
 use std::fmt;
 
-/// The outcome as one indented object, with a line end behind it.
+/// Formats the outcome as an indented object, with a line end.
 ///
-/// A number that JSON cannot say (not a number, infinite) becomes `null`.
+/// A number that JSON cannot represent (not a number, infinite) becomes `null`.
 pub fn text(outcome: &Outcome) -> String {
     let text = serde_json::to_string_pretty(outcome);
     let mut text = text.expect("its keys are text or numbers, and memory is the only sink");
@@ -13,33 +13,33 @@ pub fn text(outcome: &Outcome) -> String {
     text
 }
 
-/// Reads what [`text`] wrote.
+/// Parses the output of [`text`].
 ///
 /// # Errors
-/// [`JsonError`] for text that is no such object, or one of another format.
-pub fn read(text: &str) -> Result<Outcome, JsonError> {
-    let value: serde_json::Value = serde_json::from_str(text).map_err(JsonError::Shape)?;
+/// [`OutcomeJsonError`] for any other text, or another format.
+pub fn read(text: &str) -> Result<Outcome, OutcomeJsonError> {
+    let value: serde_json::Value = serde_json::from_str(text).map_err(OutcomeJsonError::Shape)?;
     match value.get("format").and_then(serde_json::Value::as_u64) {
         Some(format) if format == u64::from(FORMAT) => {}
-        Some(format) => return Err(JsonError::Format(format)),
-        None => return Err(JsonError::Foreign),
+        Some(format) => return Err(OutcomeJsonError::Format(format)),
+        None => return Err(OutcomeJsonError::Foreign),
     }
-    serde_json::from_value(value).map_err(JsonError::Shape)
+    serde_json::from_value(value).map_err(OutcomeJsonError::Shape)
 }
 
-/// Why a text is no outcome.
+/// Error of a text that is not an outcome.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum JsonError {
-    /// It is no JSON, or an object with another shape.
+pub enum OutcomeJsonError {
+    /// It is not JSON, or an object of another shape.
     Shape(serde_json::Error),
-    /// It is of this format, which is not [`FORMAT`].
+    /// It has this format, which is not [`FORMAT`].
     Format(u64),
-    /// It is JSON, and has no `format`.
+    /// It is JSON without `format`.
     Foreign,
 }
 
-impl fmt::Display for JsonError {
+impl fmt::Display for OutcomeJsonError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Shape(error) => write!(f, "{error}"),
@@ -49,4 +49,4 @@ impl fmt::Display for JsonError {
     }
 }
 
-impl std::error::Error for JsonError {}
+impl std::error::Error for OutcomeJsonError {}

@@ -1,11 +1,10 @@
-//! Several runs as one: their requests and errors added, their latencies in one distribution.
+//! Merges runs: adds their requests and errors, and their latencies into one histogram.
 //!
-//! What is merged are objects of [`json`] and logs of `HdrHistogram` V2, in any
-//! mixture.
+//! Inputs are objects of [`json`] and logs of `HdrHistogram` V2, in any mixture.
 
-use super::histogram::{self, LogError};
-use super::json::{self, JsonError};
-use super::table::{Page, failures};
+use super::histogram::{self, HistogramLogError};
+use super::json::{self, OutcomeJsonError};
+use super::table::{TableText, failures};
 use super::tables;
 use crate::figures::{bytes, decimal, grouped, ms, real};
 use crate::outcome::{Errors, FORMAT, Latency, Outcome};
@@ -13,55 +12,55 @@ use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// One run as far as its file tells.
+/// One run, as far as its file describes it.
 #[derive(Clone, Debug)]
-pub struct Part {
+pub struct RunFile {
     histogram: Histogram<u64>,
     /// Begin and end, in seconds since 1970-01-01.
     spans: Vec<(f64, f64)>,
-    /// A log says nothing of these.
+    /// A log has none of these.
     outcome: Option<Box<Outcome>>,
 }
 
-/// Several runs as one: the object that `gustnado bench merge --json` prints.
+/// Merged runs: the object that `gustnado bench merge --json` prints.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 pub struct Merged {
     /// [`FORMAT`].
     pub format: u32,
-    /// The files.
+    /// Names of the files.
     pub files: Vec<String>,
-    /// Right and complete answers.
+    /// Successful and complete responses.
     pub requests: u64,
-    /// How long at least one of the runs was measuring; runs side by side count once.
+    /// Time in which at least one run measured; overlaps count once.
     pub duration_s: f64,
-    /// Right answers that came while their run was measured, per second of `duration_s`.
+    /// Successful responses within the measurement of their run, per second of `duration_s`.
     pub requests_per_s: f64,
-    /// Everything that went wrong; left out where a file is a log, which does not say.
+    /// All errors; left out if a file is a log, which has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub errors: Option<Errors>,
-    /// Bytes that were received; left out where a file is a log.
+    /// Bytes received; left out if a file is a log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_received: Option<u64>,
-    /// The latency of all right answers.
+    /// Latency of all successful responses.
     pub latency_us: Latency,
-    /// The same whole: `HdrHistogram` V2, compressed, base64. Values are microseconds.
+    /// Its full histogram: `HdrHistogram` V2, compressed, base64. Values are microseconds.
     pub histogram: String,
 }
 
-impl Part {
-    /// Reads a file that `--json` or `--hgrm` wrote, whichever it is.
+impl RunFile {
+    /// Parses a file that `--json` or `--hgrm` wrote.
     ///
     /// # Errors
-    /// [`PartError`] for any other text.
-    pub fn read(text: &str) -> Result<Self, PartError> {
+    /// [`RunFileError`] for any other text.
+    pub fn read(text: &str) -> Result<Self, RunFileError> {
         if text.trim_start().starts_with('{') {
-            let outcome = json::read(text).map_err(PartError::Json)?;
-            let histogram = histogram::decoded(&outcome.histogram).map_err(PartError::Log)?;
+            let outcome = json::read(text).map_err(RunFileError::Json)?;
+            let histogram = histogram::decoded(&outcome.histogram).map_err(RunFileError::Log)?;
             let from_s = outcome.started_unix_s;
             let spans = vec![(from_s, from_s + outcome.duration_s)];
             return Ok(Self { histogram, spans, outcome: Some(Box::new(outcome)) });
         }
-        let log = histogram::read(text).map_err(PartError::Log)?;
+        let log = histogram::read(text).map_err(RunFileError::Log)?;
         Ok(Self { histogram: log.histogram, spans: log.spans, outcome: None })
     }
 }
@@ -70,18 +69,19 @@ impl Merged {
     /// Merges runs, each with the name of its file.
     ///
     /// # Errors
-    /// [`LogError`] where histograms cannot be added.
-    pub fn of(parts: &[(String, Part)]) -> Result<Self, LogError> {
+    /// [`HistogramLogError`] if histograms cannot be added.
+    pub fn of(parts: &[(String, RunFile)]) -> Result<Self, HistogramLogError> {
         let precision = parts.iter().map(|(_, part)| part.histogram.sigfig()).max();
-        let mut sum = Histogram::new(precision.unwrap_or(3)).map_err(|_| LogError::Range)?;
+        let mut sum =
+            Histogram::new(precision.unwrap_or(3)).map_err(|_| HistogramLogError::Range)?;
         for (_, part) in parts {
             histogram::add(&mut sum, &part.histogram)?;
         }
         let outcomes = || parts.iter().map(|(_, part)| part.outcome.as_deref());
         let count =
-            |part: &Part| part.outcome.as_ref().map_or(part.histogram.len(), |o| o.requests);
+            |part: &RunFile| part.outcome.as_ref().map_or(part.histogram.len(), |o| o.requests);
         let requests = parts.iter().map(|(_, part)| count(part)).sum();
-        let in_window = |part: &Part| match &part.outcome {
+        let in_window = |part: &RunFile| match &part.outcome {
             Some(outcome) => outcome.answered_in_window(),
             None => real(part.histogram.len()),
         };
@@ -103,9 +103,9 @@ impl Merged {
         })
     }
 
-    /// The page for people.
+    /// Formats the page for people.
     pub fn table(&self) -> String {
-        let mut page = Page(String::new());
+        let mut page = TableText(String::new());
         for (index, file) in self.files.iter().enumerate() {
             page.line(if index == 0 { "Merged" } else { "" }, file);
         }
@@ -126,14 +126,14 @@ impl Merged {
         page.0
     }
 
-    /// One JSON object, with a line end behind it.
+    /// Formats one JSON object, with a line end.
     pub fn json(&self) -> String {
         let text = serde_json::to_string_pretty(self);
         text.expect("its keys are text, and memory is the only sink") + "\n"
     }
 }
 
-/// How much of time lies in at least one of the spans.
+/// The total length of the union of intervals.
 fn covered(spans: impl Iterator<Item = (f64, f64)>) -> f64 {
     let mut spans: Vec<(f64, f64)> = spans.collect();
     spans.sort_by(|one, other| one.0.total_cmp(&other.0));
@@ -160,17 +160,17 @@ fn added(one: &Errors, other: &Errors) -> Errors {
     }
 }
 
-/// Why a file is no run.
+/// Error of a file that is not a run.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum PartError {
-    /// It begins as an object, and is no outcome.
-    Json(JsonError),
-    /// It is no log.
-    Log(LogError),
+pub enum RunFileError {
+    /// It begins as an object, but is not an outcome.
+    Json(OutcomeJsonError),
+    /// It is not a log.
+    Log(HistogramLogError),
 }
 
-impl fmt::Display for PartError {
+impl fmt::Display for RunFileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("expected what `gustnado bench` writes with --json or --hgrm; ")?;
         match self {
@@ -180,4 +180,4 @@ impl fmt::Display for PartError {
     }
 }
 
-impl std::error::Error for PartError {}
+impl std::error::Error for RunFileError {}

@@ -1,17 +1,17 @@
-//! The outcome as a page for people, in the words of `ApacheBench` and in its order.
+//! The outcome as a page for people, with the words and the order of `ApacheBench`.
 
 use super::tables;
 use crate::figures::{bytes, counted, decimal, grouped, ms, percent, real};
-use crate::outcome::{Errors, Generator, Kernel, Outcome};
+use crate::outcome::{Errors, GeneratorUsage, Kernel, Outcome};
 use crate::steal::WORTH_A_WORD;
 use std::fmt::Write;
 
-/// Where values begin.
+/// Column at which values begin.
 const WIDTH: usize = 21;
 
-/// The page. It ends with a line end.
+/// Formats the page, with a line end.
 pub fn text(outcome: &Outcome) -> String {
-    let mut page = Page(String::new());
+    let mut page = TableText(String::new());
     what(&mut page, outcome);
     page.gap();
     how_much(&mut page, outcome);
@@ -31,10 +31,10 @@ pub fn text(outcome: &Outcome) -> String {
     page.0
 }
 
-/// Lines of a name and a value.
-pub(super) struct Page(pub(super) String);
+/// Lines of names and values.
+pub(super) struct TableText(pub(super) String);
 
-impl Page {
+impl TableText {
     pub(super) fn line(&mut self, name: &str, value: &str) {
         let name = if name.is_empty() { String::new() } else { format!("{name}:") };
         writeln!(self.0, "{name:WIDTH$} {value}").expect("memory takes all");
@@ -45,7 +45,7 @@ impl Page {
     }
 }
 
-fn what(page: &mut Page, outcome: &Outcome) {
+fn what(page: &mut TableText, outcome: &Outcome) {
     let model = &outcome.model;
     page.line("Measured by", &outcome.tool);
     for (index, url) in outcome.urls.iter().enumerate() {
@@ -68,12 +68,12 @@ fn what(page: &mut Page, outcome: &Outcome) {
     }
 }
 
-fn how_much(page: &mut Page, outcome: &Outcome) {
+fn how_much(page: &mut TableText, outcome: &Outcome) {
     let latency = &outcome.latency_us;
     page.line("Time taken for tests", &format!("{:.3} s", outcome.duration_s));
     page.line("Complete requests", &complete(outcome));
     page.line("Failed requests", &failures(&outcome.errors));
-    page.line("Non-2xx answers", &statuses(outcome));
+    page.line("Non-2xx responses", &statuses(outcome));
     let opened = grouped(outcome.connections_opened);
     page.line("Connections opened", &opened);
     let (received, sent) = (real(outcome.bytes_received), real(outcome.bytes_sent));
@@ -92,7 +92,7 @@ fn how_much(page: &mut Page, outcome: &Outcome) {
     }
 }
 
-/// All of them, and those that a rate does not count.
+/// All errors, and those that the rate leaves out.
 fn complete(outcome: &Outcome) -> String {
     let all = grouped(outcome.requests);
     match outcome.requests.saturating_sub(outcome.requests_in_window) {
@@ -127,7 +127,7 @@ fn statuses(outcome: &Outcome) -> String {
     }
 }
 
-fn who_worked(page: &mut Page, outcome: &Outcome) {
+fn who_worked(page: &mut TableText, outcome: &Outcome) {
     page.line("Generator", &cpu(&outcome.generator, outcome.sent));
     page.line("", &outcome.generator.verdict);
     page.line("Kernel counted", &kernel(&outcome.kernel));
@@ -137,7 +137,7 @@ fn who_worked(page: &mut Page, outcome: &Outcome) {
     }
 }
 
-fn cpu(generator: &Generator, sent: u64) -> String {
+fn cpu(generator: &GeneratorUsage, sent: u64) -> String {
     let each = match sent {
         0 => String::new(),
         sent => format!(" ({:.2} µs per request)", generator.cpu_s * 1e6 / real(sent)),

@@ -1,10 +1,10 @@
-//! The tables within the page: parts of a request, percentiles, steps of a ramp.
+//! Tables of that page: parts of a request, percentiles, steps of a ramp.
 
 use crate::figures::{counted, decimal, grouped, ms};
-use crate::outcome::{Latency, Outcome, Step};
+use crate::outcome::{Latency, Outcome, OutcomeStep};
 use std::fmt::Write;
 
-/// The percentiles that there are, the least first.
+/// The known percentiles in ascending order.
 pub(super) fn in_order(latency: &Latency) -> Vec<(&str, f64)> {
     let mut all: Vec<(&str, f64)> =
         latency.percentiles.iter().map(|(name, us)| (name.as_str(), *us)).collect();
@@ -13,7 +13,7 @@ pub(super) fn in_order(latency: &Latency) -> Vec<(&str, f64)> {
     all
 }
 
-/// Connect, first byte and total: least, mean, spread, median, greatest.
+/// Connect, first byte and total: minimum, mean, deviation, median, maximum.
 pub(super) fn parts(outcome: &Outcome) -> String {
     times(&[
         ("Connect", outcome.connect_us.as_ref()),
@@ -23,7 +23,7 @@ pub(super) fn parts(outcome: &Outcome) -> String {
     ])
 }
 
-/// The same for rows that are given; one that was not measured is left out.
+/// The same for given rows; one that was not measured is left out.
 pub(super) fn times(rows: &[(&str, Option<&Latency>)]) -> String {
     let head = ["min", "mean", "sd", "median", "max", "count"].map(|name| format!("{name:>11}"));
     let mut text = format!("{:14}{}\n", "Times (ms)", head.concat());
@@ -40,12 +40,12 @@ pub(super) fn times(rows: &[(&str, Option<&Latency>)]) -> String {
     text
 }
 
-/// Latency by percentile; on an open model the service time beside it.
+/// Latency by percentile; on an open loop with the service time.
 pub(super) fn percentiles(outcome: &Outcome) -> String {
     served(&outcome.latency_us, outcome.service_us.as_ref())
 }
 
-/// The same of a latency, with another one beside it or not.
+/// The same of any latency, with an optional second one.
 pub(super) fn served(latency: &Latency, service: Option<&Latency>) -> String {
     let mut text = String::from("Percentage of the requests served within a certain time (ms)\n");
     if latency.count == 0 {
@@ -56,25 +56,25 @@ pub(super) fn served(latency: &Latency, service: Option<&Latency>) -> String {
         text.push_str("        (from when   (from when it\n");
         text.push_str("         it was due)      was sent)\n");
     }
-    let (told, untold): (Vec<_>, Vec<_>) =
-        in_order(latency).into_iter().partition(|(name, _)| latency.told(name).is_some());
-    for (name, us) in told {
-        let beside = service.and_then(|service| service.percentiles.get(name));
-        let beside = beside.map(|us| format!("{:>16}", ms(*us))).unwrap_or_default();
+    let (known, unknown): (Vec<_>, Vec<_>) =
+        in_order(latency).into_iter().partition(|(name, _)| latency.percentile(name).is_some());
+    for (name, us) in known {
+        let service_us = service.and_then(|service| service.percentiles.get(name));
+        let service_us = service_us.map(|us| format!("{:>16}", ms(*us))).unwrap_or_default();
         let last = if name == "100" { " (longest request)" } else { "" };
-        writeln!(text, "{name:>6} %{:>12}{beside}{last}", ms(us)).expect("memory takes all");
+        writeln!(text, "{name:>6} %{:>12}{service_us}{last}", ms(us)).expect("memory takes all");
     }
-    if latency.count > 0 && !untold.is_empty() {
-        let names: Vec<String> = untold.iter().map(|(name, _)| format!("{name} %")).collect();
-        let answers = counted(latency.count, "answer");
-        writeln!(text, "    {answers} are too few to tell {}", names.join(", "))
+    if latency.count > 0 && !unknown.is_empty() {
+        let names: Vec<String> = unknown.iter().map(|(name, _)| format!("{name} %")).collect();
+        let responses = counted(latency.count, "response");
+        writeln!(text, "    {responses} are too few for {}", names.join(", "))
             .expect("memory takes all");
     }
     text
 }
 
 /// The steps of a ramp, and its knee in words.
-pub(super) fn steps(steps: &[Step]) -> String {
+pub(super) fn steps(steps: &[OutcomeStep]) -> String {
     let head = ["due /s", "answered /s", "p50 ms", "p99 ms", "max ms", "errors"];
     let mut text = head.map(|name| format!("{name:>13}")).concat() + "  kept up\n";
     for step in steps {
@@ -96,10 +96,10 @@ pub(super) fn steps(steps: &[Step]) -> String {
     text
 }
 
-/// Between which rates the server ceased to keep up.
-fn knee(steps: &[Step]) -> String {
+/// The rates between which the server ceased to keep up.
+fn knee(steps: &[OutcomeStep]) -> String {
     let first = steps.iter().position(|step| !step.kept_up);
-    let rate = |step: Option<&Step>| decimal(step.map_or(0.0, |step| step.rate_per_s));
+    let rate = |step: Option<&OutcomeStep>| decimal(step.map_or(0.0, |step| step.rate_per_s));
     match first {
         None => format!("not reached: it kept up with {} /s", rate(steps.last())),
         Some(0) => format!("below {} /s, the first step", rate(steps.first())),

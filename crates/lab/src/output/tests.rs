@@ -1,11 +1,12 @@
 //! Every form of one fixed outcome. `GOLDEN=write cargo test -p gustnado-lab output` writes the
-//! golden texts anew; the difference is then read by a person.
+//! golden texts again; review the difference.
 
-use super::histogram::{self, LogError};
-use super::merge::{Merged, Part};
+use super::histogram::{self, HistogramLogError};
+use super::merge::{Merged, RunFile};
 use super::{csv, json, table};
 use crate::outcome::{
-    Errors, FORMAT, Generator, Held, Kernel, Latency, Model, Outcome, Second, Step,
+    Errors, FORMAT, GeneratorUsage, HeldConnections, Kernel, Latency, ModelSummary, Outcome,
+    OutcomeSecond, OutcomeStep,
 };
 use hdrhistogram::Histogram;
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,7 +38,7 @@ pub(super) fn outcome() -> Outcome {
         connect_us: Some(latency(0.1)),
         first_byte_us: Some(latency(0.5)),
         histogram: encoded(&[(700, 1_000)]),
-        generator: Generator {
+        generator: GeneratorUsage {
             cpu_s: 1.25,
             cpu_user_s: 0.5,
             cpu_system_s: 0.75,
@@ -50,14 +51,14 @@ pub(super) fn outcome() -> Outcome {
         retransmits: Some(0),
         steal_share: 0.0,
         warnings: vec!["17 requests failed".to_owned()],
-        series: vec![Second { at_s: 1.0, requests: 98, ..Second::default() }],
+        series: vec![OutcomeSecond { at_s: 1.0, requests: 98, ..OutcomeSecond::default() }],
         steps: steps(),
-        held: Some(Held { asked: 10_000, opened: 9_990, lost: 1, opening_s: 1.5 }),
+        held: Some(HeldConnections { asked: 10_000, opened: 9_990, lost: 1, opening_s: 1.5 }),
     }
 }
 
-fn model() -> Model {
-    Model {
+fn model() -> ModelSummary {
+    ModelSummary {
         name: "open".to_owned(),
         sentence: "open loop: 100 requests per second are due, whatever the server does".to_owned(),
         connections: 50,
@@ -94,8 +95,8 @@ fn latency(factor: f64) -> Latency {
     }
 }
 
-fn steps() -> Vec<Step> {
-    let step = |rate_per_s: f64, answered_per_s: f64, kept_up: bool| Step {
+fn steps() -> Vec<OutcomeStep> {
+    let step = |rate_per_s: f64, answered_per_s: f64, kept_up: bool| OutcomeStep {
         rate_per_s,
         answered_per_s,
         errors: u64::from(!kept_up),
@@ -131,7 +132,7 @@ fn the_page_of_an_open_model_shows_everything() {
 fn the_page_of_a_closed_loop_leaves_out_what_does_not_apply() {
     let closed = Outcome {
         urls: vec!["http://127.0.0.1:8080/".to_owned()],
-        model: Model {
+        model: ModelSummary {
             name: "closed".to_owned(),
             sentence: "closed loop: each of 50 connections asks again once answered".to_owned(),
             rate_per_s: None,
@@ -173,7 +174,7 @@ fn the_page_of_a_run_without_an_answer_is_whole() {
 
 #[test]
 fn where_the_knee_is_is_said_in_words() {
-    let page = |steps: &[Step]| super::tables::steps(steps);
+    let page = |steps: &[OutcomeStep]| super::tables::steps(steps);
     let [low, middle, high] = &steps()[..] else { panic!("three steps") };
     let kept = page(&[low.clone(), middle.clone()]);
     assert!(kept.ends_with("Knee: not reached: it kept up with 2,000.00 /s\n"), "{kept}");
@@ -210,23 +211,23 @@ fn a_log_reads_back_with_its_time_and_every_value() {
 #[test]
 fn a_text_that_is_no_log_is_refused_with_its_line() {
     let error = |text: &str| histogram::read(text).expect_err("no log");
-    assert_eq!(error("#only a comment\n"), LogError::Empty);
-    assert_eq!(error(""), LogError::Empty);
-    assert_eq!(error("0.0,1.0,2.0,!!!!\n"), LogError::Histogram);
-    assert_eq!(error("0.0,1.0,2.0,AAAA\n"), LogError::Histogram);
-    assert_eq!(error("#comment\nhello\n"), LogError::Line(2));
-    assert!(Part::read("#comment\nhello\n").is_err());
+    assert_eq!(error("#only a comment\n"), HistogramLogError::Empty);
+    assert_eq!(error(""), HistogramLogError::Empty);
+    assert_eq!(error("0.0,1.0,2.0,!!!!\n"), HistogramLogError::Histogram);
+    assert_eq!(error("0.0,1.0,2.0,AAAA\n"), HistogramLogError::Histogram);
+    assert_eq!(error("#comment\nhello\n"), HistogramLogError::Line(2));
+    assert!(RunFile::read("#comment\nhello\n").is_err());
 }
 
 #[test]
 fn merging_adds_what_each_run_has() {
-    let first = Part::read(&json::text(&outcome())).expect("an outcome");
+    let first = RunFile::read(&json::text(&outcome())).expect("an outcome");
     let later = Outcome {
         started_unix_s: outcome().started_unix_s + 5.0,
         histogram: encoded(&[(900, 500), (70_000_000, 1)]),
         ..outcome()
     };
-    let second = Part::read(&json::text(&later)).expect("an outcome");
+    let second = RunFile::read(&json::text(&later)).expect("an outcome");
     let merged = Merged::of(&[("a.json".to_owned(), first.clone()), ("b.json".to_owned(), second)]);
     let merged = merged.expect("they can be added");
     assert_eq!(merged.requests, 2 * 983);
@@ -236,7 +237,7 @@ fn merging_adds_what_each_run_has() {
     assert_eq!(merged.latency_us.count, 1_501);
     assert!(merged.latency_us.max >= 70_000_000.0);
     assert_eq!(merged.latency_us.percentiles["50"].to_bits(), 700.0_f64.to_bits());
-    let log = Part::read(&histogram::log(&outcome()).expect("a log")).expect("a log");
+    let log = RunFile::read(&histogram::log(&outcome()).expect("a log")).expect("a log");
     let mixed = Merged::of(&[("a.json".to_owned(), first), ("a.hgrm".to_owned(), log)]);
     let mixed = mixed.expect("they can be added");
     assert_eq!((mixed.requests, mixed.errors.clone()), (983 + 1_000, None));

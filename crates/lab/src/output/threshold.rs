@@ -1,21 +1,21 @@
-//! Bounds that a run must keep: `p99>5ms` says when it has failed.
+//! Thresholds of a run: it failed if `p99>5ms` holds.
 
 use super::histogram::decoded;
 use crate::figures::{decimal, percent, real};
 use crate::outcome::Outcome;
 use std::fmt;
 
-/// What a threshold may look at, besides percentiles of the latency (`p0` to `p100`).
+/// The metrics of a threshold, apart from latency percentiles (`p0` to `p100`).
 pub const METRICS: [&str; 7] = ["min", "mean", "max", "errors", "error_rate", "rps", "rate"];
 
-/// When a run has failed: a metric, a comparison and a bound.
+/// A condition under which a run has failed: metric, comparison and bound.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Threshold {
     metric: Metric,
     operator: Operator,
-    /// In microseconds, as a count, a share, or per second, as the metric is.
+    /// In microseconds, as a count, a share, or per second, by the metric.
     bound: f64,
-    /// As it was written.
+    /// The text as written.
     text: String,
 }
 
@@ -38,41 +38,41 @@ enum Operator {
     AtMost,
 }
 
-/// What a threshold found in an outcome.
+/// The result of a threshold.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Finding {
+pub enum ThresholdResult {
     /// The bound was kept.
     Kept,
-    /// The run has failed; what was found, with its unit.
+    /// The run has failed; holds the value found, with its unit.
     Struck(String),
-    /// There is nothing to compare: no right answer came.
+    /// There is no value: the run has no successful response.
     Nothing,
 }
 
 impl Threshold {
-    /// Reads a threshold such as `p99>5ms`, `error_rate >= 1%` or `rps<1000`.
+    /// Parses a threshold such as `p99>5ms`, `error_rate >= 1%` or `rps<1000`.
     ///
-    /// Latencies are `pN`, `min`, `mean` and `max`, their bounds have a unit: `us`, `ms` or `s`.
-    /// `errors` is compared with a count, `error_rate` with a share (`0.01` or `1%`) of all
-    /// requests that ended, `rps` (or `rate`) with right answers per second.
+    /// Latencies are `pN`, `min`, `mean` and `max`, with bounds in `us`, `ms` or `s`. `errors` is
+    /// compared with a count, `error_rate` with a share (`0.01` or `1%`) of all requests that
+    /// ended, `rps` (or `rate`) with successful responses per second.
     ///
     /// # Errors
-    /// [`ThresholdError`] says where the text is not understood, and what was expected there.
+    /// [`ThresholdError`] has the position of the mistake and what was expected there.
     pub fn parse(text: &str) -> Result<Self, ThresholdError> {
-        let fail = |at: usize, expected: Expected| {
+        let fail = |at: usize, expected: ExpectedToken| {
             let at = at + 1;
             Err(ThresholdError { text: text.to_owned(), at, expected })
         };
         let Some(split) = text.find(['>', '<', '=', '!']) else {
-            return fail(text.chars().count(), Expected::Operator);
+            return fail(text.chars().count(), ExpectedToken::Operator);
         };
         let (name, rest) = text.split_at(split);
         let Some(metric) = Metric::of(name.trim()) else {
             let begin = name.chars().take_while(|c| c.is_whitespace()).count();
-            return fail(begin, Expected::Metric(name.trim().to_owned()));
+            return fail(begin, ExpectedToken::Metric(name.trim().to_owned()));
         };
         let Some((operator, bound)) = Operator::split(rest) else {
-            return fail(name.chars().count(), Expected::Operator);
+            return fail(name.chars().count(), ExpectedToken::Operator);
         };
         let blank = bound.len() - bound.trim_start().len();
         let at = text[..text.len() - bound.len() + blank].chars().count();
@@ -81,27 +81,27 @@ impl Threshold {
         let end = bound.find(|c| !digits(c)).unwrap_or(bound.len());
         let (number, unit) = bound.split_at(end);
         let Ok(number) = number.parse::<f64>() else {
-            return fail(at, Expected::Number);
+            return fail(at, ExpectedToken::Number);
         };
         let Some(factor) = metric.factor(unit.trim(), number) else {
-            return fail(at + end, Expected::Unit(metric.units()));
+            return fail(at + end, ExpectedToken::Unit(metric.units()));
         };
         Ok(Self { metric, operator, bound: number * factor, text: text.trim().to_owned() })
     }
 
-    /// The threshold as it was written.
+    /// The text as written.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether a run has failed by this threshold.
-    pub fn judge(&self, outcome: &Outcome) -> Finding {
+    /// Evaluates the threshold for a run.
+    pub fn evaluate(&self, outcome: &Outcome) -> ThresholdResult {
         match self.metric.measured(outcome) {
-            None => Finding::Nothing,
+            None => ThresholdResult::Nothing,
             Some(found) if self.operator.holds(found, self.bound) => {
-                Finding::Struck(self.metric.written(found))
+                ThresholdResult::Struck(self.metric.written(found))
             }
-            Some(_) => Finding::Kept,
+            Some(_) => ThresholdResult::Kept,
         }
     }
 }
@@ -124,13 +124,13 @@ impl Metric {
         matches!(self, Self::Percentile(_) | Self::Min | Self::Mean | Self::Max)
     }
 
-    /// What a bound of `number` with this unit is multiplied by.
+    /// The factor of a bound's unit.
     fn factor(self, unit: &str, number: f64) -> Option<f64> {
         match unit {
             "us" | "µs" if self.is_time() => Some(1.0),
             "ms" if self.is_time() => Some(1e3),
             "s" if self.is_time() => Some(1e6),
-            // Nothing is nothing in every unit.
+            // Zero needs no unit.
             "" if self.is_time() => (number == 0.0).then_some(1.0),
             "%" if self == Self::ErrorRate => Some(0.01),
             "/s" if self == Self::Rate => Some(1.0),
@@ -178,7 +178,7 @@ impl Metric {
     }
 }
 
-/// The latency at a percentile: as the outcome says it, else from its histogram.
+/// The latency at a percentile: from the outcome, else from its histogram.
 fn at(outcome: &Outcome, percentile: f64) -> Option<f64> {
     let said = outcome.latency_us.percentiles.get(&percentile.to_string()).copied();
     let counted = || Some(real(decoded(&outcome.histogram).ok()?.value_at_percentile(percentile)));
@@ -186,7 +186,7 @@ fn at(outcome: &Outcome, percentile: f64) -> Option<f64> {
 }
 
 impl Operator {
-    /// The operator that a text begins with, and what is behind it.
+    /// Splits the operator off the beginning of a text.
     fn split(text: &str) -> Option<(Self, &str)> {
         let all =
             [(">=", Self::AtLeast), ("<=", Self::AtMost), (">", Self::Above), ("<", Self::Below)];
@@ -203,27 +203,27 @@ impl Operator {
     }
 }
 
-/// Where a threshold is not understood.
+/// A mistake in a threshold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThresholdError {
     text: String,
-    /// The place of the first letter that does not fit, from 1.
+    /// Position of the first wrong character, from 1.
     pub at: usize,
-    /// What should stand there.
-    pub expected: Expected,
+    /// What was expected there.
+    pub expected: ExpectedToken,
 }
 
-/// What should stand where a threshold is not understood.
+/// What was expected in a threshold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Expected {
+pub enum ExpectedToken {
     /// The name of a metric; this was found.
     Metric(String),
     /// One of the four comparisons.
     Operator,
     /// A number.
     Number,
-    /// A unit, which this says.
+    /// One of these units.
     Unit(&'static str),
 }
 
@@ -232,13 +232,13 @@ impl fmt::Display for ThresholdError {
         let (text, at) = (&self.text, self.at);
         write!(f, "{text:?}, character {at}: expected ")?;
         match &self.expected {
-            Expected::Metric(found) => {
+            ExpectedToken::Metric(found) => {
                 let names = METRICS.join(", ");
                 write!(f, "a percentile (p50, p99.9, …) or one of {names}; found {found:?}")
             }
-            Expected::Operator => f.write_str("one of >, >=, < and <="),
-            Expected::Number => f.write_str("a number"),
-            Expected::Unit(units) => f.write_str(units),
+            ExpectedToken::Operator => f.write_str("one of >, >=, < and <="),
+            ExpectedToken::Number => f.write_str("a number"),
+            ExpectedToken::Unit(units) => f.write_str(units),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Whether a plan can be carried out: what is wrong with it is said before anything is opened.
+//! Validates a plan before anything is opened.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -6,18 +6,21 @@ use std::time::Duration;
 use gustnado_tasks::descriptor_limit;
 
 use super::round::{ROUND_MAX, round_len};
-use super::{Ask, DESCRIPTORS_APART, End, Io, Load, Plan, PlanError, Slowness, Url};
+use super::{
+    BackendChoice, DESCRIPTORS_APART, LoadModel, LoadPlan, PlanError, RequestSpec, SlowClients,
+    StopCondition, UrlParts,
+};
 
-/// Descriptors that every run needs besides its connections.
+/// Descriptors that every run needs apart from its connections.
 const DESCRIPTORS_APART_MIN: u64 = 24;
 /// Descriptors that a ring needs for itself.
 const RING_DESCRIPTORS: u64 = 6;
 
-impl Plan {
-    /// A closed loop of so many connections on one URL: everything else as it is usual. It has no
+impl LoadPlan {
+    /// Returns a closed loop of `connections` connections on one URL with default values. It has no
     /// end yet.
     pub fn closed(url: &str, connections: u64) -> Self {
-        let ask = Ask {
+        let ask = RequestSpec {
             url: url.to_owned(),
             targets: Vec::new(),
             method: "GET".to_owned(),
@@ -27,8 +30,8 @@ impl Plan {
         };
         Self {
             requests: vec![ask],
-            load: Load::Closed,
-            end: End::default(),
+            load: LoadModel::Closed,
+            end: StopCondition::default(),
             warm_up: Duration::ZERO,
             connections,
             pipeline: 1,
@@ -42,15 +45,15 @@ impl Plan {
             connect_timeout: Duration::from_secs(5),
             answer_timeout: Duration::from_secs(30),
             check_every: 100,
-            slowness: Slowness::default(),
+            slowness: SlowClients::default(),
             trace: None,
         }
     }
 
-    /// Looks for what cannot be carried out. Names are not looked up, and nothing is opened.
+    /// Validates the plan, without resolving names or opening anything.
     ///
     /// # Errors
-    /// [`PlanError`]: the first thing that is wrong.
+    /// [`PlanError`]: the first mistake.
     pub fn check(&self) -> Result<(), PlanError> {
         self.check_numbers()?;
         self.check_requests()?;
@@ -59,19 +62,19 @@ impl Plan {
         self.check_room()
     }
 
-    /// Connections that carry requests, and those that are held.
+    /// Connections with requests, and idle ones.
     pub(crate) fn all_connections(&self) -> u64 {
-        let idle = if let Load::Hold { idle, .. } = self.load { idle } else { 0 };
+        let idle = if let LoadModel::Hold { idle, .. } = self.load { idle } else { 0 };
         self.connections.saturating_add(idle)
     }
 
-    /// Requests per second in all, where the plan says any.
+    /// Requests per second in all, if the plan has a rate.
     pub(crate) fn last_rate(&self) -> Option<f64> {
         match self.load {
-            Load::Closed => None,
-            Load::Open { rate_per_s } => Some(rate_per_s),
-            Load::Ramp { to_per_s, .. } => Some(to_per_s),
-            Load::Hold { rate_per_s, .. } => rate_per_s,
+            LoadModel::Closed => None,
+            LoadModel::Open { rate_per_s } => Some(rate_per_s),
+            LoadModel::Ramp { to_per_s, .. } => Some(to_per_s),
+            LoadModel::Hold { rate_per_s, .. } => rate_per_s,
         }
     }
 
@@ -80,7 +83,7 @@ impl Plan {
         self.all_connections() > descriptors_for_connections(limit())
     }
 
-    /// Whether an answer with this status is right.
+    /// Whether a response with this status is successful.
     pub(crate) fn accepts(&self, status: u16) -> bool {
         let is_in = |(from, to): &(u16, u16)| (*from..=*to).contains(&status);
         if self.statuses.is_empty() { is_in(&(200, 299)) } else { self.statuses.iter().any(is_in) }
@@ -92,7 +95,7 @@ impl Plan {
         }
         let mut hosts = Vec::new();
         for ask in &self.requests {
-            let url = Url::parse(&ask.url)?;
+            let url = UrlParts::parse(&ask.url)?;
             if ask.weight == 0 {
                 let why = "its weight must be 1 or more".to_owned();
                 return Err(PlanError::Request { url: ask.url.clone(), why });
@@ -127,7 +130,7 @@ impl Plan {
         if self.threads.is_some_and(|threads| !(1..=1024).contains(&threads)) {
             return wrong("threads must be 1 to 1,024");
         }
-        let Slowness { read_bytes_per_s, send_bytes_per_s } = self.slowness;
+        let SlowClients { read_bytes_per_s, send_bytes_per_s } = self.slowness;
         if read_bytes_per_s == Some(0) || send_bytes_per_s == Some(0) {
             return wrong("a slow client needs 1 byte per second at least");
         }
@@ -138,8 +141,8 @@ impl Plan {
     }
 
     fn check_load(&self) -> Result<(), PlanError> {
-        let is_ramp = matches!(self.load, Load::Ramp { .. });
-        if !is_ramp && self.end == End::default() {
+        let is_ramp = matches!(self.load, LoadModel::Ramp { .. });
+        if !is_ramp && self.end == StopCondition::default() {
             return wrong("a run needs an end: a number of requests, or a duration");
         }
         if self.end.requests == Some(0) || self.end.after.is_some_and(|after| after.is_zero()) {
@@ -147,12 +150,13 @@ impl Plan {
         }
         let is_rate = |rate: f64| rate.is_finite() && rate > 0.0 && rate <= 1e8;
         match self.load {
-            Load::Open { rate_per_s: rate } | Load::Hold { rate_per_s: Some(rate), .. }
+            LoadModel::Open { rate_per_s: rate }
+            | LoadModel::Hold { rate_per_s: Some(rate), .. }
                 if !is_rate(rate) =>
             {
                 wrong(format!("a rate must be above 0 and at most 100,000,000, not {rate}"))
             }
-            Load::Ramp { from_per_s, to_per_s, steps, step } => {
+            LoadModel::Ramp { from_per_s, to_per_s, steps, step } => {
                 let rising = is_rate(from_per_s) && is_rate(to_per_s) && from_per_s < to_per_s;
                 if !rising || !(2..=1000).contains(&steps) || step.is_zero() {
                     return wrong(
@@ -162,10 +166,10 @@ impl Plan {
                 }
                 Ok(())
             }
-            Load::Hold { idle, .. } if !(1..=10_000_000).contains(&idle) => {
+            LoadModel::Hold { idle, .. } if !(1..=10_000_000).contains(&idle) => {
                 wrong(format!("connections to hold must be 1 to 10,000,000, not {idle}"))
             }
-            Load::Hold { .. } if !self.keep_alive => {
+            LoadModel::Hold { .. } if !self.keep_alive => {
                 wrong("connections that are held are kept alive: take one of the two away")
             }
             _ => Ok(()),
@@ -181,7 +185,7 @@ impl Plan {
             return wrong("source addresses must all be IPv4, or all be IPv6");
         }
         for ask in &self.requests {
-            let url = Url::parse(&ask.url)?;
+            let url = UrlParts::parse(&ask.url)?;
             let host = url.host();
             let named: Option<IpAddr> = host.parse().ok();
             let reached: Vec<IpAddr> = if ask.targets.is_empty() {
@@ -196,7 +200,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Whether there are ports and descriptors for all connections.
+    /// Checks that there are ports and descriptors for all connections.
     fn check_room(&self) -> Result<(), PlanError> {
         let connections = self.all_connections();
         self.check_descriptors(connections, limit())?;
@@ -218,7 +222,7 @@ impl Plan {
         if connections <= left {
             return Ok(());
         }
-        if self.io == Some(Io::Epoll) {
+        if self.io == Some(BackendChoice::Epoll) {
             return wrong(format!(
                 "{connections} connections are more than the {left} descriptors that are left for \
                  them with epoll: take io_uring, or raise the limit with ulimit -n"
@@ -240,7 +244,7 @@ impl Plan {
     }
 }
 
-/// Ports that the kernel gives outgoing connections, for each pair of addresses.
+/// Ephemeral ports for each pair of addresses.
 fn local_ports() -> u64 {
     let text = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range");
     let text = text.unwrap_or_default();
@@ -256,7 +260,7 @@ fn limit() -> u64 {
     descriptor_limit() as u64
 }
 
-/// Under a low limit less is kept apart, so that some are left.
+/// Under a low limit fewer are kept apart, so that some are left.
 fn descriptors_for_connections(limit: u64) -> u64 {
     limit.saturating_sub(DESCRIPTORS_APART.min(limit / 4).max(DESCRIPTORS_APART_MIN))
 }
@@ -267,14 +271,14 @@ fn wrong<T>(what: impl Into<String>) -> Result<T, PlanError> {
 
 #[cfg(test)]
 mod tests {
-    use super::{End, Load, Plan, PlanError};
+    use super::{LoadModel, LoadPlan, PlanError, StopCondition};
     use std::time::Duration;
 
-    type Spoil = fn(&mut Plan);
+    type Spoiling = fn(&mut LoadPlan);
 
-    fn good() -> Plan {
-        let end = End { requests: Some(1), after: None };
-        Plan { end, ..Plan::closed("http://127.0.0.1/", 10) }
+    fn good() -> LoadPlan {
+        let end = StopCondition { requests: Some(1), after: None };
+        LoadPlan { end, ..LoadPlan::closed("http://127.0.0.1/", 10) }
     }
 
     #[test]
@@ -284,13 +288,13 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_named() {
-        let wrongs: [(&str, Spoil); 12] = [
-            ("a run needs an end", |plan| plan.end = End::default()),
+        let wrongs: [(&str, Spoiling); 12] = [
+            ("a run needs an end", |plan| plan.end = StopCondition::default()),
             ("connections must be", |plan| plan.connections = 0),
             ("pipelining must be", |plan| plan.pipeline = 0),
             ("pipelining needs", |plan| (plan.pipeline, plan.keep_alive) = (2, false)),
-            ("a rate must be above 0", |plan| plan.load = Load::Open { rate_per_s: 0.0 }),
-            ("a rate must be above 0", |plan| plan.load = Load::Open { rate_per_s: f64::NAN }),
+            ("a rate must be above 0", |plan| plan.load = LoadModel::Open { rate_per_s: 0.0 }),
+            ("a rate must be above 0", |plan| plan.load = LoadModel::Open { rate_per_s: f64::NAN }),
             ("give a URL", |plan| plan.requests.clear()),
             ("its weight must be", |plan| plan.requests[0].weight = 0),
             ("no address of the family", |plan| {
@@ -299,10 +303,10 @@ mod tests {
             ("1 byte per second", |plan| plan.slowness.read_bytes_per_s = Some(0)),
             ("a ramp needs", |plan| {
                 let step = Duration::from_secs(1);
-                plan.load = Load::Ramp { from_per_s: 2.0, to_per_s: 1.0, steps: 3, step };
+                plan.load = LoadModel::Ramp { from_per_s: 2.0, to_per_s: 1.0, steps: 3, step };
             }),
             ("are kept alive", |plan| {
-                plan.load = Load::Hold { idle: 1, rate_per_s: None };
+                plan.load = LoadModel::Hold { idle: 1, rate_per_s: None };
                 plan.keep_alive = false;
             }),
         ];
@@ -338,7 +342,7 @@ mod tests {
     fn too_many_connections_for_the_ports_say_how_many_sources_are_needed() {
         let mut plan = good();
         let ports = super::local_ports();
-        plan.load = Load::Hold { idle: ports * 3, rate_per_s: None };
+        plan.load = LoadModel::Hold { idle: ports * 3, rate_per_s: None };
         let Err(PlanError::Ports { sources: 4, .. }) = plan.check() else {
             panic!("{:?}", plan.check());
         };

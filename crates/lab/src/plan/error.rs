@@ -1,39 +1,39 @@
-//! What is wrong with a plan.
+//! Errors of a plan.
 
 use std::error::Error;
 use std::fmt;
 use std::io;
 
-/// What is wrong with a plan, and what would be right.
+/// A mistake in a plan, with its remedy.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum PlanError {
-    /// Nothing is asked for, or there is no end, or a number is out of its range.
+    /// There is no request or no end, or a number is out of range.
     Wrong(String),
     /// A request that cannot be sent.
     Request {
         /// Its URL.
         url: String,
-        /// What is wrong with it.
+        /// The mistake.
         why: String,
     },
-    /// A host that cannot be looked up.
+    /// A host that cannot be resolved.
     Unknown {
         /// Its name.
         host: String,
-        /// What the system says.
+        /// The system's error.
         error: io::Error,
     },
-    /// A host has no address of the family of the sources.
+    /// A host without an address of the sources' family.
     Family {
         /// Its name.
         host: String,
     },
-    /// More connections than there are local ports.
+    /// More connections than local ports.
     Ports {
         /// Connections to one target.
         connections: u64,
-        /// How many local addresses they need.
+        /// Local addresses that they need.
         sources: u64,
     },
 }
@@ -54,7 +54,7 @@ impl fmt::Display for PlanError {
             Self::Ports { connections, sources } => write!(
                 f,
                 "{connections} connections to one address need {sources} local addresses, for \
-                 each has only so many ports; on loopback say --source 127.0.0.0/24"
+                 each has a limited number of ports; on loopback use --source 127.0.0.0/24"
             ),
         }
     }

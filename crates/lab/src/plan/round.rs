@@ -1,15 +1,15 @@
-//! The round in which requests of several weights are asked.
+//! The order in which requests of several weights are sent.
 
-/// Entries of a round at most; larger weights are refused by [`Plan::check`](super::Plan::check).
+/// Maximum length of a round; [`LoadPlan::check`](super::LoadPlan::check) refuses larger weights.
 pub(super) const ROUND_MAX: u64 = 100_000;
 
-/// How long the round of such weights is.
+/// Returns the length of a round with these weights.
 pub(super) fn round_len(weights: impl Iterator<Item = u32> + Clone) -> u64 {
     let divisor = weights.clone().fold(0, greatest_common).max(1);
     weights.map(|weight| u64::from(weight / divisor)).sum()
 }
 
-/// Of two weights.
+/// Greatest common divisor of two weights.
 pub(crate) fn greatest_common(a: u32, b: u32) -> u32 {
     if b == 0 { a } else { greatest_common(b, a % b) }
 }

@@ -1,22 +1,22 @@
-//! What a URL says: whom to connect to, and what to ask for (RFC 9110 §4.2.1).
+//! Parses a URL into the host to connect to and the target to request (RFC 9110 §4.2.1).
 
 use super::PlanError;
 
-/// The port of a URL that names none.
+/// Port of a URL without one.
 const PORT: u16 = 80;
 
 /// The parts of an http URL.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Url<'a> {
-    /// As it was given; an IPv6 address in its brackets.
+pub(crate) struct UrlParts<'a> {
+    /// As written; an IPv6 address in its brackets.
     host: &'a str,
     port: u16,
     /// Path and query.
     rest: &'a str,
 }
 
-impl<'a> Url<'a> {
-    /// Tells the parts apart. What is in them is checked where they are written.
+impl<'a> UrlParts<'a> {
+    /// Splits a URL. The writer of a request checks its parts.
     pub(crate) fn parse(url: &'a str) -> Result<Self, PlanError> {
         let wrong = |why: &str| PlanError::Request { url: url.to_owned(), why: why.to_owned() };
         let rest = match url.split_once("://") {
@@ -45,7 +45,7 @@ impl<'a> Url<'a> {
         Ok(Self { host, port, rest })
     }
 
-    /// The host as one looks it up: an IPv6 address without brackets.
+    /// The host for name resolution: an IPv6 address without brackets.
     pub(crate) fn host(&self) -> &'a str {
         self.host.trim_start_matches('[').trim_end_matches(']')
     }
@@ -71,7 +71,7 @@ impl<'a> Url<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::Url;
+    use super::UrlParts;
 
     #[test]
     fn the_parts_are_told_apart() {
@@ -80,7 +80,7 @@ mod tests {
             ("HTTP://a:80/b?c#d", "a", 80, "a", "/b?c"),
             ("http://[::1]:81?x", "::1", 81, "[::1]:81", "/?x"),
         ] {
-            let parsed = Url::parse(url).expect(url);
+            let parsed = UrlParts::parse(url).expect(url);
             assert_eq!((parsed.host(), parsed.port()), (host, port), "{url}");
             assert_eq!((parsed.authority(), parsed.target()), (authority.into(), target.into()));
         }
@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn what_cannot_be_asked_for_is_refused() {
         for url in ["a", "https://a/", "http://", "http://:81/", "http://a:0/", "http://u@a/"] {
-            assert!(Url::parse(url).is_err(), "{url}");
+            assert!(UrlParts::parse(url).is_err(), "{url}");
         }
     }
 }

@@ -1,48 +1,48 @@
-//! A drawing: a list of shapes in pixels, from the upper left corner.
+//! A drawing: a list of shapes in pixels from the upper left corner.
 
 use super::font;
 
 /// A point in pixels.
 pub type Point = (f64, f64);
 
-/// A finished plot, ready to be written.
+/// A finished plot, ready to be rendered.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Drawing {
-    /// Pixels across.
+    /// Width in pixels.
     pub width: f64,
-    /// Pixels down.
+    /// Height in pixels.
     pub height: f64,
-    /// What it is called.
+    /// Title.
     pub title: String,
-    /// What it shows, in a sentence, for those who do not see it.
+    /// Description in a sentence, for readers who cannot see it.
     pub summary: String,
-    /// What is drawn, undermost first.
-    pub parts: Vec<Part>,
+    /// Shapes, from back to front.
+    pub parts: Vec<DrawingPart>,
 }
 
 /// One shape of a drawing.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Part {
-    /// What is drawn.
+pub struct DrawingPart {
+    /// The shape.
     pub shape: Shape,
-    /// In which colour.
-    pub ink: Ink,
-    /// The contender whose shape it is, by its place in the record.
+    /// Its colour.
+    pub ink: ColourRole,
+    /// Its contender, by index in the record.
     pub owner: Option<usize>,
-    /// What is said of it when it is pointed at.
+    /// Its tooltip.
     pub tip: Option<String>,
 }
 
-/// What can be drawn.
+/// A shape.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Shape {
     /// A line through points.
     Line {
-        /// Where it goes.
+        /// Its points.
         points: Vec<Point>,
-        /// How thick it is.
+        /// Its width.
         width: f64,
-        /// Lengths of dashes and gaps in turn. Empty: unbroken.
+        /// Lengths of dashes and gaps in turn. Empty: solid.
         dashes: &'static [f64],
     },
     /// A faintly filled area within points.
@@ -65,20 +65,20 @@ pub enum Shape {
     },
     /// Text on one line.
     Text {
-        /// Where its base line begins, has its middle or ends, by `anchor`.
+        /// Begin, middle or end of its base line, by `anchor`.
         at: Point,
-        /// What it says.
+        /// The text.
         text: String,
-        /// Height of its letters' square.
+        /// Font size.
         size: f64,
-        /// Which end `at` is.
+        /// The anchor of `at`.
         anchor: Anchor,
         /// Whether it is bold.
         bold: bool,
     },
 }
 
-/// Which part of a text lies at its point.
+/// The part of a text at its point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Anchor {
     /// Its beginning.
@@ -89,46 +89,53 @@ pub enum Anchor {
     End,
 }
 
-/// What a colour is for; the writers know which one it is in light and in dark.
+/// The role of a colour; the renderers map it for light and dark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ink {
-    /// That of a contender, by its place in the record.
+pub enum ColourRole {
+    /// Colour of a contender, by its index in the record.
     Contender(usize),
     /// Text, axes and the crosses of failures.
     Text,
-    /// Text of less weight.
+    /// Secondary text.
     Faint,
-    /// Lines of the grid.
+    /// Grid lines.
     Grid,
 }
 
 impl Drawing {
-    /// Draws a shape that belongs to nobody.
-    pub fn add(&mut self, ink: Ink, shape: Shape) {
-        self.parts.push(Part { shape, ink, owner: None, tip: None });
+    /// Draws a shape without a contender.
+    pub fn add(&mut self, ink: ColourRole, shape: Shape) {
+        self.parts.push(DrawingPart { shape, ink, owner: None, tip: None });
     }
 
     /// Draws a shape of one contender.
-    pub fn add_of(&mut self, owner: usize, ink: Ink, shape: Shape, tip: Option<&str>) {
+    pub fn add_of(&mut self, owner: usize, ink: ColourRole, shape: Shape, tip: Option<&str>) {
         let tip = tip.map(str::to_owned);
-        self.parts.push(Part { shape, ink, owner: Some(owner), tip });
+        self.parts.push(DrawingPart { shape, ink, owner: Some(owner), tip });
     }
 
     /// Draws a straight line.
-    pub fn rule(&mut self, ink: Ink, from: Point, to: Point) {
+    pub fn rule(&mut self, ink: ColourRole, from: Point, to: Point) {
         self.add(ink, Shape::Line { points: vec![from, to], width: 1.0, dashes: &[] });
     }
 
     /// Writes one line of text.
-    pub fn text(&mut self, ink: Ink, at: Point, anchor: Anchor, size: f64, text: &str) {
+    pub fn text(&mut self, ink: ColourRole, at: Point, anchor: Anchor, size: f64, text: &str) {
         self.add(ink, Shape::Text { at, text: text.to_owned(), size, anchor, bold: false });
     }
 
-    /// Writes text from `x` on over as many lines as `width` asks for, the first base line at `y`.
-    /// Gives the base line that would come next.
-    pub fn paragraph(&mut self, ink: Ink, at: Point, width: f64, style: Style, text: &str) -> f64 {
+    /// Writes text from `x` on, wrapped at `width`, the first base line at `y`. Returns the next
+    /// base line.
+    pub fn paragraph(
+        &mut self,
+        ink: ColourRole,
+        at: Point,
+        width: f64,
+        style: Style,
+        text: &str,
+    ) -> f64 {
         let mut y = at.1;
-        // Bold letters are about a tenth wider than those we measure with.
+        // Bold letters are about a tenth wider than the measured ones.
         let width = if style.bold { width * 0.9 } else { width };
         for line in font::wrap(text, style.size, width) {
             let shape = Shape::Text {
@@ -145,26 +152,26 @@ impl Drawing {
     }
 }
 
-/// How text looks.
+/// Text style.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Style {
-    /// Height of its letters' square.
+    /// Font size.
     pub size: f64,
     /// Whether it is bold.
     pub bold: bool,
 }
 
-/// For whom a plot is laid out.
+/// The layout of a plot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
-    /// A window with room: names stand beside the ends of their lines.
+    /// A wide window: labels stand at the ends of their lines.
     Wide,
-    /// A telephone: names stand below.
+    /// A phone: labels stand below.
     Narrow,
 }
 
 impl Size {
-    /// Pixels across.
+    /// Width in pixels.
     pub fn width(self) -> f64 {
         match self {
             Size::Wide => 760.0,
@@ -172,7 +179,7 @@ impl Size {
         }
     }
 
-    /// Pixels down of the part within the axes.
+    /// Height of the part within the axes, in pixels.
     pub fn inner_height(self) -> f64 {
         match self {
             Size::Wide => 300.0,

@@ -13,13 +13,13 @@ static FONT: &[u8] = include_bytes!("../../fonts/dejavu-sans-latin.ttf");
 static FACE: LazyLock<Face<'static>> =
     LazyLock::new(|| Face::parse(FONT, 0).expect("the font that comes with us is a font"));
 
-/// Pixels across of `text` on one line, with letters of `size` pixels.
+/// Width of `text` on one line in pixels, with letters of `size` pixels.
 pub fn width(text: &str, size: f64) -> f64 {
     let units: f64 = text.chars().map(|letter| advance(glyph(letter))).sum();
     units * size / f64::from(FACE.units_per_em())
 }
 
-/// `text` in lines that are no wider than `width` pixels. A word that is wider alone is cut.
+/// Wraps `text` at `width` pixels. A longer word is cut.
 pub fn wrap(text: &str, size: f64, width_max: f64) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = String::new();
@@ -40,17 +40,17 @@ pub fn wrap(text: &str, size: f64, width_max: f64) -> Vec<String> {
     lines
 }
 
-/// `text`, or as much of it as fits into `width_max` pixels with an ellipsis.
+/// Shortens `text` to `width_max` pixels with an ellipsis.
 pub fn shorten(text: &str, size: f64, width_max: f64) -> String {
     if width(text, size) <= width_max {
         return text.to_owned();
     }
-    let room = width_max - width("…", size);
+    let space = width_max - width("…", size);
     let mut short = String::new();
     let mut used = 0.0;
     for letter in text.chars() {
         used += width(letter.encode_utf8(&mut [0; 4]), size);
-        if used > room {
+        if used > space {
             break;
         }
         short.push(letter);
@@ -58,9 +58,8 @@ pub fn shorten(text: &str, size: f64, width_max: f64) -> String {
     short + "…"
 }
 
-/// Draws `text` letter by letter: `begin` is given where each letter's outline starts, from the
-/// beginning of the text, in pixels, and how many pixels one unit of the outline is; it gives the
-/// builder that takes the outline.
+/// Draws `text` letter by letter. `begin` receives the offset of a letter's outline in pixels and
+/// the pixels of one unit of the outline, and returns the builder that takes the outline.
 pub fn outline<Builder: OutlineBuilder>(
     text: &str,
     size: f64,
@@ -80,7 +79,7 @@ pub fn outline<Builder: OutlineBuilder>(
 }
 
 fn glyph(letter: char) -> GlyphId {
-    // Glyph 0 is the box that stands for what a font lacks.
+    // Glyph 0 is the box for letters that the font lacks.
     FACE.glyph_index(letter).unwrap_or(GlyphId(0))
 }
 

@@ -1,46 +1,46 @@
-//! What all plots have around them: title, subtitle, axes with their grid, names and notes.
+//! The frame of every plot: title, subtitle, axes with a grid, labels and notes.
 
-use super::drawing::{Anchor, Drawing, Ink, Point, Size, Style};
+use super::drawing::{Anchor, ColourRole, Drawing, Point, Size, Style};
 use super::scale::Axis;
 use super::units::index;
 use super::{font, palette};
 
-/// Letters of axes, names and notes.
+/// Font size of axes, labels and notes.
 pub(super) const SMALL: f64 = 12.0;
 const MARGIN: f64 = 10.0;
 const TITLE: Style = Style { size: 15.0, bold: true };
 const PLAIN: Style = Style { size: SMALL, bold: false };
-/// From one name to the next below it.
+/// Distance between two labels.
 const NAME_ROW: f64 = 17.0;
-/// The piece of line, with its mark, that stands before a name.
+/// Length of the line sample before a label.
 const SAMPLE: f64 = 28.0;
 
-/// A name to be written beside a line, or below the plot.
-pub(super) struct Name<'a> {
+/// A label at a line's end or below the plot.
+pub(super) struct SeriesLabel<'a> {
     pub(super) owner: usize,
     pub(super) text: &'a str,
-    /// Where its line ends, in pixels down.
+    /// The vertical end of its line, in pixels.
     pub(super) end: f64,
     pub(super) hollow: bool,
 }
 
 /// The rectangle within the axes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Inner {
+pub(super) struct PlotArea {
     pub(super) left: f64,
     pub(super) right: f64,
     pub(super) top: f64,
     pub(super) bottom: f64,
 }
 
-impl Inner {
-    /// The pixel of a place on both axes, each from 0 to 1.
+impl PlotArea {
+    /// Converts a place on both axes, each from 0 to 1, to pixels.
     pub(super) fn at(&self, across: f64, up: f64) -> Point {
         (self.left + across * (self.right - self.left), self.bottom - up * (self.bottom - self.top))
     }
 }
 
-/// A drawing with its title and subtitle, and the pixel below them.
+/// Begins a drawing with title and subtitle. Returns the pixel below them.
 pub(super) fn begin(title: &str, subtitle: &str, summary: &str, size: Size) -> (Drawing, f64) {
     let mut drawing = Drawing {
         width: size.width(),
@@ -50,69 +50,70 @@ pub(super) fn begin(title: &str, subtitle: &str, summary: &str, size: Size) -> (
         parts: Vec::new(),
     };
     let width = size.width() - 2.0 * MARGIN;
-    let y = drawing.paragraph(Ink::Text, (MARGIN, 22.0), width, TITLE, title);
-    let y = drawing.paragraph(Ink::Faint, (MARGIN, y), width, PLAIN, subtitle);
+    let y = drawing.paragraph(ColourRole::Text, (MARGIN, 22.0), width, TITLE, title);
+    let y = drawing.paragraph(ColourRole::Faint, (MARGIN, y), width, PLAIN, subtitle);
     (drawing, y)
 }
 
-/// Pixels that the labels of an upright axis need.
+/// Width of the labels of the vertical axis.
 pub(super) fn label_width(axis: &Axis) -> f64 {
     let widths = axis.scale.ticks().into_iter().map(|tick| font::width(&axis.label(tick), SMALL));
     widths.fold(0.0, f64::max)
 }
 
-/// Pixels to keep free above the axes for the title of the upright one.
+/// Height above the axes for the title of the vertical one.
 pub(super) fn title_height(width: f64, axis: &Axis) -> f64 {
     let lines = font::wrap(&axis.title, SMALL, width - 2.0 * MARGIN).len();
     10.0 + index(lines) * SMALL * 1.4
 }
 
-/// Draws both axes with their grid and labels. The title of the upright one stands above it, so
-/// that nobody need turn their head. Gives the base line below them.
-pub(super) fn axes(drawing: &mut Drawing, inner: Inner, x: &Axis, y: &Axis) -> f64 {
+/// Draws both axes with grid and labels. The title of the vertical one stands above it,
+/// horizontally. Returns the base line below them.
+pub(super) fn axes(drawing: &mut Drawing, inner: PlotArea, x: &Axis, y: &Axis) -> f64 {
     let title = (MARGIN, inner.top - title_height(drawing.width, y) + 16.0);
-    drawing.paragraph(Ink::Faint, title, drawing.width - 2.0 * MARGIN, PLAIN, &y.title);
+    drawing.paragraph(ColourRole::Faint, title, drawing.width - 2.0 * MARGIN, PLAIN, &y.title);
     for tick in y.scale.ticks() {
         let (_, down) = inner.at(0.0, y.scale.place(tick));
-        drawing.rule(Ink::Grid, (inner.left, down), (inner.right, down));
+        drawing.rule(ColourRole::Grid, (inner.left, down), (inner.right, down));
         let at = (inner.left - 6.0, down + 4.0);
-        drawing.text(Ink::Text, at, Anchor::End, SMALL, &y.label(tick));
+        drawing.text(ColourRole::Text, at, Anchor::End, SMALL, &y.label(tick));
     }
     let mut free_from = 0.0;
     for tick in x.scale.ticks() {
         let (across, _) = inner.at(x.scale.place(tick), 0.0);
-        drawing.rule(Ink::Grid, (across, inner.top), (across, inner.bottom));
+        drawing.rule(ColourRole::Grid, (across, inner.top), (across, inner.bottom));
         let label = x.label(tick);
         let half = font::width(&label, SMALL) / 2.0;
-        // Where labels would touch, every other line goes without.
+        // If labels would touch, every other one is left out.
         if across - half >= free_from && across + half <= drawing.width {
             let at = (across, inner.bottom + 17.0);
-            drawing.text(Ink::Text, at, Anchor::Middle, SMALL, &label);
+            drawing.text(ColourRole::Text, at, Anchor::Middle, SMALL, &label);
             free_from = across + half + 6.0;
         }
     }
-    drawing.rule(Ink::Text, (inner.left, inner.bottom), (inner.right, inner.bottom));
+    drawing.rule(ColourRole::Text, (inner.left, inner.bottom), (inner.right, inner.bottom));
     let middle = f64::midpoint(inner.left, inner.right);
     let half = font::width(&x.title, SMALL) / 2.0;
     let middle = middle.min(drawing.width - MARGIN - half).max(MARGIN + half);
-    drawing.text(Ink::Faint, (middle, inner.bottom + 35.0), Anchor::Middle, SMALL, &x.title);
+    drawing.text(ColourRole::Faint, (middle, inner.bottom + 35.0), Anchor::Middle, SMALL, &x.title);
     inner.bottom + 58.0
 }
 
-/// Pixels to keep free on the right for names.
+/// Width on the right for labels.
 pub(super) fn names_width(names: &[&str]) -> f64 {
     let widest = names.iter().map(|name| font::width(name, SMALL)).fold(0.0, f64::max);
     if names.is_empty() { MARGIN } else { (widest + SAMPLE + 30.0).clamp(MARGIN, 220.0) }
 }
 
-/// How far down the plot must reach for so many names beside it.
+/// Minimum height of the plot for labels on its right.
 pub(super) fn names_height(count: u32) -> f64 {
     f64::from(count) * NAME_ROW + 10.0
 }
 
-/// Writes each name beside the end of its line, moved apart where they would touch.
-pub(super) fn names_beside(drawing: &mut Drawing, inner: Inner, names: &[Name<'_>]) {
-    let mut order: Vec<(&Name<'_>, f64)> = names.iter().map(|name| (name, name.end)).collect();
+/// Writes each label at the end of its line, moved apart if they would touch.
+pub(super) fn names_beside(drawing: &mut Drawing, inner: PlotArea, names: &[SeriesLabel<'_>]) {
+    let mut order: Vec<(&SeriesLabel<'_>, f64)> =
+        names.iter().map(|name| (name, name.end)).collect();
     order.sort_by(|a, b| a.1.total_cmp(&b.1));
     let mut least = inner.top + 6.0;
     for (_, y) in &mut order {
@@ -125,15 +126,15 @@ pub(super) fn names_beside(drawing: &mut Drawing, inner: Inner, names: &[Name<'_
         most = *y - NAME_ROW;
     }
     let left = inner.right + 14.0;
-    let room = drawing.width - left - SAMPLE - 8.0;
+    let space = drawing.width - left - SAMPLE - 8.0;
     for (name, y) in order {
-        drawing.rule(Ink::Grid, (inner.right + 2.0, name.end), (left - 2.0, y));
-        one_name(drawing, (left, y), room, name);
+        drawing.rule(ColourRole::Grid, (inner.right + 2.0, name.end), (left - 2.0, y));
+        one_name(drawing, (left, y), space, name);
     }
 }
 
-/// Writes names in rows below the plot. Gives the base line below them.
-pub(super) fn names_below(drawing: &mut Drawing, y: f64, names: &[Name<'_>]) -> f64 {
+/// Writes labels in rows below the plot. Returns the base line below them.
+pub(super) fn names_below(drawing: &mut Drawing, y: f64, names: &[SeriesLabel<'_>]) -> f64 {
     let (mut x, mut y) = (MARGIN, y);
     let most = drawing.width - MARGIN;
     for name in names {
@@ -148,10 +149,10 @@ pub(super) fn names_below(drawing: &mut Drawing, y: f64, names: &[Name<'_>]) -> 
     if names.is_empty() { y } else { y + NAME_ROW + 8.0 }
 }
 
-fn one_name(drawing: &mut Drawing, at: Point, room: f64, name: &Name<'_>) {
+fn one_name(drawing: &mut Drawing, at: Point, space: f64, name: &SeriesLabel<'_>) {
     let (x, y) = at;
     let owner = name.owner;
-    let ink = Ink::Contender(owner);
+    let ink = ColourRole::Contender(owner);
     let line = super::drawing::Shape::Line {
         points: vec![(x, y), (x + SAMPLE, y)],
         width: 2.0,
@@ -160,9 +161,9 @@ fn one_name(drawing: &mut Drawing, at: Point, room: f64, name: &Name<'_>) {
     drawing.add_of(owner, ink, line, None);
     let mark = palette::mark(owner, (x + SAMPLE / 2.0, y), name.hollow);
     drawing.add_of(owner, ink, mark, None);
-    let text = font::shorten(name.text, SMALL, room);
+    let text = font::shorten(name.text, SMALL, space);
     let at = (x + SAMPLE + 6.0, y + 4.0);
-    drawing.text(Ink::Text, at, Anchor::Start, SMALL, &text);
+    drawing.text(ColourRole::Text, at, Anchor::Start, SMALL, &text);
 }
 
 /// Writes the notes below everything and ends the drawing there.
@@ -170,7 +171,7 @@ pub(super) fn end(drawing: &mut Drawing, y: f64, notes: &[String]) {
     let width = drawing.width - 2.0 * MARGIN;
     let mut y = y;
     for note in notes {
-        y = drawing.paragraph(Ink::Text, (MARGIN, y), width, PLAIN, note) + 2.0;
+        y = drawing.paragraph(ColourRole::Text, (MARGIN, y), width, PLAIN, note) + 2.0;
     }
     drawing.height = (y - 6.0).ceil();
 }

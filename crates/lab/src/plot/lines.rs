@@ -1,56 +1,56 @@
-//! A plot of lines: values over something, one line for each contender.
+//! A plot of lines, one for each contender.
 
-use super::drawing::{Drawing, Ink, Point, Shape, Size};
-use super::frame::{self, Inner, Name};
+use super::drawing::{ColourRole, Drawing, Point, Shape, Size};
+use super::frame::{self, PlotArea, SeriesLabel};
 use super::palette;
 use super::scale::Axis;
 
 /// A plot of lines.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chart {
-    /// What it is called.
+    /// Title.
     pub title: String,
-    /// How it was measured: model, pipelining, rounds.
+    /// Subtitle: model, pipelining, rounds.
     pub subtitle: String,
-    /// What it shows, in a sentence.
+    /// Description in a sentence.
     pub summary: String,
-    /// The axis across.
+    /// Horizontal axis.
     pub x: Axis,
-    /// The axis upwards.
+    /// Vertical axis.
     pub y: Axis,
-    /// What is drawn.
+    /// Lines.
     pub lines: Vec<Series>,
-    /// What is said below it: what failed, who is not on it.
+    /// Notes below the plot: failures and missing contenders.
     pub notes: Vec<String>,
 }
 
 /// The line of one contender.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
-    /// Its place in the record.
+    /// Its index in the record.
     pub owner: usize,
     /// Its name.
     pub name: String,
-    /// From left to right.
+    /// Points from left to right.
     pub spots: Vec<Spot>,
-    /// Whether its marks are hollow, because it did not do the same work.
+    /// Whether its marks are hollow, because the contender did other work.
     pub hollow: bool,
 }
 
 /// One point of a line.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Spot {
-    /// Where across.
+    /// Horizontal value.
     pub x: f64,
-    /// Where upwards; `None` where nothing could be measured, drawn as a cross on the axis.
+    /// Vertical value; `None` without a measurement, drawn as a cross on the axis.
     pub y: Option<f64>,
-    /// The least and greatest of the rounds, where there were several.
+    /// Minimum and maximum of the rounds, if there were several.
     pub spread: Option<(f64, f64)>,
     /// Whether something failed here, which is drawn as a cross.
     pub failed: bool,
-    /// Whether it is marked.
+    /// Whether it has a mark.
     pub marked: bool,
-    /// What is said when it is pointed at.
+    /// Tooltip.
     pub tip: String,
 }
 
@@ -59,12 +59,12 @@ impl Chart {
     pub fn draw(&self, size: Size) -> Drawing {
         let (mut drawing, y) = frame::begin(&self.title, &self.subtitle, &self.summary, size);
         let texts: Vec<&str> = self.lines.iter().map(|line| line.name.as_str()).collect();
-        let beside = size == Size::Wide;
-        let right = if beside { frame::names_width(&texts) } else { 26.0 };
+        let is_wide = size == Size::Wide;
+        let right = if is_wide { frame::names_width(&texts) } else { 26.0 };
         let count = u32::try_from(texts.len()).unwrap_or(u32::MAX);
-        let tall = if beside { frame::names_height(count) } else { 0.0 };
+        let tall = if is_wide { frame::names_height(count) } else { 0.0 };
         let top = y + frame::title_height(size.width(), &self.y);
-        let inner = Inner {
+        let inner = PlotArea {
             left: frame::label_width(&self.y) + 16.0,
             right: size.width() - right,
             top,
@@ -78,8 +78,9 @@ impl Chart {
             self.draw_line(&mut drawing, inner, line);
         }
         self.draw_lost(&mut drawing, inner);
-        let names: Vec<Name<'_>> = self.lines.iter().map(|line| self.name(inner, line)).collect();
-        let below = if beside {
+        let names: Vec<SeriesLabel<'_>> =
+            self.lines.iter().map(|line| self.name(inner, line)).collect();
+        let below = if is_wide {
             frame::names_beside(&mut drawing, inner, &names);
             below
         } else {
@@ -89,18 +90,18 @@ impl Chart {
         drawing
     }
 
-    fn at(&self, inner: Inner, x: f64, y: f64) -> Point {
+    fn at(&self, inner: PlotArea, x: f64, y: f64) -> Point {
         inner.at(self.x.scale.place(x), self.y.scale.place(y))
     }
 
-    fn name<'a>(&self, inner: Inner, line: &'a Series) -> Name<'a> {
+    fn name<'a>(&self, inner: PlotArea, line: &'a Series) -> SeriesLabel<'a> {
         let last = line.spots.iter().rev().find_map(|spot| spot.y.map(|y| (spot.x, y)));
         let end = last.map_or(inner.bottom, |(x, y)| self.at(inner, x, y).1);
-        Name { owner: line.owner, text: &line.name, end, hollow: line.hollow }
+        SeriesLabel { owner: line.owner, text: &line.name, end, hollow: line.hollow }
     }
 
-    /// The spread over rounds, as an area around the line.
-    fn draw_band(&self, drawing: &mut Drawing, inner: Inner, line: &Series) {
+    /// Draws the spread over rounds as an area around the line.
+    fn draw_band(&self, drawing: &mut Drawing, inner: PlotArea, line: &Series) {
         for piece in line.spots.split(|spot| spot.y.is_none() || spot.spread.is_none()) {
             if piece.len() < 2 {
                 continue;
@@ -109,13 +110,13 @@ impl Chart {
             let mut area: Vec<Point> =
                 edges.clone().map(|(x, (low, _))| self.at(inner, x, low)).collect();
             area.extend(edges.rev().map(|(x, (_, high))| self.at(inner, x, high)));
-            let ink = Ink::Contender(line.owner);
+            let ink = ColourRole::Contender(line.owner);
             drawing.add_of(line.owner, ink, Shape::Area(area), None);
         }
     }
 
-    fn draw_line(&self, drawing: &mut Drawing, inner: Inner, line: &Series) {
-        let (owner, ink) = (line.owner, Ink::Contender(line.owner));
+    fn draw_line(&self, drawing: &mut Drawing, inner: PlotArea, line: &Series) {
+        let (owner, ink) = (line.owner, ColourRole::Contender(line.owner));
         for piece in line.spots.split(|spot| spot.y.is_none()) {
             let points: Vec<Point> =
                 piece.iter().filter_map(|spot| spot.y.map(|y| self.at(inner, spot.x, y))).collect();
@@ -133,14 +134,14 @@ impl Chart {
             }
             if spot.failed {
                 for stroke in palette::cross(centre) {
-                    drawing.add_of(owner, Ink::Text, stroke, Some(&spot.tip));
+                    drawing.add_of(owner, ColourRole::Text, stroke, Some(&spot.tip));
                 }
             }
         }
     }
 
-    /// Crosses for what could not be measured, on the axis, one above the other.
-    fn draw_lost(&self, drawing: &mut Drawing, inner: Inner) {
+    /// Draws crosses for missing measurements on the axis, one above the other.
+    fn draw_lost(&self, drawing: &mut Drawing, inner: PlotArea) {
         let mut taken: Vec<f64> = Vec::new();
         for line in &self.lines {
             for spot in line.spots.iter().filter(|spot| spot.y.is_none()) {
@@ -150,9 +151,14 @@ impl Chart {
                 let centre = (x, bottom - 10.0 - f64::from(level) * 16.0);
                 taken.push(x);
                 let mark = palette::mark(line.owner, centre, true);
-                drawing.add_of(line.owner, Ink::Contender(line.owner), mark, Some(&spot.tip));
+                drawing.add_of(
+                    line.owner,
+                    ColourRole::Contender(line.owner),
+                    mark,
+                    Some(&spot.tip),
+                );
                 for stroke in palette::cross(centre) {
-                    drawing.add_of(line.owner, Ink::Text, stroke, Some(&spot.tip));
+                    drawing.add_of(line.owner, ColourRole::Text, stroke, Some(&spot.tip));
                 }
             }
         }

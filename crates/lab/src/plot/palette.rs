@@ -1,17 +1,17 @@
-//! How contenders are told apart: by colour, by dashes and by the shape of their marks.
+//! Colours, dashes and marks of contenders.
 //!
-//! The colours are those of Okabe and Ito, which remain apart for the colour-blind. Their yellow is
-//! left out: on white paper nobody sees it. The three lists have 7, 5 and 8 entries, so that 280
-//! contenders differ, and that printed in grey the dashes and marks still tell.
+//! The colours are those of Okabe and Ito, which remain distinct for the colour-blind. Their yellow
+//! is left out, because it is invisible on white paper. The three lists have 7, 5 and 8 entries, so
+//! 280 contenders differ, and dashes and marks still do in a grey print.
 
 use std::fmt::Write as _;
 
-use super::drawing::{Ink, Point, Shape};
+use super::drawing::{ColourRole, Point, Shape};
 
 /// Red, green and blue.
 pub type Colour = (u8, u8, u8);
 
-/// Each with the one used on a dark page, which is lighter where the first would be too dark.
+/// Each with its colour on a dark page, which is lighter where the first would be too dark.
 const CONTENDERS: [(Colour, Colour); 7] = [
     ((0x00, 0x72, 0xB2), (0x3D, 0xA5, 0xE0)),
     ((0xD5, 0x5E, 0x00), (0xF0, 0x7B, 0x28)),
@@ -24,7 +24,7 @@ const CONTENDERS: [(Colour, Colour); 7] = [
 
 const DASHES: [&[f64]; 5] = [&[], &[8.0, 4.0], &[2.0, 3.0], &[10.0, 3.0, 2.0, 3.0], &[14.0, 5.0]];
 
-/// Text, faint text, grid and paper, each in light and dark.
+/// Text, secondary text, grid and background, each in light and dark.
 const PLAIN: [(&str, Colour, Colour); 4] = [
     ("text", (0x1A, 0x1A, 0x1A), (0xEC, 0xEC, 0xEC)),
     ("faint", (0x55, 0x55, 0x55), (0xB4, 0xB4, 0xB4)),
@@ -35,27 +35,27 @@ const PLAIN: [(&str, Colour, Colour); 4] = [
 /// White.
 pub const PAPER: Colour = PLAIN[3].1;
 
-/// The colour of an ink on white paper.
-pub fn on_paper(ink: Ink) -> Colour {
+/// The colour of a role on white paper.
+pub fn on_paper(ink: ColourRole) -> Colour {
     match ink {
-        Ink::Contender(place) => CONTENDERS[place % CONTENDERS.len()].0,
-        Ink::Text => PLAIN[0].1,
-        Ink::Faint => PLAIN[1].1,
-        Ink::Grid => PLAIN[2].1,
+        ColourRole::Contender(place) => CONTENDERS[place % CONTENDERS.len()].0,
+        ColourRole::Text => PLAIN[0].1,
+        ColourRole::Faint => PLAIN[1].1,
+        ColourRole::Grid => PLAIN[2].1,
     }
 }
 
-/// The class by which style sheets know an ink.
-pub fn class(ink: Ink) -> String {
+/// The CSS class of a role.
+pub fn class(ink: ColourRole) -> String {
     match ink {
-        Ink::Contender(place) => format!("i{}", place % CONTENDERS.len()),
-        Ink::Text => "it".to_owned(),
-        Ink::Faint => "if".to_owned(),
-        Ink::Grid => "ig".to_owned(),
+        ColourRole::Contender(place) => format!("i{}", place % CONTENDERS.len()),
+        ColourRole::Text => "it".to_owned(),
+        ColourRole::Faint => "if".to_owned(),
+        ColourRole::Grid => "ig".to_owned(),
     }
 }
 
-/// The colours as a style sheet: light, dark, and light again when printed.
+/// The colours as a style sheet: light, dark, and light again for print.
 pub fn style_sheet() -> String {
     let light = variables(|pair| pair.0);
     let dark = variables(|pair| pair.1);
@@ -121,8 +121,8 @@ pub fn cross(centre: Point) -> [Shape; 2] {
     ]
 }
 
-/// A regular star: `waist` is the radius between its points as a share of `radius`, 1 being none.
-/// `turn` is in whole turns, from a point that looks up.
+/// A regular star. `waist` is the inner radius as a share of `radius`, 1 for a polygon. `turn` is
+/// in whole turns from the top.
 fn star(centre: Point, points: u32, radius: f64, waist: f64, turn: f64) -> Vec<Point> {
     let steps = if waist < 1.0 { points * 2 } else { points };
     (0..steps)

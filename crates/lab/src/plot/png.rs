@@ -1,4 +1,4 @@
-//! A drawing as PNG (W3C PNG, 2nd edition): on white paper, at twice its size, text as outlines.
+//! Renders a drawing as PNG (W3C PNG, 2nd edition): on white, at twice its size, text as outlines.
 
 use std::io::Write as _;
 
@@ -9,21 +9,21 @@ use tiny_skia::{
 };
 use ttf_parser::OutlineBuilder;
 
-use super::drawing::{Anchor, Drawing, Ink, Point, Shape};
+use super::drawing::{Anchor, ColourRole, Drawing, Point, Shape};
 use super::{font, palette};
 
 /// Pixels of the picture for one of the drawing.
 const SCALE: f32 = 2.0;
 
-/// Why there is no picture.
+/// Error of a picture.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum PngError {
-    /// It would be larger than a picture can be.
+    /// It exceeds the maximum size.
     TooLarge {
-        /// Pixels across.
+        /// Width in pixels.
         width: f64,
-        /// Pixels down.
+        /// Height in pixels.
         height: f64,
     },
 }
@@ -40,7 +40,7 @@ impl std::fmt::Display for PngError {
 
 impl std::error::Error for PngError {}
 
-/// The bytes of a PNG file that shows `drawing`.
+/// Renders `drawing` as a PNG file.
 pub fn file(drawing: &Drawing) -> Result<Vec<u8>, PngError> {
     let (width, height) = (pixels(drawing.width), pixels(drawing.height));
     let mut picture = Pixmap::new(width, height)
@@ -52,8 +52,8 @@ pub fn file(drawing: &Drawing) -> Result<Vec<u8>, PngError> {
     Ok(encode(&picture))
 }
 
-/// A picture without transparency as a PNG file: three bytes for each pixel, and of each row how it
-/// differs from the one above, which packs well where rows are alike.
+/// Encodes an opaque picture: three bytes for each pixel, each row as the difference to the one
+/// above, which compresses well.
 fn encode(picture: &Pixmap) -> Vec<u8> {
     const UP: u8 = 2;
     let (width, height) = (picture.width(), picture.height());
@@ -72,7 +72,7 @@ fn encode(picture: &Pixmap) -> Vec<u8> {
     let packed = pack.finish().expect("memory takes everything");
     let mut head = Vec::from(width.to_be_bytes());
     head.extend(height.to_be_bytes());
-    // Eight bits for each of three colours; the only packing, filtering and order there are.
+    // Eight bits for each of three colours; the only compression, filter method and interlacing.
     head.extend([8, 2, 0, 0, 0]);
     let mut file = Vec::from(*b"\x89PNG\r\n\x1a\n");
     chunk(&mut file, *b"IHDR", &head);
@@ -92,7 +92,7 @@ fn chunk(file: &mut Vec<u8>, name: [u8; 4], content: &[u8]) {
     file.extend(sum.sum().to_be_bytes());
 }
 
-fn draw(picture: &mut Pixmap, shape: &Shape, ink: Ink) {
+fn draw(picture: &mut Pixmap, shape: &Shape, ink: ColourRole) {
     let colour = solid(palette::on_paper(ink));
     match shape {
         Shape::Line { points, width, dashes } => {
@@ -121,7 +121,7 @@ fn draw(picture: &mut Pixmap, shape: &Shape, ink: Ink) {
             };
             let letters = letters(text, *size, (from, at.1));
             if let (true, Some(path)) = (*bold, &letters) {
-                // The one font has no bold letters: thicken its own.
+                // The font has no bold letters, so outlines are thickened.
                 stroke(picture, path, colour, *size / 22.0, &[]);
             }
             fill(picture, letters, colour);
@@ -169,7 +169,7 @@ fn solid((red, green, blue): palette::Colour) -> Color {
     Color::from_rgba8(red, green, blue, 255)
 }
 
-/// `None` where there is nothing to draw.
+/// `None` if there is nothing to draw.
 fn path_through(points: &[Point], closed: bool) -> Option<Path> {
     let mut path = PathBuilder::new();
     for (at, (x, y)) in points.iter().enumerate() {
@@ -190,7 +190,7 @@ fn letters(text: &str, size: f64, at: Point) -> Option<Path> {
     font::outline(
         text,
         size,
-        |x, scale| Letter { path: PathBuilder::new(), at: (at.0 + x, at.1), scale },
+        |x, scale| GlyphOutline { path: PathBuilder::new(), at: (at.0 + x, at.1), scale },
         |letter| {
             if let Some(path) = letter.path.finish() {
                 whole.push_path(&path);
@@ -201,13 +201,13 @@ fn letters(text: &str, size: f64, at: Point) -> Option<Path> {
 }
 
 /// Takes the outline of a letter, whose y axis points up.
-struct Letter {
+struct GlyphOutline {
     path: PathBuilder,
     at: Point,
     scale: f64,
 }
 
-impl Letter {
+impl GlyphOutline {
     fn put(&self, x: f32, y: f32) -> (f32, f32) {
         let across = self.at.0 + f64::from(x) * self.scale;
         let down = self.at.1 - f64::from(y) * self.scale;
@@ -215,7 +215,7 @@ impl Letter {
     }
 }
 
-impl OutlineBuilder for Letter {
+impl OutlineBuilder for GlyphOutline {
     fn move_to(&mut self, x: f32, y: f32) {
         let (x, y) = self.put(x, y);
         self.path.move_to(x, y);

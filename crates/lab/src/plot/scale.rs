@@ -1,63 +1,64 @@
-//! From values to places on an axis.
+//! Maps values to places on an axis.
 
 use super::ticks;
-use super::units::{Unit, index};
+use super::units::{ValueUnit, index};
 
-/// Above this ratio between its values, an axis counts factors instead of differences.
+/// Ratio of values from which on an axis is logarithmic.
 const FACTORS_ABOVE: f64 = 20.0;
 
 /// One axis of a plot.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
-    /// What it measures.
+    /// Its title.
     pub title: String,
-    /// How values become places.
+    /// Its scale.
     pub scale: Scale,
-    /// How values are written.
-    pub unit: Unit,
+    /// Its unit.
+    pub unit: ValueUnit,
 }
 
-/// How values become places.
+/// The scale of an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Scale {
-    /// Equal differences are equally far apart.
+    /// Linear: equal differences are equally far apart.
     Linear {
-        /// The value at its beginning.
+        /// The first value.
         low: f64,
-        /// The value at its end.
+        /// The last value.
         high: f64,
-        /// What is round is so in this many: 1, or 1,024 and its powers for bytes.
+        /// Base of round numbers: 1, or 1,024 and its powers for bytes.
         base: f64,
     },
-    /// Equal factors are equally far apart.
+    /// Logarithmic: equal factors are equally far apart.
     Log {
-        /// The value at its beginning, above 0.
+        /// The first value, above 0.
         low: f64,
-        /// The value at its end.
+        /// The last value.
         high: f64,
-        /// Whether powers of two are round, as for bytes, and not those of ten.
+        /// Whether powers of two are round, as for bytes.
         binary: bool,
     },
-    /// Names at equal distances; values are their places from 0.
+    /// Categories at equal distances; values are indices from 0.
     Named(Vec<String>),
 }
 
 impl Scale {
-    /// A linear scale from 0 that holds all values.
-    pub fn from_zero(unit: Unit, values: impl IntoIterator<Item = f64>) -> Self {
+    /// Returns a linear scale from 0 that includes all values.
+    pub fn from_zero(unit: ValueUnit, values: impl IntoIterator<Item = f64>) -> Self {
         let most = values.into_iter().filter(|value| value.is_finite()).fold(0.0, f64::max);
         if most <= 0.0 {
             return Scale::Linear { low: 0.0, high: 1.0, base: 1.0 };
         }
-        let base = if unit == Unit::Bytes { 1024f64.powf(most.log(1024.0).floor()) } else { 1.0 };
+        let base =
+            if unit == ValueUnit::Bytes { 1024f64.powf(most.log(1024.0).floor()) } else { 1.0 };
         let step = ticks::round_step(most / base / 8.0);
         Scale::Linear { low: 0.0, high: (most / base / step - 1e-9).ceil() * step * base, base }
     }
 
-    /// A scale of factors that holds all values above 0, from one round number to another.
-    pub fn factors(unit: Unit, values: impl IntoIterator<Item = f64>) -> Self {
+    /// Returns a logarithmic scale that includes all values above 0, between round numbers.
+    pub fn factors(unit: ValueUnit, values: impl IntoIterator<Item = f64>) -> Self {
         let (least, most) = ends(values);
-        let binary = unit == Unit::Bytes;
+        let binary = unit == ValueUnit::Bytes;
         let (low, high) = if binary {
             (2f64.powf(least.log2().floor()), 2f64.powf(most.log2().ceil()))
         } else {
@@ -70,8 +71,8 @@ impl Scale {
         }
     }
 
-    /// Factors when the values are far apart, else from zero.
-    pub fn fitting(unit: Unit, values: impl IntoIterator<Item = f64>) -> Self {
+    /// Returns a logarithmic scale if values are far apart, else a linear one from zero.
+    pub fn fitting(unit: ValueUnit, values: impl IntoIterator<Item = f64>) -> Self {
         let values: Vec<f64> = values.into_iter().collect();
         let (least, most) = ends(values.iter().copied());
         if most / least > FACTORS_ABOVE {
@@ -81,7 +82,7 @@ impl Scale {
         }
     }
 
-    /// Where a value lies: 0 at the beginning, 1 at the end, and nowhere else.
+    /// The position of a value: 0 at the beginning, 1 at the end, clamped.
     pub fn place(&self, value: f64) -> f64 {
         let place = match self {
             Scale::Linear { low, high, .. } => (value - low) / (high - low),
@@ -91,7 +92,7 @@ impl Scale {
         if place.is_finite() { place.clamp(0.0, 1.0) } else { 0.0 }
     }
 
-    /// The values that get a line and a label.
+    /// The values with a tick and a label.
     pub fn ticks(&self) -> Vec<f64> {
         match self {
             Scale::Linear { low, high, base } => {
@@ -103,14 +104,14 @@ impl Scale {
         }
     }
 
-    /// Whether equal factors are equally far apart.
+    /// Whether it is logarithmic.
     pub fn is_log(&self) -> bool {
         matches!(self, Scale::Log { .. })
     }
 }
 
 impl Axis {
-    /// A tick as it is written.
+    /// Formats a tick.
     pub fn label(&self, tick: f64) -> String {
         match &self.scale {
             Scale::Named(names) => {
@@ -122,7 +123,7 @@ impl Axis {
     }
 }
 
-/// The least and greatest value above 0; 1 and 10 where there is none.
+/// Minimum and maximum of values above 0; 1 and 10 without any.
 fn ends(values: impl IntoIterator<Item = f64>) -> (f64, f64) {
     let usable = values.into_iter().filter(|value| value.is_finite() && *value > 0.0);
     let (least, most) = usable.fold((f64::INFINITY, 0.0), |(least, most), value| {
@@ -148,9 +149,9 @@ mod tests {
 
     #[test]
     fn scales_end_at_round_numbers() {
-        let linear = Scale::from_zero(Unit::Number, [3.0, 87.0]);
+        let linear = Scale::from_zero(ValueUnit::Number, [3.0, 87.0]);
         assert_eq!(linear, Scale::Linear { low: 0.0, high: 100.0, base: 1.0 });
-        let factors = Scale::factors(Unit::Number, [130.0, 9000.0]);
+        let factors = Scale::factors(ValueUnit::Number, [130.0, 9000.0]);
         assert_eq!(factors, Scale::Log { low: 100.0, high: 10_000.0, binary: false });
     }
 
@@ -158,11 +159,11 @@ mod tests {
     fn bytes_are_round_in_their_own_units() {
         let mib = 1024.0 * 1024.0;
         for scale in [
-            Scale::from_zero(Unit::Bytes, [87.0 * mib]),
-            Scale::factors(Unit::Bytes, [3.0 * mib, 500.0 * mib]),
+            Scale::from_zero(ValueUnit::Bytes, [87.0 * mib]),
+            Scale::factors(ValueUnit::Bytes, [3.0 * mib, 500.0 * mib]),
         ] {
             for tick in scale.ticks() {
-                let label = Unit::Bytes.write_tick(tick);
+                let label = ValueUnit::Bytes.write_tick(tick);
                 assert!(!label.contains('.'), "{label}");
             }
         }
@@ -171,11 +172,11 @@ mod tests {
     #[test]
     fn a_scale_of_nothing_or_of_one_value_still_has_two_ends() {
         let scales = [
-            Scale::from_zero(Unit::Number, []),
-            Scale::factors(Unit::Number, []),
-            Scale::factors(Unit::Number, [100.0]),
-            Scale::fitting(Unit::Number, [0.0]),
-            Scale::from_zero(Unit::Number, [f64::NAN]),
+            Scale::from_zero(ValueUnit::Number, []),
+            Scale::factors(ValueUnit::Number, []),
+            Scale::factors(ValueUnit::Number, [100.0]),
+            Scale::fitting(ValueUnit::Number, [0.0]),
+            Scale::from_zero(ValueUnit::Number, [f64::NAN]),
         ];
         for scale in scales {
             assert!(scale.ticks().len() >= 3, "{scale:?}");
@@ -185,7 +186,7 @@ mod tests {
 
     #[test]
     fn far_apart_values_get_factors() {
-        assert!(Scale::fitting(Unit::Number, [1.0, 100.0]).is_log());
-        assert!(!Scale::fitting(Unit::Number, [10.0, 100.0]).is_log());
+        assert!(Scale::fitting(ValueUnit::Number, [1.0, 100.0]).is_log());
+        assert!(!Scale::fitting(ValueUnit::Number, [10.0, 100.0]).is_log());
     }
 }

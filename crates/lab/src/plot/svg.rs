@@ -1,22 +1,22 @@
-//! A drawing as SVG.
+//! Renders a drawing as SVG.
 //!
-//! Colours are classes, so that a drawing within a page follows the page's light and dark. A file
-//! that stands alone carries the same style sheet.
+//! Colours are classes, so a drawing within a page follows its light and dark mode. A separate file
+//! carries the same style sheet.
 
 use std::fmt::Write as _;
 
-use super::drawing::{Anchor, Drawing, Part, Point, Shape};
+use super::drawing::{Anchor, Drawing, DrawingPart, Point, Shape};
 use super::palette;
 use crate::markup::Markup;
 
-/// A drawing as a file of its own.
+/// Renders a drawing as a file.
 pub fn file(drawing: &Drawing) -> String {
     let mut svg = Markup::default();
     write(&mut svg, drawing, "plot", Some(&palette::style_sheet()));
     svg.finish()
 }
 
-/// A drawing as an element of a page. `id` is unique in it.
+/// Renders a drawing as an element of a page. `id` is unique in it.
 pub fn element(page: &mut Markup, drawing: &Drawing, id: &str) {
     write(page, drawing, id, None);
 }
@@ -50,7 +50,7 @@ fn write(svg: &mut Markup, drawing: &Drawing, id: &str, style: Option<&str>) {
     svg.close();
 }
 
-fn write_part(svg: &mut Markup, part: &Part) {
+fn write_part(svg: &mut Markup, part: &DrawingPart) {
     let mut class = format!("{} {}", look(&part.shape), palette::class(part.ink));
     if let Some(owner) = part.owner {
         let _ = write!(class, " o{owner}");
@@ -69,7 +69,7 @@ fn write_part(svg: &mut Markup, part: &Part) {
     }
 }
 
-/// The class that says how a shape is filled; the palette's style sheet knows it.
+/// The class for a shape's fill, defined in the palette's style sheet.
 fn look(shape: &Shape) -> &'static str {
     match shape {
         Shape::Line { .. } => "l",
@@ -122,7 +122,7 @@ fn list(points: &[Point]) -> String {
     text
 }
 
-/// A tenth of a pixel is finer than anybody sees.
+/// A tenth of a pixel is fine enough.
 fn number(value: f64) -> String {
     debug_assert!(value.is_finite(), "a drawing holds {value}");
     let text = format!("{value:.1}");

@@ -1,6 +1,6 @@
-//! Where the lines of an axis are: at round numbers, 3 to 10 of them.
+//! Ticks of an axis: 3 to 10 of them, at round numbers.
 
-/// The most ticks that are chosen from finer ones.
+/// Maximum number of ticks chosen from finer ones.
 const WANTED_MAX: usize = 8;
 
 /// Round numbers from `low` to `high`, in order.
@@ -8,7 +8,7 @@ const WANTED_MAX: usize = 8;
 /// - `low`, `high`: finite, `low < high`, and apart by more than rounding errors.
 pub fn linear(low: f64, high: f64) -> Vec<f64> {
     let step = round_step((high - low) / 8.0);
-    // Adding 0 makes of a negative zero a plain one.
+    // Adding 0 removes the sign of a negative zero.
     let first = (low / step - 1e-9).ceil() + 0.0;
     let last = (high / step + 1e-9).floor();
     let mut ticks = Vec::new();
@@ -20,8 +20,8 @@ pub fn linear(low: f64, high: f64) -> Vec<f64> {
     ticks
 }
 
-/// Round numbers from `low` to `high` for an axis of factors, in order: 1, 2 and 5 of each power of
-/// ten, or fewer, or those of a linear axis where there is no power of ten in between.
+/// Round numbers from `low` to `high` for a logarithmic axis, in order: 1, 2 and 5 of each power of
+/// ten, or fewer, or those of a linear axis without a power of ten in between.
 ///
 /// - `low`, `high`: positive and finite, `low < high`.
 pub fn logarithmic(low: f64, high: f64) -> Vec<f64> {
@@ -43,7 +43,7 @@ pub fn logarithmic(low: f64, high: f64) -> Vec<f64> {
     linear(low, high)
 }
 
-/// Powers of two from `low` to `high`, in order, or those of a linear axis where there are too few.
+/// Powers of two from `low` to `high`, in order, or those of a linear axis if there are too few.
 ///
 /// - `low`, `high`: positive and finite, `low < high`.
 pub fn binary(low: f64, high: f64) -> Vec<f64> {

@@ -1,48 +1,50 @@
-//! Numbers with their units, as people read them.
+//! Numbers with units, formatted for people.
 
 use crate::figures::grouped_text;
 
-/// What a number counts.
+/// The unit of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
-    /// Microseconds, written in µs, ms or s.
+pub enum ValueUnit {
+    /// Microseconds, formatted in µs, ms or s.
     Microseconds,
-    /// Seconds, written as such.
+    /// Seconds.
     Seconds,
-    /// Something per second.
+    /// A rate per second.
     PerSecond,
-    /// Bytes, written in KiB, MiB and so on.
+    /// Bytes, formatted in KiB, MiB and so on.
     Bytes,
     /// A bare number.
     Number,
-    /// A share of one, written in percent.
+    /// A share of one, formatted in percent.
     Share,
-    /// CPUs that are kept busy.
+    /// Busy CPUs.
     Cpus,
 }
 
-impl Unit {
-    /// `value` with three significant digits and its unit; whole numbers are written in full.
+impl ValueUnit {
+    /// Formats `value` with three significant digits and its unit; whole numbers in full.
     pub fn write(self, value: f64) -> String {
         if !value.is_finite() {
             return "–".to_owned();
         }
         match self {
-            Unit::Microseconds if value.abs() >= 999_500.0 => {
+            ValueUnit::Microseconds if value.abs() >= 999_500.0 => {
                 format!("{} s", digits(value / 1_000_000.0))
             }
-            Unit::Microseconds if value.abs() >= 999.5 => format!("{} ms", digits(value / 1000.0)),
-            Unit::Microseconds => format!("{} µs", digits(value)),
-            Unit::Seconds => format!("{} s", digits(value)),
-            Unit::PerSecond => format!("{}/s", digits(value)),
-            Unit::Bytes => bytes(value),
-            Unit::Number => digits(value),
-            Unit::Share => format!("{} %", digits(value * 100.0)),
-            Unit::Cpus => format!("{} CPU", digits(value)),
+            ValueUnit::Microseconds if value.abs() >= 999.5 => {
+                format!("{} ms", digits(value / 1000.0))
+            }
+            ValueUnit::Microseconds => format!("{} µs", digits(value)),
+            ValueUnit::Seconds => format!("{} s", digits(value)),
+            ValueUnit::PerSecond => format!("{}/s", digits(value)),
+            ValueUnit::Bytes => bytes(value),
+            ValueUnit::Number => digits(value),
+            ValueUnit::Share => format!("{} %", digits(value * 100.0)),
+            ValueUnit::Cpus => format!("{} CPU", digits(value)),
         }
     }
 
-    /// As on an axis: as short as it can be said.
+    /// Formats a tick, as short as possible.
     pub fn write_tick(self, value: f64) -> String {
         let text = self.write(value);
         let (number, unit) = match text.find([' ', '/']) {
@@ -87,12 +89,12 @@ pub fn digits(value: f64) -> String {
     grouped_text(&format!("{value:.places$}"))
 }
 
-/// How many times as much, short enough for a narrow column: `0.28`, `1.32`.
+/// A ratio, short enough for a narrow column: `0.28`, `1.32`.
 pub fn times(value: f64) -> String {
     if (0.1..0.9995).contains(&value) { format!("{value:.2}") } else { digits(value) }
 }
 
-/// The two ends of an interval of factors: `1.28–1.36`. An end that is far away says only that.
+/// An interval of ratios: `1.28–1.36`. A distant end is marked as such.
 pub fn interval_text((low, high): (f64, f64)) -> String {
     let end = |value: f64| match value {
         value if value >= 1_000.0 => ">999".to_owned(),
@@ -102,8 +104,8 @@ pub fn interval_text((low, high): (f64, f64)) -> String {
     format!("{}–{}", end(low), end(high))
 }
 
-/// Both ends of a range, the unit said once where it is the same: `3.63–3.80 ms`.
-pub fn range(unit: Unit, low: f64, high: f64) -> String {
+/// Both ends of a range, with a common unit once: `3.63–3.80 ms`.
+pub fn range(unit: ValueUnit, low: f64, high: f64) -> String {
     let (low, high) = (unit.write(low), unit.write(high));
     let of = |text: &str| text.find([' ', '/']).map(|at| text[at..].to_owned());
     match (of(&low), of(&high)) {
@@ -114,13 +116,13 @@ pub fn range(unit: Unit, low: f64, high: f64) -> String {
     }
 }
 
-/// A count as a number to draw or divide.
+/// A count as a floating-point number.
 #[expect(clippy::cast_precision_loss, reason = "counts and bytes here are far below 2^52")]
 pub fn float(count: u64) -> f64 {
     count as f64
 }
 
-/// A place in a list as a number to draw.
+/// An index as a floating-point number.
 #[expect(clippy::cast_precision_loss, reason = "lists here are far shorter than 2^52")]
 pub fn index(place: usize) -> f64 {
     place as f64
@@ -150,27 +152,27 @@ mod tests {
 
     #[test]
     fn units_are_chosen_by_size() {
-        assert_eq!(Unit::Microseconds.write(12.0), "12.0 µs");
-        assert_eq!(Unit::Microseconds.write(1500.0), "1.50 ms");
-        assert_eq!(Unit::Microseconds.write(2_000_000.0), "2.00 s");
-        assert_eq!(Unit::Bytes.write(1024.0 * 1024.0), "1.00 MiB");
-        assert_eq!(Unit::Share.write(0.5), "50.0 %");
-        assert_eq!(Unit::Number.write(f64::NAN), "–");
+        assert_eq!(ValueUnit::Microseconds.write(12.0), "12.0 µs");
+        assert_eq!(ValueUnit::Microseconds.write(1500.0), "1.50 ms");
+        assert_eq!(ValueUnit::Microseconds.write(2_000_000.0), "2.00 s");
+        assert_eq!(ValueUnit::Bytes.write(1024.0 * 1024.0), "1.00 MiB");
+        assert_eq!(ValueUnit::Share.write(0.5), "50.0 %");
+        assert_eq!(ValueUnit::Number.write(f64::NAN), "–");
     }
 
     #[test]
     fn a_range_says_its_unit_once() {
-        assert_eq!(range(Unit::Microseconds, 3630.0, 3800.0), "3.63–3.80 ms");
-        assert_eq!(range(Unit::Microseconds, 900.0, 1100.0), "900 µs–1.10 ms");
-        assert_eq!(range(Unit::PerSecond, 1000.0, 2000.0), "1,000–2,000/s");
+        assert_eq!(range(ValueUnit::Microseconds, 3630.0, 3800.0), "3.63–3.80 ms");
+        assert_eq!(range(ValueUnit::Microseconds, 900.0, 1100.0), "900 µs–1.10 ms");
+        assert_eq!(range(ValueUnit::PerSecond, 1000.0, 2000.0), "1,000–2,000/s");
     }
 
     #[test]
     fn ticks_are_short() {
-        assert_eq!(Unit::Microseconds.write_tick(2000.0), "2 ms");
-        assert_eq!(Unit::PerSecond.write_tick(10_000.0), "10,000/s");
-        assert_eq!(Unit::Bytes.write_tick(0.0), "0");
-        assert_eq!(Unit::Number.write_tick(100.0), "100");
-        assert_eq!(Unit::Cpus.write_tick(1.5), "1.5 CPU");
+        assert_eq!(ValueUnit::Microseconds.write_tick(2000.0), "2 ms");
+        assert_eq!(ValueUnit::PerSecond.write_tick(10_000.0), "10,000/s");
+        assert_eq!(ValueUnit::Bytes.write_tick(0.0), "0");
+        assert_eq!(ValueUnit::Number.write_tick(100.0), "100");
+        assert_eq!(ValueUnit::Cpus.write_tick(1.5), "1.5 CPU");
     }
 }

@@ -1,4 +1,4 @@
-//! The plots of a report: which there are, and in which order.
+//! The plots of a report and their order.
 
 mod cdf;
 mod cpu;
@@ -11,21 +11,21 @@ use crate::plot::bars::Bars;
 use crate::plot::drawing::{Drawing, Size};
 use crate::plot::lines::{Chart, Series};
 use crate::plot::scale::{Axis, Scale};
-use crate::plot::units::Unit;
+use crate::plot::units::ValueUnit;
 
 /// A plot with its place in the report.
 pub(super) struct Plot {
-    /// The name of its files, without what stands after the dot. Unique.
+    /// Unique name of its files, without extension.
     pub(super) stem: String,
-    /// Under which heading it stands.
-    pub(super) part: Part,
-    /// What it shows.
-    pub(super) kind: Kind,
+    /// Its section.
+    pub(super) part: ReportSection,
+    /// The chart.
+    pub(super) kind: ChartKind,
 }
 
-/// The headings under which plots stand.
+/// Sections of plots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum ReportSection {
     Cpu,
     Sweeps,
     Percentiles,
@@ -33,36 +33,36 @@ pub(super) enum Part {
     Time,
 }
 
-/// Either kind of chart.
-pub(super) enum Kind {
+/// A chart of either kind.
+pub(super) enum ChartKind {
     Bars(Bars),
     Lines(Chart),
 }
 
-impl Kind {
+impl ChartKind {
     pub(super) fn draw(&self, size: Size) -> Drawing {
         match self {
-            Kind::Bars(bars) => bars.draw(size),
-            Kind::Lines(chart) => chart.draw(size),
+            ChartKind::Bars(bars) => bars.draw(size),
+            ChartKind::Lines(chart) => chart.draw(size),
         }
     }
 
     pub(super) fn title(&self) -> &str {
         match self {
-            Kind::Bars(bars) => &bars.title,
-            Kind::Lines(chart) => &chart.title,
+            ChartKind::Bars(bars) => &bars.title,
+            ChartKind::Lines(chart) => &chart.title,
         }
     }
 
     pub(super) fn summary(&self) -> &str {
         match self {
-            Kind::Bars(bars) => &bars.summary,
-            Kind::Lines(chart) => &chart.summary,
+            ChartKind::Bars(bars) => &bars.summary,
+            ChartKind::Lines(chart) => &chart.summary,
         }
     }
 }
 
-impl Part {
+impl ReportSection {
     pub(super) const ALL: [Self; 5] =
         [Self::Cpu, Self::Sweeps, Self::Percentiles, Self::Distribution, Self::Time];
 
@@ -79,17 +79,17 @@ impl Part {
     pub(super) fn explanation(self) -> &'static str {
         match self {
             Self::Cpu => {
-                "What an answer costs the server: the CPU time of all its processes, divided by \
-                 the right answers. Unlike a rate it does not depend on how fast the generator is. \
-                 Less is better."
+                "Server CPU per response: the CPU time of all its processes, divided by the \
+                 successful responses. Unlike a rate it does not depend on the speed of the \
+                 generator. Less is better."
             }
             Self::Sweeps => {
                 "The same work with more and more connections. A server that scales keeps its \
                  rate, and its memory grows no faster than the connections."
             }
             Self::Percentiles => {
-                "How long the slowest of so many percent of requests took at most. 100 is the \
-                 slowest request of all. Only right answers have a latency; failures are marked."
+                "The latency that this percentage of requests did not exceed. 100 is the slowest \
+                 request. Only successful responses have a latency; failures are marked."
             }
             Self::Distribution => {
                 "The share of all requests that were answered rightly within a time. A line that \
@@ -104,7 +104,7 @@ impl Part {
     }
 }
 
-/// Every plot of a report.
+/// Returns every plot of a report.
 pub(super) fn all(view: &View<'_>) -> Vec<Plot> {
     let mut plots = Vec::new();
     cpu::add(view, &mut plots);
@@ -115,8 +115,8 @@ pub(super) fn all(view: &View<'_>) -> Vec<Plot> {
     plots
 }
 
-/// The axis upwards for lines and their spread, which says so where it is logarithmic.
-fn upwards(title: &str, unit: Unit, from_zero: bool, lines: &[Series]) -> Axis {
+/// The vertical axis for lines and their spread. Its title says whether it is logarithmic.
+fn upwards(title: &str, unit: ValueUnit, from_zero: bool, lines: &[Series]) -> Axis {
     let values = lines.iter().flat_map(|line| &line.spots).flat_map(|spot| {
         spot.y.into_iter().chain(spot.spread.into_iter().flat_map(|(low, high)| [low, high]))
     });
@@ -126,8 +126,8 @@ fn upwards(title: &str, unit: Unit, from_zero: bool, lines: &[Series]) -> Axis {
     Axis { title: format!("{title}{how}"), scale, unit }
 }
 
-/// Adds a plot whose files are called after `what` and `name`, with a number where that was taken.
-fn push(plots: &mut Vec<Plot>, part: Part, what: &str, name: &str, kind: Kind) {
+/// Adds a plot whose files are named after `what` and `name`, with a number if that name is taken.
+fn push(plots: &mut Vec<Plot>, part: ReportSection, what: &str, name: &str, kind: ChartKind) {
     let base = if name.is_empty() { what.to_owned() } else { format!("{what}-{}", slug(name)) };
     let mut stem = base.clone();
     let mut number = 2;
@@ -138,7 +138,7 @@ fn push(plots: &mut Vec<Plot>, part: Part, what: &str, name: &str, kind: Kind) {
     plots.push(Plot { stem, part, kind });
 }
 
-/// A name as part of a file's name: small letters, digits and hyphens, 40 at most.
+/// Converts a name to part of a file name: small letters, digits and hyphens, 40 at most.
 fn slug(name: &str) -> String {
     let mut slug = String::new();
     for letter in name.chars().take(40) {

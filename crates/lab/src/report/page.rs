@@ -1,21 +1,21 @@
-//! The page of a report: `index.html`, which needs nothing beside itself.
+//! The page of a report: a self-contained `index.html`.
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use super::figures::{Part, Plot};
+use super::figures::{Plot, ReportSection};
 use super::view::View;
 use super::{tables, verdict};
 use crate::markup::Markup;
-use crate::plot::drawing::{Ink, Size};
+use crate::plot::drawing::{ColourRole, Size};
 use crate::plot::{palette, svg};
 
-/// What the page may do: show itself. Nothing is fetched, nothing is sent.
+/// Content security policy: the page fetches and sends nothing.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
 
-/// With more plots than this under one heading, they are folded away below it.
+/// Number of plots in a section from which on they are collapsed.
 const OPEN_MAX: usize = 6;
 
-/// The whole page.
+/// Renders the page.
 pub(super) fn write(view: &View<'_>, plots: &[Plot]) -> String {
     let mut page = Markup::default();
     page.trusted("<!doctype html>\n");
@@ -94,7 +94,7 @@ fn banner(page: &mut Markup, view: &View<'_>) {
     page.close();
 }
 
-/// As HTTP writes it (RFC 9110 §5.6.7), in UTC; years that it cannot write are shown as its ends.
+/// A date in HTTP's form (RFC 9110 §5.6.7), in UTC, clamped to the years it can represent.
 fn date(unix_s: f64) -> String {
     const END_S: f64 = 253_402_300_799.0;
     let since =
@@ -150,13 +150,13 @@ fn pictures(page: &mut Markup, view: &View<'_>, plots: &[Plot]) {
         page.element("p", &[], text);
         page.open("div", &[("id", "choice"), ("hidden", "")]);
         for (owner, contender) in view.contenders() {
-            let ink = palette::class(Ink::Contender(owner));
+            let ink = palette::class(ColourRole::Contender(owner));
             let attributes = [("data-owner", owner.to_string()), ("class", ink)];
             let attributes = attributes.each_ref().map(|(name, value)| (*name, value.as_str()));
             page.element("span", &attributes, &contender.name);
         }
         page.close();
-        for part in Part::ALL {
+        for part in ReportSection::ALL {
             let of_part: Vec<&Plot> = plots.iter().filter(|plot| plot.part == part).collect();
             if of_part.is_empty() {
                 continue;
@@ -182,7 +182,7 @@ fn pictures(page: &mut Markup, view: &View<'_>, plots: &[Plot]) {
     });
 }
 
-/// One plot: drawn for wide and for narrow windows, of which the style sheet shows one.
+/// One plot, drawn for wide and for narrow windows; the style sheet shows one of them.
 fn picture(page: &mut Markup, plot: &Plot) {
     let stem = plot.stem.as_str();
     page.open("figure", &[("id", stem)]);
@@ -214,10 +214,10 @@ fn method(page: &mut Markup, view: &View<'_>) {
          each round; its 95 % interval is Student’s t over their logarithms.",
         "A difference whose interval includes 1, or that is less than 1 %, is called noise.",
         "Server CPU is that of all the server’s processes while the load ran, user and system, \
-         divided by the right answers. Memory is the proportional set size of all its processes; \
-         for each connection it is the peak less what there was before the first one.",
-        "Only right and complete answers count as requests and have a latency. Everything else is \
-         a failure, and is shown as one.",
+         divided by the successful responses. Memory is the proportional set size of all its \
+         processes; for each connection it is the peak less what there was before the first one.",
+        "Only successful and complete responses count as requests and have a latency. Everything \
+         else is shown as a failure.",
     ] {
         page.element("li", &[], sentence);
     }

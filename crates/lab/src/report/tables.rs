@@ -3,11 +3,11 @@
 use super::view::{View, fate, is_unequal};
 use crate::figures::grouped;
 use crate::markup::Markup;
-use crate::plot::units::{Unit, interval_text, range, times};
-use crate::record::{Contender, Environment, Fate, Scenario};
-use crate::statistics::{Column, Figure, Ratio, Row, Verdict};
+use crate::plot::units::{ValueUnit, interval_text, range, times};
+use crate::record::{ContenderRecord, Environment, Fate, ScenarioRecord};
+use crate::statistics::{Column, ContenderFigures, Figure, Ratio, Significance};
 
-/// A table in a box of its own that can be scrolled, also by keyboard.
+/// Writes a table in a scrollable box, also for the keyboard.
 fn boxed(page: &mut Markup, id: &str, caption: &str, content: impl FnOnce(&mut Markup)) {
     let attributes =
         [("class", "scroll"), ("role", "region"), ("tabindex", "0"), ("aria-labelledby", id)];
@@ -37,8 +37,8 @@ fn heads(page: &mut Markup, names: &[(&str, &str)]) {
     page.close();
 }
 
-/// The figures of one scenario: a row for each contender.
-pub(super) fn figures(page: &mut Markup, view: &View<'_>, place: usize, scenario: &Scenario) {
+/// Writes the figures of one scenario: a row for each contender.
+pub(super) fn figures(page: &mut Markup, view: &View<'_>, place: usize, scenario: &ScenarioRecord) {
     let sentence = scenario.sentence.trim();
     let pipelining = view.pipelining(&[scenario]);
     let caption = format!("Model: {} – {sentence} {pipelining}", scenario.model);
@@ -72,7 +72,12 @@ fn below(column: Column) -> &'static str {
     }
 }
 
-fn figures_of(page: &mut Markup, view: &View<'_>, scenario: &Scenario, contender: &Contender) {
+fn figures_of(
+    page: &mut Markup,
+    view: &View<'_>,
+    scenario: &ScenarioRecord,
+    contender: &ContenderRecord,
+) {
     let row = view.row(scenario, contender);
     let class = if is_unequal(contender) { "unequal" } else { "" };
     page.open("tr", &[("class", class)]);
@@ -113,9 +118,9 @@ fn figures_of(page: &mut Markup, view: &View<'_>, scenario: &Scenario, contender
 fn figure(
     page: &mut Markup,
     view: &View<'_>,
-    scenario: &Scenario,
-    contender: &Contender,
-    row: &Row,
+    scenario: &ScenarioRecord,
+    contender: &ContenderRecord,
+    row: &ContenderFigures,
     column: Column,
 ) {
     if column == Column::Failures {
@@ -139,7 +144,7 @@ fn figure(
     small(page, &spread(figure, unit(column)));
     if let Some(ratio) = figure.ratio {
         small(page, &said(ratio));
-        if ratio.verdict == Verdict::Noise {
+        if ratio.verdict == Significance::Noise {
             small(page, "within the noise");
         }
     }
@@ -153,43 +158,45 @@ fn small(page: &mut Markup, text: &str) {
     }
 }
 
-fn unit(column: Column) -> Unit {
+fn unit(column: Column) -> ValueUnit {
     match column {
-        Column::Rate => Unit::PerSecond,
-        Column::MemoryPerConnection => Unit::Bytes,
-        Column::Failures => Unit::Number,
-        _ => Unit::Microseconds,
+        Column::Rate => ValueUnit::PerSecond,
+        Column::MemoryPerConnection => ValueUnit::Bytes,
+        Column::Failures => ValueUnit::Number,
+        _ => ValueUnit::Microseconds,
     }
 }
 
-/// `11.8–12.4 µs`; nothing of a single round.
-fn spread(figure: &Figure, unit: Unit) -> String {
+/// `11.8–12.4 µs`; empty for a single round.
+fn spread(figure: &Figure, unit: ValueUnit) -> String {
     if figure.n < 2 {
         return String::new();
     }
     range(unit, figure.low, figure.high)
 }
 
-/// `1.32 × (1.28–1.36)`, or that it is noise, or that so few rounds cannot tell.
+/// `1.32 × (1.28–1.36)`, or that it is noise, or that the rounds are too few.
 fn said(ratio: Ratio) -> String {
     let value = times(ratio.value);
     let interval =
         ratio.interval.map_or_else(String::new, |ends| format!(" ({})", interval_text(ends)));
     match ratio.verdict {
-        Verdict::Unknown => format!("{value} × (too few rounds)"),
-        Verdict::Less | Verdict::More | Verdict::Noise => format!("{value} ×{interval}"),
+        Significance::Unknown => format!("{value} × (too few rounds)"),
+        Significance::Less | Significance::More | Significance::Noise => {
+            format!("{value} ×{interval}")
+        }
     }
 }
 
-/// What makes the figures of a table less than they seem.
-fn notes(page: &mut Markup, view: &View<'_>, scenario: &Scenario) {
+/// Caveats of a table's figures.
+fn notes(page: &mut Markup, view: &View<'_>, scenario: &ScenarioRecord) {
     let rows = view.rows.iter().filter(|row| row.scenario == scenario.name);
     let all =
         rows.flat_map(|row| row.notes.iter().map(|note| format!("{}: {note}", row.contender)));
     items(page, &all.collect::<Vec<_>>());
 }
 
-/// A list of sentences; nothing if there are none.
+/// Writes a list of sentences, if there are any.
 pub(super) fn items(page: &mut Markup, sentences: &[String]) {
     if sentences.is_empty() {
         return;
@@ -201,7 +208,7 @@ pub(super) fn items(page: &mut Markup, sentences: &[String]) {
     page.close();
 }
 
-/// Who took part, and how each was started.
+/// Writes the contenders and how each was started.
 pub(super) fn contenders(page: &mut Markup, view: &View<'_>) {
     boxed(page, "who", "Each server, how it was started, and what became of it", |page| {
         heads(
@@ -232,7 +239,7 @@ pub(super) fn contenders(page: &mut Markup, view: &View<'_>) {
     });
 }
 
-/// A command as it could be typed again.
+/// A command line in shell syntax.
 fn command(words: &[String]) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,@%+{}".contains(c);
     let quoted: Vec<String> = words
@@ -245,7 +252,7 @@ fn command(words: &[String]) -> String {
     quoted.join(" ")
 }
 
-/// The machine.
+/// Writes the table of the machine.
 pub(super) fn environment(page: &mut Markup, view: &View<'_>) {
     let machine = &view.record.environment;
     boxed(page, "where", "The machine and its settings", |page| {
@@ -271,7 +278,7 @@ fn machine_lines(machine: &Environment, tool: &str) -> Vec<(String, String)> {
     let memory = crate::plot::units::float(machine.memory_bytes);
     let mut lines: Vec<(String, String)> = [
         ("CPU", format!("{}, {} that may be used", machine.cpu, machine.cpus)),
-        ("memory", Unit::Bytes.write(memory)),
+        ("memory", ValueUnit::Bytes.write(memory)),
         ("system", machine.system.clone().unwrap_or_else(unknown)),
         ("kernel", machine.kernel.clone()),
         ("CPU governor", machine.governor.clone().unwrap_or_else(unknown)),

@@ -127,7 +127,7 @@ fn failures_and_absences_are_said_on_every_plot_they_concern() {
 /// Whether a cross stands on a drawing: two strokes of a contender in the colour of text.
 fn has_cross(drawing: &Drawing) -> bool {
     let crosses = drawing.parts.iter().filter(|part| {
-        let is_text = part.ink == lab::plot::drawing::Ink::Text && part.owner.is_some();
+        let is_text = part.ink == lab::plot::drawing::ColourRole::Text && part.owner.is_some();
         is_text && part.tip.is_some()
     });
     crosses.count() >= 2

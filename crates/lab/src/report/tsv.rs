@@ -7,10 +7,10 @@ use std::fmt::Write as _;
 
 use super::view::View;
 use crate::outcome::{Errors, Latency, Outcome};
-use crate::record::{Run, Scenario};
+use crate::record::{RunRecord, ScenarioRecord};
 use crate::statistics::{Column, value};
 
-/// A line for each run: `rounds.tsv`.
+/// Writes a line for each run: `rounds.tsv`.
 pub(super) fn rounds(view: &View<'_>) -> String {
     let mut text = String::new();
     let figures = Column::ALL.map(column_name);
@@ -30,7 +30,7 @@ pub(super) fn rounds(view: &View<'_>) -> String {
     text
 }
 
-/// A line for each percentile of each kind of latency of each run: `percentiles.tsv`.
+/// Writes a line for each percentile of each kind of latency of each run: `percentiles.tsv`.
 pub(super) fn percentiles(view: &View<'_>) -> String {
     let mut text = String::new();
     let heading = ["scenario", "contender", "round", "kind", "percentile", "us"];
@@ -78,7 +78,7 @@ fn column_name(column: Column) -> &'static str {
 }
 
 type OfOutcome = (&'static str, fn(&Outcome) -> String);
-type OfRun = (&'static str, fn(&Run) -> String);
+type OfRun = (&'static str, fn(&RunRecord) -> String);
 
 const COUNTED: [OfOutcome; 13] = [
     ("requests", |o| o.requests.to_string()),
@@ -108,7 +108,7 @@ const USED: [OfRun; 9] = [
     ("switches_forced", |r| r.usage.switches_forced.to_string()),
 ];
 
-fn cells(run: &Run, scenario: Option<&Scenario>) -> Vec<String> {
+fn cells(run: &RunRecord, scenario: Option<&ScenarioRecord>) -> Vec<String> {
     let outcome = run.outcome.as_ref();
     let of = |make: fn(&Outcome) -> String| outcome.map(make).unwrap_or_default();
     let mut cells = vec![

@@ -1,12 +1,12 @@
-//! What a contest found, in a few sentences that are computed from it.
+//! Summarises a contest in a few computed sentences.
 
-use super::view::{Failed, View, is_unequal};
-use crate::plot::units::{Unit, times};
-use crate::record::{Contender, Fate, Scenario};
+use super::view::{FailedRequests, View, is_unequal};
+use crate::plot::units::{ValueUnit, times};
+use crate::record::{ContenderRecord, Fate, ScenarioRecord};
 use crate::statistics::spread::paired;
-use crate::statistics::{Column, Ratio, Verdict, pairs_of};
+use crate::statistics::{Column, Ratio, Significance, pairs_of};
 
-/// Who needs least.
+/// Names the contenders with the least CPU usage.
 pub(super) fn winners(view: &View<'_>) -> String {
     let winners: Vec<Winner<'_>> =
         view.record.scenarios.iter().filter_map(|scenario| winner(view, scenario)).collect();
@@ -21,20 +21,20 @@ pub(super) fn winners(view: &View<'_>) -> String {
     sentences.join(" ")
 }
 
-/// Who needs least CPU in a scenario, and who comes next.
+/// The contender with the least CPU usage in a scenario, and the next one.
 struct Winner<'a> {
-    scenario: &'a Scenario,
+    scenario: &'a ScenarioRecord,
     name: &'a str,
     cpu_us: f64,
     next: Option<(&'a str, f64, Option<Ratio>)>,
 }
 
-/// Only contenders that did the same work whole can win.
-fn winner<'a>(view: &View<'a>, scenario: &'a Scenario) -> Option<Winner<'a>> {
-    let mut order: Vec<(&Contender, f64)> = view
+/// Only contenders that did all of the same work can win.
+fn winner<'a>(view: &View<'a>, scenario: &'a ScenarioRecord) -> Option<Winner<'a>> {
+    let mut order: Vec<(&ContenderRecord, f64)> = view
         .contenders()
         .filter(|(_, contender)| !is_unequal(contender))
-        // (One that did nothing in the measured time, and answered behind it, has needed nothing.)
+        // A server without responses in the measured time has used no CPU in it.
         .filter_map(|(_, contender)| {
             let figure = view.row(scenario, contender)?.cpu_us_per_request?;
             (figure.median > 0.0).then_some((contender, figure.median))
@@ -51,37 +51,42 @@ fn winner<'a>(view: &View<'a>, scenario: &'a Scenario) -> Option<Winner<'a>> {
     Some(Winner { scenario, name: &first.name, cpu_us, next })
 }
 
-/// How many times as much CPU one needs as another, by their rounds.
-fn ratio(view: &View<'_>, scenario: &Scenario, of: &Contender, to: &Contender) -> Option<Ratio> {
+/// Ratio of CPU usage between two contenders, by their rounds.
+fn ratio(
+    view: &View<'_>,
+    scenario: &ScenarioRecord,
+    of: &ContenderRecord,
+    to: &ContenderRecord,
+) -> Option<Ratio> {
     let (of, to) = (view.runs(scenario, of), view.runs(scenario, to));
     paired(&pairs_of(of, to, scenario, Column::CpuPerRequest)).map(Ratio::from)
 }
 
 impl Winner<'_> {
-    /// Whether there were rounds enough to say more or less.
+    /// Whether there were enough rounds for a comparison.
     fn is_told(&self) -> bool {
         let ratio = self.next.as_ref().and_then(|(_, _, ratio)| *ratio);
-        ratio.is_some_and(|ratio| ratio.verdict != Verdict::Unknown)
+        ratio.is_some_and(|ratio| ratio.verdict != Significance::Unknown)
     }
 
     fn is_clear(&self) -> bool {
         let ratio = self.next.as_ref().and_then(|(_, _, ratio)| *ratio);
-        ratio.is_none_or(|ratio| matches!(ratio.verdict, Verdict::Less | Verdict::More))
+        ratio.is_none_or(|ratio| matches!(ratio.verdict, Significance::Less | Significance::More))
     }
 
     fn sentence(&self, rounds: u32) -> String {
         let (title, name) = (&self.scenario.title, self.name);
-        let least = Unit::Microseconds.write(self.cpu_us);
+        let least = ValueUnit::Microseconds.write(self.cpu_us);
         let Some((next, more_us, ratio)) = &self.next else {
             return format!(
                 "In “{title}” {name} needs {least} of server CPU for each request; no other \
                  contender has a figure to compare."
             );
         };
-        let more = Unit::Microseconds.write(*more_us);
+        let more = ValueUnit::Microseconds.write(*more_us);
         let begin = format!("In “{title}” {name} needs {least} of server CPU for each request");
         match ratio {
-            Some(Ratio { verdict: Verdict::Noise, .. }) => format!(
+            Some(Ratio { verdict: Significance::Noise, .. }) => format!(
                 "{begin} and {next} {more}: over {rounds} rounds that difference is within the \
                  noise."
             ),
@@ -93,14 +98,14 @@ impl Winner<'_> {
                 times(*high)
             ),
             _ => format!(
-                "{begin} and {next} {more}. So few rounds cannot tell whether that is more than \
-                 noise: three or more make a verdict."
+                "{begin} and {next} {more}. These rounds are too few to tell whether that is more \
+                 than noise: three or more make a verdict."
             ),
         }
     }
 }
 
-/// Who has the least CPU in how many scenarios.
+/// Counts the scenarios that each winner has won.
 fn counted(winners: &[Winner<'_>]) -> String {
     let mut counts: Vec<(&str, u32, u32)> = Vec::new();
     for winner in winners {
@@ -128,7 +133,7 @@ fn counted(winners: &[Winner<'_>]) -> String {
     )
 }
 
-/// Who failed, and who is not there: a sentence for each.
+/// Names failed and missing contenders, in a sentence for each.
 pub(super) fn troubles(view: &View<'_>) -> Vec<String> {
     let mut sentences = Vec::new();
     let mut absent: Vec<&str> = Vec::new();
@@ -149,9 +154,9 @@ pub(super) fn troubles(view: &View<'_>) -> Vec<String> {
     sentences
 }
 
-/// In how many scenarios requests failed, and where most of them did.
-fn failures(view: &View<'_>, contender: &Contender) -> Option<String> {
-    let failed: Vec<(&Scenario, Failed)> = view
+/// Counts the scenarios with failed requests, and names the one with most of them.
+fn failures(view: &View<'_>, contender: &ContenderRecord) -> Option<String> {
+    let failed: Vec<(&ScenarioRecord, FailedRequests)> = view
         .record
         .scenarios
         .iter()

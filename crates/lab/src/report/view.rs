@@ -1,28 +1,28 @@
-//! A record as a report looks at it: runs by scenario and contender, and what went wrong in words.
+//! A record indexed for a report: runs by scenario and contender, and failures in words.
 
 use std::fmt;
 
 use crate::figures::grouped;
 use crate::outcome::Errors;
-use crate::plot::units::{Unit, range};
-use crate::record::{Contender, Fate, Record, Run, Scenario};
+use crate::plot::units::{ValueUnit, range};
+use crate::record::{ContenderRecord, Fate, Record, RunRecord, ScenarioRecord};
 use crate::statistics::spread::spread;
-use crate::statistics::{self, Row};
+use crate::statistics::{self, ContenderFigures};
 
-/// Longer explanations are cut on plots; tables have them whole.
+/// Maximum length of explanations on plots; tables have them in full.
 const NOTE_CHARS_MAX: usize = 160;
 
-/// A record and what follows from it.
+/// A record with derived values.
 pub(super) struct View<'a> {
     pub(super) record: &'a Record,
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<ContenderFigures>,
 }
 
-/// The middle and the ends of a value over rounds.
+/// Median and range of a value over rounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Middle {
+pub(super) struct MedianRange {
     pub(super) median: f64,
-    /// None of a single round.
+    /// `None` of a single round.
     pub(super) ends: Option<(f64, f64)>,
 }
 
@@ -31,19 +31,23 @@ impl<'a> View<'a> {
         Self { record, rows: statistics::summarise(record) }
     }
 
-    /// What is known of one contender in one scenario.
-    pub(super) fn row(&self, scenario: &Scenario, contender: &Contender) -> Option<&Row> {
+    /// Returns the figures of one contender in one scenario.
+    pub(super) fn row(
+        &self,
+        scenario: &ScenarioRecord,
+        contender: &ContenderRecord,
+    ) -> Option<&ContenderFigures> {
         self.rows
             .iter()
             .find(|row| row.scenario == scenario.name && row.contender == contender.name)
     }
 
-    /// The runs of one contender in one scenario.
+    /// Returns the runs of one contender in one scenario.
     pub(super) fn runs(
         &self,
-        scenario: &Scenario,
-        contender: &Contender,
-    ) -> impl Iterator<Item = &'a Run> {
+        scenario: &ScenarioRecord,
+        contender: &ContenderRecord,
+    ) -> impl Iterator<Item = &'a RunRecord> {
         let (scenario, contender) = (scenario.name.clone(), contender.name.clone());
         self.record
             .runs
@@ -51,18 +55,22 @@ impl<'a> View<'a> {
             .filter(move |run| run.scenario == scenario && run.contender == contender)
     }
 
-    /// The contenders with their places.
-    pub(super) fn contenders(&self) -> impl Iterator<Item = (usize, &'a Contender)> {
+    /// Returns the contenders with their indices.
+    pub(super) fn contenders(&self) -> impl Iterator<Item = (usize, &'a ContenderRecord)> {
         self.record.contenders.iter().enumerate()
     }
 
-    /// Rounds that were begun.
+    /// Number of rounds that were begun.
     pub(super) fn rounds(&self) -> u32 {
         self.record.runs.iter().map(|run| run.round).max().unwrap_or(0)
     }
 
-    /// What went wrong with single requests, over all rounds; `None` if nothing did.
-    pub(super) fn failed(&self, scenario: &Scenario, contender: &Contender) -> Option<Failed> {
+    /// Returns the failed requests over all rounds; `None` without any.
+    pub(super) fn failed(
+        &self,
+        scenario: &ScenarioRecord,
+        contender: &ContenderRecord,
+    ) -> Option<FailedRequests> {
         let mut errors = Errors::default();
         let mut sent = 0;
         for outcome in self.runs(scenario, contender).filter_map(|run| run.outcome.as_ref()) {
@@ -78,17 +86,17 @@ impl<'a> View<'a> {
             .filter(|(_, count)| *count > 0)
             .map(|(name, count)| format!("{name} {}", grouped(count)))
             .collect();
-        Some(Failed { count: errors.total(), sent, kinds: kinds.join(", ") })
+        Some(FailedRequests { count: errors.total(), sent, kinds: kinds.join(", ") })
     }
 
-    /// Whether anything is wrong with a contender's figures in a scenario.
-    pub(super) fn is_marred(&self, scenario: &Scenario, contender: &Contender) -> bool {
+    /// Whether a contender's figures in a scenario have any problem.
+    pub(super) fn is_marred(&self, scenario: &ScenarioRecord, contender: &ContenderRecord) -> bool {
         self.failed(scenario, contender).is_some()
             || self.runs(scenario, contender).any(|run| run.failure.is_some())
     }
 
-    /// What has to be said below a plot of some scenarios: who is not on it, and what failed.
-    pub(super) fn notes(&self, scenarios: &[&Scenario]) -> Vec<String> {
+    /// Returns the notes below a plot of some scenarios: missing contenders and failures.
+    pub(super) fn notes(&self, scenarios: &[&ScenarioRecord]) -> Vec<String> {
         let mut notes = Vec::new();
         let mut absent = Vec::new();
         for (_, contender) in self.contenders() {
@@ -128,11 +136,11 @@ impl<'a> View<'a> {
         notes
     }
 
-    /// What is wrong with a contender that did run, in one scenario.
+    /// Describes the problems of a contender in one scenario.
     fn complaints(
         &self,
-        scenario: &Scenario,
-        contender: &Contender,
+        scenario: &ScenarioRecord,
+        contender: &ContenderRecord,
     ) -> impl Iterator<Item = String> {
         let silent = contender.fate != Fate::Ran;
         let row = self.row(scenario, contender);
@@ -145,8 +153,8 @@ impl<'a> View<'a> {
         missing.into_iter().chain(failed).chain(rounds)
     }
 
-    /// How a scenario was measured, and what of its rounds is drawn: the line below a plot's title.
-    pub(super) fn measured(&self, scenario: &Scenario) -> String {
+    /// Describes the method of a scenario and the drawn part of its rounds: the subtitle of a plot.
+    pub(super) fn measured(&self, scenario: &ScenarioRecord) -> String {
         let rounds = match self.rounds() {
             0 => "Nothing was measured.".to_owned(),
             1 => "One round.".to_owned(),
@@ -155,15 +163,15 @@ impl<'a> View<'a> {
         format!("{} {rounds}", self.modelled(scenario))
     }
 
-    /// The model of a scenario, and whether requests were pipelined.
-    pub(super) fn modelled(&self, scenario: &Scenario) -> String {
+    /// Names the model of a scenario, and pipelining.
+    pub(super) fn modelled(&self, scenario: &ScenarioRecord) -> String {
         let sentence = scenario.sentence.trim().trim_end_matches('.');
         let pipelining = self.pipelining(&[scenario]);
         format!("Model: {} – {sentence}. {pipelining}", scenario.model)
     }
 
-    /// Whether requests were pipelined, in a sentence.
-    pub(super) fn pipelining(&self, scenarios: &[&Scenario]) -> String {
+    /// Describes pipelining in a sentence.
+    pub(super) fn pipelining(&self, scenarios: &[&ScenarioRecord]) -> String {
         let depth = self
             .record
             .runs
@@ -195,8 +203,8 @@ fn add(sum: &mut Errors, more: &Errors) {
     sum.unreadable += more.unreadable;
 }
 
-impl Middle {
-    /// Of a value over rounds; `None` of nothing. What is not a number is left out.
+impl MedianRange {
+    /// Returns that of values over rounds; `None` without values. NaN is left out.
     pub(super) fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let finite: Vec<f64> = values.into_iter().filter(|value| value.is_finite()).collect();
         let found = spread(&finite)?;
@@ -205,7 +213,7 @@ impl Middle {
     }
 
     /// `12.0 µs (11.8–12.4 µs)`.
-    pub(super) fn write(self, unit: Unit) -> String {
+    pub(super) fn write(self, unit: ValueUnit) -> String {
         let median = unit.write(self.median);
         match self.ends {
             Some((low, high)) => {
@@ -216,8 +224,8 @@ impl Middle {
     }
 }
 
-/// What became of a contender, in two or three words and why.
-pub(super) fn fate(contender: &Contender) -> (&'static str, &str) {
+/// Names a contender's fate in two or three words, with the reason.
+pub(super) fn fate(contender: &ContenderRecord) -> (&'static str, &str) {
     match &contender.fate {
         Fate::Ran => ("took part", ""),
         Fate::NotInstalled(why) => ("not installed", why),
@@ -226,13 +234,13 @@ pub(super) fn fate(contender: &Contender) -> (&'static str, &str) {
     }
 }
 
-/// Whether a contender's figures are not to be compared, and are drawn hollow.
-pub(super) fn is_unequal(contender: &Contender) -> bool {
+/// Whether a contender's figures are not comparable, and are drawn hollow.
+pub(super) fn is_unequal(contender: &ContenderRecord) -> bool {
     matches!(contender.fate, Fate::Unequal(_))
 }
 
-/// `Who says what.` for the two ends of a list of values; nothing of an empty list.
-pub(super) fn ends_sentence(values: &[(&str, f64)], unit: Unit) -> String {
+/// Returns a sentence with the minimum and maximum of named values.
+pub(super) fn ends_sentence(values: &[(&str, f64)], unit: ValueUnit) -> String {
     let order = |a: &&(&str, f64), b: &&(&str, f64)| a.1.total_cmp(&b.1);
     let (Some(least), Some(most)) = (values.iter().min_by(order), values.iter().max_by(order))
     else {
@@ -245,23 +253,23 @@ pub(super) fn ends_sentence(values: &[(&str, f64)], unit: Unit) -> String {
     format!("from {low} with {} to {high} with {}", least.0, most.0)
 }
 
-/// Requests that failed, over all rounds. It reads `3 of 1,000 requests failed (reset 3)`.
+/// Failed requests over all rounds. Its `Display` is `3 of 1,000 requests failed (reset 3)`.
 #[derive(Clone, Debug)]
-pub(super) struct Failed {
+pub(super) struct FailedRequests {
     pub(super) count: u64,
     sent: u64,
-    /// How many of which kind.
+    /// Their number by kind.
     kinds: String,
 }
 
-impl Failed {
-    /// What stands behind the count in a narrow column: `of 1,000 (reset 3)`.
+impl FailedRequests {
+    /// The text after the count in a narrow column: `of 1,000 (reset 3)`.
     pub(super) fn rest(&self) -> String {
         format!("of {} ({})", grouped(self.sent), self.kinds)
     }
 }
 
-impl fmt::Display for Failed {
+impl fmt::Display for FailedRequests {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (count, sent) = (grouped(self.count), grouped(self.sent));
         write!(f, "{count} of {sent} requests failed ({})", self.kinds)

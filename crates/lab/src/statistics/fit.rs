@@ -1,15 +1,15 @@
-//! Which rounds can be compared.
+//! Selects the rounds that can be compared.
 //!
-//! A round in which a hypervisor took CPU time is void: it says nothing about any server, and is
-//! left out where others remain. A server that failed, or did not serve all connections, did other
-//! work than the rest: its row has figures and no ratio, and nothing has a ratio to it.
+//! A round in which a hypervisor took CPU time is void, and is left out if others remain. A server
+//! that failed, or did not serve all connections, did other work than the others: its row has
+//! figures but no ratio, and no ratio refers to it.
 
 use crate::figures::{counted, grouped, percent};
-use crate::record::Run;
+use crate::record::RunRecord;
 use crate::steal::VOID;
 
-/// Why a round is void, in a sentence; `None` if it counts.
-pub(super) fn void(run: &Run) -> Option<String> {
+/// Returns why a round is void, in a sentence; `None` if it is valid.
+pub(super) fn void(run: &RunRecord) -> Option<String> {
     let measured = run.outcome.as_ref().map_or(0.0, |outcome| outcome.steal_share);
     let share = run.usage.steal_share.max(measured);
     (share >= VOID).then(|| {
@@ -21,8 +21,8 @@ pub(super) fn void(run: &Run) -> Option<String> {
     })
 }
 
-/// Why a row compares with none, in a few words; `None` where it does.
-pub(super) fn unfit(runs: &[&Run]) -> Option<String> {
+/// Returns why a row has no ratio, in a few words; `None` if it has one.
+pub(super) fn unfit(runs: &[&RunRecord]) -> Option<String> {
     let outcomes = || runs.iter().filter_map(|run| run.outcome.as_ref());
     let failures: u64 = outcomes().map(|outcome| outcome.errors.total()).sum();
     let most = |of: fn(&crate::outcome::Outcome) -> u64| outcomes().map(of).max().unwrap_or(0);
@@ -39,7 +39,7 @@ pub(super) fn unfit(runs: &[&Run]) -> Option<String> {
     if unserved > 0 {
         let all = most(|outcome| outcome.model.connections);
         why.push(format!(
-            "{} of {} never had an answer",
+            "{} of {} never had a response",
             grouped(unserved),
             counted(all, "connection")
         ));

@@ -1,6 +1,6 @@
-//! The arithmetic: medians, ratios, and how sure one can be of them.
+//! The arithmetic: medians, ratios, and confidence intervals.
 
-/// The value in the middle, and the two ends.
+/// Median, minimum and maximum.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Spread {
     pub(crate) median: f64,
@@ -8,7 +8,7 @@ pub(crate) struct Spread {
     pub(crate) high: f64,
 }
 
-/// The spread of some values; none of none.
+/// Returns the spread of values; `None` without values.
 pub(crate) fn spread(values: &[f64]) -> Option<Spread> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -21,19 +21,19 @@ pub(crate) fn spread(values: &[f64]) -> Option<Spread> {
     Some(Spread { median, low, high })
 }
 
-/// A ratio, and the two ends of its interval where there is one.
+/// A ratio with its interval, if there is one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Estimate {
     pub(crate) value: f64,
     pub(crate) interval: Option<(f64, f64)>,
 }
 
-/// The geometric mean of ratios that were each taken within one round, with the 95 % interval of
-/// Student's t over their logarithms. One pair or two have no interval: with one degree of freedom
-/// it is so wide that it says nothing, or narrow by chance.
+/// Returns the geometric mean of ratios within rounds, with the 95 % interval of Student's t over
+/// their logarithms. One pair or two have no interval: with one degree of freedom it is uselessly
+/// wide, or narrow by chance.
 ///
-/// - `pairs`: the value, and that of the reference. Pairs with a value that is not above 0 have no
-///   ratio, and are left out.
+/// - `pairs`: values with those of the reference. Pairs with a value that is not above 0 are left
+///   out.
 pub(crate) fn paired(pairs: &[(f64, f64)]) -> Option<Estimate> {
     let positive = pairs.iter().filter(|(value, base)| *value > 0.0 && *base > 0.0);
     let logs: Vec<f64> = positive.map(|(value, base)| (value / base).ln()).collect();
@@ -42,8 +42,8 @@ pub(crate) fn paired(pairs: &[(f64, f64)]) -> Option<Estimate> {
     Some(estimate(mean, half))
 }
 
-/// The ratio of the geometric means of two independent samples, with the 95 % interval of Welch's t
-/// over their logarithms. Where a side has a single value there is no interval.
+/// Returns the ratio of the geometric means of two independent samples, with the 95 % interval of
+/// Welch's t over their logarithms. A side with a single value has no interval.
 pub(crate) fn unpaired(values: &[f64], base: &[f64]) -> Option<Estimate> {
     let logs = |values: &[f64]| -> Vec<f64> {
         values.iter().filter(|value| **value > 0.0).map(|value| value.ln()).collect()
@@ -67,7 +67,7 @@ fn estimate(log: f64, half: Option<f64>) -> Estimate {
 struct Moments {
     n: f64,
     mean: f64,
-    /// With n - 1 beneath; none of a single value.
+    /// Divides by n - 1; `None` of a single value.
     variance: Option<f64>,
 }
 
@@ -78,10 +78,10 @@ fn moments(values: &[f64]) -> Option<Moments> {
     Some(Moments { n, mean, variance: (n > 1.0).then(|| squares / (n - 1.0)) })
 }
 
-/// How many standard errors to each side hold 95 % (Student's t, 0.975 quantile).
+/// Standard errors to each side that hold 95 % (Student's t, 0.975 quantile).
 ///
-/// - `freedom`: degrees of freedom, 1 and up; between two whole ones the lower counts, which makes
-///   the interval rather too wide.
+/// - `freedom`: degrees of freedom, 1 and up; rounded down, which makes the interval rather too
+///   wide.
 fn t_95(freedom: f64) -> f64 {
     const TABLE: [f64; 30] = [
         12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
@@ -95,7 +95,7 @@ fn t_95(freedom: f64) -> f64 {
     match within {
         _ if freedom > 30.0 => {
             // The first terms of the expansion around the normal distribution; beyond 30 they are
-            // right to three places.
+            // exact to three places.
             let z: f64 = 1.959_964;
             z + (z.powi(3) + z) / (4.0 * freedom)
                 + (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / (96.0 * freedom.powi(2))
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn pairs_take_out_what_a_whole_round_had_in_common() {
-        // The second round was three times slower for both: the ratio is 2 all the same.
+        // The second round was three times slower for both, so the ratio is still 2.
         let of = paired(&[(20.0, 10.0), (60.0, 30.0), (20.0, 10.0)]).expect("pairs");
         near(of.value, 2.0);
         let (low, high) = of.interval.expect("three pairs");

@@ -1,6 +1,6 @@
 use super::*;
-use crate::outcome::{Errors, Held, Latency, Outcome};
-use crate::record::{Contender, Environment, Usage};
+use crate::outcome::{Errors, HeldConnections, Latency, Outcome};
+use crate::record::{ContenderRecord, Environment, Usage};
 
 /// An outcome as the generator would write it.
 fn outcome(requests: u64, p99: f64) -> Outcome {
@@ -14,13 +14,13 @@ fn outcome(requests: u64, p99: f64) -> Outcome {
         "requests": requests, "sent": requests, "requests_per_s": requests,
         "errors": Errors::default(), "statuses": {}, "bytes_received": 0, "bytes_sent": 0,
         "connections_opened": 10, "latency_us": latency, "histogram": "",
-        "generator": crate::outcome::Generator::default(),
+        "generator": crate::outcome::GeneratorUsage::default(),
         "kernel": crate::outcome::Kernel::default(), "warnings": [], "series": [],
     });
     serde_json::from_value(json).expect("the shape of an outcome")
 }
 
-fn run(contender: &str, round: u32, requests: u64, cpu_s: f64) -> Run {
+fn run(contender: &str, round: u32, requests: u64, cpu_s: f64) -> RunRecord {
     let usage = Usage {
         cpu_user_s: cpu_s / 2.0,
         cpu_system_s: cpu_s / 2.0,
@@ -30,11 +30,11 @@ fn run(contender: &str, round: u32, requests: u64, cpu_s: f64) -> Run {
     };
     let outcome = Some(outcome(requests, 100.0));
     let (contender, scenario) = (contender.to_owned(), "page".to_owned());
-    Run { contender, scenario, round, outcome, failure: None, usage }
+    RunRecord { contender, scenario, round, outcome, failure: None, usage }
 }
 
-fn record(runs: Vec<Run>) -> Record {
-    let contender = |name: &str, fate| Contender {
+fn record(runs: Vec<RunRecord>) -> Record {
+    let contender = |name: &str, fate| ContenderRecord {
         name: name.to_owned(),
         about: String::new(),
         tuning: String::new(),
@@ -59,7 +59,7 @@ fn record(runs: Vec<Run>) -> Record {
             contender("b", Fate::Ran),
             contender("c", Fate::NotInstalled("apt-get install c".to_owned())),
         ],
-        scenarios: vec![Scenario {
+        scenarios: vec![ScenarioRecord {
             name: "page".to_owned(),
             title: "Page".to_owned(),
             body_bytes: 1,
@@ -91,12 +91,12 @@ fn a_row_has_the_median_over_rounds_and_the_ratio_within_each() {
     assert_eq!((cpu.n, cpu.ratio), (3, None));
     let rate = rows[1].requests_per_s.expect("measured").ratio.expect("has a reference");
     assert!((rate.value - 0.5).abs() < 1e-9);
-    assert_eq!(rate.verdict, Verdict::Less);
+    assert_eq!(rate.verdict, Significance::Less);
     let cpu = rows[1].cpu_us_per_request.expect("measured").ratio.expect("has a reference");
-    assert_eq!(cpu.verdict, Verdict::More);
+    assert_eq!(cpu.verdict, Significance::More);
     let memory = rows[1].memory_bytes_per_connection.expect("measured");
     assert!((memory.median - 1_024.0).abs() < 1e-9);
-    assert_eq!(memory.ratio.expect("has a reference").verdict, Verdict::Noise);
+    assert_eq!(memory.ratio.expect("has a reference").verdict, Significance::Noise);
     assert!(rows[1].failures.expect("counted").ratio.is_none());
     assert_eq!(rows[2].missing.as_deref(), Some("not installed: apt-get install c"));
     assert_eq!(rows[2].rounds, 0);
@@ -114,7 +114,7 @@ fn a_difference_within_the_noise_is_called_that() {
     ]);
     let ratio = summarise(&record)[1].requests_per_s.and_then(|figure| figure.ratio);
     let ratio = ratio.expect("has a reference");
-    assert_eq!(ratio.verdict, Verdict::Noise);
+    assert_eq!(ratio.verdict, Significance::Noise);
     let (low, high) = ratio.interval.expect("three rounds");
     assert!(low < 1.0 && high > 1.0);
 }
@@ -124,14 +124,14 @@ fn a_difference_below_the_resolution_is_noise_however_steady_it_is() {
     let rounds = 1..=3;
     let runs = rounds.flat_map(|at| [run("a", at, 100_000, 1.0), run("b", at, 100_500, 1.0)]);
     let ratio = summarise(&record(runs.collect()))[1].requests_per_s.and_then(|of| of.ratio);
-    assert_eq!(ratio.expect("has a reference").verdict, Verdict::Noise);
+    assert_eq!(ratio.expect("has a reference").verdict, Significance::Noise);
 }
 
 #[test]
 fn one_round_has_no_verdict() {
     let record = record(vec![run("a", 1, 100, 1.0), run("b", 1, 200, 1.0)]);
     let ratio = summarise(&record)[1].requests_per_s.and_then(|figure| figure.ratio);
-    assert_eq!(ratio.expect("has a reference").verdict, Verdict::Unknown);
+    assert_eq!(ratio.expect("has a reference").verdict, Significance::Unknown);
 }
 
 #[test]
@@ -162,16 +162,16 @@ fn two_records_are_compared_by_all_their_rounds() {
     };
     let (old, new) = (of([100_000, 101_000, 99_000]), of([80_000, 81_000, 79_000]));
     let ratio = change((&old, &new), "a", "page", Column::Rate).expect("both have it");
-    assert_eq!(ratio.verdict, Verdict::Less);
+    assert_eq!(ratio.verdict, Significance::Less);
     let same = change((&old, &of([100_100, 102_000, 98_500])), "a", "page", Column::Rate);
-    assert_eq!(same.expect("both have it").verdict, Verdict::Noise);
+    assert_eq!(same.expect("both have it").verdict, Significance::Noise);
     assert_eq!(change((&old, &new), "z", "page", Column::Rate), None);
 }
 
 type Spoil = fn(&mut Outcome);
 
 /// Three rounds of two, of which `b` needs twice as much in each; `spoil` changes `b`'s.
-fn three_rounds(spoil: impl Fn(&mut Run)) -> Vec<Row> {
+fn three_rounds(spoil: impl Fn(&mut RunRecord)) -> Vec<ContenderFigures> {
     let rounds = (1..=3).flat_map(|round| {
         let mut of_b = run("b", round, 50_000, 1.0);
         spoil(&mut of_b);
@@ -180,7 +180,7 @@ fn three_rounds(spoil: impl Fn(&mut Run)) -> Vec<Row> {
     summarise(&record(rounds.collect()))
 }
 
-fn ratio_of(rows: &[Row], column: Column) -> Option<Ratio> {
+fn ratio_of(rows: &[ContenderFigures], column: Column) -> Option<Ratio> {
     rows[1].figure(column).expect("measured").ratio
 }
 
@@ -189,10 +189,10 @@ fn a_row_that_did_other_work_has_figures_and_no_ratio() {
     assert!(ratio_of(&three_rounds(|_| {}), Column::Rate).is_some());
     let spoils: [(&str, Spoil); 4] = [
         ("21 failures", |of| of.errors.reset = 7),
-        ("2 of 10 connections never had an answer", |of| of.connections_unserved = 2),
+        ("2 of 10 connections never had a response", |of| of.connections_unserved = 2),
         ("4 connections did not stand when the load went", |of| of.connections_missing = 4),
         ("5 connections could not be held", |of| {
-            of.held = Some(Held { asked: 20, opened: 15, ..Held::default() });
+            of.held = Some(HeldConnections { asked: 20, opened: 15, ..HeldConnections::default() });
         }),
     ];
     for (why, spoil) in spoils {
@@ -207,7 +207,7 @@ fn a_row_that_did_other_work_has_figures_and_no_ratio() {
 
 #[test]
 fn nothing_is_compared_with_a_reference_that_did_other_work() {
-    let mut runs: Vec<Run> =
+    let mut runs: Vec<RunRecord> =
         (1..=3).flat_map(|at| [run("a", at, 100_000, 1.0), run("b", at, 9_000, 1.0)]).collect();
     runs[0].outcome.as_mut().expect("has one").connections_unserved = 1;
     let rows = summarise(&record(runs));
@@ -252,7 +252,7 @@ fn after_a_warm_up_cpu_is_divided_by_the_answers_of_the_same_time() {
 fn a_percentile_is_told_from_five_answers_beyond_it() {
     let of = |count: u64| {
         let found = run("a", 1, count, 1.0).outcome.expect("has one");
-        ["50", "99", "99.9"].map(|name| found.latency_us.told(name).is_some())
+        ["50", "99", "99.9"].map(|name| found.latency_us.percentile(name).is_some())
     };
     assert_eq!(of(9), [false; 3]);
     assert_eq!(of(10), [true, false, false]);

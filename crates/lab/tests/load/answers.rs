@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use gustnado_lab::plan::Io;
+use gustnado_lab::plan::BackendChoice;
 
 use crate::toy::{Reply, Toy, ok};
 use crate::{counted, outcome_of};
@@ -25,7 +25,7 @@ crate::through_both_doors!(
     every_request_is_in_the_trace,
 );
 
-fn chunked_answers_are_read(io: Io) {
+fn chunked_answers_are_read(io: BackendChoice) {
     let toy = Toy::start(|_| {
         let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
         Reply::Bytes(format!("{head}2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n").into_bytes())
@@ -36,7 +36,7 @@ fn chunked_answers_are_read(io: Io) {
     assert_eq!((outcome.requests, outcome.connections_opened), (100, 3));
 }
 
-fn answers_until_close_are_read(io: Io) {
+fn answers_until_close_are_read(io: BackendChoice) {
     let toy = Toy::start(|_| Reply::Last(b"HTTP/1.1 200 OK\r\n\r\nhello".to_vec()));
     let mut plan = counted(&toy.url("/"), 3, 30, io);
     plan.check_every = 1;
@@ -45,7 +45,7 @@ fn answers_until_close_are_read(io: Io) {
     assert!(outcome.connections_opened >= 30, "{}", outcome.connections_opened);
 }
 
-fn a_long_body_in_many_pieces_is_read(io: Io) {
+fn a_long_body_in_many_pieces_is_read(io: BackendChoice) {
     let body = "0123456789abcdef".repeat(40_000);
     let answer = ok(&body);
     let length = answer.len() as u64;
@@ -56,14 +56,14 @@ fn a_long_body_in_many_pieces_is_read(io: Io) {
     assert_eq!((outcome.requests, outcome.bytes_received), (40, 40 * length));
 }
 
-fn an_answer_to_head_has_no_body(io: Io) {
+fn an_answer_to_head_has_no_body(io: BackendChoice) {
     let toy = Toy::start(|_| Reply::Bytes(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n".into()));
     let mut plan = counted(&toy.url("/"), 2, 20, io);
     plan.requests[0].method = "HEAD".into();
     assert_eq!(outcome_of(&plan).requests, 20);
 }
 
-fn an_old_request_says_so(io: Io) {
+fn an_old_request_says_so(io: BackendChoice) {
     let heads = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&heads);
     let toy = Toy::start(move |asked| {
@@ -81,7 +81,7 @@ fn an_old_request_says_so(io: Io) {
     }
 }
 
-fn bodies_and_fields_are_sent(io: Io) {
+fn bodies_and_fields_are_sent(io: BackendChoice) {
     let toy = Toy::start(|asked| {
         let right = asked.head.contains("X-Test: yes\r\n") && asked.body == b"a body";
         Reply::Bytes(if right { ok("fine") } else { b"HTTP/1.1 400 No\r\n\r\n".to_vec() })
@@ -93,7 +93,7 @@ fn bodies_and_fields_are_sent(io: Io) {
     assert_eq!(outcome_of(&plan).requests, 20);
 }
 
-fn weights_decide_how_often_a_url_is_asked(io: Io) {
+fn weights_decide_how_often_a_url_is_asked(io: BackendChoice) {
     let often = Arc::new(AtomicU64::new(0));
     let counter = Arc::clone(&often);
     let toy = Toy::start(move |asked| {
@@ -112,7 +112,7 @@ fn weights_decide_how_often_a_url_is_asked(io: Io) {
     assert_eq!(often.load(Ordering::Relaxed), 300);
 }
 
-fn a_server_that_closes_politely_makes_no_errors(io: Io) {
+fn a_server_that_closes_politely_makes_no_errors(io: BackendChoice) {
     let toy = Toy::start(|asked| {
         if asked.number % 5 == 4 {
             let fields = "Content-Length: 5\r\nConnection: close";
@@ -125,7 +125,7 @@ fn a_server_that_closes_politely_makes_no_errors(io: Io) {
     assert!(outcome.connections_opened >= 10);
 }
 
-fn sources_and_targets_are_taken_in_turn(io: Io) {
+fn sources_and_targets_are_taken_in_turn(io: BackendChoice) {
     let (one, two) = (Toy::friendly(), Toy::friendly());
     let mut plan = counted(&one.url("/"), 8, 80, io);
     plan.sources = (2..=3_u8).map(|last| [127, 0, 0, last].into()).collect();
@@ -135,7 +135,7 @@ fn sources_and_targets_are_taken_in_turn(io: Io) {
     assert_eq!((one.opened(), two.opened()), (4, 4));
 }
 
-fn a_unix_socket_is_loaded(io: Io) {
+fn a_unix_socket_is_loaded(io: BackendChoice) {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("s");
     let listener = UnixListener::bind(&path).expect("nothing is there");
@@ -158,7 +158,7 @@ fn a_unix_socket_is_loaded(io: Io) {
     assert_eq!((outcome.requests, outcome.errors.total()), (60, 0), "{:?}", outcome.errors);
 }
 
-fn every_request_is_in_the_trace(io: Io) {
+fn every_request_is_in_the_trace(io: BackendChoice) {
     let toy = Toy::start(|_| {
         std::thread::sleep(Duration::from_millis(2));
         Reply::Bytes(ok("hello"))

@@ -5,8 +5,8 @@ use std::os::fd::OwnedFd;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use gustnado_lab::load::{Phase, Progress, Stop, Watch, run};
-use gustnado_lab::plan::{Io, Load};
+use gustnado_lab::load::{LoadPhase, LoadProgress, ProgressObserver, StopHandle, run};
+use gustnado_lab::plan::{BackendChoice, LoadModel};
 use rustix::net::{AddressFamily, SocketType, bind, getsockname, listen, socket};
 
 use crate::toy::{Reply, Toy, ok};
@@ -22,7 +22,7 @@ crate::through_both_doors!(
     few_held_connections_are_not_waited_for,
 );
 
-fn a_number_of_requests_is_exact(io: Io) {
+fn a_number_of_requests_is_exact(io: BackendChoice) {
     let toy = Toy::friendly();
     let outcome = outcome_of(&counted(&toy.url("/"), 7, 1001, io));
     assert_eq!((outcome.requests, outcome.sent, toy.seen()), (1001, 1001, 1001));
@@ -33,13 +33,13 @@ fn a_number_of_requests_is_exact(io: Io) {
     assert!(outcome.warnings.iter().all(|word| !word.contains("early")), "{outcome:?}");
 }
 
-fn fewer_requests_than_connections_are_exact_too(io: Io) {
+fn fewer_requests_than_connections_are_exact_too(io: BackendChoice) {
     let toy = Toy::friendly();
     let outcome = outcome_of(&counted(&toy.url("/"), 20, 3, io));
     assert_eq!((outcome.requests, outcome.sent, toy.seen()), (3, 3, 3));
 }
 
-fn a_warm_up_is_not_counted(io: Io) {
+fn a_warm_up_is_not_counted(io: BackendChoice) {
     let toy = Toy::friendly();
     let mut plan = counted(&toy.url("/"), 2, 50, io);
     plan.warm_up = Duration::from_millis(200);
@@ -51,24 +51,24 @@ fn a_warm_up_is_not_counted(io: Io) {
 /// Stops a run once it has measured something.
 struct Stopping {
     seen: Seen,
-    stop: Stop,
+    stop: StopHandle,
     stopped: OnceLock<Instant>,
 }
 
-impl Watch for Stopping {
-    fn progress(&self, progress: &Progress) {
+impl ProgressObserver for Stopping {
+    fn progress(&self, progress: &LoadProgress) {
         self.seen.progress(progress);
-        if progress.phase == Phase::Measuring && progress.p99_us > 0.0 {
+        if progress.phase == LoadPhase::Measuring && progress.p99_us > 0.0 {
             self.stop.now();
             self.stopped.get_or_init(Instant::now);
         }
     }
 }
 
-fn a_run_that_is_stopped_reports_what_it_has(io: Io) {
+fn a_run_that_is_stopped_reports_what_it_has(io: BackendChoice) {
     let toy = Toy::friendly();
     let plan = timed(&toy.url("/"), 3, Duration::from_mins(1), io);
-    let (stop, seen) = (Stop::default(), Seen::default());
+    let (stop, seen) = (StopHandle::default(), Seen::default());
     let watch = Stopping { seen, stop: stop.clone(), stopped: OnceLock::new() };
     let outcome = run(&plan, &watch, &stop).expect("the plan is good");
     let took = watch.stopped.get().expect("it was stopped").elapsed();
@@ -76,11 +76,11 @@ fn a_run_that_is_stopped_reports_what_it_has(io: Io) {
     assert!(outcome.requests > 0);
     assert!(outcome.warnings.iter().any(|word| word.contains("stopped early")), "{outcome:?}");
     let seen = watch.seen.0.into_inner().expect("nobody panicked with it");
-    assert!(seen.iter().any(|seen| seen.phase == Phase::Measuring && seen.p99_us > 0.0));
+    assert!(seen.iter().any(|seen| seen.phase == LoadPhase::Measuring && seen.p99_us > 0.0));
     assert!(seen.windows(2).all(|two| two[0].requests <= two[1].requests));
 }
 
-fn a_server_that_hangs_does_not_keep_a_run_from_stopping(io: Io) {
+fn a_server_that_hangs_does_not_keep_a_run_from_stopping(io: BackendChoice) {
     let toy = Toy::start(|_| Reply::Silence);
     let outcome = outcome_of(&timed(&toy.url("/"), 3, Duration::from_millis(300), io));
     assert_eq!((outcome.requests, outcome.sent), (0, 3));
@@ -97,7 +97,7 @@ fn aloof() -> (OwnedFd, String) {
     (listener, format!("http://{address}/"))
 }
 
-fn a_server_that_lets_few_in_is_not_waited_for(io: Io) {
+fn a_server_that_lets_few_in_is_not_waited_for(io: BackendChoice) {
     let (_listener, url) = aloof();
     let mut plan = timed(&url, 1000, Duration::from_secs(2), io);
     plan.connect_timeout = Duration::from_millis(400);
@@ -113,10 +113,10 @@ fn a_server_that_lets_few_in_is_not_waited_for(io: Io) {
     assert!(word.is_some_and(|word| word.contains(" s of opening")), "{outcome:?}");
 }
 
-fn few_held_connections_are_not_waited_for(io: Io) {
+fn few_held_connections_are_not_waited_for(io: BackendChoice) {
     let (_listener, url) = aloof();
     let mut plan = timed(&url, 4, Duration::from_secs(1), io);
-    plan.load = Load::Hold { idle: 1000, rate_per_s: Some(50.0) };
+    plan.load = LoadModel::Hold { idle: 1000, rate_per_s: Some(50.0) };
     plan.connect_timeout = Duration::from_millis(400);
     let began = Instant::now();
     let outcome = outcome_of(&plan);

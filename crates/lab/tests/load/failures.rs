@@ -4,9 +4,9 @@ use std::net::{IpAddr, TcpListener};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use gustnado_lab::load::{Stop, run};
+use gustnado_lab::load::{StopHandle, run};
 use gustnado_lab::outcome::Errors;
-use gustnado_lab::plan::{Io, Plan};
+use gustnado_lab::plan::{BackendChoice, LoadPlan};
 
 use crate::toy::{Reply, Toy, ok};
 use crate::{Seen, counted, outcome_of, timed};
@@ -28,7 +28,7 @@ crate::through_both_doors!(
 );
 
 /// Runs a plan of so many requests, and returns what went wrong.
-fn errors_of(plan: &Plan, right: u64) -> Errors {
+fn errors_of(plan: &LoadPlan, right: u64) -> Errors {
     let outcome = outcome_of(plan);
     assert_eq!(outcome.requests, right, "{:?}", outcome.errors);
     let all = plan.end.requests.expect("these plans count");
@@ -36,22 +36,22 @@ fn errors_of(plan: &Plan, right: u64) -> Errors {
     outcome.errors
 }
 
-fn a_server_that_is_not_there_refuses(io: Io) {
+fn a_server_that_is_not_there_refuses(io: BackendChoice) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let url = format!("http://{}/", listener.local_addr().expect("it is bound"));
     drop(listener);
     let began = Instant::now();
-    let refused = run(&counted(&url, 4, 12, io), &Seen::default(), &Stop::default());
+    let refused = run(&counted(&url, 4, 12, io), &Seen::default(), &StopHandle::default());
     let said = refused.expect_err("there is nothing to measure").to_string();
     assert!(said.contains("refused the connection; does a server listen there?"), "{said}");
     assert!(url.contains(said.split(' ').nth(3).expect("an address")), "{said}");
-    let churn = Plan { keep_alive: false, ..timed(&url, 4, Duration::from_mins(1), io) };
-    assert!(run(&churn, &Seen::default(), &Stop::default()).is_err());
+    let churn = LoadPlan { keep_alive: false, ..timed(&url, 4, Duration::from_mins(1), io) };
+    assert!(run(&churn, &Seen::default(), &StopHandle::default()).is_err());
     assert!(began.elapsed() < Duration::from_secs(5), "at once");
 }
 
 /// One that was there and is gone is counted, and waited for.
-fn a_server_that_goes_away_is_counted(io: Io) {
+fn a_server_that_goes_away_is_counted(io: BackendChoice) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let url = format!("http://{}/", listener.local_addr().expect("it is bound"));
     let going = thread::spawn(move || drop(listener.accept().expect("it listens")));
@@ -62,7 +62,7 @@ fn a_server_that_goes_away_is_counted(io: Io) {
 }
 
 /// A name is served at one of its addresses, which need not be the first.
-fn all_addresses_of_a_name_are_tried(io: Io) {
+fn all_addresses_of_a_name_are_tried(io: BackendChoice) {
     let toy = Toy::friendly();
     // localhost is ::1 as well where the machine says so; else there is one address only.
     let url = format!("http://localhost:{}/", toy.address.port());
@@ -73,7 +73,7 @@ fn all_addresses_of_a_name_are_tried(io: Io) {
     assert_eq!((toy.seen(), toy.opened()), (20, 4));
 }
 
-fn other_statuses_can_be_right(io: Io) {
+fn other_statuses_can_be_right(io: BackendChoice) {
     let toy = Toy::start(|asked| {
         Reply::Bytes(if asked.number % 2 == 0 {
             ok("hello")
@@ -89,7 +89,7 @@ fn other_statuses_can_be_right(io: Io) {
     assert_eq!((outcome.statuses[&200], outcome.statuses[&404]), (5, 5));
 }
 
-fn a_status_beyond_2xx_is_a_failure(io: Io) {
+fn a_status_beyond_2xx_is_a_failure(io: BackendChoice) {
     let bad = b"HTTP/1.1 503 Busy\r\nContent-Length: 4\r\n\r\nbusy";
     let toy = Toy::start(|asked| {
         Reply::Bytes(if asked.number % 2 == 0 { ok("hello") } else { bad.to_vec() })
@@ -99,7 +99,7 @@ fn a_status_beyond_2xx_is_a_failure(io: Io) {
     assert_eq!((outcome.statuses[&200], outcome.statuses[&503]), (5, 5));
 }
 
-fn a_reset_is_counted(io: Io) {
+fn a_reset_is_counted(io: BackendChoice) {
     let toy =
         Toy::start(
             |asked| {
@@ -111,27 +111,27 @@ fn a_reset_is_counted(io: Io) {
     assert_eq!(toy.seen(), 9, "a failed request is not sent again");
 }
 
-fn an_end_before_the_answer_is_a_reset(io: Io) {
+fn an_end_before_the_answer_is_a_reset(io: BackendChoice) {
     let toy = Toy::start(|_| Reply::Last(Vec::new()));
     let errors = errors_of(&counted(&toy.url("/"), 2, 6, io), 0);
     assert_eq!(errors, Errors { reset: 6, ..Errors::default() });
 }
 
-fn an_answer_that_is_cut_is_short(io: Io) {
+fn an_answer_that_is_cut_is_short(io: BackendChoice) {
     let toy =
         Toy::start(|_| Reply::Last(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc".into()));
     let errors = errors_of(&counted(&toy.url("/"), 2, 6, io), 0);
     assert_eq!(errors, Errors { short: 6, ..Errors::default() });
 }
 
-fn an_answer_that_does_not_come_is_timed_out(io: Io) {
+fn an_answer_that_does_not_come_is_timed_out(io: BackendChoice) {
     let toy = Toy::start(|_| Reply::Silence);
     let mut plan = counted(&toy.url("/"), 4, 8, io);
     plan.answer_timeout = Duration::from_millis(150);
     assert_eq!(errors_of(&plan, 0), Errors { timed_out: 8, ..Errors::default() });
 }
 
-fn an_answer_of_another_length_is_counted(io: Io) {
+fn an_answer_of_another_length_is_counted(io: BackendChoice) {
     let toy = Toy::start(|asked| {
         Reply::Bytes(ok(if asked.number == 4 { "hello, world" } else { "hello" }))
     });
@@ -139,7 +139,7 @@ fn an_answer_of_another_length_is_counted(io: Io) {
     assert_eq!(errors, Errors { length: 1, ..Errors::default() });
 }
 
-fn another_body_of_the_same_length_is_found(io: Io) {
+fn another_body_of_the_same_length_is_found(io: BackendChoice) {
     let toy =
         Toy::start(|asked| Reply::Bytes(ok(if asked.number == 4 { "jello" } else { "hello" })));
     let mut plan = counted(&toy.url("/"), 1, 10, io);
@@ -153,13 +153,13 @@ fn another_body_of_the_same_length_is_found(io: Io) {
     assert_eq!(errors_of(&plan, 10), Errors::default());
 }
 
-fn what_is_no_http_is_unreadable(io: Io) {
+fn what_is_no_http_is_unreadable(io: BackendChoice) {
     let toy = Toy::start(|_| Reply::Bytes(b"SSH-2.0-toy\r\n".to_vec()));
     let errors = errors_of(&counted(&toy.url("/"), 2, 4, io), 0);
     assert_eq!(errors, Errors { unreadable: 4, ..Errors::default() });
 }
 
-fn an_address_that_is_not_ours_leaves_no_port(io: Io) {
+fn an_address_that_is_not_ours_leaves_no_port(io: BackendChoice) {
     let toy = Toy::friendly();
     let mut plan = counted(&toy.url("/"), 1, 3, io);
     // TEST-NET-1 (RFC 5737): no machine has it.

@@ -11,20 +11,22 @@ use std::io::Write;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use gustnado_lab::load::{Progress, Stop, Watch, run};
+use gustnado_lab::load::{LoadProgress, ProgressObserver, StopHandle, run};
 use gustnado_lab::outcome::Outcome;
-use gustnado_lab::plan::{Io, Plan};
+use gustnado_lab::plan::{BackendChoice, LoadPlan};
 
 /// Runs each test on both backends; `io_uring`'s is skipped, with a line, where there is none.
 macro_rules! through_both_doors {
     ($($name:ident),+ $(,)?) => {
         mod epoll {
-            $(#[test] fn $name() { super::$name(gustnado_lab::plan::Io::Epoll); })+
+            $(#[test] fn $name() { super::$name(gustnado_lab::plan::BackendChoice::Epoll); })+
         }
         mod uring {
             $(#[test] fn $name() {
                 let name = concat!(module_path!(), "::", stringify!($name));
-                if crate::has_uring(name) { super::$name(gustnado_lab::plan::Io::Uring); }
+                if crate::has_uring(name) {
+                    super::$name(gustnado_lab::plan::BackendChoice::Uring);
+                }
             })+
         }
     };
@@ -44,17 +46,17 @@ pub(crate) fn has_uring(name: &str) -> bool {
 
 /// Remembers what it was shown.
 #[derive(Default)]
-pub(crate) struct Seen(pub(crate) Mutex<Vec<Progress>>);
+pub(crate) struct Seen(pub(crate) Mutex<Vec<LoadProgress>>);
 
-impl Watch for Seen {
-    fn progress(&self, progress: &Progress) {
+impl ProgressObserver for Seen {
+    fn progress(&self, progress: &LoadProgress) {
         self.0.lock().expect("nobody panics with it").push(progress.clone());
     }
 }
 
 /// A closed loop that ends after so many requests.
-pub(crate) fn counted(url: &str, connections: u64, requests: u64, io: Io) -> Plan {
-    let mut plan = Plan::closed(url, connections);
+pub(crate) fn counted(url: &str, connections: u64, requests: u64, io: BackendChoice) -> LoadPlan {
+    let mut plan = LoadPlan::closed(url, connections);
     plan.end.requests = Some(requests);
     // Whatever goes wrong, the test ends.
     plan.end.after = Some(Duration::from_mins(1));
@@ -64,15 +66,15 @@ pub(crate) fn counted(url: &str, connections: u64, requests: u64, io: Io) -> Pla
 }
 
 /// A closed loop that ends after so long.
-pub(crate) fn timed(url: &str, connections: u64, after: Duration, io: Io) -> Plan {
+pub(crate) fn timed(url: &str, connections: u64, after: Duration, io: BackendChoice) -> LoadPlan {
     let mut plan = counted(url, connections, 1, io);
     plan.end.requests = None;
     plan.end.after = Some(after);
     plan
 }
 
-pub(crate) fn outcome_of(plan: &Plan) -> Outcome {
-    let outcome = run(plan, &Seen::default(), &Stop::default()).expect("the plan is good");
+pub(crate) fn outcome_of(plan: &LoadPlan) -> Outcome {
+    let outcome = run(plan, &Seen::default(), &StopHandle::default()).expect("the plan is good");
     assert_eq!(outcome.latency_us.count, outcome.requests, "each right answer has a latency");
     let in_series: u64 = outcome.series.iter().map(|second| second.requests).sum();
     assert_eq!(in_series, outcome.requests, "{:?}", outcome.series);

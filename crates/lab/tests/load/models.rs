@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use gustnado_lab::plan::{Io, Load};
+use gustnado_lab::plan::{BackendChoice, LoadModel};
 
 use crate::toy::{Reply, Toy, ok};
 use crate::{counted, outcome_of, timed, within};
@@ -38,11 +38,11 @@ fn stalling() -> Toy {
     })
 }
 
-fn an_open_loop_keeps_its_rate(io: Io) {
+fn an_open_loop_keeps_its_rate(io: BackendChoice) {
     within(|| {
         let toy = Toy::friendly();
         let mut plan = timed(&toy.url("/"), 8, Duration::from_secs(1), io);
-        plan.load = Load::Open { rate_per_s: 300.0 };
+        plan.load = LoadModel::Open { rate_per_s: 300.0 };
         let outcome = outcome_of(&plan);
         assert_eq!((outcome.requests, outcome.sent), (toy.seen(), toy.seen()));
         let service = outcome.service_us.expect("an open loop has both");
@@ -57,10 +57,10 @@ fn an_open_loop_keeps_its_rate(io: Io) {
 
 /// Requests are due evenly, and those of a stall wait for its end: of 2 s, 0.2 s have latencies
 /// from 0 to 200 ms, so the percentile p is at (p - 90 %) of the period before the stall's end.
-fn an_open_loop_shows_a_stall_that_a_closed_one_hides(io: Io) {
+fn an_open_loop_shows_a_stall_that_a_closed_one_hides(io: BackendChoice) {
     let toy = stalling();
     let mut plan = timed(&toy.url("/"), 40, Duration::from_secs(4), io);
-    plan.load = Load::Open { rate_per_s: 500.0 };
+    plan.load = LoadModel::Open { rate_per_s: 500.0 };
     let open = outcome_of(&plan);
     for (percentile, truth) in [("95", 100_000.0), ("98", 160_000.0), ("99", 180_000.0)] {
         let found = open.latency_us.percentiles[percentile];
@@ -74,7 +74,7 @@ fn an_open_loop_shows_a_stall_that_a_closed_one_hides(io: Io) {
 }
 
 /// While one connection waits for a slow answer, the others go on.
-fn a_few_slow_answers_are_no_stall(io: Io) {
+fn a_few_slow_answers_are_no_stall(io: BackendChoice) {
     let toy = Toy::start(|asked| {
         if asked.number % 50 == 49 {
             thread::sleep(Duration::from_millis(150));
@@ -88,7 +88,7 @@ fn a_few_slow_answers_are_no_stall(io: Io) {
     assert!(!outcome.warnings.iter().any(|word| word.contains("stall")), "{outcome:?}");
 }
 
-fn connections_that_are_never_served_are_named(io: Io) {
+fn connections_that_are_never_served_are_named(io: BackendChoice) {
     let toy = Toy::with_room(3, |_| {
         thread::sleep(Duration::from_millis(5));
         Reply::Bytes(ok("hello"))
@@ -98,20 +98,20 @@ fn connections_that_are_never_served_are_named(io: Io) {
     let outcome = outcome_of(&plan);
     assert!(outcome.requests > 0);
     assert_eq!(outcome.connections_unserved, 5, "{outcome:?}");
-    let word = "5 of 8 connections never had an answer";
+    let word = "5 of 8 connections never had a response";
     assert!(outcome.warnings.iter().any(|found| found.starts_with(word)), "{outcome:?}");
 }
 
-fn an_open_loop_ends_after_its_number(io: Io) {
+fn an_open_loop_ends_after_its_number(io: BackendChoice) {
     let toy = Toy::friendly();
     let mut plan = counted(&toy.url("/"), 4, 101, io);
-    plan.load = Load::Open { rate_per_s: 500.0 };
+    plan.load = LoadModel::Open { rate_per_s: 500.0 };
     let outcome = outcome_of(&plan);
     assert_eq!((outcome.requests, outcome.sent, toy.seen()), (101, 101, 101));
     assert!(outcome.duration_s < 30.0, "{}", outcome.duration_s);
 }
 
-fn a_ramp_finds_the_knee(io: Io) {
+fn a_ramp_finds_the_knee(io: BackendChoice) {
     // One answer in 5 ms, one after the other: 200 per second at most.
     let line = Arc::new(Mutex::new(()));
     let toy = Toy::start(move |_| {
@@ -121,7 +121,7 @@ fn a_ramp_finds_the_knee(io: Io) {
     });
     let mut plan = timed(&toy.url("/"), 50, Duration::from_mins(1), io);
     let step = Duration::from_millis(700);
-    plan.load = Load::Ramp { from_per_s: 40.0, to_per_s: 400.0, steps: 4, step };
+    plan.load = LoadModel::Ramp { from_per_s: 40.0, to_per_s: 400.0, steps: 4, step };
     let outcome = outcome_of(&plan);
     let rates: Vec<f64> = outcome.steps.iter().map(|step| step.rate_per_s).collect();
     assert_eq!(rates, [40.0, 160.0, 280.0, 400.0]);
@@ -130,7 +130,7 @@ fn a_ramp_finds_the_knee(io: Io) {
     assert!(outcome.steps[0].errors == 0 && outcome.steps[0].latency_us.count == 28);
 }
 
-fn churn_opens_a_connection_for_each_request(io: Io) {
+fn churn_opens_a_connection_for_each_request(io: BackendChoice) {
     let heads = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&heads);
     let toy = Toy::start(move |asked| {
@@ -147,7 +147,7 @@ fn churn_opens_a_connection_for_each_request(io: Io) {
     assert!(heads.iter().all(|head| head.contains("Connection: close\r\n")), "{heads:?}");
 }
 
-fn pipelining_has_several_requests_under_way(io: Io) {
+fn pipelining_has_several_requests_under_way(io: BackendChoice) {
     // It answers only once four requests are there.
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let url = format!("http://{}/", listener.local_addr().expect("it is bound"));
@@ -180,11 +180,11 @@ fn pipelining_has_several_requests_under_way(io: Io) {
     assert!(outcome.warnings.iter().any(|word| word.contains("pipelined")), "{outcome:?}");
 }
 
-fn connections_are_held_while_others_ask(io: Io) {
+fn connections_are_held_while_others_ask(io: BackendChoice) {
     within(|| {
         let toy = Toy::friendly();
         let mut plan = timed(&toy.url("/"), 2, Duration::from_secs(1), io);
-        plan.load = Load::Hold { idle: 200, rate_per_s: Some(50.0) };
+        plan.load = LoadModel::Hold { idle: 200, rate_per_s: Some(50.0) };
         let outcome = outcome_of(&plan);
         let held = outcome.held.clone().expect("that is what it was about");
         assert_eq!((held.asked, held.opened, held.lost), (200, 200, 0));
@@ -196,7 +196,7 @@ fn connections_are_held_while_others_ask(io: Io) {
     });
 }
 
-fn a_slow_sender_is_slow(io: Io) {
+fn a_slow_sender_is_slow(io: BackendChoice) {
     let toy = Toy::friendly();
     let mut plan = counted(&toy.url("/"), 2, 2, io);
     plan.slowness.send_bytes_per_s = Some(100);
@@ -209,7 +209,7 @@ fn a_slow_sender_is_slow(io: Io) {
     assert!(took >= Duration::from_millis(200), "{took:?}");
 }
 
-fn a_slow_reader_is_slow(io: Io) {
+fn a_slow_reader_is_slow(io: BackendChoice) {
     let body = "x".repeat(60_000);
     let toy = Toy::start(move |_| Reply::Bytes(ok(&body)));
     let mut plan = counted(&toy.url("/"), 2, 2, io);

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use gustnado_lab::outcome::Outcome;
-use gustnado_lab::plan::{Io, Load, Plan};
+use gustnado_lab::plan::{BackendChoice, LoadModel, LoadPlan};
 
 use crate::toy::{Reply, Toy, ok};
 use crate::{outcome_of, timed, within};
@@ -115,7 +115,7 @@ fn near(what: &str, found: f64, truth: f64, bound: f64) -> Result<(), String> {
     if off <= bound { Ok(()) } else { Err(text()) }
 }
 
-fn percentiles_are_those_of_the_server(io: Io) {
+fn percentiles_are_those_of_the_server(io: BackendChoice) {
     within(|| {
         // 20 to 60 ms, evenly, and 2 of 100 take 100 ms.
         let truth = Truth::start(usize::MAX, |number| {
@@ -137,7 +137,7 @@ fn percentiles_are_those_of_the_server(io: Io) {
     });
 }
 
-fn faults_are_counted_exactly(io: Io) {
+fn faults_are_counted_exactly(io: BackendChoice) {
     let truth = Truth::start(usize::MAX, |number| {
         let fault = match number % 20 {
             3 => Fault::Status,
@@ -156,7 +156,7 @@ fn faults_are_counted_exactly(io: Io) {
 }
 
 /// A server of 200 answers per second, ten at once, and a plan of 1 s for it.
-fn limited(io: Io) -> (Truth, Plan) {
+fn limited(io: BackendChoice) -> (Truth, LoadPlan) {
     let truth = Truth::start(10, |_| (Duration::from_millis(50), Fault::None));
     let plan = timed(&truth.toy.url("/"), 30, Duration::from_secs(1), io);
     (truth, plan)
@@ -174,7 +174,7 @@ fn same_rate(truth: &Truth, outcome: &Outcome) -> Result<(), String> {
     near("requests per second", outcome.requests_per_s, served, 0.01)
 }
 
-fn a_closed_loop_has_the_servers_throughput(io: Io) {
+fn a_closed_loop_has_the_servers_throughput(io: BackendChoice) {
     within(|| {
         let (truth, mut plan) = limited(io);
         plan.warm_up = Duration::from_millis(320);
@@ -186,10 +186,10 @@ fn a_closed_loop_has_the_servers_throughput(io: Io) {
     });
 }
 
-fn open(rate_per_s: f64, io: Io, missed: bool) {
+fn open(rate_per_s: f64, io: BackendChoice, missed: bool) {
     within(|| {
         let (truth, mut plan) = limited(io);
-        plan.load = Load::Open { rate_per_s };
+        plan.load = LoadModel::Open { rate_per_s };
         let outcome = outcome_of(&plan);
         same_rate(&truth, &outcome)?;
         let said = says_missed(&outcome);
@@ -197,34 +197,34 @@ fn open(rate_per_s: f64, io: Io, missed: bool) {
     });
 }
 
-fn an_open_loop_below_capacity_has_the_servers_throughput(io: Io) {
+fn an_open_loop_below_capacity_has_the_servers_throughput(io: BackendChoice) {
     open(100.0, io, false);
 }
 
-fn an_open_loop_at_capacity_has_the_servers_throughput(io: Io) {
+fn an_open_loop_at_capacity_has_the_servers_throughput(io: BackendChoice) {
     // A little less, since what sleeps wakes late.
     open(180.0, io, false);
 }
 
-fn an_open_loop_above_capacity_has_the_servers_throughput_and_says_so(io: Io) {
+fn an_open_loop_above_capacity_has_the_servers_throughput_and_says_so(io: BackendChoice) {
     open(300.0, io, true);
 }
 
-fn a_held_open_loop_above_capacity_has_the_servers_throughput(io: Io) {
+fn a_held_open_loop_above_capacity_has_the_servers_throughput(io: BackendChoice) {
     within(|| {
         let (truth, mut plan) = limited(io);
-        plan.load = Load::Hold { idle: 5, rate_per_s: Some(300.0) };
+        plan.load = LoadModel::Hold { idle: 5, rate_per_s: Some(300.0) };
         let outcome = outcome_of(&plan);
         same_rate(&truth, &outcome)?;
         if says_missed(&outcome) { Ok(()) } else { Err(format!("{:?}", outcome.warnings)) }
     });
 }
 
-fn churn_above_capacity_has_the_servers_throughput(io: Io) {
+fn churn_above_capacity_has_the_servers_throughput(io: BackendChoice) {
     within(|| {
         let (truth, mut plan) = limited(io);
         plan.keep_alive = false;
-        plan.load = Load::Open { rate_per_s: 300.0 };
+        plan.load = LoadModel::Open { rate_per_s: 300.0 };
         let outcome = outcome_of(&plan);
         same_rate(&truth, &outcome)?;
         if says_missed(&outcome) { Ok(()) } else { Err(format!("{:?}", outcome.warnings)) }

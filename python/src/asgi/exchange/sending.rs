@@ -1,4 +1,4 @@
-//! What an application sends: the head of its answer, content, files.
+//! Messages that an application sends: the head of its response, content, files.
 
 use std::io::ErrorKind::NotFound;
 use std::path::PathBuf;
@@ -13,33 +13,32 @@ use pyo3::types::PyDict;
 
 use gustnado::{ForeignHead, Method, Request, Response, Status};
 
-use super::{Exchange, Inside, Stage, To};
+use super::{AsgiExchange, ExchangeState, ResponseSink, SendPhase};
 use crate::asgi::message::{add_fields, check_length, expect};
 use crate::bytes_like::bytes_of;
-use crate::pipe::{Feed, Room, pipe};
+use crate::pipe::{PipeSpace, PipeWriter, pipe};
 use crate::regular;
 
-/// Longest piece that the connection is handed at once: one send takes the whole of a piece, and
-/// others wait for it.
+/// Longest piece for the connection: one send takes a whole piece, and other connections wait for
+/// it.
 const PIECE_BYTES_MAX: usize = 64 << 10;
-/// Content that was sent waits for so long at most while the application goes on without waiting
-/// for anything itself.
+/// Maximum delay of sent content while the application continues without waiting.
 const HOLD: Duration = Duration::from_millis(1);
 
-/// What becomes of something that the application has sent.
-pub(super) enum Taken {
-    /// It is kept for what follows.
+/// The action after a message.
+pub(super) enum SendOutcome {
+    /// Continue: it is kept for what follows.
     Kept,
-    /// It is to leave before the application goes on, which may compute for long.
+    /// Send it before the application continues, which may compute for long.
     Leaves,
-    /// The same, and it is all: most applications end with it.
+    /// The same, and the response is complete: most applications end with it.
     Whole,
-    /// So much waits to be sent that there is no room for more.
-    Fills(Room),
+    /// Wait for space: too much is queued.
+    Fills(PipeSpace),
 }
 
-impl Exchange {
-    /// Takes the head of the answer.
+impl AsgiExchange {
+    /// Takes the head of the response.
     pub(super) fn begin(&self, message: &Bound<'_, PyDict>) -> PyResult<()> {
         let py = message.py();
         let status: u16 = expect(message, intern!(py, "status"))?.extract()?;
@@ -49,19 +48,22 @@ impl Exchange {
         if let Some(fields) = message.get_item(intern!(py, "headers"))? {
             add_fields(&mut head, &fields)?;
         }
-        let mut inside = self.inside();
-        match inside.stage {
-            Stage::Head => {
-                inside.stage = Stage::Content(head);
+        let mut state = self.state();
+        match state.phase {
+            SendPhase::Head => {
+                state.phase = SendPhase::Content(head);
                 Ok(())
             }
-            Stage::Lost => Err(inside.lost()),
+            SendPhase::Lost => Err(state.lost()),
             _ => Err(PyRuntimeError::new_err("http.response.start was sent before")),
         }
     }
 
     /// Takes content, the first or more of it.
-    pub(super) fn go_on(slf: &Bound<'_, Self>, message: &Bound<'_, PyDict>) -> PyResult<Taken> {
+    pub(super) fn go_on(
+        slf: &Bound<'_, Self>,
+        message: &Bound<'_, PyDict>,
+    ) -> PyResult<SendOutcome> {
         let py = message.py();
         let body = match message.get_item(intern!(py, "body"))? {
             Some(body) if !body.is_none() => bytes_of(&body, "the body of an answer")?,
@@ -69,53 +71,53 @@ impl Exchange {
         };
         let more = message.get_item(intern!(py, "more_body"))?;
         let more = more.map(|more| more.is_truthy()).transpose()?.unwrap_or(false);
-        let mut inside = slf.get().inside();
-        match std::mem::replace(&mut inside.stage, Stage::Over) {
-            Stage::Content(head) if more => {
-                let (feed, content) = pipe();
-                let room = push(&feed, body);
-                inside.stage = Stage::More(feed);
-                inside.left = Some(Instant::now());
-                let is_unsent = is_unsent(&inside.request, &head);
-                drop(inside);
+        let mut state = slf.get().state();
+        match std::mem::replace(&mut state.phase, SendPhase::Over) {
+            SendPhase::Content(head) if more => {
+                let (writer, content) = pipe();
+                let space = push(&writer, body);
+                state.phase = SendPhase::More(writer);
+                state.left = Some(Instant::now());
+                let is_unsent = is_unsent(&state.request, &head);
+                drop(state);
                 content.on_lost(Self::later(slf, Self::lose)?);
                 let response =
                     if is_unsent { head.without_content() } else { head.stream(content) };
                 slf.get().give(response);
-                Ok(room.map_or(Taken::Leaves, Taken::Fills))
+                Ok(space.map_or(SendOutcome::Leaves, SendOutcome::Fills))
             }
-            Stage::Content(head) => {
-                if is_unsent(&inside.request, &head) {
-                    drop(inside);
+            SendPhase::Content(head) => {
+                if is_unsent(&state.request, &head) {
+                    drop(state);
                     let is_said = head.length().is_some() || !head.may_have_content();
                     let response = if is_said { head.without_content() } else { head.bytes(body) };
                     slf.get().give(response);
                 } else if let Err(error) = check_length(&head, body.len() as u64) {
-                    inside.stage = Stage::Content(head);
+                    state.phase = SendPhase::Content(head);
                     return Err(error);
                 } else {
-                    drop(inside);
+                    drop(state);
                     slf.get().give(head.bytes(body));
                 }
                 Self::tell_receivers(slf);
-                Ok(Taken::Whole)
+                Ok(SendOutcome::Whole)
             }
-            Stage::More(feed) => {
-                let room = push(&feed, body);
+            SendPhase::More(writer) => {
+                let space = push(&writer, body);
                 if more {
-                    inside.stage = Stage::More(feed);
-                    return Ok(room.map_or_else(|| inside.hold(), Taken::Fills));
+                    state.phase = SendPhase::More(writer);
+                    return Ok(space.map_or_else(|| state.hold(), SendOutcome::Fills));
                 }
-                drop(inside);
-                feed.end();
+                drop(state);
+                writer.end();
                 Self::tell_receivers(slf);
-                Ok(Taken::Leaves)
+                Ok(SendOutcome::Leaves)
             }
-            stage => Err(inside.refuse(stage)),
+            phase => Err(state.refuse(phase)),
         }
     }
 
-    /// Sends a file by its path, as the content.
+    /// Sends a file by its path as the content.
     pub(super) fn send_file(slf: &Bound<'_, Self>, message: &Bound<'_, PyDict>) -> PyResult<()> {
         let path: PathBuf = expect(message, intern!(message.py(), "path"))?.extract()?;
         let opened = regular::open(&path);
@@ -126,50 +128,50 @@ impl Exchange {
             let text = format!("expected a regular file to send, found another: {path}");
             return Err(PyOSError::new_err(text));
         }
-        let mut inside = slf.get().inside();
-        let head = match std::mem::replace(&mut inside.stage, Stage::Over) {
-            Stage::Content(head) => head,
-            stage => return Err(inside.refuse(stage)),
+        let mut state = slf.get().state();
+        let head = match std::mem::replace(&mut state.phase, SendPhase::Over) {
+            SendPhase::Content(head) => head,
+            phase => return Err(state.refuse(phase)),
         };
         let Some((file, found)) = opened else {
-            // Nothing has left: the client is told the truth, whatever the head says.
-            inside.missing = Some(path);
-            drop(inside);
+            // Nothing was sent, so the client gets the correct status instead of the head.
+            state.missing = Some(path);
+            drop(state);
             slf.get().give(Response::new(Status::NOT_FOUND));
             Self::tell_receivers(slf);
             return Ok(());
         };
         let length = found.len();
         if let Err(error) = check_length(&head, length) {
-            inside.stage = Stage::Content(head);
+            state.phase = SendPhase::Content(head);
             return Err(error);
         }
-        drop(inside);
+        drop(state);
         slf.get().give(head.file(Arc::new(file), 0, length));
         Self::tell_receivers(slf);
         Ok(())
     }
 
-    /// Gives an answer to who waits for it, or keeps it for who asks.
+    /// Passes a response to its consumer, or keeps it.
     fn give(&self, response: Response) {
-        // (Not under the lock: if the client has gone, the answer is dropped, which calls us.)
-        let to = std::mem::replace(&mut self.inside().to, To::Given);
+        // Without the lock: if the client has disconnected, dropping the response calls back.
+        let to = std::mem::replace(&mut self.state().to, ResponseSink::Given);
         match to {
-            To::Client(replier) => _ = replier.answer(response),
-            To::Nobody => self.inside().to = To::Kept(Box::new(response)),
-            To::Kept(_) | To::Given => {}
+            ResponseSink::Client(replier) => _ = replier.answer(response),
+            ResponseSink::Unclaimed => self.state().to = ResponseSink::Kept(Box::new(response)),
+            ResponseSink::Kept(_) | ResponseSink::Given => {}
         }
     }
 
-    /// A future that is there once more content may be sent.
+    /// Returns a future that is done once more content may be sent.
     pub(super) fn wait_for<'py>(
         &self,
         py: Python<'py>,
-        room: &Room,
+        space: &PipeSpace,
     ) -> PyResult<Bound<'py, PyAny>> {
         let future = self.event_loop.bind(py).call_method0(intern!(py, "create_future"))?;
         let there = future.clone().unbind();
-        room.call(move || {
+        space.call(move || {
             Python::attach(|py| {
                 if let Err(error) = set(there.bind(py)) {
                     error.write_unraisable(py, None);
@@ -180,27 +182,27 @@ impl Exchange {
     }
 }
 
-impl Inside {
-    /// Takes a piece behind the first: pieces that come quickly leave together.
-    fn hold(&mut self) -> Taken {
+impl ExchangeState {
+    /// Queues a later piece: pieces in quick succession leave together.
+    fn hold(&mut self) -> SendOutcome {
         let now = Instant::now();
         if self.left.is_some_and(|left| now - left < HOLD) {
-            return Taken::Kept;
+            return SendOutcome::Kept;
         }
         self.left = Some(now);
-        Taken::Leaves
+        SendOutcome::Leaves
     }
 }
 
-/// Hands content over, in parts that are not too long.
-fn push(feed: &Feed, mut body: Bytes) -> Option<Room> {
+/// Queues content, split into parts of limited length.
+fn push(writer: &PipeWriter, mut body: Bytes) -> Option<PipeSpace> {
     while body.len() > PIECE_BYTES_MAX {
-        _ = feed.push(body.split_to(PIECE_BYTES_MAX));
+        _ = writer.push(body.split_to(PIECE_BYTES_MAX));
     }
-    feed.push(body)
+    writer.push(body)
 }
 
-/// Whether no content is sent, whatever the application sends.
+/// Whether the response never has content, such as one to HEAD.
 fn is_unsent(request: &Request, head: &ForeignHead) -> bool {
     request.method() == Method::Head || !head.may_have_content()
 }

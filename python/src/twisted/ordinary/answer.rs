@@ -1,4 +1,4 @@
-//! The answer to an ordinary request: written, logged and done with.
+//! Responds to an ordinary request: writes, logs and finishes it.
 
 use pyo3::exceptions::PyOSError;
 use pyo3::intern;
@@ -7,22 +7,22 @@ use pyo3::types::{PyBytes, PyDict, PyList};
 
 use super::super::TwistedLink;
 use super::super::timeout::TwistedTimeout;
-use super::super::words::Names;
+use super::super::words::HeadWords;
 use super::{Ordinary, is_function, raw_of};
 
-/// Statuses without content, which `Request.write` treats in its own way.
+/// Statuses without content, which `Request.write` handles differently.
 fn has_content(code: i64) -> bool {
     (200..600).contains(&code) && !matches!(code, 204 | 205 | 304)
 }
 
 impl Ordinary {
-    /// The rest of `server.Request.render`: `write` and `finish`. Returns whether it has been done:
-    /// it is not where anything is but what it mostly is.
+    /// Replaces the rest of `server.Request.render`: `write` and `finish`. Returns false if
+    /// anything is unusual.
     pub(super) fn finish(
         &self,
         link: &TwistedLink,
         channel: &Bound<'_, PyAny>,
-        names: &Names,
+        names: &HeadWords,
         request: &Bound<'_, PyAny>,
         body: &Bound<'_, PyAny>,
     ) -> PyResult<bool> {
@@ -42,8 +42,8 @@ impl Ordinary {
         Ok(true)
     }
 
-    /// Whether `write` and `finish` would do what they mostly do.
-    fn is_untouched(&self, names: &Names, request: &Bound<'_, PyAny>) -> PyResult<bool> {
+    /// Whether `write` and `finish` would do nothing unusual.
+    fn is_untouched(&self, names: &HeadWords, request: &Bound<'_, PyAny>) -> PyResult<bool> {
         let (py, words) = (request.py(), self.words.get());
         let is = |name| request.getattr(name)?.is_truthy();
         let is_none = |name| Ok::<_, PyErr>(request.getattr(name)?.is_none());
@@ -66,18 +66,18 @@ impl Ordinary {
             )?)
     }
 
-    /// The rest of `http.Request.finish`, and `HTTPChannel.requestDone`.
+    /// Replaces the rest of `http.Request.finish`, and `HTTPChannel.requestDone`.
     fn end(
         &self,
         channel: &Bound<'_, PyAny>,
-        names: &Names,
+        names: &HeadWords,
         request: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
         let py = request.py();
         self.log(channel, names, request)?;
         request.setattr(intern!(py, "finished"), 1)?;
         channel.getattr(intern!(py, "requests"))?.del_item(0)?;
-        if !self.reads.bind(py).contains(&self.number)? {
+        if !self.reads.bind(py).contains(&self.fd)? {
             let server = channel.getattr(intern!(py, "_networkProducer"))?;
             server.call_method0(intern!(py, "resumeProducing"))?;
         }
@@ -87,7 +87,7 @@ impl Ordinary {
             channel.setattr(intern!(py, "line_mode"), 1)?;
             let waiting = channel.getattr(intern!(py, "_dataBuffer"))?;
             if waiting.is_truthy()? {
-                // A resource has turned the reactor, and more has come meanwhile.
+                // A resource has run the reactor, and more bytes have arrived meanwhile.
                 let waiting =
                     PyBytes::new(py, b"").call_method1(intern!(py, "join"), (waiting,))?;
                 channel.setattr(intern!(py, "_dataBuffer"), PyList::empty(py))?;
@@ -114,7 +114,7 @@ impl Ordinary {
         Ok(())
     }
 
-    /// Sets the idle time-out anew.
+    /// Restarts the idle time-out.
     pub(super) fn touch(&self, channel: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = channel.py();
         let call = channel.getattr(intern!(py, "_TimeoutMixin__timeoutCall"))?;
@@ -127,7 +127,7 @@ impl Ordinary {
         }
     }
 
-    /// Sets the idle time-out once more.
+    /// Resets the idle time-out.
     fn wait_again(&self, channel: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = channel.py();
         let saved = channel.getattr(intern!(py, "_savedTimeOut"))?;
@@ -150,17 +150,17 @@ fn has_one(fields: &Bound<'_, PyDict>, name: &Py<PyBytes>) -> PyResult<bool> {
     fields.get_item(name)?.map_or(Ok(false), |values| values.is_truthy())
 }
 
-/// Whether it is the value of a field that can be written as it is.
+/// Whether it can be written as a field value as it is.
 fn is_line(value: &Bound<'_, PyAny>) -> bool {
     value
         .cast::<PyBytes>()
         .is_ok_and(|value| !value.as_bytes().contains(&b'\n') && !value.as_bytes().contains(&b'\r'))
 }
 
-/// The head of an answer with content of so many bytes, in the order in which Twisted's
-/// functions set the fields. `None`: there is something in it that they should write.
+/// Encodes the head of a response with content of that many bytes, with fields in the order of
+/// Twisted's functions. `None` if they should write it themselves.
 fn make_head(
-    names: &Names,
+    names: &HeadWords,
     request: &Bound<'_, PyAny>,
     length: usize,
 ) -> PyResult<Option<Vec<u8>>> {
@@ -197,7 +197,7 @@ fn make_head(
     Ok(is_plain.then_some(head))
 }
 
-/// Adds all lines of fields. Returns whether they are what they should be.
+/// Adds all lines of fields. Returns whether they are valid.
 fn add_fields(head: &mut Vec<u8>, fields: &Bound<'_, PyDict>) -> bool {
     for (name, values) in fields {
         let (Ok(name), Ok(values)) = (name.cast::<PyBytes>(), values.cast::<PyList>()) else {

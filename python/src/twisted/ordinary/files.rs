@@ -1,5 +1,5 @@
-//! Files below a `twisted.web.static.File`, without Python: found by the walk through the resources
-//! that a request would take, and sent if there is nothing special about them or the request.
+//! Files below a `twisted.web.static.File`, served without Python: found by the same walk through
+//! resources, and sent if neither file nor request is special.
 
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
@@ -13,10 +13,10 @@ use super::super::plain::Plain;
 use super::{Ordinary, is_function};
 use crate::regular;
 
-/// Bytes of a file that is read at once; Twisted's producers send what is larger.
+/// Largest file that is read at once; Twisted's producers send larger ones.
 const FILE_BYTES_MAX: u64 = 256 << 10;
 
-/// What Twisted has for files.
+/// Shared Python objects of Twisted for files.
 pub(super) struct FileWords {
     file: Py<PyAny>,
     get_child: Py<PyAny>,
@@ -28,8 +28,8 @@ pub(super) struct FileWords {
 /// A `File`, and the names below it.
 type Walked<'py, 'a> = (Bound<'py, PyAny>, &'a [&'a [u8]]);
 
-/// A file, and what is said of it.
-struct Found {
+/// A file with its metadata.
+struct ServedFile {
     content: Vec<u8>,
     kind: String,
     /// In seconds since 1970.
@@ -37,8 +37,8 @@ struct Found {
 }
 
 impl FileWords {
-    pub(super) fn new(given: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let of = |name: &str| given.getattr(name).map(Bound::unbind);
+    pub(super) fn new(source: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let of = |name: &str| source.getattr(name).map(Bound::unbind);
         Ok(Self {
             file: of("file")?,
             get_child: of("get_child")?,
@@ -48,8 +48,8 @@ impl FileWords {
         })
     }
 
-    /// Goes down as far as resources have children that were put there. Returns the `File` that
-    /// this comes to, and the names that are left.
+    /// Walks down children that were added explicitly. Returns the `File` where that ends, and the
+    /// remaining names.
     fn walk<'py, 'a>(
         &self,
         root: Bound<'py, PyAny>,
@@ -76,8 +76,8 @@ impl FileWords {
         Ok(None)
     }
 
-    /// Reads a file below a `File`. `None`: there is something special about it.
-    fn read(&self, top: &Bound<'_, PyAny>, names: &[&[u8]]) -> PyResult<Option<Found>> {
+    /// Reads a file below a `File`. `None` if it is unusual.
+    fn read(&self, top: &Bound<'_, PyAny>, names: &[&[u8]]) -> PyResult<Option<ServedFile>> {
         let py = top.py();
         let own = |name, function| is_function(top, &top.getattr(name)?, function);
         if !own(intern!(py, "getChild"), &self.get_child)?
@@ -97,12 +97,12 @@ impl FileWords {
             path.push('/');
             path.push_str(&String::from_utf8_lossy(name));
         }
-        Ok(read_small(&path).map(|(content, modified)| Found { content, kind, modified }))
+        Ok(read_small(&path).map(|(content, modified)| ServedFile { content, kind, modified }))
     }
 }
 
 impl Ordinary {
-    /// Answers a request with a file, if that is what it comes to, and an ordinary one.
+    /// Responds to a request with a file, if it leads to an ordinary one.
     pub(super) fn send_file(
         &self,
         link: &TwistedLink,
@@ -126,7 +126,7 @@ impl Ordinary {
         let Some(path) = path.strip_prefix(b"/") else { return Ok(false) };
         let parts: Vec<_> = path.split(|byte| *byte == b'/').collect();
         let root = self.site.bind(py).getattr(intern!(py, "resource"))?;
-        // (What is wrong with a resource is for Twisted to find.)
+        // Twisted finds what is wrong with a resource.
         let Ok(Some((top, left))) = files.walk(root, &parts) else { return Ok(false) };
         let Ok(Some(found)) = files.read(&top, left) else { return Ok(false) };
         let Some(log) = self.log_of(channel)? else { return Ok(false) };
@@ -158,13 +158,14 @@ impl Ordinary {
     }
 }
 
-/// Names that are the same in every encoding and on every way to a path.
+/// Names that are the same in every encoding and have no special meaning in a path.
 fn is_simple(name: &[u8]) -> bool {
     let is = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
     !name.is_empty() && name[0] != b'.' && name.iter().all(is)
 }
 
-/// What `getTypeAndEncoding` says of a name. `None`: it is encoded, or of no kind.
+/// Returns the result of `getTypeAndEncoding` for a name. `None` if it is encoded, or of unknown
+/// type.
 fn kind_of(top: &Bound<'_, PyAny>, name: &[u8]) -> PyResult<Option<String>> {
     let py = top.py();
     let name = String::from_utf8_lossy(name);
@@ -184,7 +185,8 @@ fn kind_of(top: &Bound<'_, PyAny>, name: &[u8]) -> PyResult<Option<String>> {
     Ok(is_word.then_some(kind))
 }
 
-/// The bytes of a small regular file, and when it was changed, as Twisted says it: rounded up.
+/// Returns the bytes of a small regular file, and its modification time as Twisted gives it:
+/// rounded up.
 fn read_small(path: &str) -> Option<(Vec<u8>, i64)> {
     let (file, known) = regular::open(path).ok()??;
     if known.len() > FILE_BYTES_MAX {
@@ -193,7 +195,7 @@ fn read_small(path: &str) -> Option<(Vec<u8>, i64)> {
     let mut content = Vec::with_capacity(usize::try_from(known.len()).ok()?);
     file.take(FILE_BYTES_MAX + 1).read_to_end(&mut content).ok()?;
     if content.len() as u64 != known.len() {
-        // It is being changed: Twisted says the length of before, and sends what it finds.
+        // It is being changed: Twisted sends the earlier length, and the bytes it finds.
         return None;
     }
     let (seconds, ns) = (known.mtime(), known.mtime_nsec());

@@ -5,18 +5,18 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
 use super::super::plain::Plain;
-use super::super::words::{Names, escaped};
+use super::super::words::{HeadWords, escaped};
 use super::{Ordinary, is_function};
 
-/// Where lines go that `combinedLogFormatter` makes.
-pub(super) struct Log<'py> {
+/// The destination of lines of `combinedLogFormatter`.
+pub(super) struct CombinedLog<'py> {
     file: Bound<'py, PyAny>,
     time: Bound<'py, PyString>,
     host: Bound<'py, PyString>,
 }
 
-/// What a line says besides. Bytes are escaped in it.
-struct Line<'a> {
+/// The other parts of a line. Bytes are escaped in it.
+struct CombinedLogLine<'a> {
     method: &'a [u8],
     uri: &'a [u8],
     version: &'a [u8],
@@ -27,11 +27,11 @@ struct Line<'a> {
 }
 
 impl Ordinary {
-    /// Logs a request that has been answered.
+    /// Logs a request with its response.
     pub(super) fn log(
         &self,
         channel: &Bound<'_, PyAny>,
-        names: &Names,
+        names: &HeadWords,
         request: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
         let py = request.py();
@@ -45,12 +45,13 @@ impl Ordinary {
         }
     }
 
-    /// Where the lines of a channel go, if they go anywhere. `None`: the factory has its own way.
+    /// Returns the destination of a channel's lines, if there is one. `None` if the factory logs
+    /// differently.
     #[expect(clippy::option_option, reason = "there may be no log, and one that is not known")]
     pub(super) fn log_of<'py>(
         &self,
         channel: &Bound<'py, PyAny>,
-    ) -> PyResult<Option<Option<Log<'py>>>> {
+    ) -> PyResult<Option<Option<CombinedLog<'py>>>> {
         let (py, words) = (channel.py(), self.words.get());
         let factory = channel.getattr_opt(intern!(py, "factory"))?;
         let Some(factory) = factory.filter(|factory| !factory.is_none()) else {
@@ -72,16 +73,16 @@ impl Ordinary {
         let time = factory.getattr(intern!(py, "_logDateTime"))?;
         let host = peer.getattr(intern!(py, "host"))?;
         Ok(match (time.cast_into::<PyString>(), host.cast_into::<PyString>()) {
-            (Ok(time), Ok(host)) => Some(Some(Log { file, time, host })),
+            (Ok(time), Ok(host)) => Some(Some(CombinedLog { file, time, host })),
             _ => None,
         })
     }
 
-    /// Writes the line of a request, unless there is something in it that the formatter should see.
+    /// Writes the line of a request, unless the formatter should see it.
     fn log_request(
         &self,
-        log: &Log<'_>,
-        names: &Names,
+        log: &CombinedLog<'_>,
+        names: &HeadWords,
         request: &Bound<'_, PyAny>,
     ) -> PyResult<bool> {
         let (py, words) = (request.py(), self.words.get());
@@ -102,7 +103,7 @@ impl Ordinary {
         else {
             return Ok(false);
         };
-        log.write(&Line {
+        log.write(&CombinedLogLine {
             method: method.as_bytes(),
             uri: uri.as_bytes(),
             version: version.as_bytes(),
@@ -115,15 +116,15 @@ impl Ordinary {
     }
 }
 
-impl Log<'_> {
-    /// Writes the line of a request that was answered with so many bytes, without Python.
+impl CombinedLog<'_> {
+    /// Writes the line of a request with a response of that many bytes, without Python.
     pub(super) fn write_plain(&self, plain: &Plain<'_>, sent: u64) -> PyResult<()> {
         let last = |name: &[u8]| {
             let mut values = plain.fields().filter(|(own, _)| own.eq_ignore_ascii_case(name));
             let last = values.by_ref().last().map_or(&b""[..], |(_, value)| value);
             if last.is_empty() { &b"-"[..] } else { last }
         };
-        self.write(&Line {
+        self.write(&CombinedLogLine {
             method: plain.method,
             uri: plain.target,
             version: b"HTTP/1.1",
@@ -134,8 +135,8 @@ impl Log<'_> {
         })
     }
 
-    fn write(&self, line: &Line<'_>) -> PyResult<()> {
-        let Line { method, uri, version, code, sent, referer, agent } = *line;
+    fn write(&self, line: &CombinedLogLine<'_>) -> PyResult<()> {
+        let CombinedLogLine { method, uri, version, code, sent, referer, agent } = *line;
         let mut length = itoa::Buffer::new();
         let length = if sent == 0 { "-" } else { length.format(sent) };
         let text = format!(
@@ -152,7 +153,7 @@ impl Log<'_> {
     }
 }
 
-/// The last value of a field, unless that is empty.
+/// The last value of a field, unless it is empty.
 fn last_of<'py>(
     fields: &Bound<'py, PyDict>,
     name: &Py<PyBytes>,

@@ -23,7 +23,7 @@ Connect:        0    0   0.0      0       0
 Total:          4   12   4.5     12      32
 ";
 
-fn scenario(more: &str) -> Scenario {
+fn scenario(more: &str) -> ScenarioSpec {
     let text = format!(
         "[[contender]]\npreset = \"nginx\"\n[[scenario]]\nname = \"a\"\ngenerator = \"ab\"\n\
          connections = 25\n{more}"
@@ -32,7 +32,7 @@ fn scenario(more: &str) -> Scenario {
     contest.scenarios[0].clone()
 }
 
-/// The table that it writes, where each percent is so many milliseconds.
+/// The table that it writes, where each percent is that many milliseconds.
 fn table() -> String {
     let lines = (0..=100).map(|percent| format!("{percent},{percent}.125\n"));
     std::iter::once("Percentage served,Time in ms\n".to_owned()).chain(lines).collect()

@@ -1,4 +1,4 @@
-//! Lengths of time in a file: `"1.5s"`, `"200ms"`, `"30m"`, `"2h"`, or a number of seconds.
+//! Durations in a file: `"1.5s"`, `"200ms"`, `"30m"`, `"2h"`, or a number of seconds.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, Visitor};
 
-/// A length of time, from a text or a number of seconds.
+/// A duration, from a text or a number of seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Length(pub(super) Duration);
 

@@ -1,27 +1,27 @@
-//! What is wrong with a contest's file, line by line.
+//! Mistakes in a contest's file, by line.
 
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// One thing that is wrong with a file.
+/// One mistake in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
-    /// The line, from 1; 0 is the file as a whole.
+pub struct FileProblem {
+    /// Line number from 1; 0 for the file as a whole.
     pub line: usize,
     /// What was expected, what was found, and the remedy.
     pub text: String,
 }
 
-/// Why a file cannot be used. `Display` is a line for each problem: `c10k.toml:3: …`.
+/// The error of a file. `Display` is a line for each mistake: `c10k.toml:3: …`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileError {
     path: PathBuf,
-    problems: Vec<Problem>,
+    problems: Vec<FileProblem>,
 }
 
 impl FileError {
-    pub(super) fn new(path: &Path, mut problems: Vec<Problem>) -> Self {
+    pub(super) fn new(path: &Path, mut problems: Vec<FileProblem>) -> Self {
         problems.sort_by_key(|problem| problem.line);
         problems.dedup();
         Self { path: path.to_owned(), problems }
@@ -34,16 +34,16 @@ impl FileError {
             io::ErrorKind::IsADirectory => "it is a folder; name the file in it".to_owned(),
             _ => format!("cannot be read: {error}; name another one"),
         };
-        Self::new(path, vec![Problem { line: 0, text }])
+        Self::new(path, vec![FileProblem { line: 0, text }])
     }
 
     pub(super) fn too_large(path: &Path, bytes_max: u64) -> Self {
         let text = format!("expected at most {bytes_max} bytes, found more; shorten it");
-        Self::new(path, vec![Problem { line: 0, text }])
+        Self::new(path, vec![FileProblem { line: 0, text }])
     }
 
-    /// Everything that is wrong, in the order of the file.
-    pub fn problems(&self) -> &[Problem] {
+    /// All mistakes, in the order of the file.
+    pub fn problems(&self) -> &[FileProblem] {
         &self.problems
     }
 }
@@ -51,7 +51,7 @@ impl FileError {
 impl fmt::Display for FileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = self.path.display();
-        for (at, Problem { line, text }) in self.problems.iter().enumerate() {
+        for (at, FileProblem { line, text }) in self.problems.iter().enumerate() {
             let gap = if at == 0 { "" } else { "\n" };
             match line {
                 0 => write!(f, "{gap}{path}: {text}")?,

@@ -1,5 +1,4 @@
-//! Which keys there are, and which line each stands in: a slip is found before anything is read,
-//! and all of them at once.
+//! Known keys and their lines: reports all unknown keys at once, before any value is read.
 
 use std::ops::Range;
 use std::path::Path;
@@ -7,9 +6,9 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::error::{FileError, Problem};
+use super::error::{FileError, FileProblem};
 
-/// The keys of a table, and of the tables in it.
+/// The keys of a table, and of its subtables.
 pub(super) struct Keys {
     own: &'static [&'static str],
     below: &'static [(&'static str, &'static Keys)],
@@ -83,22 +82,22 @@ const SCENARIO: Keys = Keys {
 
 /// The lines of a file's keys.
 pub(super) struct Document {
-    tables: Vec<Lines>,
+    tables: Vec<TableLines>,
 }
 
-/// Where one table and its keys stand.
-struct Lines {
-    /// The name of the list it is in; empty for the file itself.
+/// Lines of one table and its keys.
+struct TableLines {
+    /// Name of the list that contains it; empty for the file itself.
     list: String,
-    /// Its place in that list.
+    /// Index in that list.
     at: usize,
     line: usize,
     keys: Vec<(String, usize)>,
 }
 
 impl Document {
-    /// The line of a key in a table of a list (`("scenario", 2)`; the file itself is `("", 0)`), or
-    /// of that table, or 0.
+    /// Returns the line of a key in a table of a list (`("scenario", 2)`; the file itself is `("",
+    /// 0)`), or the line of that table, or 0.
     pub(super) fn line(&self, list: &str, at: usize, key: &str) -> usize {
         let table = self.tables.iter().find(|table| table.list == list && table.at == at);
         table.map_or(0, |table| {
@@ -108,46 +107,46 @@ impl Document {
     }
 }
 
-/// A text whose keys were looked at.
+/// A text with checked keys.
 pub(super) struct Checked {
     pub(super) document: Document,
-    /// The text without the keys that there are not, everything else in its place.
+    /// The text without its unknown keys, everything else in its place.
     pub(super) left: String,
-    /// A line for each of them.
-    pub(super) problems: Vec<Problem>,
+    /// A line for each unknown key.
+    pub(super) problems: Vec<FileProblem>,
 }
 
-/// Parses a text and looks at all its keys.
+/// Parses a text and checks all its keys.
 ///
 /// # Errors
-/// What is no TOML. A key that there is not is taken out and said with all that is wrong besides.
+/// Invalid TOML. Unknown keys are taken out and reported together with all other mistakes.
 pub(super) fn check(path: &Path, text: &str, known: &Keys) -> Result<Checked, FileError> {
-    let mut walk = Walk { text, problems: Vec::new(), tables: Vec::new(), unknown: Vec::new() };
+    let mut walk = KeyWalk { text, problems: Vec::new(), tables: Vec::new(), unknown: Vec::new() };
     let (document, errors) = DeTable::parse_recoverable(text);
     for error in errors {
         let line = error.span().map_or(0, |span| walk.line(span.start));
         let text = format!("{}; see https://toml.io", error.message().trim());
-        walk.problems.push(Problem { line, text });
+        walk.problems.push(FileProblem { line, text });
     }
     if !walk.problems.is_empty() {
-        // What stands behind a slip is often read wrongly.
+        // An error after a mistake is often a consequence of it.
         return Err(FileError::new(path, walk.problems));
     }
     walk.table(document.get_ref(), ("", 0, 0), known);
-    let Walk { problems, tables, unknown, .. } = walk;
+    let KeyWalk { problems, tables, unknown, .. } = walk;
     let mut left = text.to_owned();
     for span in unknown {
         match without(&left, span) {
             Some(without) => left = without,
-            // Nothing behind it can be read without reading it.
+            // Nothing after it can be parsed without it.
             None => return Err(FileError::new(path, problems)),
         }
     }
     Ok(Checked { document: Document { tables }, left, problems })
 }
 
-/// The text with blanks in place of a part of it, so that all lines stay where they are; `None`
-/// where that is no TOML any more.
+/// Replaces a part of the text by blanks, so that all lines keep their numbers; `None` if the
+/// result is not valid TOML.
 pub(super) fn without(text: &str, span: Range<usize>) -> Option<String> {
     let blank = |c: char| if c == '\n' { "\n".to_owned() } else { " ".repeat(c.len_utf8()) };
     let gone: String = text.get(span.clone())?.chars().map(blank).collect();
@@ -155,15 +154,15 @@ pub(super) fn without(text: &str, span: Range<usize>) -> Option<String> {
     DeTable::parse_recoverable(&left).1.is_empty().then_some(left)
 }
 
-struct Walk<'a> {
+struct KeyWalk<'a> {
     text: &'a str,
-    problems: Vec<Problem>,
-    tables: Vec<Lines>,
-    /// Where keys that there are not stand, with their values.
+    problems: Vec<FileProblem>,
+    tables: Vec<TableLines>,
+    /// Unknown keys with the spans of their values.
     unknown: Vec<Range<usize>>,
 }
 
-impl Walk<'_> {
+impl KeyWalk<'_> {
     fn line(&self, offset: usize) -> usize {
         self.text[..offset].matches('\n').count() + 1
     }
@@ -176,14 +175,14 @@ impl Walk<'_> {
             let line = self.line(key.span().start);
             keys.push((name.to_owned(), line));
             if !known.own.contains(&name) {
-                self.problems.push(Problem { line, text: unknown(name, known.own) });
+                self.problems.push(FileProblem { line, text: unknown(name, known.own) });
                 self.unknown.push(key.span().start..value.span().end);
             }
             if let Some((_, below)) = known.below.iter().find(|(table, _)| *table == name) {
                 self.value(value, name, below);
             }
         }
-        self.tables.push(Lines { list: list.to_owned(), at, line, keys });
+        self.tables.push(TableLines { list: list.to_owned(), at, line, keys });
     }
 
     fn value(&mut self, value: &Spanned<DeValue<'_>>, name: &str, known: &Keys) {
@@ -198,7 +197,7 @@ impl Walk<'_> {
                     }
                 }
             }
-            // The next reader says that this is no table.
+            // The next step reports that this is not a table.
             _ => {}
         }
     }

@@ -1,12 +1,12 @@
-//! Contenders that are known: a file each, in `crates/lab/presets`, read by people and by this.
+//! Preset contenders, one file each in `crates/lab/presets`.
 
 use std::fmt::Write;
 
-use super::Contender;
+use super::ContenderSpec;
 
 macro_rules! presets {
     ($($name:literal),+ $(,)?) => {
-        /// Each preset's name, and the text of its file.
+        /// The name of each preset, and the text of its file.
         const ALL: &[(&str, &str)] =
             &[$(($name, include_str!(concat!("../../../presets/", $name, ".toml")))),+];
     };
@@ -31,25 +31,25 @@ presets![
     "java",
 ];
 
-/// The names of all presets.
+/// Returns the names of all presets.
 pub fn names() -> Vec<&'static str> {
     ALL.iter().map(|(name, _)| *name).collect()
 }
 
-/// The text of a preset's file.
+/// Returns the text of a preset's file.
 pub fn text(name: &str) -> Option<&'static str> {
     ALL.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
 }
 
-/// The contender that a preset describes; its name is the preset's.
-pub(super) fn find(name: &str) -> Option<Contender> {
+/// Returns the contender of a preset; its name is the preset's.
+pub(super) fn find(name: &str) -> Option<ContenderSpec> {
     let preset = super::parse_preset(name, text(name)?);
     let mut contender = preset.expect("a test reads every preset");
     name.clone_into(&mut contender.name);
     Some(contender)
 }
 
-/// A line for each preset: its name, how it is tuned, and what it is.
+/// Returns a line for each preset: name, tuning, and description.
 pub fn list() -> String {
     let mut page = String::new();
     for name in names() {

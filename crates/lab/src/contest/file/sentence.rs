@@ -1,31 +1,31 @@
-//! A scenario in words.
+//! Describes a scenario in a sentence.
 
-use super::{Generator, Model, Scenario};
+use super::{GeneratorKind, ModelSpec, ScenarioSpec};
 use crate::figures::{counted, grouped, grouped_text};
 
-impl Scenario {
-    /// What it asks, in a sentence.
+impl ScenarioSpec {
+    /// Describes the load in a sentence.
     pub fn sentence(&self) -> String {
         let connections = counted(self.connections, "connection");
         let probes = grouped(self.probes);
         let load = match (self.model, self.rate) {
-            (Model::Closed, _) => {
+            (ModelSpec::Closed, _) => {
                 format!("{connections}, each of which asks again as soon as it has its answer")
             }
-            (Model::Open, rate) => format!(
-                "{} requests per second over {connections}, whatever the server does; latency \
+            (ModelSpec::Open, rate) => format!(
+                "{} requests per second over {connections}, independent of the server; latency \
                  counts from when each was due",
                 grouped_text(&rate.unwrap_or_default().to_string())
             ),
-            (Model::Hold, None) => format!(
+            (ModelSpec::Hold, None) => format!(
                 "{connections}, idle, are held, while {probes} among them ask one request after \
                  the other"
             ),
-            (Model::Hold, Some(rate)) => format!(
+            (ModelSpec::Hold, Some(rate)) => format!(
                 "{connections}, idle, are held, while {probes} among them ask {} times per second",
                 grouped_text(&rate.to_string())
             ),
-            (Model::Churn, _) => {
+            (ModelSpec::Churn, _) => {
                 format!("{connections} at once, a new one for each request")
             }
         };
@@ -38,7 +38,7 @@ impl Scenario {
             warm_up => format!(", after {} s of the same that do not count", warm_up.as_secs_f64()),
         };
         let kept = match (self.model, self.keep_alive) {
-            (Model::Churn, _) | (_, true) => "",
+            (ModelSpec::Churn, _) | (_, true) => "",
             (_, false) => ", with a connection for each request",
         };
         let depth = match self.pipeline {
@@ -46,8 +46,8 @@ impl Scenario {
             depth => format!(", {depth} requests under way at once on each (pipelined)"),
         };
         let who = match self.generator {
-            Generator::Own => "",
-            Generator::Ab => "by ab: ",
+            GeneratorKind::Own => "",
+            GeneratorKind::Ab => "by ab: ",
         };
         format!("{who}{load}{kept}{depth}, {end}{warm}.")
     }

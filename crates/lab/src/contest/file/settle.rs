@@ -1,37 +1,37 @@
-//! From what is written to what is meant: presets, defaults, sweeps, and the bounds on everything.
+//! Resolves the raw tables of a file: presets, defaults, sweeps, and bounds.
 
 use std::ops::RangeInclusive;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use super::duration::Length;
-use super::error::{FileError, Problem};
+use super::error::{FileError, FileProblem};
 use super::keys::{Document, nearest};
 use super::presets;
-use super::{Contender, Contest, Generator, Model, Page, Scenario, shape};
+use super::{ContenderSpec, ContestSpec, GeneratorKind, ModelSpec, PageSpec, ScenarioSpec, shape};
 use crate::figures::counted;
 
 const ROUNDS: RangeInclusive<u64> = 1..=100;
 const CONNECTIONS: RangeInclusive<u64> = 1..=1_000_000;
 const PAGE_BYTES: RangeInclusive<u64> = 0..=1 << 30;
-/// The longest that one run with a number of requests may take.
+/// Maximum time of one run with a number of requests.
 const BY_REQUESTS: Duration = Duration::from_mins(2);
 const URL: &str = "http://127.0.0.1:{port}/{page}";
 
-/// What is wrong, gathered with its lines.
+/// Mistakes, collected with their lines.
 struct Problems<'a> {
     document: &'a Document,
-    found: Vec<Problem>,
+    found: Vec<FileProblem>,
 }
 
 impl Problems<'_> {
     fn say(&mut self, (list, at, key): (&str, usize, &str), text: String) {
         let line = self.document.line(list, at, key);
         let text = if key.is_empty() { text } else { format!("{key}: {text}") };
-        self.found.push(Problem { line, text });
+        self.found.push(FileProblem { line, text });
     }
 
-    /// Says so unless the number is within its bounds.
+    /// Reports a number that is out of bounds.
     fn bound(&mut self, place: (&str, usize, &str), found: u64, bounds: &RangeInclusive<u64>) {
         if !bounds.contains(&found) {
             let (from, to) = (bounds.start(), bounds.end());
@@ -43,9 +43,9 @@ impl Problems<'_> {
 pub(super) fn contest(
     path: &Path,
     text: &str,
-    (document, slips): (&Document, Vec<Problem>),
-    shape: shape::Contest,
-) -> Result<Contest, FileError> {
+    (document, slips): (&Document, Vec<FileProblem>),
+    shape: shape::RawContest,
+) -> Result<ContestSpec, FileError> {
     let mut problems = Problems { document, found: Vec::new() };
     let rounds = shape.rounds.unwrap_or(3);
     problems.bound(("", 0, "rounds"), rounds.into(), &ROUNDS);
@@ -60,7 +60,7 @@ pub(super) fn contest(
     if let Some(error) = wrong(path, &slips, problems.found) {
         return Err(error);
     }
-    Ok(Contest {
+    Ok(ContestSpec {
         title: shape.title.unwrap_or_else(|| stem.clone()),
         about: shape.about.trim().to_owned(),
         reference,
@@ -78,35 +78,35 @@ pub(super) fn contest(
     })
 }
 
-/// All that is wrong with a file, if anything is. What was written wrongly was left out, so it is
-/// not said as missing as well.
-fn wrong(path: &Path, slips: &[Problem], found: Vec<Problem>) -> Option<FileError> {
-    let key = |problem: &Problem| problem.text.split(':').next().map(str::to_owned);
+/// Returns all mistakes of a file, if there are any. A wrong value was left out, and is not
+/// reported as missing as well.
+fn wrong(path: &Path, slips: &[FileProblem], found: Vec<FileProblem>) -> Option<FileError> {
+    let key = |problem: &FileProblem| problem.text.split(':').next().map(str::to_owned);
     let slipped: Vec<Option<String>> = slips.iter().map(key).collect();
     let others = found.into_iter().filter(|problem| !slipped.contains(&key(problem)));
-    let all: Vec<Problem> = slips.iter().cloned().chain(others).collect();
+    let all: Vec<FileProblem> = slips.iter().cloned().chain(others).collect();
     (!all.is_empty()).then(|| FileError::new(path, all))
 }
 
-/// A contender without a preset beneath it, unchecked.
-pub(super) fn plain_contender(shape: shape::Contender) -> Contender {
-    let base = Contender {
+/// Returns a contender without a preset, unchecked.
+pub(super) fn plain_contender(shape: shape::RawContender) -> ContenderSpec {
+    let base = ContenderSpec {
         url: URL.to_owned(),
         ready_timeout: Duration::from_secs(10),
         stop_timeout: Duration::from_secs(5),
-        ..Contender::default()
+        ..ContenderSpec::default()
     };
     over(base, shape)
 }
 
-/// What is written, over what a preset says.
-fn over(base: Contender, shape: shape::Contender) -> Contender {
+/// Overrides a preset with the values of a file.
+fn over(base: ContenderSpec, shape: shape::RawContender) -> ContenderSpec {
     let length = |written: Option<Length>, base: Duration| written.map_or(base, |of| of.0);
     let mut files = base.files;
     files.extend(shape.files.unwrap_or_default());
     let mut environment = base.environment;
     environment.extend(shape.environment.unwrap_or_default());
-    Contender {
+    ContenderSpec {
         name: shape.name.unwrap_or(base.name),
         about: shape.about.unwrap_or(base.about),
         tuning: shape.tuning.unwrap_or(base.tuning),
@@ -126,8 +126,8 @@ fn over(base: Contender, shape: shape::Contender) -> Contender {
     }
 }
 
-fn contenders(problems: &mut Problems<'_>, shapes: Vec<shape::Contender>) -> Vec<Contender> {
-    let mut settled: Vec<Contender> = Vec::new();
+fn contenders(problems: &mut Problems<'_>, shapes: Vec<shape::RawContender>) -> Vec<ContenderSpec> {
+    let mut settled: Vec<ContenderSpec> = Vec::new();
     if shapes.is_empty() {
         let text = "expected at least one [[contender]], found none; add `preset = \"gustnado\"`";
         problems.say(("", 0, ""), text.to_owned());
@@ -154,7 +154,7 @@ fn contenders(problems: &mut Problems<'_>, shapes: Vec<shape::Contender>) -> Vec
     settled
 }
 
-fn check_contender(problems: &mut Problems<'_>, at: usize, contender: &Contender) {
+fn check_contender(problems: &mut Problems<'_>, at: usize, contender: &ContenderSpec) {
     let mut say = |key, text: &str| problems.say(("contender", at, key), text.to_owned());
     if !is_name(&contender.name) {
         let found = &contender.name;
@@ -196,7 +196,7 @@ fn no_preset(name: &str) -> String {
     }
 }
 
-fn reference(problems: &mut Problems<'_>, said: Option<String>, all: &[Contender]) -> String {
+fn reference(problems: &mut Problems<'_>, said: Option<String>, all: &[ContenderSpec]) -> String {
     let first = all.first().map(|contender| contender.name.clone()).unwrap_or_default();
     let Some(name) = said else { return first };
     if !all.iter().any(|contender| contender.name == name) {
@@ -210,10 +210,10 @@ fn reference(problems: &mut Problems<'_>, said: Option<String>, all: &[Contender
 
 fn scenarios(
     problems: &mut Problems<'_>,
-    shapes: Vec<shape::Scenario>,
+    shapes: Vec<shape::RawScenario>,
     rounds: u32,
-) -> Vec<Scenario> {
-    let mut settled: Vec<Scenario> = Vec::new();
+) -> Vec<ScenarioSpec> {
+    let mut settled: Vec<ScenarioSpec> = Vec::new();
     if shapes.is_empty() {
         let text = "expected at least one [[scenario]], found none; add one";
         problems.say(("", 0, ""), text.to_owned());
@@ -243,8 +243,8 @@ fn scenarios(
 }
 
 /// One point of a sweep, or the scenario itself.
-fn point(base: &Scenario, connections: u64, is_sweep: bool) -> Scenario {
-    let mut point = Scenario { connections, ..base.clone() };
+fn point(base: &ScenarioSpec, connections: u64, is_sweep: bool) -> ScenarioSpec {
+    let mut point = ScenarioSpec { connections, ..base.clone() };
     if is_sweep {
         point.sweep = Some(base.name.clone());
         point.name = format!("{}-{connections}", base.name);
@@ -256,20 +256,20 @@ fn point(base: &Scenario, connections: u64, is_sweep: bool) -> Scenario {
 fn scenario(
     problems: &mut Problems<'_>,
     at: usize,
-    shape: shape::Scenario,
+    shape: shape::RawScenario,
     rounds: u32,
-) -> Scenario {
+) -> ScenarioSpec {
     let name = shape.name.unwrap_or_default();
     if !is_name(&name) {
         let text = format!("expected 1 to 40 printable characters, found {name:?}; give one");
         problems.say(("scenario", at, "name"), text);
     }
     let word = shape.model.as_deref().unwrap_or("closed");
-    let models = [Model::Closed, Model::Open, Model::Hold, Model::Churn];
+    let models = [ModelSpec::Closed, ModelSpec::Open, ModelSpec::Hold, ModelSpec::Churn];
     let model = models.into_iter().find(|model| model.word() == word).unwrap_or_else(|| {
         let text = format!("expected closed, open, hold or churn, found {word:?}; correct it");
         problems.say(("scenario", at, "model"), text);
-        Model::Closed
+        ModelSpec::Closed
     });
     let generator = generator(problems, at, shape.generator.as_deref());
     if let Some(rounds) = shape.rounds {
@@ -277,7 +277,7 @@ fn scenario(
     }
     let duration = shape.duration.map(|of| of.0);
     let by_requests = shape.requests.map(|_| BY_REQUESTS);
-    let scenario = Scenario {
+    let scenario = ScenarioSpec {
         title: shape.title.unwrap_or_else(|| name.clone()),
         name,
         sweep: None,
@@ -290,35 +290,35 @@ fn scenario(
         requests: shape.requests,
         duration: duration.or(by_requests).unwrap_or(Duration::from_secs(10)),
         warm_up: shape.warm_up.map_or(Duration::ZERO, |of| of.0),
-        keep_alive: shape.keep_alive.unwrap_or(model != Model::Churn),
+        keep_alive: shape.keep_alive.unwrap_or(model != ModelSpec::Churn),
         pipeline: shape.pipeline.unwrap_or(1),
         threads: shape.threads,
         rounds: shape.rounds.unwrap_or(rounds),
         arguments: shape.arguments,
     };
     check_scenario(problems, at, &scenario);
-    if generator == Generator::Ab {
+    if generator == GeneratorKind::Ab {
         check_ab(problems, at, &scenario);
     }
     scenario
 }
 
-fn generator(problems: &mut Problems<'_>, at: usize, word: Option<&str>) -> Generator {
+fn generator(problems: &mut Problems<'_>, at: usize, word: Option<&str>) -> GeneratorKind {
     match word {
-        None | Some("gustnado") => Generator::Own,
-        Some("ab") => Generator::Ab,
+        None | Some("gustnado") => GeneratorKind::Own,
+        Some("ab") => GeneratorKind::Ab,
         Some(word) => {
             let text = format!("expected gustnado or ab, found {word:?}; correct it");
             problems.say(("scenario", at, "generator"), text);
-            Generator::Own
+            GeneratorKind::Own
         }
     }
 }
 
-/// Says what ab cannot do.
-fn check_ab(problems: &mut Problems<'_>, at: usize, scenario: &Scenario) {
+/// Reports what ab cannot do.
+fn check_ab(problems: &mut Problems<'_>, at: usize, scenario: &ScenarioSpec) {
     let mut say = |key, text: &str| problems.say(("scenario", at, key), text.to_owned());
-    if scenario.model != Model::Closed {
+    if scenario.model != ModelSpec::Closed {
         say("model", "ab makes closed loads only; leave this out, or the generator");
     }
     if scenario.requests.is_none() {
@@ -335,7 +335,7 @@ fn check_ab(problems: &mut Problems<'_>, at: usize, scenario: &Scenario) {
     }
 }
 
-fn check_scenario(problems: &mut Problems<'_>, at: usize, scenario: &Scenario) {
+fn check_scenario(problems: &mut Problems<'_>, at: usize, scenario: &ScenarioSpec) {
     let place = |key| ("scenario", at, key);
     let threads = scenario.threads.unwrap_or(1);
     problems.bound(place("pipeline"), scenario.pipeline.into(), &(1..=1_024));
@@ -351,11 +351,11 @@ fn check_scenario(problems: &mut Problems<'_>, at: usize, scenario: &Scenario) {
     }
     let word = scenario.model.word();
     match (scenario.model, scenario.rate) {
-        (Model::Open, None) => {
+        (ModelSpec::Open, None) => {
             let text = "an open model needs the requests per second that are due; give them";
             problems.say(place("rate"), text.to_owned());
         }
-        (Model::Closed | Model::Churn, Some(_)) => {
+        (ModelSpec::Closed | ModelSpec::Churn, Some(_)) => {
             let text = format!("a rate is for the open model, not for {word:?}; leave one out");
             problems.say(place("rate"), text);
         }
@@ -365,7 +365,7 @@ fn check_scenario(problems: &mut Problems<'_>, at: usize, scenario: &Scenario) {
         }
         _ => {}
     }
-    if scenario.model == Model::Churn && scenario.keep_alive {
+    if scenario.model == ModelSpec::Churn && scenario.keep_alive {
         let text = "churn has a connection for each request; leave this out";
         problems.say(place("keep_alive"), text.to_owned());
     }
@@ -374,30 +374,30 @@ fn check_scenario(problems: &mut Problems<'_>, at: usize, scenario: &Scenario) {
 fn page(
     problems: &mut Problems<'_>,
     path: &Path,
-    shape: shape::Page,
-    scenarios: &[Scenario],
-) -> Page {
+    shape: shape::RawPage,
+    scenarios: &[ScenarioSpec],
+) -> PageSpec {
     let place = |key| ("page", 0, key);
     problems.bound(place("bytes"), shape.bytes.unwrap_or(0), &PAGE_BYTES);
     let page = match (shape.bytes, shape.file, shape.path) {
-        (bytes, None, None) => Page::Bytes(bytes.unwrap_or(4_096)),
+        (bytes, None, None) => PageSpec::Bytes(bytes.unwrap_or(4_096)),
         (None, Some(file), None) => {
-            let beside = path.parent().unwrap_or(Path::new("")).join(&file);
-            if !beside.is_file() {
-                let found = beside.display();
+            let path_of_page = path.parent().unwrap_or(Path::new("")).join(&file);
+            if !path_of_page.is_file() {
+                let found = path_of_page.display();
                 problems.say(place("file"), format!("{found} is no file; name one that is there"));
             }
-            Page::File(beside)
+            PageSpec::File(path_of_page)
         }
-        (None, None, Some(path)) => Page::at(&path),
+        (None, None, Some(path)) => PageSpec::at(&path),
         _ => {
             let text = "expected one of bytes, file and path, found several; leave all but one out";
             problems.say(place(""), text.to_owned());
-            Page::Bytes(0)
+            PageSpec::Bytes(0)
         }
     };
-    if matches!(page, Page::Path(_)) {
-        let by_length = |of: &&Scenario| matches!(of.page, Some(Page::Bytes(_)));
+    if matches!(page, PageSpec::Path(_)) {
+        let by_length = |of: &&ScenarioSpec| matches!(of.page, Some(PageSpec::Bytes(_)));
         for scenario in scenarios.iter().filter(by_length) {
             let name = &scenario.name;
             let text = format!("has an answer of its own; leave out the bytes of {name:?}");
@@ -407,28 +407,28 @@ fn page(
     page
 }
 
-/// What a scenario asks for instead of the contest's page.
+/// The page of a scenario, if it is not the contest's.
 fn own_page(
     problems: &mut Problems<'_>,
     at: usize,
     bytes: Option<u64>,
     path: Option<String>,
-) -> Option<Page> {
+) -> Option<PageSpec> {
     problems.bound(("scenario", at, "bytes"), bytes.unwrap_or(0), &PAGE_BYTES);
     if bytes.is_some() && path.is_some() {
         let text = "expected one of bytes and path, found both; leave one out";
         problems.say(("scenario", at, "path"), text.to_owned());
     }
-    path.map(|path| Page::at(&path)).or(bytes.map(Page::Bytes))
+    path.map(|path| PageSpec::at(&path)).or(bytes.map(PageSpec::Bytes))
 }
 
-impl Page {
+impl PageSpec {
     fn at(path: &str) -> Self {
         Self::Path(path.trim_start_matches('/').to_owned())
     }
 }
 
-/// The folder that a file is in, from the root on.
+/// The absolute path of the folder that contains a file.
 fn folder_of(path: &Path) -> PathBuf {
     let folder = path.parent().unwrap_or(Path::new(""));
     std::path::absolute(folder.join(".")).unwrap_or_else(|_| folder.to_owned())

@@ -1,5 +1,4 @@
-//! The tables of a file, as they are written. Every key may be left out here; what must be there is
-//! said where all problems are gathered.
+//! The raw tables of a file. Every key is optional here; `settle` reports those that are missing.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,12 +7,12 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::duration::Length;
-use super::error::{FileError, Problem};
+use super::error::{FileError, FileProblem};
 use super::keys::without;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct Contest {
+pub(super) struct RawContest {
     pub(super) title: Option<String>,
     pub(super) about: String,
     pub(super) reference: Option<String>,
@@ -23,14 +22,14 @@ pub(super) struct Contest {
     pub(super) time_limit: Option<Length>,
     pub(super) server_cpus: Option<Vec<u32>>,
     pub(super) generator_cpus: Option<Vec<u32>>,
-    pub(super) page: Page,
-    pub(super) contender: Vec<Contender>,
-    pub(super) scenario: Vec<Scenario>,
+    pub(super) page: RawPage,
+    pub(super) contender: Vec<RawContender>,
+    pub(super) scenario: Vec<RawScenario>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct Page {
+pub(super) struct RawPage {
     pub(super) bytes: Option<u64>,
     pub(super) file: Option<PathBuf>,
     pub(super) path: Option<String>,
@@ -38,7 +37,7 @@ pub(super) struct Page {
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct Contender {
+pub(super) struct RawContender {
     pub(super) preset: Option<String>,
     pub(super) name: Option<String>,
     pub(super) about: Option<String>,
@@ -60,7 +59,7 @@ pub(super) struct Contender {
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct Scenario {
+pub(super) struct RawScenario {
     pub(super) name: Option<String>,
     pub(super) title: Option<String>,
     pub(super) bytes: Option<u64>,
@@ -88,18 +87,18 @@ pub(super) enum Connections {
     Sweep(Vec<u64>),
 }
 
-/// Reads a text whose keys are known to be right. A value of another kind than its key wants is
-/// said, left out, and the rest is read.
+/// Reads a text whose keys were checked. A value of the wrong type is reported and left out, and
+/// the rest is read.
 ///
-/// - `problems`: those that are known already; all of them come back.
+/// - `problems`: those found already; all of them are returned.
 ///
 /// # Errors
-/// Everything that is wrong, where what is behind it cannot be read.
+/// All mistakes, if the rest cannot be read.
 pub(super) fn read_whole<T: DeserializeOwned>(
     path: &Path,
     mut text: String,
-    mut problems: Vec<Problem>,
-) -> Result<(T, Vec<Problem>), FileError> {
+    mut problems: Vec<FileProblem>,
+) -> Result<(T, Vec<FileProblem>), FileError> {
     loop {
         let error = match toml::from_str(&text) {
             Ok(shape) => return Ok((shape, problems)),
@@ -115,13 +114,13 @@ pub(super) fn read_whole<T: DeserializeOwned>(
     }
 }
 
-/// Where the key of a value stands, which is in the same line.
+/// The position of a value's key, on the same line.
 fn line_start(text: &str, at: usize) -> usize {
     text[..at].rfind('\n').map_or(0, |end| end + 1)
 }
 
-/// What is wrong with a value.
-fn problem(text: &str, error: &toml::de::Error) -> Problem {
+/// Describes a wrong value.
+fn problem(text: &str, error: &toml::de::Error) -> FileProblem {
     let at = error.span().map_or(0, |span| span.start);
     let line = text[..at].matches('\n').count() + 1;
     let said = error.message().trim().to_owned();
@@ -132,5 +131,5 @@ fn problem(text: &str, error: &toml::de::Error) -> Problem {
         let key = before.split('=').next().unwrap_or_default().trim();
         format!("{key}: {said}")
     };
-    Problem { line, text: said }
+    FileProblem { line, text: said }
 }

@@ -26,7 +26,7 @@ requests = 100
 rounds = 2
 "#;
 
-fn parsed(text: &str) -> Result<Contest, FileError> {
+fn parsed(text: &str) -> Result<ContestSpec, FileError> {
     parse(Path::new("c.toml"), text)
 }
 
@@ -40,7 +40,7 @@ fn a_file_says_who_takes_part_and_what_is_asked() {
     let contest = parsed(SMALL).expect("it is right");
     assert_eq!(contest.title, "c");
     assert_eq!((contest.rounds, contest.fresh), (3, true));
-    assert_eq!(contest.page, Page::Bytes(10));
+    assert_eq!(contest.page, PageSpec::Bytes(10));
     let one = &contest.contenders[0];
     assert_eq!((one.name.as_str(), one.tuning.as_str()), ("one", "untuned"));
     assert!(one.files.contains_key("nginx.conf") && one.files.contains_key("more.conf"));
@@ -51,7 +51,7 @@ fn a_file_says_who_takes_part_and_what_is_asked() {
     assert_eq!(contest.scenarios[1].sweep.as_deref(), Some("page"));
     assert_eq!(contest.scenarios[1].duration, Duration::from_millis(500));
     let idle = &contest.scenarios[2];
-    assert_eq!((idle.model, idle.rounds, idle.sweep.clone()), (Model::Hold, 2, None));
+    assert_eq!((idle.model, idle.rounds, idle.sweep.clone()), (ModelSpec::Hold, 2, None));
     assert_eq!((idle.requests, idle.rate, idle.probes), (Some(100), Some(50.0), 1));
 }
 
@@ -160,7 +160,8 @@ fn the_keys_that_are_known_are_those_that_are_read() {
     for (table, known) in ["", "[page]", "[[contender]]", "[[scenario]]"].iter().zip(keys::lists())
     {
         let text = format!("{table}\nzzz = 1\n");
-        let error = toml::from_str::<shape::Contest>(&text).expect_err("no such key").to_string();
+        let error =
+            toml::from_str::<shape::RawContest>(&text).expect_err("no such key").to_string();
         let list = error.split("expected one of ").nth(1).expect("serde lists them");
         let mut read: Vec<&str> = list.split('`').skip(1).step_by(2).collect();
         let mut known = known.to_vec();
@@ -174,7 +175,7 @@ fn the_keys_that_are_known_are_those_that_are_read() {
 fn a_scenario_may_ask_for_another_page() {
     let text = SMALL.replace("title = \"The page\"", "path = \"/primes\"");
     let contest = parsed(&text).expect("it is right");
-    assert_eq!(contest.scenarios[0].page, Some(Page::Path("primes".to_owned())));
+    assert_eq!(contest.scenarios[0].page, Some(PageSpec::Path("primes".to_owned())));
     assert_eq!(contest.scenarios[2].page, None);
     let both = problems(&text.replace("path = ", "bytes = 5\npath = "));
     assert!(both.contains("path: expected one of bytes and path, found both"), "{both}");
@@ -241,6 +242,6 @@ fn niosteds_table_has_the_rows_that_it_had_and_is_measured_by_ab() {
         assert_ne!(contender.command[0], "gustnado", "{}", contender.name);
     }
     let ab = &contest.scenarios[0];
-    assert_eq!((ab.generator, ab.connections), (Generator::Ab, 25));
+    assert_eq!((ab.generator, ab.connections), (GeneratorKind::Ab, 25));
     assert_eq!((ab.requests, ab.keep_alive), (Some(100_000), false));
 }

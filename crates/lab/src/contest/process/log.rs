@@ -1,25 +1,25 @@
-//! What a server prints: the beginning in a file, the end in memory, and both bounded.
+//! Output of a server: its beginning in a file and its end in memory, both bounded.
 
 use std::fs::File;
 use std::io::{self, PipeReader, Read, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How much of it is kept in the file.
+/// Maximum length of the beginning, which the file keeps.
 const FILE_BYTES_MAX: usize = 256 << 10;
-/// How much of its end is kept for messages.
+/// Maximum length of the end, which messages quote.
 const TAIL_BYTES_MAX: usize = 1 << 10;
 
-/// The end of what was printed; a thread reads on until all writers are gone.
+/// The end of a server's output, read by a thread until all writers are gone.
 #[derive(Debug)]
-pub(super) struct Log {
+pub(super) struct ProcessLog {
     tail: Arc<Mutex<Vec<u8>>>,
 }
 
-impl Log {
+impl ProcessLog {
     /// Reads `from` to its end.
     ///
-    /// - `path`: begun anew.
+    /// - `path`: the file for its beginning, overwritten.
     pub(super) fn of(from: PipeReader, path: &Path) -> io::Result<Self> {
         let file = File::create(path)?;
         let tail = Arc::new(Mutex::new(Vec::new()));
@@ -30,7 +30,7 @@ impl Log {
         Ok(Self { tail })
     }
 
-    /// The last lines, in one.
+    /// The last lines, joined to one.
     pub(super) fn tail(&self) -> String {
         let tail = self.tail.lock().unwrap_or_else(PoisonError::into_inner);
         let text = String::from_utf8_lossy(&tail).into_owned();
@@ -54,7 +54,7 @@ fn read(mut from: PipeReader, mut file: File, tail: &Mutex<Vec<u8>>) {
             Err(_) => return,
         };
         let kept = received.len().min(left);
-        // A full disk costs the log, not the contest; what was measured says so itself.
+        // A full disk costs the log, not the contest, whose record reports it.
         let _ = file.write_all(&received[..kept]);
         left -= kept;
         let mut tail = tail.lock().unwrap_or_else(PoisonError::into_inner);

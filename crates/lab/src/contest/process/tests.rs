@@ -1,8 +1,8 @@
 use super::*;
-use crate::contest::family::Stat;
+use crate::contest::process_tree::ProcStat;
 
 /// Starts a shell script that says `up` when it is ready.
-fn start(script: &str, stop_timeout: Duration) -> (Server, tempfile::TempDir) {
+fn start(script: &str, stop_timeout: Duration) -> (ServerProcess, tempfile::TempDir) {
     let folder = tempfile::tempdir().expect("a folder");
     let command = ["sh", "-c", script].map(str::to_owned);
     let launch = Launch {
@@ -14,7 +14,7 @@ fn start(script: &str, stop_timeout: Duration) -> (Server, tempfile::TempDir) {
         log: folder.path().join("log"),
         stop_timeout,
     };
-    let server = Server::start(&launch).expect("sh is everywhere");
+    let server = ServerProcess::start(&launch).expect("sh is everywhere");
     let said = || std::fs::read_to_string(folder.path().join("log")).unwrap_or_default();
     until("it is up", || said().contains("up"));
     (server, folder)
@@ -30,7 +30,7 @@ fn until(what: &str, holds: impl Fn() -> bool) {
 
 /// Whether a process with this number runs.
 fn runs(id: i32) -> bool {
-    Stat::read(id).is_some() && {
+    ProcStat::read(id).is_some() && {
         let text = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
         !text.contains(") Z ")
     }
@@ -99,9 +99,7 @@ fn a_server_that_dies_says_why_and_its_words_are_kept_within_bounds() {
         echo \"line $i of a very talkative server that fills disks if nobody stops it\"; done; \
         echo no memory >&2; exit 7";
     let (mut server, folder) = start(script, Duration::from_secs(1));
-    until("it has ended", || {
-        !runs(server.family().leader().id) || server.tail().contains("no mem")
-    });
+    until("it has ended", || !runs(server.tree().leader().id) || server.tail().contains("no mem"));
     std::thread::sleep(Duration::from_millis(50));
     let how = server.ended().expect("it has ended");
     assert!(how.contains("exit code 7") && how.contains("no memory"), "{how}");

@@ -2,29 +2,29 @@ use super::*;
 use crate::output::tests::outcome;
 use proptest::prelude::*;
 
-fn judged(text: &str) -> Finding {
-    Threshold::parse(text).expect(text).judge(&outcome())
+fn judged(text: &str) -> ThresholdResult {
+    Threshold::parse(text).expect(text).evaluate(&outcome())
 }
 
 #[test]
 fn thresholds_are_read_and_compared() {
-    let struck = |text: &str| Finding::Struck(text.to_owned());
+    let struck = |text: &str| ThresholdResult::Struck(text.to_owned());
     for (text, expected) in [
         ("p99>5ms", struck("8.191 ms")),
-        ("p99>9ms", Finding::Kept),
-        ("p99 > 8191us", Finding::Kept),
+        ("p99>9ms", ThresholdResult::Kept),
+        ("p99 > 8191us", ThresholdResult::Kept),
         ("p99>=8191us", struck("8.191 ms")),
         ("  p50 < 1s ", struck("900 us")),
-        ("p50<=899µs", Finding::Kept),
+        ("p50<=899µs", ThresholdResult::Kept),
         ("max>1s", struck("1.200 s")),
         ("min>0", struck("120 us")),
         ("mean>=1.25ms", struck("1.250 ms")),
         ("errors>0", struck("17")),
-        ("errors>=18", Finding::Kept),
+        ("errors>=18", ThresholdResult::Kept),
         ("error_rate>1%", struck("1.7 %")),
-        ("error_rate>0.02", Finding::Kept),
+        ("error_rate>0.02", ThresholdResult::Kept),
         ("rps<100", struck("98.30 /s")),
-        ("rate<98/s", Finding::Kept),
+        ("rate<98/s", ThresholdResult::Kept),
     ] {
         assert_eq!(judged(text), expected, "{text}");
     }
@@ -33,7 +33,7 @@ fn thresholds_are_read_and_compared() {
 #[test]
 fn a_percentile_that_is_not_listed_comes_from_the_histogram() {
     let found = judged("p37>0");
-    assert_eq!(found, Finding::Struck("700 us".to_owned()), "{found:?}");
+    assert_eq!(found, ThresholdResult::Struck("700 us".to_owned()), "{found:?}");
 }
 
 #[test]
@@ -42,10 +42,10 @@ fn without_an_answer_there_is_nothing_to_compare() {
     none.latency_us = crate::outcome::Latency::default();
     none.requests = 0;
     none.errors = crate::outcome::Errors::default();
-    let judge = |text: &str| Threshold::parse(text).expect(text).judge(&none);
-    assert_eq!(judge("p99>5ms"), Finding::Nothing);
-    assert_eq!(judge("error_rate>1%"), Finding::Nothing);
-    assert_eq!(judge("errors>0"), Finding::Kept);
+    let evaluate = |text: &str| Threshold::parse(text).expect(text).evaluate(&none);
+    assert_eq!(evaluate("p99>5ms"), ThresholdResult::Nothing);
+    assert_eq!(evaluate("error_rate>1%"), ThresholdResult::Nothing);
+    assert_eq!(evaluate("errors>0"), ThresholdResult::Kept);
 }
 
 #[test]

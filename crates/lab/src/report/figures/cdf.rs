@@ -1,19 +1,19 @@
-//! The whole distribution of latency, from the histograms of all rounds together.
+//! The distribution of latency, merged from the histograms of all rounds.
 
 use hdrhistogram::Histogram;
 
-use super::{Kind, Part, Plot, push};
+use super::{ChartKind, Plot, ReportSection, push};
 use crate::outcome::Outcome;
 use crate::output::histogram::decoded;
 use crate::plot::lines::{Chart, Series, Spot};
 use crate::plot::scale::{Axis, Scale};
-use crate::plot::units::{Unit, float};
-use crate::record::{Contender, Scenario};
+use crate::plot::units::{ValueUnit, float};
+use crate::record::{ContenderRecord, ScenarioRecord};
 use crate::report::view::{View, ends_sentence, is_unequal};
 
-/// More points than this nobody sees on a line.
+/// Maximum number of points of a line; more are indistinguishable.
 const POINTS_MAX: f64 = 160.0;
-/// Where a line has marks.
+/// Percentiles with marks.
 const MARKED: [f64; 4] = [0.25, 0.5, 0.75, 0.9];
 
 pub(super) fn add(view: &View<'_>, plots: &mut Vec<Plot>) {
@@ -21,13 +21,13 @@ pub(super) fn add(view: &View<'_>, plots: &mut Vec<Plot>) {
         let lines: Vec<Series> =
             view.contenders().filter_map(|one| series(view, scenario, one)).collect();
         if !lines.is_empty() {
-            let kind = Kind::Lines(chart(view, scenario, lines));
-            push(plots, Part::Distribution, "latency-cdf", &scenario.name, kind);
+            let kind = ChartKind::Lines(chart(view, scenario, lines));
+            push(plots, ReportSection::Distribution, "latency-cdf", &scenario.name, kind);
         }
     }
 }
 
-fn chart(view: &View<'_>, scenario: &Scenario, lines: Vec<Series>) -> Chart {
+fn chart(view: &View<'_>, scenario: &ScenarioRecord, lines: Vec<Series>) -> Chart {
     let half: Vec<(&str, f64)> = lines
         .iter()
         .filter_map(|line| {
@@ -36,19 +36,19 @@ fn chart(view: &View<'_>, scenario: &Scenario, lines: Vec<Series>) -> Chart {
         })
         .collect();
     let times = lines.iter().flat_map(|line| &line.spots).map(|spot| spot.x);
-    let scale = Scale::factors(Unit::Microseconds, times);
+    let scale = Scale::factors(ValueUnit::Microseconds, times);
     Chart {
         title: format!("Share answered within a time: {}", scenario.title),
         subtitle: format!("{} All rounds together.", view.modelled(scenario)),
         summary: format!(
             "Half of all requests were answered within a time that goes {}.",
-            ends_sentence(&half, Unit::Microseconds)
+            ends_sentence(&half, ValueUnit::Microseconds)
         ),
-        x: Axis { title: "latency (logarithmic)".to_owned(), scale, unit: Unit::Microseconds },
+        x: Axis { title: "latency (logarithmic)".to_owned(), scale, unit: ValueUnit::Microseconds },
         y: Axis {
             title: "share of requests answered rightly".to_owned(),
             scale: Scale::Linear { low: 0.0, high: 1.0, base: 1.0 },
-            unit: Unit::Share,
+            unit: ValueUnit::Share,
         },
         lines,
         notes: view.notes(&[scenario]),
@@ -57,8 +57,8 @@ fn chart(view: &View<'_>, scenario: &Scenario, lines: Vec<Series>) -> Chart {
 
 fn series(
     view: &View<'_>,
-    scenario: &Scenario,
-    (owner, contender): (usize, &Contender),
+    scenario: &ScenarioRecord,
+    (owner, contender): (usize, &ContenderRecord),
 ) -> Option<Series> {
     let mut all: Option<Histogram<u64>> = None;
     let mut failed = 0;
@@ -78,15 +78,14 @@ fn series(
     Some(Series { owner, name: contender.name.clone(), spots, hollow })
 }
 
-/// The histogram of an outcome; `None` where there is none that can be read, which leaves the plot
-/// without that round.
+/// The histogram of an outcome; `None` if it cannot be decoded, which leaves the round out.
 fn histogram(outcome: &Outcome) -> Option<Histogram<u64>> {
     let mut found = decoded(&outcome.histogram).ok()?;
     found.auto(true);
     Some(found)
 }
 
-/// A staircase: each step is as high as the share of requests that took exactly so long.
+/// A step function: each step is as high as the share of requests with that latency.
 fn steps(all: &Histogram<u64>, failed: u64, name: &str) -> Vec<Spot> {
     let total = float(all.len() + failed);
     let mut spots: Vec<Spot> = Vec::new();
@@ -100,7 +99,8 @@ fn steps(all: &Histogram<u64>, failed: u64, name: &str) -> Vec<Spot> {
         if reached - drawn >= 1.0 / POINTS_MAX || spots.is_empty() || is_last {
             let marked = marks.peek().is_some_and(|mark| reached >= *mark);
             while marks.next_if(|mark| reached >= *mark).is_some() {}
-            let (percent, time) = (Unit::Share.write(reached), Unit::Microseconds.write(x));
+            let (percent, time) =
+                (ValueUnit::Share.write(reached), ValueUnit::Microseconds.write(x));
             let tip = format!("{name}: {percent} within {time}");
             spots.push(Spot { x, y: Some(drawn), ..Spot::default() });
             spots.push(Spot { x, y: Some(reached), marked, tip, ..Spot::default() });

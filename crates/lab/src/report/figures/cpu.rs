@@ -1,34 +1,40 @@
 //! Server CPU for each request, as bars.
 
-use super::{Kind, Part, Plot, push};
-use crate::plot::bars::{Bar, Bars, Group};
-use crate::plot::units::{Unit, interval_text, times};
-use crate::record::{Contender, Fate, Scenario};
+use super::{ChartKind, Plot, ReportSection, push};
+use crate::plot::bars::{Bar, BarGroup, Bars};
+use crate::plot::units::{ValueUnit, interval_text, times};
+use crate::record::{ContenderRecord, Fate, ScenarioRecord};
 use crate::report::view::{View, ends_sentence, is_unequal};
-use crate::statistics::{Ratio, Verdict};
+use crate::statistics::{Ratio, Significance};
 
-/// With more bars than this each scenario has its own plot.
+/// Number of bars from which on each scenario has its own plot.
 const BARS_MAX: usize = 36;
 
 pub(super) fn add(view: &View<'_>, plots: &mut Vec<Plot>) {
-    let scenarios: Vec<&Scenario> = view.record.scenarios.iter().collect();
+    let scenarios: Vec<&ScenarioRecord> = view.record.scenarios.iter().collect();
     if scenarios.is_empty() {
         return;
     }
     if scenarios.len() * view.record.contenders.len() <= BARS_MAX {
-        push(plots, Part::Cpu, "cpu-per-request", "", Kind::Bars(bars(view, &scenarios)));
+        push(
+            plots,
+            ReportSection::Cpu,
+            "cpu-per-request",
+            "",
+            ChartKind::Bars(bars(view, &scenarios)),
+        );
         return;
     }
     for scenario in scenarios {
-        let kind = Kind::Bars(bars(view, &[scenario]));
-        push(plots, Part::Cpu, "cpu-per-request", &scenario.name, kind);
+        let kind = ChartKind::Bars(bars(view, &[scenario]));
+        push(plots, ReportSection::Cpu, "cpu-per-request", &scenario.name, kind);
     }
 }
 
-fn bars(view: &View<'_>, scenarios: &[&Scenario]) -> Bars {
+fn bars(view: &View<'_>, scenarios: &[&ScenarioRecord]) -> Bars {
     let groups = scenarios
         .iter()
-        .map(|scenario| Group {
+        .map(|scenario| BarGroup {
             title: format!("{} (model: {})", scenario.title, scenario.model),
             bars: view.contenders().map(|one| bar(view, scenario, one)).collect(),
         })
@@ -52,15 +58,19 @@ fn bars(view: &View<'_>, scenarios: &[&Scenario]) -> Bars {
         summary: format!(
             "Server CPU for each request in “{}”: {}.",
             scenarios[0].title,
-            ends_sentence(&first, Unit::Microseconds)
+            ends_sentence(&first, ValueUnit::Microseconds)
         ),
-        unit: Unit::Microseconds,
+        unit: ValueUnit::Microseconds,
         groups,
         notes: view.notes(scenarios),
     }
 }
 
-fn bar(view: &View<'_>, scenario: &Scenario, (owner, contender): (usize, &Contender)) -> Bar {
+fn bar(
+    view: &View<'_>,
+    scenario: &ScenarioRecord,
+    (owner, contender): (usize, &ContenderRecord),
+) -> Bar {
     let row = view.row(scenario, contender);
     let figure = row.and_then(|row| row.cpu_us_per_request);
     let remark = match (figure, &contender.fate) {
@@ -85,7 +95,7 @@ fn bar(view: &View<'_>, scenario: &Scenario, (owner, contender): (usize, &Conten
 fn factor(ratio: Ratio) -> String {
     let value = times(ratio.value);
     match (ratio.verdict, ratio.interval) {
-        (Verdict::Noise, _) => format!("{value} ×, within the noise"),
+        (Significance::Noise, _) => format!("{value} ×, within the noise"),
         (_, Some(ends)) => format!("{value} × ({})", interval_text(ends)),
         (_, None) => format!("{value} ×"),
     }

@@ -1,23 +1,23 @@
 //! Latency by percentile: the plot of the evaluation of 2018.
 
-use super::{Kind, Part, Plot, push, upwards};
+use super::{ChartKind, Plot, ReportSection, push, upwards};
 use crate::plot::lines::{Chart, Series, Spot};
 use crate::plot::scale::{Axis, Scale};
-use crate::plot::units::{Unit, index};
-use crate::record::{Contender, Scenario};
-use crate::report::view::{Middle, View, ends_sentence, is_unequal};
+use crate::plot::units::{ValueUnit, index};
+use crate::record::{ContenderRecord, ScenarioRecord};
+use crate::report::view::{MedianRange, View, ends_sentence, is_unequal};
 
 /// Those of the evaluation of 2018, at equal distances as there.
 const PERCENTILES: [&str; 9] = ["50", "66", "75", "80", "90", "95", "98", "99", "100"];
 
 pub(super) fn add(view: &View<'_>, plots: &mut Vec<Plot>) {
     for scenario in &view.record.scenarios {
-        let kind = Kind::Lines(chart(view, scenario));
-        push(plots, Part::Percentiles, "percentiles", &scenario.name, kind);
+        let kind = ChartKind::Lines(chart(view, scenario));
+        push(plots, ReportSection::Percentiles, "percentiles", &scenario.name, kind);
     }
 }
 
-fn chart(view: &View<'_>, scenario: &Scenario) -> Chart {
+fn chart(view: &View<'_>, scenario: &ScenarioRecord) -> Chart {
     let lines: Vec<Series> =
         view.contenders().filter_map(|one| series(view, scenario, one)).collect();
     let at_99: Vec<(&str, f64)> = lines
@@ -27,8 +27,10 @@ fn chart(view: &View<'_>, scenario: &Scenario) -> Chart {
             Some((line.name.as_str(), spot.y?))
         })
         .collect();
-    let summary =
-        format!("99 % of requests took at most, {}.", ends_sentence(&at_99, Unit::Microseconds));
+    let summary = format!(
+        "99 % of requests took at most, {}.",
+        ends_sentence(&at_99, ValueUnit::Microseconds)
+    );
     Chart {
         title: format!("Latency by percentile: {}", scenario.title),
         subtitle: view.measured(scenario),
@@ -36,9 +38,9 @@ fn chart(view: &View<'_>, scenario: &Scenario) -> Chart {
         x: Axis {
             title: "percent of requests that took at most so long".to_owned(),
             scale: Scale::Named(PERCENTILES.map(str::to_owned).to_vec()),
-            unit: Unit::Number,
+            unit: ValueUnit::Number,
         },
-        y: upwards("latency", Unit::Microseconds, false, &lines),
+        y: upwards("latency", ValueUnit::Microseconds, false, &lines),
         lines,
         notes: view.notes(&[scenario]),
     }
@@ -46,8 +48,8 @@ fn chart(view: &View<'_>, scenario: &Scenario) -> Chart {
 
 fn series(
     view: &View<'_>,
-    scenario: &Scenario,
-    (owner, contender): (usize, &Contender),
+    scenario: &ScenarioRecord,
+    (owner, contender): (usize, &ContenderRecord),
 ) -> Option<Series> {
     let measured: Vec<_> = view
         .runs(scenario, contender)
@@ -59,14 +61,14 @@ fn series(
         let values = measured
             .iter()
             .filter_map(|outcome| outcome.latency_us.percentiles.get(*name).copied());
-        let Some(middle) = Middle::of(values) else { continue };
+        let Some(middle) = MedianRange::of(values) else { continue };
         spots.push(Spot {
             x: index(place),
             y: Some(middle.median),
             spread: middle.ends,
             failed: false,
             marked: true,
-            tip: format!("{}, {name} %: {}", contender.name, middle.write(Unit::Microseconds)),
+            tip: format!("{}, {name} %: {}", contender.name, middle.write(ValueUnit::Microseconds)),
         });
     }
     let last = spots.last_mut()?;

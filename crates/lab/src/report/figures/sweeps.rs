@@ -1,49 +1,49 @@
 //! Rate, latency and memory over the number of connections.
 
-use super::{Kind, Part, Plot, push, upwards};
+use super::{ChartKind, Plot, ReportSection, push, upwards};
 use crate::outcome::Outcome;
 use crate::plot::lines::{Chart, Series, Spot};
 use crate::plot::scale::{Axis, Scale};
-use crate::plot::units::{Unit, float};
-use crate::record::{Contender, Fate, Run, Scenario};
-use crate::report::view::{Middle, View, ends_sentence, is_unequal};
+use crate::plot::units::{ValueUnit, float};
+use crate::record::{ContenderRecord, Fate, RunRecord, ScenarioRecord};
+use crate::report::view::{MedianRange, View, ends_sentence, is_unequal};
 
-/// One thing that is drawn over the number of connections.
-struct Measure {
+/// A metric over the number of connections.
+struct SweepMetric {
     stem: &'static str,
     title: &'static str,
     axis: &'static str,
-    unit: Unit,
+    unit: ValueUnit,
     /// Whether its axis always begins at zero.
     from_zero: bool,
-    value: fn(&Run, &Outcome) -> Option<f64>,
+    value: fn(&RunRecord, &Outcome) -> Option<f64>,
 }
 
-const MEASURES: [Measure; 3] = [
-    Measure {
+const MEASURES: [SweepMetric; 3] = [
+    SweepMetric {
         stem: "rate-by-connections",
         title: "Rate over connections",
-        axis: "right answers per second",
-        unit: Unit::PerSecond,
+        axis: "successful responses per second",
+        unit: ValueUnit::PerSecond,
         from_zero: true,
         value: |_, outcome| Some(outcome.requests_per_s),
     },
-    Measure {
+    SweepMetric {
         stem: "p99-by-connections",
         title: "99th percentile of latency over connections",
         axis: "latency that 99 % of requests kept within",
-        unit: Unit::Microseconds,
+        unit: ValueUnit::Microseconds,
         from_zero: false,
         value: |_, outcome| {
             let found = outcome.latency_us.percentiles.get("99").copied();
             found.filter(|_| outcome.latency_us.count > 0)
         },
     },
-    Measure {
+    SweepMetric {
         stem: "memory-by-connections",
         title: "Server memory over connections",
         axis: "the most memory it had (proportional set size)",
-        unit: Unit::Bytes,
+        unit: ValueUnit::Bytes,
         from_zero: false,
         value: |run, _| Some(float(run.usage.memory_peak_bytes)),
     },
@@ -51,7 +51,7 @@ const MEASURES: [Measure; 3] = [
 
 pub(super) fn add(view: &View<'_>, plots: &mut Vec<Plot>) {
     for sweep in names(view) {
-        let mut points: Vec<&Scenario> = view
+        let mut points: Vec<&ScenarioRecord> = view
             .record
             .scenarios
             .iter()
@@ -62,13 +62,13 @@ pub(super) fn add(view: &View<'_>, plots: &mut Vec<Plot>) {
             continue;
         }
         for measure in &MEASURES {
-            let kind = Kind::Lines(chart(view, sweep, &points, measure));
-            push(plots, Part::Sweeps, measure.stem, sweep, kind);
+            let kind = ChartKind::Lines(chart(view, sweep, &points, measure));
+            push(plots, ReportSection::Sweeps, measure.stem, sweep, kind);
         }
     }
 }
 
-/// The sweeps in the order of the file.
+/// Returns the sweeps in the order of the file.
 fn names<'a>(view: &View<'a>) -> Vec<&'a str> {
     let mut names: Vec<&str> = Vec::new();
     for sweep in view.record.scenarios.iter().filter_map(|scenario| scenario.sweep.as_deref()) {
@@ -79,7 +79,7 @@ fn names<'a>(view: &View<'a>) -> Vec<&'a str> {
     names
 }
 
-fn chart(view: &View<'_>, sweep: &str, points: &[&Scenario], measure: &Measure) -> Chart {
+fn chart(view: &View<'_>, sweep: &str, points: &[&ScenarioRecord], measure: &SweepMetric) -> Chart {
     let lines: Vec<Series> =
         view.contenders().filter_map(|one| series(view, points, measure, one)).collect();
     let most = points.last().map_or(0, |scenario| scenario.connections);
@@ -95,16 +95,16 @@ fn chart(view: &View<'_>, sweep: &str, points: &[&Scenario], measure: &Measure) 
         subtitle: subtitle(view, points),
         summary: format!(
             "With {} connections: {}.",
-            Unit::Number.write_tick(float(most)),
+            ValueUnit::Number.write_tick(float(most)),
             ends_sentence(&at_most, measure.unit)
         ),
         x: Axis {
             title: "connections (logarithmic)".to_owned(),
             scale: Scale::factors(
-                Unit::Number,
+                ValueUnit::Number,
                 points.iter().map(|scenario| float(scenario.connections)),
             ),
-            unit: Unit::Number,
+            unit: ValueUnit::Number,
         },
         y: upwards(measure.axis, measure.unit, measure.from_zero, &lines),
         lines,
@@ -112,34 +112,35 @@ fn chart(view: &View<'_>, sweep: &str, points: &[&Scenario], measure: &Measure) 
     }
 }
 
-/// How the first point was measured, and that the others were likewise.
-fn subtitle(view: &View<'_>, points: &[&Scenario]) -> String {
+/// Describes how the first point was measured, and the others likewise.
+fn subtitle(view: &View<'_>, points: &[&ScenarioRecord]) -> String {
     let (Some(first), Some(last)) = (points.first(), points.last()) else { return String::new() };
     let (from, to) = (float(first.connections), float(last.connections));
     format!(
         "From {} to {} connections. The first point – {}",
-        Unit::Number.write_tick(from),
-        Unit::Number.write_tick(to),
+        ValueUnit::Number.write_tick(from),
+        ValueUnit::Number.write_tick(to),
         view.measured(first)
     )
 }
 
-/// The line of one contender; `None` for one that could not be started, which the notes name.
+/// Returns the line of one contender; `None` if it could not be started, which the notes mention.
 fn series(
     view: &View<'_>,
-    points: &[&Scenario],
-    measure: &Measure,
-    (owner, contender): (usize, &Contender),
+    points: &[&ScenarioRecord],
+    measure: &SweepMetric,
+    (owner, contender): (usize, &ContenderRecord),
 ) -> Option<Series> {
     let mut spots = Vec::new();
     for scenario in points {
-        let runs: Vec<&Run> = view.runs(scenario, contender).collect();
+        let runs: Vec<&RunRecord> = view.runs(scenario, contender).collect();
         if runs.is_empty() {
             continue;
         }
         let values = runs.iter().filter_map(|run| (measure.value)(run, run.outcome.as_ref()?));
-        let middle = Middle::of(values);
-        let (name, at) = (&contender.name, Unit::Number.write_tick(float(scenario.connections)));
+        let middle = MedianRange::of(values);
+        let (name, at) =
+            (&contender.name, ValueUnit::Number.write_tick(float(scenario.connections)));
         let mut tip = match middle {
             Some(middle) => format!("{name}, {at} connections: {}", middle.write(measure.unit)),
             None => format!("{name}, {at} connections: could not be measured"),

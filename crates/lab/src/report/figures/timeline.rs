@@ -2,69 +2,69 @@
 
 use std::collections::BTreeMap;
 
-use super::{Kind, Part, Plot, push, upwards};
-use crate::outcome::{Outcome, Second};
+use super::{ChartKind, Plot, ReportSection, push, upwards};
+use crate::outcome::{Outcome, OutcomeSecond};
 use crate::plot::lines::{Chart, Series, Spot};
 use crate::plot::scale::{Axis, Scale};
-use crate::plot::units::{Unit, float, index};
-use crate::record::{Contender, Run, Scenario};
-use crate::report::view::{Middle, View, ends_sentence, is_unequal};
+use crate::plot::units::{ValueUnit, float, index};
+use crate::record::{ContenderRecord, RunRecord, ScenarioRecord};
+use crate::report::view::{MedianRange, View, ends_sentence, is_unequal};
 
-/// What happened at one moment of one run.
-struct Moment {
+/// One second of one run.
+struct TimelinePoint {
     at_s: f64,
     value: f64,
     failed: bool,
 }
 
-/// One thing that is drawn over time.
-struct Measure {
+/// A metric over time.
+struct TimelineMetric {
     stem: &'static str,
     title: &'static str,
     axis: &'static str,
-    unit: Unit,
+    unit: ValueUnit,
     from_zero: bool,
-    moments: fn(&Run) -> Vec<Moment>,
+    moments: fn(&RunRecord) -> Vec<TimelinePoint>,
 }
 
-const MEASURES: [Measure; 4] = [
-    Measure {
+const MEASURES: [TimelineMetric; 4] = [
+    TimelineMetric {
         stem: "rate-over-time",
         title: "Rate over time",
-        axis: "right answers per second",
-        unit: Unit::PerSecond,
+        axis: "successful responses per second",
+        unit: ValueUnit::PerSecond,
         from_zero: true,
         moments: rate,
     },
-    Measure {
+    TimelineMetric {
         stem: "p99-over-time",
         title: "99th percentile of latency over time",
         axis: "latency that 99 % of each second's requests kept within",
-        unit: Unit::Microseconds,
+        unit: ValueUnit::Microseconds,
         from_zero: false,
         moments: latency,
     },
-    Measure {
+    TimelineMetric {
         stem: "cpu-over-time",
         title: "Server CPU over time",
         axis: "CPUs kept busy by all its processes",
-        unit: Unit::Cpus,
+        unit: ValueUnit::Cpus,
         from_zero: true,
         moments: cpu,
     },
-    Measure {
+    TimelineMetric {
         stem: "memory-over-time",
         title: "Server memory over time",
         axis: "memory of all its processes (proportional set size)",
-        unit: Unit::Bytes,
+        unit: ValueUnit::Bytes,
         from_zero: false,
         moments: memory,
     },
 ];
 
-/// No line has more points.
+/// Maximum number of points of a line.
 const POINTS_MAX: f64 = 120.0;
-/// A second of which less than this was measured has no rate worth showing.
+/// A second with less measured time than this has no meaningful rate.
 const PART_MIN_S: f64 = 0.2;
 
 pub(super) fn add(view: &View<'_>, plots: &mut Vec<Plot>) {
@@ -72,16 +72,21 @@ pub(super) fn add(view: &View<'_>, plots: &mut Vec<Plot>) {
         for measure in &MEASURES {
             let lines: Vec<Series> =
                 view.contenders().filter_map(|one| series(view, scenario, measure, one)).collect();
-            // A line of one point says nothing about time.
+            // A line of one point shows no development.
             if lines.iter().any(|line| line.spots.len() > 1) {
-                let kind = Kind::Lines(chart(view, scenario, measure, lines));
-                push(plots, Part::Time, measure.stem, &scenario.name, kind);
+                let kind = ChartKind::Lines(chart(view, scenario, measure, lines));
+                push(plots, ReportSection::Time, measure.stem, &scenario.name, kind);
             }
         }
     }
 }
 
-fn chart(view: &View<'_>, scenario: &Scenario, measure: &Measure, lines: Vec<Series>) -> Chart {
+fn chart(
+    view: &View<'_>,
+    scenario: &ScenarioRecord,
+    measure: &TimelineMetric,
+    lines: Vec<Series>,
+) -> Chart {
     let ends: Vec<(&str, f64)> =
         lines.iter().filter_map(|line| Some((line.name.as_str(), line.spots.last()?.y?))).collect();
     let longest = lines.iter().flat_map(|line| &line.spots).map(|spot| spot.x);
@@ -91,8 +96,8 @@ fn chart(view: &View<'_>, scenario: &Scenario, measure: &Measure, lines: Vec<Ser
         summary: format!("At the end: {}.", ends_sentence(&ends, measure.unit)),
         x: Axis {
             title: "since measuring began".to_owned(),
-            scale: Scale::from_zero(Unit::Seconds, longest),
-            unit: Unit::Seconds,
+            scale: Scale::from_zero(ValueUnit::Seconds, longest),
+            unit: ValueUnit::Seconds,
         },
         y: upwards(measure.axis, measure.unit, measure.from_zero, &lines),
         lines,
@@ -102,18 +107,18 @@ fn chart(view: &View<'_>, scenario: &Scenario, measure: &Measure, lines: Vec<Ser
 
 fn series(
     view: &View<'_>,
-    scenario: &Scenario,
-    measure: &Measure,
-    (owner, contender): (usize, &Contender),
+    scenario: &ScenarioRecord,
+    measure: &TimelineMetric,
+    (owner, contender): (usize, &ContenderRecord),
 ) -> Option<Series> {
-    let rounds: Vec<Vec<Moment>> =
+    let rounds: Vec<Vec<TimelinePoint>> =
         view.runs(scenario, contender).map(|run| (measure.moments)(run)).collect();
     let mut spots = together(&rounds);
     let every = spots.len().div_ceil(10).max(1);
     for (place, spot) in spots.iter_mut().enumerate() {
         spot.marked = place % every == every / 2 || spot.failed;
-        let value = Middle { median: spot.y.unwrap_or(0.0), ends: spot.spread };
-        let (value, at) = (value.write(measure.unit), Unit::Seconds.write(spot.x));
+        let value = MedianRange { median: spot.y.unwrap_or(0.0), ends: spot.spread };
+        let (value, at) = (value.write(measure.unit), ValueUnit::Seconds.write(spot.x));
         let failed = if spot.failed { ", with failures" } else { "" };
         spot.tip = format!("{}, {at}: {value}{failed}", contender.name);
     }
@@ -123,20 +128,20 @@ fn series(
     Some(Series { owner, name: contender.name.clone(), spots, hollow })
 }
 
-/// The rounds laid over each other: at each moment the median of those that had one.
-fn together(rounds: &[Vec<Moment>]) -> Vec<Spot> {
+/// Merges rounds: at each moment the median of those with a value.
+fn together(rounds: &[Vec<TimelinePoint>]) -> Vec<Spot> {
     let longest = rounds.iter().flatten().map(|moment| moment.at_s).fold(0.0, f64::max);
     let most = rounds.iter().map(Vec::len).max().unwrap_or(0);
     let step = longest / index(most).clamp(1.0, POINTS_MAX);
     if !(step > 0.0 && step.is_finite()) {
         return Vec::new();
     }
-    let mut places: BTreeMap<u64, Vec<&Moment>> = BTreeMap::new();
+    let mut places: BTreeMap<u64, Vec<&TimelinePoint>> = BTreeMap::new();
     for moment in rounds.iter().flatten().filter(|moment| moment.at_s >= 0.0) {
         places.entry(place(moment.at_s / step)).or_default().push(moment);
     }
-    let spot = |(place, moments): (u64, Vec<&Moment>)| {
-        let middle = Middle::of(moments.iter().map(|moment| moment.value))?;
+    let spot = |(place, moments): (u64, Vec<&TimelinePoint>)| {
+        let middle = MedianRange::of(moments.iter().map(|moment| moment.value))?;
         Some(Spot {
             x: float(place) * step,
             y: Some(middle.median),
@@ -148,7 +153,7 @@ fn together(rounds: &[Vec<Moment>]) -> Vec<Spot> {
     places.into_iter().filter_map(spot).collect()
 }
 
-fn rate(run: &Run) -> Vec<Moment> {
+fn rate(run: &RunRecord) -> Vec<TimelinePoint> {
     let mut before_s = 0.0;
     let mut moments = Vec::new();
     for second in run.outcome.iter().flat_map(measured) {
@@ -156,21 +161,21 @@ fn rate(run: &Run) -> Vec<Moment> {
         before_s = second.at_s;
         if lasted_s >= PART_MIN_S {
             let value = float(second.requests) / lasted_s;
-            moments.push(Moment { at_s: second.at_s, value, failed: second.errors > 0 });
+            moments.push(TimelinePoint { at_s: second.at_s, value, failed: second.errors > 0 });
         }
     }
     moments
 }
 
-/// The seconds that were measured: what came after the end is no rate of anything.
-fn measured(outcome: &Outcome) -> impl Iterator<Item = &Second> {
+/// The measured seconds; what arrived after the end has no rate.
+fn measured(outcome: &Outcome) -> impl Iterator<Item = &OutcomeSecond> {
     outcome.series.iter().filter(|second| second.at_s <= outcome.duration_s + 1e-6)
 }
 
-fn latency(run: &Run) -> Vec<Moment> {
+fn latency(run: &RunRecord) -> Vec<TimelinePoint> {
     let seconds = run.outcome.iter().flat_map(measured);
     let answered = seconds.filter(|second| second.requests > 0);
-    let moment = |second: &Second| Moment {
+    let moment = |second: &OutcomeSecond| TimelinePoint {
         at_s: second.at_s,
         value: second.p99_us,
         failed: second.errors > 0,
@@ -178,8 +183,8 @@ fn latency(run: &Run) -> Vec<Moment> {
     answered.map(moment).collect()
 }
 
-fn memory(run: &Run) -> Vec<Moment> {
-    let moment = |sample: &crate::record::Sample| Moment {
+fn memory(run: &RunRecord) -> Vec<TimelinePoint> {
+    let moment = |sample: &crate::record::Sample| TimelinePoint {
         at_s: sample.at_s,
         value: float(sample.memory_bytes),
         failed: false,
@@ -187,8 +192,8 @@ fn memory(run: &Run) -> Vec<Moment> {
     run.usage.samples.iter().map(moment).collect()
 }
 
-/// CPU is counted in ticks of 10 ms, so that shorter distances show the clock, not the server.
-fn cpu(run: &Run) -> Vec<Moment> {
+/// CPU is counted in ticks of 10 ms, so shorter distances would show the clock, not the server.
+fn cpu(run: &RunRecord) -> Vec<TimelinePoint> {
     let mut moments = Vec::new();
     let mut before: Option<&crate::record::Sample> = None;
     for sample in &run.usage.samples {
@@ -199,7 +204,7 @@ fn cpu(run: &Run) -> Vec<Moment> {
         let lasted_s = sample.at_s - from.at_s;
         if lasted_s >= PART_MIN_S {
             let value = ((sample.cpu_s - from.cpu_s) / lasted_s).max(0.0);
-            moments.push(Moment { at_s: sample.at_s, value, failed: false });
+            moments.push(TimelinePoint { at_s: sample.at_s, value, failed: false });
             before = Some(sample);
         }
     }

@@ -13,8 +13,12 @@ use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 
-use super::lab::outcome::{Errors, Generator, Kernel, Latency, Model, Outcome, Second};
-use super::lab::record::{Contender, Environment, Fate, Record, Run, Sample, Scenario, Usage};
+use super::lab::outcome::{
+    Errors, GeneratorUsage, Kernel, Latency, ModelSummary, Outcome, OutcomeSecond,
+};
+use super::lab::record::{
+    ContenderRecord, Environment, Fate, Record, RunRecord, Sample, ScenarioRecord, Usage,
+};
 
 const PERCENTILES: [&str; 11] =
     ["50", "66", "75", "80", "90", "95", "98", "99", "99.9", "99.99", "100"];
@@ -54,7 +58,7 @@ pub(crate) fn empty() -> Record {
         environment: environment(),
         method: vec![
             "Rounds are interleaved: each contender once, then each again.".to_owned(),
-            "Each server is started anew for each run and warmed for 2 s.".to_owned(),
+            "Each server is restarted for each run and warmed for 2 s.".to_owned(),
         ],
         file: "title = \"C10k\"\nrounds = 3\n\n[[contender]]\nname = \"gustnado\"\n".to_owned(),
         reference: "gustnado".to_owned(),
@@ -81,8 +85,8 @@ fn environment() -> Environment {
     }
 }
 
-fn contenders() -> Vec<Contender> {
-    let one = |name: &str, tuning: &str, command: &str, fate: Fate| Contender {
+fn contenders() -> Vec<ContenderRecord> {
+    let one = |name: &str, tuning: &str, command: &str, fate: Fate| ContenderRecord {
         name: name.to_owned(),
         about: format!("{name} serving one folder."),
         tuning: tuning.to_owned(),
@@ -101,9 +105,9 @@ fn contenders() -> Vec<Contender> {
     ]
 }
 
-fn scenarios() -> Vec<Scenario> {
-    let mut all: Vec<Scenario> = [100, 1000, 4000, 10_000]
-        .map(|connections: u64| Scenario {
+fn scenarios() -> Vec<ScenarioRecord> {
+    let mut all: Vec<ScenarioRecord> = [100, 1000, 4000, 10_000]
+        .map(|connections: u64| ScenarioRecord {
             name: format!("c{connections}"),
             title: format!("1 KiB page, {connections} connections"),
             body_bytes: 1024,
@@ -116,7 +120,7 @@ fn scenarios() -> Vec<Scenario> {
             sweep: Some("1 KiB page".to_owned()),
         })
         .into();
-    all.push(Scenario {
+    all.push(ScenarioRecord {
         name: "hold".to_owned(),
         title: "10,000 idle connections, one that asks".to_owned(),
         body_bytes: 1024,
@@ -133,7 +137,12 @@ fn scenarios() -> Vec<Scenario> {
 const NATURE: [(f64, f64); 5] =
     [(11.0, 420.0), (17.5, 900.0), (410.0, 31_000.0), (1.0, 1.0), (15.0, 1500.0)];
 
-fn run(scenario: &Scenario, contender: &Contender, place: usize, round: u32) -> Run {
+fn run(
+    scenario: &ScenarioRecord,
+    contender: &ContenderRecord,
+    place: usize,
+    round: u32,
+) -> RunRecord {
     let (cpu_us, connection_bytes) = NATURE[place];
     let connections = scenario.connections as f64;
     let wobble = 1.0 + 0.03 * f64::from(round) * (place as f64 - 1.5) / 2.0;
@@ -144,7 +153,7 @@ fn run(scenario: &Scenario, contender: &Contender, place: usize, round: u32) -> 
     let before = 3_000_000.0 + 4_000_000.0 * place as f64;
     let peak = before + connection_bytes * connections;
     let busy_s = rate * 10.0 * cpu_us / 1e6;
-    Run {
+    RunRecord {
         contender: contender.name.clone(),
         scenario: scenario.name.clone(),
         round,
@@ -183,7 +192,7 @@ fn samples(cpu_s: f64, before: f64, peak: f64) -> Vec<Sample> {
 }
 
 /// What the generator would have found, and the rate.
-fn outcome(scenario: &Scenario, place: usize, cpu_us: f64, round: u32) -> (Outcome, f64) {
+fn outcome(scenario: &ScenarioRecord, place: usize, cpu_us: f64, round: u32) -> (Outcome, f64) {
     let fails = place == 2 && scenario.connections == 10_000;
     let held = scenario.model == "hold";
     let rate = if held { 100.0 } else { 0.95e6 / cpu_us };
@@ -194,7 +203,7 @@ fn outcome(scenario: &Scenario, place: usize, cpu_us: f64, round: u32) -> (Outco
     } else {
         Errors::default()
     };
-    let series = (1..=10).map(|second| Second {
+    let series = (1..=10).map(|second| OutcomeSecond {
         at_s: f64::from(second),
         requests: (rate * (1.0 + 0.02 * f64::from(second % 3))) as u64,
         errors: if fails && second == 6 { errors.total() } else { 0 },
@@ -209,7 +218,7 @@ fn outcome(scenario: &Scenario, place: usize, cpu_us: f64, round: u32) -> (Outco
         format: 1,
         tool: "gustnado 0.1.0".to_owned(),
         urls: vec!["http://127.0.0.1:8001/index.html".to_owned()],
-        model: Model {
+        model: ModelSummary {
             name: scenario.model.clone(),
             sentence: scenario.sentence.clone(),
             connections: scenario.connections,
@@ -237,7 +246,7 @@ fn outcome(scenario: &Scenario, place: usize, cpu_us: f64, round: u32) -> (Outco
         first_byte_us: None,
         histogram: latency.0,
         latency_us: latency.1,
-        generator: Generator { cpu_s: 4.0, cpu_share: 0.4, ..Generator::default() },
+        generator: GeneratorUsage { cpu_s: 4.0, cpu_share: 0.4, ..GeneratorUsage::default() },
         kernel: Kernel::default(),
         retransmits: None,
         steal_share: 0.0,

@@ -1,4 +1,4 @@
-//! Where servers come and go: each is prepared once, started, looked at, measured and ended.
+//! Prepares each server once, and starts, checks, measures and stops it.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -8,85 +8,85 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::answer::{self, Answer};
-use super::cpus::Division;
-use super::file::{Contender, Contest, Page, Scenario};
-use super::folders::{self, Folders};
-use super::generator::{self, Target};
-use super::process::{Launch, Server};
+use super::cpus::CpuSplit;
+use super::file::{ContenderSpec, ContestSpec, PageSpec, ScenarioSpec};
+use super::folders::{self, ContestFolder};
+use super::generator::{self, LoadTarget};
+use super::probe::{self, ProbeResponse};
+use super::process::{Launch, ServerProcess};
 use super::sampling::Sampler;
 use super::template::Words;
 use super::tool::{self, Tool, ToolError};
 use super::{Tools, environment};
-use crate::record::{Fate, Run, Usage};
+use crate::record::{Fate, RunRecord, Usage};
 
-/// How long a version command may take, and a set-up command.
+/// Time-outs of a version command and of a set-up command.
 const VERSION: Duration = Duration::from_secs(20);
 const SET_UP: Duration = Duration::from_mins(3);
-/// How long one answer may take while a server is looked at.
+/// Time-out of one response while a server is checked.
 const ANSWER: Duration = Duration::from_secs(5);
-/// How long a server may take to close what the generator left: that is its work, too.
+/// Time for a server to close the generator's connections, which is its work, too.
 const SETTLE: Duration = Duration::from_millis(200);
-/// The time between two attempts to reach a server that starts.
+/// Interval between two attempts to reach a starting server.
 const AGAIN: Duration = Duration::from_millis(20);
 
-/// Why something did not come about.
+/// The reason why a run has no result.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Miss {
-    /// The contest is to end.
+pub(super) enum Unmeasured {
+    /// The contest was stopped.
     Interrupted,
-    /// What became of the contender.
+    /// The contender's fate.
     Fate(Fate),
 }
 
-fn failed(why: impl Into<String>) -> Miss {
-    Miss::Fate(Fate::Failed(why.into()))
+fn failed(why: impl Into<String>) -> Unmeasured {
+    Unmeasured::Fate(Fate::Failed(why.into()))
 }
 
-fn not_installed(contender: &Contender, found: &str) -> Miss {
+fn not_installed(contender: &ContenderSpec, found: &str) -> Unmeasured {
     let remedy = match contender.install.as_str() {
         "" => "install it, or correct the command in the file".to_owned(),
         install => format!("to install it: {install}"),
     };
-    Miss::Fate(Fate::NotInstalled(format!("{found}; {remedy}")))
+    Unmeasured::Fate(Fate::NotInstalled(format!("{found}; {remedy}")))
 }
 
-/// A server that answers as it should.
+/// A running server that responds correctly.
 #[derive(Debug)]
-pub(super) struct Ready {
-    server: Server,
+pub(super) struct ReadyServer {
+    server: ServerProcess,
     port: u16,
-    /// What it was started with.
+    /// Its command line.
     pub(super) command: Vec<String>,
 }
 
-/// The stage.
+/// Runs the servers of a contest.
 #[derive(Debug)]
-pub(super) struct Stage<'a> {
-    contest: &'a Contest,
+pub(super) struct ServerRunner<'a> {
+    contest: &'a ContestSpec,
     tools: &'a Tools,
     stop: &'a AtomicBool,
-    division: Division,
+    division: CpuSplit,
     descriptors: u64,
-    folders: Folders,
+    folders: ContestFolder,
     logs: PathBuf,
-    /// The right bodies by page, as far as they are known.
-    right: RefCell<BTreeMap<Option<Page>, Vec<u8>>>,
+    /// The correct bodies by page, as far as they are known.
+    right: RefCell<BTreeMap<Option<PageSpec>, Vec<u8>>>,
 }
 
-impl<'a> Stage<'a> {
-    /// Makes it ready.
+impl<'a> ServerRunner<'a> {
+    /// Prepares folders and pages.
     ///
-    /// - `logs`: the folder for what servers print; it is there.
+    /// - `logs`: an existing folder for the servers' output.
     pub(super) fn build(
-        contest: &'a Contest,
+        contest: &'a ContestSpec,
         tools: &'a Tools,
         stop: &'a AtomicBool,
-        division: Division,
+        division: CpuSplit,
         logs: PathBuf,
     ) -> std::io::Result<Self> {
         let descriptors = environment::raise_descriptors();
-        let folders = Folders::make(contest)?;
+        let folders = ContestFolder::make(contest)?;
         let mut right = BTreeMap::new();
         for page in folders::pages(contest) {
             if let Some(content) = folders::content(contest, page.as_ref())? {
@@ -97,29 +97,29 @@ impl<'a> Stage<'a> {
         Ok(Self { contest, tools, stop, division, descriptors, folders, logs, right })
     }
 
-    /// The number of bytes of a scenario's page, once an answer was seen.
-    pub(super) fn body_bytes(&self, scenario: &Scenario) -> u64 {
+    /// Bytes of a scenario's page, known after the first response.
+    pub(super) fn body_bytes(&self, scenario: &ScenarioSpec) -> u64 {
         self.right.borrow().get(&scenario.page).map_or(0, |body| body.len() as u64)
     }
 
-    /// Sees whether a contender is installed, sets it up, and returns its version.
-    pub(super) fn prepare(&self, contender: &Contender) -> Result<Option<String>, Miss> {
+    /// Checks that a contender is installed, sets it up, and returns its version.
+    pub(super) fn prepare(&self, contender: &ContenderSpec) -> Result<Option<String>, Unmeasured> {
         let words = self.words(contender, 0)?;
         let command = words.fill_all(&contender.command);
         let mut needs = words.fill_all(&contender.needs);
         if needs.is_empty() {
             needs.extend(command.first().cloned());
         }
-        // What is named by its whole path may be a library.
+        // A need with an absolute path may be a library.
         let is_file = |need: &Path| need.is_absolute() && need.is_file();
         let is_there = |need: &&String| tool::find(need) || is_file(Path::new(need));
         if let Some(missing) = needs.iter().find(|need| !is_there(need)) {
             return Err(not_installed(contender, &format!("there is no program {missing}")));
         }
         for command in &contender.installed_if {
-            let said = self.tool(contender, command, &words, VERSION)?;
-            if !said.status.success() {
-                let found = format!("`{}` failed: {}", command.join(" "), said.last_line());
+            let output = self.tool(contender, command, &words, VERSION)?;
+            if !output.status.success() {
+                let found = format!("`{}` failed: {}", command.join(" "), output.last_line());
                 return Err(not_installed(contender, &found));
             }
         }
@@ -130,17 +130,17 @@ impl<'a> Stage<'a> {
         };
         self.write_files(contender, &words)?;
         for set_up in &contender.set_up {
-            let said = self.tool(contender, set_up, &words, SET_UP)?;
-            if !said.status.success() {
-                let (what, words) = (words.fill_all(set_up).join(" "), said.last_words());
+            let output = self.tool(contender, set_up, &words, SET_UP)?;
+            if !output.status.success() {
+                let (what, words) = (words.fill_all(set_up).join(" "), output.last_words());
                 return Err(failed(format!("its set-up `{what}` failed: {words}")));
             }
         }
         Ok(version)
     }
 
-    /// Starts a contender and waits until it answers as it should.
-    pub(super) fn start(&self, contender: &Contender) -> Result<Ready, Miss> {
+    /// Starts a contender and waits until it responds correctly.
+    pub(super) fn start(&self, contender: &ContenderSpec) -> Result<ReadyServer, Unmeasured> {
         let port = free_port().map_err(|error| failed(format!("no free port: {error}")))?;
         let words = self.words(contender, port)?;
         self.write_files(contender, &words)?;
@@ -155,12 +155,12 @@ impl<'a> Stage<'a> {
             log: self.logs.join(format!("{}.log", slug(&contender.name))),
             stop_timeout: contender.stop_timeout,
         };
-        let server = Server::start(&launch)
+        let server = ServerProcess::start(&launch)
             .map_err(|error| failed(format!("it could not be started: {error}")))?;
-        let mut ready = Ready { server, port, command };
+        let mut ready = ReadyServer { server, port, command };
         for page in folders::pages(self.contest) {
-            let answer = self.first_answer(contender, &mut ready, page.as_ref())?;
-            self.compare(contender, page, answer)?;
+            let response = self.first_response(contender, &mut ready, page.as_ref())?;
+            self.compare(contender, page, response)?;
         }
         Ok(ready)
     }
@@ -168,20 +168,20 @@ impl<'a> Stage<'a> {
     /// Measures one contender in one round of one scenario.
     pub(super) fn measure(
         &self,
-        contender: &Contender,
-        ready: &mut Ready,
-        scenario: &Scenario,
+        contender: &ContenderSpec,
+        ready: &mut ReadyServer,
+        scenario: &ScenarioSpec,
         round: u32,
-    ) -> Result<Run, Miss> {
+    ) -> Result<RunRecord, Unmeasured> {
         let url = self.url(contender, ready.port, scenario.page.as_ref())?;
-        let family = ready.server.family().clone();
+        let tree = ready.server.tree().clone();
         let expected = scenario.warm_up + scenario.duration;
         let generator_cpus = &self.division.generator;
-        let sampler = Sampler::start(family, expected, generator_cpus)
+        let sampler = Sampler::start(tree, expected, generator_cpus)
             .map_err(|error| failed(format!("nothing could be sampled: {error}")))?;
         let program = &self.tools.generator;
         let socket = self.socket(contender, ready.port)?;
-        let target = Target { url: &url, socket: socket.as_deref() };
+        let target = LoadTarget { url: &url, socket: socket.as_deref() };
         let found = generator::measure(program, scenario, target, generator_cpus, self.stop);
         if found.is_ok() {
             std::thread::sleep(SETTLE);
@@ -191,45 +191,46 @@ impl<'a> Stage<'a> {
         let usage = sampler.finish(window);
         let (outcome, failure) = match found {
             Ok(outcome) => (Some(outcome), None),
-            Err(None) => return Err(Miss::Interrupted),
+            Err(None) => return Err(Unmeasured::Interrupted),
             Err(Some(why)) => (None, Some(why)),
         };
         let died = ready.server.ended().map(|how| format!("under load, {how}"));
         Ok(run(contender, scenario, round, usage).with(outcome, died.or(failure)))
     }
 
-    /// Asks until there is an answer with status 2xx, or until its time is over; then the last
-    /// answer counts.
-    fn first_answer(
+    /// Sends requests until a response has status 2xx or the time is over; then the last response
+    /// counts.
+    fn first_response(
         &self,
-        contender: &Contender,
-        ready: &mut Ready,
-        page: Option<&Page>,
-    ) -> Result<Answer, Miss> {
+        contender: &ContenderSpec,
+        ready: &mut ReadyServer,
+        page: Option<&PageSpec>,
+    ) -> Result<ProbeResponse, Unmeasured> {
         let until = Instant::now() + contender.ready_timeout;
         let url = self.url(contender, ready.port, page)?;
         let socket = self.socket(contender, ready.port)?;
-        let (port, path) = answer::place(&url).ok_or_else(|| failed(format!("no URL: {url}")))?;
+        let (port, path) =
+            probe::port_and_path(&url).ok_or_else(|| failed(format!("no URL: {url}")))?;
         loop {
             if self.stop.load(Ordering::Relaxed) {
-                return Err(Miss::Interrupted);
+                return Err(Unmeasured::Interrupted);
             }
             if let Some(how) = ready.server.ended() {
                 return Err(failed(format!("it did not start: {how}")));
             }
             let most = ANSWER.min(contender.ready_timeout);
-            let asked = answer::ask(socket.as_deref(), port, path, most);
+            let asked = probe::get(socket.as_deref(), port, path, most);
             match asked {
-                Ok(answer) if (200..300).contains(&answer.status) => return Ok(answer),
-                Ok(answer) if Instant::now() > until => return Ok(answer),
+                Ok(response) if (200..300).contains(&response.status) => return Ok(response),
+                Ok(response) if Instant::now() > until => return Ok(response),
                 Err(why) if Instant::now() > until => {
                     let seconds = contender.ready_timeout.as_secs_f32();
-                    let said = match ready.server.tail() {
+                    let output = match ready.server.tail() {
                         tail if tail.is_empty() => String::new(),
                         tail => format!("; it says: {tail}"),
                     };
                     return Err(failed(format!(
-                        "it was not ready within {seconds} s: {why}{said}"
+                        "it was not ready within {seconds} s: {why}{output}"
                     )));
                 }
                 _ => std::thread::sleep(AGAIN),
@@ -237,24 +238,24 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Refuses unequal work, unless the file says why it may be so.
+    /// Refuses unequal work, unless the file allows it with a reason.
     fn compare(
         &self,
-        contender: &Contender,
-        page: Option<Page>,
-        found: Answer,
-    ) -> Result<(), Miss> {
+        contender: &ContenderSpec,
+        page: Option<PageSpec>,
+        found: ProbeResponse,
+    ) -> Result<(), Unmeasured> {
         let mut right = self.right.borrow_mut();
-        // Where the page is nobody's file, the first right answer is the measure of all others.
+        // If the page is not a file, the first correct response is the measure of all others.
         let expected = match right.get(&page) {
             Some(expected) => expected.as_slice(),
             None => found.body.as_slice(),
         };
-        let difference = answer::difference(&found, expected);
+        let difference = probe::difference(&found, expected);
         match (difference, &contender.allow_unequal) {
             (Some(difference), None) => {
                 let name = folders::page_name(self.contest, page.as_ref());
-                Err(Miss::Fate(Fate::Unequal(format!("{name}: {difference}"))))
+                Err(Unmeasured::Fate(Fate::Unequal(format!("{name}: {difference}"))))
             }
             (Some(_), Some(_)) => Ok(()),
             (None, _) => {
@@ -266,35 +267,40 @@ impl<'a> Stage<'a> {
 
     fn tool(
         &self,
-        contender: &Contender,
+        contender: &ContenderSpec,
         command: &[String],
         words: &Words,
         most: Duration,
-    ) -> Result<tool::Said, Miss> {
+    ) -> Result<tool::ToolOutput, Unmeasured> {
         let command = words.fill_all(command);
         let folder = self.work(contender)?;
         let environment = variables(contender, words);
         let (folder, environment) = (Some(folder.as_path()), environment.as_slice());
         let tool = Tool { command: &command, folder, environment, cpus: &[], most };
         tool.run(self.stop).map_err(|error| match error {
-            ToolError::Interrupted => Miss::Interrupted,
+            ToolError::Interrupted => Unmeasured::Interrupted,
             error => failed(format!("`{}`: {error}", command.join(" "))),
         })
     }
 
-    fn url(&self, contender: &Contender, port: u16, page: Option<&Page>) -> Result<String, Miss> {
+    fn url(
+        &self,
+        contender: &ContenderSpec,
+        port: u16,
+        page: Option<&PageSpec>,
+    ) -> Result<String, Unmeasured> {
         let words = self.words(contender, port)?;
         let words = words.with("page", folders::page_name(self.contest, page));
         Ok(words.fill(&contender.url))
     }
 
     /// The Unix socket that a contender listens on, if it does.
-    fn socket(&self, contender: &Contender, port: u16) -> Result<Option<PathBuf>, Miss> {
+    fn socket(&self, contender: &ContenderSpec, port: u16) -> Result<Option<PathBuf>, Unmeasured> {
         let Some(socket) = &contender.unix_socket else { return Ok(None) };
         Ok(Some(self.words(contender, port)?.fill(socket).into()))
     }
 
-    fn words(&self, contender: &Contender, port: u16) -> Result<Words, Miss> {
+    fn words(&self, contender: &ContenderSpec, port: u16) -> Result<Words, Unmeasured> {
         Ok(Words::default()
             .with("port", port)
             .with("root", self.folders.root().display())
@@ -307,13 +313,13 @@ impl<'a> Stage<'a> {
             .with("self", self.tools.program.display()))
     }
 
-    fn work(&self, contender: &Contender) -> Result<PathBuf, Miss> {
-        let is_it = |other: &Contender| other.name == contender.name;
+    fn work(&self, contender: &ContenderSpec) -> Result<PathBuf, Unmeasured> {
+        let is_it = |other: &ContenderSpec| other.name == contender.name;
         let at = self.contest.contenders.iter().position(is_it).unwrap_or_default();
         self.folders.work(at).map_err(|error| failed(format!("its folder: {error}")))
     }
 
-    fn write_files(&self, contender: &Contender, words: &Words) -> Result<(), Miss> {
+    fn write_files(&self, contender: &ContenderSpec, words: &Words) -> Result<(), Unmeasured> {
         let folder = self.work(contender)?;
         for (name, text) in &contender.files {
             write_file(&folder.join(name), &words.fill(text))
@@ -330,8 +336,13 @@ fn write_file(path: &Path, text: &str) -> std::io::Result<()> {
     fs::write(path, text.trim_start_matches('\n'))
 }
 
-/// A run that did not take place.
-pub(super) fn missed(contender: &Contender, scenario: &Scenario, round: u32, fate: &Fate) -> Run {
+/// Returns the record of a run without a result.
+pub(super) fn run_without_result(
+    contender: &ContenderSpec,
+    scenario: &ScenarioSpec,
+    round: u32,
+    fate: &Fate,
+) -> RunRecord {
     let why = match fate {
         Fate::Ran => "it was not measured".to_owned(),
         Fate::NotInstalled(why) | Fate::Failed(why) => why.clone(),
@@ -340,28 +351,28 @@ pub(super) fn missed(contender: &Contender, scenario: &Scenario, round: u32, fat
     run(contender, scenario, round, Usage::default()).with(None, Some(why))
 }
 
-fn run(contender: &Contender, scenario: &Scenario, round: u32, usage: Usage) -> Run {
+fn run(contender: &ContenderSpec, scenario: &ScenarioSpec, round: u32, usage: Usage) -> RunRecord {
     let (contender, scenario) = (contender.name.clone(), scenario.name.clone());
-    Run { contender, scenario, round, outcome: None, failure: None, usage }
+    RunRecord { contender, scenario, round, outcome: None, failure: None, usage }
 }
 
-impl Run {
+impl RunRecord {
     fn with(self, outcome: Option<crate::outcome::Outcome>, failure: Option<String>) -> Self {
         Self { outcome, failure, ..self }
     }
 }
 
-fn variables(contender: &Contender, words: &Words) -> Vec<(String, String)> {
+fn variables(contender: &ContenderSpec, words: &Words) -> Vec<(String, String)> {
     let filled = |(name, value): (&String, &String)| (name.clone(), words.fill(value));
     contender.environment.iter().map(filled).collect()
 }
 
-/// A port that nobody listened on a moment ago.
+/// Returns a port that was free a moment ago.
 fn free_port() -> std::io::Result<u16> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 
-/// A name as that of a file.
+/// Converts a name to a file name.
 pub(super) fn slug(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-._".contains(c) { c } else { '-' };
     name.chars().map(plain).collect()

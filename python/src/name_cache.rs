@@ -1,24 +1,24 @@
-//! What Python calls names of head fields, and addresses: each is made once.
+//! Caches of Python objects for field names and addresses: each is made once.
 
 use std::collections::HashMap;
 
 use pyo3::prelude::*;
 
-use crate::kept::Kept;
+use crate::guarded::Guarded;
 
-/// Names as they were sent, and what was made of them.
-pub(crate) struct Learned<T> {
-    known: Kept<HashMap<Box<[u8]>, Py<T>>>,
-    /// So many are remembered; clients can make up any number.
+/// A bounded map from names as received to Python objects.
+pub(crate) struct NameCache<T> {
+    known: Guarded<HashMap<Box<[u8]>, Py<T>>>,
+    /// Maximum size; clients can invent any number of names.
     max: usize,
 }
 
-impl<T> Learned<T> {
+impl<T> NameCache<T> {
     pub(crate) fn new(max: usize) -> Self {
-        Self { known: Kept::default(), max }
+        Self { known: Guarded::default(), max }
     }
 
-    /// What was made of a name, or is made now.
+    /// Returns the object of a name, made now if needed.
     pub(crate) fn of<'py>(
         &self,
         py: Python<'py>,
@@ -37,17 +37,17 @@ impl<T> Learned<T> {
     }
 }
 
-/// What was made last, of what.
-pub(crate) struct Last<K, T>(Kept<Option<(K, Py<T>)>>);
+/// A cache of one value with its key.
+pub(crate) struct LastValue<K, T>(Guarded<Option<(K, Py<T>)>>);
 
-impl<K, T> Default for Last<K, T> {
+impl<K, T> Default for LastValue<K, T> {
     fn default() -> Self {
-        Self(Kept::default())
+        Self(Guarded::default())
     }
 }
 
-impl<K: PartialEq, T> Last<K, T> {
-    /// What was made of `key`, if that came last, or is made now.
+impl<K: PartialEq, T> LastValue<K, T> {
+    /// Returns the value of `key`, made now if the key has changed.
     pub(crate) fn of<'py>(
         &self,
         py: Python<'py>,

@@ -1,4 +1,4 @@
-//! What one thread counts. Nothing of it is shared while the load runs.
+//! Counters of one thread. Nothing is shared while the load runs.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +8,12 @@ use super::standstill::Standstills;
 use super::trace::Trace;
 use crate::outcome::Errors;
 
-/// The greatest latency that is told from a greater one: an hour, in microseconds.
+/// Longest latency that the histogram separates from longer ones: an hour, in microseconds.
 const LATENCY_US_MAX: u64 = 3_600_000_000;
 
-/// Why a request came to nothing.
+/// Reason why a request failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Failure {
+pub(super) enum FailureKind {
     Refused,
     Unconnected,
     NoPort,
@@ -26,16 +26,16 @@ pub(super) enum Failure {
     Unreadable,
 }
 
-/// Whether something was asked on a connection, or was to be, and whether it ever had an answer.
+/// Whether a connection sent a request, or had to, and whether it ever had a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Service {
+pub(super) enum ServiceState {
     NotAsked,
     Asked,
     Served,
 }
 
-impl Service {
-    /// Something is asked; 1 if it is the first time.
+impl ServiceState {
+    /// Notes a request. Returns 1 if it is the first one.
     pub(super) fn ask(&mut self) -> u64 {
         let first = *self == Self::NotAsked;
         if first {
@@ -44,7 +44,7 @@ impl Service {
         u64::from(first)
     }
 
-    /// Something was answered; 1 if it is the first time.
+    /// Notes a response. Returns 1 if it is the first one.
     pub(super) fn serve(&mut self) -> u64 {
         let before = std::mem::replace(self, Self::Served);
         u64::from(before != Self::Served)
@@ -52,18 +52,18 @@ impl Service {
 }
 
 impl Errors {
-    pub(super) fn count(&mut self, failure: Failure) {
+    pub(super) fn count(&mut self, failure: FailureKind) {
         *match failure {
-            Failure::Refused => &mut self.refused,
-            Failure::Unconnected => &mut self.unconnected,
-            Failure::NoPort => &mut self.no_port,
-            Failure::Reset => &mut self.reset,
-            Failure::TimedOut => &mut self.timed_out,
-            Failure::Short => &mut self.short,
-            Failure::Status => &mut self.status,
-            Failure::Length => &mut self.length,
-            Failure::Body => &mut self.body,
-            Failure::Unreadable => &mut self.unreadable,
+            FailureKind::Refused => &mut self.refused,
+            FailureKind::Unconnected => &mut self.unconnected,
+            FailureKind::NoPort => &mut self.no_port,
+            FailureKind::Reset => &mut self.reset,
+            FailureKind::TimedOut => &mut self.timed_out,
+            FailureKind::Short => &mut self.short,
+            FailureKind::Status => &mut self.status,
+            FailureKind::Length => &mut self.length,
+            FailureKind::Body => &mut self.body,
+            FailureKind::Unreadable => &mut self.unreadable,
         } += 1;
     }
 
@@ -81,55 +81,55 @@ impl Errors {
     }
 }
 
-/// Counts of times, in microseconds, to three digits.
+/// A histogram of times in microseconds, with three significant digits.
 #[derive(Clone, Debug)]
-pub(crate) struct Times(pub(crate) Histogram<u64>);
+pub(crate) struct LatencyHistogram(pub(crate) Histogram<u64>);
 
-impl Default for Times {
+impl Default for LatencyHistogram {
     fn default() -> Self {
         Self(Histogram::new(3).expect("three digits are allowed"))
     }
 }
 
-impl Times {
-    /// Counts a time in nanoseconds.
+impl LatencyHistogram {
+    /// Records a time in nanoseconds.
     pub(super) fn record(&mut self, nanos: u64) {
         let micros = ((nanos + 500) / 1000).min(LATENCY_US_MAX);
-        // It grows by itself, up to any value.
+        // The histogram resizes itself for any value.
         _ = self.0.record(micros);
     }
 
     pub(super) fn add(&mut self, other: &Self) {
-        self.0.add(&other.0).expect("it grows by itself, up to any value");
+        self.0.add(&other.0).expect("it resizes itself for any value");
     }
 }
 
-/// One second of one thread.
+/// Counters of one second of one thread.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Part {
+pub(super) struct ThreadSecond {
     /// Seconds since measuring began.
     pub(super) second: u64,
     pub(super) right: u64,
     pub(super) errors: u64,
     pub(super) connections: u64,
-    pub(super) latency: Times,
+    pub(super) latency: LatencyHistogram,
 }
 
-/// One step of a ramp, on one thread.
+/// Counters of one step of a ramp on one thread.
 #[derive(Clone, Debug, Default)]
-pub(super) struct StepTally {
+pub(super) struct StepCounts {
     pub(super) right: u64,
-    /// Right answers that came before the step's end.
+    /// Successful responses that arrived before the step's end.
     pub(super) in_time: u64,
     pub(super) errors: u64,
-    pub(super) latency: Times,
+    pub(super) latency: LatencyHistogram,
 }
 
-/// All that one thread counts while it is measured.
+/// All counters of one thread while it measures.
 #[derive(Debug)]
-pub(super) struct Tally {
+pub(super) struct ThreadCounts {
     pub(super) right: u64,
-    /// Right answers that came while it was measured, to requests of the warm-up too.
+    /// Successful responses that arrived while measuring, to requests of the warm-up too.
     pub(super) in_window: u64,
     pub(super) sent: u64,
     pub(super) errors: Errors,
@@ -137,34 +137,34 @@ pub(super) struct Tally {
     pub(super) bytes_received: u64,
     pub(super) bytes_sent: u64,
     pub(super) opened: u64,
-    /// Connections that failed while no request was to be sent on them.
+    /// Connections that failed while no request was due on them.
     pub(super) unmade: u64,
-    /// Connections on which more came than was asked for.
+    /// Connections that received more than they requested.
     pub(super) strays: u64,
-    /// Connections that stand now.
+    /// Open connections.
     pub(super) standing: u64,
     pub(super) held: u64,
     pub(super) held_most: u64,
     pub(super) lost: u64,
-    /// Why held connections failed.
+    /// Why idle connections failed.
     pub(super) held_errors: Errors,
-    pub(super) service: Option<Times>,
-    pub(super) connect: Times,
-    pub(super) first_byte: Times,
-    pub(super) steps: Vec<StepTally>,
+    pub(super) service: Option<LatencyHistogram>,
+    pub(super) connect: LatencyHistogram,
+    pub(super) first_byte: LatencyHistogram,
+    pub(super) steps: Vec<StepCounts>,
     pub(super) trace: Option<Trace>,
-    /// When the last request ended, well or not; 0 before any.
+    /// When the last request ended, successfully or not; 0 before any.
     pub(super) last_end: u64,
-    /// Times in which none has ended, in order.
-    pub(super) stills: Standstills,
-    /// Connections that have asked, or were to, and those that had an answer, right or not.
+    /// Intervals in which no request ended, in order.
+    pub(super) standstills: Standstills,
+    /// Connections that sent requests, or had to, and those with any response.
     pub(super) asking: u64,
     pub(super) served: u64,
-    part: Part,
-    finished: Vec<Part>,
+    part: ThreadSecond,
+    finished: Vec<ThreadSecond>,
 }
 
-impl Tally {
+impl ThreadCounts {
     pub(super) fn new(has_service: bool, steps: usize, trace: Option<Trace>) -> Self {
         Self {
             right: 0,
@@ -182,21 +182,21 @@ impl Tally {
             held_most: 0,
             lost: 0,
             held_errors: Errors::default(),
-            service: has_service.then(Times::default),
-            connect: Times::default(),
-            first_byte: Times::default(),
-            steps: vec![StepTally::default(); steps],
+            service: has_service.then(LatencyHistogram::default),
+            connect: LatencyHistogram::default(),
+            first_byte: LatencyHistogram::default(),
+            steps: vec![StepCounts::default(); steps],
             trace,
             last_end: 0,
-            stills: Standstills::default(),
+            standstills: Standstills::default(),
             asking: 0,
             served: 0,
-            part: Part::default(),
+            part: ThreadSecond::default(),
             finished: Vec::new(),
         }
     }
 
-    /// Begins another second if it is time for that.
+    /// Begins another second if it is time.
     ///
     /// - `elapsed`: nanoseconds since measuring began.
     #[inline]
@@ -208,22 +208,22 @@ impl Tally {
 
     #[cold]
     fn begin(&mut self, second: u64) {
-        // Time does not go back; a moment from before the turn counts in what runs now.
+        // Time does not go back; a moment from before the turn counts in the current second.
         if second > self.part.second {
-            let next = Part { second, ..Part::default() };
+            let next = ThreadSecond { second, ..ThreadSecond::default() };
             let mut done = std::mem::replace(&mut self.part, next);
             done.connections = self.standing;
             self.finished.push(done);
         }
     }
 
-    /// The seconds that are over.
-    pub(super) fn take_finished(&mut self) -> Vec<Part> {
+    /// Takes the seconds that are over.
+    pub(super) fn take_finished(&mut self) -> Vec<ThreadSecond> {
         std::mem::take(&mut self.finished)
     }
 
-    /// The second that is not over.
-    pub(super) fn take_last(&mut self) -> Part {
+    /// Takes the current second.
+    pub(super) fn take_last(&mut self) -> ThreadSecond {
         let mut last = std::mem::take(&mut self.part);
         last.connections = self.standing;
         last
@@ -235,14 +235,14 @@ impl Tally {
         }
     }
 
-    /// A right answer, with its latency as the model counts it.
+    /// Records a successful response with its latency by the model.
     pub(super) fn succeed(&mut self, latency: u64) {
         self.right += 1;
         self.part.right += 1;
         self.part.latency.record(latency);
     }
 
-    pub(super) fn fail(&mut self, failure: Failure) {
+    pub(super) fn fail(&mut self, failure: FailureKind) {
         self.errors.count(failure);
         self.part.errors += 1;
     }

@@ -1,14 +1,14 @@
-//! Values of objects that any thread of Python's may reach. The interpreter's lock lets in one at a
-//! time; this says so in a way that Rust can check.
+//! Values of objects that any Python thread may reach. The interpreter's lock admits one thread at
+//! a time; a mutex lets Rust check that.
 //!
-//! Nobody may call Python while he has one of them borrowed: Python may come back for it.
+//! Do not call Python while a value is borrowed: Python code may come back for it.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 #[derive(Default)]
-pub(crate) struct Kept<T>(Mutex<T>);
+pub(crate) struct Guarded<T>(Mutex<T>);
 
-impl<T> Kept<T> {
+impl<T> Guarded<T> {
     pub(crate) fn new(value: T) -> Self {
         Self(Mutex::new(value))
     }
@@ -22,13 +22,13 @@ impl<T> Kept<T> {
     }
 }
 
-impl<T: Default> Kept<T> {
+impl<T: Default> Guarded<T> {
     pub(crate) fn take(&self) -> T {
         std::mem::take(&mut self.borrow_mut())
     }
 }
 
-impl<T: Copy> Kept<T> {
+impl<T: Copy> Guarded<T> {
     pub(crate) fn get(&self) -> T {
         *self.borrow_mut()
     }

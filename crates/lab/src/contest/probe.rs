@@ -1,4 +1,4 @@
-//! Asking a server for the page once, to know that it is ready and that it does the same work.
+//! Requests the page once, to check that a server is ready and does the same work as the others.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -12,42 +12,42 @@ use gustnado_http::limits::Limits;
 use gustnado_http::method::Method;
 use gustnado_http::response::{ResponseBody, ResponseHead};
 
-/// The longest answer that is looked at.
+/// Longest body that is read.
 const BYTES_MAX: u64 = (1 << 30) + 1;
 
-/// A whole answer.
+/// A complete response.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Answer {
+pub(super) struct ProbeResponse {
     pub(super) status: u16,
     pub(super) body: Vec<u8>,
 }
 
-/// The port and the path of a URL of this machine.
-pub(super) fn place(url: &str) -> Option<(u16, &str)> {
+/// Splits a loopback URL into port and path.
+pub(super) fn port_and_path(url: &str) -> Option<(u16, &str)> {
     let rest = url.strip_prefix("http://127.0.0.1:")?;
     let (port, _) = rest.split_once('/')?;
     Some((port.parse().ok()?, &rest[port.len()..]))
 }
 
-/// Asks for a page on a connection of its own.
+/// Requests a page on a new connection.
 ///
-/// - `socket`: a Unix socket to connect to, instead of the port.
-/// - `most`: how long all of it may take.
+/// - `socket`: a Unix socket to connect to instead of the port.
+/// - `most`: the time-out of all of it.
 ///
 /// # Errors
-/// In words, why there is no whole answer.
-pub(super) fn ask(
+/// A sentence that says why there is no complete response.
+pub(super) fn get(
     socket: Option<&Path>,
     port: u16,
     path: &str,
     most: Duration,
-) -> Result<Answer, String> {
+) -> Result<ProbeResponse, String> {
     let until = Instant::now() + most;
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let failed = |what: &'static str| move |error: io::Error| format!("{what}: {error}");
     let mut stream = match socket {
         None => TcpStream::connect_timeout(&address, most),
-        // A connected stream socket is read and written alike, whatever its family.
+        // A connected stream socket is used alike for every address family.
         Some(path) => UnixStream::connect(path).map(|stream| OwnedFd::from(stream).into()),
     }
     .map_err(failed("it does not listen"))?;
@@ -58,7 +58,7 @@ pub(super) fn ask(
     read(&mut stream, until)
 }
 
-fn read(stream: &mut TcpStream, until: Instant) -> Result<Answer, String> {
+fn read(stream: &mut TcpStream, until: Instant) -> Result<ProbeResponse, String> {
     let limits = Limits { body_bytes_max: BYTES_MAX, ..Limits::default() };
     let (mut received, mut seen) = (Vec::new(), 0);
     let head = loop {
@@ -76,7 +76,8 @@ fn read(stream: &mut TcpStream, until: Instant) -> Result<Answer, String> {
             }
         }
     };
-    let mut body = Body { decoder: ResponseBody::new(head.framing(), &limits), data: Vec::new() };
+    let mut body =
+        ProbeBody { decoder: ResponseBody::new(head.framing(), &limits), data: Vec::new() };
     let mut rest = received.split_off(head.len());
     body.take(&mut rest)?;
     while !body.decoder.is_done() {
@@ -88,16 +89,16 @@ fn read(stream: &mut TcpStream, until: Instant) -> Result<Answer, String> {
         }
         body.take(&mut rest)?;
     }
-    Ok(Answer { status: head.status(), body: body.data })
+    Ok(ProbeResponse { status: head.status(), body: body.data })
 }
 
-struct Body {
+struct ProbeBody {
     decoder: ResponseBody,
     data: Vec<u8>,
 }
 
-impl Body {
-    /// Takes what can be decoded out of `received`.
+impl ProbeBody {
+    /// Decodes `received` as far as possible and removes what it used.
     fn take(&mut self, received: &mut Vec<u8>) -> Result<(), String> {
         let mut at = 0;
         while at < received.len() && !self.decoder.is_done() {
@@ -137,8 +138,8 @@ fn receive(stream: &mut TcpStream, to: &mut Vec<u8>, until: Instant) -> Result<u
     }
 }
 
-/// In words, in what an answer differs from the right one; none if it does not.
-pub(super) fn difference(found: &Answer, right: &[u8]) -> Option<String> {
+/// Describes the difference between a response and the correct one; `None` if there is none.
+pub(super) fn difference(found: &ProbeResponse, right: &[u8]) -> Option<String> {
     if !(200..300).contains(&found.status) {
         return Some(format!("expected status 200, found {}", found.status));
     }
@@ -157,8 +158,8 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(10);
 
-    /// What is made of bytes that a server sends before it closes.
-    fn answered(bytes: &'static [u8]) -> Result<Answer, String> {
+    /// Parses bytes that a server sends before it closes.
+    fn answered(bytes: &'static [u8]) -> Result<ProbeResponse, String> {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("bound").port();
         std::thread::scope(|scope| {
@@ -168,7 +169,7 @@ mod tests {
                 let _ = stream.read(&mut request).expect("it asks");
                 stream.write_all(bytes).expect("it reads");
             });
-            ask(None, port, "/x", PATIENCE)
+            get(None, port, "/x", PATIENCE)
         })
     }
 
@@ -202,13 +203,13 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("bound").port();
         drop(listener);
-        let error = ask(None, port, "/", PATIENCE).expect_err("nobody is there");
+        let error = get(None, port, "/", PATIENCE).expect_err("nobody is there");
         assert!(error.contains("does not listen"), "{error}");
     }
 
     #[test]
     fn unequal_work_is_found() {
-        let of = |status, body: &[u8]| Answer { status, body: body.to_vec() };
+        let of = |status, body: &[u8]| ProbeResponse { status, body: body.to_vec() };
         assert_eq!(difference(&of(200, b"abc"), b"abc"), None);
         let status = difference(&of(404, b"abc"), b"abc");
         assert_eq!(status.as_deref(), Some("expected status 200, found 404"));
@@ -220,7 +221,7 @@ mod tests {
 
     #[test]
     fn a_url_has_a_port_and_a_path() {
-        assert_eq!(place("http://127.0.0.1:80/a?b"), Some((80, "/a?b")));
-        assert_eq!(place("http://example.org:80/a"), None);
+        assert_eq!(port_and_path("http://127.0.0.1:80/a?b"), Some((80, "/a?b")));
+        assert_eq!(port_and_path("http://example.org:80/a"), None);
     }
 }

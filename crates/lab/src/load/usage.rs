@@ -1,4 +1,4 @@
-//! What the generator itself uses, and what the kernel counts meanwhile.
+//! Resource usage of the generator, and kernel counters of the same interval.
 
 use std::collections::HashMap;
 use std::fs;
@@ -6,29 +6,29 @@ use std::time::Instant;
 
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::outcome::{Generator, Kernel};
+use crate::outcome::{GeneratorUsage, Kernel};
 use crate::steal::{self, CpuTime};
 
-/// From this share of its time on, a thread could do no more.
+/// Share of its time from which on a thread counts as saturated.
 const BUSY: f64 = 0.95;
-/// From this share of its time on, a thread that stands in line for a CPU is worth a word.
+/// Share of its time from which on a thread's wait for a CPU is worth a warning.
 const CROWDED: f64 = 0.1;
 
-/// What one thread has used over a time.
+/// CPU time of one thread over an interval.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ThreadClock {
     began: Option<Instant>,
     wall_s: f64,
     cpu_s: f64,
-    /// Of the two, as far as the kernel tells them apart: in its ticks.
+    /// User and system time, in the kernel's ticks.
     user_ticks: f64,
     system_ticks: f64,
-    /// In line for a CPU.
+    /// Time in the run queue of a CPU.
     delayed_s: f64,
 }
 
 impl ThreadClock {
-    /// Begins, for the running thread.
+    /// Begins an interval for the running thread.
     pub(super) fn start() -> Self {
         let [user_ticks, system_ticks] = ticks();
         let began = Some(Instant::now());
@@ -42,7 +42,7 @@ impl ThreadClock {
         }
     }
 
-    /// Ends it, on the same thread.
+    /// Ends the interval, on the same thread.
     pub(super) fn stop(self) -> Self {
         let [user_ticks, system_ticks] = ticks();
         Self {
@@ -56,11 +56,14 @@ impl ThreadClock {
     }
 }
 
-/// What all threads have used, and a warning if they had to share their CPUs.
+/// Returns the usage of all threads, and a warning if they had to share their CPUs.
 ///
-/// - `steal_share`: what a hypervisor took meanwhile. A thread that waits for that does not run,
-///   and would seem to have had nothing to do.
-pub(super) fn generator(threads: &[ThreadClock], steal_share: f64) -> (Generator, Option<String>) {
+/// - `steal_share`: the share that a hypervisor took meanwhile. A thread that waits for it does not
+///   run, and would seem idle.
+pub(super) fn generator(
+    threads: &[ThreadClock],
+    steal_share: f64,
+) -> (GeneratorUsage, Option<String>) {
     let sum = |of: fn(&ThreadClock) -> f64| threads.iter().map(of).sum::<f64>();
     let (cpu_s, wall_s) = (sum(|thread| thread.cpu_s), sum(|thread| thread.wall_s));
     let (user, system) = (sum(|thread| thread.user_ticks), sum(|thread| thread.system_ticks));
@@ -95,13 +98,13 @@ pub(super) fn generator(threads: &[ThreadClock], steal_share: f64) -> (Generator
     let delayed = share(sum(|thread| thread.delayed_s), wall_s);
     let crowded = (delayed >= CROWDED || busy_or_delayed >= BUSY && !bottleneck).then(|| {
         format!(
-            "The generator's threads stood in line for a CPU {} of the time: it shares CPUs with \
+            "The generator's threads waited for a CPU {} of the time: it shares CPUs with \
              the server or with others, so latencies hold that wait too. Pin them apart, or use \
              two machines.",
             percent(delayed)
         )
     });
-    let generator = Generator {
+    let generator = GeneratorUsage {
         cpu_s,
         cpu_user_s: cpu_s * user_share,
         cpu_system_s: cpu_s * (1.0 - user_share),
@@ -122,45 +125,45 @@ fn cpu_s() -> f64 {
 /// User and system time of the running thread, in ticks.
 fn ticks() -> [f64; 2] {
     let text = fs::read_to_string("/proc/thread-self/stat").unwrap_or_default();
-    // The name in parentheses may hold anything.
+    // The name in parentheses may hold any character.
     let rest = text.rsplit(')').next().unwrap_or_default();
     let fields: Vec<&str> = rest.split_whitespace().collect();
     [11, 12].map(|at| fields.get(at).and_then(|field| field.parse().ok()).unwrap_or(0.0))
 }
 
-/// Seconds that the running thread has stood in line for a CPU; 0 where the kernel does not say.
+/// Seconds that the running thread has waited for a CPU; 0 where the kernel does not report it.
 fn delayed_s() -> f64 {
     let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanos = text.split_whitespace().nth(1).and_then(|field| field.parse::<f64>().ok());
     nanos.unwrap_or(0.0) / 1e9
 }
 
-/// The whole machine at one moment.
+/// Counters of the machine at one moment.
 #[derive(Debug, Default)]
-pub(super) struct Machine {
+pub(super) struct MachineSnapshot {
     counters: Counters,
     cpu: CpuTime,
 }
 
-/// What the whole machine did between two moments.
+/// Counters of the machine over an interval.
 #[derive(Debug, Default)]
-pub(super) struct Meanwhile {
+pub(super) struct MachineDelta {
     pub(super) kernel: Kernel,
     pub(super) steal_share: f64,
 }
 
-impl Machine {
+impl MachineSnapshot {
     pub(super) fn read() -> Self {
         Self { counters: Counters::read(), cpu: CpuTime::read() }
     }
 
-    pub(super) fn since(&self, before: &Self) -> Meanwhile {
+    pub(super) fn since(&self, before: &Self) -> MachineDelta {
         let kernel = self.counters.since(&before.counters);
-        Meanwhile { kernel, steal_share: self.cpu.stolen_since(&before.cpu) }
+        MachineDelta { kernel, steal_share: self.cpu.stolen_since(&before.cpu) }
     }
 }
 
-/// The kernel's counters at one moment.
+/// The kernel's network counters at one moment.
 #[derive(Debug, Default)]
 pub(crate) struct Counters(HashMap<String, u64>);
 
@@ -173,7 +176,7 @@ impl Counters {
         Self(found)
     }
 
-    /// What was counted since an earlier moment.
+    /// The difference to an earlier moment.
     pub(crate) fn since(&self, before: &Self) -> Kernel {
         let of = |name: &str| {
             let at = |counters: &Self| counters.0.get(name).copied().unwrap_or(0);
@@ -189,7 +192,7 @@ impl Counters {
     }
 }
 
-/// Reads pairs of lines: names, then values.
+/// Parses pairs of lines: names, then values.
 fn take_counters(text: &str, found: &mut HashMap<String, u64>) {
     let lines: Vec<&str> = text.lines().collect();
     for pair in lines.chunks_exact(2) {
@@ -233,7 +236,7 @@ mod tests {
         let crowded = ThreadClock { delayed_s: 0.4, ..half };
         let (found, warning) = generator(&[half, crowded], 0.0);
         assert!(!found.bottleneck);
-        assert!(warning.expect("it stood in line").contains("20 %"));
+        assert!(warning.expect("it waited").contains("20 %"));
         let (found, _) = generator(&[half], 0.3);
         assert!(found.verdict.contains("cannot be told"), "what is stolen is not idle: {found:?}");
     }

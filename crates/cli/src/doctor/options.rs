@@ -3,33 +3,33 @@
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use std::path::{Path, PathBuf};
 
-/// Where the kernel keeps its settings.
+/// The kernel's settings.
 pub(super) const SETTINGS: &str = "/proc/sys";
 
-/// What the doctor is to do.
+/// Options of `gustnado doctor`.
 #[derive(Debug)]
-pub(crate) struct Asked {
-    pub(super) work: Work,
-    /// Where old values are kept; none: in the folder for states of this user's programs.
+pub(crate) struct DoctorOptions {
+    pub(super) action: DoctorAction,
+    /// The file of old values; `None`: in the user's state folder.
     pub(super) state: Option<PathBuf>,
-    /// Whether nobody is asked before something is changed.
+    /// Whether to change settings without a question.
     pub(super) yes: bool,
-    /// Where settings are read and written.
+    /// The folder of settings.
     pub(super) settings: PathBuf,
 }
 
-/// The three things that the doctor does.
+/// Action of `gustnado doctor`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Work {
-    /// Look and advise.
+pub(super) enum DoctorAction {
+    /// Checks and advises.
     Look,
-    /// Change settings.
+    /// Changes settings.
     Apply,
-    /// Put them back.
+    /// Restores settings.
     Restore,
 }
 
-/// The command with its flags.
+/// Returns the command with its flags.
 pub(crate) fn command() -> Command {
     let switch = |name| Arg::new(name).long(name).action(ArgAction::SetTrue);
     let file = |name, placeholder| {
@@ -56,24 +56,24 @@ pub(crate) fn command() -> Command {
         )
 }
 
-impl Asked {
+impl DoctorOptions {
     /// Reads the flags.
     pub(crate) fn read(matches: &ArgMatches) -> Self {
         let path = |name: &str| matches.get_one::<PathBuf>(name).cloned();
-        let work = match (matches.get_flag("apply"), matches.get_flag("restore")) {
-            (true, _) => Work::Apply,
-            (_, true) => Work::Restore,
-            _ => Work::Look,
+        let action = match (matches.get_flag("apply"), matches.get_flag("restore")) {
+            (true, _) => DoctorAction::Apply,
+            (_, true) => DoctorAction::Restore,
+            _ => DoctorAction::Look,
         };
         Self {
-            work,
+            action,
             state: path("state"),
             yes: matches.get_flag("yes"),
             settings: path("proc-sys").unwrap_or_else(|| SETTINGS.into()),
         }
     }
 
-    /// Whether this is the machine, not a picture of one.
+    /// Whether the folder is this machine's, not a test's.
     pub(super) fn is_machine(&self) -> bool {
         self.settings == Path::new(SETTINGS)
     }

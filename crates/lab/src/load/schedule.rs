@@ -1,11 +1,11 @@
-//! When requests are due: a schedule that is computed, never kept as a list.
+//! The schedule of an open loop: computed when needed, never stored as a list.
 //!
-//! All threads share one schedule; each takes every so-manieth request of it. Times are nanoseconds
-//! since the run's origin.
+//! All threads share one schedule; of `n` threads, each takes every `n`th request. Times are
+//! nanoseconds since the run's origin.
 
-use crate::plan::{Load, Plan};
+use crate::plan::{LoadModel, LoadPlan};
 
-/// One request that is due.
+/// One due request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Due {
     pub(super) at: u64,
@@ -13,7 +13,7 @@ pub(super) struct Due {
     pub(super) step: u16,
 }
 
-/// A time with one rate.
+/// An interval with one rate.
 #[derive(Clone, Copy, Debug)]
 struct Stretch {
     from: u64,
@@ -23,34 +23,35 @@ struct Stretch {
     step: u16,
 }
 
-/// The requests that are due on one thread, in their order.
+/// The due requests of one thread, in order.
 #[derive(Clone, Debug)]
-pub(super) struct Schedule {
+pub(super) struct RequestSchedule {
     stretches: Vec<Stretch>,
     threads: u32,
     thread: u32,
     stretch: usize,
-    /// Requests of this thread that were taken of the present stretch.
+    /// Requests of this thread that were taken from the current stretch.
     taken: u64,
 }
 
-impl Schedule {
-    /// The schedule of a plan; `None` where nothing is ever due.
+impl RequestSchedule {
+    /// Returns the schedule of a plan; `None` if nothing is ever due.
     ///
-    /// - `go`: when the load begins; `from`: when measuring does; `until`: the end.
-    pub(super) fn of(plan: &Plan, go: u64, from: u64, until: u64) -> Option<Self> {
+    /// - `go`: when the load begins; `from`: when measuring begins; `until`: the end.
+    pub(super) fn of(plan: &LoadPlan, go: u64, from: u64, until: u64) -> Option<Self> {
         let mut stretches = Vec::new();
         let mut add = |from: u64, until: u64, rate_per_s: f64, step: u16| {
             let interval = 1e9 / rate_per_s;
             stretches.push(Stretch { from, until, interval, step });
         };
         match plan.load {
-            Load::Closed | Load::Hold { rate_per_s: None, .. } => return None,
-            Load::Open { rate_per_s } | Load::Hold { rate_per_s: Some(rate_per_s), .. } => {
+            LoadModel::Closed | LoadModel::Hold { rate_per_s: None, .. } => return None,
+            LoadModel::Open { rate_per_s }
+            | LoadModel::Hold { rate_per_s: Some(rate_per_s), .. } => {
                 add(go, from, rate_per_s, 0);
                 add(from, until, rate_per_s, 0);
             }
-            Load::Ramp { from_per_s, steps, step, .. } => {
+            LoadModel::Ramp { from_per_s, steps, step, .. } => {
                 add(go, from, from_per_s, 0);
                 let length = nanos(step);
                 for index in 0..steps {
@@ -64,13 +65,13 @@ impl Schedule {
         Some(Self { stretches, threads: 1, thread: 0, stretch: 0, taken: 0 })
     }
 
-    /// One thread's part of it.
+    /// Returns one thread's part of it.
     pub(super) fn part(mut self, thread: u32, threads: u32) -> Self {
         (self.thread, self.threads) = (thread, threads);
         self
     }
 
-    /// The next request that was not taken; `None` when all were.
+    /// Returns the next request without taking it; `None` if all were taken.
     pub(super) fn peek(&mut self) -> Option<Due> {
         loop {
             let stretch = self.stretches.get(self.stretch)?;
@@ -84,12 +85,12 @@ impl Schedule {
         }
     }
 
-    /// Takes the one that [`Schedule::peek`] has shown.
+    /// Takes the request that [`RequestSchedule::peek`] returned.
     pub(super) fn take(&mut self) {
         self.taken += 1;
     }
 
-    /// How many are due by `now` and were not taken, on this thread.
+    /// Counts the requests of this thread that are due by `now` and were not taken.
     pub(super) fn overdue(&self, now: u64) -> u64 {
         let mut left = self.clone();
         let mut count = 0;
@@ -98,7 +99,7 @@ impl Schedule {
         {
             let stretch = left.stretches[left.stretch];
             let end = stretch.until.min(now + 1);
-            // (Those before `end` in this stretch, of all threads; then this thread's share.)
+            // Those of all threads before `end` in this stretch, then this thread's share.
             let all = below(end - stretch.from, stretch.interval);
             let own = (all + u64::from(left.threads - 1 - left.thread)) / u64::from(left.threads);
             count += own.saturating_sub(left.taken);
@@ -107,7 +108,7 @@ impl Schedule {
         count
     }
 
-    /// How many are due in a step in all, on all threads.
+    /// Counts the requests of a step on all threads.
     pub(super) fn of_step(&self, step: u16) -> u64 {
         let measured = self.stretches.iter().skip(1).filter(|stretch| stretch.step == step);
         measured
@@ -116,16 +117,16 @@ impl Schedule {
     }
 }
 
-impl Plan {
+impl LoadPlan {
     /// Requests per second of a ramp's step.
     pub(super) fn step_rate(&self, index: u32) -> f64 {
-        let Load::Ramp { from_per_s, to_per_s, steps, .. } = self.load else { return 0.0 };
+        let LoadModel::Ramp { from_per_s, to_per_s, steps, .. } = self.load else { return 0.0 };
         let share = f64::from(index) / f64::from(steps.saturating_sub(1).max(1));
         from_per_s + (to_per_s - from_per_s) * share
     }
 }
 
-/// Nanoseconds of a duration; what is beyond centuries is cut.
+/// Nanoseconds of a duration, saturating after centuries.
 pub(super) fn nanos(duration: std::time::Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX >> 1)
 }
@@ -140,7 +141,7 @@ fn offset(number: u64, interval: f64) -> u64 {
     (number as f64 * interval) as u64
 }
 
-/// How many offsets are below `length`.
+/// Counts the offsets below `length`.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -153,13 +154,13 @@ fn below(length: u64, interval: f64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::Schedule;
-    use crate::plan::{Load, Plan};
+    use super::RequestSchedule;
+    use crate::plan::{LoadModel, LoadPlan};
     use std::time::Duration;
 
     const SECOND: u64 = 1_000_000_000;
 
-    fn all(schedule: &mut Schedule) -> Vec<u64> {
+    fn all(schedule: &mut RequestSchedule) -> Vec<u64> {
         let mut found = Vec::new();
         while let Some(due) = schedule.peek() {
             found.push(due.at);
@@ -170,9 +171,9 @@ mod tests {
 
     #[test]
     fn threads_share_one_even_schedule() {
-        let load = Load::Open { rate_per_s: 100.0 };
-        let plan = Plan { load, ..Plan::closed("http://a/", 1) };
-        let whole = Schedule::of(&plan, 0, 0, SECOND).expect("there is a rate");
+        let load = LoadModel::Open { rate_per_s: 100.0 };
+        let plan = LoadPlan { load, ..LoadPlan::closed("http://a/", 1) };
+        let whole = RequestSchedule::of(&plan, 0, 0, SECOND).expect("there is a rate");
         let mut together: Vec<u64> =
             (0..3).flat_map(|thread| all(&mut whole.clone().part(thread, 3))).collect();
         together.sort_unstable();
@@ -183,9 +184,9 @@ mod tests {
     #[test]
     fn what_is_overdue_is_counted_without_a_list() {
         let step = Duration::from_secs(1);
-        let load = Load::Ramp { from_per_s: 10.0, to_per_s: 30.0, steps: 3, step };
-        let plan = Plan { load, ..Plan::closed("http://a/", 1) };
-        let whole = Schedule::of(&plan, 0, SECOND, 4 * SECOND).expect("there is a rate");
+        let load = LoadModel::Ramp { from_per_s: 10.0, to_per_s: 30.0, steps: 3, step };
+        let plan = LoadPlan { load, ..LoadPlan::closed("http://a/", 1) };
+        let whole = RequestSchedule::of(&plan, 0, SECOND, 4 * SECOND).expect("there is a rate");
         for now in [0, 1, SECOND / 2, SECOND, SECOND * 2 + 1, SECOND * 7 / 2, SECOND * 9] {
             for thread in 0..3 {
                 let mut part = whole.clone().part(thread, 3);

@@ -1,6 +1,6 @@
-//! Reading answers: where each ends, and what is to be known of it.
+//! Reads responses: where each one ends, and what the counters need of it.
 //!
-//! Answers of one URL mostly have the same head, byte for byte, for a second. So a head is compared
+//! Responses to one URL usually share a head, byte for byte, for a second. So a head is compared
 //! with the last one of its URL before it is decoded.
 
 use gustnado_http::head::Decoded;
@@ -8,7 +8,7 @@ use gustnado_http::limits::Limits;
 use gustnado_http::method::Method;
 use gustnado_http::response::{ResponseBody, ResponseFraming, ResponseHead};
 
-/// A load generator takes whatever answer is well formed.
+/// A load generator accepts every well-formed response.
 const LIMITS: Limits = Limits {
     head_bytes_max: u16::MAX as usize,
     target_bytes_max: 0,
@@ -16,70 +16,70 @@ const LIMITS: Limits = Limits {
     body_bytes_max: u64::MAX,
 };
 
-/// The last head of a URL: its bytes, and what they mean.
+/// The last head of a URL: its bytes and its meaning.
 #[derive(Debug, Default)]
 pub(super) struct KnownHead {
     bytes: Vec<u8>,
     head: Option<ResponseHead>,
 }
 
-/// A whole answer.
+/// A complete response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Answer {
+pub(super) struct ReadResponse {
     pub(super) status: u16,
     /// Bytes of its body.
     pub(super) length: u64,
-    /// What its body comes to, if that was asked for.
+    /// Hash of its body, if that was wanted.
     pub(super) hash: Option<u64>,
     pub(super) keep_alive: bool,
 }
 
-/// The answer is not HTTP.
+/// The response is not HTTP.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Unreadable;
 
-/// The reader of the answers on one connection.
+/// The parser of the responses on one connection.
 #[derive(Debug, Default)]
-pub(super) struct Reader {
+pub(super) struct ResponseReader {
     /// The beginning of a head, and how much of it was searched for its end.
     rest: Vec<u8>,
     seen: usize,
-    body: Option<Body>,
+    body: Option<BodyReader>,
 }
 
 /// A body that is being read.
 #[derive(Debug)]
-struct Body {
+struct BodyReader {
     head: ResponseHead,
-    left: Left,
+    left: BodyLeft,
     length: u64,
-    hash: Option<Hash>,
+    hash: Option<BodyHash>,
 }
 
 #[derive(Debug)]
-enum Left {
+enum BodyLeft {
     Bytes(u64),
     Other(Box<ResponseBody>),
 }
 
-impl Reader {
-    /// Whether nothing of an answer has come yet.
+impl ResponseReader {
+    /// Whether no byte of a response has arrived yet.
     pub(super) fn is_fresh(&self) -> bool {
         self.rest.is_empty() && self.body.is_none()
     }
 
-    /// Reads on. Returns how many bytes were used, and the answer if it is whole by then; what is
-    /// left belongs to the next one.
+    /// Parses more bytes. Returns how many were used, and the response if it is complete; the rest
+    /// belongs to the next one.
     ///
-    /// - `method`: what was asked with.
-    /// - `hashes`: whether its body is looked at. Only what it says with the head counts.
+    /// - `method`: the method of the request.
+    /// - `hashes`: whether its body is hashed. Only the value passed with the head counts.
     pub(super) fn read(
         &mut self,
         bytes: &[u8],
         known: &mut KnownHead,
         method: Method,
         hashes: bool,
-    ) -> Result<(usize, Option<Answer>), Unreadable> {
+    ) -> Result<(usize, Option<ReadResponse>), Unreadable> {
         if !hashes
             && self.is_fresh()
             && let Some(head) = known.head
@@ -87,9 +87,9 @@ impl Reader {
             && bytes.starts_with(&known.bytes)
             && (bytes.len() - known.bytes.len()) as u64 >= length
         {
-            // The whole answer in one piece: the usual case by far.
+            // The whole response in one piece: by far the usual case.
             let body = usize::try_from(length).unwrap_or(usize::MAX);
-            return Ok((known.bytes.len() + body, Some(answer(&head, length, None))));
+            return Ok((known.bytes.len() + body, Some(response(&head, length, None))));
         }
         let mut used = 0;
         while self.body.is_none() {
@@ -98,26 +98,26 @@ impl Reader {
                 Some((of_head, head)) => {
                     used += of_head;
                     if !head.is_interim() {
-                        self.body = Some(Body::new(head, hashes));
+                        self.body = Some(BodyReader::new(head, hashes));
                     }
                 }
             }
         }
-        let (of_body, answer) = self.read_body(&bytes[used..])?;
-        Ok((used + of_body, answer))
+        let (of_body, response) = self.read_body(&bytes[used..])?;
+        Ok((used + of_body, response))
     }
 
-    /// The server has closed. Returns the answer if that was its end; `None`: it is cut short, or
-    /// had not begun.
-    pub(super) fn close(&mut self) -> Option<Answer> {
-        let Left::Other(body) = &mut self.body.as_mut()?.left else { return None };
+    /// Handles the server's close. Returns the response if that was its end; `None`: it is cut
+    /// short, or had not begun.
+    pub(super) fn close(&mut self) -> Option<ReadResponse> {
+        let BodyLeft::Other(body) = &mut self.body.as_mut()?.left else { return None };
         if !body.close() {
             return None;
         }
-        self.body.take().map(Body::answer)
+        self.body.take().map(BodyReader::response)
     }
 
-    /// Forgets everything: the next bytes come on another connection.
+    /// Resets the parser for another connection.
     pub(super) fn reset(&mut self) {
         self.rest.clear();
         self.seen = 0;
@@ -158,7 +158,7 @@ impl Reader {
                 known.bytes.clear();
                 known.bytes.extend_from_slice(&input[..head.len()]);
                 known.head = Some(head);
-                // What was kept before had no end in it.
+                // The buffered part held no end of a head.
                 let used = head.len() - before;
                 self.rest.clear();
                 self.seen = 0;
@@ -167,11 +167,11 @@ impl Reader {
         }
     }
 
-    fn read_body(&mut self, bytes: &[u8]) -> Result<(usize, Option<Answer>), Unreadable> {
+    fn read_body(&mut self, bytes: &[u8]) -> Result<(usize, Option<ReadResponse>), Unreadable> {
         let Some(body) = &mut self.body else { return Ok((0, None)) };
         let mut used = 0;
         let is_done = match &mut body.left {
-            Left::Bytes(left) => {
+            BodyLeft::Bytes(left) => {
                 let take = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len());
                 *left -= take as u64;
                 let is_done = *left == 0;
@@ -179,7 +179,7 @@ impl Reader {
                 used = take;
                 is_done
             }
-            Left::Other(decoder) => loop {
+            BodyLeft::Other(decoder) => loop {
                 let piece = decoder.decode(&bytes[used..]).map_err(|_| Unreadable)?;
                 used += piece.consumed;
                 body.length += piece.data.len() as u64;
@@ -191,19 +191,19 @@ impl Reader {
                 }
             },
         };
-        let answer = if is_done { self.body.take().map(Body::answer) } else { None };
-        Ok((used, answer))
+        let response = if is_done { self.body.take().map(BodyReader::response) } else { None };
+        Ok((used, response))
     }
 }
 
-impl Body {
+impl BodyReader {
     fn new(head: ResponseHead, hashes: bool) -> Self {
         let left = match head.framing() {
-            ResponseFraming::None | ResponseFraming::Tunnel => Left::Bytes(0),
-            ResponseFraming::Length(bytes) => Left::Bytes(bytes),
-            framing => Left::Other(Box::new(ResponseBody::new(framing, &LIMITS))),
+            ResponseFraming::None | ResponseFraming::Tunnel => BodyLeft::Bytes(0),
+            ResponseFraming::Length(bytes) => BodyLeft::Bytes(bytes),
+            framing => BodyLeft::Other(Box::new(ResponseBody::new(framing, &LIMITS))),
         };
-        Self { head, left, length: 0, hash: hashes.then(Hash::new) }
+        Self { head, left, length: 0, hash: hashes.then(BodyHash::new) }
     }
 
     fn take_in(&mut self, data: &[u8]) {
@@ -213,21 +213,21 @@ impl Body {
         }
     }
 
-    fn answer(self) -> Answer {
-        answer(&self.head, self.length, self.hash.map(|hash| hash.0))
+    fn response(self) -> ReadResponse {
+        response(&self.head, self.length, self.hash.map(|hash| hash.0))
     }
 }
 
-fn answer(head: &ResponseHead, length: u64, hash: Option<u64>) -> Answer {
-    Answer { status: head.status(), length, hash, keep_alive: head.keep_alive() }
+fn response(head: &ResponseHead, length: u64, hash: Option<u64>) -> ReadResponse {
+    ReadResponse { status: head.status(), length, hash, keep_alive: head.keep_alive() }
 }
 
-/// FNV-1a: the same however the bytes are cut, and good enough to tell two bodies apart that nobody
-/// has forged.
+/// FNV-1a: the same for every split of the bytes, and good enough to tell two bodies apart that
+/// were not forged.
 #[derive(Debug)]
-struct Hash(u64);
+struct BodyHash(u64);
 
-impl Hash {
+impl BodyHash {
     fn new() -> Self {
         Self(0xcbf2_9ce4_8422_2325)
     }
@@ -241,18 +241,18 @@ impl Hash {
 
 #[cfg(test)]
 mod tests {
-    use super::{Answer, KnownHead, Reader, Unreadable};
+    use super::{KnownHead, ReadResponse, ResponseReader, Unreadable};
     use gustnado_http::method::Method;
 
-    /// Feeds bytes in pieces of a size, and returns the answers.
-    fn read(bytes: &[u8], size: usize, method: Method) -> Result<Vec<Answer>, Unreadable> {
-        let (mut reader, mut known) = (Reader::default(), KnownHead::default());
+    /// Feeds bytes in pieces of a size, and returns the responses.
+    fn read(bytes: &[u8], size: usize, method: Method) -> Result<Vec<ReadResponse>, Unreadable> {
+        let (mut reader, mut known) = (ResponseReader::default(), KnownHead::default());
         let mut found = Vec::new();
         for mut piece in bytes.chunks(size) {
             while !piece.is_empty() {
-                let (used, answer) = reader.read(piece, &mut known, method, true)?;
+                let (used, response) = reader.read(piece, &mut known, method, true)?;
                 piece = &piece[used..];
-                found.extend(answer);
+                found.extend(response);
             }
         }
         found.extend(reader.close());
@@ -266,7 +266,8 @@ mod tests {
             HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n\
             HTTP/1.1 204 No Content\r\n\r\nHTTP/1.1 200 OK\r\n\r\nhello";
         let whole = read(bytes, bytes.len(), Method::Get).expect("it is HTTP");
-        let lengths: Vec<_> = whole.iter().map(|answer| (answer.status, answer.length)).collect();
+        let lengths: Vec<_> =
+            whole.iter().map(|response| (response.status, response.length)).collect();
         assert_eq!(lengths, [(200, 5), (200, 5), (204, 0), (200, 5)]);
         assert_eq!(whole[0].hash, whole[1].hash);
         assert_eq!(whole[0].hash, whole[3].hash);
@@ -280,7 +281,7 @@ mod tests {
     fn an_answer_to_head_has_no_body() {
         let bytes = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n".repeat(2);
         let found = read(&bytes, 7, Method::Head).expect("it is HTTP");
-        assert_eq!(found.iter().map(|answer| answer.length).collect::<Vec<_>>(), [0, 0]);
+        assert_eq!(found.iter().map(|response| response.length).collect::<Vec<_>>(), [0, 0]);
     }
 
     #[test]
@@ -295,6 +296,6 @@ mod tests {
         let bytes = b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\naHTTP/1.1 200 OK\r\n\
             Content-Length: 2\r\n\r\nabHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nab";
         let found = read(bytes, bytes.len(), Method::Get).expect("it is HTTP");
-        assert_eq!(found.iter().map(|answer| answer.length).collect::<Vec<_>>(), [1, 2, 2]);
+        assert_eq!(found.iter().map(|response| response.length).collect::<Vec<_>>(), [1, 2, 2]);
     }
 }

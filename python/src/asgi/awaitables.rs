@@ -1,6 +1,6 @@
-//! What `await send(…)` and `await receive()` wait for.
+//! Awaitables that `send(…)` and `receive()` return.
 //!
-//! Mostly there is nothing to wait for, and no future is made. All of them pass for coroutines, so
+//! Usually there is nothing to wait for, and no future is made. All of them pass for coroutines, so
 //! that `asyncio.create_task(receive())` works as with any other server.
 
 #![expect(clippy::unused_self, reason = "Python calls methods")]
@@ -9,94 +9,49 @@ use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
 use pyo3::intern;
 use pyo3::prelude::*;
 
-use crate::coroutine::thrown;
-use crate::kept::Kept;
+use crate::awaitable::awaitable;
+use crate::guarded::Guarded;
 
-/// Something that is there already.
+/// A value that is ready. It can be awaited once.
 #[pyclass(frozen, freelist = 64, module = "gustnado._gustnado")]
-pub(crate) struct Given(Kept<Option<Py<PyAny>>>);
+pub(crate) struct ReadyValue(Guarded<Option<Py<PyAny>>>);
 
-/// A `None` that is there already. One does for all.
+/// A `None` that is ready. One object serves all.
 #[pyclass(frozen, module = "gustnado._gustnado")]
-pub(crate) struct Done;
+pub(crate) struct ReadyNone;
 
 /// A future of the loop.
 #[pyclass(frozen, module = "gustnado._gustnado")]
-pub(crate) struct Waiting(Py<PyAny>);
+pub(crate) struct LoopFuture(Py<PyAny>);
 
-impl Given {
+impl ReadyValue {
     pub(crate) fn new(value: Py<PyAny>) -> Self {
-        Self(Kept::new(Some(value)))
+        Self(Guarded::new(Some(value)))
     }
 }
 
-#[pymethods]
-impl Given {
-    fn __await__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-
-    fn __iter__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-
-    fn __next__(&self) -> PyResult<Option<Py<PyAny>>> {
-        let given = self.0.borrow_mut().take();
-        Err(match given {
+impl ReadyValue {
+    fn resume(&self, _: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        let value = self.0.borrow_mut().take();
+        Err(match value {
             Some(value) => PyStopIteration::new_err((value,)),
             None => PyRuntimeError::new_err("this was awaited before"),
         })
     }
-
-    fn send(&self, _value: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyAny>>> {
-        self.__next__()
-    }
-
-    #[pyo3(signature = (kind, value = None, _trace = None))]
-    fn throw(
-        &self,
-        kind: &Bound<'_, PyAny>,
-        value: Option<&Bound<'_, PyAny>>,
-        _trace: Option<&Bound<'_, PyAny>>,
-    ) -> PyErr {
-        thrown(kind, value)
-    }
-
-    fn close(&self) {}
 }
 
-#[pymethods]
-impl Done {
-    fn __await__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
+awaitable!(ReadyValue);
 
-    fn __iter__(slf: Py<Self>) -> Py<Self> {
-        slf
+impl ReadyNone {
+    #[expect(clippy::unnecessary_wraps, reason = "the others can fail")]
+    fn resume(&self, _: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        Ok(None)
     }
-
-    fn __next__(&self) -> Option<Py<PyAny>> {
-        None
-    }
-
-    fn send(&self, _value: &Bound<'_, PyAny>) -> PyErr {
-        PyStopIteration::new_err(())
-    }
-
-    #[pyo3(signature = (kind, value = None, _trace = None))]
-    fn throw(
-        &self,
-        kind: &Bound<'_, PyAny>,
-        value: Option<&Bound<'_, PyAny>>,
-        _trace: Option<&Bound<'_, PyAny>>,
-    ) -> PyErr {
-        thrown(kind, value)
-    }
-
-    fn close(&self) {}
 }
 
-impl Waiting {
+awaitable!(ReadyNone);
+
+impl LoopFuture {
     /// - `future`: of the running loop.
     pub(crate) fn new(future: &Bound<'_, PyAny>) -> PyResult<Self> {
         future.call_method0(intern!(future.py(), "__await__")).map(|steps| Self(steps.unbind()))
@@ -104,7 +59,7 @@ impl Waiting {
 }
 
 #[pymethods]
-impl Waiting {
+impl LoopFuture {
     fn __await__(&self, py: Python<'_>) -> Py<PyAny> {
         self.0.clone_ref(py)
     }

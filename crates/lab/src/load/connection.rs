@@ -1,0 +1,486 @@
+//! One connection of the load: its loop.
+//!
+//! Only [`LoadConnection::step`] decides what comes next. It runs without waiting and returns rare
+//! cases to [`ask`], which may wait.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use gustnado_tasks::{Connection, ConnectionError, Outbound, sleep};
+
+use super::coordinator::{self, NextRequest};
+use super::counts::{FailureKind, ServiceState};
+use super::pending::{PendingRequest, SendPermit};
+use super::response_reader::ResponseReader;
+use super::route::{TargetRoute, broken, millis};
+use super::shared::LoadShared;
+use super::slow;
+
+/// First and longest pause after a failed connection attempt.
+const PAUSE: Duration = Duration::from_millis(1);
+const PAUSE_MAX: Duration = Duration::from_millis(100);
+/// Connection attempts before the load starts.
+const OPENING_TRIES: u32 = 3;
+
+/// One connection, which may be opened several times.
+pub(super) struct LoadConnection {
+    shared: Arc<LoadShared>,
+    slot: u32,
+    group: u32,
+    route: TargetRoute,
+    outbound: Outbound,
+    connect_ms: u64,
+    response_ms: u64,
+    depth: usize,
+    connection: Option<Connection>,
+    reader: ResponseReader,
+    pending: VecDeque<PendingRequest>,
+    /// Arrival time of the first byte of the current response; 0 before it.
+    first: u64,
+    /// Time to establish the current connection, until its first request is sent; then 0.
+    connect: u64,
+    /// The server announced that no response follows.
+    closing: bool,
+    /// Unsent rest of a request of a slow sender.
+    unsent: slow::UnsentRequest,
+    is_opening: bool,
+    service: ServiceState,
+}
+
+/// Reason to leave a connection's loop.
+#[derive(Debug)]
+pub(super) enum LeaveReason {
+    /// No further request will be sent.
+    Over,
+    /// The connection is closed; all its requests have ended.
+    Closed,
+    /// The connection failed, and with it all its requests.
+    Failed(FailureKind),
+    /// A deliberate pause.
+    Pause(Duration),
+}
+
+impl LoadConnection {
+    /// Makes the connection with this number among all of the run.
+    pub(super) fn new(shared: &Arc<LoadShared>, number: u64, slot: u32) -> Self {
+        let plan = &shared.plan;
+        let group = shared.script.group_of(number);
+        let route = TargetRoute::of(shared, group, number);
+        let recv_bytes = plan.slowness.read_bytes_per_s.map_or(0, slow::recv_bytes);
+        Self {
+            shared: Arc::clone(shared),
+            slot,
+            group,
+            route,
+            outbound: Outbound { source: route.source, recv_bytes },
+            connect_ms: millis(plan.connect_timeout),
+            response_ms: millis(plan.answer_timeout),
+            depth: plan.pipeline as usize,
+            connection: None,
+            reader: ResponseReader::default(),
+            pending: VecDeque::with_capacity(plan.pipeline as usize),
+            first: 0,
+            connect: 0,
+            closing: false,
+            unsent: slow::UnsentRequest::default(),
+            is_opening: true,
+            service: ServiceState::NotAsked,
+        }
+    }
+}
+
+/// Sends requests on one connection until none is left.
+pub(super) async fn ask(mut connection: LoadConnection) {
+    if connection.shared.plan.keep_alive {
+        connection.open_early().await;
+    }
+    connection.note_opened();
+    let mut pause = PAUSE;
+    loop {
+        if connection.connection.is_none() {
+            // A new connection for a single request, or one that is kept alive.
+            let permit = if connection.shared.plan.keep_alive {
+                None
+            } else {
+                connection.await_permit().await
+            };
+            if permit.is_none() && (!connection.shared.plan.keep_alive || connection.is_over()) {
+                return;
+            }
+            match connection.connect().await {
+                Ok(()) => pause = PAUSE,
+                Err(failure) => {
+                    connection.fail_unsent(permit, failure);
+                    sleep(pause).await;
+                    pause = (pause * 2).min(PAUSE_MAX);
+                    continue;
+                }
+            }
+            if let Some(permit) = permit {
+                connection.send_one(permit);
+            }
+        }
+        match poll_fn(|context| connection.step(context)).await {
+            LeaveReason::Over => return,
+            LeaveReason::Pause(duration) => sleep(duration).await,
+            LeaveReason::Closed => connection.close(),
+            LeaveReason::Failed(failure) => connection.fail_all(failure),
+        }
+    }
+}
+
+impl LoadConnection {
+    /// Connects before the load starts.
+    async fn open_early(&mut self) {
+        let mut pause = PAUSE;
+        for _ in 0..OPENING_TRIES {
+            let Err(failure) = self.connect().await else { return };
+            if coordinator::with(|coordinator| coordinator.times.is_some()) {
+                // The load starts without it, so this counts as a failed request.
+                return self.fail_unsent(None, failure);
+            }
+            sleep(pause).await;
+            pause = (pause * 4).min(PAUSE_MAX);
+        }
+    }
+
+    /// Notes that the first attempt to connect is over.
+    fn note_opened(&mut self) {
+        if std::mem::take(&mut self.is_opening) {
+            coordinator::try_with(|coordinator| {
+                coordinator.opening -= 1;
+                coordinator.wake_thread();
+            });
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        let now = self.shared.now();
+        coordinator::with(|coordinator| coordinator.is_over(now))
+    }
+
+    /// Waits for a permit to send; `None`: none will come.
+    async fn await_permit(&self) -> Option<SendPermit> {
+        poll_fn(|context| {
+            let now = self.shared.now();
+            match coordinator::with(|coordinator| {
+                coordinator.next_for(self.slot, now, Some(context.waker()))
+            }) {
+                NextRequest::Ask(permit) => Poll::Ready(Some(permit)),
+                NextRequest::Over => Poll::Ready(None),
+                NextRequest::Wait => Poll::Pending,
+            }
+        })
+        .await
+    }
+
+    async fn connect(&mut self) -> Result<(), FailureKind> {
+        let began = self.shared.now();
+        let made = self.route.connect(&self.shared, &self.outbound, self.connect_ms).await;
+        let now = self.shared.now();
+        coordinator::with(|coordinator| match made {
+            Ok(mut connection) => {
+                connection.make_direct().expect("nothing was sent or received on it yet");
+                if self.outbound.recv_bytes > 0 {
+                    connection.receive_on_demand();
+                }
+                self.connection = Some(connection);
+                self.connect = now - began;
+                coordinator.counts.connect.record(self.connect);
+                coordinator.counts.opened += 1;
+                coordinator.counts.standing += 1;
+                coordinator.opened_at = now;
+                coordinator.failures_in_a_row = 0;
+                Ok(())
+            }
+            Err(failure) => {
+                coordinator.failures_in_a_row += 1;
+                Err(failure)
+            }
+        })
+    }
+
+    /// Fails the request of a connection that could not be established.
+    fn fail_unsent(&mut self, permit: Option<SendPermit>, failure: FailureKind) {
+        let now = self.shared.now();
+        let first = self.service.ask();
+        coordinator::with(|coordinator| {
+            coordinator.counts.asking += first;
+            let permit = match permit {
+                Some(permit) => permit,
+                None => match coordinator.next_for(self.slot, now, None) {
+                    NextRequest::Ask(permit) => permit,
+                    NextRequest::Wait | NextRequest::Over => return coordinator.counts.unmade += 1,
+                },
+            };
+            coordinator.record_failure(&self.pending(permit, 0, false, now), failure, now);
+        });
+    }
+
+    fn pending(&self, permit: SendPermit, kind: u32, hashes: bool, now: u64) -> PendingRequest {
+        let churns = !self.shared.plan.keep_alive;
+        PendingRequest { permit, kind, hashes, sent: now, connect: self.connect, churns }
+    }
+
+    /// Begins to send the only request of a connection.
+    fn send_one(&mut self, permit: SendPermit) {
+        let now = self.shared.now();
+        let mut out = Connection::outgoing();
+        self.put(permit, now, &mut out.bytes);
+        self.start(out);
+    }
+
+    /// Encodes a request and records it as pending.
+    fn put(&mut self, permit: SendPermit, now: u64, bytes: &mut Vec<u8>) {
+        let first = self.service.ask();
+        let (kind, hashes) = coordinator::with(|coordinator| {
+            coordinator.counts.asking += first;
+            let kind = coordinator.next_kind(self.group);
+            let request = &coordinator.shared.script.kinds[kind as usize].bytes;
+            bytes.extend_from_slice(request);
+            let length = request.len();
+            coordinator.record_sent(&permit, length);
+            (kind, coordinator.is_checked(kind))
+        });
+        let pending = self.pending(permit, kind, hashes, now);
+        self.connect = 0;
+        self.pending.push_back(pending);
+    }
+
+    fn start(&mut self, out: Box<gustnado_tasks::SendBuf>) {
+        let Some(connection) = &mut self.connection else { return };
+        connection.set_deadline(connection.now().mono_ms + self.response_ms);
+        match self.shared.plan.slowness.send_bytes_per_s {
+            None => connection.start_send(out),
+            Some(rate) => {
+                self.unsent.begin(&out.bytes, rate);
+                Connection::put_back(out);
+            }
+        }
+    }
+
+    /// Makes progress on an established connection.
+    fn step(&mut self, context: &mut Context<'_>) -> Poll<LeaveReason> {
+        let mut now = 0;
+        loop {
+            match self.send_on(&mut now) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Some(left)) => return Poll::Ready(left),
+                Poll::Ready(None) => {}
+            }
+            if self.may_ask() {
+                if now == 0 {
+                    now = self.shared.now();
+                }
+                match self.fill(now, context.waker()) {
+                    FillState::Some => continue,
+                    FillState::Over if self.pending.is_empty() => {
+                        return Poll::Ready(LeaveReason::Over);
+                    }
+                    FillState::Over | FillState::None => {}
+                }
+            }
+            match self.receive(&mut now) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Some(left)) => return Poll::Ready(left),
+                Poll::Ready(None) => {}
+            }
+        }
+    }
+
+    fn may_ask(&self) -> bool {
+        let has_room = self.pending.len() < self.depth && !self.closing;
+        // A connection without keep-alive was opened for a request that it holds already.
+        has_room && self.shared.plan.keep_alive
+    }
+
+    /// Sends what is pending; of a slow sender, the next portion.
+    fn send_on(&mut self, now: &mut u64) -> Poll<Option<LeaveReason>> {
+        if self.unsent.has_begun() {
+            // The server may have closed it.
+            if let Poll::Ready(left) = self.receive(now) {
+                return Poll::Ready(left);
+            }
+        }
+        let Some(connection) = &mut self.connection else {
+            return Poll::Ready(Some(LeaveReason::Closed));
+        };
+        let portion = if connection.is_sending() { None } else { self.unsent.portion() };
+        if let Some(portion) = portion {
+            connection.set_deadline(connection.now().mono_ms + self.response_ms);
+            connection.start_send(portion);
+        }
+        if !connection.is_sending() {
+            return Poll::Ready(None);
+        }
+        match connection.poll_sent() {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(Err(error)) => Poll::Ready(Some(LeaveReason::Failed(broken(&error)))),
+            // A connection that is not slow never pauses.
+            Poll::Ready(Ok(())) => Poll::Ready(self.unsent.pause().map(LeaveReason::Pause)),
+        }
+    }
+
+    /// Receives what has arrived. Returns the reason to leave the connection, if there is one.
+    fn receive(&mut self, now: &mut u64) -> Poll<Option<LeaveReason>> {
+        let Some(connection) = &mut self.connection else {
+            return Poll::Ready(Some(LeaveReason::Closed));
+        };
+        let piece = match connection.poll_recv(false) {
+            Poll::Pending => return Poll::Pending,
+            Poll::Ready(Ok(piece)) => piece,
+            Poll::Ready(Err(ConnectionError::TimedOut)) if self.pending.is_empty() => {
+                // The deadline was met.
+                connection.set_deadline(u64::MAX);
+                return Poll::Ready(None);
+            }
+            Poll::Ready(Err(error)) => {
+                return Poll::Ready(Some(LeaveReason::Failed(broken(&error))));
+            }
+        };
+        *now = self.shared.now();
+        let left = self.take_in(piece.bytes(), *now);
+        let Some(rate) = self.shared.plan.slowness.read_bytes_per_s else {
+            return Poll::Ready(left);
+        };
+        if left.is_some() {
+            return Poll::Ready(left);
+        }
+        let pause = slow::pause_after(piece.bytes().len(), rate);
+        if let Some(connection) = &mut self.connection {
+            let later = connection.now().mono_ms + self.response_ms;
+            connection.set_deadline(later.saturating_add(millis(pause)));
+        }
+        Poll::Ready(Some(LeaveReason::Pause(pause)))
+    }
+
+    /// Encodes as many requests as may be in flight.
+    fn fill(&mut self, now: u64, waker: &Waker) -> FillState {
+        let mut out = None;
+        let mut filled = FillState::None;
+        while self.pending.len() < self.depth {
+            match coordinator::with(|coordinator| coordinator.next_for(self.slot, now, Some(waker)))
+            {
+                NextRequest::Ask(permit) => {
+                    let out = out.get_or_insert_with(Connection::outgoing);
+                    self.put(permit, now, &mut out.bytes);
+                }
+                NextRequest::Wait => break,
+                NextRequest::Over => {
+                    filled = FillState::Over;
+                    break;
+                }
+            }
+        }
+        match out {
+            Some(out) => {
+                self.start(out);
+                FillState::Some
+            }
+            None => filled,
+        }
+    }
+
+    /// Parses received bytes. Returns the reason to leave the connection, if there is one.
+    fn take_in(&mut self, bytes: &[u8], now: u64) -> Option<LeaveReason> {
+        if bytes.is_empty() {
+            return Some(self.end_of_stream(now));
+        }
+        coordinator::with(|coordinator| {
+            if coordinator.is_measured(now) {
+                coordinator.counts.bytes_received += bytes.len() as u64;
+            }
+            let mut at = 0;
+            while at < bytes.len() {
+                let Some(pending) = self.pending.front() else {
+                    coordinator.counts.strays += 1;
+                    return Some(LeaveReason::Closed);
+                };
+                if self.first == 0 {
+                    self.first = now;
+                }
+                let kind = pending.kind as usize;
+                let method = coordinator.shared.script.kinds[kind].method;
+                let known = &mut coordinator.known[kind];
+                let Ok((used, response)) =
+                    self.reader.read(&bytes[at..], known, method, pending.hashes)
+                else {
+                    return Some(LeaveReason::Failed(FailureKind::Unreadable));
+                };
+                at += used;
+                let Some(response) = response else { continue };
+                coordinator.record_response(pending, &response, self.first, now);
+                coordinator.counts.served += self.service.serve();
+                self.first = 0;
+                self.pending.pop_front();
+                let keeps = response.keep_alive && coordinator.shared.plan.keep_alive;
+                if !keeps {
+                    self.closing = true;
+                    return Some(if self.pending.is_empty() {
+                        LeaveReason::Closed
+                    } else {
+                        LeaveReason::Failed(FailureKind::Reset)
+                    });
+                }
+            }
+            None
+        })
+    }
+
+    /// Handles the server's close.
+    fn end_of_stream(&mut self, now: u64) -> LeaveReason {
+        let Some(pending) = self.pending.front() else { return LeaveReason::Closed };
+        if let Some(response) = self.reader.close() {
+            let first = self.service.serve();
+            coordinator::with(|coordinator| {
+                coordinator.record_response(pending, &response, self.first, now);
+                coordinator.counts.served += first;
+            });
+            self.pending.pop_front();
+            return if self.pending.is_empty() {
+                LeaveReason::Closed
+            } else {
+                LeaveReason::Failed(FailureKind::Reset)
+            };
+        }
+        LeaveReason::Failed(if self.reader.is_fresh() {
+            FailureKind::Reset
+        } else {
+            FailureKind::Short
+        })
+    }
+
+    /// Fails the first pending request, and those after it as unanswered.
+    fn fail_all(&mut self, failure: FailureKind) {
+        let now = self.shared.now();
+        coordinator::with(|coordinator| {
+            let mut failure = failure;
+            for pending in self.pending.drain(..) {
+                coordinator.record_failure(&pending, failure, now);
+                if failure != FailureKind::TimedOut {
+                    failure = FailureKind::Reset;
+                }
+            }
+        });
+        self.close();
+    }
+
+    fn close(&mut self) {
+        if self.connection.take().is_some() {
+            coordinator::try_with(|coordinator| coordinator.counts.standing -= 1);
+        }
+        self.reader.reset();
+        self.pending.clear();
+        self.unsent.clear();
+        (self.first, self.connect, self.closing) = (0, 0, false);
+    }
+}
+
+enum FillState {
+    Some,
+    None,
+    Over,
+}

@@ -1,0 +1,111 @@
+//! Idle connections: each sends one request, so that the server knows it, and then stays open.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use gustnado_tasks::{Connection, ConnectionError, Outbound, sleep};
+
+use super::coordinator;
+use super::counts::FailureKind;
+use super::response_reader::{KnownHead, ResponseReader};
+use super::route::{TargetRoute, millis};
+use super::shared::LoadShared;
+
+/// Attempts to open each connection.
+const TRIES: u32 = 5;
+/// Pause after the first failure; each later one is four times as long.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Opens and holds the connection with this number among all of the run.
+pub(super) async fn hold(shared: Arc<LoadShared>, number: u64) {
+    let mut pause = PAUSE;
+    let mut held = None;
+    for _ in 0..TRIES {
+        match open(&shared, number).await {
+            Ok(connection) => {
+                held = Some(connection);
+                break;
+            }
+            Err(failure) => {
+                coordinator::with(|coordinator| coordinator.counts.held_errors.count(failure));
+                sleep(pause).await;
+                pause *= 4;
+            }
+        }
+    }
+    coordinator::with(|coordinator| {
+        if held.is_some() {
+            coordinator.counts.opened += 1;
+            coordinator.counts.standing += 1;
+            coordinator.counts.held += 1;
+            coordinator.counts.held_most =
+                coordinator.counts.held_most.max(coordinator.counts.held);
+            coordinator.opened_at = coordinator.shared.now();
+        }
+        coordinator.opening -= 1;
+        coordinator.wake_thread();
+    });
+    let Some(mut connection) = held else { return };
+    connection.set_deadline(u64::MAX);
+    // The server sends nothing until it closes. Anything it sends is ignored.
+    while connection.recv(false).await.is_ok_and(|piece| !piece.bytes().is_empty()) {}
+    coordinator::with(|coordinator| {
+        coordinator.counts.lost += 1;
+        coordinator.counts.held -= 1;
+        coordinator.counts.standing -= 1;
+    });
+}
+
+/// Connects, sends a request, and reads the response.
+async fn open(shared: &Arc<LoadShared>, number: u64) -> Result<Connection, FailureKind> {
+    let plan = &shared.plan;
+    let group = shared.script.group_of(number);
+    let route = TargetRoute::of(shared, group, number);
+    let outbound = Outbound { source: route.source, ..Outbound::default() };
+    let began = shared.now();
+    let mut connection = route.connect(shared, &outbound, millis(plan.connect_timeout)).await?;
+    connection.make_direct().expect("nothing was sent or received on it yet");
+    let took = shared.now() - began;
+    coordinator::with(|coordinator| coordinator.counts.connect.record(took));
+    let kind = coordinator::with(|coordinator| coordinator.next_kind(group));
+    let mut out = Connection::outgoing();
+    out.bytes.extend_from_slice(&shared.script.kinds[kind as usize].bytes);
+    connection.set_deadline(connection.now().mono_ms + millis(plan.answer_timeout));
+    let sent = connection.send(out).await;
+    sent.map_err(|error| lost(&error))?;
+    read(shared, &mut connection, kind).await?;
+    Ok(connection)
+}
+
+async fn read(
+    shared: &LoadShared,
+    connection: &mut Connection,
+    kind: u32,
+) -> Result<(), FailureKind> {
+    let (mut reader, mut known) = (Box::new(ResponseReader::default()), KnownHead::default());
+    let method = shared.script.kinds[kind as usize].method;
+    loop {
+        let piece = connection.recv(false).await.map_err(|error| lost(&error))?;
+        if piece.bytes().is_empty() {
+            return Err(if reader.is_fresh() { FailureKind::Reset } else { FailureKind::Short });
+        }
+        let read = reader.read(piece.bytes(), &mut known, method, false);
+        let (_, response) = read.map_err(|_| FailureKind::Unreadable)?;
+        match response {
+            None => {}
+            Some(response) if !shared.plan.accepts(response.status) => {
+                return Err(FailureKind::Status);
+            }
+            Some(response) if !response.keep_alive => return Err(FailureKind::Reset),
+            Some(_) => return Ok(()),
+        }
+    }
+}
+
+fn lost(error: &ConnectionError) -> FailureKind {
+    if matches!(error, ConnectionError::TimedOut) {
+        FailureKind::TimedOut
+    } else {
+        FailureKind::Reset
+    }
+}
