@@ -28,7 +28,7 @@ pub enum Limit {
     Write,
     /// A client that sends no more and waits for a handler: `half-close-timeout`.
     HalfClose,
-    /// A handler or a stream that has had nothing to say: [`crate::Route::idle_timeout`].
+    /// A handler or a stream that has had nothing to say: `Route::idle_timeout`.
     Idle,
     /// Bytes of a head: `limit-head-bytes`.
     HeadBytes,

@@ -162,8 +162,8 @@ fn public_sources() -> Vec<String> {
     // (Of the codec, statuses are all that handlers see.)
     let status = code_base().join("crates/http/src/status.rs");
     let mut found = vec![fs::read_to_string(status).expect("a source")];
-    for folder in ["crates/server/src", "crates/config/src", "crates/tcp/src", "crates/tasks/src"] {
-        gather(&code_base().join(folder), &mut found);
+    for folder in ["app", "config", "files", "observe", "server", "tasks", "tcp", "web"] {
+        gather(&code_base().join("crates").join(folder).join("src"), &mut found);
     }
     found
 }

@@ -1,8 +1,8 @@
 //! The access log: a line for each request that was answered, refused or cut.
 //!
-//! A [`Format`] is compiled once. Each connection keeps what it must know of its open requests in a
+//! A `Format` is compiled once. Each connection keeps what it must know of its open requests in a
 //! [`Journal`]; when an answer's last byte has been handed to the kernel, its line is written into
-//! the buffer of the running worker, and the thread of the [`Sink`] writes buffers into the file.
+//! the buffer of the running worker, and the thread of the `Sink` writes buffers into the file.
 //! Where the log is off, there is none of this: a connection asks once per request whether there is
 //! a log.
 

@@ -13,7 +13,7 @@ pub use table::Cell;
 pub use table::{Stats, WorkerStats};
 pub use thread::Thread;
 
-/// One worker's counts, one cell for each counter of the [table] that has one. Only that worker
+/// One worker's counts, one cell for each counter of the table that has one. Only that worker
 /// writes them, so no write needs to be a read-modify-write; the alignment keeps workers off each
 /// other's cache lines.
 #[derive(Debug, Default)]

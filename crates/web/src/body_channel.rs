@@ -235,7 +235,7 @@ pub enum BodyError {
     /// It is no text in its charset.
     NotText,
     /// It was wanted whole, but is still to be read: in a task handler, which has
-    /// [`crate::Request::body_mut`] for that.
+    /// `Request::body_mut` for that.
     Unread,
 }
 

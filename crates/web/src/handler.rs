@@ -92,7 +92,7 @@ pub mod form {
     /// What [`super::blocking`] makes.
     #[derive(Debug)]
     pub enum Blocking {}
-    /// What [`crate::tower()`] makes.
+    /// What [`tower()`](crate::tower::tower) makes.
     #[cfg(feature = "tower")]
     #[derive(Debug)]
     pub enum Service {}
@@ -220,7 +220,7 @@ impl Future for Answering {
     }
 }
 
-/// A place for one future of one handler: see [`Place`].
+/// A place for one future of one handler: see `Place`.
 pub trait Placed: Send {
     /// Calls the handler.
     fn start(&mut self, request: Request);

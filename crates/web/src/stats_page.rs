@@ -15,7 +15,7 @@ use gustnado_observe::server_stats::ServerStats;
 use gustnado_observe::stats::Stats;
 
 /// A handler that answers with the server's counters as JSON: in sum, and by worker. The names are
-/// those of [`Stats`] and [`crate::WorkerStats`], with `cpu_ms` and `memory_bytes` of the whole
+/// those of [`Stats`] and `WorkerStats`, with `cpu_ms` and `memory_bytes` of the whole
 /// process.
 ///
 /// ```no_run

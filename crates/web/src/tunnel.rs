@@ -19,7 +19,7 @@ use gustnado_tls::{SendFailed, Socket};
 const COPIED_BYTES_MAX: usize = 4 << 10;
 
 /// A connection after an upgrade, or after CONNECT: bytes in both directions, in a protocol that is
-/// not HTTP. See [`Response::upgrade`](crate::Response::upgrade).
+/// not HTTP. See [`Response::upgrade`](crate::response::Response::upgrade).
 ///
 /// It belongs to the task of its connection, which lasts as long as the function that got it: when
 /// that returns, the connection is closed. Operations elsewhere fail. The connection still counts
