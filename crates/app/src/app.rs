@@ -1,6 +1,6 @@
 //! What all connections of a server have in common: limits, the site, the counts.
 
-mod current;
+mod handle;
 mod server_shared;
 
 use std::cell::RefCell;
@@ -21,12 +21,12 @@ use gustnado_config::{AnswerVersion, Config};
 use gustnado_observe::access_log::AccessLog;
 use gustnado_observe::stats::{Added, Fault, Tally};
 use gustnado_web::handler::panicked;
-use gustnado_web::proxies::Proxies;
 use gustnado_web::response::{Response, ResponsePrefix};
 use gustnado_web::route_cache::RouteCache;
 use gustnado_web::routes::Tables;
+use gustnado_web::trusted_proxies::TrustedProxies;
 
-pub use current::Current;
+pub use handle::AppHandle;
 pub use server_shared::ServerShared;
 
 /// Drops what the running thread keeps of the server that it works for.
@@ -57,14 +57,14 @@ pub struct Times {
 
 /// How connections behave, where that is not as usual.
 #[derive(Clone, Copy)]
-pub struct Manners {
+pub struct ConnPolicy {
     /// Requests per connection; `None` where there is no limit.
     pub requests_max: Option<u64>,
     /// The version that answers call themselves.
     pub answers: AnswerVersion,
 }
 
-impl Manners {
+impl ConnPolicy {
     fn of(config: &Config) -> Option<Self> {
         let requests_max = Some(config.max_requests_per_connection).filter(|max| *max > 0);
         let answers = config.answer_version;
@@ -77,14 +77,14 @@ pub struct App {
     pub limits: Limits,
     pub times: Times,
     /// What is unusual about its connections; `None` if nothing is.
-    pub manners: Option<Manners>,
+    pub policy: Option<ConnPolicy>,
     pub hooks: Hooks,
     /// Where requests are taken down, if they are.
     pub access_log: Option<Arc<AccessLog>>,
     /// Who may begin connections with a PROXY header, where one is demanded.
-    pub introducers: Option<Networks>,
+    pub proxy_allow: Option<Networks>,
     /// Who is believed about the client of a request, if anybody is.
-    pub proxies: Option<Arc<Proxies>>,
+    pub trusted_proxies: Option<Arc<TrustedProxies>>,
     /// Bytes of later requests that are taken while a handler is at work.
     pub read_ahead_bytes: usize,
     /// Bytes of a stream that are gathered before they are sent, if there are more at once.
@@ -94,8 +94,8 @@ pub struct App {
     tallies: Arc<[Tally]>,
     /// There is something to heed before the next answer: a drain, or another app.
     notice: AtomicBool,
-    lasting: Arc<ServerShared>,
-    current: Weak<Current>,
+    shared: Arc<ServerShared>,
+    current: Weak<AppHandle>,
     /// What paces each connection, if anything does.
     pace: Option<Arc<Pace>>,
 }
@@ -105,8 +105,8 @@ impl App {
         config: &Config,
         tables: Arc<Tables>,
         (hooks, access_log): (Hooks, Option<Arc<AccessLog>>),
-        lasting: Arc<ServerShared>,
-        current: Weak<Current>,
+        shared: Arc<ServerShared>,
+        current: Weak<AppHandle>,
     ) -> Self {
         let write = ProgressTimeout {
             silence_ms: millis(config.write_timeout),
@@ -134,17 +134,17 @@ impl App {
                 write_look_ms: write.first_look_ms(),
                 half_close_ms: millis(config.half_close_timeout),
             },
-            manners: Manners::of(config),
+            policy: ConnPolicy::of(config),
             hooks,
             access_log,
-            introducers: introducers(config),
-            proxies: Proxies::of(config),
+            proxy_allow: proxy_allow(config),
+            trusted_proxies: TrustedProxies::of(config),
             read_ahead_bytes: config.read_ahead_bytes,
             stream_buffer_bytes: config.stream_buffer_bytes,
             tables,
-            tallies: Arc::clone(&lasting.tallies),
+            tallies: Arc::clone(&shared.tallies),
             notice: AtomicBool::new(false),
-            lasting,
+            shared,
             current,
             pace: Pace::new(&config.pace).map(Arc::new),
         }
@@ -155,17 +155,17 @@ impl App {
         Self {
             limits: self.limits,
             times: self.times,
-            manners: self.manners,
+            policy: self.policy,
             hooks: self.hooks.clone(),
             access_log: self.access_log.clone(),
-            introducers: self.introducers.clone(),
-            proxies: self.proxies.clone(),
+            proxy_allow: self.proxy_allow.clone(),
+            trusted_proxies: self.trusted_proxies.clone(),
             read_ahead_bytes: self.read_ahead_bytes,
             stream_buffer_bytes: self.stream_buffer_bytes,
             tables,
             tallies: Arc::clone(&self.tallies),
             notice: AtomicBool::new(false),
-            lasting: Arc::clone(&self.lasting),
+            shared: Arc::clone(&self.shared),
             current: Weak::clone(&self.current),
             pace: self.pace.clone(),
         }
@@ -173,8 +173,8 @@ impl App {
 
     /// The connection's end, as a refusal says it.
     pub fn last_words(&self) -> Persist {
-        match &self.manners {
-            Some(Manners { answers: AnswerVersion::Old, .. }) => Persist::OldClose,
+        match &self.policy {
+            Some(ConnPolicy { answers: AnswerVersion::Old, .. }) => Persist::OldClose,
             _ => Persist::Close,
         }
     }
@@ -206,7 +206,7 @@ impl App {
     /// Whether each connection's next answer is its last.
     #[cold]
     pub fn is_draining(&self) -> bool {
-        self.lasting.is_draining()
+        self.shared.is_draining()
     }
 
     /// Whether another app counts, and goes on counting for a while.
@@ -259,7 +259,7 @@ impl App {
     pub fn common(&self, unix_secs: u64) -> Rc<ResponsePrefix> {
         COMMON.with_borrow_mut(|common| {
             if common.unix_secs != unix_secs {
-                let mut lines = self.lasting.lines().to_vec();
+                let mut lines = self.shared.lines().to_vec();
                 lines.extend_from_slice(b"Date: ");
                 lines.extend_from_slice(&imf_fixdate(unix_secs));
                 lines.extend_from_slice(b"\r\n");
@@ -271,7 +271,7 @@ impl App {
 }
 
 /// Who may begin connections with a PROXY header; `None` where none is demanded.
-fn introducers(config: &Config) -> Option<Networks> {
+fn proxy_allow(config: &Config) -> Option<Networks> {
     // (Whatever is malformed was refused at the start.)
     config.proxy_protocol.then(|| Networks::of(&config.proxy_allow_from).unwrap_or_default())
 }

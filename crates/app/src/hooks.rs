@@ -67,7 +67,7 @@ impl Limit {
 /// A limit that has struck.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Struck<'a> {
+pub struct LimitEvent<'a> {
     /// Which one.
     pub limit: Limit,
     /// What it was set to: milliseconds, bytes or lines.
@@ -81,7 +81,7 @@ pub struct Struck<'a> {
     pub requests: u32,
 }
 
-impl<'a> Struck<'a> {
+impl<'a> LimitEvent<'a> {
     #[doc(hidden)]
     pub fn new(
         limit: Limit,
@@ -95,13 +95,13 @@ impl<'a> Struck<'a> {
 
 /// What is to become of whoever a limit has struck.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Verdict {
+pub enum LimitAction {
     /// What always becomes of it: a status that says so where there is still a place for one, and
     /// the connection's end.
     #[default]
     Close,
     /// It has so much more time, at least a millisecond; then it is asked again. A size takes this
-    /// for [`Verdict::Close`].
+    /// for [`LimitAction::Close`].
     Wait(Duration),
 }
 
@@ -167,7 +167,7 @@ impl fmt::Debug for Refused<'_> {
 }
 
 type OnRefusal = dyn Fn(&Refused<'_>, &mut Response) + Send + Sync;
-type OnLimit = dyn Fn(&Struck<'_>) -> Verdict + Send + Sync;
+type OnLimit = dyn Fn(&LimitEvent<'_>) -> LimitAction + Send + Sync;
 type OnClosed = dyn Fn(&ClosedConnection) + Send + Sync;
 
 /// The calls of one server.

@@ -150,7 +150,7 @@ fn a_name_that_does_not_exist_is_found_out() {
     let sources = public_sources();
     let is_there = |name| sources.iter().any(|source| declares(source, name));
     assert!(is_there("Route::idle_timeout") && is_there("gustnado::blocking"));
-    assert!(is_there("Stats::waits") && is_there("Verdict::Wait"));
+    assert!(is_there("Stats::waits") && is_there("LimitAction::Wait"));
     for name in ["Route::idle", "Stats::wait", "gustnado::nothing", "Nobody::new"] {
         assert!(!is_there(name), "{name}");
     }

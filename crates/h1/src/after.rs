@@ -5,14 +5,14 @@ use gustnado_tasks::SendBuf;
 
 use super::Next;
 use super::body_end::Ending;
-use super::remainder::Remainder;
+use super::pending::PendingContent;
 
 /// Returns what comes next after a response's head and its short content.
 ///
 /// - `rest`: what is left to be sent, if there is anything.
 #[inline]
 pub(super) fn after_head(
-    rest: Option<Box<Remainder>>,
+    rest: Option<Box<PendingContent>>,
     ending: Ending,
     request: &Request<'_>,
     out: &mut SendBuf,
@@ -20,7 +20,7 @@ pub(super) fn after_head(
     match rest {
         Some(rest) => {
             rest.announce(out);
-            Next::Remainder(rest)
+            Next::PendingContent(rest)
         }
         None if ending.lingers() => Next::Linger,
         None if ending.ends() => {

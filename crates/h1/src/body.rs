@@ -20,12 +20,12 @@ pub(super) const UNWANTED_BYTES_MAX: u64 = 256 << 10;
 pub(super) struct BodyRequest {
     pub(super) head: Head,
     pub(super) bytes: Vec<u8>,
-    pub(super) wish: Wish,
+    pub(super) policy: BodyPolicy,
 }
 
 /// What is to become of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wish {
+pub(super) enum BodyPolicy {
     /// A handler wants it whole, within its route's limits.
     Whole(RouteOptions),
     /// Nobody wants it.
@@ -33,9 +33,9 @@ pub(super) enum Wish {
 }
 
 /// Has a request's body read before the request is answered.
-pub(super) fn body_first(head: &Head, bytes: &[u8], wish: Wish) -> Next {
+pub(super) fn body_first(head: &Head, bytes: &[u8], policy: BodyPolicy) -> Next {
     let bytes = bytes[..head.len()].to_vec();
-    Next::Body(Box::new(BodyRequest { head: *head, bytes, wish }))
+    Next::Body(Box::new(BodyRequest { head: *head, bytes, policy }))
 }
 
 /// What became of a body.
@@ -71,9 +71,9 @@ impl Conn {
         let framing = request.head.framing();
         let target = request.head.on(&request.bytes).target();
         let mut limits = self.app.limits;
-        let (wanted, options) = match request.wish {
-            Wish::Whole(options) => (true, options),
-            Wish::Nothing => (false, RouteOptions::default()),
+        let (wanted, options) = match request.policy {
+            BodyPolicy::Whole(options) => (true, options),
+            BodyPolicy::Nothing => (false, RouteOptions::default()),
         };
         limits.body_bytes_max = options.limit_body_bytes.unwrap_or(limits.body_bytes_max);
         let bytes_max = limits.body_bytes_max;

@@ -10,13 +10,13 @@ use gustnado_tasks::SendBuf;
 use super::after::after_head;
 use super::arrived::{Arrived, Moment};
 use super::body_end::BodyEnd;
-use super::flight::Flight;
-use super::remainder::Remainder;
-use super::respond::{Asked, write_file};
+use super::in_flight::InFlight;
+use super::pending::PendingContent;
+use super::respond::{WriteContext, write_file};
 use super::{Conn, Next};
 use gustnado_files::{CachedFile, Files, FolderResponse, Lookup, Mounted};
-use gustnado_web::handler::{Answering, Contained};
-use gustnado_web::request_head::{Parts, Recycled};
+use gustnado_web::handler::{HandlerFuture, RunningHandler};
+use gustnado_web::request_head::{RequestHead, RequestHeadRef};
 use gustnado_web::response::Response;
 use gustnado_web::routes::{RouteOptions, Table};
 
@@ -60,7 +60,7 @@ impl Conn {
         let written = write_file(file, head_only, opening, ending.persist(), &mut out.bytes);
         arrived.response = self.count_response(written, before, &out.bytes);
         let segment = if head_only { None } else { file.segment() };
-        let rest = segment.map(|segment| Remainder::of_segment(segment, ending));
+        let rest = segment.map(|segment| PendingContent::of_segment(segment, ending));
         after_head(rest, ending, &arrived.view(), out)
     }
 
@@ -74,13 +74,13 @@ impl Conn {
         moment: &Moment,
         out: &mut SendBuf,
     ) -> Next {
-        let parts = Parts::take(arrived.head, arrived.bytes);
+        let parts = RequestHead::take(arrived.head, arrived.bytes);
         match response {
             FolderResponse::Ready(response) => {
                 self.respond(Response::from(*response), (&parts, table), arrived, moment, out)
             }
             FolderResponse::Wait(lookup) => {
-                Next::Flight(self.looking_up(*lookup, parts, table, arrived))
+                Next::InFlight(self.looking_up(*lookup, parts, table, arrived))
             }
         }
     }
@@ -89,42 +89,42 @@ impl Conn {
     fn looking_up(
         &self,
         lookup: Lookup,
-        parts: Recycled,
+        parts: RequestHeadRef,
         table: &Arc<Table>,
         arrived: &Arrived<'_>,
-    ) -> Box<Flight> {
+    ) -> Box<InFlight> {
         let mut incoming = self.incoming(&RouteOptions::default(), Framing::None, false);
         incoming.is_spoilt = arrived.body.end() == BodyEnd::Close;
         // A client that sends no more still gets its file.
         let wait_ms = u64::try_from(lookup.wait().as_millis()).unwrap_or(u64::MAX);
         incoming.half_close_ms = incoming.half_close_ms.max(wait_ms);
         let looking = async move { Response::from(lookup.run().await) };
-        let answering = Contained::new(Answering::Boxed(Box::pin(looking)));
-        Box::new(Flight::new(parts, Arc::clone(table), answering, incoming, None))
+        let answering = RunningHandler::new(HandlerFuture::Boxed(Box::pin(looking)));
+        Box::new(InFlight::new(parts, Arc::clone(table), answering, incoming, None))
     }
 
     /// Writes a response of any kind to a request whose body was dealt with.
     pub(super) fn respond(
         &self,
         response: Response,
-        (parts, table): (&Recycled, &Table),
+        (parts, table): (&RequestHeadRef, &Table),
         arrived: &mut Arrived<'_>,
         moment: &Moment,
         out: &mut SendBuf,
     ) -> Next {
-        let asked = Asked {
+        let wanted = WriteContext {
             parts,
             pages: &table.pages,
             common: &moment.common,
             now: moment.time,
             ending: arrived.ending(),
             socket: self.socket.id(),
-            proxies: self.app.proxies.as_ref(),
+            trusted_proxies: self.app.trusted_proxies.as_ref(),
             // (A route with time of its own is a task.)
-            terms: None,
+            timeouts: None,
             read_ms: moment.time.mono_ms,
         };
-        let (at, begun) = self.write_response(response, &asked, &mut out.bytes);
+        let (at, begun) = self.write_response(response, &wanted, &mut out.bytes);
         arrived.response = at;
         after_head(begun.rest, begun.ending, &arrived.view(), out)
     }

@@ -13,20 +13,20 @@ mod arrived;
 mod body;
 mod body_end;
 mod file_wait;
-mod flight;
 mod folder;
 mod gathered;
-mod introduction;
+mod in_flight;
 mod limit;
 mod log;
 mod pace;
 mod pathless;
+mod pending;
+mod proxy_protocol;
 mod refusal;
-mod remainder;
 mod respond;
 mod route;
 mod send;
-mod terms;
+mod timeouts;
 mod turn;
 mod upgrade;
 
@@ -51,11 +51,11 @@ use gustnado_web::response::OnUpgrade;
 use arrived::HeadAt;
 use body::{Body, BodyRequest};
 use body_end::Ending;
-use flight::Flight;
-use introduction::NotIntroduced;
+use in_flight::InFlight;
 use limit::Missed;
 use pace::Held;
-use remainder::Remainder;
+use pending::PendingContent;
+use proxy_protocol::NoProxyHeader;
 use upgrade::TunnelEnd;
 
 /// How long, and for how many bytes, a peer that was refused is listened to, so that it can read
@@ -117,7 +117,7 @@ struct Unread {
 /// What comes next on a connection, once what was written has been sent.
 enum Next {
     /// Have a proxy say whose connection it is, before anything else.
-    Introduction,
+    ProxyHeader,
     /// Receive the next request.
     Receive,
     /// This, behind so many bytes of the body, which came with its head and have been used.
@@ -132,9 +132,9 @@ enum Next {
     /// Answer the last request by the configuration that counts by now.
     Renew(Box<Unread>),
     /// Wait for the last request's handler.
-    Flight(Box<Flight>),
+    InFlight(Box<InFlight>),
     /// Send what a handler's answer has besides its head.
-    Remainder(Box<Remainder>),
+    PendingContent(Box<PendingContent>),
     /// Go on sending what the peer has not taken by its first deadline, and receive then.
     SendOn,
     /// Give the connection to another protocol.
@@ -216,8 +216,8 @@ impl Conn {
 
     /// What a connection begins with.
     fn first_step(&mut self) -> Next {
-        if self.app.introducers.is_some() {
-            return Next::Introduction;
+        if self.app.proxy_allow.is_some() {
+            return Next::ProxyHeader;
         }
         self.set_pace();
         self.at_pace(Next::Receive)
@@ -248,7 +248,7 @@ impl Conn {
             }
         }
         match next {
-            Next::Introduction => self.begin().await,
+            Next::ProxyHeader => self.begin().await,
             Next::ReceiveAtPace => self.receive_at_pace().await,
             Next::AgainAtPace => self.answer_at_pace().await,
             Next::Again => poll_fn(|context| Poll::Ready(self.answer_unread(context))).await,
@@ -257,11 +257,11 @@ impl Conn {
                 self.renew(head);
                 Next::Again
             }
-            Next::Flight(flight) => {
-                self.fly(flight).await.unwrap_or_else(|error| self.give_up(&error))
+            Next::InFlight(in_flight) => {
+                self.await_handler(in_flight).await.unwrap_or_else(|error| self.give_up(&error))
             }
-            Next::Remainder(remainder) => {
-                self.send_remainder(remainder).await.unwrap_or_else(|error| self.give_up(&error))
+            Next::PendingContent(pending) => {
+                self.send_pending(pending).await.unwrap_or_else(|error| self.give_up(&error))
             }
             Next::Tunnel(on_upgrade) => match self.hand_over(*on_upgrade).await {
                 TunnelEnd::Returned => Next::Linger,
@@ -286,16 +286,16 @@ impl Conn {
 
     /// Begins a connection that has to begin with a PROXY header.
     async fn begin(&mut self) -> Next {
-        let introduced = self.introduce().await;
+        let introduced = self.read_proxy_header().await;
         // (Whose pace it has was not known before.)
         self.set_pace();
         match introduced {
             Ok(()) if self.unread.is_some() => Next::Again,
             Ok(()) => Next::Receive,
-            Err(NotIntroduced::Refused(status)) => self.refuse_and_end(status, None),
-            Err(NotIntroduced::Missed(missed)) => self.after_missed(missed),
-            Err(NotIntroduced::Closed) => Next::Close,
-            Err(NotIntroduced::Lost(error)) => self.give_up(&error),
+            Err(NoProxyHeader::Refused(status)) => self.refuse_and_end(status, None),
+            Err(NoProxyHeader::Missed(missed)) => self.after_missed(missed),
+            Err(NoProxyHeader::Closed) => Next::Close,
+            Err(NoProxyHeader::Lost(error)) => self.give_up(&error),
         }
     }
 

@@ -7,9 +7,9 @@ use gustnado_tasks::{ConnectionError, SendBuf};
 
 use super::Conn;
 use super::arrived::{HeadAt, Moment};
-use super::flight::Flight;
+use super::in_flight::InFlight;
 use gustnado_app::app::App;
-use gustnado_app::hooks::{Limit, Struck, Verdict};
+use gustnado_app::hooks::{Limit, LimitAction, LimitEvent};
 use gustnado_observe::stats::{Added, Fault};
 use gustnado_web::contained::contained;
 
@@ -28,23 +28,23 @@ pub(super) enum Missed {
 ///
 /// - `requests`: so far on the connection.
 #[cold]
-fn judge(
+fn decide(
     app: &App,
     requests: u32,
     limit: Limit,
     (configured, reached): (u64, u64),
     target: &[u8],
-) -> Verdict {
-    let Some(hook) = &app.hooks.limit else { return Verdict::Close };
+) -> LimitAction {
+    let Some(hook) = &app.hooks.limit else { return LimitAction::Close };
     let target = std::str::from_utf8(target).ok().filter(|target| !target.is_empty());
-    let struck = Struck::new(limit, (configured, reached), target, requests);
+    let event = LimitEvent::new(limit, (configured, reached), target, requests);
     // A panic in it is its own.
-    contained(|| hook(&struck)).unwrap_or_default()
+    contained(|| hook(&event)).unwrap_or_default()
 }
 
 /// Tells the program that a time has struck. Returns how many milliseconds it grants.
 ///
-/// - `numbers`: configured and reached, as in [`Struck`].
+/// - `numbers`: configured and reached, as in [`LimitEvent`].
 pub(super) fn more_ms(
     app: &App,
     requests: u32,
@@ -52,22 +52,22 @@ pub(super) fn more_ms(
     numbers: (u64, u64),
     target: &[u8],
 ) -> Option<u64> {
-    match judge(app, requests, limit, numbers, target) {
-        Verdict::Wait(more) => Some(millis(more).max(1)),
-        Verdict::Close => None,
+    match decide(app, requests, limit, numbers, target) {
+        LimitAction::Wait(more) => Some(millis(more).max(1)),
+        LimitAction::Close => None,
     }
 }
 
 impl Conn {
     /// A size has struck.
     pub(super) fn note_size(&self, limit: Limit, numbers: (u64, u64), target: &[u8]) {
-        _ = judge(&self.app, self.requests, limit, numbers, target);
+        _ = decide(&self.app, self.requests, limit, numbers, target);
     }
 
     /// A time has struck. Returns until when there is more of it, if the program grants some; the
     /// connection's deadline is set to that.
     ///
-    /// - `configured_ms`, `reached`: as in [`Struck`].
+    /// - `configured_ms`, `reached`: as in [`LimitEvent`].
     /// - `target`: the request's, or empty.
     pub(super) fn more_time(
         &mut self,
@@ -131,19 +131,19 @@ impl Conn {
 
     /// A client that waits for a handler has waited long enough: whether it may wait on.
     #[cold]
-    pub(super) fn may_wait_on(&mut self, flight: &mut Flight) -> bool {
-        let is_idle = flight.idle_until_ms <= self.socket.now().mono_ms;
+    pub(super) fn may_wait_on(&mut self, in_flight: &mut InFlight) -> bool {
+        let is_idle = in_flight.idle_until_ms <= self.socket.now().mono_ms;
         let (limit, ms) = if is_idle {
-            (Limit::Idle, flight.terms.map_or(0, |terms| terms.idle_ms))
+            (Limit::Idle, in_flight.timeouts.map_or(0, |timeouts| timeouts.idle_ms))
         } else {
             (Limit::HalfClose, self.app.times.half_close_ms)
         };
-        let received = flight.incoming.decoder.received();
-        let until_ms = self.more_time(limit, ms, received, flight.parts.view().target());
+        let received = in_flight.incoming.decoder.received();
+        let until_ms = self.more_time(limit, ms, received, in_flight.parts.view().target());
         match until_ms {
-            Some(until_ms) if is_idle => flight.idle_until_ms = until_ms,
-            Some(until_ms) => flight.gone_ms = Some(until_ms),
-            None => flight.is_overdue = is_idle,
+            Some(until_ms) if is_idle => in_flight.idle_until_ms = until_ms,
+            Some(until_ms) => in_flight.gone_ms = Some(until_ms),
+            None => in_flight.is_overdue = is_idle,
         }
         until_ms.is_some()
     }

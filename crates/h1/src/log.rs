@@ -16,8 +16,9 @@ impl Conn {
             let journal = journal.get_or_insert_default();
             let peer = || socket.peer().ok();
             let client = || {
-                let (proxies, head, peer) = (app.proxies.as_deref()?, head?, peer()?);
-                let client = proxies.client(head.on(bytes), peer.clone());
+                let (trusted_proxies, head, peer) =
+                    (app.trusted_proxies.as_deref()?, head?, peer()?);
+                let client = trusted_proxies.client(head.on(bytes), peer.clone());
                 (client != peer).then_some(client)
             };
             journal.begin(log, (head, bytes), socket.now().unix_secs, peer, client);
@@ -49,8 +50,8 @@ impl Conn {
         let is_whole = match next {
             Next::BodyToo(behind) => return self.log_answer(out, response, &behind.1),
             Next::Renew(_) => return journal.take_back(),
-            Next::Body(_) | Next::Flight(_) => return,
-            Next::Remainder(rest) => match &rest.paced {
+            Next::Body(_) | Next::InFlight(_) => return,
+            Next::PendingContent(rest) => match &rest.paced {
                 // What has a pace is not in the buffer.
                 Some(paced) => {
                     let (head, _) = HeadAt { written: paced.written, at: 0 }.parts(&paced.start);

@@ -11,7 +11,7 @@ use gustnado_http::status::Status;
 use gustnado_tasks::{Connection, Rate, now};
 
 use super::arrived::HeadAt;
-use super::body::{BodyRequest, Wish};
+use super::body::{BodyPolicy, BodyRequest};
 use super::body_end::Ending;
 use super::respond::write_short;
 use super::{Conn, Next, Unread};
@@ -56,7 +56,7 @@ impl Conn {
         self.socket.begin_response(now_ms);
         if let Err(wait_ms) = self.socket.admit(now_ms) {
             self.unread = rest;
-            let request = BodyRequest { head, bytes, wish: Wish::Nothing };
+            let request = BodyRequest { head, bytes, policy: BodyPolicy::Nothing };
             self.requests = self.requests.saturating_add(1);
             self.log_request(Some(&request.head), &request.bytes);
             return Held::TooMany(Box::new(request), wait_ms);

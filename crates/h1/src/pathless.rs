@@ -11,7 +11,7 @@ use gustnado_tasks::SendBuf;
 
 use super::after::after_head;
 use super::arrived::{Arrived, Moment};
-use super::body::{Wish, body_first};
+use super::body::{BodyPolicy, body_first};
 use super::body_end::{BodyEnd, PendingBody};
 use super::respond::write_short;
 use super::route::Called;
@@ -72,7 +72,7 @@ impl Conn {
             // are no tunnels here.
             Method::Connect => (Status::METHOD_NOT_ALLOWED, BodyEnd::Close),
             _ if arrived.has_body_ahead() => {
-                return body_first(arrived.head, arrived.bytes, Wish::Nothing);
+                return body_first(arrived.head, arrived.bytes, BodyPolicy::Nothing);
             }
             _ => (Status::NO_CONTENT, arrived.body.end()),
         };

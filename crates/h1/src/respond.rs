@@ -13,30 +13,30 @@ use gustnado_tasks::{ConnectionId, Now};
 use super::Conn;
 use super::arrived::HeadAt;
 use super::body_end::{BodyEnd, Ending, Wanted};
-use super::remainder::{Notices, Paced, Remainder};
-use super::terms::Terms;
+use super::pending::{Notices, Paced, PendingContent};
+use super::timeouts::RouteTimeouts;
 use super::upgrade::take_upgrade;
 use gustnado_files::CachedFile;
 use gustnado_web::body::Body;
 use gustnado_web::contained::contained;
 use gustnado_web::error_page::error_page;
-use gustnado_web::proxies::Proxies;
 use gustnado_web::request::{Origin, Request};
-use gustnado_web::request_head::Recycled;
+use gustnado_web::request_head::RequestHeadRef;
 use gustnado_web::response::{Content, INLINE_BYTES_MAX, Response, ResponsePrefix, StatusLine};
 use gustnado_web::routes::Pages;
+use gustnado_web::trusted_proxies::TrustedProxies;
 
 /// What an answer is written for.
-pub(super) struct Asked<'a> {
-    pub(super) parts: &'a Recycled,
+pub(super) struct WriteContext<'a> {
+    pub(super) parts: &'a RequestHeadRef,
     pub(super) pages: &'a Pages,
     pub(super) common: &'a ResponsePrefix,
     pub(super) now: Now,
     pub(super) ending: Ending,
     pub(super) socket: ConnectionId,
-    pub(super) proxies: Option<&'a Arc<Proxies>>,
+    pub(super) trusted_proxies: Option<&'a Arc<TrustedProxies>>,
     /// What is special about its route's time.
-    pub(super) terms: Option<Terms>,
+    pub(super) timeouts: Option<RouteTimeouts>,
     /// When the request was read.
     pub(super) read_ms: u64,
 }
@@ -47,17 +47,17 @@ impl Conn {
     pub(super) fn write_response(
         &self,
         response: Response,
-        asked: &Asked<'_>,
+        wanted: &WriteContext<'_>,
         out: &mut Vec<u8>,
     ) -> (HeadAt, Begun) {
         let before = out.len();
-        let begun = if response.is_ready() && asked.terms.is_none() {
-            let head_only = asked.parts.view().method() == Method::Head;
-            let persist = asked.ending.persist();
-            let written = response.write_ready(asked.common, persist, head_only, out);
-            Begun { rest: None, ending: asked.ending, written }
+        let begun = if response.is_ready() && wanted.timeouts.is_none() {
+            let head_only = wanted.parts.view().method() == Method::Head;
+            let persist = wanted.ending.persist();
+            let written = response.write_ready(wanted.common, persist, head_only, out);
+            Begun { rest: None, ending: wanted.ending, written }
         } else {
-            write(response, asked, out)
+            write(response, wanted, out)
         };
         (self.count_response(begun.written, before, out), begun)
     }
@@ -66,7 +66,7 @@ impl Conn {
 /// An answer whose head has been written.
 pub(super) struct Begun {
     /// What is left to be sent, if there is anything.
-    pub(super) rest: Option<Box<Remainder>>,
+    pub(super) rest: Option<Box<PendingContent>>,
     /// Whether the connection goes on.
     pub(super) ending: Ending,
     /// Nothing if the head is left to be sent, too.
@@ -74,56 +74,56 @@ pub(super) struct Begun {
 }
 
 /// Writes an answer of any kind, which may be the last before another protocol.
-fn write(mut response: Response, asked: &Asked<'_>, out: &mut Vec<u8>) -> Begun {
-    let Some(on_upgrade) = take_upgrade(&mut response, asked.parts.view(), asked.ending) else {
-        return write_at_pace(response, asked, out);
+fn write(mut response: Response, wanted: &WriteContext<'_>, out: &mut Vec<u8>) -> Begun {
+    let Some(on_upgrade) = take_upgrade(&mut response, wanted.parts.view(), wanted.ending) else {
+        return write_at_pace(response, wanted, out);
     };
     // (Whether the connection goes on is no longer a matter of HTTP.)
     let ending = Wanted::new(Persist::Default).with(BodyEnd::Empty);
-    let mut begun = write_at_pace(response, &Asked { ending, ..*asked }, out);
-    let nothing = || Box::new(Remainder::new(Notices(Vec::new()), ending));
+    let mut begun = write_at_pace(response, &WriteContext { ending, ..*wanted }, out);
+    let nothing = || Box::new(PendingContent::new(Notices(Vec::new()), ending));
     begun.rest.get_or_insert_with(nothing).on_upgrade = Some(on_upgrade);
     begun
 }
 
 /// Writes an answer. If it has a pace, all of it is left to be sent.
-fn write_at_pace(mut response: Response, asked: &Asked<'_>, out: &mut Vec<u8>) -> Begun {
-    let Some(pace) = response.rare.as_mut().and_then(|rare| rare.pace.take()) else {
-        return write_unpaced(response, asked, out);
+fn write_at_pace(mut response: Response, wanted: &WriteContext<'_>, out: &mut Vec<u8>) -> Begun {
+    let Some(pace) = response.extras.as_mut().and_then(|extras| extras.pace.take()) else {
+        return write_unpaced(response, wanted, out);
     };
     let before = out.len();
-    let Begun { rest, ending, written } = write_unpaced(response, asked, out);
+    let Begun { rest, ending, written } = write_unpaced(response, wanted, out);
     let start = out.split_off(before);
-    let nothing = || Box::new(Remainder::new(Notices(Vec::new()), ending));
+    let nothing = || Box::new(PendingContent::new(Notices(Vec::new()), ending));
     let mut rest = rest.unwrap_or_else(nothing);
-    rest.paced = Some(Box::new(Paced { pace, start, written, read_ms: asked.read_ms }));
+    rest.paced = Some(Box::new(Paced { pace, start, written, read_ms: wanted.read_ms }));
     Begun { rest: Some(rest), ending, written: WrittenHead::default() }
 }
 
-fn write_unpaced(response: Response, asked: &Asked<'_>, out: &mut Vec<u8>) -> Begun {
-    let Response { status, content_type, fields, content, rare } = prepared(response, asked);
-    let is_plain = rare.is_none();
-    let rare = rare.map_or_else(Default::default, |rare| *rare);
-    let view = asked.parts.view();
+fn write_unpaced(response: Response, wanted: &WriteContext<'_>, out: &mut Vec<u8>) -> Begun {
+    let Response { status, content_type, fields, content, extras } = prepared(response, wanted);
+    let is_plain = extras.is_none();
+    let extras = extras.map_or_else(Default::default, |extras| *extras);
+    let view = wanted.parts.view();
     let head_only = view.method() == Method::Head;
     let is_endless = matches!(&content, Content::Stream(streamed) if streamed.length.is_none());
-    let is_old = view.version() == Version::Http10 || asked.ending.persist().is_old();
+    let is_old = view.version() == Version::Http10 || wanted.ending.persist().is_old();
     let ending =
-        if rare.close || is_endless && is_old { asked.ending.ended() } else { asked.ending };
+        if extras.close || is_endless && is_old { wanted.ending.ended() } else { wanted.ending };
     let persist = ending.persist();
-    let mut remainder = Remainder::new(Notices(rare.on_sent), ending);
-    remainder.terms = asked.terms;
+    let mut pending = PendingContent::new(Notices(extras.on_sent), ending);
+    pending.timeouts = wanted.timeouts;
     if let Content::File(file) = &content
         && is_plain
         && status == Status::OK
         && fields.is(file.fields())
     {
-        let written = write_file(file, head_only, &asked.common.opening, persist, out);
-        remainder.segments.extend(file.segment().filter(|_| !head_only));
-        return Begun { rest: remainder.boxed(), ending, written };
+        let written = write_file(file, head_only, &wanted.common.opening, persist, out);
+        pending.segments.extend(file.segment().filter(|_| !head_only));
+        return Begun { rest: pending.boxed(), ending, written };
     }
     let before = out.len();
-    let mut answer = rare.replaced.start(out, status, &asked.common.opening, persist);
+    let mut answer = extras.replaced.start(out, status, &wanted.common.opening, persist);
     if let Some(kind) = content_type.filter(|_| status.may_have_body()) {
         answer.constant("Content-Type", kind.name());
     }
@@ -131,14 +131,14 @@ fn write_unpaced(response: Response, asked: &Asked<'_>, out: &mut Vec<u8>) -> Be
     let chunked = is_endless && !is_old;
     let mut written = finish_framed(answer, content.length(status), chunked);
     if !head_only && status.may_have_body() {
-        let trailers = rare.trailers.filter(|_| chunked);
-        let inline_max = if asked.terms.is_none() { INLINE_BYTES_MAX } else { 0 };
-        remainder.place(content, (chunked, trailers), inline_max, out);
+        let trailers = extras.trailers.filter(|_| chunked);
+        let inline_max = if wanted.timeouts.is_none() { INLINE_BYTES_MAX } else { 0 };
+        pending.place(content, (chunked, trailers), inline_max, out);
     }
-    if let Some(line) = rare.status_line {
+    if let Some(line) = extras.status_line {
         written = with_status_line(line, before..before + status.line().len(), written, out);
     }
-    Begun { rest: remainder.boxed(), ending, written }
+    Begun { rest: pending.boxed(), ending, written }
 }
 
 /// Puts a status line of an application's own in the place of the usual one.
@@ -157,13 +157,13 @@ fn with_status_line(
 
 /// With the page for its status, if that is its content; and without `Trailer` where no trailers
 /// can follow.
-fn prepared(response: Response, asked: &Asked<'_>) -> Response {
+fn prepared(response: Response, wanted: &WriteContext<'_>) -> Response {
     let mut response = response;
-    response.open_file(asked.parts.view(), asked.now);
-    let mut response = if response.wants_page() { page(response, asked) } else { response };
-    if response.rare.as_ref().is_some_and(|rare| rare.trailers.is_some()) {
-        let view = asked.parts.view();
-        let is_old = view.version() == Version::Http10 || asked.ending.persist().is_old();
+    response.open_file(wanted.parts.view(), wanted.now);
+    let mut response = if response.wants_page() { page(response, wanted) } else { response };
+    if response.extras.as_ref().is_some_and(|extras| extras.trailers.is_some()) {
+        let view = wanted.parts.view();
+        let is_old = view.version() == Version::Http10 || wanted.ending.persist().is_old();
         let is_endless =
             matches!(&response.content, Content::Stream(sent) if sent.length.is_none());
         let has_content = view.method() != Method::Head && response.status.may_have_body();
@@ -233,21 +233,21 @@ fn finish_framed(
 
 /// The page for an answer without content: somebody's, or the plain one.
 #[cold]
-fn page(response: Response, asked: &Asked<'_>) -> Response {
+fn page(response: Response, wanted: &WriteContext<'_>) -> Response {
     let status = response.status;
-    let made = asked.pages.of(status).and_then(|page| {
-        let origin = Origin::lent(asked.socket, asked.proxies);
-        let request = Request::new(asked.parts.clone(), Body::empty(), origin);
+    let made = wanted.pages.of(status).and_then(|page| {
+        let origin = Origin::lent(wanted.socket, wanted.trusted_proxies);
+        let request = Request::new(wanted.parts.clone(), Body::empty(), origin);
         contained(|| page(&request, status))
     });
-    let hint = response.rare.as_ref().and_then(|rare| rare.hint);
-    let common = asked.common.opening.lines();
+    let hint = response.extras.as_ref().and_then(|extras| extras.hint);
+    let common = wanted.common.opening.lines();
     let mut page = made.unwrap_or_else(|| error_page(status, hint, (common, &response.fields)));
     page.status = status;
     let of_page = std::mem::replace(&mut page.fields, response.fields);
     if !of_page.is_empty() {
         page.fields.to_mut().extend(&of_page);
     }
-    page.rare = response.rare.or(page.rare);
+    page.extras = response.extras.or(page.extras);
     page
 }

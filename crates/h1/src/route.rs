@@ -6,7 +6,7 @@ use std::task::Context;
 
 use bytes::Bytes;
 use gustnado_http::body::BodyDecoder;
-use gustnado_http::head::Framing;
+use gustnado_http::head::{Framing, Head};
 use gustnado_http::method::Method;
 use gustnado_http::path::CanonicalPath;
 use gustnado_http::status::Status;
@@ -14,24 +14,24 @@ use gustnado_tasks::{Connection, ConnectionError, ConnectionId, SendBuf};
 
 use super::after::after_head;
 use super::arrived::{Arrived, HeadAt, Moment};
-use super::body::{Wish, body_first};
+use super::body::{BodyPolicy, body_first};
 use super::body_end::{BodyEnd, Ending, PendingBody, Wanted};
-use super::flight::{Flight, Incoming};
-use super::remainder::Remainder;
-use super::respond::{Asked, Begun};
-use super::terms::Terms;
+use super::in_flight::{InFlight, Incoming};
+use super::pending::PendingContent;
+use super::respond::{Begun, WriteContext};
+use super::timeouts::RouteTimeouts;
 use super::{Conn, Next};
 use gustnado_app::hooks::Limit;
 use gustnado_files::Mounted;
 use gustnado_web::body::Body;
 use gustnado_web::contained::contained;
-use gustnado_web::handler::{Contained, HandlerId, InlineFn, TaskFn};
+use gustnado_web::handler::{HandlerId, InlineFn, RunningHandler, TaskFn};
 use gustnado_web::middleware::Runnable;
-use gustnado_web::proxies::Proxies;
 use gustnado_web::request::Request;
 use gustnado_web::response::{Content, Response};
 use gustnado_web::route_cache::RouteCache;
 use gustnado_web::routes::{Endpoint, EndpointDoes, Matcher, RouteOptions, Table};
+use gustnado_web::trusted_proxies::TrustedProxies;
 
 /// A request and the handler that was found for it.
 pub(super) struct Called<'a> {
@@ -105,7 +105,7 @@ impl Conn {
         };
         match &endpoint.does {
             EndpointDoes::Files { .. } if arrived.has_body_ahead() => {
-                body_first(arrived.head, arrived.bytes, Wish::Nothing)
+                body_first(arrived.head, arrived.bytes, BodyPolicy::Nothing)
             }
             EndpointDoes::Files { files, mounted_at } => {
                 let path = path.or_else(|| CanonicalPath::of(view.path()).ok());
@@ -124,8 +124,8 @@ impl Conn {
 
     /// What a request is to know of where it came from.
     #[inline]
-    pub(super) fn origin(&self) -> (ConnectionId, Option<&Arc<Proxies>>) {
-        (self.socket.id(), self.app.proxies.as_ref())
+    pub(super) fn origin(&self) -> (ConnectionId, Option<&Arc<TrustedProxies>>) {
+        (self.socket.id(), self.app.trusted_proxies.as_ref())
     }
 
     #[inline(never)] // It would take registers from the way of inline handlers.
@@ -141,8 +141,9 @@ impl Conn {
         match runnable {
             Runnable::Inline(_) if arrived.has_body_ahead() => {
                 let Endpoint { options, reads_body, .. } = called.endpoint;
-                let wish = if *reads_body { Wish::Whole(*options) } else { Wish::Nothing };
-                body_first(arrived.head, arrived.bytes, wish)
+                let policy =
+                    if *reads_body { BodyPolicy::Whole(*options) } else { BodyPolicy::Nothing };
+                body_first(arrived.head, arrived.bytes, policy)
             }
             Runnable::Inline(handler) => {
                 let body = arrived.take_content();
@@ -194,7 +195,7 @@ impl Conn {
             Some((last, place)) if last == id => Some(place),
             _ => None,
         };
-        let mut answering = Contained::start(&**handler, given, place);
+        let mut answering = RunningHandler::start(&**handler, given, place);
         let mut answer = None;
         let is_done = answering.poll(context, &mut answer);
         let next = match answer {
@@ -206,24 +207,20 @@ impl Conn {
                 after_head(None, ending, &arrived.view(), out)
             }
             answer => {
-                let head = arrived.head;
-                let framing = if is_whole { Framing::None } else { head.framing() };
-                let waits = !is_whole && head.expects_continue();
-                let mut incoming = self.incoming(options, framing, waits);
-                // (One that was given up before its handler was found.)
-                incoming.is_tunnel = head.method() == Method::Connect;
-                incoming.is_spoilt = is_whole && end == BodyEnd::Close && !incoming.is_tunnel;
+                let incoming = self.incoming_behind(options, arrived.head, is_whole, end);
                 let parts = request.parts().clone();
-                let terms = Terms::of(*options, self.app.times.write);
+                let timeouts = RouteTimeouts::of(*options, self.app.times.write);
                 let table = Arc::clone(table);
-                let flight = Box::new(Flight::new(parts, table, answering, incoming, terms));
+                let in_flight =
+                    Box::new(InFlight::new(parts, table, answering, incoming, timeouts));
                 if is_done {
                     let response = self.app.answer_or_500(answer);
-                    let (head, next) = self.land(response, flight, arrived.wanted, moment, out);
+                    let (head, next) =
+                        self.finish_in_flight(response, in_flight, arrived.wanted, moment, out);
                     arrived.response = head;
                     next
                 } else {
-                    Next::Flight(flight)
+                    Next::InFlight(in_flight)
                 }
             }
         };
@@ -231,6 +228,25 @@ impl Conn {
             Some(body) => Next::BodyToo(Box::new((body.len(), next))),
             None => next,
         }
+    }
+
+    /// What is still to come of a request's body while its handler runs.
+    ///
+    /// - `is_whole`: the handler has all of it.
+    fn incoming_behind(
+        &self,
+        options: &RouteOptions,
+        head: &Head,
+        is_whole: bool,
+        end: BodyEnd,
+    ) -> Incoming {
+        let framing = if is_whole { Framing::None } else { head.framing() };
+        let waits = !is_whole && head.expects_continue();
+        let mut incoming = self.incoming(options, framing, waits);
+        // (One that was given up before its handler was found.)
+        incoming.is_tunnel = head.method() == Method::Connect;
+        incoming.is_spoilt = is_whole && end == BodyEnd::Close && !incoming.is_tunnel;
+        incoming
     }
 
     /// Writes an answer that is ready.
@@ -276,10 +292,11 @@ impl Conn {
                     // It wants to know when the client goes, as a task does.
                     let incoming = self.incoming(&RouteOptions::default(), Framing::None, false);
                     let parts = request.parts().clone();
-                    let ended = Contained::ended();
+                    let ended = RunningHandler::ended();
                     let table = Arc::clone(table);
-                    let flight = Box::new(Flight::new(parts, table, ended, incoming, None));
-                    let landed = self.land(response, flight, arrived.wanted, moment, out);
+                    let in_flight = Box::new(InFlight::new(parts, table, ended, incoming, None));
+                    let landed =
+                        self.finish_in_flight(response, in_flight, arrived.wanted, moment, out);
                     arrived.response = landed.0;
                     return landed.1;
                 }
@@ -333,15 +350,18 @@ impl Conn {
     ///
     /// # Errors
     /// The connection is lost.
-    pub(super) async fn fly(&mut self, mut flight: Box<Flight>) -> Result<Next, ConnectionError> {
-        if let Some(rate) = flight.incoming.read {
+    pub(super) async fn await_handler(
+        &mut self,
+        mut in_flight: Box<InFlight>,
+    ) -> Result<Next, ConnectionError> {
+        if let Some(rate) = in_flight.incoming.read {
             self.begin_route_read(rate);
         }
-        let response = self.answer_of(&mut flight).await?;
+        let response = self.answer_of(&mut in_flight).await?;
         self.socket.refresh_now();
         let (mut out, moment) = (Connection::outgoing(), self.moment());
-        let wanted = self.wanted(flight.parts.head());
-        let (at, next) = self.land(response, flight, wanted, &moment, &mut out);
+        let wanted = self.wanted(in_flight.parts.head());
+        let (at, next) = self.finish_in_flight(response, in_flight, wanted, &moment, &mut out);
         if self.journal.is_some() {
             self.log_answer(&out.bytes, at, &next);
         }
@@ -353,39 +373,39 @@ impl Conn {
     }
 
     /// Writes a task's answer, while the body of its request may still be coming.
-    fn land(
+    fn finish_in_flight(
         &self,
         mut response: Response,
-        mut flight: Box<Flight>,
+        mut in_flight: Box<InFlight>,
         wanted: Wanted,
         moment: &Moment,
         out: &mut SendBuf,
     ) -> (HeadAt, Next) {
-        if !flight.incoming.decoder.is_done() {
+        if !in_flight.incoming.decoder.is_done() {
             response.decline_upgrade();
         }
-        let Flight { parts, incoming, .. } = &mut *flight;
+        let InFlight { parts, incoming, .. } = &mut *in_flight;
         let before = out.bytes.len();
         incoming.invite(parts.channel(), &response, &mut out.bytes);
         self.app.count_response(0, (out.bytes.len() - before) as u64);
-        let asked = Asked {
-            parts: &flight.parts,
-            pages: &flight.table.pages,
+        let asked = WriteContext {
+            parts: &in_flight.parts,
+            pages: &in_flight.table.pages,
             common: &moment.common,
             now: moment.time,
-            ending: wanted.with(flight.incoming.end(flight.parts.channel(), &response)),
+            ending: wanted.with(in_flight.incoming.end(in_flight.parts.channel(), &response)),
             socket: self.socket.id(),
-            proxies: self.app.proxies.as_ref(),
-            terms: flight.terms,
-            read_ms: flight.incoming.began_ms,
+            trusted_proxies: self.app.trusted_proxies.as_ref(),
+            timeouts: in_flight.timeouts,
+            read_ms: in_flight.incoming.began_ms,
         };
         let (at, Begun { rest, ending, .. }) =
             self.write_response(response, &asked, &mut out.bytes);
         // A stream's handler may still read, and wants to know when the client goes.
         let has_stream = rest.as_ref().is_some_and(|rest| rest.stream.is_some());
-        let parts = flight.parts.clone();
-        let rest = if has_stream || !flight.incoming.decoder.is_done() {
-            Some(Remainder::with_flight(rest, ending, flight))
+        let parts = in_flight.parts.clone();
+        let rest = if has_stream || !in_flight.incoming.decoder.is_done() {
+            Some(PendingContent::with_flight(rest, ending, in_flight))
         } else {
             rest
         };
@@ -402,7 +422,7 @@ fn find<'t, 'p>(
     cache: &RouteCache,
     table: &'t Table,
     arrived: &Arrived<'p>,
-    origin: (ConnectionId, Option<&Arc<Proxies>>),
+    origin: (ConnectionId, Option<&Arc<TrustedProxies>>),
 ) -> Found<'t, 'p> {
     let view = arrived.view();
     let Ok(path) = CanonicalPath::of(view.path()) else { return (&table.no_path, None, None) };

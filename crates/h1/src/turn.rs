@@ -10,7 +10,7 @@ use super::arrived::{Arrived, HeadAt, Moment};
 use super::body::BodyRequest;
 use super::body_end::{PendingBody, Wanted};
 use super::{Conn, Next, Unread};
-use gustnado_app::app::Manners;
+use gustnado_app::app::ConnPolicy;
 use gustnado_config::AnswerVersion;
 
 /// Answers are sent once they have come to this many bytes, though more requests may be there.
@@ -203,8 +203,8 @@ impl Conn {
     /// The same where there is no notice to heed.
     #[inline]
     fn wanted_unnoticed(&self, head: &Head) -> Wanted {
-        if let Some(manners) = &self.app.manners {
-            return self.wanted_by(manners, head);
+        if let Some(policy) = &self.app.policy {
+            return self.wanted_by(policy, head);
         }
         Wanted::new(match head.version() {
             _ if !head.keep_alive() => Persist::Close,
@@ -213,14 +213,14 @@ impl Conn {
         })
     }
 
-    fn wanted_by(&self, manners: &Manners, head: &Head) -> Wanted {
-        let is_last = manners.requests_max.is_some_and(|max| u64::from(self.requests) >= max);
+    fn wanted_by(&self, policy: &ConnPolicy, head: &Head) -> Wanted {
+        let is_last = policy.requests_max.is_some_and(|max| u64::from(self.requests) >= max);
         let persist = match head.version() {
             _ if !head.keep_alive() => Persist::Close,
             Version::Http10 => Persist::KeepAlive,
             Version::Http11 => Persist::Default,
         };
-        let is_old = match manners.answers {
+        let is_old = match policy.answers {
             AnswerVersion::Newest => false,
             AnswerVersion::Old => true,
             AnswerVersion::AsAsked => head.version() == Version::Http10,

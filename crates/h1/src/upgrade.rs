@@ -28,7 +28,7 @@ pub(super) fn take_upgrade(
     request: View<'_>,
     ending: Ending,
 ) -> Option<Box<OnUpgrade>> {
-    let upgrade = response.rare.as_mut()?.upgrade.take()?;
+    let upgrade = response.extras.as_mut()?.upgrade.take()?;
     let Upgrade { protocol, on_upgrade } = *upgrade;
     let protocol = protocol.as_deref();
     let is_asked = match protocol {

@@ -51,7 +51,7 @@ pub enum Fault {
     /// A client has sent more requests than it may. (Its connection goes on.)
     TooManyRequests,
     /// It did not begin with a valid PROXY header of somebody who may send one.
-    NotIntroduced,
+    NoProxyHeader,
 }
 
 impl Fault {
@@ -65,7 +65,7 @@ impl Fault {
             Self::FileCut => &[Cell::FilesCut],
             Self::HandlerPanicked => &[Cell::Panics],
             Self::TooManyRequests => &[Cell::TooManyRequests],
-            Self::NotIntroduced => &[Cell::ProxyRefused],
+            Self::NoProxyHeader => &[Cell::ProxyRefused],
         }
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use gustnado_http::status::Status;
 
 use crate::config::{Config, ConfigError, Origin, Settings};
-use gustnado_app::hooks::{ClosedConnection, Hooks, Refused, Struck, Verdict};
+use gustnado_app::hooks::{ClosedConnection, Hooks, LimitAction, LimitEvent, Refused};
 use gustnado_config::Headers;
 use gustnado_web::handler::IntoHandler;
 use gustnado_web::middleware::{Flow, Middleware};
@@ -223,7 +223,7 @@ impl Server {
     /// ```
     pub fn on_limit(
         mut self,
-        hook: impl Fn(&Struck<'_>) -> Verdict + Send + Sync + 'static,
+        hook: impl Fn(&LimitEvent<'_>) -> LimitAction + Send + Sync + 'static,
     ) -> Self {
         self.hooks.limit = Some(Arc::new(hook));
         self

@@ -15,7 +15,7 @@ struct Configuration;
 struct Embedding;
 
 #[doc = include_str!("../../../docs/proxies.md")]
-struct Proxies;
+struct ProxiesGuide;
 
 #[cfg(feature = "tower")]
 #[doc = include_str!("../../../docs/tower.md")]

@@ -42,7 +42,7 @@ pub mod test;
 pub use builder::Server;
 pub use bytes::Bytes;
 #[doc(inline)]
-pub use gustnado_app::hooks::{ClosedConnection, Limit, Refused, Struck, Verdict};
+pub use gustnado_app::hooks::{ClosedConnection, Limit, LimitAction, LimitEvent, Refused};
 #[doc(inline)]
 pub use gustnado_client as client;
 pub use gustnado_http::fields::FieldError;

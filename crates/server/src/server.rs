@@ -26,7 +26,7 @@ use signal_hook::iterator::Signals;
 use crate::builder::Server;
 use crate::config::{Config, Machine};
 use crate::status_page;
-use gustnado_app::app::{App, Current, ServerShared};
+use gustnado_app::app::{App, AppHandle, ServerShared};
 use gustnado_files::{FileOptions, Folders};
 use gustnado_observe::access_log::AccessLog;
 use gustnado_observe::server_stats::ServerStats;
@@ -84,24 +84,24 @@ fn start_with<D>(
     let plan = plan(config, count);
     let making = Making::new(config, plan.workers_max());
     let scheduler = config.scheduler.as_str();
-    let lasting = ServerShared::new(plan.workers_max(), scheduler, making.folders.exhausted());
-    let tables = making.tables(&wanted, &lasting, lists(config, &endpoints))?;
-    lasting.set_lines(lines(&wanted.config, &wanted.fields));
-    let log = AccessLog::of(config, lasting.places(), &lasting.logs, None)?;
+    let shared = ServerShared::new(plan.workers_max(), scheduler, making.folders.exhausted());
+    let tables = making.tables(&wanted, &shared, lists(config, &endpoints))?;
+    shared.set_lines(lines(&wanted.config, &wanted.fields));
+    let log = AccessLog::of(config, shared.places(), &shared.logs, None)?;
     let hooks = (wanted.hooks.clone(), log);
     let current =
-        Current::new(|current| App::new(config, tables, hooks, Arc::clone(&lasting), current));
+        AppHandle::new(|current| App::new(config, tables, hooks, Arc::clone(&shared), current));
     // The listeners are opened one by one, so that each can be closed again.
     let nothing = Box::new(|_| -> gustnado_tasks::BoxTask { Box::pin(async {}) });
     let (workers, driven) = start(&plan, nothing).map_err(StartError::from_workers)?;
     let workers = Arc::new(workers);
-    lasting.attach(&workers);
+    shared.attach(&workers);
     let mut listeners = Listeners::default();
     for endpoint in endpoints {
         listeners.open(&workers, endpoint, &current)?;
     }
     if !config.stats_interval.is_zero() {
-        let server: Arc<dyn ServerStats> = Arc::clone(&lasting) as _;
+        let server: Arc<dyn ServerStats> = Arc::clone(&shared) as _;
         let writing = write_regularly(Arc::downgrade(&server), config.stats_interval);
         let failed = |error: SpawnError| StartError::Worker { error: io::Error::other(error) };
         workers.spawner().spawn(writing).map_err(failed)?;
@@ -110,7 +110,7 @@ fn start_with<D>(
     let notes = workers.notes().iter().cloned().chain(listeners.refused()).collect();
     let config = wanted.config;
     let state = Mutex::new(State { config: config.clone(), listeners });
-    let running = Running { workers, current, lasting, making, state, config, addresses, notes };
+    let running = Running { workers, current, shared, making, state, config, addresses, notes };
     Ok((running, driven))
 }
 
@@ -217,7 +217,7 @@ impl Making {
             wait: config.write_timeout,
         };
         let (pool, folders) = (self.pool.clone(), self.folders.clone());
-        let means = BuildContext {
+        let build = BuildContext {
             pool,
             files,
             folders,
@@ -230,11 +230,11 @@ impl Making {
             tokio: Arc::clone(&self.tokio),
         };
         let tables = match &config.root {
-            Some(root) => Tables::new(&routes.clone().root(root), &means),
+            Some(root) => Tables::new(&routes.clone().root(root), &build),
             None if routes.is_bare() && wanted.or_built_in => {
-                Tables::new(&status_page::add_to(routes.clone()), &means)
+                Tables::new(&status_page::add_to(routes.clone()), &build)
             }
-            None => Tables::new(routes, &means),
+            None => Tables::new(routes, &build),
         };
         tables.map(Arc::new).map_err(StartError::Routes)
     }
@@ -243,8 +243,8 @@ impl Making {
 /// A server that runs. Dropping it stops it at once.
 pub struct Running {
     workers: Arc<Workers>,
-    current: Arc<Current>,
-    lasting: Arc<ServerShared>,
+    current: Arc<AppHandle>,
+    shared: Arc<ServerShared>,
     making: Making,
     state: Mutex<State>,
     config: Config,
@@ -296,7 +296,7 @@ impl Running {
     /// Whether it takes new connections, and will go on. A drain begins with a no, while those that
     /// come are still served, so a balancer can send clients elsewhere in time.
     pub fn ready(&self) -> bool {
-        self.lasting.is_ready()
+        self.shared.is_ready()
     }
 
     /// Takes over a listening socket that it was given by number (`fd:3`): nobody else will accept
@@ -321,7 +321,7 @@ impl Running {
 
     /// What it has done so far.
     pub fn stats(&self) -> Stats {
-        self.lasting.stats()
+        self.shared.stats()
     }
 
     /// Workers there are now. One that is not needed any more counts until its last connection has
@@ -332,7 +332,7 @@ impl Running {
 
     /// What each worker has done so far.
     pub fn stats_by_worker(&self) -> Vec<WorkerStats> {
-        self.lasting.stats_by_worker()
+        self.shared.stats_by_worker()
     }
 
     /// Connections open now on each worker, those included that may still be added; one number
@@ -398,7 +398,7 @@ impl Running {
     fn end(&self) {
         self.workers.stop(Workers::STOP_WITHIN);
         self.state().listeners.stop();
-        self.lasting.logs.finish();
+        self.shared.logs.finish();
     }
 }
 

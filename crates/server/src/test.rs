@@ -35,7 +35,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use crate::client::{self, ClientError, ClientOptions};
 use crate::config::{Config, Listing};
 use crate::server::lines;
-use gustnado_app::app::{self, App, Current, ServerShared};
+use gustnado_app::app::{self, App, AppHandle, ServerShared};
 use gustnado_app::hooks::Hooks;
 use gustnado_files::FileOptions;
 use gustnado_h1 as conn;
@@ -79,18 +79,18 @@ impl Client {
             threads: 0,
             wait: Duration::MAX,
         };
-        let mut means = BuildContext::new(pool, files);
+        let mut build = BuildContext::new(pool, files);
         let options = ClientOptions {
             total_timeout: Some(PATIENCE),
             user_agent: String::new(),
             ..ClientOptions::default()
         };
-        let lasting = ServerShared::new(1, config.scheduler.as_str(), means.folders.exhausted());
-        lasting.set_lines(lines(config, &Headers::default()));
-        means.server = Some(Arc::clone(&lasting) as Arc<dyn ServerStats>);
-        let tables = Tables::new(routes, &means)?;
-        let current = Current::new(|current| {
-            App::new(config, Arc::new(tables), (Hooks::default(), None), lasting, current)
+        let shared = ServerShared::new(1, config.scheduler.as_str(), build.folders.exhausted());
+        shared.set_lines(lines(config, &Headers::default()));
+        build.server = Some(Arc::clone(&shared) as Arc<dyn ServerStats>);
+        let tables = Tables::new(routes, &build)?;
+        let current = AppHandle::new(|current| {
+            App::new(config, Arc::new(tables), (Hooks::default(), None), shared, current)
         });
         let app = current.app();
         Ok(Self { app, asks: client::Client::new(options) })

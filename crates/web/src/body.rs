@@ -17,7 +17,7 @@ use gustnado_http::head::Framing;
 pub use text::{decoded, encoding_of};
 
 use crate::contained::contained;
-use crate::request_head::{Parts, Recycled};
+use crate::request_head::{RequestHead, RequestHeadRef};
 
 pub use crate::body_channel::BodyError;
 #[cfg(feature = "tower")]
@@ -32,19 +32,19 @@ pub struct Body(Inside);
 
 enum Inside {
     /// All of it, and the head that it belongs to, where a reader needs that.
-    Whole(Bytes, Option<Recycled>),
+    Whole(Bytes, Option<RequestHeadRef>),
     /// It came with the head, and is read as if it were still to come.
     AtHand {
         next: Option<Bytes>,
         length: u64,
-        head: Recycled,
+        head: RequestHeadRef,
     },
     Live(Live),
 }
 
 /// The reader's side of a body that is still coming.
 struct Live {
-    parts: Recycled,
+    parts: RequestHeadRef,
     framing: Framing,
 }
 
@@ -61,27 +61,27 @@ impl Body {
 
     /// A body that is to be read, and is all here.
     #[doc(hidden)]
-    pub fn at_hand(bytes: Bytes, head: Recycled) -> Self {
+    pub fn at_hand(bytes: Bytes, head: RequestHeadRef) -> Self {
         let length = bytes.len() as u64;
         Self(Inside::AtHand { next: Some(bytes), length, head })
     }
 
     /// The body of the request that `parts` is the head of.
     #[doc(hidden)]
-    pub fn live(parts: Recycled, framing: Framing) -> Self {
+    pub fn live(parts: RequestHeadRef, framing: Framing) -> Self {
         Self(Inside::Live(Live { parts, framing }))
     }
 
     /// The same, knowing its head, which says what it is.
     #[doc(hidden)]
-    pub fn of_head(mut self, head: &Recycled) -> Self {
+    pub fn of_head(mut self, head: &RequestHeadRef) -> Self {
         if let Inside::Whole(_, known @ None) = &mut self.0 {
             *known = Some(head.clone());
         }
         self
     }
 
-    fn head(&self) -> Option<&Parts> {
+    fn head(&self) -> Option<&RequestHead> {
         match &self.0 {
             Inside::Whole(_, head) => head.as_deref(),
             Inside::AtHand { head, .. } => Some(head),

@@ -44,7 +44,7 @@ pub type Progress = Box<dyn FnMut(u64, Option<u64>) + Send>;
 
 /// What the connection is to do for the reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Feed {
+pub enum BodyDemand {
     /// Nothing now.
     Nothing,
     /// Get bytes of the body.
@@ -162,18 +162,18 @@ impl BodyChannel {
 
     /// The connection's side: what is wanted of it. From now until it looks again, it is woken when
     /// that changes.
-    pub fn poll_wish(&self, context: &Context<'_>) -> Feed {
+    pub fn poll_demand(&self, context: &Context<'_>) -> BodyDemand {
         let mut state = self.state();
         if state.end.is_none() {
             if state.is_given_up {
-                return Feed::GivenUp;
+                return BodyDemand::GivenUp;
             }
             if state.is_wanted && state.next.is_none() {
-                return Feed::Bytes;
+                return BodyDemand::Bytes;
             }
         }
         state.connection = Some(context.waker().clone());
-        Feed::Nothing
+        BodyDemand::Nothing
     }
 
     pub fn is_given_up(&self) -> bool {
@@ -307,13 +307,13 @@ mod tests {
         let (reading, serving) = (reader.clone().into(), connection.clone().into());
         let (mut reading, serving) = (Context::from_waker(&reading), Context::from_waker(&serving));
         let exchange = BodyChannel::default();
-        assert_eq!(exchange.poll_wish(&serving), Feed::Nothing);
+        assert_eq!(exchange.poll_demand(&serving), BodyDemand::Nothing);
         assert!(exchange.poll_take(&mut reading).is_pending());
         assert_eq!((rung(&connection), rung(&reader)), (1, 0));
-        assert_eq!(exchange.poll_wish(&serving), Feed::Bytes);
+        assert_eq!(exchange.poll_demand(&serving), BodyDemand::Bytes);
         exchange.put(Bytes::from_static(b"one"));
         assert_eq!(rung(&reader), 1);
-        assert_eq!(exchange.poll_wish(&serving), Feed::Nothing);
+        assert_eq!(exchange.poll_demand(&serving), BodyDemand::Nothing);
         let Poll::Ready(Some(Ok(bytes))) = exchange.poll_take(&mut reading) else {
             panic!("the bytes are there");
         };
@@ -331,11 +331,11 @@ mod tests {
         let serving = connection.clone().into();
         let serving = Context::from_waker(&serving);
         let exchange = BodyChannel::default();
-        assert_eq!(exchange.poll_wish(&serving), Feed::Nothing);
+        assert_eq!(exchange.poll_demand(&serving), BodyDemand::Nothing);
         exchange.give_up();
         assert_eq!(rung(&connection), 1);
-        assert_eq!(exchange.poll_wish(&serving), Feed::GivenUp);
+        assert_eq!(exchange.poll_demand(&serving), BodyDemand::GivenUp);
         exchange.end(Err(BodyError::Gone));
-        assert_eq!(exchange.poll_wish(&serving), Feed::Nothing);
+        assert_eq!(exchange.poll_demand(&serving), BodyDemand::Nothing);
     }
 }

@@ -18,7 +18,7 @@ use crate::tokio_runtime::Tokio;
 use gustnado_observe::server_stats::ServerStats;
 
 pub type InlineFn = dyn Fn(&mut Request) -> Response + Send + Sync;
-pub type TaskFn = dyn Fn(Request) -> Answering + Send + Sync;
+pub type TaskFn = dyn Fn(Request) -> HandlerFuture + Send + Sync;
 pub type BlockingFn = dyn Fn(Request) -> Response + Send + Sync;
 
 /// A handler, whatever it was made of.
@@ -121,7 +121,7 @@ where
         Handler(Kind::Task(Arc::new(move |request| {
             let mut place = Place { call: Arc::clone(&call), future: Box::pin(None) };
             place.start(request);
-            Answering::Placed(Box::new(place))
+            HandlerFuture::Placed(Box::new(place))
         })))
     }
 }
@@ -202,14 +202,14 @@ pub fn panicked() -> Response {
 }
 
 /// A task handler at work on a request.
-pub enum Answering {
+pub enum HandlerFuture {
     /// In memory of its own.
     Boxed(Pin<Box<dyn Future<Output = Response> + Send>>),
     /// In memory that the same handler's next request can use.
     Placed(Box<dyn Placed>),
 }
 
-impl Future for Answering {
+impl Future for HandlerFuture {
     type Output = Response;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Response> {
@@ -264,11 +264,11 @@ where
 }
 
 /// A task handler at work, whose panics are contained.
-pub struct Contained(Option<Answering>);
+pub struct RunningHandler(Option<HandlerFuture>);
 
-impl Contained {
+impl RunningHandler {
     /// One that has begun.
-    pub fn new(answering: Answering) -> Self {
+    pub fn new(answering: HandlerFuture) -> Self {
         Self(Some(answering))
     }
 
@@ -285,7 +285,7 @@ impl Contained {
         Self(contained(|| match place {
             Some(mut place) => {
                 place.start(request);
-                Answering::Placed(place)
+                HandlerFuture::Placed(place)
             }
             None => handler(request),
         }))
@@ -305,7 +305,7 @@ impl Contained {
         });
         match (is_pending, &self.0) {
             (Some(true), _) => return false,
-            (Some(false), Some(Answering::Placed(_))) => {}
+            (Some(false), Some(HandlerFuture::Placed(_))) => {}
             _ => {
                 let ended = self.0.take();
                 if contained(|| drop(ended)).is_none() || is_pending.is_none() {
@@ -323,13 +323,13 @@ impl Contained {
         // There is nothing left in it: forgetting it spares the look that dropping takes.
         mem::forget(self);
         match answering {
-            Some(Answering::Placed(place)) => Some(place),
+            Some(HandlerFuture::Placed(place)) => Some(place),
             _ => None,
         }
     }
 }
 
-impl Drop for Contained {
+impl Drop for RunningHandler {
     fn drop(&mut self) {
         let Some(unfinished) = self.0.take() else { return };
         // Somebody's destructor must not take the connection's task with it.

@@ -20,7 +20,6 @@ pub mod handler;
 #[cfg(feature = "json")]
 pub mod json;
 pub mod middleware;
-pub mod proxies;
 pub mod request;
 pub mod request_head;
 pub mod response;
@@ -33,6 +32,7 @@ pub mod stats_page;
 pub mod tokio_runtime;
 #[cfg(feature = "tower")]
 pub mod tower;
+pub mod trusted_proxies;
 pub mod tunnel;
 
 gustnado_tasks::debug_as_display!(

@@ -9,7 +9,7 @@ use gustnado_http::status::Status;
 use gustnado_tasks::BlockingPool;
 
 use crate::build_context::BuildContext;
-use crate::handler::{Answering, BlockingFn, InlineFn, Kind, TaskFn};
+use crate::handler::{BlockingFn, HandlerFuture, InlineFn, Kind, TaskFn};
 use crate::request::Request;
 use crate::response::{IntoResponse, Response};
 use gustnado_observe::server_stats::ServerStats;
@@ -31,7 +31,7 @@ impl From<Response> for Flow {
 
 type Before = dyn Fn(&mut Request) -> Flow + Send + Sync;
 type After = dyn Fn(&Request, &mut Response) + Send + Sync;
-type Around = dyn Fn(Request, Next) -> Answering + Send + Sync;
+type Around = dyn Fn(Request, Next) -> HandlerFuture + Send + Sync;
 type Matcher = dyn Fn(&Request) -> bool + Send + Sync;
 
 /// One link of a chain, and for which requests it is meant.
@@ -68,7 +68,7 @@ impl Middleware {
     {
         let around = move |request, next| {
             let answer = f(request, next);
-            Answering::Boxed(Box::pin(async move { answer.await.into_response() }))
+            HandlerFuture::Boxed(Box::pin(async move { answer.await.into_response() }))
         };
         Self { matcher: None, does: Does::Around(Arc::new(around)) }
     }
@@ -97,7 +97,7 @@ impl fmt::Debug for Middleware {
 
 /// A handler with the middleware around it.
 #[derive(Clone)]
-pub struct Chain {
+pub struct MiddlewareStack {
     middleware: Arc<[Middleware]>,
     handler: Runnable,
 }
@@ -133,17 +133,17 @@ impl Runnable {
     pub fn with_own_time(self, reads_body: bool) -> Self {
         let handler: Arc<TaskFn> = match self {
             Self::Inline(handler) if reads_body => Arc::new(move |request| {
-                Answering::Boxed(Box::pin(with_whole_body(Arc::clone(&handler), request)))
+                HandlerFuture::Boxed(Box::pin(with_whole_body(Arc::clone(&handler), request)))
             }),
             Self::Inline(handler) => Arc::new(move |mut request| {
-                Answering::Boxed(Box::pin(ready(handler(&mut request))))
+                HandlerFuture::Boxed(Box::pin(ready(handler(&mut request))))
             }),
             Self::Task(handler) => handler,
             Self::ByLength(both) => Arc::clone(&both.other),
         };
         Self::Task(Arc::new(move |request| {
             let answering = handler(request);
-            Answering::Boxed(Box::pin(async move { answering.await.on_its_own() }))
+            HandlerFuture::Boxed(Box::pin(async move { answering.await.on_its_own() }))
         }))
     }
 }
@@ -155,9 +155,9 @@ async fn with_whole_body(handler: Arc<InlineFn>, mut request: Request) -> Respon
     }
 }
 
-impl Chain {
+impl MiddlewareStack {
     /// Puts middleware around a handler.
-    pub fn around(middleware: &[Middleware], handler: Kind, means: &BuildContext) -> Runnable {
+    pub fn around(middleware: &[Middleware], handler: Kind, build: &BuildContext) -> Runnable {
         let handler = match handler {
             Kind::Inline(handler) | Kind::HeadOnly(handler) => Runnable::Inline(handler),
             Kind::Task(handler) => Runnable::Task(handler),
@@ -167,10 +167,10 @@ impl Chain {
                 let whole = Runnable::Inline(whole);
                 Runnable::ByLength(Arc::new(ByLength { whole_bytes_max, whole, other }))
             }
-            Kind::Blocking(handler) => Runnable::Task(on_pool(handler, means.pool.clone())),
+            Kind::Blocking(handler) => Runnable::Task(on_pool(handler, build.pool.clone())),
             #[cfg(feature = "tower")]
-            Kind::Service(service) => Runnable::Task((service.make)(&means.tokio)),
-            Kind::OfServer(page) => Runnable::Inline(of_server(page, means)),
+            Kind::Service(service) => Runnable::Task((service.make)(&build.tokio)),
+            Kind::OfServer(page) => Runnable::Inline(of_server(page, build)),
         };
         if middleware.is_empty() {
             return handler;
@@ -212,8 +212,8 @@ impl Chain {
 }
 
 /// A page about the server that it is served by.
-fn of_server(page: fn(&dyn ServerStats) -> Response, means: &BuildContext) -> Arc<InlineFn> {
-    let server = means.server.clone();
+fn of_server(page: fn(&dyn ServerStats) -> Response, build: &BuildContext) -> Arc<InlineFn> {
+    let server = build.server.clone();
     Arc::new(move |_| match &server {
         Some(server) => page(&**server),
         None => Response::new(Status::SERVICE_UNAVAILABLE),
@@ -223,7 +223,7 @@ fn of_server(page: fn(&dyn ServerStats) -> Response, means: &BuildContext) -> Ar
 fn on_pool(handler: Arc<BlockingFn>, pool: BlockingPool) -> Arc<TaskFn> {
     Arc::new(move |mut request| {
         let (handler, pool) = (Arc::clone(&handler), pool.clone());
-        Answering::Boxed(Box::pin(async move {
+        HandlerFuture::Boxed(Box::pin(async move {
             if let Err(error) = request.read_whole().await {
                 return error.into_response();
             }
@@ -241,7 +241,7 @@ fn on_pool(handler: Arc<BlockingFn>, pool: BlockingPool) -> Arc<TaskFn> {
 /// What comes after a link that runs around it.
 #[derive(Clone)]
 pub struct Next {
-    chain: Chain,
+    chain: MiddlewareStack,
     at: usize,
 }
 
@@ -254,7 +254,7 @@ impl Next {
         response
     }
 
-    fn start(mut self, mut request: Request) -> Answering {
+    fn start(mut self, mut request: Request) -> HandlerFuture {
         while let Some(one) = self.chain.middleware.get(self.at).cloned() {
             self.at += 1;
             if !one.is_meant_for(&request) {
@@ -263,14 +263,14 @@ impl Next {
             match one.does {
                 Does::Before(before) => {
                     if let Flow::Answer(response) = before(&mut request) {
-                        return Answering::Boxed(Box::pin(ready(response)));
+                        return HandlerFuture::Boxed(Box::pin(ready(response)));
                     }
                 }
                 Does::Around(around) => return around(request, self),
                 Does::After(after) => {
                     let head = request.head_only();
                     let inner = self.start(request);
-                    return Answering::Boxed(Box::pin(async move {
+                    return HandlerFuture::Boxed(Box::pin(async move {
                         let mut response = inner.await;
                         response.open_file(head.parts().view(), gustnado_tasks::now());
                         after(&head, &mut response);
@@ -283,7 +283,7 @@ impl Next {
             Runnable::Task(handler) => handler(request),
             Runnable::ByLength(both) => (both.other)(request),
             Runnable::Inline(handler) => {
-                Answering::Boxed(Box::pin(with_whole_body(handler, request)))
+                HandlerFuture::Boxed(Box::pin(with_whole_body(handler, request)))
             }
         }
     }

@@ -24,9 +24,9 @@ use gustnado_http::request::Request as View;
 use gustnado_tasks::ConnectionId;
 
 use crate::body::{Body, BodyError};
-use crate::proxies::Proxies;
+use crate::trusted_proxies::TrustedProxies;
 
-use crate::request_head::{Parts, Recycled, as_text};
+use crate::request_head::{RequestHead, RequestHeadRef, as_text};
 pub use cookies::Cookies;
 pub use origin::Origin;
 pub use query::{Pairs, percent_decoded};
@@ -38,7 +38,7 @@ pub use typed::ParamError;
 /// was read; the body is read when a handler asks for it ([`Request::into_body`]), but for inline
 /// and blocking handlers, which find it whole ([`Request::bytes`]).
 pub struct Request {
-    parts: Recycled,
+    parts: RequestHeadRef,
     body: Body,
     origin: Origin,
     extensions: Option<Box<Extensions>>,
@@ -48,7 +48,7 @@ type Extensions = HashMap<TypeId, Box<dyn Any + Send + Sync>>;
 
 impl Request {
     #[doc(hidden)]
-    pub fn new(parts: Recycled, body: Body, origin: Origin) -> Self {
+    pub fn new(parts: RequestHeadRef, body: Body, origin: Origin) -> Self {
         Self { parts, body, origin, extensions: None }
     }
 
@@ -62,7 +62,7 @@ impl Request {
         used: &Cell<Option<Box<Self>>>,
         head: &Head,
         bytes: &[u8],
-        (link, proxies): (ConnectionId, Option<&Arc<Proxies>>),
+        (link, trusted_proxies): (ConnectionId, Option<&Arc<TrustedProxies>>),
     ) -> Box<Self> {
         if let Some(mut used) = used.take()
             && let Some(parts) = used.parts.get_mut()
@@ -72,8 +72,8 @@ impl Request {
             return used;
         }
         // (Those that are used again are of the same app: see `Known`.)
-        let origin = Origin::lent(link, proxies);
-        Box::new(Self::new(Parts::take(head, bytes), Body::empty(), origin))
+        let origin = Origin::lent(link, trusted_proxies);
+        Box::new(Self::new(RequestHead::take(head, bytes), Body::empty(), origin))
     }
 
     /// Gives a request back when it has been answered.
@@ -91,13 +91,13 @@ impl Request {
 
     /// The head, which can be held on to.
     #[doc(hidden)]
-    pub fn parts(&self) -> &Recycled {
+    pub fn parts(&self) -> &RequestHeadRef {
         &self.parts
     }
 
     /// The head, before anybody holds on to it.
     #[doc(hidden)]
-    pub fn parts_mut(&mut self) -> &mut Parts {
+    pub fn parts_mut(&mut self) -> &mut RequestHead {
         self.parts.get_mut().expect("just made, and lent to nobody")
     }
 
@@ -350,7 +350,7 @@ pub mod tests {
             Ok(Decoded::Done(head)) => head,
             other => panic!("expected a head, got {other:?}"),
         };
-        let parts = Parts::take(&head, text.as_bytes());
+        let parts = RequestHead::take(&head, text.as_bytes());
         Request::new(parts, Body::empty(), Origin::lent(ConnectionId::NONE, None))
     }
 

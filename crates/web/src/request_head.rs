@@ -17,11 +17,11 @@ const SPARE_BYTES_MAX: usize = 16 << 10;
 
 thread_local! {
     /// Heads that were used and are to be used again: a request costs no allocation.
-    static SPARE: RefCell<Vec<Arc<Parts>>> = const { RefCell::new(Vec::new()) };
+    static SPARE: RefCell<Vec<Arc<RequestHead>>> = const { RefCell::new(Vec::new()) };
 }
 
 /// A head with its bytes, and what its route made of its path.
-pub struct Parts {
+pub struct RequestHead {
     head: Head,
     bytes: Vec<u8>,
     /// The names in the route's path, in order; none where it has none.
@@ -37,7 +37,7 @@ pub struct Parts {
     channel: BodyChannel,
 }
 
-impl Parts {
+impl RequestHead {
     /// Takes another head's place in the same memory.
     pub fn refill(&mut self, head: &Head, bytes: &[u8]) {
         self.clear();
@@ -46,7 +46,7 @@ impl Parts {
     }
 
     /// Copies a head.
-    pub fn take(head: &Head, bytes: &[u8]) -> Recycled {
+    pub fn take(head: &Head, bytes: &[u8]) -> RequestHeadRef {
         let bytes = &bytes[..head.len()];
         let spare = SPARE.with_borrow_mut(Vec::pop);
         let parts = match spare {
@@ -66,7 +66,7 @@ impl Parts {
                 channel: BodyChannel::default(),
             }),
         };
-        Recycled(Some(parts))
+        RequestHeadRef(Some(parts))
     }
 
     pub fn view(&self) -> View<'_> {
@@ -164,30 +164,30 @@ impl Parts {
 }
 
 /// A hold on a head. The last one gives its memory back to the thread it is dropped on.
-pub struct Recycled(Option<Arc<Parts>>);
+pub struct RequestHeadRef(Option<Arc<RequestHead>>);
 
-impl Recycled {
+impl RequestHeadRef {
     /// The head, while nobody else holds it.
-    pub fn get_mut(&mut self) -> Option<&mut Parts> {
+    pub fn get_mut(&mut self) -> Option<&mut RequestHead> {
         self.0.as_mut().and_then(Arc::get_mut)
     }
 }
 
-impl Clone for Recycled {
+impl Clone for RequestHeadRef {
     fn clone(&self) -> Self {
         Self(self.0.clone())
     }
 }
 
-impl Deref for Recycled {
-    type Target = Parts;
+impl Deref for RequestHeadRef {
+    type Target = RequestHead;
 
-    fn deref(&self) -> &Parts {
+    fn deref(&self) -> &RequestHead {
         self.0.as_ref().expect("taken only when it is dropped")
     }
 }
 
-impl Drop for Recycled {
+impl Drop for RequestHeadRef {
     fn drop(&mut self) {
         let Some(mut parts) = self.0.take() else { return };
         if let Some(inside) = Arc::get_mut(&mut parts) {

@@ -3,6 +3,7 @@
 mod appender;
 mod content;
 mod events;
+mod file;
 mod foreign;
 mod into_response;
 mod later;
@@ -16,13 +17,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_core::Stream;
 use gustnado_http::fields::{FieldError, FieldName, FieldsRef, HeaderId, check_field};
-use gustnado_http::request::Request as View;
 use gustnado_http::response_writer::{Opening, Persist, ResponseWriter, WrittenHead};
 use gustnado_http::status::Status;
-use gustnado_tasks::Now;
 use gustnado_tls::ResponsePace;
-
-use gustnado_files::{FileContent, FileResponse, respond_with_file};
 
 pub use appender::{AppendError, Appender};
 pub use content::{Content, Failed, Streamed, Trailers};
@@ -80,7 +77,7 @@ pub struct Response {
     pub content: Content,
     /// What is rare.
     #[doc(hidden)]
-    pub rare: Option<Box<Rare>>,
+    pub extras: Option<Box<ResponseExtras>>,
 }
 
 /// Content up to this size leaves in the same buffer as its head. More is sent behind it.
@@ -88,7 +85,7 @@ pub const INLINE_BYTES_MAX: usize = 64 << 10;
 
 /// Wishes that few answers have.
 #[derive(Default)]
-pub struct Rare {
+pub struct ResponseExtras {
     pub on_sent: Vec<OnSent>,
     pub trailers: Option<Trailers>,
     pub close: bool,
@@ -166,7 +163,7 @@ impl Response {
             content_type: None,
             fields: FieldsRef::new(),
             content: Content::Nothing,
-            rare: None,
+            extras: None,
         }
     }
 
@@ -253,36 +250,18 @@ impl Response {
         Self::new(status).header("Location", location)
     }
 
-    /// Opens the file that is its content, if that is one by its path: so it becomes what is sent,
-    /// which may be 206, 304 or 404. Waits for the disk.
-    #[doc(hidden)]
-    pub fn open_file(&mut self, request: View<'_>, now: Now) {
-        let Content::Path(path) = &self.content else { return };
-        let found = Self::from(respond_with_file(path, request, now));
-        if self.fields.is_empty() && self.content_type.is_none() {
-            self.fields = found.fields;
-        } else {
-            for (name, value) in found.fields.iter() {
-                if self.header_value(name.as_str()).is_none() {
-                    self.fields.to_mut().add_trusted(name, value);
-                }
-            }
-        }
-        (self.status, self.content) = (found.status, found.content);
-    }
-
     /// Has all of it sent at a route's pace.
     #[doc(hidden)]
     pub fn set_pace(&mut self, pace: Arc<ResponsePace>) {
-        self.rare.get_or_insert_default().pace = Some(pace);
+        self.extras.get_or_insert_default().pace = Some(pace);
     }
 
     /// Takes another status.
     #[must_use]
     pub fn status(mut self, status: Status) -> Self {
         self.status = status;
-        if let Some(rare) = &mut self.rare {
-            rare.status_line = None;
+        if let Some(extras) = &mut self.extras {
+            extras.status_line = None;
         }
         self
     }
@@ -312,7 +291,7 @@ impl Response {
             _ => Status::INTERNAL_SERVER_ERROR,
         });
         let text = format!("HTTP/1.1 {code} {reason}\r\n");
-        self.rare().status_line = Some(StatusLine { number: code, text });
+        self.extras().status_line = Some(StatusLine { number: code, text });
         Ok(self)
     }
 
@@ -385,7 +364,7 @@ impl Response {
 
     /// The number of its status, which may be one that [`Status`] does not have.
     pub fn status_number(&self) -> u16 {
-        let line = self.rare.as_ref().and_then(|rare| rare.status_line.as_ref());
+        let line = self.extras.as_ref().and_then(|extras| extras.status_line.as_ref());
         line.map_or_else(|| self.status.code(), |line| line.number)
     }
 
@@ -406,33 +385,33 @@ impl Response {
     where
         F: FnOnce() -> Vec<(String, String)> + Send + 'static,
     {
-        self.rare().trailers = Some(Box::new(make));
+        self.extras().trailers = Some(Box::new(make));
         self
     }
 
     /// Calls `notice` when the last byte has left, or the connection is lost.
     #[must_use]
     pub fn on_sent(mut self, notice: impl FnOnce(Sent) + Send + 'static) -> Self {
-        self.rare().on_sent.push(Box::new(notice));
+        self.extras().on_sent.push(Box::new(notice));
         self
     }
 
     /// Ends the connection after this answer.
     #[must_use]
     pub fn close(mut self) -> Self {
-        self.rare().close = true;
+        self.extras().close = true;
         self
     }
 
     /// Has it leave on its own, though it may be ready: not together with other answers.
     #[doc(hidden)]
     pub fn on_its_own(mut self) -> Self {
-        self.rare();
+        self.extras();
         self
     }
 
-    fn rare(&mut self) -> &mut Rare {
-        self.rare.get_or_insert_default()
+    fn extras(&mut self) -> &mut ResponseExtras {
+        self.extras.get_or_insert_default()
     }
 
     /// Whether it is 200, its content short, at hand and of a usual type, and nothing rare wished
@@ -442,7 +421,10 @@ impl Response {
     pub fn is_ready(&self) -> bool {
         let is_short =
             matches!(&self.content, Content::Bytes(all) if all.len() <= INLINE_BYTES_MAX);
-        is_short && self.content_type.is_some() && self.rare.is_none() && self.status == Status::OK
+        is_short
+            && self.content_type.is_some()
+            && self.extras.is_none()
+            && self.status == Status::OK
     }
 
     /// Writes the whole answer. To be called only if it [is ready](Response::is_ready).
@@ -464,7 +446,7 @@ impl Response {
         ResponseWriter::sized(out, lead, persist, &self.fields, content.len() as u64, sent);
         let written = WrittenHead::new(Status::OK, out.len() - before, sent.len());
         // Known to be nothing: forgetting it spares the look into it that dropping would take.
-        std::mem::forget(self.rare);
+        std::mem::forget(self.extras);
         written
     }
 
@@ -472,23 +454,6 @@ impl Response {
     #[doc(hidden)]
     pub fn wants_page(&self) -> bool {
         matches!(self.content, Content::Nothing) && self.status.is_error()
-    }
-}
-
-impl From<FileResponse> for Response {
-    fn from(response: FileResponse) -> Self {
-        let FileResponse { status, fields, content, hint } = response;
-        let content = match content {
-            FileContent::Nothing => Content::Nothing,
-            FileContent::Whole(file) => Content::File(file),
-            FileContent::Bytes(bytes) => Content::Bytes(bytes.into()),
-            FileContent::Segments { segments, length } => Content::Segments { segments, length },
-        };
-        let mut response = Self { fields, content, ..Self::new(status) };
-        if hint.is_some() {
-            response.rare().hint = hint;
-        }
-        response
     }
 }
 
@@ -508,18 +473,18 @@ mod tests {
         assert_eq!((odd.status_code(), odd.status_number()), (Status::OK, 299));
         let again = odd.code(404, "").expect("a status");
         assert_eq!(again.status_number(), 404);
-        assert!(again.rare.is_some_and(|rare| rare.status_line.is_none()));
+        assert!(again.extras.is_some_and(|extras| extras.status_line.is_none()));
     }
 
     #[test]
     fn a_phrase_of_its_own_is_kept_and_the_usual_one_costs_nothing() {
         let own = Response::text("x").code(201, "Lazy").expect("a status");
         assert_eq!((own.status_code(), own.status_number()), (Status::CREATED, 201));
-        let line = own.rare.and_then(|rare| rare.status_line);
+        let line = own.extras.and_then(|extras| extras.status_line);
         assert_eq!(line.map(|line| line.text).as_deref(), Some("HTTP/1.1 201 Lazy\r\n"));
         for reason in ["", "Created"] {
             let usual = Response::text("x").code(201, reason).expect("a status");
-            assert!(usual.rare.is_none());
+            assert!(usual.extras.is_none());
         }
         assert_eq!(Response::text("x").code(200, "a\rb").err(), Some(FieldError::Value));
     }

@@ -25,7 +25,7 @@ pub struct RouteOptions {
 
 impl RouteOptions {
     /// Whether its answers keep another time than those of other routes.
-    pub fn has_terms(self) -> bool {
+    pub fn has_timeouts(self) -> bool {
         self.write_ms.is_some() || self.idle_ms.is_some()
     }
 

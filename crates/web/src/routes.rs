@@ -1,10 +1,10 @@
 //! Which handler answers which request: what is said about it before the start.
 
-mod around;
 mod entry;
 mod error;
 mod fallback;
 mod table;
+mod wrapper;
 
 use std::fmt;
 use std::num::NonZeroU32;

@@ -22,7 +22,7 @@ use tower_service::Service;
 use crate::body::Body;
 use gustnado_tasks::Endpoint;
 
-use crate::handler::{Answering, Handler, IntoHandler, Kind, Made, Placed, TaskFn, form};
+use crate::handler::{Handler, HandlerFuture, IntoHandler, Kind, Made, Placed, TaskFn, form};
 use crate::request::Request;
 use crate::response::{IntoResponse, Response};
 use crate::route_options::RouteOptions;
@@ -32,7 +32,7 @@ use crate::tokio_runtime::{Context, Tokio};
 pub use crate::body::ServiceError;
 
 pub use client_info::ClientInfo;
-use response::Asked;
+use response::RequestTraits;
 
 type OnError = dyn Fn(ServiceError) -> Response + Send + Sync;
 
@@ -215,7 +215,7 @@ where
             let handler: Arc<TaskFn> = Arc::new(move |request| {
                 let mut place = Place::new(Arc::clone(&shared));
                 place.start(request);
-                Answering::Placed(Box::new(place))
+                HandlerFuture::Placed(Box::new(place))
             });
             handler
         });
@@ -246,7 +246,7 @@ struct Place<S: Service<http::Request<Body>>> {
     step: Step<S::Response>,
     /// The service's own future, in memory that the next request's can use.
     future: Pin<Box<Option<S::Future>>>,
-    asked: Asked,
+    traits: RequestTraits,
 }
 
 /// How far a service has come.
@@ -265,17 +265,22 @@ where
     S: Clone + Send + Sync + 'static,
 {
     fn new(shared: Arc<Shared<S>>) -> Self {
-        Self { shared, step: Step::Answered(None), future: Box::pin(None), asked: Asked::default() }
+        Self {
+            shared,
+            step: Step::Answered(None),
+            future: Box::pin(None),
+            traits: RequestTraits::default(),
+        }
     }
 
     /// Calls the service at once if it is ready.
     fn call(&mut self, request: Request) -> Step<S::Response> {
         let mut told = http::Extensions::new();
         self.shared.tell.iter().for_each(|tell| tell(&request, &mut told));
-        let Some((mut request, asked)) = request::convert(request) else {
+        let Some((mut request, traits)) = request::convert(request) else {
             return Step::Answered(Some(Response::new(Status::BAD_REQUEST)));
         };
-        self.asked = asked;
+        self.traits = traits;
         *request.extensions_mut() = told;
         let _entered = self.shared.context.enter();
         let mut service = self.shared.service.clone();
@@ -311,7 +316,7 @@ where
     }
 
     fn poll(&mut self, waking: &mut task::Context<'_>) -> Poll<Response> {
-        let Self { shared, step, future, asked } = self;
+        let Self { shared, step, future, traits } = self;
         shared.context.poll(waking, |waking| {
             let answer = match step {
                 Step::Called => {
@@ -326,7 +331,7 @@ where
             future.set(None);
             *step = Step::Answered(None);
             Poll::Ready(match answer {
-                Ok(answer) => response::convert(answer, *asked, &shared.context, waking),
+                Ok(answer) => response::convert(answer, *traits, &shared.context, waking),
                 Err(error) => shared.failed(error),
             })
         })

@@ -8,8 +8,6 @@ use crate::modules::Module;
 /// Names that are still declared more than once. The list only shrinks.
 pub(crate) const DECLARED_TWICE: &[&str] = &[
     "AccessLog",
-    "Around",
-    "Asked",
     "Backend",
     "Blocking",
     "Body",
@@ -35,7 +33,6 @@ pub(crate) const DECLARED_TWICE: &[&str] = &[
     "Piece",
     "Place",
     "Port",
-    "Proxies",
     "Request",
     "Response",
     "Route",
@@ -48,7 +45,6 @@ pub(crate) const DECLARED_TWICE: &[&str] = &[
     "Tower",
     "Trailers",
     "Unit",
-    "Verdict",
     "Wanted",
     "Way",
 ];

@@ -9,7 +9,7 @@ use gustnado_http::head::Head;
 use gustnado_tasks::Endpoint;
 
 use super::AccessLog;
-use super::line::{Asked, Line};
+use super::line::{Line, LoggedRequest};
 
 /// Most bytes of a refused request's first line that are kept.
 const FIRST_LINE_BYTES_MAX: usize = 1024;
@@ -209,9 +209,9 @@ impl Entry {
             unix_secs: self.unix_secs,
             took: self.began.elapsed(),
             asked: match &self.head {
-                Some(head) => Asked::Request(head.on(asked)),
-                None if asked.is_empty() => Asked::Unknown,
-                None => Asked::Refused(asked),
+                Some(head) => LoggedRequest::Request(head.on(asked)),
+                None if asked.is_empty() => LoggedRequest::Unknown,
+                None => LoggedRequest::Refused(asked),
             },
             status: self.status,
             bytes: self.sent,

@@ -15,7 +15,7 @@ pub(super) struct Line<'a> {
     pub(super) address: Option<&'a str>,
     pub(super) unix_secs: u64,
     pub(super) took: Duration,
-    pub(super) asked: Asked<'a>,
+    pub(super) asked: LoggedRequest<'a>,
     /// `None`: it was not answered.
     pub(super) status: Option<u16>,
     /// Bytes of the answer's content that were handed to the kernel.
@@ -26,7 +26,7 @@ pub(super) struct Line<'a> {
 
 /// What was asked.
 #[derive(Clone, Copy)]
-pub(super) enum Asked<'a> {
+pub(super) enum LoggedRequest<'a> {
     Request(View<'a>),
     /// The first line of what was refused.
     Refused(&'a [u8]),
@@ -122,15 +122,15 @@ impl Format {
     fn write_request_line(&self, line: &Line<'_>, out: &mut Vec<u8>) {
         match line.asked {
             // (What was checked holds nothing but visible ASCII; quotes may be among that.)
-            Asked::Request(view) => {
+            LoggedRequest::Request(view) => {
                 out.extend_from_slice(view.method_token());
                 out.push(b' ');
                 escape::plain(view.target(), out);
                 out.push(b' ');
                 out.extend_from_slice(version(view));
             }
-            Asked::Refused(first) => self.put(Value::Text(Some(first)), out),
-            Asked::Unknown => self.put(Value::Text(None), out),
+            LoggedRequest::Refused(first) => self.put(Value::Text(Some(first)), out),
+            LoggedRequest::Unknown => self.put(Value::Text(None), out),
         }
     }
 }
@@ -138,47 +138,51 @@ impl Format {
 impl<'a> Line<'a> {
     fn method(&self) -> Option<&'a [u8]> {
         match self.asked {
-            Asked::Request(view) => Some(view.method_token()),
-            Asked::Refused(first) => parts(first).map(|(method, ..)| method),
-            Asked::Unknown => None,
+            LoggedRequest::Request(view) => Some(view.method_token()),
+            LoggedRequest::Refused(first) => parts(first).map(|(method, ..)| method),
+            LoggedRequest::Unknown => None,
         }
     }
 
     fn target(&self) -> Option<&'a [u8]> {
         match self.asked {
-            Asked::Request(view) => Some(view.target()),
-            Asked::Refused(first) => parts(first).map(|(_, target, _)| target),
-            Asked::Unknown => None,
+            LoggedRequest::Request(view) => Some(view.target()),
+            LoggedRequest::Refused(first) => parts(first).map(|(_, target, _)| target),
+            LoggedRequest::Unknown => None,
         }
     }
 
     fn path(&self) -> Option<&'a [u8]> {
         match self.asked {
-            Asked::Request(view) => Some(view.path()),
-            Asked::Refused(first) => parts(first).map(|(_, target, _)| split_query(target).0),
-            Asked::Unknown => None,
+            LoggedRequest::Request(view) => Some(view.path()),
+            LoggedRequest::Refused(first) => {
+                parts(first).map(|(_, target, _)| split_query(target).0)
+            }
+            LoggedRequest::Unknown => None,
         }
     }
 
     fn query(&self) -> Option<&'a [u8]> {
         match self.asked {
-            Asked::Request(view) => Some(view.query().unwrap_or_default()),
-            Asked::Refused(first) => parts(first).map(|(_, target, _)| split_query(target).1),
-            Asked::Unknown => None,
+            LoggedRequest::Request(view) => Some(view.query().unwrap_or_default()),
+            LoggedRequest::Refused(first) => {
+                parts(first).map(|(_, target, _)| split_query(target).1)
+            }
+            LoggedRequest::Unknown => None,
         }
     }
 
     fn protocol(&self) -> Option<&'a [u8]> {
         match self.asked {
-            Asked::Request(view) => Some(version(view)),
-            Asked::Refused(first) => parts(first).map(|(.., protocol)| protocol),
-            Asked::Unknown => None,
+            LoggedRequest::Request(view) => Some(version(view)),
+            LoggedRequest::Refused(first) => parts(first).map(|(.., protocol)| protocol),
+            LoggedRequest::Unknown => None,
         }
     }
 
     fn field(&self, name: &str) -> Option<&'a [u8]> {
         match self.asked {
-            Asked::Request(view) => view.field(name),
+            LoggedRequest::Request(view) => view.field(name),
             _ => None,
         }
     }

@@ -169,11 +169,11 @@ impl Shared {
     /// The file cannot be opened, and the old one is written on. `TimedOut`: the disk does not
     /// answer; the file is opened again once it does.
     pub(super) fn reopen(&self) -> io::Result<()> {
-        let wish = |orders: &mut Orders| {
+        let policy = |orders: &mut Orders| {
             orders.reopens = true;
             orders.reopened = None;
         };
-        match self.round(Instant::now() + ANSWER_WITHIN, wish) {
+        match self.round(Instant::now() + ANSWER_WITHIN, policy) {
             Some(mut orders) => orders.reopened.take().unwrap_or(Ok(())),
             None => Err(io::ErrorKind::TimedOut.into()),
         }
@@ -183,10 +183,10 @@ impl Shared {
     fn round(
         &self,
         until: Instant,
-        wish: impl FnOnce(&mut Orders),
+        policy: impl FnOnce(&mut Orders),
     ) -> Option<MutexGuard<'_, Orders>> {
         let mut orders = locked(&self.orders);
-        wish(&mut orders);
+        policy(&mut orders);
         orders.want(Wanted::AtOnce);
         // (One that has begun may have passed a buffer already.)
         let round = orders.rounds_begun + 1;

@@ -8,7 +8,7 @@ use gustnado_tasks::{BoxTask, Endpoint, ListenerHandle, Workers};
 
 use super::StartError;
 use crate::config::Config;
-use gustnado_app::app::Current;
+use gustnado_app::app::AppHandle;
 use gustnado_h1 as conn;
 
 /// The listeners of a server. They last until they are stopped.
@@ -27,7 +27,7 @@ impl Listeners {
         &mut self,
         workers: &Workers,
         asked: Endpoint,
-        current: &Arc<Current>,
+        current: &Arc<AppHandle>,
     ) -> Result<(), StartError> {
         let current = Arc::clone(current);
         let serve = Box::new(move |connection| {

@@ -49,19 +49,19 @@ impl Running {
 
     /// Counts a configuration that was wrong before [`Running::reload`] could be asked for it.
     pub fn refuse_reload(&self) {
-        self.lasting.reloads_refused.fetch_add(1, Ordering::Relaxed);
+        self.shared.reloads_refused.fetch_add(1, Ordering::Relaxed);
     }
 
     fn take_over(&self, state: &mut State, mut to: Server) -> Result<Reloaded, StartError> {
-        if self.lasting.is_draining() {
+        if self.shared.is_draining() {
             return Err(StartError::Ending);
         }
         let kept = keep(&state.config, &mut to.config);
         let endpoints = listeners::endpoints(&to.config)?;
         let lists = super::lists(&to.config, &endpoints);
-        let tables = self.making.tables(&to, &self.lasting, lists)?;
+        let tables = self.making.tables(&to, &self.shared, lists)?;
         let old = self.current.app();
-        let (places, logs) = (self.lasting.places(), &self.lasting.logs);
+        let (places, logs) = (self.shared.places(), &self.shared.logs);
         let log = AccessLog::of(&to.config, places, logs, old.access_log.as_deref())?;
         let mut more = Listeners::default();
         for endpoint in endpoints.iter().filter(|one| !state.listeners.listens_on(one)) {
@@ -72,10 +72,10 @@ impl Running {
         }
         // From here on nothing can fail.
         let opened = more.addresses();
-        self.lasting.set_lines(lines(&to.config, &to.fields));
+        self.shared.set_lines(lines(&to.config, &to.fields));
         let current = Arc::downgrade(&self.current);
-        let (hooks, lasting) = (to.hooks.clone(), Arc::clone(&self.lasting));
-        self.current.replace(App::new(&to.config, tables, (hooks, log), lasting, current));
+        let (hooks, shared) = (to.hooks.clone(), Arc::clone(&self.shared));
+        self.current.replace(App::new(&to.config, tables, (hooks, log), shared, current));
         if let Some(log) = &old.access_log {
             log.flush();
         }

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use gustnado::config::Config;
 use gustnado::task::sleep;
 use gustnado::{
-    ClosedConnection, Limit, Middleware, Request, Response, Routes, Sent, Server as Builder,
-    Struck, Verdict, route,
+    ClosedConnection, Limit, LimitAction, LimitEvent, Middleware, Request, Response, Routes, Sent,
+    Server as Builder, route,
 };
 
 use crate::harness::client::{get, request};
@@ -44,8 +44,8 @@ struct Told {
 struct Tape(Arc<Mutex<Vec<Told>>>);
 
 impl Tape {
-    fn note(&self, struck: &Struck<'_>) {
-        let Struck { limit, configured, reached, target, .. } = *struck;
+    fn note(&self, event: &LimitEvent<'_>) {
+        let LimitEvent { limit, configured, reached, target, .. } = *event;
         let target = target.map(str::to_owned);
         self.0.lock().expect("no panic").push(Told { limit, configured, reached, target });
     }
@@ -67,13 +67,13 @@ impl Tape {
 fn telling(
     config: Config,
     routes: Routes,
-    verdict: impl Fn(&Struck<'_>) -> Verdict + Send + Sync + 'static,
+    verdict: impl Fn(&LimitEvent<'_>) -> LimitAction + Send + Sync + 'static,
 ) -> (Server, Tape) {
     let tape = Tape::default();
     let noting = tape.clone();
-    let builder = Builder::new().config(config).routes(routes).on_limit(move |struck| {
-        noting.note(struck);
-        verdict(struck)
+    let builder = Builder::new().config(config).routes(routes).on_limit(move |event| {
+        noting.note(event);
+        verdict(event)
     });
     (Server::built(builder), tape)
 }
@@ -111,7 +111,7 @@ fn every_time_that_strikes_is_told(setup: Setup) {
         half_close_timeout: SHORT + Duration::from_millis(5),
         ..setup.patient_config()
     };
-    let (server, tape) = telling(config, routes, |_| Verdict::Close);
+    let (server, tape) = telling(config, routes, |_| LimitAction::Close);
     let expect = |limit, configured: u64, reached, target: Option<&str>| {
         let target = target.map(str::to_owned);
         assert_eq!(tape.take(limit), Told { limit, configured, reached, target });
@@ -163,7 +163,7 @@ fn every_size_that_strikes_is_told(setup: Setup) {
         limit_body_bytes: 1_000,
         ..setup.patient_config()
     };
-    let (server, tape) = telling(config, routes, |_| Verdict::Wait(LONG));
+    let (server, tape) = telling(config, routes, |_| LimitAction::Wait(LONG));
     let status = |request: String| server.ask(request).status;
     assert_eq!(status(request("GET", "/", &format!("X: {}\r\n", "x".repeat(400)))), 431);
     let told = tape.take(Limit::HeadBytes);
@@ -195,7 +195,7 @@ fn a_head_and_a_pause_may_be_given_more_time(setup: Setup) {
         ..setup.patient_config()
     };
     let routes = Routes::new().get("/", |_: &Request| "here");
-    let (server, tape) = telling(config, routes, |_| Verdict::Wait(SHORT * 20));
+    let (server, tape) = telling(config, routes, |_| LimitAction::Wait(SHORT * 20));
     let mut client = server.connect();
     tape.take(Limit::FirstRequest);
     client.send("GET / HTTP/1.1\r\n");
@@ -210,7 +210,7 @@ fn a_head_and_a_pause_may_be_given_more_time(setup: Setup) {
 fn a_body_may_be_given_more_time(setup: Setup) {
     let routes = Routes::new().post("/inline", length).post("/task", read);
     let config = Config { body_timeout: SHORT, ..setup.patient_config() };
-    let (server, tape) = telling(config, routes, |_| Verdict::Wait(SHORT * 20));
+    let (server, tape) = telling(config, routes, |_| LimitAction::Wait(SHORT * 20));
     for path in ["/inline", "/task"] {
         let mut client = server.connect();
         client.send(request("POST", path, "Content-Length: 10\r\n") + "hello");
@@ -244,7 +244,7 @@ fn a_reader_may_be_given_more_time(setup: Setup) {
         })
         .files("/files", folder.root());
     let config = Config { write_timeout: SHORT, ..setup.patient_config() };
-    let (server, tape) = telling(config, routes, |_| Verdict::Wait(SHORT * 20));
+    let (server, tape) = telling(config, routes, |_| LimitAction::Wait(SHORT * 20));
     for path in ["/bytes", "/stream", "/files/much.bin"] {
         let mut client = Client::connect_narrow(server.address());
         client.send(get(path));
@@ -273,7 +273,7 @@ fn a_handler_may_be_given_more_time(setup: Setup) {
         response
     };
     let routes = Routes::new().route("/", route().idle_timeout(SHORT).get(slow));
-    let (server, tape) = telling(setup.patient_config(), routes, |_| Verdict::Wait(SHORT * 20));
+    let (server, tape) = telling(setup.patient_config(), routes, |_| LimitAction::Wait(SHORT * 20));
     let mut client = server.connect();
     client.send(get("/"));
     tape.take(Limit::Idle);
@@ -286,7 +286,7 @@ fn a_grace_is_not_asked_for_again_before_it_is_over(setup: Setup) {
     let config =
         Config { body_timeout: SHORT / 3, body_rate_min: 1 << 30, ..setup.patient_config() };
     let routes = Routes::new().post("/inline", length).post("/task", read);
-    let (server, tape) = telling(config, routes, |_| Verdict::Wait(SHORT));
+    let (server, tape) = telling(config, routes, |_| LimitAction::Wait(SHORT));
     for path in ["/inline", "/task"] {
         let began = Instant::now();
         let mut client = server.connect();

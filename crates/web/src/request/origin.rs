@@ -8,7 +8,7 @@ use std::task::Waker;
 use gustnado_tasks::{ConnectionId, Endpoint, SocketAddrs, TaskMark};
 
 use super::Request;
-use crate::proxies::Proxies;
+use crate::trusted_proxies::TrustedProxies;
 
 /// A request's connection, who may ask about it, and who is believed about the client.
 #[derive(Clone)]
@@ -17,13 +17,13 @@ pub struct Origin {
     /// The connection's task. Any, in what is lent to a function that it calls: that cannot be
     /// anywhere else.
     task: TaskMark,
-    proxies: Option<Arc<Proxies>>,
+    trusted_proxies: Option<Arc<TrustedProxies>>,
 }
 
 impl Origin {
     /// For a request that does not leave the call it is lent to.
-    pub fn lent(connection: ConnectionId, proxies: Option<&Arc<Proxies>>) -> Self {
-        Self { connection, task: TaskMark::ANY, proxies: proxies.cloned() }
+    pub fn lent(connection: ConnectionId, trusted_proxies: Option<&Arc<TrustedProxies>>) -> Self {
+        Self { connection, task: TaskMark::ANY, trusted_proxies: trusted_proxies.cloned() }
     }
 
     /// The same for another request of the same server.
@@ -78,8 +78,8 @@ impl Request {
     /// Proxies mostly tell no port: then it is 0.
     pub fn client(&self) -> Option<Endpoint> {
         let peer = self.peer()?;
-        Some(match &self.origin.proxies {
-            Some(proxies) => proxies.client(self.view(), peer),
+        Some(match &self.origin.trusted_proxies {
+            Some(trusted_proxies) => trusted_proxies.client(self.view(), peer),
             None => peer,
         })
     }
@@ -92,19 +92,24 @@ impl Request {
 
     /// How the client has asked, `https` or `http`: as a proxy says that is believed, else `http`.
     pub fn scheme(&self) -> &'static str {
-        self.told_by_proxies(|proxies, peer| proxies.scheme(self.view(), peer)).unwrap_or("http")
+        self.told_by_proxies(|trusted_proxies, peer| trusted_proxies.scheme(self.view(), peer))
+            .unwrap_or("http")
     }
 
     /// The host that the client has asked for, with its port where that is not the scheme's own: as
     /// a proxy says that is believed, else [`Request::host`].
     pub fn public_host(&self) -> Option<Cow<'_, str>> {
-        let told = self.told_by_proxies(|proxies, peer| proxies.host(self.view(), peer));
+        let told =
+            self.told_by_proxies(|trusted_proxies, peer| trusted_proxies.host(self.view(), peer));
         told.or_else(|| self.host().map(Cow::Borrowed))
     }
 
-    fn told_by_proxies<T>(&self, ask: impl FnOnce(&Proxies, &Endpoint) -> Option<T>) -> Option<T> {
-        let proxies = self.origin.proxies.as_ref()?;
-        ask(proxies, &self.peer()?)
+    fn told_by_proxies<T>(
+        &self,
+        ask: impl FnOnce(&TrustedProxies, &Endpoint) -> Option<T>,
+    ) -> Option<T> {
+        let trusted_proxies = self.origin.trusted_proxies.as_ref()?;
+        ask(trusted_proxies, &self.peer()?)
     }
 
     /// The address of this end of the connection: which one of the server's it came in by. (That of

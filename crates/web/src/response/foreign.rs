@@ -125,7 +125,7 @@ impl ForeignHead {
             }
             Some(HeaderId::Connection) => {
                 if says_close(value) {
-                    self.response.rare().close = true;
+                    self.response.extras().close = true;
                 }
             }
             Some(HeaderId::Upgrade) if self.code == 426 => return false,
@@ -143,8 +143,8 @@ impl ForeignHead {
     /// Adds a field that is not the server's own. Of Date and Server, the server's is left out.
     fn add(&mut self, name: FieldName<'_>, value: &[u8]) {
         match name.id() {
-            Some(HeaderId::Date) => self.response.rare().replaced.date = true,
-            Some(HeaderId::Server) => self.response.rare().replaced.server = true,
+            Some(HeaderId::Date) => self.response.extras().replaced.date = true,
+            Some(HeaderId::Server) => self.response.extras().replaced.server = true,
             Some(HeaderId::ContentType) if self.response.content_type.is_none() => {
                 self.response.content_type = super::usual_type(value);
                 if self.response.content_type.is_some() {
@@ -202,14 +202,14 @@ mod tests {
         assert_eq!(head.length(), Some(12));
         let response = head.bytes("x");
         assert_eq!(*response.fields, fields(&[("X-Own", "1")]));
-        assert!(response.rare.is_some_and(|rare| rare.close));
+        assert!(response.extras.is_some_and(|extras| extras.close));
     }
 
     #[test]
     fn a_date_and_a_server_of_its_own_are_kept() {
         let response = head(200, &[("date", "then"), ("SERVER", "other")]).bytes("x");
         assert_eq!(*response.fields, fields(&[("date", "then"), ("SERVER", "other")]));
-        let replaced = response.rare.map(|rare| rare.replaced);
+        let replaced = response.extras.map(|extras| extras.replaced);
         assert_eq!(replaced, Some(Replaced { date: true, server: true }));
     }
 
@@ -223,7 +223,7 @@ mod tests {
     fn statuses_of_others_have_a_line_of_their_own() {
         let response = head(299, &[]).bytes("");
         assert_eq!(response.status, Status::OK);
-        let line = response.rare.and_then(|rare| rare.status_line);
+        let line = response.extras.and_then(|extras| extras.status_line);
         assert_eq!(line.map(|line| line.text).as_deref(), Some("HTTP/1.1 299 Odd\r\n"));
         for code in [0, 100, 199, 1000] {
             assert_eq!(ForeignHead::new(code, "").err(), Some(FieldError::Value), "{code}");

@@ -110,13 +110,13 @@ impl Response {
     {
         let on_upgrade = OnUpgrade(Box::new(|tunnel| Box::pin(on_upgrade(tunnel))));
         let upgrade = Upgrade { protocol, on_upgrade: Some(Box::new(on_upgrade)) };
-        self.rare().upgrade = Some(Box::new(upgrade));
+        self.extras().upgrade = Some(Box::new(upgrade));
     }
 
     /// Makes the upgrade that it offers impossible.
     #[doc(hidden)]
     pub fn decline_upgrade(&mut self) {
-        if let Some(upgrade) = self.rare.as_mut().and_then(|rare| rare.upgrade.as_mut()) {
+        if let Some(upgrade) = self.extras.as_mut().and_then(|extras| extras.upgrade.as_mut()) {
             upgrade.on_upgrade = None;
         }
     }
@@ -132,10 +132,10 @@ impl Response {
         self.remove_header("content-type");
         self.remove_header("allow");
         self.content = Content::Unsent(None);
-        if let Some(rare) = &mut self.rare {
-            rare.status_line = None;
-            rare.trailers = None;
-            rare.close = false;
+        if let Some(extras) = &mut self.extras {
+            extras.status_line = None;
+            extras.trailers = None;
+            extras.close = false;
         }
         if let Some(protocol) = protocol {
             self.name_protocol(protocol);

@@ -15,9 +15,9 @@ use gustnado_http::status::Status;
 use gustnado_tasks::BlockingPool;
 use matchit::{InsertError, Params, Router};
 
-use super::around::{self, Around};
 use super::entry::{Endpoint, EndpointDoes, PathEntry};
 use super::error::RouteError;
+use super::wrapper::{self, EndpointWrapper};
 use super::{Matcher, Page, Route, Routes, plain_status};
 use crate::build_context::BuildContext;
 use crate::handler::Kind;
@@ -72,11 +72,11 @@ impl Tables {
     ///
     /// # Errors
     /// [`RouteError`].
-    pub fn new(routes: &Routes, means: &BuildContext) -> Result<Self, RouteError> {
+    pub fn new(routes: &Routes, build: &BuildContext) -> Result<Self, RouteError> {
         let mut hosts = HashMap::with_hasher(RandomState::default());
         let mut suffixes = Vec::new();
         for (names, of_host) in &routes.hosts {
-            let table = Arc::new(Table::new(of_host, Some(routes), means)?);
+            let table = Arc::new(Table::new(of_host, Some(routes), build)?);
             for name in names {
                 let table = Arc::clone(&table);
                 let is_repeated = match name.strip_prefix('*') {
@@ -93,13 +93,13 @@ impl Tables {
             }
         }
         suffixes.sort_by_key(|(suffix, _)| std::cmp::Reverse(suffix.len()));
-        let rest = Arc::new(Table::new(routes, None, means)?);
+        let rest = Arc::new(Table::new(routes, None, build)?);
         #[cfg(feature = "tower")]
-        if let Some(error) = means.tokio.failure() {
+        if let Some(error) = build.tokio.failure() {
             return Err(RouteError::Tokio { error });
         }
         let has_hosts = !hosts.is_empty() || !suffixes.is_empty();
-        Ok(Self { number: fresh_number(), has_hosts, hosts, suffixes, rest, build: means.clone() })
+        Ok(Self { number: fresh_number(), has_hosts, hosts, suffixes, rest, build: build.clone() })
     }
 
     /// A number that no other tables of this process have.
@@ -151,10 +151,10 @@ impl Table {
     fn new(
         routes: &Routes,
         outer: Option<&Routes>,
-        means: &BuildContext,
+        build: &BuildContext,
     ) -> Result<Self, RouteError> {
-        let around = Around::new(outer, routes)?;
-        let plain = |kind: Kind| around.endpoint(kind, &Route::default(), means);
+        let wrapper = EndpointWrapper::new(outer, routes)?;
+        let plain = |kind: Kind| wrapper.endpoint(kind, &Route::default(), build);
         let mut table = Self {
             exact: HashMap::default(),
             router: Router::new(),
@@ -162,14 +162,14 @@ impl Table {
             matchers: Vec::new(),
             only_folder: None,
             fallback: PathEntry::all(&plain(plain_status(Status::NOT_FOUND, None))),
-            no_path: around.refusal(plain_status(Status::BAD_REQUEST, None), means),
+            no_path: wrapper.refusal(plain_status(Status::BAD_REQUEST, None), build),
             pages: Pages(routes.pages.clone()),
         };
         if let Some(fallback) = &routes.fallback {
-            table.fallback = around.fallback(&fallback.clone().with_pace(), means)?;
+            table.fallback = wrapper.fallback(&fallback.clone().with_pace(), build)?;
         }
         if let Some(root) = &routes.root {
-            let endpoint = around.folder(root, 0, &Route::default(), means)?;
+            let endpoint = wrapper.folder(root, 0, &Route::default(), build)?;
             if let EndpointDoes::Files { files, .. } = &endpoint.does
                 && routes.paths.is_empty()
                 && routes.matchers.is_empty()
@@ -186,12 +186,12 @@ impl Table {
         let mut empty_rests = Vec::new();
         for (path, route) in merged(&routes.paths)? {
             let route = route.with_pace();
-            around::check(&route.fields)?;
+            wrapper::check(&route.fields)?;
             if let Some(folder) = &route.folder {
-                table.add_folder(&path, folder, &route, &around, means)?;
+                table.add_folder(&path, folder, &route, &wrapper, build)?;
             } else {
                 let entry =
-                    PathEntry::new(&path, &route, |kind| around.endpoint(kind, &route, means));
+                    PathEntry::new(&path, &route, |kind| wrapper.endpoint(kind, &route, build));
                 let pattern = canonical_route(&path)?;
                 if let Some(before) = before_rest(&pattern) {
                     empty_rests.push((before.to_owned(), table.paths.len()));
@@ -232,12 +232,12 @@ impl Table {
         path: &str,
         folder: &Path,
         route: &Route,
-        around: &Around,
-        means: &BuildContext,
+        wrapper: &EndpointWrapper,
+        build: &BuildContext,
     ) -> Result<(), RouteError> {
         let pattern = if path.is_empty() { String::new() } else { canonical_route(path)? };
         let base = pattern.trim_end_matches('/');
-        let endpoint = around.folder(folder, base.len(), route, means)?;
+        let endpoint = wrapper.folder(folder, base.len(), route, build)?;
         let mut patterns = vec![format!("{base}/"), format!("{base}/{{*rest}}")];
         if !base.is_empty() {
             patterns.push(base.to_owned());
@@ -396,8 +396,8 @@ mod tests {
             threads: 0,
             wait: Duration::MAX,
         };
-        let means = BuildContext::new(BlockingPool::new(1, 1), files);
-        Tables::new(&routes, &means).expect("no two paths are alike")
+        let build = BuildContext::new(BlockingPool::new(1, 1), files);
+        Tables::new(&routes, &build).expect("no two paths are alike")
     }
 
     fn find<'t>(table: &'t Table, path: &str, recent: &Cell<usize>) -> &'t Endpoint {

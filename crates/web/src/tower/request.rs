@@ -6,14 +6,14 @@ use gustnado_http::method::Method;
 use gustnado_http::request::{Request as View, TargetForm};
 use http::{HeaderMap, HeaderName, HeaderValue, Uri};
 
-use super::response::Asked;
+use super::response::RequestTraits;
 use crate::body::Body;
 use crate::request::Request;
-use crate::request_head::Recycled;
+use crate::request_head::RequestHeadRef;
 
 /// Makes the request that a service takes. `None` if its target is none to the crate `http`, which
 /// is stricter there than RFC 3986 is.
-pub(super) fn convert(request: Request) -> Option<(http::Request<Body>, Asked)> {
+pub(super) fn convert(request: Request) -> Option<(http::Request<Body>, RequestTraits)> {
     let mut converted = http::Request::new(Body::empty());
     let shared = Bytes::from_owner(HeadBytes(request.parts().clone()));
     let view = request.view();
@@ -40,7 +40,7 @@ pub(super) fn convert(request: Request) -> Option<(http::Request<Body>, Asked)> 
     }
     *converted.headers_mut() = fields;
     *converted.body_mut() = request.into_body();
-    Some((converted, Asked { is_head, is_connect, takes_trailers }))
+    Some((converted, RequestTraits { is_head, is_connect, takes_trailers }))
 }
 
 /// Whether a value of `TE` names trailers (RFC 9110 §10.1.4).
@@ -74,7 +74,7 @@ fn method(view: View<'_>) -> Option<http::Method> {
 }
 
 /// A head's bytes, held by whoever holds a part of them.
-struct HeadBytes(Recycled);
+struct HeadBytes(RequestHeadRef);
 
 impl AsRef<[u8]> for HeadBytes {
     fn as_ref(&self) -> &[u8] {

@@ -17,10 +17,10 @@ use crate::tokio_runtime::Context;
 /// Makes an answer of a service's. Its body is looked at once or twice: most are at hand, and leave
 /// with the head.
 ///
-/// - `asked`: what the request was.
+/// - `traits`: what the request was.
 pub(super) fn convert<B>(
     answer: http::Response<B>,
-    asked: Asked,
+    traits: RequestTraits,
     context: &Context,
     waking: &mut task::Context<'_>,
 ) -> Response
@@ -28,7 +28,7 @@ where
     B: http_body::Body<Data: Send> + Send + 'static,
 {
     let (head, body) = answer.into_parts();
-    if asked.is_connect && head.status.is_success() {
+    if traits.is_connect && head.status.is_success() {
         // It would have to be a tunnel from here on (RFC 9110 §9.3.6), and there are none.
         return Response::new(Status::NOT_IMPLEMENTED);
     }
@@ -36,7 +36,7 @@ where
     let Some(head) = convert_head(&head) else {
         return Response::new(Status::INTERNAL_SERVER_ERROR);
     };
-    let is_head = asked.is_head;
+    let is_head = traits.is_head;
     let (exact, said) = (body.size_hint().exact(), head.length());
     if is_head || !head.may_have_content() {
         // axum says 0 of whatever body is empty: of a 304's too, where it would mean the resource.
@@ -52,7 +52,7 @@ where
     match frames.look(length, waking) {
         Ok(true) => head.bytes(frames.first.take().unwrap_or_default()),
         Ok(false) => {
-            let takes_trailers = length.is_none() && asked.takes_trailers;
+            let takes_trailers = length.is_none() && traits.takes_trailers;
             let trailers = takes_trailers.then(|| frames.shared.get_or_insert_default().clone());
             let mut response = head.with(Content::Stream(Streamed::new(frames, length)));
             let Some(trailers) = trailers else { return response };
@@ -68,7 +68,7 @@ where
 
 /// What a request was, as far as its answer depends on it.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Asked {
+pub(super) struct RequestTraits {
     /// It was HEAD, so that the body is nobody's.
     pub(super) is_head: bool,
     pub(super) is_connect: bool,

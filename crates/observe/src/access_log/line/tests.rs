@@ -21,7 +21,7 @@ fn written(format: &str, line: &Line<'_>) -> String {
     String::from_utf8(out).expect("lines are UTF-8")
 }
 
-fn line(asked: Asked<'_>) -> Line<'_> {
+fn line(asked: LoggedRequest<'_>) -> Line<'_> {
     Line {
         address: Some("127.0.0.1"),
         unix_secs: 784_111_777,
@@ -36,7 +36,7 @@ fn line(asked: Asked<'_>) -> Line<'_> {
 #[test]
 fn every_atom_has_its_value() {
     let head = decoded(HEAD);
-    let line = line(Asked::Request(head.on(HEAD)));
+    let line = line(LoggedRequest::Request(head.on(HEAD)));
     for (format, value) in [
         ("%(h)s %(l)s %(u)s", "127.0.0.1 - Aladdin"),
         ("%(t)s", "[06/Nov/1994:08:49:37 +0000]"),
@@ -73,7 +73,7 @@ fn what_is_not_known_is_a_dash() {
         bytes: 0,
         answer: b"",
         took: Duration::ZERO,
-        ..line(Asked::Unknown)
+        ..line(LoggedRequest::Unknown)
     };
     assert_eq!(
         written("combined", &nothing),
@@ -92,13 +92,13 @@ fn what_is_not_known_is_a_dash() {
 fn a_request_without_a_query_has_an_empty_one() {
     let bytes = b"GET / HTTP/1.0\r\n\r\n";
     let head = decoded(bytes);
-    let line = line(Asked::Request(head.on(bytes)));
+    let line = line(LoggedRequest::Request(head.on(bytes)));
     assert_eq!(written("%(U)s?%(q)s %(H)s", &line), "/? HTTP/1.0\n");
 }
 
 #[test]
 fn a_refused_line_is_taken_apart_if_it_can_be() {
-    let line_of = |first: &'static [u8]| line(Asked::Refused(first));
+    let line_of = |first: &'static [u8]| line(LoggedRequest::Refused(first));
     let format = "%(r)s|%(m)s|%(U)s|%(q)s|%(H)s|%(a)s";
     for (first, value) in [
         (&b"BREW /pot?a HTTP/9"[..], "BREW /pot?a HTTP/9|BREW|/pot|a|HTTP/9|-"),
@@ -124,7 +124,7 @@ fn only_the_name_of_basic_authentication_is_told() {
     ] {
         let bytes = format!("GET / HTTP/1.0\r\nAuthorization: {field}\r\n\r\n").into_bytes();
         let head = decoded(&bytes);
-        let line = line(Asked::Request(head.on(&bytes)));
+        let line = line(LoggedRequest::Request(head.on(&bytes)));
         assert_eq!(written("%(u)s", &line), format!("{user}\n"), "{field}");
     }
 }
@@ -146,13 +146,13 @@ proptest! {
         let value: Vec<u8> = value.into_iter().filter(kept).collect();
         let start = b"GET /\"?q\\\" HTTP/1.1\r\nHost: h\r\nUser-Agent: ";
         let agent = [&start[..], &value, b"\r\nReferer: ", &value, b"\r\n\r\n"].concat();
-        let refused = line(Asked::Refused(&first));
+        let refused = line(LoggedRequest::Refused(&first));
         let decoded = Head::decode(&agent, &mut 0, &Limits::default());
         let head = match decoded {
             Ok(Decoded::Done(head)) => Some(head),
             _ => None,
         };
-        let asked = head.as_ref().map(|head| line(Asked::Request(head.on(&agent))));
+        let asked = head.as_ref().map(|head| line(LoggedRequest::Request(head.on(&agent))));
         for line in asked.iter().chain([&refused]) {
             let text = written("combined", line);
             prop_assert_eq!(text.matches('\n').count(), 1);

@@ -5,16 +5,16 @@ use crate::request::tests::of;
 fn told(trusted: &str, fields: ForwardedFields, peer: &str, lines: &str) -> String {
     let networks: Vec<String> = trusted.split(',').map(str::to_owned).collect();
     let trusted = Networks::of(&networks).expect("each is well-formed");
-    let proxies = Proxies { trusted, fields };
+    let trusted_proxies = TrustedProxies { trusted, fields };
     let lines = lines.replace('|', "\r\n");
     let request = of(&format!("GET / HTTP/1.1\r\nHost: own.example\r\n{lines}\r\n\r\n"));
     let peer = match peer {
         "unix" => Endpoint::Unix("".into()),
         address => Endpoint::Tcp(address.parse().expect("an address of this test")),
     };
-    let scheme = proxies.scheme(request.view(), &peer).unwrap_or("-");
-    let host = proxies.host(request.view(), &peer).unwrap_or("-".into());
-    format!("{} {scheme} {host}", proxies.client(request.view(), peer))
+    let scheme = trusted_proxies.scheme(request.view(), &peer).unwrap_or("-");
+    let host = trusted_proxies.host(request.view(), &peer).unwrap_or("-".into());
+    format!("{} {scheme} {host}", trusted_proxies.client(request.view(), peer))
 }
 
 fn of_entries(peer: &str, lines: &str) -> String {

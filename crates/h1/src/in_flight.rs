@@ -15,11 +15,11 @@ use gustnado_tasks::{Connection, ConnectionError, ProgressTimeout, Rate};
 use super::Conn;
 use super::body::UNWANTED_BYTES_MAX;
 use super::body_end::BodyEnd;
-use super::terms::Terms;
+use super::timeouts::RouteTimeouts;
 use gustnado_app::hooks::Limit;
-use gustnado_web::body_channel::{BodyChannel, BodyError, Feed};
-use gustnado_web::handler::Contained;
-use gustnado_web::request_head::Recycled;
+use gustnado_web::body_channel::{BodyChannel, BodyDemand, BodyError};
+use gustnado_web::handler::RunningHandler;
+use gustnado_web::request_head::RequestHeadRef;
 use gustnado_web::response::{Content, Response};
 use gustnado_web::routes::Table;
 
@@ -28,10 +28,10 @@ use gustnado_web::routes::Table;
 const SPOILT_MS: u64 = 10_000;
 
 /// A request that is being answered.
-pub(super) struct Flight {
-    pub(super) parts: Recycled,
+pub(super) struct InFlight {
+    pub(super) parts: RequestHeadRef,
     pub(super) table: Arc<Table>,
-    answering: Contained,
+    answering: RunningHandler,
     pub(super) incoming: Incoming,
     /// Set when the client has sent its last byte: when it is taken for gone.
     pub(super) gone_ms: Option<u64>,
@@ -39,7 +39,7 @@ pub(super) struct Flight {
     /// does not wait for it.
     is_half_closed: bool,
     /// What is special about its route's time.
-    pub(super) terms: Option<Terms>,
+    pub(super) timeouts: Option<RouteTimeouts>,
     /// When the handler, or the stream, has had nothing to say for too long.
     pub(super) idle_until_ms: u64,
     /// That time has come.
@@ -69,7 +69,7 @@ pub(super) struct Incoming {
 }
 
 /// What the connection has to do for somebody else than its peer.
-pub(super) enum Errand {
+pub(super) enum ConnAction {
     /// The handler has more to read.
     Fed,
     /// This is to be sent before the answer.
@@ -82,15 +82,16 @@ enum Step {
     Say(Vec<u8>),
 }
 
-impl Flight {
+impl InFlight {
     pub(super) fn new(
-        parts: Recycled,
+        parts: RequestHeadRef,
         table: Arc<Table>,
-        answering: Contained,
+        answering: RunningHandler,
         incoming: Incoming,
-        terms: Option<Terms>,
+        timeouts: Option<RouteTimeouts>,
     ) -> Self {
-        let idle_until_ms = terms.map_or(u64::MAX, |terms| terms.idle_from(incoming.began_ms));
+        let idle_until_ms =
+            timeouts.map_or(u64::MAX, |timeouts| timeouts.idle_from(incoming.began_ms));
         Self {
             parts,
             table,
@@ -98,7 +99,7 @@ impl Flight {
             incoming,
             gone_ms: None,
             is_half_closed: false,
-            terms,
+            timeouts,
             idle_until_ms,
             is_overdue: false,
         }
@@ -106,13 +107,13 @@ impl Flight {
 
     /// Something has moved: the handler, or the stream, may be quiet for as long as at first.
     pub(super) fn note_progress(&mut self, now_ms: u64) {
-        if let Some(terms) = self.terms {
-            self.idle_until_ms = terms.idle_from(now_ms);
+        if let Some(timeouts) = self.timeouts {
+            self.idle_until_ms = timeouts.idle_from(now_ms);
         }
     }
 }
 
-impl Drop for Flight {
+impl Drop for InFlight {
     fn drop(&mut self) {
         // Whoever reads the body elsewhere is not to wait for ever.
         if self.parts.head().has_body() {
@@ -160,18 +161,18 @@ impl Conn {
     /// The connection is lost, and the handler's task is to be dropped.
     pub(super) async fn answer_of(
         &mut self,
-        flight: &mut Flight,
+        in_flight: &mut InFlight,
     ) -> Result<Response, ConnectionError> {
         loop {
             let step = poll_fn(|context| {
                 loop {
                     let mut answer = None;
-                    if flight.answering.poll(context, &mut answer) {
+                    if in_flight.answering.poll(context, &mut answer) {
                         return Poll::Ready(Ok(Step::Answer(answer)));
                     }
-                    match ready!(self.poll_errand(flight, context)) {
-                        Ok(Errand::Fed) => {}
-                        Ok(Errand::Say(bytes)) => return Poll::Ready(Ok(Step::Say(bytes))),
+                    match ready!(self.poll_action(in_flight, context)) {
+                        Ok(ConnAction::Fed) => {}
+                        Ok(ConnAction::Say(bytes)) => return Poll::Ready(Ok(Step::Say(bytes))),
                         Err(error) => return Poll::Ready(Err(error)),
                     }
                 }
@@ -181,11 +182,11 @@ impl Conn {
                     let mut out = Connection::outgoing();
                     out.bytes.extend_from_slice(&bytes);
                     self.app.count_response(0, bytes.len() as u64);
-                    let target = flight.parts.view().target();
+                    let target = in_flight.parts.view().target();
                     self.send_within(out, self.app.times.write, target).await?;
                 }
                 Ok(Step::Answer(answer)) => return Ok(self.app.answer_or_500(answer)),
-                Err(error) if flight.is_overdue => {
+                Err(error) if in_flight.is_overdue => {
                     self.note(&error);
                     return Ok(Response::new(Status::SERVICE_UNAVAILABLE).close());
                 }
@@ -195,34 +196,34 @@ impl Conn {
     }
 
     /// Does what the handler asks for, or else watches the peer.
-    pub(super) fn poll_errand(
+    pub(super) fn poll_action(
         &mut self,
-        flight: &mut Flight,
+        in_flight: &mut InFlight,
         context: &Context<'_>,
-    ) -> Poll<Result<Errand, ConnectionError>> {
-        let channel = flight.parts.channel();
+    ) -> Poll<Result<ConnAction, ConnectionError>> {
+        let channel = in_flight.parts.channel();
         let said = channel.take_interim();
         if !said.is_empty() {
-            return Poll::Ready(Ok(Errand::Say(said)));
+            return Poll::Ready(Ok(ConnAction::Say(said)));
         }
-        match channel.poll_wish(context) {
-            Feed::Bytes => self.poll_feed(flight),
-            Feed::Nothing | Feed::GivenUp => self.poll_watch(flight),
+        match channel.poll_demand(context) {
+            BodyDemand::Bytes => self.poll_feed(in_flight),
+            BodyDemand::Nothing | BodyDemand::GivenUp => self.poll_watch(in_flight),
         }
     }
 
     /// Gets bytes of the body for a reader that waits for them.
-    fn poll_feed(&mut self, flight: &mut Flight) -> Poll<Result<Errand, ConnectionError>> {
+    fn poll_feed(&mut self, in_flight: &mut InFlight) -> Poll<Result<ConnAction, ConnectionError>> {
         loop {
-            let Flight { incoming, parts, .. } = flight;
+            let InFlight { incoming, parts, .. } = in_flight;
             let channel = parts.channel();
             if self.feed_unread(incoming, parts) {
                 let now_ms = self.socket.now().mono_ms;
-                flight.note_progress(now_ms);
-                return Poll::Ready(Ok(Errand::Fed));
+                in_flight.note_progress(now_ms);
+                return Poll::Ready(Ok(ConnAction::Fed));
             }
             if std::mem::take(&mut incoming.expects_continue) {
-                return Poll::Ready(Ok(Errand::Say(continue_100().to_vec())));
+                return Poll::Ready(Ok(ConnAction::Say(continue_100().to_vec())));
             }
             ready!(self.socket.poll_reading())?;
             let received = incoming.decoder.received();
@@ -235,7 +236,7 @@ impl Conn {
             self.socket.set_deadline(deadline.max(incoming.granted_ms));
             let failed = match ready!(self.socket.poll_recv(false)) {
                 Ok(piece) if piece.bytes().is_empty() => {
-                    flight.is_half_closed = true;
+                    in_flight.is_half_closed = true;
                     BodyError::Gone
                 }
                 Ok(piece) => {
@@ -259,12 +260,12 @@ impl Conn {
             };
             incoming.is_spoilt = true;
             channel.end(Err(failed));
-            return Poll::Ready(Ok(Errand::Fed));
+            return Poll::Ready(Ok(ConnAction::Fed));
         }
     }
 
     /// Hands over what is on hold. Returns whether the reader has something to read by that.
-    fn feed_unread(&mut self, incoming: &mut Incoming, parts: &Recycled) -> bool {
+    fn feed_unread(&mut self, incoming: &mut Incoming, parts: &RequestHeadRef) -> bool {
         let (decoder, channel) = (&mut incoming.decoder, parts.channel());
         let Some(mut unread) = self.unread.take() else {
             if decoder.is_done() {
@@ -307,43 +308,46 @@ impl Conn {
     }
 
     /// Waits for the peer to go, and takes what it sends meanwhile, within bounds.
-    fn poll_watch(&mut self, flight: &mut Flight) -> Poll<Result<Errand, ConnectionError>> {
+    fn poll_watch(
+        &mut self,
+        in_flight: &mut InFlight,
+    ) -> Poll<Result<ConnAction, ConnectionError>> {
         loop {
             let unread = self.unread.as_ref().map_or(0, |unread| unread.bytes.len());
             let paused_ms = self.socket.read_pause_ms();
-            if flight.incoming.is_spoilt && flight.gone_ms.is_none() {
+            if in_flight.incoming.is_spoilt && in_flight.gone_ms.is_none() {
                 // What is behind a broken body is nobody's: its client sends no more.
                 let patience_ms = match self.app.times.half_close_ms {
                     0 => SPOILT_MS,
                     patience_ms => patience_ms,
                 };
-                flight.gone_ms = Some(self.socket.now().mono_ms.saturating_add(patience_ms));
+                in_flight.gone_ms = Some(self.socket.now().mono_ms.saturating_add(patience_ms));
             }
-            let gone_ms = flight.gone_ms.unwrap_or(u64::MAX);
-            let until_ms = gone_ms.min(flight.idle_until_ms);
+            let gone_ms = in_flight.gone_ms.unwrap_or(u64::MAX);
+            let until_ms = gone_ms.min(in_flight.idle_until_ms);
             self.socket.set_deadline(until_ms.min(paused_ms));
             let is_held = paused_ms < u64::MAX || unread >= self.app.read_ahead_bytes;
-            let waited = if flight.gone_ms.is_some() || is_held {
-                self.socket.poll_deadline(flight.is_half_closed).map(Err)
+            let waited = if in_flight.gone_ms.is_some() || is_held {
+                self.socket.poll_deadline(in_flight.is_half_closed).map(Err)
             } else {
                 self.socket.poll_recv(false)
             };
             match ready!(waited) {
                 Err(ConnectionError::TimedOut) if paused_ms < until_ms => {}
                 Ok(piece) if piece.bytes().is_empty() => {
-                    let patience_ms = flight.incoming.half_close_ms;
+                    let patience_ms = in_flight.incoming.half_close_ms;
                     if patience_ms == 0 {
                         let gone = io::ErrorKind::ConnectionAborted;
                         return Poll::Ready(Err(ConnectionError::Broken(gone.into())));
                     }
-                    flight.is_half_closed = true;
-                    flight.gone_ms = Some(self.socket.now().mono_ms.saturating_add(patience_ms));
+                    in_flight.is_half_closed = true;
+                    in_flight.gone_ms = Some(self.socket.now().mono_ms.saturating_add(patience_ms));
                 }
                 Ok(piece) => {
-                    flight.incoming.began_ms += self.socket.charge_read(&piece);
+                    in_flight.incoming.began_ms += self.socket.charge_read(&piece);
                     self.hold(&piece);
                 }
-                Err(ConnectionError::TimedOut) if self.may_wait_on(flight) => {}
+                Err(ConnectionError::TimedOut) if self.may_wait_on(in_flight) => {}
                 Err(error) => return Poll::Ready(Err(error)),
             }
         }

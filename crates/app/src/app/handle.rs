@@ -12,11 +12,11 @@ use super::App;
 use gustnado_web::routes::Tables;
 
 /// The app that counts now.
-pub struct Current {
+pub struct AppHandle {
     app: RwLock<Arc<App>>,
 }
 
-impl Current {
+impl AppHandle {
     /// - `make`: makes the first app; it can reach this later.
     pub fn new(make: impl FnOnce(Weak<Self>) -> App) -> Arc<Self> {
         Arc::new_cyclic(|current| {
@@ -32,9 +32,9 @@ impl Current {
 
     /// Puts another app in the place of this one, which every connection will see.
     pub fn replace(&self, app: App) {
-        let lasting = Arc::clone(&app.lasting);
+        let shared = Arc::clone(&app.shared);
         self.put(app);
-        lasting.reloads.fetch_add(1, Ordering::Relaxed);
+        shared.reloads.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Serves by other routes from now on.
@@ -55,7 +55,7 @@ impl Current {
     /// From now on each connection's next answer is its last.
     pub fn drain(&self) {
         let app = self.app();
-        app.lasting.begin_draining();
+        app.shared.begin_draining();
         app.give_notice();
         // (One that came meanwhile has seen it.)
         self.app().give_notice();

@@ -15,7 +15,7 @@ use super::limit::Missed;
 use gustnado_observe::stats::{Added, Fault};
 
 /// Why a connection has no PROXY header.
-pub(super) enum NotIntroduced {
+pub(super) enum NoProxyHeader {
     /// It came from where none may come from, or is none.
     Refused(Status),
     /// It has not come in time.
@@ -28,7 +28,7 @@ pub(super) enum NotIntroduced {
 
 impl Conn {
     /// Waits for the header, and takes over what it says. What came behind it is on hold then.
-    pub(super) async fn introduce(&mut self) -> Result<(), NotIntroduced> {
+    pub(super) async fn read_proxy_header(&mut self) -> Result<(), NoProxyHeader> {
         if !self.may_be_introduced() {
             return Err(self.not_introduced(Status::FORBIDDEN));
         }
@@ -36,13 +36,13 @@ impl Conn {
         loop {
             let idle = self.unread.is_none();
             match self.socket.recv(idle).await {
-                Ok(piece) if piece.bytes().is_empty() => return Err(NotIntroduced::Closed),
+                Ok(piece) if piece.bytes().is_empty() => return Err(NoProxyHeader::Closed),
                 Ok(piece) => self.hold(&piece),
                 Err(ConnectionError::TimedOut) => match self.miss_request() {
                     Missed::Extended => continue,
-                    missed => return Err(NotIntroduced::Missed(missed)),
+                    missed => return Err(NoProxyHeader::Missed(missed)),
                 },
-                Err(error) => return Err(NotIntroduced::Lost(error)),
+                Err(error) => return Err(NoProxyHeader::Lost(error)),
             }
             if idle {
                 // The first bytes of the header start the clock of the head behind it, too.
@@ -75,14 +75,14 @@ impl Conn {
     }
 
     fn may_be_introduced(&self) -> bool {
-        let Some(introducers) = &self.app.introducers else { return true };
-        introducers.is_all() || self.socket.peer().is_ok_and(|peer| introducers.has(&peer))
+        let Some(proxy_allow) = &self.app.proxy_allow else { return true };
+        proxy_allow.is_all() || self.socket.peer().is_ok_and(|peer| proxy_allow.has(&peer))
     }
 
-    fn not_introduced(&self, status: Status) -> NotIntroduced {
-        let fault = Some(Fault::NotIntroduced);
+    fn not_introduced(&self, status: Status) -> NoProxyHeader {
+        let fault = Some(Fault::NoProxyHeader);
         self.app.count(&Added { fault, ..Added::default() });
-        NotIntroduced::Refused(status)
+        NoProxyHeader::Refused(status)
     }
 }
 

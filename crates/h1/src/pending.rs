@@ -13,9 +13,9 @@ use gustnado_tasks::{Connection, ConnectionError, ProgressTimeout, SendBuf, yiel
 use gustnado_tls::ResponsePace;
 
 use super::body_end::Ending;
-use super::flight::{Errand, Flight};
 use super::gathered::{Gathered, end_chunks};
-use super::terms::Terms;
+use super::in_flight::{ConnAction, InFlight};
+use super::timeouts::RouteTimeouts;
 use super::{Conn, Next};
 use gustnado_app::hooks::Limit;
 use gustnado_files::Segment;
@@ -31,16 +31,16 @@ const PACED_STEP_BYTES: usize = 64 << 10;
 const UNIT_BYTES: usize = 4 << 10;
 
 /// The rest of an answer.
-pub(super) struct Remainder {
+pub(super) struct PendingContent {
     pub(super) bytes: Bytes,
     pub(super) segments: VecDeque<Segment>,
     pub(super) stream: Option<StreamOut>,
     pub(super) notices: Notices,
     pub(super) ending: Ending,
     /// What is special about its route's time.
-    pub(super) terms: Option<Terms>,
+    pub(super) timeouts: Option<RouteTimeouts>,
     /// The request whose body may still be coming.
-    pub(super) flight: Option<Box<Flight>>,
+    pub(super) in_flight: Option<Box<InFlight>>,
     /// What takes the connection over.
     pub(super) on_upgrade: Option<Box<OnUpgrade>>,
     /// The pace of its route, if it has one of its own.
@@ -84,7 +84,7 @@ impl Drop for Notices {
     }
 }
 
-impl Remainder {
+impl PendingContent {
     pub(super) fn new(notices: Notices, ending: Ending) -> Self {
         let (bytes, segments) = (Bytes::new(), VecDeque::new());
         Self {
@@ -93,8 +93,8 @@ impl Remainder {
             stream: None,
             notices,
             ending,
-            terms: None,
-            flight: None,
+            timeouts: None,
+            in_flight: None,
             on_upgrade: None,
             paced: None,
         }
@@ -110,10 +110,10 @@ impl Remainder {
     pub(super) fn with_flight(
         rest: Option<Box<Self>>,
         ending: Ending,
-        flight: Box<Flight>,
+        in_flight: Box<InFlight>,
     ) -> Box<Self> {
         let mut rest = rest.unwrap_or_else(|| Box::new(Self::new(Notices(Vec::new()), ending)));
-        rest.flight = Some(flight);
+        rest.in_flight = Some(in_flight);
         rest
     }
 
@@ -185,16 +185,17 @@ impl Conn {
     ///
     /// # Errors
     /// The connection is lost, or has to be cut.
-    pub(super) async fn send_remainder(
+    pub(super) async fn send_pending(
         &mut self,
-        mut remainder: Box<Remainder>,
+        mut pending: Box<PendingContent>,
     ) -> Result<Next, ConnectionError> {
-        let write = remainder.terms.map_or(self.app.times.write, |terms| terms.write);
-        if let Some(rate) = remainder.flight.as_ref().and_then(|flight| flight.incoming.read) {
+        let write = pending.timeouts.map_or(self.app.times.write, |timeouts| timeouts.write);
+        if let Some(rate) = pending.in_flight.as_ref().and_then(|in_flight| in_flight.incoming.read)
+        {
             self.begin_route_read(rate);
         }
-        let is_paced = remainder.paced.is_some();
-        if let Some(paced) = remainder.paced.take() {
+        let is_paced = pending.paced.is_some();
+        if let Some(paced) = pending.paced.take() {
             self.socket.begin_route(&paced.pace, paced.read_ms);
             self.app.count_response(paced.written.status, 0);
             let content = paced.start.len() as u64 - u64::from(paced.written.head_bytes);
@@ -204,84 +205,84 @@ impl Conn {
         }
         let mut next = Gathered::behind(self.socket.take_unsent());
         let step_bytes = if self.socket.is_paced() { PACED_STEP_BYTES } else { STEP_BYTES };
-        while !remainder.bytes.is_empty() {
-            let step = remainder.bytes.split_to(remainder.bytes.len().min(step_bytes));
+        while !pending.bytes.is_empty() {
+            let step = pending.bytes.split_to(pending.bytes.len().min(step_bytes));
             next.take(step, false);
             self.send_gathered(&mut next, write).await?;
             yield_now().await;
         }
-        for segment in mem::take(&mut remainder.segments) {
+        for segment in mem::take(&mut pending.segments) {
             self.send_segment(segment, write).await?;
         }
-        if let Some(stream) = remainder.stream.take() {
-            let terms = remainder.terms.unwrap_or(Terms { write, idle_ms: u64::MAX });
-            self.send_stream(stream, terms, remainder.flight.as_deref_mut(), &mut next).await?;
+        if let Some(stream) = pending.stream.take() {
+            let timeouts = pending.timeouts.unwrap_or(RouteTimeouts { write, idle_ms: u64::MAX });
+            self.send_stream(stream, timeouts, pending.in_flight.as_deref_mut(), &mut next).await?;
         }
         Connection::put_back(next.out);
         if is_paced {
             self.socket.end_route();
         }
-        if let Some(on_upgrade) = remainder.on_upgrade.take() {
-            remainder.notices.tell(Sent::Whole);
+        if let Some(on_upgrade) = pending.on_upgrade.take() {
+            pending.notices.tell(Sent::Whole);
             return Ok(Next::Tunnel(on_upgrade));
         }
         self.log_end();
-        remainder.notices.tell(Sent::Whole);
-        if let Some(flight) = remainder.flight.take()
-            && !self.drain(*flight).await?
+        pending.notices.tell(Sent::Whole);
+        if let Some(in_flight) = pending.in_flight.take()
+            && !self.drain(*in_flight).await?
         {
             return Ok(Next::Linger);
         }
         self.expect_request();
-        Ok(self.next_after(remainder.ending))
+        Ok(self.next_after(pending.ending))
     }
 
     async fn send_stream(
         &mut self,
         mut stream: StreamOut,
-        terms: Terms,
-        mut flight: Option<&mut Flight>,
+        timeouts: RouteTimeouts,
+        mut in_flight: Option<&mut InFlight>,
         next: &mut Gathered,
     ) -> Result<(), ConnectionError> {
         let mut left = stream.streamed.length;
-        self.expect_piece(terms, flight.as_deref_mut());
+        self.expect_piece(timeouts, in_flight.as_deref_mut());
         loop {
             let step = poll_fn(|context| {
-                self.poll_stream(&mut stream, &mut left, next, flight.as_deref_mut(), context)
+                self.poll_stream(&mut stream, &mut left, next, in_flight.as_deref_mut(), context)
             });
             match step.await {
                 Ok(Step::Flush) => {
-                    self.send_gathered(next, terms.write).await?;
+                    self.send_gathered(next, timeouts.write).await?;
                     // A stream that always has more, and a client that always takes it, would keep
                     // the worker from everybody else.
                     yield_now().await;
-                    self.expect_piece(terms, flight.as_deref_mut());
+                    self.expect_piece(timeouts, in_flight.as_deref_mut());
                 }
                 Ok(Step::End) if left.is_none_or(|left| left == 0) => break,
                 Ok(Step::End | Step::Failed) => {
                     // What came before is the client's all the same.
-                    self.send_gathered(next, terms.write).await?;
+                    self.send_gathered(next, timeouts.write).await?;
                     return Err(ConnectionError::FileTruncated);
                 }
                 Err(ConnectionError::TimedOut)
-                    if flight.is_none()
-                        && self.more_time(Limit::Idle, terms.idle_ms, 0, b"").is_some() => {}
+                    if in_flight.is_none()
+                        && self.more_time(Limit::Idle, timeouts.idle_ms, 0, b"").is_some() => {}
                 Err(error) => return Err(error),
             }
         }
         if stream.chunked {
             end_chunks(stream.trailers, next);
         }
-        self.send_gathered(next, terms.write).await
+        self.send_gathered(next, timeouts.write).await
     }
 
     /// Sets the time by which a stream must have brought something, if there is one.
-    fn expect_piece(&mut self, terms: Terms, flight: Option<&mut Flight>) {
+    fn expect_piece(&mut self, timeouts: RouteTimeouts, in_flight: Option<&mut InFlight>) {
         self.socket.refresh_now();
         let now_ms = self.socket.now().mono_ms;
-        self.socket.set_deadline(terms.idle_from(now_ms));
-        if let Some(flight) = flight {
-            flight.note_progress(now_ms);
+        self.socket.set_deadline(timeouts.idle_from(now_ms));
+        if let Some(in_flight) = in_flight {
+            in_flight.note_progress(now_ms);
         }
     }
 
@@ -291,10 +292,10 @@ impl Conn {
         stream: &mut StreamOut,
         left: &mut Option<u64>,
         next: &mut Gathered,
-        flight: Option<&mut Flight>,
+        in_flight: Option<&mut InFlight>,
         context: &mut Context<'_>,
     ) -> Poll<Result<Step, ConnectionError>> {
-        let mut flight = flight;
+        let mut in_flight = in_flight;
         loop {
             let polled = contained(|| stream.streamed.poll_next(context));
             match polled.unwrap_or(Poll::Ready(Some(Err(Failed)))) {
@@ -315,12 +316,12 @@ impl Conn {
             if !next.is_empty() {
                 return Poll::Ready(Ok(Step::Flush));
             }
-            let Some(flight) = flight.as_deref_mut() else {
+            let Some(in_flight) = in_flight.as_deref_mut() else {
                 return self.socket.poll_deadline(false).map(Err);
             };
-            match ready!(self.poll_errand(flight, context)) {
+            match ready!(self.poll_action(in_flight, context)) {
                 // Behind the answer's head there is no place for it (RFC 9110 §15.2).
-                Ok(Errand::Fed | Errand::Say(_)) => {}
+                Ok(ConnAction::Fed | ConnAction::Say(_)) => {}
                 Err(error) => return Poll::Ready(Err(error)),
             }
         }
@@ -352,9 +353,9 @@ impl Conn {
 
     /// Reads what is left of a request's body, if that is worth it. Returns whether the next
     /// request can be read.
-    async fn drain(&mut self, mut flight: Flight) -> Result<bool, ConnectionError> {
-        flight.parts.channel().end(Err(gustnado_web::body::BodyError::Gone));
-        let incoming = &mut flight.incoming;
+    async fn drain(&mut self, mut in_flight: InFlight) -> Result<bool, ConnectionError> {
+        in_flight.parts.channel().end(Err(gustnado_web::body::BodyError::Gone));
+        let incoming = &mut in_flight.incoming;
         if incoming.is_spoilt || !(incoming.decoder.is_done() || incoming.is_worth_draining()) {
             return Ok(false);
         }

@@ -11,39 +11,39 @@ use super::error::RouteError;
 use super::{Route, RouteOptions, Routes};
 use crate::build_context::BuildContext;
 use crate::fields::middleware;
-use crate::handler::{Answering, Kind, TaskFn};
-use crate::middleware::{Chain, Middleware};
+use crate::handler::{HandlerFuture, Kind, TaskFn};
+use crate::middleware::{Middleware, MiddlewareStack};
 use crate::response::Response;
 use gustnado_files::{FileOptions, Files, FolderHeaders, FolderResponse, Mounted};
 
 /// What stands around each endpoint of a table.
-pub(super) struct Around {
+pub(super) struct EndpointWrapper {
     middleware: Vec<Middleware>,
     fields: Headers,
 }
 
-impl Around {
+impl EndpointWrapper {
     pub(super) fn new(outer: Option<&Routes>, own: &Routes) -> Result<Self, RouteError> {
-        let mut around = Self { middleware: own.middleware.clone(), fields: own.fields.clone() };
+        let mut wrapper = Self { middleware: own.middleware.clone(), fields: own.fields.clone() };
         if let Some(outer) = outer {
-            around.middleware.splice(0..0, outer.middleware.iter().cloned());
-            around.fields = outer.fields.with(&own.fields);
+            wrapper.middleware.splice(0..0, outer.middleware.iter().cloned());
+            wrapper.fields = outer.fields.with(&own.fields);
         }
-        check(&around.fields)?;
-        Ok(around)
+        check(&wrapper.fields)?;
+        Ok(wrapper)
     }
 
-    pub(super) fn endpoint(&self, kind: Kind, route: &Route, means: &BuildContext) -> Endpoint {
+    pub(super) fn endpoint(&self, kind: Kind, route: &Route, build: &BuildContext) -> Endpoint {
         let is_head_only = matches!(kind, Kind::HeadOnly(_) | Kind::OfServer(_));
-        let options = options_of(&kind, route, means);
+        let options = options_of(&kind, route, build);
         // (A link may look at the body.)
         let reads_body = !is_head_only || self.is_chained(route);
         let fields = middleware(&self.fields.with(&route.fields));
         let middleware: Vec<Middleware> =
             fields.iter().chain(&self.middleware).chain(&route.middleware).cloned().collect();
-        let runnable = Chain::around(&middleware, kind, means);
-        let has_terms = route.options.has_terms();
-        let runnable = if has_terms { runnable.with_own_time(reads_body) } else { runnable };
+        let runnable = MiddlewareStack::around(&middleware, kind, build);
+        let has_timeouts = route.options.has_timeouts();
+        let runnable = if has_timeouts { runnable.with_own_time(reads_body) } else { runnable };
         Endpoint { does: EndpointDoes::Run(runnable), options, reads_body }
     }
 
@@ -51,13 +51,13 @@ impl Around {
     pub(super) fn fallback(
         &self,
         route: &Route,
-        means: &BuildContext,
+        build: &BuildContext,
     ) -> Result<PathEntry, RouteError> {
         check(&route.fields)?;
         if let Some(folder) = &route.folder {
-            return Ok(PathEntry::all(&self.folder(folder, 0, route, means)?));
+            return Ok(PathEntry::all(&self.folder(folder, 0, route, build)?));
         }
-        Ok(PathEntry::new("", route, |kind| self.endpoint(kind, route, means)))
+        Ok(PathEntry::new("", route, |kind| self.endpoint(kind, route, build)))
     }
 
     /// Whether middleware stands around a route's endpoints.
@@ -66,9 +66,9 @@ impl Around {
     }
 
     /// Refuses a request before middleware sees it. Header fields are added all the same.
-    pub(super) fn refusal(&self, kind: Kind, means: &BuildContext) -> Endpoint {
+    pub(super) fn refusal(&self, kind: Kind, build: &BuildContext) -> Endpoint {
         let middleware: Vec<Middleware> = middleware(&self.fields).into_iter().collect();
-        let does = EndpointDoes::Run(Chain::around(&middleware, kind, means));
+        let does = EndpointDoes::Run(MiddlewareStack::around(&middleware, kind, build));
         Endpoint { does, options: RouteOptions::default(), reads_body: false }
     }
 
@@ -78,22 +78,22 @@ impl Around {
         folder: &Path,
         mounted_at: usize,
         route: &Route,
-        means: &BuildContext,
+        build: &BuildContext,
     ) -> Result<Endpoint, RouteError> {
-        let is_chained = self.is_chained(route) || route.options.has_terms();
+        let is_chained = self.is_chained(route) || route.options.has_timeouts();
         // (A chain adds the fields itself.)
         let fields = if is_chained { Headers::default() } else { self.fields.with(&route.fields) };
-        let headers = FolderHeaders::new(&fields, &means.common);
-        let listing = route.listing.unwrap_or(means.files.listing);
-        let options = FileOptions { listing, ..means.files };
-        let opened = means.folders.open(folder, options, headers);
+        let headers = FolderHeaders::new(&fields, &build.common);
+        let listing = route.listing.unwrap_or(build.files.listing);
+        let options = FileOptions { listing, ..build.files };
+        let opened = build.folders.open(folder, options, headers);
         let files = Arc::new(opened.map_err(RouteError::Folder)?);
         if !is_chained {
             // Nothing stands before it: the quick way.
             let does = EndpointDoes::Files { files, mounted_at };
             return Ok(Endpoint { does, options: route.options, reads_body: false });
         }
-        Ok(self.endpoint(Kind::Task(handler(files, mounted_at)), route, means))
+        Ok(self.endpoint(Kind::Task(handler(files, mounted_at)), route, build))
     }
 }
 
@@ -105,7 +105,7 @@ fn handler(files: Arc<Files>, mounted_at: usize) -> Arc<TaskFn> {
         let place = request.parts().path().ok().map(|path| Mounted { path, at: mounted_at });
         let response =
             files.respond(place.as_ref(), &request.parts().view(), gustnado_tasks::now());
-        Answering::Boxed(match response {
+        HandlerFuture::Boxed(match response {
             FolderResponse::Ready(response) => Box::pin(ready(Response::from(*response))),
             FolderResponse::Wait(lookup) => Box::pin(async { lookup.run().await.into() }),
         })
@@ -114,11 +114,11 @@ fn handler(files: Arc<Files>, mounted_at: usize) -> Arc<TaskFn> {
 
 /// A route's options, with those that its handler brings.
 #[cfg_attr(not(feature = "tower"), expect(unused_variables, reason = "only services bring some"))]
-fn options_of(kind: &Kind, route: &Route, means: &BuildContext) -> RouteOptions {
+fn options_of(kind: &Kind, route: &Route, build: &BuildContext) -> RouteOptions {
     match kind {
         #[cfg(feature = "tower")]
         Kind::Service(service) => {
-            let usual = means.service_body_bytes.unwrap_or(u64::MAX);
+            let usual = build.service_body_bytes.unwrap_or(u64::MAX);
             let options = route.options.or(service.options);
             RouteOptions { limit_body_bytes: options.limit_body_bytes.or(Some(usual)), ..options }
         }

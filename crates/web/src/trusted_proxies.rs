@@ -19,7 +19,7 @@ use gustnado_config::{Config, ForwardedFields};
 
 /// Whose word counts, and in which fields.
 #[derive(Debug)]
-pub struct Proxies {
+pub struct TrustedProxies {
     trusted: Networks,
     fields: ForwardedFields,
 }
@@ -33,13 +33,13 @@ struct Hop {
     behind: usize,
 }
 
-impl Proxies {
+impl TrustedProxies {
     /// Those that a configuration says; `None` where nobody is believed.
     pub fn of(config: &Config) -> Option<Arc<Self>> {
         // (Whatever is malformed was refused at the start.)
         let trusted = Networks::of(&config.forwarded_allow_ips).unwrap_or_default();
-        let proxies = Self { trusted, fields: config.forwarded_fields };
-        (!proxies.trusted.is_empty()).then(|| Arc::new(proxies))
+        let trusted_proxies = Self { trusted, fields: config.forwarded_fields };
+        (!trusted_proxies.trusted.is_empty()).then(|| Arc::new(trusted_proxies))
     }
 
     /// Where the client is, of a request that came from `peer`. Without a port it has port 0.

@@ -1,0 +1,44 @@
+//! Responses that are made of files.
+
+use gustnado_files::{FileContent, FileResponse, respond_with_file};
+use gustnado_http::request::Request as View;
+use gustnado_tasks::Now;
+
+use super::{Content, Response};
+
+impl Response {
+    /// Opens the file that is its content, if that is one by its path: so it becomes what is sent,
+    /// which may be 206, 304 or 404. Waits for the disk.
+    #[doc(hidden)]
+    pub fn open_file(&mut self, request: View<'_>, now: Now) {
+        let Content::Path(path) = &self.content else { return };
+        let found = Self::from(respond_with_file(path, request, now));
+        if self.fields.is_empty() && self.content_type.is_none() {
+            self.fields = found.fields;
+        } else {
+            for (name, value) in found.fields.iter() {
+                if self.header_value(name.as_str()).is_none() {
+                    self.fields.to_mut().add_trusted(name, value);
+                }
+            }
+        }
+        (self.status, self.content) = (found.status, found.content);
+    }
+}
+
+impl From<FileResponse> for Response {
+    fn from(response: FileResponse) -> Self {
+        let FileResponse { status, fields, content, hint } = response;
+        let content = match content {
+            FileContent::Nothing => Content::Nothing,
+            FileContent::Whole(file) => Content::File(file),
+            FileContent::Bytes(bytes) => Content::Bytes(bytes.into()),
+            FileContent::Segments { segments, length } => Content::Segments { segments, length },
+        };
+        let mut response = Self { fields, content, ..Self::new(status) };
+        if hint.is_some() {
+            response.extras().hint = hint;
+        }
+        response
+    }
+}
