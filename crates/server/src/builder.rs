@@ -1,4 +1,4 @@
-//! A server as a program says it: routes, settings, an address.
+//! Builder of a server: routes, settings, addresses.
 
 mod settings;
 
@@ -16,7 +16,7 @@ use gustnado_web::request::Request;
 use gustnado_web::response::{IntoResponse, Response};
 use gustnado_web::routes::{Route, Routes};
 
-/// A server to be.
+/// Builder of a server.
 ///
 /// ```no_run
 /// use gustnado::{Request, Server};
@@ -34,23 +34,23 @@ use gustnado_web::routes::{Route, Routes};
 pub struct Server {
     pub(crate) routes: Routes,
     pub(crate) config: Config,
-    /// Header fields of every answer, those to bad requests included.
+    /// Header fields of every response, those to refused requests included.
     pub(crate) fields: Headers,
     /// Serves the built-in page where there is nothing else.
     pub(crate) or_built_in: bool,
     pub(crate) hooks: Hooks,
 }
 
-/// Routes: each of these does what its namesake of [`Routes`] does.
+/// Routes: each method does the same as its namesake in [`Routes`].
 impl Server {
-    /// A server without routes, and with the default of every setting.
+    /// Creates a server without routes, with the default of every setting.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes routes that were put together elsewhere, in place of all so far.
+    /// Replaces all routes so far.
     ///
-    /// The setting `root`, if it has a value, is served where no route answers.
+    /// The setting `root`, if set, is served where no route matches.
     pub fn routes(mut self, routes: Routes) -> Self {
         self.routes = routes;
         self
@@ -166,15 +166,15 @@ impl Server {
 
 /// Settings. Each of them has a method besides these, named in `docs/tuning.md`.
 impl Server {
-    /// Adds a header field to every answer, also to those that refuse a request. (Routes and sites
-    /// can have some of their own: [`Routes::header`].) What cannot be sent is an error at the
-    /// start.
+    /// Adds a header field to every response, those to refused requests included. Routes and sites
+    /// can have fields of their own: see [`Routes::header`]. A field that cannot be sent is an
+    /// error at the start.
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.fields.set(name, value);
         self
     }
 
-    /// What [`crate::start`] serves: a folder, or the built-in page.
+    /// Creates the server that [`crate::start`] starts: a folder, or the built-in page.
     pub fn of_config(config: Config) -> Self {
         Self::new().config(config).or_built_in()
     }
@@ -184,10 +184,10 @@ impl Server {
         self
     }
 
-    /// Gives one setting a value, both as a person would write them: `set("header-timeout", "5s")`.
+    /// Sets one setting from text, as on the command line: `set("header-timeout", "5s")`.
     ///
     /// # Errors
-    /// The value is not one that the setting takes, or there is no such setting.
+    /// [`ConfigError`]: there is no such setting, or it does not accept the value.
     pub fn set(mut self, name: &str, value: &str) -> Result<Self, ConfigError> {
         let mut settings = Settings::default();
         settings.config = self.config;
@@ -196,7 +196,7 @@ impl Server {
         Ok(self)
     }
 
-    /// All settings at once; those that are made later count more.
+    /// Replaces all settings; settings made later take precedence.
     pub fn config(mut self, config: Config) -> Self {
         self.config = config;
         self
@@ -208,8 +208,8 @@ impl Server {
         self
     }
 
-    /// Calls `hook` when a limit strikes, and does what it says: of a time there may be more. It
-    /// runs on the worker, so it should not wait. The last one counts.
+    /// Calls `hook` when a limit is exceeded; its return value may extend a time-out. It runs on
+    /// the worker, so it should not wait. The last hook set replaces earlier ones.
     ///
     /// ```
     /// use std::time::Duration;
@@ -229,19 +229,19 @@ impl Server {
         self
     }
 
-    /// Calls `hook` whenever a connection has ended, in whichever way. It runs on the worker, so it
-    /// should not wait. The last one counts.
+    /// Calls `hook` when a connection has ended, for any cause. It runs on the worker, so it should
+    /// not wait. The last hook set replaces earlier ones.
     pub fn on_closed(mut self, hook: impl Fn(&ClosedConnection) + Send + Sync + 'static) -> Self {
         self.hooks.closed = Some(Arc::new(hook));
         self
     }
 
-    /// Calls `hook` when the server refuses a request by itself, with the response that is about to
-    /// be sent: where it adds what middleware adds to all others, such as CORS fields and a request
-    /// id. It runs on the worker, so it should not wait. The last one counts.
+    /// Calls `hook` when the server itself refuses a request, with the response about to be sent.
+    /// The hook can add fields that middleware adds elsewhere, such as CORS fields and a request
+    /// id. It runs on the worker, so it should not wait. The last hook set replaces earlier ones.
     ///
-    /// (Headers that are the same in every response: [`Server::header`]. What no route answers
-    /// passes the middleware of [`Server::middleware`].)
+    /// For headers that are the same in every response use [`Server::header`]. Requests that no
+    /// route matches pass through the middleware of [`Server::middleware`].
     ///
     /// ```
     /// use gustnado::{Refused, Response, Server};

@@ -25,7 +25,7 @@
 //! [`Server`] says what is served, and has a method for every setting of [`config`]. What is
 //! running is [`Running`]: it can be asked for figures, changed, drained and stopped.
 //!
-//! A request comes in through [`gustnado_tasks`], is read by [`gustnado_http`], answered by a
+//! A request comes in through [`gustnado_tasks`], is read by [`gustnado_http`], handled by a
 //! handler or a [folder](files), and leaves the way it came. The
 //! crate-private `conn` is the hub that everything returns to.
 #![forbid(unsafe_code)]
@@ -114,7 +114,7 @@ pub mod files {
     pub use gustnado_files::{FileFailures, FileOptions, Files, FilesError};
 }
 
-/// What starting a server comes to.
+/// Result of starting a server.
 pub type Result<T> = std::result::Result<T, StartError>;
 
 gustnado_tasks::debug_as_display!(StartError, test::TestError);

@@ -59,14 +59,14 @@ pub fn probe_io_uring() -> Result<(), String> {
     gustnado_tasks::probe_uring().map_err(|error| error.to_string())
 }
 
-/// Starts what a builder says.
+/// Starts the server of a builder.
 pub(crate) fn start_server(wanted: Server) -> Result<Running, StartError> {
     let start =
         |plan: &WorkerPlan, serve| Workers::start(plan, &[], serve).map(|workers| (workers, ()));
     start_with(wanted, start).map(|(running, ())| running)
 }
 
-/// The same with a worker on the running thread.
+/// Starts a server with one worker on the calling thread.
 pub(crate) fn start_server_driven(wanted: Server) -> Result<(Running, Driven), StartError> {
     start_with(wanted, |plan, serve| Workers::start_driven(plan, &[], serve))
 }
@@ -114,12 +114,12 @@ fn start_with<D>(
     Ok((running, driven))
 }
 
-/// Whether a server that listens there lists folders without an index.
+/// Returns whether folders without an index are listed.
 fn lists(config: &Config, endpoints: &[Endpoint]) -> bool {
     config.listing.is_on(config, endpoints, io::stderr().is_terminal())
 }
 
-/// Makes ready what a builder says, and starts nothing.
+/// Builds the routes of a server without starting it.
 pub(crate) fn check_server(wanted: &Server) -> Result<(), StartError> {
     AccessLog::format_of(&wanted.config)?;
     let making = Making::new(&wanted.config, 1);
@@ -147,8 +147,8 @@ fn plan(config: &Config, workers: usize) -> WorkerPlan {
     }
 }
 
-/// Says which of the peers in a configuration are none (those of flags and files were checked), and
-/// whether they are missing where anybody could say who he is.
+/// Checks the networks of a configuration that did not come from flags or a file, which are checked
+/// when they are read; without `proxy-allow-from` any peer could claim any address.
 fn check_networks(config: &Config) -> Result<(), StartError> {
     for (setting, texts) in [
         ("forwarded-allow-ips", &config.forwarded_allow_ips),
@@ -163,7 +163,7 @@ fn check_networks(config: &Config) -> Result<(), StartError> {
     Ok(())
 }
 
-/// The field lines of every answer, but for the date.
+/// Returns the field lines of every response, except for the date.
 pub(crate) fn lines(config: &Config, fields: &Headers) -> Vec<u8> {
     let name = &config.server_name;
     let mut lines = Vec::new();
@@ -174,7 +174,7 @@ pub(crate) fn lines(config: &Config, fields: &Headers) -> Vec<u8> {
     lines
 }
 
-/// What sites are made ready with, at the start and at each reload.
+/// Resources that routes are built with, at the start and at each reload.
 struct Making {
     workers: usize,
     pool: BlockingPool,
@@ -252,24 +252,24 @@ pub struct Running {
     notes: Vec<String>,
 }
 
-/// What a reload changes.
+/// State that a reload replaces.
 struct State {
     config: Config,
     listeners: Listeners,
 }
 
 impl Running {
-    /// Where it listened from the start: `127.0.0.1:8080`, `unix:/run/site.sock`.
+    /// Returns the addresses from the start: `127.0.0.1:8080`, `unix:/run/site.sock`.
     pub fn addresses(&self) -> &[Endpoint] {
         &self.addresses
     }
 
-    /// The same as a person would click it: `http://127.0.0.1:8080/`.
+    /// Returns the same addresses as URLs: `http://127.0.0.1:8080/`.
     pub fn urls(&self) -> Vec<String> {
         self.addresses.iter().map(urls::url).collect()
     }
 
-    /// Where it listens now: a reload may have opened and closed listeners.
+    /// Returns the current addresses: a reload may have opened and closed listeners.
     pub fn listens_on(&self) -> Vec<Endpoint> {
         self.state().listeners.addresses()
     }
@@ -278,30 +278,31 @@ impl Running {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What a user should know about the start: why a wish was not granted.
+    /// Returns notes on the start, e.g. why a requested setting was not applied.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// The configuration it was started with.
+    /// Returns the configuration of the start.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// The backend at work: `io_uring` or `epoll`.
+    /// Returns the name of the backend in use: `io_uring` or `epoll`.
     pub fn backend(&self) -> &'static str {
         self.workers.backend().name()
     }
 
-    /// Whether it takes new connections, and will go on. A drain begins with a no, while those that
-    /// come are still served, so a balancer can send clients elsewhere in time.
+    /// Returns whether the server is ready for new connections. A drain clears this first and still
+    /// serves new connections, so that a load balancer can redirect clients in time.
     pub fn ready(&self) -> bool {
         self.shared.is_ready()
     }
 
-    /// Takes over a listening socket that it was given by number (`fd:3`): nobody else will accept
-    /// from it once this server has ended, so its queue is served to the end, as those of its own.
-    /// Otherwise it is left to the others. Returns whether it listens there.
+    /// Takes over a listening socket inherited by number (`fd:3`): no other process accepts from it
+    /// once this server has ended, so its queue is served to the end, like those of its own
+    /// sockets. Otherwise the queue is left to the other processes. Returns whether the server
+    /// listens there.
     pub fn take_socket_over(&self, number: RawFd) -> bool {
         self.state().listeners.take_over(&Endpoint::Inherited(number))
     }
@@ -309,9 +310,9 @@ impl Running {
     /// Shares the load with other processes that accept from the same sockets (`fd:3`): one that
     /// has more connections than the mean lets the others accept first.
     ///
-    /// - `number`: a descriptor of a file in memory that all of them have, in which each has a
-    ///   `place` for its number of connections (`u32`, in the machine's byte order). Whoever
-    ///   watches the processes writes `u32::MAX` there for one that has died.
+    /// - `number`: a descriptor of a memory file that all processes share, in which each has a
+    ///   `place` for its number of connections (`u32`, in the machine's byte order). The process
+    ///   supervisor writes `u32::MAX` there for a process that has died.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -319,30 +320,29 @@ impl Running {
         self.workers.share_load(number, place)
     }
 
-    /// What it has done so far.
+    /// Returns the counters so far.
     pub fn stats(&self) -> Stats {
         self.shared.stats()
     }
 
-    /// Workers there are now. One that is not needed any more counts until its last connection has
-    /// ended.
+    /// Returns the number of workers. A retired worker counts until its last connection has ended.
     pub fn workers(&self) -> usize {
         self.workers.workers()
     }
 
-    /// What each worker has done so far.
+    /// Returns the counters of each worker.
     pub fn stats_by_worker(&self) -> Vec<WorkerStats> {
         self.shared.stats_by_worker()
     }
 
-    /// Connections open now on each worker, those included that may still be added; one number
-    /// where workers share them.
+    /// Returns the number of open connections of each worker, including reserved ones; one number
+    /// if workers share connections.
     pub fn connections_by_worker(&self) -> Vec<usize> {
         self.workers.connections_by_place()
     }
 
-    /// Serves by other routes from now on; requests that are being answered go on by the old ones.
-    /// Nothing is locked and nobody waits.
+    /// Replaces the routes. Requests that are already running finish by the old ones. It takes no
+    /// lock and does not wait.
     ///
     /// # Errors
     /// [`RouteError`], and the old routes stay.
@@ -369,7 +369,7 @@ impl Running {
         let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(failed)?;
         if !self.config.quiet {
             let said = concat!("gustnado ", env!("CARGO_PKG_VERSION"), " listens on");
-            // (Where nobody reads it, nothing is lost.)
+            // Standard error may be closed; the message is not essential.
             _ = writeln!(io::stderr(), "{said} {}", self.urls().join(" and "));
         }
         signals.wait().next();
@@ -379,8 +379,8 @@ impl Running {
         Ok(())
     }
 
-    /// Cuts all connections and closes the listening sockets, and waits for that, but not longer
-    /// than `within`: for a process that ends at once, and leaves its ports free.
+    /// Closes all connections and listening sockets, and waits for that, for at most `within`: for
+    /// a process that is about to exit and must free its ports.
     pub fn close_listeners(&self, within: Duration) {
         self.workers.advance(Phase::Cutting);
         let began = Instant::now();

@@ -50,7 +50,7 @@ impl SiteFile {
         self.file.settings.path()
     }
 
-    /// What the file says about a setting, and in which line.
+    /// Returns the value of a setting in the file, and its line number.
     pub fn setting(&self, name: &str) -> Option<(&OsStr, usize)> {
         self.file.settings.value(name)
     }
@@ -60,7 +60,7 @@ impl SiteFile {
         &self.file.settings
     }
 
-    /// The line that has a server listen where that has failed.
+    /// Returns the line that configures the endpoint of a failed start.
     pub fn line_of(&self, error: &StartError) -> Option<usize> {
         let of = |name: &str| self.file.settings.get(name);
         let Some(listen) = of("listen") else {

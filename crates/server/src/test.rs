@@ -1,4 +1,4 @@
-//! Asking routes without a server: for tests of handlers.
+//! Client for tests of handlers, which sends requests to routes without a server.
 //!
 //! ```
 //! use gustnado::test::Client;
@@ -11,10 +11,10 @@
 //! assert_eq!((answer.status(), &*answer.text()), (200, "Hello, Ann!"));
 //! ```
 //!
-//! Each request has a connection of its own, which is a pair of sockets inside this process. Both
-//! ends are served by the running thread while it waits for the answer: there is no port, and no
-//! thread but those of [`crate::blocking`] handlers. What answers is the very code that serves
-//! connections: routes, chains, pages for errors, folders, streams, limits, panics.
+//! Each request has its own connection, a pair of sockets inside this process. The calling thread
+//! serves both ends while it waits for the response: there is no port, and no thread except those
+//! of [`crate::blocking`] handlers. The response comes from the code that serves real connections:
+//! routes, middleware, error pages, folders, streams, limits, panics.
 //!
 //! What it does not show: accepting and draining, requests that share a connection or compete for a
 //! worker, requests that no well-behaved client sends, and `io_uring` (the thread uses epoll).
@@ -43,11 +43,11 @@ use gustnado_observe::server_stats::ServerStats;
 use gustnado_web::build_context::BuildContext;
 use gustnado_web::routes::{RouteError, Routes, Tables};
 
-/// How long one request may take, and how much of an answer is collected.
+/// Time-out of one request, and limit of the bytes of a response's content.
 const PATIENCE: Duration = Duration::from_secs(30);
 const ANSWER_BYTES_MAX: usize = 256 << 20;
 
-/// Asks routes as a client on the network would.
+/// Client that sends requests to routes as over a network.
 #[derive(Clone)]
 pub struct Client {
     app: Arc<App>,
@@ -182,11 +182,11 @@ impl Request {
         self.header("Content-Type", "application/x-www-form-urlencoded").body(body)
     }
 
-    /// Sends it, and waits for the whole answer. For plain `#[test]` functions: inside a task, use
-    /// [`Request::ask`].
+    /// Sends the request, and waits for the whole response. For plain `#[test]` functions: inside a
+    /// task, use [`Request::ask`].
     ///
     /// # Panics
-    /// If there is no whole answer: [`Request::try_send`] returns why.
+    /// If there is no whole response: [`Request::try_send`] returns the cause.
     pub fn send(self) -> Answer {
         let asked = format!("{} {}", self.method.as_str().unwrap_or("?"), self.target);
         self.try_send().unwrap_or_else(|error| panic!("no answer to {asked}: {error}"))
@@ -199,14 +199,14 @@ impl Request {
     pub fn try_send(self) -> Result<Answer, TestError> {
         block_on(async {
             let answer = self.ask().await;
-            // The next one on this thread may ask another server.
+            // The next request on this thread may go to another server.
             app::forget();
             answer
         })
         .unwrap_or_else(|error| Err(TestError::Thread(error.to_string())))
     }
 
-    /// Sends it, and waits for the whole answer: inside a task.
+    /// Sends the request, and waits for the whole response: inside a task.
     ///
     /// # Errors
     /// [`TestError`]
@@ -223,7 +223,7 @@ impl Request {
         Ok(Answer { status: answer.status(), fields, body, trailers, interim })
     }
 
-    /// Sends it, and waits for the head of the answer: inside a task, to read a stream as it comes.
+    /// Sends the request, and waits for the head of the response: inside a task, to read a stream.
     ///
     /// # Errors
     /// [`TestError`]
@@ -245,7 +245,7 @@ impl Request {
     }
 }
 
-/// A whole answer.
+/// A whole response.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Answer {
     status: u16,
@@ -288,7 +288,7 @@ impl Answer {
         &self.trailers
     }
 
-    /// The status codes of the interim answers that came before (RFC 9110 §15.2).
+    /// Returns the status codes of the interim responses that preceded it (RFC 9110 §15.2).
     pub fn interim(&self) -> &[u16] {
         &self.interim
     }
@@ -304,10 +304,10 @@ impl fmt::Debug for Answer {
     }
 }
 
-/// Why there is no whole answer.
+/// Error of a test request.
 #[non_exhaustive]
 pub enum TestError {
-    /// The connection was cut, the answer is malformed, or it took 30 seconds.
+    /// The connection was cut, the response is malformed, or it took 30 seconds.
     Asking(ClientError),
     /// No pair of sockets can be had.
     Connect(io::Error),

@@ -104,7 +104,7 @@ settings! { OF_PACE of Pace, |config| config.pace;
 
 /// Those whose values are said in a shorter way than they are kept.
 impl Server {
-    /// Sets [`root`](Config::root): the folder that is served where no route answers.
+    /// Sets [`root`](Config::root): the folder that is served where no route matches.
     pub fn root(self, folder: impl Into<PathBuf>) -> Self {
         self.tune(|config| config.root = Some(folder.into()))
     }
@@ -115,12 +115,12 @@ impl Server {
         self.tune(|config| config.listen = owned(addresses))
     }
 
-    /// Sets [`forwarded_allow_ips`](Config::forwarded_allow_ips): whose word counts about clients.
+    /// Sets [`forwarded_allow_ips`](Config::forwarded_allow_ips): the trusted proxies.
     pub fn forwarded_allow_ips(self, networks: &[&str]) -> Self {
         self.tune(|config| config.forwarded_allow_ips = owned(networks))
     }
 
-    /// Sets [`proxy_allow_from`](Config::proxy_allow_from): who may send a PROXY header.
+    /// Sets [`proxy_allow_from`](Config::proxy_allow_from): peers that may send a PROXY header.
     pub fn proxy_allow_from(self, networks: &[&str]) -> Self {
         self.tune(|config| config.proxy_allow_from = owned(networks))
     }

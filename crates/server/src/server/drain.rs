@@ -7,27 +7,26 @@ use gustnado_tasks::{DrainReport, Phase, Workers};
 
 use super::Running;
 
-/// How often it is looked whether all connections have ended.
+/// Interval between two checks whether all connections have ended.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
-/// A server that ends in order, as a thread sees it that has other things to do meanwhile: see
-/// [`Running::begin_drain`].
+/// A drain in progress, for a thread that has other work meanwhile: see [`Running::begin_drain`].
 #[derive(Debug)]
 #[must_use = "it is over when `step` says so"]
 pub struct Drain {
     began: Instant,
     deadline: Duration,
-    /// How many connections were cut, and when, once that was done.
+    /// Number of connections that were cut, and when.
     cut: Option<(usize, Instant)>,
     report: Option<DrainReport>,
 }
 
 impl Running {
-    /// Ends the server in order, and returns when it has ended: accepts no more, closes idle
-    /// connections at once and the others after their answer, cuts what is left at the `deadline`.
+    /// Ends the server in order, and returns when it has ended: accepts no more connections, closes
+    /// idle ones at once and the others after their response, and cuts the rest at the `deadline`.
     ///
-    /// A thread that drives a worker must not call it: nothing would be answered meanwhile, and all
-    /// connections of that worker would be cut. It has [`Running::begin_drain`].
+    /// A thread that drives a worker must not call this: its worker could not respond meanwhile,
+    /// and all its connections would be cut. Use [`Running::begin_drain`] there.
     pub fn drain(&self, deadline: Duration) -> DrainReport {
         let mut drain = self.begin_drain(deadline);
         loop {
@@ -38,8 +37,8 @@ impl Running {
         }
     }
 
-    /// Begins what [`Running::drain`] does, and does not wait. Go on turning, and take a
-    /// [step](Drain::step) after each turn, or every few milliseconds, until it is over.
+    /// Begins a [drain](Running::drain) without waiting. Continue to turn the worker, and call
+    /// [`Drain::step`] after each turn, or every few milliseconds, until it returns a report.
     pub fn begin_drain(&self, deadline: Duration) -> Drain {
         self.current.drain();
         self.workers.advance(Phase::Draining);
@@ -48,10 +47,11 @@ impl Running {
 }
 
 impl Drain {
-    /// Looks how far it is, and does what is to be done then: at the deadline connections are cut,
-    /// and when none is left the server ends. Returns how it has ended, once it has.
+    /// Advances the drain: cuts connections at the deadline, and stops the server once none is
+    /// left. Returns the report once the server has ended.
     ///
-    /// It waits for nothing but other workers' threads, in its last step: a second at most, and
+    /// It waits only for other workers' threads, in its last step: at most a second, and only for
+    /// handlers that block them.
     /// only for handlers that hold them.
     pub fn step(&mut self, running: &Running) -> Option<DrainReport> {
         if self.report.is_some() {

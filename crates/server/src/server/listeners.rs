@@ -1,4 +1,4 @@
-//! Where a server listens, and what it does there.
+//! Listeners of a server.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -11,12 +11,12 @@ use crate::config::Config;
 use gustnado_app::app::AppHandle;
 use gustnado_h1 as conn;
 
-/// The listeners of a server. They last until they are stopped.
+/// The open listeners of a server.
 #[derive(Default)]
 pub(super) struct Listeners(Vec<Listener>);
 
 struct Listener {
-    /// As it was asked for: port 0 is any.
+    /// The endpoint as configured: port 0 is not yet resolved.
     asked: Endpoint,
     listening: ListenerHandle,
 }
@@ -45,12 +45,12 @@ impl Listeners {
         self.0.iter().any(|listener| listener.asked == *asked)
     }
 
-    /// Takes over listeners that were opened beside these.
+    /// Adds listeners opened during a reload.
     pub(super) fn extend(&mut self, more: Self) {
         self.0.extend(more.0);
     }
 
-    /// Stops listening everywhere else; connections that are open stay so. Returns where that was.
+    /// Stops all other listeners; open connections stay open. Returns the stopped endpoints.
     pub(super) fn keep_only(&mut self, wanted: &[Endpoint]) -> Vec<Endpoint> {
         let (kept, gone): (Vec<_>, Vec<_>) =
             self.0.drain(..).partition(|listener| wanted.contains(&listener.asked));
@@ -62,13 +62,13 @@ impl Listeners {
         gone.into_iter().map(stop).collect()
     }
 
-    /// Takes over a socket that others have opened. Returns whether there is one.
+    /// Takes over an inherited socket. Returns whether there is one.
     pub(super) fn take_over(&self, asked: &Endpoint) -> bool {
         let found = self.0.iter().find(|listener| listener.asked == *asked);
         found.inspect(|listener| listener.listening.take_over()).is_some()
     }
 
-    /// What the kernel would not grant to them.
+    /// Returns the socket options that the kernel refused.
     pub(super) fn refused(&self) -> Vec<String> {
         let mut refused: Vec<String> =
             self.0.iter().flat_map(|listener| listener.listening.refused().to_vec()).collect();
@@ -86,12 +86,12 @@ impl Listeners {
     }
 }
 
-/// Where a configuration says to listen.
+/// Returns the endpoints of a configuration.
 pub(crate) fn endpoints(config: &Config) -> Result<Vec<Endpoint>, StartError> {
     if !config.listen.is_empty() {
         let endpoints: Vec<Endpoint> =
             config.listen.iter().map(|text| endpoint(text)).collect::<Result<_, _>>()?;
-        // (A port that is to be any is another one each time.)
+        // Port 0 picks another free port each time, so it may repeat.
         let is_any = |one: &Endpoint| matches!(one, Endpoint::Tcp(address) if address.port() == 0);
         let mut places = endpoints.iter().enumerate();
         let twice = places.find(|(at, one)| !is_any(one) && endpoints[..*at].contains(one));
@@ -106,7 +106,7 @@ pub(crate) fn endpoints(config: &Config) -> Result<Vec<Endpoint>, StartError> {
     }
 }
 
-/// What `127.0.0.1:80`, `[::1]:80`, `localhost:80`, `unix:/run/site.sock` or `fd:3` stands for.
+/// Parses `127.0.0.1:80`, `[::1]:80`, `localhost:80`, `unix:/run/site.sock` or `fd:3`.
 pub(crate) fn endpoint(text: &str) -> Result<Endpoint, StartError> {
     if let Some(path) = text.strip_prefix("unix:") {
         return Ok(Endpoint::Unix(path.into()));

@@ -1,4 +1,4 @@
-//! Another configuration for a server that runs.
+//! Reloads: a new configuration for a running server.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,33 +12,32 @@ use crate::config::{Config, TUNABLES};
 use gustnado_app::app::App;
 use gustnado_observe::access_log::AccessLog;
 
-/// What a reload came to.
+/// Report of a reload.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reloaded {
-    /// Settings that have another value now.
+    /// Settings whose value changed.
     pub changed: Vec<&'static str>,
-    /// Settings that would have another value, if that did not need a restart.
+    /// Settings whose new value needs a restart and was not applied.
     pub kept: Vec<&'static str>,
-    /// Where it has begun to listen.
+    /// Endpoints that were opened.
     pub opened: Vec<Endpoint>,
-    /// Where it has stopped listening. Connections that came from there stay open.
+    /// Endpoints that were closed. Their connections stay open.
     pub closed: Vec<Endpoint>,
 }
 
 impl Running {
-    /// Serves something else from now on, without closing a connection.
+    /// Replaces the configuration without closing a connection.
     ///
-    /// All of it is made ready before anything changes: folders, routes, new listeners. Requests
-    /// that are being answered go on as they began, and each connection's next request is answered
-    /// by what is said here: site, limits and times alike. A time that runs already (an idle
-    /// connection's, say) runs on. The `Server` field and those of [`Server::header`] follow within
-    /// a second.
+    /// Folders, routes and new listeners are prepared before anything changes. Running requests
+    /// finish by the old configuration; each connection's next request follows the new one, its
+    /// limits and time-outs included. A time-out that already runs, e.g. of an idle connection, is
+    /// kept. The `Server` field and those of [`Server::header`] follow within a second.
     ///
-    /// What only a restart can change stays as it was, and is named in the report.
+    /// Settings that need a restart keep their value, and are named in the report.
     ///
     /// # Errors
-    /// As [`Server::start`], and everything stays as it was. That is counted in
-    /// [`crate::Stats::reloads_refused`].
+    /// As [`Server::start`]; the old configuration stays. [`crate::Stats::reloads_refused`] counts
+    /// the failures.
     pub fn reload(&self, to: Server) -> Result<Reloaded, StartError> {
         let outcome = self.take_over(&mut self.state(), to);
         if outcome.is_err() {
@@ -47,7 +46,7 @@ impl Running {
         outcome
     }
 
-    /// Counts a configuration that was wrong before [`Running::reload`] could be asked for it.
+    /// Counts a configuration that was rejected before [`Running::reload`] was called.
     pub fn refuse_reload(&self) {
         self.shared.reloads_refused.fetch_add(1, Ordering::Relaxed);
     }
@@ -87,7 +86,7 @@ impl Running {
     }
 }
 
-/// Takes back what only a restart can change, and says what that was.
+/// Resets settings that need a restart, and returns their names.
 fn keep(old: &Config, new: &mut Config) -> Vec<&'static str> {
     let mut kept = Vec::new();
     for tunable in TUNABLES.iter().filter(|tunable| tunable.needs_restart()) {

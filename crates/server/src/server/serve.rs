@@ -57,13 +57,13 @@ impl IntoListener for tokio::net::UnixListener {
 }
 
 impl Server {
-    /// Starts to serve.
+    /// Starts the server on one address.
     ///
     /// - `address`: `127.0.0.1:3456`, `[::1]:80`, `localhost:0` (0 picks a free port),
     ///   `unix:/run/site.sock`, or `fd:3` for a socket that listens already.
     ///
     /// # Errors
-    /// [`StartError`]: one line that says what is wrong, where, and what helps.
+    /// [`StartError`]: one line with the problem, its place and the remedy.
     pub fn listen(mut self, address: &str) -> Result<Running, StartError> {
         let config = &mut self.config;
         (config.listen, config.uds) = (Vec::new(), None);
@@ -77,7 +77,7 @@ impl Server {
         self.start()
     }
 
-    /// Starts to serve where the settings say.
+    /// Starts the server on the addresses of the settings.
     ///
     /// # Errors
     /// As [`Server::listen`].
@@ -101,8 +101,7 @@ impl Server {
         start_server_driven(self)
     }
 
-    /// Looks whether it could be started, as far as that can be told without listening: folders,
-    /// routes, header fields.
+    /// Checks whether the server could start, without listening: folders, routes, header fields.
     ///
     /// # Errors
     /// As [`Server::start`].
@@ -111,7 +110,7 @@ impl Server {
     }
 
     /// Starts to serve on a socket that listens already, as `axum::serve` does. The file of a Unix
-    /// socket stays: who has bound it removes it.
+    /// socket stays; the code that bound it removes it.
     ///
     /// ```no_run
     /// use gustnado::{Request, Server};
@@ -159,7 +158,7 @@ impl Running {
             thread::Builder::new().name("gust-drain".to_owned()).spawn(drain)
         };
         if drained.is_err() {
-            // Without a thread for it, this one waits.
+            // If no thread can be started, this one blocks instead.
             ended.set(running.drain(deadline));
         }
         ended.wait().await
@@ -171,7 +170,7 @@ impl Running {
     }
 }
 
-/// How a drain on another thread ended, and who waits for that.
+/// Result of a drain on another thread, and the waker of the task that awaits it.
 #[derive(Default)]
 struct Ended(Mutex<(Option<DrainReport>, Option<Waker>)>);
 

@@ -1,4 +1,4 @@
-//! Why a server did not start.
+//! Errors at the start of a server.
 
 use std::path::PathBuf;
 use std::{fmt, io};
@@ -9,7 +9,7 @@ use gustnado_files::FilesError;
 use gustnado_observe::access_log::{FormatError, LogError};
 use gustnado_web::routes::RouteError;
 
-/// Why a server did not start. `Display` is one line: what, where, remedy.
+/// Error at the start of a server. `Display` is one line: problem, place, remedy.
 #[non_exhaustive]
 pub enum StartError {
     /// The host is no address and no known name.
@@ -26,7 +26,7 @@ pub enum StartError {
         /// What was given.
         text: String,
     },
-    /// PROXY headers are demanded, and nobody is named who may send them.
+    /// PROXY headers are required, but no peer is allowed to send them.
     AnyProxy,
     /// The folder cannot be served.
     Folder(FilesError),
@@ -113,7 +113,7 @@ impl StartError {
         }
     }
 
-    /// Where it was to listen, if that was the trouble.
+    /// Returns the endpoint, if listening on it failed.
     pub fn endpoint(&self) -> Option<&Endpoint> {
         match self {
             Self::InUse { endpoint }
@@ -201,7 +201,7 @@ impl fmt::Display for StartError {
             Self::Listen { endpoint, error } => {
                 write!(f, "cannot listen on {endpoint}: {}", remedy(endpoint, error))
             }
-            Self::Ending => f.write_str("the server ends already; start it anew"),
+            Self::Ending => f.write_str("the server is shutting down; start it again"),
             Self::Signals { error } => write!(
                 f,
                 "cannot listen to signals: {error}; use `drain` and `stop` in place of `run`"
@@ -215,7 +215,7 @@ impl fmt::Display for StartError {
     }
 }
 
-/// What the kernel says, and what helps.
+/// Returns the kernel's error, and the remedy.
 fn remedy(endpoint: &Endpoint, error: &io::Error) -> String {
     match (endpoint, error.kind()) {
         (Endpoint::Unix(path), io::ErrorKind::NotFound) => {
@@ -235,7 +235,7 @@ fn remedy(endpoint: &Endpoint, error: &io::Error) -> String {
     }
 }
 
-/// Whether there is something else than a socket.
+/// Returns whether a file other than a socket exists there.
 fn is_other_file(path: &std::path::Path) -> bool {
     use std::os::unix::fs::FileTypeExt;
     std::fs::symlink_metadata(path).is_ok_and(|found| !found.file_type().is_socket())

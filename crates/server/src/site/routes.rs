@@ -29,8 +29,8 @@ pub(super) fn server(file: &ConfigFile, config: Config) -> Server {
     server
 }
 
-/// The fields of every answer, in two parts: those that nobody says otherwise are written with the
-/// date, which costs nothing and has them in refusals, too. The others are added by the routes.
+/// Divides the fields of every response in two. Fields that no site or route overrides are written
+/// together with the date, which costs nothing and covers refusals too. The routes add the others.
 fn divided(file: &ConfigFile) -> (Headers, Headers) {
     let all_routes = file.sites.iter().chain([&file.main]).flat_map(|site| &site.routes);
     let of_sites = file.sites.iter().map(|site| &site.headers);

@@ -12,7 +12,7 @@ pub(crate) struct Live {
     pub(crate) connections_open: u64,
     /// Connections accepted so far.
     pub(crate) connections_accepted: u64,
-    /// Requests answered so far.
+    /// Requests responded to so far.
     pub(crate) requests: u64,
     /// Bytes sent so far.
     pub(crate) bytes_sent: u64,
