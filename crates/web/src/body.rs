@@ -1,4 +1,4 @@
-//! A request's body, as handlers read it.
+//! The body of a request.
 
 #[cfg(feature = "tower")]
 mod frames;
@@ -23,11 +23,11 @@ pub use crate::body_channel::BodyError;
 #[cfg(feature = "tower")]
 pub use frames::ServiceError;
 
-/// The body of a request: read when a handler asks for it, and never faster than it asks.
+/// The body of a request. It is read on demand, never ahead of the handler.
 ///
-/// It is a stream of runs of bytes as they come, and may be moved to another task or thread; what
-/// is not read when the answer is complete is thrown away. `Expect: 100-continue` is answered by
-/// the first look at it.
+/// It is a stream of bytes as they arrive, and may move to another task or thread. The part that is
+/// unread when the response is complete is discarded. The first read responds to `Expect:
+/// 100-continue` (RFC 9110 §10.1.1).
 pub struct Body(Inside);
 
 enum Inside {
@@ -104,7 +104,7 @@ impl Body {
         }
     }
 
-    /// How many bytes it has in all, if the client has said so.
+    /// Returns the length in bytes, if the client announced it.
     pub fn length(&self) -> Option<u64> {
         match &self.0 {
             Inside::Whole(bytes, _) => Some(bytes.len() as u64),
@@ -114,7 +114,7 @@ impl Body {
         }
     }
 
-    /// How many bytes have come so far.
+    /// Returns the number of bytes received so far.
     pub fn received(&self) -> u64 {
         match &self.0 {
             Inside::Whole(bytes, _) => bytes.len() as u64,
@@ -123,7 +123,7 @@ impl Body {
         }
     }
 
-    /// The next bytes, 1 at least; `None` at the end.
+    /// Returns the next bytes, at least 1; `None` at the end.
     ///
     /// # Errors
     /// [`BodyError`], after which nothing more comes.
@@ -131,12 +131,12 @@ impl Body {
         poll_fn(|context| Pin::new(&mut *self).poll_next(context)).await
     }
 
-    /// The next bytes, if they are here, or the end; else has `call` called once, when it is worth
-    /// asking again. For who reads it outside of a task.
+    /// Returns the next bytes or the end if available; otherwise calls `call` once, when it is
+    /// worth polling again. For readers outside of tasks.
     ///
-    /// - `call`: called on the worker that receives the body, also when the client has gone or the
-    ///   answer is complete. It should not wait. The last one counts; where the answer is ready it
-    ///   is dropped.
+    /// - `call`: called on the worker that receives the body, also when the client is gone or the
+    ///   response is complete. It should not wait. A later one replaces it; if bytes are available
+    ///   it is dropped.
     ///
     /// # Errors
     /// As [`Body::next`].
@@ -153,10 +153,10 @@ impl Body {
         body.poll_next(&mut Context::from_waker(&waker))
     }
 
-    /// All of it.
+    /// Reads the whole body.
     ///
-    /// - `bytes_max`: more is an error, and the rest stays unread. The server's own limit holds
-    ///   besides.
+    /// - `bytes_max`: a longer body is an error, and its rest stays unread. The server's limit
+    ///   applies as well.
     ///
     /// # Errors
     /// [`BodyError`].

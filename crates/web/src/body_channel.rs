@@ -1,7 +1,8 @@
-//! What a connection and the handler of its request tell each other while both are at work.
+//! State shared by a connection and the handler of its request while both run.
 //!
-//! The handler may run in the connection's own task, in another one, or on a thread that is no
-//! worker. So what they share is locked, for a few instructions at a time, and nobody waits inside.
+//! The handler may run in the connection's own task, in another one, or on a thread that is not a
+//! worker. So the state is behind a lock, which is held for a few instructions and never across a
+//! wait.
 
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,13 +13,13 @@ use gustnado_http::body::BodyError as Broken;
 use gustnado_http::status::Status;
 use gustnado_tasks::SocketAddrs;
 
-/// The meeting point.
+/// Channel between a connection and the reader of a request's body.
 #[derive(Default)]
 pub struct BodyChannel(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    /// Somebody has looked at it, so it may not be as it was at first.
+    /// Whether the state was accessed since the last reset; if not, the reset costs one comparison.
     is_used: bool,
     /// Received and not taken yet.
     next: Option<Bytes>,
@@ -30,31 +31,31 @@ struct State {
     /// The reader has gone.
     is_given_up: bool,
     reader: Option<Waker>,
-    /// The connection, while it does not run: who asks for bytes then wakes it.
+    /// Waker of the connection while it does not run: a reader that needs bytes wakes it.
     connection: Option<Waker>,
-    /// Interim answers to be sent, as they stand.
+    /// Interim responses to be sent, as serialized bytes.
     interim: Vec<u8>,
-    /// The connection's two ends, once somebody has asked.
+    /// The connection's peer and local address, after the first request for them.
     names: Option<Box<SocketAddrs>>,
-    /// Who is told how far the body has come.
+    /// The callback that reports the progress of the body.
     progress: Option<Progress>,
 }
 
 pub type Progress = Box<dyn FnMut(u64, Option<u64>) + Send>;
 
-/// What the connection is to do for the reader.
+/// Action that the connection is to take for the reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyDemand {
     /// Nothing now.
     Nothing,
     /// Get bytes of the body.
     Bytes,
-    /// The reader has gone; what is left of the body is nobody's.
+    /// The reader is gone; the rest of the body is discarded.
     GivenUp,
 }
 
 impl BodyChannel {
-    /// Makes it as good as new.
+    /// Resets the channel for the next request.
     #[inline]
     pub fn reset(&mut self) {
         let state = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
@@ -73,21 +74,21 @@ impl BodyChannel {
         self.state().received
     }
 
-    /// How many bytes the reader has taken.
+    /// Returns the number of bytes that the reader has taken.
     #[cfg(feature = "tower")]
     pub fn taken(&self) -> u64 {
         let state = self.state();
         state.received - state.next.as_ref().map_or(0, |next| next.len() as u64)
     }
 
-    /// Whether the reader will find nothing more, not even an error.
+    /// Returns whether the reader will receive nothing more, not even an error.
     #[cfg(feature = "tower")]
     pub fn is_over(&self) -> bool {
         let state = self.state();
         state.next.is_none() && state.end == Some(Ok(()))
     }
 
-    /// The reader's side: takes what has come, or asks for more.
+    /// Takes received bytes on behalf of the reader, or requests more.
     pub fn poll_take(&self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
         let mut state = self.state();
         if let Some(bytes) = state.next.take() {
@@ -124,20 +125,20 @@ impl BodyChannel {
         self.state().progress = Some(tell);
     }
 
-    /// The reader has taken bytes: tells so, if somebody wants to know.
+    /// Reports the progress of the body to the callback, if there is one.
     pub fn tell_progress(&self, total: Option<u64>) {
         let (tell, received) = {
             let mut state = self.state();
             (state.progress.take(), state.received)
         };
-        // (Nothing is locked while somebody else's code runs.)
+        // The lock is released while the callback runs, because it may use the channel itself.
         if let Some(mut tell) = tell {
             tell(received, total);
             self.state().progress = Some(tell);
         }
     }
 
-    /// Looks at the names of both ends, which are asked for once.
+    /// Reads the peer and local address, which are looked up once per request.
     pub fn look_at_names<T>(
         &self,
         ask: impl FnOnce() -> Option<SocketAddrs>,
@@ -150,7 +151,7 @@ impl BodyChannel {
         state.names.as_deref().map(look)
     }
 
-    /// Sends an interim answer (RFC 9110 §15.2) as soon as the connection comes to it.
+    /// Sends an interim response (RFC 9110 §15.2) as soon as the connection's task runs.
     pub fn say(&self, interim: &[u8]) {
         let connection = {
             let mut state = self.state();
@@ -160,8 +161,7 @@ impl BodyChannel {
         wake(connection);
     }
 
-    /// The connection's side: what is wanted of it. From now until it looks again, it is woken when
-    /// that changes.
+    /// Returns the connection's next action. If there is none, the connection is woken on a change.
     pub fn poll_demand(&self, context: &Context<'_>) -> BodyDemand {
         let mut state = self.state();
         if state.end.is_none() {
@@ -184,7 +184,7 @@ impl BodyChannel {
         std::mem::take(&mut self.state().interim)
     }
 
-    /// Hands bytes of the body over. To be called when they are wanted.
+    /// Passes received bytes to the reader. Called only after [`BodyDemand::Bytes`].
     pub fn put(&self, bytes: Bytes) {
         let reader = {
             let mut state = self.state();
@@ -199,7 +199,7 @@ impl BodyChannel {
         wake(reader);
     }
 
-    /// Says that the body has ended, and how.
+    /// Ends the body, with its error if it failed. The first end counts.
     pub fn end(&self, how: Result<(), BodyError>) {
         let reader = {
             let mut state = self.state();
@@ -218,7 +218,7 @@ fn wake(waker: Option<Waker>) {
     }
 }
 
-/// Why a body did not come to its end.
+/// Error that ended a body early.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BodyError {
@@ -228,7 +228,7 @@ pub enum BodyError {
     Malformed,
     /// The client stopped sending, or sends too slowly.
     TooSlow,
-    /// The client has gone, or the answer is complete.
+    /// The client is gone, or the response is complete.
     Gone,
     /// It is text in a charset that is not known here.
     UnknownCharset,
@@ -240,7 +240,7 @@ pub enum BodyError {
 }
 
 impl BodyError {
-    /// How a server answers it.
+    /// Returns the status of the response to it.
     pub fn status(self) -> Status {
         match self {
             Self::TooLarge => Status::CONTENT_TOO_LARGE,
@@ -251,7 +251,7 @@ impl BodyError {
         }
     }
 
-    /// Whether some of the body may not have been read: then the connection cannot go on.
+    /// Returns whether some of the body may be unread: the connection cannot be reused then.
     #[doc(hidden)]
     pub fn ends_connection(self) -> bool {
         !matches!(self, Self::UnknownCharset | Self::NotText | Self::Unread)

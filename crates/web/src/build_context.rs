@@ -1,4 +1,4 @@
-//! What routes and their handlers are made ready with.
+//! Context in which routes and their handlers are built.
 
 use std::sync::Arc;
 
@@ -9,21 +9,21 @@ use crate::tokio_runtime::Tokio;
 use gustnado_files::{FileOptions, Folders};
 use gustnado_observe::server_stats::ServerStats;
 
-/// What routes are made ready with.
+/// Resources that routes and their handlers are built with.
 #[derive(Clone)]
 pub struct BuildContext {
     pub pool: BlockingPool,
     pub files: FileOptions,
-    /// How large a body may be that a service of tower reads, where the settings have a limit of
-    /// their own: their default is not asked for.
+    /// Limit in bytes of a body that a tower service reads, if the settings have a limit other than
+    /// the default.
     #[cfg(feature = "tower")]
     pub service_body_bytes: Option<u64>,
-    /// The server's counters; none where there is no server.
+    /// The server's counters; `None` without a server.
     pub server: Option<Arc<dyn ServerStats>>,
     #[cfg(feature = "tower")]
     pub tokio: Arc<Tokio>,
     pub folders: Folders,
-    /// Ready field lines that every answer of the server has anyway.
+    /// Serialized field lines that every response of the server has.
     pub common: Arc<[u8]>,
 }
 

@@ -1,8 +1,9 @@
-//! Panics of handlers and hooks end where they were called.
+//! Containment of panics in handlers and hooks.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Runs a handler or a hook. `None` if it panicked, with its message in the log.
+/// Runs a handler or a hook. Returns `None` if it panicked; the panic hook has logged the message.
+/// A panic must not end the connection's task, which other requests depend on.
 pub fn contained<T>(call: impl FnOnce() -> T) -> Option<T> {
     catch_unwind(AssertUnwindSafe(call)).ok()
 }

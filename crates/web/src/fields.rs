@@ -5,7 +5,7 @@ use gustnado_http::fields::HeaderId;
 
 use crate::middleware::Middleware;
 
-/// What adds fields to every answer that does not have them already.
+/// Returns middleware that adds fields to every response that does not have them already.
 pub fn middleware(headers: &Headers) -> Option<Middleware> {
     let fields = headers.fields();
     (!fields.is_empty()).then(|| {

@@ -7,8 +7,8 @@
 //! | `multipart/form-data`, all of it | [`Request::form_data`] | [`Request::read_form_data`] |
 //! | `multipart/form-data`, part by part | | [`Request::multipart`] |
 //!
-//! Everything has a limit ([`FormLimits`]), besides those of the server on bodies. What a client
-//! did wrong is a [`FormError`], which a handler can return: it is the answer that says so.
+//! Everything has a limit ([`FormLimits`]), in addition to the server's limits on bodies. A
+//! client's mistake is a [`FormError`], which a handler can return as the response.
 
 mod collected;
 mod multipart;
@@ -34,7 +34,7 @@ pub use multipart::{Multipart, Part, safe_file_name};
 pub use upload::Upload;
 pub use urlencoded::Form;
 
-/// How much of a form is taken before it is refused. The server's limit on bodies holds besides.
+/// Limits of a form. The server's limit on bodies applies as well.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FormLimits {
     /// Pairs, or parts. Default: 1,000.
@@ -135,7 +135,7 @@ pub enum FormError {
 }
 
 impl FormError {
-    /// How a server answers it.
+    /// Returns the status of the response to it.
     pub fn status(&self) -> Status {
         match self {
             Self::WrongType { .. } => Status::UNSUPPORTED_MEDIA_TYPE,

@@ -81,7 +81,7 @@ pub trait IntoHandler<Form> {
     fn into_handler(self) -> Handler;
 }
 
-/// The forms of handlers; nobody needs to name them.
+/// Markers of the forms of handlers, used for type inference only.
 pub mod form {
     /// A function of a borrowed request.
     #[derive(Debug)]
@@ -196,7 +196,7 @@ impl<F> std::fmt::Debug for Blocking<F> {
     }
 }
 
-/// What a client gets where a handler panicked.
+/// Returns the response to a request whose handler panicked.
 pub fn panicked() -> Response {
     Response::new(Status::INTERNAL_SERVER_ERROR)
 }
@@ -224,7 +224,7 @@ impl Future for HandlerFuture {
 pub trait Placed: Send {
     /// Calls the handler.
     fn start(&mut self, request: Request);
-    /// The handler's answer; with it, the future is gone and the place free.
+    /// Polls the handler. Once it returns a response, the future is dropped and the place is free.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Response>;
 }
 
@@ -272,7 +272,7 @@ impl RunningHandler {
         Self(Some(answering))
     }
 
-    /// One that has answered.
+    /// Creates one that has responded.
     pub fn ended() -> Self {
         Self(None)
     }
@@ -291,8 +291,8 @@ impl RunningHandler {
         }))
     }
 
-    /// Whether it has ended. Then `answer` is the answer; `None` if it has panicked, now or in its
-    /// destructor.
+    /// Polls the handler. Returns whether it has ended; `answer` is then the response, or `None` if
+    /// the handler panicked, now or in its destructor.
     #[inline]
     pub fn poll(&mut self, context: &mut Context<'_>, answer: &mut Option<Response>) -> bool {
         let Some(answering) = &mut self.0 else { return true };
@@ -332,7 +332,7 @@ impl RunningHandler {
 impl Drop for RunningHandler {
     fn drop(&mut self) {
         let Some(unfinished) = self.0.take() else { return };
-        // Somebody's destructor must not take the connection's task with it.
+        // A panic in the destructor must not end the connection's task.
         _ = contained(|| drop(unfinished));
     }
 }

@@ -26,7 +26,7 @@ pub enum JsonError {
 }
 
 impl JsonError {
-    /// How a server answers it.
+    /// Returns the status of the response to it.
     pub fn status(&self) -> Status {
         match self {
             Self::WrongType => Status::UNSUPPORTED_MEDIA_TYPE,
@@ -119,7 +119,7 @@ impl Request {
     /// Reads the body, which is JSON, and returns it as a value. For all kinds of handler that own
     /// their request.
     ///
-    /// - `bytes_max`: of the body. More is 413. The server's own limit holds besides.
+    /// - `bytes_max`: limit of the body; a longer one is 413. The server's limit applies as well.
     ///
     /// # Errors
     /// As [`Request::json`], and why the body did not come.

@@ -1,4 +1,4 @@
-//! What runs before, after and around handlers.
+//! Middleware: functions that run before, after and around handlers.
 
 use std::fmt;
 use std::future::{Future, ready};
@@ -14,12 +14,12 @@ use crate::request::Request;
 use crate::response::{IntoResponse, Response};
 use gustnado_observe::server_stats::ServerStats;
 
-/// What a link of a chain decides.
+/// Decision of a middleware that runs before the handler.
 #[derive(Debug)]
 pub enum Flow {
-    /// Go on to the next link, and in the end to the handler.
+    /// Continues with the next middleware, and finally the handler.
     Next,
-    /// This is the answer; neither later middleware nor the handler run.
+    /// Sends this response; neither later middleware nor the handler runs.
     Answer(Response),
 }
 
@@ -34,7 +34,7 @@ type After = dyn Fn(&Request, &mut Response) + Send + Sync;
 type Around = dyn Fn(Request, Next) -> HandlerFuture + Send + Sync;
 type Matcher = dyn Fn(&Request) -> bool + Send + Sync;
 
-/// One link of a chain, and for which requests it is meant.
+/// One middleware, and the condition on the requests that it runs for.
 #[derive(Clone)]
 pub struct Middleware {
     matcher: Option<Arc<Matcher>>,
@@ -49,18 +49,19 @@ enum Does {
 }
 
 impl Middleware {
-    /// Runs before what comes later in the chain: go on, or answer. It should not wait.
+    /// Creates a middleware that runs before the later ones: it continues, or responds. It should
+    /// not wait.
     pub fn before(f: impl Fn(&mut Request) -> Flow + Send + Sync + 'static) -> Self {
         Self { matcher: None, does: Does::Before(Arc::new(f)) }
     }
 
-    /// Runs when there is an answer of what comes later in the chain, and may change it. It sees
-    /// the request without its body, and should not wait.
+    /// Creates a middleware that runs once the later ones and the handler have responded, and may
+    /// change the response. It sees the request without its body, and should not wait.
     pub fn after(f: impl Fn(&Request, &mut Response) + Send + Sync + 'static) -> Self {
         Self { matcher: None, does: Does::After(Arc::new(f)) }
     }
 
-    /// Runs around everything that comes later in the chain, as a light task.
+    /// Creates a middleware that runs around all later ones and the handler, as a light task.
     pub fn around<F, A>(f: F) -> Self
     where
         F: Fn(Request, Next) -> A + Send + Sync + 'static,
@@ -73,7 +74,7 @@ impl Middleware {
         Self { matcher: None, does: Does::Around(Arc::new(around)) }
     }
 
-    /// Has it run only for requests that `matcher` is true of.
+    /// Restricts the middleware to requests for which `matcher` returns true.
     #[must_use]
     pub fn only_if(mut self, matcher: impl Fn(&Request) -> bool + Send + Sync + 'static) -> Self {
         self.matcher = Some(Arc::new(matcher));
@@ -129,7 +130,8 @@ impl ByLength {
 }
 
 impl Runnable {
-    /// The same as a task whose answers leave on their own, so that they can have their own time.
+    /// Turns the handler into a task whose responses are sent separately, so that each can have its
+    /// own time-out.
     pub fn with_own_time(self, reads_body: bool) -> Self {
         let handler: Arc<TaskFn> = match self {
             Self::Inline(handler) if reads_body => Arc::new(move |request| {
@@ -161,7 +163,7 @@ impl MiddlewareStack {
         let handler = match handler {
             Kind::Inline(handler) | Kind::HeadOnly(handler) => Runnable::Inline(handler),
             Kind::Task(handler) => Runnable::Task(handler),
-            // (A chain is one of tasks, or has none.)
+            // A stack with middleware runs either inline or as a task; the task handles any length.
             Kind::ByLength(_, _, other) if !middleware.is_empty() => Runnable::Task(other),
             Kind::ByLength(whole_bytes_max, whole, other) => {
                 let whole = Runnable::Inline(whole);
@@ -238,7 +240,7 @@ fn on_pool(handler: Arc<BlockingFn>, pool: BlockingPool) -> Arc<TaskFn> {
     })
 }
 
-/// What comes after a link that runs around it.
+/// The middleware after the current one, and the handler.
 #[derive(Clone)]
 pub struct Next {
     chain: MiddlewareStack,
@@ -246,7 +248,7 @@ pub struct Next {
 }
 
 impl Next {
-    /// Runs the rest of the chain and the handler.
+    /// Runs the remaining middleware and the handler.
     pub async fn run(self, request: Request) -> Response {
         let head = request.head_only();
         let mut response = self.start(request).await;

@@ -76,7 +76,7 @@ impl Request {
         Box::new(Self::new(RequestHead::take(head, bytes), Body::empty(), origin))
     }
 
-    /// Gives a request back when it has been answered.
+    /// Gives a request back after the response.
     #[expect(clippy::inline_always, reason = "as for `bare`")]
     #[inline(always)]
     #[doc(hidden)]
@@ -95,7 +95,7 @@ impl Request {
         &self.parts
     }
 
-    /// The head, before anybody holds on to it.
+    /// Returns the head while it has no other owner.
     #[doc(hidden)]
     pub fn parts_mut(&mut self) -> &mut RequestHead {
         self.parts.get_mut().expect("just made, and lent to nobody")
@@ -240,12 +240,12 @@ impl Request {
         self.body.whole()
     }
 
-    /// Tells the client ahead of the answer what it will need (103, RFC 8297): for `Link` fields,
-    /// from handlers that take their time. Nothing is said to a client of HTTP/1.0, nor by an
-    /// inline handler, whose answer is there at once.
+    /// Sends the client an interim response (103, RFC 8297), e.g. with `Link` fields, from handlers
+    /// that take time. Nothing is sent to a client of HTTP/1.0, nor from an inline handler, whose
+    /// response is ready at once.
     ///
     /// # Errors
-    /// [`FieldError`], and nothing is sent, if a field could split the answer.
+    /// [`FieldError`], and nothing is sent, if a field could split the response.
     pub fn early_hints(&self, fields: &[(&str, &str)]) -> Result<(), FieldError> {
         let mut interim = b"HTTP/1.1 103 Early Hints\r\n".to_vec();
         for (name, value) in fields {

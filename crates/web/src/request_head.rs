@@ -163,11 +163,11 @@ impl RequestHead {
     }
 }
 
-/// A hold on a head. The last one gives its memory back to the thread it is dropped on.
+/// Shared reference to a head. The last one returns the memory to the thread that drops it.
 pub struct RequestHeadRef(Option<Arc<RequestHead>>);
 
 impl RequestHeadRef {
-    /// The head, while nobody else holds it.
+    /// Returns the head if this is its only reference.
     pub fn get_mut(&mut self) -> Option<&mut RequestHead> {
         self.0.as_mut().and_then(Arc::get_mut)
     }

@@ -1,4 +1,4 @@
-//! An answer as handlers make it.
+//! A response as handlers build it.
 
 mod appender;
 mod content;
@@ -30,7 +30,7 @@ pub use later::{Replier, Reply, reply_later};
 pub use prefix::ResponsePrefix;
 pub use upgrade::{OnUpgrade, Upgrade};
 
-/// One of the usual content types: answers with them begin with one piece that is ready.
+/// One of the usual content types: responses with them begin with one piece that is ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UsualType {
     Text,
@@ -61,10 +61,10 @@ pub fn usual_type(name: &[u8]) -> Option<UsualType> {
     UsualType::ALL.into_iter().find(|kind| kind.name().as_bytes() == name)
 }
 
-/// One answer: status, header fields, content.
+/// A response: status, header fields, content.
 ///
-/// `Server`, `Date`, `Connection`, `Content-Length` and `Transfer-Encoding` are the server's own.
-/// A status of 400 and above without content is answered with the page for that status.
+/// `Server`, `Date`, `Connection`, `Content-Length` and `Transfer-Encoding` are set by the server.
+/// A status of 400 and above without content gets the page for that status.
 pub struct Response {
     #[doc(hidden)]
     pub status: Status,
@@ -83,7 +83,7 @@ pub struct Response {
 /// Content up to this size leaves in the same buffer as its head. More is sent behind it.
 pub const INLINE_BYTES_MAX: usize = 64 << 10;
 
-/// Wishes that few answers have.
+/// State that few responses need; boxed to keep [`Response`] small.
 #[derive(Default)]
 pub struct ResponseExtras {
     pub on_sent: Vec<OnSent>,
@@ -108,7 +108,7 @@ pub struct StatusLine {
     pub text: String,
 }
 
-/// Fields of the server's own in whose place an answer has others.
+/// Fields of the server that a response replaces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Replaced {
     pub date: bool,
@@ -116,7 +116,7 @@ pub struct Replaced {
 }
 
 impl Replaced {
-    /// Begins an answer without them.
+    /// Begins a response without them.
     pub fn start<'a>(
         self,
         out: &'a mut Vec<u8>,
@@ -145,7 +145,7 @@ impl Replaced {
 
 pub type OnSent = Box<dyn FnOnce(Sent) + Send>;
 
-/// What became of an answer.
+/// Outcome of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
     /// The kernel has taken its last byte.
@@ -155,7 +155,7 @@ pub enum Sent {
 }
 
 impl Response {
-    /// An answer without content.
+    /// Creates a response without content.
     #[inline]
     pub fn new(status: Status) -> Self {
         Self {
@@ -220,9 +220,9 @@ impl Response {
         Self::of_kind(UsualType::Octets, Content::Stream(Streamed::new(stream, Some(length))))
     }
 
-    /// An answer that is written over time from another task or thread, and the writer.
+    /// Creates a response that another task or thread writes over time, and its writer.
     ///
-    /// The answer ends when the writer and all its clones are gone.
+    /// The response ends when the writer and all its clones are dropped.
     ///
     /// - `pieces_max`: how many pieces may wait until the client has taken them, at least 1.
     pub fn append(pieces_max: usize) -> (Appender, Self) {
@@ -244,7 +244,7 @@ impl Response {
     /// A redirect, with 301, 302, 303, 307 or 308.
     ///
     /// # Panics
-    /// If `location` could split the answer. (The server contains that: the client gets 500.)
+    /// If `location` could split the response. (The server contains that: the client gets 500.)
     pub fn redirect(status: Status, location: &str) -> Self {
         debug_assert!(status.is_redirect(), "{status:?} is no redirect");
         Self::new(status).header("Location", location)
@@ -269,7 +269,7 @@ impl Response {
     /// Takes a status by its number, which may be one that [`Status`] does not have. Its class then
     /// decides how it is handled (RFC 9110 §15).
     ///
-    /// - `code`: 200 to 999. What is below is no answer but an announcement of one.
+    /// - `code`: 200 to 999. What is below is an interim response.
     /// - `reason`: the phrase that is sent with it; empty: the usual one, if [`Status`] has the
     ///   code.
     ///
@@ -298,7 +298,7 @@ impl Response {
     /// Adds a header field.
     ///
     /// # Panics
-    /// If the field could split the answer, or belongs to the server: see
+    /// If the field could split the response, or belongs to the server: see
     /// [`Response::try_header`]. (The server contains that: the client gets 500.)
     #[must_use]
     pub fn header(mut self, name: &str, value: impl AsRef<[u8]>) -> Self {
@@ -379,7 +379,7 @@ impl Response {
     /// Sends trailer fields behind the content of a stream (RFC 9110 §6.5), to a client of HTTP/1.1
     /// only.
     ///
-    /// - `make`: called at the end of the content. Fields that could split the answer are left out.
+    /// - `make`: called at the end of the content. Fields that could split the response are dropped.
     #[must_use]
     pub fn trailers<F>(mut self, make: F) -> Self
     where
@@ -389,21 +389,21 @@ impl Response {
         self
     }
 
-    /// Calls `notice` when the last byte has left, or the connection is lost.
+    /// Calls `notice` when the last byte was sent, or the connection is lost.
     #[must_use]
     pub fn on_sent(mut self, notice: impl FnOnce(Sent) + Send + 'static) -> Self {
         self.extras().on_sent.push(Box::new(notice));
         self
     }
 
-    /// Ends the connection after this answer.
+    /// Closes the connection after this response.
     #[must_use]
     pub fn close(mut self) -> Self {
         self.extras().close = true;
         self
     }
 
-    /// Has it leave on its own, though it may be ready: not together with other answers.
+    /// Sends this response separately, not in one send with other responses.
     #[doc(hidden)]
     pub fn on_its_own(mut self) -> Self {
         self.extras();
@@ -415,7 +415,7 @@ impl Response {
     }
 
     /// Whether it is 200, its content short, at hand and of a usual type, and nothing rare wished
-    /// for: then the whole answer is written in one go.
+    /// for: then the whole response is written in one go.
     #[inline]
     #[doc(hidden)]
     pub fn is_ready(&self) -> bool {
@@ -427,7 +427,7 @@ impl Response {
             && self.status == Status::OK
     }
 
-    /// Writes the whole answer. To be called only if it [is ready](Response::is_ready).
+    /// Writes the whole response. To be called only if it [is ready](Response::is_ready).
     #[inline]
     #[doc(hidden)]
     pub fn write_ready(

@@ -22,7 +22,7 @@ pub struct RouteCache {
     pub recent: Cell<usize>,
     /// The request of the last inline handler, to be used again.
     pub used: Cell<Option<Box<Request>>>,
-    /// Where the last task handler was at work that answered at once, and which one that was.
+    /// Where the last task handler was at work that responded at once, and which one that was.
     pub place: Cell<Option<(HandlerId, Box<dyn Placed>)>>,
 }
 

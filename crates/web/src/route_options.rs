@@ -17,14 +17,14 @@ pub struct RouteOptions {
     pub keeps_empty: bool,
     /// How long a handler may go on once its client has sent its last byte.
     pub half_close_ms: Option<u32>,
-    /// Whether, as a fallback, it answers `OPTIONS *` in place of the server.
+    /// Whether, as a fallback, it handles `OPTIONS *` in place of the server.
     pub takes_asterisk: bool,
     /// The same of CONNECT.
     pub takes_connect: bool,
 }
 
 impl RouteOptions {
-    /// Whether its answers keep another time than those of other routes.
+    /// Returns whether the route's responses have time-outs of their own.
     pub fn has_timeouts(self) -> bool {
         self.write_ms.is_some() || self.idle_ms.is_some()
     }

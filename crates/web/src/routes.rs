@@ -1,4 +1,4 @@
-//! Which handler answers which request: what is said about it before the start.
+//! Routes: the table of handlers, as configured before the start.
 
 mod entry;
 mod error;
@@ -30,18 +30,18 @@ pub use error::RouteError;
 pub use table::canonical_route;
 pub use table::{Pages, Table, Tables};
 
-/// Routes, chains and pages of one site, or a part of one.
+/// Routes, middleware and error pages of one site, or a part of one.
 ///
 /// A path is exact (`/hello`), has named parts (`/user/{id}/posts`), or ends in a rest of any
 /// length (`/files/{*rest}`), an empty one too: `/files/`. Exact parts go before named ones, and
-/// those before a rest. Two routes that would answer the same requests are an error at the start,
+/// those before a rest. Two routes that would match the same requests are an error at the start,
 /// and so is a path that does not begin with a slash.
 ///
 /// What is compared is the canonical path of a request, segment by segment: `//a/./%62` is `/a/b`,
 /// and `/a%2Fb` has one segment. A segment that is `..` gets 400 before anything is asked.
 ///
-/// A path that is found answers HEAD where it answers GET, OPTIONS in any case, and other methods
-/// with 405 and `Allow`.
+/// A path with a handler for GET also responds to HEAD, to OPTIONS always, and to other methods
+/// with 405 and `Allow` (RFC 9110 §15.5.6).
 #[derive(Clone, Default)]
 pub struct Routes {
     #[doc(hidden)]
@@ -55,7 +55,7 @@ pub struct Routes {
     pub middleware: Vec<Middleware>,
     #[doc(hidden)]
     pub fallback: Option<Route>,
-    /// Served where no route answers.
+    /// Served where no route matches.
     #[doc(hidden)]
     pub root: Option<PathBuf>,
     #[doc(hidden)]
@@ -96,72 +96,72 @@ pub fn route() -> Route {
 }
 
 impl Route {
-    /// Answers GET, and HEAD without the content.
+    /// Handles GET, and HEAD without the content.
     #[must_use]
     pub fn get<F>(self, handler: impl IntoHandler<F>) -> Self {
         self.on(Method::Get, handler)
     }
 
-    /// Answers POST.
+    /// Handles POST.
     #[must_use]
     pub fn post<F>(self, handler: impl IntoHandler<F>) -> Self {
         self.on(Method::Post, handler)
     }
 
-    /// Answers PUT.
+    /// Handles PUT.
     #[must_use]
     pub fn put<F>(self, handler: impl IntoHandler<F>) -> Self {
         self.on(Method::Put, handler)
     }
 
-    /// Answers PATCH.
+    /// Handles PATCH.
     #[must_use]
     pub fn patch<F>(self, handler: impl IntoHandler<F>) -> Self {
         self.on(Method::Patch, handler)
     }
 
-    /// Answers DELETE.
+    /// Handles DELETE.
     #[must_use]
     pub fn delete<F>(self, handler: impl IntoHandler<F>) -> Self {
         self.on(Method::Delete, handler)
     }
 
-    /// Answers one method.
+    /// Handles one method.
     #[must_use]
     pub fn on<F>(mut self, method: Method, handler: impl IntoHandler<F>) -> Self {
         self.handlers.push((method, handler.into_handler()));
         self
     }
 
-    /// Answers all methods that no other handler of this route does.
+    /// Handles all methods without a handler of their own.
     #[must_use]
     pub fn any<F>(mut self, handler: impl IntoHandler<F>) -> Self {
         self.any = Some(handler.into_handler());
         self
     }
 
-    /// Adds a link to this route's chain: inside the chain of the whole.
+    /// Adds middleware to this route; it runs inside the middleware of all routes.
     #[must_use]
     pub fn middleware(mut self, middleware: Middleware) -> Self {
         self.middleware.push(middleware);
         self
     }
 
-    /// Adds a header field to this route's answers that do not have it yet. It counts more than one
-    /// of [`Routes::header`]. What cannot be sent is an error at the start.
+    /// Adds a header field to this route's responses that do not have it yet. It takes precedence
+    /// over [`Routes::header`]. A field that cannot be sent is an error at the start.
     #[must_use]
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.fields.set(name, value);
         self
     }
 
-    /// How long nothing at all may move while a request of this route is answered, from 1 ms to 49
-    /// days: its body, its answer, and also its handler or stream, which otherwise may take their
+    /// How long nothing at all may move while a request of this route is handled, from 1 ms to 49
+    /// days: its body, its response, and also its handler or stream, which otherwise may take their
     /// time. (Say [`Route::body_timeout`] and [`Route::write_timeout`] behind it where those are to
     /// differ.)
     ///
-    /// A handler that has not answered by then is dropped, and its client gets 503; where the
-    /// answer has begun, the connection is cut.
+    /// A handler that has not responded by then is dropped, and its client gets 503; where the
+    /// response has begun, the connection is cut.
     #[must_use]
     pub fn idle_timeout(mut self, silence: Duration) -> Self {
         self.options.idle_ms = bounded_ms(silence);
@@ -176,8 +176,8 @@ impl Route {
         self
     }
 
-    /// How long an answer's content may make no progress, in place of `write-timeout`; from 1 ms to
-    /// 49 days. (Its head still keeps `write-timeout`.)
+    /// Sets how long a response's content may make no progress, in place of `write-timeout`; from
+    /// 1 ms to 49 days. The head still follows `write-timeout`.
     #[must_use]
     pub fn write_timeout(mut self, silence: Duration) -> Self {
         self.options.write_ms = bounded_ms(silence);
@@ -191,10 +191,10 @@ impl Route {
         self
     }
 
-    /// How many bytes per second of this route's answers each connection is sent. Head and content
+    /// Limits this route's responses on each connection, in bytes per second. Head and content
     /// count.
     ///
-    /// What is set for connections, client addresses and the server counts besides: the slowest
+    /// The limits of connections, client addresses and the server apply as well: the lowest one
     /// decides.
     #[must_use]
     pub fn bytes_per_second(mut self, bytes: u64) -> Self {
@@ -202,7 +202,7 @@ impl Route {
         self
     }
 
-    /// How many bytes per second of this route's answers are sent on all connections together.
+    /// Limits this route's responses on all connections together, in bytes per second.
     #[must_use]
     pub fn bytes_per_second_in_all(mut self, bytes: u64) -> Self {
         self.pace.write_in_all = bytes;
@@ -226,14 +226,14 @@ impl Route {
         self
     }
 
-    /// Least time from a request to the first byte of its answer.
+    /// Sets the least time from a request to the first byte of its response.
     #[must_use]
     pub fn first_byte_delay(mut self, delay: Duration) -> Self {
         self.pace.first_byte_delay = delay;
         self
     }
 
-    /// How many bytes a request's body may have, in place of `limit-body-bytes`.
+    /// Limits the bytes of a request's body, in place of `limit-body-bytes`.
     #[must_use]
     pub fn limit_body_bytes(mut self, bytes_max: u64) -> Self {
         self.options.limit_body_bytes = Some(bytes_max);
@@ -244,7 +244,7 @@ impl Route {
     /// default they are. With `false`, `/proxy/{*rest}` finds `https://example.org/x` in
     /// `/proxy/https://example.org/x`, and not `https:/example.org/x`.
     ///
-    /// Which route answers is decided by the path without empty segments all the same, and so is
+    /// Which route matches is decided by the path without empty segments all the same, and so is
     /// what [`Request::path`] says: `/proxy//private/x` is guarded by `/proxy/private/{*rest}`. It
     /// changes nothing for folders.
     #[must_use]
@@ -279,31 +279,31 @@ impl Routes {
         self
     }
 
-    /// Answers GET and HEAD of a path.
+    /// Handles GET and HEAD of a path.
     #[must_use]
     pub fn get<F>(self, path: &str, handler: impl IntoHandler<F>) -> Self {
         self.route(path, route().get(handler))
     }
 
-    /// Answers POST of a path.
+    /// Handles POST of a path.
     #[must_use]
     pub fn post<F>(self, path: &str, handler: impl IntoHandler<F>) -> Self {
         self.route(path, route().post(handler))
     }
 
-    /// Answers PUT of a path.
+    /// Handles PUT of a path.
     #[must_use]
     pub fn put<F>(self, path: &str, handler: impl IntoHandler<F>) -> Self {
         self.route(path, route().put(handler))
     }
 
-    /// Answers DELETE of a path.
+    /// Handles DELETE of a path.
     #[must_use]
     pub fn delete<F>(self, path: &str, handler: impl IntoHandler<F>) -> Self {
         self.route(path, route().delete(handler))
     }
 
-    /// Answers every method of a path.
+    /// Handles every method of a path.
     #[must_use]
     pub fn any<F>(self, path: &str, handler: impl IntoHandler<F>) -> Self {
         self.route(path, route().any(handler))
@@ -315,7 +315,7 @@ impl Routes {
         self.route(path, route().files(folder))
     }
 
-    /// Serves a folder where no route answers. It comes before a fallback.
+    /// Serves a folder where no route matches. It comes before a fallback.
     #[must_use]
     pub fn root(mut self, folder: impl Into<PathBuf>) -> Self {
         self.root = Some(folder.into());
@@ -337,8 +337,8 @@ impl Routes {
         self
     }
 
-    /// Answers requests that a function is true of, before all paths are looked at. Several are
-    /// asked in order.
+    /// Handles requests for which `matcher` returns true, before any path is compared. Several
+    /// matchers are tried in order.
     #[must_use]
     pub fn matching<F>(
         mut self,
@@ -365,23 +365,22 @@ impl Routes {
         self
     }
 
-    /// Adds a header field to all answers that do not have it yet: those of files, of handlers,
-    /// 404. What cannot be sent is an error at the start.
+    /// Adds a header field to all responses that do not have it yet: of files, handlers, and 404. A
+    /// field that cannot be sent is an error at the start.
     #[must_use]
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.fields.set(name, value);
         self
     }
 
-    /// Adds a link to the chain around everything, 404 included. Links run in the order they were
-    /// added.
+    /// Adds middleware around everything, 404 included. Middleware runs in the order of addition.
     #[must_use]
     pub fn middleware(mut self, middleware: Middleware) -> Self {
         self.middleware.push(middleware);
         self
     }
 
-    /// Runs `before` for every request: `Flow::Next`, or an answer.
+    /// Runs `before` for every request. It returns `Flow::Next`, or a response.
     #[must_use]
     pub fn chain(
         self,
@@ -390,7 +389,7 @@ impl Routes {
         self.middleware(Middleware::before(before))
     }
 
-    /// Makes the page for one status of 400 and above, where an answer has no content of its own.
+    /// Makes the page for one status of 400 and above, where a response has no content of its own.
     #[must_use]
     pub fn error_page<R: IntoResponse>(
         mut self,
@@ -466,7 +465,7 @@ impl fmt::Debug for Route {
     }
 }
 
-/// What an answer to a request that no handler wants is made of.
+/// Returns a handler that responds with a status alone.
 pub fn plain_status(status: Status, allow: Option<String>) -> Kind {
     Kind::HeadOnly(Arc::new(move |_| {
         let response = Response::new(status);

@@ -14,7 +14,7 @@ use gustnado_observe::process::Process;
 use gustnado_observe::server_stats::ServerStats;
 use gustnado_observe::stats::Stats;
 
-/// A handler that answers with the server's counters as JSON: in sum, and by worker. The names are
+/// A handler that responds with the server's counters as JSON: in sum, and by worker. The names are
 /// those of [`Stats`] and `WorkerStats`, with `cpu_ms` and `memory_bytes` of the whole
 /// process.
 ///
@@ -93,7 +93,8 @@ fn write_line(line: &str) {
     let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
     let is_open = poll(&mut fds, Some(&at_once)) == Ok(1) && fds[0].revents() == PollFlags::OUT;
     if is_open {
-        // It is below what a pipe that has room takes at once. Nobody can be told of an error.
+        // The line is smaller than a pipe with room accepts at once. An error cannot be reported
+        // anywhere.
         _ = stderr.lock().write_all(line.as_bytes());
     }
 }

@@ -65,7 +65,7 @@ impl Tokio {
 impl Drop for Tokio {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take().flatten() {
-            // Whoever ends the server may do so from inside a runtime, where nobody may wait.
+            // The server may be dropped inside a runtime, where blocking is not allowed.
             runtime.shutdown_background();
         }
     }

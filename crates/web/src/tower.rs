@@ -1,8 +1,8 @@
 //! A `tower::Service` as a handler: an axum `Router`, or whatever else takes an [`http::Request`]
-//! and answers with an [`http::Response`].
+//! and responds with an [`http::Response`].
 //!
 //! The types of the crate `http` live here and in the files below only. A request becomes one of
-//! them when its service is called, and an answer is taken apart as soon as it is there.
+//! them when its service is called, and a response is taken apart as soon as it is there.
 
 mod client_info;
 mod request;
@@ -39,7 +39,7 @@ type OnError = dyn Fn(ServiceError) -> Response + Send + Sync;
 /// Puts into a request's extensions what its service is to be told of it.
 type Tell = dyn Fn(&Request, &mut http::Extensions) + Send + Sync;
 
-/// A service that is to answer requests: see [`tower`].
+/// A service that handles requests: see [`tower`].
 #[derive(Clone)]
 pub struct Tower<S> {
     service: S,
@@ -84,14 +84,14 @@ enum Runtime {
 ///
 /// The service is cloned for each request, asked whether it is ready, and called, all on the worker
 /// that has the connection. When the client goes, its future is dropped. A service that fails is
-/// answered for with 500: see [`Tower::on_error`].
+/// reported with 500: see [`Tower::on_error`].
 ///
 /// It runs inside a tokio runtime, so that `tokio::spawn`, timers, reqwest and sqlx work: two
 /// threads of the server's own, which start with the server and end with it. See
 /// [`Tower::on_tokio`].
 pub fn tower<S>(service: S) -> Tower<S> {
-    // Its limits are its own; whoever has closed is gone, as with hyper; and what asks about the
-    // server as a whole asks the service.
+    // The service has its own limits; a client that closed is treated as gone, as hyper does; and
+    // requests about the server as a whole go to the service.
     let options = RouteOptions {
         half_close_ms: Some(0),
         takes_asterisk: true,
@@ -166,24 +166,24 @@ impl<S> Tower<S> {
     /// setting `limit-body-bytes` has a value of its own; a limit of the route counts more than
     /// both.
     ///
-    /// A body that announces more is answered with 413 before the service is called. One in chunks
-    /// fails past the limit with `http_body_util::LengthLimitError`, which axum answers with 413.
+    /// A body that announces more gets 413 before the service is called. One in chunks
+    /// fails past the limit with `http_body_util::LengthLimitError`, which axum maps to 413.
     #[must_use]
     pub fn limit_body_bytes(mut self, bytes_max: u64) -> Self {
         self.options.limit_body_bytes = Some(bytes_max);
         self
     }
 
-    /// How long the service may go on once its client has sent its last byte. The default is zero,
-    /// as with hyper: whoever closes is gone, and the future is dropped at once. With more, a
-    /// client may shut its sending side and wait for the answer.
+    /// Sets how long the service may run once its client has sent its last byte. The default is
+    /// zero, as with hyper: a client that closes is gone, and the future is dropped at once. With
+    /// more, a client may shut its sending side and wait for the response.
     #[must_use]
     pub fn half_close_timeout(mut self, patience: Duration) -> Self {
         self.options = route().half_close_timeout(patience).options.or(self.options);
         self
     }
 
-    /// Makes the answer where the service fails, in place of 500: 503 for a `tower::load_shed`
+    /// Makes the response where the service fails, in place of 500: 503 for a `tower::load_shed`
     /// that is full, say.
     #[must_use]
     pub fn on_error<R: IntoResponse>(
@@ -255,7 +255,7 @@ enum Step<R> {
     Called,
     /// It was not ready.
     Waiting(Pin<Box<dyn Future<Output = Result<R, ServiceError>> + Send>>),
-    /// This is the answer, for which it was not needed.
+    /// This is the response, for which it was not needed.
     Answered(Option<Response>),
 }
 
@@ -284,7 +284,7 @@ where
         *request.extensions_mut() = told;
         let _entered = self.shared.context.enter();
         let mut service = self.shared.service.clone();
-        // If it is not ready, it is asked again by somebody who can be woken.
+        // A service that is not ready is polled again with a waker, in `call_when_ready`.
         match service.poll_ready(&mut task::Context::from_waker(Waker::noop())) {
             Poll::Ready(Ok(())) => {
                 self.future.set(Some(service.call(request)));
@@ -350,12 +350,12 @@ impl<S: Service<http::Request<Body>>> Drop for Place<S> {
 }
 
 impl Routes {
-    /// Has a service answer a path and everything beneath it, by every method: `/api` is `/api`,
+    /// Mounts a service at a path and everything beneath it, for every method: `/api` is `/api`,
     /// `/api/` and `/api/users/7`.
     ///
     /// The service sees the whole path, so an axum `Router` is put together with
-    /// `Router::new().nest("/api", …)`. For all that no route answers, use [`Routes::fallback`].
-    /// For limits and links of its own, say `mount("/api", route().any(service)…)`.
+    /// `Router::new().nest("/api", …)`. For all that no route matches, use [`Routes::fallback`].
+    /// For limits and middleware of its own, use `mount("/api", route().any(service)…)`.
     #[must_use]
     pub fn service<F>(self, path: &str, service: impl IntoHandler<F>) -> Self {
         self.mount(path, route().any(service))

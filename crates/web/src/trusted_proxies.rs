@@ -17,14 +17,14 @@ use gustnado_config::Networks;
 
 use gustnado_config::{Config, ForwardedFields};
 
-/// Whose word counts, and in which fields.
+/// Trusted proxies, and the fields that are read from them.
 #[derive(Debug)]
 pub struct TrustedProxies {
     trusted: Networks,
     fields: ForwardedFields,
 }
 
-/// The last one on the way from the client whom nobody that is believed has to vouch for.
+/// The last hop on the way from the client that trusted proxies vouch for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Hop {
     /// `None`: the connection's peer.
@@ -34,7 +34,7 @@ struct Hop {
 }
 
 impl TrustedProxies {
-    /// Those that a configuration says; `None` where nobody is believed.
+    /// Returns the trusted proxies of a configuration; `None` if there are none.
     pub fn of(config: &Config) -> Option<Arc<Self>> {
         // (Whatever is malformed was refused at the start.)
         let trusted = Networks::of(&config.forwarded_allow_ips).unwrap_or_default();
@@ -52,7 +52,8 @@ impl TrustedProxies {
         address.map_or(peer, Endpoint::Tcp)
     }
 
-    /// How the client has asked: `http` or `https`. `None` if nobody that is believed says so.
+    /// Returns the scheme of the client's request: `http` or `https`. `None` if no trusted proxy
+    /// reports it.
     pub fn scheme(&self, head: View<'_>, peer: &Endpoint) -> Option<&'static str> {
         match self.fields {
             _ if !self.trusted.has(peer) => None,
@@ -64,8 +65,8 @@ impl TrustedProxies {
         }
     }
 
-    /// The host that the client has asked for, with its port where that is not the scheme's own.
-    /// `None` if nobody that is believed says anything about it.
+    /// Returns the host of the client's request, with its port if that is not the scheme's default.
+    /// `None` if no trusted proxy reports it.
     pub fn host<'h>(&self, head: View<'h>, peer: &Endpoint) -> Option<Cow<'h, str>> {
         match self.fields {
             _ if !self.trusted.has(peer) => None,
@@ -102,7 +103,7 @@ impl TrustedProxies {
         self.walk(elements.iter().rev().map(address))
     }
 
-    /// What was said by the one who was asked by the client.
+    /// Returns the element added by the trusted proxy that the client connected to.
     fn walked_to<'h>(&self, head: View<'h>) -> Option<Element<'h>> {
         let mut elements = elements(head);
         let behind = self.walk_elements(&elements).behind;

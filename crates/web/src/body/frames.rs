@@ -14,7 +14,7 @@ use super::{Body, BodyError, Inside, Live};
 /// Frames of data. Trailers of a request are checked and not kept, so there are none.
 ///
 /// It fails with a [`BodyError`] in a box; but past a limit with the error that frameworks know,
-/// and answer with 413: [`LengthLimitError`](http_body_util::LengthLimitError).
+/// and respond to with 413: [`LengthLimitError`](http_body_util::LengthLimitError).
 /// What a service may fail with.
 pub type ServiceError = Box<dyn std::error::Error + Send + Sync>;
 

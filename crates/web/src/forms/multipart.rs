@@ -86,7 +86,7 @@ impl Multipart {
                 MultipartEvent::NeedMore => {
                     let piece = self.body.next().await.ok_or(FormError::Truncated)??;
                     if self.held.is_empty() {
-                        // (Without a copy where nobody else holds it.)
+                        // This avoids a copy if the buffer has no other owner.
                         self.held = piece.into();
                     } else {
                         self.held.extend_from_slice(&piece);

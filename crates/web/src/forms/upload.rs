@@ -119,7 +119,8 @@ impl Upload {
     }
 }
 
-/// Writes a file beside the path, and puts it there once it is whole.
+/// Writes a temporary file in the same folder, and renames it once it is complete, so that a
+/// failure leaves the old file intact.
 fn beside(path: &Path, write: impl FnOnce(&mut NamedTempFile) -> io::Result<()>) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let mut file = tempfile::Builder::new()

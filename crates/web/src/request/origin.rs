@@ -1,4 +1,4 @@
-//! Where a request came from. Nobody is asked before a handler wants to know.
+//! Origin of a request. It is looked up when a handler first reads it.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -10,7 +10,7 @@ use gustnado_tasks::{ConnectionId, Endpoint, SocketAddrs, TaskMark};
 use super::Request;
 use crate::trusted_proxies::TrustedProxies;
 
-/// A request's connection, who may ask about it, and who is believed about the client.
+/// Connection of a request, the task that may query it, and the trusted proxies.
 #[derive(Clone)]
 pub struct Origin {
     connection: ConnectionId,
@@ -59,7 +59,7 @@ impl Request {
     /// - The connection was accepted by `io_uring`, and the kernel is older than Linux 6.8.
     /// - The client has reset the connection by now.
     /// - The request was taken to another task or thread before it was first asked. Ask once in the
-    ///   handler: the answer stays with the request. (For [`crate::blocking`] handlers that is
+    ///   handler: the response stays with the request. (For [`crate::blocking`] handlers that is
     ///   done.)
     pub fn peer(&self) -> Option<Endpoint> {
         self.look_at_names(|names| names.peer.clone())?

@@ -30,7 +30,7 @@ pub enum ParamError {
 }
 
 impl ParamError {
-    /// How a server answers it.
+    /// Returns the status of the response to it.
     pub fn status(&self) -> Status {
         match self {
             Self::Unfit { .. } => Status::NOT_FOUND,

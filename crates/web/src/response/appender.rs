@@ -1,4 +1,4 @@
-//! An answer that another task or thread writes over time.
+//! A response that another task or thread writes over time.
 
 use std::fmt;
 use std::pin::Pin;
@@ -9,9 +9,9 @@ use bytes::Bytes;
 use futures_core::Stream;
 use gustnado_tasks::{Receiver, SendTimeoutError, Sender, TrySendError, mailbox};
 
-/// Writes an answer over time: from a task, or from a thread that is no worker.
+/// Writes a response over time: from a task, or from a thread that is no worker.
 ///
-/// The answer ends when the last clone is dropped. What is appended is sent at once.
+/// The response ends when the last clone is dropped. What is appended is sent at once.
 #[derive(Clone)]
 pub struct Appender(Sender<Bytes>);
 
@@ -19,7 +19,7 @@ pub struct Appender(Sender<Bytes>);
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AppendError {
-    /// The connection is lost, or the answer was never sent.
+    /// The connection is lost, or the response was never sent.
     Lost,
     /// The client takes nothing, and too much waits already.
     Full,
@@ -83,7 +83,7 @@ impl fmt::Display for AppendError {
 
 impl std::error::Error for AppendError {}
 
-/// The other end, as the answer's content.
+/// The other end, as the response's content.
 pub(super) struct Appended(Receiver<Bytes>);
 
 impl Stream for Appended {

@@ -1,4 +1,4 @@
-//! What an answer's content is made of.
+//! Content of a response.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -13,7 +13,7 @@ use gustnado_http::status::Status;
 
 use gustnado_files::{CachedFile, Segment};
 
-/// The content of an answer.
+/// The content of a response.
 pub enum Content {
     Nothing,
     Bytes(Bytes),
@@ -55,7 +55,7 @@ impl Streamed {
     }
 }
 
-/// A stream has failed: nobody but its maker knows why.
+/// Failure of a stream. The cause stays with the stream's author.
 #[derive(Debug)]
 pub struct Failed;
 

@@ -12,9 +12,8 @@ use gustnado_http::status::Status;
 use super::{Content, Response, Streamed};
 use gustnado_files::{OpenFile, Segment};
 
-/// The head of an answer as another framework makes it: its status may be any, and among its fields
-/// may be those that are the server's own here. They are taken as what they say, and not sent
-/// twice.
+/// The head of a response of another framework, with any status. Fields that the server sets itself
+/// are interpreted, not sent twice.
 ///
 /// | field | becomes |
 /// | --- | --- |
@@ -31,7 +30,7 @@ pub struct ForeignHead {
 }
 
 impl ForeignHead {
-    /// - `code`: 200 to 999. What is below is no answer but an announcement of one.
+    /// - `code`: 200 to 999. What is below is an interim response.
     /// - `reason`: as for [`Response::code`].
     ///
     /// # Errors
@@ -75,12 +74,12 @@ impl ForeignHead {
         self.response.status.may_have_body()
     }
 
-    /// The answer with this content. Without any, no page is put in its place.
+    /// Returns the response with this content. An empty content is not replaced by a page.
     pub fn bytes(self, content: impl Into<Bytes>) -> Response {
         self.with(Content::Bytes(content.into()))
     }
 
-    /// The answer with content that comes over time: by its length where the fields say it, as
+    /// Returns the response with streamed content: of the length in the fields, if any, as
     /// [`Response::stream_of_length`], else as [`Response::stream`].
     pub fn stream<S, B, E>(self, stream: S) -> Response
     where
@@ -91,8 +90,8 @@ impl ForeignHead {
         self.with(Content::Stream(Streamed::new(stream, length)))
     }
 
-    /// The answer with a part of a file, which the kernel sends. Conditions and ranges are those of
-    /// who has made the head. A file that is shorter by then cuts the connection.
+    /// Returns the response with a part of a file, which the kernel sends. The framework has applied
+    /// conditions and ranges. A file that has become shorter cuts the connection.
     ///
     /// - `file`: open for reading; its position is not used.
     /// - `length`: bytes from `offset` on.
@@ -103,7 +102,7 @@ impl ForeignHead {
         self.with(Content::Segments { segments, length })
     }
 
-    /// The answer to HEAD: the length of what is not sent, where the fields say it.
+    /// Returns the response to HEAD: the length in the fields, without the content.
     pub fn without_content(self) -> Response {
         let length = self.length;
         self.with(Content::Unsent(length))

@@ -8,7 +8,7 @@ use gustnado_http::status::Status;
 use super::{Content, Response};
 use crate::request::ParamError;
 
-/// What can be made an answer.
+/// A value that can be made a response.
 #[diagnostic::on_unimplemented(
     message = "a handler cannot return `{Self}`",
     label = "this is no answer",
@@ -16,7 +16,7 @@ use crate::request::ParamError;
             or an `Option` or `Result` of them"
 )]
 pub trait IntoResponse {
-    /// Makes the answer.
+    /// Converts the value to a response.
     fn into_response(self) -> Response;
 }
 
@@ -94,7 +94,7 @@ impl<T: IntoResponse> IntoResponse for Option<T> {
     }
 }
 
-/// An error that can be made an answer is one.
+/// Either value is a response.
 impl<T: IntoResponse, E: IntoResponse> IntoResponse for Result<T, E> {
     fn into_response(self) -> Response {
         match self {

@@ -1,4 +1,4 @@
-//! An answer that somebody gives later, from any thread.
+//! A response that is sent later, from any thread.
 
 use std::fmt;
 use std::future::Future;
@@ -11,7 +11,7 @@ use gustnado_http::status::Status;
 use super::{IntoResponse, Response};
 use crate::contained::contained;
 
-/// An answer to be given later: what a task handler returns, and what gives it.
+/// Creates a response that is sent later: the future for the task handler, and its sender.
 ///
 /// ```
 /// use gustnado::{Request, Server, reply_later};
@@ -31,23 +31,23 @@ pub fn reply_later() -> (Replier, Reply) {
     (Replier(Some(Arc::clone(&slot))), Reply(slot))
 }
 
-/// Gives one answer, from any thread. Dropping it without one gives 500.
+/// Sends one response, from any thread. Dropping it without a response sends 500.
 pub struct Replier(Option<Arc<Slot>>);
 
-/// What a handler returns whose answer somebody else gives: a future of it.
+/// Future of a response that a [`Replier`] sends, to be returned by a handler.
 #[must_use = "it is to be returned, or awaited"]
 pub struct Reply(Arc<Slot>);
 
 struct Slot(Mutex<State>);
 
 enum State {
-    /// No answer has been given, and somebody waits for it.
+    /// No response has been set; the handler's future may be waiting.
     Open {
         waiter: Option<Waker>,
         on_lost: Option<Box<dyn FnOnce() + Send>>,
     },
     Given(Box<Response>),
-    /// The answer was taken, or nobody waits for one any more.
+    /// The response was taken, or the handler's future was dropped.
     Closed,
 }
 
@@ -56,12 +56,12 @@ impl Slot {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives the answer. Returns whether somebody has waited for it.
+    /// Sets the response. Returns whether its future still exists.
     fn give(&self, response: impl FnOnce() -> Response) -> bool {
         if !matches!(*self.state(), State::Open { .. }) {
             return false;
         }
-        // (Nothing is locked while somebody else's code runs.)
+        // The lock is released while `response` runs, because it may use the replier.
         let given = State::Given(Box::new(response()));
         let mut state = self.state();
         match std::mem::replace(&mut *state, given) {
@@ -85,20 +85,20 @@ impl Slot {
 }
 
 impl Replier {
-    /// Gives the answer. Returns whether it will be sent: not if the client has gone, or the
-    /// handler's time is over.
+    /// Sets the response. Returns whether it will be sent: not if the client is gone, or the
+    /// handler timed out.
     pub fn answer(mut self, response: impl IntoResponse) -> bool {
         self.0.take().is_some_and(|slot| slot.give(|| response.into_response()))
     }
 
-    /// Whether nobody waits for the answer any more.
+    /// Returns whether the response can no longer be sent.
     pub fn is_lost(&self) -> bool {
         self.0.as_ref().is_none_or(|slot| matches!(*slot.state(), State::Closed))
     }
 
-    /// Has `call` called if the client goes, or the handler's time is over, before there is an
-    /// answer; at once, if that has happened. It runs on the connection's worker, so it should not
-    /// wait. The last one counts.
+    /// Calls `call` if the client goes, or the handler times out, before the response is set; at
+    /// once if that has happened. It runs on the connection's worker, so it should not wait. The
+    /// last one set replaces earlier ones.
     pub fn on_lost(&self, call: impl FnOnce() + Send + 'static) {
         let Some(slot) = &self.0 else { return };
         let mut state = slot.state();

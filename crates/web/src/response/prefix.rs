@@ -4,7 +4,7 @@ use gustnado_http::response_writer::Opening;
 
 use super::UsualType;
 
-/// What answers begin with, and the second it is good for.
+/// First bytes of responses, and the second that they are valid for.
 #[derive(Debug)]
 pub struct ResponsePrefix {
     pub unix_secs: u64,

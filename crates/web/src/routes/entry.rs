@@ -15,10 +15,10 @@ use gustnado_files::Files;
 
 /// Whether a request is one's own.
 pub type Matcher = Arc<dyn Fn(&Request) -> bool + Send + Sync>;
-/// What an error is answered with.
+/// What an error gets.
 pub type Page = Arc<dyn Fn(&Request, Status) -> Response + Send + Sync>;
 
-/// What one path answers, by method.
+/// Endpoints of one path, by method.
 pub(super) struct PathEntry {
     by_method: [Option<Endpoint>; Method::COUNT],
     any: Option<Endpoint>,
@@ -80,7 +80,7 @@ impl PathEntry {
         }
     }
 
-    /// What answers a method.
+    /// Returns the endpoint of a method.
     #[inline]
     pub(super) fn endpoint(&self, method: Method) -> &Endpoint {
         let by_method = |method: Method| self.by_method[method as usize].as_ref();
@@ -94,7 +94,7 @@ impl PathEntry {
     }
 }
 
-/// What a path answers, for `Allow` (RFC 9110 §10.2.1).
+/// Returns the methods of a path, for `Allow` (RFC 9110 §10.2.1).
 fn allow(route: &Route) -> String {
     let has = |wanted: Method| route.handlers.iter().any(|(method, _)| *method == wanted);
     let is_allowed = |method: &Method| match method {

@@ -9,7 +9,7 @@ use gustnado_files::FilesError;
 /// Why routes cannot be served. `Display` is one line: what, where, remedy.
 #[non_exhaustive]
 pub enum RouteError {
-    /// Two paths would answer the same requests.
+    /// Two paths would match the same requests.
     Conflict {
         /// The later one.
         path: String,

@@ -1,4 +1,4 @@
-//! What answers where no path does, and what a handler may want beyond its path.
+//! The endpoint for requests that no path matches, and what a handler may want beyond its path.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ impl Route {
         self
     }
 
-    /// Whether the route, as a [fallback](Routes::fallback_route), also answers `OPTIONS *`, which
+    /// Whether the route, as a [fallback](Routes::fallback_route), also handles `OPTIONS *`, which
     /// asks about the server as a whole (RFC 9110 §9.3.7). By default the server does, with 204 and
     /// `Allow`.
     #[must_use]
@@ -54,7 +54,7 @@ impl Route {
 }
 
 impl Routes {
-    /// Answers what no route does, in place of 404.
+    /// Handles requests that no route matches, in place of 404.
     #[must_use]
     pub fn fallback<F>(self, handler: impl IntoHandler<F>) -> Self {
         self.fallback_route(route().any(handler))
@@ -68,7 +68,7 @@ impl Routes {
         self
     }
 
-    /// Has a route answer a path and everything beneath it: `/api` is `/api`, `/api/` and
+    /// Mounts a route at a path and everything beneath it: `/api` is `/api`, `/api/` and
     /// `/api/users/7`. Its handlers see the whole path.
     #[must_use]
     pub fn mount(self, path: &str, route: Route) -> Self {

@@ -24,7 +24,7 @@ use crate::handler::Kind;
 use crate::route_pace::RoutePace;
 use gustnado_files::Files;
 
-/// Everything a site answers with, by host.
+/// Endpoints and pages of a site, by host.
 pub struct Tables {
     /// No other tables of this process have it.
     number: u64,
@@ -38,7 +38,7 @@ pub struct Tables {
     build: BuildContext,
 }
 
-/// Everything one host answers with.
+/// Endpoints and pages of one host.
 pub struct Table {
     /// The paths without names, which need no walk: the quickest way to most handlers.
     exact: HashMap<Box<[u8]>, usize, RandomState>,
@@ -284,7 +284,7 @@ impl Table {
         Found { endpoint: entry.endpoint(method), names, has_rest, params }
     }
 
-    /// What answers where no path does.
+    /// The endpoint for requests that no path matches.
     pub fn fallback(&self, method: Method) -> &Endpoint {
         self.fallback.endpoint(method)
     }
@@ -355,8 +355,8 @@ impl Pages {
     }
 }
 
-/// A route's path in the form that requests' paths are compared in; for whoever compares paths of
-/// routes, as the Python package does.
+/// Returns a route's path in the canonical form that request paths are compared in. The Python
+/// package compares routes with it.
 ///
 /// # Errors
 /// [`RouteError::Malformed`]

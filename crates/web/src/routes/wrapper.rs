@@ -47,7 +47,7 @@ impl EndpointWrapper {
         Endpoint { does: EndpointDoes::Run(runnable), options, reads_body }
     }
 
-    /// What answers where no path does.
+    /// The endpoint for requests that no path matches.
     pub(super) fn fallback(
         &self,
         route: &Route,

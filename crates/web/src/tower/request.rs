@@ -73,7 +73,7 @@ fn method(view: View<'_>) -> Option<http::Method> {
     })
 }
 
-/// A head's bytes, held by whoever holds a part of them.
+/// A head's bytes, which live as long as any slice of them.
 struct HeadBytes(RequestHeadRef);
 
 impl AsRef<[u8]> for HeadBytes {

@@ -1,4 +1,4 @@
-//! From an answer of the crate `http` to one of ours.
+//! Conversion of a response of the crate `http`.
 
 use std::mem;
 use std::pin::Pin;
@@ -14,7 +14,7 @@ use http::response;
 use crate::response::{Content, Failed, ForeignHead, Response, Streamed};
 use crate::tokio_runtime::Context;
 
-/// Makes an answer of a service's. Its body is looked at once or twice: most are at hand, and leave
+/// Converts a service's response. The body is polled once or twice: most are complete, and leave
 /// with the head.
 ///
 /// - `traits`: what the request was.
@@ -66,10 +66,10 @@ where
     }
 }
 
-/// What a request was, as far as its answer depends on it.
+/// What a request was, as far as its response depends on it.
 #[derive(Clone, Copy, Default)]
 pub(super) struct RequestTraits {
-    /// It was HEAD, so that the body is nobody's.
+    /// The method was HEAD, so the body is discarded.
     pub(super) is_head: bool,
     pub(super) is_connect: bool,
     /// Its client waits for trailers (RFC 9110 §6.5.1).
@@ -77,7 +77,7 @@ pub(super) struct RequestTraits {
 }
 
 /// Status and fields, but for `Trailer`, which stands where trailers follow. `None` for an interim
-/// answer, which cannot stand for a whole one: upgrades above all.
+/// response, which cannot stand for a whole one: upgrades above all.
 fn convert_head(head: &response::Parts) -> Option<ForeignHead> {
     let code = head.status.as_u16();
     // (The usual phrases are the server's: those of the crate `http` are older.)
@@ -101,7 +101,7 @@ fn trailer_lines(trailers: &Trailers) -> Vec<(String, String)> {
 struct Frames<B> {
     /// Gone once it has ended.
     body: Option<Pin<Box<B>>>,
-    /// What came before the answer's head was written.
+    /// What came before the response's head was written.
     first: Option<Bytes>,
     second: Option<Bytes>,
     trailers: HeaderMap,
