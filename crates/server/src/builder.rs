@@ -164,7 +164,7 @@ impl Server {
     }
 }
 
-/// Settings. Each of them has a method besides these, named in `docs/tuning.md`.
+/// Settings. Each setting has a method of its own as well, named in `docs/tuning.md`.
 impl Server {
     /// Adds a header field to every response, those to refused requests included. Routes and sites
     /// can have fields of their own: see [`Routes::header`]. A field that cannot be sent is an

@@ -208,7 +208,7 @@ impl Body {
     /// Calls `tell` whenever more of it has been read: with the bytes so far, and how many it has
     /// in all, if the client has said so. For a progress bar, or a limit of one's own.
     ///
-    /// It is called by whoever reads the body, at the pace of the reading. Of a body that is here
+    /// It is called by the reader of the body, at the pace of the reading. Of a body that is here
     /// already it is told at once.
     pub fn on_progress(&mut self, mut tell: impl FnMut(u64, Option<u64>) + Send + 'static) {
         match &self.0 {

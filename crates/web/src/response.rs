@@ -379,7 +379,7 @@ impl Response {
     /// Sends trailer fields behind the content of a stream (RFC 9110 §6.5), to a client of HTTP/1.1
     /// only.
     ///
-    /// - `make`: called at the end of the content. Fields that could split the response are dropped.
+    /// - `make`: called after the content. Fields that could split the response are dropped.
     #[must_use]
     pub fn trailers<F>(mut self, make: F) -> Self
     where

@@ -54,7 +54,7 @@ impl Request {
     /// Over a Unix socket it is mostly an empty path. The first question on a connection asks the
     /// kernel; who never asks pays nothing.
     ///
-    /// `None` where nobody can know:
+    /// `None` if the address is unknown:
     ///
     /// - The connection was accepted by `io_uring`, and the kernel is older than Linux 6.8.
     /// - The client has reset the connection by now.
@@ -73,7 +73,7 @@ impl Request {
 
     /// The address of the client, as the proxies in front tell it whom `forwarded-allow-ips` names;
     /// else that of the connection's other end, with `None` where [`Request::peer`] has it. What
-    /// anybody else says in `X-Forwarded-For` or `Forwarded` does not count.
+    /// other peers send in `X-Forwarded-For` or `Forwarded` is ignored.
     ///
     /// Proxies mostly tell no port: then it is 0.
     pub fn client(&self) -> Option<Endpoint> {

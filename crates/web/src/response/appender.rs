@@ -15,7 +15,7 @@ use gustnado_tasks::{Receiver, SendTimeoutError, Sender, TrySendError, mailbox};
 #[derive(Clone)]
 pub struct Appender(Sender<Bytes>);
 
-/// The client has gone: nobody reads any more.
+/// Error of an append.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AppendError {

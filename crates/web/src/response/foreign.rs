@@ -90,7 +90,7 @@ impl ForeignHead {
         self.with(Content::Stream(Streamed::new(stream, length)))
     }
 
-    /// Returns the response with a part of a file, which the kernel sends. The framework has applied
+    /// Returns the response with a part of a file, which the kernel sends. The framework applied
     /// conditions and ranges. A file that has become shorter cuts the connection.
     ///
     /// - `file`: open for reading; its position is not used.
