@@ -27,7 +27,6 @@ pub(crate) const DECLARED_TWICE: &[&str] = &[
     "Multipart",
     "Next",
     "Origin",
-    "Pace",
     "Page",
     "PathError",
     "Piece",
