@@ -13,7 +13,6 @@ pub(crate) const DECLARED_TWICE: &[&str] = &[
     "Body",
     "BodyError",
     "Client",
-    "Clock",
     "Content",
     "Endpoint",
     "Entry",
