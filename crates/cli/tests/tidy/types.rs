@@ -45,7 +45,6 @@ pub(crate) const DECLARED_TWICE: &[&str] = &[
     "Trailers",
     "Unit",
     "Wanted",
-    "Way",
 ];
 
 /// Returns where each name of a type is declared that is declared more than once.
