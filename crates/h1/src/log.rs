@@ -21,7 +21,7 @@ impl Conn {
                 let client = trusted_proxies.client(head.on(bytes), peer.clone());
                 (client != peer).then_some(client)
             };
-            journal.begin(log, (head, bytes), socket.now().unix_secs, peer, client);
+            journal.record_request(log, (head, bytes), socket.now().unix_secs, peer, client);
         }
     }
 
@@ -33,7 +33,7 @@ impl Conn {
     #[cold]
     #[inline(never)]
     pub(super) fn log_refusal(&mut self, input: &[u8], out: &[u8], response: HeadAt) {
-        if !self.journal.as_ref().is_some_and(|journal| journal.is_asked()) {
+        if !self.journal.as_ref().is_some_and(|journal| journal.awaits_response()) {
             self.log_request(None, input);
         }
         self.log_answer(out, response, &Next::Linger);
@@ -49,27 +49,27 @@ impl Conn {
         let Some((log, journal)) = self.log() else { return };
         let is_whole = match next {
             Next::BodyToo(behind) => return self.log_answer(out, response, &behind.1),
-            Next::Renew(_) => return journal.take_back(),
+            Next::Renew(_) => return journal.discard_last(),
             Next::Body(_) | Next::InFlight(_) => return,
             Next::PendingContent(rest) => match &rest.paced {
                 // What has a pace is not in the buffer.
                 Some(paced) => {
                     let (head, _) = HeadAt { written: paced.written, at: 0 }.parts(&paced.start);
-                    return journal.answer(log, (paced.written.status, head), 0, false);
+                    return journal.record_response(log, (paced.written.status, head), 0, false);
                 }
                 None => false,
             },
             _ => true,
         };
         let (head, pending) = response.parts(out);
-        journal.answer(log, (response.written.status, head), pending, is_whole);
+        journal.record_response(log, (response.written.status, head), pending, is_whole);
     }
 
     /// Content of the last answer has been handed to the kernel.
     #[inline]
     pub(super) fn log_content(&mut self, bytes: u64) {
         if let Some(journal) = &mut self.journal {
-            journal.add(bytes);
+            journal.add_content(bytes);
         }
     }
 
@@ -96,7 +96,7 @@ impl Conn {
     #[inline(never)]
     pub(super) fn log_unsent(&mut self, unsent: u64) {
         if let Some((_, journal)) = self.log() {
-            journal.lose(unsent);
+            journal.subtract_unsent(unsent);
         }
     }
 

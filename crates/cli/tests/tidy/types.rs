@@ -44,7 +44,6 @@ pub(crate) const DECLARED_TWICE: &[&str] = &[
     "Tower",
     "Trailers",
     "Unit",
-    "Wanted",
 ];
 
 /// Returns where each name of a type is declared that is declared more than once.

@@ -1,24 +1,24 @@
-//! The table of all counters: each is declared here, and nowhere else.
+//! The table of all counters: each is declared here and nowhere else.
 //!
-//! [`Stats`], [`WorkerStats`], the cells of a worker's tally, the page of JSON, the line that is
-//! written regularly and `docs/counters.md` are made from it. A counter with a cell is added to by
-//! its worker; the others are read where they are kept: in the tasks, in the kernel, in the server.
+//! [`Stats`], [`WorkerStats`], the cells of a worker's tally, the JSON page, the periodic line and
+//! `docs/counters.md` are made from it. A counter with a cell is incremented by its worker; the
+//! others are read at their source: the tasks, the kernel, the server.
 
-/// How a number moves.
+/// The kind of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// It counts from the start and only grows.
+    /// A total since the start, which only grows.
     Counter,
-    /// It says how things are now.
+    /// A current value.
     Gauge,
 }
 
-/// Who is told of a number.
+/// The places where a number is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Told {
-    /// All: it is in [`Stats::named`], and so on the page, in the line and in Python.
+pub(super) enum Visibility {
+    /// Everywhere: in [`Stats::named`], and so on the page, in the periodic line and in Python.
     Everywhere,
-    /// Programs only, by its field.
+    /// In the field only, for programs.
     InStats,
 }
 
@@ -27,30 +27,30 @@ pub(super) enum Told {
 pub(super) struct Counter {
     /// The field in [`Stats`] or [`WorkerStats`], and the key on the page.
     pub(super) name: &'static str,
-    /// How it moves.
+    /// Its kind.
     pub(super) kind: Kind,
-    /// Who is told of it.
-    pub(super) told: Told,
-    /// What it is one value of, where several rows are the same count of different things:
+    /// The places where it is shown.
+    pub(super) visibility: Visibility,
+    /// Its family, label and value, if several rows count the same for different things:
     /// `("answers", "class", "2xx")`.
     pub(super) label: Option<(&'static str, &'static str, &'static str)>,
-    /// What it counts of the whole server; empty if it is there for each worker only.
+    /// Its meaning for the whole server; empty if it exists for each worker only.
     pub(super) help: &'static str,
-    /// What it counts of each worker; empty if it is there in sum only.
+    /// Its meaning for each worker; empty if it exists in sum only.
     pub(super) worker_help: &'static str,
 }
 
-/// Makes everything that has one entry for each counter. A row is
+/// Generates everything that has one entry for each counter. A row is
 ///
 /// ```text
-/// name: Kind Told [family label "value"], server type "help", worker "help", cell Cell;
+/// name: Kind Visibility [family label "value"], server type "help", worker "help", cell Cell;
 /// ```
 ///
-/// of which the label, the worker and the cell may be missing; what is there for workers only has
-/// `only worker "help"` in place of the rest.
+/// where the label, the worker and the cell are optional. A counter for workers only has `only
+/// worker "help"` in place of the rest.
 macro_rules! counters {
     ($(
-        $name:ident: $kind:ident $told:ident $([$family:ident $label:ident $value:literal])?
+        $name:ident: $kind:ident $visibility:ident $([$family:ident $label:ident $value:literal])?
         $(,
             server $type:ident $help:literal
             $(, worker $worker:literal)?
@@ -58,17 +58,17 @@ macro_rules! counters {
         )?
         $(, only worker $only:literal)?
     ;)*) => {
-        /// All counters, in the order in which they are told.
+        /// All counters, in the order in which they are shown.
         pub(super) const COUNTERS: &[Counter] = &[$(Counter {
             name: stringify!($name),
             kind: Kind::$kind,
-            told: Told::$told,
+            visibility: Visibility::$visibility,
             label: counters!(@label $($family $label $value)?),
             help: concat!($($help)?),
             worker_help: concat!($($($worker)?)? $($only)?),
         },)*];
 
-        /// One look at the server. Totals count from its start and only grow.
+        /// The server's counters at one moment. Totals count from its start and only grow.
         #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
         pub struct Stats {
             $($(#[doc = $help] pub $name: $type,)?)*
@@ -76,12 +76,12 @@ macro_rules! counters {
 
         /// One worker's part of [`Stats`].
         ///
-        /// Where workers share their tasks, a connection may be added by one and removed by
-        /// another: then only the sums say how many live.
+        /// Where workers share tasks, a connection may be added by one and removed by another: then
+        /// only the sums tell how many are open.
         #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
         #[non_exhaustive]
         pub struct WorkerStats {
-            /// Its number, from 0; a thread that only accepts has the one behind the last.
+            /// Its number, from 0; a thread that only accepts has the number after the last one.
             pub worker: usize,
             $($($(#[doc = $worker] pub $name: u64,)?)? $(#[doc = $only] pub $name: u64,)?)*
         }
@@ -93,33 +93,39 @@ macro_rules! counters {
         }
 
         impl Cell {
-            /// How many there are.
+            /// The number of cells.
             pub const COUNT: usize = [$($($(Self::$cell,)?)?)*].len();
         }
 
         impl Stats {
             /// Adds the cells of one worker.
             ///
-            /// - `read`: what one cell has come to.
+            /// - `read`: returns the value of a cell.
             pub(super) fn add_cells(&mut self, read: impl Fn(Cell) -> u64) {
                 $($($(self.$name += read(Cell::$cell);)?)?)*
             }
 
-            /// Every number with its name, and who is told of it.
-            pub(super) fn all(&self) -> impl Iterator<Item = (&'static str, u64, Told)> + use<> {
+            /// Returns every number with its name and where it is shown.
+            pub(super) fn all(
+                &self,
+            ) -> impl Iterator<Item = (&'static str, u64, Visibility)> + use<> {
                 [$($(
-                    (stringify!($name), <$type as Into<u64>>::into(self.$name), Told::$told),
+                    (
+                        stringify!($name),
+                        <$type as Into<u64>>::into(self.$name),
+                        Visibility::$visibility,
+                    ),
                 )?)*].into_iter()
             }
         }
 
         impl WorkerStats {
-            /// What [`Stats`] of one worker says of it, but for what it does not say.
+            /// Takes the values that [`Stats`] has too; the others stay 0.
             pub(super) fn of(stats: &Stats) -> Self {
                 Self { $($($($name: counters!(@of stats.$name, $worker),)?)?)* ..Self::default() }
             }
 
-            /// Every number with its name.
+            /// Returns every number with its name.
             pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
                 [$(
                     $($((counters!(@name $name, $worker), self.$name),)?)?
@@ -240,10 +246,10 @@ counters! {
 }
 
 impl Stats {
-    /// All counters with their names, which are those of the fields.
+    /// Returns all shown counters by the names of their fields.
     pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
         let faults = self.bad_requests + self.timeouts + self.files_cut + self.panics;
-        let told = self.all().filter(|(_, _, told)| *told == Told::Everywhere);
-        told.map(|(name, number, _)| (name, number)).chain([("faults", faults)])
+        let shown = self.all().filter(|(_, _, visibility)| *visibility == Visibility::Everywhere);
+        shown.map(|(name, number, _)| (name, number)).chain([("faults", faults)])
     }
 }

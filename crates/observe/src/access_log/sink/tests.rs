@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 
 use super::*;
 
-/// Longer than anything takes that works.
+/// Longer than any operation takes that works.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 fn sink(path: &Path) -> (Sink, Arc<AtomicU64>) {
@@ -82,13 +82,13 @@ fn a_reader_that_takes_nothing_holds_nobody_up() {
         push(&sink, 0, &line);
     }
     end(sink);
-    // A pipe takes 64 KiB by itself.
+    // A pipe holds 64 KiB without a reader.
     let lost = lost.load(Ordering::Relaxed);
     assert!((2900..3 << 10).contains(&lost), "{lost}");
 }
 
-/// A full pipe that is written to without a look at its room: such a write does not return, as on a
-/// disk that is frozen.
+/// A full pipe that is written to without checking its room: such a write blocks, as on a frozen
+/// disk.
 #[test]
 fn a_frozen_disk_stops_the_log_and_neither_workers_nor_the_end() {
     let (mut reader, writer) = pipe().expect("a pipe");
@@ -112,10 +112,10 @@ fn a_frozen_disk_stops_the_log_and_neither_workers_nor_the_end() {
     assert!(!sink.shared().flush());
     let error = sink.shared().reopen().expect_err("the disk does not answer");
     assert_eq!(error.kind(), io::ErrorKind::TimedOut);
-    sink.shared().finish(Instant::now() + ANSWER_WITHIN);
+    sink.shared().finish(Instant::now() + WRITER_WAIT_MAX);
     drop(sink);
     assert!(start.elapsed() < PATIENCE / 2, "{:?}", start.elapsed());
-    // It thaws: every line was written, into the old file or the new one, or counted.
+    // The disk works again: every line was written, to the old file or the new one, or counted.
     let mut written = Vec::new();
     reader.read_to_end(&mut written).expect("the old file, until it is closed");
     let lines = || {
