@@ -185,7 +185,7 @@ impl Conn {
                     let target = in_flight.parts.view().target();
                     self.send_within(out, self.app.times.write, target).await?;
                 }
-                Ok(Step::Answer(answer)) => return Ok(self.app.answer_or_500(answer)),
+                Ok(Step::Answer(answer)) => return Ok(self.app.response_or_500(answer)),
                 Err(error) if in_flight.is_overdue => {
                     self.note(&error);
                     return Ok(Response::new(Status::SERVICE_UNAVAILABLE).close());

@@ -50,7 +50,7 @@ impl Conn {
             }
         }
         let before = out.bytes.len();
-        let persist = self.app.last_words();
+        let persist = self.app.refusal_persist();
         let written = write_short(&response, opening, persist, false, &mut out.bytes);
         let late = status == Status::REQUEST_TIMEOUT;
         let fault = Some(if late { Fault::TooSlow } else { Fault::BadRequest });

@@ -214,7 +214,7 @@ impl Conn {
                 let in_flight =
                     Box::new(InFlight::new(parts, table, answering, incoming, timeouts));
                 if is_done {
-                    let response = self.app.answer_or_500(answer);
+                    let response = self.app.response_or_500(answer);
                     let (head, next) =
                         self.finish_in_flight(response, in_flight, arrived.wanted, moment, out);
                     arrived.response = head;
@@ -287,7 +287,7 @@ impl Conn {
                 after_head(None, ending, &arrived.view(), out)
             }
             response => {
-                let response = self.app.answer_or_500(response);
+                let response = self.app.response_or_500(response);
                 if matches!(response.content, Content::Stream(_)) {
                     // It wants to know when the client goes, as a task does.
                     let incoming = self.incoming(&RouteOptions::default(), Framing::None, false);

@@ -190,7 +190,7 @@ impl Conn {
 
     pub(super) fn moment(&self) -> Moment {
         let time = self.socket.now();
-        Moment { time, common: self.app.common(time.unix_secs) }
+        Moment { time, common: self.app.response_prefix(time.unix_secs) }
     }
 
     /// Whether the connection would go on after the answer to a request with this head.
@@ -220,7 +220,7 @@ impl Conn {
             Version::Http10 => Persist::KeepAlive,
             Version::Http11 => Persist::Default,
         };
-        let is_old = match policy.answers {
+        let is_old = match policy.version {
             AnswerVersion::Newest => false,
             AnswerVersion::Old => true,
             AnswerVersion::AsAsked => head.version() == Version::Http10,
