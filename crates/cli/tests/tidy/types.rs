@@ -26,7 +26,6 @@ pub(crate) const DECLARED_TWICE: &[&str] = &[
     "Multipart",
     "Next",
     "Origin",
-    "Pace",
     "Page",
     "PathError",
     "Piece",
