@@ -32,7 +32,7 @@ impl Folders {
         headers: FolderHeaders,
     ) -> Result<Files, FilesError> {
         let mut new = Files::open(root, options)?;
-        let folder = Arc::get_mut(&mut new.folder).expect("nobody else has seen it");
+        let folder = Arc::get_mut(&mut new.folder).expect("it is not shared yet");
         folder.headers = headers;
         folder.exhausted_in_all = self.exhausted();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);

@@ -150,51 +150,49 @@ counters! {
     connections_open: Gauge Everywhere, server u64 "Connections open now.";
     connections_accepted: Counter Everywhere, server u64 "Connections accepted.";
     connections_added: Counter Everywhere,
-        server u64 "Connections that workers have taken in. (Those accepted last may still be on \
-            their way.)",
-        worker "Connections that it has taken in.";
+        server u64 "Connections that workers have received. The most recently accepted ones may \
+            still be in a queue.",
+        worker "Connections that it has received.";
     connections_removed: Counter Everywhere,
         server u64 "Connections that have ended.",
         worker "Connections that have ended on it.";
     tasks_live: Gauge Everywhere,
-        server u64 "Light tasks that live now: connections, acceptors, and what handlers have \
-            started.";
+        server u64 "Tasks that exist now: connections, acceptors, and tasks started by handlers.";
     tasks_added: Counter Everywhere,
-        only worker "Light tasks that it has taken in, connections among them.";
-    tasks_ended: Counter Everywhere, only worker "Light tasks that have ended on it.";
+        only worker "Tasks that it has received, including connections.";
+    tasks_ended: Counter Everywhere, only worker "Tasks that have ended on it.";
     requests: Counter Everywhere,
-        server u64 "Requests answered, those against the rules included.",
-        worker "Requests that it has answered.";
+        server u64 "Responses to requests, including malformed ones.",
+        worker "Responses that it has written.";
     bytes_sent: Counter Everywhere,
-        server u64 "Bytes of answers handed to the kernel.",
-        worker "Bytes of answers that it has handed to the kernel.",
+        server u64 "Bytes of responses that the kernel has taken.",
+        worker "Bytes of its responses that the kernel has taken.",
         cell BytesSent;
     answers_1xx: Counter Everywhere [answers class "1xx"],
-        server u64 "Answers with a status of 100 to 199.", cell Answers1xx;
+        server u64 "Responses with a status of 100 to 199.", cell Answers1xx;
     answers_2xx: Counter Everywhere [answers class "2xx"],
-        server u64 "Answers with a status of 200 to 299.", cell Answers2xx;
+        server u64 "Responses with a status of 200 to 299.", cell Answers2xx;
     answers_3xx: Counter Everywhere [answers class "3xx"],
-        server u64 "Answers with a status of 300 to 399.", cell Answers3xx;
+        server u64 "Responses with a status of 300 to 399.", cell Answers3xx;
     answers_4xx: Counter Everywhere [answers class "4xx"],
-        server u64 "Answers with a status of 400 to 499.",
-        worker "Answers with a status of 400 to 499.",
+        server u64 "Responses with a status of 400 to 499.",
+        worker "Responses with a status of 400 to 499.",
         cell Answers4xx;
     answers_5xx: Counter Everywhere [answers class "5xx"],
-        server u64 "Answers with a status of 500 to 599.",
-        worker "Answers with a status of 500 to 599.",
+        server u64 "Responses with a status of 500 to 599.",
+        worker "Responses with a status of 500 to 599.",
         cell Answers5xx;
     bad_requests: Counter Everywhere,
-        server u64 "Requests refused for their form: head or body against the rules or past a \
-            limit.",
-        worker "Requests that it has refused for their form.",
+        server u64 "Refused requests: their head or body was malformed or past a limit.",
+        worker "Requests that it has refused as malformed or past a limit.",
         cell BadRequests;
     proxy_refused: Counter Everywhere,
-        server u64 "Of these, connections without a valid PROXY header, where one is demanded, or \
-            from somebody who may not send one.",
+        server u64 "Connections without a valid PROXY header where one is required, or with one \
+            from an untrusted sender.",
         cell ProxyRefused;
     timeouts: Counter Everywhere,
-        server u64 "Connections ended because the peer was silent or slow for too long.",
-        worker "Connections that it has ended for silence or slowness.",
+        server u64 "Connections closed because the peer was silent or slow for too long.",
+        worker "Connections that it has closed because the peer was silent or slow.",
         cell Timeouts;
     idle_closed: Counter Everywhere,
         server u64 "Of these, those that were idle between two requests.",
@@ -205,44 +203,44 @@ counters! {
         worker "Of these, those that never sent a byte.",
         cell NeverAsked;
     files_cut: Counter Everywhere,
-        server u64 "Connections cut because a file became shorter while it was sent.",
-        worker "Connections that it has cut because a file became shorter.",
+        server u64 "Connections cut off because a file became shorter while it was sent.",
+        worker "Connections that it has cut off because a file became shorter.",
         cell FilesCut;
     files_exhausted: Counter Everywhere,
-        server u64 "Files that could not be opened for want of descriptors.";
+        server u64 "Files that could not be opened because no descriptor or memory was free.";
     accept_exhausted: Counter Everywhere,
-        server u64 "Accepts that failed for want of descriptors or memory; accepting rested for a \
-            moment.";
-    accept_failed: Counter Everywhere, server u64 "Accepts that failed otherwise.";
+        server u64 "Failed accepts because no descriptor or memory was free; accepting then \
+            pauses for a moment.";
+    accept_failed: Counter Everywhere, server u64 "Accepts that failed for another reason.";
     accept_paused: Counter Everywhere,
-        server u64 "Times that accepting paused because all places were taken.";
+        server u64 "Times that accepting paused because the connection limit was reached.";
     panics: Counter Everywhere,
         server u64 "Handlers that panicked; the panic was contained.",
         worker "Handlers that panicked on it.",
         cell Panics;
     waits: Counter Everywhere,
-        server u64 "Times that a worker's thread gave its CPU up to wait, by the kernel's own \
-            count.",
-        worker "Times that its thread gave its CPU up to wait, by the kernel's own count.";
+        server u64 "Times that a worker's thread gave up its CPU to wait, as counted by the \
+            kernel.",
+        worker "Times that its thread gave up its CPU to wait, as counted by the kernel.";
     cpu_ms: Counter Everywhere,
         only worker "CPU time of its thread, user and system together.";
     log_lines_lost: Counter Everywhere,
         server u64 "Lines of the access log that could not be written: the disk was full, or the \
             reader too slow.";
     too_many_requests: Counter InStats,
-        server u64 "Requests answered with 429: their client has sent more than it may.",
+        server u64 "Responses with 429: the client exceeded its rate of requests.",
         cell TooManyRequests;
-    workers: Gauge InStats, server u64 "Workers there are now.";
+    workers: Gauge InStats, server u64 "Current number of workers.";
     workers_grown: Counter InStats,
-        server u64 "Workers that were added because all were busy, those included that came back.";
+        server u64 "Workers added because all were busy, including ones that returned.";
     workers_shrunk: Counter InStats,
-        server u64 "Workers that have gone because they were not needed.";
+        server u64 "Workers removed because they were not needed.";
     workers_failed: Counter InStats,
-        server u64 "Workers that were needed and could not be started.";
+        server u64 "Workers that were needed but could not be started.";
     reloads: Counter InStats,
-        server u64 "Times that another configuration was taken while it ran.";
+        server u64 "Configurations applied by a reload.";
     reloads_refused: Counter InStats,
-        server u64 "Times that another configuration was wrong, and the old one stayed.";
+        server u64 "Reloads refused because the new configuration was invalid.";
 }
 
 impl Stats {

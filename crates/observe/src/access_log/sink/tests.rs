@@ -73,7 +73,7 @@ fn a_reader_that_takes_nothing_holds_nobody_up() {
     let path = folder.path().join("pipe");
     let mode = rustix::fs::Mode::RWXU;
     rustix::fs::mkfifoat(rustix::fs::CWD, &path, mode).expect("a named pipe");
-    assert!(Sink::open(&path, 1, Arc::default()).is_err(), "nobody reads");
+    assert!(Sink::open(&path, 1, Arc::default()).is_err(), "no reader");
     let both = std::fs::OpenOptions::new().read(true).write(true).open(&path);
     let _reader = both.expect("a reader");
     let (sink, lost) = sink(&path);
@@ -110,7 +110,7 @@ fn a_frozen_disk_stops_the_log_and_neither_workers_nor_the_end() {
     assert!(lost_so_far > 0, "20 MB are more than may wait");
     let start = Instant::now();
     assert!(!sink.shared().flush());
-    let error = sink.shared().reopen().expect_err("the disk does not answer");
+    let error = sink.shared().reopen().expect_err("the disk is frozen");
     assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     sink.shared().finish(Instant::now() + WRITER_WAIT_MAX);
     drop(sink);
@@ -133,7 +133,7 @@ fn a_file_that_was_moved_away_is_made_anew() {
     push(&sink, 0, "a\n");
     std::fs::rename(&path, &old).expect("moved");
     push(&sink, 0, "b\n");
-    sink.shared().reopen().expect("made anew");
+    sink.shared().reopen().expect("opened again");
     push(&sink, 0, "c\n");
     sink.shared().flush();
     assert_eq!(std::fs::read(&old).expect("the old log"), b"a\nb\n");
