@@ -1,4 +1,4 @@
-//! What all connections of a server have in common: limits, the site, the counts.
+//! The state that all connections of a server share: limits, routes, counters.
 
 mod handle;
 mod server_shared;
@@ -29,18 +29,18 @@ use gustnado_web::trusted_proxies::TrustedProxies;
 pub use handle::AppHandle;
 pub use server_shared::ServerShared;
 
-/// Drops what the running thread keeps of the server that it works for.
+/// Drops the running thread's caches of the server that it works for.
 pub fn forget() {
     RouteCache::forget();
-    COMMON.take();
+    PREFIX.take();
 }
 
 thread_local! {
-    /// The field lines of every answer, for one second.
-    static COMMON: RefCell<Rc<ResponsePrefix>> = RefCell::default();
+    /// The field lines of every response, for one second.
+    static PREFIX: RefCell<Rc<ResponsePrefix>> = RefCell::default();
 }
 
-/// Times that a connection keeps, in milliseconds.
+/// Time-outs of a connection, in milliseconds.
 #[derive(Clone, Copy)]
 pub struct Times {
     /// For a connection's first byte.
@@ -49,54 +49,56 @@ pub struct Times {
     pub keep_alive_ms: u64,
     pub body: ProgressTimeout,
     pub write: ProgressTimeout,
-    /// When a send is looked at first: see [`ProgressTimeout::first_look_ms`].
+    /// When a send's progress is first checked: see [`ProgressTimeout::first_look_ms`].
     pub write_look_ms: u64,
-    /// How long a client that sends no more may wait for a handler.
+    /// How long a client that has shut down its sending side may wait for a handler.
     pub half_close_ms: u64,
 }
 
-/// How connections behave, where that is not as usual.
+/// Connection behaviour that differs from the default.
 #[derive(Clone, Copy)]
 pub struct ConnPolicy {
     /// Requests per connection; `None` where there is no limit.
     pub requests_max: Option<u64>,
-    /// The version that answers call themselves.
-    pub answers: AnswerVersion,
+    /// The HTTP version that responses state.
+    pub version: AnswerVersion,
 }
 
 impl ConnPolicy {
     fn of(config: &Config) -> Option<Self> {
         let requests_max = Some(config.max_requests_per_connection).filter(|max| *max > 0);
-        let answers = config.answer_version;
-        let is_unusual = requests_max.is_some() || answers != AnswerVersion::Newest;
-        is_unusual.then_some(Self { requests_max, answers })
+        let version = config.answer_version;
+        let is_unusual = requests_max.is_some() || version != AnswerVersion::Newest;
+        is_unusual.then_some(Self { requests_max, version })
     }
 }
 
+/// The configuration and shared state that connections are served by. A reload makes a new one.
 pub struct App {
     pub limits: Limits,
     pub times: Times,
-    /// What is unusual about its connections; `None` if nothing is.
+    /// Its connection policy; `None` for the default, so that the request path tests one pointer.
     pub policy: Option<ConnPolicy>,
     pub hooks: Hooks,
-    /// Where requests are taken down, if they are.
+    /// The access log, if there is one.
     pub access_log: Option<Arc<AccessLog>>,
-    /// Who may begin connections with a PROXY header, where one is demanded.
+    /// The networks that may send a PROXY header, if one is required.
     pub proxy_allow: Option<Networks>,
-    /// Who is believed about the client of a request, if anybody is.
+    /// The proxies whose fields about the client are trusted, if any.
     pub trusted_proxies: Option<Arc<TrustedProxies>>,
-    /// Bytes of later requests that are taken while a handler is at work.
+    /// Bytes of later requests that are read while a handler runs.
     pub read_ahead_bytes: usize,
-    /// Bytes of a stream that are gathered before they are sent, if there are more at once.
+    /// Bytes of a stream that are joined into one send, if it has them at once.
     pub stream_buffer_bytes: usize,
     /// The routes in force.
     pub tables: Arc<Tables>,
     tallies: Arc<[Tally]>,
-    /// There is something to heed before the next answer: a drain, or another app.
+    /// Set once connections must check for a drain or another app before they respond. One flag for
+    /// both, so that a request tests it with one load.
     notice: AtomicBool,
     shared: Arc<ServerShared>,
     current: Weak<AppHandle>,
-    /// What paces each connection, if anything does.
+    /// The pace of connections, if they have one.
     pace: Option<Arc<Pace>>,
 }
 
@@ -150,7 +152,7 @@ impl App {
         }
     }
 
-    /// The same with other routes.
+    /// Returns a copy with other routes.
     fn with_tables(&self, tables: Arc<Tables>) -> Self {
         Self {
             limits: self.limits,
@@ -171,31 +173,33 @@ impl App {
         }
     }
 
-    /// The connection's end, as a refusal says it.
-    pub fn last_words(&self) -> Persist {
+    /// Returns how a refusal announces the connection's end.
+    pub fn refusal_persist(&self) -> Persist {
         match &self.policy {
-            Some(ConnPolicy { answers: AnswerVersion::Old, .. }) => Persist::OldClose,
+            Some(ConnPolicy { version: AnswerVersion::Old, .. }) => Persist::OldClose,
             _ => Persist::Close,
         }
     }
 
-    /// What paces each connection, if anything does.
+    /// Returns the pace of connections, if they have one.
     pub fn pace(&self) -> Option<&Pace> {
         self.pace.as_deref()
     }
 
-    /// A handler's answer; 500 if it panicked, which is counted.
+    /// Returns a handler's response; 500 if it panicked, which is counted.
     #[inline]
-    pub fn answer_or_500(&self, answer: Option<Response>) -> Response {
-        answer.unwrap_or_else(|| {
+    pub fn response_or_500(&self, response: Option<Response>) -> Response {
+        response.unwrap_or_else(|| {
             self.count(&Added { fault: Some(Fault::HandlerPanicked), ..Added::default() });
             panicked()
         })
     }
 
-    /// Whether a connection should look at [`App::is_draining`] and [`App::successor`].
+    /// Returns whether a connection must check [`App::is_draining`] and [`App::successor`].
     #[inline]
     pub fn has_notice(&self) -> bool {
+        // Relaxed: a connection that sees the flag, or the state that it announces, too late serves
+        // one more request, as if that had come earlier.
         self.notice.load(Ordering::Relaxed)
     }
 
@@ -203,37 +207,38 @@ impl App {
         self.notice.store(true, Ordering::SeqCst);
     }
 
-    /// Whether each connection's next answer is its last.
+    /// Returns whether each connection's next response is its last.
     #[cold]
     pub fn is_draining(&self) -> bool {
         self.shared.is_draining()
     }
 
-    /// Whether another app counts, and goes on counting for a while.
+    /// Returns whether another app is in force. False during a drain: each connection has one
+    /// response left, for which switching is not worth it.
     #[cold]
     #[inline(never)]
     pub fn is_outdated(&self) -> bool {
         !self.is_draining() && self.successor().is_some()
     }
 
-    /// The app that has taken the place of this one.
+    /// Returns the app that has replaced this one.
     #[cold]
     pub fn successor(&self) -> Option<Arc<App>> {
         let app = self.current.upgrade()?.app();
         (!std::ptr::eq(&raw const *app, self)).then_some(app)
     }
 
-    /// Adds what a turn did to the running worker's tally.
+    /// Adds to the running worker's tally.
     pub fn count(&self, added: &Added) {
         if let Some(tally) = self.tally() {
             tally.add(added);
         }
     }
 
-    /// The same for an answer without a fault. Its bytes are counted when they are given to be
-    /// sent; what does not leave is taken back.
+    /// Adds a response without a fault. Its bytes are counted when they are handed over to be sent;
+    /// those that do not leave are taken back.
     ///
-    /// - `status`: 0 for more of an answer that was counted.
+    /// - `status`: 0 for a further part of a response that was counted.
     #[inline]
     pub fn count_response(&self, status: u16, bytes: u64) {
         if let Some(tally) = self.tally() {
@@ -241,7 +246,7 @@ impl App {
         }
     }
 
-    /// Bytes that were counted have not left.
+    /// Takes back bytes that were counted and have not left.
     #[cold]
     pub fn take_back(&self, unsent: u64) {
         if let Some(tally) = self.tally() {
@@ -249,29 +254,29 @@ impl App {
         }
     }
 
-    /// That of the running worker.
+    /// Returns the tally of the running worker. No other thread writes to it.
     #[inline]
     fn tally(&self) -> Option<&Tally> {
         gustnado_tasks::worker().and_then(|worker| self.tallies.get(worker))
     }
 
-    /// The field lines of every answer, made anew once a second per worker.
-    pub fn common(&self, unix_secs: u64) -> Rc<ResponsePrefix> {
-        COMMON.with_borrow_mut(|common| {
-            if common.unix_secs != unix_secs {
+    /// Returns the field lines of every response, rebuilt once a second per worker.
+    pub fn response_prefix(&self, unix_secs: u64) -> Rc<ResponsePrefix> {
+        PREFIX.with_borrow_mut(|prefix| {
+            if prefix.unix_secs != unix_secs {
                 let mut lines = self.shared.lines().to_vec();
                 lines.extend_from_slice(b"Date: ");
                 lines.extend_from_slice(&imf_fixdate(unix_secs));
                 lines.extend_from_slice(b"\r\n");
-                *common = Rc::new(ResponsePrefix::new(unix_secs, &lines));
+                *prefix = Rc::new(ResponsePrefix::new(unix_secs, &lines));
             }
-            Rc::clone(common)
+            Rc::clone(prefix)
         })
     }
 }
 
-/// Who may begin connections with a PROXY header; `None` where none is demanded.
+/// Returns the networks that may send a PROXY header; `None` if none is required.
 fn proxy_allow(config: &Config) -> Option<Networks> {
-    // (Whatever is malformed was refused at the start.)
+    // The start has already refused malformed networks.
     config.proxy_protocol.then(|| Networks::of(&config.proxy_allow_from).unwrap_or_default())
 }

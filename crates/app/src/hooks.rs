@@ -1,5 +1,5 @@
-//! What a program may have called when something rare happens: a limit strikes, a connection ends.
-//! Servers without such calls pay nothing for them.
+//! Hooks of a program for rare events: a reached limit, a closed connection. A server without hooks
+//! pays nothing for them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use gustnado_http::status::Status;
 use gustnado_web::request_head::as_text;
 use gustnado_web::response::Response;
 
-/// A limit that can strike.
+/// A limit that can be reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Limit {
@@ -28,7 +28,7 @@ pub enum Limit {
     Write,
     /// A client that sends no more and waits for a handler: `half-close-timeout`.
     HalfClose,
-    /// A handler or a stream that has had nothing to say: `Route::idle_timeout`.
+    /// A handler or a stream that is silent: `Route::idle_timeout`.
     Idle,
     /// Bytes of a head: `limit-head-bytes`.
     HeadBytes,
@@ -41,7 +41,7 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// The setting that it is of.
+    /// Returns the name of its setting.
     pub fn name(self) -> &'static str {
         match self {
             Self::FirstRequest => "first-request-timeout",
@@ -58,26 +58,26 @@ impl Limit {
         }
     }
 
-    /// Whether more time would help: not so for a size.
+    /// Returns whether it is a time-out, which can be extended; sizes cannot.
     pub fn is_time(self) -> bool {
         !matches!(self, Self::HeadBytes | Self::TargetBytes | Self::HeaderFields | Self::BodyBytes)
     }
 }
 
-/// A limit that has struck.
+/// A limit that was reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LimitEvent<'a> {
-    /// Which one.
+    /// The limit.
     pub limit: Limit,
-    /// What it was set to: milliseconds, bytes or lines.
+    /// Its setting: milliseconds, bytes or lines.
     pub configured: u64,
-    /// How far it had come: for a time, the bytes that were here or had left; for a size, what was
-    /// announced, or had come until it struck (lines are not counted further than the limit).
+    /// The value that was reached: for a time-out, the bytes received or sent so far; for a size,
+    /// the announced size or the bytes so far. Lines are not counted beyond the limit.
     pub reached: u64,
     /// The request's target as it was sent, where it is known.
     pub target: Option<&'a str>,
-    /// Requests of this connection so far, this one included if its head has come.
+    /// Requests of this connection so far, including this one if its head is complete.
     pub requests: u32,
 }
 
@@ -93,15 +93,14 @@ impl<'a> LimitEvent<'a> {
     }
 }
 
-/// What is to become of whoever a limit has struck.
+/// The decision of a hook about a reached limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LimitAction {
-    /// What always becomes of it: a status that says so where there is still a place for one, and
-    /// the connection's end.
+    /// Close the connection, after a response with the matching status if one can still be sent.
     #[default]
     Close,
-    /// It has so much more time, at least a millisecond; then it is asked again. A size takes this
-    /// for [`LimitAction::Close`].
+    /// Extend the time by this, at least a millisecond, and ask again then. For a size this counts
+    /// as [`LimitAction::Close`].
     Wait(Duration),
 }
 
@@ -109,9 +108,9 @@ pub enum LimitAction {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ClosedConnection {
-    /// Requests whose heads had come whole.
+    /// Requests with a complete head.
     pub requests: u32,
-    /// How long it was open. (It is counted in milliseconds, and up to 49 days.)
+    /// How long it was open, in whole milliseconds; wraps after 49 days.
     pub lasted: Duration,
     /// The worker that it ended on.
     pub worker: Option<usize>,
@@ -124,8 +123,8 @@ impl ClosedConnection {
     }
 }
 
-/// A request that the server refuses by itself: one whose head breaks the rules or a limit, whose
-/// body is too large, or that comes too slowly. No handler and no link of a chain sees it.
+/// A request that the server refuses before any handler or middleware: its head is malformed or
+/// past a limit, its body is too large, or it arrives too slowly.
 #[derive(Clone, Copy)]
 pub struct Refused<'a> {
     status: Status,
@@ -138,23 +137,23 @@ impl<'a> Refused<'a> {
         Self { status, request }
     }
 
-    /// What it is refused with: 400, 408, 413, 414, 417, 431, 501 or 505.
+    /// Returns the status of the refusal: 400, 408, 413, 414, 417, 431, 501 or 505.
     pub fn status(&self) -> Status {
         self.status
     }
 
-    /// Its method as it was sent, where its head was whole.
+    /// Returns its method as it was sent, if its head was complete.
     pub fn method(&self) -> Option<&'a str> {
         self.request.map(|view| as_text(view.method_token()))
     }
 
-    /// Its target as it was sent, where its head was whole.
+    /// Returns its target as it was sent, if its head was complete.
     pub fn target(&self) -> Option<&'a str> {
         self.request.map(|view| as_text(view.target()))
     }
 
-    /// The first value of a header field, where its head was whole and the value is text: `Origin`,
-    /// `X-Request-Id`.
+    /// Returns the first value of a header field, if the head was complete and the value is text:
+    /// `Origin`, `X-Request-Id`.
     pub fn header(&self, name: &str) -> Option<&'a str> {
         str::from_utf8(self.request?.field(name)?).ok()
     }
@@ -170,7 +169,7 @@ type OnRefusal = dyn Fn(&Refused<'_>, &mut Response) + Send + Sync;
 type OnLimit = dyn Fn(&LimitEvent<'_>) -> LimitAction + Send + Sync;
 type OnClosed = dyn Fn(&ClosedConnection) + Send + Sync;
 
-/// The calls of one server.
+/// The hooks of one server.
 #[derive(Clone, Default)]
 pub struct Hooks {
     pub limit: Option<Arc<OnLimit>>,

@@ -1,10 +1,10 @@
-//! What all connections of a server share: the routes in force, limits, times, hooks, pace, drain
-//! and reload.
+//! The state that all connections of a server share: the routes in force, limits, time-outs, hooks,
+//! pace, drain and reload.
 //!
-//! What lives here: [`App`](app::App), which a connection holds, and how another one takes its
-//! place. What does not: the loop of a connection.
+//! What lives here: [`App`](app::App), which a connection holds, and its replacement by a reload.
+//! What does not: the loop of a connection.
 //!
-//! A part of `gustnado`, which promises nothing of its own.
+//! A part of `gustnado`, without a stable API of its own.
 #![forbid(unsafe_code)]
 #![doc(hidden)]
 

@@ -1,7 +1,7 @@
-//! How fast bytes and requests may go: by connection, route, client address and server.
+//! Rates of bytes and requests: by connection, route, client address and server.
 //!
-//! What lives here: which connection has which pace, by the settings. Keeping it is the socket's
-//! ([`gustnado_tls::Socket`]); the buckets' arithmetic is [`gustnado_tasks::Rate`].
+//! What lives here: the choice of each connection's pace, by the settings. Keeping it is the task
+//! of [`gustnado_tls::Socket`]; the buckets' arithmetic is [`gustnado_tasks::Rate`].
 
 mod clients;
 
@@ -14,13 +14,13 @@ use gustnado_tls::{Buckets, Flows, Pacer};
 
 use clients::Clients;
 
-/// What each connection is paced by, whatever its requests are. Known from the start.
+/// The pace of every connection, before any of its requests is known.
 #[derive(Debug)]
 pub struct Pace {
     connection: Flows,
     client: Flows,
     server: Flows,
-    /// Of a client.
+    /// Of one client.
     requests: Option<Rate>,
     first_byte_delay_ms: u64,
     clients: Clients,
@@ -28,7 +28,7 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// `None` if nothing is paced, which most servers are happy with.
+    /// Returns `None` if nothing is paced, the default.
     pub fn new(config: &gustnado_config::Pace) -> Option<Self> {
         let flows = |write, write_burst, read, read_burst| Flows {
             write: Rate::steady(write, write_burst),
@@ -70,10 +70,10 @@ impl Pace {
         (!is_free).then_some(pace)
     }
 
-    /// What paces a new connection.
+    /// Returns the pacer of a new connection.
     ///
-    /// - `peer`: asks where it comes from, which is done where it matters; those of whom it is not
-    ///   known count as one client.
+    /// - `peer`: returns the address, and is called only if it is needed; unknown ones count as one
+    ///   client.
     pub fn pacer(&self, peer: impl FnOnce() -> io::Result<Endpoint>, now_ms: u64) -> Box<Pacer> {
         let mut pacer = Pacer::free();
         pacer.delay_first_byte(self.first_byte_delay_ms);
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn nothing_is_paced_unless_that_is_said() {
         assert!(Pace::new(&gustnado_config::Pace::default()).is_none());
-        // What slows accepting and the workers changes nothing for connections.
+        // Rates of accepting and of the workers leave connections unpaced.
         let pace =
             gustnado_config::Pace { accepts_per_second: 1, pass_delay_us: 1, ..Default::default() };
         assert!(Pace::new(&pace).is_none());

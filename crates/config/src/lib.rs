@@ -11,6 +11,45 @@ use std::time::Duration;
 
 use gustnado_tasks::{Growth, SocketOptions};
 
+/// Declares a struct of settings: each field once, with its type and what it is before
+/// [`TUNABLES`] says its default. The macro that it makes passes fields and types on to another
+/// one: so the library gets a method for each.
+///
+/// - `own`: fields whose method takes another type, and is written by hand.
+macro_rules! settings {
+    (
+        $d:tt
+        $(#[$meta:meta])*
+        $name:ident, $each:ident;
+        own { $($(#[$own_doc:meta])* $own:ident: $own_type:ty $(= $own_blank:expr)?,)* }
+        usual { $($(#[$doc:meta])* $field:ident: $type:ty $(= $blank:expr)?,)+ }
+    ) => {
+        $(#[$meta])*
+        pub struct $name {
+            $($(#[$own_doc])* pub $own: $own_type,)*
+            $($(#[$doc])* pub $field: $type,)+
+        }
+
+        impl $name {
+            /// Returns what the table's defaults are written over.
+            pub(crate) fn blank() -> Self {
+                Self {
+                    $($own: settings!(@blank $($own_blank)?),)*
+                    $($field: settings!(@blank $($blank)?),)+
+                }
+            }
+        }
+
+        #[doc(hidden)]
+        #[macro_export]
+        macro_rules! $each {
+            ($d callback:ident) => { $d callback! { $name; $($field: $type,)+ } };
+        }
+    };
+    (@blank) => { Default::default() };
+    (@blank $blank:expr) => { $blank };
+}
+
 mod answer_version;
 mod cgroup;
 pub mod config_file;
@@ -58,132 +97,136 @@ pub use unit::Unit;
 
 gustnado_tasks::debug_as_display!(ConfigError, config_file::SiteError);
 
-/// The configuration of a server. [`Config::default`] is the table's defaults.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
-pub struct Config {
-    /// The folder to serve; `None` is the page that is built in.
-    pub root: Option<PathBuf>,
-    /// Where to listen, in place of `host`, `port` and `uds`: `127.0.0.1:80`, `[::1]:80`,
-    /// `unix:/run/site.sock`.
-    pub listen: Vec<String>,
-    /// Name or address to listen on, an IPv6 address without brackets.
-    pub host: String,
-    /// TCP port; 0 takes a free one.
-    pub port: u16,
-    /// Path of a Unix socket to listen on instead of host and port.
-    pub uds: Option<PathBuf>,
-    /// Connections that the kernel may hold ready before they are accepted, 1 to 65,535.
-    pub backlog: u32,
-    /// Whether a TCP connection is accepted only once its first bytes are here, or a second has
-    /// passed.
-    pub defer_accept: bool,
-    /// Proxies that are believed when they say who the client is: `192.0.2.1`, `10.0.0.0/8`,
-    /// `2001:db8::/32`, `unix` for those on Unix sockets, `*` for all.
-    pub forwarded_allow_ips: Vec<String>,
-    /// The fields in which they say so.
-    pub forwarded_fields: ForwardedFields,
-    /// Whether every connection has to begin with a PROXY header, of version 1 or 2. No server
-    /// starts so before `proxy_allow_from` says whose.
-    pub proxy_protocol: bool,
-    /// Proxies that may begin connections so, as in `forwarded_allow_ips`; others are refused.
-    pub proxy_allow_from: Vec<String>,
-    /// Bytes that the kernel may hold received for a TCP connection; 0 is as it sees fit.
-    pub recv_buffer_bytes: usize,
-    /// Bytes that the kernel may hold to be sent on a TCP connection; 0 is as it sees fit.
-    pub send_buffer_bytes: usize,
-    /// What the packets of TCP connections ask routers for.
-    pub socket_preference: TrafficClass,
-    /// Worker threads; 0 is auto, see [`Machine::workers`].
-    pub workers: usize,
-    /// Worker threads at most, those included that are added while all are busy; 0 adds none.
-    pub workers_max: usize,
-    /// How long all places must have been taken, or all workers held, before a worker is added.
-    pub grow_after: Duration,
-    /// How often workers that are not needed are let go; zero is never.
-    pub shrink_period: Duration,
-    /// Whether threads of workers that were let go wait until they are needed again.
-    pub cache_workers: bool,
-    /// Which kernel interface carries the operations.
-    pub io: Io,
-    /// Where connections live and who may run them.
-    pub scheduler: SchedulerKind,
-    /// Connection slots per worker; 0 is auto, which is as many as `connections_max`.
-    pub slots: usize,
-    /// How new connections are given out to workers.
-    pub placement: Placement,
-    /// Who accepts new connections.
-    pub acceptor: Acceptor,
-    /// Microseconds that a worker without work tries again before it sleeps, 0 to 1,000.
-    pub spin_us: u32,
-    /// Receive buffers of 4 KiB per worker under `io_uring`, 8 to 16,384, rounded up to a power of
-    /// two.
-    pub uring_buffers: u32,
-    /// Open connections at which accepting pauses; 0 is auto, see [`Machine::connections_max`].
-    pub connections_max: usize,
-    /// Requests after which a connection is closed; 0 is no limit.
-    pub max_requests_per_connection: u64,
-    /// Largest request head in bytes, 256 to 65,535.
-    pub limit_head_bytes: usize,
-    /// Largest request target in bytes, 16 to 65,535.
-    pub limit_target_bytes: usize,
-    /// Most header fields of a request, 1 to 10,000.
-    pub limit_header_fields: usize,
-    /// Largest request body in bytes.
-    pub limit_body_bytes: u64,
-    /// Bytes of later requests that are taken while a handler is at work.
-    pub read_ahead_bytes: usize,
-    /// Bytes of a stream that are gathered before they are sent, if there are more at once.
-    pub stream_buffer_bytes: usize,
-    /// How long a connection may stay open without its first byte; zero is `header_timeout`.
-    pub first_request_timeout: Duration,
-    /// Time for a whole request head, from its first byte (or from the connection's start).
-    pub header_timeout: Duration,
-    /// Longest silence while a request body is on its way.
-    pub body_timeout: Duration,
-    /// Slowest request body in bytes per second; 0 is no minimum.
-    pub body_rate_min: u64,
-    /// Longest time without progress while an answer is on its way.
-    pub write_timeout: Duration,
-    /// Slowest reader of an answer in bytes per second; 0 is no minimum.
-    pub write_rate_min: u64,
-    /// How long a connection may stay open between two requests.
-    pub timeout_keep_alive: Duration,
-    /// How long a client that sends no more may wait for a handler's answer.
-    pub half_close_timeout: Duration,
-    /// Threads for blocking handlers, at most.
-    pub blocking_threads: usize,
-    /// Calls of blocking handlers that may wait for a thread; more are answered with 503.
-    pub blocking_queue: usize,
-    /// For how long new connections are still accepted once the server ends; it is over sooner when
-    /// none come.
-    pub drain_accept: Duration,
-    /// Threads that wait for the disk of a served folder, at most, so that no worker does; 0 to
-    /// have the workers wait themselves.
-    pub file_threads: usize,
-    /// How long a drain waits before it cuts what is left.
-    pub timeout_graceful_shutdown: Duration,
-    /// How fast anything may go.
-    pub pace: Pace,
-    /// Memory for ready answers of small files, in bytes, over all workers; 0 is none.
-    pub cache_bytes: u64,
-    /// Whether names that begin with a dot are served.
-    pub hidden: bool,
-    /// Listing of folders that have no `index.html`.
-    pub listing: Listing,
-    /// Value of the `Server` field; empty leaves the field out.
-    pub server_name: String,
-    /// The version that answers call themselves.
-    pub answer_version: AnswerVersion,
-    /// How often a line of statistics is written to standard error; zero is never.
-    pub stats_interval: Duration,
-    /// The file that a line for each request is appended to; `-` is standard output, `None` is no
-    /// log.
-    pub access_log: Option<PathBuf>,
-    /// What such a line says: `common`, `combined`, `json`, or a format in gunicorn's atoms.
-    pub access_log_format: String,
-    /// Whether start and stop are silent but for errors.
-    pub quiet: bool,
+settings! { $
+    /// The configuration of a server. [`Config::default`] is the table's defaults.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    Config, each_setting;
+    own {
+        /// The folder to serve; `None` is the page that is built in.
+        root: Option<PathBuf>,
+        /// Where to listen, in place of `host`, `port` and `uds`: `127.0.0.1:80`, `[::1]:80`,
+        /// `unix:/run/site.sock`.
+        listen: Vec<String>,
+        /// Name or address to listen on, an IPv6 address without brackets.
+        host: String,
+        /// Path of a Unix socket to listen on instead of host and port.
+        uds: Option<PathBuf>,
+        /// Proxies that are believed when they say who the client is: `192.0.2.1`, `10.0.0.0/8`,
+        /// `2001:db8::/32`, `unix` for those on Unix sockets, `*` for all.
+        forwarded_allow_ips: Vec<String>,
+        /// Proxies that may begin connections so, as in `forwarded_allow_ips`; others are refused.
+        proxy_allow_from: Vec<String>,
+        /// How fast anything may go.
+        pace: Pace = Pace::blank(),
+        /// Value of the `Server` field; empty leaves the field out.
+        server_name: String,
+        /// The file that a line for each request is appended to; `-` is standard output, `None` is
+        /// no log.
+        access_log: Option<PathBuf>,
+        /// What such a line says: `common`, `combined`, `json`, or a format in gunicorn's atoms.
+        access_log_format: String,
+    }
+    usual {
+        /// TCP port; 0 takes a free one.
+        port: u16,
+        /// Connections that the kernel may hold ready before they are accepted, 1 to 65,535.
+        backlog: u32,
+        /// Whether a TCP connection is accepted only once its first bytes are here, or a second has
+        /// passed.
+        defer_accept: bool,
+        /// The fields in which they say so.
+        forwarded_fields: ForwardedFields = ForwardedFields::XForwarded,
+        /// Whether every connection has to begin with a PROXY header, of version 1 or 2. No server
+        /// starts so before `proxy_allow_from` says whose.
+        proxy_protocol: bool,
+        /// Bytes that the kernel may hold received for a TCP connection; 0 is as it sees fit.
+        recv_buffer_bytes: usize,
+        /// Bytes that the kernel may hold to be sent on a TCP connection; 0 is as it sees fit.
+        send_buffer_bytes: usize,
+        /// What the packets of TCP connections ask routers for.
+        socket_preference: TrafficClass = TrafficClass::None,
+        /// Worker threads; 0 is auto, see [`Machine::workers`].
+        workers: usize,
+        /// Worker threads at most, those included that are added while all are busy; 0 adds none.
+        workers_max: usize,
+        /// How long all places must have been taken, or all workers held, before a worker is added.
+        grow_after: Duration,
+        /// How often workers that are not needed are let go; zero is never.
+        shrink_period: Duration,
+        /// Whether threads of workers that were let go wait until they are needed again.
+        cache_workers: bool,
+        /// Which kernel interface carries the operations.
+        io: Io = Io::Auto,
+        /// Where connections live and who may run them.
+        scheduler: SchedulerKind = SchedulerKind::Pool,
+        /// Connection slots per worker; 0 is auto, which is as many as `connections_max`.
+        slots: usize,
+        /// How new connections are given out to workers.
+        placement: Placement = Placement::Spread,
+        /// Who accepts new connections.
+        acceptor: Acceptor = Acceptor::PerWorker,
+        /// Microseconds that a worker without work tries again before it sleeps, 0 to 1,000.
+        spin_us: u32,
+        /// Receive buffers of 4 KiB per worker under `io_uring`, 8 to 16,384, rounded up to a power
+        /// of two.
+        uring_buffers: u32,
+        /// Open connections at which accepting pauses; 0 is auto, see [`Machine::connections_max`].
+        connections_max: usize,
+        /// Requests after which a connection is closed; 0 is no limit.
+        max_requests_per_connection: u64,
+        /// Largest request head in bytes, 256 to 65,535.
+        limit_head_bytes: usize,
+        /// Largest request target in bytes, 16 to 65,535.
+        limit_target_bytes: usize,
+        /// Most header fields of a request, 1 to 10,000.
+        limit_header_fields: usize,
+        /// Largest request body in bytes.
+        limit_body_bytes: u64,
+        /// Bytes of later requests that are taken while a handler is at work.
+        read_ahead_bytes: usize,
+        /// Bytes of a stream that are gathered before they are sent, if there are more at once.
+        stream_buffer_bytes: usize,
+        /// How long a connection may stay open without its first byte; zero is `header_timeout`.
+        first_request_timeout: Duration,
+        /// Time for a whole request head, from its first byte (or from the connection's start).
+        header_timeout: Duration,
+        /// Longest silence while a request body is on its way.
+        body_timeout: Duration,
+        /// Slowest request body in bytes per second; 0 is no minimum.
+        body_rate_min: u64,
+        /// Longest time without progress while an answer is on its way.
+        write_timeout: Duration,
+        /// Slowest reader of an answer in bytes per second; 0 is no minimum.
+        write_rate_min: u64,
+        /// How long a connection may stay open between two requests.
+        timeout_keep_alive: Duration,
+        /// How long a client that sends no more may wait for a handler's answer.
+        half_close_timeout: Duration,
+        /// Threads for blocking handlers, at most.
+        blocking_threads: usize,
+        /// Calls of blocking handlers that may wait for a thread; more are answered with 503.
+        blocking_queue: usize,
+        /// For how long new connections are still accepted once the server ends; it is over sooner
+        /// when none come.
+        drain_accept: Duration,
+        /// Threads that wait for the disk of a served folder, at most, so that no worker does; 0 to
+        /// have the workers wait themselves.
+        file_threads: usize,
+        /// How long a drain waits before it cuts what is left.
+        timeout_graceful_shutdown: Duration,
+        /// Memory for ready answers of small files, in bytes, over all workers; 0 is none.
+        cache_bytes: u64,
+        /// Whether names that begin with a dot are served.
+        hidden: bool,
+        /// Listing of folders that have no `index.html`.
+        listing: Listing = Listing::Auto,
+        /// The version that answers call themselves.
+        answer_version: AnswerVersion = AnswerVersion::Newest,
+        /// How often a line of statistics is written to standard error; zero is never.
+        stats_interval: Duration,
+        /// Whether start and stop are silent but for errors.
+        quiet: bool,
+    }
 }
 
 impl Config {
@@ -212,69 +255,6 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Returns what the table's defaults are written over.
-    fn blank() -> Self {
-        Self {
-            root: None,
-            listen: Vec::new(),
-            host: String::new(),
-            port: 0,
-            uds: None,
-            backlog: 0,
-            defer_accept: false,
-            forwarded_allow_ips: Vec::new(),
-            forwarded_fields: ForwardedFields::XForwarded,
-            proxy_protocol: false,
-            proxy_allow_from: Vec::new(),
-            recv_buffer_bytes: 0,
-            send_buffer_bytes: 0,
-            socket_preference: TrafficClass::None,
-            workers: 0,
-            workers_max: 0,
-            grow_after: Duration::ZERO,
-            shrink_period: Duration::ZERO,
-            cache_workers: false,
-            io: Io::Auto,
-            scheduler: SchedulerKind::Pool,
-            slots: 0,
-            placement: Placement::Spread,
-            acceptor: Acceptor::PerWorker,
-            spin_us: 0,
-            uring_buffers: 0,
-            connections_max: 0,
-            max_requests_per_connection: 0,
-            limit_head_bytes: 0,
-            limit_target_bytes: 0,
-            limit_header_fields: 0,
-            limit_body_bytes: 0,
-            read_ahead_bytes: 0,
-            stream_buffer_bytes: 0,
-            first_request_timeout: Duration::ZERO,
-            header_timeout: Duration::ZERO,
-            body_timeout: Duration::ZERO,
-            body_rate_min: 0,
-            write_timeout: Duration::ZERO,
-            write_rate_min: 0,
-            timeout_keep_alive: Duration::ZERO,
-            half_close_timeout: Duration::ZERO,
-            blocking_threads: 0,
-            blocking_queue: 0,
-            drain_accept: Duration::ZERO,
-            file_threads: 0,
-            timeout_graceful_shutdown: Duration::ZERO,
-            pace: Pace::blank(),
-            cache_bytes: 0,
-            hidden: false,
-            listing: Listing::Auto,
-            server_name: String::new(),
-            answer_version: AnswerVersion::Newest,
-            stats_interval: Duration::ZERO,
-            access_log: None,
-            access_log_format: String::new(),
-            quiet: false,
-        }
-    }
-
     /// Returns what accepted connections inherit.
     #[doc(hidden)]
     pub fn sockets(&self) -> SocketOptions {

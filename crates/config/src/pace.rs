@@ -14,54 +14,59 @@ const SECOND_US: u64 = 1_000_000;
 /// Accepts or requests per second.
 const COUNT: u64 = 1_000_000_000;
 
-/// Limits of pace. Zeros, which are nearly all defaults, slow nothing down.
-///
-/// A burst is how many bytes (or requests) may go at once after a pause. A burst of 0 is a quarter
-/// of a second's worth of bytes, or a second's worth of requests; less than a twentieth of a
-/// second's worth of bytes is raised to that. What a client may is shared by all connections from
-/// its address: its whole address in IPv4, the first 64 bits of it in IPv6.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pace {
-    /// How long an acceptor rests after each connection.
-    pub accept_delay: Duration,
-    /// Connections accepted per second.
-    pub accepts_per_second: u64,
-    /// Microseconds that a worker pauses after each round that did work.
-    pub pass_delay_us: u64,
-    /// Microseconds that a worker without work lets pass before it looks for work again.
-    pub no_io_wait_us: u64,
-    /// Least time from a request to the first byte of its answer.
-    pub first_byte_delay: Duration,
-    /// Bytes per second sent on each connection.
-    pub write_rate: u64,
-    /// Bytes that a connection may send at once.
-    pub write_burst: u64,
-    /// Bytes per second received on each connection.
-    pub read_rate: u64,
-    /// Bytes that a connection may receive at once.
-    pub read_burst: u64,
-    /// Bytes per second sent to each client.
-    pub client_write_rate: u64,
-    /// Bytes that may be sent to a client at once.
-    pub client_write_burst: u64,
-    /// Bytes per second received from each client.
-    pub client_read_rate: u64,
-    /// Bytes that may be received from a client at once.
-    pub client_read_burst: u64,
-    /// Bytes per second sent by the server.
-    pub server_write_rate: u64,
-    /// Bytes that the server may send at once.
-    pub server_write_burst: u64,
-    /// Bytes per second received by the server.
-    pub server_read_rate: u64,
-    /// Bytes that the server may receive at once.
-    pub server_read_burst: u64,
-    /// Requests per second of each client.
-    pub requests_per_second: u64,
-    /// Requests that a client may send at once.
-    pub requests_burst: u64,
-    /// Clients that are told apart, 1 to 16,777,216; those beyond share what one of them may.
-    pub clients_max: usize,
+settings! { $
+    /// Limits of pace. Zeros, which are nearly all defaults, slow nothing down.
+    ///
+    /// A burst is how many bytes (or requests) may go at once after a pause. A burst of 0 is a
+    /// quarter of a second's worth of bytes, or a second's worth of requests; less than a twentieth
+    /// of a second's worth of bytes is raised to that. What a client may is shared by all
+    /// connections from its address: its whole address in IPv4, the first 64 bits of it in IPv6.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    Pace, each_setting_of_pace;
+    own {
+        /// Clients that are told apart, 1 to 16,777,216; those beyond share what one of them may.
+        clients_max: usize,
+    }
+    usual {
+        /// How long an acceptor rests after each connection.
+        accept_delay: Duration,
+        /// Connections accepted per second.
+        accepts_per_second: u64,
+        /// Microseconds that a worker pauses after each round that did work.
+        pass_delay_us: u64,
+        /// Microseconds that a worker without work lets pass before it looks for work again.
+        no_io_wait_us: u64,
+        /// Least time from a request to the first byte of its answer.
+        first_byte_delay: Duration,
+        /// Bytes per second sent on each connection.
+        write_rate: u64,
+        /// Bytes that a connection may send at once.
+        write_burst: u64,
+        /// Bytes per second received on each connection.
+        read_rate: u64,
+        /// Bytes that a connection may receive at once.
+        read_burst: u64,
+        /// Bytes per second sent to each client.
+        client_write_rate: u64,
+        /// Bytes that may be sent to a client at once.
+        client_write_burst: u64,
+        /// Bytes per second received from each client.
+        client_read_rate: u64,
+        /// Bytes that may be received from a client at once.
+        client_read_burst: u64,
+        /// Bytes per second sent by the server.
+        server_write_rate: u64,
+        /// Bytes that the server may send at once.
+        server_write_burst: u64,
+        /// Bytes per second received by the server.
+        server_read_rate: u64,
+        /// Bytes that the server may receive at once.
+        server_read_burst: u64,
+        /// Requests per second of each client.
+        requests_per_second: u64,
+        /// Requests that a client may send at once.
+        requests_burst: u64,
+    }
 }
 
 impl Default for Pace {
@@ -80,32 +85,6 @@ impl Pace {
             accepts_per_second: self.accepts_per_second,
             pass_delay_us: self.pass_delay_us,
             no_io_wait_us: self.no_io_wait_us,
-        }
-    }
-
-    /// Returns what the table's defaults are written over.
-    pub(super) fn blank() -> Self {
-        Self {
-            accept_delay: Duration::ZERO,
-            accepts_per_second: 0,
-            pass_delay_us: 0,
-            no_io_wait_us: 0,
-            first_byte_delay: Duration::ZERO,
-            write_rate: 0,
-            write_burst: 0,
-            read_rate: 0,
-            read_burst: 0,
-            client_write_rate: 0,
-            client_write_burst: 0,
-            client_read_rate: 0,
-            client_read_burst: 0,
-            server_write_rate: 0,
-            server_write_burst: 0,
-            server_read_rate: 0,
-            server_read_burst: 0,
-            requests_per_second: 0,
-            requests_burst: 0,
-            clients_max: 0,
         }
     }
 }

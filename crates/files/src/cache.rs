@@ -1,8 +1,8 @@
-//! The ready answers of one worker: no lock, no atomic, bounded.
+//! The cached files of one worker: no lock, no atomic, bounded.
 //!
-//! Small files are bounded by their bytes, others by the descriptors they hold. Either bound evicts
-//! by the clock algorithm: a hand goes round, spares once what was used since it last came by, and
-//! takes what was not.
+//! Small files are bounded by their bytes, others by their descriptors. Both evict by the clock
+//! algorithm: a hand goes round, skips once each entry used since its last visit, and removes the
+//! first that was not.
 
 use std::collections::HashMap;
 use std::mem::size_of;
@@ -13,59 +13,65 @@ use foldhash::fast::RandomState;
 
 use super::cached_file::CachedFile;
 
-/// How long an entry is answered without a look at the disk, in milliseconds.
+/// How long an entry is served without a look at the disk, in milliseconds. This bounds how long a
+/// changed file goes unnoticed; at any rate of requests, it costs each worker one lookup per second
+/// and file.
 pub(super) const FRESH_MS: u64 = 1_000;
 
-/// Bytes of one entry but for its path and its response: the slot, the file with its two counts,
-/// the index and their slack.
+/// Bytes of one entry apart from its path and its prepared response: the slot, the file with its
+/// two reference counts, the index and slack.
 const ENTRY_BYTES: usize = size_of::<Slot>() + size_of::<CachedFile>() + 16 + 64;
 
-/// Ready answers by canonical path, beneath the folder's own.
+/// Cached files by the canonical path below the folder's own.
 pub(super) struct Cache {
-    small: Clock,
-    large: Clock,
+    // Two caches, as memory and descriptors are separate limits: many small files must not push
+    // open large ones out, nor the other way round.
+    small: ClockCache,
+    large: ClockCache,
 }
 
 impl Cache {
     /// - `bytes_max`: what paths, heads and small files may take together.
     /// - `descriptors_max`: how many files may be held open.
     pub(super) fn new(bytes_max: u64, descriptors_max: u64) -> Cache {
-        Cache { small: Clock::new(bytes_max), large: Clock::new(descriptors_max) }
+        Cache { small: ClockCache::new(bytes_max), large: ClockCache::new(descriptors_max) }
     }
 
-    /// The entry for `path`, if it was compared with the disk within the last second.
+    /// Returns the entry for `path`, if it was compared with the disk within [`FRESH_MS`].
     #[inline]
     pub(super) fn fresh(&mut self, path: &[u8], now_ms: u64) -> Option<&Arc<CachedFile>> {
         match self.small.fresh(path, now_ms) {
             Some(file) => Some(file),
-            None => self.large.fresh(path, now_ms),
+            // (By a call: so small files, which most are, are found without one.)
+            None => self.large.fresh_by_call(path, now_ms),
         }
     }
 
-    /// [`Cache::fresh`] for what is seldom reached: so that one is called from one place only, and
-    /// inlined there.
+    /// Calls [`Cache::fresh`] from rare paths: with a single other caller, that one is inlined
+    /// there.
     #[inline(never)]
     pub(super) fn fresh_by_call(&mut self, path: &[u8], now_ms: u64) -> Option<&Arc<CachedFile>> {
         self.fresh(path, now_ms)
     }
 
-    /// The entry for `path`, however old.
+    /// Returns the entry for `path`, whatever its age.
     pub(super) fn any_age(&self, path: &[u8]) -> Option<&Arc<CachedFile>> {
         self.small.any_age(path).or_else(|| self.large.any_age(path))
     }
 
-    /// Notes that the entry for `path` was compared with the disk.
+    /// Makes an entry fresh again after it was compared with the disk.
     ///
-    /// - `warm`: looks whether a file that is not small is in memory.
-    pub(super) fn renew(&mut self, path: &[u8], now_ms: u64, warm: impl FnOnce(&CachedFile)) {
-        self.small.renew(path, now_ms);
-        if let Some(file) = self.large.renew(path, now_ms) {
+    /// - `warm`: checks whether a file that is not small is in memory.
+    pub(super) fn mark_fresh(&mut self, path: &[u8], now_ms: u64, warm: impl FnOnce(&CachedFile)) {
+        self.small.mark_fresh(path, now_ms);
+        if let Some(file) = self.large.mark_fresh(path, now_ms) {
             warm(file);
         }
     }
 
-    /// Puts in what was just loaded, in the place of what was there under `path`.
+    /// Inserts a file that was just loaded, replacing the entry for `path`.
     pub(super) fn insert(&mut self, path: &[u8], file: Arc<CachedFile>, now_ms: u64) {
+        // From both: the file may have grown or shrunk past the bound between them.
         self.remove(path);
         if file.file().is_some() {
             self.large.insert(path, file, 1, now_ms);
@@ -75,31 +81,31 @@ impl Cache {
         }
     }
 
-    /// Forgets `path`.
+    /// Removes `path`.
     pub(super) fn remove(&mut self, path: &[u8]) {
         self.small.remove(path);
         self.large.remove(path);
     }
 
-    /// How many answers are held.
+    /// Returns the number of entries.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.small.slots.len() + self.large.slots.len()
     }
 
-    /// Forgets everything.
+    /// Removes all entries.
     pub(super) fn clear(&mut self) {
-        self.small = Clock::new(self.small.cost_max);
-        self.large = Clock::new(self.large.cost_max);
+        self.small = ClockCache::new(self.small.cost_max);
+        self.large = ClockCache::new(self.large.cost_max);
     }
 }
 
-/// A bounded map whose victims are found by a hand going round.
-struct Clock {
+/// A bounded map with clock eviction.
+struct ClockCache {
     index: HashMap<Rc<[u8]>, usize, RandomState>,
     slots: Vec<Slot>,
-    /// The slot of the last answer: the next request often asks for the same (a comparison is 70
-    /// instructions cheaper than a hash).
+    /// The slot of the last hit: the next request often asks for the same file, and comparing its
+    /// path is 70 instructions cheaper than hashing it.
     recent: usize,
     hand: usize,
     cost: u64,
@@ -114,13 +120,14 @@ struct Slot {
     path: Rc<[u8]>,
 }
 
-impl Clock {
-    fn new(cost_max: u64) -> Clock {
+impl ClockCache {
+    fn new(cost_max: u64) -> ClockCache {
         let index = HashMap::with_hasher(RandomState::default());
-        Clock { index, slots: Vec::new(), recent: 0, hand: 0, cost: 0, cost_max }
+        ClockCache { index, slots: Vec::new(), recent: 0, hand: 0, cost: 0, cost_max }
     }
 
-    #[inline]
+    #[expect(clippy::inline_always, reason = "as a call it costs a request 20 instructions")]
+    #[inline(always)]
     fn fresh(&mut self, path: &[u8], now_ms: u64) -> Option<&Arc<CachedFile>> {
         if self.slots.get(self.recent).is_none_or(|slot| *slot.path != *path) {
             self.recent = *self.index.get(path)?;
@@ -129,15 +136,22 @@ impl Clock {
         if now_ms.saturating_sub(slot.checked_ms) >= FRESH_MS {
             return None;
         }
+        // Only a hit counts as use: an entry that is merely compared with the disk may be evicted.
         slot.is_used = true;
         Some(&slot.file)
     }
 
+    #[inline(never)]
+    fn fresh_by_call(&mut self, path: &[u8], now_ms: u64) -> Option<&Arc<CachedFile>> {
+        self.fresh(path, now_ms)
+    }
+
     fn any_age(&self, path: &[u8]) -> Option<&Arc<CachedFile>> {
+        // Not marked as used: the caller compares it with the disk and may remove it.
         Some(&self.slots[*self.index.get(path)?].file)
     }
 
-    fn renew(&mut self, path: &[u8], now_ms: u64) -> Option<&CachedFile> {
+    fn mark_fresh(&mut self, path: &[u8], now_ms: u64) -> Option<&CachedFile> {
         let slot = &mut self.slots[*self.index.get(path)?];
         slot.checked_ms = now_ms;
         Some(&slot.file)
@@ -147,6 +161,7 @@ impl Clock {
         if cost > self.cost_max {
             return;
         }
+        // Ends: an entry that is larger than the whole bound was turned away above.
         while self.cost_max - self.cost < cost {
             self.evict_one();
         }
@@ -156,7 +171,7 @@ impl Clock {
         self.slots.push(Slot { file, checked_ms: now_ms, is_used: false, cost, path });
     }
 
-    /// Ends after two rounds at the latest: the first takes every mark away.
+    /// Ends after two rounds at the latest: the first one clears every mark.
     fn evict_one(&mut self) {
         loop {
             let slot = &mut self.slots[self.hand];
@@ -166,20 +181,22 @@ impl Clock {
             slot.is_used = false;
             self.hand = (self.hand + 1) % self.slots.len();
         }
-        self.take_out(self.hand);
+        self.remove_slot(self.hand);
     }
 
     fn remove(&mut self, path: &[u8]) {
         if let Some(at) = self.index.get(path) {
-            self.take_out(*at);
+            self.remove_slot(*at);
         }
     }
 
-    /// Moves the last slot into the gap, so that the slots stay dense.
-    fn take_out(&mut self, at: usize) {
+    /// Moves the last slot into the gap, so that the slots stay dense and the hand meets no holes.
+    fn remove_slot(&mut self, at: usize) {
         let gone = self.slots.swap_remove(at);
         self.index.remove(&gone.path);
         self.cost -= gone.cost;
+        // `recent` may now point at another slot or past the end: `fresh` compares its path before
+        // use.
         if let Some(moved) = self.slots.get(at) {
             self.index.insert(Rc::clone(&moved.path), at);
         }

@@ -1,4 +1,4 @@
-//! A file as it is answered: opened, read if it is small, and its head made ready.
+//! A file ready to be served: opened, read if it is small, its head prepared.
 
 use std::io::Write;
 use std::os::fd::AsFd;
@@ -22,34 +22,34 @@ use super::resolve::{Located, Root};
 use super::segment::Segment;
 use super::warmth;
 
-/// The largest file that is held in memory with its head. From 8 KiB on, sending straight from the
-/// file is cheaper than copying.
+/// The largest file that is kept in memory with its head. From 8 KiB on, sending from the file is
+/// cheaper than copying.
 pub(super) const SMALL_BYTES_MAX: u64 = 8 * 1024 - 1;
 
-/// How often a small file is read again that changed while it was read.
+/// How often a small file is read again if it changed during the read.
 const ATTEMPTS_MAX: usize = 4;
 
-/// Seconds for which equal times do not prove equal bytes: two writes within one tick of the disk's
-/// clock look the same from outside.
+/// How long equal times do not prove equal bytes: two writes within one tick of the file system's
+/// clock have the same stamp. Such a file is loaded again at the next check.
 const SETTLING_SECS: u64 = 2;
 
 /// Whether a lookup may wait for the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
     Waits,
-    /// Only what is in memory counts; the rest is [`Failure::WouldWait`].
+    /// Only bytes in memory are used; else [`Failure::WouldWait`].
     Cached,
 }
 
-/// A regular file, ready to be answered any number of times.
+/// A regular file, ready to be sent any number of times.
 #[derive(Debug)]
 pub struct CachedFile {
     /// The fields of a 200, but for `Content-Length`.
     fields: Arc<Fields>,
-    /// The same as HTTP/1 sends them: field lines and blank line, and behind them the bytes of a
-    /// small file.
+    /// The same as HTTP/1 sends them: field lines and the blank line, followed by the bytes of a
+    /// small file. One copy then writes a whole response.
     prepared: Box<[u8]>,
-    /// How many bytes of it are the head.
+    /// How many of those bytes are the head.
     head_bytes: usize,
     /// A file that is not small, open for reading.
     file: Option<Arc<OpenFile>>,
@@ -58,15 +58,15 @@ pub struct CachedFile {
     pub(super) validators: Validators,
     pub(super) content_type: ContentType,
     seen: Seen,
-    /// Reads the file before it is sent, where it is not all in memory.
+    /// Reads the file before it is sent, if it is not all in memory.
     pool: Option<BlockingPool>,
-    /// Not all of it is in memory. (Atomic, for responses on other workers may still hold this file
-    /// while its worker looks at the disk again; it is stored and loaded, and nothing is ordered by
-    /// it.)
+    /// Not all of it is in memory. Atomic, because responses on other workers may still use this
+    /// file while its worker checks the disk again. Relaxed loads and stores suffice: nothing is
+    /// ordered by it, and a stale value only costs a needless read or one wait for the disk.
     is_cold: AtomicBool,
 }
 
-/// What is known of a file that is held, to be compared with the disk.
+/// The state of a file when it was loaded, to be compared with the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Seen {
     stamp: Stamp,
@@ -74,14 +74,14 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// Whether what is found on the disk now is surely still this.
-    pub(super) fn is_still(&self, stat: &Stat) -> bool {
+    /// Returns whether the file on the disk is certainly the same.
+    pub(super) fn is_unchanged(&self, stat: &Stat) -> bool {
         self.is_settled && self.stamp == Stamp::of(stat)
     }
 }
 
-/// What changes when a file's bytes change. The change time is in it because it cannot be set: a
-/// file copied with its old modification time and the same size must not look unchanged.
+/// The attributes that change with a file's bytes. The change time is one of them because programs
+/// cannot set it: a file copied with its old modification time and size must not look unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
     device: u64,
@@ -102,7 +102,7 @@ impl Stamp {
         }
     }
 
-    /// The device is left out: its number may be another one after a restart.
+    /// Returns the entity tag. The device is left out: its number may differ after a restart.
     fn tag(&self) -> EntityTag {
         let (modified, changed) = (self.modified, self.changed);
         EntityTag::strong(&[
@@ -115,7 +115,7 @@ impl Stamp {
         ])
     }
 
-    /// The date of `Last-Modified`, which RFC 9110 §8.8.2.1 does not let lie in the future.
+    /// Returns the date of `Last-Modified`, which must not lie in the future (RFC 9110 §8.8.2.1).
     fn modified_secs(&self, now: Now) -> u64 {
         u64::try_from(self.modified.0).unwrap_or(0).min(now.unix_secs)
     }
@@ -127,14 +127,14 @@ impl Stamp {
 }
 
 impl CachedFile {
-    /// Opens and, if it is small, reads what was found at `relative`.
+    /// Opens the file found at `relative`, and reads it if it is small.
     ///
     /// - `access`: whether it may wait for the disk.
-    /// - `pool`: reads a file that is not small before it is sent, where it is not in memory.
+    /// - `pool`: reads a larger file before it is sent, if it is not in memory.
     ///
     /// # Errors
-    /// `AGAIN` when the file never stood still while it was read: half an old and half a new file
-    /// is not an answer. `WouldWait` when it has to be read and may not be waited for.
+    /// `AGAIN` if the file changed during every read: a response must not mix old and new bytes.
+    /// `WouldWait` if reading it would wait and `access` forbids that.
     pub(super) fn load(
         (root, access): (&Root, Access),
         located: &Located,
@@ -145,16 +145,21 @@ impl CachedFile {
         let file = root.open_to_read(located, relative)?;
         let name = memchr::memrchr(b'/', relative).map_or(relative, |at| &relative[at + 1..]);
         let content_type = ContentType::of(name);
+        // A larger file is sent from its descriptor; a small one is copied here, and must be copied
+        // whole.
         for _ in 0..ATTEMPTS_MAX {
+            // From the open descriptor, not from `located`: the name may mean another file by now.
             let stamp = Stamp::of(&rustix::fs::fstat(&file)?);
             if stamp.size > SMALL_BYTES_MAX {
                 let is_local = root.is_local_device(stamp.device);
+                // A remote file system may wait for its server in `close`, too.
                 let closed_by = pool.filter(|_| !is_local).cloned();
                 let file = Some(Arc::new(OpenFile::new(Arc::new(file), closed_by)));
                 let file = CachedFile {
                     pool: pool.cloned(),
                     ..CachedFile::new(stamp, content_type, file, &[], headers, now)
                 };
+                // Before the first response, which would otherwise take a cold file for a warm one.
                 file.note_warmth(root);
                 return Ok(file);
             }
@@ -165,6 +170,8 @@ impl CachedFile {
                 }
             };
             let is_whole = bytes.len() as u64 == stamp.size;
+            // Compared after the read too, or a write in the middle of it would be cached as a
+            // whole file.
             if is_whole && Stamp::of(&rustix::fs::fstat(&file)?) == stamp {
                 return Ok(CachedFile::new(stamp, content_type, None, &bytes, headers, now));
             }
@@ -172,17 +179,17 @@ impl CachedFile {
         Err(Failure::Disk(Errno::AGAIN))
     }
 
-    /// Finds out whether a file that is not small can be sent without waiting for the disk. That
-    /// holds until it is compared with the disk again.
+    /// Checks whether a larger file can be sent without waiting for the disk. The result holds
+    /// until the file is compared with the disk again.
     ///
-    /// Without threads that could read it, it is sent as it is.
+    /// Without a pool to read it, the file is sent as it is.
     pub(super) fn note_warmth(&self, root: &Root) {
         let (Some(file), Some(_)) = (&self.file, &self.pool) else { return };
         let is_local = root.is_local_device(self.seen.stamp.device);
         self.is_cold.store(!warmth::is_warm(file, self.size, is_local), Ordering::Relaxed);
     }
 
-    /// Reads the file before it is sent, where it is not all in memory.
+    /// Returns the pool that reads the file before it is sent, if not all of it is in memory.
     pub(super) fn cold(&self) -> Option<&BlockingPool> {
         self.pool.as_ref().filter(|_| self.is_cold.load(Ordering::Relaxed))
     }
@@ -216,52 +223,53 @@ impl CachedFile {
         }
     }
 
-    /// The ready field lines and blank line, and the bytes of a small file unless `head_only`.
+    /// Returns the prepared field lines and blank line, followed by the bytes of a small file
+    /// unless `head_only`.
     #[inline]
     pub fn ready(&self, head_only: bool) -> &[u8] {
         if head_only { &self.prepared[..self.head_bytes] } else { &self.prepared }
     }
 
-    /// The fields of a 200, but for `Content-Length`.
+    /// Returns the fields of a 200, but for `Content-Length`.
     pub fn fields(&self) -> &Arc<Fields> {
         &self.fields
     }
 
-    /// How many bytes of what is ready are the head.
+    /// Returns how many of the prepared bytes are the head.
     #[inline]
     pub fn head_bytes(&self) -> usize {
         self.head_bytes
     }
 
-    /// The bytes of a small file; nothing of any other.
+    /// Returns the bytes of a small file; empty for a larger one.
     pub fn body(&self) -> &[u8] {
         &self.prepared[self.head_bytes..]
     }
 
-    /// The descriptor of a file that is not small.
+    /// Returns the open file, if it is not small.
     #[inline]
     pub(super) fn file(&self) -> Option<&Arc<OpenFile>> {
         self.file.as_ref()
     }
 
-    /// All of a file that is not small, as it is sent.
+    /// Returns the whole of a larger file as content.
     pub fn segment(&self) -> Option<Segment> {
         let file = Arc::clone(self.file.as_ref()?);
         Some(Segment::File { file, offset: 0, len: self.size, cold: self.cold().cloned() })
     }
 
-    /// What it is compared with the disk by.
+    /// Returns the state that is compared with the disk.
     pub(super) fn seen(&self) -> Seen {
         self.seen
     }
 
-    /// Bytes of memory behind this value.
+    /// Returns the heap memory of this value in bytes.
     pub(super) fn heap_bytes(&self) -> usize {
         self.prepared.len() + self.fields.heap_bytes()
     }
 }
 
-/// The fields of a 200, but for `Content-Length`, which is for the protocol to write.
+/// Builds the fields of a 200, but for `Content-Length`, which the protocol writes.
 fn fields(content_type: ContentType, validators: &Validators, headers: &FolderHeaders) -> Fields {
     let mut fields = Fields::new();
     fields.add_trusted(HeaderId::ContentType, content_type.to_string().as_bytes());
@@ -275,7 +283,7 @@ fn fields(content_type: ContentType, validators: &Validators, headers: &FolderHe
     fields
 }
 
-/// Reads up to `size` bytes; fewer only where the file ends before.
+/// Reads up to `size` bytes; fewer only if the file ends earlier.
 fn read_from_start(file: &impl AsFd, size: u64) -> Result<Vec<u8>, Errno> {
     let size = usize::try_from(size).map_err(|_| Errno::FBIG)?;
     let mut bytes = vec![0; size];

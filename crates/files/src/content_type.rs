@@ -1,4 +1,4 @@
-//! The `Content-Type` of a file, told from its name alone.
+//! The `Content-Type` of a file, derived from its name alone.
 
 use std::fmt;
 
@@ -9,10 +9,10 @@ pub struct ContentType {
 }
 
 impl ContentType {
-    /// The type for a file of that name, the last segment of a decoded path.
+    /// Returns the type of a file by its name, the last segment of a decoded path.
     ///
-    /// A name without a known extension is `application/octet-stream`, which a browser saves and
-    /// never runs.
+    /// A name without a known extension is `application/octet-stream`, which browsers save and
+    /// never run.
     pub fn of(name: &[u8]) -> ContentType {
         // The lookup ignores the case of the letters.
         let guess =

@@ -1,4 +1,4 @@
-//! What can go wrong with files: at the start for the operator, later for one answer.
+//! Errors of files: at the start for the operator, later for one response.
 
 use std::error::Error;
 use std::fmt;
@@ -17,21 +17,21 @@ pub enum FilesError {
         /// The path as it was given.
         path: PathBuf,
     },
-    /// There is something else than a folder.
+    /// The path is not a folder.
     NotFolder {
         /// The path as it was given.
         path: PathBuf,
     },
-    /// The folder must not be opened.
+    /// No permission to open the folder.
     Denied {
         /// The path as it was given.
         path: PathBuf,
     },
-    /// The system failed otherwise.
+    /// Another error of the system.
     Failed {
         /// The path as it was given.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
 }
@@ -78,23 +78,23 @@ impl Error for FilesError {
 /// Why one request gets no file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Failure {
-    /// The path itself is not looked up.
+    /// The path itself is rejected.
     Path(PathError),
-    /// The system said no.
+    /// The system returned an error.
     Disk(Errno),
-    /// It is a folder without an index, and folders are not listed.
+    /// A folder without an index, and listings are off.
     NoIndex,
-    /// It cannot be said without waiting for the disk, which was not to be; or the disk has not
-    /// answered in time.
+    /// The response is unknown without waiting for the disk, which was not allowed; or the disk did
+    /// not respond in time.
     WouldWait,
 }
 
 impl Failure {
-    /// The one place that turns a failure into a status.
+    /// Returns the status of the response. No other place turns a failure into one.
     ///
-    /// Whatever leads outside the root is as if it were not there. No permission is said as 403:
-    /// the name lies beneath the root and is not hidden, so it is the operator's slip, which a 404
-    /// would make hard to find.
+    /// A path that leads outside the root is 404, as if nothing were there. A missing permission is
+    /// 403: the name lies below the root and is not hidden, so it is the operator's mistake, which
+    /// a 404 would conceal.
     pub(super) fn status(self) -> Status {
         match self {
             Failure::Path(PathError::Malformed) => Status::BAD_REQUEST,
@@ -104,7 +104,7 @@ impl Failure {
         }
     }
 
-    /// Whether the system ran out of something and may have it again in a moment.
+    /// Returns whether a resource ran out that may be free again in a moment.
     pub(super) fn is_exhaustion(self) -> bool {
         use Failure::{Disk, WouldWait};
         matches!(self, Disk(Errno::MFILE | Errno::NFILE | Errno::NOMEM) | WouldWait)

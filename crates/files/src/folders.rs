@@ -1,5 +1,4 @@
-//! The folders that are served at a time: one that is named twice, or again by a reload, keeps its
-//! caches.
+//! The open folders: one that is configured twice, or again by a reload, keeps its caches.
 
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
@@ -8,24 +7,24 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use super::headers::FolderHeaders;
 use super::{FileOptions, Files, FilesError, Folder};
 
-/// Folders that are served, as long as somebody does.
+/// The open folders, held weakly: each lives as long as a route uses it.
 #[derive(Debug, Default, Clone)]
 pub struct Folders {
     known: Arc<Mutex<Vec<Weak<Folder>>>>,
-    /// What all of them have counted, also those that are gone.
+    /// The count of all folders, closed ones included.
     exhausted: Arc<AtomicU64>,
 }
 
 impl Folders {
-    /// How often no descriptor or memory was free for a file, in all folders together.
+    /// Returns how often no descriptor or memory was free for a file, in all folders together.
     pub fn exhausted(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.exhausted)
     }
 
-    /// Opens a folder, or goes on with one that is served in the same way.
+    /// Opens a folder, or returns one that is already served with the same options.
     ///
     /// # Errors
-    /// [`FilesError`] when there is no folder that can be opened, also if there once was.
+    /// [`FilesError`] if there is no folder that can be opened, even if it was open before.
     pub fn open(
         &self,
         root: &Path,
@@ -33,7 +32,7 @@ impl Folders {
         headers: FolderHeaders,
     ) -> Result<Files, FilesError> {
         let mut new = Files::open(root, options)?;
-        let folder = Arc::get_mut(&mut new.folder).expect("nobody else has seen it");
+        let folder = Arc::get_mut(&mut new.folder).expect("it is not shared yet");
         folder.headers = headers;
         folder.exhausted_in_all = self.exhausted();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! The header fields that all responses of one folder have.
+//! The header fields of all responses of one folder.
 
 use gustnado_config::Headers;
 use gustnado_http::fields::{Fields, HeaderId};
@@ -8,13 +8,13 @@ use gustnado_http::response_writer::has_field;
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct FolderHeaders {
     pub(super) fields: Fields,
-    /// Whether `X-Content-Type-Options` is among these fields, or those of the whole server: by it
-    /// browsers are told to believe the content type. Every file has it.
+    /// Whether `X-Content-Type-Options` is among these fields or the server's: it tells browsers to
+    /// believe the content type. Every file has it.
     pub(super) has_nosniff: bool,
 }
 
 impl FolderHeaders {
-    /// - `common`: field lines that every response of the server has anyway.
+    /// - `common`: field lines of every response of the server.
     pub fn new(headers: &Headers, common: &[u8]) -> Self {
         let fields = headers.fields();
         let name = HeaderId::XContentTypeOptions;

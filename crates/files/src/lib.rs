@@ -1,11 +1,11 @@
-//! Serves a folder: GET and HEAD of its files, beneath its root and nowhere else.
+//! Serves a folder: GET and HEAD of its files, below its root and nowhere else.
 //!
-//! What lives here: from a request to a [`FileResponse`], by way of `cache` (known for less than a
-//! second?), `path` (check each segment), `resolve` (find and open beneath the root), `cached_file`
-//! (read, make ready) and `select` (conditions and ranges). This file is the hub that they all
-//! return to. What does not: writing a response, which a protocol does.
+//! What lives here: the path from a request to a [`FileResponse`], through `cache` (is it fresh?),
+//! `path` (check each segment), `resolve` (find and open below the root), `cached_file` (read,
+//! prepare) and `select` (conditions and ranges). This file is the hub that they all return to.
+//! What does not: writing a response, which a protocol does.
 //!
-//! A part of `gustnado`, which promises nothing of its own.
+//! A part of `gustnado`, without a stable API of its own.
 #![forbid(unsafe_code)]
 
 mod cache;
@@ -66,43 +66,43 @@ pub use waiting::Lookup;
 
 gustnado_tasks::debug_as_display!(FilesError);
 
-/// The methods that a file takes.
+/// The methods that a file supports.
 const ALLOW: &[u8] = b"GET, HEAD, OPTIONS";
 
-/// The most files that one worker holds open between requests.
+/// The most files that one worker keeps open between requests.
 const DESCRIPTORS_MAX: u64 = 256;
 
 /// The file caches of all workers together take at most this part of the descriptor limit.
 const DESCRIPTOR_SHARE: u64 = 8;
 
-/// What the page for 404 says for a folder without an index.
+/// The text of the 404 page for a folder without an index.
 const NO_INDEX: &str = "This folder has no index.html. The server lists what is in a folder if it \
     is started with --listing.";
 
-/// Requests that may wait for a folder's disk. More than that are told to come again.
+/// The most requests that wait for a folder's disk. Further ones get 503 with `Retry-After`.
 const JOBS_MAX: usize = 1_024;
 
-/// The path of a request in a folder that is served beneath a path.
+/// The path of a request in a folder that is mounted at a path.
 #[derive(Debug)]
 pub struct Mounted<'p> {
     /// The canonical path.
     pub path: CanonicalPath<'p>,
-    /// So many bytes of it are the folder's own, without its last slash; 0 for the root.
+    /// How many bytes of it are the mount point, without the final slash; 0 for the root.
     pub at: usize,
 }
 
 impl Mounted<'_> {
-    /// What the folder is asked for: empty, or beginning with a slash.
+    /// Returns the path below the mount point: empty, or beginning with a slash.
     fn below(&self) -> &str {
         self.path.as_str().get(self.at..).unwrap_or("")
     }
 }
 
-/// What a folder responds with where that is not all of a file that the worker's cache holds.
+/// The response of a folder, unless it is a whole file from the worker's cache.
 pub enum FolderResponse {
-    /// Known.
+    /// The response.
     Ready(Box<FileResponse>),
-    /// Unknown until the disk has been waited for.
+    /// A lookup that has to wait for the disk.
     Wait(Box<Lookup>),
 }
 
@@ -111,29 +111,29 @@ pub enum FolderResponse {
 pub struct FileOptions {
     /// Serve names that start with a dot. `.well-known` (RFC 8615) is always served.
     pub hidden: bool,
-    /// Answer a folder without an index with the list of what is in it.
+    /// Respond with a listing for a folder without an index.
     pub listing: bool,
-    /// Bytes of memory for ready answers, of all workers together; 0 for none.
+    /// Bytes of memory for cached files, of all workers together; 0 for none.
     pub cache_bytes: u64,
-    /// How many threads call `Files::respond`, at least 1: each has its share of the bounds.
+    /// How many threads call `Files::respond`, at least 1. Each gets an equal share of the bounds.
     pub workers: usize,
-    /// Threads that wait for the folder's disk, at most, so that no worker does; 0 to have the
-    /// workers wait themselves. They are started when a file is not in memory, and end when idle.
+    /// The most threads that wait for the folder's disk, so that no worker does; 0 lets the workers
+    /// wait. They are started when a file is not in memory, and end when idle.
     pub threads: usize,
     /// How long a request may wait for the disk.
     pub wait: Duration,
 }
 
-/// A served folder, to be shared by all workers.
+/// A served folder, shared by all workers.
 ///
-/// Each thread that answers keeps its own cache and its own view of the root: nothing is locked,
-/// and an answer from the cache touches no memory that another thread writes.
+/// Each thread keeps its own cache and its own view of the root: nothing is locked, and a response
+/// from the cache reads no memory that another thread writes.
 #[derive(Debug, Clone)]
 pub struct Files {
     folder: Arc<Folder>,
 }
 
-/// What the workers share; read only but for the counters of failures.
+/// The state that workers share; read-only but for the counters of failures.
 #[derive(Debug)]
 struct Folder {
     path: PathBuf,
@@ -144,23 +144,24 @@ struct Folder {
     /// Per worker.
     descriptors_max: u64,
     pub headers: FolderHeaders,
-    /// As it was at the start; a worker that finds another one in its place opens its own.
+    /// The root at the start; a worker that finds another one in its place opens its own.
     root: Arc<Root>,
     exhausted: AtomicU64,
-    /// The same of all folders of a server.
+    /// The sum of all folders of a server.
     exhausted_in_all: Arc<AtomicU64>,
     denied: AtomicU64,
     failed: AtomicU64,
     threads: usize,
     wait: Duration,
-    /// The folder's own: a disk that is frozen holds up no other folder.
+    /// One pool per folder, so that a frozen disk delays no other folder.
     pool: OnceLock<BlockingPool>,
 }
 
-/// How often the system would not let a file be answered, since the start.
+/// How often the system kept a file from being served, since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FileFailures {
-    /// No descriptor or memory was free, or the file never stood still: 503, or an older answer.
+    /// No descriptor or memory was free, or the file changed during every read: 503, or an older
+    /// cached file.
     pub exhausted: u64,
     /// No permission: 403.
     pub denied: u64,
@@ -171,11 +172,11 @@ pub struct FileFailures {
 impl Files {
     /// Opens the folder at `root`.
     ///
-    /// The path stays the folder's name: when a symlink in it is swapped, the new folder is served
-    /// within two seconds. A relative path is taken from the current directory of this moment.
+    /// The path stays in use: if a symlink in it is swapped, the new folder is served within two
+    /// seconds. A relative path starts at the current directory of this moment.
     ///
     /// # Errors
-    /// [`FilesError`] when there is no folder at `root` that can be opened.
+    /// [`FilesError`] if there is no folder at `root` that can be opened.
     pub fn open(root: &Path, options: FileOptions) -> Result<Files, FilesError> {
         Files::open_with(root, options, Root::open)
     }
@@ -210,7 +211,7 @@ impl Files {
     }
 
     /// Returns the status of the response to one request. It may wait for the disk, but never for a
-    /// peer of a fifo, a device or a lock. (What is sent, routes make of folders.)
+    /// peer of a fifo, a device or a lock.
     #[doc(hidden)]
     pub fn status(&self, request: &Request<'_>, now: Now) -> Status {
         match self.respond(None, request, now) {
@@ -221,8 +222,8 @@ impl Files {
 
     /// Responds to one request.
     ///
-    /// - `place`: what the router made of the path; if there is none, the folder is the root, and
-    ///   the path is still as it was sent.
+    /// - `place`: the path as the router split it; `None` if the folder is the root, and the path
+    ///   is still as it was sent.
     pub fn respond(
         &self,
         place: Option<&Mounted<'_>>,
@@ -245,11 +246,11 @@ impl Files {
         })
     }
 
-    /// The same for the usual response, 200 with all of a file that this worker's cache holds: the
-    /// file is lent to `whole`, which costs neither a count nor a copy.
+    /// Responds with the usual response, 200 with a whole file from this worker's cache: `whole`
+    /// borrows the file, so no reference count is written and nothing is copied.
     ///
     /// # Errors
-    /// It is another response.
+    /// The response is another one.
     #[inline]
     pub fn respond_whole<T>(
         &self,
@@ -262,7 +263,8 @@ impl Files {
             return Err(self.respond_to_other(request));
         }
         worker::with(&self.folder, |worker| {
-            // Keys of the cache are canonical, so a path as sent that is one of them is, too.
+            // Keys of the cache are canonical, so a path as sent that equals one is canonical too,
+            // and needs no decoding.
             let key = place.map_or(request.path(), |place| place.below().as_bytes());
             if let Some(file) = worker.cache.fresh(key, now.mono_ms) {
                 return match select(file, &self.folder.headers, *request, now) {
@@ -274,7 +276,7 @@ impl Files {
         })
     }
 
-    /// Responds to what asks for no content.
+    /// Responds to methods that ask for no content.
     #[cold]
     fn respond_to_other(&self, request: &Request<'_>) -> FolderResponse {
         let response = match request.method() {
@@ -287,7 +289,7 @@ impl Files {
         FolderResponse::Ready(Box::new(response.with_headers(&self.folder.headers)))
     }
 
-    /// How often the system would not let a file be answered, since the start.
+    /// Returns the failures since the start.
     pub fn failures(&self) -> FileFailures {
         FileFailures {
             exhausted: self.folder.exhausted.load(Ordering::Relaxed),
@@ -298,8 +300,8 @@ impl Files {
 }
 
 impl Folder {
-    /// Whether answers would be the same. (The path may lead to another directory by now; workers
-    /// see to that.)
+    /// Returns whether the responses would be the same. The path may lead to another directory by
+    /// now, which the workers detect.
     fn serves_as(&self, other: &Self) -> bool {
         let of = |folder: &Self| {
             let bounds = (folder.cache_bytes, folder.descriptors_max, folder.threads, folder.wait);
@@ -308,7 +310,7 @@ impl Folder {
         self.path == other.path && of(self) == of(other) && self.headers == other.headers
     }
 
-    /// The threads that wait for the disk, unless workers do that themselves.
+    /// Returns the threads that wait for the disk, unless the workers wait themselves.
     fn pool(&self) -> Option<&BlockingPool> {
         let new = || BlockingPool::new(self.threads, JOBS_MAX);
         (self.threads > 0).then(|| self.pool.get_or_init(new))
@@ -322,14 +324,13 @@ impl Folder {
             }
             Status::FORBIDDEN => &self.denied,
             Status::INTERNAL_SERVER_ERROR => &self.failed,
-            _ => return, // the client's doing, and no failure of the system
+            _ => return, // the client's fault, not a failure of the system
         };
         counter.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-/// Responds with what the cache does not hold under the path as it was sent, or holds for longer
-/// than a second.
+/// Responds to a path that has no fresh cache entry as it was sent.
 #[cold]
 fn respond_slowly(
     worker: &mut Worker,
@@ -349,6 +350,7 @@ fn respond_slowly(
         return ready(failure(folder, PathError::Malformed.into()));
     };
     let key = place.below().as_bytes();
+    // Another spelling of a cached path: found under its canonical key, without a look at the disk.
     if !place.path.is_as_sent()
         && let Some(file) = worker.cache.fresh_by_call(key, now.mono_ms)
     {
@@ -366,7 +368,7 @@ fn respond_slowly(
     ready(respond_with(worker, (folder, place), found, request, now))
 }
 
-/// Responds with what was found, and holds it for the next request.
+/// Responds with the outcome of a lookup, and caches a loaded file.
 fn respond_with(
     worker: &mut Worker,
     (folder, place): (&Folder, &Mounted<'_>),
@@ -376,18 +378,18 @@ fn respond_with(
 ) -> FileResponse {
     let key = place.below().as_bytes();
     match found {
-        Ok(Found::Held) => {
+        Ok(Found::Unchanged) => {
             let file = worker.cache.any_age(key).expect("what was just found in the cache");
             select_or_whole(Arc::clone(file), &folder.headers, request, now)
         }
-        Ok(Found::Loaded { file, may_hold }) => {
-            if may_hold {
+        Ok(Found::Loaded { file, may_cache }) => {
+            if may_cache {
                 worker.cache.insert(key, Arc::clone(&file), now.mono_ms);
             }
             select_or_whole(file, &folder.headers, request, now)
         }
         Ok(Found::Directory) => {
-            // So that relative links work.
+            // Without the slash, relative links in the page would resolve one level too high.
             let location = location::with_slash(&place.path, request.query());
             let response = FileResponse::new(Status::MOVED_PERMANENTLY);
             response.with(HeaderId::Location, &location).with_headers(&folder.headers)
@@ -409,7 +411,7 @@ fn failure(folder: &Folder, failure: Failure) -> FileResponse {
     response
 }
 
-/// Responds with one file, wherever it is: `path` is trusted. Waits for the disk.
+/// Responds with one file at any place: `path` is trusted. Waits for the disk.
 pub fn respond_with_file(path: &Path, request: Request<'_>, now: Now) -> FileResponse {
     match load_file(path, now) {
         Ok(file) => select_or_whole(Arc::new(file), &FolderHeaders::default(), request, now),

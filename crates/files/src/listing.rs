@@ -1,7 +1,7 @@
-//! The list of what is in a folder that has no index.
+//! The listing of a folder without an index.
 //!
-//! Made for each request, on a thread that may wait for the disk. What cannot be served is not
-//! listed: hidden names, special files, links that lead outside the root.
+//! Made for each request, on a thread that may wait for the disk. Names that are not served are not
+//! listed: hidden ones, special files, links that lead outside the root.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -18,17 +18,17 @@ use super::resolve::{Located, Root};
 use super::response::{FileContent, FileResponse};
 use super::{Folder, Mounted};
 
-/// The most names that are shown; a longer list is of no use to anybody, and has its price.
+/// The most names that are shown. A longer page is hard to use, and costs time and memory.
 const ENTRIES_MAX: usize = 10_000;
-/// The most names that are looked at, where most of them are not to be shown.
-const LOOKS_MAX: usize = 4 * ENTRIES_MAX;
+/// The most names that are read, as most of them may be hidden.
+const LOOKUPS_MAX: usize = 4 * ENTRIES_MAX;
 
-/// What is in a folder, as far as it is shown.
+/// The visible entries of a folder.
 #[derive(Debug)]
 pub(super) struct Listed {
     /// Folders first, then by name.
     entries: Vec<Entry>,
-    /// There is more.
+    /// The folder has more entries.
     is_cut: bool,
 }
 
@@ -43,7 +43,7 @@ struct Entry {
 impl Listed {
     /// Reads a folder.
     ///
-    /// - `relative`: its path beneath the root.
+    /// - `relative`: its path below the root.
     ///
     /// # Errors
     /// It cannot be read.
@@ -53,17 +53,17 @@ impl Listed {
         relative: &[u8],
     ) -> Result<Self, Errno> {
         let mut dir = Dir::new(root.open_folder(located, relative)?)?;
-        let (mut entries, mut looks) = (Vec::new(), 0);
+        let (mut entries, mut lookups) = (Vec::new(), 0);
         while let Some(found) = dir.read() {
             let found = found?;
             let name = found.file_name().to_bytes();
             if !is_shown(name, folder.hidden) {
                 continue;
             }
-            if entries.len() == ENTRIES_MAX || looks == LOOKS_MAX {
+            if entries.len() == ENTRIES_MAX || lookups == LOOKUPS_MAX {
                 return Ok(Self::sorted(entries, true));
             }
-            looks += 1;
+            lookups += 1;
             let stat = rustix::fs::statat(dir.fd()?, found.file_name(), AtFlags::SYMLINK_NOFOLLOW);
             let stat = stat.ok().and_then(|stat| followed(root, relative, name, stat));
             entries.extend(stat.and_then(|stat| Entry::of(name, &stat)));
@@ -78,9 +78,9 @@ impl Listed {
         Self { entries, is_cut }
     }
 
-    /// The response with the list.
+    /// Returns the response with the listing.
     pub(super) fn response(&self, place: &Mounted<'_>, headers: &FolderHeaders) -> FileResponse {
-        // (A file may come or go at any time, and nothing would tell a cache.)
+        // Not cacheable: files come and go without a sign that a cache could check.
         let response = FileResponse::new(Status::OK)
             .with(HeaderId::ContentType, b"text/html; charset=utf-8")
             .with(HeaderId::CacheControl, b"no-cache");
@@ -119,7 +119,7 @@ const STYLE: &str = "\
     font-variant-numeric:tabular-nums}a{color:light-dark(#a8560c,#f0a95b)}";
 
 impl Entry {
-    /// `None` for what is neither a file nor a folder.
+    /// Returns `None` if it is neither a file nor a folder.
     fn of(name: &[u8], stat: &Stat) -> Option<Self> {
         let kind = FileType::from_raw_mode(stat.st_mode);
         let is_folder = kind == FileType::Directory;
@@ -145,13 +145,13 @@ impl Entry {
     }
 }
 
-/// Whether a name may be asked for: as `path::decode` has it.
+/// Returns whether a name may be requested, by the rules of `path::decode`.
 fn is_shown(name: &[u8], hidden: bool) -> bool {
     let is_self = name == b"." || name == b"..";
     !is_self && (hidden || !name.starts_with(b".")) && !name.contains(&b'\\')
 }
 
-/// What a link leads to, if that is beneath the root; anything else as it is.
+/// Returns the target of a link if it lies below the root, and any other entry unchanged.
 fn followed(root: &Root, relative: &[u8], name: &[u8], stat: Stat) -> Option<Stat> {
     if FileType::from_raw_mode(stat.st_mode) != FileType::Symlink {
         return Some(stat);
@@ -160,15 +160,15 @@ fn followed(root: &Root, relative: &[u8], name: &[u8], stat: Stat) -> Option<Sta
     root.locate(&path).ok().map(|located| located.stat)
 }
 
-/// A path as a person reads it, ready to stand in a page.
+/// Returns a decoded path, escaped for a page.
 fn shown(path: &[u8]) -> String {
     let mut bytes = Vec::with_capacity(path.len());
     decode_into(path, &mut bytes);
     escaped(&String::from_utf8_lossy(&bytes)).into_owned()
 }
 
-/// Text that means nothing else in a page, neither in an element nor in an attribute. What does not
-/// print, or turns the order of letters around, is shown as such.
+/// Escapes text for elements and attributes of a page. Characters that do not print or change the
+/// direction of text are replaced by visible ones.
 fn escaped(text: &str) -> Cow<'_, str> {
     let is_harmless = |one: char| !matches!(one, '&' | '<' | '>' | '"' | '\'') && !is_odd(one);
     if text.chars().all(is_harmless) {
@@ -189,15 +189,15 @@ fn escaped(text: &str) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
-/// Control characters, and those that set the direction of text.
+/// Returns whether a character is a control character or sets the direction of text.
 fn is_odd(one: char) -> bool {
     one.is_control()
         || matches!(one, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}')
         || matches!(one, '\u{2066}'..='\u{2069}')
 }
 
-/// A name as a relative link: all but what RFC 3986 §2.3 calls unreserved is escaped, a colon too,
-/// which would make a scheme of what stands before it.
+/// Appends a name as a relative link. All but the unreserved characters of RFC 3986 §2.3 are
+/// escaped, also a colon, which would turn the text before it into a scheme.
 fn push_link(page: &mut String, name: &[u8]) {
     for byte in name {
         match byte {
@@ -209,7 +209,7 @@ fn push_link(page: &mut String, name: &[u8]) {
     }
 }
 
-/// A size for people, in powers of 1,024.
+/// Returns a readable size, in powers of 1,024.
 fn size(bytes: u64) -> String {
     let units = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     if bytes < 1024 {

@@ -2,10 +2,10 @@
 
 use gustnado_http::path::CanonicalPath;
 
-/// The address of a directory: its path, and a slash behind it.
+/// Returns the address of a directory: its path, with a slash added.
 ///
 /// It starts with exactly one slash, because two would name another host (RFC 3986 §4.2): a
-/// canonical path has no empty segment. A byte that has no place in a URI is escaped.
+/// canonical path has no empty segment. Bytes that a URI does not allow are escaped.
 pub(super) fn with_slash(path: &CanonicalPath<'_>, query: Option<&[u8]>) -> Vec<u8> {
     let path = path.as_str().as_bytes();
     let mut location = Vec::with_capacity(path.len() + 1);

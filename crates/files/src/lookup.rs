@@ -1,8 +1,7 @@
-//! Finding a file below its root.
+//! Finds a file below its root.
 //!
-//! What is in memory is found on the worker at once ([`Access::Cached`]): the kernel is asked not
-//! to wait, and says so when it would have to. Then a thread does the same and may wait: see
-//! `waiting`.
+//! What is in memory is found on the worker at once ([`Access::Cached`]): the kernel is told not to
+//! wait and reports when it would have to. Then a thread does the same and may wait, see `waiting`.
 
 use std::sync::Arc;
 
@@ -16,32 +15,33 @@ use super::listing::Listed;
 use super::resolve::{Identity, Located, Root};
 use super::{Folder, path};
 
-/// How often a file is looked up again that was replaced between looking and opening.
+/// How often a lookup is repeated if the file was replaced between looking and opening.
 const ATTEMPTS_MAX: usize = 4;
 
-/// What a directory is answered with.
+/// The file that is served for a directory.
 const INDEX: &[u8] = b"index.html";
 
-/// What stands at a path.
+/// The entry at a path.
 pub(super) enum Found {
-    /// What the cache holds for it, which is still good.
-    Held,
-    /// A file, just loaded; `may_hold` when it is of the root that the worker's cache is for.
-    Loaded { file: Arc<CachedFile>, may_hold: bool },
-    /// A directory whose path did not end with a slash.
+    /// The cached file, which has not changed.
+    Unchanged,
+    /// A file that was just loaded. `may_cache`: it belongs to the root that the worker's cache is
+    /// for.
+    Loaded { file: Arc<CachedFile>, may_cache: bool },
+    /// A directory whose path lacks the final slash.
     Directory,
     /// A directory without an index.
     Listed(Listed),
 }
 
-/// Finds what `key` names, a canonical path.
+/// Finds the file of `key`, a canonical path.
 ///
-/// - `held`: what the asking worker's cache has for it.
-pub(super) fn look(
+/// - `cached`: the state of the calling worker's cached file.
+pub(super) fn find(
     (root, access): (&Root, Access),
     folder: &Folder,
     key: &[u8],
-    held: Option<Seen>,
+    cached: Option<Seen>,
     now: Now,
 ) -> Result<Found, Failure> {
     let locate = |relative: &[u8]| match access {
@@ -64,6 +64,8 @@ pub(super) fn look(
         }
         relative.extend_from_slice(INDEX);
         located = match locate(&relative) {
+            // Only a missing index counts as none: one that cannot be read is an error, not a
+            // listing.
             Err(Failure::Disk(Errno::NOENT)) => {
                 let place = (&above, &relative[..folder_bytes]);
                 return without_index((root, access), folder, place);
@@ -73,15 +75,17 @@ pub(super) fn look(
     } else if path.names_directory {
         return Err(Failure::Disk(Errno::NOTDIR));
     }
-    if held.is_some_and(|held| held.is_still(&located.stat)) {
-        return Ok(Found::Held);
+    // Only the attributes are compared, so an unchanged file costs neither an open nor a read.
+    if cached.is_some_and(|cached| cached.is_unchanged(&located.stat)) {
+        return Ok(Found::Unchanged);
     }
+    // Opens the located file: if a rename has exchanged it meanwhile, this fails with `AGAIN`.
     let with = (&folder.headers, folder.pool());
     let file = Arc::new(CachedFile::load((root, access), &located, &relative, with, now)?);
-    Ok(Found::Loaded { file, may_hold: true })
+    Ok(Found::Loaded { file, may_cache: true })
 }
 
-/// What a directory is answered with that has no index.
+/// Returns the outcome for a directory without an index.
 fn without_index(
     (root, access): (&Root, Access),
     folder: &Folder,
@@ -89,23 +93,25 @@ fn without_index(
 ) -> Result<Found, Failure> {
     match access {
         _ if !folder.listing => Err(Failure::NoIndex),
-        // (Reading a directory has no way of not waiting.)
+        // The kernel has no way to read a directory without waiting.
         Access::Cached => Err(Failure::WouldWait),
         Access::Waits => Ok(Found::Listed(Listed::read((root, folder), located, relative)?)),
     }
 }
 
-/// The same as often as it takes: a file may be replaced between looking and opening.
-pub(super) fn look_again(
+/// Finds the file of `key`, and repeats that while the file is being replaced. This bound keeps a
+/// file that is replaced all the time from holding a thread.
+pub(super) fn find_with_retries(
     root: &Root,
     folder: &Folder,
     key: &[u8],
-    held: Option<Seen>,
+    cached: Option<Seen>,
     now: Now,
 ) -> Result<Found, Failure> {
     let mut outcome = Err(Failure::Disk(Errno::AGAIN));
     for _ in 0..ATTEMPTS_MAX {
-        outcome = look((root, Access::Waits), folder, key, held, now);
+        // `AGAIN`: the file changed during the read. `STALE`: a file server has replaced it.
+        outcome = find((root, Access::Waits), folder, key, cached, now);
         if !matches!(outcome, Err(Failure::Disk(Errno::AGAIN | Errno::STALE))) {
             break;
         }
@@ -113,8 +119,8 @@ pub(super) fn look_again(
     outcome
 }
 
-/// The root that a folder's path leads to by now, if it is another one. A path that leads nowhere
-/// for a moment is a swap in the making: the old root stays.
+/// Returns the root that a folder's path leads to now, if it is another one. A path that leads
+/// nowhere is probably a swap in progress, so the old root stays.
 pub(super) fn new_root(root: &Root, folder: &Folder) -> Option<Root> {
     let found = Identity::at(&folder.path).ok()?;
     if found == root.identity() { None } else { root.opened_again(&folder.path).ok() }

@@ -1,4 +1,4 @@
-//! The frame of a `multipart/byteranges` body (RFC 9110 §14.6): what stands between the parts.
+//! The frame of a `multipart/byteranges` body (RFC 9110 §14.6): the bytes between the parts.
 
 use std::fmt::Write;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -7,12 +7,12 @@ use gustnado_http::range::ByteRange;
 
 use super::content_type::ContentType;
 
-/// The frame around the ranges of one answer.
+/// The frame around the ranges of one response.
 pub(super) struct Multipart {
     boundary: String,
-    /// What precedes each part, in their order.
+    /// The bytes before each part, in order.
     pub(super) part_heads: Vec<Vec<u8>>,
-    /// What follows the last part.
+    /// The bytes after the last part.
     pub(super) closing: Vec<u8>,
 }
 
@@ -20,7 +20,7 @@ impl Multipart {
     /// Frames `ranges` of a representation of `size` bytes.
     ///
     /// The boundary must not occur in the parts (RFC 2046 §5.1.1). It is 64 random bits made for
-    /// this answer, so that whoever writes the files cannot foresee it.
+    /// this response, so that the author of the files cannot foresee it.
     pub(super) fn new(content_type: ContentType, ranges: &[ByteRange], size: u64) -> Multipart {
         let random = RandomState::new().build_hasher().finish();
         let boundary = format!("{random:016x}");
@@ -36,12 +36,12 @@ impl Multipart {
         Multipart { boundary, part_heads, closing }
     }
 
-    /// The value of the answer's own `Content-Type`.
+    /// Returns the value of the response's own `Content-Type`.
     pub(super) fn content_type(&self) -> String {
         format!("multipart/byteranges; boundary={}", self.boundary)
     }
 
-    /// Bytes of the whole body.
+    /// Returns the length of the whole body.
     pub(super) fn body_bytes(&self, ranges: &[ByteRange]) -> u64 {
         let heads: usize = self.part_heads.iter().map(Vec::len).sum();
         let parts: u64 = ranges.iter().map(|range| range.len).sum();
@@ -49,7 +49,7 @@ impl Multipart {
     }
 }
 
-/// The value of `Content-Range` for one range (RFC 9110 §14.4).
+/// Returns the value of `Content-Range` for one range (RFC 9110 §14.4).
 pub(super) fn content_range(range: ByteRange, size: u64) -> String {
     let mut value = String::with_capacity(48);
     let last = range.offset + range.len - 1;

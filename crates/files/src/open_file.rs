@@ -1,4 +1,4 @@
-//! A file that answers are sent from.
+//! An open file that responses are sent from.
 
 use std::fs::File;
 use std::ops::Deref;
@@ -6,17 +6,16 @@ use std::sync::Arc;
 
 use gustnado_tasks::BlockingPool;
 
-/// An open file. Where closing it may wait for a server (NFS and FUSE are told of it), a thread
-/// closes it.
+/// An open file. If closing it may wait for a server, as NFS and FUSE do, a thread closes it.
 #[derive(Debug)]
 pub struct OpenFile {
-    /// Always there, but while it is dropped.
+    /// `None` only during drop.
     file: Option<Arc<File>>,
     closed_by: Option<BlockingPool>,
 }
 
 impl OpenFile {
-    /// - `closed_by`: the threads that close it, if that may have to be waited for.
+    /// - `closed_by`: the pool that closes it, if closing may wait.
     pub fn new(file: Arc<File>, closed_by: Option<BlockingPool>) -> Self {
         Self { file: Some(file), closed_by }
     }
@@ -34,7 +33,7 @@ impl Deref for OpenFile {
 impl Drop for OpenFile {
     fn drop(&mut self) {
         if let (Some(pool), Some(file)) = (&self.closed_by, self.file.take()) {
-            // (If too many wait already, it is closed here: a descriptor must not be lost.)
+            // If the pool is full, it is closed here: a descriptor must not leak.
             _ = pool.start(move || drop(file));
         }
     }

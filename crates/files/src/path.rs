@@ -1,11 +1,11 @@
-//! From a canonical path to a path beneath the root: decoded, checked, or refused.
+//! Turns a canonical path into a path below the root: decoded and checked, or refused.
 //!
-//! Pure: nothing here asks the disk. It is the first of two walls; the second is `resolve.rs`,
-//! which lets the kernel refuse what leaves the root.
+//! Nothing here reads the disk. This is the first of two walls; the second is `resolve.rs`, where
+//! the kernel refuses paths that leave the root.
 
 use gustnado_http::path::decode_into;
 
-/// The longest path that is looked up; Linux takes no longer one in a single call.
+/// The longest path that is looked up; Linux accepts no longer one in a single call.
 const PATH_BYTES_MAX: usize = 4_095;
 
 /// A checked path relative to the root.
@@ -13,24 +13,24 @@ const PATH_BYTES_MAX: usize = 4_095;
 pub(crate) struct FilePath {
     /// Decoded segments joined by single slashes, with none at either end; empty for the root.
     pub relative: Vec<u8>,
-    /// The request path ended with a slash, so it names a directory.
+    /// The request path ends with a slash, so it names a directory.
     pub names_directory: bool,
 }
 
-/// Why a path is not looked up.
+/// Why a path is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PathError {
-    /// A `%` without two hexadecimal digits, or no canonical form: not a path by RFC 3986 §2.1 and
-    /// §3.3, or one that leads upwards, hence 400.
+    /// A `%` without two hexadecimal digits, a path that leads upwards, or no canonical form: not a
+    /// path by RFC 3986 §2.1 and §3.3, hence 400.
     Malformed,
-    /// A path that could lead astray or is hidden: 404, as if nothing were there.
+    /// A path that is hidden or could lead elsewhere: 404, as if nothing were there.
     Refused,
 }
 
 /// Decodes and checks a path.
 ///
-/// - `path`: a canonical path, or what is left of one behind the folder's own. (What is dropped or
-///   refused there would be refused here, too.)
+/// - `path`: a canonical path, or the rest of one behind the mount point. Segments that would be
+///   refused here were refused there too.
 /// - `hidden`: whether names that start with a dot are served; `.well-known` always is.
 pub(crate) fn decode(path: &[u8], hidden: bool) -> Result<FilePath, PathError> {
     let below = path.strip_prefix(b"/").ok_or(PathError::Malformed)?;
@@ -53,12 +53,12 @@ pub(crate) fn decode(path: &[u8], hidden: bool) -> Result<FilePath, PathError> {
     Ok(FilePath { relative, names_directory })
 }
 
-/// Refuses what is not the name of one visible thing in one directory.
+/// Refuses a segment that is not the name of one visible entry of one directory.
 fn check_segment(name: &[u8], hidden: bool) -> Result<(), PathError> {
     let leads_astray = name.is_empty()
         || name == b"."
         || name == b".."
-        // A backslash is an ordinary byte here, but a separator to what may stand in front of us.
+        // A backslash is an ordinary byte on Linux, but a separator to some proxies in front.
         || name.iter().any(|byte| matches!(byte, 0 | b'/' | b'\\'));
     let is_hidden = name.starts_with(b".") && name != b".well-known" && !hidden;
     if leads_astray || is_hidden { Err(PathError::Refused) } else { Ok(()) }

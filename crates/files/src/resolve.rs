@@ -1,8 +1,8 @@
-//! Finds a file beneath the root and opens it, by descriptors only: the second wall, after
-//! `path.rs`. Nothing that a path or a symlink says leads outside the root directory.
+//! Finds and opens files below the root, by descriptors only: the second wall after `path.rs`. No
+//! path and no symlink leads outside the root directory.
 //!
-//! Every lookup first opens with `O_PATH`, which touches nothing: a fifo's writer does not notice
-//! and a device is not started. Only what is then seen to be a regular file is opened for reading.
+//! Every lookup first opens with `O_PATH`, which has no effect on the file: a fifo's writer does
+//! not notice and a device does not start. Only a regular file is then opened for reading.
 
 mod walk;
 
@@ -13,22 +13,22 @@ use std::path::Path;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat, StatxFlags};
 use rustix::io::Errno;
 
-/// How often a lookup is tried again that a rename somewhere in the system has disturbed.
+/// How often a lookup is retried that a rename elsewhere in the file system has disturbed.
 const ATTEMPTS_MAX: usize = 8;
 
-/// Flags for reading a regular file; `NONBLOCK` and `NOCTTY` are a belt beside the braces.
+/// Flags for reading a regular file. `NONBLOCK` and `NOCTTY` matter only if it is none after all.
 const READING: OFlags =
     OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 
-/// Flags for looking at anything without touching it.
+/// Flags for opening an entry without any effect on it.
 const LOOKING: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 
-/// How the kernel keeps a lookup beneath the root.
+/// Keeps a lookup below the root, in the kernel.
 const BENEATH: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGICLINKS);
 
-/// The file systems of which it is known that what is in memory can be had without a wait, by the
-/// numbers of `statfs(2)`: bcachefs, Btrfs, EROFS, exFAT, ext2 to ext4, F2FS, ISO 9660, overlayfs,
-/// ramfs, `SquashFS`, tmpfs, VFAT, XFS, ZFS.
+/// The file systems that are known to return bytes in memory without waiting, by their numbers in
+/// `statfs(2)`: bcachefs, Btrfs, EROFS, exFAT, ext2 to ext4, F2FS, ISO 9660, overlayfs, ramfs,
+/// `SquashFS`, tmpfs, VFAT, XFS, ZFS.
 const LOCAL: [u32; 14] = [
     0xca45_1a4e,
     0x9123_683e,
@@ -46,22 +46,22 @@ const LOCAL: [u32; 14] = [
     0x2fc1_2fc1,
 ];
 
-/// How paths are kept beneath the root.
+/// The method that keeps paths below the root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Backend {
-    /// `openat2` with `RESOLVE_BENEATH`: the kernel keeps them.
+    /// `openat2` with `RESOLVE_BENEATH`: the kernel checks them.
     Openat2,
-    /// One `openat` with `O_NOFOLLOW` for each component, where the kernel is older than 5.6 or a
-    /// seccomp profile refuses the call.
+    /// One `openat` with `O_NOFOLLOW` per component, if the kernel is older than 5.6 or a seccomp
+    /// profile refuses the call.
     Walk,
 }
 
-/// How a file that was looked at is opened for reading.
+/// The method that opens a located file for reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reopen {
-    /// Through `/proc/self/fd`: exactly what was looked at, whatever its name means by now.
+    /// Through `/proc/self/fd`: exactly the located file, whatever its name means by now.
     Proc,
-    /// By its path once more, compared with what was looked at: where `/proc` is not mounted.
+    /// By its path again, compared with the located file: if `/proc` is not mounted.
     Again,
 }
 
@@ -72,12 +72,12 @@ pub(crate) struct Root {
     identity: Identity,
     backend: Backend,
     reopen: Reopen,
-    /// It lies on a file system of this machine: what is in memory of it can be asked for without
-    /// a wait. Others (NFS, FUSE) may ask their server even then.
+    /// It lies on a local file system, which can be asked for bytes in memory without waiting.
+    /// Others, such as NFS and FUSE, may ask their server even then.
     is_local: bool,
 }
 
-/// What tells one file or directory from another.
+/// The identity of a file or directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
     device: u64,
@@ -85,16 +85,16 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
-    /// What stands at `path` now; symlinks are followed.
+    /// Returns the identity of the entry at `path`; symlinks are followed.
     pub(crate) fn at(path: &Path) -> Result<Identity, Errno> {
         rustix::fs::stat(path).map(|stat| Identity::of(&stat))
     }
 
-    /// The same without waiting for a disk; `None` where that cannot be.
+    /// Returns the same without waiting for a disk; `None` if that is impossible.
     pub(crate) fn at_cached(path: &Path) -> Option<Identity> {
         let cached = ResolveFlags::CACHED;
         let found = rustix::fs::openat2(CWD, path, LOOKING, Mode::empty(), cached).ok()?;
-        // What a directory is never changes, so no server has to be asked.
+        // An identity never changes, so no server has to be asked.
         let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
         let stat = rustix::fs::statx(&found, "", flags, StatxFlags::INO).ok()?;
         let device = rustix::fs::makedev(stat.stx_dev_major, stat.stx_dev_minor);
@@ -106,7 +106,7 @@ impl Identity {
     }
 }
 
-/// Something beneath the root, looked at and not opened for reading.
+/// An entry below the root, located and not open for reading.
 #[derive(Debug)]
 pub(crate) struct Located {
     descriptor: OwnedFd,
@@ -120,7 +120,7 @@ impl Located {
 }
 
 impl Root {
-    /// Opens the root directory and finds out by trying what the system offers.
+    /// Opens the root directory, and tests what the system supports.
     pub(crate) fn open(path: &Path) -> Result<Root, Errno> {
         let mut root = Root::open_with(path, Backend::Openat2, Reopen::Proc)?;
         let trial = root.open_beneath(b"", LOOKING);
@@ -133,7 +133,7 @@ impl Root {
         Ok(root)
     }
 
-    /// Opens the root directory for the given way of working.
+    /// Opens the root directory with the given methods.
     pub(crate) fn open_with(path: &Path, backend: Backend, reopen: Reopen) -> Result<Root, Errno> {
         let directory = rustix::fs::open(path, LOOKING | OFlags::DIRECTORY, Mode::empty())?;
         let identity = Identity::of(&rustix::fs::fstat(&directory)?);
@@ -141,7 +141,7 @@ impl Root {
         Ok(Root { directory, identity, backend, reopen, is_local })
     }
 
-    /// Opens what stands at `path` by now, to be used the way this root is.
+    /// Opens the directory at `path` with this root's methods.
     pub(crate) fn opened_again(&self, path: &Path) -> Result<Root, Errno> {
         Root::open_with(path, self.backend, self.reopen)
     }
@@ -150,20 +150,20 @@ impl Root {
         self.identity
     }
 
-    /// Whether a file on that device lies on the root's file system, and that on this machine.
+    /// Returns whether a device is that of the root, and local.
     pub(crate) fn is_local_device(&self, device: u64) -> bool {
         self.is_local && self.identity.device == device
     }
 
-    /// Looks at a decoded path relative to the root.
+    /// Locates a decoded path relative to the root.
     pub(crate) fn locate(&self, relative: &[u8]) -> Result<Located, Errno> {
         let descriptor = self.open_beneath(relative, LOOKING)?;
         let stat = rustix::fs::fstat(&descriptor)?;
         Ok(Located { descriptor, stat })
     }
 
-    /// The same without waiting for a disk or a server: `None` where that cannot be, because the
-    /// path or a part of it is not in memory, or lies on another file system than the root.
+    /// Locates a path without waiting for a disk or a server. Returns `None` if that is impossible:
+    /// a part of the path is not in memory, or lies on another file system than the root.
     pub(crate) fn locate_cached(&self, relative: &[u8]) -> Option<Result<Located, Errno>> {
         if !self.is_local || self.backend != Backend::Openat2 {
             return None;
@@ -184,7 +184,7 @@ impl Root {
     /// Opens a regular file for reading. `relative` is the path that `located` was found at.
     ///
     /// # Errors
-    /// `NOENT` for anything but a regular file, which is not opened; `AGAIN` when the name means
+    /// `NOENT` for anything but a regular file, which is not opened; `AGAIN` if the name means
     /// another file by now.
     pub(crate) fn open_to_read(&self, located: &Located, relative: &[u8]) -> Result<File, Errno> {
         if located.kind() != FileType::RegularFile {
@@ -230,7 +230,7 @@ fn open_by_kernel(root: &OwnedFd, path: &[u8], flags: OFlags) -> Result<OwnedFd,
     let mut outcome = Err(Errno::AGAIN);
     for _ in 0..ATTEMPTS_MAX {
         outcome = rustix::fs::openat2(root, path, flags, Mode::empty(), BENEATH);
-        // The kernel could not be sure of a `..` in a symlink while something was renamed.
+        // A rename elsewhere kept the kernel from verifying a `..` in a symlink.
         if !matches!(outcome, Err(Errno::AGAIN | Errno::INTR)) {
             break;
         }

@@ -1,4 +1,4 @@
-//! What a folder responds with, before a protocol writes it.
+//! The response of a folder, before a protocol writes it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,20 +19,20 @@ pub struct FileResponse {
     pub fields: FieldsRef,
     /// Its content.
     pub content: FileContent,
-    /// What the page for the status says in place of its usual sentence.
+    /// The text of the status page in place of its standard sentence.
     pub hint: Option<&'static str>,
 }
 
 /// The content of such a response.
 #[derive(Debug)]
 pub enum FileContent {
-    /// None: with a status of 400 and above, the page for it takes its place.
+    /// None: with a status of 400 and above, the status page takes its place.
     Nothing,
     /// All of a file.
     Whole(Arc<CachedFile>),
     /// Bytes made for this response.
     Bytes(Vec<u8>),
-    /// Parts of a file and what stands between them, in order.
+    /// Parts of a file and the bytes between them, in order.
     Segments {
         /// The pieces.
         segments: VecDeque<Segment>,
@@ -42,12 +42,12 @@ pub enum FileContent {
 }
 
 impl FileResponse {
-    /// A response without content.
+    /// Creates a response without content.
     pub(super) fn new(status: Status) -> Self {
         Self { status, fields: FieldsRef::new(), content: FileContent::Nothing, hint: None }
     }
 
-    /// 200 with all of a file.
+    /// Creates a 200 with a whole file.
     pub(super) fn whole(file: Arc<CachedFile>) -> Self {
         let fields = FieldsRef::Shared(Arc::clone(file.fields()));
         Self { fields, content: FileContent::Whole(file), ..Self::new(Status::OK) }
@@ -58,13 +58,13 @@ impl FileResponse {
         self.fields.to_mut().add_trusted(id, value);
     }
 
-    /// The same with one more field.
+    /// Returns it with one more field.
     pub(super) fn with(mut self, id: HeaderId, value: &[u8]) -> Self {
         self.put(id, value);
         self
     }
 
-    /// The same with the folder's fields.
+    /// Returns it with the folder's fields.
     pub(super) fn with_headers(mut self, headers: &FolderHeaders) -> Self {
         if !headers.fields.is_empty() {
             self.fields.to_mut().extend(&headers.fields);
@@ -72,7 +72,7 @@ impl FileResponse {
         self
     }
 
-    /// The same for a response with content of a file, whose type is to be believed.
+    /// Returns it with the folder's fields, for the content of a file.
     pub(super) fn with_headers_of_content(mut self, headers: &FolderHeaders) -> Self {
         if !headers.has_nosniff {
             self.put(HeaderId::XContentTypeOptions, b"nosniff");

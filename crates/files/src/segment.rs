@@ -11,16 +11,16 @@ use super::open_file::OpenFile;
 pub enum Segment {
     /// Bytes made for this response.
     Bytes(Vec<u8>),
-    /// A part of a regular file, to be sent without reading it into memory. A file that is shorter
-    /// by now must cut the connection: the promised length cannot be kept.
+    /// A part of a regular file, sent without reading it into memory. If the file is shorter by
+    /// now, the connection must be cut: the promised length cannot be kept.
     File {
-        /// Open for reading, perhaps shared with other responses: its position is not to be used.
+        /// The open file, possibly shared with other responses, so its position must not be used.
         file: Arc<OpenFile>,
         /// First byte to send.
         offset: u64,
         /// Bytes to send, at least 1.
         len: u64,
-        /// Reads it into memory before it is sent, where it may lie on a disk that is slow.
+        /// Reads it into memory before it is sent, if it may not be there.
         cold: Option<BlockingPool>,
     },
 }

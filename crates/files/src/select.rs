@@ -1,5 +1,5 @@
-//! What of a file a request selects: all of it (200), ranges (206), or nothing (304, 412, 416).
-//! Nothing here asks the disk.
+//! The part of a file that a request selects: all of it (200), ranges (206), or nothing (304, 412,
+//! 416). Nothing here reads the disk.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -20,7 +20,7 @@ use super::multipart::{Multipart, content_range};
 use super::response::{FileContent, FileResponse};
 use super::segment::Segment;
 
-/// Returns the response to a GET or HEAD of a file; `None` where that is 200 with all of it.
+/// Returns the response to a GET or HEAD of a file; `None` if that is 200 with all of it.
 #[inline]
 pub(super) fn select(
     file: &CachedFile,
@@ -31,7 +31,7 @@ pub(super) fn select(
     if request.is_conditional() { by_conditions(file, headers, request, now) } else { None }
 }
 
-/// The same with what it is where it is all of the file.
+/// Returns the response to a GET or HEAD of a file, also if it is the whole file.
 pub(super) fn select_or_whole(
     file: Arc<CachedFile>,
     headers: &FolderHeaders,
@@ -68,7 +68,7 @@ fn by_conditions(
     }
 }
 
-/// All values of a list field as one (RFC 9110 §5.3): usually the only one, as it stands.
+/// Joins all values of a list field (RFC 9110 §5.3); usually there is one.
 fn list(request: Request<'_>, id: HeaderId) -> Option<Cow<'_, [u8]>> {
     let first = request.known(id)?;
     let is_same = |field: &(&[u8], &[u8])| field.0.eq_ignore_ascii_case(id.name().as_bytes());
@@ -80,7 +80,7 @@ fn list(request: Request<'_>, id: HeaderId) -> Option<Cow<'_, [u8]>> {
     Some(Cow::Owned(values.join(b", ".as_slice())))
 }
 
-/// Step 5 and 6 of RFC 9110 §13.2.2. A range counts on GET only (§14.2).
+/// Applies steps 5 and 6 of RFC 9110 §13.2.2. A range counts on GET only (§14.2).
 fn by_range(
     file: &CachedFile,
     headers: &FolderHeaders,

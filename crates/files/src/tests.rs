@@ -1,4 +1,4 @@
-//! The whole way of a request through this module, against real folders.
+//! A request's whole path through this crate, on real folders.
 
 mod cached;
 mod listed;
@@ -28,7 +28,7 @@ const OPTIONS: FileOptions = FileOptions {
     wait: Duration::MAX,
 };
 
-/// The three ways of finding files that a system may leave us with.
+/// The three methods of finding files, depending on the system.
 const WAYS: [(Backend, Reopen); 3] = [
     (Backend::Openat2, Reopen::Proc),
     (Backend::Walk, Reopen::Proc),
@@ -100,7 +100,7 @@ impl Scene {
     }
 }
 
-/// A response as a client gets it, but for what the server adds to all of them.
+/// A response as a client receives it, without the fields that the server adds to all.
 #[derive(Debug)]
 struct Sent {
     head: String,

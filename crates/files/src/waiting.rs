@@ -1,5 +1,5 @@
-//! A request for a file that may have to wait for a disk: a thread of the folder's pool looks,
-//! while the worker serves others.
+//! A request for a file that may have to wait for a disk: a thread of the folder's pool looks it up
+//! while the worker serves other requests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,18 +10,19 @@ use gustnado_tasks::{Now, timeout};
 
 use super::cached_file::Seen;
 use super::error::Failure;
-use super::lookup::{Found, look_again, new_root};
+use super::lookup::{Found, find_with_retries, new_root};
 use super::resolve::{Identity, Root};
 use super::response::FileResponse;
 use super::{Files, Mounted, respond_with, worker};
 
-/// How long a disk may take to say whether what is held is still good. After that it is taken to
-/// be for another second: so a file that was hot stays so when its disk is frozen.
-const HELD_WAIT: Duration = Duration::from_millis(250);
-/// How often a file is looked up: once more where another worker's cache was compared.
-const LOOKS_MAX: usize = 3;
+/// How long the disk may take to confirm a cached file. After that the file counts as fresh for
+/// another second, so a popular file stays available while its disk is frozen.
+const REVALIDATE_WAIT_MAX: Duration = Duration::from_millis(250);
+/// How often a file is looked up: again if the connection has moved to a worker whose cache
+/// differs.
+const LOOKUPS_MAX: usize = 3;
 
-/// A request for a file whose response is not known without waiting for the disk.
+/// A request whose response is unknown until the disk responds.
 #[derive(Debug)]
 pub struct Lookup {
     files: Files,
@@ -31,12 +32,12 @@ pub struct Lookup {
     place: Mounted<'static>,
 }
 
-/// What a thread of the pool has found.
-struct Looked {
-    /// The root that was looked below, if the worker's was not the right one any more.
+/// The result of a lookup on a thread of the pool.
+struct LookupOutcome {
+    /// The root that was used, if the worker's was outdated.
     new_root: Option<Root>,
     below: Identity,
-    held: Option<Seen>,
+    cached: Option<Seen>,
     outcome: Result<Found, Failure>,
 }
 
@@ -54,12 +55,12 @@ impl Lookup {
 
     /// Looks the file up, on a thread that may wait for the disk.
     pub async fn run(self) -> FileResponse {
-        let mut looks = 0;
+        let mut lookups = 0;
         loop {
-            looks += 1;
-            let looked = self.look().await.filter(|_| looks <= LOOKS_MAX);
-            // (A handler at work may have held this thread for long.)
-            if let Some(response) = self.response(looked, gustnado_tasks::now()) {
+            lookups += 1;
+            let looked_up = self.find().await.filter(|_| lookups <= LOOKUPS_MAX);
+            // A fresh clock: another task may have run on this thread for long meanwhile.
+            if let Some(response) = self.response(looked_up, gustnado_tasks::now()) {
                 return response;
             }
         }
@@ -74,12 +75,13 @@ impl Lookup {
         })
     }
 
-    /// Returns what a thread of the pool has found; `None` if the disk has not answered in time,
-    /// or too many requests wait for it.
-    async fn look(&self) -> Option<Looked> {
+    /// Looks the file up on a thread of the pool; `None` if the disk did not respond in time, or
+    /// too many requests wait for it.
+    async fn find(&self) -> Option<LookupOutcome> {
         let pool = self.files.folder.pool()?;
-        let wait = if self.is_held() { HELD_WAIT.min(self.wait()) } else { self.wait() };
-        // (A job that panicked has said why.)
+        let wait =
+            if self.is_cached() { REVALIDATE_WAIT_MAX.min(self.wait()) } else { self.wait() };
+        // A job that panicked has already reported why.
         timeout(wait, pool.run(self.job(gustnado_tasks::now()))).await?.ok().flatten()
     }
 
@@ -87,54 +89,57 @@ impl Lookup {
         self.head.on(&self.bytes)
     }
 
-    /// Whether this worker has an older answer.
-    fn is_held(&self) -> bool {
+    /// Returns whether this worker has a cached file, of any age.
+    fn is_cached(&self) -> bool {
         worker::with(&self.files.folder, |worker| worker.cache.any_age(self.key()).is_some())
     }
 
-    /// What a thread of the pool is to do.
-    fn job(&self, now: Now) -> impl FnOnce() -> Looked + Send + 'static {
+    /// Returns the job for a thread of the pool. It takes copies: the worker's state is
+    /// thread-local.
+    fn job(&self, now: Now) -> impl FnOnce() -> LookupOutcome + Send + 'static {
         let (folder, key) = (Arc::clone(&self.files.folder), self.key().to_vec());
-        let (root, held, checks_root) = worker::with(&folder, |worker| {
-            let held = worker.cache.any_age(&key).map(|file| file.seen());
-            (worker.root(), held, worker.is_root_due(now))
+        let (root, cached, checks_root) = worker::with(&folder, |worker| {
+            let cached = worker.cache.any_age(&key).map(|file| file.seen());
+            (worker.root(), cached, worker.is_root_due(now))
         });
         move || {
             let new_root = if checks_root { new_root(&root, &folder) } else { None };
             let root = new_root.as_ref().unwrap_or(&root);
-            let held = held.filter(|_| new_root.is_none());
-            let outcome = look_again(root, &folder, &key, held, now);
-            Looked { below: root.identity(), new_root, held, outcome }
+            // A cached file of another root proves nothing, even if its stamp is equal.
+            let cached = cached.filter(|_| new_root.is_none());
+            let outcome = find_with_retries(root, &folder, &key, cached, now);
+            LookupOutcome { below: root.identity(), new_root, cached, outcome }
         }
     }
 
-    /// Makes the response, on whichever worker the connection is by now. `None`: that worker does
-    /// not hold what was found to be still good; look once more.
+    /// Makes the response, on the worker that the connection runs on now. Returns `None` if that
+    /// worker does not hold the file that was found unchanged: the lookup has to be repeated.
     ///
-    /// - `looked`: nothing if no thread has looked in time, or none was free.
-    fn response(&self, looked: Option<Looked>, now: Now) -> Option<FileResponse> {
+    /// - `looked_up`: `None` if no thread was free, or none finished in time.
+    fn response(&self, looked_up: Option<LookupOutcome>, now: Now) -> Option<FileResponse> {
         let (folder, key) = (&self.files.folder, self.key());
         worker::with(folder, |worker| {
-            let outcome = match looked {
+            let outcome = match looked_up {
                 None => Err(Failure::WouldWait),
-                Some(Looked { new_root, below, held, outcome }) => {
+                Some(LookupOutcome { new_root, below, cached, outcome }) => {
                     worker.note_root(new_root, now);
                     match outcome {
-                        Ok(Found::Held)
-                            if held != worker.cache.any_age(key).map(|file| file.seen()) =>
+                        Ok(Found::Unchanged)
+                            if cached != worker.cache.any_age(key).map(|file| file.seen()) =>
                         {
                             return None;
                         }
-                        Ok(Found::Loaded { file, may_hold }) => {
-                            // No page is made of files from two roots.
-                            let may_hold = may_hold && below == worker.root().identity();
-                            Ok(Found::Loaded { file, may_hold })
+                        Ok(Found::Loaded { file, may_cache }) => {
+                            // Loaded below a root that this worker does not use: served once, but
+                            // not cached.
+                            let may_cache = may_cache && below == worker.root().identity();
+                            Ok(Found::Loaded { file, may_cache })
                         }
                         outcome => outcome,
                     }
                 }
             };
-            let found = worker.settle(folder, key, outcome, now);
+            let found = worker.update_cache(folder, key, outcome, now);
             let place = (&**folder, &self.place);
             Some(respond_with(worker, place, found, self.request(), now))
         })

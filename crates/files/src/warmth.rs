@@ -1,6 +1,6 @@
-//! Whether a file's bytes are in memory, and how they get there.
+//! Checks whether a file's bytes are in the page cache, and reads them into it.
 //!
-//! A read with `RWF_NOWAIT` takes what is in the page cache and refuses to wait for the rest.
+//! A read with `RWF_NOWAIT` returns bytes in the page cache and fails if it would have to wait.
 
 use std::fs::File;
 use std::io::IoSliceMut;
@@ -8,39 +8,40 @@ use std::os::unix::fs::FileExt;
 
 use rustix::io::{Errno, ReadWriteFlags};
 
-/// The largest file that is read through to find out whether it is in memory, once a second at
-/// most. Of a larger one each window is asked for when its turn comes.
+/// The largest file that is read through to check it, once a second at most. Larger files are
+/// checked window by window while they are sent.
 const WHOLE_BYTES_MAX: u64 = 1 << 20;
-/// How much of a file is brought into memory at once.
+/// How much of a file is read into memory at once. The window just sent may be dropped again by the
+/// time the last one is read, so a large file is never read whole in advance.
 pub const WINDOW_BYTES: u64 = 1 << 20;
 /// Bytes of one read.
 const STEP_BYTES: usize = 64 << 10;
 
-/// Reads a small file whose bytes are in memory. Fewer bytes only where the file ends before.
-/// `None` where it would have to wait, or where the file system cannot say.
+/// Reads a small file from memory, fewer bytes only if the file ends earlier. Returns `None` if
+/// that would wait, or if the file system cannot tell.
 pub(super) fn read_cached(file: &File, size: u64) -> Option<Vec<u8>> {
     let mut bytes = vec![0; usize::try_from(size).ok()?];
     if bytes.is_empty() {
         return Some(bytes);
     }
     let count = read_now(file, &mut bytes, 0).ok()?;
-    // A short read is the end of the file, or of what is in memory of it.
+    // A short read may be the end of the file or of its part in memory; they cannot be told apart.
     (count == bytes.len()).then_some(bytes)
 }
 
-/// Whether a whole file can be sent without waiting for the disk.
+/// Returns whether a whole file can be sent without waiting for the disk.
 ///
-/// - `is_local`: where the file system cannot say, it is taken to be so on a disk of this machine.
+/// - `is_local`: a file system of this machine that cannot tell is taken as fast enough.
 pub(super) fn is_warm(file: &File, size: u64, is_local: bool) -> bool {
     let mut scratch = vec![0; STEP_BYTES];
     if size > WHOLE_BYTES_MAX {
-        // Only whether the file system can say: the windows are looked at when they are sent.
+        // Only whether the file system can tell: windows are checked when they are sent.
         return is_local && read_now(file, &mut scratch[..1], 0) == Err(Errno::OPNOTSUPP);
     }
     let mut at = 0;
     while at < size {
         match read_now(file, &mut scratch, at) {
-            Ok(0) => return true, // it became shorter, which sending will find out
+            Ok(0) => return true, // the file became shorter, which the send detects
             Ok(count) => at += count as u64,
             Err(Errno::OPNOTSUPP) => return is_local,
             Err(_) => return false,
@@ -49,15 +50,15 @@ pub(super) fn is_warm(file: &File, size: u64, is_local: bool) -> bool {
     true
 }
 
-/// Whether the first and the last byte of a window are in memory: those between them were read
-/// together with them, and are dropped in that order.
+/// Returns whether the first and the last byte of a window are in memory. The bytes between them
+/// are read together with them, and are evicted in the same order.
 pub fn is_window_warm(file: &File, at: u64, end: u64) -> bool {
     let mut byte = [0];
     [at, end.saturating_sub(1)].into_iter().all(|at| read_now(file, &mut byte, at).is_ok())
 }
 
-/// Brings a window into memory. It waits for the disk: not for a worker's thread. An error is left
-/// to the sending, which will meet it too.
+/// Reads a window into memory. Waits for the disk, so it must not run on a worker's thread. Errors
+/// are left to the send, which meets them too.
 pub fn warm(file: &File, at: u64, end: u64) {
     let (mut at, mut scratch) = (at, vec![0; STEP_BYTES]);
     while at < end {

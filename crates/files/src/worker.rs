@@ -1,4 +1,4 @@
-//! What one thread keeps for a folder: its cache and its view of the root.
+//! The state of one thread for a folder: its cache and its view of the root.
 
 use std::cell::RefCell;
 use std::sync::{Arc, Weak};
@@ -13,12 +13,14 @@ use super::error::Failure;
 use super::lookup::{self, Found};
 use super::resolve::{Identity, Root};
 
-/// How often the root's path is compared with the root that is held open, in milliseconds.
+/// How often the root's path is compared with the root that is open, in milliseconds. With
+/// [`FRESH_MS`](super::cache::FRESH_MS), a swapped symlink is followed within two seconds.
 const ROOT_CHECK_MS: u64 = 1_000;
 
 thread_local! {
-    /// One for each folder that this thread has answered for and that still exists: nearly always
-    /// one. Found by the folder's address, which its `Weak` keeps from being given to another.
+    /// One entry for each folder that this thread has served from and that still exists, nearly
+    /// always one. It is found by the folder's address: the `Weak` keeps the allocation, so that no
+    /// other folder can get the same address.
     static WORKERS: RefCell<Vec<Worker>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -49,25 +51,25 @@ fn add(workers: &mut Vec<Worker>, folder: &Arc<Folder>) -> usize {
         root_checked_ms: None,
         cache: Cache::new(folder.cache_bytes, folder.descriptors_max),
     };
-    // At the front: after a reload, the one before it will not be asked for much longer.
+    // At the front: after a reload, the folder before it will soon get no more requests.
     workers.insert(0, worker);
     0
 }
 
 impl Worker {
-    /// Finds what `key` names, a canonical path, which is the file's only one: so the cache cannot
-    /// be flushed by other spellings. Waits for the disk if need be.
+    /// Finds the file of `key`, a canonical path. A file has only one such path, so other spellings
+    /// cannot flush the cache. Waits for the disk if necessary.
     pub(super) fn find(&mut self, folder: &Folder, key: &[u8], now: Now) -> Result<Found, Failure> {
         if self.is_root_due(now) {
             let new_root = lookup::new_root(&self.root, folder);
             self.note_root(new_root, now);
         }
-        let held = self.cache.any_age(key).map(|file| file.seen());
-        let outcome = lookup::look_again(&self.root, folder, key, held, now);
-        self.settle(folder, key, outcome, now)
+        let cached = self.cache.any_age(key).map(|file| file.seen());
+        let outcome = lookup::find_with_retries(&self.root, folder, key, cached, now);
+        self.update_cache(folder, key, outcome, now)
     }
 
-    /// The same where nothing has to be waited for; else `None`.
+    /// Finds the file of `key` without waiting for the disk; `None` if that is impossible.
     pub(super) fn find_cached(
         &mut self,
         folder: &Folder,
@@ -75,24 +77,25 @@ impl Worker {
         now: Now,
     ) -> Option<Result<Found, Failure>> {
         if self.is_root_due(now) {
+            // Another root has to be opened, which may wait.
             if Identity::at_cached(&folder.path)? != self.root.identity() {
                 return None;
             }
             self.note_root(None, now);
         }
-        let held = self.cache.any_age(key).map(|file| file.seen());
-        let outcome = lookup::look((&self.root, Access::Cached), folder, key, held, now);
+        let cached = self.cache.any_age(key).map(|file| file.seen());
+        let outcome = lookup::find((&self.root, Access::Cached), folder, key, cached, now);
         if matches!(outcome, Err(Failure::WouldWait | Failure::Disk(Errno::AGAIN | Errno::STALE))) {
             return None;
         }
-        Some(self.settle(folder, key, outcome, now))
+        Some(self.update_cache(folder, key, outcome, now))
     }
 
-    /// Has the cache follow what was found.
+    /// Updates the cache by the outcome of a lookup.
     ///
-    /// When no descriptor is free, or the disk does not answer, what the cache holds is taken as
-    /// still good for another second: a server full of connections goes on serving its pages.
-    pub(super) fn settle(
+    /// If no descriptor is free or the disk does not respond, a cached file counts as fresh for
+    /// another second: a server at its limits goes on serving its pages.
+    pub(super) fn update_cache(
         &mut self,
         folder: &Folder,
         key: &[u8],
@@ -102,16 +105,16 @@ impl Worker {
         let outcome = match outcome {
             Err(failure) if failure.is_exhaustion() && self.cache.any_age(key).is_some() => {
                 folder.count(failure);
-                Ok(Found::Held)
+                Ok(Found::Unchanged)
             }
             outcome => outcome,
         };
         match &outcome {
-            Ok(Found::Held) => {
-                let warm = |held: &CachedFile| held.note_warmth(&self.root);
-                self.cache.renew(key, now.mono_ms, warm);
+            Ok(Found::Unchanged) => {
+                let warm = |cached: &CachedFile| cached.note_warmth(&self.root);
+                self.cache.mark_fresh(key, now.mono_ms, warm);
             }
-            Ok(Found::Loaded { .. }) => {} // is put in the old one's place
+            Ok(Found::Loaded { .. }) => {} // replaces the entry when it is inserted
             Ok(Found::Directory | Found::Listed(_)) | Err(_) => self.cache.remove(key),
         }
         outcome
@@ -121,19 +124,21 @@ impl Worker {
         Arc::clone(&self.root)
     }
 
-    /// Whether the root's path is to be compared with the root that is held open.
+    /// Returns whether the root's path is due to be compared with the open root.
     pub(super) fn is_root_due(&self, now: Now) -> bool {
         let is_due = |checked_ms| now.mono_ms.saturating_sub(checked_ms) >= ROOT_CHECK_MS;
         self.root_checked_ms.is_none_or(is_due)
     }
 
-    /// Takes the root that the path leads to by now, if it is another one. What was cached is
-    /// dropped with the old one, so that no page is made of files from both.
+    /// Switches to the root that the path leads to now, if it is another one. The cache is cleared
+    /// with the old root: a page must not be combined from files of both.
     pub(super) fn note_root(&mut self, new: Option<Root>, now: Now) {
         if let Some(root) = new.filter(|root| root.identity() != self.root.identity()) {
             self.root = Arc::new(root);
             self.cache.clear();
         }
+        // A lookup that did not compare the roots usually ends before that is due, and must not
+        // postpone it.
         if self.is_root_due(now) {
             self.root_checked_ms = Some(now.mono_ms);
         }

@@ -1,4 +1,4 @@
-//! What comes next once the head of a response has been written.
+//! The step after a response's head.
 
 use gustnado_http::request::Request;
 use gustnado_tasks::SendBuf;
@@ -9,7 +9,7 @@ use super::pending::PendingContent;
 
 /// Returns what comes next after a response's head and its short content.
 ///
-/// - `rest`: what is left to be sent, if there is anything.
+/// - `rest`: what is left to be sent, if anything.
 #[inline]
 pub(super) fn after_head(
     rest: Option<Box<PendingContent>>,

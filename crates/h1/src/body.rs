@@ -11,8 +11,8 @@ use super::{Conn, Next};
 use gustnado_app::hooks::Limit;
 use gustnado_web::routes::RouteOptions;
 
-/// A body that nobody wants is read to its end if it is not longer than this; else the answer comes
-/// at once, and the connection ends.
+/// The longest unwanted body that is read to its end. A longer one gets its response at once, and
+/// the connection closes: reading it costs more than a new connection.
 pub(super) const UNWANTED_BYTES_MAX: u64 = 256 << 10;
 
 /// A request that waits for its body.
@@ -23,34 +23,34 @@ pub(super) struct BodyRequest {
     pub(super) policy: BodyPolicy,
 }
 
-/// What is to become of a body.
+/// How a body is treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BodyPolicy {
-    /// A handler wants it whole, within its route's limits.
+    /// Read whole for a handler, within its route's limits.
     Whole(RouteOptions),
-    /// Nobody wants it.
+    /// Read and discarded, to get to the next request.
     Nothing,
 }
 
-/// Has a request's body read before the request is answered.
+/// Returns the step that reads a request's body before the response.
 pub(super) fn body_first(head: &Head, bytes: &[u8], policy: BodyPolicy) -> Next {
     let bytes = bytes[..head.len()].to_vec();
     Next::Body(Box::new(BodyRequest { head: *head, bytes, policy }))
 }
 
-/// What became of a body.
+/// The outcome of reading a body.
 #[derive(Debug)]
 pub(super) enum Body {
-    /// It was read to its end; empty if nobody wanted it.
+    /// It was read to its end; empty if it was not wanted.
     Whole(Vec<u8>),
-    /// It was left unread, for nobody wanted it: the connection ends after the answer.
+    /// It was unwanted and left unread: the connection closes after the response.
     Skipped,
-    /// It is against the rules, past a limit, or late: this is the answer.
+    /// It is malformed, past a limit, or late: the response is this status.
     Refused(Status),
 }
 
 impl Body {
-    /// The same as a response sees it.
+    /// Returns the state that the response depends on.
     pub(super) fn pending(&mut self) -> PendingBody<'_> {
         match self {
             Self::Whole(body) => PendingBody::Read(body),
@@ -63,7 +63,7 @@ impl Conn {
     /// Reads a body to its end, and keeps it if it is wanted.
     ///
     /// # Errors
-    /// The connection is over.
+    /// The connection failed or was closed.
     pub(super) async fn read_body(
         &mut self,
         request: &BodyRequest,
@@ -84,14 +84,14 @@ impl Conn {
             return Ok(Body::Refused(Status::CONTENT_TOO_LARGE));
         }
         if !wanted {
-            // A client that asked first will not send what was refused.
+            // A client that waits for 100 sends no body after a final response.
             if request.head.expects_continue() || exceeds(framing, UNWANTED_BYTES_MAX) {
                 return Ok(Body::Skipped);
             }
             limits.body_bytes_max = limits.body_bytes_max.min(UNWANTED_BYTES_MAX);
         }
         if request.head.expects_continue() && self.unread.is_none() {
-            // RFC 9110 §10.1.1: not where the body is on its way already.
+            // RFC 9110 §10.1.1: 100 may be left out if the body is already arriving.
             self.send_continue(target).await?;
         }
         if let Some(rate) = options.read {
@@ -114,6 +114,7 @@ impl Conn {
                     return Ok(Body::Refused(status));
                 }
             }
+            // Pauses of the server's own pace do not count against the client.
             began_ms += self.socket.await_reading(false).await?;
             let deadline = patience.deadline_ms(began_ms, self.socket.now().mono_ms, received);
             self.socket.set_deadline(deadline.max(granted_ms));
@@ -121,7 +122,7 @@ impl Conn {
                 Ok(piece) if piece.bytes().is_empty() => return Err(ConnectionError::Ending),
                 Ok(piece) => {
                     self.socket.charge_read(&piece);
-                    self.hold(&piece);
+                    self.keep_unread(&piece);
                 }
                 Err(ConnectionError::TimedOut) => {
                     match self.more_time(Limit::Body, patience.silence_ms, received, target) {
@@ -141,10 +142,10 @@ impl Conn {
         Ok(self.send_within(out, self.app.times.write, target).await?)
     }
 
-    /// Reads what is left of a body that nobody wants. Returns whether it came to its end.
+    /// Reads and discards the rest of a body. Returns whether its end was reached.
     ///
     /// # Errors
-    /// The connection is over.
+    /// The connection failed or was closed.
     pub(super) async fn discard_body(
         &mut self,
         decoder: &mut BodyDecoder,
@@ -165,12 +166,11 @@ impl Conn {
                 return Ok(false);
             }
             self.socket.charge_read(&piece);
-            self.hold(&piece);
+            self.keep_unread(&piece);
         }
     }
 
-    /// Decodes what is on hold. Returns whether the body has ended; what is behind it stays on
-    /// hold.
+    /// Decodes the unread bytes. Returns whether the body has ended; what follows it stays unread.
     fn decode_unread(
         &mut self,
         decoder: &mut BodyDecoder,

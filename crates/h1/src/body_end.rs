@@ -1,8 +1,9 @@
-//! What becomes of a request's body: settled before a response is written.
+//! The end of a request's body: decided before a response is written.
 //!
-//! Bytes of a body that are left unread would be parsed as the next request. So a connection goes
-//! on only after a body that is known to end: [`Wanted`] turns into an [`Ending`], which every
-//! response is written with, by a [`BodyEnd`] alone, and that comes from the pending body.
+//! Bytes of a body that are left unread would be parsed as the next request. So a connection
+//! persists only after a body that is known to end: a [`RequestedPersist`] becomes an [`Ending`],
+//! which every response is written with, only by way of a [`BodyEnd`], and that only comes from the
+//! pending body.
 
 use gustnado_http::response_writer::Persist;
 
@@ -10,15 +11,15 @@ use gustnado_http::response_writer::Persist;
 pub(super) enum PendingBody<'a> {
     /// The request has none.
     Empty,
-    /// It was read to its end; empty if nobody wanted it.
+    /// It was read to its end; empty if it was not wanted.
     Read(&'a mut Vec<u8>),
     /// It will not be read.
     Unread,
-    /// It is still to come.
+    /// It has not been read yet.
     Ahead,
 }
 
-/// How the body of a request ends, as seen from its response.
+/// How the body of a request ends, as far as its response is concerned.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BodyEnd {
@@ -26,22 +27,22 @@ pub(super) enum BodyEnd {
     Empty,
     /// It was read to its end.
     Read,
-    /// It is read to its end once the response has been sent, within bounds. If it goes beyond
-    /// them, the connection is closed after all.
+    /// It is read to its end once the response has been sent, within bounds. Beyond them the
+    /// connection closes after all.
     Drain,
-    /// It is left unread: the connection ends with the response, which says so.
+    /// It is left unread: the connection closes, which the response announces.
     Close,
 }
 
-/// Whether a connection would go on after a response, were it not for the request's body.
+/// Whether a connection would persist after a response, apart from the request's body.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted {
+pub(super) struct RequestedPersist {
     persist: Persist,
-    /// It ends, and the client has not asked for that.
+    /// It closes, and the client did not ask for that.
     is_our_end: bool,
 }
 
-/// Whether a connection goes on after a response.
+/// Whether a connection persists after a response.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ending {
     persist: Persist,
@@ -49,13 +50,13 @@ pub(super) struct Ending {
 }
 
 impl PendingBody<'_> {
-    /// The body of a request that was just decoded.
+    /// Returns the state of a body whose head was just decoded.
     #[inline]
     pub(super) fn new(has_body: bool) -> Self {
         if has_body { Self::Ahead } else { Self::Empty }
     }
 
-    /// How it ends if a response is written now.
+    /// Returns how it ends if a response is written now.
     #[inline]
     pub(super) fn end(&self) -> BodyEnd {
         match self {
@@ -66,14 +67,14 @@ impl PendingBody<'_> {
     }
 }
 
-impl Wanted {
-    /// What the client asks for.
+impl RequestedPersist {
+    /// Creates it from what the client asks for.
     #[inline]
     pub(super) fn new(persist: Persist) -> Self {
         Self { persist, is_our_end: false }
     }
 
-    /// The same, but the server wants it to end.
+    /// Returns it with the server closing the connection.
     #[must_use]
     #[inline]
     pub(super) fn ended(self) -> Self {
@@ -81,7 +82,7 @@ impl Wanted {
         Self { persist: self.persist.ended(), is_our_end }
     }
 
-    /// How the connection goes on after a response to a request whose body ends like this.
+    /// Returns how the connection goes on after a response to a request whose body ends like this.
     #[inline]
     pub(super) fn with(self, body: BodyEnd) -> Ending {
         let Self { persist, is_our_end } = self;
@@ -93,26 +94,27 @@ impl Wanted {
 }
 
 impl Ending {
-    /// What the response says of it.
+    /// Returns what the response's head announces.
     #[inline]
     pub(super) fn persist(self) -> Persist {
         self.persist
     }
 
-    /// Whether the connection ends.
+    /// Returns whether the connection closes.
     #[inline]
     pub(super) fn ends(self) -> bool {
         self.persist.ends()
     }
 
-    /// Whether the peer is listened to for a while after the end: it may be sending, and closing
-    /// on what it sends would reset the connection, and destroy the response before it was read.
+    /// Returns whether the peer is read for a while after the end: it may still be sending, and
+    /// closing on unread bytes would reset the connection and destroy the response before it was
+    /// read.
     #[inline]
     pub(super) fn lingers(self) -> bool {
         self.lingers
     }
 
-    /// The same, but the server wants it to end.
+    /// Returns it with the server closing the connection.
     #[must_use]
     pub(super) fn ended(self) -> Self {
         let lingers = self.lingers || !self.persist.ends();
@@ -126,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_connection_goes_on_only_after_a_body_that_ends() {
-        let wanted = Wanted::new(Persist::Default);
+        let wanted = RequestedPersist::new(Persist::Default);
         for (pending, goes_on) in [
             (PendingBody::Empty, true),
             (PendingBody::Read(&mut Vec::new()), true),
@@ -140,7 +142,7 @@ mod tests {
             assert!(ended.ends() && ended.lingers(), "the client has not asked for the end");
         }
         assert!(!wanted.with(BodyEnd::Drain).ends());
-        let asked_for = Wanted::new(Persist::Close).ended().with(BodyEnd::Empty);
+        let asked_for = RequestedPersist::new(Persist::Close).ended().with(BodyEnd::Empty);
         assert!(asked_for.ends() && !asked_for.lingers());
     }
 }

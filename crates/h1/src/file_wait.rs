@@ -1,4 +1,4 @@
-//! Waiting for a disk: a thread of the folder's pool does, and meanwhile the worker serves others.
+//! Waits for a disk on a thread of the folder's pool, while the worker serves other connections.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -12,26 +12,26 @@ use super::Conn;
 use gustnado_files::OpenFile;
 use gustnado_files::warmth::{WINDOW_BYTES, is_window_warm, warm};
 
-/// After how long a thread is asked for again where none was free.
+/// How long to wait before the pool is tried again after it was full.
 const RETRY_MS: u64 = 10;
 
-/// What came of waiting for a thread.
+/// The outcome of waiting for a thread.
 enum Waited<T> {
     Done(T),
-    /// The disk has not answered in time, or too many requests wait for it.
+    /// The disk did not respond in time.
     Late,
-    /// No more jobs are taken for now.
+    /// The pool accepts no more jobs for now.
     Full,
 }
 
 impl Conn {
-    /// Sees to it that the next bytes of a file can be sent without waiting for the disk. Returns
-    /// how far that goes.
+    /// Brings the next bytes of a file into memory, so that sending them does not wait for the
+    /// disk. Returns up to where.
     ///
-    /// - `cold`: who reads it, if it is not known to be in memory.
+    /// - `cold`: the pool that reads it, if it may not be in memory.
     ///
     /// # Errors
-    /// The disk takes longer than a client might, which is as if the file were cut.
+    /// The disk was slower than a client may be, which counts as a truncated file.
     pub(super) async fn warm(
         &mut self,
         file: &Arc<OpenFile>,
@@ -59,7 +59,7 @@ impl Conn {
         }
     }
 
-    /// Waits for a job of a pool, for so long at most.
+    /// Waits for a job of a pool, up to a bound.
     ///
     /// # Errors
     /// The server ends.
@@ -81,7 +81,7 @@ impl Conn {
         match waited.await {
             Ok(Ok(Some(done))) => Ok(Waited::Done(done)),
             Ok(Err(PoolFull)) => Ok(Waited::Full),
-            // (A job that panicked has said why.)
+            // A job that panicked has already reported why.
             Ok(Ok(None)) | Err(ConnectionError::TimedOut) => Ok(Waited::Late),
             Err(error) => Err(error),
         }

@@ -1,5 +1,4 @@
-//! Requests for files of a folder that nothing stands around: the shortest way from a request to
-//! its response.
+//! The shortest path from a request to its response: files of a folder without middleware.
 
 use std::sync::Arc;
 
@@ -8,10 +7,10 @@ use gustnado_http::method::Method;
 use gustnado_tasks::SendBuf;
 
 use super::after::after_head;
-use super::arrived::{Arrived, Moment};
 use super::body_end::BodyEnd;
 use super::in_flight::InFlight;
 use super::pending::PendingContent;
+use super::received::{ReceivedRequest, TurnContext};
 use super::respond::{WriteContext, write_file};
 use super::{Conn, Next};
 use gustnado_files::{CachedFile, Files, FolderResponse, Lookup, Mounted};
@@ -21,8 +20,7 @@ use gustnado_web::response::Response;
 use gustnado_web::routes::{RouteOptions, Table};
 
 impl Conn {
-    /// Responds with what a folder has, or waits for its disk. The request has no body, or it was
-    /// dealt with.
+    /// Responds from a folder, or waits for its disk. The request has no body, or it was read.
     ///
     /// - `place`: as for [`Files::respond`].
     #[inline(never)]
@@ -30,38 +28,38 @@ impl Conn {
         &self,
         (files, place): (&Files, Option<&Mounted<'_>>),
         table: &Arc<Table>,
-        arrived: &mut Arrived<'_>,
-        moment: &Moment,
+        received: &mut ReceivedRequest<'_>,
+        turn: &TurnContext,
         out: &mut SendBuf,
     ) -> Next {
-        let view = arrived.view();
-        let written = files.respond_whole(place, &view, moment.time, |file| {
-            self.send_file(file, arrived, moment, out)
+        let view = received.view();
+        let written = files.respond_whole(place, &view, turn.time, |file| {
+            self.send_file(file, received, turn, out)
         });
         match written {
             Ok(next) => next,
-            Err(response) => self.respond_otherwise(response, table, arrived, moment, out),
+            Err(response) => self.respond_otherwise(response, table, received, turn, out),
         }
     }
 
-    /// Writes 200 with all of a file out of ready parts.
+    /// Writes 200 with a whole file from its prepared bytes.
     #[expect(clippy::inline_always, reason = "as a call it costs a plain request instructions")]
     #[inline(always)]
     fn send_file(
         &self,
         file: &CachedFile,
-        arrived: &mut Arrived<'_>,
-        moment: &Moment,
+        received: &mut ReceivedRequest<'_>,
+        turn: &TurnContext,
         out: &mut SendBuf,
     ) -> Next {
-        let ending = arrived.ending();
-        let head_only = arrived.head.method() == Method::Head;
-        let (opening, before) = (&moment.common.opening, out.bytes.len());
+        let ending = received.ending();
+        let head_only = received.head.method() == Method::Head;
+        let (opening, before) = (&turn.prefix.opening, out.bytes.len());
         let written = write_file(file, head_only, opening, ending.persist(), &mut out.bytes);
-        arrived.response = self.count_response(written, before, &out.bytes);
+        received.response = self.count_response(written, before, &out.bytes);
         let segment = if head_only { None } else { file.segment() };
         let rest = segment.map(|segment| PendingContent::of_segment(segment, ending));
-        after_head(rest, ending, &arrived.view(), out)
+        after_head(rest, ending, &received.view(), out)
     }
 
     #[cold]
@@ -70,62 +68,62 @@ impl Conn {
         &self,
         response: FolderResponse,
         table: &Arc<Table>,
-        arrived: &mut Arrived<'_>,
-        moment: &Moment,
+        received: &mut ReceivedRequest<'_>,
+        turn: &TurnContext,
         out: &mut SendBuf,
     ) -> Next {
-        let parts = RequestHead::take(arrived.head, arrived.bytes);
+        let parts = RequestHead::take(received.head, received.bytes);
         match response {
             FolderResponse::Ready(response) => {
-                self.respond(Response::from(*response), (&parts, table), arrived, moment, out)
+                self.respond(Response::from(*response), (&parts, table), received, turn, out)
             }
             FolderResponse::Wait(lookup) => {
-                Next::InFlight(self.looking_up(*lookup, parts, table, arrived))
+                Next::InFlight(self.in_flight_lookup(*lookup, parts, table, received))
             }
         }
     }
 
-    /// A request that waits for the disk, as others wait for a handler.
-    fn looking_up(
+    /// Returns a request in flight that waits for the disk instead of a handler.
+    fn in_flight_lookup(
         &self,
         lookup: Lookup,
         parts: RequestHeadRef,
         table: &Arc<Table>,
-        arrived: &Arrived<'_>,
+        received: &ReceivedRequest<'_>,
     ) -> Box<InFlight> {
         let mut incoming = self.incoming(&RouteOptions::default(), Framing::None, false);
-        incoming.is_spoilt = arrived.body.end() == BodyEnd::Close;
-        // A client that sends no more still gets its file.
+        incoming.is_broken = received.body.end() == BodyEnd::Close;
+        // A client that has shut down its sending side still gets its file, however slow the disk.
         let wait_ms = u64::try_from(lookup.wait().as_millis()).unwrap_or(u64::MAX);
         incoming.half_close_ms = incoming.half_close_ms.max(wait_ms);
         let looking = async move { Response::from(lookup.run().await) };
-        let answering = RunningHandler::new(HandlerFuture::Boxed(Box::pin(looking)));
-        Box::new(InFlight::new(parts, Arc::clone(table), answering, incoming, None))
+        let running = RunningHandler::new(HandlerFuture::Boxed(Box::pin(looking)));
+        Box::new(InFlight::new(parts, Arc::clone(table), running, incoming, None))
     }
 
-    /// Writes a response of any kind to a request whose body was dealt with.
+    /// Writes any response to a request whose body was read or skipped.
     pub(super) fn respond(
         &self,
         response: Response,
         (parts, table): (&RequestHeadRef, &Table),
-        arrived: &mut Arrived<'_>,
-        moment: &Moment,
+        received: &mut ReceivedRequest<'_>,
+        turn: &TurnContext,
         out: &mut SendBuf,
     ) -> Next {
         let wanted = WriteContext {
             parts,
             pages: &table.pages,
-            common: &moment.common,
-            now: moment.time,
-            ending: arrived.ending(),
+            prefix: &turn.prefix,
+            now: turn.time,
+            ending: received.ending(),
             socket: self.socket.id(),
             trusted_proxies: self.app.trusted_proxies.as_ref(),
-            // (A route with time of its own is a task.)
+            // A route with time-outs of its own runs as a task, never here.
             timeouts: None,
-            read_ms: moment.time.mono_ms,
+            read_ms: turn.time.mono_ms,
         };
-        let (at, begun) = self.write_response(response, &wanted, &mut out.bytes);
-        arrived.response = at;
-        after_head(begun.rest, begun.ending, &arrived.view(), out)
+        let (at, started) = self.write_response(response, &wanted, &mut out.bytes);
+        received.response = at;
+        after_head(started.rest, started.ending, &received.view(), out)
     }
 }

@@ -1,5 +1,5 @@
-//! A handler at work on a request: the connection waits for it, and does meanwhile what it asks
-//! for.
+//! A request whose handler is running. Meanwhile the connection feeds it the body, sends interim
+//! responses and watches the peer.
 
 use std::future::poll_fn;
 use std::io;
@@ -23,26 +23,25 @@ use gustnado_web::request_head::RequestHeadRef;
 use gustnado_web::response::{Content, Response};
 use gustnado_web::routes::Table;
 
-/// For so long a handler may ignore that its request's body is broken, where clients that send no
-/// more are not waited for at all.
-const SPOILT_MS: u64 = 10_000;
+/// How long a handler may ignore that its request's body is broken, if there is no half-close
+/// time-out.
+const BROKEN_BODY_MS: u64 = 10_000;
 
-/// A request that is being answered.
+/// A request whose handler is running.
 pub(super) struct InFlight {
     pub(super) parts: RequestHeadRef,
     pub(super) table: Arc<Table>,
-    answering: RunningHandler,
+    running: RunningHandler,
     pub(super) incoming: Incoming,
-    /// Set when the client has sent its last byte: when it is taken for gone.
+    /// When the client is taken for gone; set once it has sent its last byte.
     pub(super) gone_ms: Option<u64>,
-    /// The client has said that this was its last byte: it may have gone, and the end of the server
-    /// does not wait for it.
+    /// The client has shut down its sending side: it may be gone, so a drain does not wait for it.
     is_half_closed: bool,
-    /// What is special about its route's time.
+    /// Time-outs of its route, if it has its own.
     pub(super) timeouts: Option<RouteTimeouts>,
-    /// When the handler, or the stream, has had nothing to say for too long.
+    /// When the handler or the stream has been silent for too long.
     pub(super) idle_until_ms: u64,
-    /// That time has come.
+    /// That time has passed, so the response is 503.
     pub(super) is_overdue: bool,
 }
 
@@ -53,40 +52,40 @@ pub(super) struct Incoming {
     pub(super) expects_continue: bool,
     pub(super) began_ms: u64,
     pub(super) patience: ProgressTimeout,
-    /// Since when bytes are waited for, if they are. (The handler may be polled more often than
-    /// they come, and that must not buy the client time.)
+    /// Since when bytes are awaited, if they are. Kept over polls: the handler may be polled more
+    /// often than bytes arrive, and each poll would otherwise give the client a new deadline.
     pub(super) waits_since_ms: Option<u64>,
-    /// Until when a client that was too slow has been given more time.
+    /// Until when the program has extended the client's time.
     pub(super) granted_ms: u64,
-    /// How fast it is to come, by its route.
+    /// Its rate, if its route has one.
     pub(super) read: Option<Rate>,
-    /// It cannot be read to its end: this connection's next request will not be found.
-    pub(super) is_spoilt: bool,
-    /// It is a CONNECT: what comes behind its head is no request of ours either way.
+    /// It cannot be read to its end, so the next request on this connection cannot be found.
+    pub(super) is_broken: bool,
+    /// The request is a CONNECT: what follows its head belongs to a tunnel, not to HTTP.
     pub(super) is_tunnel: bool,
-    /// How long the handler may go on once the client has sent its last byte.
+    /// How long the handler may run on after the client has sent its last byte.
     pub(super) half_close_ms: u64,
 }
 
-/// What the connection has to do for somebody else than its peer.
+/// The outcome of a poll on behalf of the handler.
 pub(super) enum ConnAction {
-    /// The handler has more to read.
-    Fed,
-    /// This is to be sent before the answer.
-    Say(Vec<u8>),
+    /// The body channel has more to read, or has ended.
+    BodyFed,
+    /// Send these bytes before the response.
+    SendInterim(Vec<u8>),
 }
 
-/// What a handler's turn comes to.
+/// The outcome of polling a handler.
 enum Step {
-    Answer(Option<Response>),
-    Say(Vec<u8>),
+    Response(Option<Response>),
+    SendInterim(Vec<u8>),
 }
 
 impl InFlight {
     pub(super) fn new(
         parts: RequestHeadRef,
         table: Arc<Table>,
-        answering: RunningHandler,
+        running: RunningHandler,
         incoming: Incoming,
         timeouts: Option<RouteTimeouts>,
     ) -> Self {
@@ -95,7 +94,7 @@ impl InFlight {
         Self {
             parts,
             table,
-            answering,
+            running,
             incoming,
             gone_ms: None,
             is_half_closed: false,
@@ -105,7 +104,7 @@ impl InFlight {
         }
     }
 
-    /// Something has moved: the handler, or the stream, may be quiet for as long as at first.
+    /// Restarts the idle time-out: the handler or the stream has made progress.
     pub(super) fn note_progress(&mut self, now_ms: u64) {
         if let Some(timeouts) = self.timeouts {
             self.idle_until_ms = timeouts.idle_from(now_ms);
@@ -115,7 +114,7 @@ impl InFlight {
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        // Whoever reads the body elsewhere is not to wait for ever.
+        // The body may be read in another task, which would otherwise wait for ever.
         if self.parts.head().has_body() {
             self.parts.channel().end(Err(BodyError::Gone));
         }
@@ -123,9 +122,14 @@ impl Drop for InFlight {
 }
 
 impl Incoming {
-    /// Has the client go on, if it waits for that and a stream is about to be made of its body:
-    /// once the answer has begun, there is no place for it (RFC 9110 §10.1.1).
-    pub(super) fn invite(&mut self, channel: &BodyChannel, response: &Response, out: &mut Vec<u8>) {
+    /// Writes `100 Continue` if the client waits for it and the response streams from the body:
+    /// once the final head is out there is no place for it (RFC 9110 §10.1.1).
+    pub(super) fn write_continue(
+        &mut self,
+        channel: &BodyChannel,
+        response: &Response,
+        out: &mut Vec<u8>,
+    ) {
         let is_stream = matches!(response.content, Content::Stream(_));
         if self.expects_continue && is_stream && !channel.is_given_up() {
             self.expects_continue = false;
@@ -133,59 +137,63 @@ impl Incoming {
         }
     }
 
-    /// How the body ends if the response is written now: what is left of it is read once the
-    /// response has been sent, unless that is too much. (What a stream is made of is read by it.)
+    /// Returns how the body ends if the response is written now. The rest is read once the response
+    /// has been sent, unless it is too long; a streamed response reads the body itself.
     pub(super) fn end(&self, channel: &BodyChannel, response: &Response) -> BodyEnd {
         let is_read_on =
             || matches!(response.content, Content::Stream(_)) && !channel.is_given_up();
         match self.decoder.is_done() {
-            _ if self.is_spoilt || self.is_tunnel => BodyEnd::Close,
+            _ if self.is_broken || self.is_tunnel => BodyEnd::Close,
             true => BodyEnd::Read,
             false if self.is_worth_draining() || is_read_on() => BodyEnd::Drain,
             false => BodyEnd::Close,
         }
     }
 
-    /// What is left of the body is no longer wanted. Returns whether it is worth reading to its
-    /// end, to get to the next request.
+    /// Returns whether the rest of the body is short enough to skip. A new request on a new
+    /// connection costs less than reading a long one.
     pub(super) fn is_worth_draining(&self) -> bool {
         let is_short = |bytes| bytes <= UNWANTED_BYTES_MAX;
-        !self.is_spoilt && !self.expects_continue && self.decoder.left().is_none_or(is_short)
+        !self.is_broken && !self.expects_continue && self.decoder.left().is_none_or(is_short)
     }
 }
 
 impl Conn {
-    /// Waits for a handler's answer.
+    /// Waits for a handler's response.
     ///
     /// # Errors
     /// The connection is lost, and the handler's task is to be dropped.
-    pub(super) async fn answer_of(
+    pub(super) async fn response_of(
         &mut self,
         in_flight: &mut InFlight,
     ) -> Result<Response, ConnectionError> {
         loop {
             let step = poll_fn(|context| {
                 loop {
-                    let mut answer = None;
-                    if in_flight.answering.poll(context, &mut answer) {
-                        return Poll::Ready(Ok(Step::Answer(answer)));
+                    let mut response = None;
+                    if in_flight.running.poll(context, &mut response) {
+                        return Poll::Ready(Ok(Step::Response(response)));
                     }
+                    // The handler is polled first and again after each action: what it waits for
+                    // may be what this poll brings, and nothing else would wake it.
                     match ready!(self.poll_action(in_flight, context)) {
-                        Ok(ConnAction::Fed) => {}
-                        Ok(ConnAction::Say(bytes)) => return Poll::Ready(Ok(Step::Say(bytes))),
+                        Ok(ConnAction::BodyFed) => {}
+                        Ok(ConnAction::SendInterim(bytes)) => {
+                            return Poll::Ready(Ok(Step::SendInterim(bytes)));
+                        }
                         Err(error) => return Poll::Ready(Err(error)),
                     }
                 }
             });
             match step.await {
-                Ok(Step::Say(bytes)) => {
+                Ok(Step::SendInterim(bytes)) => {
                     let mut out = Connection::outgoing();
                     out.bytes.extend_from_slice(&bytes);
                     self.app.count_response(0, bytes.len() as u64);
                     let target = in_flight.parts.view().target();
                     self.send_within(out, self.app.times.write, target).await?;
                 }
-                Ok(Step::Answer(answer)) => return Ok(self.app.answer_or_500(answer)),
+                Ok(Step::Response(response)) => return Ok(self.app.response_or_500(response)),
                 Err(error) if in_flight.is_overdue => {
                     self.note(&error);
                     return Ok(Response::new(Status::SERVICE_UNAVAILABLE).close());
@@ -195,16 +203,18 @@ impl Conn {
         }
     }
 
-    /// Does what the handler asks for, or else watches the peer.
+    /// Does what the handler asks for, else watches the peer.
     pub(super) fn poll_action(
         &mut self,
         in_flight: &mut InFlight,
         context: &Context<'_>,
     ) -> Poll<Result<ConnAction, ConnectionError>> {
         let channel = in_flight.parts.channel();
-        let said = channel.take_interim();
-        if !said.is_empty() {
-            return Poll::Ready(Ok(ConnAction::Say(said)));
+        // Interim responses first: they must precede the final head, and a client that waits for
+        // 100 sends no body before it.
+        let interim = channel.take_interim();
+        if !interim.is_empty() {
+            return Poll::Ready(Ok(ConnAction::SendInterim(interim)));
         }
         match channel.poll_demand(context) {
             BodyDemand::Bytes => self.poll_feed(in_flight),
@@ -212,7 +222,7 @@ impl Conn {
         }
     }
 
-    /// Gets bytes of the body for a reader that waits for them.
+    /// Receives bytes of the body for a reader that waits for them.
     fn poll_feed(&mut self, in_flight: &mut InFlight) -> Poll<Result<ConnAction, ConnectionError>> {
         loop {
             let InFlight { incoming, parts, .. } = in_flight;
@@ -220,11 +230,13 @@ impl Conn {
             if self.feed_unread(incoming, parts) {
                 let now_ms = self.socket.now().mono_ms;
                 in_flight.note_progress(now_ms);
-                return Poll::Ready(Ok(ConnAction::Fed));
+                return Poll::Ready(Ok(ConnAction::BodyFed));
             }
             if std::mem::take(&mut incoming.expects_continue) {
-                return Poll::Ready(Ok(ConnAction::Say(continue_100().to_vec())));
+                return Poll::Ready(Ok(ConnAction::SendInterim(continue_100().to_vec())));
             }
+            // Before the deadline is set: a pause of the server's own pace must not count as the
+            // peer's silence.
             ready!(self.socket.poll_reading())?;
             let received = incoming.decoder.received();
             if incoming.waits_since_ms.is_none() {
@@ -242,7 +254,7 @@ impl Conn {
                 Ok(piece) => {
                     incoming.waits_since_ms = None;
                     incoming.began_ms += self.socket.charge_read(&piece);
-                    self.hold(&piece);
+                    self.keep_unread(&piece);
                     continue;
                 }
                 Err(ConnectionError::TimedOut) => {
@@ -258,13 +270,13 @@ impl Conn {
                 }
                 Err(error) => return Poll::Ready(Err(error)),
             };
-            incoming.is_spoilt = true;
+            incoming.is_broken = true;
             channel.end(Err(failed));
-            return Poll::Ready(Ok(ConnAction::Fed));
+            return Poll::Ready(Ok(ConnAction::BodyFed));
         }
     }
 
-    /// Hands over what is on hold. Returns whether the reader has something to read by that.
+    /// Decodes the unread bytes into the channel. Returns whether its reader has something to read.
     fn feed_unread(&mut self, incoming: &mut Incoming, parts: &RequestHeadRef) -> bool {
         let (decoder, channel) = (&mut incoming.decoder, parts.channel());
         let Some(mut unread) = self.unread.take() else {
@@ -273,7 +285,7 @@ impl Conn {
             }
             return decoder.is_done();
         };
-        // (Many small chunks are one piece: each would cost the reader a turn.)
+        // Small chunks are joined: each put would wake the reader for a turn of its own.
         let (mut used, mut data, mut end) = (0, BytesMut::new(), None);
         while end.is_none() && (used < unread.bytes.len() || decoder.is_done()) {
             match decoder.decode(&unread.bytes[used..]) {
@@ -283,7 +295,7 @@ impl Conn {
                     end = piece.done.then_some(Ok(()));
                 }
                 Err(error) => {
-                    incoming.is_spoilt = true;
+                    incoming.is_broken = true;
                     if let TooMuch::TooLarge { limit_bytes } = error {
                         let numbers = (limit_bytes, decoder.received());
                         self.note_size(Limit::BodyBytes, numbers, parts.view().target());
@@ -307,7 +319,7 @@ impl Conn {
         fed
     }
 
-    /// Waits for the peer to go, and takes what it sends meanwhile, within bounds.
+    /// Watches for the peer's close, and buffers what it sends meanwhile, up to a bound.
     fn poll_watch(
         &mut self,
         in_flight: &mut InFlight,
@@ -315,10 +327,11 @@ impl Conn {
         loop {
             let unread = self.unread.as_ref().map_or(0, |unread| unread.bytes.len());
             let paused_ms = self.socket.read_pause_ms();
-            if in_flight.incoming.is_spoilt && in_flight.gone_ms.is_none() {
-                // What is behind a broken body is nobody's: its client sends no more.
+            if in_flight.incoming.is_broken && in_flight.gone_ms.is_none() {
+                // Bytes behind a broken body belong to no request, so the connection is treated as
+                // half-closed.
                 let patience_ms = match self.app.times.half_close_ms {
-                    0 => SPOILT_MS,
+                    0 => BROKEN_BODY_MS,
                     patience_ms => patience_ms,
                 };
                 in_flight.gone_ms = Some(self.socket.now().mono_ms.saturating_add(patience_ms));
@@ -326,6 +339,8 @@ impl Conn {
             let gone_ms = in_flight.gone_ms.unwrap_or(u64::MAX);
             let until_ms = gone_ms.min(in_flight.idle_until_ms);
             self.socket.set_deadline(until_ms.min(paused_ms));
+            // Past the read-ahead limit the socket is no longer read: the kernel's window then
+            // stops the peer.
             let is_held = paused_ms < u64::MAX || unread >= self.app.read_ahead_bytes;
             let waited = if in_flight.gone_ms.is_some() || is_held {
                 self.socket.poll_deadline(in_flight.is_half_closed).map(Err)
@@ -333,9 +348,12 @@ impl Conn {
                 self.socket.poll_recv(false)
             };
             match ready!(waited) {
+                // Only the pace's pause has ended, no time-out.
                 Err(ConnectionError::TimedOut) if paused_ms < until_ms => {}
                 Ok(piece) if piece.bytes().is_empty() => {
                     let patience_ms = in_flight.incoming.half_close_ms;
+                    // A client that closes while its handler runs has usually gone. Without a
+                    // half-close time-out the handler is dropped at once.
                     if patience_ms == 0 {
                         let gone = io::ErrorKind::ConnectionAborted;
                         return Poll::Ready(Err(ConnectionError::Broken(gone.into())));
@@ -345,7 +363,7 @@ impl Conn {
                 }
                 Ok(piece) => {
                     in_flight.incoming.began_ms += self.socket.charge_read(&piece);
-                    self.hold(&piece);
+                    self.keep_unread(&piece);
                 }
                 Err(ConnectionError::TimedOut) if self.may_wait_on(in_flight) => {}
                 Err(error) => return Poll::Ready(Err(error)),

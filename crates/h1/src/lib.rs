@@ -1,27 +1,28 @@
-//! One connection, from its first byte to its last. The only place that decides what comes next.
+//! One connection, from its first byte to its last. This file alone decides what comes next.
 //!
 //! ```text
-//! receive ─▶ answer all that is there ─▶ send it at once ─▶ finish what is left ─▶ receive …
-//!                                                           (a file, a body, the end)
+//! receive ─▶ respond to all requests in it ─▶ send them at once ─▶ finish the rest ─▶ receive …
+//!                                                                  (a file, a body, the end)
 //! ```
 //!
 //! Bytes are parsed where they arrived and copied only when a request is incomplete; an idle
-//! connection holds no buffer. What is rare is boxed, so that the future stays small.
+//! connection holds no buffer. Rare state is boxed, so that the future stays small.
 
 mod after;
-mod arrived;
 mod body;
 mod body_end;
 mod file_wait;
 mod folder;
-mod gathered;
 mod in_flight;
+mod last_call;
 mod limit;
 mod log;
+mod next_send;
 mod pace;
 mod pathless;
 mod pending;
 mod proxy_protocol;
+mod received;
 mod refusal;
 mod respond;
 mod route;
@@ -33,7 +34,7 @@ mod upgrade;
 use std::future::{Future, poll_fn};
 use std::mem;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use gustnado_http::request::Request as View;
@@ -48,43 +49,37 @@ use gustnado_observe::access_log::Journal;
 use gustnado_web::contained::contained;
 use gustnado_web::response::OnUpgrade;
 
-use arrived::HeadAt;
 use body::{Body, BodyRequest};
 use body_end::Ending;
 use in_flight::InFlight;
-use limit::Missed;
-use pace::Held;
+use limit::RequestTimeout;
+use pace::BufferedRequest;
 use pending::PendingContent;
 use proxy_protocol::NoProxyHeader;
+use received::HeadPosition;
 use upgrade::TunnelEnd;
 
-/// How long, and for how many bytes, a peer that was refused is listened to, so that it can read
-/// the reason: closing on unread bytes would reset the connection and destroy it.
+/// Bounds of the lingering close after a refusal, in time and bytes: closing on unread bytes would
+/// reset the connection and destroy the response before the peer has read it.
 const LINGER_MS: u64 = 2_000;
 const LINGER_BYTES_MAX: usize = 16 << 20;
 
-/// For how long after its last request a connection may bring one more while the server ends: that
-/// one may be on its way already, and its client has not been told that it would be the last.
-const LAST_CALL_MS: u64 = 200;
-/// The same for a connection that was idle for longer: as long as what the kernel has of it takes
-/// to be seen.
-const LAST_LOOK_MS: u64 = 10;
-/// For how long after its end a peer is listened to while the server ends. What it sends then is
-/// lost, and it sees the end of the connection, with nothing before it, in place of a reset.
+/// How long a connection that a drain has closed is still read. What arrives is discarded, but the
+/// peer sees an orderly end in place of a reset.
 const LAST_LINGER_MS: u64 = 100;
 
-/// A connection and what is known of it between two requests.
+/// A connection and its state between two requests.
 pub struct Conn {
     socket: Socket,
     app: Arc<App>,
-    /// Bytes that were received and not used yet: the beginning of a request, or what was behind a
-    /// request that took its time.
+    /// Bytes received and not parsed yet: the beginning of a request, or what arrived behind a
+    /// request whose handler was still running.
     unread: Option<Box<Unread>>,
     /// Requests so far, up to the limit.
     requests: u32,
-    /// When it began, in milliseconds that begin anew after 49 days.
+    /// When it was accepted, in milliseconds; wraps after 49 days.
     began_ms: u32,
-    /// Its requests whose lines in the access log are still to be written, where there is one.
+    /// Requests whose access log lines are not written yet, if there is a log.
     journal: Option<Box<Journal>>,
 }
 
@@ -97,7 +92,7 @@ impl Drop for Conn {
         let lasted_ms = low_half(self.socket.now().mono_ms).wrapping_sub(self.began_ms);
         let lasted = Duration::from_millis(lasted_ms.into());
         let closed = ClosedConnection::new(self.requests, lasted, gustnado_tasks::worker());
-        // A panic in it is its own.
+        // A hook that panics must not end the worker, and a second panic in a drop would abort.
         _ = contained(|| hook(&closed));
     }
 }
@@ -106,63 +101,68 @@ fn low_half(ms: u64) -> u32 {
     u32::try_from(ms & u64::from(u32::MAX)).expect("the low half")
 }
 
-/// Bytes on hold.
+/// Received bytes that no request has consumed yet.
 #[derive(Debug, Default)]
 struct Unread {
     bytes: Vec<u8>,
-    /// How far the search for the head's end has come.
+    /// Bytes already searched for the head's end, so that a slow sender causes no rescans.
     seen: usize,
 }
 
-/// What comes next on a connection, once what was written has been sent.
+/// The next step of a connection, taken once everything written has been sent.
 enum Next {
-    /// Have a proxy say whose connection it is, before anything else.
+    /// Read the PROXY header that the connection must begin with.
     ProxyHeader,
     /// Receive the next request.
     Receive,
-    /// This, behind so many bytes of the body, which came with its head and have been used.
-    BodyToo(Box<(usize, Next)>),
-    /// Answer what is on hold already.
+    /// The boxed step, after a body of so many bytes that arrived with its head and has been used.
+    BodyUsed(Box<(usize, Next)>),
+    /// Respond to the requests in the unread bytes.
     Again,
-    /// The same two, at the pace of all connections.
+    /// The same two steps on a server whose connections all have a pace.
     ReceiveAtPace,
     AgainAtPace,
-    /// Read the last request's body, without which it is not answered.
+    /// Read the last request's body, which the response needs or which must be skipped first.
     Body(Box<BodyRequest>),
-    /// Answer the last request by the configuration that counts by now.
+    /// Parse the last request again under the configuration that a reload has put in force.
     Renew(Box<Unread>),
     /// Wait for the last request's handler.
     InFlight(Box<InFlight>),
-    /// Send what a handler's answer has besides its head.
+    /// Send the content of a response whose head was written.
     PendingContent(Box<PendingContent>),
-    /// Go on sending what the peer has not taken by its first deadline, and receive then.
+    /// Continue a send that the peer has not taken by its first deadline, then receive.
     SendOn,
     /// Give the connection to another protocol.
     Tunnel(Box<OnUpgrade>),
-    /// End: the peer knows, and nothing of it is unread.
+    /// Close: the peer expects it, and nothing received is unread.
     Close,
-    /// End, which the peer may not expect.
+    /// Close after listening for a while: the peer may still be sending.
     Linger,
-    /// The server ends: take one more request, if it is on its way.
+    /// Respond to one more request, if it arrives while the server drains.
     LastCall,
 }
 
 /// Serves one connection until either side closes it.
 ///
-/// Faults of the peer and of the network end it; they are counted, and nobody is told.
+/// Faults of the peer and of the network end the connection and are counted; they are not logged as
+/// errors.
 ///
-/// Where all connections have a pace, each of its steps is a rare one: the usual ones ask nothing.
+/// On a server with a pace, every step is a rare one, so the usual steps need no check for it.
 pub fn serve(connection: Connection, app: Arc<App>) -> impl Future<Output = ()> + Send {
-    // Made out here: an `async fn` would keep room for its arguments beside what they moved into.
+    // Built outside: an `async fn` would keep its arguments in the future next to what they moved
+    // into.
     let mut conn = Conn::new(connection, app);
     async move {
         let mut next = conn.first_step();
         loop {
             next = match next {
                 Next::Receive => {
-                    // There is nothing in it: forgetting it spares the look that dropping takes,
-                    // and the future the room to keep it over the waits here.
+                    // The variant holds nothing. Forgetting it saves the drop check, and the future
+                    // does not store `next` across the waits below.
                     mem::forget(next);
+                    // The responses of the last turn leave before the next receive: a peer that
+                    // does not read its responses is not read from, which bounds what it can make
+                    // the server buffer.
                     if conn.socket.is_sending() {
                         match poll_fn(|_| conn.socket.poll_sent()).await {
                             Ok(()) => conn.note_sent(),
@@ -174,10 +174,12 @@ pub fn serve(connection: Connection, app: Arc<App>) -> impl Future<Output = ()> 
                     }
                     poll_fn(|context| {
                         let received = conn.socket.poll_recv_request(conn.unread.is_none());
-                        received.map(|received| conn.answer_received(received, context))
+                        received.map(|received| conn.respond_to_received(received, context))
                     })
                     .await
                 }
+                // Boxed: the rare steps' state would otherwise be part of every idle connection's
+                // future.
                 Next::Close if !conn.socket.is_sending() => return,
                 rare => Box::pin(conn.finish(rare)).await,
             };
@@ -194,8 +196,8 @@ impl Conn {
         Self { socket, app, unread: None, requests: 0, began_ms: low_half(now_ms), journal: None }
     }
 
-    /// Answers all requests that received bytes complete.
-    fn answer_received(
+    /// Responds to all requests that the received bytes complete.
+    fn respond_to_received(
         &mut self,
         received: Result<RecvBuf, ConnectionError>,
         context: &mut Context<'_>,
@@ -203,18 +205,18 @@ impl Conn {
         match received {
             Ok(piece) => match piece.bytes() {
                 [] => Next::Close,
-                bytes => self.answer_piece(bytes, context),
+                bytes => self.respond_to_piece(bytes, context),
             },
             Err(ConnectionError::TimedOut) => {
-                let missed = self.miss_request();
-                self.after_missed(missed)
+                let timeout = self.request_timeout();
+                self.after_request_timeout(timeout)
             }
             Err(ConnectionError::Ending) => Next::LastCall,
             Err(error) => self.give_up(&error),
         }
     }
 
-    /// What a connection begins with.
+    /// Returns the first step of a connection.
     fn first_step(&mut self) -> Next {
         if self.app.proxy_allow.is_some() {
             return Next::ProxyHeader;
@@ -223,7 +225,7 @@ impl Conn {
         self.at_pace(Next::Receive)
     }
 
-    /// The same step at the pace of all connections, if they have one.
+    /// Returns the paced variant of a step if connections have a pace.
     fn at_pace(&self, next: Next) -> Next {
         match next {
             Next::Receive if self.app.pace().is_some() => Next::ReceiveAtPace,
@@ -232,15 +234,17 @@ impl Conn {
         }
     }
 
-    /// Sends what was written, and then does what is rare. Returns what comes next.
+    /// Sends everything written, then takes the rare step. Returns what comes next.
     async fn finish(&mut self, next: Next) -> Next {
         let next = self.do_rare(next).await;
         self.at_pace(next)
     }
 
-    /// The body of a request, the rest of a response, an end with a reason; at a pace,
-    /// everything.
+    /// Takes a rare step: a request's body, the rest of a response, a close with a reason; on a
+    /// server with a pace, any step.
     async fn do_rare(&mut self, next: Next) -> Next {
+        // Before any rare step: each of them may wait for long, and responses already written must
+        // not wait with it.
         if self.socket.is_sending() {
             match self.send_turn().await {
                 Ok(()) => self.note_sent(),
@@ -248,11 +252,11 @@ impl Conn {
             }
         }
         match next {
-            Next::ProxyHeader => self.begin().await,
+            Next::ProxyHeader => self.begin_with_proxy_header().await,
             Next::ReceiveAtPace => self.receive_at_pace().await,
-            Next::AgainAtPace => self.answer_at_pace().await,
-            Next::Again => poll_fn(|context| Poll::Ready(self.answer_unread(context))).await,
-            Next::Body(request) => self.answer_after_body(&request).await,
+            Next::AgainAtPace => self.respond_at_pace().await,
+            Next::Again => poll_fn(|context| Poll::Ready(self.respond_to_unread(context))).await,
+            Next::Body(request) => self.respond_after_body(&request).await,
             Next::Renew(head) => {
                 self.renew(head);
                 Next::Again
@@ -284,30 +288,30 @@ impl Conn {
         }
     }
 
-    /// Begins a connection that has to begin with a PROXY header.
-    async fn begin(&mut self) -> Next {
-        let introduced = self.read_proxy_header().await;
-        // (Whose pace it has was not known before.)
+    /// Starts a connection that must begin with a PROXY header.
+    async fn begin_with_proxy_header(&mut self) -> Next {
+        let header = self.read_proxy_header().await;
+        // Only now: the client's address, which selects its buckets, comes from the header.
         self.set_pace();
-        match introduced {
+        match header {
             Ok(()) if self.unread.is_some() => Next::Again,
             Ok(()) => Next::Receive,
             Err(NoProxyHeader::Refused(status)) => self.refuse_and_end(status, None),
-            Err(NoProxyHeader::Missed(missed)) => self.after_missed(missed),
+            Err(NoProxyHeader::RequestTimeout(timeout)) => self.after_request_timeout(timeout),
             Err(NoProxyHeader::Closed) => Next::Close,
             Err(NoProxyHeader::Lost(error)) => self.give_up(&error),
         }
     }
 
-    /// Reads the body of a request, and answers it.
-    async fn answer_after_body(&mut self, request: &BodyRequest) -> Next {
+    /// Reads the body of a request, and responds.
+    async fn respond_after_body(&mut self, request: &BodyRequest) -> Next {
         match self.read_body(request).await {
             Ok(Body::Refused(status)) => {
                 self.refuse_and_end(status, Some(request.head.on(&request.bytes)))
             }
             Ok(mut body) => {
                 poll_fn(|context| {
-                    Poll::Ready(self.answer_with_body(request, body.pending(), context))
+                    Poll::Ready(self.respond_with_body(request, body.pending(), context))
                 })
                 .await
             }
@@ -315,49 +319,50 @@ impl Conn {
         }
     }
 
-    /// Receives more of a request, not before the pace allows it.
+    /// Receives more of a request once the pace allows it.
     async fn receive_at_pace(&mut self) -> Next {
         let idle = self.unread.is_none();
         match self.socket.receive(idle).await {
             Ok(piece) if piece.bytes().is_empty() => Next::Close,
             Ok(piece) => {
-                self.hold(&piece);
+                self.keep_unread(&piece);
                 if idle {
-                    // The first bytes of a request start its clock.
+                    // The first bytes of a request start its head timeout.
                     self.expect_request();
                 }
                 Next::Again
             }
             Err(ConnectionError::TimedOut) => {
-                let missed = self.miss_request();
-                self.after_missed(missed)
+                let timeout = self.request_timeout();
+                self.after_request_timeout(timeout)
             }
             Err(error) => self.give_up(&error),
         }
     }
 
-    /// Answers the first request on hold, if all of its head is there.
-    async fn answer_at_pace(&mut self) -> Next {
-        let rest = match self.take_held() {
-            Held::Incomplete => return Next::Receive,
-            Held::Broken => None,
-            Held::Request(rest) => rest,
-            Held::TooMany(request, wait_ms) => {
+    /// Responds to the first buffered request if its head is complete.
+    async fn respond_at_pace(&mut self) -> Next {
+        let rest = match self.take_request() {
+            BufferedRequest::Incomplete => return Next::Receive,
+            BufferedRequest::Broken => None,
+            BufferedRequest::Request(rest) => rest,
+            BufferedRequest::TooMany(request, wait_ms) => {
                 return match self.read_body(&request).await {
                     Ok(Body::Refused(status)) => {
                         self.refuse_and_end(status, Some(request.head.on(&request.bytes)))
                     }
                     Ok(mut body) => {
                         let ending = self.wanted(&request.head).with(body.pending().end());
-                        self.answer_too_many(&request.head, ending, wait_ms);
+                        self.respond_too_many(&request.head, ending, wait_ms);
                         self.next_after(ending)
                     }
                     Err(error) => self.give_up(&error),
                 };
             }
         };
-        // The usual way, with this request alone; what is behind it waits here meanwhile.
-        let next = poll_fn(|context| Poll::Ready(self.answer_unread(context))).await;
+        // The usual path handles all buffered requests, so it gets this one alone: each counts by
+        // itself against the rate. The bytes behind it are put back afterwards.
+        let next = poll_fn(|context| Poll::Ready(self.respond_to_unread(context))).await;
         if rest.is_some() {
             self.unread = rest;
         }
@@ -368,23 +373,23 @@ impl Conn {
         }
     }
 
-    /// What comes next after the time for a request has come.
-    fn after_missed(&mut self, missed: Missed) -> Next {
-        match missed {
-            Missed::Extended => Next::Receive,
-            Missed::Refused(status) => self.refuse_and_end(status, None),
-            Missed::Idle => Next::Close,
+    /// Returns what comes next after a request's time-out.
+    fn after_request_timeout(&mut self, timeout: RequestTimeout) -> Next {
+        match timeout {
+            RequestTimeout::Extended => Next::Receive,
+            RequestTimeout::Refused(status) => self.refuse_and_end(status, None),
+            RequestTimeout::Idle => Next::Close,
         }
     }
 
-    /// Refuses a request, and ends.
+    /// Refuses a request, and closes the connection after a while.
     fn refuse_and_end(&mut self, status: Status, request: Option<View<'_>>) -> Next {
         self.refuse(status, request);
         Next::Linger
     }
 
-    /// What comes next after a send has failed: the end, unless that was for its time, of which
-    /// there may be more.
+    /// Returns what comes next after a failed send: a first deadline is extended as long as the
+    /// peer makes progress, anything else closes.
     #[cold]
     fn after_failed_send(&mut self, error: ConnectionError) -> Next {
         match error {
@@ -397,7 +402,7 @@ impl Conn {
         }
     }
 
-    /// Ends a connection whose send has failed: the log takes back what has not left.
+    /// Closes a connection whose send failed, and corrects the log by the bytes that did not leave.
     fn end_after(&mut self, failed: &SendFailed) -> Next {
         self.log_unsent(failed.unsent);
         self.give_up(&failed.error)
@@ -411,27 +416,29 @@ impl Conn {
         }
     }
 
-    /// Goes on under the app that counts now, and reads the last request's head again.
+    /// Switches to the app in force, and puts the last request's head back to be parsed under it.
     fn renew(&mut self, mut head: Box<Unread>) {
         if let Some(app) = self.app.successor() {
             self.app = app;
         }
+        // The head arrived before these bytes, so it goes in front of them.
         if let Some(behind) = self.unread.take() {
             head.bytes.extend_from_slice(&behind.bytes);
         }
         self.unread = Some(head);
+        // It will be counted again when it is parsed again.
         self.requests = self.requests.saturating_sub(1);
     }
 
-    /// Puts received bytes on hold, behind those that are.
-    fn hold(&mut self, piece: &RecvBuf) {
+    /// Appends received bytes to the unread ones.
+    fn keep_unread(&mut self, piece: &RecvBuf) {
         self.unread.get_or_insert_default().bytes.extend_from_slice(piece.bytes());
     }
 
-    /// What comes after an answer that has been sent in several parts.
+    /// Returns what comes next after a response that was sent in several parts.
     fn next_after(&self, ending: Ending) -> Next {
         match (ending.ends(), self.unread.is_some()) {
-            // Bytes behind the last request are not thrown back at the peer.
+            // Closing on unread bytes would reset the connection and could destroy the response.
             (true, is_unread) if is_unread || ending.lingers() => Next::Linger,
             (true, _) => Next::Close,
             (false, true) => Next::Again,
@@ -439,54 +446,28 @@ impl Conn {
         }
     }
 
-    /// Counts a response that has been written, and says where it lies.
+    /// Counts a written response. Returns its position.
     ///
     /// - `at`: where it begins.
     #[inline]
-    fn count_response(&self, written: WrittenHead, at: usize, out: &[u8]) -> HeadAt {
+    fn count_response(&self, written: WrittenHead, at: usize, out: &[u8]) -> HeadPosition {
         self.app.count_response(written.status, (out.len() - at) as u64);
-        HeadAt { written, at }
+        HeadPosition { written, at }
     }
 
-    /// Ends a connection that cannot go on.
+    /// Closes a connection after an error, which is counted.
     fn give_up(&self, error: &ConnectionError) -> Next {
         self.note(error);
         Next::Close
     }
 
-    /// Waits for a request that may be on its way while the server ends, and answers it. Clients
-    /// that keep connections send their next request whenever they like; so most of those who do
-    /// are served once more, and told that it was the last time.
-    async fn last_call(&mut self) -> Next {
-        let times = &self.app.times;
-        let waits_ms = if self.requests == 0 { times.first_ms } else { times.keep_alive_ms };
-        let now_ms = self.socket.now().mono_ms;
-        let idle_since_ms = self.socket.deadline_ms().saturating_sub(waits_ms);
-        let until_ms = idle_since_ms.saturating_add(LAST_CALL_MS);
-        self.socket.set_deadline(until_ms.clamp(now_ms + LAST_LOOK_MS, now_ms + LAST_CALL_MS));
-        // (A piece must not be held over a wait.)
-        let next = poll_fn(|context| {
-            let received = ready!(self.socket.poll_recv(false));
-            Poll::Ready(match received {
-                Err(ConnectionError::TimedOut) => None,
-                Err(_) => Some(Next::Close),
-                received => Some(self.answer_received(received, context)),
-            })
-        });
-        if let Some(next) = next.await {
-            return next;
-        }
-        self.linger(LAST_LINGER_MS).await;
-        Next::Close
-    }
-
-    /// Says that this was all, and listens until the peer has said the same.
+    /// Shuts down the sending side, and reads until the peer does the same.
     async fn linger(&mut self, wait_ms: u64) {
         self.socket.linger(wait_ms, LINGER_BYTES_MAX, false).await;
     }
 
-    /// Sets the time by which the next request must have come: all of its head if some of it is
-    /// here, else its first byte.
+    /// Sets the deadline of the next request: for the whole head if a part of it is here, else for
+    /// its first byte.
     fn expect_request(&mut self) {
         let times = &self.app.times;
         let wait_ms = if self.unread.is_some() { times.header_ms } else { times.keep_alive_ms };
@@ -498,7 +479,7 @@ impl Conn {
 mod tests {
     use super::*;
 
-    /// The size of what a function returns, without calling it.
+    /// Returns the size of a function's result, without calling it.
     fn output_bytes<F, O>(_: F) -> usize
     where
         F: Fn(Connection, Arc<App>) -> O,

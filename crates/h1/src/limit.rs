@@ -1,4 +1,4 @@
-//! What happens when a limit strikes: the program is asked, if it wishes, and the fault is counted.
+//! Limits that are reached: the program's hook decides, if there is one, and the fault is counted.
 
 use gustnado_config::millis;
 use gustnado_http::head::HeadError;
@@ -6,25 +6,25 @@ use gustnado_http::status::Status;
 use gustnado_tasks::{ConnectionError, SendBuf};
 
 use super::Conn;
-use super::arrived::{HeadAt, Moment};
 use super::in_flight::InFlight;
+use super::received::{HeadPosition, TurnContext};
 use gustnado_app::app::App;
 use gustnado_app::hooks::{Limit, LimitAction, LimitEvent};
 use gustnado_observe::stats::{Added, Fault};
 use gustnado_web::contained::contained;
 
-/// What becomes of a connection whose next request has not come in time.
+/// The outcome of a request's time-out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Missed {
+pub(super) enum RequestTimeout {
     /// The program has granted more time.
     Extended,
-    /// A part of the request came: the peer is told.
+    /// A part of the request arrived, so the peer gets a response.
     Refused(Status),
-    /// Nothing came: the connection is closed.
+    /// Nothing arrived: the connection closes without a response.
     Idle,
 }
 
-/// Tells the program, if it wishes, that a limit has struck.
+/// Calls the program's hook for a reached limit, if there is one.
 ///
 /// - `requests`: so far on the connection.
 #[cold]
@@ -38,11 +38,11 @@ fn decide(
     let Some(hook) = &app.hooks.limit else { return LimitAction::Close };
     let target = std::str::from_utf8(target).ok().filter(|target| !target.is_empty());
     let event = LimitEvent::new(limit, (configured, reached), target, requests);
-    // A panic in it is its own.
+    // A hook that panics decides nothing, and the default applies.
     contained(|| hook(&event)).unwrap_or_default()
 }
 
-/// Tells the program that a time has struck. Returns how many milliseconds it grants.
+/// Calls the hook for a time-out. Returns how many milliseconds it grants.
 ///
 /// - `numbers`: configured and reached, as in [`LimitEvent`].
 pub(super) fn more_ms(
@@ -59,13 +59,13 @@ pub(super) fn more_ms(
 }
 
 impl Conn {
-    /// A size has struck.
+    /// Reports that a size limit was reached. Sizes cannot be extended.
     pub(super) fn note_size(&self, limit: Limit, numbers: (u64, u64), target: &[u8]) {
         _ = decide(&self.app, self.requests, limit, numbers, target);
     }
 
-    /// A time has struck. Returns until when there is more of it, if the program grants some; the
-    /// connection's deadline is set to that.
+    /// Reports a time-out. Returns the extended deadline if the program grants time; it is already
+    /// set on the connection.
     ///
     /// - `configured_ms`, `reached`: as in [`LimitEvent`].
     /// - `target`: the request's, or empty.
@@ -82,37 +82,37 @@ impl Conn {
         Some(until_ms)
     }
 
-    /// The time for a request has come while it was waited for.
+    /// Handles the time-out of a request that was awaited.
     #[cold]
-    pub(super) fn miss_request(&mut self) -> Missed {
-        let (times, held) = (&self.app.times, self.unread.as_ref());
-        let (limit, ms) = match (held, self.requests) {
+    pub(super) fn request_timeout(&mut self) -> RequestTimeout {
+        let (times, partial) = (&self.app.times, self.unread.as_ref());
+        let (limit, ms) = match (partial, self.requests) {
             (Some(_), _) => (Limit::Head, times.header_ms),
             (None, 0) => (Limit::FirstRequest, times.first_ms),
             (None, _) => (Limit::KeepAlive, times.keep_alive_ms),
         };
-        let bytes = held.map_or(0, |unread| unread.bytes.len() as u64);
+        let bytes = partial.map_or(0, |unread| unread.bytes.len() as u64);
         if self.more_time(limit, ms, bytes, b"").is_some() {
-            return Missed::Extended;
+            return RequestTimeout::Extended;
         }
         let fault = match limit {
-            Limit::Head => return Missed::Refused(Status::REQUEST_TIMEOUT),
+            Limit::Head => return RequestTimeout::Refused(Status::REQUEST_TIMEOUT),
             Limit::FirstRequest => Fault::NeverAsked,
             _ => Fault::Idle,
         };
         self.app.count(&Added { fault: Some(fault), ..Added::default() });
-        Missed::Idle
+        RequestTimeout::Idle
     }
 
-    /// A head was refused: says so to the program if that was for its size.
+    /// Writes the refusal of a head, and reports it to the program if a size limit was the reason.
     #[cold]
     pub(super) fn refuse_head(
         &self,
         error: HeadError,
         input: &[u8],
-        moment: &Moment,
+        turn: &TurnContext,
         out: &mut SendBuf,
-    ) -> HeadAt {
+    ) -> HeadPosition {
         let size = |limit: usize, reached: usize| (limit as u64, reached as u64);
         match error {
             HeadError::TooLarge { limit_bytes } => {
@@ -126,10 +126,10 @@ impl Conn {
             }
             _ => {}
         }
-        self.write_refusal(error.status(), None, moment, out)
+        self.write_refusal(error.status(), None, turn, out)
     }
 
-    /// A client that waits for a handler has waited long enough: whether it may wait on.
+    /// Handles the time-out of a client that waits for a handler. Returns whether it may wait on.
     #[cold]
     pub(super) fn may_wait_on(&mut self, in_flight: &mut InFlight) -> bool {
         let is_idle = in_flight.idle_until_ms <= self.socket.now().mono_ms;
@@ -148,7 +148,7 @@ impl Conn {
         until_ms.is_some()
     }
 
-    /// Counts what ended the connection, if that was somebody's fault.
+    /// Counts the fault that ended the connection, if it was one.
     pub(super) fn note(&self, error: &ConnectionError) {
         let fault = match error {
             ConnectionError::TimedOut => Fault::TooSlow,

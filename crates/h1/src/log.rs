@@ -1,13 +1,13 @@
-//! What a connection tells the access log. Each of these is called only where there is one.
+//! The reports of a connection to the access log. Each method is called only if there is a log.
 
 use gustnado_http::head::Head;
 
-use super::arrived::HeadAt;
+use super::received::HeadPosition;
 use super::{Conn, Next};
 use gustnado_observe::access_log::{AccessLog, Journal};
 
 impl Conn {
-    /// A request has come, or something that was refused in place of one.
+    /// Records a request, or input that was refused as one.
     #[cold]
     #[inline(never)]
     pub(super) fn log_request(&mut self, head: Option<&Head>, bytes: &[u8]) {
@@ -21,59 +21,60 @@ impl Conn {
                 let client = trusted_proxies.client(head.on(bytes), peer.clone());
                 (client != peer).then_some(client)
             };
-            journal.begin(log, (head, bytes), socket.now().unix_secs, peer, client);
+            journal.record_request(log, (head, bytes), socket.now().unix_secs, peer, client);
         }
     }
 
-    /// What was refused has been answered: a request that was being read, or one whose head never
-    /// came whole.
+    /// Records a refusal: of a request that was being read, or of a head that is incomplete or
+    /// broken.
     ///
-    /// - `input`: what of it has come.
-    /// - `out`, `response`: as in [`Conn::log_answer`].
+    /// - `input`: what arrived of it.
+    /// - `out`, `response`: as in [`Conn::log_response`].
     #[cold]
     #[inline(never)]
-    pub(super) fn log_refusal(&mut self, input: &[u8], out: &[u8], response: HeadAt) {
-        if !self.journal.as_ref().is_some_and(|journal| journal.is_asked()) {
+    pub(super) fn log_refusal(&mut self, input: &[u8], out: &[u8], response: HeadPosition) {
+        if !self.journal.as_ref().is_some_and(|journal| journal.awaits_response()) {
             self.log_request(None, input);
         }
-        self.log_answer(out, response, &Next::Linger);
+        self.log_response(out, response, &Next::Linger);
     }
 
-    /// An answer has been written, or at least begun.
+    /// Records a response that was written, or begun.
     ///
-    /// - `out`: the buffer that is sent next. The answer is the last one in it.
-    /// - `response`: where in it the answer's head is.
+    /// - `out`: the buffer that is sent next. The response is the last one in it.
+    /// - `response`: its position in that buffer.
     #[cold]
     #[inline(never)]
-    pub(super) fn log_answer(&mut self, out: &[u8], response: HeadAt, next: &Next) {
+    pub(super) fn log_response(&mut self, out: &[u8], response: HeadPosition, next: &Next) {
         let Some((log, journal)) = self.log() else { return };
         let is_whole = match next {
-            Next::BodyToo(behind) => return self.log_answer(out, response, &behind.1),
-            Next::Renew(_) => return journal.take_back(),
+            Next::BodyUsed(behind) => return self.log_response(out, response, &behind.1),
+            Next::Renew(_) => return journal.discard_last(),
             Next::Body(_) | Next::InFlight(_) => return,
             Next::PendingContent(rest) => match &rest.paced {
-                // What has a pace is not in the buffer.
+                // A paced response is sent from its own buffer.
                 Some(paced) => {
-                    let (head, _) = HeadAt { written: paced.written, at: 0 }.parts(&paced.start);
-                    return journal.answer(log, (paced.written.status, head), 0, false);
+                    let (head, _) =
+                        HeadPosition { written: paced.written, at: 0 }.parts(&paced.start);
+                    return journal.record_response(log, (paced.written.status, head), 0, false);
                 }
                 None => false,
             },
             _ => true,
         };
         let (head, pending) = response.parts(out);
-        journal.answer(log, (response.written.status, head), pending, is_whole);
+        journal.record_response(log, (response.written.status, head), pending, is_whole);
     }
 
-    /// Content of the last answer has been handed to the kernel.
+    /// Counts content of the last response that the kernel has taken.
     #[inline]
     pub(super) fn log_content(&mut self, bytes: u64) {
         if let Some(journal) = &mut self.journal {
-            journal.add(bytes);
+            journal.add_content(bytes);
         }
     }
 
-    /// The last answer's content has come to its end.
+    /// Records that the last response is complete.
     #[cold]
     #[inline(never)]
     pub(super) fn log_end(&mut self) {
@@ -82,7 +83,7 @@ impl Conn {
         }
     }
 
-    /// What was written into the turn's buffer has been handed to the kernel.
+    /// Records that the kernel has taken the turn's buffer.
     #[cold]
     #[inline(never)]
     pub(super) fn log_sent(&mut self) {
@@ -91,16 +92,16 @@ impl Conn {
         }
     }
 
-    /// Of what was written into the turn's buffer, so many bytes have not left, and will not.
+    /// Records that so many bytes of the turn's buffer did not leave.
     #[cold]
     #[inline(never)]
     pub(super) fn log_unsent(&mut self, unsent: u64) {
         if let Some((_, journal)) = self.log() {
-            journal.lose(unsent);
+            journal.subtract_unsent(unsent);
         }
     }
 
-    /// The connection ends.
+    /// Writes the lines of requests that the connection's end cuts off.
     #[cold]
     #[inline(never)]
     pub(super) fn log_cut(&mut self) {

@@ -1,6 +1,6 @@
-//! What a connection does differently where all of them have a pace: one request at a time.
+//! Connections of a server with a pace: one request at a time.
 //!
-//! Sending and receiving at a pace is the socket's ([`gustnado_tls::Socket`]).
+//! Sending and receiving at a pace is the task of [`gustnado_tls::Socket`].
 
 use std::mem;
 
@@ -10,42 +10,47 @@ use gustnado_http::method::Method;
 use gustnado_http::status::Status;
 use gustnado_tasks::{Connection, Rate, now};
 
-use super::arrived::HeadAt;
 use super::body::{BodyPolicy, BodyRequest};
 use super::body_end::Ending;
+use super::received::HeadPosition;
 use super::respond::write_short;
 use super::{Conn, Next, Unread};
 use gustnado_observe::stats::{Added, Fault};
 use gustnado_web::error_page::error_page;
 
-/// The first of the bytes on hold.
-pub(super) enum Held {
-    /// More of a request's head has to come.
+/// The first request in the unread bytes.
+pub(super) enum BufferedRequest {
+    /// Its head is incomplete.
     Incomplete,
-    /// A head against the rules, which is on hold.
+    /// Its head is malformed; the bytes stay unread.
     Broken,
-    /// A request, which is on hold alone; these bytes came behind it.
+    /// A whole head, now alone in the unread bytes; these bytes came behind it.
     Request(Option<Box<Unread>>),
-    /// A request of a client that sends too many, taken out. So many milliseconds have to pass.
+    /// A request past the client's rate, taken out. The client may retry after so many
+    /// milliseconds.
     TooMany(Box<BodyRequest>, u64),
 }
 
 impl Conn {
-    /// Gives the connection the pace that is set for all of them, if one is.
+    /// Sets the connection's pace, if the server has one.
     pub(super) fn set_pace(&mut self) {
         let Some(pace) = self.app.pace() else { return };
         let pacer = pace.pacer(|| self.socket.peer(), self.socket.now().mono_ms);
         self.socket.set_pacer(pacer);
     }
 
-    /// Looks at the first request on hold, and counts it.
-    pub(super) fn take_held(&mut self) -> Held {
-        let Some(mut unread) = self.unread.take() else { return Held::Incomplete };
+    /// Takes the first request from the unread bytes, and counts it against the client's rate.
+    pub(super) fn take_request(&mut self) -> BufferedRequest {
+        let Some(mut unread) = self.unread.take() else { return BufferedRequest::Incomplete };
         let head = match Head::decode(&unread.bytes, &mut unread.seen, &self.app.limits) {
             Ok(Decoded::Done(head)) => head,
             decoded => {
                 self.unread = Some(unread);
-                return if decoded.is_ok() { Held::Incomplete } else { Held::Broken };
+                return if decoded.is_ok() {
+                    BufferedRequest::Incomplete
+                } else {
+                    BufferedRequest::Broken
+                };
             }
         };
         let behind = unread.bytes.split_off(head.len());
@@ -59,16 +64,16 @@ impl Conn {
             let request = BodyRequest { head, bytes, policy: BodyPolicy::Nothing };
             self.requests = self.requests.saturating_add(1);
             self.log_request(Some(&request.head), &request.bytes);
-            return Held::TooMany(Box::new(request), wait_ms);
+            return BufferedRequest::TooMany(Box::new(request), wait_ms);
         }
         self.unread = Some(Box::new(Unread { bytes, seen: 0 }));
-        Held::Request(rest)
+        BufferedRequest::Request(rest)
     }
 
-    /// Starts to send the response to a client that sends too many requests.
-    pub(super) fn answer_too_many(&mut self, head: &Head, ending: Ending, wait_ms: u64) {
-        let (mut out, moment) = (Connection::outgoing(), self.moment());
-        let opening = &moment.common.opening;
+    /// Starts to send 429 to a client past its rate of requests.
+    pub(super) fn respond_too_many(&mut self, head: &Head, ending: Ending, wait_ms: u64) {
+        let (mut out, turn) = (Connection::outgoing(), self.turn_context());
+        let opening = &turn.prefix.opening;
         let after_secs = wait_ms.div_ceil(1_000).max(1).to_string();
         let response =
             error_page(Status::TOO_MANY_REQUESTS, None, (opening.lines(), &Fields::new()))
@@ -78,11 +83,11 @@ impl Conn {
         let fault = Some(Fault::TooManyRequests);
         let bytes_sent = out.bytes.len() as u64;
         self.app.count(&Added { status: written.status, bytes_sent, fault });
-        self.log_answer(&out.bytes, HeadAt { written, at: 0 }, &Next::Receive);
+        self.log_response(&out.bytes, HeadPosition { written, at: 0 }, &Next::Receive);
         self.start_send(out);
     }
 
-    /// Gives the body that comes now its route's pace.
+    /// Sets the pace of the body that follows, from its route.
     pub(super) fn begin_route_read(&mut self, rate: Rate) {
         let received = self.unread.as_ref().map_or(0, |unread| unread.bytes.len() as u64);
         self.socket.begin_route_read(rate, received);

@@ -1,6 +1,5 @@
-//! Requests that name no path: an OPTIONS that asks about the server as a whole (RFC 9110 §9.3.7),
-//! and CONNECT. A fallback answers them if it wants to, as applications of other interfaces do;
-//! else the server.
+//! Requests without a path: `OPTIONS *`, which asks about the whole server (RFC 9110 §9.3.7), and
+//! CONNECT. A fallback that accepts such requests responds to them, else the server itself.
 
 use std::task::Context;
 
@@ -10,11 +9,11 @@ use gustnado_http::status::Status;
 use gustnado_tasks::SendBuf;
 
 use super::after::after_head;
-use super::arrived::{Arrived, Moment};
 use super::body::{BodyPolicy, body_first};
 use super::body_end::{BodyEnd, PendingBody};
+use super::received::{ReceivedRequest, TurnContext};
 use super::respond::write_short;
-use super::route::Called;
+use super::route::RoutedRequest;
 use super::{Conn, Next};
 use gustnado_web::error_page::error_page;
 use gustnado_web::request::Request;
@@ -22,32 +21,32 @@ use gustnado_web::route_cache::RouteCache;
 use gustnado_web::routes::EndpointDoes;
 
 impl Conn {
-    /// Answers a request that names no path.
+    /// Responds to a request without a path.
     #[cold]
     #[inline(never)]
-    pub(super) fn answer_pathless(
+    pub(super) fn respond_pathless(
         &self,
-        arrived: &mut Arrived<'_>,
-        moment: &Moment,
+        received: &mut ReceivedRequest<'_>,
+        turn: &TurnContext,
         out: &mut SendBuf,
         context: &mut Context<'_>,
     ) -> Next {
         let asked = RouteCache::with(&self.app.tables, |cache| {
-            self.ask_fallback(cache, arrived, moment, out, context)
+            self.respond_by_fallback(cache, received, turn, out, context)
         });
-        asked.unwrap_or_else(|| self.answer_itself(arrived, moment, out))
+        asked.unwrap_or_else(|| self.respond_as_server(received, turn, out))
     }
 
-    /// Has the fallback answer, if it takes such requests.
-    fn ask_fallback(
+    /// Runs the fallback, if it accepts such requests.
+    fn respond_by_fallback(
         &self,
         cache: &RouteCache,
-        arrived: &mut Arrived<'_>,
-        moment: &Moment,
+        received: &mut ReceivedRequest<'_>,
+        turn: &TurnContext,
         out: &mut SendBuf,
         context: &mut Context<'_>,
     ) -> Option<Next> {
-        let view = arrived.view();
+        let view = received.view();
         let table = self.app.tables.of_host(view);
         let endpoint = table.fallback(view.method());
         let is_connect = view.method() == Method::Connect;
@@ -58,27 +57,32 @@ impl Conn {
             return None;
         }
         if is_connect {
-            // What comes behind the head is for the tunnel, whatever its fields say.
-            arrived.body = PendingBody::Unread;
+            // The bytes behind the head belong to the tunnel, whatever its fields claim.
+            received.body = PendingBody::Unread;
         }
-        let request = Request::bare(&cache.used, arrived.head, arrived.bytes, self.origin());
-        let called = Called { cache, table, endpoint, request };
-        Some(self.run(runnable, called, arrived, moment, out, context))
+        let request = Request::bare(&cache.used, received.head, received.bytes, self.origin());
+        let routed = RoutedRequest { cache, table, endpoint, request };
+        Some(self.run(runnable, routed, received, turn, out, context))
     }
 
-    fn answer_itself(&self, arrived: &mut Arrived<'_>, moment: &Moment, out: &mut SendBuf) -> Next {
-        let (status, end) = match arrived.head.method() {
-            // RFC 9110 §9.3.6: what comes behind it belongs to a tunnel, and is no request. There
-            // are no tunnels here.
+    fn respond_as_server(
+        &self,
+        received: &mut ReceivedRequest<'_>,
+        turn: &TurnContext,
+        out: &mut SendBuf,
+    ) -> Next {
+        let (status, end) = match received.head.method() {
+            // RFC 9110 §9.3.6: the bytes behind it belong to a tunnel and are no request. The
+            // server itself opens no tunnels.
             Method::Connect => (Status::METHOD_NOT_ALLOWED, BodyEnd::Close),
-            _ if arrived.has_body_ahead() => {
-                return body_first(arrived.head, arrived.bytes, BodyPolicy::Nothing);
+            _ if received.has_body_ahead() => {
+                return body_first(received.head, received.bytes, BodyPolicy::Nothing);
             }
-            _ => (Status::NO_CONTENT, arrived.body.end()),
+            _ => (Status::NO_CONTENT, received.body.end()),
         };
-        let ending = arrived.wanted.with(end);
-        let opening = &moment.common.opening;
-        let table = self.app.tables.of_host(arrived.view());
+        let ending = received.wanted.with(end);
+        let opening = &turn.prefix.opening;
+        let table = self.app.tables.of_host(received.view());
         let allow = match table.only_folder {
             None => "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS",
             Some(_) => "GET, HEAD, OPTIONS",
@@ -87,7 +91,7 @@ impl Conn {
             error_page(status, None, (opening.lines(), &Fields::new())).header("Allow", allow);
         let before = out.bytes.len();
         let written = write_short(&response, opening, ending.persist(), false, &mut out.bytes);
-        arrived.response = self.count_response(written, before, &out.bytes);
-        after_head(None, ending, &arrived.view(), out)
+        received.response = self.count_response(written, before, &out.bytes);
+        after_head(None, ending, &received.view(), out)
     }
 }

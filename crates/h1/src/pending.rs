@@ -1,5 +1,4 @@
-//! What of an answer is left once its head has been written: content that is long, or still to
-//! come.
+//! The rest of a response whose head was written: content that is long or not there yet.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -13,8 +12,8 @@ use gustnado_tasks::{Connection, ConnectionError, ProgressTimeout, SendBuf, yiel
 use gustnado_tls::ResponsePace;
 
 use super::body_end::Ending;
-use super::gathered::{Gathered, end_chunks};
 use super::in_flight::{ConnAction, InFlight};
+use super::next_send::{NextSend, end_chunks};
 use super::timeouts::RouteTimeouts;
 use super::{Conn, Next};
 use gustnado_app::hooks::Limit;
@@ -22,32 +21,32 @@ use gustnado_files::Segment;
 use gustnado_web::contained::contained;
 use gustnado_web::response::{Content, Failed, OnSent, OnUpgrade, Sent, Streamed, Trailers};
 
-/// Bytes of ready content that are sent in one go. They are not copied.
+/// Bytes of ready content in one send. They are not copied.
 const STEP_BYTES: usize = 1 << 20;
-/// The same at a pace, where they are.
+/// The same at a pace, where they are copied.
 const PACED_STEP_BYTES: usize = 64 << 10;
 
-/// Sent bytes that are a unit of what a task may do in one run.
+/// Sent bytes that cost one unit of the task's budget.
 const UNIT_BYTES: usize = 4 << 10;
 
-/// The rest of an answer.
+/// The rest of a response.
 pub(super) struct PendingContent {
     pub(super) bytes: Bytes,
     pub(super) segments: VecDeque<Segment>,
     pub(super) stream: Option<StreamOut>,
-    pub(super) notices: Notices,
+    pub(super) on_sent: SentCallbacks,
     pub(super) ending: Ending,
-    /// What is special about its route's time.
+    /// Time-outs of its route, if it has its own.
     pub(super) timeouts: Option<RouteTimeouts>,
     /// The request whose body may still be coming.
     pub(super) in_flight: Option<Box<InFlight>>,
-    /// What takes the connection over.
+    /// The protocol that takes the connection over.
     pub(super) on_upgrade: Option<Box<OnUpgrade>>,
     /// The pace of its route, if it has one of its own.
     pub(super) paced: Option<Box<Paced>>,
 }
 
-/// An answer at a pace: all of it is still to be sent.
+/// A response at a pace, of which nothing was sent yet.
 pub(super) struct Paced {
     pub(super) pace: Arc<ResponsePace>,
     /// Its head, and short content.
@@ -58,40 +57,39 @@ pub(super) struct Paced {
     pub(super) read_ms: u64,
 }
 
-/// Content that comes over time, and how it is framed.
+/// Streamed content and its framing.
 pub(super) struct StreamOut {
     pub(super) streamed: Streamed,
     pub(super) chunked: bool,
     pub(super) trailers: Option<Trailers>,
 }
 
-/// Who wants to know that an answer has been sent. Those who were not told are told that it was
-/// lost.
-pub(super) struct Notices(pub(super) Vec<OnSent>);
+/// Callbacks of a response, called with [`Sent::Lost`] on drop unless they were called before.
+pub(super) struct SentCallbacks(pub(super) Vec<OnSent>);
 
-impl Notices {
-    fn tell(&mut self, sent: Sent) {
+impl SentCallbacks {
+    fn call(&mut self, sent: Sent) {
         for notice in mem::take(&mut self.0) {
-            // A panic in it is its own.
+            // A callback that panics must not end the connection's task.
             _ = contained(|| notice(sent));
         }
     }
 }
 
-impl Drop for Notices {
+impl Drop for SentCallbacks {
     fn drop(&mut self) {
-        self.tell(Sent::Lost);
+        self.call(Sent::Lost);
     }
 }
 
 impl PendingContent {
-    pub(super) fn new(notices: Notices, ending: Ending) -> Self {
+    pub(super) fn new(on_sent: SentCallbacks, ending: Ending) -> Self {
         let (bytes, segments) = (Bytes::new(), VecDeque::new());
         Self {
             bytes,
             segments,
             stream: None,
-            notices,
+            on_sent,
             ending,
             timeouts: None,
             in_flight: None,
@@ -100,24 +98,25 @@ impl PendingContent {
         }
     }
 
-    /// All of a file, or a part of it.
+    /// Creates the rest of a response from a file or a part of one.
     pub(super) fn of_segment(segment: Segment, ending: Ending) -> Box<Self> {
         let segments = VecDeque::from([segment]);
-        Box::new(Self { segments, ..Self::new(Notices(Vec::new()), ending) })
+        Box::new(Self { segments, ..Self::new(SentCallbacks(Vec::new()), ending) })
     }
 
-    /// What is left of an answer while the request's body may still be coming.
-    pub(super) fn with_flight(
+    /// Attaches the request whose body may still arrive to the rest of its response.
+    pub(super) fn with_in_flight(
         rest: Option<Box<Self>>,
         ending: Ending,
         in_flight: Box<InFlight>,
     ) -> Box<Self> {
-        let mut rest = rest.unwrap_or_else(|| Box::new(Self::new(Notices(Vec::new()), ending)));
+        let mut rest =
+            rest.unwrap_or_else(|| Box::new(Self::new(SentCallbacks(Vec::new()), ending)));
         rest.in_flight = Some(in_flight);
         rest
     }
 
-    /// Puts content behind its head: short bytes into the same buffer, the rest aside.
+    /// Adds content to its head: short bytes to the same buffer, the rest to be sent later.
     ///
     /// - `chunked`: how a stream is framed, and its trailer fields.
     /// - `inline_max`: how many bytes are short.
@@ -149,8 +148,8 @@ impl PendingContent {
         }
     }
 
-    /// Says to what was written before it when that is to leave: with the first of the content, if
-    /// that is here at once.
+    /// Tells the kernel or the socket that more follows, so that the head leaves with the first
+    /// content.
     pub(super) fn announce(&self, out: &mut SendBuf) {
         if self.paced.is_some() {
             return;
@@ -162,29 +161,29 @@ impl PendingContent {
         }
     }
 
-    /// `None` if nothing is left to be done.
+    /// Returns `None` if nothing is left to do.
     pub(super) fn boxed(self) -> Option<Box<Self>> {
         let is_empty = self.bytes.is_empty()
             && self.segments.is_empty()
             && self.stream.is_none()
-            && self.notices.0.is_empty();
+            && self.on_sent.0.is_empty();
         (!is_empty).then(|| Box::new(self))
     }
 }
 
-/// What a look at a stream comes to.
+/// The outcome of polling a stream.
 enum Step {
-    /// Send what has been gathered.
+    /// Send the buffered pieces.
     Flush,
     End,
     Failed,
 }
 
 impl Conn {
-    /// Sends the rest of an answer, and gets rid of what is left of the request.
+    /// Sends the rest of a response, then skips the rest of the request's body.
     ///
     /// # Errors
-    /// The connection is lost, or has to be cut.
+    /// The connection failed, or the response cannot be completed.
     pub(super) async fn send_pending(
         &mut self,
         mut pending: Box<PendingContent>,
@@ -203,12 +202,14 @@ impl Conn {
             out.bytes = paced.start;
             self.send_content(out, content, write).await?;
         }
-        let mut next = Gathered::behind(self.socket.take_unsent());
+        // The head was written but not sent: it leaves in one packet with the first content.
+        let mut next = NextSend::with_head(self.socket.take_unsent());
         let step_bytes = if self.socket.is_paced() { PACED_STEP_BYTES } else { STEP_BYTES };
         while !pending.bytes.is_empty() {
             let step = pending.bytes.split_to(pending.bytes.len().min(step_bytes));
-            next.take(step, false);
-            self.send_gathered(&mut next, write).await?;
+            next.push(step, false);
+            self.flush_next(&mut next, write).await?;
+            // A fast reader would otherwise keep the worker from its other connections.
             yield_now().await;
         }
         for segment in mem::take(&mut pending.segments) {
@@ -223,12 +224,15 @@ impl Conn {
             self.socket.end_route();
         }
         if let Some(on_upgrade) = pending.on_upgrade.take() {
-            pending.notices.tell(Sent::Whole);
+            // Before the tunnel starts: the HTTP response ends here, however long the tunnel lives.
+            pending.on_sent.call(Sent::Whole);
             return Ok(Next::Tunnel(on_upgrade));
         }
         self.log_end();
-        pending.notices.tell(Sent::Whole);
+        pending.on_sent.call(Sent::Whole);
         if let Some(in_flight) = pending.in_flight.take()
+            // The next request begins behind the body, so it can only be found once that was
+            // skipped.
             && !self.drain(*in_flight).await?
         {
             return Ok(Next::Linger);
@@ -242,7 +246,7 @@ impl Conn {
         mut stream: StreamOut,
         timeouts: RouteTimeouts,
         mut in_flight: Option<&mut InFlight>,
-        next: &mut Gathered,
+        next: &mut NextSend,
     ) -> Result<(), ConnectionError> {
         let mut left = stream.streamed.length;
         self.expect_piece(timeouts, in_flight.as_deref_mut());
@@ -252,16 +256,18 @@ impl Conn {
             });
             match step.await {
                 Ok(Step::Flush) => {
-                    self.send_gathered(next, timeouts.write).await?;
-                    // A stream that always has more, and a client that always takes it, would keep
-                    // the worker from everybody else.
+                    self.flush_next(next, timeouts.write).await?;
+                    // A stream that always has more and a client that always takes it would
+                    // otherwise keep the worker from its other connections.
                     yield_now().await;
                     self.expect_piece(timeouts, in_flight.as_deref_mut());
                 }
                 Ok(Step::End) if left.is_none_or(|left| left == 0) => break,
                 Ok(Step::End | Step::Failed) => {
-                    // What came before is the client's all the same.
-                    self.send_gathered(next, timeouts.write).await?;
+                    // The pieces before the fault are sent, then the connection is cut: a missing
+                    // last chunk or a short length is the only way to tell the client that the
+                    // response is incomplete.
+                    self.flush_next(next, timeouts.write).await?;
                     return Err(ConnectionError::FileTruncated);
                 }
                 Err(ConnectionError::TimedOut)
@@ -273,10 +279,10 @@ impl Conn {
         if stream.chunked {
             end_chunks(stream.trailers, next);
         }
-        self.send_gathered(next, timeouts.write).await
+        self.flush_next(next, timeouts.write).await
     }
 
-    /// Sets the time by which a stream must have brought something, if there is one.
+    /// Sets the deadline for a stream's next piece, if its route has an idle time-out.
     fn expect_piece(&mut self, timeouts: RouteTimeouts, in_flight: Option<&mut InFlight>) {
         self.socket.refresh_now();
         let now_ms = self.socket.now().mono_ms;
@@ -286,12 +292,12 @@ impl Conn {
         }
     }
 
-    /// Gathers what a stream brings; does meanwhile what its request's handler asks for.
+    /// Buffers a stream's pieces, and meanwhile does what the request's handler asks for.
     fn poll_stream(
         &mut self,
         stream: &mut StreamOut,
         left: &mut Option<u64>,
-        next: &mut Gathered,
+        next: &mut NextSend,
         in_flight: Option<&mut InFlight>,
         context: &mut Context<'_>,
     ) -> Poll<Result<Step, ConnectionError>> {
@@ -303,7 +309,7 @@ impl Conn {
                     if !is_promised(&piece, left) {
                         return Poll::Ready(Ok(Step::Failed));
                     }
-                    next.take(piece, stream.chunked);
+                    next.push(piece, stream.chunked);
                     if next.is_full(self.app.stream_buffer_bytes) {
                         return Poll::Ready(Ok(Step::Flush));
                     }
@@ -313,6 +319,8 @@ impl Conn {
                 Poll::Ready(None) => return Poll::Ready(Ok(Step::End)),
                 Poll::Pending => {}
             }
+            // The stream has nothing more right now, so what is buffered leaves: latency before
+            // packet size.
             if !next.is_empty() {
                 return Poll::Ready(Ok(Step::Flush));
             }
@@ -320,28 +328,29 @@ impl Conn {
                 return self.socket.poll_deadline(false).map(Err);
             };
             match ready!(self.poll_action(in_flight, context)) {
-                // Behind the answer's head there is no place for it (RFC 9110 §15.2).
-                Ok(ConnAction::Fed | ConnAction::Say(_)) => {}
+                // Interim responses cannot follow the final head (RFC 9110 §15.2).
+                Ok(ConnAction::BodyFed | ConnAction::SendInterim(_)) => {}
                 Err(error) => return Poll::Ready(Err(error)),
             }
         }
     }
 
-    /// Sends what has been gathered, if that is anything.
-    async fn send_gathered(
+    /// Sends the buffered pieces, if there are any.
+    async fn flush_next(
         &mut self,
-        next: &mut Gathered,
+        next: &mut NextSend,
         write: ProgressTimeout,
     ) -> Result<(), ConnectionError> {
         if next.is_empty() {
             return Ok(());
         }
-        let Gathered { out, counted, content, .. } = mem::replace(next, Gathered::behind(None));
+        let NextSend { out, counted, content, .. } = mem::replace(next, NextSend::with_head(None));
         let bytes = out.len();
         let fresh = (bytes - counted) as u64;
         self.app.count_response(0, fresh);
         if let Err(failed) = self.send_out(out, write).await {
-            // (Of chunks, their sizes are taken for content: it is rather told too short.)
+            // Chunk sizes count as content here, so the log reports too little rather than too
+            // much.
             self.log_content(content.saturating_sub(failed.unsent));
             self.log_unsent(failed.unsent.saturating_sub(fresh));
             return Err(failed.error);
@@ -351,19 +360,20 @@ impl Conn {
         Ok(())
     }
 
-    /// Reads what is left of a request's body, if that is worth it. Returns whether the next
-    /// request can be read.
+    /// Skips the rest of a request's body if it is short. Returns whether the next request can be
+    /// read.
     async fn drain(&mut self, mut in_flight: InFlight) -> Result<bool, ConnectionError> {
         in_flight.parts.channel().end(Err(gustnado_web::body::BodyError::Gone));
         let incoming = &mut in_flight.incoming;
-        if incoming.is_spoilt || !(incoming.decoder.is_done() || incoming.is_worth_draining()) {
+        if incoming.is_broken || !(incoming.decoder.is_done() || incoming.is_worth_draining()) {
             return Ok(false);
         }
         self.discard_body(&mut incoming.decoder).await
     }
 }
 
-/// Whether a piece is within the length that was promised.
+/// Returns whether a piece is within the promised length. More bytes would be parsed by the client
+/// as the start of the next response.
 fn is_promised(piece: &Bytes, left: &mut Option<u64>) -> bool {
     let Some(left) = left else { return true };
     let rest = left.checked_sub(piece.len() as u64);

@@ -1,4 +1,4 @@
-//! From a handler's answer to bytes.
+//! Writes a handler's response as bytes.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,9 +11,9 @@ use gustnado_http::status::Status;
 use gustnado_tasks::{ConnectionId, Now};
 
 use super::Conn;
-use super::arrived::HeadAt;
-use super::body_end::{BodyEnd, Ending, Wanted};
-use super::pending::{Notices, Paced, PendingContent};
+use super::body_end::{BodyEnd, Ending, RequestedPersist};
+use super::pending::{Paced, PendingContent, SentCallbacks};
+use super::received::HeadPosition;
 use super::timeouts::RouteTimeouts;
 use super::upgrade::take_upgrade;
 use gustnado_files::CachedFile;
@@ -26,81 +26,90 @@ use gustnado_web::response::{Content, INLINE_BYTES_MAX, Response, ResponsePrefix
 use gustnado_web::routes::Pages;
 use gustnado_web::trusted_proxies::TrustedProxies;
 
-/// What an answer is written for.
+/// Everything that a written response depends on but the response itself.
 pub(super) struct WriteContext<'a> {
     pub(super) parts: &'a RequestHeadRef,
     pub(super) pages: &'a Pages,
-    pub(super) common: &'a ResponsePrefix,
+    pub(super) prefix: &'a ResponsePrefix,
     pub(super) now: Now,
     pub(super) ending: Ending,
     pub(super) socket: ConnectionId,
     pub(super) trusted_proxies: Option<&'a Arc<TrustedProxies>>,
-    /// What is special about its route's time.
+    /// Time-outs of its route, if it has its own.
     pub(super) timeouts: Option<RouteTimeouts>,
     /// When the request was read.
     pub(super) read_ms: u64,
 }
 
 impl Conn {
-    /// Writes an answer's head and, if it is short and ready, its content.
+    /// Writes a response's head and, if it is short and ready, its content.
     #[inline]
     pub(super) fn write_response(
         &self,
         response: Response,
         wanted: &WriteContext<'_>,
         out: &mut Vec<u8>,
-    ) -> (HeadAt, Begun) {
+    ) -> (HeadPosition, WrittenResponse) {
         let before = out.len();
-        let begun = if response.is_ready() && wanted.timeouts.is_none() {
+        let started = if response.is_ready() && wanted.timeouts.is_none() {
             let head_only = wanted.parts.view().method() == Method::Head;
             let persist = wanted.ending.persist();
-            let written = response.write_ready(wanted.common, persist, head_only, out);
-            Begun { rest: None, ending: wanted.ending, written }
+            let written = response.write_ready(wanted.prefix, persist, head_only, out);
+            WrittenResponse { rest: None, ending: wanted.ending, written }
         } else {
             write(response, wanted, out)
         };
-        (self.count_response(begun.written, before, out), begun)
+        (self.count_response(started.written, before, out), started)
     }
 }
 
-/// An answer whose head has been written.
-pub(super) struct Begun {
-    /// What is left to be sent, if there is anything.
+/// A response whose head has been written.
+pub(super) struct WrittenResponse {
+    /// The rest to be sent, if any.
     pub(super) rest: Option<Box<PendingContent>>,
-    /// Whether the connection goes on.
+    /// Whether the connection persists.
     pub(super) ending: Ending,
-    /// Nothing if the head is left to be sent, too.
+    /// Empty if the head is still to be sent as well.
     written: WrittenHead,
 }
 
-/// Writes an answer of any kind, which may be the last before another protocol.
-fn write(mut response: Response, wanted: &WriteContext<'_>, out: &mut Vec<u8>) -> Begun {
+/// Writes any response, which may be the last one before another protocol.
+fn write(mut response: Response, wanted: &WriteContext<'_>, out: &mut Vec<u8>) -> WrittenResponse {
     let Some(on_upgrade) = take_upgrade(&mut response, wanted.parts.view(), wanted.ending) else {
         return write_at_pace(response, wanted, out);
     };
-    // (Whether the connection goes on is no longer a matter of HTTP.)
-    let ending = Wanted::new(Persist::Default).with(BodyEnd::Empty);
-    let mut begun = write_at_pace(response, &WriteContext { ending, ..*wanted }, out);
-    let nothing = || Box::new(PendingContent::new(Notices(Vec::new()), ending));
-    begun.rest.get_or_insert_with(nothing).on_upgrade = Some(on_upgrade);
-    begun
+    // From here on the connection's end is the other protocol's business, not that of HTTP.
+    let ending = RequestedPersist::new(Persist::Default).with(BodyEnd::Empty);
+    let mut started = write_at_pace(response, &WriteContext { ending, ..*wanted }, out);
+    let nothing = || Box::new(PendingContent::new(SentCallbacks(Vec::new()), ending));
+    started.rest.get_or_insert_with(nothing).on_upgrade = Some(on_upgrade);
+    started
 }
 
-/// Writes an answer. If it has a pace, all of it is left to be sent.
-fn write_at_pace(mut response: Response, wanted: &WriteContext<'_>, out: &mut Vec<u8>) -> Begun {
+/// Writes a response. With a pace, all of it is left to be sent.
+fn write_at_pace(
+    mut response: Response,
+    wanted: &WriteContext<'_>,
+    out: &mut Vec<u8>,
+) -> WrittenResponse {
     let Some(pace) = response.extras.as_mut().and_then(|extras| extras.pace.take()) else {
         return write_unpaced(response, wanted, out);
     };
     let before = out.len();
-    let Begun { rest, ending, written } = write_unpaced(response, wanted, out);
+    let WrittenResponse { rest, ending, written } = write_unpaced(response, wanted, out);
+    // Its bytes leave the turn's buffer: the responses before it must not wait for its pace.
     let start = out.split_off(before);
-    let nothing = || Box::new(PendingContent::new(Notices(Vec::new()), ending));
+    let nothing = || Box::new(PendingContent::new(SentCallbacks(Vec::new()), ending));
     let mut rest = rest.unwrap_or_else(nothing);
     rest.paced = Some(Box::new(Paced { pace, start, written, read_ms: wanted.read_ms }));
-    Begun { rest: Some(rest), ending, written: WrittenHead::default() }
+    WrittenResponse { rest: Some(rest), ending, written: WrittenHead::default() }
 }
 
-fn write_unpaced(response: Response, wanted: &WriteContext<'_>, out: &mut Vec<u8>) -> Begun {
+fn write_unpaced(
+    response: Response,
+    wanted: &WriteContext<'_>,
+    out: &mut Vec<u8>,
+) -> WrittenResponse {
     let Response { status, content_type, fields, content, extras } = prepared(response, wanted);
     let is_plain = extras.is_none();
     let extras = extras.map_or_else(Default::default, |extras| *extras);
@@ -111,25 +120,25 @@ fn write_unpaced(response: Response, wanted: &WriteContext<'_>, out: &mut Vec<u8
     let ending =
         if extras.close || is_endless && is_old { wanted.ending.ended() } else { wanted.ending };
     let persist = ending.persist();
-    let mut pending = PendingContent::new(Notices(extras.on_sent), ending);
+    let mut pending = PendingContent::new(SentCallbacks(extras.on_sent), ending);
     pending.timeouts = wanted.timeouts;
     if let Content::File(file) = &content
         && is_plain
         && status == Status::OK
         && fields.is(file.fields())
     {
-        let written = write_file(file, head_only, &wanted.common.opening, persist, out);
+        let written = write_file(file, head_only, &wanted.prefix.opening, persist, out);
         pending.segments.extend(file.segment().filter(|_| !head_only));
-        return Begun { rest: pending.boxed(), ending, written };
+        return WrittenResponse { rest: pending.boxed(), ending, written };
     }
     let before = out.len();
-    let mut answer = extras.replaced.start(out, status, &wanted.common.opening, persist);
+    let mut writer = extras.replaced.start(out, status, &wanted.prefix.opening, persist);
     if let Some(kind) = content_type.filter(|_| status.may_have_body()) {
-        answer.constant("Content-Type", kind.name());
+        writer.constant("Content-Type", kind.name());
     }
-    answer.fields(&fields);
+    writer.fields(&fields);
     let chunked = is_endless && !is_old;
-    let mut written = finish_framed(answer, content.length(status), chunked);
+    let mut written = finish_framed(writer, content.length(status), chunked);
     if !head_only && status.may_have_body() {
         let trailers = extras.trailers.filter(|_| chunked);
         let inline_max = if wanted.timeouts.is_none() { INLINE_BYTES_MAX } else { 0 };
@@ -138,25 +147,25 @@ fn write_unpaced(response: Response, wanted: &WriteContext<'_>, out: &mut Vec<u8
     if let Some(line) = extras.status_line {
         written = with_status_line(line, before..before + status.line().len(), written, out);
     }
-    Begun { rest: pending.boxed(), ending, written }
+    WrittenResponse { rest: pending.boxed(), ending, written }
 }
 
-/// Puts a status line of an application's own in the place of the usual one.
+/// Replaces the status line by one that an application chose.
 fn with_status_line(
     StatusLine { number, text }: StatusLine,
     usual: Range<usize>,
     written: WrittenHead,
     out: &mut Vec<u8>,
 ) -> WrittenHead {
-    // (Neither is as long as the head that it is a part of.)
+    // Both are shorter than the head, whose length fits.
     #[expect(clippy::cast_possible_truncation, reason = "see above")]
     let head_bytes = written.head_bytes - usual.len() as u32 + text.len() as u32;
     out.splice(usual, text.into_bytes());
     WrittenHead { status: number, head_bytes }
 }
 
-/// With the page for its status, if that is its content; and without `Trailer` where no trailers
-/// can follow.
+/// Adds the page for its status if it has no content, and removes `Trailer` where no trailers can
+/// follow.
 fn prepared(response: Response, wanted: &WriteContext<'_>) -> Response {
     let mut response = response;
     response.open_file(wanted.parts.view(), wanted.now);
@@ -174,7 +183,7 @@ fn prepared(response: Response, wanted: &WriteContext<'_>) -> Response {
     response
 }
 
-/// Writes 200 with all of a file out of ready parts, but for the bytes of one that is not small.
+/// Writes 200 with the prepared bytes of a file; the content of a larger one is sent separately.
 #[expect(clippy::inline_always, reason = "as a call it costs a plain request instructions")]
 #[inline(always)]
 pub(super) fn write_file(
@@ -189,7 +198,7 @@ pub(super) fn write_file(
     WrittenHead::new(Status::OK, out.len() - before, ready.len() - file.head_bytes())
 }
 
-/// Writes a response whose content is at hand, and nothing of any other content.
+/// Writes a response with content in memory, and only the head of any other.
 pub(super) fn write_short(
     response: &Response,
     opening: &Opening,
@@ -201,37 +210,36 @@ pub(super) fn write_short(
         Content::Bytes(bytes) if response.status.may_have_body() => bytes,
         _ => &[],
     };
-    let mut answer = ResponseWriter::start(out, response.status, opening, persist);
+    let mut writer = ResponseWriter::start(out, response.status, opening, persist);
     if let Some(kind) = response.content_type.filter(|_| response.status.may_have_body()) {
-        answer.constant("Content-Type", kind.name());
+        writer.constant("Content-Type", kind.name());
     }
-    answer.fields(&response.fields);
+    writer.fields(&response.fields);
     if response.status.may_have_body() {
-        answer.content_length(content.len() as u64);
+        writer.content_length(content.len() as u64);
     }
-    let written = answer.finish();
+    let written = writer.finish();
     if !head_only {
         out.extend_from_slice(content);
     }
     written
 }
 
-/// Ends a head with how its content is framed: by its length, in chunks, or by the end of the
-/// connection.
+/// Ends a head with the framing of its content: a length, chunks, or the end of the connection.
 fn finish_framed(
-    mut answer: ResponseWriter<'_>,
+    mut writer: ResponseWriter<'_>,
     length: Option<u64>,
     chunked: bool,
 ) -> WrittenHead {
     match length {
-        Some(length) => answer.content_length(length),
-        None if chunked => answer.chunked(),
+        Some(length) => writer.content_length(length),
+        None if chunked => writer.chunked(),
         None => {}
     }
-    answer.finish()
+    writer.finish()
 }
 
-/// The page for an answer without content: somebody's, or the plain one.
+/// Returns the page for a response without content: the application's, or the standard one.
 #[cold]
 fn page(response: Response, wanted: &WriteContext<'_>) -> Response {
     let status = response.status;
@@ -241,8 +249,8 @@ fn page(response: Response, wanted: &WriteContext<'_>) -> Response {
         contained(|| page(&request, status))
     });
     let hint = response.extras.as_ref().and_then(|extras| extras.hint);
-    let common = wanted.common.opening.lines();
-    let mut page = made.unwrap_or_else(|| error_page(status, hint, (common, &response.fields)));
+    let prefix = wanted.prefix.opening.lines();
+    let mut page = made.unwrap_or_else(|| error_page(status, hint, (prefix, &response.fields)));
     page.status = status;
     let of_page = std::mem::replace(&mut page.fields, response.fields);
     if !of_page.is_empty() {

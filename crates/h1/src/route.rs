@@ -1,4 +1,4 @@
-//! A request, its route, its handler.
+//! From a request to its route and handler.
 
 use std::mem;
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use gustnado_http::status::Status;
 use gustnado_tasks::{Connection, ConnectionError, ConnectionId, SendBuf};
 
 use super::after::after_head;
-use super::arrived::{Arrived, HeadAt, Moment};
 use super::body::{BodyPolicy, body_first};
-use super::body_end::{BodyEnd, Ending, PendingBody, Wanted};
+use super::body_end::{BodyEnd, Ending, PendingBody, RequestedPersist};
 use super::in_flight::{InFlight, Incoming};
 use super::pending::PendingContent;
-use super::respond::{Begun, WriteContext};
+use super::received::{HeadPosition, ReceivedRequest, TurnContext};
+use super::respond::{WriteContext, WrittenResponse};
 use super::timeouts::RouteTimeouts;
 use super::{Conn, Next};
 use gustnado_app::hooks::Limit;
@@ -33,8 +33,8 @@ use gustnado_web::route_cache::RouteCache;
 use gustnado_web::routes::{Endpoint, EndpointDoes, Matcher, RouteOptions, Table};
 use gustnado_web::trusted_proxies::TrustedProxies;
 
-/// A request and the handler that was found for it.
-pub(super) struct Called<'a> {
+/// A request and the endpoint that was found for it.
+pub(super) struct RoutedRequest<'a> {
     pub(super) cache: &'a RouteCache,
     pub(super) table: &'a Arc<Table>,
     pub(super) endpoint: &'a Endpoint,
@@ -45,84 +45,84 @@ impl Conn {
     /// Responds by the routes in force.
     #[expect(clippy::inline_always, reason = "as a call it costs a plain request instructions")]
     #[inline(always)]
-    pub(super) fn answer_by_route(
+    pub(super) fn respond_by_route(
         &self,
-        arrived: &mut Arrived<'_>,
-        moment: &Moment,
+        received: &mut ReceivedRequest<'_>,
+        turn: &TurnContext,
         out: &mut SendBuf,
         context: &mut Context<'_>,
     ) -> Next {
-        let table = self.app.tables.of_host(arrived.view());
+        let table = self.app.tables.of_host(received.view());
         match &table.only_folder {
-            Some(files) if !arrived.has_body_ahead() => {
-                self.respond_from_folder((files, None), table, arrived, moment, out)
+            Some(files) if !received.has_body_ahead() => {
+                self.respond_from_folder((files, None), table, received, turn, out)
             }
-            _ => self.answer_routed(table, arrived, moment, out, context),
+            _ => self.respond_routed(table, received, turn, out, context),
         }
     }
 
-    /// Finds a request's route, and answers it or sets its handler to work.
+    /// Finds a request's route, and responds or starts its handler.
     #[inline(never)] // It would take registers from the way of files.
-    fn answer_routed(
+    fn respond_routed(
         &self,
         table: &Arc<Table>,
-        arrived: &mut Arrived<'_>,
-        moment: &Moment,
+        received: &mut ReceivedRequest<'_>,
+        turn: &TurnContext,
         out: &mut SendBuf,
         context: &mut Context<'_>,
     ) -> Next {
         RouteCache::with(&self.app.tables, |cache| {
-            self.answer_with_cache(cache, table, arrived, moment, out, context)
+            self.respond_with_cache(cache, table, received, turn, out, context)
         })
     }
 
     #[inline]
-    fn answer_with_cache(
+    fn respond_with_cache(
         &self,
         cache: &RouteCache,
         table: &Arc<Table>,
-        arrived: &mut Arrived<'_>,
-        moment: &Moment,
+        received: &mut ReceivedRequest<'_>,
+        turn: &TurnContext,
         out: &mut SendBuf,
         context: &mut Context<'_>,
     ) -> Next {
-        let view = arrived.view();
+        let view = received.view();
         let exact = if table.matchers().is_empty() {
             table.find_exact(view.method(), view.path(), &cache.recent)
         } else {
             None
         };
         if let Some(Endpoint { does: EndpointDoes::Run(Runnable::Inline(handler)), .. }) = exact
-            && matches!(arrived.body, PendingBody::Empty)
+            && matches!(received.body, PendingBody::Empty)
         {
             let origin = self.origin();
-            let request = Request::bare(&cache.used, arrived.head, arrived.bytes, origin);
-            return self.run_inline(&**handler, request, (cache, table), arrived, moment, out);
+            let request = Request::bare(&cache.used, received.head, received.bytes, origin);
+            return self.run_inline(&**handler, request, (cache, table), received, turn, out);
         }
         let (endpoint, request, path) = match exact {
             Some(endpoint) => (endpoint, None, None),
-            None => find(cache, table, arrived, self.origin()),
+            None => find(cache, table, received, self.origin()),
         };
         match &endpoint.does {
-            EndpointDoes::Files { .. } if arrived.has_body_ahead() => {
-                body_first(arrived.head, arrived.bytes, BodyPolicy::Nothing)
+            EndpointDoes::Files { .. } if received.has_body_ahead() => {
+                body_first(received.head, received.bytes, BodyPolicy::Nothing)
             }
             EndpointDoes::Files { files, mounted_at } => {
                 let path = path.or_else(|| CanonicalPath::of(view.path()).ok());
                 let place = path.map(|path| Mounted { path, at: *mounted_at });
-                self.respond_from_folder((files, place.as_ref()), table, arrived, moment, out)
+                self.respond_from_folder((files, place.as_ref()), table, received, turn, out)
             }
             EndpointDoes::Run(runnable) => {
                 let origin = self.origin();
-                let bare = || Request::bare(&cache.used, arrived.head, arrived.bytes, origin);
-                let called =
-                    Called { cache, table, endpoint, request: request.unwrap_or_else(bare) };
-                self.run(runnable, called, arrived, moment, out, context)
+                let bare = || Request::bare(&cache.used, received.head, received.bytes, origin);
+                let routed =
+                    RoutedRequest { cache, table, endpoint, request: request.unwrap_or_else(bare) };
+                self.run(runnable, routed, received, turn, out, context)
             }
         }
     }
 
-    /// What a request is to know of where it came from.
+    /// Returns where a request came from, as its handler may ask.
     #[inline]
     pub(super) fn origin(&self) -> (ConnectionId, Option<&Arc<TrustedProxies>>) {
         (self.socket.id(), self.app.trusted_proxies.as_ref())
@@ -132,33 +132,31 @@ impl Conn {
     pub(super) fn run(
         &self,
         runnable: &Runnable,
-        mut called: Called<'_>,
-        arrived: &mut Arrived<'_>,
-        moment: &Moment,
+        mut routed: RoutedRequest<'_>,
+        received: &mut ReceivedRequest<'_>,
+        turn: &TurnContext,
         out: &mut SendBuf,
         context: &mut Context<'_>,
     ) -> Next {
         match runnable {
-            Runnable::Inline(_) if arrived.has_body_ahead() => {
-                let Endpoint { options, reads_body, .. } = called.endpoint;
+            Runnable::Inline(_) if received.has_body_ahead() => {
+                let Endpoint { options, reads_body, .. } = routed.endpoint;
                 let policy =
                     if *reads_body { BodyPolicy::Whole(*options) } else { BodyPolicy::Nothing };
-                body_first(arrived.head, arrived.bytes, policy)
+                body_first(received.head, received.bytes, policy)
             }
             Runnable::Inline(handler) => {
-                let body = arrived.take_content();
-                *called.request.body_mut() = Body::from_whole(body.into());
-                let Called { cache, table, request, .. } = called;
-                self.run_inline(&**handler, request, (cache, table), arrived, moment, out)
+                let body = received.take_content();
+                *routed.request.body_mut() = Body::from_whole(body.into());
+                let RoutedRequest { cache, table, request, .. } = routed;
+                self.run_inline(&**handler, request, (cache, table), received, turn, out)
             }
-            Runnable::Task(handler) => {
-                self.run_task(handler, called, arrived, moment, out, context)
-            }
-            Runnable::ByLength(both) if both.takes_whole(arrived.ahead()) => {
-                self.run(&both.whole, called, arrived, moment, out, context)
+            Runnable::Task(handler) => self.run_task(handler, routed, received, turn, out, context),
+            Runnable::ByLength(both) if both.takes_whole(received.ahead()) => {
+                self.run(&both.whole, routed, received, turn, out, context)
             }
             Runnable::ByLength(both) => {
-                self.run_task(&both.other, called, arrived, moment, out, context)
+                self.run_task(&both.other, routed, received, turn, out, context)
             }
         }
     }
@@ -166,58 +164,58 @@ impl Conn {
     fn run_task(
         &self,
         handler: &Arc<TaskFn>,
-        called: Called<'_>,
-        arrived: &mut Arrived<'_>,
-        moment: &Moment,
+        routed: RoutedRequest<'_>,
+        received: &mut ReceivedRequest<'_>,
+        turn: &TurnContext,
         out: &mut SendBuf,
         context: &mut Context<'_>,
     ) -> Next {
-        let Called { cache, table, endpoint: Endpoint { options, .. }, mut request } = called;
-        let is_ahead = arrived.has_body_ahead();
-        if is_ahead && self.is_too_large(options, arrived) {
-            let view = Some(arrived.view());
-            arrived.response = self.write_refusal(Status::CONTENT_TOO_LARGE, view, moment, out);
+        let RoutedRequest { cache, table, endpoint: Endpoint { options, .. }, mut request } =
+            routed;
+        let is_ahead = received.has_body_ahead();
+        if is_ahead && self.is_too_large(options, received) {
+            let view = Some(received.view());
+            received.response = self.write_refusal(Status::CONTENT_TOO_LARGE, view, turn, out);
             return Next::Linger;
         }
-        let body = if is_ahead { arrived.body_at_hand() } else { None };
+        let body = if is_ahead { received.body_at_hand() } else { None };
         request.give_to(context.waker());
-        let given = match (body, &mut arrived.body) {
+        let given = match (body, &mut received.body) {
             (Some(body), _) => request.with_body(Bytes::copy_from_slice(body)),
-            // (It was read for a handler in whose place this one has come.)
+            // It was read for a handler that another one has since replaced.
             (None, PendingBody::Read(body)) => request.with_body(mem::take(*body).into()),
             (None, PendingBody::Ahead) => request.live(),
             (None, PendingBody::Empty | PendingBody::Unread) => request.head_only(),
         };
         let is_whole = body.is_some() || !is_ahead;
-        let end = if body.is_some() { BodyEnd::Read } else { arrived.body.end() };
+        let end = if body.is_some() { BodyEnd::Read } else { received.body.end() };
         let id = HandlerId::of(handler);
         let place = match cache.place.take() {
             Some((last, place)) if last == id => Some(place),
             _ => None,
         };
-        let mut answering = RunningHandler::start(&**handler, given, place);
-        let mut answer = None;
-        let is_done = answering.poll(context, &mut answer);
-        let next = match answer {
+        let mut running = RunningHandler::start(&**handler, given, place);
+        let mut response = None;
+        let is_done = running.poll(context, &mut response);
+        let next = match response {
             Some(response) if is_whole && response.is_ready() => {
-                let ending = arrived.wanted.with(end);
-                self.write_ready(response, arrived, ending, moment, out);
-                cache.place.set(answering.into_place().map(|place| (id, place)));
+                let ending = received.wanted.with(end);
+                self.write_ready(response, received, ending, turn, out);
+                cache.place.set(running.into_place().map(|place| (id, place)));
                 request.put_back(&cache.used);
-                after_head(None, ending, &arrived.view(), out)
+                after_head(None, ending, &received.view(), out)
             }
-            answer => {
-                let incoming = self.incoming_behind(options, arrived.head, is_whole, end);
+            response => {
+                let incoming = self.incoming_behind(options, received.head, is_whole, end);
                 let parts = request.parts().clone();
                 let timeouts = RouteTimeouts::of(*options, self.app.times.write);
                 let table = Arc::clone(table);
-                let in_flight =
-                    Box::new(InFlight::new(parts, table, answering, incoming, timeouts));
+                let in_flight = Box::new(InFlight::new(parts, table, running, incoming, timeouts));
                 if is_done {
-                    let response = self.app.answer_or_500(answer);
+                    let response = self.app.response_or_500(response);
                     let (head, next) =
-                        self.finish_in_flight(response, in_flight, arrived.wanted, moment, out);
-                    arrived.response = head;
+                        self.finish_in_flight(response, in_flight, received.wanted, turn, out);
+                    received.response = head;
                     next
                 } else {
                     Next::InFlight(in_flight)
@@ -225,12 +223,12 @@ impl Conn {
             }
         };
         match body {
-            Some(body) => Next::BodyToo(Box::new((body.len(), next))),
+            Some(body) => Next::BodyUsed(Box::new((body.len(), next))),
             None => next,
         }
     }
 
-    /// What is still to come of a request's body while its handler runs.
+    /// Returns the state of a request's body while its handler runs.
     ///
     /// - `is_whole`: the handler has all of it.
     fn incoming_behind(
@@ -243,27 +241,27 @@ impl Conn {
         let framing = if is_whole { Framing::None } else { head.framing() };
         let waits = !is_whole && head.expects_continue();
         let mut incoming = self.incoming(options, framing, waits);
-        // (One that was given up before its handler was found.)
+        // A body may have been given up before its handler was found.
         incoming.is_tunnel = head.method() == Method::Connect;
-        incoming.is_spoilt = is_whole && end == BodyEnd::Close && !incoming.is_tunnel;
+        incoming.is_broken = is_whole && end == BodyEnd::Close && !incoming.is_tunnel;
         incoming
     }
 
-    /// Writes an answer that is ready.
+    /// Writes a response that is ready.
     #[inline]
     fn write_ready(
         &self,
         response: Response,
-        arrived: &mut Arrived<'_>,
+        received: &mut ReceivedRequest<'_>,
         ending: Ending,
-        moment: &Moment,
+        turn: &TurnContext,
         out: &mut SendBuf,
     ) {
-        let head_only = arrived.head.method() == Method::Head;
+        let head_only = received.head.method() == Method::Head;
         let before = out.bytes.len();
         let written =
-            response.write_ready(&moment.common, ending.persist(), head_only, &mut out.bytes);
-        arrived.response = self.count_response(written, before, &out.bytes);
+            response.write_ready(&turn.prefix, ending.persist(), head_only, &mut out.bytes);
+        received.response = self.count_response(written, before, &out.bytes);
     }
 
     #[inline]
@@ -272,42 +270,43 @@ impl Conn {
         handler: &InlineFn,
         mut request: Box<Request>,
         (cache, table): (&RouteCache, &Arc<Table>),
-        arrived: &mut Arrived<'_>,
-        moment: &Moment,
+        received: &mut ReceivedRequest<'_>,
+        turn: &TurnContext,
         out: &mut SendBuf,
     ) -> Next {
-        // (WrittenHead from inside: an answer is large, and would be moved on its way out.)
-        let mut answer = None;
-        _ = contained(|| answer = Some(handler(&mut request)));
-        match answer {
+        // Assigned inside the closure: a response is large, and returning it would copy it.
+        let mut response = None;
+        _ = contained(|| response = Some(handler(&mut request)));
+        match response {
             Some(response) if response.is_ready() => {
-                let ending = arrived.ending();
-                self.write_ready(response, arrived, ending, moment, out);
+                let ending = received.ending();
+                self.write_ready(response, received, ending, turn, out);
                 request.put_back(&cache.used);
-                after_head(None, ending, &arrived.view(), out)
+                after_head(None, ending, &received.view(), out)
             }
             response => {
-                let response = self.app.answer_or_500(response);
+                let response = self.app.response_or_500(response);
                 if matches!(response.content, Content::Stream(_)) {
-                    // It wants to know when the client goes, as a task does.
+                    // A stream ends when its client goes, as a task does, so the connection watches
+                    // for that.
                     let incoming = self.incoming(&RouteOptions::default(), Framing::None, false);
                     let parts = request.parts().clone();
                     let ended = RunningHandler::ended();
                     let table = Arc::clone(table);
                     let in_flight = Box::new(InFlight::new(parts, table, ended, incoming, None));
-                    let landed =
-                        self.finish_in_flight(response, in_flight, arrived.wanted, moment, out);
-                    arrived.response = landed.0;
-                    return landed.1;
+                    let finished =
+                        self.finish_in_flight(response, in_flight, received.wanted, turn, out);
+                    received.response = finished.0;
+                    return finished.1;
                 }
-                self.respond(response, (request.parts(), table), arrived, moment, out)
+                self.respond(response, (request.parts(), table), received, turn, out)
             }
         }
     }
 
-    /// A request's body on its way to a task.
+    /// Returns the state of a body that a task reads.
     ///
-    /// - `framing`: of what is still to be read.
+    /// - `framing`: of the bytes still to be read.
     pub(super) fn incoming(
         &self,
         options: &RouteOptions,
@@ -324,18 +323,18 @@ impl Conn {
             waits_since_ms: None,
             granted_ms: 0,
             read: options.read,
-            is_spoilt: false,
+            is_broken: false,
             is_tunnel: false,
             half_close_ms: options.half_close_ms.map_or(self.app.times.half_close_ms, u64::from),
         }
     }
 
-    /// Whether a body is announced to be larger than its route allows. If so, that is told.
-    fn is_too_large(&self, options: &RouteOptions, arrived: &Arrived<'_>) -> bool {
+    /// Returns whether the announced length exceeds the route's limit, which is reported.
+    fn is_too_large(&self, options: &RouteOptions, received: &ReceivedRequest<'_>) -> bool {
         let bytes_max = self.body_bytes_max(options);
-        match arrived.head.framing() {
+        match received.head.framing() {
             Framing::Length(length) if length > bytes_max => {
-                self.note_size(Limit::BodyBytes, (bytes_max, length), arrived.view().target());
+                self.note_size(Limit::BodyBytes, (bytes_max, length), received.view().target());
                 true
             }
             _ => false,
@@ -346,7 +345,7 @@ impl Conn {
         options.limit_body_bytes.unwrap_or(self.app.limits.body_bytes_max)
     }
 
-    /// Waits for a handler that did not answer at once, and answers.
+    /// Waits for a handler that was not ready at once, and writes its response.
     ///
     /// # Errors
     /// The connection is lost.
@@ -357,13 +356,13 @@ impl Conn {
         if let Some(rate) = in_flight.incoming.read {
             self.begin_route_read(rate);
         }
-        let response = self.answer_of(&mut in_flight).await?;
+        let response = self.response_of(&mut in_flight).await?;
         self.socket.refresh_now();
-        let (mut out, moment) = (Connection::outgoing(), self.moment());
+        let (mut out, turn) = (Connection::outgoing(), self.turn_context());
         let wanted = self.wanted(in_flight.parts.head());
-        let (at, next) = self.finish_in_flight(response, in_flight, wanted, &moment, &mut out);
+        let (at, next) = self.finish_in_flight(response, in_flight, wanted, &turn, &mut out);
         if self.journal.is_some() {
-            self.log_answer(&out.bytes, at, &next);
+            self.log_response(&out.bytes, at, &next);
         }
         self.start_send(out);
         Ok(match next {
@@ -372,40 +371,40 @@ impl Conn {
         })
     }
 
-    /// Writes a task's answer, while the body of its request may still be coming.
+    /// Writes a task's response, while the body of its request may still be arriving.
     fn finish_in_flight(
         &self,
         mut response: Response,
         mut in_flight: Box<InFlight>,
-        wanted: Wanted,
-        moment: &Moment,
+        wanted: RequestedPersist,
+        turn: &TurnContext,
         out: &mut SendBuf,
-    ) -> (HeadAt, Next) {
+    ) -> (HeadPosition, Next) {
         if !in_flight.incoming.decoder.is_done() {
             response.decline_upgrade();
         }
         let InFlight { parts, incoming, .. } = &mut *in_flight;
         let before = out.bytes.len();
-        incoming.invite(parts.channel(), &response, &mut out.bytes);
+        incoming.write_continue(parts.channel(), &response, &mut out.bytes);
         self.app.count_response(0, (out.bytes.len() - before) as u64);
         let asked = WriteContext {
             parts: &in_flight.parts,
             pages: &in_flight.table.pages,
-            common: &moment.common,
-            now: moment.time,
+            prefix: &turn.prefix,
+            now: turn.time,
             ending: wanted.with(in_flight.incoming.end(in_flight.parts.channel(), &response)),
             socket: self.socket.id(),
             trusted_proxies: self.app.trusted_proxies.as_ref(),
             timeouts: in_flight.timeouts,
             read_ms: in_flight.incoming.began_ms,
         };
-        let (at, Begun { rest, ending, .. }) =
+        let (at, WrittenResponse { rest, ending, .. }) =
             self.write_response(response, &asked, &mut out.bytes);
-        // A stream's handler may still read, and wants to know when the client goes.
+        // A stream's handler may still read the body, and must learn when the client goes.
         let has_stream = rest.as_ref().is_some_and(|rest| rest.stream.is_some());
         let parts = in_flight.parts.clone();
         let rest = if has_stream || !in_flight.incoming.decoder.is_done() {
-            Some(PendingContent::with_flight(rest, ending, in_flight))
+            Some(PendingContent::with_in_flight(rest, ending, in_flight))
         } else {
             rest
         };
@@ -413,20 +412,20 @@ impl Conn {
     }
 }
 
-/// A route, the request where it was made, and its canonical path where that is asked for later.
-type Found<'t, 'p> = (&'t Endpoint, Option<Box<Request>>, Option<CanonicalPath<'p>>);
+/// An endpoint, the request if it was built already, and the canonical path if it is needed later.
+type RouteMatch<'t, 'p> = (&'t Endpoint, Option<Box<Request>>, Option<CanonicalPath<'p>>);
 
-/// Asks the matchers, and walks the paths. What the path's names stand for is noted in the request,
-/// which is made where it is needed.
+/// Finds the endpoint: matchers first, then paths. Parameters of the path are stored in the
+/// request, which is built where it is needed.
 fn find<'t, 'p>(
     cache: &RouteCache,
     table: &'t Table,
-    arrived: &Arrived<'p>,
+    received: &ReceivedRequest<'p>,
     origin: (ConnectionId, Option<&Arc<TrustedProxies>>),
-) -> Found<'t, 'p> {
-    let view = arrived.view();
+) -> RouteMatch<'t, 'p> {
+    let view = received.view();
     let Ok(path) = CanonicalPath::of(view.path()) else { return (&table.no_path, None, None) };
-    let bare = || Request::bare(&cache.used, arrived.head, arrived.bytes, origin);
+    let bare = || Request::bare(&cache.used, received.head, received.bytes, origin);
     let mut request = None;
     if !table.matchers().is_empty() {
         let asked = request.insert(bare());

@@ -1,4 +1,4 @@
-//! Sending what does not leave with the turn's buffer, and giving slow peers more time.
+//! Sends what does not leave with the turn's buffer, and extends the time of slow peers.
 
 use gustnado_tasks::{Connection, ConnectionError, ProgressTimeout, SendBuf};
 use gustnado_tls::{SendFailed, Socket};
@@ -8,18 +8,18 @@ use super::limit::more_ms;
 use gustnado_app::hooks::Limit;
 use gustnado_files::Segment;
 
-/// Most bytes of a file that are sent in one step at a pace.
+/// The most bytes of a file in one step at a pace.
 const FILE_STEP_BYTES_MAX: u64 = 1 << 20;
 
-/// How a send goes: by the socket's pace, whatever that is, or on with one that has begun.
-enum Way {
+/// How bytes are sent: at the socket's pace, at once, or by continuing a send that has begun.
+enum SendMode {
     AtPace(Box<SendBuf>),
     AtOnce(Box<SendBuf>),
-    On,
+    Continue,
 }
 
 impl Conn {
-    /// Takes over bytes to send, and sets the time by which the peer must have taken them.
+    /// Takes over bytes to send, and sets the deadline of the peer's first progress.
     #[expect(clippy::inline_always, reason = "as a call it costs a plain request instructions")]
     #[inline(always)]
     pub(super) fn start_send(&mut self, out: Box<SendBuf>) {
@@ -27,10 +27,10 @@ impl Conn {
         self.socket.start_send(out);
     }
 
-    /// Sends what [`Conn::start_send`] took over: at once, or at the connection's pace.
+    /// Sends what [`Conn::start_send`] took over, at the connection's pace if it has one.
     pub(super) async fn send_turn(&mut self) -> Result<(), SendFailed> {
         let write = self.app.times.write;
-        // (One that only met a route with a pace sends as ever.)
+        // A socket that only had a route with a pace sends its other responses at once.
         if self.app.pace().is_some()
             && let Some(out) = self.socket.take_unsent()
         {
@@ -39,48 +39,48 @@ impl Conn {
         self.send_on().await
     }
 
-    /// Goes on with a send for which the peer has needed more than its first deadline.
+    /// Continues a send that has passed its first deadline.
     pub(super) async fn send_on(&mut self) -> Result<(), SendFailed> {
-        self.send(Way::On, self.app.times.write, b"").await
+        self.send(SendMode::Continue, self.app.times.write, b"").await
     }
 
-    /// Sends bytes that have been counted: at once, or at the connection's pace.
+    /// Sends bytes that were already counted, at the connection's pace if it has one.
     pub(super) async fn send_out(
         &mut self,
         out: Box<SendBuf>,
         write: ProgressTimeout,
     ) -> Result<(), SendFailed> {
-        self.send(Way::AtPace(out), write, b"").await
+        self.send(SendMode::AtPace(out), write, b"").await
     }
 
-    /// Sends bytes now. They have been counted.
+    /// Sends bytes at once that were already counted.
     ///
-    /// - `target`: of the request that is responded to, or empty.
+    /// - `target`: of the request, or empty.
     pub(super) async fn send_within(
         &mut self,
         out: Box<SendBuf>,
         patience: ProgressTimeout,
         target: &[u8],
     ) -> Result<(), SendFailed> {
-        self.send(Way::AtOnce(out), patience, target).await
+        self.send(SendMode::AtOnce(out), patience, target).await
     }
 
     async fn send(
         &mut self,
-        way: Way,
+        mode: SendMode,
         patience: ProgressTimeout,
         target: &[u8],
     ) -> Result<(), SendFailed> {
         let Self { socket, app, requests, .. } = self;
         let numbers = (patience.silence_ms, 0);
-        let mut more = |_| more_ms(app, *requests, Limit::Write, numbers, target);
-        let sent = match way {
-            Way::AtPace(out) => socket.send(out, patience, &mut more).await,
-            Way::AtOnce(out) => socket.send_at_once(out, patience, &mut more).await,
-            Way::On => socket.send_on(patience, &mut more).await,
+        let mut extend = |_| more_ms(app, *requests, Limit::Write, numbers, target);
+        let sent = match mode {
+            SendMode::AtPace(out) => socket.send(out, patience, &mut extend).await,
+            SendMode::AtOnce(out) => socket.send_at_once(out, patience, &mut extend).await,
+            SendMode::Continue => socket.send_on(patience, &mut extend).await,
         };
         if let Err(failed) = &sent {
-            // What was counted when it was written, and has not left.
+            // They were counted when they were written, and have not left.
             app.take_back(failed.unsent);
         }
         sent
@@ -88,7 +88,7 @@ impl Conn {
 
     /// Sends bytes of a response, and counts them.
     ///
-    /// - `content_bytes`: how many of them, from the last one on, are content.
+    /// - `content_bytes`: how many of the last bytes are content.
     pub(super) async fn send_content(
         &mut self,
         out: Box<SendBuf>,
@@ -134,7 +134,8 @@ impl Conn {
                         extended_ms
                     };
                     let sent = socket.send_file(&file, &mut at, until, patience, &mut more).await;
-                    // (What was granted holds for the rest of it.)
+                    // Granted time holds for the rest of the file: the hook is not called for each
+                    // window.
                     patience.silence_ms = extended_ms.unwrap_or(patience.silence_ms);
                     self.count_file(at - before);
                     sent?;
@@ -144,7 +145,7 @@ impl Conn {
         Ok(())
     }
 
-    /// Waits until bytes of a file may be sent. Returns how many may.
+    /// Waits until bytes of a file may be sent. Returns how many.
     async fn await_file_turn(&mut self, wanted: u64) -> Result<u64, ConnectionError> {
         if !self.socket.is_paced() {
             return Ok(wanted);

@@ -1,20 +1,19 @@
-//! How long one route's client and handler may take.
+//! Time-outs of one route.
 
 use gustnado_tasks::ProgressTimeout;
 
 use gustnado_web::routes::RouteOptions;
 
-/// How slow the client of one route may be, and how quiet its handler, where that is the route's
-/// own.
+/// How slow a route's client and how silent its handler may be, where the route has its own limits.
 #[derive(Clone, Copy)]
 pub(super) struct RouteTimeouts {
     pub(super) write: ProgressTimeout,
-    /// Milliseconds that a handler or a stream may have nothing to say; `u64::MAX` is no limit.
+    /// How long a handler or a stream may be silent; `u64::MAX` is no limit.
     pub(super) idle_ms: u64,
 }
 
 impl RouteTimeouts {
-    /// `None` where a route has none of its own.
+    /// Returns `None` if a route has none of its own.
     pub(super) fn of(options: RouteOptions, usual: ProgressTimeout) -> Option<Self> {
         options.has_timeouts().then(|| Self {
             write: options.write_patience(usual),
@@ -22,7 +21,7 @@ impl RouteTimeouts {
         })
     }
 
-    /// When idling since `now_ms` is over.
+    /// Returns when an idle time that began at `now_ms` ends.
     pub(super) fn idle_from(self, now_ms: u64) -> u64 {
         now_ms.saturating_add(self.idle_ms)
     }

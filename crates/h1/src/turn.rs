@@ -1,4 +1,4 @@
-//! A turn: all requests that one receive brought, answered into one buffer.
+//! A turn: all requests that one receive brought, responded to in one buffer.
 
 use std::task::Context;
 
@@ -6,44 +6,49 @@ use gustnado_http::head::{Decoded, Head, Version};
 use gustnado_http::response_writer::Persist;
 use gustnado_tasks::{Connection, SendBuf};
 
-use super::arrived::{Arrived, HeadAt, Moment};
 use super::body::BodyRequest;
-use super::body_end::{PendingBody, Wanted};
+use super::body_end::{PendingBody, RequestedPersist};
+use super::received::{HeadPosition, ReceivedRequest, TurnContext};
 use super::{Conn, Next, Unread};
 use gustnado_app::app::ConnPolicy;
 use gustnado_config::AnswerVersion;
 
-/// Answers are sent once they have come to this many bytes, though more requests may be there.
+/// The responses of a turn are sent at this many bytes, even if more requests are buffered: a
+/// pipelining client must not grow the buffer without bound.
 const OUT_BYTES_MAX: usize = 64 << 10;
-/// How much of that a byte of the requests counts: they may be dear, and their answers short.
+/// How many bytes of that budget one byte of requests costs. Requests may be expensive with short
+/// responses, and other connections must get their turn too.
 const REQUEST_BYTE_COUNTS: usize = 8;
-/// What an answer behind the first one of a turn counts of what a task may do in one run.
-const ANSWER_UNITS: u32 = 2;
+/// The cost of each response, in a turn with several, to the task's budget for one run.
+const RESPONSE_UNITS: u32 = 2;
 
 impl Conn {
-    /// Answers what is in newly received bytes, together with what was on hold.
-    pub(super) fn answer_piece(&mut self, bytes: &[u8], context: &mut Context<'_>) -> Next {
+    /// Responds to newly received bytes, behind the unread ones.
+    pub(super) fn respond_to_piece(&mut self, bytes: &[u8], context: &mut Context<'_>) -> Next {
         if let Some(unread) = &mut self.unread {
             unread.bytes.extend_from_slice(bytes);
-            return self.answer_unread(context);
+            return self.respond_to_unread(context);
         }
+        // Nothing is unread, the usual case: the requests are parsed in the receive buffer,
+        // uncopied.
         let mut seen = 0;
-        let (used, next) = self.answer_all(bytes, &mut seen, context);
+        let (used, next) = self.respond_all(bytes, &mut seen, context);
         if used < bytes.len() {
             self.unread = Some(Box::new(Unread { bytes: bytes[used..].to_vec(), seen }));
             if used == 0 {
-                // The first bytes of a request start its clock.
+                // The first bytes of a request start its head timeout. Later ones do not restart
+                // it, or a slow sender could hold the connection for ever.
                 self.expect_request();
             }
         }
         next
     }
 
-    /// Answers what is in the bytes on hold.
-    pub(super) fn answer_unread(&mut self, context: &mut Context<'_>) -> Next {
+    /// Responds to the unread bytes.
+    pub(super) fn respond_to_unread(&mut self, context: &mut Context<'_>) -> Next {
         let Some(mut unread) = self.unread.take() else { return Next::Receive };
         let mut seen = unread.seen;
-        let (used, next) = self.answer_all(&unread.bytes, &mut seen, context);
+        let (used, next) = self.respond_all(&unread.bytes, &mut seen, context);
         if used < unread.bytes.len() {
             unread.bytes.drain(..used);
             unread.seen = seen;
@@ -52,25 +57,25 @@ impl Conn {
         next
     }
 
-    /// Answers a request whose body has been dealt with.
-    pub(super) fn answer_with_body(
+    /// Responds to a request whose body was read or skipped.
+    pub(super) fn respond_with_body(
         &mut self,
         request: &BodyRequest,
         body: PendingBody<'_>,
         context: &mut Context<'_>,
     ) -> Next {
         let wanted = self.wanted(&request.head);
-        let (mut out, moment) = (Connection::outgoing(), self.moment());
+        let (mut out, turn) = (Connection::outgoing(), self.turn_context());
         let (head, bytes) = (&request.head, &*request.bytes);
-        let response = HeadAt::default();
-        let mut arrived = Arrived { head, bytes, body, wanted, response };
-        let next = if arrived.view().form().has_path() {
-            self.answer_by_route(&mut arrived, &moment, &mut out, context)
+        let response = HeadPosition::default();
+        let mut received = ReceivedRequest { head, bytes, body, wanted, response };
+        let next = if received.view().form().has_path() {
+            self.respond_by_route(&mut received, &turn, &mut out, context)
         } else {
-            self.answer_pathless(&mut arrived, &moment, &mut out, context)
+            self.respond_pathless(&mut received, &turn, &mut out, context)
         };
         if self.journal.is_some() {
-            self.log_answer(&out.bytes, arrived.response, &next);
+            self.log_response(&out.bytes, received.response, &next);
         }
         if out.bytes.is_empty() {
             Connection::put_back(out);
@@ -83,15 +88,16 @@ impl Conn {
         }
     }
 
-    /// Answers request after request, and starts sending the answers. Returns how many bytes of
-    /// `input` were used, and what comes next.
-    fn answer_all(
+    /// Responds to request after request, and starts sending the responses. Returns how many bytes
+    /// of `input` were used, and what comes next.
+    fn respond_all(
         &mut self,
         input: &[u8],
         seen: &mut usize,
         context: &mut Context<'_>,
     ) -> (usize, Next) {
-        let (mut out, moment) = (Connection::outgoing(), self.moment());
+        // One buffer and one date for all responses of the turn, so that one send carries them.
+        let (mut out, turn) = (Connection::outgoing(), self.turn_context());
         let mut used = 0;
         let first = self.requests;
         let next = loop {
@@ -106,25 +112,28 @@ impl Conn {
                     used += head.len();
                     self.requests = self.requests.saturating_add(1);
                     let mut next = if self.app.access_log.is_some() {
-                        self.answer_logged(&head, rest, &moment, &mut out, context)
+                        self.respond_logged(&head, rest, &turn, &mut out, context)
                     } else {
-                        self.answer_one(&head, rest, &moment, &mut out, context).1
+                        self.respond_one(&head, rest, &turn, &mut out, context).1
                     };
-                    if let Next::BodyToo(behind) = next {
+                    if let Next::BodyUsed(behind) = next {
                         used += behind.0;
                         next = behind.1;
                     }
                     match next {
                         Next::Receive if used < input.len() => {}
+                        // Unread bytes at a close make the kernel reset the connection.
                         Next::Close if used < input.len() => break Next::Linger,
                         next => break next,
                     }
                 }
                 Err(error) => {
-                    let response = self.refuse_head(error, rest, &moment, &mut out);
+                    let response = self.refuse_head(error, rest, &turn, &mut out);
                     if self.app.access_log.is_some() {
                         self.log_refusal(rest, &out.bytes, response);
                     }
+                    // After a broken head the next request's start is unknown, so the connection
+                    // cannot go on.
                     break Next::Linger;
                 }
             }
@@ -134,42 +143,46 @@ impl Conn {
         } else {
             self.start_send(out);
         }
-        let answers = self.requests.wrapping_sub(first);
-        if answers > 1 {
-            gustnado_tasks::charge(ANSWER_UNITS * answers);
+        let responses = self.requests.wrapping_sub(first);
+        // A single response is paid by its send. Several are charged here too, or a pipelining
+        // client would get more of the worker than others.
+        if responses > 1 {
+            gustnado_tasks::charge(RESPONSE_UNITS * responses);
         }
         (used, next)
     }
 
-    /// [`Conn::answer_one`], and takes it down.
+    /// [`Conn::respond_one`] with an entry in the access log.
     #[cold]
     #[inline(never)]
-    fn answer_logged(
+    fn respond_logged(
         &mut self,
         head: &Head,
         input: &[u8],
-        moment: &Moment,
+        turn: &TurnContext,
         out: &mut SendBuf,
         context: &mut Context<'_>,
     ) -> Next {
         self.log_request(Some(head), input);
-        let (response, next) = self.answer_one(head, input, moment, out, context);
-        self.log_answer(&out.bytes, response, &next);
+        let (response, next) = self.respond_one(head, input, turn, out, context);
+        self.log_response(&out.bytes, response, &next);
         next
     }
 
-    /// Answers one request, unless it has a body to be read first.
+    /// Responds to one request, unless its body has to be read first.
     #[expect(clippy::inline_always, reason = "as a call it costs a plain request instructions")]
     #[inline(always)]
-    fn answer_one(
+    fn respond_one(
         &self,
         head: &Head,
         input: &[u8],
-        moment: &Moment,
+        turn: &TurnContext,
         out: &mut SendBuf,
         context: &mut Context<'_>,
-    ) -> (HeadAt, Next) {
-        let nothing = HeadAt::default();
+    ) -> (HeadPosition, Next) {
+        let nothing = HeadPosition::default();
+        // One relaxed load covers both a drain and a reload: the request path has a single branch
+        // for them. A reload is heeded before the response, so no request is served by old routes.
         let wanted = if self.app.has_notice() {
             if self.app.is_outdated() {
                 return (nothing, renew_first(head, input));
@@ -179,58 +192,58 @@ impl Conn {
             self.wanted_unnoticed(head)
         };
         let body = PendingBody::new(head.has_body());
-        let mut arrived = Arrived { head, bytes: input, body, wanted, response: nothing };
-        let next = if arrived.view().form().has_path() {
-            self.answer_by_route(&mut arrived, moment, out, context)
+        let mut received = ReceivedRequest { head, bytes: input, body, wanted, response: nothing };
+        let next = if received.view().form().has_path() {
+            self.respond_by_route(&mut received, turn, out, context)
         } else {
-            self.answer_pathless(&mut arrived, moment, out, context)
+            self.respond_pathless(&mut received, turn, out, context)
         };
-        (arrived.response, next)
+        (received.response, next)
     }
 
-    pub(super) fn moment(&self) -> Moment {
+    pub(super) fn turn_context(&self) -> TurnContext {
         let time = self.socket.now();
-        Moment { time, common: self.app.common(time.unix_secs) }
+        TurnContext { time, prefix: self.app.response_prefix(time.unix_secs) }
     }
 
-    /// Whether the connection would go on after the answer to a request with this head.
-    pub(super) fn wanted(&self, head: &Head) -> Wanted {
+    /// Returns whether the connection would persist after the response to this head.
+    pub(super) fn wanted(&self, head: &Head) -> RequestedPersist {
         let wanted = self.wanted_unnoticed(head);
         let is_last = self.app.has_notice() && self.app.is_draining();
         if is_last { wanted.ended() } else { wanted }
     }
 
-    /// The same where there is no notice to heed.
+    /// Returns the same for an app without a notice.
     #[inline]
-    fn wanted_unnoticed(&self, head: &Head) -> Wanted {
+    fn wanted_unnoticed(&self, head: &Head) -> RequestedPersist {
         if let Some(policy) = &self.app.policy {
             return self.wanted_by(policy, head);
         }
-        Wanted::new(match head.version() {
+        RequestedPersist::new(match head.version() {
             _ if !head.keep_alive() => Persist::Close,
             Version::Http10 => Persist::KeepAlive,
             Version::Http11 => Persist::Default,
         })
     }
 
-    fn wanted_by(&self, policy: &ConnPolicy, head: &Head) -> Wanted {
+    fn wanted_by(&self, policy: &ConnPolicy, head: &Head) -> RequestedPersist {
         let is_last = policy.requests_max.is_some_and(|max| u64::from(self.requests) >= max);
         let persist = match head.version() {
             _ if !head.keep_alive() => Persist::Close,
             Version::Http10 => Persist::KeepAlive,
             Version::Http11 => Persist::Default,
         };
-        let is_old = match policy.answers {
+        let is_old = match policy.version {
             AnswerVersion::Newest => false,
             AnswerVersion::Old => true,
             AnswerVersion::AsAsked => head.version() == Version::Http10,
         };
-        let wanted = Wanted::new(if is_old { persist.old() } else { persist });
+        let wanted = RequestedPersist::new(if is_old { persist.old() } else { persist });
         if is_last { wanted.ended() } else { wanted }
     }
 }
 
-/// Has a request answered by the configuration that has taken the place of this one.
+/// Returns the step that parses a request again under the app that has replaced this one.
 #[cold]
 fn renew_first(head: &Head, input: &[u8]) -> Next {
     Next::Renew(Box::new(Unread { bytes: input[..head.len()].to_vec(), seen: 0 }))

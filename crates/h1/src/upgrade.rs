@@ -1,4 +1,4 @@
-//! Giving the connection to another protocol, after an upgrade or CONNECT.
+//! Hands the connection to another protocol, after an upgrade or CONNECT.
 
 use std::future::poll_fn;
 use std::mem;
@@ -17,11 +17,11 @@ use gustnado_web::contained::contained;
 use gustnado_web::response::{OnUpgrade, Response, Upgrade};
 use gustnado_web::tunnel::{Lent, Tunnel};
 
-/// Decides whether the upgrade that a response offers comes about. If so, the response becomes the
-/// one that says so, and what takes the connection over is returned.
+/// Decides whether the upgrade that a response offers takes place. If so, the response becomes a
+/// 101 or a 200 to CONNECT, and the protocol's start is returned.
 ///
-/// - `ending`: how the connection would go on. One that ends while the peer may still be sending
-///   has an unread body, or the server ends, or this was its last request.
+/// - `ending`: how the connection would go on. If it lingers, a body is unread, the server drains
+///   or this is the last request, so no other protocol can start.
 #[cold]
 pub(super) fn take_upgrade(
     response: &mut Response,
@@ -33,7 +33,7 @@ pub(super) fn take_upgrade(
     let protocol = protocol.as_deref();
     let is_asked = match protocol {
         Some(protocol) => !ending.lingers() && asks_for(request, protocol),
-        // What follows CONNECT is no request: a connection that does not become a tunnel ends.
+        // What follows CONNECT is no request, so a connection that does not become a tunnel closes.
         None => request.method() == Method::Connect,
     };
     if let Some(on_upgrade) = on_upgrade.filter(|_| is_asked && !ending.persist().is_old()) {
@@ -46,7 +46,7 @@ pub(super) fn take_upgrade(
     None
 }
 
-/// Whether a request asks for an upgrade to this protocol (RFC 9110 §7.8).
+/// Returns whether a request asks for an upgrade to this protocol (RFC 9110 §7.8).
 fn asks_for(request: View<'_>, protocol: &str) -> bool {
     let is_it = |token: &[u8]| token.trim_ascii().eq_ignore_ascii_case(protocol.as_bytes());
     let mut fields = request.fields();
@@ -56,8 +56,8 @@ fn asks_for(request: View<'_>, protocol: &str) -> bool {
         })
 }
 
-/// A connection whose socket is lent to a tunnel. However that ends, what it has sent is counted,
-/// and the socket is taken back.
+/// A connection whose socket is lent to a tunnel. On drop, also by a panic or a cancelled task, the
+/// tunnel's bytes are counted and the socket is taken back.
 struct Lending<'a> {
     conn: &'a mut Conn,
     lent: Arc<Lent>,
@@ -78,17 +78,16 @@ impl Drop for Lending<'_> {
 /// How a tunnel has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TunnelEnd {
-    /// The connection is still there.
+    /// The connection is still open.
     Returned,
-    /// A protocol has closed it.
+    /// The protocol has closed it.
     Closed,
-    /// What had it has panicked.
+    /// The protocol has panicked.
     Panicked,
 }
 
 impl Conn {
-    /// Gives the connection and the bytes behind the last request to another protocol, and waits
-    /// until that is done.
+    /// Gives the connection and the unread bytes to another protocol, and waits for its end.
     pub(super) async fn hand_over(&mut self, on_upgrade: OnUpgrade) -> TunnelEnd {
         let task = poll_fn(|context| Poll::Ready(TaskMark::of(context.waker()))).await;
         let unread = self.unread.take().map_or_else(Vec::new, |unread| unread.bytes);
@@ -104,6 +103,8 @@ impl Conn {
             }
         })
         .await;
+        // Dropped before the socket is taken back: its destructors may still use the tunnel, and
+        // may panic.
         let is_done = contained(|| drop(mem::take(&mut running))).is_some() && is_done;
         drop(lending);
         self.log_end();

@@ -100,7 +100,8 @@ pub(crate) fn skip_query(behind: &[u8]) -> &[u8] {
 
 /// Returns what follows the letters and hyphens that `bytes` starts with: all of most field names.
 /// May stop early.
-#[inline]
+#[expect(clippy::inline_always, reason = "a call costs 20 instructions for each field")]
+#[inline(always)]
 pub(crate) fn skip_plain_name(bytes: &[u8]) -> &[u8] {
     skip_words(bytes, Word::beside_letters_and_hyphens)
 }
@@ -117,7 +118,8 @@ pub(crate) fn skip_plain_host(bytes: &[u8]) -> &[u8] {
 ///
 /// Values are most of a head: sixteen bytes go in one vector comparison, which the compiler makes
 /// of the fold, and the last few by words.
-#[inline]
+#[expect(clippy::inline_always, reason = "a call costs 13 instructions for each field")]
+#[inline(always)]
 pub(crate) fn skip_plain_value(bytes: &[u8]) -> &[u8] {
     let mut rest = bytes;
     while let Some((lanes, next)) = rest.split_first_chunk::<16>() {
@@ -132,7 +134,8 @@ pub(crate) fn skip_plain_value(bytes: &[u8]) -> &[u8] {
 
 /// Returns what follows the bytes that `stops` does not mark. Stops early when fewer than eight are
 /// left.
-#[inline]
+#[expect(clippy::inline_always, reason = "see its callers")]
+#[inline(always)]
 fn skip_words(bytes: &[u8], stops: impl Fn(Word) -> u64) -> &[u8] {
     let mut rest = bytes;
     while let Some((word, next)) = rest.split_first_chunk::<8>() {

@@ -32,7 +32,8 @@ impl TargetForm {
 
 /// Finds the form of a target and where in it the path starts, in bytes from its start. `None` if
 /// it has none of the four forms, or one that the method does not allow.
-#[inline]
+#[expect(clippy::inline_always, reason = "it saves 20 instructions of each request")]
+#[inline(always)]
 pub(crate) fn form(target: &[u8], method: Method) -> Option<(TargetForm, usize)> {
     match target {
         [b'/', ..] if method != Method::Connect => Some((TargetForm::Origin, 0)),

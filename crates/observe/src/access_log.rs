@@ -1,10 +1,9 @@
-//! The access log: a line for each request that was answered, refused or cut.
+//! The access log: a line for each request that got a response, was refused or was cut off.
 //!
-//! A `Format` is compiled once. Each connection keeps what it must know of its open requests in a
-//! [`Journal`]; when an answer's last byte has been handed to the kernel, its line is written into
-//! the buffer of the running worker, and the thread of the `Sink` writes buffers into the file.
-//! Where the log is off, there is none of this: a connection asks once per request whether there is
-//! a log.
+//! A `Format` is compiled once. Each connection keeps its open requests in a [`Journal`]; once the
+//! kernel has taken a response's last byte, its line is written to the buffer of the connection's
+//! first worker, and the thread of the `Sink` writes the buffers to the file. Without a log there
+//! is none of this: a connection tests once per request whether there is one.
 
 mod escape;
 mod format;
@@ -30,10 +29,10 @@ use gustnado_config::Config;
 use line::Line;
 use sink::{Shared, Sink};
 
-/// How long a server that ends waits for its logs' disks and readers.
+/// How long the server waits at its end for the disks and readers of its logs.
 const END_WITHIN: Duration = Duration::from_secs(1);
 
-/// Why there is no log.
+/// Why a log cannot be opened.
 pub enum LogError {
     /// Its format is wrong.
     Format(FormatError),
@@ -41,21 +40,22 @@ pub enum LogError {
     File { path: PathBuf, error: io::Error },
 }
 
-/// What is written of each request, and where to.
+/// The format of a log, and its destination.
 pub struct AccessLog {
     format: Format,
     sink: Arc<Sink>,
 }
 
 impl AccessLog {
-    /// The log that a configuration asks for, if it does.
+    /// Opens the log of a configuration, if it has one.
     ///
-    /// - `places`: how many workers may write.
+    /// - `places`: how many buffers the workers need.
     /// - `logs`: all logs of the server.
-    /// - `old`: the log so far, whose file is written on if it is the same.
+    /// - `old`: the log so far. If the path is the same, its file stays open.
     ///
     /// # Errors
-    /// The format is wrong, which is said of a log that is off too; the file cannot be opened.
+    /// The format is wrong, which is an error even while the log is off; or the file cannot be
+    /// opened.
     pub fn of(
         config: &Config,
         places: usize,
@@ -71,31 +71,30 @@ impl AccessLog {
         Ok(Some(Arc::new(Self { format, sink })))
     }
 
-    /// What a configuration wants a line to be.
+    /// Compiles the format of a configuration.
     pub fn format_of(config: &Config) -> Result<Format, LogError> {
         Format::new(&config.access_log_format).map_err(LogError::Format)
     }
 
-    /// Writes a line, or as much of it as memory is set aside for: no worker waits for a reader.
+    /// Writes a line to a buffer. If the buffer is full the line is lost: no worker waits for a
+    /// reader.
     fn write(&self, place: usize, line: &Line<'_>) {
         self.sink.push(place, |buffer| self.format.write(line, buffer));
     }
 
-    /// Has what was written so far brought into the file. Waits a second at most.
+    /// Writes all buffers to the file. Waits a second at most.
     pub fn flush(&self) {
         self.sink.shared().flush();
     }
 
-    /// Opens the file anew, which by now may be another one: the old one was moved away. Waits a
-    /// second at most.
+    /// Reopens the file, which log rotation may have moved away. Waits a second at most.
     pub fn reopen(&self) -> Result<(), LogError> {
         let failed = |error| LogError::File { path: self.sink.path().to_owned(), error };
         self.sink.shared().reopen().map_err(failed)
     }
 }
 
-/// All logs of a server: the one that counts, and those that a reload has replaced and that
-/// connections may still write.
+/// All logs of a server: the one in force, and replaced ones that connections may still write to.
 #[derive(Default)]
 pub struct Logs {
     lost: Arc<AtomicU64>,
@@ -112,14 +111,16 @@ impl Logs {
         Ok(sink)
     }
 
-    /// Lines that could not be written.
+    /// Returns how many lines could not be written.
     pub fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
     }
 
-    /// Has all lines written, at the end of the server. Waits a second at most.
+    /// Writes all buffers at the end of the server. Waits a second at most.
     pub fn finish(&self) {
+        // One deadline for all logs, so that several frozen disks delay the end no longer than one.
         let until = Instant::now() + END_WITHIN;
+        // Cloned, so that the lock is not held while a disk is waited for.
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).clone();
         open.iter().filter_map(Weak::upgrade).for_each(|log| log.finish(until));
     }

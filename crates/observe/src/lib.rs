@@ -1,10 +1,10 @@
-//! What is seen of a server from outside: its counters and its access log.
+//! The outside view of a server: its counters and its access log.
 //!
-//! What lives here: every counter, declared once (`stats`), what a page about the server asks of it
-//! (`server_stats`), and the lines that are written of requests (`access_log`). What does not: the
-//! pages themselves, which are handlers.
+//! What lives here: every counter, declared once (`stats`), the interface of pages about the server
+//! (`server_stats`), and the log's lines (`access_log`). What does not: the pages themselves, which
+//! are handlers.
 //!
-//! A part of `gustnado`, which promises nothing of its own.
+//! A part of `gustnado`, without a stable API of its own.
 #![forbid(unsafe_code)]
 #![doc(hidden)]
 

@@ -1,4 +1,4 @@
-//! What this process takes from the machine.
+//! The resources that this process uses.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// Reads both from `/proc/self`; what cannot be read is 0.
+    /// Reads both from `/proc/self`; unreadable values are 0.
     pub fn read() -> Self {
         let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
         let statm = fs::read_to_string("/proc/self/statm").unwrap_or_default();
@@ -29,7 +29,8 @@ pub fn cpu_ms(stat: &str) -> u64 {
     cpu_ticks(stat).unwrap_or(0).saturating_mul(1_000) / ticks
 }
 
-/// Fields 14 and 15, counted behind the name, which may itself hold spaces and brackets.
+/// Returns fields 14 and 15, counted from behind the name, which may contain spaces and
+/// parentheses.
 fn cpu_ticks(stat: &str) -> Option<u64> {
     let (_, fields) = stat.rsplit_once(") ")?;
     let mut fields = fields.split(' ').skip(11);

@@ -1,18 +1,18 @@
-//! What a page about the server asks of it.
+//! The interface of pages about the server.
 
 use crate::stats::{Stats, WorkerStats};
 
 /// A server whose counters can be read.
 pub trait ServerStats: Send + Sync {
-    /// `epoll` or `io_uring`.
+    /// Returns `epoll` or `io_uring`.
     fn backend(&self) -> &'static str;
 
-    /// The scheduler's name, as its setting has it.
+    /// Returns the scheduler's name, as in its setting.
     fn scheduler(&self) -> &'static str;
 
-    /// The counters in sum.
+    /// Returns the counters of the whole server.
     fn stats(&self) -> Stats;
 
-    /// The counters of each worker.
+    /// Returns the counters of each worker.
     fn stats_by_worker(&self) -> Vec<WorkerStats>;
 }

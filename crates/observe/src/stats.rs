@@ -1,4 +1,4 @@
-//! What the server has done: counted by each worker for itself, added up when someone asks.
+//! The server's counters: each worker counts by itself, readers add up.
 
 mod reference;
 mod table;
@@ -14,26 +14,28 @@ pub use table::{Stats, WorkerStats};
 pub use thread::Thread;
 
 /// One worker's counts, one cell for each counter of the table that has one. Only that worker
-/// writes them, so no write needs to be a read-modify-write; the alignment keeps workers off each
-/// other's cache lines.
+/// writes them, so a write is a plain load and store instead of a read-modify-write, which would
+/// lock the cache line for each response. The alignment keeps workers off each other's lines; 128
+/// because CPUs prefetch them in pairs.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct Tally {
     cells: [AtomicU64; Cell::COUNT],
-    /// Of the bytes that were counted as sent, those that have not left: their send has failed.
+    /// Bytes that were counted as sent but did not leave, because their send failed. A cell of its
+    /// own: subtracting from `BytesSent` could make a total shrink that a reader has already seen.
     unsent: AtomicU64,
 }
 
-/// What one answer, or one end of a connection, adds to a tally.
+/// The increments of one response, or of one connection's end.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Added {
-    /// The answer's status; 0 if there was none.
+    /// The response's status; 0 if there was none.
     pub status: u16,
     pub bytes_sent: u64,
     pub fault: Option<Fault>,
 }
 
-/// What ended a connection before its time.
+/// The fault that ended a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// A request against the rules, or past a limit.
@@ -46,16 +48,16 @@ pub enum Fault {
     NeverAsked,
     /// A file became shorter while it was sent.
     FileCut,
-    /// A handler panicked. (Its connection goes on.)
+    /// A handler panicked. Its connection persists.
     HandlerPanicked,
-    /// A client has sent more requests than it may. (Its connection goes on.)
+    /// A client has sent more requests than it may. Its connection persists.
     TooManyRequests,
-    /// It did not begin with a valid PROXY header of somebody who may send one.
+    /// It did not begin with a valid PROXY header from a permitted sender.
     NoProxyHeader,
 }
 
 impl Fault {
-    /// The counters that it counts for.
+    /// Returns the counters that it increments.
     fn cells(self) -> &'static [Cell] {
         match self {
             Self::BadRequest => &[Cell::BadRequests],
@@ -70,12 +72,12 @@ impl Fault {
     }
 }
 
-/// The answers of each class, by its digit less one: their cells lie side by side.
+/// The cells of the response classes, which lie next to each other: class by digit, less one.
 const FIRST_CLASS: usize = Cell::Answers1xx as usize;
 const CLASSES: usize = Cell::Answers5xx as usize - FIRST_CLASS + 1;
 
 impl Tally {
-    /// Adds to it. To be called on the tally's own worker only.
+    /// Adds increments. Only the tally's own worker may call this: two writers would lose counts.
     pub fn add(&self, added: &Added) {
         self.add_response(added.status, added.bytes_sent);
         if let Some(fault) = added.fault {
@@ -83,18 +85,18 @@ impl Tally {
         }
     }
 
-    /// Adds an answer without a fault, or a part of one: its status is 0.
+    /// Adds a response without a fault, or with status 0 a further part of one.
     #[inline]
     pub fn add_response(&self, status: u16, bytes_sent: u64) {
         add(&self.cells[Cell::BytesSent as usize], bytes_sent);
-        // (No class is below all of them, and so behind all of them.)
+        // Status 0 wraps to the largest number and so is above every class.
         let class = usize::from((status / 100).wrapping_sub(1));
         if class < CLASSES {
             add(&self.cells[FIRST_CLASS + class], 1);
         }
     }
 
-    /// Takes bytes back that were counted as sent and have not left.
+    /// Takes back bytes that were counted as sent and have not left.
     pub fn take_back(&self, unsent: u64) {
         add(&self.unsent, unsent);
     }
@@ -104,29 +106,34 @@ impl Tally {
     }
 }
 
+/// Adds without a read-modify-write. Readers on other threads see either the old or the new value,
+/// /// never a torn one; Relaxed, because counters order nothing.
 fn add(total: &AtomicU64, more: u64) {
     total.store(total.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
 }
 
 impl Stats {
-    /// The counts of all workers together.
+    /// Returns the counts of all workers together.
     ///
-    /// - `told`: what was told of the bytes sent. It only grows, as readers are promised of totals:
-    ///   what is taken back is made up for first.
+    /// - `reported`: the largest total of sent bytes that was reported. Totals promise to only
+    ///   grow, so taken-back bytes are first made up for by new ones.
     #[doc(hidden)]
-    pub fn of_all(tallies: &[Tally], told: &AtomicU64) -> Self {
+    pub fn of_all(tallies: &[Tally], reported: &AtomicU64) -> Self {
         let mut stats = Self::default();
         for tally in tallies {
             stats.include(tally);
         }
-        // (Where workers share tasks, one may take back what another has counted.)
+        // Summed over all workers first: where workers share tasks, one may take back bytes that
+        // another has counted.
         let unsent: u64 = tallies.iter().map(|tally| tally.unsent.load(Ordering::Relaxed)).sum();
         let left = stats.bytes_sent.saturating_sub(unsent);
-        stats.bytes_sent = told.fetch_max(left, Ordering::Relaxed).max(left);
+        // Readers may run concurrently: `fetch_max` keeps a slower one from reporting less. They
+        // are rare, so a read-modify-write costs nothing here.
+        stats.bytes_sent = reported.fetch_max(left, Ordering::Relaxed).max(left);
         stats
     }
 
-    /// Adds one worker's counts, and takes nothing back.
+    /// Adds one worker's counts, without the bytes taken back.
     fn include(&mut self, tally: &Tally) {
         self.add_cells(|cell| tally.read(cell));
         let answers = &tally.cells[FIRST_CLASS..][..CLASSES];
@@ -174,8 +181,8 @@ mod tests {
 
     #[test]
     fn what_has_not_left_is_taken_back_and_totals_only_grow() {
-        let (tallies, told) = ([Tally::default(), Tally::default()], AtomicU64::new(0));
-        let sent = || Stats::of_all(&tallies, &told).bytes_sent;
+        let (tallies, reported) = ([Tally::default(), Tally::default()], AtomicU64::new(0));
+        let sent = || Stats::of_all(&tallies, &reported).bytes_sent;
         tallies[0].add_response(200, 100);
         tallies[1].take_back(30);
         assert_eq!(sent(), 70);

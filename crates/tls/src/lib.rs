@@ -1,8 +1,7 @@
 //! The one interface that a protocol's loop has to its connection.
 //!
-//! A [`Socket`] is a connection that may have a pace. What does not differ between connections with
-//! and without one is a method of the same name; the pace itself is a [`Pacer`], which is allocated
-//! only where something is paced.
+//! A [`Socket`] is a connection that may have a pace. Operations that do not depend on a pace keep
+//! their name; the pace itself is a [`Pacer`], which is allocated only if something is paced.
 //!
 //! | to | there is |
 //! | --- | --- |
@@ -14,8 +13,8 @@
 //! | know the peer | [`Socket::peer`], [`Socket::local`] |
 //! | give it to another protocol | [`Socket::take`] |
 //!
-//! What lives here: sockets, and the arithmetic of their pace. What does not: which connection has
-//! which pace, and any protocol. It uses tasks.
+//! What lives here: sockets, and the arithmetic of their pace. What does not: the choice of a
+//! connection's pace, and any protocol. It uses tasks.
 #![forbid(unsafe_code)]
 
 mod pacer;

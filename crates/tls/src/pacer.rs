@@ -1,4 +1,4 @@
-//! When one connection may send, receive and bring a request.
+//! The times at which a connection may send, receive and bring a request.
 
 use std::sync::Arc;
 
@@ -6,24 +6,25 @@ use gustnado_tasks::{Bucket, ProgressTimeout, Rate, SharedBucket};
 
 use crate::rates::{Buckets, Flows, ResponsePace};
 
-/// The pace of one connection: its own buckets, and those that it shares.
+/// The pace of one connection: its own buckets, and shared ones.
 #[derive(Debug)]
 pub struct Pacer {
-    write: Vec<Tap>,
-    read: Vec<Tap>,
+    write: Vec<Limiter>,
+    read: Vec<Limiter>,
     requests: Option<(Rate, Arc<Buckets>)>,
     first_byte_delay_ms: u64,
-    /// The route of the last response, if it has a pace of its own: its next response goes on
-    /// where this one stopped.
+    /// The route of the last response, if it has a pace of its own. Kept between responses: the
+    /// route's next one continues with the same buckets, so that requesting again does not refill
+    /// them.
     route: Option<Route>,
-    /// The pace of a request's body, by its route.
-    route_read: Option<Tap>,
-    /// Before this, no byte of the response is sent.
+    /// The pace of a request's body, from its route.
+    route_read: Option<Limiter>,
+    /// No byte of the response is sent before this time.
     first_byte_at_ms: u64,
-    /// Before this, nothing is received.
+    /// Nothing is received before this time.
     read_at_ms: u64,
-    /// How long the peer has taken for the bytes of this response, and how many they are. The
-    /// server's own pauses do not count.
+    /// How long the peer took for the bytes of this response, and how many they are. The server's
+    /// own pauses do not count against the peer.
     sending_ms: u64,
     sent: u64,
 }
@@ -31,14 +32,14 @@ pub struct Pacer {
 #[derive(Debug)]
 struct Route {
     pace: Arc<ResponsePace>,
-    taps: Vec<Tap>,
-    /// The response of now is one of this route.
+    limiters: Vec<Limiter>,
+    /// The current response is one of this route.
     is_on: bool,
 }
 
-/// A bucket that bytes go past, and its rate.
+/// A bucket of bytes, and its rate.
 #[derive(Debug)]
-struct Tap {
+struct Limiter {
     rate: Rate,
     bucket: Source,
 }
@@ -46,12 +47,12 @@ struct Tap {
 #[derive(Debug)]
 enum Source {
     Own(Bucket),
-    Shared(Arc<Buckets>, Way),
+    Shared(Arc<Buckets>, Direction),
 }
 
-/// Which of the shared buckets.
+/// The direction of bytes, which selects a shared bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum Direction {
     Write,
     Read,
 }
@@ -65,31 +66,35 @@ pub(crate) struct Grant {
     pub(crate) at_ms: u64,
 }
 
-impl Tap {
+impl Limiter {
     fn own(rate: Rate) -> Self {
         Self { rate, bucket: Source::Own(Bucket::default()) }
     }
 
-    fn shared(rate: Rate, buckets: &Arc<Buckets>, way: Way) -> Self {
-        Self { rate, bucket: Source::Shared(Arc::clone(buckets), way) }
+    fn shared(rate: Rate, buckets: &Arc<Buckets>, direction: Direction) -> Self {
+        Self { rate, bucket: Source::Shared(Arc::clone(buckets), direction) }
     }
 
     fn portion(&self, now_ms: u64, wanted: u64) -> u64 {
         match &self.bucket {
             Source::Own(bucket) => bucket.portion(self.rate, now_ms, wanted),
-            Source::Shared(buckets, way) => way.of(buckets).portion(self.rate, now_ms, wanted),
+            Source::Shared(buckets, direction) => {
+                direction.of(buckets).portion(self.rate, now_ms, wanted)
+            }
         }
     }
 
     fn take(&mut self, now_ms: u64, bytes: u64) -> u64 {
         match &mut self.bucket {
             Source::Own(bucket) => bucket.take(self.rate, now_ms, bytes),
-            Source::Shared(buckets, way) => way.of(buckets).take(self.rate, now_ms, bytes),
+            Source::Shared(buckets, direction) => {
+                direction.of(buckets).take(self.rate, now_ms, bytes)
+            }
         }
     }
 }
 
-impl Way {
+impl Direction {
     fn of(self, buckets: &Buckets) -> &SharedBucket {
         match self {
             Self::Write => &buckets.write,
@@ -99,7 +104,7 @@ impl Way {
 }
 
 impl Pacer {
-    /// A pacer that lets everything through.
+    /// Creates a pacer without limits.
     pub fn free() -> Self {
         Self {
             write: Vec::new(),
@@ -117,11 +122,11 @@ impl Pacer {
 
     /// Adds rates of the connection alone.
     pub fn own(&mut self, flows: Flows) {
-        self.write.extend(flows.write.map(Tap::own));
-        self.read.extend(flows.read.map(Tap::own));
+        self.write.extend(flows.write.map(Limiter::own));
+        self.read.extend(flows.read.map(Limiter::own));
     }
 
-    /// Sets for how long after its request no byte of a response is sent.
+    /// Sets how long after its request the first byte of a response is held back.
     pub fn delay_first_byte(&mut self, delay_ms: u64) {
         self.first_byte_delay_ms = delay_ms;
     }
@@ -133,16 +138,16 @@ impl Pacer {
 
     /// Adds rates whose buckets are shared with other connections.
     pub fn share(&mut self, flows: Flows, buckets: &Arc<Buckets>) {
-        self.write.extend(flows.write.map(|rate| Tap::shared(rate, buckets, Way::Write)));
-        self.read.extend(flows.read.map(|rate| Tap::shared(rate, buckets, Way::Read)));
+        self.write.extend(flows.write.map(|rate| Limiter::shared(rate, buckets, Direction::Write)));
+        self.read.extend(flows.read.map(|rate| Limiter::shared(rate, buckets, Direction::Read)));
     }
 
-    /// Whether receiving has a pace.
+    /// Returns whether receiving has a pace.
     pub(crate) fn has_read_pace(&self) -> bool {
         !self.read.is_empty() || self.route_read.is_some()
     }
 
-    /// Counts a request. The error is in how many milliseconds the client may send one again.
+    /// Counts a request. The error is in how many milliseconds the client may retry.
     pub(crate) fn admit(&mut self, now_ms: u64) -> Result<(), u64> {
         match &self.requests {
             Some((rate, buckets)) => buckets.requests.try_take(*rate, now_ms, 1),
@@ -160,6 +165,7 @@ impl Pacer {
     /// Begins the response of a route with a pace of its own.
     pub(crate) fn begin_route(&mut self, pace: &Arc<ResponsePace>, read_ms: u64) {
         let first_byte_at_ms = after(read_ms, pace.first_byte_delay_ms);
+        // The longer delay counts: a route can slow its responses down further, not speed them up.
         self.first_byte_at_ms = self.first_byte_at_ms.max(first_byte_at_ms);
         (self.sending_ms, self.sent) = (0, 0);
         if let Some(route) = &mut self.route
@@ -168,10 +174,10 @@ impl Pacer {
             route.is_on = true;
             return;
         }
-        let own = pace.write.map(Tap::own);
-        let in_all = pace.in_all.map(|rate| Tap::shared(rate, &pace.buckets, Way::Write));
-        let taps = own.into_iter().chain(in_all).collect();
-        self.route = Some(Route { pace: Arc::clone(pace), taps, is_on: true });
+        let own = pace.write.map(Limiter::own);
+        let in_all = pace.in_all.map(|rate| Limiter::shared(rate, &pace.buckets, Direction::Write));
+        let limiters = own.into_iter().chain(in_all).collect();
+        self.route = Some(Route { pace: Arc::clone(pace), limiters, is_on: true });
     }
 
     /// Ends the response of such a route.
@@ -181,11 +187,11 @@ impl Pacer {
         }
     }
 
-    /// Gives the body that comes now a pace of its own. So many bytes of it have come.
+    /// Sets the pace of the body that follows, of which `received` bytes have arrived.
     pub(crate) fn begin_route_read(&mut self, rate: Rate, now_ms: u64, received: u64) {
-        let mut tap = Tap::own(rate);
-        self.read_at_ms = self.read_at_ms.max(tap.take(now_ms, received));
-        self.route_read = Some(tap);
+        let mut limiter = Limiter::own(rate);
+        self.read_at_ms = self.read_at_ms.max(limiter.take(now_ms, received));
+        self.route_read = Some(limiter);
     }
 
     /// Returns when the response may begin; 0 once it has.
@@ -193,46 +199,54 @@ impl Pacer {
         std::mem::take(&mut self.first_byte_at_ms)
     }
 
-    /// Takes bytes from all buckets. Returns how many of the `wanted` ones may be sent next, and
+    /// Takes bytes from all buckets. Returns how many of the `wanted` bytes may be sent next, and
     /// when.
     pub(crate) fn grant(&mut self, now_ms: u64, wanted: u64) -> Grant {
         let of_route = match &mut self.route {
-            Some(route) if route.is_on => &mut route.taps[..],
+            Some(route) if route.is_on => &mut route.limiters[..],
             _ => &mut [],
         };
-        let portions = self.write.iter().chain(&*of_route).map(|tap| tap.portion(now_ms, wanted));
+        // First the smallest portion, then the same number from every bucket: charging a bucket for
+        // more than is sent would slow the connections that share it.
+        let portions =
+            self.write.iter().chain(&*of_route).map(|limiter| limiter.portion(now_ms, wanted));
         let bytes = portions.min().unwrap_or(wanted).min(wanted);
-        let times = self.write.iter_mut().chain(of_route).map(|tap| tap.take(now_ms, bytes));
+        let times =
+            self.write.iter_mut().chain(of_route).map(|limiter| limiter.take(now_ms, bytes));
         Grant { bytes, at_ms: times.max().unwrap_or(now_ms) }
     }
 
-    /// Returns before when nothing is to be received.
+    /// Returns the time before which nothing is received.
     pub(crate) fn read_at_ms(&self) -> u64 {
         self.read_at_ms
     }
 
-    /// Counts received bytes. Returns how long nothing more is to be received.
+    /// Counts received bytes. Returns for how long nothing more is received.
     pub(crate) fn charge_read(&mut self, now_ms: u64, bytes: u64) -> u64 {
-        let taps = self.read.iter_mut().chain(&mut self.route_read);
-        let times = taps.map(|tap| tap.take(now_ms, bytes));
+        // The bytes are here already, so buckets go into debt and the pause follows.
+        let limiters = self.read.iter_mut().chain(&mut self.route_read);
+        let times = limiters.map(|limiter| limiter.take(now_ms, bytes));
         self.read_at_ms = times.max().unwrap_or(0);
         self.read_at_ms.saturating_sub(now_ms)
     }
 
-    /// Returns by when the peer must have taken the bytes that are sent next.
+    /// Returns when the peer must have taken the bytes that are sent next.
     pub(crate) fn send_deadline_ms(&self, patience: ProgressTimeout, now_ms: u64) -> u64 {
+        // As if the response had been sent without pauses: a slow pace must not eat up the peer's
+        // time.
         let began_ms = now_ms.saturating_sub(self.sending_ms);
         patience.deadline_ms(began_ms, now_ms, self.sent)
     }
 
-    /// Notes that the peer has taken so many bytes in so long.
+    /// Notes that the peer has taken bytes, and for how long it took them.
     pub(crate) fn note_sent(&mut self, took_ms: u64, bytes: u64) {
         self.sending_ms = self.sending_ms.saturating_add(took_ms);
         self.sent = self.sent.saturating_add(bytes);
     }
 }
 
-/// When so long has surely passed since a millisecond of the clock, which may have been at its end.
+/// Returns when a delay has certainly passed. The clock counts whole milliseconds and `since_ms`
+/// may have been at its end, hence one more.
 fn after(since_ms: u64, delay_ms: u64) -> u64 {
     match delay_ms {
         0 => 0,
@@ -312,10 +326,10 @@ mod tests {
         let mut pacer = Pacer::free();
         assert_eq!(pacer.send_deadline_ms(patience, 5_000), 6_000);
         pacer.note_sent(1, 10);
-        // However late it is by now: the peer has taken a millisecond of its time.
+        // Whatever the time is now: the peer has used one millisecond.
         assert_eq!(pacer.send_deadline_ms(patience, 900_000), 901_000);
         pacer.note_sent(1_050, 0);
-        // Ten bytes have earned it 100 ms beyond the silence, of which 49 are left.
+        // Ten bytes extend the silence by 100 ms, of which 49 are left.
         assert_eq!(pacer.send_deadline_ms(patience, 900_000), 900_049);
     }
 }

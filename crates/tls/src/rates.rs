@@ -25,7 +25,7 @@ pub struct Flows {
 }
 
 impl Flows {
-    /// Whether neither direction has a rate.
+    /// Returns whether neither direction has a rate.
     pub fn is_free(self) -> bool {
         self.write.is_none() && self.read.is_none()
     }
@@ -34,17 +34,17 @@ impl Flows {
 /// The pace of the responses of one route.
 #[derive(Debug)]
 pub struct ResponsePace {
-    /// Of each connection.
+    /// The rate of each connection.
     pub(crate) write: Option<Rate>,
-    /// Of all connections together.
+    /// The rate of all connections together.
     pub(crate) in_all: Option<Rate>,
     pub(crate) buckets: Arc<Buckets>,
     pub(crate) first_byte_delay_ms: u64,
 }
 
 impl ResponsePace {
-    /// - `write`: of each connection.
-    /// - `in_all`: of all connections together.
+    /// - `write`: the rate of each connection.
+    /// - `in_all`: the rate of all connections together.
     ///
     /// Returns `None` where nothing is paced.
     pub fn new(

@@ -1,4 +1,4 @@
-//! A connection as a protocol's loop sees it.
+//! A connection as a protocol's loop uses it.
 
 mod paced;
 mod sending;
@@ -27,32 +27,32 @@ pub struct Socket {
 }
 
 impl Socket {
-    /// A socket without a pace.
+    /// Creates a socket without a pace.
     #[inline]
     pub fn new(connection: Connection) -> Self {
         Self { connection, pacer: None }
     }
 
-    /// Takes the connection and its pace out, for an owner that cannot be taken apart.
+    /// Takes the connection and its pace out, for an owner that cannot be moved out of.
     ///
-    /// What is left is closed: operations on it that need a connection panic.
+    /// The rest counts as closed: operations on it that need a connection panic.
     #[must_use = "dropping it closes the connection"]
     pub fn take(&mut self) -> Self {
         Self { connection: self.connection.take(), pacer: self.pacer.take() }
     }
 
-    /// Whether [`Socket::take`] has not taken the connection out.
+    /// Returns whether [`Socket::take`] has not been called.
     pub fn is_open(&self) -> bool {
         self.connection.is_open()
     }
 
-    /// The time as of the last operation.
+    /// Returns the time of the last operation.
     #[inline]
     pub fn now(&self) -> Now {
         self.connection.now()
     }
 
-    /// Reads the time: for a step that no operation came just before.
+    /// Reads the clock, for a step that follows no operation directly.
     pub fn refresh_now(&mut self) {
         self.connection.refresh_now();
     }
@@ -63,26 +63,26 @@ impl Socket {
         self.connection.set_deadline(at_ms);
     }
 
-    /// The time past which operations fail.
+    /// Returns the time past which operations fail.
     #[inline]
     pub fn deadline_ms(&self) -> u64 {
         self.connection.deadline_ms()
     }
 
-    /// Waits for the deadline, or the server's end, and nothing else.
+    /// Waits only for the deadline, or the server's end.
     ///
     /// - `idle`: as for [`Socket::poll_recv`].
     pub fn poll_deadline(&mut self, idle: bool) -> Poll<ConnectionError> {
         self.connection.poll_deadline(idle)
     }
 
-    /// The name of this connection for what runs in its task without holding it.
+    /// Returns the id of this connection, for code in its task that does not hold it.
     #[inline]
     pub fn id(&self) -> ConnectionId {
         self.connection.id()
     }
 
-    /// The address of the peer.
+    /// Returns the address of the peer.
     ///
     /// # Errors
     /// As [`Connection::peer`].
@@ -90,7 +90,7 @@ impl Socket {
         self.connection.peer()
     }
 
-    /// The address of this end.
+    /// Returns the address of this end.
     ///
     /// # Errors
     /// As [`Connection::local`].
@@ -103,9 +103,9 @@ impl Socket {
         self.connection.override_addrs(names);
     }
 
-    /// Receives bytes at once, whatever the pace; no bytes are the peer's end.
+    /// Receives bytes at once, whatever the pace. An empty buffer is the peer's end.
     ///
-    /// - `idle`: nothing is owed to the peer, so the server's drain ends the wait.
+    /// - `idle`: no response is due, so the server's drain ends the wait.
     ///
     /// # Errors
     /// [`ConnectionError`].
@@ -114,8 +114,8 @@ impl Socket {
         self.connection.poll_recv(idle)
     }
 
-    /// The same for a loop that responds before it receives again: the send alone counts against
-    /// what the task may do in one run.
+    /// Receives for a loop that responds before it receives again: only the send is charged to the
+    /// task's budget.
     ///
     /// # Errors
     /// [`ConnectionError`].
@@ -132,8 +132,7 @@ impl Socket {
         poll_fn(|_| self.poll_recv(idle)).await
     }
 
-    /// Receives from now on only when it is asked to: what the peer sends meanwhile stays in the
-    /// kernel, which makes the peer wait.
+    /// Stops reading ahead: from now on unread bytes stay in the kernel, which makes the peer wait.
     pub fn receive_on_demand(&mut self) {
         self.connection.receive_on_demand();
     }
@@ -144,18 +143,18 @@ impl Socket {
         self.connection.start_send(out);
     }
 
-    /// Takes back what [`Socket::start_send`] took over, if nothing of it was sent yet.
+    /// Takes back the bytes of [`Socket::start_send`], if none of them was sent yet.
     pub fn take_unsent(&mut self) -> Option<Box<SendBuf>> {
         self.connection.take_unsent()
     }
 
-    /// Whether something that [`Socket::start_send`] took over was not sent yet.
+    /// Returns whether bytes of [`Socket::start_send`] were not sent yet.
     #[inline]
     pub fn is_sending(&self) -> bool {
         self.connection.is_sending()
     }
 
-    /// Sends what [`Socket::start_send`] took over at once, whatever the pace.
+    /// Sends the bytes of [`Socket::start_send`] at once, whatever the pace.
     ///
     /// # Errors
     /// [`ConnectionError`].
@@ -164,27 +163,26 @@ impl Socket {
         self.connection.poll_sent()
     }
 
-    /// Bytes of a send that was given up which the kernel has not taken.
+    /// Returns the bytes of a failed send that the kernel has not taken.
     pub fn unsent_bytes(&self) -> u64 {
         self.connection.unsent_bytes()
     }
 
-    /// Tells the peer that nothing more will come.
+    /// Shuts down the sending side.
     pub fn shutdown_write(&mut self) {
         self.connection.shutdown_write();
     }
 
-    /// Tells the peer that nothing more will come, and listens until it says the same: closing on
-    /// bytes that were not received would reset the connection, and destroy what the peer has not
-    /// read yet.
+    /// Shuts down the sending side, and reads until the peer does the same: closing on unread bytes
+    /// would reset the connection, and destroy data that the peer has not read yet.
     ///
-    /// - `wait_ms`, `bytes_max`: for how long, and for how many bytes, at most.
+    /// - `wait_ms`, `bytes_max`: bounds of this, in time and bytes.
     /// - `idle`: as for [`Socket::poll_recv`].
     pub async fn linger(&mut self, wait_ms: u64, bytes_max: usize, idle: bool) {
         self.shutdown_write();
         self.set_deadline(self.now().mono_ms.saturating_add(wait_ms));
         let mut left = bytes_max;
-        // (Polled in one place: the future is a part of every connection's.)
+        // Polled in one place, as this future is part of every connection's.
         poll_fn(|_| {
             loop {
                 let Ok(piece) = ready!(self.poll_recv(idle)) else { return Poll::Ready(()) };
@@ -198,7 +196,7 @@ impl Socket {
         .await;
     }
 
-    /// Tells the peer by a reset, once this is dropped, that not everything was received and sent.
+    /// Makes the later drop reset the connection: the peer learns that the exchange is incomplete.
     pub fn reset_on_drop(&self) {
         self.connection.reset_on_drop();
     }

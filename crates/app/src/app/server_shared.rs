@@ -1,4 +1,4 @@
-//! What all apps of a server share, one after the other: counters, logs, the state of the drain.
+//! The state that outlives each app of a server: counters, logs, the drain.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
@@ -9,18 +9,19 @@ use gustnado_observe::access_log::Logs;
 use gustnado_observe::server_stats::ServerStats;
 use gustnado_observe::stats::{Stats, Tally, Thread, WorkerStats};
 
-/// What all apps of a server have in common, one after the other.
+/// The state that successive apps of a server share.
 pub struct ServerShared {
     pub(super) tallies: Arc<[Tally]>,
     draining: AtomicBool,
-    /// Set once they run; weak, for they hold this.
+    /// Set once they run. Weak, because they hold this.
     workers: OnceLock<Weak<Workers>>,
     pub(super) scheduler: &'static str,
-    /// Ready field lines of every answer, but for the date. Looked at once a second per worker.
+    /// Prepared field lines of every response, without the date. Each worker reads them once a
+    /// second.
     lines: Mutex<Arc<[u8]>>,
-    /// What was told of the bytes sent.
-    pub(super) bytes_told: AtomicU64,
-    /// Counted by all folders of the server, also those of routes that are gone.
+    /// The largest total of sent bytes that was reported: totals must not shrink.
+    pub(super) bytes_reported: AtomicU64,
+    /// The count of all folders of the server, closed ones included.
     pub(super) files_exhausted: Arc<AtomicU64>,
     pub reloads: AtomicU64,
     pub reloads_refused: AtomicU64,
@@ -40,7 +41,7 @@ impl ServerShared {
             workers: OnceLock::new(),
             scheduler,
             lines: Mutex::new(Arc::from([])),
-            bytes_told: AtomicU64::new(0),
+            bytes_reported: AtomicU64::new(0),
             files_exhausted,
             reloads: AtomicU64::new(0),
             reloads_refused: AtomicU64::new(0),
@@ -53,7 +54,7 @@ impl ServerShared {
         debug_assert!(first.is_ok(), "workers are attached once");
     }
 
-    /// How many threads count, and write, each for itself.
+    /// Returns how many threads have a tally and a log buffer of their own.
     pub fn places(&self) -> usize {
         self.tallies.len()
     }
@@ -62,7 +63,7 @@ impl ServerShared {
         self.workers.get().and_then(Weak::upgrade)
     }
 
-    /// Whether new connections are welcome.
+    /// Returns whether the server serves and is not draining.
     pub fn is_ready(&self) -> bool {
         let serves = |workers: Arc<Workers>| workers.phase() == Phase::Serving;
         !self.is_draining() && self.workers().is_some_and(serves)
@@ -76,7 +77,7 @@ impl ServerShared {
         self.draining.load(Ordering::SeqCst)
     }
 
-    /// Sets the field lines of every answer. All workers follow within a second.
+    /// Sets the field lines of every response. All workers use them within a second.
     pub fn set_lines(&self, lines: Vec<u8>) {
         *self.lines.lock().unwrap_or_else(PoisonError::into_inner) = lines.into();
     }
@@ -96,7 +97,7 @@ impl ServerStats for ServerShared {
     }
 
     fn stats(&self) -> Stats {
-        let mut stats = Stats::of_all(&self.tallies, &self.bytes_told);
+        let mut stats = Stats::of_all(&self.tallies, &self.bytes_reported);
         stats.ready = self.is_ready();
         stats.reloads = self.reloads.load(Ordering::Relaxed);
         stats.reloads_refused = self.reloads_refused.load(Ordering::Relaxed);
@@ -114,6 +115,7 @@ impl ServerStats for ServerShared {
             stats.accept_exhausted = counts.accept_exhausted.load(Ordering::Relaxed);
             stats.accept_failed = counts.accept_failed.load(Ordering::Relaxed);
             stats.accept_paused = counts.accept_paused.load(Ordering::Relaxed);
+            // Handlers that panicked are in the tallies already; these are panics of other tasks.
             stats.panics += counts.panics.load(Ordering::Relaxed);
             stats.tasks_live = workers.tasks_live();
             for workload in workers.workloads() {
@@ -125,7 +127,7 @@ impl ServerStats for ServerShared {
         stats
     }
 
-    /// The same for each worker by itself.
+    /// Returns the counters of each worker.
     fn stats_by_worker(&self) -> Vec<WorkerStats> {
         let Some(workers) = self.workers() else { return Vec::new() };
         let with_tally = |workload: Workload| {

@@ -9,11 +9,12 @@ use foldhash::fast::RandomState;
 use gustnado_tasks::Endpoint;
 use gustnado_tls::Buckets;
 
-/// When the table is full, it is looked through for clients to forget once in this time at most:
-/// under a flood of addresses, most connections find nothing to be done.
+/// A full table is searched for clients to forget at most once in this time: under a flood of
+/// addresses, each search would find nothing and cost as much as the table is long.
 const SWEEP_MS: u64 = 1_000;
 
-/// Buckets by client. Bounded: clients for whom there is no room share the buckets of one.
+/// Buckets by client. Bounded: further clients share the buckets of one, so that a flood of
+/// addresses is slowed rather than let through.
 #[derive(Debug)]
 pub(super) struct Clients {
     known_max: usize,
@@ -27,13 +28,13 @@ struct Table {
     swept_ms: Option<u64>,
 }
 
-/// What counts as one client.
+/// The unit that counts as one client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Client {
     V4([u8; 4]),
-    /// The network: a client has all addresses in it.
+    /// The /64 network: a client has all addresses in it.
     V6([u8; 8]),
-    /// Over a Unix socket, or from an address that cannot be told.
+    /// A Unix socket, or an unknown address.
     Unknown,
 }
 
@@ -55,7 +56,7 @@ impl Clients {
         Self { known_max, table: Mutex::default(), beyond: Arc::default() }
     }
 
-    /// The buckets of a client. Locked once per connection, for a look-up.
+    /// Returns the buckets of a client. The lock is taken once per connection.
     pub(super) fn of(&self, peer: &io::Result<Endpoint>, now_ms: u64) -> Arc<Buckets> {
         let client = Client::of(peer);
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
@@ -73,8 +74,8 @@ impl Clients {
 }
 
 impl Table {
-    /// Forgets clients that would be new ones if they came again: they have no connection, and all
-    /// their buckets are full.
+    /// Forgets clients without connections whose buckets are all full: a new entry would be the
+    /// same.
     fn sweep(&mut self, now_ms: u64) {
         if self.swept_ms.is_some_and(|swept_ms| now_ms < swept_ms + SWEEP_MS) {
             return;
@@ -136,12 +137,12 @@ mod tests {
         drop(indebted);
         let third = of(&clients, "192.0.2.3:1", 0);
         assert!(is_same(&third, &clients.beyond), "neither of the two may be forgotten");
-        // Its three requests are forgiven after three seconds.
+        // Three seconds refill the bucket of its three requests.
         let fourth = of(&clients, "192.0.2.4:1", 3_000);
         assert!(!is_same(&fourth, &clients.beyond));
         assert!(is_same(&connected, &of(&clients, "192.0.2.1:9", 3_000)));
         assert!(is_same(&clients.beyond, &of(&clients, "192.0.2.5:1", 3_000)));
-        // Looked through once a second, no more.
+        // A second search within the same second is skipped.
         drop(fourth);
         assert!(is_same(&clients.beyond, &of(&clients, "192.0.2.5:1", 3_999)));
         assert!(!is_same(&clients.beyond, &of(&clients, "192.0.2.5:1", 4_000)));

@@ -13,7 +13,6 @@ pub(crate) const DECLARED_TWICE: &[&str] = &[
     "Body",
     "BodyError",
     "Client",
-    "Clock",
     "Content",
     "Endpoint",
     "Entry",
@@ -27,7 +26,6 @@ pub(crate) const DECLARED_TWICE: &[&str] = &[
     "Multipart",
     "Next",
     "Origin",
-    "Pace",
     "Page",
     "PathError",
     "Piece",
@@ -45,8 +43,6 @@ pub(crate) const DECLARED_TWICE: &[&str] = &[
     "Tower",
     "Trailers",
     "Unit",
-    "Wanted",
-    "Way",
 ];
 
 /// Returns where each name of a type is declared that is declared more than once.

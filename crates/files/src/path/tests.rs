@@ -2,7 +2,7 @@ use super::*;
 use gustnado_http::path::CanonicalPath;
 use proptest::prelude::*;
 
-/// What a path as sent comes to.
+/// Returns the result for a path as it was sent.
 fn found(raw: &[u8], hidden: bool) -> Result<FilePath, PathError> {
     let path = CanonicalPath::of(raw).map_err(|_| PathError::Malformed)?;
     decode(path.as_str().as_bytes(), hidden)

@@ -15,7 +15,7 @@ const WAYS: [(Backend, Reopen); 4] = [
     (Backend::Walk, Reopen::Again),
 ];
 
-/// A root with things inside, beside a secret outside.
+/// A root with entries, and a secret file outside it.
 struct Scene {
     place: TempDir,
 }
@@ -165,10 +165,10 @@ fn special_files_are_seen_and_not_opened() {
             assert_eq!(located.kind(), kind, "{way:?} {at}");
             let opened = root.open_to_read(&located, at.as_bytes());
             assert_eq!(opened.expect_err("it is not opened"), Errno::NOENT, "{way:?} {at}");
-            // A writer that does not wait finds no reader: ours never was one.
+            // A non-blocking writer finds no reader: the root never opened one.
             let writing = OFlags::WRONLY | OFlags::NONBLOCK;
             let writer = rustix::fs::open(&fifo, writing, Mode::empty());
-            assert_eq!(writer.expect_err("nobody reads"), Errno::NXIO, "{way:?} {at}");
+            assert_eq!(writer.expect_err("no reader"), Errno::NXIO, "{way:?} {at}");
         }
     }
 }

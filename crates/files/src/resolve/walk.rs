@@ -1,18 +1,18 @@
-//! Stays beneath the root without the kernel's help: one component at a time, no symlink followed
-//! by the kernel, each read and resolved here.
+//! Stays below the root without the kernel's help: one component at a time. Symlinks are read and
+//! resolved here, never by the kernel.
 //!
-//! A `..` in a symlink goes back to the descriptor that was held on the way down, and not to what
-//! the kernel calls the parent by now: a directory that is moved meanwhile cannot lead outside.
+//! A `..` in a symlink goes back to the descriptor from the way down, not to the current parent: a
+//! directory that is moved meanwhile cannot lead outside.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-/// How many symlinks one path may go through, as in the kernel.
+/// The most symlinks in one path, as in the kernel.
 const LINKS_MAX: usize = 40;
 
-/// How many directories one path may go down; each holds a descriptor for a moment.
+/// The most directories in one path; each holds a descriptor for a moment.
 pub(super) const DEPTH_MAX: usize = 64;
 
 const DIRECTORY: OFlags =
@@ -48,7 +48,7 @@ pub(super) fn open(root: &OwnedFd, path: &[u8], flags: OFlags) -> Result<OwnedFd
 
 struct Walk<'a> {
     root: BorrowedFd<'a>,
-    /// The directories gone down through, the current one last; empty at the root.
+    /// The directories on the way down, the current one last; empty at the root.
     below: Vec<OwnedFd>,
     /// Components still to go, the next one last.
     ahead: Vec<Vec<u8>>,

@@ -1,4 +1,4 @@
-//! What the cache holds, for how long, and that no answer mixes two files.
+//! The cache's content and its age, and that no response mixes two files.
 
 use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::AtomicBool;
@@ -6,12 +6,12 @@ use std::thread;
 
 use super::*;
 
-fn held(scene: &Scene, path: &str) -> bool {
+fn cached(scene: &Scene, path: &str) -> bool {
     worker::with(&scene.files.folder, |worker| worker.cache.any_age(path.as_bytes()).is_some())
 }
 
 fn held_count(scene: &Scene, prefix: &str, count: usize) -> usize {
-    (0..count).filter(|at| held(scene, &format!("/{prefix}{at}"))).count()
+    (0..count).filter(|at| cached(scene, &format!("/{prefix}{at}"))).count()
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn a_file_that_is_gone_is_forgotten() {
     fs::remove_file(scene.place.path().join("site/page")).expect("the file goes");
     scene.wait(1_000);
     assert_eq!(scene.get("/page").status(), 404);
-    assert!(!held(&scene, "/page"));
+    assert!(!cached(&scene, "/page"));
     scene.write("page", "back");
     assert_eq!(scene.get("/page").text(), "back", "a 404 is not remembered");
 }
@@ -79,16 +79,16 @@ fn a_file_written_in_this_very_second_is_read_again() {
     scene.now.unix_secs = u64::try_from(changed).expect("after 1970");
     scene.get("/page");
     let stat = rustix::fs::stat(scene.place.path().join("site/page")).expect("metadata");
-    let is_still = |scene: &Scene| {
+    let is_unchanged = |scene: &Scene| {
         worker::with(&scene.files.folder, |worker| {
-            worker.cache.any_age(b"/page").expect("held").seen().is_still(&stat)
+            worker.cache.any_age(b"/page").expect("held").seen().is_unchanged(&stat)
         })
     };
-    assert!(!is_still(&scene));
+    assert!(!is_unchanged(&scene));
     scene.now.unix_secs += 2;
     scene.wait(1_000);
     scene.get("/page");
-    assert!(is_still(&scene));
+    assert!(is_unchanged(&scene));
 }
 
 #[test]
@@ -111,13 +111,13 @@ fn all_spellings_share_one_entry() {
         }
         assert_eq!(entries(&scene), 0);
         let first = scene.get(spellings[0]);
-        // What has changed within the second is seen by no spelling, so the entry answers them all.
+        // No spelling sees the change within the second, so one entry serves them all.
         scene.replace("page", vec![b'2'; bytes]);
         for path in spellings {
             assert!(scene.get(path).body == first.body, "{path}");
             assert_eq!(entries(&scene), 1, "{path}");
         }
-        assert!(held(&scene, "/page"));
+        assert!(cached(&scene, "/page"));
         scene.wait(1_000);
         for path in spellings {
             assert!(scene.get(path).body == vec![b'2'; bytes], "{path}");
@@ -142,7 +142,7 @@ fn small_files_are_bounded_by_their_bytes() {
     }
     let count = held_count(&scene, "f", 200);
     assert!((20..64).contains(&count), "{count}");
-    assert!(held(&scene, "/hot"), "what is used is spared");
+    assert!(cached(&scene, "/hot"), "what is used is spared");
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn without_a_cache_all_is_answered_the_same() {
         assert_eq!(scene.get("/small").text(), "small");
         assert_eq!(scene.get("/large").body.len(), 10_000);
     }
-    assert!(!held(&scene, "/small") && !held(&scene, "/large"));
+    assert!(!cached(&scene, "/small") && !cached(&scene, "/large"));
 }
 
 #[test]

@@ -110,7 +110,7 @@ fn a_list_has_an_end() {
     scene.write("0", "");
     let first = scene.place.path().join("site/0");
     for number in 1..=10_000 {
-        // (A link is cheaper to make than a file.)
+        // A link costs less than a file.
         fs::hard_link(&first, scene.place.path().join(format!("site/{number}"))).expect("a link");
     }
     let answer = scene.get("/");
@@ -126,7 +126,7 @@ fn a_list_of_a_folder_that_may_not_be_read_is_refused() {
     scene.write("shut/x", "");
     let shut = scene.place.path().join("site/shut");
     fs::set_permissions(&shut, fs::Permissions::from_mode(0o311)).expect("it is ours");
-    // (Root may read everything.)
+    // Root may read everything.
     let expected = if rustix::process::geteuid().is_root() { 200 } else { 403 };
     assert_eq!(scene.get("/shut/").status(), expected);
     fs::set_permissions(&shut, fs::Permissions::from_mode(0o755)).expect("it is ours");

@@ -1,4 +1,4 @@
-//! Which file a path means, and that it means none outside.
+//! The file that a path means, and that no path means one outside.
 
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
@@ -206,7 +206,7 @@ fn a_swapped_root_is_picked_up() {
         scene.wait(1_000);
         assert_eq!(scene.get("/page").text(), "two", "{way:?}");
 
-        // While nothing is there, what was served goes on being served.
+        // While the path leads nowhere, the old root is served.
         fs::remove_file(&link).expect("the link goes");
         scene.wait(5_000);
         assert_eq!(scene.get("/page").text(), "two");

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A small and a large file that differ in nothing else: the answers must not differ either.
+/// Returns a small and a large file that differ in nothing else: the responses must be alike.
 fn both() -> (Scene, [(&'static str, Vec<u8>); 2]) {
     let scene = Scene::new();
     let large: Vec<u8> = (0..20_000_u32).map(|at| at.to_le_bytes()[0]).collect();

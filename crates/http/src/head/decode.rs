@@ -37,7 +37,8 @@ impl From<HeadError> for Stop {
 }
 
 /// See [`Head::decode`].
-#[inline]
+#[expect(clippy::inline_always, reason = "in two places; as a call it costs instructions")]
+#[inline(always)]
 pub(super) fn decode(
     input: &[u8],
     seen: &mut usize,
@@ -79,7 +80,8 @@ fn is_worth_a_pass(window: &[u8], seen: usize, limits: &Limits) -> bool {
 
 /// Reads the head in one go. `rest` is what is still unread; its length tells where in `bytes` it
 /// starts.
-#[inline]
+#[expect(clippy::inline_always, reason = "in two places; as a call it costs instructions")]
+#[inline(always)]
 fn pass(bytes: &[u8], limits: &Limits) -> Result<Head, Stop> {
     let start = if bytes.first() == Some(&b'\r') { skip_empty_lines(bytes)? } else { 0 };
     let (method, rest) = method(&bytes[start..])?;
@@ -126,7 +128,8 @@ fn skip_empty_lines(bytes: &[u8]) -> Result<usize, Stop> {
 
 /// Returns the method, and what stands behind its space: `method SP request-target SP HTTP-version
 /// CRLF` (RFC 9112 §3), each space exactly one.
-#[inline]
+#[expect(clippy::inline_always, reason = "in two places; as a call it costs instructions")]
+#[inline(always)]
 fn method(line: &[u8]) -> Result<(Method, &[u8]), Stop> {
     match line.split_first_chunk::<4>() {
         Some((token, rest)) if *token == *b"GET " => Ok((Method::Get, rest)),
@@ -148,7 +151,8 @@ fn method_other(line: &[u8]) -> Result<(Method, &[u8]), Stop> {
 }
 
 /// Returns how long the target's path is, the target, and what stands behind it, from the space on.
-#[inline]
+#[expect(clippy::inline_always, reason = "in two places; as a call it costs instructions")]
+#[inline(always)]
 fn target<'a>(
     rest: &'a [u8],
     method: Method,
@@ -204,7 +208,8 @@ fn no_target(method: Method, rest: &[u8]) -> Stop {
 
 /// Returns the version, if we know it, and what stands behind its line. Any minor version above 1
 /// is served as 1.1, the highest that this server conforms to (RFC 9110 §6.2).
-#[inline]
+#[expect(clippy::inline_always, reason = "in two places; as a call it costs instructions")]
+#[inline(always)]
 fn version(rest: &[u8]) -> Result<(Option<Version>, &[u8]), Stop> {
     let (line, rest) = rest.split_first_chunk::<11>().ok_or_else(|| no_version(rest))?;
     // Two words that overlap in the point.
@@ -242,7 +247,8 @@ fn no_version(begun: &[u8]) -> Stop {
 }
 
 /// `*( field-line CRLF ) CRLF` (RFC 9112 §5). Gives where the blank line starts.
-#[inline]
+#[expect(clippy::inline_always, reason = "called once; as a call it costs 9 instructions")]
+#[inline(always)]
 fn fields<'a>(
     head: &mut Head,
     bytes: &'a [u8],
@@ -304,7 +310,8 @@ fn fields<'a>(
 }
 
 /// Returns whether there is a byte, and it is neither space nor control.
-#[inline]
+#[expect(clippy::inline_always, reason = "in two places; as a call it costs instructions")]
+#[inline(always)]
 fn is_visible(byte: Option<&u8>) -> bool {
     byte.is_some_and(|byte| *byte > b' ')
 }
@@ -333,7 +340,8 @@ fn plain_host(line: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// Returns what follows a port of one to five digits, at most 65,535.
-#[inline]
+#[expect(clippy::inline_always, reason = "in two places; as a call it costs instructions")]
+#[inline(always)]
 fn skip_port(digits: &[u8]) -> Option<&[u8]> {
     let count = digits.iter().take(5).take_while(|byte| byte.is_ascii_digit()).count();
     let (port, rest) = digits.split_at(count);

@@ -1,15 +1,15 @@
-//! Writing what a client has sent so that it cannot be taken for anything else.
+//! Escapes bytes from clients, so that they cannot forge lines or columns.
 
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
-/// Writes a value for a line of text: bytes that do not print as `\xHH`, `"` as `\"` and `\` as
-/// `\\`. So no value ends a line, nor the quotes around it.
+/// Writes a value into a line of text: bytes that do not print as `\xHH`, `"` as `\"` and `\` as
+/// `\\`. So no value can end a line or the quotes around it.
 pub(super) fn plain(value: &[u8], out: &mut Vec<u8>) {
     escape(value, out, |byte| matches!(byte, b' '..=b'~'));
 }
 
-/// The same for a value that has no quotes around it: a space is escaped too, which would begin
-/// another column.
+/// Writes a value without quotes around it: a space is escaped too, as it would begin another
+/// column.
 pub(super) fn word(value: &[u8], out: &mut Vec<u8>) {
     escape(value, out, |byte| matches!(byte, b'!'..=b'~'));
 }
@@ -28,8 +28,8 @@ fn escape(value: &[u8], out: &mut Vec<u8>, prints: impl Fn(u8) -> bool) {
     out.extend_from_slice(rest);
 }
 
-/// Writes a value as a string of JSON (RFC 8259 §7). What is no UTF-8 becomes U+FFFD. What some
-/// readers take for a line's end is escaped as well.
+/// Writes a value as a JSON string (RFC 8259 §7). Invalid UTF-8 becomes U+FFFD. Characters that
+/// some readers take for the end of a line are escaped as well.
 pub(super) fn json(value: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
     for chunk in value.utf8_chunks() {
@@ -85,7 +85,7 @@ mod tests {
         assert_eq!(written(json, b"a\xffb"), "\"a\u{fffd}b\"");
     }
 
-    /// Undoes what `plain` does.
+    /// Reverses `plain`.
     fn read(text: &[u8]) -> Vec<u8> {
         let (mut value, mut rest) = (Vec::new(), text);
         while let [first, behind @ ..] = rest {

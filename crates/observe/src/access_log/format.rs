@@ -1,11 +1,11 @@
-//! What a line is made of: a format in gunicorn's atoms, compiled once.
+//! The format of a line, in gunicorn's atoms, compiled once.
 
 use std::fmt;
 
 use super::guess;
 use gustnado_config::nearest;
 
-/// The usual formats by name; `json` is made of [`JSON`].
+/// The standard formats by name; `json` consists of [`JSON`].
 const COMMON: &str = r#"%(h)s %(l)s %(u)s %(t)s "%(r)s" %(s)s %(b)s"#;
 const COMBINED: &str = r#"%(h)s %(l)s %(u)s %(t)s "%(r)s" %(s)s %(b)s "%(f)s" "%(a)s""#;
 const JSON: &[(&str, Atom)] = &[
@@ -22,7 +22,7 @@ const JSON: &[(&str, Atom)] = &[
     ("user_agent", Atom::Agent),
     ("duration_us", Atom::Micros),
 ];
-/// For a person at a terminal.
+/// The format for terminals.
 const BRIEF: &[Piece] = &[
     Piece::Atom(Atom::Clock),
     Piece::Fixed("  "),
@@ -39,10 +39,10 @@ const BRIEF: &[Piece] = &[
 ];
 const NAMES: [&str; 4] = ["common", "combined", "json", "brief"];
 
-/// Longest format in bytes: far beyond what a person writes.
+/// The longest format in bytes, far beyond a reasonable one.
 const FORMAT_BYTES_MAX: usize = 4096;
 
-/// Something of a request or of its answer.
+/// A property of a request or of its response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Atom {
     Address,
@@ -100,30 +100,30 @@ impl Atom {
 /// A part of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Piece {
-    /// The same in every line.
+    /// Text from the format, the same in every line.
     Text(Vec<u8>),
-    /// The same, in a format of ours.
+    /// Text from a built-in format.
     Fixed(&'static str),
     Atom(Atom),
     /// The first value of a request's field.
     RequestField(String),
-    /// The same of its answer.
-    AnswerField(String),
+    /// The first value of a response's field.
+    ResponseField(String),
 }
 
 /// A compiled format.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Format {
     pub(super) pieces: Vec<Piece>,
-    /// Values are JSON, and what is unknown is `null`.
+    /// Values are JSON, and unknown ones are `null`.
     pub(super) is_json: bool,
     pub(super) wants_address: bool,
-    /// Fields of the answer are wanted.
-    pub(super) wants_answer: bool,
+    /// Fields of the response are wanted.
+    pub(super) wants_response: bool,
 }
 
 impl Format {
-    /// - `text`: the name of a usual format, or a format.
+    /// - `text`: the name of a standard format, or a format.
     ///
     /// # Errors
     /// [`FormatError`].
@@ -139,7 +139,7 @@ impl Format {
         Ok(Self {
             is_json: text == "json",
             wants_address: has(|piece| *piece == Piece::Atom(Atom::Address)),
-            wants_answer: has(|piece| matches!(piece, Piece::AnswerField(_))),
+            wants_response: has(|piece| matches!(piece, Piece::ResponseField(_))),
             pieces,
         })
     }
@@ -158,7 +158,7 @@ fn json() -> Vec<Piece> {
 
 fn parse(format: &str) -> Result<Vec<Piece>, FormatError> {
     if let Some(at) = format.find(char::is_control) {
-        return Err(FormatError::new(Wanted::NoControl, format, at, 1));
+        return Err(FormatError::new(Expected::NoControl, format, at, 1));
     }
     if format.len() > FORMAT_BYTES_MAX || !format.contains('%') {
         return Err(FormatError::no_format(format));
@@ -177,7 +177,7 @@ fn parse(format: &str) -> Result<Vec<Piece>, FormatError> {
         let piece = inside.and_then(|(name, _)| Some((piece_of(name)?, name.len())));
         let Some((piece, length)) = piece else {
             let length = guess::extent(&format[at..]);
-            return Err(FormatError::new(Wanted::Atom, format, at, length));
+            return Err(FormatError::new(Expected::Atom, format, at, length));
         };
         match piece {
             Piece::Text(bytes) => push_bytes(&mut pieces, &bytes),
@@ -189,14 +189,14 @@ fn parse(format: &str) -> Result<Vec<Piece>, FormatError> {
     Ok(pieces)
 }
 
-/// What stands for an atom, by what is in its parentheses.
+/// Returns the piece of an atom, by the text in its parentheses.
 fn piece_of(name: &str) -> Option<Piece> {
     if let Some((field, kind)) = name.strip_prefix('{').and_then(|name| name.rsplit_once('}')) {
         let is_name = !field.is_empty() && !field.contains(['{', '}', '(', ')', '%']);
         return match kind {
             _ if !is_name => None,
             "i" => Some(Piece::RequestField(field.to_owned())),
-            "o" => Some(Piece::AnswerField(field.to_owned())),
+            "o" => Some(Piece::ResponseField(field.to_owned())),
             "e" => Some(Piece::Text(variable(field))),
             _ => None,
         };
@@ -211,7 +211,7 @@ fn piece_of(name: &str) -> Option<Piece> {
     }
 }
 
-/// An environment variable as it is at the start: it does not change afterwards.
+/// Returns an environment variable as of the start: later changes have no effect.
 fn variable(name: &str) -> Vec<u8> {
     use std::os::unix::ffi::OsStrExt;
     let value = std::env::var_os(name).filter(|value| !value.is_empty());
@@ -227,7 +227,7 @@ fn push_text(pieces: &mut Vec<Piece>, text: &str) {
     push_bytes(pieces, text.as_bytes());
 }
 
-/// Adds text, to that before it if there is some.
+/// Adds text, joined with the text before it.
 fn push_bytes(pieces: &mut Vec<Piece>, bytes: &[u8]) {
     match pieces.last_mut() {
         _ if bytes.is_empty() => {}
@@ -236,53 +236,53 @@ fn push_bytes(pieces: &mut Vec<Piece>, bytes: &[u8]) {
     }
 }
 
-/// What should have stood there.
+/// The expected element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wanted {
+enum Expected {
     Format,
     Atom,
     NoControl,
 }
 
-/// What is wrong with a format. `Display` is one line: expected, found, where, the nearest.
+/// An error in a format. `Display` is one line: expected, found, position, nearest atom.
 #[derive(Clone, PartialEq, Eq)]
 pub struct FormatError {
-    wanted: Wanted,
+    expected: Expected,
     /// Counted in characters, from 1.
     position: usize,
     found: String,
     nearest: Option<String>,
 }
 
-/// Most characters that are shown of what was found.
+/// The most characters that are shown of the found text.
 const FOUND_CHARS_MAX: usize = 40;
 
 impl FormatError {
     /// - `at`, `length`: the bytes that are wrong.
-    fn new(wanted: Wanted, format: &str, at: usize, length: usize) -> Self {
+    fn new(expected: Expected, format: &str, at: usize, length: usize) -> Self {
         let found = format[at..].chars().scan(0, |used, one| {
             let is_in = *used < length;
             *used += one.len_utf8();
             is_in.then_some(one)
         });
         let found: String = found.take(FOUND_CHARS_MAX).collect();
-        let nearest = (wanted == Wanted::Atom).then(|| guess::atom(&found)).flatten();
-        Self { wanted, position: format[..at].chars().count() + 1, found, nearest }
+        let nearest = (expected == Expected::Atom).then(|| guess::atom(&found)).flatten();
+        Self { expected, position: format[..at].chars().count() + 1, found, nearest }
     }
 
-    /// It has no atom, or is too long.
+    /// Creates the error of a format without an atom, or one that is too long.
     fn no_format(format: &str) -> Self {
         let found: String = format.chars().take(FOUND_CHARS_MAX).collect();
         let nearest = nearest(&found, NAMES.into_iter()).map(str::to_owned);
-        Self { wanted: Wanted::Format, position: 1, found, nearest }
+        Self { expected: Expected::Format, position: 1, found, nearest }
     }
 
-    /// Where the mistake is: the place of its first character, from 1.
+    /// Returns the position of the error's first character, from 1.
     pub fn position(&self) -> usize {
         self.position
     }
 
-    /// What was probably meant.
+    /// Returns the atom that was probably meant.
     pub fn nearest(&self) -> Option<&str> {
         self.nearest.as_deref()
     }
@@ -290,15 +290,15 @@ impl FormatError {
 
 impl fmt::Display for FormatError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { wanted, position, found, nearest } = self;
-        let expected = match wanted {
-            Wanted::Format => {
+        let Self { expected, position, found, nearest } = self;
+        let text = match expected {
+            Expected::Format => {
                 "common, combined, json, brief, or a format of up to 4096 bytes with atoms"
             }
-            Wanted::Atom => "an atom such as %(h)s or %({host}i)s, or %% for a percent sign,",
-            Wanted::NoControl => "a format of one line without control characters",
+            Expected::Atom => "an atom such as %(h)s or %({host}i)s, or %% for a percent sign,",
+            Expected::NoControl => "a format of one line without control characters",
         };
-        write!(f, "expected {expected} at position {position}, found {found:?}; ")?;
+        write!(f, "expected {text} at position {position}, found {found:?}; ")?;
         match nearest {
             Some(nearest) => write!(f, "did you mean {nearest}?"),
             None => write!(f, "the letters are {}", guess::LETTERS),
@@ -339,7 +339,7 @@ mod tests {
             [
                 Piece::RequestField("X-Trace-Id".to_owned()),
                 text("|"),
-                Piece::AnswerField("Content-Type".to_owned()),
+                Piece::ResponseField("Content-Type".to_owned()),
             ]
         );
     }
@@ -369,9 +369,9 @@ mod tests {
         assert_eq!(pieces("common"), pieces(COMMON));
         assert_eq!(pieces("combined"), pieces(COMBINED));
         let json = Format::new("json").expect("a usual format");
-        assert!(json.is_json && json.wants_address && !json.wants_answer);
+        assert!(json.is_json && json.wants_address && !json.wants_response);
         assert!(!Format::new("%(r)s").expect("a format").wants_address);
-        assert!(Format::new("%({x}o)s").expect("a format").wants_answer);
+        assert!(Format::new("%({x}o)s").expect("a format").wants_response);
     }
 
     #[test]

@@ -1,8 +1,8 @@
-//! What somebody meant who wrote an atom that is none.
+//! Suggests the atom that an unknown one was probably meant to be.
 
 use gustnado_config::nearest;
 
-/// Words for atoms, as other programs call them.
+/// Names of atoms in other programs.
 const WORDS: [(&str, &str); 22] = [
     ("address", "h"),
     ("remote_addr", "h"),
@@ -27,10 +27,10 @@ const WORDS: [(&str, &str); 22] = [
     ("duration", "L"),
     ("pid", "p"),
 ];
-/// The letter of every atom.
+/// The letters of all atoms.
 pub(super) const LETTERS: &str = "hlutrmUqHsBbfaTMDLp";
 
-/// How many bytes of a format belong to the atom at its start that is none.
+/// Returns how many bytes of a format belong to the unknown atom at its start.
 pub(super) fn extent(rest: &str) -> usize {
     let stops = |one: char| one.is_whitespace() || matches!(one, '"' | '%' | '|' | ',' | '[');
     let behind = rest.get(1..).unwrap_or_default();
@@ -42,7 +42,7 @@ pub(super) fn extent(rest: &str) -> usize {
     1 + behind.find(stops).unwrap_or(behind.len())
 }
 
-/// The atom that comes nearest to what was found, if any does.
+/// Returns the atom that is nearest to the found text, if one is near.
 pub(super) fn atom(found: &str) -> Option<String> {
     if let Some((before, behind)) = found.split_once('}')
         && let Some((_, name)) = before.split_once('{')

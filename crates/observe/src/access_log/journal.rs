@@ -1,4 +1,4 @@
-//! What a connection keeps of the requests whose lines are still to be written.
+//! The requests of a connection whose lines are not written yet.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -11,49 +11,51 @@ use gustnado_tasks::Endpoint;
 use super::AccessLog;
 use super::line::{Line, LoggedRequest};
 
-/// Most bytes of a refused request's first line that are kept.
+/// The most bytes that are kept of a refused request's first line.
 const FIRST_LINE_BYTES_MAX: usize = 1024;
-/// Unused pages that a worker keeps, and how large each may be.
+/// How many unused pages a worker keeps, and how large each may be.
 const SPARE_MAX: usize = 64;
 const SPARE_BYTES_MAX: usize = 16 << 10;
 
-/// One connection's part in the log. A connection whose requests are all written holds no buffer.
+/// One connection's part of the log. Once all its requests are written it holds no page, so that
+/// idle connections stay small.
 #[derive(Default)]
 pub struct Journal {
     /// The peer's address, once it is known.
     address: Option<Box<str>>,
-    /// The buffer that its lines go into: always the same one, so that they stay in order wherever
-    /// the connection runs. (It is that of its first worker.)
-    place: Option<usize>,
+    /// The buffer for its lines, that of its first worker. It stays the same, so that they stay in
+    /// order even if the connection runs on other workers later.
+    buffer: Option<usize>,
     /// The open requests, if there are any.
     page: Option<Box<Page>>,
 }
 
-/// Requests in the order in which they came, and their bytes.
+/// Requests in the order of their arrival, and their bytes.
 #[derive(Default)]
 struct Page {
     entries: VecDeque<Entry>,
-    /// Heads of requests, and of answers if the format wants them.
+    /// Heads of requests, and of responses if the format needs them. Copied, as the receive and
+    /// send buffers are gone by the time the line is written.
     text: Vec<u8>,
 }
 
 struct Entry {
     began: Instant,
     unix_secs: u64,
-    /// The client's address, if a proxy has said another one than the peer's.
+    /// The client's address, if a trusted proxy states another one than the peer's.
     client: Option<Box<str>>,
-    /// `None`: it was refused.
+    /// `None` if the request was refused.
     head: Option<Head>,
-    asked: Range<usize>,
-    answer: Range<usize>,
+    request: Range<usize>,
+    response: Range<usize>,
     status: Option<u16>,
-    /// Bytes of content that were handed to the kernel.
+    /// Bytes of content that the kernel has taken.
     sent: u64,
-    /// The same that lie in the turn's buffer.
+    /// Bytes of content in the turn's buffer, not taken yet.
     pending: u64,
     /// Bytes of the head before them.
     head_bytes: u64,
-    /// Nothing follows what lies in that buffer.
+    /// The response ends with the turn's buffer.
     is_whole: bool,
 }
 
@@ -63,12 +65,12 @@ thread_local! {
 }
 
 impl Journal {
-    /// Takes down a request, or what was refused in place of one.
+    /// Records a request, or input that was refused as one.
     ///
-    /// - `bytes`: from the head's first byte on.
-    /// - `peer`: asks for the connection's peer.
-    /// - `client`: asks for the client, where that is not the peer.
-    pub fn begin(
+    /// - `bytes`: the received bytes, from the head's first one on.
+    /// - `peer`: returns the connection's peer.
+    /// - `client`: returns the client, if that is not the peer.
+    pub fn record_request(
         &mut self,
         log: &AccessLog,
         (head, bytes): (Option<&Head>, &[u8]),
@@ -81,7 +83,7 @@ impl Journal {
             self.address = peer().as_ref().map(address_of);
         }
         let client = if wants_address { client().as_ref().map(address_of) } else { None };
-        self.place = self.place.or_else(gustnado_tasks::worker);
+        self.buffer = self.buffer.or_else(gustnado_tasks::worker);
         let page = self.page.get_or_insert_with(Page::take);
         let start = page.text.len();
         match head {
@@ -93,8 +95,8 @@ impl Journal {
             unix_secs,
             client,
             head: head.copied(),
-            asked: start..page.text.len(),
-            answer: 0..0,
+            request: start..page.text.len(),
+            response: 0..0,
             status: None,
             sent: 0,
             pending: 0,
@@ -107,25 +109,25 @@ impl Journal {
         self.page.as_mut()?.entries.back_mut()
     }
 
-    /// Whether the last request waits for its answer.
-    pub fn is_asked(&self) -> bool {
+    /// Returns whether the last request has no response yet.
+    pub fn awaits_response(&self) -> bool {
         let last = self.page.as_ref().and_then(|page| page.entries.back());
         last.is_some_and(|entry| entry.status.is_none() && !entry.is_whole)
     }
 
-    /// Forgets the last request, which will be read once more.
-    pub fn take_back(&mut self) {
+    /// Removes the last request, which will be parsed again.
+    pub fn discard_last(&mut self) {
         if let Some(page) = &mut self.page {
             page.entries.pop_back();
         }
-        self.rest();
+        self.release_page();
     }
 
-    /// Takes down the last request's answer.
+    /// Records the last request's response.
     ///
-    /// - `pending`: bytes of its content that wait in the turn's buffer.
-    /// - `is_whole`: nothing else follows.
-    pub fn answer(
+    /// - `pending`: bytes of its content in the turn's buffer.
+    /// - `is_whole`: the response ends there.
+    pub fn record_response(
         &mut self,
         log: &AccessLog,
         (status, head): (u16, &[u8]),
@@ -138,21 +140,22 @@ impl Journal {
         entry.pending = pending;
         entry.head_bytes = head.len() as u64;
         entry.is_whole = is_whole;
-        if log.format.wants_answer {
+        // Most formats need no field of the response: its head is then not copied.
+        if log.format.wants_response {
             let start = page.text.len();
             page.text.extend_from_slice(head);
-            entry.answer = start..page.text.len();
+            entry.response = start..page.text.len();
         }
     }
 
-    /// Counts content of the last answer that was handed to the kernel by itself.
-    pub fn add(&mut self, bytes: u64) {
+    /// Counts content of the last response that the kernel has taken by a send of its own.
+    pub fn add_content(&mut self, bytes: u64) {
         if let Some(entry) = self.last() {
             entry.sent += bytes;
         }
     }
 
-    /// The last answer has left whole.
+    /// Records that the last response is complete.
     pub fn end(&mut self, log: &AccessLog) {
         if let Some(entry) = self.last() {
             entry.is_whole = true;
@@ -160,14 +163,17 @@ impl Journal {
         self.sent(log);
     }
 
-    /// The turn's buffer was handed to the kernel: answers that lay in it whole are written down.
+    /// Records that the kernel has taken the turn's buffer, and writes the lines of complete
+    /// responses.
     pub fn sent(&mut self, log: &AccessLog) {
         self.write(log, false);
     }
 
-    /// Of the turn's buffer, so many bytes have not left: those of its last answers.
-    pub fn lose(&mut self, unsent: u64) {
+    /// Records that so many bytes of the turn's buffer did not leave.
+    pub fn subtract_unsent(&mut self, unsent: u64) {
         let (Some(page), mut unsent) = (&mut self.page, unsent) else { return };
+        // From the last one back: the kernel takes bytes in order, so those that are left are the
+        // last.
         for entry in page.entries.iter_mut().rev() {
             let pending = std::mem::take(&mut entry.pending);
             entry.sent += pending.saturating_sub(unsent);
@@ -175,26 +181,28 @@ impl Journal {
         }
     }
 
-    /// The connection ends: whatever is open was cut.
+    /// Writes the lines of all open requests, which the connection's end has cut off.
     pub fn cut(&mut self, log: &AccessLog) {
         self.write(log, true);
     }
 
     fn write(&mut self, log: &AccessLog, is_cut: bool) {
-        let Self { address, place, page: Some(page) } = self else { return };
+        let Self { address, buffer, page: Some(page) } = self else { return };
         let Page { entries, text } = &mut **page;
         for entry in entries.iter_mut().filter(|_| !is_cut) {
             entry.sent += std::mem::take(&mut entry.pending);
         }
+        // Only from the front: a response behind an incomplete one waits, so that lines keep the
+        // order of the requests.
         while entries.front().is_some_and(|entry| entry.is_whole || is_cut) {
             let entry = entries.pop_front().expect("looked at just now");
-            log.write(place.unwrap_or(0), &entry.line(address.as_deref(), text));
+            log.write(buffer.unwrap_or(0), &entry.line(address.as_deref(), text));
         }
-        self.rest();
+        self.release_page();
     }
 
-    /// Gives the page back if nothing is open.
-    fn rest(&mut self) {
+    /// Returns the page to the worker if no request is open.
+    fn release_page(&mut self) {
         if let Some(page) = self.page.take_if(|page| page.entries.is_empty()) {
             page.put_back();
         }
@@ -203,19 +211,19 @@ impl Journal {
 
 impl Entry {
     fn line<'a>(&'a self, address: Option<&'a str>, text: &'a [u8]) -> Line<'a> {
-        let asked = &text[self.asked.clone()];
+        let request = &text[self.request.clone()];
         Line {
             address: self.client.as_deref().or(address),
             unix_secs: self.unix_secs,
             took: self.began.elapsed(),
-            asked: match &self.head {
-                Some(head) => LoggedRequest::Request(head.on(asked)),
-                None if asked.is_empty() => LoggedRequest::Unknown,
-                None => LoggedRequest::Refused(asked),
+            request: match &self.head {
+                Some(head) => LoggedRequest::Request(head.on(request)),
+                None if request.is_empty() => LoggedRequest::Unknown,
+                None => LoggedRequest::Refused(request),
             },
             status: self.status,
             bytes: self.sent,
-            answer: &text[self.answer.clone()],
+            response: &text[self.response.clone()],
         }
     }
 }
@@ -229,7 +237,7 @@ impl Page {
     fn put_back(mut self: Box<Self>) {
         self.text.clear();
         if self.text.capacity() <= SPARE_BYTES_MAX && self.entries.capacity() <= SPARE_MAX {
-            // (A thread that ends may keep none any more.)
+            // A thread that ends may have dropped its spare pages already.
             _ = SPARE.try_with(|spare| {
                 let mut spare = spare.borrow_mut();
                 if spare.len() < SPARE_MAX {
@@ -243,12 +251,12 @@ impl Page {
 fn address_of(peer: &Endpoint) -> Box<str> {
     match peer {
         Endpoint::Tcp(address) => address.ip().to_canonical().to_string().into(),
-        // (Most peers of Unix sockets have no name: that is `unix:`.)
+        // Most peers of Unix sockets have no name, which shows as `unix:`.
         other => other.to_string().into(),
     }
 }
 
-/// The first line that is not empty, if all of it has come.
+/// Returns the first line that is not empty, if it is complete.
 fn first_line(bytes: &[u8]) -> &[u8] {
     let start = bytes.iter().position(|byte| !matches!(byte, b'\r' | b'\n'));
     let bytes = &bytes[start.unwrap_or(bytes.len())..];

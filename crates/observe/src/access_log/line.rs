@@ -10,39 +10,39 @@ use gustnado_http::request::Request as View;
 use super::escape;
 use super::format::{Atom, Format, Piece};
 
-/// What is known of a request and its answer.
+/// The known properties of a request and its response.
 pub(super) struct Line<'a> {
     pub(super) address: Option<&'a str>,
     pub(super) unix_secs: u64,
     pub(super) took: Duration,
-    pub(super) asked: LoggedRequest<'a>,
-    /// `None`: it was not answered.
+    pub(super) request: LoggedRequest<'a>,
+    /// `None` if there was no response.
     pub(super) status: Option<u16>,
-    /// Bytes of the answer's content that were handed to the kernel.
+    /// Bytes of the response's content that the kernel has taken.
     pub(super) bytes: u64,
-    /// The answer's head, if the format wants it.
-    pub(super) answer: &'a [u8],
+    /// The response's head, if the format needs it.
+    pub(super) response: &'a [u8],
 }
 
-/// What was asked.
+/// The request, as far as it was received.
 #[derive(Clone, Copy)]
 pub(super) enum LoggedRequest<'a> {
     Request(View<'a>),
-    /// The first line of what was refused.
+    /// The first line of a refused request.
     Refused(&'a [u8]),
-    /// Not even that has come.
+    /// No complete line was received.
     Unknown,
 }
 
-/// A value as it is written: plain text has quotes of the format's around some of its values.
+/// A value of a line. In plain text, the format has quotes around some of them.
 #[derive(Clone, Copy)]
 enum Value<'a> {
-    /// Text that may have spaces.
+    /// Text that may contain spaces.
     Text(Option<&'a [u8]>),
-    /// Text that has none.
+    /// Text that contains none.
     Word(Option<&'a [u8]>),
     Number(Option<u64>),
-    /// Text of ours.
+    /// Text that needs no escaping.
     Ready(&'a [u8]),
 }
 
@@ -55,8 +55,8 @@ impl Format {
                 Piece::Fixed(text) => out.extend_from_slice(text.as_bytes()),
                 Piece::Atom(atom) => self.write_atom(*atom, line, out),
                 Piece::RequestField(name) => self.put(Value::Text(line.field(name)), out),
-                Piece::AnswerField(name) => {
-                    self.put(Value::Text(answer_field(line.answer, name)), out);
+                Piece::ResponseField(name) => {
+                    self.put(Value::Text(response_field(line.response, name)), out);
                 }
             }
         }
@@ -76,7 +76,7 @@ impl Format {
             Atom::Target => Value::Word(line.target()),
             Atom::Path => Value::Word(line.path()),
             Atom::Query => match line.query() {
-                // (As gunicorn has it: a request without a query has an empty one.)
+                // As in gunicorn, a request without a query has an empty one.
                 Some(b"") if !self.is_json => Value::Ready(b""),
                 query => Value::Word(query),
             },
@@ -120,8 +120,8 @@ impl Format {
     }
 
     fn write_request_line(&self, line: &Line<'_>, out: &mut Vec<u8>) {
-        match line.asked {
-            // (What was checked holds nothing but visible ASCII; quotes may be among that.)
+        match line.request {
+            // A checked head holds only visible ASCII, which still may include quotes.
             LoggedRequest::Request(view) => {
                 out.extend_from_slice(view.method_token());
                 out.push(b' ');
@@ -137,7 +137,7 @@ impl Format {
 
 impl<'a> Line<'a> {
     fn method(&self) -> Option<&'a [u8]> {
-        match self.asked {
+        match self.request {
             LoggedRequest::Request(view) => Some(view.method_token()),
             LoggedRequest::Refused(first) => parts(first).map(|(method, ..)| method),
             LoggedRequest::Unknown => None,
@@ -145,7 +145,7 @@ impl<'a> Line<'a> {
     }
 
     fn target(&self) -> Option<&'a [u8]> {
-        match self.asked {
+        match self.request {
             LoggedRequest::Request(view) => Some(view.target()),
             LoggedRequest::Refused(first) => parts(first).map(|(_, target, _)| target),
             LoggedRequest::Unknown => None,
@@ -153,7 +153,7 @@ impl<'a> Line<'a> {
     }
 
     fn path(&self) -> Option<&'a [u8]> {
-        match self.asked {
+        match self.request {
             LoggedRequest::Request(view) => Some(view.path()),
             LoggedRequest::Refused(first) => {
                 parts(first).map(|(_, target, _)| split_query(target).0)
@@ -163,7 +163,7 @@ impl<'a> Line<'a> {
     }
 
     fn query(&self) -> Option<&'a [u8]> {
-        match self.asked {
+        match self.request {
             LoggedRequest::Request(view) => Some(view.query().unwrap_or_default()),
             LoggedRequest::Refused(first) => {
                 parts(first).map(|(_, target, _)| split_query(target).1)
@@ -173,7 +173,7 @@ impl<'a> Line<'a> {
     }
 
     fn protocol(&self) -> Option<&'a [u8]> {
-        match self.asked {
+        match self.request {
             LoggedRequest::Request(view) => Some(version(view)),
             LoggedRequest::Refused(first) => parts(first).map(|(.., protocol)| protocol),
             LoggedRequest::Unknown => None,
@@ -181,13 +181,14 @@ impl<'a> Line<'a> {
     }
 
     fn field(&self, name: &str) -> Option<&'a [u8]> {
-        match self.asked {
+        match self.request {
             LoggedRequest::Request(view) => view.field(name),
             _ => None,
         }
     }
 
-    /// The name in the `Authorization` field (RFC 7617 §2), which nobody has checked.
+    /// Returns the name in the `Authorization` field (RFC 7617 §2), whose password nothing here
+    /// checks.
     fn user(&self) -> Option<Vec<u8>> {
         let (scheme, coded) = self.field("Authorization")?.split_at_checked("Basic ".len())?;
         if !scheme.eq_ignore_ascii_case(b"Basic ") {
@@ -207,7 +208,7 @@ fn version(view: View<'_>) -> &'static [u8] {
     }
 }
 
-/// Method, target and version of a line that may be anything.
+/// Splits a line, which may be malformed, into method, target and version.
 fn parts(first: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     let method = first.iter().position(|byte| *byte == b' ')?;
     let protocol = first.iter().rposition(|byte| *byte == b' ')?;
@@ -222,8 +223,8 @@ fn split_query(target: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// The first value of a field in an answer's head.
-fn answer_field<'a>(head: &'a [u8], name: &str) -> Option<&'a [u8]> {
+/// Returns the first value of a field in a response's head.
+fn response_field<'a>(head: &'a [u8], name: &str) -> Option<&'a [u8]> {
     head.split(|byte| *byte == b'\n').skip(1).find_map(|line| {
         let colon = line.iter().position(|byte| *byte == b':')?;
         let is_it = line[..colon].eq_ignore_ascii_case(name.as_bytes());
@@ -231,7 +232,7 @@ fn answer_field<'a>(head: &'a [u8], name: &str) -> Option<&'a [u8]> {
     })
 }
 
-/// RFC 4648 §4, with or without its padding.
+/// Decodes Base64 (RFC 4648 §4), with or without its padding.
 fn base64_decoded(text: &[u8]) -> Option<Vec<u8>> {
     let end = text.iter().rposition(|byte| *byte != b'=').map_or(0, |last| last + 1);
     let (mut bytes, mut bits, mut held) = (Vec::with_capacity(end), 0_u32, 0);
@@ -255,7 +256,7 @@ fn base64_decoded(text: &[u8]) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// A second as it is written, in all ways.
+/// A second in all its notations.
 struct Second {
     unix_secs: u64,
     plain: Vec<u8>,
@@ -263,14 +264,14 @@ struct Second {
 }
 
 thread_local! {
-    /// The second that was written last.
+    /// The last second that was written: most lines of a busy server share it.
     static SECOND: RefCell<Option<Second>> = const { RefCell::new(None) };
 }
 
-/// Writes a second in one of its ways.
+/// Writes a second in one notation.
 fn write_time(unix_secs: u64, way: fn(&Second) -> &[u8], out: &mut Vec<u8>) {
     let of = |second: &Second, out: &mut Vec<u8>| out.extend_from_slice(way(second));
-    // (A thread that ends may have none any more.)
+    // A thread that ends may have dropped it already.
     let written = SECOND.try_with(|last| {
         let mut last = last.borrow_mut();
         match &*last {
@@ -296,17 +297,17 @@ impl Second {
         Self { unix_secs, plain, json }
     }
 
-    /// `[06/Nov/1994:08:49:37 +0000]`.
+    /// Returns `[06/Nov/1994:08:49:37 +0000]`.
     fn plain(&self) -> &[u8] {
         &self.plain
     }
 
-    /// `"1994-11-06T08:49:37Z"`.
+    /// Returns `"1994-11-06T08:49:37Z"`.
     fn json(&self) -> &[u8] {
         &self.json
     }
 
-    /// `08:49:37Z`.
+    /// Returns `08:49:37Z`.
     fn clock(&self) -> &[u8] {
         let at = r#""1994-11-06T"#.len();
         &self.json[at..at + "08:49:37Z".len()]

@@ -1,4 +1,4 @@
-//! Where lines go: a file, or whatever standard output or standard error is.
+//! The destination of lines: a file, standard output or standard error.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, IsTerminal, Write};
@@ -12,45 +12,45 @@ use rustix::fs::OFlags;
 
 use super::terminal::Window;
 
-/// What a pipe that can be written to takes at once (`PIPE_BUF`).
+/// The bytes that a writable pipe always takes at once (`PIPE_BUF`).
 const PIPE_BYTES: usize = 4096;
 
-/// What names standard error.
+/// The path of standard error.
 const STDERR: &str = "/dev/stderr";
 
 /// An open log. Lines are written whole, one write after the other.
 pub(super) struct Output {
     file: File,
-    /// Regular files take all there is; others may have a reader that is slow.
+    /// Regular files take all bytes; others may have a slow reader.
     is_regular: bool,
-    /// A person reads it.
+    /// The window of lines, if it is a terminal.
     terminal: Option<Window>,
-    /// Lines that a terminal was not shown, and that were not reported as lost yet.
+    /// Lines that a terminal did not show, not reported as lost yet.
     left_out: u64,
-    /// The rest of a line of which the beginning was written.
+    /// The rest of a line whose beginning was written.
     torn: Vec<u8>,
 }
 
-/// What became of lines that were to be written.
+/// The outcome of writing lines.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Written {
     All,
-    /// The reader takes no more for now; what is left has stayed where it was.
+    /// The reader takes no more for now; the rest of the lines is kept.
     Waits,
     /// Writing failed: so many lines are lost.
     Lost(u64),
 }
 
 impl Output {
-    /// Opens the file for appending, made if it is not there; `-` is standard output, and
-    /// [`STDERR`] whatever standard error is, even where its file may not be opened again.
+    /// Opens the file for appending, and creates it if necessary. `-` is standard output, and
+    /// [`STDERR`] is standard error, even if its file may not be opened again.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let file = if path == Path::new("-") {
             unblocked(File::from(io::stdout().as_fd().try_clone_to_owned()?))
         } else if path == Path::new(STDERR) {
             unblocked(File::from(io::stderr().as_fd().try_clone_to_owned()?))
         } else {
-            // (So that a pipe without a reader is an error, and does not hold the start up.)
+            // Non-blocking: a pipe without a reader is then an error and does not block the start.
             let mut options = OpenOptions::new();
             options.append(true).create(true).mode(0o640);
             options.custom_flags(number(OFlags::NONBLOCK)).open(path)?
@@ -60,13 +60,13 @@ impl Output {
         Ok(Self { file, is_regular, terminal, left_out: 0, torn: Vec::new() })
     }
 
-    /// A file on which a write may wait without end, as on a frozen disk.
+    /// Creates an output whose writes may block for ever, as on a frozen disk.
     #[cfg(test)]
     pub(super) fn that_blocks(file: File) -> Self {
         Self { file, is_regular: true, terminal: None, left_out: 0, torn: Vec::new() }
     }
 
-    /// Writes lines, and takes away those that it has written or lost.
+    /// Writes lines, and removes those that were written or lost.
     pub(super) fn write(&mut self, lines: &mut Vec<u8>) -> Written {
         let is_paused = self.terminal.is_some() && !self.has_room();
         let now = Instant::now();
@@ -97,8 +97,10 @@ impl Output {
         }
     }
 
-    /// Keeps what has to be kept of lines of which so many bytes were written.
+    /// Keeps the lines that were not written after a write stopped.
     fn stop(&mut self, lines: &mut Vec<u8>, written: usize, error: &io::Error) -> Written {
+        // The rest of a torn line is kept apart and written first: other lines must not follow in
+        // it.
         let is_torn = written > 0 && lines[written - 1] != b'\n';
         let next = lines[written..].iter().position(|byte| *byte == b'\n');
         let behind = if is_torn { written + next.map_or(0, |end| end + 1) } else { written };
@@ -112,7 +114,7 @@ impl Output {
         Written::Lost(lost)
     }
 
-    /// Writes bytes. Returns how many, and why not all of them.
+    /// Writes bytes. Returns how many were written, and the error that stopped it.
     fn write_bytes(&mut self, bytes: &[u8]) -> (usize, io::Result<()>) {
         let mut at = 0;
         while at < bytes.len() {
@@ -130,22 +132,23 @@ impl Output {
         if self.is_regular {
             return self.file.write(bytes);
         }
-        // Standard output belongs to others too, so it cannot be told not to block.
+        // Other processes share standard output, so it must not be made non-blocking. A writable
+        // pipe takes `PIPE_BUF` bytes without blocking.
         if !self.has_room() {
             return Err(ErrorKind::WouldBlock.into());
         }
         self.file.write(&bytes[..bytes.len().min(PIPE_BYTES)])
     }
 
-    /// Whether something can be written now. (An error is found by writing.)
+    /// Returns whether something can be written now. On an error too: the write will report it.
     fn has_room(&self) -> bool {
         let mut fds = [PollFd::new(&self.file, PollFlags::OUT)];
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
         matches!(poll(&mut fds, Some(&at_once)), Ok(ready) if ready > 0)
     }
 
-    /// Whether something is still to be written even if no more lines come: the rest of a line, or
-    /// how many a terminal was not shown.
+    /// Returns whether something is to be written even without more lines: the rest of a line, or
+    /// the number of lines that a terminal did not show.
     pub(super) fn owes(&self) -> bool {
         !self.torn.is_empty() || self.terminal.as_ref().is_some_and(Window::owes)
     }
@@ -155,14 +158,13 @@ fn number(flags: OFlags) -> i32 {
     i32::try_from(flags.bits()).expect("flags below 2^31")
 }
 
-/// A terminal as a description of our own, which does not block; anything else as it is.
+/// Returns a terminal reopened as non-blocking, and any other file unchanged.
 fn unblocked(file: File) -> File {
     unblocked_terminal(&file).unwrap_or(file)
 }
 
-/// What `of` stands for, if that is a terminal, as a description of our own, which does not block.
-/// (One that says that there is room may still block within a line. The description that came with
-/// the process belongs to others too.)
+/// Reopens `of` as a non-blocking description of its own, if it is a terminal. A writable terminal
+/// may still block within a line, and other processes share the inherited description.
 pub fn unblocked_terminal(of: impl AsFd) -> Option<File> {
     let of = of.as_fd();
     let flags = number(OFlags::NONBLOCK | OFlags::NOCTTY);

@@ -1,9 +1,8 @@
 //! From the workers' buffers to the thread that writes the file.
 //!
 //! A worker appends to its own buffer and wakes the thread; the thread alone makes the system calls
-//! that may wait for a disk or for a reader. So a frozen disk stops the thread and nothing else:
-//! past a bound, lines are lost and counted. Whoever asks for a flush or for the file to be opened
-//! again waits for the thread, for a bounded time.
+//! that may wait for a disk or a reader. So a frozen disk stops the thread and nothing else: past a
+//! bound, lines are lost and counted. A flush or a reopen waits for the thread, for a bounded time.
 
 mod thread;
 
@@ -15,48 +14,49 @@ use std::time::{Duration, Instant};
 
 use super::output::Output;
 
-/// A buffer of so many bytes is written at once.
+/// A buffer of this size is written at once.
 const BUFFER_BYTES: usize = 64 << 10;
-/// Where the disk or a reader takes nothing, a worker's buffer holds at most so much, and the
-/// thread as much again; further lines are lost. It is large enough for a disk that stalls for a
-/// second, as disks do.
+/// The most bytes in a worker's buffer while the disk or the reader takes nothing; the thread holds
+/// as many again, and further lines are lost. Enough for a disk that stalls for a second, as disks
+/// do.
 const BUFFER_BYTES_MAX: usize = 4 << 20;
-/// How long is waited for the thread where it has to be. A disk that takes longer is frozen.
-const ANSWER_WITHIN: Duration = Duration::from_secs(1);
-/// How often a flush is asked for again while a reader is slow.
+/// How long a flush or a reopen waits for the thread. A slower disk counts as frozen.
+const WRITER_WAIT_MAX: Duration = Duration::from_secs(1);
+/// How often a flush is repeated while a reader is slow.
 const RETRY_EVERY: Duration = Duration::from_millis(5);
 
-/// The workers' end of a log. Dropping it ends the thread once that has written what there is;
-/// nothing waits for that.
+/// The workers' end of a log. Dropping it ends the thread once that has written the rest; the drop
+/// itself does not wait.
 pub(super) struct Sink {
     path: PathBuf,
     shared: Arc<Shared>,
 }
 
-/// What the workers and the thread share. Neither lock is held over a system call on the file.
+/// The state that workers and the thread share. No lock is held over a system call on the file, so
+/// that a worker never waits for a disk.
 pub(super) struct Shared {
     buffers: Box<[Mutex<Vec<u8>>]>,
-    orders: Mutex<Orders>,
-    /// The thread waits here for orders.
-    ordered: Condvar,
-    /// Others wait here for the end of a round.
+    commands: Mutex<Commands>,
+    /// Wakes the thread.
+    commanded: Condvar,
+    /// Wakes those that wait for the end of a round.
     done: Condvar,
     lost: Arc<AtomicU64>,
 }
 
-/// What the thread is asked to do, and what came of it.
+/// The commands to the thread, and their results.
 #[derive(Default)]
-struct Orders {
-    wanted: Wanted,
-    /// The file is to be opened again.
+struct Commands {
+    urgency: Urgency,
+    /// The file is to be reopened.
     reopens: bool,
-    /// What came of that last time.
+    /// The result of the last reopen.
     reopened: Option<io::Result<()>>,
-    /// Rounds that have begun, and that have ended. In one, every buffer is written once. After the
-    /// last one, all have ended that will ever be asked for.
+    /// Rounds that have begun, and that have ended. Each writes every buffer once. After the last
+    /// round the second is at its maximum, so that nothing waits for one that will not come.
     rounds_begun: u64,
     rounds_done: u64,
-    /// The last round left nothing behind.
+    /// The last round wrote everything.
     is_all_written: bool,
     /// No more lines will come.
     is_over: bool,
@@ -64,24 +64,24 @@ struct Orders {
 
 /// How soon the buffers are to be written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-enum Wanted {
-    /// They are empty.
+enum Urgency {
+    /// All buffers are empty.
     #[default]
     Never,
     /// Some buffer has a line.
     Soon,
-    /// A buffer is full, or someone waits.
+    /// A buffer is full, or a flush waits.
     AtOnce,
 }
 
-impl Orders {
-    fn want(&mut self, wanted: Wanted) {
-        self.wanted = self.wanted.max(wanted);
+impl Commands {
+    fn raise(&mut self, urgency: Urgency) {
+        self.urgency = self.urgency.max(urgency);
     }
 }
 
 impl Sink {
-    /// Opens a file, and starts the thread that writes.
+    /// Opens a file, and starts the thread that writes it.
     ///
     /// - `places`: how many buffers there are.
     pub(super) fn open(path: &Path, places: usize, lost: Arc<AtomicU64>) -> io::Result<Self> {
@@ -91,9 +91,10 @@ impl Sink {
     fn over(output: Output, path: &Path, places: usize, lost: Arc<AtomicU64>) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             buffers: (0..places.max(1)).map(|_| Mutex::default()).collect(),
-            orders: Mutex::default(),
-            ordered: Condvar::new(),
+            commands: Mutex::default(),
+            commanded: Condvar::new(),
             done: Condvar::new(),
+            // Shared by all logs of a server, so that the count survives a reload.
             lost,
         });
         let path = path.to_owned();
@@ -109,12 +110,13 @@ impl Sink {
         &self.shared
     }
 
-    /// Adds a line to a worker's buffer. It waits for nobody: the thread holds the buffer's lock
-    /// only while it puts an empty one in its place.
+    /// Adds a line to a worker's buffer. The lock is short: the thread holds it only to swap an
+    /// empty buffer in.
     pub(super) fn push(&self, worker: usize, write: impl FnOnce(&mut Vec<u8>)) {
         let shared = &*self.shared;
         let mut buffer = locked(&shared.buffers[worker % shared.buffers.len()]);
         let before = buffer.len();
+        // Losing a line costs less than a worker that waits for a disk.
         if before >= BUFFER_BYTES_MAX {
             drop(buffer);
             shared.lost.fetch_add(1, Ordering::Relaxed);
@@ -123,79 +125,83 @@ impl Sink {
         write(&mut buffer);
         let now = buffer.len();
         drop(buffer);
+        // Only the first line of a buffer and the one that fills it wake the thread: the lines
+        // between them cost no system call. Sent after the unlock, so that the two locks never
+        // nest.
         if before == 0 {
-            shared.order(|orders| orders.want(Wanted::Soon));
+            shared.command(|commands| commands.raise(Urgency::Soon));
         }
         if before < BUFFER_BYTES && now >= BUFFER_BYTES {
-            shared.order(|orders| orders.want(Wanted::AtOnce));
+            shared.command(|commands| commands.raise(Urgency::AtOnce));
         }
     }
 }
 
 impl Drop for Sink {
     fn drop(&mut self) {
-        self.shared.order(|orders| orders.is_over = true);
+        self.shared.command(|commands| commands.is_over = true);
     }
 }
 
 impl Shared {
-    fn order(&self, change: impl FnOnce(&mut Orders)) {
-        let mut orders = locked(&self.orders);
-        change(&mut orders);
-        drop(orders);
-        self.ordered.notify_one();
+    fn command(&self, change: impl FnOnce(&mut Commands)) {
+        let mut commands = locked(&self.commands);
+        change(&mut commands);
+        drop(commands);
+        self.commanded.notify_one();
     }
 
-    /// Has all buffers written once. Returns whether nothing was left.
+    /// Writes all buffers once. Returns whether nothing was left.
     pub(super) fn flush(&self) -> bool {
-        self.round(Instant::now() + ANSWER_WITHIN, |_| {})
-            .is_some_and(|orders| orders.is_all_written)
+        self.round(Instant::now() + WRITER_WAIT_MAX, |_| {})
+            .is_some_and(|commands| commands.is_all_written)
     }
 
-    /// Has all buffers written, and gives a slow reader until then for them.
+    /// Writes all buffers, and gives a slow reader until `until`.
     pub(super) fn finish(&self, until: Instant) {
-        while let Some(orders) = self.round(until, |_| {})
-            && !orders.is_all_written
+        while let Some(commands) = self.round(until, |_| {})
+            && !commands.is_all_written
             && Instant::now() < until
         {
-            drop(orders);
+            drop(commands);
+            // A slow reader gives no signal that it has read, so it is polled.
             std::thread::sleep(RETRY_EVERY);
         }
     }
 
-    /// Has the file opened again. What lies in buffers goes into the old one.
+    /// Reopens the file. Buffered lines go to the old one.
     ///
     /// # Errors
-    /// The file cannot be opened, and the old one is written on. `TimedOut`: the disk does not
-    /// answer; the file is opened again once it does.
+    /// The file cannot be opened, and the old one stays in use. `TimedOut`: the disk does not
+    /// respond; the file is reopened once it does.
     pub(super) fn reopen(&self) -> io::Result<()> {
-        let policy = |orders: &mut Orders| {
-            orders.reopens = true;
-            orders.reopened = None;
+        let policy = |commands: &mut Commands| {
+            commands.reopens = true;
+            commands.reopened = None;
         };
-        match self.round(Instant::now() + ANSWER_WITHIN, policy) {
-            Some(mut orders) => orders.reopened.take().unwrap_or(Ok(())),
+        match self.round(Instant::now() + WRITER_WAIT_MAX, policy) {
+            Some(mut commands) => commands.reopened.take().unwrap_or(Ok(())),
             None => Err(io::ErrorKind::TimedOut.into()),
         }
     }
 
-    /// Asks for a round and waits for its end, for so long at most.
+    /// Requests a round and waits for its end, until `until` at most.
     fn round(
         &self,
         until: Instant,
-        policy: impl FnOnce(&mut Orders),
-    ) -> Option<MutexGuard<'_, Orders>> {
-        let mut orders = locked(&self.orders);
-        policy(&mut orders);
-        orders.want(Wanted::AtOnce);
-        // (One that has begun may have passed a buffer already.)
-        let round = orders.rounds_begun + 1;
-        self.ordered.notify_one();
+        policy: impl FnOnce(&mut Commands),
+    ) -> Option<MutexGuard<'_, Commands>> {
+        let mut commands = locked(&self.commands);
+        policy(&mut commands);
+        commands.raise(Urgency::AtOnce);
+        // The next round, not a running one: that may have passed a buffer already.
+        let round = commands.rounds_begun + 1;
+        self.commanded.notify_one();
         let left = until.saturating_duration_since(Instant::now());
-        let is_missing = |orders: &mut Orders| orders.rounds_done < round;
-        let waited = self.done.wait_timeout_while(orders, left, is_missing);
-        let (orders, waited) = waited.unwrap_or_else(PoisonError::into_inner);
-        (!waited.timed_out()).then_some(orders)
+        let is_missing = |commands: &mut Commands| commands.rounds_done < round;
+        let waited = self.done.wait_timeout_while(commands, left, is_missing);
+        let (commands, waited) = waited.unwrap_or_else(PoisonError::into_inner);
+        (!waited.timed_out()).then_some(commands)
     }
 }
 

@@ -1,21 +1,21 @@
-//! How much of a log is shown on a terminal, where a person reads it.
+//! Limits the lines of a log that a terminal shows.
 //!
-//! Past a few lines at a time nobody reads on, and a terminal that shows all of them takes longer
-//! than the server. A terminal that is paused (Ctrl-S) takes none, and nothing waits for it. What
-//! is left out is counted, and the number is shown.
+//! A few lines at a time are readable, and a terminal that shows all of them is slower than the
+//! server. A paused terminal (Ctrl-S) takes none, and nothing waits for it. Lines that are left out
+//! are counted, and their number is shown.
 
 use std::time::{Duration, Instant};
 
-/// The most lines that are shown in one window.
+/// The most lines in one window of time.
 const LINES_MAX: usize = 50;
 const WINDOW: Duration = Duration::from_millis(250);
 
-/// What a terminal has shown lately.
+/// The recent output of a terminal.
 #[derive(Debug)]
 pub(super) struct Window {
     began: Instant,
     shown: usize,
-    /// Lines that were left out, and of which nothing has been said yet.
+    /// Lines that were left out and not reported yet.
     left_out: u64,
 }
 
@@ -24,12 +24,12 @@ impl Window {
         Self { began: now, shown: 0, left_out: 0 }
     }
 
-    /// Whether lines were left out of which nothing has been said yet.
+    /// Returns whether lines were left out and not reported yet.
     pub(super) fn owes(&self) -> bool {
         self.left_out > 0
     }
 
-    /// Cuts `lines` to what is to be shown now. Returns how many are left out.
+    /// Cuts `lines` to those that are shown now. Returns how many are left out.
     ///
     /// - `is_paused`: the terminal takes nothing.
     pub(super) fn cut(&mut self, lines: &mut Vec<u8>, is_paused: bool, now: Instant) -> u64 {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::table::{COUNTERS, Counter, Kind, Told};
+use super::table::{COUNTERS, Counter, Kind, Visibility};
 
 const HEAD: &str = "\
 # Counters
@@ -17,7 +17,7 @@ with a star are fields of `Stats` only: pages, lines and Python leave them out.
 This page is generated: `gustnado tuning --counters > docs/counters.md`.
 ";
 
-/// The whole of `docs/counters.md`.
+/// Returns the content of `docs/counters.md`.
 pub fn counters_reference() -> String {
     let mut page = HEAD.to_owned();
     page.push_str("\n## Of the server\n\n| name | kind | meaning |\n| --- | --- | --- |\n");
@@ -33,7 +33,7 @@ pub fn counters_reference() -> String {
 }
 
 fn push_row(page: &mut String, counter: &Counter, help: &str) {
-    let star = if counter.told == Told::InStats { " \\*" } else { "" };
+    let star = if counter.visibility == Visibility::InStats { " \\*" } else { "" };
     let kind = match counter.kind {
         Kind::Counter => "counter",
         Kind::Gauge => "gauge",
@@ -42,7 +42,7 @@ fn push_row(page: &mut String, counter: &Counter, help: &str) {
         .label
         .map(|(family, label, value)| format!(" One of the `{family}`, by `{label}`: `{value}`."));
     let label = label.unwrap_or_default();
-    // (A string takes all text.)
+    // Writing to a string cannot fail.
     _ = writeln!(page, "| `{}`{star} | {kind} | {help}{label} |", counter.name);
 }
 
@@ -65,7 +65,7 @@ mod tests {
         }
     }
 
-    /// Whether it is named once more, as a part of `faults`.
+    /// Returns whether it is a summand of `faults`.
     fn is_summand(name: &str) -> bool {
         matches!(name, "bad_requests" | "timeouts" | "files_cut" | "panics")
     }

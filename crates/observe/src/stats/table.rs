@@ -1,24 +1,24 @@
-//! The table of all counters: each is declared here, and nowhere else.
+//! The table of all counters: each is declared here and nowhere else.
 //!
-//! [`Stats`], [`WorkerStats`], the cells of a worker's tally, the page of JSON, the line that is
-//! written regularly and `docs/counters.md` are made from it. A counter with a cell is added to by
-//! its worker; the others are read where they are kept: in the tasks, in the kernel, in the server.
+//! [`Stats`], [`WorkerStats`], the cells of a worker's tally, the JSON page, the periodic line and
+//! `docs/counters.md` are made from it. A counter with a cell is incremented by its worker; the
+//! others are read at their source: the tasks, the kernel, the server.
 
-/// How a number moves.
+/// The kind of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// It counts from the start and only grows.
+    /// A total since the start, which only grows.
     Counter,
-    /// It says how things are now.
+    /// A current value.
     Gauge,
 }
 
-/// Who is told of a number.
+/// The places where a number is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Told {
-    /// All: it is in [`Stats::named`], and so on the page, in the line and in Python.
+pub(super) enum Visibility {
+    /// Everywhere: in [`Stats::named`], and so on the page, in the periodic line and in Python.
     Everywhere,
-    /// Programs only, by its field.
+    /// In the field only, for programs.
     InStats,
 }
 
@@ -27,30 +27,30 @@ pub(super) enum Told {
 pub(super) struct Counter {
     /// The field in [`Stats`] or [`WorkerStats`], and the key on the page.
     pub(super) name: &'static str,
-    /// How it moves.
+    /// Its kind.
     pub(super) kind: Kind,
-    /// Who is told of it.
-    pub(super) told: Told,
-    /// What it is one value of, where several rows are the same count of different things:
+    /// The places where it is shown.
+    pub(super) visibility: Visibility,
+    /// Its family, label and value, if several rows count the same for different things:
     /// `("answers", "class", "2xx")`.
     pub(super) label: Option<(&'static str, &'static str, &'static str)>,
-    /// What it counts of the whole server; empty if it is there for each worker only.
+    /// Its meaning for the whole server; empty if it exists for each worker only.
     pub(super) help: &'static str,
-    /// What it counts of each worker; empty if it is there in sum only.
+    /// Its meaning for each worker; empty if it exists in sum only.
     pub(super) worker_help: &'static str,
 }
 
-/// Makes everything that has one entry for each counter. A row is
+/// Generates everything that has one entry for each counter. A row is
 ///
 /// ```text
-/// name: Kind Told [family label "value"], server type "help", worker "help", cell Cell;
+/// name: Kind Visibility [family label "value"], server type "help", worker "help", cell Cell;
 /// ```
 ///
-/// of which the label, the worker and the cell may be missing; what is there for workers only has
-/// `only worker "help"` in place of the rest.
+/// where the label, the worker and the cell are optional. A counter for workers only has `only
+/// worker "help"` in place of the rest.
 macro_rules! counters {
     ($(
-        $name:ident: $kind:ident $told:ident $([$family:ident $label:ident $value:literal])?
+        $name:ident: $kind:ident $visibility:ident $([$family:ident $label:ident $value:literal])?
         $(,
             server $type:ident $help:literal
             $(, worker $worker:literal)?
@@ -58,17 +58,17 @@ macro_rules! counters {
         )?
         $(, only worker $only:literal)?
     ;)*) => {
-        /// All counters, in the order in which they are told.
+        /// All counters, in the order in which they are shown.
         pub(super) const COUNTERS: &[Counter] = &[$(Counter {
             name: stringify!($name),
             kind: Kind::$kind,
-            told: Told::$told,
+            visibility: Visibility::$visibility,
             label: counters!(@label $($family $label $value)?),
             help: concat!($($help)?),
             worker_help: concat!($($($worker)?)? $($only)?),
         },)*];
 
-        /// One look at the server. Totals count from its start and only grow.
+        /// The server's counters at one moment. Totals count from its start and only grow.
         #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
         pub struct Stats {
             $($(#[doc = $help] pub $name: $type,)?)*
@@ -76,12 +76,12 @@ macro_rules! counters {
 
         /// One worker's part of [`Stats`].
         ///
-        /// Where workers share their tasks, a connection may be added by one and removed by
-        /// another: then only the sums say how many live.
+        /// Where workers share tasks, a connection may be added by one and removed by another: then
+        /// only the sums tell how many are open.
         #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
         #[non_exhaustive]
         pub struct WorkerStats {
-            /// Its number, from 0; a thread that only accepts has the one behind the last.
+            /// Its number, from 0; a thread that only accepts has the number after the last one.
             pub worker: usize,
             $($($(#[doc = $worker] pub $name: u64,)?)? $(#[doc = $only] pub $name: u64,)?)*
         }
@@ -93,33 +93,39 @@ macro_rules! counters {
         }
 
         impl Cell {
-            /// How many there are.
+            /// The number of cells.
             pub const COUNT: usize = [$($($(Self::$cell,)?)?)*].len();
         }
 
         impl Stats {
             /// Adds the cells of one worker.
             ///
-            /// - `read`: what one cell has come to.
+            /// - `read`: returns the value of a cell.
             pub(super) fn add_cells(&mut self, read: impl Fn(Cell) -> u64) {
                 $($($(self.$name += read(Cell::$cell);)?)?)*
             }
 
-            /// Every number with its name, and who is told of it.
-            pub(super) fn all(&self) -> impl Iterator<Item = (&'static str, u64, Told)> + use<> {
+            /// Returns every number with its name and where it is shown.
+            pub(super) fn all(
+                &self,
+            ) -> impl Iterator<Item = (&'static str, u64, Visibility)> + use<> {
                 [$($(
-                    (stringify!($name), <$type as Into<u64>>::into(self.$name), Told::$told),
+                    (
+                        stringify!($name),
+                        <$type as Into<u64>>::into(self.$name),
+                        Visibility::$visibility,
+                    ),
                 )?)*].into_iter()
             }
         }
 
         impl WorkerStats {
-            /// What [`Stats`] of one worker says of it, but for what it does not say.
+            /// Takes the values that [`Stats`] has too; the others stay 0.
             pub(super) fn of(stats: &Stats) -> Self {
                 Self { $($($($name: counters!(@of stats.$name, $worker),)?)?)* ..Self::default() }
             }
 
-            /// Every number with its name.
+            /// Returns every number with its name.
             pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
                 [$(
                     $($((counters!(@name $name, $worker), self.$name),)?)?
@@ -144,51 +150,49 @@ counters! {
     connections_open: Gauge Everywhere, server u64 "Connections open now.";
     connections_accepted: Counter Everywhere, server u64 "Connections accepted.";
     connections_added: Counter Everywhere,
-        server u64 "Connections that workers have taken in. (Those accepted last may still be on \
-            their way.)",
-        worker "Connections that it has taken in.";
+        server u64 "Connections that workers have received. The most recently accepted ones may \
+            still be in a queue.",
+        worker "Connections that it has received.";
     connections_removed: Counter Everywhere,
         server u64 "Connections that have ended.",
         worker "Connections that have ended on it.";
     tasks_live: Gauge Everywhere,
-        server u64 "Light tasks that live now: connections, acceptors, and what handlers have \
-            started.";
+        server u64 "Tasks that exist now: connections, acceptors, and tasks started by handlers.";
     tasks_added: Counter Everywhere,
-        only worker "Light tasks that it has taken in, connections among them.";
-    tasks_ended: Counter Everywhere, only worker "Light tasks that have ended on it.";
+        only worker "Tasks that it has received, including connections.";
+    tasks_ended: Counter Everywhere, only worker "Tasks that have ended on it.";
     requests: Counter Everywhere,
-        server u64 "Requests answered, those against the rules included.",
-        worker "Requests that it has answered.";
+        server u64 "Responses to requests, including malformed ones.",
+        worker "Responses that it has written.";
     bytes_sent: Counter Everywhere,
-        server u64 "Bytes of answers handed to the kernel.",
-        worker "Bytes of answers that it has handed to the kernel.",
+        server u64 "Bytes of responses that the kernel has taken.",
+        worker "Bytes of its responses that the kernel has taken.",
         cell BytesSent;
     answers_1xx: Counter Everywhere [answers class "1xx"],
-        server u64 "Answers with a status of 100 to 199.", cell Answers1xx;
+        server u64 "Responses with a status of 100 to 199.", cell Answers1xx;
     answers_2xx: Counter Everywhere [answers class "2xx"],
-        server u64 "Answers with a status of 200 to 299.", cell Answers2xx;
+        server u64 "Responses with a status of 200 to 299.", cell Answers2xx;
     answers_3xx: Counter Everywhere [answers class "3xx"],
-        server u64 "Answers with a status of 300 to 399.", cell Answers3xx;
+        server u64 "Responses with a status of 300 to 399.", cell Answers3xx;
     answers_4xx: Counter Everywhere [answers class "4xx"],
-        server u64 "Answers with a status of 400 to 499.",
-        worker "Answers with a status of 400 to 499.",
+        server u64 "Responses with a status of 400 to 499.",
+        worker "Responses with a status of 400 to 499.",
         cell Answers4xx;
     answers_5xx: Counter Everywhere [answers class "5xx"],
-        server u64 "Answers with a status of 500 to 599.",
-        worker "Answers with a status of 500 to 599.",
+        server u64 "Responses with a status of 500 to 599.",
+        worker "Responses with a status of 500 to 599.",
         cell Answers5xx;
     bad_requests: Counter Everywhere,
-        server u64 "Requests refused for their form: head or body against the rules or past a \
-            limit.",
-        worker "Requests that it has refused for their form.",
+        server u64 "Refused requests: their head or body was malformed or past a limit.",
+        worker "Requests that it has refused as malformed or past a limit.",
         cell BadRequests;
     proxy_refused: Counter Everywhere,
-        server u64 "Of these, connections without a valid PROXY header, where one is demanded, or \
-            from somebody who may not send one.",
+        server u64 "Connections without a valid PROXY header where one is required, or with one \
+            from an untrusted sender.",
         cell ProxyRefused;
     timeouts: Counter Everywhere,
-        server u64 "Connections ended because the peer was silent or slow for too long.",
-        worker "Connections that it has ended for silence or slowness.",
+        server u64 "Connections closed because the peer was silent or slow for too long.",
+        worker "Connections that it has closed because the peer was silent or slow.",
         cell Timeouts;
     idle_closed: Counter Everywhere,
         server u64 "Of these, those that were idle between two requests.",
@@ -199,51 +203,51 @@ counters! {
         worker "Of these, those that never sent a byte.",
         cell NeverAsked;
     files_cut: Counter Everywhere,
-        server u64 "Connections cut because a file became shorter while it was sent.",
-        worker "Connections that it has cut because a file became shorter.",
+        server u64 "Connections cut off because a file became shorter while it was sent.",
+        worker "Connections that it has cut off because a file became shorter.",
         cell FilesCut;
     files_exhausted: Counter Everywhere,
-        server u64 "Files that could not be opened for want of descriptors.";
+        server u64 "Files that could not be opened because no descriptor or memory was free.";
     accept_exhausted: Counter Everywhere,
-        server u64 "Accepts that failed for want of descriptors or memory; accepting rested for a \
-            moment.";
-    accept_failed: Counter Everywhere, server u64 "Accepts that failed otherwise.";
+        server u64 "Failed accepts because no descriptor or memory was free; accepting then \
+            pauses for a moment.";
+    accept_failed: Counter Everywhere, server u64 "Accepts that failed for another reason.";
     accept_paused: Counter Everywhere,
-        server u64 "Times that accepting paused because all places were taken.";
+        server u64 "Times that accepting paused because the connection limit was reached.";
     panics: Counter Everywhere,
         server u64 "Handlers that panicked; the panic was contained.",
         worker "Handlers that panicked on it.",
         cell Panics;
     waits: Counter Everywhere,
-        server u64 "Times that a worker's thread gave its CPU up to wait, by the kernel's own \
-            count.",
-        worker "Times that its thread gave its CPU up to wait, by the kernel's own count.";
+        server u64 "Times that a worker's thread gave up its CPU to wait, as counted by the \
+            kernel.",
+        worker "Times that its thread gave up its CPU to wait, as counted by the kernel.";
     cpu_ms: Counter Everywhere,
         only worker "CPU time of its thread, user and system together.";
     log_lines_lost: Counter Everywhere,
         server u64 "Lines of the access log that could not be written: the disk was full, or the \
             reader too slow.";
     too_many_requests: Counter InStats,
-        server u64 "Requests answered with 429: their client has sent more than it may.",
+        server u64 "Responses with 429: the client exceeded its rate of requests.",
         cell TooManyRequests;
-    workers: Gauge InStats, server u64 "Workers there are now.";
+    workers: Gauge InStats, server u64 "Current number of workers.";
     workers_grown: Counter InStats,
-        server u64 "Workers that were added because all were busy, those included that came back.";
+        server u64 "Workers added because all were busy, including ones that returned.";
     workers_shrunk: Counter InStats,
-        server u64 "Workers that have gone because they were not needed.";
+        server u64 "Workers removed because they were not needed.";
     workers_failed: Counter InStats,
-        server u64 "Workers that were needed and could not be started.";
+        server u64 "Workers that were needed but could not be started.";
     reloads: Counter InStats,
-        server u64 "Times that another configuration was taken while it ran.";
+        server u64 "Configurations applied by a reload.";
     reloads_refused: Counter InStats,
-        server u64 "Times that another configuration was wrong, and the old one stayed.";
+        server u64 "Reloads refused because the new configuration was invalid.";
 }
 
 impl Stats {
-    /// All counters with their names, which are those of the fields.
+    /// Returns all shown counters by the names of their fields.
     pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
         let faults = self.bad_requests + self.timeouts + self.files_cut + self.panics;
-        let told = self.all().filter(|(_, _, told)| *told == Told::Everywhere);
-        told.map(|(name, number, _)| (name, number)).chain([("faults", faults)])
+        let shown = self.all().filter(|(_, _, visibility)| *visibility == Visibility::Everywhere);
+        shown.map(|(name, number, _)| (name, number)).chain([("faults", faults)])
     }
 }

@@ -1,20 +1,20 @@
-//! What the kernel has counted of one thread. It counts anyway, so the server need not.
+//! The kernel's counts for one thread, which the server need not count again.
 
 use std::fs;
 
 use crate::process::cpu_ms;
 
-/// One look at a thread of this process.
+/// The counts of a thread of this process.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Thread {
-    /// Times that it gave its CPU up by itself: to wait for events, mostly.
+    /// Times that it gave up its CPU voluntarily, mostly to wait for events.
     pub waits: u64,
     /// CPU time, user and system together.
     pub cpu_ms: u64,
 }
 
 impl Thread {
-    /// Looks at a thread by the kernel's number of it. What cannot be read is 0.
+    /// Reads the counts of a thread by its kernel id. Unreadable ones are 0.
     pub fn read(thread: u32) -> Self {
         let folder = format!("/proc/self/task/{thread}");
         let read = |name| fs::read_to_string(format!("{folder}/{name}")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! A method for each setting, in the order of the table.
+//! A method for each setting.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,10 +9,9 @@ use crate::config::{
     TrafficClass,
 };
 
-/// Names the field of [`Config`], or of a part of it, and its type: the method is called the same,
-/// and documented there.
-macro_rules! settings {
-    ($list:ident of $of:ident, |$config:ident| $part:expr; $($name:ident: $type:ty),+ $(,)?) => {
+/// Writes a method for each field of [`Config`], or of a part of it, called as the field is.
+macro_rules! methods {
+    ($of:ident; $($name:ident: $type:ty,)+) => {
         impl Server {
             $(
                 #[doc = concat!(
@@ -20,87 +19,17 @@ macro_rules! settings {
                     stringify!($name), ").",
                 )]
                 pub fn $name(self, value: $type) -> Self {
-                    self.tune(|$config: &mut Config| $part.$name = value)
+                    self.tune(|config: &mut Config| methods!(@part $of config).$name = value)
                 }
             )+
         }
-
-        #[cfg(test)]
-        const $list: &[&str] = &[$(stringify!($name)),+];
     };
+    (@part Config $config:ident) => { $config };
+    (@part Pace $config:ident) => { $config.pace };
 }
 
-settings! { OF_CONFIG of Config, |config| config;
-    port: u16,
-    backlog: u32,
-    defer_accept: bool,
-    forwarded_fields: ForwardedFields,
-    proxy_protocol: bool,
-    recv_buffer_bytes: usize,
-    send_buffer_bytes: usize,
-    socket_preference: TrafficClass,
-    workers: usize,
-    workers_max: usize,
-    grow_after: Duration,
-    shrink_period: Duration,
-    cache_workers: bool,
-    blocking_threads: usize,
-    blocking_queue: usize,
-    file_threads: usize,
-    io: Io,
-    scheduler: SchedulerKind,
-    slots: usize,
-    placement: Placement,
-    acceptor: Acceptor,
-    spin_us: u32,
-    uring_buffers: u32,
-    connections_max: usize,
-    max_requests_per_connection: u64,
-    limit_head_bytes: usize,
-    limit_target_bytes: usize,
-    limit_header_fields: usize,
-    limit_body_bytes: u64,
-    read_ahead_bytes: usize,
-    stream_buffer_bytes: usize,
-    first_request_timeout: Duration,
-    header_timeout: Duration,
-    body_timeout: Duration,
-    body_rate_min: u64,
-    write_timeout: Duration,
-    write_rate_min: u64,
-    timeout_keep_alive: Duration,
-    half_close_timeout: Duration,
-    drain_accept: Duration,
-    timeout_graceful_shutdown: Duration,
-    cache_bytes: u64,
-    hidden: bool,
-    listing: Listing,
-    answer_version: AnswerVersion,
-    stats_interval: Duration,
-    quiet: bool,
-}
-
-settings! { OF_PACE of Pace, |config| config.pace;
-    accept_delay: Duration,
-    accepts_per_second: u64,
-    pass_delay_us: u64,
-    no_io_wait_us: u64,
-    first_byte_delay: Duration,
-    write_rate: u64,
-    write_burst: u64,
-    read_rate: u64,
-    read_burst: u64,
-    client_write_rate: u64,
-    client_write_burst: u64,
-    client_read_rate: u64,
-    client_read_burst: u64,
-    server_write_rate: u64,
-    server_write_burst: u64,
-    server_read_rate: u64,
-    server_read_burst: u64,
-    requests_per_second: u64,
-    requests_burst: u64,
-}
+gustnado_config::each_setting!(methods);
+gustnado_config::each_setting_of_pace!(methods);
 
 /// Those whose values are said in a shorter way than they are kept.
 impl Server {
@@ -179,12 +108,19 @@ mod tests {
         "server_name",
     ];
 
+    macro_rules! names {
+        ($of:ident; $($name:ident: $type:ty,)+) => { &[$(stringify!($name)),+] };
+    }
+
+    const OF_CONFIG: &[&str] = gustnado_config::each_setting!(names);
+    const OF_PACE: &[&str] = gustnado_config::each_setting_of_pace!(names);
+
     #[test]
     fn every_setting_has_its_method() {
         let all: Vec<&str> = OF_CONFIG.iter().chain(OF_PACE).chain(&SHORTER).copied().collect();
         for tunable in TUNABLES {
             let name = tunable.method();
-            assert!(all.contains(&name.as_str()), "{name}: add it to `settings!`");
+            assert!(all.contains(&name.as_str()), "{name}: no method has this name");
         }
         assert_eq!(all.len(), TUNABLES.len(), "a method for what is no setting");
     }

@@ -1,5 +1,5 @@
-//! What a socket with a pace does differently. Every pause is a timer of the connection's own task;
-//! no thread waits.
+//! Operations of a socket with a pace. Every pause is a timer of the connection's own task; no
+//! thread waits.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -15,12 +15,14 @@ impl Socket {
     /// Sets the pace from now on.
     pub fn set_pacer(&mut self, pacer: Box<Pacer>) {
         if pacer.has_read_pace() {
+            // Unread bytes then stay in the kernel, whose window slows the peer down: a pace that
+            // only delayed the processing would buffer without bound.
             self.receive_on_demand();
         }
         self.pacer = Some(pacer);
     }
 
-    /// Whether there is a pace.
+    /// Returns whether there is a pace.
     pub fn is_paced(&self) -> bool {
         self.pacer.is_some()
     }
@@ -32,7 +34,7 @@ impl Socket {
         }
     }
 
-    /// Counts a request. The error is in how many milliseconds the client may send one again.
+    /// Counts a request. The error is in how many milliseconds the client may retry.
     ///
     /// # Errors
     /// The client's bucket of requests is empty.
@@ -47,22 +49,22 @@ impl Socket {
         self.own_pacer().begin_route(pace, read_ms);
     }
 
-    /// Ends it.
+    /// Ends the response of such a route.
     pub fn end_route(&mut self) {
         if let Some(pacer) = &mut self.pacer {
             pacer.end_route();
         }
     }
 
-    /// Gives the body that comes now a pace of its own.
+    /// Sets the pace of the body that follows.
     ///
-    /// - `received`: bytes of it that have come.
+    /// - `received`: bytes of it that have arrived.
     pub fn begin_route_read(&mut self, rate: Rate, received: u64) {
         self.own_pacer().begin_route_read(rate, now().mono_ms, received);
         self.receive_on_demand();
     }
 
-    /// Receives at the connection's pace. The deadline moves by what that takes.
+    /// Receives at the connection's pace. The deadline moves by the pauses of the pace.
     ///
     /// - `idle`: as for [`Socket::poll_recv`].
     ///
@@ -71,14 +73,15 @@ impl Socket {
     pub async fn receive(&mut self, idle: bool) -> Result<RecvBuf, ConnectionError> {
         let due_ms = self.deadline_ms();
         let paused_ms = self.await_reading(idle).await?;
+        // The pause used the same timer, so the peer's deadline is set again, later by the pause.
         self.set_deadline(due_ms.saturating_add(paused_ms));
         let piece = self.recv(idle).await?;
         self.charge_read(&piece);
         Ok(piece)
     }
 
-    /// Waits until some of the wanted bytes may be sent, and the response may begin. Returns how
-    /// many may: all of them without a pace.
+    /// Waits until the response may begin and some of the wanted bytes may be sent. Returns how
+    /// many; without a pace, all of them.
     ///
     /// # Errors
     /// The server ends.
@@ -92,7 +95,7 @@ impl Socket {
         Ok(grant.bytes)
     }
 
-    /// Waits until something may be received. Returns how long that took, in milliseconds.
+    /// Waits until something may be received. Returns the wait in milliseconds.
     ///
     /// - `idle`: as for [`Socket::poll_recv`].
     ///
@@ -105,7 +108,7 @@ impl Socket {
         Ok(now().mono_ms - began_ms)
     }
 
-    /// Whether something may be received now; if not, the task is woken when it may.
+    /// Returns ready if something may be received now; else the task is woken at that time.
     ///
     /// # Errors
     /// The server ends.
@@ -122,21 +125,21 @@ impl Socket {
         Poll::Ready(Ok(()))
     }
 
-    /// Until when nothing is to be received; the end of time if something may be.
+    /// Returns the time until which nothing is received; `u64::MAX` if receiving is possible now.
     pub fn read_pause_ms(&self) -> u64 {
         let at_ms = self.pacer.as_ref().map_or(0, |pacer| pacer.read_at_ms());
         if at_ms > 0 && now().mono_ms < at_ms { at_ms } else { u64::MAX }
     }
 
-    /// Counts received bytes. Returns for how long nothing more will be received for that: the
-    /// peer's time is to be as much longer.
+    /// Counts received bytes. Returns the pause that follows, by which the peer's time is to be
+    /// extended.
     pub fn charge_read(&mut self, piece: &RecvBuf) -> u64 {
         let (now_ms, bytes) = (self.now().mono_ms, piece.bytes().len() as u64);
         self.pacer.as_mut().map_or(0, |pacer| pacer.charge_read(now_ms, bytes))
     }
 
-    /// Returns how slow the peer may be during one step. What it has earned in earlier ones is in
-    /// the silence that it may still keep.
+    /// Returns how slow the peer may be during one step. Bytes that it took in earlier steps extend
+    /// the silence that it may keep.
     pub(super) fn step_patience(
         &self,
         patience: ProgressTimeout,
@@ -154,13 +157,14 @@ impl Socket {
         }
     }
 
-    /// The pace of this socket. One that lets everything through is made if there is none.
+    /// Returns the pacer of this socket, and creates one without limits if there is none.
     fn own_pacer(&mut self) -> &mut Pacer {
         self.pacer.get_or_insert_with(|| Box::new(Pacer::free()))
     }
 
-    /// Waits until then; not longer than the server lets connections be.
+    /// Waits until `until_ms`, or fails once the server ends.
     async fn pause(&mut self, until_ms: u64, idle: bool) -> Result<(), ConnectionError> {
+        // The deadline is the timer: a paused connection has no other operation that could need it.
         while now().mono_ms < until_ms {
             self.set_deadline(until_ms);
             match poll_fn(|_| self.poll_deadline(idle)).await {

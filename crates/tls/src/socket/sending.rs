@@ -1,4 +1,4 @@
-//! Sends that wait: until the bytes have left, or the peer has had its time.
+//! Sends that wait until the bytes have left, or the peer's time is over.
 
 use std::fs::File;
 use std::future::poll_fn;
@@ -7,13 +7,13 @@ use gustnado_tasks::{Connection, ConnectionError, ProgressTimeout, SendBuf, Send
 
 use super::Socket;
 
-/// Most bytes that are sent in one step at a pace, however fast it is.
+/// The most bytes in one step at a pace, however fast it is: a larger one would be a burst.
 const STEP_BYTES_MAX: u64 = 64 << 10;
 
-/// Gives a peer whose time is over more of it, where a program grants some.
+/// Extends the time of a peer, if a program grants that.
 ///
-/// The argument is how many bytes the peer has taken of a file; the result is how many
-/// milliseconds more it has.
+/// The argument is how many bytes of a file the peer has taken; the result is by how many
+/// milliseconds its time is extended.
 pub type MoreTime<'a> = &'a mut (dyn FnMut(u64) -> Option<u64> + Send);
 
 /// A send that was given up.
@@ -21,7 +21,7 @@ pub type MoreTime<'a> = &'a mut (dyn FnMut(u64) -> Option<u64> + Send);
 pub struct SendFailed {
     /// The reason.
     pub error: ConnectionError,
-    /// Bytes of it that have not left.
+    /// Bytes of it that did not leave.
     pub unsent: u64,
 }
 
@@ -43,7 +43,8 @@ impl Socket {
         more: MoreTime<'_>,
     ) -> Result<(), SendFailed> {
         if self.is_paced() {
-            // Boxed, as most connections have no pace: it would make every future larger.
+            // Boxed, as most connections have no pace: its state would enlarge every connection's
+            // future.
             return Box::pin(self.send_at_pace(out, patience, more)).await;
         }
         self.send_at_once(out, patience, more).await
@@ -59,13 +60,14 @@ impl Socket {
         patience: ProgressTimeout,
         more: MoreTime<'_>,
     ) -> Result<(), SendFailed> {
-        // What is sent may have been long in coming.
+        // The clock of the last operation may be old: a handler may have taken long to make these
+        // bytes.
         self.refresh_now();
         self.start_send_within(out, patience);
         self.sent(SendWatch::new(self.now().mono_ms), patience, more).await
     }
 
-    /// Goes on with a send whose first deadline has come.
+    /// Continues a send whose first deadline has passed.
     ///
     /// # Errors
     /// [`SendFailed`].
@@ -74,13 +76,15 @@ impl Socket {
         patience: ProgressTimeout,
         more: MoreTime<'_>,
     ) -> Result<(), SendFailed> {
+        // The send began when its first deadline was set, so that is where its time is counted
+        // from.
         let began_ms = self.deadline_ms().saturating_sub(patience.first_look_ms());
         self.sent(SendWatch::new(began_ms), patience, more).await
     }
 
-    /// Sends bytes of a file from `at` to `end`. `at` moves along.
+    /// Sends bytes of a file from `at` to `end`, and moves `at` along.
     ///
-    /// At a pace, [`Socket::await_turn`] has to have granted them.
+    /// At a pace, [`Socket::await_turn`] must have granted them.
     ///
     /// # Errors
     /// As [`Connection::send_file`].
@@ -108,13 +112,13 @@ impl Socket {
         Ok(())
     }
 
-    /// Takes over bytes to send, and sets when to look at them first.
+    /// Takes over bytes to send, and sets when their progress is first checked.
     fn start_send_within(&mut self, out: Box<SendBuf>, patience: ProgressTimeout) {
         self.set_deadline(self.now().mono_ms.saturating_add(patience.first_look_ms()));
         self.start_send(out);
     }
 
-    /// Waits until what was taken over has been sent. The deadline is set.
+    /// Waits until the bytes that were taken over have left. The deadline is set already.
     async fn sent(
         &mut self,
         mut watch: SendWatch,
@@ -135,7 +139,7 @@ impl Socket {
         }
     }
 
-    /// Sets the deadline to so many milliseconds from now. Returns whether there are any.
+    /// Extends the deadline from now. Returns whether there was time to add.
     fn extend_deadline(&mut self, more_ms: Option<u64>) -> bool {
         if let Some(more_ms) = more_ms {
             self.set_deadline(self.now().mono_ms.saturating_add(more_ms));
@@ -153,7 +157,8 @@ impl Socket {
             Connection::put_back(out);
             return Ok(());
         }
-        // (What follows has a turn of its own, which the kernel is not to wait for.)
+        // Copied out, as each step gets a turn and a buffer of its own, without a hint that more
+        // follows: the kernel must not hold a step back.
         let bytes = out.take_bytes();
         let mut at = 0;
         while at < bytes.len() {

@@ -6,7 +6,8 @@ use super::*;
 
 const HEAD: &[u8] = b"GET /a/b?c=%22d HTTP/1.1\r\nHost: h\r\nReferer: http://r/\r\n\
     User-Agent: \"x\\\ty\"\r\nAuthorization: Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==\r\n\r\n";
-const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nServer: gustnado\r\nX-Both:  a b \r\nx-both: c\r\n\r\n";
+const RESPONSE: &[u8] =
+    b"HTTP/1.1 200 OK\r\nServer: gustnado\r\nX-Both:  a b \r\nx-both: c\r\n\r\n";
 
 fn decoded(bytes: &[u8]) -> Head {
     match Head::decode(bytes, &mut 0, &Limits::default()) {
@@ -21,15 +22,15 @@ fn written(format: &str, line: &Line<'_>) -> String {
     String::from_utf8(out).expect("lines are UTF-8")
 }
 
-fn line(asked: LoggedRequest<'_>) -> Line<'_> {
+fn line(request: LoggedRequest<'_>) -> Line<'_> {
     Line {
         address: Some("127.0.0.1"),
         unix_secs: 784_111_777,
         took: Duration::from_micros(2_003_004),
-        asked,
+        request,
         status: Some(200),
         bytes: 17,
-        answer: ANSWER,
+        response: RESPONSE,
     }
 }
 
@@ -71,7 +72,7 @@ fn what_is_not_known_is_a_dash() {
         address: None,
         status: None,
         bytes: 0,
-        answer: b"",
+        response: b"",
         took: Duration::ZERO,
         ..line(LoggedRequest::Unknown)
     };
@@ -141,7 +142,7 @@ fn base64_is_that_of_the_rfc() {
 proptest! {
     #[test]
     fn no_bytes_of_a_client_forge_a_line(first: Vec<u8>, value: Vec<u8>) {
-        // A field as a client may send it, and a line that was refused with anything in it.
+        // A field as a client may send it, and a refused line of arbitrary bytes.
         let kept = |byte: &u8| *byte == b'\t' || (*byte >= b' ' && *byte != 0x7f);
         let value: Vec<u8> = value.into_iter().filter(kept).collect();
         let start = b"GET /\"?q\\\" HTTP/1.1\r\nHost: h\r\nUser-Agent: ";
@@ -152,8 +153,8 @@ proptest! {
             Ok(Decoded::Done(head)) => Some(head),
             _ => None,
         };
-        let asked = head.as_ref().map(|head| line(LoggedRequest::Request(head.on(&agent))));
-        for line in asked.iter().chain([&refused]) {
+        let request = head.as_ref().map(|head| line(LoggedRequest::Request(head.on(&agent))));
+        for line in request.iter().chain([&refused]) {
             let text = written("combined", line);
             prop_assert_eq!(text.matches('\n').count(), 1);
             prop_assert!(text[..text.len() - 1].bytes().all(|byte| matches!(byte, b' '..=b'~')));

@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 
 use super::*;
 
-/// Longer than anything takes that works.
+/// Longer than any operation takes that works.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 fn sink(path: &Path) -> (Sink, Arc<AtomicU64>) {
@@ -73,7 +73,7 @@ fn a_reader_that_takes_nothing_holds_nobody_up() {
     let path = folder.path().join("pipe");
     let mode = rustix::fs::Mode::RWXU;
     rustix::fs::mkfifoat(rustix::fs::CWD, &path, mode).expect("a named pipe");
-    assert!(Sink::open(&path, 1, Arc::default()).is_err(), "nobody reads");
+    assert!(Sink::open(&path, 1, Arc::default()).is_err(), "no reader");
     let both = std::fs::OpenOptions::new().read(true).write(true).open(&path);
     let _reader = both.expect("a reader");
     let (sink, lost) = sink(&path);
@@ -82,13 +82,13 @@ fn a_reader_that_takes_nothing_holds_nobody_up() {
         push(&sink, 0, &line);
     }
     end(sink);
-    // A pipe takes 64 KiB by itself.
+    // A pipe holds 64 KiB without a reader.
     let lost = lost.load(Ordering::Relaxed);
     assert!((2900..3 << 10).contains(&lost), "{lost}");
 }
 
-/// A full pipe that is written to without a look at its room: such a write does not return, as on a
-/// disk that is frozen.
+/// A full pipe that is written to without checking its room: such a write blocks, as on a frozen
+/// disk.
 #[test]
 fn a_frozen_disk_stops_the_log_and_neither_workers_nor_the_end() {
     let (mut reader, writer) = pipe().expect("a pipe");
@@ -110,12 +110,12 @@ fn a_frozen_disk_stops_the_log_and_neither_workers_nor_the_end() {
     assert!(lost_so_far > 0, "20 MB are more than may wait");
     let start = Instant::now();
     assert!(!sink.shared().flush());
-    let error = sink.shared().reopen().expect_err("the disk does not answer");
+    let error = sink.shared().reopen().expect_err("the disk is frozen");
     assert_eq!(error.kind(), io::ErrorKind::TimedOut);
-    sink.shared().finish(Instant::now() + ANSWER_WITHIN);
+    sink.shared().finish(Instant::now() + WRITER_WAIT_MAX);
     drop(sink);
     assert!(start.elapsed() < PATIENCE / 2, "{:?}", start.elapsed());
-    // It thaws: every line was written, into the old file or the new one, or counted.
+    // The disk works again: every line was written, to the old file or the new one, or counted.
     let mut written = Vec::new();
     reader.read_to_end(&mut written).expect("the old file, until it is closed");
     let lines = || {
@@ -133,7 +133,7 @@ fn a_file_that_was_moved_away_is_made_anew() {
     push(&sink, 0, "a\n");
     std::fs::rename(&path, &old).expect("moved");
     push(&sink, 0, "b\n");
-    sink.shared().reopen().expect("made anew");
+    sink.shared().reopen().expect("opened again");
     push(&sink, 0, "c\n");
     sink.shared().flush();
     assert_eq!(std::fs::read(&old).expect("the old log"), b"a\nb\n");

@@ -1,4 +1,4 @@
-//! The thread that writes a log, and alone waits for its disk.
+//! The thread that writes a log, the only one that waits for its disk.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,30 +9,30 @@ use std::time::Duration;
 
 use gustnado_tasks::block_file_size_signal;
 
-use super::{BUFFER_BYTES, Orders, Shared, Wanted, locked};
+use super::{BUFFER_BYTES, Commands, Shared, Urgency, locked};
 use crate::access_log::output::{Output, Written, count_lines};
 
-/// How long a line may lie in a buffer.
+/// How long a line may stay in a buffer.
 const EVERY: Duration = Duration::from_millis(250);
-/// What the thread needs of a stack, generously.
+/// The thread's stack, with a margin.
 const STACK_BYTES: usize = 128 << 10;
 
 /// The open file, and the lines that are being written.
 struct Writer {
     shared: Arc<Shared>,
     output: Output,
-    /// Lines of each worker that were taken out of its buffer. None are taken while some are left,
-    /// so those of one worker stay in order.
+    /// Lines taken from each worker's buffer. While some are left no more are taken, so that the
+    /// lines of one worker stay in order.
     taken: Box<[Vec<u8>]>,
 }
 
-/// What is to be done in a round.
+/// The work of a round.
 struct Round {
     reopens: bool,
     is_last: bool,
 }
 
-/// Starts the thread. It ends after the last round of a log that is over.
+/// Starts the thread. It ends after the last round of a log that was dropped.
 pub(super) fn start(shared: Arc<Shared>, output: Output, path: PathBuf) -> io::Result<()> {
     let taken = shared.buffers.iter().map(|_| Vec::new()).collect();
     let mut writer = Writer { shared, output, taken };
@@ -43,7 +43,8 @@ pub(super) fn start(shared: Arc<Shared>, output: Output, path: PathBuf) -> io::R
 impl Writer {
     fn run(&mut self, path: &Path) {
         // A write past RLIMIT_FSIZE then fails with EFBIG, as on a full disk, and does not end the
-        // process. It is this thread's own mask: what the process does with signals stays as it is.
+        // process. Only this thread's mask changes: the process's own handling of signals stays as
+        // it is.
         block_file_size_signal();
         loop {
             let round = self.shared.next_round();
@@ -68,10 +69,12 @@ impl Writer {
         is_done && !self.output.owes()
     }
 
-    /// Writes what was left of a buffer, or else what it has now. Returns whether nothing was left.
+    /// Writes the rest of a buffer, or else its new lines. Returns whether nothing was left.
     fn write(&mut self, place: usize) -> bool {
         let lines = &mut self.taken[place];
         if lines.is_empty() {
+            // A swap under the lock, the write after it: the worker goes on with the emptied
+            // allocation.
             std::mem::swap(lines, &mut locked(&self.shared.buffers[place]));
         }
         if lines.is_empty() && !self.output.owes() {
@@ -85,7 +88,7 @@ impl Writer {
             }
             Written::Waits => return false,
         };
-        // The memory that a stall took is not kept.
+        // The memory that a stall needed is freed.
         lines.shrink_to(BUFFER_BYTES);
         is_done
     }
@@ -95,7 +98,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Counts the lines that will not be written any more.
+    /// Counts the lines that will never be written as lost.
     fn count_left(&self) {
         let taken: u64 = self.taken.iter().map(|lines| count_lines(lines)).sum();
         let waiting: u64 = self.shared.buffers.iter().map(|one| count_lines(&locked(one))).sum();
@@ -104,31 +107,33 @@ impl Writer {
 }
 
 impl Shared {
-    /// Waits until there is something to do, and then for a moment in which more may come.
+    /// Waits for work, then for a moment in which more may join it.
     fn next_round(&self) -> Round {
-        let is_quiet = |orders: &mut Orders| orders.wanted == Wanted::Never && !orders.is_over;
-        let orders = self.ordered.wait_while(locked(&self.orders), is_quiet);
-        let orders = orders.unwrap_or_else(PoisonError::into_inner);
-        let may_wait = |orders: &mut Orders| orders.wanted < Wanted::AtOnce && !orders.is_over;
-        let rested = self.ordered.wait_timeout_while(orders, EVERY, may_wait);
-        let (mut orders, _) = rested.unwrap_or_else(PoisonError::into_inner);
-        orders.wanted = Wanted::Never;
-        orders.rounds_begun += 1;
-        Round { reopens: std::mem::take(&mut orders.reopens), is_last: orders.is_over }
+        let is_quiet =
+            |commands: &mut Commands| commands.urgency == Urgency::Never && !commands.is_over;
+        let commands = self.commanded.wait_while(locked(&self.commands), is_quiet);
+        let commands = commands.unwrap_or_else(PoisonError::into_inner);
+        let may_wait =
+            |commands: &mut Commands| commands.urgency < Urgency::AtOnce && !commands.is_over;
+        let rested = self.commanded.wait_timeout_while(commands, EVERY, may_wait);
+        let (mut commands, _) = rested.unwrap_or_else(PoisonError::into_inner);
+        commands.urgency = Urgency::Never;
+        commands.rounds_begun += 1;
+        Round { reopens: std::mem::take(&mut commands.reopens), is_last: commands.is_over }
     }
 
     fn end_round(&self, is_all: bool, reopened: Option<io::Result<()>>, is_last: bool) {
-        let mut orders = locked(&self.orders);
-        orders.is_all_written = is_all || is_last;
+        let mut commands = locked(&self.commands);
+        commands.is_all_written = is_all || is_last;
         if !is_all {
-            // What is left is tried again a moment later.
-            orders.want(Wanted::Soon);
+            // The rest is retried a moment later.
+            commands.raise(Urgency::Soon);
         }
-        orders.rounds_done = if is_last { u64::MAX } else { orders.rounds_done + 1 };
+        commands.rounds_done = if is_last { u64::MAX } else { commands.rounds_done + 1 };
         if reopened.is_some() {
-            orders.reopened = reopened;
+            commands.reopened = reopened;
         }
-        drop(orders);
+        drop(commands);
         self.done.notify_all();
     }
 }

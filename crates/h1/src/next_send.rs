@@ -1,4 +1,4 @@
-//! What leaves a connection in one send: a head, pieces of content, the end of chunks.
+//! One send: a head, pieces of content, the end of chunks.
 
 use bytes::Bytes;
 use gustnado_http::chunk::{LAST_CHUNK, write_size};
@@ -8,27 +8,27 @@ use gustnado_tasks::{Connection, SendBuf};
 use gustnado_web::contained::contained;
 use gustnado_web::response::Trailers;
 
-/// Pieces from this size on are sent from where they lie; below, copying them costs less.
+/// Pieces from this size on are sent without a copy; below, copying costs less.
 const SHARED_FROM: usize = 4 << 10;
-/// Content that is not copied may be so many times as much as content that is, before it is sent:
-/// whoever has made it holds it anyway.
+/// How many times more uncopied than copied content one send may hold: its memory is in use anyway,
+/// by the handler that made it.
 const SHARED_FACTOR: usize = 16;
 
-/// What is sent next.
-pub(super) struct Gathered {
+/// The bytes of the next send.
+pub(super) struct NextSend {
     pub(super) out: Box<SendBuf>,
-    /// Bytes at its beginning that were counted when they were written.
+    /// Bytes at its start that were counted when they were written.
     pub(super) counted: usize,
     /// Bytes of content in it.
     pub(super) content: u64,
-    /// Those of them that were copied into it, and those that were not.
+    /// Bytes of content that were copied into it, and that were not.
     copied: usize,
     shared: usize,
 }
 
-impl Gathered {
-    /// What is sent together with `head`, if there is one.
-    pub(super) fn behind(head: Option<Box<SendBuf>>) -> Self {
+impl NextSend {
+    /// Starts a send with a head, if there is one.
+    pub(super) fn with_head(head: Option<Box<SendBuf>>) -> Self {
         let out = head.unwrap_or_else(Connection::outgoing);
         let counted = out.len();
         Self { out, counted, content: 0, copied: 0, shared: 0 }
@@ -38,15 +38,15 @@ impl Gathered {
         self.out.is_empty()
     }
 
-    /// Whether it is to be sent before more is taken.
+    /// Returns whether it must be sent before more is added.
     ///
-    /// - `copied_max`: how much of it may be copied.
+    /// - `copied_max`: the most copied bytes in one send.
     pub(super) fn is_full(&self, copied_max: usize) -> bool {
         self.copied >= copied_max || self.shared > copied_max.saturating_mul(SHARED_FACTOR)
     }
 
-    /// Takes a piece. One without bytes would end the chunks, and is none.
-    pub(super) fn take(&mut self, piece: Bytes, chunked: bool) {
+    /// Adds a piece. An empty one is skipped: as a chunk it would end the content.
+    pub(super) fn push(&mut self, piece: Bytes, chunked: bool) {
         let length = piece.len();
         if length == 0 {
             return;
@@ -68,10 +68,11 @@ impl Gathered {
     }
 }
 
-/// The end of chunked content (RFC 9112 §7.1.2).
-pub(super) fn end_chunks(trailers: Option<Trailers>, next: &mut Gathered) {
+/// Adds the end of chunked content (RFC 9112 §7.1.2).
+pub(super) fn end_chunks(trailers: Option<Trailers>, next: &mut NextSend) {
     let out = &mut next.out.bytes;
     let fields = trailers.and_then(contained).unwrap_or_default();
+    // A malformed trailer is left out: the response is already on its way, so it cannot fail.
     let fields: Vec<_> = fields
         .iter()
         .filter(|(name, value)| check_field(name.as_str(), value.as_bytes()).is_ok())
@@ -93,16 +94,16 @@ mod tests {
 
     const COPIED_MAX: usize = 16 << 10;
 
-    fn nothing() -> Gathered {
-        // (There is no worker here to lend a buffer.)
-        Gathered::behind(Some(Box::default()))
+    fn nothing() -> NextSend {
+        // No worker runs in a unit test, so no buffer is borrowed from it.
+        NextSend::with_head(Some(Box::default()))
     }
 
-    /// How many sends so many pieces of one size take, and how many bytes of them are copied.
+    /// Returns how many sends `count` pieces take, and how many bytes are copied.
     fn sends(count: usize, bytes: usize) -> (usize, usize) {
         let (mut next, mut sends, mut own) = (nothing(), 0, 0);
         for _ in 0..count {
-            next.take(vec![b'x'; bytes].into(), true);
+            next.push(vec![b'x'; bytes].into(), true);
             if next.is_full(COPIED_MAX) {
                 own += next.out.bytes.len();
                 next = nothing();
@@ -114,7 +115,7 @@ mod tests {
 
     #[test]
     fn large_pieces_leave_many_at_once_and_are_not_copied() {
-        // (What is its own is the framing: 5 bytes of size, 4 of line ends.)
+        // The copied bytes are the framing: 5 of the size, 4 of the line ends.
         assert_eq!(sends(16, 64 << 10), (4, 16 * 9));
         assert_eq!(sends(64, 16 << 10).0, 4);
         assert_eq!(sends(1, 200 << 20).0, 1);
@@ -124,16 +125,16 @@ mod tests {
     #[test]
     fn a_piece_without_bytes_is_none() {
         let mut next = nothing();
-        next.take(Bytes::new(), true);
+        next.push(Bytes::new(), true);
         assert!(next.is_empty() && !next.is_full(1));
     }
 
     #[test]
     fn what_is_gathered_is_framed_in_order() {
         let mut next = nothing();
-        next.take(Bytes::from_static(b"short"), true);
-        next.take(vec![b'x'; SHARED_FROM].into(), true);
-        next.take(Bytes::from_static(b"end"), true);
+        next.push(Bytes::from_static(b"short"), true);
+        next.push(vec![b'x'; SHARED_FROM].into(), true);
+        next.push(Bytes::from_static(b"end"), true);
         end_chunks(None, &mut next);
         let long = "x".repeat(SHARED_FROM);
         let wanted = format!("5\r\nshort\r\n1000\r\n{long}\r\n3\r\nend\r\n0\r\n\r\n");
