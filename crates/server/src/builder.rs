@@ -213,11 +213,11 @@ impl Server {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use gustnado::{Limit, Server, Struck, Verdict};
+    /// use gustnado::{Limit, Server, LimitEvent, LimitAction};
     ///
-    /// let server = Server::new().on_limit(|struck: &Struck<'_>| match struck.limit {
-    ///     Limit::Body if struck.reached > 1_000_000 => Verdict::Wait(Duration::from_secs(30)),
-    ///     _ => Verdict::Close,
+    /// let server = Server::new().on_limit(|event: &LimitEvent<'_>| match event.limit {
+    ///     Limit::Body if event.reached > 1_000_000 => LimitAction::Wait(Duration::from_secs(30)),
+    ///     _ => LimitAction::Close,
     /// });
     /// # drop(server);
     /// ```
