@@ -206,6 +206,13 @@ fn declares(source: &str, name: &str) -> bool {
     if ["Stats", "WorkerStats"].contains(&of) && is_counter {
         return true;
     }
+    // (The macro `settings!` makes them fields.)
+    let is_setting = ["Config", "Pace"].contains(&of) && source.contains("settings! {");
+    if is_setting
+        && source.lines().any(|line| line.trim_start().starts_with(&format!("{member}: ")))
+    {
+        return true;
+    }
     is_of
         && (has(&functions, member)
             || has(&["pub ", "pub const "], member)

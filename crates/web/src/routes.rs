@@ -90,7 +90,7 @@ fn bounded_ms(duration: Duration) -> Option<NonZeroU32> {
     NonZeroU32::new(u32::try_from(duration.as_millis()).unwrap_or(u32::MAX).max(1))
 }
 
-/// A route to be filled: `route().get(…).post(…)`.
+/// Returns an empty route: `route().get(…).post(…)`.
 pub fn route() -> Route {
     Route::default()
 }
@@ -155,10 +155,10 @@ impl Route {
         self
     }
 
-    /// How long nothing at all may move while a request of this route is handled, from 1 ms to 49
-    /// days: its body, its response, and also its handler or stream, which otherwise may take their
-    /// time. (Say [`Route::body_timeout`] and [`Route::write_timeout`] behind it where those are to
-    /// differ.)
+    /// Limits how long nothing at all may move while a request of this route is handled, from 1 ms
+    /// to 49 days: its body, its response, and also its handler or stream, which have no limit
+    /// otherwise. [`Route::body_timeout`] and [`Route::write_timeout`] called after it differ from
+    /// it.
     ///
     /// A handler that has not responded by then is dropped, and its client gets 503; where the
     /// response has begun, the connection is cut.
@@ -168,8 +168,8 @@ impl Route {
         self.body_timeout(silence).write_timeout(silence)
     }
 
-    /// How long a request's body may make no progress, in place of `body-timeout`; from 1 ms to 49
-    /// days.
+    /// Limits how long a request's body may make no progress, in place of `body-timeout`; from 1 ms
+    /// to 49 days.
     #[must_use]
     pub fn body_timeout(mut self, silence: Duration) -> Self {
         self.options.body_ms = bounded_ms(silence);
@@ -209,17 +209,17 @@ impl Route {
         self
     }
 
-    /// How many bytes per second of a body for this route are received on each connection. The
-    /// client has to wait with the rest of it. What has come before the route is known may be ahead
-    /// of its time: 32 KiB at most, and with `io_uring` 256 KiB on a connection that is kept.
+    /// Limits the bytes per second of a body for this route that each connection receives. The
+    /// client has to wait with the rest. Bytes that came before the route was known may be ahead of
+    /// the limit: 32 KiB at most, and with `io_uring` 256 KiB on a connection that is kept.
     #[must_use]
     pub fn read_bytes_per_second(mut self, bytes: u64) -> Self {
         self.pace.read = bytes;
         self
     }
 
-    /// How many bytes may go at once where this route has a pace; by default, and at least, what
-    /// [`gustnado_config::Pace`] says of bursts.
+    /// Sets how many bytes may go at once where this route has a pace; the default, and the least,
+    /// is the burst of [`gustnado_config::Pace`].
     #[must_use]
     pub fn burst(mut self, bytes: u64) -> Self {
         self.pace.burst = bytes;
@@ -240,8 +240,8 @@ impl Route {
         self
     }
 
-    /// Whether empty segments in the part that `{*rest}` stands for are dropped, as elsewhere; by
-    /// default they are. With `false`, `/proxy/{*rest}` finds `https://example.org/x` in
+    /// Sets whether empty segments in the part that `{*rest}` stands for are dropped, as elsewhere;
+    /// by default they are. With `false`, `/proxy/{*rest}` finds `https://example.org/x` in
     /// `/proxy/https://example.org/x`, and not `https:/example.org/x`.
     ///
     /// Which route matches is decided by the path without empty segments all the same, and so is
@@ -253,7 +253,7 @@ impl Route {
         self
     }
 
-    /// With its pace as what carries it out: a link around all that is its own, and an option.
+    /// Returns the route with its pace as a middleware around the others, and as an option.
     fn with_pace(mut self) -> Self {
         self.options.read = self.pace.read_rate();
         if let Some(pace) = self.pace.of_responses() {

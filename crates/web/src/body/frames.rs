@@ -11,13 +11,13 @@ use http_body_util::{Full, Limited};
 
 use super::{Body, BodyError, Inside, Live};
 
+/// The error of a service.
+pub type ServiceError = Box<dyn std::error::Error + Send + Sync>;
+
 /// Frames of data. Trailers of a request are checked and not kept, so there are none.
 ///
 /// It fails with a [`BodyError`] in a box; but past a limit with the error that frameworks know,
 /// and respond to with 413: [`LengthLimitError`](http_body_util::LengthLimitError).
-/// What a service may fail with.
-pub type ServiceError = Box<dyn std::error::Error + Send + Sync>;
-
 impl http_body::Body for Body {
     type Data = Bytes;
     type Error = ServiceError;
