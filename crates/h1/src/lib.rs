@@ -7,6 +7,7 @@
 //!
 //! Bytes are parsed where they arrived and copied only when a request is incomplete; an idle
 //! connection holds no buffer. Rare state is boxed, so that the future stays small.
+#![forbid(unsafe_code)]
 
 mod after;
 mod body;

@@ -98,10 +98,16 @@ impl PendingContent {
         }
     }
 
+    /// Creates the rest of a response of which nothing is left, to attach something to.
+    pub(super) fn nothing(ending: Ending) -> Box<Self> {
+        Box::new(Self::new(SentCallbacks(Vec::new()), ending))
+    }
+
     /// Creates the rest of a response from a file or a part of one.
     pub(super) fn of_segment(segment: Segment, ending: Ending) -> Box<Self> {
-        let segments = VecDeque::from([segment]);
-        Box::new(Self { segments, ..Self::new(SentCallbacks(Vec::new()), ending) })
+        let mut rest = Self::nothing(ending);
+        rest.segments.push_back(segment);
+        rest
     }
 
     /// Attaches the request whose body may still arrive to the rest of its response.
@@ -110,8 +116,7 @@ impl PendingContent {
         ending: Ending,
         in_flight: Box<InFlight>,
     ) -> Box<Self> {
-        let mut rest =
-            rest.unwrap_or_else(|| Box::new(Self::new(SentCallbacks(Vec::new()), ending)));
+        let mut rest = rest.unwrap_or_else(|| Self::nothing(ending));
         rest.in_flight = Some(in_flight);
         rest
     }

@@ -40,15 +40,13 @@ impl Conn {
         out: &mut SendBuf,
     ) -> HeadPosition {
         let opening = &turn.prefix.opening;
-        let mut response = error_page(status, None, (opening.lines(), &Fields::new()));
-        if let Some(hook) = &self.app.hooks.refusal {
-            let refused = Refused::new(status, request);
-            let mut dressed = error_page(status, None, (opening.lines(), &Fields::new()));
+        let standard = || error_page(status, None, (opening.lines(), &Fields::new()));
+        let dressed = self.app.hooks.refusal.as_ref().and_then(|hook| {
+            let (refused, mut response) = (Refused::new(status, request), standard());
             // A hook that panics leaves the standard page.
-            if contained(|| hook(&refused, &mut dressed)).is_some() {
-                response = dressed;
-            }
-        }
+            contained(|| hook(&refused, &mut response)).map(|()| response)
+        });
+        let response = dressed.unwrap_or_else(standard);
         let before = out.bytes.len();
         let persist = self.app.refusal_persist();
         let written = write_short(&response, opening, persist, false, &mut out.bytes);

@@ -81,8 +81,8 @@ fn write(mut response: Response, wanted: &WriteContext<'_>, out: &mut Vec<u8>) -
     // From here on the connection's end is the other protocol's business, not that of HTTP.
     let ending = RequestedPersist::new(Persist::Default).with(BodyEnd::Empty);
     let mut started = write_at_pace(response, &WriteContext { ending, ..*wanted }, out);
-    let nothing = || Box::new(PendingContent::new(SentCallbacks(Vec::new()), ending));
-    started.rest.get_or_insert_with(nothing).on_upgrade = Some(on_upgrade);
+    started.rest.get_or_insert_with(|| PendingContent::nothing(ending)).on_upgrade =
+        Some(on_upgrade);
     started
 }
 
@@ -99,8 +99,7 @@ fn write_at_pace(
     let WrittenResponse { rest, ending, written } = write_unpaced(response, wanted, out);
     // Its bytes leave the turn's buffer: the responses before it must not wait for its pace.
     let start = out.split_off(before);
-    let nothing = || Box::new(PendingContent::new(SentCallbacks(Vec::new()), ending));
-    let mut rest = rest.unwrap_or_else(nothing);
+    let mut rest = rest.unwrap_or_else(|| PendingContent::nothing(ending));
     rest.paced = Some(Box::new(Paced { pace, start, written, read_ms: wanted.read_ms }));
     WrittenResponse { rest: Some(rest), ending, written: WrittenHead::default() }
 }

@@ -4,13 +4,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The crates of ours that a manifest depends on, for tests included.
-pub(crate) fn crates_used(manifest: &str) -> Vec<String> {
+/// The crates of ours that a manifest depends on, and whether its tests alone do.
+pub(crate) fn crates_used(manifest: &str) -> Vec<(String, bool)> {
     let mut used = Vec::new();
-    let mut in_dependencies = false;
+    let (mut in_dependencies, mut in_tests) = (false, false);
     for line in manifest.lines() {
         if line.starts_with('[') {
             in_dependencies = line.trim_end_matches(']').ends_with("dependencies");
+            in_tests = line.contains("dev-dependencies");
             continue;
         }
         let name = line.split(['.', '=', ' ']).next().unwrap_or("");
@@ -20,7 +21,7 @@ pub(crate) fn crates_used(manifest: &str) -> Vec<String> {
             None => continue,
         };
         if in_dependencies {
-            used.push(krate.to_owned());
+            used.push((krate.to_owned(), in_tests));
         }
     }
     used
@@ -166,7 +167,8 @@ fn read(path: &Path) -> String {
 fn crates_are_read_from_every_table_of_dependencies() {
     let manifest = "[package]\nname = \"gustnado-x\"\n[dependencies]\ngustnado.workspace = true\n\
                     libc = \"1\"\n[dev-dependencies]\ngustnado-http = { path = \"../http\" }\n";
-    assert_eq!(crates_used(manifest), ["server", "http"]);
+    let used = [("server".to_owned(), false), ("http".to_owned(), true)];
+    assert_eq!(crates_used(manifest), used);
 }
 
 #[test]
