@@ -230,20 +230,10 @@ impl Files {
         request: &Request<'_>,
         now: Now,
     ) -> FolderResponse {
-        if !matches!(request.method(), Method::Get | Method::Head) {
-            return self.respond_to_other(request);
+        match self.respond_whole(place, request, now, Arc::clone) {
+            Ok(file) => FolderResponse::Ready(Box::new(FileResponse::whole(file))),
+            Err(response) => response,
         }
-        worker::with(&self.folder, |worker| {
-            let key = place.map_or(request.path(), |place| place.below().as_bytes());
-            match worker.cache.fresh_by_call(key, now.mono_ms) {
-                Some(file) => {
-                    let file = Arc::clone(file);
-                    let response = select_or_whole(file, &self.folder.headers, *request, now);
-                    FolderResponse::Ready(Box::new(response))
-                }
-                None => respond_slowly(worker, self, place, *request, now),
-            }
-        })
     }
 
     /// Responds with the usual response, 200 with a whole file from this worker's cache: `whole`
