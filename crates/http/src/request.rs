@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::fields::{HeaderId, INDEXED};
-use crate::head::{Framing, Head, Version};
+use crate::head::{Head, Version};
 use crate::method::Method;
 use crate::syntax::{TOKEN, VALUE, skip, trim};
 use crate::target;
@@ -140,18 +140,6 @@ impl<'a> Request<'a> {
     #[inline]
     pub fn wants_upgrade(self) -> bool {
         self.head.wants_upgrade()
-    }
-
-    /// How the end of the body is found.
-    #[inline]
-    pub fn framing(self) -> Framing {
-        self.head.framing()
-    }
-
-    /// Returns whether the client waits for `100 Continue`: [`Head::expects_continue`].
-    #[inline]
-    pub fn expects_continue(self) -> bool {
-        self.head.expects_continue()
     }
 }
 

@@ -269,14 +269,6 @@ impl<'o> ResponseWriter<'o> {
         }
     }
 
-    /// Writes field lines that are ready, each with its line end. They are trusted: see
-    /// [`check_field`].
-    #[inline]
-    pub fn ready_lines(&mut self, lines: &[u8]) {
-        debug_assert!(lines.is_empty() || lines.ends_with(b"\r\n"));
-        self.out.extend_from_slice(lines);
-    }
-
     /// Writes `Content-Length`, in bytes. Call it once. Where the status bars it (1xx, 204; RFC
     /// 9110 §8.6) nothing is written.
     pub fn content_length(&mut self, bytes: u64) {
