@@ -5,7 +5,7 @@
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, MutexGuard, Weak};
+use std::sync::{Arc, Weak};
 
 use gustnado_reactor::{gather_connections, refuse_connections, stop_deferring};
 
@@ -51,16 +51,12 @@ impl Steps {
 impl Closing {
     /// Adds the sockets of an endpoint, in the order they were opened in.
     pub(crate) fn add(&self, group: &[Arc<OwnedFd>]) {
-        self.steps().groups.push(group.iter().map(Arc::downgrade).collect());
-    }
-
-    fn steps(&self) -> MutexGuard<'_, Steps> {
-        self.steps.lock()
+        self.steps.lock().groups.push(group.iter().map(Arc::downgrade).collect());
     }
 
     /// Ends deferred accepting, unless that was done. Returns when it was.
     pub(crate) fn begin(&self, now_ms: u64) -> u64 {
-        let mut steps = self.steps();
+        let mut steps = self.steps.lock();
         if steps.began_ms.is_none() {
             for socket in steps.open().flatten() {
                 // A connection that the kernel holds back for its first bytes is in no queue yet,
@@ -74,7 +70,7 @@ impl Closing {
     /// Gives all new connections of each group to its first socket, unless that was done. Returns
     /// when it was.
     pub(crate) fn gather(&self, now_ms: u64) -> u64 {
-        let mut steps = self.steps();
+        let mut steps = self.steps.lock();
         if steps.gathered_ms.is_none() {
             for group in steps.open() {
                 // While the sockets are told to refuse one by one, the kernel would still spread
@@ -87,7 +83,7 @@ impl Closing {
 
     /// Makes the kernel refuse new connections, unless that was done.
     pub(crate) fn refuse(&self, now_ms: u64) -> RefusedAt {
-        let mut steps = self.steps();
+        let mut steps = self.steps.lock();
         if let Some(refused) = steps.refused {
             return refused;
         }

@@ -56,7 +56,7 @@ impl ListenerShared {
 
     /// Registers an acceptor's task to be woken when the listener ends.
     pub(crate) fn join(&self, acceptor: &Waker) {
-        self.close_flag.acceptors().push(acceptor.clone());
+        self.close_flag.acceptors.lock().push(acceptor.clone());
     }
 }
 
@@ -67,12 +67,6 @@ struct CloseFlag {
     shared: AtomicBool,
     acceptors: Lock<Vec<Waker>>,
     closing: Closing,
-}
-
-impl CloseFlag {
-    fn acceptors(&self) -> std::sync::MutexGuard<'_, Vec<Waker>> {
-        self.acceptors.lock()
-    }
 }
 
 /// A listener that was opened while the workers ran. Dropping it changes nothing: it listens until
@@ -124,7 +118,7 @@ impl ListenerHandle {
             // If another process has removed it, it is gone as well.
             let _ = std::fs::remove_file(path);
         }
-        let acceptors = std::mem::take(&mut *self.close_flag.acceptors());
+        let acceptors = std::mem::take(&mut *self.close_flag.acceptors.lock());
         acceptors.into_iter().for_each(Waker::wake);
     }
 }

@@ -62,7 +62,7 @@ impl<Q: RunQueue> Scheduler for PinnedScheduler<Q> {
         Some(slots.claim(spent.pop_front()?))
     }
 
-    fn release(&self, slot: u32, task: Option<BoxTask>, waits: Waits, is_spent: bool) -> bool {
+    fn release(&self, slot: u32, task: Option<BoxTask>, waits: Waits, is_spent: bool) {
         let PinnedTasks { slots, ready, spent } = &mut *self.0.borrow_mut();
         let again = slots.release(slot, task, waits);
         if again && is_spent {
@@ -70,7 +70,6 @@ impl<Q: RunQueue> Scheduler for PinnedScheduler<Q> {
         } else if again {
             ready.push(slot);
         }
-        again
     }
 
     fn has_ready(&self) -> bool {

@@ -70,16 +70,8 @@ impl WorkerFactory {
         if self.plan.scheduler.is_shared() {
             self.start_group(listener_shared, sockets)
         } else {
-            self.start_pinned(listener_shared, sockets)
+            Ok(self.start_unshared(listener_shared, sockets, false)?.0)
         }
-    }
-
-    fn start_pinned(
-        &self,
-        listener_shared: &Arc<ListenerShared>,
-        sockets: Sockets,
-    ) -> io::Result<StartedWorkers> {
-        Ok(self.start_unshared(listener_shared, sockets, false)?.0)
     }
 
     /// Starts workers that share nothing, the first of them on the running thread.
@@ -290,7 +282,6 @@ fn open_shared(
     worker: usize,
     shared: Arc<WorkersShared>,
 ) -> std::rc::Rc<WorkerContext> {
-    let schedule = Box::new(Arc::clone(&group.schedule));
-    let group = Some(Arc::clone(group));
+    let (schedule, group) = (group.schedule.share(), Some(Arc::clone(group)));
     WorkerContext::new(ReactorSeed::grow(seed), schedule, group, wake_target, worker, shared)
 }
