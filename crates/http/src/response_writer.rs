@@ -292,11 +292,15 @@ impl<'o> ResponseWriter<'o> {
     }
 
     fn line(&mut self, name: &[u8], value: &[u8]) {
-        self.out.reserve(name.len() + value.len() + 4);
-        self.out.extend_from_slice(name);
-        self.out.extend_from_slice(b": ");
-        self.out.extend_from_slice(value);
-        self.out.extend_from_slice(b"\r\n");
+        write_line(self.out, name, value);
+    }
+}
+
+/// Writes one field line (RFC 9112 §5). It is trusted: see [`check_field`].
+pub(crate) fn write_line(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
+    out.reserve(name.len() + value.len() + 4);
+    for part in [name, b": ", value, b"\r\n"] {
+        out.extend_from_slice(part);
     }
 }
 

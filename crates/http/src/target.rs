@@ -79,7 +79,7 @@ pub(crate) fn authority(bytes: &[u8]) -> Option<Port> {
     let end = if bytes.first() == Some(&b'[') { literal_end(bytes)? } else { name_end(bytes)? };
     match &bytes[end..] {
         [] | [b':'] => Some(Port::Default),
-        [b':', digits @ ..] if is_port(digits) => Some(Port::Given),
+        [b':', digits @ ..] if port(digits).is_some() => Some(Port::Given),
         _ => None,
     }
 }
@@ -101,17 +101,10 @@ fn literal_end(bytes: &[u8]) -> Option<usize> {
     Some(close + 1)
 }
 
-/// `1*DIGIT`, at most 65,535.
-fn is_port(digits: &[u8]) -> bool {
-    let mut port = 0_u32;
-    for digit in digits {
-        let digit = u32::from(*digit).wrapping_sub(u32::from(b'0'));
-        if digit > 9 || port > 6_553 {
-            return false;
-        }
-        port = port * 10 + digit;
-    }
-    !digits.is_empty() && port <= 65_535
+/// Reads a port: `1*DIGIT`, at most 65,535.
+pub fn port(digits: &[u8]) -> Option<u16> {
+    let text = std::str::from_utf8(digits).ok()?;
+    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
 }
 
 #[cfg(test)]
