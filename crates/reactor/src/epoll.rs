@@ -40,7 +40,7 @@ pub(crate) struct Epoll {
     events: Box<[MaybeUninit<epoll::Event>; EVENTS]>,
     scratch: Rc<Scratch>,
     buf_pool: BufPool,
-    watched: Watched,
+    pub(crate) watched: Watched,
     addrs: KnownAddrs,
 }
 
@@ -78,12 +78,11 @@ impl EpollIo {
 
 impl Epoll {
     pub(crate) fn new(descriptors_max: usize, shared: bool) -> io::Result<Self> {
-        let queue = Arc::new(epoll::create(CreateFlags::CLOEXEC)?);
         let waker = ReactorWaker::new()?;
-        let flags = EventFlags::IN | EventFlags::ET;
-        epoll::add(&queue, &waker, EventData::new_u64(WAKER), flags)?;
+        let queue = Arc::new(open_queue(&waker)?);
         let table = Arc::new(ReadinessTable::new(descriptors_max));
-        Ok(Self { shared, ..Self::over(queue, table, waker) })
+        let addrs = KnownAddrs::default();
+        Ok(Self::from_seed(EpollSeed { queue, table, waker, shared, addrs }))
     }
 
     /// Returns what another thread needs to poll the same queue.
@@ -95,21 +94,16 @@ impl Epoll {
 
     pub(crate) fn from_seed(seed: EpollSeed) -> Self {
         let EpollSeed { queue, table, waker, shared, addrs } = seed;
-        Self { shared, addrs, ..Self::over(queue, table, waker) }
-    }
-
-    fn over(queue: Arc<OwnedFd>, table: Arc<ReadinessTable>, waker: ReactorWaker) -> Self {
-        let events = Box::new([MaybeUninit::uninit(); EVENTS]);
         Self {
             queue,
             table,
             waker,
-            shared: false,
-            events,
+            shared,
+            events: Box::new([MaybeUninit::uninit(); EVENTS]),
             scratch: Rc::default(),
             buf_pool: BufPool::default(),
             watched: Watched::default(),
-            addrs: KnownAddrs::default(),
+            addrs,
         }
     }
 
@@ -426,13 +420,8 @@ impl Epoll {
         readiness.set(REGISTERED, self.shared);
         let data = data_of(io.index(), io.generation);
         let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
-        match epoll::add(&self.queue, &io.fd, EventData::new_u64(data), flags) {
-            Ok(()) => Ok(()),
-            Err(error) => {
-                readiness.clear(REGISTERED, self.shared);
-                Err(error.into())
-            }
-        }
+        let added = epoll::add(&self.queue, &io.fd, EventData::new_u64(data), flags);
+        Ok(added.inspect_err(|_| readiness.clear(REGISTERED, self.shared))?)
     }
 
     #[inline]
@@ -445,6 +434,14 @@ impl AsFd for EpollIo {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
+}
+
+/// Opens an epoll descriptor that `waker` wakes.
+fn open_queue(waker: &ReactorWaker) -> io::Result<OwnedFd> {
+    let queue = epoll::create(CreateFlags::CLOEXEC)?;
+    let flags = EventFlags::IN | EventFlags::ET;
+    epoll::add(&queue, waker, EventData::new_u64(WAKER), flags)?;
+    Ok(queue)
 }
 
 /// Takes an edge of a socket in. Returns whom to wake.

@@ -20,7 +20,7 @@ use rustix::event::PollFlags;
 use rustix::io::Errno;
 
 use crate::buf::{BufPool, SendBuf, SendForm};
-use crate::sys::{Completion, EnterWait, FdTarget, Key, Ring};
+use crate::sys::{Completion, EnterWait, FdTarget, Key, Ring, number};
 use crate::{Interest, ReactorWaker, SocketAddrs, Token};
 use listening::{Armed, UringListener};
 use socket::{SocketState, UringSocket};
@@ -161,7 +161,7 @@ impl Uring {
         let free = self.moved_free.pop();
         let slot = free.or((self.moved < self.table).then_some(self.moved));
         let (Some(slot), Some(fd)) = (slot, self.fd(io)) else { return Ok(io) };
-        if self.ring.fill_slot(slot, fd).is_err() {
+        if self.ring.update_slot(slot, Some(fd)).is_err() {
             self.moved_free.extend(free);
             return Ok(io);
         }
@@ -421,8 +421,4 @@ fn socket_of<'a>(
         None => &mut direct[key.index as usize],
         Some(at) => &mut ordinary[at as usize],
     }
-}
-
-fn number(result: i32) -> io::Result<u32> {
-    u32::try_from(result).map_err(|_| io::Error::from_raw_os_error(-result))
 }

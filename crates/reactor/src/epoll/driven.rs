@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use rustix::buffer::spare_capacity;
 use rustix::event::Timespec;
-use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::event::epoll;
 use rustix::io::Errno;
 
-use super::{Epoll, WAKER, data_of, note};
+use super::{Epoll, WAKER, data_of, note, open_queue};
 use crate::Token;
 use crate::readiness::REGISTERED;
 use crate::sys::by_number::{EpollChange, EpollOrder, change_epoll};
@@ -87,30 +87,12 @@ impl Epoll {
         self.queue.as_fd().try_clone_to_owned()
     }
 
-    pub(crate) fn watches(&self) -> usize {
-        self.watched.count()
-    }
-
-    pub(crate) fn changes(&self) -> u32 {
-        self.watched.changes()
-    }
-
-    pub(crate) fn is_current(&self, found: &WatchEvent) -> bool {
-        self.watched.is_current(found)
-    }
-
     /// Takes another epoll descriptor in place of this one.
     ///
     /// A watched descriptor was closed while something else (a process that was forked meanwhile)
     /// holds it open: its events go on, and nothing that is left here could stop them.
     fn renew(&mut self) -> io::Result<()> {
-        let queue = epoll::create(CreateFlags::CLOEXEC)?;
-        epoll::add(
-            &queue,
-            &self.waker,
-            EventData::new_u64(WAKER),
-            EventFlags::IN | EventFlags::ET,
-        )?;
+        let queue = open_queue(&self.waker)?;
         let limit = self.table.limit().max(self.watched.limit());
         for number in 0..u32::try_from(limit).unwrap_or(u32::MAX) {
             let Some(told) = self.told(number) else { continue };

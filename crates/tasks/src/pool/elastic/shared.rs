@@ -25,7 +25,7 @@ impl SharedPolicy {
 }
 
 impl Policy for SharedPolicy {
-    fn observe(&mut self, _: &WorkersShared, state: &AutoscaleState, now_ms: u64) -> Observation {
+    fn observe(&mut self, state: &AutoscaleState, now_ms: u64) -> Observation {
         let counts = state.elastic.counts();
         if state.elastic.floor() + counts.running + counts.starting >= state.elastic.ceiling() {
             // The report stays as it is, so none is made again until a worker has gone.
@@ -70,7 +70,7 @@ impl Policy for SharedPolicy {
         Box::new(move || group.roles().admit(worker))
     }
 
-    fn retire(&self, _: &WorkersShared, state: &AutoscaleState) -> bool {
+    fn retire(&self, state: &AutoscaleState) -> bool {
         let elastic = (state.elastic.floor()..state.elastic.ceiling()).rev();
         let running = elastic.filter(|worker| state.elastic.is_running(*worker));
         // One that sleeps can go at once. Else the last that was added, so numbers stay low.
@@ -82,5 +82,5 @@ impl Policy for SharedPolicy {
     }
 
     /// Nothing of a worker's own is left behind when it leaves a group.
-    fn call_last(&self, _: &WorkersShared, _: &AutoscaleState) {}
+    fn call_last(&self, _: &AutoscaleState) {}
 }
