@@ -27,9 +27,6 @@ const INTERIM_MAX: usize = 16;
 /// Pieces sent in a row before other tasks have their turn.
 const PIECES_MAX: usize = 16;
 
-/// No deadline.
-const NEVER: u64 = u64::MAX;
-
 /// A response's head together with its bytes.
 #[derive(Clone)]
 pub(super) struct ReceivedHead {
@@ -203,7 +200,7 @@ impl ClientExchange {
         if is_other {
             // The alarm that is armed would wake the task before; without a deadline it is put
             // away, and the next deadline arms one for this task.
-            self.connection.set_deadline(NEVER);
+            self.connection.set_deadline(u64::MAX);
             if let Poll::Ready(received) = self.connection.poll_recv(false) {
                 return Poll::Ready(self.received(received, TimeoutPhase::Bytes, buffer));
             }
@@ -273,7 +270,7 @@ impl ClientExchange {
         let (at_ms, waiting) = if self.connection.is_sending() {
             (after(options.idle_timeout), TimeoutPhase::Bytes)
         } else if self.upload.is_starving() {
-            (NEVER, TimeoutPhase::Bytes)
+            (u64::MAX, TimeoutPhase::Bytes)
         } else if self.upload.is_held() {
             (after(options.continue_timeout), TimeoutPhase::Head)
         } else if self.head_read {
