@@ -26,8 +26,15 @@ pub enum Decoded<T> {
     NeedMore,
 }
 
-/// Why a pass over a head stopped before its end. What `NeedMore` promises, each decoder says.
-pub(crate) enum Stop<E> {
+/// Why a pass over a head stopped before its end.
+///
+/// An error is that of the first byte after which it was certain: so it is the same whether or not
+/// a pass was made just then.
+pub(crate) enum Stop<E = HeadError> {
+    /// The bytes can still become a head that is served, or one that is refused for a reason that
+    /// only bytes to come can tell: a version or a coding that is not known here, a target that its
+    /// method does not allow, or a limit. In a request, the caller that gets it asks
+    /// [`unfinished`] first.
     NeedMore,
     Bad(E),
 }

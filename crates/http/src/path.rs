@@ -74,7 +74,7 @@ impl<'a> CanonicalPath<'a> {
                 SegmentKind::Dropped => true,
                 SegmentKind::Name => {
                     text.push('/');
-                    for unit in Units(segment) {
+                    for unit in PathBytes(segment) {
                         has_stray_percent |= unit.is_stray();
                         push_byte(&mut text, unit.byte);
                     }
@@ -146,7 +146,7 @@ impl<'a> CanonicalPath<'a> {
         }
         let mut decoded = Vec::with_capacity(self.text.len());
         let mut rest = self.text.as_bytes();
-        while let Some((unit, next)) = Unit::first(rest) {
+        while let Some((unit, next)) = PathByte::first(rest) {
             match unit.byte {
                 0 | b'\\' => decoded.extend_from_slice(unit.spelling),
                 b'/' if unit.spelling.len() > 1 => decoded.extend_from_slice(unit.spelling),
@@ -180,7 +180,7 @@ pub fn as_sent(raw: &[u8], part: Range<usize>, keeps_empty: bool) -> String {
         } else if segment.is_empty() && keeps_empty && at + 1 >= part.start && at <= part.end {
             sent.push(b'/');
         }
-        for unit in Units(segment).take_while(|_| is_name) {
+        for unit in PathBytes(segment).take_while(|_| is_name) {
             if part.contains(&at) {
                 sent.extend_from_slice(unit.spelling);
             }
@@ -192,14 +192,14 @@ pub fn as_sent(raw: &[u8], part: Range<usize>, keeps_empty: bool) -> String {
 
 /// Appends what a segment stands for: each escape decoded, once.
 pub fn decode_into(segment: &[u8], out: &mut Vec<u8>) {
-    out.extend(Units(segment).map(|unit| unit.byte));
+    out.extend(PathBytes(segment).map(|unit| unit.byte));
 }
 
 /// Appends text to a canonical text: its escapes decoded, all of it in the normal form.
 ///
 /// - `text`: a part of one segment, without a slash.
 pub fn push_normal(canonical: &mut String, text: &[u8]) {
-    for unit in Units(text) {
+    for unit in PathBytes(text) {
         push_byte(canonical, unit.byte);
     }
 }
@@ -249,7 +249,7 @@ enum SegmentKind {
 
 impl SegmentKind {
     fn of(segment: &[u8]) -> Self {
-        let mut bytes = Units(segment).map(|unit| unit.byte);
+        let mut bytes = PathBytes(segment).map(|unit| unit.byte);
         match [bytes.next(), bytes.next(), bytes.next()] {
             [None, ..] | [Some(b'.'), None, _] => Self::Dropped,
             [Some(b'.'), Some(b'.'), None] => Self::Parent,
@@ -259,25 +259,25 @@ impl SegmentKind {
 }
 
 /// The decoded bytes of a segment, in order.
-struct Units<'a>(&'a [u8]);
+struct PathBytes<'a>(&'a [u8]);
 
-impl<'a> Iterator for Units<'a> {
-    type Item = Unit<'a>;
+impl<'a> Iterator for PathBytes<'a> {
+    type Item = PathByte<'a>;
 
-    fn next(&mut self) -> Option<Unit<'a>> {
-        let (unit, rest) = Unit::first(self.0)?;
+    fn next(&mut self) -> Option<PathByte<'a>> {
+        let (unit, rest) = PathByte::first(self.0)?;
         self.0 = rest;
         Some(unit)
     }
 }
 
 /// One decoded byte, and how it was written: as itself, or as three bytes.
-struct Unit<'a> {
+struct PathByte<'a> {
     byte: u8,
     spelling: &'a [u8],
 }
 
-impl<'a> Unit<'a> {
+impl<'a> PathByte<'a> {
     fn first(bytes: &'a [u8]) -> Option<(Self, &'a [u8])> {
         if let [b'%', high, low, rest @ ..] = bytes
             && let (Some(high), Some(low)) = (hex_value(*high), hex_value(*low))

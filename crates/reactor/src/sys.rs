@@ -304,7 +304,7 @@ impl Ring {
         self.push_on(target, entry, OpKind::ShutDown.tag(key));
     }
 
-    /// Puts an ordinary descriptor's socket into a free slot of the descriptor table, or empties the
+    /// Puts an ordinary descriptor into a free slot of the descriptor table, or empties the
     /// slot, at once.
     pub(crate) fn update_slot(
         &self,

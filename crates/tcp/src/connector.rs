@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-use gustnado_tasks::{Connection, ConnectionError, Endpoint, Lock, Phase};
+use gustnado_tasks::{Connection, ConnectionError, Endpoint, Lock, Outbound, Phase};
 use gustnado_tls::Socket;
 
 use super::connection::ProtocolLoop;
@@ -189,7 +189,8 @@ impl Connector {
     async fn open(&self) -> Result<Connection, ConnectError> {
         let ConnectorShared { to, options, .. } = &*self.shared;
         let timeout_ms = u64::try_from(options.timeout.as_millis()).unwrap_or(u64::MAX >> 1);
-        let mut connecting = pin!(Connection::connect(to, options.source, timeout_ms));
+        let outbound = Outbound { source: options.source, ..Outbound::default() };
+        let mut connecting = pin!(Connection::connect(to, &outbound, timeout_ms));
         poll_fn(|context| {
             if let ConnectorStage::Connecting { cancelled, task } = &mut *self.shared.stage.lock() {
                 if *cancelled {

@@ -109,7 +109,7 @@ impl TransportHandle {
         let first = state.bytes.is_empty();
         state.bytes.extend_from_slice(bytes);
         state.congested |= state.pending() > state.limits.high_bytes;
-        let flow = if state.congested { WriteFlow::Wait } else { WriteFlow::Go };
+        let flow = state.flow();
         if first {
             state.task.wake_by_ref();
         }
@@ -234,11 +234,7 @@ impl HandleState {
     }
 
     fn flow(&self) -> WriteFlow {
-        match (self.closed, self.congested) {
-            (true, _) => WriteFlow::Closed,
-            (false, true) => WriteFlow::Wait,
-            (false, false) => WriteFlow::Go,
-        }
+        WriteFlow::of(self.closed, self.congested)
     }
 }
 

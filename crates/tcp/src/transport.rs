@@ -160,11 +160,7 @@ impl Transport {
     /// Returns what a write would return now.
     pub fn flow(&self) -> WriteFlow {
         let closed = self.ending.is_some() || self.writing.shut != WriteEnd::No;
-        match (closed, self.outbox.is_congested()) {
-            (true, _) => WriteFlow::Closed,
-            (false, true) => WriteFlow::Wait,
-            (false, false) => WriteFlow::Go,
-        }
+        WriteFlow::of(closed, self.outbox.is_congested())
     }
 
     /// Bytes written that the kernel has not taken yet.

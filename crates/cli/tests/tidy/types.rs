@@ -30,19 +30,15 @@ pub(crate) const DECLARED_TWICE: &[&str] = &[
     "PathError",
     "Piece",
     "Place",
-    "Port",
     "Request",
     "Response",
-    "Route",
     "Shared",
     "Slot",
     "State",
     "Step",
-    "Stop",
     "Table",
     "Tower",
     "Trailers",
-    "Unit",
 ];
 
 /// Returns where each name of a type is declared that is declared more than once.

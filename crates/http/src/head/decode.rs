@@ -1,7 +1,7 @@
 //! The one pass over the bytes of a head.
 
 use super::fields::is_looked_for;
-use super::{Decoded, HEAD_BYTES_MAX, Head, HeadError, Span, Version, unfinished};
+use super::{Decoded, HEAD_BYTES_MAX, Head, HeadError, Span, Stop, Version, unfinished};
 use crate::fields::{HeaderId, INDEXED};
 use crate::limits::Limits;
 use crate::method::{METHOD_BYTES_MAX, Method};
@@ -12,17 +12,6 @@ use crate::target;
 
 /// Empty lines skipped before a request line: some clients send one after a body.
 const EMPTY_LINES_MAX: usize = 4;
-
-/// What stops a pass.
-///
-/// `NeedMore` promises that the bytes can still become a head that is served, or one that is
-/// refused for a reason that only bytes to come can tell: a version or a coding that this server
-/// does not know, a target that its method does not allow, or a limit. The caller that gets it asks
-/// [`unfinished`] first.
-///
-/// An error is that of the first byte after which it was certain: so it is the same whether or not
-/// a pass was made just then.
-type Stop = super::Stop<HeadError>;
 
 impl Head {
     /// Reads one request head from the start of `input`.

@@ -2,20 +2,13 @@
 
 use super::{ResponseError, ResponseFraming, ResponseHead};
 use crate::ends;
-use crate::head::{Decoded, HEAD_BYTES_MAX, Span, Version};
+use crate::head::{Decoded, HEAD_BYTES_MAX, Span, Stop, Version};
 use crate::limits::Limits;
 use crate::method::Method;
 use crate::syntax::{TOKEN, VALUE, decimal, is_space, is_token, list, skip, trim};
 
 /// What every response starts with. A peer that speaks another protocol is told apart at once.
 const START: &[u8] = b"HTTP/";
-
-/// What stops a pass.
-///
-/// `NeedMore` promises that the bytes can still become a head that is taken, or one that is refused
-/// for a limit or for a transfer coding that was not asked for. An error is that of the first byte
-/// after which it was certain: so it is the same whether or not a pass was made just then.
-type Stop = crate::head::Stop<ResponseError>;
 
 impl ResponseHead {
     /// Reads one response head from the start of `input`.
@@ -70,7 +63,11 @@ fn is_worth_a_pass(window: &[u8], seen: usize) -> bool {
         || memchr::memchr2(b'\r', b'\n', line_end).is_some()
 }
 
-fn pass(bytes: &[u8], method: Method, limits: &Limits) -> Result<ResponseHead, Stop> {
+fn pass(
+    bytes: &[u8],
+    method: Method,
+    limits: &Limits,
+) -> Result<ResponseHead, Stop<ResponseError>> {
     let (version, status, reason, fields_start) = status_line(bytes)?;
     let mut noted = Noted::new(version, status, method);
     let mut framing = noted.framing()?;
@@ -106,7 +103,7 @@ fn pass(bytes: &[u8], method: Method, limits: &Limits) -> Result<ResponseHead, S
 
 /// `HTTP-version SP status-code [ SP [ reason-phrase ] ] CRLF`: the version, the code, where the
 /// phrase is, and where the next line starts.
-fn status_line(bytes: &[u8]) -> Result<(Version, u16, Span, usize), Stop> {
+fn status_line(bytes: &[u8]) -> Result<(Version, u16, Span, usize), Stop<ResponseError>> {
     let line_end = skip(bytes, VALUE);
     let line = &bytes[..bytes.len() - line_end.len()];
     let (version, status, reason_start) = match b"HTTP/1.1 200".get(line.len()..) {
@@ -151,7 +148,7 @@ fn read_status_line(line: &[u8]) -> Result<(Version, u16, usize), ResponseError>
 }
 
 /// Returns the name that a field line starts with; its colon follows.
-fn field_name(rest: &[u8]) -> Result<&[u8], Stop> {
+fn field_name(rest: &[u8]) -> Result<&[u8], Stop<ResponseError>> {
     let colon = skip(rest, TOKEN);
     let name = &rest[..rest.len() - colon.len()];
     match colon {
@@ -168,7 +165,7 @@ fn field_value<'a>(
     noted: &Noted,
     name: &[u8],
     rest: &'a [u8],
-) -> Result<(&'a [u8], &'a [u8]), Stop> {
+) -> Result<(&'a [u8], &'a [u8]), Stop<ResponseError>> {
     let line_end = skip(rest, VALUE);
     let value = trim(&rest[..rest.len() - line_end.len()]);
     match line_end {

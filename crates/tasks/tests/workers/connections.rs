@@ -7,7 +7,9 @@ use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::Duration;
 
-use gustnado_tasks::{BoxTask, Connection, ConnectionError, Endpoint, ProgressTimeout, Workers};
+use gustnado_tasks::{
+    BoxTask, Connection, ConnectionError, Endpoint, Outbound, ProgressTimeout, Workers,
+};
 
 use crate::setup::{
     Setup, anywhere, connect, echo, echo_once, in_task, is_ended, read_some, start,
@@ -141,8 +143,13 @@ fn a_link_connects_outwards_and_says_who_refuses(setup: Setup) {
     });
     in_task(&setup.plan(1), async move {
         let source = SocketAddr::from(([127, 0, 0, 2], 0));
-        let mut connection =
-            Connection::connect(&open, Some(source), 5_000).await.expect("somebody listens");
+        let mut connection = Connection::connect(
+            &open,
+            &Outbound { source: Some(source), ..Outbound::default() },
+            5_000,
+        )
+        .await
+        .expect("somebody listens");
         let mut out = Connection::outgoing();
         let came = connection.recv(false).await.map(|piece| piece.bytes().to_vec());
         assert_eq!(came.expect("bytes come"), b"hello");
@@ -156,7 +163,7 @@ fn a_link_connects_outwards_and_says_who_refuses(setup: Setup) {
     let closed = TcpListener::bind("127.0.0.77:0").and_then(|listener| listener.local_addr());
     let closed = Endpoint::Tcp(closed.expect("a port is free"));
     in_task(&setup.plan(1), async move {
-        let refused = Connection::connect(&closed, None, 5_000).await;
+        let refused = Connection::connect(&closed, &Outbound::default(), 5_000).await;
         assert!(
             matches!(&refused, Err(ConnectionError::Broken(error))
             if error.kind() == std::io::ErrorKind::ConnectionRefused),
