@@ -25,7 +25,7 @@ pub(super) fn after_head(
         None if ending.lingers() => Next::Linger,
         None if ending.ends() => {
             // The end travels with the response: one packet less.
-            if !request.keep_alive() {
+            if !request.head().keep_alive() {
                 out.expect_more();
             }
             Next::Close

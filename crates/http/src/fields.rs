@@ -17,6 +17,7 @@ pub(crate) use error::check_syntax;
 pub(crate) use header_id::INDEXED;
 
 use std::fmt;
+use std::iter;
 
 /// A field name: text, and its id if it has one. Names are the same in any case (RFC 9110 §5.1).
 #[derive(Clone, Copy, Debug)]
@@ -188,8 +189,13 @@ impl Fields {
     }
 
     #[inline]
-    fn entries(&self) -> Entries<'_> {
-        Entries(&self.buffer)
+    fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
+        let mut rest = &self.buffer[..];
+        iter::from_fn(move || {
+            let (entry, behind) = Entry::first(rest)?;
+            rest = behind;
+            Some(entry)
+        })
     }
 }
 
@@ -268,19 +274,5 @@ impl<'f> Entry<'f> {
     fn name(&self) -> FieldName<'f> {
         let text = str::from_utf8(self.text).expect("it was added as a str");
         FieldName { id: self.id, text }
-    }
-}
-
-/// The fields of a buffer, in order.
-struct Entries<'f>(&'f [u8]);
-
-impl<'f> Iterator for Entries<'f> {
-    type Item = Entry<'f>;
-
-    #[inline]
-    fn next(&mut self) -> Option<Self::Item> {
-        let (entry, rest) = Entry::first(self.0)?;
-        self.0 = rest;
-        Some(entry)
     }
 }

@@ -33,6 +33,12 @@ impl<'a> Request<'a> {
         (*self.head, self.bytes[..self.head.len()].to_vec())
     }
 
+    /// Returns the head, for what it says without its bytes.
+    #[inline]
+    pub fn head(self) -> &'a Head {
+        self.head
+    }
+
     /// Returns the method.
     #[inline]
     pub fn method(self) -> Method {
@@ -111,12 +117,6 @@ impl<'a> Request<'a> {
         self.field(id.name())
     }
 
-    /// [`Head::is_conditional`]
-    #[inline]
-    pub fn is_conditional(self) -> bool {
-        self.head.is_conditional()
-    }
-
     /// Returns the first value of any field, by its name; case does not matter. Walks the fields:
     /// prefer [`Request::known`].
     pub fn field(self, name: &str) -> Option<&'a [u8]> {
@@ -128,18 +128,6 @@ impl<'a> Request<'a> {
     /// Returns all field lines in order: name and value, the value without the space around it.
     pub fn fields(self) -> FieldLines<'a> {
         FieldLines::of(self.head.fields.of(self.bytes))
-    }
-
-    /// Returns whether the client wants to go on: [`Head::keep_alive`].
-    #[inline]
-    pub fn keep_alive(self) -> bool {
-        self.head.keep_alive()
-    }
-
-    /// [`Head::wants_upgrade`]
-    #[inline]
-    pub fn wants_upgrade(self) -> bool {
-        self.head.wants_upgrade()
     }
 }
 

@@ -34,12 +34,12 @@ const WAKER: u64 = u64::MAX;
 pub(crate) struct Epoll {
     queue: Arc<OwnedFd>,
     table: Arc<ReadinessTable>,
-    waker: ReactorWaker,
+    pub(crate) waker: ReactorWaker,
     /// Several workers poll this queue and run its tasks.
     shared: bool,
     events: Box<[MaybeUninit<epoll::Event>; EVENTS]>,
     scratch: Rc<Scratch>,
-    buf_pool: BufPool,
+    pub(crate) buf_pool: BufPool,
     pub(crate) watched: Watched,
     addrs: KnownAddrs,
 }
@@ -105,14 +105,6 @@ impl Epoll {
             watched: Watched::default(),
             addrs,
         }
-    }
-
-    pub(crate) fn waker(&self) -> ReactorWaker {
-        self.waker.clone()
-    }
-
-    pub(crate) fn buf_pool(&mut self) -> &mut BufPool {
-        &mut self.buf_pool
     }
 
     /// Takes a descriptor in; it must not block.

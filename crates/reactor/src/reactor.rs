@@ -155,7 +155,7 @@ impl Reactor {
     ) -> io::Result<(ReactorWaker, Vec<ReactorSeed>)> {
         let first = Epoll::new(descriptor_limit(), true)?;
         let seed = || ReactorSeed { queue: first.seed(), clock: options.clock.clone() };
-        Ok((first.waker(), (0..workers).map(|_| seed()).collect()))
+        Ok((first.waker.clone(), (0..workers).map(|_| seed()).collect()))
     }
 
     /// Returns the backend at work.
@@ -179,8 +179,8 @@ impl Reactor {
     /// Returns what ends this reactor's sleep, from any thread.
     pub fn waker(&self) -> ReactorWaker {
         match &self.backend {
-            Backend::Epoll(epoll) => epoll.waker(),
-            Backend::Uring(uring) => uring.waker(),
+            Backend::Epoll(epoll) => epoll.waker.clone(),
+            Backend::Uring(uring) => uring.waker.clone(),
         }
     }
 
@@ -222,8 +222,8 @@ impl Reactor {
 
     fn buf_pool(&mut self) -> &mut BufPool {
         match &mut self.backend {
-            Backend::Epoll(epoll) => epoll.buf_pool(),
-            Backend::Uring(uring) => uring.buf_pool(),
+            Backend::Epoll(epoll) => &mut epoll.buf_pool,
+            Backend::Uring(uring) => &mut uring.buf_pool,
         }
     }
 

@@ -69,10 +69,10 @@ pub(crate) struct Uring {
     cannot_install: bool,
     /// Why the last descriptor could not be installed, for the caller that waits for it.
     install_error: Option<io::Error>,
-    buf_pool: BufPool,
+    pub(crate) buf_pool: BufPool,
     /// A close waits for the next turn to be submitted.
     close_pushed: bool,
-    waker: ReactorWaker,
+    pub(crate) waker: ReactorWaker,
 }
 
 impl Uring {
@@ -108,14 +108,6 @@ impl Uring {
             close_pushed: false,
             waker,
         })
-    }
-
-    pub(crate) fn waker(&self) -> ReactorWaker {
-        self.waker.clone()
-    }
-
-    pub(crate) fn buf_pool(&mut self) -> &mut BufPool {
-        &mut self.buf_pool
     }
 
     /// Returns whether anything of closed sockets or listeners is still under way.

@@ -47,14 +47,8 @@ struct Limiter {
 #[derive(Debug)]
 enum Source {
     Own(Bucket),
-    Shared(Arc<Buckets>, Direction),
-}
-
-/// The direction of bytes, which selects a shared bucket.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Direction {
-    Write,
-    Read,
+    /// One of those that are shared.
+    Shared(Arc<Buckets>, fn(&Buckets) -> &SharedBucket),
 }
 
 /// Bytes that may be sent, and when.
@@ -71,34 +65,21 @@ impl Limiter {
         Self { rate, bucket: Source::Own(Bucket::default()) }
     }
 
-    fn shared(rate: Rate, buckets: &Arc<Buckets>, direction: Direction) -> Self {
-        Self { rate, bucket: Source::Shared(Arc::clone(buckets), direction) }
+    fn shared(rate: Rate, buckets: &Arc<Buckets>, of: fn(&Buckets) -> &SharedBucket) -> Self {
+        Self { rate, bucket: Source::Shared(Arc::clone(buckets), of) }
     }
 
     fn portion(&self, now_ms: u64, wanted: u64) -> u64 {
         match &self.bucket {
             Source::Own(bucket) => bucket.portion(self.rate, now_ms, wanted),
-            Source::Shared(buckets, direction) => {
-                direction.of(buckets).portion(self.rate, now_ms, wanted)
-            }
+            Source::Shared(buckets, of) => of(buckets).portion(self.rate, now_ms, wanted),
         }
     }
 
     fn take(&mut self, now_ms: u64, bytes: u64) -> u64 {
         match &mut self.bucket {
             Source::Own(bucket) => bucket.take(self.rate, now_ms, bytes),
-            Source::Shared(buckets, direction) => {
-                direction.of(buckets).take(self.rate, now_ms, bytes)
-            }
-        }
-    }
-}
-
-impl Direction {
-    fn of(self, buckets: &Buckets) -> &SharedBucket {
-        match self {
-            Self::Write => &buckets.write,
-            Self::Read => &buckets.read,
+            Source::Shared(buckets, of) => of(buckets).take(self.rate, now_ms, bytes),
         }
     }
 }
@@ -122,8 +103,11 @@ impl Pacer {
 
     /// Adds rates whose buckets are shared with other connections.
     pub fn share(&mut self, flows: Flows, buckets: &Arc<Buckets>) {
-        self.write.extend(flows.write.map(|rate| Limiter::shared(rate, buckets, Direction::Write)));
-        self.read.extend(flows.read.map(|rate| Limiter::shared(rate, buckets, Direction::Read)));
+        self.write.extend(
+            flows.write.map(|rate| Limiter::shared(rate, buckets, |buckets| &buckets.write)),
+        );
+        self.read
+            .extend(flows.read.map(|rate| Limiter::shared(rate, buckets, |buckets| &buckets.read)));
     }
 
     /// Returns whether receiving has a pace.
@@ -159,7 +143,8 @@ impl Pacer {
             return;
         }
         let own = pace.write.map(Limiter::own);
-        let in_all = pace.in_all.map(|rate| Limiter::shared(rate, &pace.buckets, Direction::Write));
+        let in_all =
+            pace.in_all.map(|rate| Limiter::shared(rate, &pace.buckets, |buckets| &buckets.write));
         let limiters = own.into_iter().chain(in_all).collect();
         self.route = Some(PacedRoute { pace: Arc::clone(pace), limiters, is_on: true });
     }

@@ -200,7 +200,7 @@ impl Request {
     /// Whether the client would rather go on in another protocol, which its Upgrade field names
     /// (RFC 9110 §7.8): its Connection field says so, and it is HTTP/1.1.
     pub fn wants_upgrade(&self) -> bool {
-        self.view().wants_upgrade()
+        self.view().head().wants_upgrade()
     }
 
     /// The first value of a header field, by its name in any case. `None` also for a value that is

@@ -2,6 +2,7 @@
 //! has come. And the descriptors of somebody else's that are watched beside the sockets.
 
 use std::io;
+use std::mem;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ use crate::watched::{WATCHED, Wants, WatchEvent};
 impl Epoll {
     /// Waits for events until `timeout`. Returns whether a signal has ended that.
     pub(crate) fn sleep(&mut self, timeout: Option<&Timespec>) -> io::Result<bool> {
-        match epoll::wait(&self.queue, spare_capacity(self.watched.events()), timeout) {
+        match epoll::wait(&self.queue, spare_capacity(self.watched.room()), timeout) {
             Ok(_) => Ok(false),
             Err(Errno::INTR) => Ok(true),
             Err(error) => Err(error.into()),
@@ -29,7 +30,7 @@ impl Epoll {
     /// Hands out what the last sleep has brought.
     pub(crate) fn collect(&mut self, woken: &mut Vec<Token>, ready: &mut Vec<WatchEvent>) {
         let mut is_astray = false;
-        let mut events = self.watched.take_events();
+        let mut events = mem::take(&mut self.watched.events);
         for event in events.drain(..) {
             let (data, flags) = (event.data.u64(), event.flags);
             if data & WATCHED == 0 {
@@ -38,7 +39,7 @@ impl Epoll {
                 is_astray |= !self.watched.note(data, flags, ready);
             }
         }
-        self.watched.put_back(events);
+        self.watched.events = events;
         if is_astray {
             // Without descriptors or memory it is tried again by the next turn.
             _ = self.renew();

@@ -128,12 +128,12 @@ impl Connection {
 
     /// Sets the time, in milliseconds of [`crate::Now::mono_ms`], past which operations fail.
     pub fn set_deadline(&mut self, at_ms: u64) {
-        self.alarm.set(at_ms);
+        self.alarm.at_ms = at_ms;
     }
 
     /// Returns the time past which operations fail.
     pub fn deadline_ms(&self) -> u64 {
-        self.alarm.at_ms()
+        self.alarm.at_ms
     }
 
     /// Receives bytes; an empty piece is the peer's end.

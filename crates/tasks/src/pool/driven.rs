@@ -269,7 +269,7 @@ impl Driven {
     fn end_work(&self) {
         if !self.has_ended.replace(true) {
             end(&self.ctx);
-            self.inbox.arrivals().close();
+            self.inbox.arrivals.close();
         }
     }
 }

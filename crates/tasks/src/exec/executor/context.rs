@@ -412,7 +412,7 @@ fn wake_borrowed(id: TaskId) -> bool {
 /// armed again.
 #[derive(Debug)]
 pub(crate) struct Alarm {
-    at_ms: u64,
+    pub(crate) at_ms: u64,
     armed_ms: u64,
     key: TimerKey,
 }
@@ -422,14 +422,6 @@ impl Alarm {
 
     pub(crate) const fn unset() -> Self {
         Self { at_ms: Self::NEVER, armed_ms: Self::NEVER, key: TimerKey::NONE }
-    }
-
-    pub(crate) fn at_ms(&self) -> u64 {
-        self.at_ms
-    }
-
-    pub(crate) fn set(&mut self, at_ms: u64) {
-        self.at_ms = at_ms;
     }
 
     /// Returns whether the deadline has come; if not, sees to it that the task is woken then.

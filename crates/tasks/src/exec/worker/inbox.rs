@@ -28,7 +28,7 @@ const MESSAGES_MAX: usize = 1024;
 pub(crate) struct Inbox {
     wakes: TokenQueue,
     all: AtomicBool,
-    arrivals: WorkerQueue,
+    pub(crate) arrivals: WorkerQueue,
     sleep_state: SleepState,
     /// What wakes the worker; another one when another thread has taken its place.
     waker: RwLock<Option<ReactorWaker>>,
@@ -69,10 +69,6 @@ impl Inbox {
         self.arrivals.put(WorkerMessage::Ping(Arc::clone(&ping)));
         self.notify();
         Some(ping)
-    }
-
-    pub(crate) fn arrivals(&self) -> &WorkerQueue {
-        &self.arrivals
     }
 
     /// Announces that the worker sleeps. Returns whether it may: nothing has come meanwhile.

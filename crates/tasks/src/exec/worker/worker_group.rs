@@ -37,11 +37,11 @@ pub(crate) struct WorkerGroup {
     poller_until_ms: AtomicU64,
     /// The poller sleeps in the kernel.
     sleep_state: SleepState,
-    roles: Roles,
+    pub(crate) roles: Roles,
     threads: Box<[OnceLock<Thread>]>,
     /// Those of workers that come and go.
     extra_threads: Box<[Lock<Option<Thread>>]>,
-    arrivals: WorkerQueue,
+    pub(crate) arrivals: WorkerQueue,
     /// Tasks that came from threads that are no workers of this group, or not as workers.
     tasks_taken: AtomicU64,
     waker: ReactorWaker,
@@ -107,14 +107,6 @@ impl WorkerGroup {
             Some(own) => own.get().map_or((), Thread::unpark),
             None => self.extra(worker).as_ref().map_or((), Thread::unpark),
         }
-    }
-
-    pub(crate) fn arrivals(&self) -> &WorkerQueue {
-        &self.arrivals
-    }
-
-    pub(crate) fn roles(&self) -> &Roles {
-        &self.roles
     }
 
     /// Announces that the poller sleeps until `until_ms`. Returns whether it may.

@@ -78,14 +78,14 @@ impl PinnedPolicy {
     /// Returns whether a connection waits: in a backlog, or in the queue of a worker.
     fn has_pending(&self, running: &[usize], polled_listeners: &[Arc<PolledListener>]) -> bool {
         polled_listeners.iter().any(|polled| has_pending(&polled.socket))
-            || running.iter().any(|&worker| self.inboxes[worker].arrivals().has_connection())
+            || running.iter().any(|&worker| self.inboxes[worker].arrivals.has_connection())
     }
 
     /// Hands connections that wait at held workers to free ones.
     fn relieve(&self, held: &[usize], free: &[usize], polled_listeners: &[Arc<PolledListener>]) {
         let shared = &self.shared;
         for &worker in held {
-            let arrivals = self.inboxes[worker].arrivals();
+            let arrivals = &self.inboxes[worker].arrivals;
             if !arrivals.has_connection() {
                 continue;
             }
@@ -226,7 +226,7 @@ impl Policy for PinnedPolicy {
         let (inbox, shared) = (Arc::clone(&self.inboxes[worker]), Arc::clone(&self.shared));
         Box::new(move || {
             // The queue first: a slot that can be taken promises that its connection is let in.
-            inbox.arrivals().reopen();
+            inbox.arrivals.reopen();
             shared.connection_slots.reopen(worker);
         })
     }

@@ -99,7 +99,7 @@ impl WorkerFactory {
         let shared = self.new_shared(handles, elastic.handle());
         for (worker, inbox) in inboxes.iter().enumerate().skip(floor) {
             shared.connection_slots.close(worker);
-            inbox.arrivals().close();
+            inbox.arrivals.close();
         }
         let mut start = ThreadStarter::new(&shared);
         if plan.acceptor == Acceptor::Dedicated {
