@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use gustnado_tasks::{
-    BoxTask, DrainReport, Endpoint, Lock, Phase, WorkerPlan, Workers, descriptors_for_connections,
+    DrainReport, Endpoint, Lock, Phase, WorkerPlan, Workers, descriptors_for_connections,
 };
 
 use gustnado_config::{Config, Machine};
@@ -59,9 +59,7 @@ impl Engine {
             gustnado_tasks::WorkersStartError::Thread(error) => EngineError::Worker(error),
             other => EngineError::Worker(io::Error::other(other.to_string())),
         };
-        // Each listener brings its own way to serve.
-        let nothing = Box::new(|_| -> BoxTask { Box::pin(async {}) });
-        let workers = Workers::start(&plan(config), &[], nothing).map_err(failed)?;
+        let workers = Workers::start(&plan(config)).map_err(failed)?;
         let counters = Arc::<EngineCounters>::default();
         let calls = CallQueue::new(Arc::clone(&counters));
         let desk = workers.spawner().spawn(Arc::clone(&calls).run());

@@ -285,7 +285,7 @@ impl IncomingHandler for ListenerShared {
 
     fn accept_from(self: Arc<Self>, socket: Arc<OwnedFd>, place: Option<usize>) {
         context::with(|ctx| {
-            if start(ctx, vec![socket], place, &self).is_err() {
+            if start(ctx, socket, place, &self).is_err() {
                 count(&ctx.shared.counts.accept_exhausted);
             }
         });
@@ -360,22 +360,20 @@ async fn after_error(error: &io::Error) {
 ///
 /// # Errors
 /// No task slot is left, or the process is out of descriptors.
-pub(crate) fn start(
+fn start(
     ctx: &WorkerContext,
-    sockets: Vec<Arc<OwnedFd>>,
+    socket: Arc<OwnedFd>,
     me: Option<usize>,
     listener_shared: &Arc<ListenerShared>,
 ) -> io::Result<()> {
-    for socket in sockets {
-        let incoming = Arc::clone(listener_shared) as Arc<dyn IncomingHandler>;
-        let polled = PolledListener { socket: Arc::clone(&socket), incoming, worker: me };
-        let polled = ctx.shared.elastic.poll_listener(polled)?;
-        let listener = ctx.reactor.borrow_mut().listen(Arc::clone(&socket), ctx.shared.backlog)?;
-        let open = AcceptorGuard::new(&ctx.shared);
-        let listener_shared = Arc::clone(listener_shared);
-        ctx.insert(Box::pin(accept_all(listener, socket, me, listener_shared, polled, open)))
-            .map_err(|_| io::Error::other("no task slot is left to accept in"))?;
-    }
+    let incoming = Arc::clone(listener_shared) as Arc<dyn IncomingHandler>;
+    let polled = PolledListener { socket: Arc::clone(&socket), incoming, worker: me };
+    let polled = ctx.shared.elastic.poll_listener(polled)?;
+    let listener = ctx.reactor.borrow_mut().listen(Arc::clone(&socket), ctx.shared.backlog)?;
+    let open = AcceptorGuard::new(&ctx.shared);
+    let listener_shared = Arc::clone(listener_shared);
+    ctx.insert(Box::pin(accept_all(listener, socket, me, listener_shared, polled, open)))
+        .map_err(|_| io::Error::other("no task slot is left to accept in"))?;
     Ok(())
 }
 

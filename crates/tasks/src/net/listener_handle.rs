@@ -26,8 +26,20 @@ pub(crate) struct ListenerShared {
 }
 
 impl ListenerShared {
-    pub(crate) fn new(serve: Box<Serve>, descriptors: bool) -> Arc<Self> {
-        Arc::new(Self { serve, descriptors, close_flag: Arc::default() })
+    /// - `sockets`: of the endpoint, in the order they were opened in: ours alone, or others' too.
+    pub(crate) fn new(
+        serve: Box<Serve>,
+        descriptors: bool,
+        endpoint: &Endpoint,
+        sockets: &[Arc<OwnedFd>],
+    ) -> Arc<Self> {
+        let close_flag = Arc::new(CloseFlag {
+            closed: AtomicBool::new(false),
+            shared: AtomicBool::new(matches!(endpoint, Endpoint::Inherited(_))),
+            acceptors: Lock::default(),
+            closing: Closing::of(sockets),
+        });
+        Arc::new(Self { serve, descriptors, close_flag })
     }
 
     /// Returns what its acceptors share while it closes.
@@ -38,15 +50,6 @@ impl ListenerShared {
     /// Returns whether others hold its sockets too, so that their queues outlive us.
     pub(crate) fn is_shared(&self) -> bool {
         self.close_flag.shared.load(Ordering::SeqCst)
-    }
-
-    /// Takes in the sockets of an endpoint, in the order they were opened in: ours alone, or
-    /// others' too.
-    pub(crate) fn add(&self, endpoint: &Endpoint, sockets: &[Arc<OwnedFd>]) {
-        self.close_flag.closing.add(sockets);
-        if matches!(endpoint, Endpoint::Inherited(_)) {
-            self.close_flag.shared.store(true, Ordering::SeqCst);
-        }
     }
 
     /// Returns whether connections are still accepted.
@@ -61,7 +64,6 @@ impl ListenerShared {
 }
 
 /// The flag that ends a listener.
-#[derive(Default)]
 struct CloseFlag {
     closed: AtomicBool,
     shared: AtomicBool,

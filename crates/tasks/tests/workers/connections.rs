@@ -8,7 +8,8 @@ use std::thread;
 use std::time::Duration;
 
 use gustnado_tasks::{
-    BoxTask, Connection, ConnectionError, Endpoint, Outbound, ProgressTimeout, Workers,
+    BoxTask, Connection, ConnectionError, Endpoint, ListenerHandle, Outbound, ProgressTimeout,
+    Workers,
 };
 
 use crate::setup::{
@@ -36,9 +37,12 @@ fn several_endpoints_are_served_at_once(setup: Setup) {
     } else {
         println!("not tried: this machine has no IPv6");
     }
-    let serve = Box::new(|connection| Box::pin(echo(connection)) as BoxTask);
-    let workers = Workers::start(&setup.plan(2), &endpoints, serve).expect("all can be bound");
-    echo_once(&mut connect(&workers));
+    let workers = Workers::start(&setup.plan(2)).expect("workers start");
+    let listen = |endpoint| {
+        let serve = Box::new(|connection| Box::pin(echo(connection)) as BoxTask);
+        workers.listen(endpoint, false, serve).expect("it can be bound")
+    };
+    let listeners: Vec<ListenerHandle> = endpoints.iter().map(listen).collect();
     for _ in 0..5 {
         let mut client = UnixStream::connect(&path).expect("the workers listen");
         client.write_all(b"unix").expect("the server is there");
@@ -46,10 +50,13 @@ fn several_endpoints_are_served_at_once(setup: Setup) {
         client.read_exact(&mut answer).expect("an echo comes");
         assert_eq!(&answer, b"unix");
     }
-    if let Some(Endpoint::Tcp(address)) = workers.addresses().get(2) {
-        let mut client = std::net::TcpStream::connect(address).expect("the workers listen");
-        echo_once(&mut client);
+    for listener in &listeners {
+        if let Endpoint::Tcp(address) = listener.endpoint() {
+            let mut client = std::net::TcpStream::connect(address).expect("the workers listen");
+            echo_once(&mut client);
+        }
     }
+    listeners.iter().for_each(ListenerHandle::stop);
     workers.stop(Duration::from_secs(5));
     assert!(!path.exists(), "the socket file stays behind");
 }
