@@ -40,15 +40,6 @@ impl ReceivedHead {
     }
 }
 
-/// The response's head, and what came with it.
-pub(super) struct ResponseStart {
-    pub(super) head: ReceivedHead,
-    /// The interim responses before it, `100 Continue` left out.
-    pub(super) interim: Vec<ReceivedHead>,
-    /// Bytes behind the head.
-    pub(super) buffer: BytesMut,
-}
-
 /// The error of a request that got no response.
 pub(super) struct RequestFailure {
     pub(super) error: ClientError,
@@ -316,10 +307,12 @@ impl ClientExchange {
 
 /// Reader of a response's head, with the bytes that came so far.
 pub(super) struct HeadReader {
-    buffer: BytesMut,
+    /// In the end, the bytes behind the head.
+    pub(super) buffer: BytesMut,
     /// How far the search for the head's end has come.
     seen: usize,
-    interim: Vec<ReceivedHead>,
+    /// The interim responses before it, `100 Continue` left out.
+    pub(super) interim: Vec<ReceivedHead>,
     interim_count: usize,
     method: Method,
     limits: Limits,
@@ -329,10 +322,6 @@ impl HeadReader {
     pub(super) fn new(method: Method, limits: Limits) -> Self {
         let (buffer, interim) = (BytesMut::new(), Vec::new());
         Self { buffer, seen: 0, interim, interim_count: 0, method, limits }
-    }
-
-    pub(super) fn finish(self, head: ReceivedHead) -> ResponseStart {
-        ResponseStart { head, interim: self.interim, buffer: self.buffer }
     }
 
     /// Reads what is there. Interim responses are kept; the final one is returned.

@@ -267,7 +267,7 @@ impl ClientCall {
         poll_fn(|cx| Poll::Ready(exchange.start(cx, &self.head))).await?;
         let mut reader = HeadReader::new(self.method, limits);
         let head = poll_fn(|cx| exchange.poll_head(cx, &mut reader)).await?;
-        Ok(ClientResponse::new(reader.finish(head), exchange, &limits))
+        Ok(ClientResponse::new(head, reader, exchange, &limits))
     }
 }
 

@@ -18,7 +18,7 @@ use crate::exec::error::WorkersStartError;
 use crate::exec::wakers::wake_target;
 use crate::exec::worker::workers_shared::{Counts, Phase, WorkersShared};
 use crate::pool::driven::Driven;
-use crate::pool::plan::{Capacity, WorkerPlan};
+use crate::pool::plan::WorkerPlan;
 use crate::sync::lock::Lock;
 use crate::sync::shared_load::SharedLoad;
 use start::{WorkerFactory, choose_backend};
@@ -36,7 +36,6 @@ pub struct Workers {
     running: Lock<Option<RunningThreads>>,
     notes: Vec<String>,
     backend: BackendKind,
-    capacity: Capacity,
     clock: Clock,
 }
 
@@ -106,10 +105,10 @@ impl Workers {
 
     fn of(started: StartedWorkers, factory: WorkerFactory, notes: Vec<String>) -> Self {
         let StartedWorkers { shared, threads, wake_targets, notes: said } = started;
-        let WorkerFactory { plan, backend, capacity, clock } = factory;
+        let WorkerFactory { plan, backend, clock, .. } = factory;
         let notes = notes.into_iter().chain(said).collect();
         let running = Lock::new(Some(RunningThreads { threads, wake_targets }));
-        Self { shared, plan, running, notes, backend, capacity, clock }
+        Self { shared, plan, running, notes, backend, clock }
     }
 
     /// Returns what a user should know about the start: why a wish was not granted.
@@ -120,11 +119,6 @@ impl Workers {
     /// Returns the backend at work.
     pub fn backend(&self) -> BackendKind {
         self.backend
-    }
-
-    /// Returns how many connections fit.
-    pub fn capacity(&self) -> Capacity {
-        self.capacity
     }
 
     /// Shares the load with other processes that accept from the same sockets: one with more

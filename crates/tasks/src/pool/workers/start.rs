@@ -91,8 +91,9 @@ impl WorkerFactory {
         }
         let open = || self.open_driven(&inboxes[0], Arc::clone(&shared));
         let driven = is_driven.then(open).transpose()?;
-        for worker in usize::from(is_driven)..floor {
-            let (factory, inbox) = (self.clone(), Arc::clone(&inboxes[worker]));
+        let threads = inboxes.iter().enumerate().take(floor).skip(usize::from(is_driven));
+        for (worker, inbox) in threads {
+            let (factory, inbox) = (self.clone(), Arc::clone(inbox));
             let wake_target = start.wake_target(Arc::clone(&inbox) as Arc<dyn WorkerHandle>)?;
             start.thread(thread_name(worker), move |shared| {
                 let (ctx, note) = factory.open_pinned(&inbox, wake_target, worker, shared)?;
