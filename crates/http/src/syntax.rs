@@ -106,13 +106,6 @@ pub(crate) fn skip_plain_name(bytes: &[u8]) -> &[u8] {
     skip_words(bytes, Word::beside_letters_and_hyphens)
 }
 
-/// Returns what follows the host that `bytes` starts with; may stop early at a byte that few hosts
-/// have.
-#[inline]
-pub(crate) fn skip_plain_host(bytes: &[u8]) -> &[u8] {
-    skip_words(bytes, Word::beside_host_bytes)
-}
-
 /// Returns what follows the field value that `bytes` starts with, from the first control byte on.
 /// May stop early: at a tab, or near the end of `bytes`.
 ///
@@ -179,16 +172,6 @@ impl Word {
         (!self.letters() & beside_hyphen | self.0) & Self::HIGH
     }
 
-    /// Bytes other than `A-Z a-z 0-9 . -`.
-    #[inline]
-    fn beside_host_bytes(self) -> u64 {
-        let from_hyphen = self.0.wrapping_add(Self::each(0x80 - b'-'));
-        let past_nine = self.0.wrapping_add(Self::each(0x80 - b'9' - 1));
-        let beside_slash = (self.0 ^ Self::each(b'/')).wrapping_add(Self::each(0x7f));
-        let plain = self.letters() | (from_hyphen ^ past_nine) & beside_slash;
-        (!plain | self.0) & Self::HIGH
-    }
-
     /// In the high bits: which bytes are letters. Only for bytes below 0x80.
     #[inline]
     fn letters(self) -> u64 {
@@ -250,8 +233,6 @@ mod tests {
                     assert_eq!(at(skip_plain_value(&bytes)), control, "{case}");
                     let beside = first(|b| !b.is_ascii_alphabetic() && b != b'-');
                     assert_eq!(at(skip_plain_name(&bytes)), beside, "{case}");
-                    let beside = first(|b| !b.is_ascii_alphanumeric() && !b"-.".contains(&b));
-                    assert_eq!(at(skip_plain_host(&bytes)), beside, "{case}");
                 }
             }
         }
