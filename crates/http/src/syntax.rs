@@ -115,12 +115,12 @@ pub(crate) fn skip_plain_name(bytes: &[u8]) -> &[u8] {
 #[inline(always)]
 pub(crate) fn skip_plain_value(bytes: &[u8]) -> &[u8] {
     let mut rest = bytes;
-    while let Some((lanes, next)) = rest.split_first_chunk::<16>() {
+    while let Some(lanes) = rest.first_chunk::<16>() {
         let is_control = |byte: u8| byte < b' ' || byte == 0x7f;
         if lanes.iter().fold(false, |any, byte| any | is_control(*byte)) {
             break;
         }
-        rest = next;
+        rest = &rest[16..];
     }
     skip_words(rest, Word::controls)
 }
@@ -131,12 +131,12 @@ pub(crate) fn skip_plain_value(bytes: &[u8]) -> &[u8] {
 #[inline(always)]
 fn skip_words(bytes: &[u8], stops: impl Fn(Word) -> u64) -> &[u8] {
     let mut rest = bytes;
-    while let Some((word, next)) = rest.split_first_chunk::<8>() {
+    while let Some(word) = rest.first_chunk::<8>() {
         let stops = stops(Word(u64::from_le_bytes(*word)));
         if stops != 0 {
             return &rest[stops.trailing_zeros() as usize / 8..];
         }
-        rest = next;
+        rest = &rest[8..];
     }
     rest
 }
