@@ -1,7 +1,7 @@
 //! The future of a connection: its usual steps in place, the rare ones in a box.
 //!
-//! Written by hand, as an `async` block would keep a pointer to the connection beside it across
-//! each wait: 16 bytes of every idle connection.
+//! Written by hand: an `async` block would keep a pointer to the connection beside it across each
+//! wait, and a state. They are 16 bytes of every idle connection.
 
 use std::future::Future;
 use std::mem;
@@ -14,24 +14,16 @@ use super::{Conn, Next};
 pub(super) enum Serving {
     /// It waits for requests, or for its responses to leave.
     Usual(Conn),
-    /// It takes a rare step, whose state would otherwise be a part of every idle connection.
-    Rare(Pin<Box<dyn Future<Output = (Conn, Next)> + Send>>),
-    /// It is closed.
+    /// It takes rare steps, whose state would otherwise be a part of every idle connection. The box
+    /// holds the connection meanwhile.
+    Rare(Pin<Box<dyn Future<Output = Option<Conn>> + Send>>),
     Closed,
 }
 
 impl Serving {
-    /// Takes rare steps until a usual one comes.
     #[cold]
-    pub(super) fn rare(mut conn: Conn, mut next: Next) -> Self {
-        Self::Rare(Box::pin(async move {
-            loop {
-                next = conn.finish(next).await;
-                if matches!(next, Next::Receive | Next::Close) {
-                    return (conn, next);
-                }
-            }
-        }))
+    pub(super) fn rare(conn: Conn, next: Next) -> Self {
+        Self::Rare(Box::pin(conn.take_rare(next)))
     }
 }
 
@@ -41,27 +33,19 @@ impl Future for Serving {
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let this = self.get_mut();
         loop {
-            let next = match this {
-                Self::Usual(conn) => ready!(conn.poll_turn(context)),
+            *this = match this {
+                Self::Usual(conn) => {
+                    let rare = ready!(conn.poll_usual(context));
+                    match (rare, mem::replace(this, Self::Closed)) {
+                        (Some(next), Self::Usual(conn)) => Self::rare(conn, next),
+                        _ => Self::Closed,
+                    }
+                }
                 Self::Rare(rare) => {
-                    let (conn, next) = ready!(rare.as_mut().poll(context));
-                    *this = Self::Usual(conn);
-                    next
+                    ready!(rare.as_mut().poll(context)).map_or(Self::Closed, Self::Usual)
                 }
                 Self::Closed => return Poll::Ready(()),
             };
-            if matches!(next, Next::Receive) {
-                // The variant holds nothing: forgetting it saves the call that drops the others.
-                mem::forget(next);
-                continue;
-            }
-            let Self::Usual(conn) = mem::replace(this, Self::Closed) else {
-                return Poll::Ready(());
-            };
-            if matches!(next, Next::Close) && !conn.socket.is_sending() {
-                return Poll::Ready(());
-            }
-            *this = Self::rare(conn, next);
         }
     }
 }
