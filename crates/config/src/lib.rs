@@ -74,7 +74,6 @@ mod unit;
 
 pub use answer_version::AnswerVersion;
 pub use error::ConfigError;
-#[doc(hidden)]
 pub use file_settings::{FileSetting, FileSettings};
 pub use gustnado_tasks::{Acceptor, IoChoice as Io, Placement, SchedulerKind, TrafficClass};
 #[doc(hidden)]
