@@ -4,8 +4,8 @@
 use super::networks::is_network;
 use super::tunable::{Field, SettingGroup, Tunable};
 
-/// In which fields proxies say who the client is. Those of the other kind are ignored: a proxy that
-/// does not know them passes on what a client has made up.
+/// The fields in which proxies name the client. Fields of the other kind are ignored: a proxy that
+/// does not support them forwards what a client has forged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ForwardedFields {
     /// `X-Forwarded-For`, `X-Forwarded-Proto`, `X-Forwarded-Host` and `X-Forwarded-Port`.
@@ -18,10 +18,10 @@ pub enum ForwardedFields {
 impl ForwardedFields {
     /// Every member, in the order of [`Self::NAMES`]; the first is the default.
     pub const ALL: [Self; 2] = [Self::XForwarded, Self::Forwarded];
-    /// What a person writes for each member.
+    /// The name of each member, as flags and files have it.
     pub const NAMES: [&'static str; 2] = ["x-forwarded", "forwarded"];
 
-    /// Returns what a person writes for this member.
+    /// Returns the name of this member, as flags and files have it.
     pub fn as_str(self) -> &'static str {
         Self::NAMES[self as usize]
     }

@@ -46,11 +46,11 @@ impl Engine {
     ///
     /// - `config`: `workers` and how they grow, `io`, `scheduler`, `slots`, `placement`,
     ///   `acceptor`, `spin_us`, `connections_max` and `backlog` say how they work;
-    ///   `timeout_graceful_shutdown` is how long the end may take, and `write_timeout` the
-    ///   longest time without progress while a connection that ends is written out. Of `pace`,
-    ///   what slows accepting and the workers counts. Nothing else of it does. Connections are
-    ///   accepted before their first bytes are here, since a server may speak first. Those that
-    ///   the engine makes itself are not counted against `connections_max`.
+    ///   `timeout_graceful_shutdown` is how long the end may take, and `write_timeout` the longest
+    ///   time without progress while a connection that ends is written out. Of `pace`, what slows
+    ///   accepting and the workers counts. Nothing else of it does. Connections are accepted before
+    ///   their first bytes are here, since a server may send first. Those that the engine makes
+    ///   itself are not counted against `connections_max`.
     ///
     /// # Errors
     /// A thread cannot be had, or the process is out of descriptors.
@@ -153,12 +153,12 @@ impl Engine {
         self.shared.stop_bell.notify_all();
     }
 
-    /// Returns whether the engine was told to end.
+    /// Returns whether the engine is stopping.
     pub fn is_stopping(&self) -> bool {
         *self.stop_wanted()
     }
 
-    /// Ends the engine in order, and returns when it has ended: stops listening, tells every
+    /// Ends the engine in order, and returns when it has ended: stops listening, notifies every
     /// protocol, lets connections write what is pending, cuts what is left at the `deadline`. Not
     /// from a callback: it would wait for itself.
     pub fn drain(&self, deadline: Duration) -> DrainReport {
@@ -190,7 +190,7 @@ impl Engine {
         self.shared.workers.backend().name()
     }
 
-    /// Returns what a user should know about the start: why a wish was not granted.
+    /// Returns notes on the start, e.g. why a requested setting was not applied.
     pub fn notes(&self) -> &[String] {
         self.shared.workers.notes()
     }

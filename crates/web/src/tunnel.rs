@@ -132,7 +132,7 @@ impl Tunnel {
         })
     }
 
-    /// Tells the peer that nothing more will come. It may still send.
+    /// Sends the peer an end of stream. It may still send.
     ///
     /// # Errors
     /// [`TunnelError::Closed`].
@@ -148,15 +148,16 @@ impl Tunnel {
         self.write = ProgressTimeout { silence_ms: self.silence_ms, rate_min: 0 };
     }
 
-    /// The address of the peer. A Unix socket's peer mostly has no name, which is an empty path.
+    /// Returns the address of the peer. A Unix socket's peer mostly has no name, which is an empty
+    /// path.
     ///
     /// # Errors
-    /// The kernel cannot tell, or the tunnel is used elsewhere.
+    /// The kernel does not know it, or the tunnel is used outside its task.
     pub fn peer(&self) -> io::Result<Endpoint> {
         self.borrow().map_err(io::Error::other)?.peer()
     }
 
-    /// The address of this end.
+    /// Returns the local address.
     ///
     /// # Errors
     /// As [`Tunnel::peer`].
@@ -236,12 +237,12 @@ impl Drop for Borrowed {
     }
 }
 
-/// Why an operation on a [`Tunnel`] fails.
+/// Error of an operation on a [`Tunnel`].
 #[non_exhaustive]
 pub enum TunnelError {
     /// The peer was silent for longer than it may be.
     TimedOut,
-    /// The server ends.
+    /// The server is draining.
     Ending,
     /// The peer has gone, or the network failed.
     Broken(io::Error),
