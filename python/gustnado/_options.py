@@ -257,7 +257,7 @@ _OWN = [
            "Threads that call a WSGI application in each process; 1 is the engine's own, which "
            "serves nothing else meanwhile", whole(1, 10_000), "threads"),
     Option("backlog-of-threads", "a whole number from 1", "1024", "N", PROCESSES,
-           "Requests that may wait for a thread; more are answered 503", whole(1),
+           "Requests that may wait for a thread; more get 503", whole(1),
            "waiting_max"),
     Option("body-spool-bytes", "a size such as 4g", "4g", "SIZE", PROCESSES,
            "What bodies of requests to a WSGI application may take on the disk, together, in each "

@@ -34,7 +34,7 @@ pub(super) const FORWARDED_ALLOW_IPS: Tunable = Tunable {
     name: "forwarded-allow-ips",
     group: SettingGroup::Address,
     default: "",
-    doc: "Proxies that are believed when they say who the client is; none by default",
+    doc: "Proxies that are trusted to report the client's address; none by default",
     field: Field::List {
         what: NETWORKS,
         allowed: is_network,
@@ -47,7 +47,7 @@ pub(super) const FORWARDED_FIELDS: Tunable = Tunable {
     name: "forwarded-fields",
     group: SettingGroup::Address,
     default: "x-forwarded",
-    doc: "The fields in which they say so: X-Forwarded-For and its like, or Forwarded",
+    doc: "The fields in which they report it: X-Forwarded-For and its like, or Forwarded",
     field: Field::Choice {
         names: &ForwardedFields::NAMES,
         get: |config| config.forwarded_fields.as_str(),

@@ -40,7 +40,7 @@ pub(super) fn handshakes(facts: &Facts) -> Finding {
     let mut finding =
         Finding::change(subject, grouped(syn_backlog), "handshakes under way at once");
     finding.change = facts.sysctl(subject, "4096");
-    finding.or_else("bursts of distant newcomers are answered with SYN cookies, or not at all")
+    finding.or_else("bursts of distant newcomers get SYN cookies, or no reply")
 }
 
 pub(super) fn local_ports(facts: &Facts) -> Finding {
