@@ -141,7 +141,7 @@ def say_start(plan, names, told):
     lines = [("serves", f"{plan.title} ({told['how']}, {count})"),
              ("runs", _threads.sentence(plan, told["interface"]))]
     lines += [("note", doubt) for doubt in _threads.doubts(plan, told["interface"])]
-    lines.append(("stop", "Ctrl-C lets answers finish, a second Ctrl-C does not"))
+    lines.append(("stop", "Ctrl-C lets responses finish, a second Ctrl-C does not"))
     text = [f"{paint('32', f'gustnado {__version__}')} listens on {urls}"]
     text += [f"  {paint('2', f'{name:<6}')}  {line}" for name, line in lines]
     say("\n".join(text))

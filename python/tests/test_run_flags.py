@@ -223,7 +223,7 @@ def test_the_first_lines_are_those_of_the_other_command(run):
     import gustnado
 
     server = run(HELLO)
-    server.wait_for_words("  stop    Ctrl-C lets answers finish, a second Ctrl-C does not\n")
+    server.wait_for_words("  stop    Ctrl-C lets responses finish, a second Ctrl-C does not\n")
     first = server.said().splitlines()[0]
     assert first == f"gustnado {gustnado.__version__} listens on http://127.0.0.1:{server.port}/"
     assert "  serves  site_app:app (ASGI on " in server.said()
