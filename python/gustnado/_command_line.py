@@ -24,7 +24,7 @@ class Page(Exception):
 class Words:
     """What a command line says.
 
-    - `given`: by the names of settings, lists of pairs: a text, and what the person has written.
+    - `given`: by the names of settings, lists of pairs: a text, and what the user has written.
     - `weak`: the same, for what counts only if nothing else says it.
     - `app`: the application's name; `None`: there is none."""
 

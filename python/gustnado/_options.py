@@ -1,7 +1,7 @@
 """What can be set: each flag of `gustnado run`, which is a variable and an argument of `run`, too.
 
 One table for the command line, the environment, keyword arguments and help. The engine's own
-settings are in it as the engine tells of them.
+settings are in it as the engine lists them.
 """
 
 import dataclasses
@@ -13,7 +13,7 @@ from . import _gustnado, _sockets
 
 APPLICATION, ADDRESS, PROCESSES = "Application", "Address", "Processes"
 OUTPUT, DEVELOPMENT = "Output", "Development"
-# The most wanted groups; those of the engine follow in help.
+# The groups used most; those of the engine follow in help.
 FRIENDLY = (APPLICATION, ADDRESS, PROCESSES, OUTPUT, DEVELOPMENT)
 
 # Whether, and how often, a flag takes a value.
@@ -65,7 +65,7 @@ class Option:
     def value(self, text, place, is_variable=False):
         """Its value by a text.
 
-        - `place`: what a person has written: `--port`, `port` or `GUSTNADO_PORT`."""
+        - `place`: what a user has written: `--port`, `port` or `GUSTNADO_PORT`."""
         if self.name == "timeout-keep-alive" and _is_zero(text):
             return NEVER
         if self.read is None:
@@ -309,7 +309,7 @@ _OWN = [
            "Where to look for changes; may be repeated", text, kind=REPEATED),
 ]
 
-# The engine's settings that most people need, in the order of help.
+# The engine's settings used most, in the order of help.
 _FRIENDLY_OF_ENGINE = ("host", "port", "uds", "forwarded-allow-ips", "access-log",
                        "access-log-format", "quiet")
 _ADDRESSES = ("host", "port", "bind", "uds", "uds-permissions", "fd", "forwarded-allow-ips")
@@ -320,7 +320,7 @@ _HEADINGS = {"Address": "Kernel and proxies", "Output": "Statistics"}
 
 # Features of the engine that conflict with an application or do not apply to one.
 UNFIT = {
-    "root": "the application answers at every path; for a folder next to it use "
+    "root": "the application serves every path; for a folder next to it use "
             "--static /path=DIR",
     "workers-max": "an application runs on one thread of each process; for more of them say "
                    "--workers N",

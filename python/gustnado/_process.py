@@ -34,7 +34,7 @@ class Process:
     """- `told`: called with `ready` once it serves, with what to say of it, with `recycle` when it
     should be replaced, and with `stopping` and `stopped` around the application's shutdown.
     - `signals`: which end it: once in order, twice at once. In a thread that is not the main one
-    none can be heard.
+    none can be received.
     - `reloads`: whether HUP starts a successor, which imports the application again."""
 
     def __init__(self, plan, told, signals=(signal.SIGINT, signal.SIGTERM), reloads=True):
@@ -130,7 +130,7 @@ class Process:
         return self._was_told
 
     def hand_over(self, successor):
-        """Hands the sockets to a successor process and drains this one. From any thread."""
+        """Passes the sockets to a successor process and drains this one. From any thread."""
         self.successor = successor
         self._ending = True
         self._wake()
@@ -274,7 +274,8 @@ class Process:
         """Shuts the application down, in a time that excludes the drain."""
         seconds = self.plan.lifespan_timeout
         if self.successor is not None:
-            # What the loop hears is lost with it, and this process goes on as a supervisor.
+            # Signals that the loop receives are lost with it, and this process goes on as a
+            # supervisor.
             self._wake = lambda: None
             for number in [*self._signals, signal.SIGHUP]:
                 asyncio.get_running_loop().remove_signal_handler(number)
@@ -368,7 +369,7 @@ class Process:
             return
         reason = None
         if self._requests_max and self.engine.stats()["requests"] >= self._requests_max:
-            reason = f"it has answered {self.engine.stats()['requests']} requests"
+            reason = f"it has served {self.engine.stats()['requests']} requests"
         elif self.plan.max_memory and (memory := _memory()) > self.plan.max_memory:
             reason = f"it has {memory >> 20} MB of memory"
         elif self.plan.max_lifetime and self._age() >= self.plan.max_lifetime:

@@ -79,7 +79,7 @@ class PidFile:
             other = _pid_in(self._path)
             if other is not None and other != os.getpid() and _is_there(other):
                 raise SettingError(
-                    f"--pid {self._path}: process {other} stands there, and is running; end it, "
+                    f"--pid {self._path}: process {other} is there, and is running; end it, "
                     "or name another file"
                 )
             with open(self._path, "w") as file:

@@ -12,8 +12,8 @@ from ._plan import arguments_of, plan_of
 def run(app, **settings):
     """Serves an application, or one by its name as in `gustnado run`, until Ctrl-C or TERM.
 
-    `settings` are the flags of `gustnado run`: `run("main:app", port=8000, workers=4)`. In a thread
-    that is not the main one it hears no signals; there a `Server` can be ended.
+    `settings` are the flags of `gustnado run`: `run("main:app", port=8000, workers=4)`. In a
+    thread that is not the main one it receives no signals; there a `Server` can be ended.
     """
     made(app, settings).run()
 
@@ -63,7 +63,7 @@ class Server:
 
     @property
     def should_exit(self):
-        """Whether it has been asked to end. Set it, from any thread, and it ends in order."""
+        """Whether it should end. Set it, from any thread, and it ends in order."""
         return self._should_exit
 
     @should_exit.setter
@@ -119,7 +119,7 @@ class Server:
 
     def _tell(self, plan, kind, told):
         if kind == "ready":
-            # (Behind a URL may stand what else is listened on.)
+            # (A URL may be followed by other addresses.)
             self._names = [name if name.startswith("unix:") else name.split()[0]
                            for name in told["names"]]
             self._started.set()
@@ -160,7 +160,7 @@ class _Signals:
 
     def __exit__(self, *_):
         if not _is_main():
-            return  # It has heard none.
+            return  # It has received none.
         signal.pthread_sigmask(signal.SIG_BLOCK, self.ENDING)
         while pending := signal.sigpending() & set(self.ENDING):
             # They were for the server.

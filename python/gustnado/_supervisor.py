@@ -208,7 +208,7 @@ class Supervisor:
         """Keeps workers until a signal ends it. Returns the exit code.
 
         - `worker`: one that is ready already.
-        - `before`: what has heard signals until now."""
+        - `before`: what has received signals until now."""
         heard, told = socket.socketpair()
         heard.setblocking(False)
         told.setblocking(False)

@@ -24,8 +24,8 @@ def main():
 def serve(channel, plan):
     """Serves until its supervisor says otherwise. Returns the exit code.
 
-    - `channel`: what the supervisor hears, and when it closes, it is gone."""
-    # The supervisor hears of Ctrl-C too, and says what is to be done.
+    - `channel`: the messages to the supervisor; it closes when the supervisor is gone."""
+    # The supervisor receives Ctrl-C too, and decides what to do.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
 

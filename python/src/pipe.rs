@@ -67,7 +67,7 @@ impl PipeShared {
     fn end(&self, end: Result<(), ContentCut>) {
         let mut state = self.state();
         state.end.get_or_insert(end);
-        // A reader that has reached the end need not know of a disconnect.
+        // A reader that has reached the end needs no notice of a disconnect.
         let (reader, on_lost) = (state.reader.take(), state.on_lost.take());
         drop(state);
         drop(on_lost);

@@ -258,7 +258,7 @@ fn settings() -> impl Iterator<Item = Arg> {
     first.into_iter().chain([config]).chain(others)
 }
 
-/// The most wanted settings, in this order. They stand at the top of help, without a heading.
+/// The settings used most, in this order. They are at the top of help, without a heading.
 const FIRST: [&str; 10] = [
     "root",
     "port",
@@ -271,7 +271,7 @@ const FIRST: [&str; 10] = [
     "quiet",
     "workers",
 ];
-/// Headings of the other settings, the most wanted first.
+/// Headings of the other settings, the most used first.
 const GROUPS: [SettingGroup; 7] = [
     SettingGroup::Files,
     SettingGroup::Output,

@@ -53,7 +53,7 @@ fn accepting_that_is_refused_costs_no_processor() {
     let (before, begun) = (used_ticks(server.id()), Instant::now());
     thread::sleep(WATCHED);
     let (used, watched) = (used_ticks(server.id()) - before, begun.elapsed());
-    // A worker that spins takes a whole processor, unless others want it too.
+    // A worker that spins takes a whole processor, unless others use it too.
     assert!(u128::from(used) * 10 < watched.as_millis() / 5, "{used} ticks in {watched:?}");
     server.signal(rustix::process::Signal::TERM);
     let asked = Instant::now();

@@ -93,8 +93,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("python", &["reactor", "server"]),
 ];
 
-/// Crates that the tests of a crate use besides. (The examples of `web` are written for users of
-/// the server.)
+/// Crates that only the tests of a crate use. (The examples of `web` are written for users of the
+/// server.)
 const TESTS_USE: &[(&str, &str)] = &[("web", "server")];
 
 /// How many modules of each crate are in a cycle with siblings. Zero is the goal, and what is not

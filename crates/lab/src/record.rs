@@ -107,7 +107,7 @@ pub enum Fate {
 pub struct ScenarioRecord {
     /// Short unique name.
     pub name: String,
-    /// Title for people.
+    /// Title, as it is shown.
     pub title: String,
     /// Bytes of the requested body.
     pub body_bytes: u64,

@@ -261,7 +261,7 @@ pub fn value(run: &RunRecord, scenario: &ScenarioRecord, column: Column) -> Opti
 pub fn cpu_us_per_request(run: &RunRecord) -> Option<f64> {
     let outcome = run.outcome.as_ref()?;
     let answers = if run.usage.is_of_window {
-        outcome.answered_in_window()
+        outcome.responses_in_window()
     } else {
         number(outcome.requests)
     };

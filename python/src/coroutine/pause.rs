@@ -35,7 +35,7 @@ enum PauseState {
     Running,
     /// `send` has returned it.
     Given,
-    /// It is awaited: the loop is about to be asked for the next step.
+    /// It is awaited: the loop is about to get the next step.
     Awaited,
 }
 

@@ -92,7 +92,7 @@ pub(super) fn closed_listeners(facts: &Facts) -> Finding {
         return Finding::unknown(subject, "/proc/sys/net/ipv4/tcp_migrate_req");
     };
     let meaning = match migrates {
-        0 => "a server that closes one of its sockets resets its queue; ours serves it before",
+        0 => "a server that closes one of its sockets resets its queue; Gustnado serves it first",
         _ => "a server that closes one of its sockets leaves its queue to the others",
     };
     Finding::good(subject, grouped(migrates), meaning)

@@ -15,7 +15,7 @@ type Name = Vec<String>;
 #[derive(Default)]
 pub(crate) struct Module {
     children: BTreeMap<String, Module>,
-    /// What each name that is imported here stands for.
+    /// The path that each imported name means.
     imports: BTreeMap<String, Name>,
     /// Modules of which everything is imported.
     globs: Vec<Name>,
@@ -252,7 +252,7 @@ impl Reader<'_> {
         }
         let own = if name == "self" { last.unwrap_or_default() } else { name.to_owned() };
         self.module.named.push(path.clone());
-        // (A name that stands for itself is another crate's.)
+        // (A name that means itself is another crate's.)
         if path.len() > 1 {
             self.module.imports.insert(known_as.unwrap_or(own), path);
         }

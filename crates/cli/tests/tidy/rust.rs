@@ -82,7 +82,7 @@ fn is_unit_test(path: &str) -> bool {
     path.ends_with("/tests.rs") || path.contains("/src/") && path.contains("/tests/")
 }
 
-/// Numbers of the lines in which a word stands in code, comments left out.
+/// Returns the numbers of the lines that have a word in code, without comments.
 pub(crate) fn lines_with_word(text: &str, word: &str) -> Vec<usize> {
     let part = |c: char| c.is_alphanumeric() || c == '_';
     let holds = |line: &str| {

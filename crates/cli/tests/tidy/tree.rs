@@ -123,7 +123,7 @@ fn is_name_of_a_function(span: &str) -> bool {
     span.contains('_') && span.chars().all(|c| c.is_ascii_lowercase() || c == '_' || c.is_numeric())
 }
 
-/// What stands between single back quotes, outside of fenced blocks.
+/// Returns the text between single back quotes, outside of fenced blocks.
 pub(crate) fn code_spans(text: &str) -> impl Iterator<Item = &str> {
     let mut fenced = false;
     let prose = text.lines().filter(move |line| {

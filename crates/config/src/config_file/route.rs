@@ -67,7 +67,7 @@ pub(super) fn read_route(reader: &mut ValueReader<'_>, table: ValueTable<'_>) ->
     let [kind] = with_line[..] else {
         let found = if with_line.is_empty() { "none".to_owned() } else { with_line.join(" and ") };
         let text = format!(
-            "route: expected one of folder, redirect and answer, found {found}; say what answers"
+            "route: expected one of folder, redirect and answer, found {found}; set one of them"
         );
         reader.problem(table.line, text);
         return None;

@@ -28,10 +28,7 @@ pub fn schema() -> String {
 fn whole() -> Json {
     let settings: Vec<(String, Json)> = TUNABLES.iter().map(setting).collect();
     let mut keys = settings.clone();
-    keys.push((
-        "settings".to_owned(),
-        closed("Settings, in a table of their own", settings, &[]),
-    ));
+    keys.push(("settings".to_owned(), closed("Settings, in a table of their own", settings, &[])));
     keys.push(key("headers", reference("headers")));
     keys.push(key("route", list_of("A route: what is served at a path", "route")));
     keys.push(key("site", list_of("What is served for other hosts", "site")));

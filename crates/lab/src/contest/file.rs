@@ -118,7 +118,7 @@ pub struct ContenderSpec {
 pub struct ScenarioSpec {
     /// Short unique name.
     pub name: String,
-    /// Title for people.
+    /// Title, as it is shown.
     pub title: String,
     /// The sweep that it is a point of.
     pub sweep: Option<String>,

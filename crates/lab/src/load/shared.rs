@@ -125,7 +125,7 @@ impl LoadShared {
         }
     }
 
-    /// Notes that a thread's load is over. The last one asks the kernel about all connections.
+    /// Notes that a thread's load is over. The last one queries the kernel about all connections.
     pub(super) fn note_ended(&self) {
         if self.ended.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
             // Connections for one request each are closed by now.

@@ -130,11 +130,11 @@ struct LoadEnd {
 async fn open_all(shared: &Arc<LoadShared>, thread: u32) -> Result<ConnectPhase, ThreadError> {
     let began = shared.now();
     let idle = if let LoadModel::Hold { idle, .. } = shared.plan.load { idle } else { 0 };
-    let (held, asking) = (
+    let (held, requesting) = (
         shared.share_of(thread, idle),
         shared.share_of(shared.threads - 1 - thread, shared.plan.connections),
     );
-    let all = held + asking;
+    let all = held + requesting;
     let mut started = 0;
     loop {
         let more = wait(LOOK, || {
@@ -195,7 +195,9 @@ fn start(
         let slot =
             u32::try_from(coordinator.slots.len()).expect("connections are a million at most");
         coordinator.slots.push(coordinator::SlotState::default());
-        spawn_detached(connection::ask(connection::LoadConnection::new(&shared, number, slot)))
+        spawn_detached(connection::send_requests(connection::LoadConnection::new(
+            &shared, number, slot,
+        )))
     };
     spawned.map_err(ThreadError::Spawn)
 }
@@ -251,7 +253,7 @@ async fn work(
     Ok(LoadEnd { at, clock, opening, gave_up })
 }
 
-/// Keeps the connections until all threads have finished and the kernel was asked about them,
+/// Keeps the connections until all threads have finished and the kernel was queried about them,
 /// unless the run was stopped.
 async fn await_others(shared: &LoadShared) {
     if shared.is_stopped() {

@@ -98,7 +98,7 @@ impl Winner<'_> {
                 times(*high)
             ),
             _ => format!(
-                "{begin} and {next} {more}. These rounds are too few to tell whether that is more \
+                "{begin} and {next} {more}. These rounds are too few to decide whether that is more \
                  than noise: three or more make a verdict."
             ),
         }

@@ -75,7 +75,7 @@ pub(crate) fn timed(url: &str, connections: u64, after: Duration, io: BackendCho
 
 pub(crate) fn outcome_of(plan: &LoadPlan) -> Outcome {
     let outcome = run(plan, &Seen::default(), &StopHandle::default()).expect("the plan is good");
-    assert_eq!(outcome.latency_us.count, outcome.requests, "each right answer has a latency");
+    assert_eq!(outcome.latency_us.count, outcome.requests, "each success has a latency");
     let in_series: u64 = outcome.series.iter().map(|second| second.requests).sum();
     assert_eq!(in_series, outcome.requests, "{:?}", outcome.series);
     outcome

@@ -142,7 +142,7 @@ impl StartError {
 }
 
 /// How to name them in each place where settings are made.
-const ANY_PROXY: &str = "--proxy-protocol: expected the proxies whose PROXY header is believed, \
+const ANY_PROXY: &str = "--proxy-protocol: expected the proxies whose PROXY header is trusted, \
     found none; say --proxy-allow-from 10.0.0.1 (GUSTNADO_PROXY_ALLOW_FROM=10.0.0.1, \
     proxy-allow-from = \"10.0.0.1\" in a file, .proxy_allow_from(&[\"10.0.0.1\"]) in Rust, \
     proxy_allow_from=\"10.0.0.1\" in Python), a network, unix, or * where only proxies can connect";

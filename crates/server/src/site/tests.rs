@@ -197,7 +197,7 @@ fn redirects_and_answers_say_what_is_wrong_with_them() {
             "site.toml:9: route.methods: expected one of GET, HEAD, POST, PUT, PATCH, DELETE, \
              OPTIONS, found \"GTE\"; did you mean GET?",
             "site.toml:10: route: expected one of folder, redirect and answer, found redirect and \
-             answer; say what answers",
+             answer; set one of them",
             "site.toml:17: route.type: expected a content type such as application/json, found \
              \"json\"; leave it out for text/plain; charset=utf-8",
             "site.toml:18: route: status does not go with folder; leave it out",

@@ -66,7 +66,7 @@ impl AsgiExchange {
     ) -> PyResult<SendOutcome> {
         let py = message.py();
         let body = match message.get_item(intern!(py, "body"))? {
-            Some(body) if !body.is_none() => bytes_of(&body, "the body of an answer")?,
+            Some(body) if !body.is_none() => bytes_of(&body, "the body of a response")?,
             _ => Bytes::new(),
         };
         let more = message.get_item(intern!(py, "more_body"))?;

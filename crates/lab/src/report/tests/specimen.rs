@@ -115,19 +115,20 @@ fn scenarios() -> Vec<ScenarioRecord> {
             keep_alive: true,
             model: "closed".to_owned(),
             sentence: format!(
-                "{connections} connections, each asks again as soon as it has its answer, for 10 s."
+                "{connections} connections, each sends a request once it has a response, for 10 s."
             ),
             sweep: Some("1 KiB page".to_owned()),
         })
         .into();
     all.push(ScenarioRecord {
         name: "hold".to_owned(),
-        title: "10,000 idle connections, one that asks".to_owned(),
+        title: "10,000 idle connections, one that sends requests".to_owned(),
         body_bytes: 1024,
         connections: 10_000,
         keep_alive: true,
         model: "hold".to_owned(),
-        sentence: "10,000 connections are held idle while another asks 100 times a second.".into(),
+        sentence: "10,000 connections are held idle while another sends 100 requests a second."
+            .into(),
         sweep: None,
     });
     all
