@@ -274,7 +274,7 @@ impl PyEngine {
         drain.as_mut()?.step(&self.running).map(|report| report.cut as u64)
     }
 
-    /// Whether its server has ended.
+    /// Returns whether its server has ended.
     fn is_over(&self) -> bool {
         self.driven.has_ended()
     }

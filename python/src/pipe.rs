@@ -91,7 +91,7 @@ impl PipeWriter {
         is_full.then(|| PipeSpace(Arc::clone(&self.0)))
     }
 
-    /// Whether the client has disconnected.
+    /// Returns whether the client has disconnected.
     pub(crate) fn is_lost(&self) -> bool {
         self.0.state().is_lost
     }

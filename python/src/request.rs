@@ -82,7 +82,7 @@ impl PyRequest {
         self.inner().raw_path().to_owned()
     }
 
-    /// Whether the path is `base` or below it, by whole segments.
+    /// Returns whether the path is `base` or below it, by whole segments.
     fn is_under(&self, base: &str) -> bool {
         self.inner().is_under(base)
     }

@@ -216,7 +216,7 @@ impl TwistedLink {
         self.fd
     }
 
-    /// Whether that many bytes may be queued here.
+    /// Returns whether that many bytes may be queued here.
     fn takes_bytes(&self, py: Python<'_>, count: usize) -> PyResult<bool> {
         if self.is_draining.get() {
             let server = self.server.bind(py);
@@ -340,12 +340,12 @@ impl TwistedLink {
         Ok(())
     }
 
-    /// Whether this side is closing the connection.
+    /// Returns whether this side is closing the connection.
     fn is_leaving(&self, py: Python<'_>) -> PyResult<bool> {
         self.server.bind(py).getattr(intern!(py, "disconnecting"))?.is_truthy()
     }
 
-    /// Whether the channel expects the first byte of a request with its original parser.
+    /// Returns whether the channel expects the first byte of a request with its original parser.
     fn is_between_requests(&self, channel: &Bound<'_, PyAny>) -> PyResult<bool> {
         let py = channel.py();
         let is = |name: &Bound<'_, PyString>| channel.getattr(name)?.is_truthy();

@@ -16,7 +16,7 @@ pub(crate) struct ResponseBodyWriter(Guarded<WriterState>);
 
 struct WriterState {
     writer: Option<PipeWriter>,
-    /// What to wait for, if the queue is full.
+    /// The event to wait for, if the queue is full.
     space: Option<PipeSpace>,
 }
 

@@ -140,7 +140,7 @@ fn statuses_that_are_not_2xx_are_named_with_the_flag_that_takes_them() {
     assert!(taken.stdout.contains("Complete requests:    20\n"), "{taken:?}");
 }
 
-/// How many requests a server has had, as it says itself.
+/// Returns the number of requests that a server has counted.
 fn requests_to(server: &Server) -> u64 {
     let answer = server.get("/stats.json");
     let (_, object) = answer.split_once("\r\n\r\n").expect("a head and a body");

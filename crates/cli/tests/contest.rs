@@ -29,7 +29,7 @@ connections = 3
 duration = "300ms"
 "#;
 
-/// Whether there is a Python; says so if not.
+/// Returns whether there is a Python; says so if not.
 fn is_possible() -> bool {
     let found = Command::new("python3").arg("--version").stdout(Stdio::null()).status();
     let possible = found.is_ok_and(|status| status.success());

@@ -1,4 +1,4 @@
-//! What the documents show is run: configuration files are checked, servers are started, loads are
+//! Runs what the documents show: configuration files are checked, servers are started, loads are
 //! made. Rust programs are documentation tests (`crates/server/src/documents.rs`), and Python's are
 //! in `python/tests/test_documents.py`.
 

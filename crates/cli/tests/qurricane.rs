@@ -179,8 +179,8 @@ fn gather(folder: &Path, found: &mut Vec<String>) {
     }
 }
 
-/// Whether a file declares `Type::member` (a function, field, constant or variant of a type that it
-/// declares or implements), or `gustnado::function`.
+/// Returns whether a file declares `Type::member` (a function, field, constant or variant of a type
+/// that it declares or implements), or `gustnado::function`.
 fn declares(source: &str, name: &str) -> bool {
     let (of, member) = name.split_once("::").expect("asked before");
     let is_word_at = |text: &str, word: &str| {

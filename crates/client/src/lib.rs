@@ -155,7 +155,7 @@ impl Client {
         self.request(Method::Post, url)
     }
 
-    /// Creates a request with any method but CONNECT; see [`Client::get`].
+    /// Creates a request with any method (RFC 9110 §9) but CONNECT; see [`Client::get`].
     pub fn request(&self, method: Method, url: &str) -> ClientRequest {
         ClientRequest::new(Arc::clone(&self.shared), method, url)
     }

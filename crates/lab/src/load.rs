@@ -121,7 +121,7 @@ impl StopHandle {
         self.0.store(true, Ordering::Release);
     }
 
-    /// Whether the run was stopped.
+    /// Returns whether the run was stopped.
     pub fn is_stopped(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }

@@ -358,7 +358,7 @@ impl Running {
     /// Writes the addresses that it listens on to standard error, unless the setting `quiet` is on.
     ///
     /// # Errors
-    /// [`StartError::Signals`].
+    /// [`StartError::Signals`]: the signal handlers cannot be installed.
     pub fn run(self) -> Result<(), StartError> {
         let failed = |error| StartError::Signals { error };
         let is_ending = Arc::new(AtomicBool::new(false));

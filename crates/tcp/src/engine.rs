@@ -86,7 +86,7 @@ impl Engine {
     /// takes a free one. An engine may have any number of listeners, also while it runs.
     ///
     /// # Errors
-    /// [`ListenError`].
+    /// [`ListenError`]: the address is malformed, in use or not permitted, or the engine stops.
     pub fn listen_tcp(
         &self,
         address: impl ToSocketAddrs,
@@ -99,7 +99,7 @@ impl Engine {
     /// Listens on a Unix socket, whose file is removed when listening ends.
     ///
     /// # Errors
-    /// [`ListenError`].
+    /// [`ListenError`]: the path is in use or not permitted, or the engine stops.
     pub fn listen_unix(
         &self,
         path: impl AsRef<Path>,
@@ -119,7 +119,7 @@ impl Engine {
     /// other; they must not block, for those behind them wait.
     ///
     /// # Errors
-    /// [`CallError`].
+    /// [`CallError`]: 1,048,576 delayed calls wait already, or the engine stops.
     pub fn call_later(
         &self,
         delay: Duration,
@@ -131,7 +131,7 @@ impl Engine {
     /// Makes a call soon, on a worker, from any thread. Calls are made in the order they came.
     ///
     /// # Errors
-    /// [`CallError`].
+    /// [`CallError`]: 65,536 calls wait already, or the engine stops.
     pub fn call_from_thread(&self, call: impl FnOnce() + Send + 'static) -> Result<(), CallError> {
         self.shared.calls.call(Box::new(call))
     }

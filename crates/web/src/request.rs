@@ -107,7 +107,7 @@ impl Request {
         self.parts.view()
     }
 
-    /// Returns the method: [`Method::Other`] for all without a variant, which
+    /// Returns the method (RFC 9110 §9): [`Method::Other`] for all without a variant, which
     /// [`Request::method_str`] distinguishes.
     pub fn method(&self) -> Method {
         self.view().method()
@@ -118,7 +118,7 @@ impl Request {
         as_text(self.view().method_token())
     }
 
-    /// Returns the version of HTTP.
+    /// Returns the version of HTTP (RFC 9110 §2.5).
     pub fn version(&self) -> Version {
         self.view().version()
     }
@@ -164,7 +164,7 @@ impl Request {
         self.view().query().map(as_text)
     }
 
-    /// Returns the pairs of the query in order, decoded (`+` is a space).
+    /// Returns the pairs of the query (RFC 3986 §3.4) in order, decoded (`+` is a space).
     pub fn query(&self) -> Pairs<'_> {
         Pairs::new(self.view().query().unwrap_or(b""))
     }
@@ -191,8 +191,8 @@ impl Request {
         self.parts.params().map(|(name, value)| (name, decoded(value)))
     }
 
-    /// Returns the host with its port, in the case in which it was sent: from the target if that is
-    /// absolute, else from Host. Always there in HTTP/1.1.
+    /// Returns the host with its port (RFC 9110 §7.2), in the case in which it was sent: from the
+    /// target if that is absolute, else from Host. Always there in HTTP/1.1.
     pub fn host(&self) -> Option<&str> {
         self.view().host().map(as_text)
     }

@@ -195,8 +195,8 @@ impl Response {
         Self::of_kind(UsualType::Octets, Content::Bytes(bytes.into()))
     }
 
-    /// Creates a response of a file, with its content type, entity tag, conditions and ranges. The
-    /// kernel sends it.
+    /// Creates a response of a file, with its content type, entity tag (RFC 9110 §8.8.3),
+    /// conditions (§13) and ranges (§14). The kernel sends it.
     ///
     /// `path` is used as it is: do not build it from what a client sent. A route to a folder does
     /// that safely. A missing file gives 404.
@@ -204,9 +204,9 @@ impl Response {
         Self { content: Content::Path(path.into()), ..Self::new(Status::OK) }
     }
 
-    /// Creates a response of a stream of unknown length: chunked in HTTP/1.1; in HTTP/1.0 the
-    /// connection's end is its end. An error in it cuts the connection, which is how the client
-    /// learns of it.
+    /// Creates a response of a stream of unknown length: chunked in HTTP/1.1 (RFC 9112 §7.1); in
+    /// HTTP/1.0 the connection's end is its end. An error in it cuts the connection, which is how
+    /// the client learns of it.
     pub fn stream<S, B, E>(stream: S) -> Self
     where
         S: Stream<Item = Result<B, E>> + Send + 'static,
@@ -246,7 +246,7 @@ impl Response {
         response.header("Cache-Control", "no-cache")
     }
 
-    /// Creates a redirect, with 301, 302, 303, 307 or 308.
+    /// Creates a redirect (RFC 9110 §15.4), with 301, 302, 303, 307 or 308.
     ///
     /// # Panics
     /// If `location` could split the response. (The server contains that: the client gets 500.)
@@ -261,7 +261,7 @@ impl Response {
         self.extras.get_or_insert_default().pace = Some(pace);
     }
 
-    /// Sets the status.
+    /// Sets the status (RFC 9110 §15).
     #[must_use]
     pub fn status(mut self, status: Status) -> Self {
         self.status = status;
@@ -402,7 +402,7 @@ impl Response {
         self
     }
 
-    /// Closes the connection after this response.
+    /// Closes the connection after this response (RFC 9112 §9.6).
     #[must_use]
     pub fn close(mut self) -> Self {
         self.extras().close = true;

@@ -140,7 +140,8 @@ impl<S> Tower<S> {
     /// # drop(server);
     /// ```
     ///
-    /// As with axum, that is who has connected, be it a proxy: [`ClientInfo`] knows the client.
+    /// As with axum, that is the peer, which may be a proxy: [`ClientInfo`] has the client's
+    /// address.
     #[must_use]
     pub fn with_connect_info<T: Clone + Send + Sync + 'static>(
         self,

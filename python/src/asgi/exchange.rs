@@ -324,7 +324,7 @@ impl AsgiExchange {
 }
 
 impl ExchangeState {
-    /// Whether no more messages may be sent.
+    /// Returns whether no more messages may be sent.
     fn is_over(&self) -> bool {
         matches!(self.phase, SendPhase::Over | SendPhase::Lost)
     }

@@ -21,7 +21,7 @@ pub(crate) struct Pause {
     trap: Py<CallSoonTrap>,
     state: Guarded<PauseState>,
     habits: Guarded<Habits>,
-    /// What the running step does after its response.
+    /// Actions of the running step after its response.
     behind: Guarded<Option<Behind>>,
 }
 
@@ -137,7 +137,7 @@ thread_local! {
     static DEFERRED: RefCell<Vec<DeferredTask>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Whether a task resumes after the next turn, which so must not sleep.
+/// Returns whether a task resumes after the next turn, which so must not sleep.
 pub(crate) fn has_paused() -> bool {
     DEFERRED.with_borrow(|all| !all.is_empty())
 }

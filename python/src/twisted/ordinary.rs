@@ -340,7 +340,7 @@ impl TwistedWords {
     }
 }
 
-/// Whether an attribute of `owner` is its own method with this function.
+/// Returns whether an attribute of `owner` is its own method with this function.
 fn is_function(
     owner: &Bound<'_, PyAny>,
     method: &Bound<'_, PyAny>,

@@ -73,7 +73,7 @@ impl DoctorOptions {
         }
     }
 
-    /// Whether the folder is this machine's, not a test's.
+    /// Returns whether the folder is this machine's, not a test's.
     pub(super) fn is_machine(&self) -> bool {
         self.settings == Path::new(SETTINGS)
     }

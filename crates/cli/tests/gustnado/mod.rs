@@ -46,7 +46,7 @@ fn cleaned(mut command: Command, args: &[&str]) -> Command {
     command
 }
 
-/// What a command that ends by itself left behind.
+/// Output and exit code of a command that has ended by itself.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) code: Option<i32>,

@@ -43,7 +43,7 @@ pub(crate) fn members(root: &Path) -> Vec<String> {
     found
 }
 
-/// Where a member of the workspace lies.
+/// Returns the folder of a member of the workspace.
 pub(crate) fn folder(root: &Path, member: &str) -> PathBuf {
     let among_crates = root.join("crates").join(member);
     if among_crates.exists() { among_crates } else { root.join(member) }
@@ -85,8 +85,8 @@ pub(crate) fn licences(root: &Path) -> Vec<(String, String)> {
     found
 }
 
-/// Whether an SPDX expression can be met with the allowed licences alone: each part joined by AND
-/// needs one of its alternatives.
+/// Returns whether an SPDX expression can be met with the allowed licences alone: each part joined
+/// by AND needs one of its alternatives.
 pub(crate) fn is_allowed(expression: &str, allowed: &[String]) -> bool {
     split_outside(expression, " AND ").iter().all(|part| {
         let part = part.trim().trim_start_matches('(').trim_end_matches(')');

@@ -35,7 +35,7 @@ pub(crate) struct Cyclic {
     pub(crate) uses: Vec<String>,
 }
 
-/// What is in cycles, by the path of the parent.
+/// Modules in cycles, by the path of the parent.
 pub(crate) fn cycles(of: &Module) -> BTreeMap<String, Cyclic> {
     let mut uses: BTreeMap<Name, BTreeMap<(String, String), String>> = BTreeMap::new();
     for (place, named) in of.names_with_their_places() {
@@ -274,7 +274,7 @@ fn attributes(item: &Item) -> &[Attribute] {
     }
 }
 
-/// Whether it is left out of what users get: of tests and of model checking.
+/// Returns whether it is left out of what users get: of tests and of model checking.
 fn is_for_tests(attributes: &[Attribute]) -> bool {
     attributes.iter().filter(|attribute| attribute.path().is_ident("cfg")).any(|attribute| {
         let syn::Meta::List(list) = &attribute.meta else { return false };

@@ -112,7 +112,7 @@ fn checked(outcome: &Outcome, failure: Option<&str>) -> String {
     format!("NOT WELL: {right} of {sent} succeeded; {}", why.join(", "))
 }
 
-/// Whether every installed contender succeeded.
+/// Returns whether every installed contender succeeded.
 pub fn is_well(record: &Record) -> bool {
     let fine = |one: &crate::record::ContenderRecord| match one.fate {
         Fate::NotInstalled(_) => true,

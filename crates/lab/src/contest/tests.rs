@@ -55,7 +55,7 @@ fn tools() -> Tools {
     Tools { program: "/proc/self/exe".into(), generator, launcher: Vec::new() }
 }
 
-/// Whether what these tests are made of is there; says so if not.
+/// Returns whether what these tests are made of is there; says so if not.
 fn is_possible() -> bool {
     let possible = tool::find("python3") && tool::find("bash");
     if !possible {

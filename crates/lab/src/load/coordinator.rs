@@ -212,7 +212,7 @@ impl Coordinator {
         kind
     }
 
-    /// Whether the body of the next response is checked.
+    /// Returns whether the body of the next response is checked.
     pub(super) fn is_checked(&mut self, kind: u32) -> bool {
         let every = self.shared.plan.check_every;
         if every == 0 {
@@ -229,7 +229,7 @@ impl Coordinator {
         false
     }
 
-    /// Whether nothing is left but to wait for the requests `under_way`.
+    /// Returns whether nothing is left but to wait for the requests `under_way`.
     pub(super) fn is_over(&mut self, now: u64) -> bool {
         let Some(times) = self.times else { return false };
         let spent = now >= times.from && self.budget == 0;
@@ -246,7 +246,7 @@ impl Coordinator {
         }
     }
 
-    /// Whether a moment lies within the measurement.
+    /// Returns whether a moment lies within the measurement.
     #[inline]
     pub(super) fn is_measured(&self, now: u64) -> bool {
         self.times.is_some_and(|times| now >= times.from)

@@ -146,7 +146,7 @@ pub(super) struct ThreadCounts {
     pub(super) held: u64,
     pub(super) held_most: u64,
     pub(super) lost: u64,
-    /// Why idle connections failed.
+    /// Causes of failed idle connections.
     pub(super) held_errors: Errors,
     pub(super) service: Option<LatencyHistogram>,
     pub(super) connect: LatencyHistogram,

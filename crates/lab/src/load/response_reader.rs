@@ -63,7 +63,7 @@ enum BodyLeft {
 }
 
 impl ResponseReader {
-    /// Whether no byte of a response has arrived yet.
+    /// Returns whether no byte of a response has arrived yet.
     pub(super) fn is_fresh(&self) -> bool {
         self.rest.is_empty() && self.body.is_none()
     }

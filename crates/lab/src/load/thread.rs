@@ -165,7 +165,7 @@ async fn open_all(shared: &Arc<LoadShared>, thread: u32) -> Result<ConnectPhase,
     Ok(ConnectPhase { took: shared.now() - began, missing })
 }
 
-/// Whether the server had enough time to accept this many connections.
+/// Returns whether the server had enough time to accept this many connections.
 ///
 /// - `all_tried`: all of them are being opened, and none of them is an idle one. (Idle connections
 ///   are what such a run measures, so they get more time.)
@@ -288,7 +288,7 @@ async fn dispatch(shared: Arc<LoadShared>, mut timer: PreciseTimer) {
     }
 }
 
-/// Whether everything that the thread waits for has ended.
+/// Returns whether everything that the thread waits for has ended.
 fn is_done(now: u64) -> bool {
     coordinator::with(|coordinator| {
         let Some(times) = coordinator.times else { return false };
@@ -304,7 +304,7 @@ fn is_done(now: u64) -> bool {
     })
 }
 
-/// Whether no server was reachable for long, and the run has no other end.
+/// Returns whether no server was reachable for long, and the run has no other end.
 fn is_hopeless(shared: &LoadShared, now: u64) -> bool {
     shared.plan.end.after.is_none()
         && coordinator::with(|coordinator| {

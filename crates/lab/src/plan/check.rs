@@ -78,12 +78,12 @@ impl LoadPlan {
         }
     }
 
-    /// Whether there are more connections than descriptors.
+    /// Returns whether there are more connections than descriptors.
     pub(crate) fn needs_rings(&self) -> bool {
         self.all_connections() > descriptors_for_connections(limit())
     }
 
-    /// Whether a response with this status is successful.
+    /// Returns whether a response with this status is successful.
     pub(crate) fn accepts(&self, status: u16) -> bool {
         let is_in = |(from, to): &(u16, u16)| (*from..=*to).contains(&status);
         if self.statuses.is_empty() { is_in(&(200, 299)) } else { self.statuses.iter().any(is_in) }

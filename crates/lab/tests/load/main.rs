@@ -33,7 +33,8 @@ macro_rules! through_both_doors {
 }
 pub(crate) use through_both_doors;
 
-/// Whether there is an `io_uring` for the test `name`; a line says that it is skipped if not.
+/// Returns whether there is an `io_uring` for the test `name`; a line says that it is skipped if
+/// not.
 pub(crate) fn has_uring(name: &str) -> bool {
     let probed = gustnado_tasks::probe_uring();
     if let Err(error) = &probed {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rustix::net::sockopt::set_socket_linger;
 
-/// What the toy does about a request.
+/// The toy's reaction to a request.
 pub(crate) enum Reply {
     /// Sends these bytes.
     Bytes(Vec<u8>),
@@ -25,7 +25,7 @@ pub(crate) enum Reply {
 pub(crate) struct Asked {
     pub(crate) head: String,
     pub(crate) body: Vec<u8>,
-    /// How many came before it, on all connections.
+    /// Number of requests before it, on all connections.
     pub(crate) number: u64,
 }
 

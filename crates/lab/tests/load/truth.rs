@@ -33,7 +33,7 @@ struct Served {
     right: bool,
 }
 
-/// What the server does with the request of a number.
+/// The server's reaction to the request of a number.
 type Behave = fn(u64) -> (Duration, Fault);
 
 #[derive(Clone, Copy, PartialEq)]
@@ -163,7 +163,7 @@ fn limited(io: BackendChoice) -> (Truth, LoadPlan) {
     (truth, plan)
 }
 
-/// Whether it says that the rate was missed.
+/// Returns whether it says that the rate was missed.
 fn says_missed(outcome: &Outcome) -> bool {
     outcome.warnings.iter().any(|word| word.contains("The rate was not reached"))
 }

@@ -46,7 +46,7 @@ impl<T> Sender<T> {
     /// future is dropped before that, so is the value.
     ///
     /// # Errors
-    /// [`Closed`], with the value.
+    /// [`Closed`], with the value: the receiver has gone or closed the mailbox.
     pub fn send(&self, value: T) -> Sending<'_, T> {
         Sending { store: &self.store, value: Some(value), ticket: None }
     }
@@ -54,7 +54,7 @@ impl<T> Sender<T> {
     /// Puts a value in if there is room now.
     ///
     /// # Errors
-    /// [`TrySendError`], with the value.
+    /// [`TrySendError`], with the value: the mailbox is full or closed.
     pub fn try_send(&self, value: T) -> Result<(), TrySendError<T>> {
         self.store.try_send(value)
     }
@@ -65,7 +65,7 @@ impl<T> Sender<T> {
     /// - `timeout`: how long to wait for room at most; `None`: for as long as it takes.
     ///
     /// # Errors
-    /// [`SendTimeoutError`], with the value.
+    /// [`SendTimeoutError`], with the value: `timeout` has passed, or the mailbox is closed.
     pub fn blocking_send(
         &self,
         value: T,
@@ -217,7 +217,7 @@ impl<T> Receiver<T> {
     /// Takes the oldest value if there is one now.
     ///
     /// # Errors
-    /// [`TryRecvError`].
+    /// [`TryRecvError`]: the mailbox is empty now, or no value will come any more.
     pub fn try_recv(&mut self) -> Result<T, TryRecvError> {
         let more = |more| if more { TryRecvError::Empty } else { TryRecvError::Closed };
         self.store.try_recv().map_err(more)
@@ -229,7 +229,7 @@ impl<T> Receiver<T> {
     /// - `timeout`: how long to wait for one at most; `None`: for as long as it takes.
     ///
     /// # Errors
-    /// [`RecvTimeoutError`].
+    /// [`RecvTimeoutError`]: `timeout` has passed, or no value will come any more.
     pub fn blocking_recv(&mut self, timeout: Option<Duration>) -> Result<T, RecvTimeoutError> {
         match self.try_recv() {
             Ok(value) => return Ok(value),

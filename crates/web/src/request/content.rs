@@ -12,7 +12,7 @@ impl Request {
         self.header("content-type")
     }
 
-    /// Returns the value of Content-Length in bytes; a chunked body has none.
+    /// Returns the value of Content-Length (RFC 9110 §8.6) in bytes; a chunked body has none.
     pub fn content_length(&self) -> Option<u64> {
         self.header("content-length")?.parse().ok()
     }
@@ -21,7 +21,8 @@ impl Request {
     /// for charsets, and for reading it in a task.
     ///
     /// # Errors
-    /// [`BodyError::UnknownCharset`], [`BodyError::NotText`], [`BodyError::Unread`].
+    /// [`BodyError::UnknownCharset`]; [`BodyError::NotText`] if it has bytes that the charset does
+    /// not have; [`BodyError::Unread`] in task handlers, which read it themselves.
     pub fn text(&self) -> Result<Cow<'_, str>, BodyError> {
         let encoding = encoding_of(self.header_bytes("content-type"))?;
         decoded(encoding, self.body.as_whole().ok_or(BodyError::Unread)?)

@@ -91,8 +91,8 @@ impl Response {
     /// Gives the connection to what tunnels it, in response to CONNECT: the client gets 200 (RFC
     /// 9110 §9.3.6). With any other method it gets 405.
     ///
-    /// Only a [fallback](crate::Routes::fallback_route) that [takes
-    /// CONNECT](crate::Route::takes_connect) is asked.
+    /// Only a [fallback](crate::Routes::fallback_route) that
+    /// [takes CONNECT](crate::Route::takes_connect) gets such a request.
     pub fn tunnel<F, T>(on_upgrade: F) -> Self
     where
         F: FnOnce(Tunnel) -> T + Send + 'static,

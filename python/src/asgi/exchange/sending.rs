@@ -202,7 +202,7 @@ fn push(writer: &PipeWriter, mut body: Bytes) -> Option<PipeSpace> {
     writer.push(body)
 }
 
-/// Whether the response never has content, such as one to HEAD.
+/// Returns whether the response never has content, such as one to HEAD.
 fn is_unsent(request: &Request, head: &ForeignHead) -> bool {
     request.method() == Method::Head || !head.may_have_content()
 }

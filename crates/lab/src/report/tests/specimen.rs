@@ -134,7 +134,8 @@ fn scenarios() -> Vec<ScenarioRecord> {
     all
 }
 
-/// How a made-up server does: microseconds of CPU for each request, and bytes for each connection.
+/// Figures of a made-up server: microseconds of CPU for each request, and bytes for each
+/// connection.
 const NATURE: [(f64, f64); 5] =
     [(11.0, 420.0), (17.5, 900.0), (410.0, 31_000.0), (1.0, 1.0), (15.0, 1500.0)];
 
@@ -192,7 +193,7 @@ fn samples(cpu_s: f64, before: f64, peak: f64) -> Vec<Sample> {
     (0..=50).map(at).collect()
 }
 
-/// What the generator would have found, and the rate.
+/// The outcome that the generator would have, and the rate.
 fn outcome(scenario: &ScenarioRecord, place: usize, cpu_us: f64, round: u32) -> (Outcome, f64) {
     let fails = place == 2 && scenario.connections == 10_000;
     let held = scenario.model == "hold";

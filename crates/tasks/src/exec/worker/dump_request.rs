@@ -50,7 +50,7 @@ pub struct TaskInfo {
     pub worker: Option<usize>,
     /// Its state.
     pub state: TaskState,
-    /// How long ago it last ran, to within 16 ms (and 198 days at most); of one that runs, how long
+    /// Time since it last ran, to within 16 ms (and 198 days at most); of one that runs, how long
     /// ago its worker last looked at the clock. `None` if it has never run.
     pub since: Option<Duration>,
 }
