@@ -10,8 +10,8 @@ use super::after::after_head;
 use super::body_end::BodyEnd;
 use super::in_flight::InFlight;
 use super::pending::PendingContent;
-use super::received::{ReceivedRequest, TurnContext};
-use super::respond::{WriteContext, write_file};
+use super::received::{ReceivedRequest, Responded, TurnContext};
+use super::respond::{WriteContext, WrittenResponse, write_file};
 use super::{Conn, Next};
 use gustnado_files::{CachedFile, Files, FolderResponse, Lookup, Mounted};
 use gustnado_web::handler::{HandlerFuture, RunningHandler};
@@ -56,7 +56,8 @@ impl Conn {
         let head_only = received.head.method() == Method::Head;
         let (opening, before) = (&turn.prefix.opening, out.bytes.len());
         let written = write_file(file, head_only, opening, ending.persist(), &mut out.bytes);
-        received.response = self.count_response(written, before, &out.bytes);
+        received.response = Responded { written, at: before, on_sent: None };
+        self.count_response(&received.response, &out.bytes);
         let segment = if head_only { None } else { file.segment() };
         let rest = segment.map(|segment| PendingContent::of_segment(segment, ending));
         after_head(rest, ending, &received.view(), out)
@@ -122,8 +123,9 @@ impl Conn {
             timeouts: None,
             read_ms: turn.time.mono_ms,
         };
-        let (at, started) = self.write_response(response, &wanted, &mut out.bytes);
-        received.response = at;
-        after_head(started.rest, started.ending, &received.view(), out)
+        let WrittenResponse { rest, ending, responded } =
+            self.write_response(response, &wanted, &mut out.bytes);
+        received.response = responded;
+        after_head(rest, ending, &received.view(), out)
     }
 }

@@ -12,12 +12,12 @@
 mod after;
 mod body;
 mod body_end;
+mod exchange;
 mod file_wait;
 mod folder;
 mod in_flight;
 mod last_call;
 mod limit;
-mod log;
 mod next_send;
 mod pace;
 mod pathless;
@@ -39,14 +39,13 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use gustnado_http::request::Request as View;
-use gustnado_http::response_writer::WrittenHead;
 use gustnado_http::status::Status;
 use gustnado_tasks::{Connection, ConnectionError, RecvBuf};
-use gustnado_tls::{SendFailed, Socket};
+use gustnado_tls::Socket;
 
 use gustnado_app::app::App;
 use gustnado_app::hooks::ClosedConnection;
-use gustnado_observe::access_log::Journal;
+use gustnado_observe::exchange::Exchanges;
 use gustnado_web::contained::contained;
 use gustnado_web::response::OnUpgrade;
 
@@ -57,7 +56,7 @@ use limit::RequestTimeout;
 use pace::BufferedRequest;
 use pending::PendingContent;
 use proxy_protocol::NoProxyHeader;
-use received::HeadPosition;
+use received::Responded;
 use upgrade::TunnelEnd;
 
 /// Bounds of the lingering close after a refusal, in time and bytes: closing on unread bytes would
@@ -80,15 +79,12 @@ pub struct Conn {
     requests: u32,
     /// When it was accepted, in milliseconds; wraps after 49 days.
     began_ms: u32,
-    /// Requests whose access log lines are not written yet, if there is a log.
-    journal: Option<Box<Journal>>,
+    /// Requests whose responses have not left yet, where a log or a callback reads them.
+    exchanges: Option<Box<Exchanges>>,
 }
 
 impl Drop for Conn {
     fn drop(&mut self) {
-        if self.journal.is_some() {
-            self.log_cut();
-        }
         let Some(hook) = &self.app.hooks.closed else { return };
         let lasted_ms = low_half(self.socket.now().mono_ms).wrapping_sub(self.began_ms);
         let lasted = Duration::from_millis(lasted_ms.into());
@@ -194,7 +190,7 @@ impl Conn {
         let mut socket = Socket::new(connection);
         let now_ms = socket.now().mono_ms;
         socket.set_deadline(now_ms + app.times.first_ms);
-        Self { socket, app, unread: None, requests: 0, began_ms: low_half(now_ms), journal: None }
+        Self { socket, app, unread: None, requests: 0, began_ms: low_half(now_ms), exchanges: None }
     }
 
     /// Responds to all requests that the received bytes complete.
@@ -248,8 +244,8 @@ impl Conn {
         // not wait with it.
         if self.socket.is_sending() {
             match self.send_turn().await {
-                Ok(()) => self.note_sent(),
-                Err(failed) => return self.end_after(&failed),
+                Ok(()) => self.expect_request(),
+                Err(failed) => return self.give_up(&failed.error),
             }
         }
         match next {
@@ -274,10 +270,10 @@ impl Conn {
             },
             Next::SendOn => match self.send_on().await {
                 Ok(()) => {
-                    self.note_sent();
+                    self.expect_request();
                     Next::Receive
                 }
-                Err(failed) => self.end_after(&failed),
+                Err(failed) => self.give_up(&failed.error),
             },
             Next::Linger => {
                 let is_last = self.app.has_notice() && self.app.is_draining();
@@ -396,25 +392,16 @@ impl Conn {
         match error {
             ConnectionError::TimedOut => Next::SendOn,
             error => {
-                let unsent = self.socket.unsent_bytes();
-                self.app.take_back(unsent);
-                self.end_after(&SendFailed { error, unsent })
+                self.take_back(self.socket.unsent_bytes());
+                self.give_up(&error)
             }
         }
-    }
-
-    /// Closes a connection whose send failed, and corrects the log by the bytes that did not leave.
-    fn end_after(&mut self, failed: &SendFailed) -> Next {
-        self.log_unsent(failed.unsent);
-        self.give_up(&failed.error)
     }
 
     /// Notes that everything written has been sent.
     fn note_sent(&mut self) {
         self.expect_request();
-        if self.journal.is_some() {
-            self.log_sent();
-        }
+        self.record_sent();
     }
 
     /// Switches to the app in force, and puts the last request's head back to be parsed under it.
@@ -447,13 +434,10 @@ impl Conn {
         }
     }
 
-    /// Counts a written response. Returns its position.
-    ///
-    /// - `at`: where it begins.
+    /// Counts a written response, which is the last one in `out`.
     #[inline]
-    fn count_response(&self, written: WrittenHead, at: usize, out: &[u8]) -> HeadPosition {
-        self.app.count_response(written.status, (out.len() - at) as u64);
-        HeadPosition { written, at }
+    fn count_response(&self, response: &Responded, out: &[u8]) {
+        self.app.count_response(response.written.status, (out.len() - response.at) as u64);
     }
 
     /// Closes a connection after an error, which is counted.

@@ -11,7 +11,7 @@ use gustnado_tasks::SendBuf;
 use super::after::after_head;
 use super::body::{BodyPolicy, body_first};
 use super::body_end::{BodyEnd, PendingBody};
-use super::received::{ReceivedRequest, TurnContext};
+use super::received::{ReceivedRequest, Responded, TurnContext};
 use super::respond::write_short;
 use super::route::RoutedRequest;
 use super::{Conn, Next};
@@ -91,7 +91,8 @@ impl Conn {
             error_page(status, None, (opening.lines(), &Fields::new())).header("Allow", allow);
         let before = out.bytes.len();
         let written = write_short(&response, opening, ending.persist(), false, &mut out.bytes);
-        received.response = self.count_response(written, before, &out.bytes);
+        received.response = Responded { written, at: before, on_sent: None };
+        self.count_response(&received.response, &out.bytes);
         after_head(None, ending, &received.view(), out)
     }
 }

@@ -9,6 +9,7 @@ use gustnado_http::response_writer::WrittenHead;
 use gustnado_tasks::Now;
 
 use super::body_end::{Ending, PendingBody, RequestedPersist};
+use gustnado_observe::exchange::SentCallbacks;
 use gustnado_web::response::ResponsePrefix;
 
 /// A request on its way to its handler.
@@ -17,23 +18,17 @@ pub(super) struct ReceivedRequest<'a> {
     pub(super) bytes: &'a [u8],
     pub(super) body: PendingBody<'a>,
     pub(super) wanted: RequestedPersist,
-    /// The position of its response, once written.
-    pub(super) response: HeadPosition,
+    /// Its response, once written.
+    pub(super) response: Responded,
 }
 
-/// A written head, and its position in the turn's buffer.
-#[derive(Clone, Copy, Default)]
-pub(super) struct HeadPosition {
+/// What there is to record of a written response.
+#[derive(Default)]
+pub(super) struct Responded {
     pub(super) written: WrittenHead,
+    /// Where its head begins in the turn's buffer.
     pub(super) at: usize,
-}
-
-impl HeadPosition {
-    /// Returns its bytes, and how many bytes of content follow them.
-    pub(super) fn parts(self, out: &[u8]) -> (&[u8], u64) {
-        let (head, content) = out[self.at..].split_at(self.written.head_bytes as usize);
-        (head, content.len() as u64)
-    }
+    pub(super) on_sent: Option<Box<SentCallbacks>>,
 }
 
 impl<'a> ReceivedRequest<'a> {

@@ -17,7 +17,7 @@ use super::body::{BodyPolicy, body_first};
 use super::body_end::{BodyEnd, Ending, PendingBody, RequestedPersist};
 use super::in_flight::{InFlight, Incoming};
 use super::pending::PendingContent;
-use super::received::{HeadPosition, ReceivedRequest, TurnContext};
+use super::received::{ReceivedRequest, Responded, TurnContext};
 use super::respond::{WriteContext, WrittenResponse};
 use super::timeouts::RouteTimeouts;
 use super::{Conn, Next};
@@ -213,9 +213,9 @@ impl Conn {
                 let in_flight = Box::new(InFlight::new(parts, table, running, incoming, timeouts));
                 if is_done {
                     let response = self.app.response_or_500(response);
-                    let (head, next) =
+                    let (responded, next) =
                         self.finish_in_flight(response, in_flight, received.wanted, turn, out);
-                    received.response = head;
+                    received.response = responded;
                     next
                 } else {
                     Next::InFlight(in_flight)
@@ -261,7 +261,8 @@ impl Conn {
         let before = out.bytes.len();
         let written =
             response.write_ready(&turn.prefix, ending.persist(), head_only, &mut out.bytes);
-        received.response = self.count_response(written, before, &out.bytes);
+        received.response = Responded { written, at: before, on_sent: None };
+        self.count_response(&received.response, &out.bytes);
     }
 
     #[inline]
@@ -360,10 +361,8 @@ impl Conn {
         self.socket.refresh_now();
         let (mut out, turn) = (Connection::outgoing(), self.turn_context());
         let wanted = self.wanted(in_flight.parts.head());
-        let (at, next) = self.finish_in_flight(response, in_flight, wanted, &turn, &mut out);
-        if self.journal.is_some() {
-            self.log_response(&out.bytes, at, &next);
-        }
+        let (responded, next) = self.finish_in_flight(response, in_flight, wanted, &turn, &mut out);
+        self.record(&out.bytes, responded, &next);
         self.start_send(out);
         Ok(match next {
             Next::Receive if self.unread.is_some() => Next::Again,
@@ -379,7 +378,7 @@ impl Conn {
         wanted: RequestedPersist,
         turn: &TurnContext,
         out: &mut SendBuf,
-    ) -> (HeadPosition, Next) {
+    ) -> (Responded, Next) {
         if !in_flight.incoming.decoder.is_done() {
             response.decline_upgrade();
         }
@@ -398,7 +397,7 @@ impl Conn {
             timeouts: in_flight.timeouts,
             read_ms: in_flight.incoming.began_ms,
         };
-        let (at, WrittenResponse { rest, ending, .. }) =
+        let WrittenResponse { rest, ending, responded } =
             self.write_response(response, &asked, &mut out.bytes);
         // A stream's handler may still read the body, and must learn when the client goes.
         let has_stream = rest.as_ref().is_some_and(|rest| rest.stream.is_some());
@@ -408,7 +407,7 @@ impl Conn {
         } else {
             rest
         };
-        (at, after_head(rest, ending, &parts.view(), out))
+        (responded, after_head(rest, ending, &parts.view(), out))
     }
 }
 

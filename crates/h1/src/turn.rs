@@ -8,7 +8,7 @@ use gustnado_tasks::{Connection, SendBuf};
 
 use super::body::BodyRequest;
 use super::body_end::{PendingBody, RequestedPersist};
-use super::received::{HeadPosition, ReceivedRequest, TurnContext};
+use super::received::{ReceivedRequest, Responded, TurnContext};
 use super::{Conn, Next, Unread};
 use gustnado_app::app::ConnPolicy;
 use gustnado_config::AnswerVersion;
@@ -67,16 +67,15 @@ impl Conn {
         let wanted = self.wanted(&request.head);
         let (mut out, turn) = (Connection::outgoing(), self.turn_context());
         let (head, bytes) = (&request.head, &*request.bytes);
-        let response = HeadPosition::default();
+        let response = Responded::default();
         let mut received = ReceivedRequest { head, bytes, body, wanted, response };
         let next = if received.view().form().has_path() {
             self.respond_by_route(&mut received, &turn, &mut out, context)
         } else {
             self.respond_pathless(&mut received, &turn, &mut out, context)
         };
-        if self.journal.is_some() {
-            self.log_response(&out.bytes, received.response, &next);
-        }
+        let response = received.response;
+        self.record(&out.bytes, response, &next);
         if out.bytes.is_empty() {
             Connection::put_back(out);
         } else {
@@ -111,11 +110,12 @@ impl Conn {
                     *seen = 0;
                     used += head.len();
                     self.requests = self.requests.saturating_add(1);
-                    let mut next = if self.app.access_log.is_some() {
-                        self.respond_logged(&head, rest, &turn, &mut out, context)
-                    } else {
-                        self.respond_one(&head, rest, &turn, &mut out, context).1
-                    };
+                    if self.app.access_log.is_some() {
+                        self.open_exchange(Some(&head), rest);
+                    }
+                    let (response, mut next) =
+                        self.respond_one(&head, rest, &turn, &mut out, context);
+                    self.record(&out.bytes, response, &next);
                     if let Next::BodyUsed(behind) = next {
                         used += behind.0;
                         next = behind.1;
@@ -129,9 +129,7 @@ impl Conn {
                 }
                 Err(error) => {
                     let response = self.refuse_head(error, rest, &turn, &mut out);
-                    if self.app.access_log.is_some() {
-                        self.log_refusal(rest, &out.bytes, response);
-                    }
+                    self.record_refusal(rest, &out.bytes, response);
                     // After a broken head the next request's start is unknown, so the connection
                     // cannot go on.
                     break Next::Linger;
@@ -152,23 +150,6 @@ impl Conn {
         (used, next)
     }
 
-    /// [`Conn::respond_one`] with an entry in the access log.
-    #[cold]
-    #[inline(never)]
-    fn respond_logged(
-        &mut self,
-        head: &Head,
-        input: &[u8],
-        turn: &TurnContext,
-        out: &mut SendBuf,
-        context: &mut Context<'_>,
-    ) -> Next {
-        self.log_request(Some(head), input);
-        let (response, next) = self.respond_one(head, input, turn, out, context);
-        self.log_response(&out.bytes, response, &next);
-        next
-    }
-
     /// Responds to one request, unless its body has to be read first.
     #[expect(clippy::inline_always, reason = "as a call it costs a plain request instructions")]
     #[inline(always)]
@@ -179,8 +160,8 @@ impl Conn {
         turn: &TurnContext,
         out: &mut SendBuf,
         context: &mut Context<'_>,
-    ) -> (HeadPosition, Next) {
-        let nothing = HeadPosition::default();
+    ) -> (Responded, Next) {
+        let nothing = Responded::default();
         // One relaxed load covers both a drain and a reload: the request path has a single branch
         // for them. A reload is heeded before the response, so no request is served by old routes.
         let wanted = if self.app.has_notice() {
