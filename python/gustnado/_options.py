@@ -333,8 +333,8 @@ UNFIT = {
 }
 
 
-def _of_engine(told):
-    name, doc, is_switch, heading, default, takes, placeholder = told
+def _of_engine(row):
+    name, doc, is_switch, heading, default, takes, placeholder = row
     kind = SWITCH if is_switch else REPEATED if name in _LISTS_OF_ENGINE else VALUE
     if name == "access-log":
         kind = OPTIONAL
@@ -348,7 +348,7 @@ def _of_engine(told):
 
 def _table():
     own = {option.name: option for option in _OWN}
-    engine = [_of_engine(told) for told in _gustnado.settings() if told[0] not in own]
+    engine = [_of_engine(row) for row in _gustnado.settings() if row[0] not in own]
     first = {name: place for place, name in enumerate(_FRIENDLY_OF_ENGINE)}
     engine.sort(key=lambda option: first.get(option.name, len(first)))
     found = {option.name: option for option in [*_OWN, *engine]}

@@ -31,14 +31,14 @@ class Ended(KeyboardInterrupt):
 
 
 class Process:
-    """- `told`: called with `ready` once it serves, with what to say of it, with `recycle` when it
-    should be replaced, and with `stopping` and `stopped` around the application's shutdown.
+    """- `report`: called with `ready` and facts about the start once it serves, with `recycle` when
+    it should be replaced, and with `stopping` and `stopped` around the application's shutdown.
     - `signals`: which end it: once in order, twice at once. In a thread that is not the main one
     none can be received.
     - `reloads`: whether HUP starts a successor, which imports the application again."""
 
-    def __init__(self, plan, told, signals=(signal.SIGINT, signal.SIGTERM), reloads=True):
-        self.plan, self.told = plan, told
+    def __init__(self, plan, report, signals=(signal.SIGINT, signal.SIGTERM), reloads=True):
+        self.plan, self.report = plan, report
         is_main = threading.current_thread() is threading.main_thread()
         self._signals = signals if is_main else ()
         self._reloads = reloads
@@ -281,7 +281,7 @@ class Process:
                 asyncio.get_running_loop().remove_signal_handler(number)
                 signal.signal(number, self._on_hup if number == signal.SIGHUP else self._on_signal)
             await asyncio.sleep(STEP_SECONDS)
-        self.told("stopping", {})
+        self.report("stopping", {})
         cut = threading.Timer(seconds + CUT_SECONDS, os._exit, [1])
         cut.daemon = True
         if self.successor is None and self._signals:
@@ -291,7 +291,7 @@ class Process:
         if not await lifespan.stop(seconds):
             self._code = 1
         cut.cancel()
-        self.told("stopped", {})
+        self.report("stopped", {})
 
     # --- Both.
 
@@ -317,7 +317,7 @@ class Process:
             self._lookout = Lookout(alert, self.plan.slow_handler, thread, self._handlers)
         self._watch_hangs(True)
         names = self.listening.names()
-        self.told("ready", {"names": names, "how": how, "interface": self._interface})
+        self.report("ready", {"names": names, "how": how, "interface": self._interface})
 
     def _watch_hangs(self, is_on):
         """Has the process end, with the stacks of its threads printed, unless this is called again
@@ -376,7 +376,7 @@ class Process:
             reason = f"it has served for {self._age():.0f} s"
         if reason:
             self._recycles = True
-            self.told("recycle", {"reason": reason})
+            self.report("recycle", {"reason": reason})
 
 
     def _age(self):

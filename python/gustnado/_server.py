@@ -1,5 +1,6 @@
 """A server as an object: run in any thread, and stopped from any."""
 
+import functools
 import os
 import signal
 import threading
@@ -106,24 +107,24 @@ class Server:
             if not _is_main():
                 raise SettingError(
                     "worker processes, reload and what replaces workers need the main thread, "
-                    "which hears signals; leave workers, reload, timeout and max_… out"
+                    "which receives signals; leave workers, reload, timeout and max_… out"
                 )
             self._owner = os.getpid()
         with _Signals():
-            return _run.run(plan, lambda kind, told: self._tell(plan, kind, told), self._begin)
+            return _run.run(plan, functools.partial(self._on_event, plan), self._begin)
 
     def _begin(self, process):
         self._process = process
         if self._should_exit:
             process.stop()
 
-    def _tell(self, plan, kind, told):
+    def _on_event(self, plan, kind, facts):
         if kind == "ready":
             # (A URL may be followed by other addresses.)
             self._names = [name if name.startswith("unix:") else name.split()[0]
-                           for name in told["names"]]
+                           for name in facts["names"]]
             self._started.set()
-        _run.tell(plan, kind, told)
+        _run.print_event(plan, kind, facts)
 
     # --- In a thread of its own.
 

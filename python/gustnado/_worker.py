@@ -29,13 +29,13 @@ def serve(channel, plan):
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
 
-    def told(kind, what):
+    def report(kind, what):
         try:
             channel.sendall(json.dumps([kind, what]).encode() + b"\n")
         except OSError:
             pass  # It is gone, and this process ends for that.
 
-    process = Process(plan, told, [signal.SIGTERM], reloads=False)
+    process = Process(plan, report, [signal.SIGTERM], reloads=False)
     threading.Thread(target=_heed, args=(channel, process), daemon=True).start()
     try:
         return process.run()

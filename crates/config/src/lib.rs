@@ -135,7 +135,7 @@ settings! { $
         defer_accept: bool,
         /// The fields in which they say so.
         forwarded_fields: ForwardedFields = ForwardedFields::XForwarded,
-        /// Whether every connection has to begin with a PROXY header, of version 1 or 2. No server
+        /// Whether every connection must begin with a PROXY header, of version 1 or 2. No server
         /// starts so before `proxy_allow_from` says whose.
         proxy_protocol: bool,
         /// Bytes that the kernel may hold received for a TCP connection; 0 is as it sees fit.

@@ -59,7 +59,7 @@ pub(super) const PROXY_PROTOCOL: Tunable = Tunable {
     name: "proxy-protocol",
     group: SettingGroup::Address,
     default: "false",
-    doc: "Every connection has to begin with a PROXY header; needs proxy-allow-from",
+    doc: "Every connection must begin with a PROXY header; needs proxy-allow-from",
     field: Field::Switch {
         get: |config| config.proxy_protocol,
         set: |config, on| config.proxy_protocol = on,

@@ -222,7 +222,7 @@ fn read_methods(reader: &mut ValueReader<'_>, table: ValueTable<'_>) -> Option<V
     Some(methods)
 }
 
-/// Paths that are taken, to say both lines of two that would answer the same requests.
+/// Paths that are taken, to say both lines of two that would match the same requests.
 #[derive(Default)]
 pub(super) struct Paths {
     router: Router<usize>,
@@ -275,11 +275,11 @@ impl Paths {
             }
             Err(InsertError::Conflict { with }) => match self.lines.get(&with) {
                 Some(first) => format!(
-                    "route: {path} and {with} in line {first} would answer the same requests; \
+                    "route: {path} and {with} in line {first} would match the same requests; \
                      change one of them"
                 ),
                 None => format!(
-                    "route: {path} and {with} would answer the same requests; change one of them"
+                    "route: {path} and {with} would match the same requests; change one of them"
                 ),
             },
             Err(error) => format!(

@@ -62,7 +62,7 @@ impl fmt::Display for RouteError {
         match self {
             Self::Conflict { path, with } => write!(
                 f,
-                "the routes {path} and {with} would answer the same requests; change one of them"
+                "the routes {path} and {with} would match the same requests; change one of them"
             ),
             Self::Repeated { path, method } => {
                 write!(f, "the route {path} has two handlers for {method}; remove one of them")

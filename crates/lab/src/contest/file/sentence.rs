@@ -22,7 +22,8 @@ impl ScenarioSpec {
                  the other"
             ),
             (ModelSpec::Hold, Some(rate)) => format!(
-                "{connections}, idle, are held, while {probes} among them send {} requests per second",
+                "{connections}, idle, are held, while {probes} among them send {} requests per \
+                 second",
                 grouped_text(&rate.to_string())
             ),
             (ModelSpec::Churn, _) => {
