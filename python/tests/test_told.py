@@ -88,7 +88,7 @@ def test_who_wants_a_websocket_is_refused_and_told(run, program, path, options):
     refused = server.get(path, UPGRADE)
     assert (refused.status, refused.fields["upgrade"]) == (426, "HTTP/1.1")
     server.wait_for_words(f"GET {path} requests a WebSocket, which is not supported")
-    assert server.said().count("asks for a WebSocket") == 1
+    assert server.said().count("requests a WebSocket") == 1
 
 
 def test_a_file_that_is_not_there_is_404_and_told(run):
