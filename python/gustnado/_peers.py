@@ -205,8 +205,8 @@ GUNICORN = (
          "then, too"),
     refused("--forwarder-headers --header-map",
             "none: fields with `_` in their names never reach `environ`"),
-    same("--proxy-protocol --proxy-allow-from", "the same, for versions 1 and 2, and both have to "
-         "be said; refuses connections without the header"),
+    same("--proxy-protocol --proxy-allow-from", "the same, for versions 1 and 2, and both must be "
+         "set; refuses connections without the header"),
     refused("--permit-obsolete-folding --strip-header-spaces --permit-unconventional-http-method "
             "--permit-unconventional-http-version --casefold-http-method --http-parser",
             "none: what is against the RFC is refused"),
