@@ -266,7 +266,7 @@ impl fmt::Debug for Engine {
 /// The error of an engine that did not start.
 #[non_exhaustive]
 pub enum EngineError {
-    /// A worker thread, or its door to the kernel, could not be had.
+    /// A worker thread could not be started, or its I/O backend could not be created.
     Worker(io::Error),
 }
 
