@@ -5,8 +5,9 @@
 
 use gustnado_http::head::Head;
 
+use super::Conn;
+use super::progress::ResponseProgress;
 use super::received::Responded;
-use super::{Conn, Next};
 use gustnado_observe::exchange::ResponseRecord;
 
 impl Conn {
@@ -31,14 +32,14 @@ impl Conn {
     ///
     /// - `input`: what arrived of it.
     /// - `out`, `response`: as in [`Conn::record`].
-    pub(super) fn record_refusal(&mut self, input: &[u8], out: &[u8], response: Responded) {
+    pub(super) fn record_refusal(&mut self, input: &[u8], out: &[u8], mut response: Responded) {
         if self.app.access_log.is_none() {
             return;
         }
         if !self.exchanges.as_ref().is_some_and(|exchanges| exchanges.awaits_response()) {
             self.open_exchange(None, input);
         }
-        self.record(out, response, &Next::Linger);
+        self.record(out, &mut response, &ResponseProgress::Lingering);
     }
 
     /// Records a response that was written, or begun.
@@ -46,25 +47,34 @@ impl Conn {
     /// - `out`: the buffer that is sent next. The response is the last one in it.
     /// - `response`: its head's position in that buffer.
     #[inline]
-    pub(super) fn record(&mut self, out: &[u8], response: Responded, next: &Next) {
+    pub(super) fn record(
+        &mut self,
+        out: &[u8],
+        response: &mut Responded,
+        progress: &ResponseProgress,
+    ) {
         // A response that nobody follows is in the counters alone.
         if self.app.access_log.is_some() || response.on_sent.is_some() {
-            self.record_followed(out, response, next);
+            self.record_followed(out, response, progress);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn record_followed(&mut self, out: &[u8], response: Responded, next: &Next) {
+    fn record_followed(
+        &mut self,
+        out: &[u8],
+        response: &mut Responded,
+        progress: &ResponseProgress,
+    ) {
         let exchanges = self.exchanges.get_or_insert_default();
-        let rest = match next {
-            Next::BodyUsed(behind) => return self.record_followed(out, response, &behind.1),
-            Next::Renew(_) => return exchanges.discard_last(),
-            Next::Body(_) | Next::InFlight(_) => return,
-            Next::PendingContent(rest) => Some(rest),
+        let rest = match progress {
+            ResponseProgress::Outdated(_) => return exchanges.discard_last(),
+            ResponseProgress::BodyFirst(_) | ResponseProgress::InFlight(_) => return,
+            ResponseProgress::Begun(rest) => Some(rest),
             _ => None,
         };
-        let Responded { mut written, at, on_sent } = response;
+        let Responded { mut written, at, ref mut on_sent } = *response;
         let (head, content) = match rest.and_then(|rest| rest.paced.as_ref()) {
             // It is sent from a buffer of its own, and its content counted then.
             Some(paced) => {
@@ -75,7 +85,19 @@ impl Conn {
         };
         let (status, content_bytes) = (written.status, content.len() as u64);
         let is_whole = rest.is_none();
-        exchanges.respond(ResponseRecord { status, head, content_bytes, is_whole, on_sent });
+        exchanges.respond(ResponseRecord {
+            status,
+            head,
+            content_bytes,
+            is_whole,
+            on_sent: on_sent.take(),
+        });
+    }
+
+    /// Counts a written response, which is the last one in `out`.
+    #[inline]
+    pub(super) fn count_response(&self, response: &Responded, out: &[u8]) {
+        self.app.count_response(response.written.status, (out.len() - response.at) as u64);
     }
 
     /// Counts bytes of the last response that are sent next, or have left.

@@ -6,13 +6,13 @@ use gustnado_http::head::Framing;
 use gustnado_http::method::Method;
 use gustnado_tasks::SendBuf;
 
-use super::after::after_head;
+use super::Conn;
 use super::body_end::BodyEnd;
 use super::in_flight::InFlight;
 use super::pending::PendingContent;
+use super::progress::ResponseProgress;
 use super::received::{ReceivedRequest, Responded, TurnContext};
 use super::respond::{WriteContext, WrittenResponse, write_file};
-use super::{Conn, Next};
 use gustnado_files::{CachedFile, Files, FolderResponse, Lookup, Mounted};
 use gustnado_web::handler::{HandlerFuture, RunningHandler};
 use gustnado_web::request_head::{RequestHead, RequestHeadRef};
@@ -31,7 +31,7 @@ impl Conn {
         received: &mut ReceivedRequest<'_>,
         turn: &TurnContext,
         out: &mut SendBuf,
-    ) -> Next {
+    ) -> ResponseProgress {
         let view = received.view();
         let written = files.respond_whole(place, &view, turn.time, |file| {
             self.send_file(file, received, turn, out)
@@ -51,7 +51,7 @@ impl Conn {
         received: &mut ReceivedRequest<'_>,
         turn: &TurnContext,
         out: &mut SendBuf,
-    ) -> Next {
+    ) -> ResponseProgress {
         let ending = received.ending();
         let head_only = received.head.method() == Method::Head;
         let (opening, before) = (&turn.prefix.opening, out.bytes.len());
@@ -60,7 +60,7 @@ impl Conn {
         self.count_response(&received.response, &out.bytes);
         let segment = if head_only { None } else { file.segment() };
         let rest = segment.map(|segment| PendingContent::of_segment(segment, ending));
-        after_head(rest, ending, &received.view(), out)
+        ResponseProgress::of(rest, ending, &received.view(), out)
     }
 
     #[cold]
@@ -72,14 +72,14 @@ impl Conn {
         received: &mut ReceivedRequest<'_>,
         turn: &TurnContext,
         out: &mut SendBuf,
-    ) -> Next {
+    ) -> ResponseProgress {
         let parts = RequestHead::take(received.head, received.bytes);
         match response {
             FolderResponse::Ready(response) => {
                 self.respond(Response::from(*response), (&parts, table), received, turn, out)
             }
             FolderResponse::Wait(lookup) => {
-                Next::InFlight(self.in_flight_lookup(*lookup, parts, table, received))
+                ResponseProgress::InFlight(self.in_flight_lookup(*lookup, parts, table, received))
             }
         }
     }
@@ -110,7 +110,7 @@ impl Conn {
         received: &mut ReceivedRequest<'_>,
         turn: &TurnContext,
         out: &mut SendBuf,
-    ) -> Next {
+    ) -> ResponseProgress {
         let wanted = WriteContext {
             parts,
             pages: &table.pages,
@@ -126,6 +126,6 @@ impl Conn {
         let WrittenResponse { rest, ending, responded } =
             self.write_response(response, &wanted, &mut out.bytes);
         received.response = responded;
-        after_head(rest, ending, &received.view(), out)
+        ResponseProgress::of(rest, ending, &received.view(), out)
     }
 }

@@ -12,9 +12,10 @@ use gustnado_tasks::{Connection, Rate, now};
 
 use super::body::{BodyPolicy, BodyRequest};
 use super::body_end::Ending;
+use super::progress::ResponseProgress;
 use super::received::Responded;
 use super::respond::write_short;
-use super::{Conn, Next, Unread};
+use super::{Conn, Unread};
 use gustnado_observe::stats::{Added, Fault};
 use gustnado_web::error_page::error_page;
 
@@ -83,7 +84,8 @@ impl Conn {
         let fault = Some(Fault::TooManyRequests);
         let bytes_sent = out.bytes.len() as u64;
         self.app.count(&Added { status: written.status, bytes_sent, fault });
-        self.record(&out.bytes, Responded { written, ..Responded::default() }, &Next::Receive);
+        let mut response = Responded { written, ..Responded::default() };
+        self.record(&out.bytes, &mut response, &ResponseProgress::Written);
         self.start_send(out);
     }
 

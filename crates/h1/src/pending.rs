@@ -11,11 +11,11 @@ use gustnado_http::response_writer::WrittenHead;
 use gustnado_tasks::{Connection, ConnectionError, ProgressTimeout, SendBuf, yield_now};
 use gustnado_tls::ResponsePace;
 
+use super::Conn;
 use super::body_end::Ending;
 use super::in_flight::{ConnAction, InFlight};
 use super::next_send::{NextSend, end_chunks};
 use super::timeouts::RouteTimeouts;
-use super::{Conn, Next};
 use gustnado_app::hooks::Limit;
 use gustnado_files::Segment;
 use gustnado_web::contained::contained;
@@ -153,6 +153,16 @@ impl PendingContent {
     }
 }
 
+/// How a response that was begun has ended.
+pub(super) enum ContentEnd {
+    /// All of it was sent.
+    Whole(Ending),
+    /// The same, and the rest of the request's body is too long to be skipped.
+    BodyLeft,
+    /// It was sent, and another protocol takes the connection over.
+    Upgraded(Box<OnUpgrade>),
+}
+
 /// The outcome of polling a stream.
 enum Step {
     /// Send the buffered pieces.
@@ -169,7 +179,7 @@ impl Conn {
     pub(super) async fn send_pending(
         &mut self,
         mut pending: Box<PendingContent>,
-    ) -> Result<Next, ConnectionError> {
+    ) -> Result<ContentEnd, ConnectionError> {
         let write = pending.timeouts.map_or(self.app.times.write, |timeouts| timeouts.write);
         if let Some(rate) = pending.in_flight.as_ref().and_then(|in_flight| in_flight.incoming.read)
         {
@@ -210,7 +220,7 @@ impl Conn {
             if let Some(exchanges) = &mut self.exchanges {
                 exchanges.end_before_tunnel();
             }
-            return Ok(Next::Tunnel(on_upgrade));
+            return Ok(ContentEnd::Upgraded(on_upgrade));
         }
         self.record_end();
         if let Some(in_flight) = pending.in_flight.take()
@@ -218,10 +228,10 @@ impl Conn {
             // skipped.
             && !self.drain(*in_flight).await?
         {
-            return Ok(Next::Linger);
+            return Ok(ContentEnd::BodyLeft);
         }
         self.expect_request();
-        Ok(self.next_after(pending.ending))
+        Ok(ContentEnd::Whole(pending.ending))
     }
 
     async fn send_stream(

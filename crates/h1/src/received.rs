@@ -5,9 +5,10 @@ use std::rc::Rc;
 
 use gustnado_http::head::{Framing, Head};
 use gustnado_http::request::Request as View;
-use gustnado_http::response_writer::WrittenHead;
+use gustnado_http::response_writer::{Persist, WrittenHead};
 use gustnado_tasks::Now;
 
+use super::body::{BodyPolicy, BodyRequest};
 use super::body_end::{Ending, PendingBody, RequestedPersist};
 use gustnado_observe::exchange::SentCallbacks;
 use gustnado_web::response::ResponsePrefix;
@@ -20,6 +21,8 @@ pub(super) struct ReceivedRequest<'a> {
     pub(super) wanted: RequestedPersist,
     /// Its response, once written.
     pub(super) response: Responded,
+    /// Bytes of its body that arrived with its head and have been used.
+    pub(super) body_bytes_used: usize,
 }
 
 /// What there is to record of a written response.
@@ -32,6 +35,18 @@ pub(super) struct Responded {
 }
 
 impl<'a> ReceivedRequest<'a> {
+    #[inline]
+    pub(super) fn new(head: &'a Head, bytes: &'a [u8]) -> Self {
+        Self {
+            head,
+            bytes,
+            body: PendingBody::new(head.has_body()),
+            wanted: RequestedPersist::new(Persist::Default),
+            response: Responded::default(),
+            body_bytes_used: 0,
+        }
+    }
+
     pub(super) fn view(&self) -> View<'a> {
         self.head.on(self.bytes)
     }
@@ -40,6 +55,12 @@ impl<'a> ReceivedRequest<'a> {
     #[inline]
     pub(super) fn has_body_ahead(&self) -> bool {
         matches!(self.body, PendingBody::Ahead)
+    }
+
+    /// Puts it off until its body has been read.
+    pub(super) fn put_off(&self, policy: BodyPolicy) -> Box<BodyRequest> {
+        let bytes = self.bytes[..self.head.len()].to_vec();
+        Box::new(BodyRequest { head: *self.head, bytes, policy })
     }
 
     /// Returns the framing of the body that is still to be read.

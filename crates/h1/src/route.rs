@@ -12,15 +12,15 @@ use gustnado_http::path::CanonicalPath;
 use gustnado_http::status::Status;
 use gustnado_tasks::{Connection, ConnectionError, ConnectionId, SendBuf};
 
-use super::after::after_head;
-use super::body::{BodyPolicy, body_first};
+use super::Conn;
+use super::body::BodyPolicy;
 use super::body_end::{BodyEnd, Ending, PendingBody, RequestedPersist};
 use super::in_flight::{InFlight, Incoming};
 use super::pending::PendingContent;
+use super::progress::ResponseProgress;
 use super::received::{ReceivedRequest, Responded, TurnContext};
 use super::respond::{WriteContext, WrittenResponse};
 use super::timeouts::RouteTimeouts;
-use super::{Conn, Next};
 use gustnado_app::hooks::Limit;
 use gustnado_files::Mounted;
 use gustnado_web::body::Body;
@@ -51,7 +51,7 @@ impl Conn {
         turn: &TurnContext,
         out: &mut SendBuf,
         context: &mut Context<'_>,
-    ) -> Next {
+    ) -> ResponseProgress {
         let table = self.app.tables.of_host(received.view());
         match &table.only_folder {
             Some(files) if !received.has_body_ahead() => {
@@ -70,7 +70,7 @@ impl Conn {
         turn: &TurnContext,
         out: &mut SendBuf,
         context: &mut Context<'_>,
-    ) -> Next {
+    ) -> ResponseProgress {
         RouteCache::with(&self.app.tables, |cache| {
             self.respond_with_cache(cache, table, received, turn, out, context)
         })
@@ -85,7 +85,7 @@ impl Conn {
         turn: &TurnContext,
         out: &mut SendBuf,
         context: &mut Context<'_>,
-    ) -> Next {
+    ) -> ResponseProgress {
         let view = received.view();
         let exact = if table.matchers().is_empty() {
             table.find_exact(view.method(), view.path(), &cache.recent)
@@ -105,7 +105,7 @@ impl Conn {
         };
         match &endpoint.does {
             EndpointDoes::Files { .. } if received.has_body_ahead() => {
-                body_first(received.head, received.bytes, BodyPolicy::Nothing)
+                ResponseProgress::BodyFirst(received.put_off(BodyPolicy::Nothing))
             }
             EndpointDoes::Files { files, mounted_at } => {
                 let path = path.or_else(|| CanonicalPath::of(view.path()).ok());
@@ -137,13 +137,13 @@ impl Conn {
         turn: &TurnContext,
         out: &mut SendBuf,
         context: &mut Context<'_>,
-    ) -> Next {
+    ) -> ResponseProgress {
         match runnable {
             Runnable::Inline(_) if received.has_body_ahead() => {
                 let Endpoint { options, reads_body, .. } = routed.endpoint;
                 let policy =
                     if *reads_body { BodyPolicy::Whole(*options) } else { BodyPolicy::Nothing };
-                body_first(received.head, received.bytes, policy)
+                ResponseProgress::BodyFirst(received.put_off(policy))
             }
             Runnable::Inline(handler) => {
                 let body = received.take_content();
@@ -169,14 +169,14 @@ impl Conn {
         turn: &TurnContext,
         out: &mut SendBuf,
         context: &mut Context<'_>,
-    ) -> Next {
+    ) -> ResponseProgress {
         let RoutedRequest { cache, table, endpoint: Endpoint { options, .. }, mut request } =
             routed;
         let is_ahead = received.has_body_ahead();
         if is_ahead && self.is_too_large(options, received) {
             let view = Some(received.view());
             received.response = self.write_refusal(Status::CONTENT_TOO_LARGE, view, turn, out);
-            return Next::Linger;
+            return ResponseProgress::Lingering;
         }
         let body = if is_ahead { received.body_at_hand() } else { None };
         request.give_to(context.waker());
@@ -197,13 +197,13 @@ impl Conn {
         let mut running = RunningHandler::start(&**handler, given, place);
         let mut response = None;
         let is_done = running.poll(context, &mut response);
-        let next = match response {
+        let progress = match response {
             Some(response) if is_whole && response.is_ready() => {
                 let ending = received.wanted.with(end);
                 self.write_ready(response, received, ending, turn, out);
                 cache.place.set(running.into_place().map(|place| (id, place)));
                 request.put_back(&cache.used);
-                after_head(None, ending, &received.view(), out)
+                ResponseProgress::of(None, ending, &received.view(), out)
             }
             response => {
                 let incoming = self.incoming_behind(options, received.head, is_whole, end);
@@ -213,19 +213,17 @@ impl Conn {
                 let in_flight = Box::new(InFlight::new(parts, table, running, incoming, timeouts));
                 if is_done {
                     let response = self.app.response_or_500(response);
-                    let (responded, next) =
+                    let (responded, progress) =
                         self.finish_in_flight(response, in_flight, received.wanted, turn, out);
                     received.response = responded;
-                    next
+                    progress
                 } else {
-                    Next::InFlight(in_flight)
+                    ResponseProgress::InFlight(in_flight)
                 }
             }
         };
-        match body {
-            Some(body) => Next::BodyUsed(Box::new((body.len(), next))),
-            None => next,
-        }
+        received.body_bytes_used = body.map_or(0, <[u8]>::len);
+        progress
     }
 
     /// Returns the state of a request's body while its handler runs.
@@ -274,7 +272,7 @@ impl Conn {
         received: &mut ReceivedRequest<'_>,
         turn: &TurnContext,
         out: &mut SendBuf,
-    ) -> Next {
+    ) -> ResponseProgress {
         // Assigned inside the closure: a response is large, and returning it would copy it.
         let mut response = None;
         _ = contained(|| response = Some(handler(&mut request)));
@@ -283,7 +281,7 @@ impl Conn {
                 let ending = received.ending();
                 self.write_ready(response, received, ending, turn, out);
                 request.put_back(&cache.used);
-                after_head(None, ending, &received.view(), out)
+                ResponseProgress::of(None, ending, &received.view(), out)
             }
             response => {
                 let response = self.app.response_or_500(response);
@@ -353,7 +351,7 @@ impl Conn {
     pub(super) async fn await_handler(
         &mut self,
         mut in_flight: Box<InFlight>,
-    ) -> Result<Next, ConnectionError> {
+    ) -> Result<ResponseProgress, ConnectionError> {
         if let Some(rate) = in_flight.incoming.read {
             self.begin_route_read(rate);
         }
@@ -361,13 +359,11 @@ impl Conn {
         self.socket.refresh_now();
         let (mut out, turn) = (Connection::outgoing(), self.turn_context());
         let wanted = self.wanted(in_flight.parts.head());
-        let (responded, next) = self.finish_in_flight(response, in_flight, wanted, &turn, &mut out);
-        self.record(&out.bytes, responded, &next);
+        let (mut responded, progress) =
+            self.finish_in_flight(response, in_flight, wanted, &turn, &mut out);
+        self.record(&out.bytes, &mut responded, &progress);
         self.start_send(out);
-        Ok(match next {
-            Next::Receive if self.unread.is_some() => Next::Again,
-            next => next,
-        })
+        Ok(progress)
     }
 
     /// Writes a task's response, while the body of its request may still be arriving.
@@ -378,7 +374,7 @@ impl Conn {
         wanted: RequestedPersist,
         turn: &TurnContext,
         out: &mut SendBuf,
-    ) -> (Responded, Next) {
+    ) -> (Responded, ResponseProgress) {
         if !in_flight.incoming.decoder.is_done() {
             response.decline_upgrade();
         }
@@ -407,7 +403,7 @@ impl Conn {
         } else {
             rest
         };
-        (responded, after_head(rest, ending, &parts.view(), out))
+        (responded, ResponseProgress::of(rest, ending, &parts.view(), out))
     }
 }
 
