@@ -4,7 +4,7 @@ use std::task::Context;
 
 use gustnado_http::head::{Decoded, Head, Version};
 use gustnado_http::response_writer::Persist;
-use gustnado_tasks::{Connection, SendBuf};
+use gustnado_tasks::Connection;
 
 use super::body::BodyRequest;
 use super::body_end::{PendingBody, RequestedPersist};
@@ -72,11 +72,7 @@ impl Conn {
         let (head, bytes) = (&request.head, &*request.bytes);
         let mut received = ReceivedRequest::new(head, bytes);
         (received.body, received.wanted) = (body, self.wanted(head));
-        let progress = if received.view().form().has_path() {
-            self.respond_by_route(&mut received, &turn, &mut out, context)
-        } else {
-            self.respond_pathless(&mut received, &turn, &mut out, context)
-        };
+        let progress = self.respond_by_route(&mut received, &turn, &mut out, context);
         self.record(&out.bytes, &mut received.response, &progress);
         if out.bytes.is_empty() {
             Connection::put_back(out);
@@ -113,7 +109,13 @@ impl Conn {
                         self.open_exchange(Some(head), rest);
                     }
                     let mut received = ReceivedRequest::new(head, rest);
-                    let progress = self.respond_one(&mut received, &turn, &mut out, context);
+                    let progress = match self.wanted_in_force(head) {
+                        Some(wanted) => {
+                            received.wanted = wanted;
+                            self.respond_by_route(&mut received, &turn, &mut out, context)
+                        }
+                        None => outdated(head, rest),
+                    };
                     self.record(&out.bytes, &mut received.response, &progress);
                     used += received.body_bytes_used;
                     match progress {
@@ -144,34 +146,6 @@ impl Conn {
         (used, end)
     }
 
-    /// Responds to one request, unless its body has to be read first.
-    #[expect(clippy::inline_always, reason = "as a call it costs a plain request instructions")]
-    #[inline(always)]
-    fn respond_one(
-        &self,
-        received: &mut ReceivedRequest<'_>,
-        turn: &TurnContext,
-        out: &mut SendBuf,
-        context: &mut Context<'_>,
-    ) -> ResponseProgress {
-        let head = received.head;
-        // One relaxed load covers both a drain and a reload: the request path has a single branch
-        // for them. A reload is heeded before the response, so no request is served by old routes.
-        received.wanted = if self.app.has_notice() {
-            if self.app.is_outdated() {
-                return outdated(head, received.bytes);
-            }
-            self.wanted(head)
-        } else {
-            self.wanted_unnoticed(head)
-        };
-        if received.view().form().has_path() {
-            self.respond_by_route(received, turn, out, context)
-        } else {
-            self.respond_pathless(received, turn, out, context)
-        }
-    }
-
     /// Switches to the app in force, and puts the last request's head back to be parsed under it.
     pub(super) fn renew(&mut self, mut head: Box<Unread>) {
         if let Some(app) = self.app.successor() {
@@ -198,6 +172,18 @@ impl Conn {
         let wanted = self.wanted_unnoticed(head);
         let is_last = self.app.has_notice() && self.app.is_draining();
         if is_last { wanted.ended() } else { wanted }
+    }
+
+    /// Returns whether the connection would persist after the response; `None` if another app is
+    /// in force, under which the request is to be parsed again.
+    #[inline]
+    fn wanted_in_force(&self, head: &Head) -> Option<RequestedPersist> {
+        // One relaxed load covers both a drain and a reload: the request path has a single branch
+        // for them. A reload is heeded before the response, so no request is served by old routes.
+        if self.app.has_notice() {
+            return (!self.app.is_outdated()).then(|| self.wanted(head));
+        }
+        Some(self.wanted_unnoticed(head))
     }
 
     /// Returns the same for an app without a notice.
