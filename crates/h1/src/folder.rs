@@ -38,8 +38,7 @@ impl Conn {
             let head_only = view.method() == Method::Head;
             let (opening, at) = (&turn.prefix.opening, out.bytes.len());
             let written = write_file(file, head_only, opening, ending.persist(), &mut out.bytes);
-            (received.response.written, received.response.at) = (written, at);
-            self.count_response(&received.response, &out.bytes);
+            self.count_response(received.note(written, at), &out.bytes);
             let segment = if head_only { None } else { file.segment() };
             let rest = segment.map(|segment| PendingContent::of_segment(segment, ending));
             ResponseProgress::of(rest, ending, &view, out)
