@@ -1,7 +1,7 @@
 //! Which version of HTTP answers call themselves.
 
-/// The version in the status line of answers. Whatever it says, an answer holds nothing that the
-/// client's version does not know.
+/// The version in the status line of responses. Whatever it is, a response uses nothing that the
+/// client's version lacks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AnswerVersion {
     /// 1.1, also to a client of 1.0, as RFC 9110 §2.5 has it.
@@ -16,10 +16,10 @@ pub enum AnswerVersion {
 impl AnswerVersion {
     /// Every member, in the order of [`Self::NAMES`]; the first is the default.
     pub const ALL: [Self; 3] = [Self::Newest, Self::Old, Self::AsAsked];
-    /// What a person writes for each member.
+    /// The name of each member, as flags and files have it.
     pub const NAMES: [&'static str; 3] = ["1.1", "1.0", "as-asked"];
 
-    /// Returns what a person writes for this member.
+    /// Returns the name of this member, as flags and files have it.
     pub fn as_str(self) -> &'static str {
         Self::NAMES[self as usize]
     }

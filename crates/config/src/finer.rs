@@ -41,7 +41,7 @@ pub(super) const SOCKET_PREFERENCE: Tunable = Tunable {
     name: "socket-preference",
     group: SettingGroup::Address,
     default: "none",
-    doc: "What packets ask routers for: low latency (AF21) or high throughput (AF11)",
+    doc: "DSCP class of sent packets: low latency (AF21) or high throughput (AF11)",
     field: Field::Choice {
         names: &TrafficClass::NAMES,
         get: |config| config.socket_preference.as_str(),
@@ -53,7 +53,7 @@ pub(super) const BLOCKING_QUEUE: Tunable = Tunable {
     name: "blocking-queue",
     group: SettingGroup::Engine,
     default: "1024",
-    doc: "Blocking handlers that may wait for a thread; more are answered with 503",
+    doc: "Blocking handlers that may wait for a thread; more get 503",
     field: Field::Number {
         unit: Unit::Count,
         min: 2,
@@ -110,7 +110,7 @@ pub(super) const LIMIT_TARGET_BYTES: Tunable = Tunable {
     name: "limit-target-bytes",
     group: SettingGroup::Limits,
     default: "8k",
-    doc: "Largest request target; a larger one is answered 414",
+    doc: "Largest request target; a larger one gets 414",
     field: Field::Number {
         unit: Unit::Bytes,
         min: 16,
@@ -125,7 +125,7 @@ pub(super) const LIMIT_HEADER_FIELDS: Tunable = Tunable {
     name: "limit-header-fields",
     group: SettingGroup::Limits,
     default: "100",
-    doc: "Most header fields of a request; more are answered 431",
+    doc: "Most header fields of a request; more get 431",
     field: Field::Number {
         unit: Unit::Count,
         min: 1,

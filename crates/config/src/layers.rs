@@ -21,9 +21,9 @@ const SOCKETS_MAX: u32 = 256;
 pub struct Effective {
     /// Its declaration's name.
     pub name: &'static str,
-    /// Its value, as a person would write it.
+    /// Its value, as it is written in a flag or a file.
     pub value: String,
-    /// Where the value came from.
+    /// The origin of the value.
     pub origin: Origin,
 }
 
@@ -32,7 +32,7 @@ pub struct Effective {
 pub struct Settings {
     /// The values.
     pub config: Config,
-    /// Lines that a person should see, though nothing is wrong enough to stop.
+    /// Returns lines that a user should see, though nothing is wrong enough to stop.
     pub warnings: Vec<String>,
     origins: Vec<Origin>,
 }
@@ -127,7 +127,7 @@ impl Settings {
         }
     }
 
-    /// Every setting with its value and where it came from, in the table's order.
+    /// Returns every setting with its value and origin, in the table's order.
     pub fn effective(&self) -> Vec<Effective> {
         let with_origin = TUNABLES.iter().zip(&self.origins);
         with_origin

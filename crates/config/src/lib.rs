@@ -74,7 +74,6 @@ mod unit;
 
 pub use answer_version::AnswerVersion;
 pub use error::ConfigError;
-#[doc(hidden)]
 pub use file_settings::{FileSetting, FileSettings};
 pub use gustnado_tasks::{Acceptor, IoChoice as Io, Placement, SchedulerKind, TrafficClass};
 #[doc(hidden)]
@@ -111,7 +110,7 @@ settings! { $
         host: String,
         /// Path of a Unix socket to listen on instead of host and port.
         uds: Option<PathBuf>,
-        /// Proxies that are believed when they say who the client is: `192.0.2.1`, `10.0.0.0/8`,
+        /// Proxies that are trusted to report the client's address: `192.0.2.1`, `10.0.0.0/8`,
         /// `2001:db8::/32`, `unix` for those on Unix sockets, `*` for all.
         forwarded_allow_ips: Vec<String>,
         /// Proxies that may begin connections so, as in `forwarded_allow_ips`; others are refused.
@@ -136,7 +135,7 @@ settings! { $
         defer_accept: bool,
         /// The fields in which they say so.
         forwarded_fields: ForwardedFields = ForwardedFields::XForwarded,
-        /// Whether every connection has to begin with a PROXY header, of version 1 or 2. No server
+        /// Whether every connection must begin with a PROXY header, of version 1 or 2. No server
         /// starts so before `proxy_allow_from` says whose.
         proxy_protocol: bool,
         /// Bytes that the kernel may hold received for a TCP connection; 0 is as it sees fit.
@@ -194,9 +193,9 @@ settings! { $
         body_timeout: Duration,
         /// Slowest request body in bytes per second; 0 is no minimum.
         body_rate_min: u64,
-        /// Longest time without progress while an answer is on its way.
+        /// Longest time without progress while a response is sent.
         write_timeout: Duration,
-        /// Slowest reader of an answer in bytes per second; 0 is no minimum.
+        /// Slowest reader of a response in bytes per second; 0 is no minimum.
         write_rate_min: u64,
         /// How long a connection may stay open between two requests.
         timeout_keep_alive: Duration,
@@ -204,7 +203,7 @@ settings! { $
         half_close_timeout: Duration,
         /// Threads for blocking handlers, at most.
         blocking_threads: usize,
-        /// Calls of blocking handlers that may wait for a thread; more are answered with 503.
+        /// Calls of blocking handlers that may wait for a thread; more get 503.
         blocking_queue: usize,
         /// For how long new connections are still accepted once the server ends; it is over sooner
         /// when none come.
@@ -214,7 +213,7 @@ settings! { $
         file_threads: usize,
         /// How long a drain waits before it cuts what is left.
         timeout_graceful_shutdown: Duration,
-        /// Memory for ready answers of small files, in bytes, over all workers; 0 is none.
+        /// Memory for ready responses of small files, in bytes, over all workers; 0 is none.
         cache_bytes: u64,
         /// Whether names that begin with a dot are served.
         hidden: bool,

@@ -7,23 +7,23 @@ use super::Config;
 /// Listing of folders that have no `index.html`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Listing {
-    /// While the server listens on loopback addresses only, believes no proxy, and standard error
-    /// is a terminal: a person tries something out, and no other machine can ask.
+    /// While the server listens on loopback addresses only, trusts no proxy, and standard error is
+    /// a terminal: a trial that no other machine can reach.
     #[default]
     Auto,
     /// Always.
     On,
-    /// Never: such a folder is answered with 404.
+    /// Never: such a folder gets 404.
     Off,
 }
 
 impl Listing {
     /// Every member, in the order of [`Self::NAMES`]; the first is the default.
     pub const ALL: [Self; 3] = [Self::Auto, Self::On, Self::Off];
-    /// What a person writes for each member.
+    /// The name of each member, as flags and files have it.
     pub const NAMES: [&'static str; 3] = ["auto", "on", "off"];
 
-    /// Returns what a person writes for this member.
+    /// Returns the name of this member, as flags and files have it.
     pub fn as_str(self) -> &'static str {
         Self::NAMES[self as usize]
     }

@@ -65,12 +65,13 @@ impl Machine {
         Resolved { value: quota.min(self.cpus), because }
     }
 
-    /// Connections that may be open at once: as set, or what the descriptor limit allows.
+    /// Returns how many connections may be open at once: as set, or what the descriptor limit
+    /// allows.
     ///
     /// - `uring`: whether `io_uring` carries the connections. Its descriptor tables are limited one
     ///   by one, so that each worker has the whole limit to itself.
     ///
-    /// This is the engine's arithmetic, told with its reason; a test holds the two together.
+    /// The engine computes the same; a test compares the two.
     pub fn connections_max(&self, config: &Config, uring: bool) -> Resolved {
         if config.connections_max > 0 {
             return Resolved { value: config.connections_max, because: "as set".to_owned() };
@@ -94,7 +95,7 @@ impl Machine {
         Resolved { value: usize::try_from(allowed.max(1)).unwrap_or(usize::MAX), because }
     }
 
-    /// Connection slots per worker: as set, or as many as `connections_max`.
+    /// Returns the connection slots per worker: as set, or as many as `connections_max`.
     pub fn slots(&self, config: &Config, uring: bool) -> Resolved {
         if config.slots > 0 {
             return Resolved { value: config.slots, because: "as set".to_owned() };

@@ -36,7 +36,7 @@ settings! { $
         pass_delay_us: u64,
         /// Microseconds that a worker without work lets pass before it looks for work again.
         no_io_wait_us: u64,
-        /// Least time from a request to the first byte of its answer.
+        /// Least time from a request to the first byte of its response.
         first_byte_delay: Duration,
         /// Bytes per second sent on each connection.
         write_rate: u64,
@@ -156,7 +156,7 @@ pub(super) const FIRST_BYTE_DELAY: Tunable = Tunable {
     name: "first-byte-delay",
     group: SettingGroup::Pace,
     default: "off",
-    doc: "Least time from a request to the first byte of its answer",
+    doc: "Least time from a request to the first byte of its response",
     field: Field::Number {
         unit: Unit::Duration,
         min: 1,
@@ -255,7 +255,7 @@ pub(super) const REQUESTS_PER_SECOND: Tunable = Tunable {
     name: "requests-per-second",
     group: SettingGroup::Pace,
     default: "off",
-    doc: "Requests per second of each client address; more are answered with 429",
+    doc: "Requests per second of each client address; more get 429",
     field: Field::Number {
         unit: Unit::Count,
         min: 1,
@@ -285,7 +285,7 @@ pub(super) const PACE_CLIENTS_MAX: Tunable = Tunable {
     name: "pace-clients-max",
     group: SettingGroup::Pace,
     default: "65536",
-    doc: "Client addresses told apart; those beyond share what one may",
+    doc: "Client addresses with limits of their own; those beyond share the limits of one",
     field: Field::Number {
         unit: Unit::Count,
         min: 1,

@@ -4,8 +4,8 @@
 use super::networks::is_network;
 use super::tunable::{Field, SettingGroup, Tunable};
 
-/// In which fields proxies say who the client is. Those of the other kind are ignored: a proxy that
-/// does not know them passes on what a client has made up.
+/// The fields in which proxies name the client. Fields of the other kind are ignored: a proxy that
+/// does not support them forwards what a client has forged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ForwardedFields {
     /// `X-Forwarded-For`, `X-Forwarded-Proto`, `X-Forwarded-Host` and `X-Forwarded-Port`.
@@ -18,10 +18,10 @@ pub enum ForwardedFields {
 impl ForwardedFields {
     /// Every member, in the order of [`Self::NAMES`]; the first is the default.
     pub const ALL: [Self; 2] = [Self::XForwarded, Self::Forwarded];
-    /// What a person writes for each member.
+    /// The name of each member, as flags and files have it.
     pub const NAMES: [&'static str; 2] = ["x-forwarded", "forwarded"];
 
-    /// Returns what a person writes for this member.
+    /// Returns the name of this member, as flags and files have it.
     pub fn as_str(self) -> &'static str {
         Self::NAMES[self as usize]
     }
@@ -34,7 +34,7 @@ pub(super) const FORWARDED_ALLOW_IPS: Tunable = Tunable {
     name: "forwarded-allow-ips",
     group: SettingGroup::Address,
     default: "",
-    doc: "Proxies that are believed when they say who the client is; none by default",
+    doc: "Proxies that are trusted to report the client's address; none by default",
     field: Field::List {
         what: NETWORKS,
         allowed: is_network,
@@ -47,7 +47,7 @@ pub(super) const FORWARDED_FIELDS: Tunable = Tunable {
     name: "forwarded-fields",
     group: SettingGroup::Address,
     default: "x-forwarded",
-    doc: "The fields in which they say so: X-Forwarded-For and its like, or Forwarded",
+    doc: "The fields in which they report it: X-Forwarded-For and its like, or Forwarded",
     field: Field::Choice {
         names: &ForwardedFields::NAMES,
         get: |config| config.forwarded_fields.as_str(),
@@ -59,7 +59,7 @@ pub(super) const PROXY_PROTOCOL: Tunable = Tunable {
     name: "proxy-protocol",
     group: SettingGroup::Address,
     default: "false",
-    doc: "Every connection has to begin with a PROXY header; needs proxy-allow-from",
+    doc: "Every connection must begin with a PROXY header; needs proxy-allow-from",
     field: Field::Switch {
         get: |config| config.proxy_protocol,
         set: |config, on| config.proxy_protocol = on,

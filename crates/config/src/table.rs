@@ -284,7 +284,7 @@ pub static TUNABLES: &[Tunable] = &[
         name: "limit-head-bytes",
         group: SettingGroup::Limits,
         default: "16k",
-        doc: "Largest request head; a larger one is answered 431",
+        doc: "Largest request head; a larger one gets 431",
         field: Field::Number {
             unit: Unit::Bytes,
             min: 256,
@@ -300,7 +300,7 @@ pub static TUNABLES: &[Tunable] = &[
         name: "limit-body-bytes",
         group: SettingGroup::Limits,
         default: "1m",
-        doc: "Largest request body; a larger one is answered 413",
+        doc: "Largest request body; a larger one gets 413",
         field: Field::Number {
             unit: Unit::Bytes,
             min: 0,
@@ -317,7 +317,7 @@ pub static TUNABLES: &[Tunable] = &[
         name: "header-timeout",
         group: SettingGroup::Time,
         default: "10s",
-        doc: "Time for a whole request head; a slower one is answered 408",
+        doc: "Time for a whole request head; a slower one gets 408",
         field: Field::Number {
             unit: Unit::Duration,
             min: 10,
@@ -359,7 +359,7 @@ pub static TUNABLES: &[Tunable] = &[
         name: "write-timeout",
         group: SettingGroup::Time,
         default: "30s",
-        doc: "Longest time without progress while an answer is on its way",
+        doc: "Longest time without progress while a response is sent",
         field: Field::Number {
             unit: Unit::Duration,
             min: 10,
@@ -373,7 +373,7 @@ pub static TUNABLES: &[Tunable] = &[
         name: "write-rate-min",
         group: SettingGroup::Time,
         default: "240/s",
-        doc: "Slowest reader of an answer in bytes per second",
+        doc: "Slowest reader of a response in bytes per second",
         field: Field::Number {
             unit: Unit::BytesPerSecond,
             min: 1,
@@ -437,7 +437,7 @@ pub static TUNABLES: &[Tunable] = &[
         name: "cache-bytes",
         group: SettingGroup::Files,
         default: "64m",
-        doc: "Memory for ready answers of small files, over all workers",
+        doc: "Memory for ready responses of small files, over all workers",
         field: Field::Number {
             unit: Unit::Bytes,
             min: 1,

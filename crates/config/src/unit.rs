@@ -29,7 +29,7 @@ const DURATIONS: [(&str, u64); 5] =
 const SIZES: [(&str, u64); 4] = [("t", 1 << 40), ("g", 1 << 30), ("m", 1 << 20), ("k", 1 << 10)];
 
 impl Unit {
-    /// Returns what a person should write, for messages.
+    /// Returns the form in which it is written, for messages.
     pub fn form(self) -> &'static str {
         match self {
             Self::Count => "a whole number",

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use super::path::PathError;
 
-/// Why a folder cannot be served.
+/// Error of a folder that cannot be served.
 #[non_exhaustive]
 pub enum FilesError {
     /// There is nothing at the path.

@@ -5,7 +5,7 @@
 struct Readme;
 
 #[doc = include_str!("../../../docs/access-log.md")]
-struct AccessLog;
+struct AccessLogGuide;
 
 #[doc = include_str!("../../../docs/configuration.md")]
 struct Configuration;
@@ -19,4 +19,4 @@ struct ProxiesGuide;
 
 #[cfg(feature = "tower")]
 #[doc = include_str!("../../../docs/tower.md")]
-struct Tower;
+struct TowerGuide;

@@ -22,8 +22,8 @@
 //! }
 //! ```
 //!
-//! [`Server`] says what is served, and has a method for every setting of [`config`]. What is
-//! running is [`Running`]: it can be asked for figures, changed, drained and stopped.
+//! [`Server`] describes what is served, and has a method for every setting of [`config`]. What is
+//! running is [`Running`]: it gives figures, and can be changed, drained and stopped.
 //!
 //! A request comes in through [`gustnado_tasks`], is read by [`gustnado_http`], handled by a
 //! handler or a [folder](files), and leaves the way it came. The

@@ -19,7 +19,7 @@ use gustnado_files::{FileOptions, Files, FilesError};
 
 pub use gustnado_config::config_file::{Problem, SiteError, schema};
 
-/// What a configuration file says, checked.
+/// A configuration file, read and checked.
 #[derive(Debug, Clone)]
 pub struct SiteFile {
     file: ConfigFile,
@@ -45,7 +45,7 @@ impl SiteFile {
         Ok(Self { file: ConfigFile::parse(path, text, check_folder)? })
     }
 
-    /// The file, as it was named.
+    /// Returns the path of the file, as it was given.
     pub fn path(&self) -> &Path {
         self.file.settings.path()
     }
@@ -55,7 +55,7 @@ impl SiteFile {
         self.file.settings.value(name)
     }
 
-    /// Its settings, as [`Settings::layered`] takes them.
+    /// Returns its settings, as [`Settings::layered`] takes them.
     pub fn file_settings(&self) -> &FileSettings {
         &self.file.settings
     }
@@ -76,38 +76,38 @@ impl SiteFile {
         listen.items.iter().find(|(text, _)| is_it(text)).map(|(_, line)| *line)
     }
 
-    /// How much it says, in a few words: `3 routes, 1 site`.
+    /// Returns a summary: `3 routes, 1 site`.
     pub fn summary(&self) -> String {
         self.file.summary()
     }
 
-    /// The settings of the file alone, over the defaults.
+    /// Returns the settings of the file alone, over the defaults.
     pub fn settings(&self) -> Settings {
         self.file.over_defaults()
     }
 
-    /// The server that the file describes.
+    /// Returns the server that the file describes.
     pub fn server(&self) -> Server {
         self.server_with(self.settings().config)
     }
 
-    /// The same with other settings: those of the file below flags and environment, see
-    /// [`Settings::layered`].
+    /// Returns the server that the file describes, with other settings: those of the file below
+    /// flags and environment, see [`Settings::layered`].
     pub fn server_with(&self, config: Config) -> Server {
         routes::server(&self.file, config)
     }
 
-    /// Everything in effect as a configuration file, with the origin of each value: it can be read
-    /// again, from any folder.
+    /// Returns everything in effect as a configuration file, with the origin of each value. It can
+    /// be read again, from any folder.
     ///
-    /// - `settings`: as [`Settings::layered`] has made them of this file, or of none.
+    /// - `settings`: as [`Settings::layered`] made them from this file, or from none.
     pub fn effective(file: Option<&Self>, settings: &Settings) -> String {
         ConfigFile::effective(file.map(|file| &file.file), settings)
     }
 }
 
 impl Server {
-    /// What a configuration file says: routes, settings, header fields.
+    /// Creates a server from a configuration file: routes, settings, header fields.
     ///
     /// # Errors
     /// [`SiteError`]: every mistake in the file, with its line.
@@ -116,7 +116,7 @@ impl Server {
     }
 }
 
-/// Whether a folder can be served; if not, why.
+/// Checks that a folder can be served.
 fn check_folder(path: &Path) -> Result<(), String> {
     let options = FileOptions {
         hidden: false,

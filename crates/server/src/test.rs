@@ -55,7 +55,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client of routes that are served with the default of every setting.
+    /// Creates a client of routes, which are served with the default of every setting.
     ///
     /// # Panics
     /// If the routes cannot be served. The panic says why.
@@ -64,11 +64,11 @@ impl Client {
             .unwrap_or_else(|error| panic!("the routes cannot be served: {error}"))
     }
 
-    /// A client of routes that are served with these settings: limits, time-outs, the blocking
-    /// pool. (Where to listen and with how many workers does not matter.)
+    /// Creates a client of routes, which are served with these settings: limits, time-outs, the
+    /// blocking pool. Addresses and the number of workers do not matter.
     ///
     /// # Errors
-    /// [`RouteError`]
+    /// [`RouteError`]: the routes cannot be served.
     pub fn with_config(routes: &Routes, config: &Config) -> Result<Self, RouteError> {
         let pool = BlockingPool::new(config.blocking_threads, config.blocking_queue);
         let files = FileOptions {
@@ -96,27 +96,27 @@ impl Client {
         Ok(Self { app, asks: client::Client::new(options) })
     }
 
-    /// A GET request. `target` is the path with its query, percent-encoded: `/a%20b?x=1`.
+    /// Creates a GET request. `target` is the path with its query, percent-encoded: `/a%20b?x=1`.
     pub fn get(&self, target: &str) -> Request {
         self.request(Method::Get, target)
     }
 
-    /// A POST request; see [`Client::get`].
+    /// Creates a POST request; see [`Client::get`].
     pub fn post(&self, target: &str) -> Request {
         self.request(Method::Post, target)
     }
 
-    /// A PUT request; see [`Client::get`].
+    /// Creates a PUT request; see [`Client::get`].
     pub fn put(&self, target: &str) -> Request {
         self.request(Method::Put, target)
     }
 
-    /// A DELETE request; see [`Client::get`].
+    /// Creates a DELETE request; see [`Client::get`].
     pub fn delete(&self, target: &str) -> Request {
         self.request(Method::Delete, target)
     }
 
-    /// A request with any method but CONNECT; see [`Client::get`].
+    /// Creates a request with any method but CONNECT; see [`Client::get`].
     pub fn request(&self, method: Method, target: &str) -> Request {
         Request::new(self.clone(), method, target)
     }
@@ -157,25 +157,25 @@ impl Request {
         Self { client, method, target, host, fields: Vec::new(), body: None }
     }
 
-    /// Adds a header field. Those that frame the message are the client's own.
+    /// Adds a header field. The client sets those that frame the message.
     pub fn header(mut self, name: &str, value: impl AsRef<[u8]>) -> Self {
         self.fields.push((name.to_owned(), value.as_ref().to_vec()));
         self
     }
 
-    /// The host that is asked for, with its port if it is not 80; in place of `localhost`.
+    /// Sets the host, with its port if it is not 80, in place of `localhost`.
     pub fn host(mut self, host: &str) -> Self {
         host.clone_into(&mut self.host);
         self
     }
 
-    /// Gives it a body.
+    /// Sets the body.
     pub fn body(mut self, bytes: impl Into<Bytes>) -> Self {
         self.body = Some(bytes.into());
         self
     }
 
-    /// Gives it the pairs of a form, as browsers send them
+    /// Sets the pairs of a form as the body, as browsers send them
     /// (`application/x-www-form-urlencoded`).
     pub fn form(self, pairs: &[(&str, &str)]) -> Self {
         let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
@@ -192,10 +192,11 @@ impl Request {
         self.try_send().unwrap_or_else(|error| panic!("no answer to {asked}: {error}"))
     }
 
-    /// [`Request::send`] for requests that may go wrong: a stream that fails, a limit.
+    /// Sends the request as [`Request::send`] does, and returns an error: for requests that are
+    /// expected to fail, by a stream or a limit.
     ///
     /// # Errors
-    /// [`TestError`]
+    /// [`TestError`]: there is no complete response, no socket, or the thread cannot wait.
     pub fn try_send(self) -> Result<Answer, TestError> {
         block_on(async {
             let answer = self.ask().await;
@@ -209,7 +210,7 @@ impl Request {
     /// Sends the request, and waits for the whole response: inside a task.
     ///
     /// # Errors
-    /// [`TestError`]
+    /// [`TestError`]: there is no complete response, or no socket.
     pub async fn ask(self) -> Result<Answer, TestError> {
         let mut answer = self.open().await?;
         let body = answer.bytes(ANSWER_BYTES_MAX).await?;
@@ -226,7 +227,7 @@ impl Request {
     /// Sends the request, and waits for the head of the response: inside a task, to read a stream.
     ///
     /// # Errors
-    /// [`TestError`]
+    /// [`TestError`]: there is no head of a response, or no socket.
     pub async fn open(self) -> Result<client::ClientResponse, TestError> {
         let Self { client, method, target, host, fields, body } = self;
         if gustnado_tasks::worker().is_none() {
@@ -256,34 +257,35 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The status code.
+    /// Returns the status code.
     pub fn status(&self) -> u16 {
         self.status
     }
 
-    /// The first value of a header field, by its name in any case; `None` also if it is not UTF-8.
+    /// Returns the first value of a header field, or `None`, also if it is not UTF-8. The case of
+    /// the name does not matter.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers()
             .find(|(known, _)| known.eq_ignore_ascii_case(name))
             .and_then(|(_, value)| str::from_utf8(value).ok())
     }
 
-    /// All header fields in order: name and value.
+    /// Returns all header fields in order: name and value.
     pub fn headers(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.fields.iter().map(|(name, value)| (name.as_str(), value.as_slice()))
     }
 
-    /// The content.
+    /// Returns the content.
     pub fn bytes(&self) -> &Bytes {
         &self.body
     }
 
-    /// The content as text in UTF-8; other bytes become U+FFFD.
+    /// Returns the content as text in UTF-8; other bytes become U+FFFD.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// The trailer fields (RFC 9110 §6.5).
+    /// Returns the trailer fields (RFC 9110 §6.5).
     pub fn trailers(&self) -> &[(String, String)] {
         &self.trailers
     }
@@ -309,7 +311,7 @@ impl fmt::Debug for Answer {
 pub enum TestError {
     /// The connection was cut, the response is malformed, or it took 30 seconds.
     Asking(ClientError),
-    /// No pair of sockets can be had.
+    /// The system refused a pair of sockets.
     Connect(io::Error),
     /// The thread cannot wait for it: inside a task, use [`Request::ask`].
     Thread(String),

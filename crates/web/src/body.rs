@@ -159,7 +159,8 @@ impl Body {
     ///   applies as well.
     ///
     /// # Errors
-    /// [`BodyError`].
+    /// [`BodyError`]: the body is longer than `bytes_max`, malformed or too slow, or the client has
+    /// gone.
     pub async fn bytes(&mut self, bytes_max: usize) -> Result<Bytes, BodyError> {
         let too_large =
             |length: u64| usize::try_from(length).is_ok_and(|length| length > bytes_max);
@@ -187,7 +188,7 @@ impl Body {
         }
     }
 
-    /// All of it as text.
+    /// Reads all of it, and returns it as text.
     ///
     /// The charset is what Content-Type says (RFC 9110 §8.3.2), and UTF-8 where it says nothing. A
     /// byte order mark counts more than both, and is no part of the text. Names of charsets are
@@ -208,8 +209,8 @@ impl Body {
     /// Calls `tell` whenever more of it has been read: with the bytes so far, and how many it has
     /// in all, if the client has said so. For a progress bar, or a limit of one's own.
     ///
-    /// It is called by the reader of the body, at the pace of the reading. Of a body that is here
-    /// already it is told at once.
+    /// It is called by the reader of the body, at the pace of the reading. For a body that is here
+    /// already it is called at once.
     pub fn on_progress(&mut self, mut tell: impl FnMut(u64, Option<u64>) + Send + 'static) {
         match &self.0 {
             Inside::Whole(bytes, _) => tell(bytes.len() as u64, Some(bytes.len() as u64)),

@@ -1,5 +1,5 @@
-//! What HTML forms send: pairs ([`Form`]), parts as they come ([`Multipart`]), and all parts
-//! together with their files ([`FormData`]).
+//! HTML forms: pairs ([`Form`]), parts as they come ([`Multipart`]), and all parts together with
+//! their files ([`FormData`]).
 //!
 //! | the form | in inline and blocking handlers | in task handlers |
 //! | --- | --- | --- |
@@ -51,7 +51,7 @@ pub struct FormLimits {
     pub disk_bytes_max: u64,
     /// Bytes of one part's head. Default: 8 KiB.
     pub part_head_bytes_max: usize,
-    /// Where files go that are not kept in memory: a folder that is there. `None` is the system's
+    /// Folder for the files that are not kept in memory; it must exist. `None` is the system's
     /// folder for temporary files, which is the default.
     pub folder: Option<PathBuf>,
 }
@@ -93,7 +93,7 @@ fn decoder(request: &Request, limits: &FormLimits) -> Result<MultipartDecoder, F
     Ok(MultipartDecoder::new(&boundary, limits)?)
 }
 
-/// Why a form was not read.
+/// Error of a form that was not read.
 #[non_exhaustive]
 pub enum FormError {
     /// The body is something else: 415.
@@ -112,7 +112,7 @@ pub enum FormError {
         /// The limit.
         limit: usize,
     },
-    /// More bytes of values than [`FormLimits::value_bytes_max`], or than the caller wants of a
+    /// More bytes of values than [`FormLimits::value_bytes_max`], or than the caller's limit of a
     /// part: 413.
     ValueTooLarge {
         /// The limit.

@@ -55,7 +55,7 @@ pub struct Made {
     pub options: RouteOptions,
 }
 
-/// What can be made a handler.
+/// A value that can be made a handler.
 ///
 /// - `|request: &Request| …`: inline. It runs on the worker, finds the body whole, and should not
 ///   wait: it holds up the worker's other connections.
@@ -89,14 +89,14 @@ pub mod form {
     /// An async function of an owned request.
     #[derive(Debug)]
     pub enum Task {}
-    /// What [`super::blocking`] makes.
+    /// The result of [`super::blocking`].
     #[derive(Debug)]
     pub enum Blocking {}
-    /// What [`tower()`](crate::tower::tower) makes.
+    /// The result of [`tower()`](crate::tower::tower).
     #[cfg(feature = "tower")]
     #[derive(Debug)]
     pub enum Service {}
-    /// What is a handler already.
+    /// A value that is a handler already.
     #[derive(Debug)]
     pub enum Ready {}
 }

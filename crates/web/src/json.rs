@@ -12,7 +12,8 @@ use crate::body::BodyError;
 use crate::request::Request;
 use crate::response::{IntoResponse, Response};
 
-/// Why a body is no value of the wanted type. As a response it says so in a line of text.
+/// Error of a body that is no value of the requested type. As a response it gives the cause in a
+/// line of text.
 #[non_exhaustive]
 pub enum JsonError {
     /// The content type is not `application/json`, nor one that ends in `+json`: 415.
@@ -21,7 +22,7 @@ pub enum JsonError {
     Body(BodyError),
     /// It is no JSON (RFC 8259): 400.
     Malformed(serde_json::Error),
-    /// It is JSON, but no value of the wanted type: 422.
+    /// It is JSON, but no value of the requested type: 422.
     Unfit(serde_json::Error),
 }
 
@@ -82,7 +83,8 @@ impl IntoResponse for JsonError {
     }
 }
 
-/// Why a query is no value of the wanted type. As a response it is 400, with what is wrong as text.
+/// Error of a query that is no value of the requested type. As a response it is 400, with the cause
+/// as text.
 pub struct QueryError(serde_urlencoded::de::Error);
 
 impl fmt::Display for QueryError {
@@ -105,8 +107,8 @@ impl IntoResponse for QueryError {
 
 /// Values of a program's own types (feature `json`).
 impl Request {
-    /// The body, which is JSON, as a value: in handlers that find it whole (inline and blocking
-    /// ones).
+    /// Returns the body, which is JSON, as a value: in inline and blocking handlers, which get it
+    /// whole.
     ///
     /// # Errors
     /// [`JsonError`]: 415 for another content type, 400 where it is no JSON, 422 where it is no
@@ -122,7 +124,7 @@ impl Request {
     /// - `bytes_max`: limit of the body; a longer one is 413. The server's limit applies as well.
     ///
     /// # Errors
-    /// As [`Request::json`], and why the body did not come.
+    /// As [`Request::json`], and the cause if the body did not come.
     pub async fn read_json<T: DeserializeOwned>(
         &mut self,
         bytes_max: usize,
@@ -132,7 +134,7 @@ impl Request {
         Ok(serde_json::from_slice(&body)?)
     }
 
-    /// The query as a value, whose fields are the names in it.
+    /// Returns the query as a value, whose fields are the names in it.
     ///
     /// # Errors
     /// [`QueryError`], which is 400: a field is missing, or its text is none of its type.
@@ -149,8 +151,8 @@ impl Request {
 
 /// Values of a program's own types (feature `json`).
 impl Response {
-    /// A value as JSON. If it cannot be one (a map whose keys are no text, or its own `Serialize`
-    /// fails), the response is 500 and says why.
+    /// Creates a response with a value as JSON. If the value cannot be serialized, e.g. a map whose
+    /// keys are no text, the response is 500 with the cause.
     pub fn json<T: Serialize + ?Sized>(value: &T) -> Self {
         match serde_json::to_vec(value) {
             Ok(text) => Self::json_text(text),

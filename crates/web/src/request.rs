@@ -35,8 +35,8 @@ pub use typed::ParamError;
 /// One request: its head, what the route found in its path, and its body.
 ///
 /// An inline handler borrows it, a task or a blocking handler owns it. The head was checked when it
-/// was read; the body is read when a handler asks for it ([`Request::into_body`]), but for inline
-/// and blocking handlers, which find it whole ([`Request::bytes`]).
+/// was read; the body is read when a handler reads it ([`Request::into_body`]); inline and blocking
+/// handlers get it whole ([`Request::bytes`]).
 pub struct Request {
     parts: RequestHeadRef,
     body: Body,
@@ -107,35 +107,35 @@ impl Request {
         self.parts.view()
     }
 
-    /// The method: [`Method::Other`] for all that have no name of their own, which
-    /// [`Request::method_str`] tells apart.
+    /// Returns the method (RFC 9110 §9): [`Method::Other`] for all without a variant, which
+    /// [`Request::method_str`] distinguishes.
     pub fn method(&self) -> Method {
         self.view().method()
     }
 
-    /// The method as it was sent: `GET`, `PROPFIND`.
+    /// Returns the method as it was sent: `GET`, `PROPFIND`.
     pub fn method_str(&self) -> &str {
         as_text(self.view().method_token())
     }
 
-    /// The version.
+    /// Returns the version of HTTP (RFC 9110 §2.5).
     pub fn version(&self) -> Version {
         self.view().version()
     }
 
-    /// The request target as it was sent, still percent-encoded (RFC 9112 §3.2).
+    /// Returns the request target as it was sent, still percent-encoded (RFC 9112 §3.2).
     pub fn target(&self) -> &str {
         as_text(self.view().target())
     }
 
-    /// The path as it was sent, still percent-encoded, without the query. It starts with `/`, but
-    /// for `OPTIONS *`, where it is `*`.
+    /// Returns the path as it was sent, still percent-encoded, without the query. It starts with
+    /// `/`, but for `OPTIONS *`, where it is `*`.
     pub fn raw_path(&self) -> &str {
         as_text(self.view().path())
     }
 
-    /// The path that routes and folders compare, percent-decoded. It has no empty segments and
-    /// none that are `.`; a slash at the end stays. Bytes that are no UTF-8 become U+FFFD.
+    /// Returns the path that routes and folders compare, percent-decoded. It has no empty segments
+    /// and none that are `.`; a slash at the end stays. Bytes that are no UTF-8 become U+FFFD.
     ///
     /// A `/`, `\\` or NUL that was sent escaped is no separator, and stays so: `%2F`, `%5C`, `%00`.
     /// So a condition on segments holds for every spelling of a path: see also
@@ -147,8 +147,8 @@ impl Request {
         }
     }
 
-    /// Whether the path is `base` or beneath it, segment by segment: `/a` and `//a/./%62` are
-    /// beneath `/a`, while `/ab` and `/a%2Fb` are not. For conditions such as those of
+    /// Returns whether the path is `base` or beneath it, segment by segment: `/a` and `//a/./%62`
+    /// are beneath `/a`, while `/ab` and `/a%2Fb` are not. For conditions such as those of
     /// [`Middleware::only_if`](crate::Middleware::only_if).
     ///
     /// - `base`: percent-encoded, beginning with `/`; else nothing is beneath it.
@@ -159,23 +159,23 @@ impl Request {
         }
     }
 
-    /// What stands behind the first `?`, still percent-encoded.
+    /// Returns the query behind the first `?`, still percent-encoded.
     pub fn raw_query(&self) -> Option<&str> {
         self.view().query().map(as_text)
     }
 
-    /// The pairs of the query in order, decoded (`+` is a space).
+    /// Returns the pairs of the query (RFC 3986 §3.4) in order, decoded (`+` is a space).
     pub fn query(&self) -> Pairs<'_> {
         Pairs::new(self.view().query().unwrap_or(b""))
     }
 
-    /// The first value of a name in the query, decoded.
+    /// Returns the first value of a name in the query, decoded.
     pub fn query_value(&self, name: &str) -> Option<Cow<'_, str>> {
         self.query().find(|(key, _)| key == name).map(|(_, value)| value)
     }
 
-    /// The part of the path that a `{name}` of the route stands for, decoded; empty if the route
-    /// has no such part.
+    /// Returns the part of the path that a `{name}` of the route matches, decoded; empty if the
+    /// route has no such part.
     pub fn param(&self, name: &str) -> Cow<'_, str> {
         self.parts.param(name).map_or(Cow::Borrowed(""), decoded)
     }
@@ -186,56 +186,57 @@ impl Request {
         self.parts.param_as_sent(name).unwrap_or_default()
     }
 
-    /// All parts of the path that the route names, in order: name and decoded value.
+    /// Returns all parts of the path that the route names, in order: name and decoded value.
     pub fn params(&self) -> impl Iterator<Item = (&str, Cow<'_, str>)> {
         self.parts.params().map(|(name, value)| (name, decoded(value)))
     }
 
-    /// The host with its port, in lower or upper case as it was sent: of the target if that is
-    /// absolute, else of Host. Always there in HTTP/1.1.
+    /// Returns the host with its port (RFC 9110 §7.2), in the case in which it was sent: from the
+    /// target if that is absolute, else from Host. Always there in HTTP/1.1.
     pub fn host(&self) -> Option<&str> {
         self.view().host().map(as_text)
     }
 
-    /// Whether the client would rather go on in another protocol, which its Upgrade field names
-    /// (RFC 9110 §7.8): its Connection field says so, and it is HTTP/1.1.
+    /// Returns whether the client requests an upgrade to another protocol, which its Upgrade field
+    /// names (RFC 9110 §7.8): Connection lists it, and the version is HTTP/1.1.
     pub fn wants_upgrade(&self) -> bool {
         self.view().wants_upgrade()
     }
 
-    /// The first value of a header field, by its name in any case. `None` also for a value that is
-    /// no UTF-8: see [`Request::header_bytes`].
+    /// Returns the first value of a header field, or `None`, also if it is not UTF-8: see
+    /// [`Request::header_bytes`]. The case of the name does not matter.
     pub fn header(&self, name: &str) -> Option<&str> {
         std::str::from_utf8(self.header_bytes(name)?).ok()
     }
 
-    /// The first value of a header field as its bytes.
+    /// Returns the first value of a header field as bytes.
     pub fn header_bytes(&self, name: &str) -> Option<&[u8]> {
         self.view().field(name)
     }
 
-    /// All values of a header field in order, by its name in any case.
+    /// Returns all values of a header field in order. The case of the name does not matter.
     pub fn header_values<'r>(&'r self, name: &'r str) -> impl Iterator<Item = &'r [u8]> {
         let same = move |field: &(&[u8], &[u8])| field.0.eq_ignore_ascii_case(name.as_bytes());
         self.view().fields().filter(same).map(|field| field.1)
     }
 
-    /// All header fields in order: name as it was sent, and value.
+    /// Returns all header fields in order: name as it was sent, and value.
     pub fn headers(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.view().fields().map(|(name, value)| (as_text(name), value))
     }
 
-    /// The cookies in order, as they were sent (RFC 6265 §4.2).
+    /// Returns the cookies in order, as they were sent (RFC 6265 §4.2).
     pub fn cookies(&self) -> Cookies<'_> {
         Cookies::new(self.view())
     }
 
-    /// The first value of a cookie.
+    /// Returns the first value of a cookie.
     pub fn cookie(&self, name: &str) -> Option<&str> {
         self.cookies().find(|(key, _)| *key == name).map(|(_, value)| value)
     }
 
-    /// The whole body, where it has been read already: in inline and blocking handlers. Else empty.
+    /// Returns the whole body in inline and blocking handlers, where it has been read already; else
+    /// nothing.
     pub fn bytes(&self) -> &[u8] {
         self.body.whole()
     }
@@ -259,7 +260,7 @@ impl Request {
         Ok(())
     }
 
-    /// The body, still to be read.
+    /// Returns the body, still to be read.
     pub fn into_body(mut self) -> Body {
         self.take_body()
     }
@@ -271,7 +272,7 @@ impl Request {
         body.of_head(&self.parts)
     }
 
-    /// The body, still to be read, while the head stays at hand.
+    /// Returns the body, still to be read, while the head stays available.
     pub fn body_mut(&mut self) -> &mut Body {
         &mut self.body
     }
@@ -312,14 +313,14 @@ impl Request {
         Self::new(self.parts.clone(), Body::empty(), self.origin.clone())
     }
 
-    /// Keeps a value with the request: from a chain for a handler. One of each type.
+    /// Keeps a value with the request, e.g. from middleware for a handler. One of each type.
     pub fn insert<T: Any + Send + Sync>(&mut self, value: T) -> Option<T> {
         let old =
             self.extensions.get_or_insert_default().insert(TypeId::of::<T>(), Box::new(value));
         Some(*old?.downcast().expect("kept under its type"))
     }
 
-    /// The value of a type that [`Request::insert`] has kept.
+    /// Returns the value of a type that [`Request::insert`] has kept.
     pub fn get<T: Any + Send + Sync>(&self) -> Option<&T> {
         self.extensions.as_ref()?.get(&TypeId::of::<T>())?.downcast_ref()
     }

@@ -165,37 +165,39 @@ impl Response {
         Self { content_type: Some(kind), content, ..Self::new(Status::OK) }
     }
 
-    /// Plain text in UTF-8.
+    /// Creates a response of plain text in UTF-8.
     #[inline]
     pub fn text(text: impl Into<Bytes>) -> Self {
         Self::of_kind(UsualType::Text, Content::Bytes(text.into()))
     }
 
-    /// HTML in UTF-8.
+    /// Creates a response of HTML in UTF-8.
     pub fn html(text: impl Into<Bytes>) -> Self {
         Self::of_kind(UsualType::Html, Content::Bytes(text.into()))
     }
 
-    /// JSON that is ready: text of `application/json` (RFC 8259).
+    /// Creates a response of text that is JSON already: `application/json` (RFC 8259).
     pub fn json_text(text: impl Into<Bytes>) -> Self {
         Self::of_kind(UsualType::Json, Content::Bytes(text.into()))
     }
 
-    /// Bytes of `application/octet-stream`. What is shared ([`Bytes`]) is not copied.
+    /// Creates a response of bytes: `application/octet-stream`. Shared [`Bytes`] are not copied.
     pub fn bytes(bytes: impl Into<Bytes>) -> Self {
         Self::of_kind(UsualType::Octets, Content::Bytes(bytes.into()))
     }
 
-    /// A file, with its content type, entity tag, conditions and ranges, sent by the kernel.
+    /// Creates a response of a file, with its content type, entity tag (RFC 9110 §8.8.3),
+    /// conditions (§13) and ranges (§14). The kernel sends it.
     ///
-    /// `path` is taken as it is: do not make it of what a client sent. (A route to a folder
-    /// does that safely.) A file that is not there gives 404.
+    /// `path` is used as it is: do not build it from what a client sent. A route to a folder does
+    /// that safely. A missing file gives 404.
     pub fn file(path: impl Into<PathBuf>) -> Self {
         Self { content: Content::Path(path.into()), ..Self::new(Status::OK) }
     }
 
-    /// A stream of unknown length: chunked in HTTP/1.1; in HTTP/1.0 the connection's end is its
-    /// end. An error in it cuts the connection, which is how the client learns of it.
+    /// Creates a response of a stream of unknown length: chunked in HTTP/1.1 (RFC 9112 §7.1); in
+    /// HTTP/1.0 the connection's end is its end. An error in it cuts the connection, which is how
+    /// the client learns of it.
     pub fn stream<S, B, E>(stream: S) -> Self
     where
         S: Stream<Item = Result<B, E>> + Send + 'static,
@@ -204,7 +206,8 @@ impl Response {
         Self::of_kind(UsualType::Octets, Content::Stream(Streamed::new(stream, None)))
     }
 
-    /// A stream of known length. If it brings fewer bytes, or more, the connection is cut.
+    /// Creates a response of a stream of known length. If it yields fewer bytes, or more, the
+    /// connection is cut.
     pub fn stream_of_length<S, B, E>(stream: S, length: u64) -> Self
     where
         S: Stream<Item = Result<B, E>> + Send + 'static,
@@ -223,7 +226,7 @@ impl Response {
         (appender, Self::of_kind(UsualType::Text, Content::Stream(Streamed::new(stream, None))))
     }
 
-    /// Server-sent events (WHATWG HTML §9.2), each sent as soon as it comes.
+    /// Creates a response of server-sent events (WHATWG HTML §9.2), each sent as soon as it comes.
     pub fn events<S>(events: S) -> Self
     where
         S: Stream<Item = Event> + Send + 'static,
@@ -234,7 +237,7 @@ impl Response {
         response.header("Cache-Control", "no-cache")
     }
 
-    /// A redirect, with 301, 302, 303, 307 or 308.
+    /// Creates a redirect (RFC 9110 §15.4), with 301, 302, 303, 307 or 308.
     ///
     /// # Panics
     /// If `location` could split the response. (The server contains that: the client gets 500.)
@@ -249,7 +252,7 @@ impl Response {
         self.extras.get_or_insert_default().pace = Some(pace);
     }
 
-    /// Takes another status.
+    /// Sets the status (RFC 9110 §15).
     #[must_use]
     pub fn status(mut self, status: Status) -> Self {
         self.status = status;
@@ -259,8 +262,8 @@ impl Response {
         self
     }
 
-    /// Takes a status by its number, which may be one that [`Status`] does not have. Its class then
-    /// decides how it is handled (RFC 9110 §15).
+    /// Sets the status by its number, which may be one that [`Status`] does not have. Its class
+    /// then decides how it is handled (RFC 9110 §15).
     ///
     /// - `code`: 200 to 999. What is below is an interim response.
     /// - `reason`: the phrase that is sent with it; empty: the usual one, if [`Status`] has the
@@ -301,7 +304,7 @@ impl Response {
         self
     }
 
-    /// Adds a header field. A content type takes the place of the one that was said before.
+    /// Adds a header field. A content type replaces the one before.
     ///
     /// # Errors
     /// [`FieldError`], and nothing is added: the name is no token, the value holds a control byte,
@@ -316,7 +319,7 @@ impl Response {
         Ok(())
     }
 
-    /// Takes all header fields of a name away.
+    /// Removes all header fields of a name.
     pub fn remove_header(&mut self, name: &str) {
         let name = FieldName::from(name);
         if name.id() == Some(HeaderId::ContentType) {
@@ -325,7 +328,8 @@ impl Response {
         self.fields.to_mut().remove(name);
     }
 
-    /// The first value of a header field that was added, by its name in any case.
+    /// Returns the first value of a header field that was added. The case of the name does not
+    /// matter.
     pub fn header_value(&self, name: &str) -> Option<&[u8]> {
         let name = FieldName::from(name);
         match self.content_type {
@@ -334,7 +338,7 @@ impl Response {
         }
     }
 
-    /// Says what the content is, in place of what its maker said.
+    /// Sets the content type, in place of the one before.
     ///
     /// # Panics
     /// As [`Response::header`].
@@ -343,25 +347,25 @@ impl Response {
         self.header("Content-Type", kind)
     }
 
-    /// Takes another content, and keeps status and fields.
+    /// Replaces the content, and keeps status and fields.
     #[must_use]
     pub fn body(mut self, bytes: impl Into<Bytes>) -> Self {
         self.content = Content::Bytes(bytes.into());
         self
     }
 
-    /// The status.
+    /// Returns the status.
     pub fn status_code(&self) -> Status {
         self.status
     }
 
-    /// The number of its status, which may be one that [`Status`] does not have.
+    /// Returns the number of the status, which may be one that [`Status`] does not have.
     pub fn status_number(&self) -> u16 {
         let line = self.extras.as_ref().and_then(|extras| extras.status_line.as_ref());
         line.map_or_else(|| self.status.code(), |line| line.number)
     }
 
-    /// The content, where it is made of bytes that are ready.
+    /// Returns the content, where it is bytes that are ready.
     pub fn content(&self) -> Option<&Bytes> {
         match &self.content {
             Content::Bytes(bytes) => Some(bytes),
@@ -389,7 +393,7 @@ impl Response {
         self
     }
 
-    /// Closes the connection after this response.
+    /// Closes the connection after this response (RFC 9112 §9.6).
     #[must_use]
     pub fn close(mut self) -> Self {
         self.extras().close = true;

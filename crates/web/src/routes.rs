@@ -38,7 +38,7 @@ pub use table::{Pages, Table, Tables};
 /// and so is a path that does not begin with a slash.
 ///
 /// What is compared is the canonical path of a request, segment by segment: `//a/./%62` is `/a/b`,
-/// and `/a%2Fb` has one segment. A segment that is `..` gets 400 before anything is asked.
+/// and `/a%2Fb` has one segment. A segment that is `..` gets 400 before any handler runs.
 ///
 /// A path with a handler for GET also responds to HEAD, to OPTIONS always, and to other methods
 /// with 405 and `Allow` (RFC 9110 §15.5.6).
@@ -210,7 +210,7 @@ impl Route {
     }
 
     /// Limits the bytes per second of a body for this route that each connection receives. The
-    /// client has to wait with the rest. Bytes that came before the route was known may be ahead of
+    /// client must wait with the rest. Bytes that came before the route was known may be ahead of
     /// the limit: 32 KiB at most, and with `io_uring` 256 KiB on a connection that is kept.
     #[must_use]
     pub fn read_bytes_per_second(mut self, bytes: u64) -> Self {
@@ -265,12 +265,12 @@ impl Route {
 }
 
 impl Routes {
-    /// Nothing yet: every request gets 404.
+    /// Creates an empty table: every request gets 404.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A route with all that may be said about it.
+    /// Adds a route with all its options.
     #[must_use]
     pub fn route(mut self, path: &str, route: Route) -> Self {
         let is_folder = route.folder.is_some();
@@ -349,14 +349,15 @@ impl Routes {
         self
     }
 
-    /// A site of its own for a host: its name without port, in any case; `*.example.org` stands for
-    /// all names below. A dot at the end of a name, here or in a request, makes no difference.
+    /// Adds the routes of a host. Its name has no port, and case does not matter; `*.example.org`
+    /// matches all names below. A dot at the end of a name, here or in a request, makes no
+    /// difference.
     #[must_use]
     pub fn host(self, name: &str, routes: Routes) -> Self {
         self.hosts(&[name], routes)
     }
 
-    /// The same for several names that share a site.
+    /// Adds the routes of several hosts that share them.
     #[must_use]
     pub fn hosts(mut self, names: &[impl AsRef<str>], routes: Routes) -> Self {
         let name = |name: &str| name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();

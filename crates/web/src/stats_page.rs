@@ -14,8 +14,8 @@ use gustnado_observe::process::Process;
 use gustnado_observe::server_stats::ServerStats;
 use gustnado_observe::stats::Stats;
 
-/// A handler that responds with the server's counters as JSON: in sum, and by worker. The names are
-/// those of [`Stats`] and `WorkerStats`, with `cpu_ms` and `memory_bytes` of the whole
+/// Returns a handler that responds with the server's counters as JSON: in sum, and by worker. The
+/// names are those of [`Stats`] and `WorkerStats`, with `cpu_ms` and `memory_bytes` of the whole
 /// process.
 ///
 /// ```no_run

@@ -82,7 +82,7 @@ enum Runtime {
 /// gustnado::Server::new().fallback(gustnado::tower(make));
 /// ```
 ///
-/// The service is cloned for each request, asked whether it is ready, and called, all on the worker
+/// The service is cloned for each request, polled until it is ready, and called, all on the worker
 /// that has the connection. When the client goes, its future is dropped. A service that fails is
 /// reported with 500: see [`Tower::on_error`].
 ///
@@ -103,8 +103,8 @@ pub fn tower<S>(service: S) -> Tower<S> {
 
 impl<S> Tower<S> {
     /// Runs the service inside this runtime in place of the server's own: the program's, say, so
-    /// that both can use one pool of database connections. It has to outlive the server, and to
-    /// have threads of its own: one of the flavor `current_thread` is an error at the start.
+    /// that both can use one pool of database connections. It must outlive the server, and have
+    /// threads of its own: one of the flavor `current_thread` is an error at the start.
     #[must_use]
     pub fn on_tokio(self, handle: tokio::runtime::Handle) -> Self {
         Self { runtime: Runtime::Given(handle), ..self }
@@ -116,15 +116,14 @@ impl<S> Tower<S> {
         Self { runtime: Runtime::Nothing, ..self }
     }
 
-    /// Has each request know where it came from: a [`ClientInfo`] is one of its extensions, which
-    /// an axum handler takes as `Extension<ClientInfo>`. (It is made for every request, asked or
-    /// not.)
+    /// Adds the addresses to each request: a [`ClientInfo`] is one of its extensions, which an axum
+    /// handler takes as `Extension<ClientInfo>`. It is made for every request, used or not.
     #[must_use]
     pub fn with_client_info(self) -> Self {
         self.tell(|request, extensions| _ = extensions.insert(ClientInfo::of(request)))
     }
 
-    /// Has each request over TCP know its peer's address, as a value that `make` makes of it. For
+    /// Adds the peer's address to each request over TCP, as a value that `make` makes of it. For
     /// axum's extractor `ConnectInfo<SocketAddr>` that is its own constructor:
     ///
     /// ```
@@ -141,7 +140,8 @@ impl<S> Tower<S> {
     /// # drop(server);
     /// ```
     ///
-    /// As with axum, that is who has connected, be it a proxy: [`ClientInfo`] knows the client.
+    /// As with axum, that is the peer, which may be a proxy: [`ClientInfo`] has the client's
+    /// address.
     #[must_use]
     pub fn with_connect_info<T: Clone + Send + Sync + 'static>(
         self,
@@ -162,7 +162,7 @@ impl<S> Tower<S> {
         self
     }
 
-    /// How many bytes a request's body may have. By default, the service decides, unless the
+    /// Sets the limit of a request's body in bytes. By default, the service decides, unless the
     /// setting `limit-body-bytes` has a value of its own; a limit of the route counts more than
     /// both.
     ///

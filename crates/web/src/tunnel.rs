@@ -107,7 +107,8 @@ impl Tunnel {
     /// Dropping the future before that may lose some of them.
     ///
     /// # Errors
-    /// [`TunnelError`].
+    /// [`TunnelError`]: the peer takes nothing for too long or has gone, the server is draining, or
+    /// the tunnel is closed.
     pub async fn send(&mut self, bytes: impl Into<Bytes>) -> Result<(), TunnelError> {
         let (bytes, write) = (bytes.into(), self.write);
         let mut socket = self.borrow()?;
@@ -132,10 +133,10 @@ impl Tunnel {
         })
     }
 
-    /// Tells the peer that nothing more will come. It may still send.
+    /// Sends the peer an end of stream. It may still send.
     ///
     /// # Errors
-    /// [`TunnelError::Closed`].
+    /// [`TunnelError::Closed`]: the connection was closed, or this is not its task.
     pub fn shutdown(&mut self) -> Result<(), TunnelError> {
         self.borrow()?.shutdown_write();
         Ok(())
@@ -148,15 +149,16 @@ impl Tunnel {
         self.write = ProgressTimeout { silence_ms: self.silence_ms, rate_min: 0 };
     }
 
-    /// The address of the peer. A Unix socket's peer mostly has no name, which is an empty path.
+    /// Returns the address of the peer. A Unix socket's peer mostly has no name, which is an empty
+    /// path.
     ///
     /// # Errors
-    /// The kernel cannot tell, or the tunnel is used elsewhere.
+    /// The kernel does not know it, or the tunnel is used outside its task.
     pub fn peer(&self) -> io::Result<Endpoint> {
         self.borrow().map_err(io::Error::other)?.peer()
     }
 
-    /// The address of this end.
+    /// Returns the local address.
     ///
     /// # Errors
     /// As [`Tunnel::peer`].
@@ -170,7 +172,7 @@ impl Tunnel {
     /// receives has no pace.
     ///
     /// # Errors
-    /// [`TunnelError::Closed`].
+    /// [`TunnelError::Closed`]: the connection was closed, or this is not its task.
     pub async fn run(self, protocol: impl Protocol + 'static) -> Result<Reason, TunnelError> {
         let mut socket = self.borrow()?;
         finish_send(&mut socket, self.write).await.map_err(|failed| failed.error)?;
@@ -236,12 +238,12 @@ impl Drop for Borrowed {
     }
 }
 
-/// Why an operation on a [`Tunnel`] fails.
+/// Error of an operation on a [`Tunnel`].
 #[non_exhaustive]
 pub enum TunnelError {
     /// The peer was silent for longer than it may be.
     TimedOut,
-    /// The server ends.
+    /// The server is draining.
     Ending,
     /// The peer has gone, or the network failed.
     Broken(io::Error),

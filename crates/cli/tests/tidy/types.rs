@@ -7,7 +7,6 @@ use crate::modules::Module;
 
 /// Names that are still declared more than once. The list only shrinks.
 pub(crate) const DECLARED_TWICE: &[&str] = &[
-    "AccessLog",
     "Backend",
     "Blocking",
     "Body",
@@ -40,7 +39,6 @@ pub(crate) const DECLARED_TWICE: &[&str] = &[
     "Step",
     "Stop",
     "Table",
-    "Tower",
     "Trailers",
     "Unit",
 ];

@@ -67,7 +67,7 @@ pub(super) fn read_route(reader: &mut ValueReader<'_>, table: ValueTable<'_>) ->
     let [kind] = with_line[..] else {
         let found = if with_line.is_empty() { "none".to_owned() } else { with_line.join(" and ") };
         let text = format!(
-            "route: expected one of folder, redirect and answer, found {found}; say what answers"
+            "route: expected one of folder, redirect and answer, found {found}; set one of them"
         );
         reader.problem(table.line, text);
         return None;
@@ -222,7 +222,7 @@ fn read_methods(reader: &mut ValueReader<'_>, table: ValueTable<'_>) -> Option<V
     Some(methods)
 }
 
-/// Paths that are taken, to say both lines of two that would answer the same requests.
+/// Paths that are taken, to say both lines of two that would match the same requests.
 #[derive(Default)]
 pub(super) struct Paths {
     router: Router<usize>,
@@ -275,11 +275,11 @@ impl Paths {
             }
             Err(InsertError::Conflict { with }) => match self.lines.get(&with) {
                 Some(first) => format!(
-                    "route: {path} and {with} in line {first} would answer the same requests; \
+                    "route: {path} and {with} in line {first} would match the same requests; \
                      change one of them"
                 ),
                 None => format!(
-                    "route: {path} and {with} would answer the same requests; change one of them"
+                    "route: {path} and {with} would match the same requests; change one of them"
                 ),
             },
             Err(error) => format!(

@@ -28,12 +28,9 @@ pub fn schema() -> String {
 fn whole() -> Json {
     let settings: Vec<(String, Json)> = TUNABLES.iter().map(setting).collect();
     let mut keys = settings.clone();
-    keys.push((
-        "settings".to_owned(),
-        closed("Settings, for those who like them apart", settings, &[]),
-    ));
+    keys.push(("settings".to_owned(), closed("Settings, in a table of their own", settings, &[])));
     keys.push(key("headers", reference("headers")));
-    keys.push(key("route", list_of("What answers a path", "route")));
+    keys.push(key("route", list_of("A route: what is served at a path", "route")));
     keys.push(key("site", list_of("What is served for other hosts", "site")));
     keys.push(key("error-page", list_of("Pages for errors", "error-page")));
     let mut whole = vec![
@@ -93,7 +90,7 @@ fn number_text(unit: Unit, zero: Option<&str>) -> Json {
 
 fn definitions() -> Json {
     let headers = Json::Map(vec![
-        key("description", text("Header fields to add to answers")),
+        key("description", text("Header fields to add to responses")),
         key("type", text("object")),
         key("additionalProperties", of_type("string")),
     ]);
@@ -101,7 +98,7 @@ fn definitions() -> Json {
         key("hosts", hosts()),
         key("root", described("string", "Folder that is served where no route answers")),
         key("headers", reference("headers")),
-        key("route", list_of("What answers a path", "route")),
+        key("route", list_of("A route: what is served at a path", "route")),
         key("error-page", list_of("Pages for errors", "error-page")),
     ];
     let page = vec![
@@ -125,7 +122,7 @@ fn route() -> Json {
         ),
     ]);
     let methods = Json::Map(vec![
-        key("description", text("Methods that are answered; GET, and all for a redirect")),
+        key("description", text("Methods that are served; GET, and all for a redirect")),
         key("anyOf", Json::List(vec![methods.clone(), array_of(methods)])),
     ]);
     let listing = Json::Map(vec![
@@ -144,7 +141,7 @@ fn route() -> Json {
         key("merge_slashes", described("boolean", "Whether {*rest} is without empty segments")),
         key("headers", reference("headers")),
     ];
-    let Json::Map(mut route) = closed("What answers a path", keys, &["path"]) else {
+    let Json::Map(mut route) = closed("A route: what is served at a path", keys, &["path"]) else {
         unreachable!("a table is a map");
     };
     let redirect = Json::Map(vec![

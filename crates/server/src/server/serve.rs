@@ -23,10 +23,10 @@ use crate::builder::Server;
             `server.listen(\"fd:9\")`"
 )]
 pub trait IntoListener {
-    /// The socket itself.
+    /// Returns the socket itself.
     ///
     /// # Errors
-    /// It could not be taken out of what has held it.
+    /// The socket could not be taken out of its owner.
     fn into_listener(self) -> io::Result<OwnedFd>;
 }
 
@@ -85,9 +85,9 @@ impl Server {
         start_server(self)
     }
 
-    /// The same with the first worker on the calling thread, for a program that has a loop of its
-    /// own: it works whenever that loop has it [take a turn](Driven::turn). The other workers, if
-    /// the settings want more than one, are threads as ever.
+    /// Starts the server with the first worker on the calling thread, for a program that has a loop
+    /// of its own: it works whenever that loop has it [take a turn](Driven::turn). The other
+    /// workers, if the settings want more than one, are threads as ever.
     ///
     /// It listens when this returns; connections wait for the first turn. All workers use epoll and
     /// share no tasks; [`Running::notes`] say so where something else was set.
@@ -164,7 +164,7 @@ impl Running {
         ended.wait().await
     }
 
-    /// [`Running::until`], by the name that it has in axum.
+    /// Serves until a signal, as [`Running::until`] does: the name that axum has for it.
     pub async fn with_graceful_shutdown<F: Future>(self, signal: F) -> DrainReport {
         self.until(signal).await
     }

@@ -14,16 +14,16 @@ use gustnado_web::routes::RouteError;
 pub enum StartError {
     /// The host is no address and no known name.
     Host {
-        /// What was given.
+        /// The text as given.
         host: String,
-        /// What the resolver says.
+        /// The resolver's error.
         error: io::Error,
     },
     /// A peer in a list of them is no address and no network.
     Network {
         /// The setting's name.
         setting: &'static str,
-        /// What was given.
+        /// The text as given.
         text: String,
     },
     /// PROXY headers are required, but no peer is allowed to send them.
@@ -34,50 +34,50 @@ pub enum StartError {
     Routes(RouteError),
     /// The access log cannot be opened.
     AccessLog {
-        /// Where.
+        /// The endpoint.
         path: PathBuf,
-        /// What the kernel says.
+        /// The kernel's error.
         error: io::Error,
     },
-    /// Lines of the access log cannot be made like that.
+    /// The format of the access log is malformed.
     AccessLogFormat(FormatError),
-    /// Another process listens there.
+    /// Another process listens on the endpoint.
     InUse {
-        /// Where.
+        /// The endpoint.
         endpoint: Endpoint,
     },
-    /// It is there twice among what is to be listened on.
+    /// The endpoint is listed twice.
     Twice {
-        /// Where.
+        /// The endpoint.
         endpoint: Endpoint,
     },
-    /// A Unix socket was to be made where there is a file of another kind.
+    /// A file of another kind is where the Unix socket should be created.
     NotSocket {
         /// The file.
         path: PathBuf,
     },
-    /// The user may not listen there.
+    /// The user has no permission to listen on the endpoint.
     Denied {
-        /// Where.
+        /// The endpoint.
         endpoint: Endpoint,
     },
-    /// Listening failed otherwise.
+    /// Listening failed for another reason.
     Listen {
-        /// Where.
+        /// The endpoint.
         endpoint: Endpoint,
-        /// What the kernel says.
+        /// The kernel's error.
         error: io::Error,
     },
-    /// The server ends, and takes no other configuration.
+    /// The server is draining, and takes no other configuration.
     Ending,
-    /// Signals could not be listened to.
+    /// Signal handlers could not be installed.
     Signals {
-        /// What the kernel says.
+        /// The kernel's error.
         error: io::Error,
     },
     /// A worker thread could not be started.
     Worker {
-        /// What the kernel says.
+        /// The kernel's error.
         error: io::Error,
     },
 }
@@ -123,7 +123,8 @@ impl StartError {
         }
     }
 
-    /// The process's exit code: 78 (`EX_CONFIG`) where only another configuration can help, else 1.
+    /// Returns the process's exit code: 78 (`EX_CONFIG`) where only another configuration can help,
+    /// else 1.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Host { .. }
@@ -141,7 +142,7 @@ impl StartError {
 }
 
 /// How to name them in each place where settings are made.
-const ANY_PROXY: &str = "--proxy-protocol: expected the proxies whose PROXY header is believed, \
+const ANY_PROXY: &str = "--proxy-protocol: expected the proxies whose PROXY header is trusted, \
     found none; say --proxy-allow-from 10.0.0.1 (GUSTNADO_PROXY_ALLOW_FROM=10.0.0.1, \
     proxy-allow-from = \"10.0.0.1\" in a file, .proxy_allow_from(&[\"10.0.0.1\"]) in Rust, \
     proxy_allow_from=\"10.0.0.1\" in Python), a network, unix, or * where only proxies can connect";

@@ -106,7 +106,7 @@ fn routes_that_conflict_name_both_lines() {
     assert_eq!(
         problems(&[answer("/a/{b}"), answer("/a/{c}"), answer("/x"), answer("/x")].concat()),
         [
-            "site.toml:5: route: /a/{c} and /a/{b} in line 2 would answer the same requests; \
+            "site.toml:5: route: /a/{c} and /a/{b} in line 2 would match the same requests; \
              change one of them",
             "site.toml:11: route: line 8 answers /x in the same way; change or leave out one of \
              them",
@@ -117,7 +117,7 @@ fn routes_that_conflict_name_both_lines() {
             "[[route]]\npath = \"/a\"\nfolder = \"public\"\n[[route]]\npath = \"/a/\"\n\
              answer = \"x\"\n"
         ),
-        ["site.toml:5: route: /a/ and /a/ in line 2 would answer the same requests; change one \
+        ["site.toml:5: route: /a/ and /a/ in line 2 would match the same requests; change one \
              of them"]
     );
     assert_eq!(
@@ -197,7 +197,7 @@ fn redirects_and_answers_say_what_is_wrong_with_them() {
             "site.toml:9: route.methods: expected one of GET, HEAD, POST, PUT, PATCH, DELETE, \
              OPTIONS, found \"GTE\"; did you mean GET?",
             "site.toml:10: route: expected one of folder, redirect and answer, found redirect and \
-             answer; say what answers",
+             answer; set one of them",
             "site.toml:17: route.type: expected a content type such as application/json, found \
              \"json\"; leave it out for text/plain; charset=utf-8",
             "site.toml:18: route: status does not go with folder; leave it out",

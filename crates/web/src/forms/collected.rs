@@ -21,27 +21,27 @@ pub struct FormData {
 }
 
 impl FormData {
-    /// The first value of a name.
+    /// Returns the first value of a name.
     pub fn value(&self, name: &str) -> Option<&str> {
         self.values().find(|pair| pair.0 == name).map(|pair| pair.1)
     }
 
-    /// All values in order, with their names.
+    /// Returns all values in order, with their names.
     pub fn values(&self) -> impl Iterator<Item = (&str, &str)> {
         self.values.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// The first file of a name.
+    /// Returns the first file of a name.
     pub fn file(&self, name: &str) -> Option<&Upload> {
         self.files.iter().find(|file| file.name() == name)
     }
 
-    /// All files, in order.
+    /// Returns all files, in order.
     pub fn files(&self) -> &[Upload] {
         &self.files
     }
 
-    /// All files, to be kept.
+    /// Returns all files, as their owner.
     pub fn into_files(self) -> Vec<Upload> {
         self.files
     }
@@ -176,12 +176,13 @@ fn add_whole(
 
 /// `multipart/form-data`, all of it.
 impl Request {
-    /// A form with its files, in handlers that find the body whole (inline and blocking ones),
+    /// Returns a form with its files, in inline and blocking handlers, which get the body whole,
     /// within the default [`FormLimits`]. Everything stays in memory, as the body does: for large
     /// files, take a task handler and [`Request::read_form_data`].
     ///
     /// # Errors
-    /// [`FormError`].
+    /// [`FormError`]: 415 where the body is no such form, 400 where it is malformed, 413 past a
+    /// limit.
     pub fn form_data(&self) -> Result<FormData, FormError> {
         read_whole(self, &FormLimits::default())
     }
@@ -192,7 +193,8 @@ impl Request {
     /// in [`FormLimits::folder`].)
     ///
     /// # Errors
-    /// [`FormError`].
+    /// [`FormError`]: 415 where the body is no such form, 400 where it is malformed, 413 past a
+    /// limit; or the body did not come, or the disk failed.
     pub async fn read_form_data(&mut self, limits: &FormLimits) -> Result<FormData, FormError> {
         let mut parts = self.multipart(limits)?;
         let (mut form, mut room) = (FormData::default(), Room::new(limits));

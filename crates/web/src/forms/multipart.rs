@@ -12,7 +12,7 @@ use crate::request::Request;
 
 /// The parts of a form, one after the other, as the client sends them.
 ///
-/// It holds no more of the body than has come and was not asked for yet.
+/// It holds no more of the body than has come and was not read yet.
 ///
 /// ```no_run
 /// use gustnado::forms::{FormError, FormLimits};
@@ -52,7 +52,7 @@ enum Event {
 }
 
 impl Multipart {
-    /// The next part; `None` at the end. What was not read of the part before is passed over.
+    /// Returns the next part; `None` at the end. The unread rest of the part before is skipped.
     ///
     /// # Errors
     /// [`FormError`], after which nothing more comes.
@@ -124,28 +124,28 @@ pub struct Part<'f> {
 }
 
 impl Part<'_> {
-    /// The name of the field in the form.
+    /// Returns the name of the field in the form.
     pub fn name(&self) -> &str {
         self.head.name()
     }
 
-    /// What the client calls the file, if this is one; empty where no file was chosen. It is made
-    /// up by the client and must not be taken for a path: see [`safe_file_name`].
+    /// Returns the client's name of the file, if this is one; empty where no file was chosen. The
+    /// client may send anything; it must not be used as a path: see [`safe_file_name`].
     pub fn file_name(&self) -> Option<&str> {
         self.head.file_name()
     }
 
-    /// What the client says that it is.
+    /// Returns the content type that the client sent.
     pub fn content_type(&self) -> Option<&str> {
         self.header("content-type")
     }
 
-    /// The first value of a header field of the part, by its name in any case.
+    /// Returns the first value of a header field of the part. The case of the name does not matter.
     pub fn header(&self, name: &str) -> Option<&str> {
         str::from_utf8(self.head.field(name)?).ok()
     }
 
-    /// The next bytes, 1 at least; `None` at the part's end.
+    /// Returns the next bytes, 1 at least; `None` at the part's end.
     ///
     /// # Errors
     /// [`FormError`], after which nothing more comes.
@@ -166,7 +166,7 @@ impl Part<'_> {
         }
     }
 
-    /// All of it.
+    /// Returns the whole content of the part.
     ///
     /// - `bytes_max`: more is an error.
     ///
@@ -187,7 +187,7 @@ impl Part<'_> {
         Ok(all.freeze())
     }
 
-    /// All of it as text, in the charset that the part names, or UTF-8.
+    /// Returns the whole content as text, in the charset that the part names, or UTF-8.
     ///
     /// # Errors
     /// As [`Part::bytes`], and as [`Body::text`] for what is no text.
@@ -202,9 +202,9 @@ impl Part<'_> {
     }
 }
 
-/// A name that a client gave to a file, made fit to be a file's name in a folder of one's own:
-/// without the folders before it, without control characters, not hidden, and 100 characters at
-/// most. `None` if nothing is left of it.
+/// Returns a client's name of a file as a safe name in a folder: without the folders before it,
+/// without control characters, not hidden, and 100 characters at most. `None` if nothing is left of
+/// it.
 pub fn safe_file_name(name: &str) -> Option<String> {
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let kept: String = last.chars().filter(|c| !c.is_control()).collect();
@@ -215,7 +215,7 @@ pub fn safe_file_name(name: &str) -> Option<String> {
 
 /// `multipart/form-data`, part by part.
 impl Request {
-    /// The parts of a form as they come. It takes the body.
+    /// Returns the parts of a form as they come, and takes the body.
     ///
     /// # Errors
     /// [`FormError`]: 415 where the body is something else, 400 where its boundary is malformed.

@@ -32,34 +32,35 @@ impl Upload {
         Self { head, length, content }
     }
 
-    /// The name of the field in the form.
+    /// Returns the name of the field in the form.
     pub fn name(&self) -> &str {
         self.head.name()
     }
 
-    /// What the client calls it. It is made up by the client, and must not be taken for a path.
+    /// Returns the client's name of the file. The client may send anything; it must not be used as
+    /// a path.
     pub fn file_name(&self) -> &str {
         self.head.file_name().unwrap_or_default()
     }
 
-    /// The client's name for it, made fit to be a file's name in a folder of one's own: without the
-    /// folders before it, without control characters, not hidden, and 100 characters at most.
-    /// `None` if nothing is left of it.
+    /// Returns the client's name of the file as a safe name in a folder: without the folders before
+    /// it, without control characters, not hidden, and 100 characters at most. `None` if nothing is
+    /// left of it.
     pub fn safe_file_name(&self) -> Option<String> {
         safe_file_name(self.file_name())
     }
 
-    /// What the client says that it is.
+    /// Returns the content type that the client sent.
     pub fn content_type(&self) -> Option<&str> {
         std::str::from_utf8(self.head.field("content-type")?).ok()
     }
 
-    /// How many bytes it has.
+    /// Returns its length in bytes.
     pub fn length(&self) -> u64 {
         self.length
     }
 
-    /// The bytes, if they are in memory.
+    /// Returns the bytes, if they are in memory.
     pub fn bytes(&self) -> Option<&Bytes> {
         match &self.content {
             Content::Memory(bytes) => Some(bytes),
@@ -67,7 +68,7 @@ impl Upload {
         }
     }
 
-    /// Where it is on the disk, if it is, for as long as this lives.
+    /// Returns its path on the disk, if it is there, for as long as this lives.
     pub fn path(&self) -> Option<&Path> {
         match &self.content {
             Content::Memory(_) => None,
@@ -75,8 +76,8 @@ impl Upload {
         }
     }
 
-    /// All bytes, wherever they are. It may wait for the disk: not for workers, if the file may be
-    /// large.
+    /// Reads all bytes, from memory or the disk. It may wait for the disk: a worker must not call
+    /// it for large files.
     ///
     /// # Errors
     /// The disk fails.
@@ -93,7 +94,7 @@ impl Upload {
     /// temporary file: blocking handlers call it, task handlers rather [`Upload::save`].
     ///
     /// # Errors
-    /// The file cannot be made there; what was in its place is as it was.
+    /// The file cannot be created; a file that had its name is unchanged.
     pub fn persist(self, path: impl AsRef<Path>) -> io::Result<()> {
         let path = path.as_ref();
         match self.content {
@@ -109,7 +110,7 @@ impl Upload {
         }
     }
 
-    /// [`Upload::persist`] on the server's thread pool, for task handlers.
+    /// Keeps the file as [`Upload::persist`] does, on the server's thread pool: for task handlers.
     ///
     /// # Errors
     /// [`FormError::Disk`], and [`FormError::Busy`] if the pool had no room for a second.

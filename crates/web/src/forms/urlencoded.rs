@@ -24,27 +24,27 @@ impl Form {
         Ok(Self { pairs })
     }
 
-    /// The first value of a name.
+    /// Returns the first value of a name.
     pub fn value(&self, name: &str) -> Option<&str> {
         self.values(name).next()
     }
 
-    /// All values of a name, in order.
+    /// Returns all values of a name, in order.
     pub fn values<'f>(&'f self, name: &str) -> impl Iterator<Item = &'f str> {
         self.iter().filter(move |pair| pair.0 == name).map(|pair| pair.1)
     }
 
-    /// All pairs, in order.
+    /// Returns all pairs, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.pairs.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// How many pairs there are.
+    /// Returns the number of pairs.
     pub fn len(&self) -> usize {
         self.pairs.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.pairs.is_empty()
     }
@@ -52,8 +52,8 @@ impl Form {
 
 /// `application/x-www-form-urlencoded`.
 impl Request {
-    /// The pairs of a form, in handlers that find the body whole (inline and blocking ones), within
-    /// the default [`FormLimits`].
+    /// Returns the pairs of a form, in inline and blocking handlers, which get the body whole,
+    /// within the default [`FormLimits`].
     ///
     /// # Errors
     /// [`FormError`]: 415 where the body is something else, 413 where there is too much of it.
@@ -70,7 +70,7 @@ impl Request {
     /// request.
     ///
     /// # Errors
-    /// As [`Request::form`], and why the body did not come.
+    /// As [`Request::form`], and the cause if the body did not come.
     pub async fn read_form(&mut self, limits: &FormLimits) -> Result<Form, FormError> {
         expect_type(self, URLENCODED)?;
         let limit_bytes = limits.value_bytes_max;

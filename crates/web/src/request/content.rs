@@ -7,21 +7,22 @@ use crate::body::{BodyError, decoded, encoding_of};
 
 /// The body, where it is whole, and what the head says of it.
 impl Request {
-    /// What Content-Type says (RFC 9110 §8.3), parameters included.
+    /// Returns the value of Content-Type (RFC 9110 §8.3), parameters included.
     pub fn content_type(&self) -> Option<&str> {
         self.header("content-type")
     }
 
-    /// How many bytes the body has, if the client has said so: a chunked one has no such length.
+    /// Returns the value of Content-Length (RFC 9110 §8.6) in bytes; a chunked body has none.
     pub fn content_length(&self) -> Option<u64> {
         self.header("content-length")?.parse().ok()
     }
 
-    /// The whole body as text, in inline and blocking handlers. See [`crate::Body::text`] for
-    /// charsets, and for reading it in a task.
+    /// Returns the whole body as text, in inline and blocking handlers. See [`crate::Body::text`]
+    /// for charsets, and for reading it in a task.
     ///
     /// # Errors
-    /// [`BodyError::UnknownCharset`], [`BodyError::NotText`], [`BodyError::Unread`].
+    /// [`BodyError::UnknownCharset`]; [`BodyError::NotText`] if it has bytes that the charset does
+    /// not have; [`BodyError::Unread`] in task handlers, which read it themselves.
     pub fn text(&self) -> Result<Cow<'_, str>, BodyError> {
         let encoding = encoding_of(self.header_bytes("content-type"))?;
         decoded(encoding, self.body.as_whole().ok_or(BodyError::Unread)?)

@@ -45,37 +45,37 @@ impl Origin {
     }
 }
 
-/// Where it came from.
+/// Addresses of a request.
 impl Request {
-    /// The address of the connection's other end: a proxy's, where one stands between. (That of
-    /// the PROXY header, where `proxy-protocol` demands one.) For the client's see
+    /// Returns the peer address of the connection: a proxy's, where one is between. Where
+    /// `proxy-protocol` demands a PROXY header, it is that header's. For the client's address see
     /// [`Request::client`].
     ///
-    /// Over a Unix socket it is mostly an empty path. The first question on a connection asks the
-    /// kernel; who never asks pays nothing.
+    /// Over a Unix socket it is mostly an empty path. The first call on a connection queries the
+    /// kernel; without a call there is no cost.
     ///
     /// `None` if the address is unknown:
     ///
     /// - The connection was accepted by `io_uring`, and the kernel is older than Linux 6.8.
     /// - The client has reset the connection by now.
-    /// - The request was taken to another task or thread before it was first asked. Ask once in the
-    ///   handler: the response stays with the request. (For [`crate::blocking`] handlers that is
-    ///   done.)
+    /// - The request was moved to another task or thread before the first call. Call it once in the
+    ///   handler: the address stays with the request. For [`crate::blocking`] handlers the server
+    ///   does that.
     pub fn peer(&self) -> Option<Endpoint> {
         self.look_at_names(|names| names.peer.clone())?
     }
 
-    /// The client's IP address, as [`Request::peer`] has it; an IPv4 address that came over IPv6 is
-    /// told as what it is. `None` over a Unix socket, too.
+    /// Returns the IP address of [`Request::peer`]; an IPv4-mapped IPv6 address becomes IPv4.
+    /// `None` over a Unix socket, too.
     pub fn peer_ip(&self) -> Option<IpAddr> {
         ip_of(&self.peer()?)
     }
 
-    /// The address of the client, as the proxies in front tell it whom `forwarded-allow-ips` names;
-    /// else that of the connection's other end, with `None` where [`Request::peer`] has it. What
-    /// other peers send in `X-Forwarded-For` or `Forwarded` is ignored.
+    /// Returns the address of the client, as the proxies that `forwarded-allow-ips` trusts report
+    /// it; else the peer address, with `None` where [`Request::peer`] has it. What other peers send
+    /// in `X-Forwarded-For` or `Forwarded` is ignored.
     ///
-    /// Proxies mostly tell no port: then it is 0.
+    /// Proxies mostly report no port: then it is 0.
     pub fn client(&self) -> Option<Endpoint> {
         let peer = self.peer()?;
         Some(match &self.origin.trusted_proxies {
@@ -84,20 +84,21 @@ impl Request {
         })
     }
 
-    /// The client's IP address, as [`Request::client`] has it; an IPv4 address that came over IPv6
-    /// is told as what it is. `None` over a Unix socket, too.
+    /// Returns the IP address of [`Request::client`]; an IPv4-mapped IPv6 address becomes IPv4.
+    /// `None` over a Unix socket, too.
     pub fn client_ip(&self) -> Option<IpAddr> {
         ip_of(&self.client()?)
     }
 
-    /// How the client has asked, `https` or `http`: as a proxy says that is believed, else `http`.
+    /// Returns the scheme that the client used, `https` or `http`: as a trusted proxy reports it,
+    /// else `http`.
     pub fn scheme(&self) -> &'static str {
         self.told_by_proxies(|trusted_proxies, peer| trusted_proxies.scheme(self.view(), peer))
             .unwrap_or("http")
     }
 
-    /// The host that the client has asked for, with its port where that is not the scheme's own: as
-    /// a proxy says that is believed, else [`Request::host`].
+    /// Returns the host that the client requested, with its port where that is not the scheme's
+    /// default: as a trusted proxy reports it, else [`Request::host`].
     pub fn public_host(&self) -> Option<Cow<'_, str>> {
         let told =
             self.told_by_proxies(|trusted_proxies, peer| trusted_proxies.host(self.view(), peer));
@@ -112,9 +113,9 @@ impl Request {
         ask(trusted_proxies, &self.peer()?)
     }
 
-    /// The address of this end of the connection: which one of the server's it came in by. (That of
-    /// the proxy, as the PROXY header says it, where one is demanded.) `None` as with
-    /// [`Request::peer`], but for the reset.
+    /// Returns the local address of the connection. Where `proxy-protocol` demands a PROXY header,
+    /// it is the destination in that header. `None` as with [`Request::peer`], except after a
+    /// reset.
     pub fn local(&self) -> Option<Endpoint> {
         self.look_at_names(|names| names.local.clone())
     }

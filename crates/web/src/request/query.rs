@@ -16,7 +16,8 @@ pub fn percent_decoded(text: &str) -> Cow<'_, str> {
 pub struct Pairs<'a>(form_urlencoded::Parse<'a>);
 
 impl<'a> Pairs<'a> {
-    /// - `text`: what stands behind the `?`, or the body of a form.
+    /// Creates an iterator over the pairs of `text`: a query without its `?`, or the body of a
+    /// form.
     pub fn new(text: &'a [u8]) -> Self {
         Self(form_urlencoded::parse(text))
     }

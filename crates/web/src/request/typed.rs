@@ -8,8 +8,9 @@ use gustnado_http::status::Status;
 
 use super::Request;
 
-/// Why a part of the path is no value of the wanted type. As a response it is 404: nothing has this
-/// path. Where the route has no such part, which is a mistake in the program, it is 500.
+/// Error of a part of the path that is no value of the requested type. As a response it is 404:
+/// nothing has this path. Where the route has no such part, which is a mistake in the program, it
+/// is 500.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ParamError {
@@ -19,12 +20,12 @@ pub enum ParamError {
         name: String,
         /// Its text, decoded.
         found: String,
-        /// What the type says about it.
+        /// The type's own error.
         because: String,
     },
     /// The route has no part of that name.
     Unknown {
-        /// The name that was asked for.
+        /// The name that was requested.
         name: String,
     },
 }
@@ -56,7 +57,7 @@ impl std::error::Error for ParamError {}
 
 /// The page of its status.
 impl Request {
-    /// The part of the path that a `{name}` of the route stands for, as a value.
+    /// Returns the part of the path that a `{name}` of the route matches, as a value.
     ///
     /// ```
     /// use gustnado::{Request, Response, Routes};

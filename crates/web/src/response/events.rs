@@ -14,13 +14,13 @@ use futures_core::Stream;
 pub struct Event(String);
 
 impl Event {
-    /// An event of the type `message`. Text of several lines arrives as it is, but for carriage
-    /// returns, which end a line too.
+    /// Creates an event of the type `message`. Text of several lines arrives as it is, but for
+    /// carriage returns, which end a line too.
     pub fn data(text: &str) -> Self {
         Self::default().with("data", text)
     }
 
-    /// A comment, which clients pass over.
+    /// Creates a comment, which clients ignore.
     pub fn comment(text: &str) -> Self {
         Self::default().with("", text)
     }

@@ -64,12 +64,12 @@ impl ForeignHead {
         }
     }
 
-    /// How long the content is, as the fields say.
+    /// Returns the length of the content that the fields give, in bytes.
     pub fn length(&self) -> Option<u64> {
         self.length
     }
 
-    /// Whether there may be content behind it, whatever was asked with: not with 204 and 304.
+    /// Returns whether content may follow it, whatever the request's method: not with 204 and 304.
     pub fn may_have_content(&self) -> bool {
         self.response.status.may_have_body()
     }

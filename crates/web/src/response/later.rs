@@ -25,7 +25,7 @@ use crate::contained::contained;
 /// ```
 ///
 /// It costs one allocation. On the worker's own thread nothing else is paid for: the connection's
-/// task is put in line, and no other thread is told.
+/// task is queued, and no other thread is notified.
 pub fn reply_later() -> (Replier, Reply) {
     let slot = Arc::new(Slot(Mutex::new(State::Open { waiter: None, on_lost: None })));
     (Replier(Some(Arc::clone(&slot))), Reply(slot))

@@ -31,10 +31,10 @@ pub struct Upgrade {
 }
 
 impl Response {
-    /// Gives the connection to another protocol, if the request asks for that: it is of HTTP/1.1,
-    /// its `Upgrade` names the protocol, and its `Connection` has `upgrade` (RFC 9110 §7.8). Then
-    /// the client gets 101, and `on_upgrade` the connection. Else the client gets 426, with the
-    /// protocol's name.
+    /// Gives the connection to another protocol, if the request has the fields for it: it is of
+    /// HTTP/1.1, its `Upgrade` names the protocol, and its `Connection` has `upgrade` (RFC 9110
+    /// §7.8). Then the client gets 101, and `on_upgrade` the connection. Else the client gets 426,
+    /// with the protocol's name.
     ///
     /// ```no_run
     /// use gustnado::{Request, Response, Server, Tunnel};
@@ -70,8 +70,8 @@ impl Response {
         Self::new(Status::UPGRADE_REQUIRED).on_upgrade(protocol, on_upgrade)
     }
 
-    /// The same for a response that has another one for clients that do not ask for the protocol:
-    /// they get it as it is. In 101 its fields are kept, but not its content.
+    /// Offers the upgrade, for a response that clients get as it is if they do not request the
+    /// protocol. In 101 its fields are kept, but not its content.
     ///
     /// # Panics
     /// As [`Response::upgrade`].
@@ -91,8 +91,8 @@ impl Response {
     /// Gives the connection to what tunnels it, in response to CONNECT: the client gets 200 (RFC
     /// 9110 §9.3.6). With any other method it gets 405.
     ///
-    /// Only a [fallback](crate::Routes::fallback_route) that [takes
-    /// CONNECT](crate::Route::takes_connect) is asked.
+    /// Only a [fallback](crate::Routes::fallback_route) that
+    /// [takes CONNECT](crate::Route::takes_connect) gets such a request.
     pub fn tunnel<F, T>(on_upgrade: F) -> Self
     where
         F: FnOnce(Tunnel) -> T + Send + 'static,

@@ -6,7 +6,7 @@ use gustnado_http::fields::FieldError;
 
 use gustnado_files::FilesError;
 
-/// Why routes cannot be served. `Display` is one line: what, where, remedy.
+/// Error of routes that cannot be served. `Display` is one line: problem, place, remedy.
 #[non_exhaustive]
 pub enum RouteError {
     /// Two paths would match the same requests.
@@ -32,7 +32,7 @@ pub enum RouteError {
     Malformed {
         /// The path.
         path: String,
-        /// What is wrong with it.
+        /// The cause.
         reason: String,
     },
     /// A host is named twice.
@@ -45,14 +45,14 @@ pub enum RouteError {
     /// The runtime for the services of tower cannot be started.
     #[cfg(feature = "tower")]
     Tokio {
-        /// What the system says.
+        /// The system's error.
         error: std::io::Error,
     },
     /// A header field cannot be sent.
     Field {
         /// Its name.
         name: String,
-        /// What is wrong with it.
+        /// The cause.
         error: FieldError,
     },
 }
@@ -62,7 +62,7 @@ impl fmt::Display for RouteError {
         match self {
             Self::Conflict { path, with } => write!(
                 f,
-                "the routes {path} and {with} would answer the same requests; change one of them"
+                "the routes {path} and {with} would match the same requests; change one of them"
             ),
             Self::Repeated { path, method } => {
                 write!(f, "the route {path} has two handlers for {method}; remove one of them")

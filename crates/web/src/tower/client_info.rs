@@ -6,7 +6,7 @@ use gustnado_tasks::Endpoint;
 
 use crate::request::Request;
 
-/// Where a request came from, as one of its extensions: see
+/// Addresses of a request, as one of its extensions: see
 /// [`Tower::with_client_info`](super::Tower::with_client_info).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
