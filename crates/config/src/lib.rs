@@ -50,12 +50,12 @@ macro_rules! settings {
     (@blank $blank:expr) => { $blank };
 }
 
-mod answer_version;
 mod cgroup;
 pub mod config_file;
 mod error;
+mod fields;
 mod file_settings;
-mod finer;
+mod forwarded_fields;
 mod headers;
 mod layers;
 mod listing;
@@ -65,17 +65,17 @@ mod networks;
 mod numbers;
 mod origin;
 mod pace;
-mod proxies;
 mod reference;
+mod response_version;
 mod table;
 mod text;
 mod tunable;
 mod unit;
 
-pub use answer_version::AnswerVersion;
 pub use error::ConfigError;
 #[doc(hidden)]
 pub use file_settings::{FileSetting, FileSettings};
+pub use forwarded_fields::ForwardedFields;
 pub use gustnado_tasks::{Acceptor, IoChoice as Io, Placement, SchedulerKind, TrafficClass};
 #[doc(hidden)]
 pub use headers::Headers;
@@ -89,8 +89,8 @@ pub use networks::{Networks, is_network};
 pub use numbers::millis;
 pub use origin::Origin;
 pub use pace::Pace;
-pub use proxies::ForwardedFields;
 pub use reference::reference;
+pub use response_version::ResponseVersion;
 pub use table::TUNABLES;
 pub use tunable::{Field, SettingGroup, Tunable};
 pub use unit::Unit;
@@ -221,7 +221,7 @@ settings! { $
         /// Listing of folders that have no `index.html`.
         listing: Listing = Listing::Auto,
         /// The version that answers call themselves.
-        answer_version: AnswerVersion = AnswerVersion::Newest,
+        answer_version: ResponseVersion = ResponseVersion::Newest,
         /// How often a line of statistics is written to standard error; zero is never.
         stats_interval: Duration,
         /// Whether start and stop are silent but for errors.

@@ -6,7 +6,7 @@
 //! schema and `docs/tuning.md` are made from [`TUNABLES`]; nothing else names a setting twice.
 
 pub use gustnado_config::{
-    Acceptor, AnswerVersion, Config, ConfigError, Effective, Field, ForwardedFields, Io, Listing,
-    Machine, Origin, Pace, Placement, Resolved, SchedulerKind, SettingGroup, Settings, TUNABLES,
+    Acceptor, Config, ConfigError, Effective, Field, ForwardedFields, Io, Listing, Machine, Origin,
+    Pace, Placement, Resolved, ResponseVersion, SchedulerKind, SettingGroup, Settings, TUNABLES,
     TrafficClass, Tunable, Unit, nearest, reference,
 };

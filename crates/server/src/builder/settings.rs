@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::Server;
 use crate::config::{
-    Acceptor, AnswerVersion, Config, ForwardedFields, Io, Listing, Placement, SchedulerKind,
+    Acceptor, Config, ForwardedFields, Io, Listing, Placement, ResponseVersion, SchedulerKind,
     TrafficClass,
 };
 

@@ -1,21 +1,21 @@
-//! Which version of HTTP answers call themselves.
+//! The HTTP version in the status line of responses.
 
-/// The version in the status line of answers. Whatever it says, an answer holds nothing that the
-/// client's version does not know.
+/// The HTTP version in the status line of responses. A response never uses a feature that the
+/// client's version does not have, whatever its status line says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum AnswerVersion {
+pub enum ResponseVersion {
     /// 1.1, also to a client of 1.0, as RFC 9110 §2.5 has it.
     #[default]
     Newest,
     /// 1.0 to all clients: no chunks, and each response says whether the connection goes on.
     Old,
     /// The version of the request.
-    AsAsked,
+    AsRequested,
 }
 
-impl AnswerVersion {
+impl ResponseVersion {
     /// Every member, in the order of [`Self::NAMES`]; the first is the default.
-    pub const ALL: [Self; 3] = [Self::Newest, Self::Old, Self::AsAsked];
+    pub const ALL: [Self; 3] = [Self::Newest, Self::Old, Self::AsRequested];
     /// What a person writes for each member.
     pub const NAMES: [&'static str; 3] = ["1.1", "1.0", "as-asked"];
 
