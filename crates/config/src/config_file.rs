@@ -23,6 +23,7 @@ use std::path::Path;
 use crate::file_settings::FileSettings;
 use crate::headers::Headers;
 use crate::layers::Settings;
+use crate::text::counted;
 
 pub use error::{Problem, SiteError};
 pub use redirect::Template;
@@ -79,12 +80,9 @@ impl ConfigFile {
 
     /// Returns how much it holds, in a few words: `3 routes, 1 site`.
     pub fn summary(&self) -> String {
-        let counted = |count: usize, noun: &str| {
-            format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
-        };
         let of_sites = self.sites.iter().map(|site| site.routes.len()).sum::<usize>();
         let routes = counted(self.main.routes.len() + of_sites, "route");
-        let settings = counted(self.settings.all().len(), "setting");
+        let settings = counted(self.settings.settings.len(), "setting");
         format!("{settings}, {routes}, {}", counted(self.sites.len(), "site"))
     }
 

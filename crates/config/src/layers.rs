@@ -78,7 +78,7 @@ impl Settings {
             } else if let ("port", Some((name, value))) = (tunable.name, variable("PORT")) {
                 settings.set(tunable.name, value, Origin::Environment(name.clone()))?;
             } else if let Some((value, line)) = file.and_then(|file| file.value(tunable.name)) {
-                let path = file.map(|file| file.path().to_owned()).unwrap_or_default();
+                let path = file.map(|file| file.path.clone()).unwrap_or_default();
                 settings.set(tunable.name, value, Origin::File { path, line })?;
             }
         }

@@ -9,7 +9,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use gustnado_tasks::{Growth, SocketOptions};
+use gustnado_tasks::{Growth, SocketOptions, Throttle, WorkerPlan};
 
 /// Declares a struct of settings: each field once, with its type and what it is before
 /// [`TUNABLES`] says its default. The macro that it makes passes fields and types on to another
@@ -229,19 +229,6 @@ settings! { $
     }
 }
 
-impl Config {
-    /// Returns how the number of workers grows and shrinks.
-    #[doc(hidden)]
-    pub fn growth(&self) -> Growth {
-        Growth {
-            workers_max: self.workers_max,
-            grow_after: self.grow_after,
-            shrink_period: self.shrink_period,
-            cache_workers: self.cache_workers,
-        }
-    }
-}
-
 impl Default for Config {
     fn default() -> Self {
         let mut config = Self::blank();
@@ -255,21 +242,44 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Returns what accepted connections inherit.
+    /// Returns the plan of a server's workers.
+    ///
+    /// - `workers`: how many there are at the start.
     #[doc(hidden)]
-    pub fn sockets(&self) -> SocketOptions {
-        SocketOptions {
-            recv_bytes: self.recv_buffer_bytes,
-            send_bytes: self.send_buffer_bytes,
-            preference: self.socket_preference,
+    pub fn worker_plan(&self, workers: usize) -> WorkerPlan {
+        // The kernel takes a number of receive buffers that is a power of two.
+        let buffers = self.uring_buffers.clamp(8, 16_384).next_power_of_two();
+        WorkerPlan {
+            workers,
+            growth: Growth {
+                workers_max: self.workers_max,
+                grow_after: self.grow_after,
+                shrink_period: self.shrink_period,
+                cache_workers: self.cache_workers,
+            },
+            io: self.io,
+            scheduler: self.scheduler,
+            slots: self.slots,
+            connections_max: self.connections_max,
+            placement: self.placement,
+            acceptor: self.acceptor,
+            backlog: self.backlog,
+            defer_accept: self.defer_accept,
+            drain_accept: self.drain_accept,
+            sockets: SocketOptions {
+                recv_bytes: self.recv_buffer_bytes,
+                send_bytes: self.send_buffer_bytes,
+                preference: self.socket_preference,
+            },
+            spin_us: u64::from(self.spin_us),
+            buffers: u16::try_from(buffers).expect("16,384 at most"),
+            throttle: Throttle {
+                accept_delay_ms: millis(self.pace.accept_delay),
+                accepts_per_second: self.pace.accepts_per_second,
+                pass_delay_us: self.pace.pass_delay_us,
+                no_io_wait_us: self.pace.no_io_wait_us,
+            },
         }
-    }
-
-    /// Receive buffers as the kernel takes them: a power of two.
-    #[doc(hidden)]
-    pub fn uring_buffers(&self) -> u16 {
-        let rounded = self.uring_buffers.clamp(8, 16_384).next_power_of_two();
-        u16::try_from(rounded).expect("16,384 at most")
     }
 }
 

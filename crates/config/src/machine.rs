@@ -1,5 +1,6 @@
 //! Limits of this machine, and the values that `auto` has on it.
 
+use super::text::counted;
 use super::{Config, SchedulerKind, cgroup};
 use gustnado_tasks::descriptors_for_connections;
 use rustix::process::{Resource, getrlimit};
@@ -112,14 +113,10 @@ impl Machine {
     }
 }
 
-fn counted(number: usize, noun: &str) -> String {
-    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gustnado_tasks::{BackendKind, Throttle, WorkerPlan};
+    use gustnado_tasks::BackendKind;
 
     fn machine() -> Machine {
         Machine {
@@ -171,23 +168,7 @@ mod tests {
     fn what_is_told_is_what_the_engine_takes() {
         let config = Config::default();
         let machine = Machine::read();
-        let plan = WorkerPlan {
-            workers: machine.workers(&config).value,
-            growth: config.growth(),
-            io: config.io,
-            scheduler: config.scheduler,
-            slots: config.slots,
-            connections_max: config.connections_max,
-            placement: config.placement,
-            acceptor: config.acceptor,
-            backlog: config.backlog,
-            defer_accept: config.defer_accept,
-            drain_accept: config.drain_accept,
-            sockets: config.sockets(),
-            spin_us: 0,
-            buffers: 64,
-            throttle: Throttle::default(),
-        };
+        let plan = config.worker_plan(machine.workers(&config).value);
         for (backend, uring) in [(BackendKind::Epoll, false), (BackendKind::Uring, true)] {
             let told = machine.connections_max(&config, uring).value;
             assert_eq!(told, plan.capacity(backend).total, "{backend:?}");

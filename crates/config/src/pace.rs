@@ -2,11 +2,8 @@
 
 use std::time::Duration;
 
-use gustnado_tasks::Throttle;
-
 use super::Config;
 use super::fields::{duration, number};
-use super::numbers::millis;
 use super::tunable::{SettingGroup, Tunable};
 
 const MINUTE: u64 = 60_000;
@@ -73,19 +70,6 @@ impl Default for Pace {
     /// The table's defaults.
     fn default() -> Self {
         Config::default().pace
-    }
-}
-
-impl Pace {
-    /// Returns what slows accepting and the workers themselves.
-    #[doc(hidden)]
-    pub fn throttle(&self) -> Throttle {
-        Throttle {
-            accept_delay_ms: millis(self.accept_delay),
-            accepts_per_second: self.accepts_per_second,
-            pass_delay_us: self.pass_delay_us,
-            no_io_wait_us: self.no_io_wait_us,
-        }
     }
 }
 

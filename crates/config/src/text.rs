@@ -1,4 +1,6 @@
-//! Which texts settings take.
+//! Which texts settings take, and how texts are written.
+
+use std::fmt::Write;
 
 /// An address without the brackets that URLs put around IPv6.
 pub(super) fn bare(text: &str) -> &str {
@@ -26,4 +28,28 @@ pub(super) fn is_address(text: &str) -> bool {
 /// Returns what may stand in a field value without any chance of a second field (RFC 9110 §5.5).
 pub(super) fn is_field_text(text: &str) -> bool {
     text.len() <= 64 && text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic())
+}
+
+/// Returns a number of things in words: `1 route`, `2 routes`.
+pub(super) fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
+/// Returns a text in quotes, as JSON and TOML take it.
+pub(super) fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for letter in text.chars() {
+        match letter {
+            '"' | '\\' => {
+                quoted.push('\\');
+                quoted.push(letter);
+            }
+            letter if letter.is_control() => {
+                write!(quoted, "\\u{:04X}", u32::from(letter)).expect("a string takes all text");
+            }
+            letter => quoted.push(letter),
+        }
+    }
+    quoted.push('"');
+    quoted
 }

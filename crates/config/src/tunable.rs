@@ -3,7 +3,7 @@
 
 use super::Config;
 use super::nearest::nearest;
-use super::unit::{Unit, UnitError};
+use super::unit::Unit;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
@@ -281,12 +281,10 @@ impl Tunable {
             return Err(self.refuse(None));
         };
         let is_word = zero.is_some_and(|word| word.eq_ignore_ascii_case(text));
-        match if is_word { Ok(0) } else { unit.parse(text) } {
-            Ok(0) if zero.is_some() => Ok(0),
-            Ok(number) if (*min..=*max).contains(&number) => Ok(number),
-            Ok(_) | Err(UnitError::Form | UnitError::TooLarge) => {
-                Err(self.refuse(zero.and_then(|word| nearest(text, std::iter::once(word)))))
-            }
+        match if is_word { Some(0) } else { unit.read(text) } {
+            Some(0) if zero.is_some() => Ok(0),
+            Some(number) if (*min..=*max).contains(&number) => Ok(number),
+            _ => Err(self.refuse(zero.and_then(|word| nearest(text, std::iter::once(word))))),
         }
     }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use gustnado_http::status::Status;
 use rustix::io::Errno;
 
-use super::path::PathError;
+use super::path::FilePathError;
 
 /// Why a folder cannot be served.
 #[non_exhaustive]
@@ -79,7 +79,7 @@ impl Error for FilesError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Failure {
     /// The path itself is rejected.
-    Path(PathError),
+    Path(FilePathError),
     /// The system returned an error.
     Disk(Errno),
     /// A folder without an index, and listings are off.
@@ -97,8 +97,8 @@ impl Failure {
     /// a 404 would conceal.
     pub(super) fn status(self) -> Status {
         match self {
-            Failure::Path(PathError::Malformed) => Status::BAD_REQUEST,
-            Failure::Path(PathError::Refused) | Failure::NoIndex => Status::NOT_FOUND,
+            Failure::Path(FilePathError::Malformed) => Status::BAD_REQUEST,
+            Failure::Path(FilePathError::Refused) | Failure::NoIndex => Status::NOT_FOUND,
             Failure::Disk(errno) => status_of(errno),
             Failure::WouldWait => Status::SERVICE_UNAVAILABLE,
         }
@@ -127,8 +127,8 @@ fn status_of(errno: Errno) -> Status {
     }
 }
 
-impl From<PathError> for Failure {
-    fn from(error: PathError) -> Failure {
+impl From<FilePathError> for Failure {
+    fn from(error: FilePathError) -> Failure {
         Failure::Path(error)
     }
 }

@@ -5,18 +5,18 @@
 struct Readme;
 
 #[doc = include_str!("../../../docs/access-log.md")]
-struct AccessLog;
+struct AccessLogGuide;
 
 #[doc = include_str!("../../../docs/configuration.md")]
-struct Configuration;
+struct ConfigurationGuide;
 
 #[cfg(feature = "json")]
 #[doc = include_str!("../../../docs/embedding.md")]
-struct Embedding;
+struct EmbeddingGuide;
 
 #[doc = include_str!("../../../docs/proxies.md")]
 struct ProxiesGuide;
 
 #[cfg(feature = "tower")]
 #[doc = include_str!("../../../docs/tower.md")]
-struct Tower;
+struct TowerGuide;

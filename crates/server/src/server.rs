@@ -81,7 +81,7 @@ fn start_with<D>(
     let config = &wanted.config;
     let count = Machine::read().workers(config).value;
     let endpoints = listeners::endpoints(config)?;
-    let plan = plan(config, count);
+    let plan = config.worker_plan(count);
     let making = Making::new(config, plan.workers_max());
     let scheduler = config.scheduler.as_str();
     let shared = ServerShared::new(plan.workers_max(), scheduler, making.folders.exhausted());
@@ -109,7 +109,7 @@ fn start_with<D>(
     let addresses = listeners.addresses();
     let notes = workers.notes().iter().cloned().chain(listeners.refused()).collect();
     let config = wanted.config;
-    let state = Mutex::new(State { config: config.clone(), listeners });
+    let state = Mutex::new(ReloadState { config: config.clone(), listeners });
     let running = Running { workers, current, shared, making, state, config, addresses, notes };
     Ok((running, driven))
 }
@@ -125,26 +125,6 @@ pub(crate) fn check_server(wanted: &Server) -> Result<(), StartError> {
     let making = Making::new(&wanted.config, 1);
     let server = ServerShared::new(1, "", making.folders.exhausted());
     making.tables(wanted, &server, false).map(drop)
-}
-
-fn plan(config: &Config, workers: usize) -> WorkerPlan {
-    WorkerPlan {
-        workers,
-        growth: config.growth(),
-        io: config.io,
-        scheduler: config.scheduler,
-        slots: config.slots,
-        connections_max: config.connections_max,
-        placement: config.placement,
-        acceptor: config.acceptor,
-        backlog: config.backlog,
-        defer_accept: config.defer_accept,
-        drain_accept: config.drain_accept,
-        sockets: config.sockets(),
-        spin_us: u64::from(config.spin_us),
-        buffers: config.uring_buffers(),
-        throttle: config.pace.throttle(),
-    }
 }
 
 /// Checks the networks of a configuration that did not come from flags or a file, which are checked
@@ -246,14 +226,14 @@ pub struct Running {
     current: Arc<AppHandle>,
     shared: Arc<ServerShared>,
     making: Making,
-    state: Mutex<State>,
+    state: Mutex<ReloadState>,
     config: Config,
     addresses: Vec<Endpoint>,
     notes: Vec<String>,
 }
 
 /// State that a reload replaces.
-struct State {
+struct ReloadState {
     config: Config,
     listeners: Listeners,
 }
@@ -274,7 +254,7 @@ impl Running {
         self.state().listeners.addresses()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ReloadState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -8,7 +8,6 @@ mod routes;
 
 use std::ffi::OsStr;
 use std::path::Path;
-use std::time::Duration;
 
 use gustnado_config::FileSettings;
 use gustnado_config::config_file::ConfigFile;
@@ -47,7 +46,7 @@ impl SiteFile {
 
     /// The file, as it was named.
     pub fn path(&self) -> &Path {
-        self.file.settings.path()
+        &self.file.settings.path
     }
 
     /// Returns the value of a setting in the file, and its line number.
@@ -118,15 +117,7 @@ impl Server {
 
 /// Whether a folder can be served; if not, why.
 fn check_folder(path: &Path) -> Result<(), String> {
-    let options = FileOptions {
-        hidden: false,
-        listing: false,
-        cache_bytes: 0,
-        workers: 1,
-        threads: 0,
-        wait: Duration::MAX,
-    };
-    Files::open(path, options).map(drop).map_err(|error| match &error {
+    Files::open(path, FileOptions::default()).map(drop).map_err(|error| match &error {
         FilesError::Failed { source, .. } => format!("{error}: {source}; name another one"),
         _ => error.to_string(),
     })

@@ -75,9 +75,7 @@ impl Client {
             hidden: config.hidden,
             listing: config.listing == Listing::On,
             cache_bytes: config.cache_bytes,
-            workers: 1,
-            threads: 0,
-            wait: Duration::MAX,
+            ..FileOptions::default()
         };
         let mut build = BuildContext::new(pool, files);
         let options = ClientOptions {

@@ -15,10 +15,10 @@ use gustnado_tasks::SocketAddrs;
 
 /// Channel between a connection and the reader of a request's body.
 #[derive(Default)]
-pub struct BodyChannel(Mutex<State>);
+pub struct BodyChannel(Mutex<ChannelState>);
 
 #[derive(Default)]
-struct State {
+struct ChannelState {
     /// Whether the state was accessed since the last reset; if not, the reset costs one comparison.
     is_used: bool,
     /// Received and not taken yet.
@@ -60,11 +60,11 @@ impl BodyChannel {
     pub fn reset(&mut self) {
         let state = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
         if state.is_used {
-            *state = State::default();
+            *state = ChannelState::default();
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ChannelState> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.is_used = true;
         state

@@ -22,10 +22,10 @@ pub type TaskFn = dyn Fn(Request) -> HandlerFuture + Send + Sync;
 pub type BlockingFn = dyn Fn(Request) -> Response + Send + Sync;
 
 /// A handler, whatever it was made of.
-pub struct Handler(#[doc(hidden)] pub Kind);
+pub struct Handler(#[doc(hidden)] pub HandlerKind);
 
 #[derive(Clone)]
-pub enum Kind {
+pub enum HandlerKind {
     /// Runs on the worker, and must not wait.
     Inline(Arc<InlineFn>),
     /// The same for one that looks at the head alone: the body is not kept for it.
@@ -36,24 +36,16 @@ pub enum Kind {
     ByLength(u64, Arc<InlineFn>, Arc<TaskFn>),
     /// Runs on a thread of the pool, and may wait for anything.
     Blocking(Arc<BlockingFn>),
-    /// Becomes a task once the server's tokio runtime is known.
+    /// Becomes a task once the server's tokio runtime is known. The options are for a route that
+    /// does not have its own.
     #[cfg(feature = "tower")]
-    Service(Made),
+    Service(Arc<ServiceFn>, RouteOptions),
     /// Tells of the server that it runs on; inline.
     OfServer(fn(&dyn ServerStats) -> Response),
 }
 
 #[cfg(feature = "tower")]
 pub type ServiceFn = dyn Fn(&Tokio) -> Arc<TaskFn> + Send + Sync;
-
-/// A service as routes keep it: what makes the handler once the server's runtime is known, and what
-/// it wants where its route has said nothing.
-#[cfg(feature = "tower")]
-#[derive(Clone)]
-pub struct Made {
-    pub make: Arc<ServiceFn>,
-    pub options: RouteOptions,
-}
 
 /// What can be made a handler.
 ///
@@ -107,7 +99,9 @@ where
     R: IntoResponse,
 {
     fn into_handler(self) -> Handler {
-        Handler(Kind::Inline(Arc::new(move |request: &mut Request| self(request).into_response())))
+        Handler(HandlerKind::Inline(Arc::new(move |request: &mut Request| {
+            self(request).into_response()
+        })))
     }
 }
 
@@ -118,10 +112,10 @@ where
 {
     fn into_handler(self) -> Handler {
         let call = Arc::new(self);
-        Handler(Kind::Task(Arc::new(move |request| {
-            let mut place = Place { call: Arc::clone(&call), future: Box::pin(None) };
+        Handler(HandlerKind::Task(Arc::new(move |request| {
+            let mut place = TaskCall { call: Arc::clone(&call), future: Box::pin(None) };
             place.start(request);
-            HandlerFuture::Placed(Box::new(place))
+            HandlerFuture::Reusable(Box::new(place))
         })))
     }
 }
@@ -145,7 +139,7 @@ where
     R: IntoResponse,
 {
     fn into_handler(self) -> Handler {
-        Handler(Kind::Blocking(Arc::new(move |request| self.0(request).into_response())))
+        Handler(HandlerKind::Blocking(Arc::new(move |request| self.0(request).into_response())))
     }
 }
 
@@ -163,8 +157,8 @@ pub fn by_length(
     other: impl IntoHandler<form::Task>,
 ) -> Handler {
     match (whole.into_handler().0, other.into_handler().0) {
-        (Kind::Inline(whole), Kind::Task(other)) => {
-            Handler(Kind::ByLength(whole_bytes_max, whole, other))
+        (HandlerKind::Inline(whole), HandlerKind::Task(other)) => {
+            Handler(HandlerKind::ByLength(whole_bytes_max, whole, other))
         }
         _ => unreachable!("each form makes its own kind"),
     }
@@ -179,13 +173,13 @@ impl IntoHandler<form::Ready> for Handler {
 impl std::fmt::Debug for Handler {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self.0 {
-            Kind::Inline(_) | Kind::HeadOnly(_) => "Handler (inline)",
-            Kind::Task(_) => "Handler (task)",
-            Kind::ByLength(..) => "Handler (inline or task)",
-            Kind::Blocking(_) => "Handler (blocking)",
+            HandlerKind::Inline(_) | HandlerKind::HeadOnly(_) => "Handler (inline)",
+            HandlerKind::Task(_) => "Handler (task)",
+            HandlerKind::ByLength(..) => "Handler (inline or task)",
+            HandlerKind::Blocking(_) => "Handler (blocking)",
             #[cfg(feature = "tower")]
-            Kind::Service(_) => "Handler (service)",
-            Kind::OfServer(_) => "Handler (of the server)",
+            HandlerKind::Service(..) => "Handler (service)",
+            HandlerKind::OfServer(_) => "Handler (of the server)",
         })
     }
 }
@@ -206,7 +200,7 @@ pub enum HandlerFuture {
     /// In memory of its own.
     Boxed(Pin<Box<dyn Future<Output = Response> + Send>>),
     /// In memory that the same handler's next request can use.
-    Placed(Box<dyn Placed>),
+    Reusable(Box<dyn ReusableCall>),
 }
 
 impl Future for HandlerFuture {
@@ -215,13 +209,13 @@ impl Future for HandlerFuture {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Response> {
         match &mut *self {
             Self::Boxed(future) => future.as_mut().poll(context),
-            Self::Placed(place) => place.poll(context),
+            Self::Reusable(place) => place.poll(context),
         }
     }
 }
 
-/// A place for one future of one handler: see `Place`.
-pub trait Placed: Send {
+/// A place for one future of one handler: see `TaskCall`.
+pub trait ReusableCall: Send {
     /// Calls the handler.
     fn start(&mut self, request: Request);
     /// Polls the handler. Once it returns a response, the future is dropped and the place is free.
@@ -240,12 +234,12 @@ impl HandlerId {
     }
 }
 
-struct Place<F, A> {
+struct TaskCall<F, A> {
     call: Arc<F>,
     future: Pin<Box<Option<A>>>,
 }
 
-impl<F, A> Placed for Place<F, A>
+impl<F, A> ReusableCall for TaskCall<F, A>
 where
     F: Fn(Request) -> A + Send + Sync,
     A: Future<Output: IntoResponse> + Send,
@@ -281,11 +275,11 @@ impl RunningHandler {
     ///
     /// - `place`: one that the same handler has been at work in before.
     #[inline]
-    pub fn start(handler: &TaskFn, request: Request, place: Option<Box<dyn Placed>>) -> Self {
+    pub fn start(handler: &TaskFn, request: Request, place: Option<Box<dyn ReusableCall>>) -> Self {
         Self(contained(|| match place {
             Some(mut place) => {
                 place.start(request);
-                HandlerFuture::Placed(place)
+                HandlerFuture::Reusable(place)
             }
             None => handler(request),
         }))
@@ -305,7 +299,7 @@ impl RunningHandler {
         });
         match (is_pending, &self.0) {
             (Some(true), _) => return false,
-            (Some(false), Some(HandlerFuture::Placed(_))) => {}
+            (Some(false), Some(HandlerFuture::Reusable(_))) => {}
             _ => {
                 let ended = self.0.take();
                 if contained(|| drop(ended)).is_none() || is_pending.is_none() {
@@ -318,12 +312,12 @@ impl RunningHandler {
 
     /// The place it was at work in, for another request of the same handler.
     #[inline]
-    pub fn into_place(mut self) -> Option<Box<dyn Placed>> {
+    pub fn into_place(mut self) -> Option<Box<dyn ReusableCall>> {
         let answering = self.0.take();
         // There is nothing left in it: forgetting it spares the look that dropping takes.
         mem::forget(self);
         match answering {
-            Some(HandlerFuture::Placed(place)) => Some(place),
+            Some(HandlerFuture::Reusable(place)) => Some(place),
             _ => None,
         }
     }

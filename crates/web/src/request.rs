@@ -2,7 +2,7 @@
 
 mod content;
 mod cookies;
-mod origin;
+mod peer;
 mod query;
 mod typed;
 
@@ -28,7 +28,7 @@ use crate::trusted_proxies::TrustedProxies;
 
 use crate::request_head::{RequestHead, RequestHeadRef, as_text};
 pub use cookies::Cookies;
-pub use origin::Origin;
+pub use peer::RequestPeer;
 pub use query::{Pairs, percent_decoded};
 pub use typed::ParamError;
 
@@ -40,7 +40,7 @@ pub use typed::ParamError;
 pub struct Request {
     parts: RequestHeadRef,
     body: Body,
-    origin: Origin,
+    peer: RequestPeer,
     extensions: Option<Box<Extensions>>,
 }
 
@@ -48,8 +48,8 @@ type Extensions = HashMap<TypeId, Box<dyn Any + Send + Sync>>;
 
 impl Request {
     #[doc(hidden)]
-    pub fn new(parts: RequestHeadRef, body: Body, origin: Origin) -> Self {
-        Self { parts, body, origin, extensions: None }
+    pub fn new(parts: RequestHeadRef, body: Body, peer: RequestPeer) -> Self {
+        Self { parts, body, peer, extensions: None }
     }
 
     /// A request whose body is not there yet, if it has one.
@@ -68,12 +68,12 @@ impl Request {
             && let Some(parts) = used.parts.get_mut()
         {
             parts.refill(head, bytes);
-            used.origin.lend(link);
+            used.peer.lend(link);
             return used;
         }
         // (Those that are used again are of the same app: see `Known`.)
-        let origin = Origin::lent(link, trusted_proxies);
-        Box::new(Self::new(RequestHead::take(head, bytes), Body::empty(), origin))
+        let peer = RequestPeer::lent(link, trusted_proxies);
+        Box::new(Self::new(RequestHead::take(head, bytes), Body::empty(), peer))
     }
 
     /// Gives a request back after the response.
@@ -288,28 +288,28 @@ impl Request {
     #[doc(hidden)]
     pub fn live(&self) -> Self {
         let framing = self.parts.head().framing();
-        Self::new(self.parts.clone(), Body::live(self.parts.clone(), framing), self.origin.clone())
+        Self::new(self.parts.clone(), Body::live(self.parts.clone(), framing), self.peer.clone())
     }
 
     /// Has it known as the connection's task's, for it may be taken anywhere from now on.
     #[inline]
     #[doc(hidden)]
     pub fn give_to(&mut self, waker: &Waker) {
-        self.origin.give_to(waker);
+        self.peer.give_to(waker);
     }
 
     /// The same request with its body, which came with the head.
     #[doc(hidden)]
     pub fn with_body(&self, body: Bytes) -> Self {
         let body = Body::at_hand(body, self.parts.clone());
-        Self::new(self.parts.clone(), body, self.origin.clone())
+        Self::new(self.parts.clone(), body, self.peer.clone())
     }
 
     /// The same request without its body and what was kept with it.
     #[inline]
     #[doc(hidden)]
     pub fn head_only(&self) -> Self {
-        Self::new(self.parts.clone(), Body::empty(), self.origin.clone())
+        Self::new(self.parts.clone(), Body::empty(), self.peer.clone())
     }
 
     /// Keeps a value with the request: from a chain for a handler. One of each type.
@@ -351,7 +351,7 @@ pub mod tests {
             other => panic!("expected a head, got {other:?}"),
         };
         let parts = RequestHead::take(&head, text.as_bytes());
-        Request::new(parts, Body::empty(), Origin::lent(ConnectionId::NONE, None))
+        Request::new(parts, Body::empty(), RequestPeer::lent(ConnectionId::NONE, None))
     }
 
     #[test]

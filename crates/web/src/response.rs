@@ -27,6 +27,8 @@ pub use appender::{AppendError, Appender};
 pub use content::{Content, Failed, Streamed, Trailers};
 pub use events::Event;
 pub use foreign::ForeignHead;
+#[cfg(feature = "tower")]
+pub(crate) use foreign::has_member;
 pub use into_response::IntoResponse;
 pub use later::{Replier, Reply, reply_later};
 pub use prefix::ResponsePrefix;
@@ -237,7 +239,7 @@ impl Response {
     where
         S: Stream<Item = Event> + Send + 'static,
     {
-        let stream = events::Lines::new(events);
+        let stream = events::EventLines::new(events);
         let response =
             Self::of_kind(UsualType::Events, Content::Stream(Streamed::new(stream, None)));
         response.header("Cache-Control", "no-cache")

@@ -4,7 +4,7 @@ use std::cell::{Cell, Ref, RefCell};
 
 use gustnado_tasks::BlockingPool;
 
-use crate::handler::{HandlerId, Placed};
+use crate::handler::{HandlerId, ReusableCall};
 use crate::request::Request;
 use crate::routes::Tables;
 
@@ -23,7 +23,7 @@ pub struct RouteCache {
     /// The request of the last inline handler, to be used again.
     pub used: Cell<Option<Box<Request>>>,
     /// Where the last task handler was at work that responded at once, and which one that was.
-    pub place: Cell<Option<(HandlerId, Box<dyn Placed>)>>,
+    pub place: Cell<Option<(HandlerId, Box<dyn ReusableCall>)>>,
 }
 
 impl RouteCache {

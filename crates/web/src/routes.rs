@@ -17,18 +17,18 @@ use gustnado_config::Headers;
 use gustnado_http::method::Method;
 use gustnado_http::status::Status;
 
-use crate::handler::{Handler, IntoHandler, Kind};
-use crate::middleware::Middleware;
+use crate::handler::{Handler, HandlerKind, IntoHandler};
+use crate::middleware::{Matcher, Middleware};
 use crate::request::Request;
 use crate::response::{IntoResponse, Response};
 use crate::route_pace::RoutePace;
 
 pub use crate::route_options::RouteOptions;
-pub use entry::{Endpoint, EndpointDoes, Matcher, Page};
+pub use entry::{EndpointKind, ErrorPage, RouteEndpoint};
 pub use error::RouteError;
 #[doc(hidden)]
 pub use table::canonical_route;
-pub use table::{Pages, Table, Tables};
+pub use table::{Pages, RouteTable, Tables};
 
 /// Routes, middleware and error pages of one site, or a part of one.
 ///
@@ -59,7 +59,7 @@ pub struct Routes {
     #[doc(hidden)]
     pub root: Option<PathBuf>,
     #[doc(hidden)]
-    pub pages: Vec<(Option<Status>, Page)>,
+    pub pages: Vec<(Option<Status>, ErrorPage)>,
     #[doc(hidden)]
     pub fields: Headers,
 }
@@ -466,8 +466,8 @@ impl fmt::Debug for Route {
 }
 
 /// Returns a handler that responds with a status alone.
-pub fn plain_status(status: Status, allow: Option<String>) -> Kind {
-    Kind::HeadOnly(Arc::new(move |_| {
+pub fn plain_status(status: Status, allow: Option<String>) -> HandlerKind {
+    HandlerKind::HeadOnly(Arc::new(move |_| {
         let response = Response::new(status);
         match &allow {
             Some(allow) => response.header("Allow", allow),

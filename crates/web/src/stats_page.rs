@@ -8,7 +8,7 @@ use std::time::Duration;
 use gustnado_tasks::sleep;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::handler::{Handler, Kind};
+use crate::handler::{Handler, HandlerKind};
 use crate::response::Response;
 use gustnado_observe::process::Process;
 use gustnado_observe::server_stats::ServerStats;
@@ -23,21 +23,14 @@ use gustnado_observe::stats::Stats;
 /// # ; gustnado::Result::Ok(())
 /// ```
 pub fn stats_page() -> Handler {
-    Handler(Kind::OfServer(|app| {
+    Handler(HandlerKind::OfServer(|app| {
         Response::json_text(json(app)).header("Cache-Control", "no-store")
     }))
 }
 
 fn json(app: &dyn ServerStats) -> String {
     let Process { cpu_ms, memory_bytes } = Process::read();
-    // The words below are constants of ours without anything that JSON would need escaped.
-    let mut text = format!(
-        "{{\"version\":\"{}\",\"backend\":\"{}\",\"scheduler\":\"{}\",\
-         \"cpu_ms\":{cpu_ms},\"memory_bytes\":{memory_bytes}",
-        env!("CARGO_PKG_VERSION"),
-        app.backend(),
-        app.scheduler(),
-    );
+    let mut text = begin_json(app, [("cpu_ms", cpu_ms), ("memory_bytes", memory_bytes)]);
     push_numbers(&mut text, app.stats().named());
     text.push_str(",\"by_worker\":[");
     for (place, worker) in app.stats_by_worker().iter().enumerate() {
@@ -47,6 +40,22 @@ fn json(app: &dyn ServerStats) -> String {
         text.push('}');
     }
     text.push_str("]}\n");
+    text
+}
+
+/// Begins an object of JSON with what the server is, and some numbers.
+pub fn begin_json(
+    server: &dyn ServerStats,
+    numbers: impl IntoIterator<Item = (&'static str, u64)>,
+) -> String {
+    // The words are constants of ours without anything that JSON would need escaped.
+    let mut text = format!(
+        "{{\"version\":\"{}\",\"backend\":\"{}\",\"scheduler\":\"{}\"",
+        env!("CARGO_PKG_VERSION"),
+        server.backend(),
+        server.scheduler(),
+    );
+    push_numbers(&mut text, numbers);
     text
 }
 

@@ -22,7 +22,9 @@ use tower_service::Service;
 use crate::body::Body;
 use gustnado_tasks::Endpoint;
 
-use crate::handler::{Handler, HandlerFuture, IntoHandler, Kind, Made, Placed, TaskFn, form};
+use crate::handler::{
+    Handler, HandlerFuture, HandlerKind, IntoHandler, ReusableCall, TaskFn, form,
+};
 use crate::request::Request;
 use crate::response::{IntoResponse, Response};
 use crate::route_options::RouteOptions;
@@ -209,31 +211,27 @@ where
                 Runtime::Given(handle) => tokio.given(handle),
                 Runtime::Nothing => Context::Nothing,
             };
-            let service = self.service.clone();
-            let (on_error, tell) = (self.on_error.clone(), self.tell.clone());
-            let shared = Arc::new(Shared { service, context, on_error, tell });
+            let shared = Arc::new(MountedService { tower: self.clone(), context });
             let handler: Arc<TaskFn> = Arc::new(move |request| {
-                let mut place = Place::new(Arc::clone(&shared));
+                let mut place = ServiceCall::new(Arc::clone(&shared));
                 place.start(request);
-                HandlerFuture::Placed(Box::new(place))
+                HandlerFuture::Reusable(Box::new(place))
             });
             handler
         });
-        Handler(Kind::Service(Made { make, options }))
+        Handler(HandlerKind::Service(make, options))
     }
 }
 
-/// What all requests of one service share.
-struct Shared<S> {
-    service: S,
+/// A service that is part of a server's routes, and the runtime around it.
+struct MountedService<S> {
+    tower: Tower<S>,
     context: Context,
-    on_error: Option<Arc<OnError>>,
-    tell: Vec<Arc<Tell>>,
 }
 
-impl<S> Shared<S> {
+impl<S> MountedService<S> {
     fn failed(&self, error: ServiceError) -> Response {
-        match &self.on_error {
+        match &self.tower.on_error {
             Some(answer) => answer(error),
             None => Response::new(Status::INTERNAL_SERVER_ERROR),
         }
@@ -241,16 +239,16 @@ impl<S> Shared<S> {
 }
 
 /// Where a service is at work on one request after the other.
-struct Place<S: Service<http::Request<Body>>> {
-    shared: Arc<Shared<S>>,
-    step: Step<S::Response>,
+struct ServiceCall<S: Service<http::Request<Body>>> {
+    shared: Arc<MountedService<S>>,
+    step: ServiceStep<S::Response>,
     /// The service's own future, in memory that the next request's can use.
     future: Pin<Box<Option<S::Future>>>,
     traits: RequestTraits,
 }
 
 /// How far a service has come.
-enum Step<R> {
+enum ServiceStep<R> {
     /// Its own future is in its place.
     Called,
     /// It was not ready.
@@ -259,39 +257,41 @@ enum Step<R> {
     Answered(Option<Response>),
 }
 
-impl<S> Place<S>
+impl<S> ServiceCall<S>
 where
     S: Service<http::Request<Body>, Error: Into<ServiceError>, Future: Send>,
     S: Clone + Send + Sync + 'static,
 {
-    fn new(shared: Arc<Shared<S>>) -> Self {
+    fn new(shared: Arc<MountedService<S>>) -> Self {
         Self {
             shared,
-            step: Step::Answered(None),
+            step: ServiceStep::Answered(None),
             future: Box::pin(None),
             traits: RequestTraits::default(),
         }
     }
 
     /// Calls the service at once if it is ready.
-    fn call(&mut self, request: Request) -> Step<S::Response> {
+    fn call(&mut self, request: Request) -> ServiceStep<S::Response> {
         let mut told = http::Extensions::new();
-        self.shared.tell.iter().for_each(|tell| tell(&request, &mut told));
+        self.shared.tower.tell.iter().for_each(|tell| tell(&request, &mut told));
         let Some((mut request, traits)) = request::convert(request) else {
-            return Step::Answered(Some(Response::new(Status::BAD_REQUEST)));
+            return ServiceStep::Answered(Some(Response::new(Status::BAD_REQUEST)));
         };
         self.traits = traits;
         *request.extensions_mut() = told;
         let _entered = self.shared.context.enter();
-        let mut service = self.shared.service.clone();
+        let mut service = self.shared.tower.service.clone();
         // A service that is not ready is polled again with a waker, in `call_when_ready`.
         match service.poll_ready(&mut task::Context::from_waker(Waker::noop())) {
             Poll::Ready(Ok(())) => {
                 self.future.set(Some(service.call(request)));
-                Step::Called
+                ServiceStep::Called
             }
-            Poll::Ready(Err(error)) => Step::Answered(Some(self.shared.failed(error.into()))),
-            Poll::Pending => Step::Waiting(Box::pin(call_when_ready(service, request))),
+            Poll::Ready(Err(error)) => {
+                ServiceStep::Answered(Some(self.shared.failed(error.into())))
+            }
+            Poll::Pending => ServiceStep::Waiting(Box::pin(call_when_ready(service, request))),
         }
     }
 }
@@ -305,7 +305,7 @@ async fn call_when_ready<S: Service<http::Request<Body>, Error: Into<ServiceErro
     service.call(request).await.map_err(Into::into)
 }
 
-impl<S, B> Placed for Place<S>
+impl<S, B> ReusableCall for ServiceCall<S>
 where
     S: Service<http::Request<Body>, Response = http::Response<B>> + Clone + Send + Sync + 'static,
     S: Service<http::Request<Body>, Error: Into<ServiceError>, Future: Send>,
@@ -319,17 +319,17 @@ where
         let Self { shared, step, future, traits } = self;
         shared.context.poll(waking, |waking| {
             let answer = match step {
-                Step::Called => {
+                ServiceStep::Called => {
                     let future = future.as_mut().as_pin_mut().expect("polled until it is ready");
                     ready!(future.poll(waking)).map_err(Into::into)
                 }
-                Step::Waiting(future) => ready!(future.as_mut().poll(waking)),
-                Step::Answered(answer) => {
+                ServiceStep::Waiting(future) => ready!(future.as_mut().poll(waking)),
+                ServiceStep::Answered(answer) => {
                     return Poll::Ready(answer.take().expect("polled until it is ready"));
                 }
             };
             future.set(None);
-            *step = Step::Answered(None);
+            *step = ServiceStep::Answered(None);
             Poll::Ready(match answer {
                 Ok(answer) => response::convert(answer, *traits, &shared.context, waking),
                 Err(error) => shared.failed(error),
@@ -339,12 +339,12 @@ where
 }
 
 /// What gives connections back to their pools, for example, needs the runtime for it.
-impl<S: Service<http::Request<Body>>> Drop for Place<S> {
+impl<S: Service<http::Request<Body>>> Drop for ServiceCall<S> {
     fn drop(&mut self) {
-        if self.future.is_some() || matches!(self.step, Step::Waiting(_)) {
+        if self.future.is_some() || matches!(self.step, ServiceStep::Waiting(_)) {
             let _entered = self.shared.context.enter();
             self.future.set(None);
-            self.step = Step::Answered(None);
+            self.step = ServiceStep::Answered(None);
         }
     }
 }

@@ -6,6 +6,7 @@ use super::ConfigFile;
 use super::route::LISTINGS;
 use super::specs::{RouteAction, RouteSpec, SiteSpec};
 use crate::headers::Headers;
+use crate::text::quoted;
 use crate::{Effective, Field, Origin, Settings, TUNABLES};
 
 pub(super) fn text(file: Option<&ConfigFile>, settings: &Settings) -> String {
@@ -27,7 +28,7 @@ fn write(out: &mut String, file: Option<&ConfigFile>, settings: &Settings) -> fm
         }
     }
     let Some(file) = file else { return Ok(()) };
-    let name = file.settings.path().display().to_string();
+    let name = file.settings.path.display().to_string();
     headers(out, "headers", &file.headers)?;
     site(out, "", &file.main, &name)?;
     for one in &file.sites {
@@ -119,23 +120,4 @@ fn headers(out: &mut String, name: &str, fields: &Headers) -> fmt::Result {
 fn place(name: &str, line: usize) -> String {
     let path = std::path::PathBuf::from(name);
     Origin::File { path, line }.to_string()
-}
-
-/// A basic string of TOML.
-fn quoted(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for letter in text.chars() {
-        match letter {
-            '"' | '\\' => {
-                quoted.push('\\');
-                quoted.push(letter);
-            }
-            letter if letter.is_control() => {
-                write!(quoted, "\\u{:04X}", u32::from(letter)).expect("a string takes all text");
-            }
-            letter => quoted.push(letter),
-        }
-    }
-    quoted.push('"');
-    quoted
 }

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use super::route::{LISTINGS, METHODS, REDIRECTS};
 use crate::table::TUNABLES;
+use crate::text::quoted;
 use crate::tunable::{Field, Tunable};
 use crate::unit::Unit;
 
@@ -28,10 +29,8 @@ pub fn schema() -> String {
 fn whole() -> Json {
     let settings: Vec<(String, Json)> = TUNABLES.iter().map(setting).collect();
     let mut keys = settings.clone();
-    keys.push((
-        "settings".to_owned(),
-        closed("Settings, for those who like them apart", settings, &[]),
-    ));
+    let settings = closed("Settings, for those who like them apart", settings, &[]);
+    keys.push(key("settings", Json::Map(settings)));
     keys.push(key("headers", reference("headers")));
     keys.push(key("route", list_of("What answers a path", "route")));
     keys.push(key("site", list_of("What is served for other hosts", "site")));
@@ -40,10 +39,7 @@ fn whole() -> Json {
         key("$schema", text("https://json-schema.org/draft/2020-12/schema")),
         key("title", text("Configuration of gustnado")),
     ];
-    let Json::Map(body) = closed("Settings, routes, sites, fields, pages", keys, &[]) else {
-        unreachable!("a table is a map");
-    };
-    whole.extend(body);
+    whole.extend(closed("Settings, routes, sites, fields, pages", keys, &[]));
     whole.push(key("$defs", definitions()));
     Json::Map(whole)
 }
@@ -55,9 +51,7 @@ fn setting(tunable: &Tunable) -> (String, Json) {
     }
     parts.push(match &tunable.field {
         Field::Switch { .. } => key("type", text("boolean")),
-        Field::Choice { names, .. } => {
-            key("enum", Json::List(names.iter().map(|name| text(name)).collect()))
-        }
+        Field::Choice { names, .. } => key("enum", texts(names.iter().copied())),
         Field::Text { .. } | Field::Path { .. } => key("type", text("string")),
         Field::List { .. } => key("anyOf", Json::List(vec![of_type("string"), strings()])),
         Field::Number { unit, min, max, zero, .. } => {
@@ -111,18 +105,15 @@ fn definitions() -> Json {
     Json::Map(vec![
         key("headers", headers),
         key("route", route()),
-        key("site", closed("What is served for some hosts", site, &["hosts"])),
-        key("error-page", closed("A page for a status of 4xx or 5xx", page, &["file"])),
+        key("site", Json::Map(closed("What is served for some hosts", site, &["hosts"]))),
+        key("error-page", Json::Map(closed("A page for a status of 4xx or 5xx", page, &["file"]))),
     ])
 }
 
 fn route() -> Json {
     let methods = Json::Map(vec![
         key("type", text("string")),
-        key(
-            "enum",
-            Json::List(METHODS.iter().filter_map(|method| method.as_str()).map(text).collect()),
-        ),
+        key("enum", texts(METHODS.iter().filter_map(|method| method.as_str()))),
     ]);
     let methods = Json::Map(vec![
         key("description", text("Methods that are answered; GET, and all for a redirect")),
@@ -130,7 +121,7 @@ fn route() -> Json {
     ]);
     let listing = Json::Map(vec![
         key("description", text("Whether the folder shows what is in it, in place of the setting")),
-        key("enum", Json::List(LISTINGS.iter().map(|word| text(word)).collect())),
+        key("enum", texts(LISTINGS)),
     ]);
     let keys = vec![
         key("path", described("string", "/exact, /{name}/part or /{*rest}")),
@@ -144,14 +135,12 @@ fn route() -> Json {
         key("merge_slashes", described("boolean", "Whether {*rest} is without empty segments")),
         key("headers", reference("headers")),
     ];
-    let Json::Map(mut route) = closed("What answers a path", keys, &["path"]) else {
-        unreachable!("a table is a map");
-    };
+    let mut route = closed("What answers a path", keys, &["path"]);
     let redirect = Json::Map(vec![
-        key("required", Json::List(vec![text("redirect")])),
+        key("required", texts(["redirect"])),
         key("properties", Json::Map(vec![key("status", redirects())])),
     ]);
-    let required = |name| Json::Map(vec![key("required", Json::List(vec![text(name)]))]);
+    let required = |name| Json::Map(vec![key("required", texts([name]))]);
     let kinds = vec![required("folder"), redirect, required("answer")];
     route.push(key("oneOf", Json::List(kinds)));
     Json::Map(route)
@@ -179,8 +168,8 @@ fn status(min: u64, what: &str) -> Json {
     ])
 }
 
-/// A table with these keys and no others.
-fn closed(what: &str, keys: Vec<(String, Json)>, required: &[&str]) -> Json {
+/// Returns the parts of a table with these keys and no others.
+fn closed(what: &str, keys: Vec<(String, Json)>, required: &[&str]) -> Vec<(String, Json)> {
     let mut parts = vec![
         key("description", text(what)),
         key("type", text("object")),
@@ -188,17 +177,21 @@ fn closed(what: &str, keys: Vec<(String, Json)>, required: &[&str]) -> Json {
         key("properties", Json::Map(keys)),
     ];
     if !required.is_empty() {
-        parts.push(key("required", Json::List(required.iter().map(|name| text(name)).collect())));
+        parts.push(key("required", texts(required.iter().copied())));
     }
-    Json::Map(parts)
+    parts
 }
 
 fn list_of(what: &str, definition: &str) -> Json {
-    let Json::Map(mut list) = array_of(reference(definition)) else {
-        unreachable!("an array is a map");
-    };
-    list.insert(0, key("description", text(what)));
-    Json::Map(list)
+    Json::Map(vec![
+        key("description", text(what)),
+        key("type", text("array")),
+        key("items", reference(definition)),
+    ])
+}
+
+fn texts<'t>(all: impl IntoIterator<Item = &'t str>) -> Json {
+    Json::List(all.into_iter().map(text).collect())
 }
 
 fn array_of(item: Json) -> Json {
@@ -233,7 +226,7 @@ fn print(value: &Json, depth: usize, out: &mut String) {
     let inner = "  ".repeat(depth + 1);
     let close = "  ".repeat(depth);
     match value {
-        Json::Text(text) => quote(text, out),
+        Json::Text(text) => out.push_str(&quoted(text)),
         Json::Number(number) => out.push_str(&number.to_string()),
         Json::Switch(on) => out.push_str(&on.to_string()),
         Json::List(items) => {
@@ -250,30 +243,13 @@ fn print(value: &Json, depth: usize, out: &mut String) {
             for (at, (name, item)) in keys.iter().enumerate() {
                 out.push_str(if at == 0 { "\n" } else { ",\n" });
                 out.push_str(&inner);
-                quote(name, out);
+                out.push_str(&quoted(name));
                 out.push_str(": ");
                 print(item, depth + 1, out);
             }
             write!(out, "\n{close}}}").expect("a string takes all text");
         }
     }
-}
-
-fn quote(text: &str, out: &mut String) {
-    out.push('"');
-    for letter in text.chars() {
-        match letter {
-            '"' | '\\' => {
-                out.push('\\');
-                out.push(letter);
-            }
-            letter if letter.is_control() => {
-                write!(out, "\\u{:04x}", u32::from(letter)).expect("a string takes all text");
-            }
-            letter => out.push(letter),
-        }
-    }
-    out.push('"');
 }
 
 #[cfg(test)]

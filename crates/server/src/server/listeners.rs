@@ -1,7 +1,6 @@
 //! Listeners of a server.
 
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 
 use gustnado_tasks::{BoxTask, Endpoint, ListenerHandle, Workers};
@@ -10,12 +9,13 @@ use super::StartError;
 use crate::config::Config;
 use gustnado_app::app::AppHandle;
 use gustnado_h1 as conn;
+use gustnado_tcp::first_address;
 
 /// The open listeners of a server.
 #[derive(Default)]
-pub(super) struct Listeners(Vec<Listener>);
+pub(super) struct Listeners(Vec<OpenListener>);
 
-struct Listener {
+struct OpenListener {
     /// The endpoint as configured: port 0 is not yet resolved.
     asked: Endpoint,
     listening: ListenerHandle,
@@ -37,7 +37,7 @@ impl Listeners {
         });
         let failed = |error| StartError::from_bind(asked.clone(), error);
         let listening = workers.listen(&asked, false, serve).map_err(failed)?;
-        self.0.push(Listener { asked, listening });
+        self.0.push(OpenListener { asked, listening });
         Ok(())
     }
 
@@ -55,7 +55,7 @@ impl Listeners {
         let (kept, gone): (Vec<_>, Vec<_>) =
             self.0.drain(..).partition(|listener| wanted.contains(&listener.asked));
         self.0 = kept;
-        let stop = |listener: Listener| {
+        let stop = |listener: OpenListener| {
             listener.listening.stop();
             listener.listening.endpoint().clone()
         };
@@ -124,11 +124,5 @@ pub(crate) fn endpoint(text: &str) -> Result<Endpoint, StartError> {
 
 fn tcp(host: &str, port: u16) -> Result<Endpoint, StartError> {
     let unknown = |error| StartError::Host { host: host.to_owned(), error };
-    // A name may have several addresses; IPv4 first, as clients of `localhost` expect.
-    let mut addresses: Vec<SocketAddr> = (host, port).to_socket_addrs().map_err(unknown)?.collect();
-    addresses.sort_by_key(SocketAddr::is_ipv6);
-    let first = addresses.into_iter().next();
-    first
-        .map(Endpoint::Tcp)
-        .ok_or_else(|| unknown(io::Error::new(io::ErrorKind::NotFound, "the name has no address")))
+    first_address((host, port)).map(Endpoint::Tcp).map_err(unknown)
 }

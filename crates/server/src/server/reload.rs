@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use gustnado_tasks::Endpoint;
 
 use super::listeners::{self, Listeners};
-use super::{Running, StartError, State, lines};
+use super::{ReloadState, Running, StartError, lines};
 use crate::builder::Server;
 use crate::config::{Config, TUNABLES};
 use gustnado_app::app::App;
@@ -51,7 +51,7 @@ impl Running {
         self.shared.reloads_refused.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn take_over(&self, state: &mut State, mut to: Server) -> Result<Reloaded, StartError> {
+    fn take_over(&self, state: &mut ReloadState, mut to: Server) -> Result<Reloaded, StartError> {
         if self.shared.is_draining() {
             return Err(StartError::Ending);
         }

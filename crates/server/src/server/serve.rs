@@ -1,15 +1,13 @@
 //! Serving on a socket that the program has bound itself, and ending when it says so: the way
 //! programs with an async `main` start and stop servers.
 
-use std::future::poll_fn;
 use std::net::TcpListener;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixListener;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Poll, Waker};
+use std::sync::Arc;
 use std::{io, thread};
 
-use gustnado_tasks::{DrainReport, Driven, Endpoint};
+use gustnado_tasks::{DrainReport, Driven, Endpoint, mailbox};
 
 use super::{Running, StartError, check_server, endpoint, start_server, start_server_driven};
 use crate::builder::Server;
@@ -151,50 +149,20 @@ impl Running {
     pub async fn until<F: Future>(self, signal: F) -> DrainReport {
         signal.await;
         let deadline = self.state().config.timeout_graceful_shutdown;
-        let (running, ended) = (Arc::new(self), Arc::new(Ended::default()));
-        let drained = {
-            let (running, ended) = (Arc::clone(&running), Arc::clone(&ended));
-            let drain = move || ended.set(running.drain(deadline));
-            thread::Builder::new().name("gust-drain".to_owned()).spawn(drain)
+        let (running, (report, mut reports)) = (Arc::new(self), mailbox(1));
+        let drain = {
+            let running = Arc::clone(&running);
+            move || _ = report.try_send(running.drain(deadline))
         };
-        if drained.is_err() {
+        match thread::Builder::new().name("gust-drain".to_owned()).spawn(drain) {
+            Ok(_) => reports.recv().await.expect("a drain ends with a report"),
             // If no thread can be started, this one blocks instead.
-            ended.set(running.drain(deadline));
+            Err(_) => running.drain(deadline),
         }
-        ended.wait().await
     }
 
     /// [`Running::until`], by the name that it has in axum.
     pub async fn with_graceful_shutdown<F: Future>(self, signal: F) -> DrainReport {
         self.until(signal).await
-    }
-}
-
-/// Result of a drain on another thread, and the waker of the task that awaits it.
-#[derive(Default)]
-struct Ended(Mutex<(Option<DrainReport>, Option<Waker>)>);
-
-impl Ended {
-    fn set(&self, report: DrainReport) {
-        let waker = {
-            let mut ended = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            ended.0 = Some(report);
-            ended.1.take()
-        };
-        if let Some(waker) = waker {
-            waker.wake();
-        }
-    }
-
-    async fn wait(&self) -> DrainReport {
-        poll_fn(|context| {
-            let mut ended = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(report) = ended.0 {
-                return Poll::Ready(report);
-            }
-            ended.1 = Some(context.waker().clone());
-            Poll::Pending
-        })
-        .await
     }
 }

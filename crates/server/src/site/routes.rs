@@ -10,7 +10,7 @@ use gustnado_http::status::Status;
 use crate::Server;
 use crate::config::Config;
 use gustnado_files::ContentType;
-use gustnado_web::handler::{Handler, Kind};
+use gustnado_web::handler::{Handler, HandlerKind};
 use gustnado_web::request::Request;
 use gustnado_web::response::Response;
 use gustnado_web::routes::{Route, Routes, route};
@@ -93,7 +93,7 @@ fn handled(said: &RouteSpec) -> Route {
 
 /// A handler for several methods that looks at no body.
 fn head_only(handler: impl Fn(&Request) -> Response + Send + Sync + 'static) -> Handler {
-    Handler(Kind::HeadOnly(Arc::new(move |request: &mut Request| handler(request))))
+    Handler(HandlerKind::HeadOnly(Arc::new(move |request: &mut Request| handler(request))))
 }
 
 fn redirect(to: &Template, request: &Request, status: Status) -> Response {

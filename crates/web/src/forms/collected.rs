@@ -5,7 +5,7 @@ use gustnado_http::multipart::{MultipartEvent, PartHead};
 
 use super::multipart::Part;
 use super::spill::Spill;
-use super::upload::{Content, Upload};
+use super::upload::{Upload, UploadContent};
 use super::{FormError, FormLimits, decoder};
 use crate::body::{decoded, encoding_of};
 use crate::request::Request;
@@ -116,9 +116,9 @@ async fn read_file(mut part: Part<'_>, room: &mut Room<'_>) -> Result<Upload, Fo
         spill = Some(Spill::start(folder, std::mem::take(&mut gathered)).await?);
     }
     let content = match spill {
-        Some(spill) => Content::Disk(spill.finish().await?),
+        Some(spill) => UploadContent::Disk(spill.finish().await?),
         // A copy: a short piece might keep a long buffer from being given back.
-        None => Content::Memory(gathered.concat().into()),
+        None => UploadContent::Memory(gathered.concat().into()),
     };
     Ok(Upload::new(part.into_head(), length, content))
 }
@@ -165,7 +165,7 @@ fn add_whole(
     if head.file_name().is_some() {
         let length = data.len() as u64;
         room.check_file(length)?;
-        form.add_file(Upload::new(head, length, Content::Memory(data)));
+        form.add_file(Upload::new(head, length, UploadContent::Memory(data)));
         return Ok(());
     }
     room.take_value(head.name().len() + data.len())?;

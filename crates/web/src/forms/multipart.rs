@@ -44,7 +44,7 @@ pub struct Multipart {
 }
 
 /// What comes next in a form.
-enum Event {
+enum PartEvent {
     Head(PartHead),
     Data(Bytes),
     PartEnd,
@@ -59,28 +59,28 @@ impl Multipart {
     pub async fn next(&mut self) -> Option<Result<Part<'_>, FormError>> {
         loop {
             match self.event().await {
-                Ok(Event::Head(head)) => {
+                Ok(PartEvent::Head(head)) => {
                     self.is_in_part = true;
                     return Some(Ok(Part { form: self, head }));
                 }
-                Ok(Event::Data(_)) => {}
-                Ok(Event::PartEnd) => self.is_in_part = false,
-                Ok(Event::End) => return None,
+                Ok(PartEvent::Data(_)) => {}
+                Ok(PartEvent::PartEnd) => self.is_in_part = false,
+                Ok(PartEvent::End) => return None,
                 Err(error) => return Some(Err(error)),
             }
         }
     }
 
-    async fn event(&mut self) -> Result<Event, FormError> {
+    async fn event(&mut self) -> Result<PartEvent, FormError> {
         if self.has_failed {
-            return Ok(Event::End);
+            return Ok(PartEvent::End);
         }
         let event = self.read_event().await;
         self.has_failed = event.is_err();
         event
     }
 
-    async fn read_event(&mut self) -> Result<Event, FormError> {
+    async fn read_event(&mut self) -> Result<PartEvent, FormError> {
         loop {
             match self.decoder.decode(&self.held)? {
                 MultipartEvent::NeedMore => {
@@ -95,16 +95,16 @@ impl Multipart {
                 MultipartEvent::Skip(len) => self.held.advance(len),
                 MultipartEvent::Head(len, head) => {
                     self.held.advance(len);
-                    return Ok(Event::Head(head));
+                    return Ok(PartEvent::Head(head));
                 }
                 MultipartEvent::Data(len) => {
-                    return Ok(Event::Data(self.held.split_to(len).freeze()));
+                    return Ok(PartEvent::Data(self.held.split_to(len).freeze()));
                 }
                 MultipartEvent::PartEnd(len) => {
                     self.held.advance(len);
-                    return Ok(Event::PartEnd);
+                    return Ok(PartEvent::PartEnd);
                 }
-                MultipartEvent::End => return Ok(Event::End),
+                MultipartEvent::End => return Ok(PartEvent::End),
             }
         }
     }
@@ -154,7 +154,7 @@ impl Part<'_> {
             return None;
         }
         match self.form.event().await {
-            Ok(Event::Data(bytes)) => Some(Ok(bytes)),
+            Ok(PartEvent::Data(bytes)) => Some(Ok(bytes)),
             Ok(_) => {
                 self.form.is_in_part = false;
                 None

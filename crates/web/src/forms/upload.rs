@@ -18,17 +18,17 @@ use super::spill::on_pool;
 pub struct Upload {
     head: PartHead,
     length: u64,
-    content: Content,
+    content: UploadContent,
 }
 
 #[derive(Debug)]
-pub(super) enum Content {
+pub(super) enum UploadContent {
     Memory(Bytes),
     Disk(NamedTempFile),
 }
 
 impl Upload {
-    pub(super) fn new(head: PartHead, length: u64, content: Content) -> Self {
+    pub(super) fn new(head: PartHead, length: u64, content: UploadContent) -> Self {
         Self { head, length, content }
     }
 
@@ -62,16 +62,16 @@ impl Upload {
     /// The bytes, if they are in memory.
     pub fn bytes(&self) -> Option<&Bytes> {
         match &self.content {
-            Content::Memory(bytes) => Some(bytes),
-            Content::Disk(_) => None,
+            UploadContent::Memory(bytes) => Some(bytes),
+            UploadContent::Disk(_) => None,
         }
     }
 
     /// Where it is on the disk, if it is, for as long as this lives.
     pub fn path(&self) -> Option<&Path> {
         match &self.content {
-            Content::Memory(_) => None,
-            Content::Disk(file) => Some(file.path()),
+            UploadContent::Memory(_) => None,
+            UploadContent::Disk(file) => Some(file.path()),
         }
     }
 
@@ -82,8 +82,8 @@ impl Upload {
     /// The disk fails.
     pub fn read(&self) -> io::Result<Bytes> {
         match &self.content {
-            Content::Memory(bytes) => Ok(bytes.clone()),
-            Content::Disk(file) => Ok(fs::read(file.path())?.into()),
+            UploadContent::Memory(bytes) => Ok(bytes.clone()),
+            UploadContent::Disk(file) => Ok(fs::read(file.path())?.into()),
         }
     }
 
@@ -97,8 +97,8 @@ impl Upload {
     pub fn persist(self, path: impl AsRef<Path>) -> io::Result<()> {
         let path = path.as_ref();
         match self.content {
-            Content::Memory(bytes) => beside(path, |file| file.write_all(&bytes)),
-            Content::Disk(file) => match file.persist(path) {
+            UploadContent::Memory(bytes) => beside(path, |file| file.write_all(&bytes)),
+            UploadContent::Disk(file) => match file.persist(path) {
                 Ok(_) => Ok(()),
                 Err(failed) if failed.error.kind() == io::ErrorKind::CrossesDevices => {
                     let mut source = fs::File::open(failed.file.path())?;

@@ -58,15 +58,15 @@ fn first_line(text: &str) -> &str {
 }
 
 /// Events as the lines that are sent.
-pub(super) struct Lines<S>(Pin<Box<S>>);
+pub(super) struct EventLines<S>(Pin<Box<S>>);
 
-impl<S> Lines<S> {
+impl<S> EventLines<S> {
     pub(super) fn new(events: S) -> Self {
         Self(Box::pin(events))
     }
 }
 
-impl<S: Stream<Item = Event>> Stream for Lines<S> {
+impl<S: Stream<Item = Event>> Stream for EventLines<S> {
     type Item = Result<Bytes, Infallible>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {

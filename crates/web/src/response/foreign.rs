@@ -123,7 +123,7 @@ impl ForeignHead {
                 self.length = digits.and_then(|digits| digits.trim().parse().ok());
             }
             Some(HeaderId::Connection) => {
-                if says_close(value) {
+                if has_member(value, b"close") {
                     self.response.extras().close = true;
                 }
             }
@@ -156,10 +156,9 @@ impl ForeignHead {
     }
 }
 
-fn says_close(value: &[u8]) -> bool {
-    value
-        .split(|byte| *byte == b',')
-        .any(|option| option.trim_ascii().eq_ignore_ascii_case(b"close"))
+/// Returns whether a list (RFC 9110 §5.6.1) has a member, whatever the case of its letters.
+pub(crate) fn has_member(value: &[u8], member: &[u8]) -> bool {
+    value.split(|byte| *byte == b',').any(|known| known.trim_ascii().eq_ignore_ascii_case(member))
 }
 
 #[cfg(test)]

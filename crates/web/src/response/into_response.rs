@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use gustnado_http::status::Status;
 
-use super::{Content, Response};
+use super::Response;
 use crate::request::ParamError;
 
 /// A value that can be made a response.
@@ -114,7 +114,7 @@ impl IntoResponse for crate::body::BodyError {
 
 impl Default for Response {
     fn default() -> Self {
-        Self { content: Content::Nothing, ..Self::new(Status::OK) }
+        Self::new(Status::OK)
     }
 }
 

@@ -7,23 +7,21 @@ use gustnado_http::path::pattern::{before_rest, path_names};
 use gustnado_http::status::Status;
 
 use super::{Route, RouteOptions, plain_status};
-use crate::handler::Kind;
+use crate::handler::HandlerKind;
 use crate::middleware::Runnable;
 use crate::request::Request;
 use crate::response::Response;
 use gustnado_files::Files;
 
-/// Whether a request is one's own.
-pub type Matcher = Arc<dyn Fn(&Request) -> bool + Send + Sync>;
 /// What an error gets.
-pub type Page = Arc<dyn Fn(&Request, Status) -> Response + Send + Sync>;
+pub type ErrorPage = Arc<dyn Fn(&Request, Status) -> Response + Send + Sync>;
 
 /// Endpoints of one path, by method.
 pub(super) struct PathEntry {
-    by_method: [Option<Endpoint>; Method::COUNT],
-    any: Option<Endpoint>,
-    options: Endpoint,
-    not_allowed: Endpoint,
+    by_method: [Option<RouteEndpoint>; Method::COUNT],
+    any: Option<RouteEndpoint>,
+    options: RouteEndpoint,
+    not_allowed: RouteEndpoint,
     pub(super) names: Option<Arc<[Box<str>]>>,
     pub(super) has_rest: bool,
     /// The canonical path, if it is exact; else empty, which no request's path is.
@@ -32,15 +30,15 @@ pub(super) struct PathEntry {
 
 /// What a request comes to.
 #[derive(Clone)]
-pub struct Endpoint {
-    pub does: EndpointDoes,
+pub struct RouteEndpoint {
+    pub kind: EndpointKind,
     pub options: RouteOptions,
     /// Whether a request's body is kept for it, rather than thrown away.
     pub reads_body: bool,
 }
 
 #[derive(Clone)]
-pub enum EndpointDoes {
+pub enum EndpointKind {
     Run(Runnable),
     /// Serves a folder; so many bytes of the path are the route's.
     Files {
@@ -50,7 +48,11 @@ pub enum EndpointDoes {
 }
 
 impl PathEntry {
-    pub(super) fn new(path: &str, route: &Route, endpoint: impl Fn(Kind) -> Endpoint) -> Self {
+    pub(super) fn new(
+        path: &str,
+        route: &Route,
+        endpoint: impl Fn(HandlerKind) -> RouteEndpoint,
+    ) -> Self {
         let allow = allow(route);
         let mut entry = Self {
             by_method: [const { None }; Method::COUNT],
@@ -68,7 +70,7 @@ impl PathEntry {
     }
 
     /// The same for all methods.
-    pub(super) fn all(endpoint: &Endpoint) -> Self {
+    pub(super) fn all(endpoint: &RouteEndpoint) -> Self {
         Self {
             by_method: [const { None }; Method::COUNT],
             any: Some(endpoint.clone()),
@@ -82,7 +84,7 @@ impl PathEntry {
 
     /// Returns the endpoint of a method.
     #[inline]
-    pub(super) fn endpoint(&self, method: Method) -> &Endpoint {
+    pub(super) fn endpoint(&self, method: Method) -> &RouteEndpoint {
         let by_method = |method: Method| self.by_method[method as usize].as_ref();
         let own = by_method(method);
         let own = if method == Method::Head { own.or_else(|| by_method(Method::Get)) } else { own };

@@ -40,9 +40,7 @@ impl Route {
         self.options.takes_asterisk = answers;
         self
     }
-}
 
-impl Route {
     /// Whether the route, as a [fallback](Routes::fallback_route), also gets CONNECT, which asks
     /// for a tunnel (RFC 9110 §9.3.6): see [`Response::tunnel`](crate::Response::tunnel). By
     /// default the server responds with 405 and closes.

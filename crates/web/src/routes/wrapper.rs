@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use gustnado_config::Headers;
 
-use super::entry::{Endpoint, EndpointDoes, PathEntry};
+use super::entry::{EndpointKind, PathEntry, RouteEndpoint};
 use super::error::RouteError;
 use super::{Route, RouteOptions, Routes};
 use crate::build_context::BuildContext;
 use crate::fields::middleware;
-use crate::handler::{HandlerFuture, Kind, TaskFn};
+use crate::handler::{HandlerFuture, HandlerKind, TaskFn};
 use crate::middleware::{Middleware, MiddlewareStack};
 use crate::response::Response;
 use gustnado_files::{FileOptions, Files, FolderHeaders, FolderResponse, Mounted};
@@ -33,8 +33,13 @@ impl EndpointWrapper {
         Ok(wrapper)
     }
 
-    pub(super) fn endpoint(&self, kind: Kind, route: &Route, build: &BuildContext) -> Endpoint {
-        let is_head_only = matches!(kind, Kind::HeadOnly(_) | Kind::OfServer(_));
+    pub(super) fn endpoint(
+        &self,
+        kind: HandlerKind,
+        route: &Route,
+        build: &BuildContext,
+    ) -> RouteEndpoint {
+        let is_head_only = matches!(kind, HandlerKind::HeadOnly(_) | HandlerKind::OfServer(_));
         let options = options_of(&kind, route, build);
         // (A link may look at the body.)
         let reads_body = !is_head_only || self.is_chained(route);
@@ -44,7 +49,7 @@ impl EndpointWrapper {
         let runnable = MiddlewareStack::around(&middleware, kind, build);
         let has_timeouts = route.options.has_timeouts();
         let runnable = if has_timeouts { runnable.with_own_time(reads_body) } else { runnable };
-        Endpoint { does: EndpointDoes::Run(runnable), options, reads_body }
+        RouteEndpoint { kind: EndpointKind::Run(runnable), options, reads_body }
     }
 
     /// The endpoint for requests that no path matches.
@@ -66,10 +71,10 @@ impl EndpointWrapper {
     }
 
     /// Refuses a request before middleware sees it. Header fields are added all the same.
-    pub(super) fn refusal(&self, kind: Kind, build: &BuildContext) -> Endpoint {
+    pub(super) fn refusal(&self, kind: HandlerKind, build: &BuildContext) -> RouteEndpoint {
         let middleware: Vec<Middleware> = middleware(&self.fields).into_iter().collect();
-        let does = EndpointDoes::Run(MiddlewareStack::around(&middleware, kind, build));
-        Endpoint { does, options: RouteOptions::default(), reads_body: false }
+        let kind = EndpointKind::Run(MiddlewareStack::around(&middleware, kind, build));
+        RouteEndpoint { kind, options: RouteOptions::default(), reads_body: false }
     }
 
     /// - `mounted_at`: bytes of a request's path that are the route's.
@@ -79,7 +84,7 @@ impl EndpointWrapper {
         mounted_at: usize,
         route: &Route,
         build: &BuildContext,
-    ) -> Result<Endpoint, RouteError> {
+    ) -> Result<RouteEndpoint, RouteError> {
         let is_chained = self.is_chained(route) || route.options.has_timeouts();
         // (A chain adds the fields itself.)
         let fields = if is_chained { Headers::default() } else { self.fields.with(&route.fields) };
@@ -90,10 +95,10 @@ impl EndpointWrapper {
         let files = Arc::new(opened.map_err(RouteError::Folder)?);
         if !is_chained {
             // Nothing stands before it: the quick way.
-            let does = EndpointDoes::Files { files, mounted_at };
-            return Ok(Endpoint { does, options: route.options, reads_body: false });
+            let kind = EndpointKind::Files { files, mounted_at };
+            return Ok(RouteEndpoint { kind, options: route.options, reads_body: false });
         }
-        Ok(self.endpoint(Kind::Task(handler(files, mounted_at)), route, build))
+        Ok(self.endpoint(HandlerKind::Task(handler(files, mounted_at)), route, build))
     }
 }
 
@@ -114,12 +119,12 @@ fn handler(files: Arc<Files>, mounted_at: usize) -> Arc<TaskFn> {
 
 /// A route's options, with those that its handler brings.
 #[cfg_attr(not(feature = "tower"), expect(unused_variables, reason = "only services bring some"))]
-fn options_of(kind: &Kind, route: &Route, build: &BuildContext) -> RouteOptions {
+fn options_of(kind: &HandlerKind, route: &Route, build: &BuildContext) -> RouteOptions {
     match kind {
         #[cfg(feature = "tower")]
-        Kind::Service(service) => {
+        HandlerKind::Service(_, options) => {
             let usual = build.service_body_bytes.unwrap_or(u64::MAX);
-            let options = route.options.or(service.options);
+            let options = route.options.or(*options);
             RouteOptions { limit_body_bytes: options.limit_body_bytes.or(Some(usual)), ..options }
         }
         _ => route.options,

@@ -10,6 +10,7 @@ use super::response::RequestTraits;
 use crate::body::Body;
 use crate::request::Request;
 use crate::request_head::RequestHeadRef;
+use crate::response::has_member;
 
 /// Makes the request that a service takes. `None` if its target is none to the crate `http`, which
 /// is stricter there than RFC 3986 is.
@@ -31,7 +32,8 @@ pub(super) fn convert(request: Request) -> Option<(http::Request<Body>, RequestT
     let mut takes_trailers = false;
     for (name, value) in view.fields() {
         if name.len() == 2 && name.eq_ignore_ascii_case(b"te") {
-            takes_trailers |= has_trailers(value) && view.version() == Version::Http11;
+            // RFC 9110 §10.1.4.
+            takes_trailers |= has_member(value, b"trailers") && view.version() == Version::Http11;
         }
         let name = HeaderName::from_bytes(name).ok()?;
         // The values are slices of the one head, which lives for as long as one of them does.
@@ -41,13 +43,6 @@ pub(super) fn convert(request: Request) -> Option<(http::Request<Body>, RequestT
     *converted.headers_mut() = fields;
     *converted.body_mut() = request.into_body();
     Some((converted, RequestTraits { is_head, is_connect, takes_trailers }))
-}
-
-/// Whether a value of `TE` names trailers (RFC 9110 §10.1.4).
-fn has_trailers(value: &[u8]) -> bool {
-    value
-        .split(|byte| *byte == b',')
-        .any(|part| part.trim_ascii().eq_ignore_ascii_case(b"trailers"))
 }
 
 fn uri(form: TargetForm, target: Bytes) -> Option<Uri> {

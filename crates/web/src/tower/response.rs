@@ -89,9 +89,9 @@ fn convert_head(head: &response::Parts) -> Option<ForeignHead> {
     Some(foreign)
 }
 
-type Trailers = Arc<Mutex<HeaderMap>>;
+type SharedTrailers = Arc<Mutex<HeaderMap>>;
 
-fn trailer_lines(trailers: &Trailers) -> Vec<(String, String)> {
+fn trailer_lines(trailers: &SharedTrailers) -> Vec<(String, String)> {
     let trailers = trailers.lock().unwrap_or_else(PoisonError::into_inner);
     let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     trailers.iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect()
@@ -106,7 +106,7 @@ struct Frames<B> {
     second: Option<Bytes>,
     trailers: HeaderMap,
     /// Where trailers are awaited.
-    shared: Option<Trailers>,
+    shared: Option<SharedTrailers>,
     context: Context,
 }
 

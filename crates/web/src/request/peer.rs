@@ -12,7 +12,7 @@ use crate::trusted_proxies::TrustedProxies;
 
 /// Connection of a request, the task that may query it, and the trusted proxies.
 #[derive(Clone)]
-pub struct Origin {
+pub struct RequestPeer {
     connection: ConnectionId,
     /// The connection's task. Any, in what is lent to a function that it calls: that cannot be
     /// anywhere else.
@@ -20,7 +20,7 @@ pub struct Origin {
     trusted_proxies: Option<Arc<TrustedProxies>>,
 }
 
-impl Origin {
+impl RequestPeer {
     /// For a request that does not leave the call it is lent to.
     pub fn lent(connection: ConnectionId, trusted_proxies: Option<&Arc<TrustedProxies>>) -> Self {
         Self { connection, task: TaskMark::ANY, trusted_proxies: trusted_proxies.cloned() }
@@ -78,7 +78,7 @@ impl Request {
     /// Proxies mostly tell no port: then it is 0.
     pub fn client(&self) -> Option<Endpoint> {
         let peer = self.peer()?;
-        Some(match &self.origin.trusted_proxies {
+        Some(match &self.peer.trusted_proxies {
             Some(trusted_proxies) => trusted_proxies.client(self.view(), peer),
             None => peer,
         })
@@ -108,7 +108,7 @@ impl Request {
         &self,
         ask: impl FnOnce(&TrustedProxies, &Endpoint) -> Option<T>,
     ) -> Option<T> {
-        let trusted_proxies = self.origin.trusted_proxies.as_ref()?;
+        let trusted_proxies = self.peer.trusted_proxies.as_ref()?;
         ask(trusted_proxies, &self.peer()?)
     }
 
@@ -126,7 +126,7 @@ impl Request {
     }
 
     fn look_at_names<T>(&self, look: impl FnOnce(&SocketAddrs) -> T) -> Option<T> {
-        self.parts.channel().look_at_names(|| self.origin.names(), look)
+        self.parts.channel().look_at_names(|| self.peer.names(), look)
     }
 }
 
