@@ -1,4 +1,4 @@
-//! The one line that says what is wrong with a setting.
+//! Errors of settings: one line each.
 
 use super::origin::Origin;
 use std::fmt;

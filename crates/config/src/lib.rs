@@ -1,9 +1,9 @@
 //! Every setting of the server: one declaration each, and everything else derived from it.
 //!
 //! [`Config`] holds the values, [`TUNABLES`] declares them (name, unit, default, range, meaning).
-//! [`Settings`] is a [`Config`] that remembers where each value came from, and [`Machine`] says
-//! what `auto` comes to here. Flags, environment variables, the keys of a configuration file, their
-//! schema and `docs/tuning.md` are made from [`TUNABLES`]; nothing else names a setting twice.
+//! [`Settings`] is a [`Config`] that remembers where each value came from, and [`Machine`]
+//! resolves `auto`. Flags, environment variables, the keys of a configuration file,
+//! their schema and `docs/tuning.md` are made from [`TUNABLES`].
 #![forbid(unsafe_code)]
 
 use std::path::PathBuf;
@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use gustnado_tasks::{Growth, SocketOptions, Throttle, WorkerPlan};
 
-/// Declares a struct of settings: each field once, with its type and what it is before
-/// [`TUNABLES`] says its default. The macro that it makes passes fields and types on to another
-/// one: so the library gets a method for each.
+/// Declares a struct of settings: each field once, with its type and its value before the default
+/// of [`TUNABLES`] is set. The macro that it makes passes fields and types to another
+/// one, which gives the builder a method for each.
 ///
 /// - `own`: fields whose method takes another type, and is written by hand.
 macro_rules! settings {
@@ -31,7 +31,7 @@ macro_rules! settings {
         }
 
         impl $name {
-            /// Returns what the table's defaults are written over.
+            /// Returns the values before the table's defaults are set.
             pub(crate) fn blank() -> Self {
                 Self {
                     $($own: settings!(@blank $($own_blank)?),)*
@@ -111,19 +111,19 @@ settings! { $
         host: String,
         /// Path of a Unix socket to listen on instead of host and port.
         uds: Option<PathBuf>,
-        /// Proxies that are believed when they say who the client is: `192.0.2.1`, `10.0.0.0/8`,
+        /// Proxies that are trusted to name the client: `192.0.2.1`, `10.0.0.0/8`,
         /// `2001:db8::/32`, `unix` for those on Unix sockets, `*` for all.
         forwarded_allow_ips: Vec<String>,
-        /// Proxies that may begin connections so, as in `forwarded_allow_ips`; others are refused.
+        /// Peers that may send a PROXY header, as in `forwarded_allow_ips`; others are refused.
         proxy_allow_from: Vec<String>,
-        /// How fast anything may go.
+        /// Limits of pace.
         pace: Pace = Pace::blank(),
         /// Value of the `Server` field; empty leaves the field out.
         server_name: String,
         /// The file that a line for each request is appended to; `-` is standard output, `None` is
         /// no log.
         access_log: Option<PathBuf>,
-        /// What such a line says: `common`, `combined`, `json`, or a format in gunicorn's atoms.
+        /// Format of such a line: `common`, `combined`, `json`, or a format in gunicorn's atoms.
         access_log_format: String,
     }
     usual {
@@ -134,26 +134,27 @@ settings! { $
         /// Whether a TCP connection is accepted only once its first bytes are here, or a second has
         /// passed.
         defer_accept: bool,
-        /// The fields in which they say so.
+        /// The fields in which trusted proxies name the client.
         forwarded_fields: ForwardedFields = ForwardedFields::XForwarded,
         /// Whether every connection has to begin with a PROXY header, of version 1 or 2. No server
-        /// starts so before `proxy_allow_from` says whose.
+        /// starts so without `proxy_allow_from`.
         proxy_protocol: bool,
-        /// Bytes that the kernel may hold received for a TCP connection; 0 is as it sees fit.
+        /// Bytes that the kernel may hold received for a TCP connection; 0 is the system's default.
         recv_buffer_bytes: usize,
-        /// Bytes that the kernel may hold to be sent on a TCP connection; 0 is as it sees fit.
+        /// Bytes that the kernel may hold to be sent on a TCP connection; 0 is the system's
+        /// default.
         send_buffer_bytes: usize,
-        /// What the packets of TCP connections ask routers for.
+        /// Traffic class of the packets of TCP connections.
         socket_preference: TrafficClass = TrafficClass::None,
         /// Worker threads; 0 is auto, see [`Machine::workers`].
         workers: usize,
         /// Worker threads at most, those included that are added while all are busy; 0 adds none.
         workers_max: usize,
-        /// How long all places must have been taken, or all workers held, before a worker is added.
+        /// How long all slots must be taken, or all workers be held, before a worker is added.
         grow_after: Duration,
-        /// How often workers that are not needed are let go; zero is never.
+        /// How often unneeded workers are retired; zero is never.
         shrink_period: Duration,
-        /// Whether threads of workers that were let go wait until they are needed again.
+        /// Whether the threads of retired workers are kept parked for reuse.
         cache_workers: bool,
         /// Which kernel interface carries the operations.
         io: Io = Io::Auto,
@@ -165,7 +166,7 @@ settings! { $
         placement: Placement = Placement::Spread,
         /// Who accepts new connections.
         acceptor: Acceptor = Acceptor::PerWorker,
-        /// Microseconds that a worker without work tries again before it sleeps, 0 to 1,000.
+        /// Microseconds that a worker without work polls before it sleeps, 0 to 1,000.
         spin_us: u32,
         /// Receive buffers of 4 KiB per worker under `io_uring`, 8 to 16,384, rounded up to a power
         /// of two.
@@ -182,7 +183,7 @@ settings! { $
         limit_header_fields: usize,
         /// Largest request body in bytes.
         limit_body_bytes: u64,
-        /// Bytes of later requests that are taken while a handler is at work.
+        /// Bytes of later requests that are read while a handler runs.
         read_ahead_bytes: usize,
         /// Bytes of a stream that are gathered before they are sent, if there are more at once.
         stream_buffer_bytes: usize,
@@ -190,37 +191,36 @@ settings! { $
         first_request_timeout: Duration,
         /// Time for a whole request head, from its first byte (or from the connection's start).
         header_timeout: Duration,
-        /// Longest silence while a request body is on its way.
+        /// Longest silence while a request body is received.
         body_timeout: Duration,
         /// Slowest request body in bytes per second; 0 is no minimum.
         body_rate_min: u64,
-        /// Longest time without progress while an answer is on its way.
+        /// Longest time without progress while a response is sent.
         write_timeout: Duration,
-        /// Slowest reader of an answer in bytes per second; 0 is no minimum.
+        /// Slowest reader of a response in bytes per second; 0 is no minimum.
         write_rate_min: u64,
         /// How long a connection may stay open between two requests.
         timeout_keep_alive: Duration,
-        /// How long a client that sends no more may wait for a handler's answer.
+        /// How long a client that has shut its sending side may wait for a handler.
         half_close_timeout: Duration,
         /// Threads for blocking handlers, at most.
         blocking_threads: usize,
-        /// Calls of blocking handlers that may wait for a thread; more are answered with 503.
+        /// Calls of blocking handlers that may wait for a thread; more get 503.
         blocking_queue: usize,
-        /// For how long new connections are still accepted once the server ends; it is over sooner
-        /// when none come.
+        /// For how long new connections are still accepted during a drain; less if none come.
         drain_accept: Duration,
         /// Threads that wait for the disk of a served folder, at most, so that no worker does; 0 to
         /// have the workers wait themselves.
         file_threads: usize,
         /// How long a drain waits before it cuts what is left.
         timeout_graceful_shutdown: Duration,
-        /// Memory for ready answers of small files, in bytes, over all workers; 0 is none.
+        /// Memory for prepared responses of small files, in bytes, over all workers; 0 is none.
         cache_bytes: u64,
         /// Whether names that begin with a dot are served.
         hidden: bool,
         /// Listing of folders that have no `index.html`.
         listing: Listing = Listing::Auto,
-        /// The version that answers call themselves.
+        /// The HTTP version in the status line of responses.
         answer_version: ResponseVersion = ResponseVersion::Newest,
         /// How often a line of statistics is written to standard error; zero is never.
         stats_interval: Duration,

@@ -7,13 +7,13 @@ use super::Config;
 /// Listing of folders that have no `index.html`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Listing {
-    /// While the server listens on loopback addresses only, believes no proxy, and standard error
-    /// is a terminal: a person tries something out, and no other machine can ask.
+    /// While the server listens on loopback addresses only, trusts no proxy, and standard error is
+    /// a terminal: somebody tries it out, and no other machine can connect.
     #[default]
     Auto,
     /// Always.
     On,
-    /// Never: such a folder is answered with 404.
+    /// Never: such a folder gets 404.
     Off,
 }
 

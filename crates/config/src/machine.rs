@@ -21,7 +21,7 @@ pub struct Machine {
     pub files_hard: u64,
 }
 
-/// A value that was worked out, and why it came out as it did.
+/// A computed value, and the reason for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resolved {
     /// The value.
@@ -66,12 +66,13 @@ impl Machine {
         Resolved { value: quota.min(self.cpus), because }
     }
 
-    /// Connections that may be open at once: as set, or what the descriptor limit allows.
+    /// Returns the connections that may be open at once: as set, or what the descriptor limit
+    /// allows.
     ///
     /// - `uring`: whether `io_uring` carries the connections. Its descriptor tables are limited one
     ///   by one, so that each worker has the whole limit to itself.
     ///
-    /// This is the engine's arithmetic, told with its reason; a test holds the two together.
+    /// The engine computes the same; a test compares both.
     pub fn connections_max(&self, config: &Config, uring: bool) -> Resolved {
         if config.connections_max > 0 {
             return Resolved { value: config.connections_max, because: "as set".to_owned() };
@@ -95,7 +96,7 @@ impl Machine {
         Resolved { value: usize::try_from(allowed.max(1)).unwrap_or(usize::MAX), because }
     }
 
-    /// Connection slots per worker: as set, or as many as `connections_max`.
+    /// Returns the connection slots per worker: as set, or as many as `connections_max`.
     pub fn slots(&self, config: &Config, uring: bool) -> Resolved {
         if config.slots > 0 {
             return Resolved { value: config.slots, because: "as set".to_owned() };
@@ -170,8 +171,8 @@ mod tests {
         let machine = Machine::read();
         let plan = config.worker_plan(machine.workers(&config).value);
         for (backend, uring) in [(BackendKind::Epoll, false), (BackendKind::Uring, true)] {
-            let told = machine.connections_max(&config, uring).value;
-            assert_eq!(told, plan.capacity(backend).total, "{backend:?}");
+            let found = machine.connections_max(&config, uring).value;
+            assert_eq!(found, plan.capacity(backend).total, "{backend:?}");
         }
     }
 

@@ -7,7 +7,7 @@ pub(super) const HOUR: u64 = 3_600_000;
 /// In milliseconds.
 pub(super) const DAY: u64 = 24 * HOUR;
 
-/// A duration in whole milliseconds, at most half the range: adding two never wraps.
+/// Returns a duration in whole milliseconds, at most half the range: adding two never wraps.
 pub fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX >> 1)
 }

@@ -12,16 +12,16 @@ const SECOND_US: u64 = 1_000_000;
 const COUNT: u64 = 1_000_000_000;
 
 settings! { $
-    /// Limits of pace. Zeros, which are nearly all defaults, slow nothing down.
+    /// Limits of pace. Zero, nearly every default, is no limit.
     ///
     /// A burst is how many bytes (or requests) may go at once after a pause. A burst of 0 is a
     /// quarter of a second's worth of bytes, or a second's worth of requests; less than a twentieth
-    /// of a second's worth of bytes is raised to that. What a client may is shared by all
-    /// connections from its address: its whole address in IPv4, the first 64 bits of it in IPv6.
+    /// of a second's worth of bytes is raised to that. All connections from one address share the
+    /// limits of a client: the whole address in IPv4, its first 64 bits in IPv6.
     #[derive(Clone, Debug, PartialEq, Eq)]
     Pace, each_setting_of_pace;
     own {
-        /// Clients that are told apart, 1 to 16,777,216; those beyond share what one of them may.
+        /// Clients that are counted one by one, 1 to 16,777,216; those beyond share one limit.
         clients_max: usize,
     }
     usual {
@@ -33,7 +33,7 @@ settings! { $
         pass_delay_us: u64,
         /// Microseconds that a worker without work lets pass before it looks for work again.
         no_io_wait_us: u64,
-        /// Least time from a request to the first byte of its answer.
+        /// Least time from a request to the first byte of its response.
         first_byte_delay: Duration,
         /// Bytes per second sent on each connection.
         write_rate: u64,
@@ -67,7 +67,7 @@ settings! { $
 }
 
 impl Default for Pace {
-    /// The table's defaults.
+    /// Returns the table's defaults.
     fn default() -> Self {
         Config::default().pace
     }
@@ -135,7 +135,7 @@ pub(super) const FIRST_BYTE_DELAY: Tunable = Tunable {
     name: "first-byte-delay",
     group: SettingGroup::Pace,
     default: "off",
-    doc: "Least time from a request to the first byte of its answer",
+    doc: "Least time from a request to the first byte of its response",
     field: duration!(pace.first_byte_delay, 1..=MINUTE, or "off"),
 };
 
@@ -200,7 +200,7 @@ pub(super) const REQUESTS_PER_SECOND: Tunable = Tunable {
     name: "requests-per-second",
     group: SettingGroup::Pace,
     default: "off",
-    doc: "Requests per second of each client address; more are answered with 429",
+    doc: "Requests per second of each client address; more get 429",
     field: number!(pace.requests_per_second, Count, 1..=COUNT, or "off"),
 };
 
@@ -216,6 +216,6 @@ pub(super) const PACE_CLIENTS_MAX: Tunable = Tunable {
     name: "pace-clients-max",
     group: SettingGroup::Pace,
     default: "65536",
-    doc: "Client addresses told apart; those beyond share what one may",
+    doc: "Client addresses counted one by one; those beyond share one limit",
     field: number!(pace.clients_max, Count, 1..=1 << 24),
 };

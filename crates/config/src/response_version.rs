@@ -7,7 +7,7 @@ pub enum ResponseVersion {
     /// 1.1, also to a client of 1.0, as RFC 9110 §2.5 has it.
     #[default]
     Newest,
-    /// 1.0 to all clients: no chunks, and each response says whether the connection goes on.
+    /// 1.0 to all clients: no chunks, and each response states whether the connection is kept.
     Old,
     /// The version of the request.
     AsRequested,

@@ -1,4 +1,4 @@
-//! The one place where every setting is declared; those of pace stand in `pace`.
+//! Declaration of every setting; `pace` has those of pace.
 
 use super::fields::{choice, duration, file_path, list, number, switch};
 use super::networks::is_network;
@@ -77,14 +77,14 @@ pub static TUNABLES: &[Tunable] = &[
         name: "forwarded-allow-ips",
         group: SettingGroup::Address,
         default: "",
-        doc: "Proxies that are believed when they say who the client is; none by default",
+        doc: "Proxies trusted to name the client; none by default",
         field: list!(forwarded_allow_ips, NETWORKS, is_network),
     },
     Tunable {
         name: "forwarded-fields",
         group: SettingGroup::Address,
         default: "x-forwarded",
-        doc: "The fields in which they say so: X-Forwarded-For and its like, or Forwarded",
+        doc: "Fields in which they name it: X-Forwarded-For and its like, or Forwarded",
         field: choice!(forwarded_fields, ForwardedFields),
     },
     Tunable {
@@ -98,7 +98,7 @@ pub static TUNABLES: &[Tunable] = &[
         name: "proxy-allow-from",
         group: SettingGroup::Address,
         default: "",
-        doc: "Proxies that may begin connections so, none by default; others get 403",
+        doc: "Peers that may send a PROXY header, none by default; others get 403",
         field: list!(proxy_allow_from, NETWORKS, is_network),
     },
     Tunable {
@@ -119,7 +119,7 @@ pub static TUNABLES: &[Tunable] = &[
         name: "socket-preference",
         group: SettingGroup::Address,
         default: "none",
-        doc: "What packets ask routers for: low latency (AF21) or high throughput (AF11)",
+        doc: "Class of packets for routers: low latency (AF21) or high throughput (AF11)",
         field: choice!(socket_preference, TrafficClass),
     },
     Tunable {
@@ -168,7 +168,7 @@ pub static TUNABLES: &[Tunable] = &[
         name: "blocking-queue",
         group: SettingGroup::Engine,
         default: "1024",
-        doc: "Blocking handlers that may wait for a thread; more are answered with 503",
+        doc: "Blocking handlers that may wait for a thread; more get 503",
         field: number!(blocking_queue, Count, 2..=1 << 20),
     },
     Tunable {
@@ -238,35 +238,35 @@ pub static TUNABLES: &[Tunable] = &[
         name: "limit-head-bytes",
         group: SettingGroup::Limits,
         default: "16k",
-        doc: "Largest request head; a larger one is answered 431",
+        doc: "Largest request head; a larger one gets 431",
         field: number!(limit_head_bytes, Bytes, 256..=65_535),
     },
     Tunable {
         name: "limit-target-bytes",
         group: SettingGroup::Limits,
         default: "8k",
-        doc: "Largest request target; a larger one is answered 414",
+        doc: "Largest request target; a larger one gets 414",
         field: number!(limit_target_bytes, Bytes, 16..=65_535),
     },
     Tunable {
         name: "limit-header-fields",
         group: SettingGroup::Limits,
         default: "100",
-        doc: "Most header fields of a request; more are answered 431",
+        doc: "Most header fields of a request; more get 431",
         field: number!(limit_header_fields, Count, 1..=10_000),
     },
     Tunable {
         name: "limit-body-bytes",
         group: SettingGroup::Limits,
         default: "1m",
-        doc: "Largest request body; a larger one is answered 413",
+        doc: "Largest request body; a larger one gets 413",
         field: number!(limit_body_bytes, Bytes, 0..=1 << 40),
     },
     Tunable {
         name: "read-ahead-bytes",
         group: SettingGroup::Limits,
         default: "64k",
-        doc: "Bytes of later requests that are taken while a handler is at work",
+        doc: "Bytes of later requests that are read while a handler runs",
         field: number!(read_ahead_bytes, Bytes, 1_024..=1 << 30),
     },
     Tunable {
@@ -287,14 +287,14 @@ pub static TUNABLES: &[Tunable] = &[
         name: "header-timeout",
         group: SettingGroup::Time,
         default: "10s",
-        doc: "Time for a whole request head; a slower one is answered 408",
+        doc: "Time for a whole request head; a slower one gets 408",
         field: duration!(header_timeout, 10..=HOUR),
     },
     Tunable {
         name: "body-timeout",
         group: SettingGroup::Time,
         default: "30s",
-        doc: "Longest silence while a request body is on its way",
+        doc: "Longest silence while a request body is received",
         field: duration!(body_timeout, 10..=HOUR),
     },
     Tunable {
@@ -308,14 +308,14 @@ pub static TUNABLES: &[Tunable] = &[
         name: "write-timeout",
         group: SettingGroup::Time,
         default: "30s",
-        doc: "Longest time without progress while an answer is on its way",
+        doc: "Longest time without progress while a response is sent",
         field: duration!(write_timeout, 10..=HOUR),
     },
     Tunable {
         name: "write-rate-min",
         group: SettingGroup::Time,
         default: "240/s",
-        doc: "Slowest reader of an answer in bytes per second",
+        doc: "Slowest reader of a response in bytes per second",
         field: number!(write_rate_min, BytesPerSecond, 1..=1 << 30, or "off"),
     },
     Tunable {
@@ -370,7 +370,7 @@ pub static TUNABLES: &[Tunable] = &[
         name: "cache-bytes",
         group: SettingGroup::Files,
         default: "64m",
-        doc: "Memory for ready answers of small files, over all workers",
+        doc: "Memory for prepared responses of small files, over all workers",
         field: number!(cache_bytes, Bytes, 1..=1 << 40, or "off"),
     },
     Tunable {
@@ -431,10 +431,10 @@ pub static TUNABLES: &[Tunable] = &[
         name: "access-log-format",
         group: SettingGroup::Output,
         default: "combined",
-        doc: "What its lines say: common, combined, json, brief, or atoms such as %(h)s",
+        doc: "Format of its lines: common, combined, json, brief, or atoms such as %(h)s",
         field: Field::Text {
             what: "common, combined, json, or a format such as %(h)s %(r)s %(s)s",
-            // The start says what exactly is wrong with one.
+            // The start reports what exactly is wrong with one.
             allowed: |text| !text.is_empty(),
             get: |config| &config.access_log_format,
             set: |config, text| text.clone_into(&mut config.access_log_format),

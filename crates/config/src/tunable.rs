@@ -10,19 +10,19 @@ use std::path::{Path, PathBuf};
 /// The part of the documentation and of `--help` that a setting belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SettingGroup {
-    /// What is listened on.
+    /// Listening addresses.
     Address,
     /// Workers, kernel interface, scheduler.
     Engine,
-    /// How much of anything.
+    /// Sizes and counts.
     Limits,
-    /// How long anything may take, and how slow it may be.
+    /// Time-outs and least rates.
     Time,
-    /// How fast anything may go, in real units.
+    /// Greatest rates.
     Pace,
-    /// What is served.
+    /// Served files.
     Files,
-    /// What is shown.
+    /// Output.
     Output,
 }
 
@@ -54,7 +54,7 @@ impl SettingGroup {
 
 /// The field of [`Config`] that a setting is kept in, and its type.
 pub enum Field {
-    /// Words. `allowed` says which; `what` describes them for messages.
+    /// Text. `allowed` checks it; `what` describes it for messages.
     Text {
         /// What the setting takes.
         what: &'static str,
@@ -204,7 +204,7 @@ impl Tunable {
         }
     }
 
-    /// Returns what stands for the value in help.
+    /// Returns the placeholder of the value in help.
     pub fn placeholder(&self) -> &'static str {
         match &self.field {
             Field::Text { .. } => "TEXT",

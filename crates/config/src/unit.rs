@@ -1,4 +1,4 @@
-//! Numbers with units: how a person writes them, and how they are written back.
+//! Numbers with units: reading and writing them.
 
 /// The unit of a setting. Its value is always kept in the unit's base.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ const DURATIONS: [(&str, u64); 5] =
 const SIZES: [(&str, u64); 4] = [("t", 1 << 40), ("g", 1 << 30), ("m", 1 << 20), ("k", 1 << 10)];
 
 impl Unit {
-    /// Returns what a person should write, for messages.
+    /// Returns the form of its values, for messages.
     pub fn form(self) -> &'static str {
         match self {
             Self::Count => "a whole number",
@@ -31,7 +31,7 @@ impl Unit {
         }
     }
 
-    /// Returns what stands for the value in help and documentation.
+    /// Returns the placeholder of the value in help and documentation.
     pub fn placeholder(self) -> &'static str {
         match self {
             Self::Count => "N",

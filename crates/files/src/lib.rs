@@ -280,7 +280,7 @@ impl Files {
         })
     }
 
-    /// Responds to methods that ask for no content.
+    /// Responds to methods other than GET and HEAD.
     #[cold]
     fn respond_to_other(&self, request: &Request<'_>) -> FolderResponse {
         let response = match request.method() {

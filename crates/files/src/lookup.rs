@@ -1,7 +1,7 @@
 //! Finds a file below its root.
 //!
-//! What is in memory is found on the worker at once ([`Access::Cached`]): the kernel is told not to
-//! wait and reports when it would have to. Then a thread does the same and may wait, see `waiting`.
+//! What is in memory is found on the worker at once ([`Access::Cached`]): the kernel does not wait,
+//! and reports when it would have to. Then a thread does the same and may wait, see `waiting`.
 
 use std::sync::Arc;
 

@@ -72,8 +72,8 @@ pub(crate) struct Root {
     identity: Identity,
     resolver: Resolver,
     reopen: Reopen,
-    /// It lies on a local file system, which can be asked for bytes in memory without waiting.
-    /// Others, such as NFS and FUSE, may ask their server even then.
+    /// It lies on a local file system, which returns bytes in memory without waiting.
+    /// Others, such as NFS and FUSE, may query their server even then.
     is_local: bool,
 }
 
@@ -94,7 +94,7 @@ impl Identity {
     pub(crate) fn at_cached(path: &Path) -> Option<Identity> {
         let cached = ResolveFlags::CACHED;
         let found = rustix::fs::openat2(CWD, path, LOOKING, Mode::empty(), cached).ok()?;
-        // An identity never changes, so no server has to be asked.
+        // An identity never changes, so no server has to be queried.
         let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
         let stat = rustix::fs::statx(&found, "", flags, StatxFlags::INO).ok()?;
         let device = rustix::fs::makedev(stat.stx_dev_major, stat.stx_dev_minor);

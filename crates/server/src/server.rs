@@ -46,15 +46,15 @@ pub use start_error::StartError;
 /// Starts a server. Its threads run; it listens when this returns.
 ///
 /// # Errors
-/// [`StartError`]: one line that says what is wrong, where, and what helps.
+/// [`StartError`]: one line with the problem, its place and the remedy.
 pub fn start(config: Config) -> Result<Running, StartError> {
     start_server(Server::of_config(config))
 }
 
-/// Whether `io_uring` can be used here, found by trying.
+/// Tries whether `io_uring` can be used on this machine.
 ///
 /// # Errors
-/// The step that failed, and why.
+/// The step that failed, and its error.
 pub fn probe_io_uring() -> Result<(), String> {
     gustnado_tasks::probe_uring().map_err(|error| error.to_string())
 }
@@ -348,9 +348,9 @@ impl Running {
         }
         let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(failed)?;
         if !self.config.quiet {
-            let said = concat!("gustnado ", env!("CARGO_PKG_VERSION"), " listens on");
+            let text = concat!("gustnado ", env!("CARGO_PKG_VERSION"), " listens on");
             // Standard error may be closed; the message is not essential.
-            _ = writeln!(io::stderr(), "{said} {}", self.urls().join(" and "));
+            _ = writeln!(io::stderr(), "{text} {}", self.urls().join(" and "));
         }
         signals.wait().next();
         is_ending.store(true, Ordering::SeqCst);

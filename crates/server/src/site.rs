@@ -1,8 +1,8 @@
 //! Configuration files: settings, listeners, sites, routes, header fields and pages for errors.
 //!
-//! [`SiteFile::read`] reads a file and says everything that is wrong with it, each with its line.
-//! What it holds becomes a [`Server`] with [`SiteFile::server`]. `docs/configuration.md` explains
-//! the form by examples, and [`schema()`] describes it for editors.
+//! [`SiteFile::read`] reads a file and collects everything that is wrong with it, each with its
+//! line. [`SiteFile::server`] makes a [`Server`] of it. `docs/configuration.md` explains the form
+//! by examples, and [`schema()`] describes it for editors.
 
 mod routes;
 
@@ -18,7 +18,7 @@ use gustnado_files::{FileOptions, Files, FilesError};
 
 pub use gustnado_config::config_file::{Problem, SiteError, schema};
 
-/// What a configuration file says, checked.
+/// A configuration file, checked.
 #[derive(Debug, Clone)]
 pub struct SiteFile {
     file: ConfigFile,
@@ -35,7 +35,7 @@ impl SiteFile {
 
     /// Reads the text of a configuration file.
     ///
-    /// - `path`: where it stands: messages begin with it, and relative paths are relative to its
+    /// - `path`: its path: messages begin with it, and relative paths are relative to its
     ///   folder.
     ///
     /// # Errors
@@ -44,7 +44,7 @@ impl SiteFile {
         Ok(Self { file: ConfigFile::parse(path, text, check_folder)? })
     }
 
-    /// The file, as it was named.
+    /// Returns the path of the file, as it was given.
     pub fn path(&self) -> &Path {
         &self.file.settings.path
     }
@@ -54,7 +54,7 @@ impl SiteFile {
         self.file.settings.value(name)
     }
 
-    /// Its settings, as [`Settings::layered`] takes them.
+    /// Returns its settings, as [`Settings::layered`] takes them.
     pub fn file_settings(&self) -> &FileSettings {
         &self.file.settings
     }
@@ -75,38 +75,38 @@ impl SiteFile {
         listen.items.iter().find(|(text, _)| is_it(text)).map(|(_, line)| *line)
     }
 
-    /// How much it says, in a few words: `3 routes, 1 site`.
+    /// Returns a summary of its content: `3 routes, 1 site`.
     pub fn summary(&self) -> String {
         self.file.summary()
     }
 
-    /// The settings of the file alone, over the defaults.
+    /// Returns the settings of the file alone, over the defaults.
     pub fn settings(&self) -> Settings {
         self.file.over_defaults()
     }
 
-    /// The server that the file describes.
+    /// Returns the server that the file describes.
     pub fn server(&self) -> Server {
         self.server_with(self.settings().config)
     }
 
-    /// The same with other settings: those of the file below flags and environment, see
-    /// [`Settings::layered`].
+    /// Returns that server with other settings, such as those of the file below flags and
+    /// environment: see [`Settings::layered`].
     pub fn server_with(&self, config: Config) -> Server {
         routes::server(&self.file, config)
     }
 
-    /// Everything in effect as a configuration file, with the origin of each value: it can be read
-    /// again, from any folder.
+    /// Returns everything in effect as a configuration file, with the origin of each value: it can
+    /// be read again, from any folder.
     ///
-    /// - `settings`: as [`Settings::layered`] has made them of this file, or of none.
+    /// - `settings`: the result of [`Settings::layered`] with this file, or with none.
     pub fn effective(file: Option<&Self>, settings: &Settings) -> String {
         ConfigFile::effective(file.map(|file| &file.file), settings)
     }
 }
 
 impl Server {
-    /// What a configuration file says: routes, settings, header fields.
+    /// Returns the server of a configuration file: its routes, settings and header fields.
     ///
     /// # Errors
     /// [`SiteError`]: every mistake in the file, with its line.
@@ -115,7 +115,7 @@ impl Server {
     }
 }
 
-/// Whether a folder can be served; if not, why.
+/// Checks whether a folder can be served; if not, returns why.
 fn check_folder(path: &Path) -> Result<(), String> {
     Files::open(path, FileOptions::default()).map(drop).map_err(|error| match &error {
         FilesError::Failed { source, .. } => format!("{error}: {source}; name another one"),

@@ -1,4 +1,4 @@
-//! The site that is served when no folder is given: a page on the state of this server, the
+//! The built-in site, served if no folder is given: a page with the state of this server, the
 //! counters that the page reads once a second, and its icon.
 //!
 //! Everything is embedded; nothing here touches the disk or the network.
@@ -26,13 +26,13 @@ const POLICY: &str = "default-src 'none'; connect-src 'self'; img-src 'self'; \
 /// Adds the built-in site to routes that have no paths.
 pub(crate) fn add_to(routes: Routes) -> Routes {
     let live = Handler(HandlerKind::OfServer(|server| {
-        dressed(Response::json_text(json(server)), "no-store")
+        with_policy(Response::json_text(json(server)), "no-store")
     }));
     routes
         .get("/", page())
         .get("/index.html", page())
         .get("/stats.json", live)
-        .get("/favicon.svg", fixed(|| dressed(icon(), "no-cache")))
+        .get("/favicon.svg", fixed(|| with_policy(icon(), "no-cache")))
         .get(
             "/favicon.ico",
             fixed(|| Response::redirect(Status::MOVED_PERMANENTLY, "/favicon.svg")),
@@ -57,19 +57,19 @@ fn json(server: &dyn ServerStats) -> String {
 }
 
 fn page() -> Handler {
-    fixed(|| dressed(Response::html(Bytes::from_static(PAGE)), "no-cache"))
+    fixed(|| with_policy(Response::html(Bytes::from_static(PAGE)), "no-cache"))
 }
 
 fn icon() -> Response {
     Response::bytes(Bytes::from_static(ICON)).content_type("image/svg+xml")
 }
 
-/// A handler that looks at nothing of the request.
+/// Returns a handler that ignores the request.
 fn fixed(make: fn() -> Response) -> Handler {
     Handler(HandlerKind::HeadOnly(Arc::new(move |_| make())))
 }
 
-fn dressed(response: Response, caching: &str) -> Response {
+fn with_policy(response: Response, caching: &str) -> Response {
     response
         .header("Cache-Control", caching)
         .header("Content-Security-Policy", POLICY)

@@ -44,28 +44,28 @@ use gustnado_web::build_context::BuildContext;
 use gustnado_web::routes::{RouteError, Routes, Tables};
 
 /// Time-out of one request, and limit of the bytes of a response's content.
-const PATIENCE: Duration = Duration::from_secs(30);
-const ANSWER_BYTES_MAX: usize = 256 << 20;
+const TIMEOUT: Duration = Duration::from_secs(30);
+const RESPONSE_BYTES_MAX: usize = 256 << 20;
 
 /// Client that sends requests to routes as over a network.
 #[derive(Clone)]
 pub struct Client {
     app: Arc<App>,
-    asks: client::Client,
+    client: client::Client,
 }
 
 impl Client {
-    /// A client of routes that are served with the default of every setting.
+    /// Creates a client of routes that are served with the default of every setting.
     ///
     /// # Panics
-    /// If the routes cannot be served. The panic says why.
+    /// If the routes cannot be served. The panic has the error.
     pub fn new(routes: &Routes) -> Self {
         Self::with_config(routes, &Config::default())
             .unwrap_or_else(|error| panic!("the routes cannot be served: {error}"))
     }
 
-    /// A client of routes that are served with these settings: limits, time-outs, the blocking
-    /// pool. (Where to listen and with how many workers does not matter.)
+    /// Creates a client of routes that are served with these settings: limits, time-outs, the
+    /// blocking pool. Addresses and the number of workers are ignored.
     ///
     /// # Errors
     /// [`RouteError`]
@@ -79,7 +79,7 @@ impl Client {
         };
         let mut build = BuildContext::new(pool, files);
         let options = ClientOptions {
-            total_timeout: Some(PATIENCE),
+            total_timeout: Some(TIMEOUT),
             user_agent: String::new(),
             ..ClientOptions::default()
         };
@@ -91,30 +91,30 @@ impl Client {
             App::new(config, Arc::new(tables), (Hooks::default(), None), shared, current)
         });
         let app = current.app();
-        Ok(Self { app, asks: client::Client::new(options) })
+        Ok(Self { app, client: client::Client::new(options) })
     }
 
-    /// A GET request. `target` is the path with its query, percent-encoded: `/a%20b?x=1`.
+    /// Creates a GET request. `target` is the path with its query, percent-encoded: `/a%20b?x=1`.
     pub fn get(&self, target: &str) -> Request {
         self.request(Method::Get, target)
     }
 
-    /// A POST request; see [`Client::get`].
+    /// Creates a POST request; see [`Client::get`].
     pub fn post(&self, target: &str) -> Request {
         self.request(Method::Post, target)
     }
 
-    /// A PUT request; see [`Client::get`].
+    /// Creates a PUT request; see [`Client::get`].
     pub fn put(&self, target: &str) -> Request {
         self.request(Method::Put, target)
     }
 
-    /// A DELETE request; see [`Client::get`].
+    /// Creates a DELETE request; see [`Client::get`].
     pub fn delete(&self, target: &str) -> Request {
         self.request(Method::Delete, target)
     }
 
-    /// A request with any method but CONNECT; see [`Client::get`].
+    /// Creates a request with any method but CONNECT; see [`Client::get`].
     pub fn request(&self, method: Method, target: &str) -> Request {
         Request::new(self.clone(), method, target)
     }
@@ -155,25 +155,25 @@ impl Request {
         Self { client, method, target, host, fields: Vec::new(), body: None }
     }
 
-    /// Adds a header field. Those that frame the message are the client's own.
+    /// Adds a header field. Those that frame the message are set by the client.
     pub fn header(mut self, name: &str, value: impl AsRef<[u8]>) -> Self {
         self.fields.push((name.to_owned(), value.as_ref().to_vec()));
         self
     }
 
-    /// The host that is asked for, with its port if it is not 80; in place of `localhost`.
+    /// Sets the host, with its port if it is not 80; by default it is `localhost`.
     pub fn host(mut self, host: &str) -> Self {
         host.clone_into(&mut self.host);
         self
     }
 
-    /// Gives it a body.
+    /// Sets the body.
     pub fn body(mut self, bytes: impl Into<Bytes>) -> Self {
         self.body = Some(bytes.into());
         self
     }
 
-    /// Gives it the pairs of a form, as browsers send them
+    /// Sets the pairs of a form as the body, as browsers send them
     /// (`application/x-www-form-urlencoded`).
     pub fn form(self, pairs: &[(&str, &str)]) -> Self {
         let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
@@ -186,11 +186,11 @@ impl Request {
     /// # Panics
     /// If there is no whole response: [`Request::try_send`] returns the cause.
     pub fn send(self) -> Answer {
-        let asked = format!("{} {}", self.method.as_str().unwrap_or("?"), self.target);
-        self.try_send().unwrap_or_else(|error| panic!("no answer to {asked}: {error}"))
+        let request = format!("{} {}", self.method.as_str().unwrap_or("?"), self.target);
+        self.try_send().unwrap_or_else(|error| panic!("no response to {request}: {error}"))
     }
 
-    /// [`Request::send`] for requests that may go wrong: a stream that fails, a limit.
+    /// Does the same as [`Request::send`] for requests that may fail: by a stream, by a limit.
     ///
     /// # Errors
     /// [`TestError`]
@@ -210,7 +210,7 @@ impl Request {
     /// [`TestError`]
     pub async fn ask(self) -> Result<Answer, TestError> {
         let mut answer = self.open().await?;
-        let body = answer.bytes(ANSWER_BYTES_MAX).await?;
+        let body = answer.bytes(RESPONSE_BYTES_MAX).await?;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let trailers = answer.trailers().map_or_else(Vec::new, |trailers| {
             trailers.map(|(name, value)| (name.to_owned(), text(value))).collect()
@@ -231,7 +231,7 @@ impl Request {
             return Err(ClientError::NoWorker.into());
         }
         let url = format!("http://{host}{target}");
-        let mut request = client.asks.request(method, &url);
+        let mut request = client.client.request(method, &url);
         for (name, value) in fields {
             request = request.header(&name, value);
         }
@@ -254,34 +254,35 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The status code.
+    /// Returns the status code.
     pub fn status(&self) -> u16 {
         self.status
     }
 
-    /// The first value of a header field, by its name in any case; `None` also if it is not UTF-8.
+    /// Returns the first value of a header field; the case of the name does not matter. `None` also
+    /// if the value is not UTF-8.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers()
             .find(|(known, _)| known.eq_ignore_ascii_case(name))
             .and_then(|(_, value)| str::from_utf8(value).ok())
     }
 
-    /// All header fields in order: name and value.
+    /// Returns all header fields in order: name and value.
     pub fn headers(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.fields.iter().map(|(name, value)| (name.as_str(), value.as_slice()))
     }
 
-    /// The content.
+    /// Returns the content.
     pub fn bytes(&self) -> &Bytes {
         &self.body
     }
 
-    /// The content as text in UTF-8; other bytes become U+FFFD.
+    /// Returns the content as text in UTF-8; other bytes become U+FFFD.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// The trailer fields (RFC 9110 §6.5).
+    /// Returns the trailer fields (RFC 9110 §6.5).
     pub fn trailers(&self) -> &[(String, String)] {
         &self.trailers
     }
@@ -307,7 +308,7 @@ impl fmt::Debug for Answer {
 pub enum TestError {
     /// The connection was cut, the response is malformed, or it took 30 seconds.
     Asking(ClientError),
-    /// No pair of sockets can be had.
+    /// No pair of sockets could be opened.
     Connect(io::Error),
     /// The thread cannot wait for it: inside a task, use [`Request::ask`].
     Thread(String),
@@ -317,7 +318,7 @@ impl fmt::Display for TestError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Asking(error) => error.fmt(f),
-            Self::Connect(error) => write!(f, "no pair of sockets can be had: {error}"),
+            Self::Connect(error) => write!(f, "no pair of sockets could be opened: {error}"),
             Self::Thread(error) => write!(f, "{error}; inside a task, use `ask().await`"),
         }
     }

@@ -28,7 +28,7 @@ struct ChannelState {
     received: u64,
     /// The reader waits for bytes.
     is_wanted: bool,
-    /// The reader has gone.
+    /// The reader was dropped.
     is_given_up: bool,
     reader: Option<Waker>,
     /// Waker of the connection while it does not run: a reader that needs bytes wakes it.
@@ -36,7 +36,7 @@ struct ChannelState {
     /// Interim responses to be sent, as serialized bytes.
     interim: Vec<u8>,
     /// The connection's peer and local address, after the first request for them.
-    names: Option<Box<SocketAddrs>>,
+    addrs: Option<Box<SocketAddrs>>,
     /// The callback that reports the progress of the body.
     progress: Option<Progress>,
 }
@@ -50,7 +50,7 @@ pub enum BodyDemand {
     Nothing,
     /// Get bytes of the body.
     Bytes,
-    /// The reader is gone; the rest of the body is discarded.
+    /// The reader was dropped; the rest of the body is discarded.
     GivenUp,
 }
 
@@ -121,38 +121,38 @@ impl BodyChannel {
         wake(connection);
     }
 
-    pub fn set_progress(&self, tell: Progress) {
-        self.state().progress = Some(tell);
+    pub fn set_progress(&self, report: Progress) {
+        self.state().progress = Some(report);
     }
 
     /// Reports the progress of the body to the callback, if there is one.
-    pub fn tell_progress(&self, total: Option<u64>) {
-        let (tell, received) = {
+    pub fn report_progress(&self, total: Option<u64>) {
+        let (report, received) = {
             let mut state = self.state();
             (state.progress.take(), state.received)
         };
         // The lock is released while the callback runs, because it may use the channel itself.
-        if let Some(mut tell) = tell {
-            tell(received, total);
-            self.state().progress = Some(tell);
+        if let Some(mut report) = report {
+            report(received, total);
+            self.state().progress = Some(report);
         }
     }
 
     /// Reads the peer and local address, which are looked up once per request.
-    pub fn look_at_names<T>(
+    pub fn with_addrs<T>(
         &self,
-        ask: impl FnOnce() -> Option<SocketAddrs>,
-        look: impl FnOnce(&SocketAddrs) -> T,
+        look_up: impl FnOnce() -> Option<SocketAddrs>,
+        read: impl FnOnce(&SocketAddrs) -> T,
     ) -> Option<T> {
         let mut state = self.state();
-        if state.names.is_none() {
-            (state.names, state.is_used) = (Some(Box::new(ask()?)), true);
+        if state.addrs.is_none() {
+            (state.addrs, state.is_used) = (Some(Box::new(look_up()?)), true);
         }
-        state.names.as_deref().map(look)
+        state.addrs.as_deref().map(read)
     }
 
     /// Sends an interim response (RFC 9110 §15.2) as soon as the connection's task runs.
-    pub fn say(&self, interim: &[u8]) {
+    pub fn send_interim(&self, interim: &[u8]) {
         let connection = {
             let mut state = self.state();
             state.interim.extend_from_slice(interim);
@@ -222,20 +222,19 @@ fn wake(waker: Option<Waker>) {
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BodyError {
-    /// It has more bytes than are wanted.
+    /// The body is larger than the limit.
     TooLarge,
-    /// It is against the rules (RFC 9112 §6, §7.1).
+    /// The body is malformed (RFC 9112 §6, §7.1).
     Malformed,
     /// The client stopped sending, or sends too slowly.
     TooSlow,
     /// The client is gone, or the response is complete.
     Gone,
-    /// It is text in a charset that is not known here.
+    /// The charset of the body is not supported.
     UnknownCharset,
-    /// It is no text in its charset.
+    /// The body is not text in its charset.
     NotText,
-    /// It was wanted whole, but is still to be read: in a task handler, which has
-    /// `Request::body_mut` for that.
+    /// The body has not been read: a task handler reads it with `Request::body_mut`.
     Unread,
 }
 
@@ -266,14 +265,14 @@ impl BodyError {
 impl fmt::Display for BodyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::TooLarge => "the body is larger than the limit",
-            Self::Malformed => "the body is against the rules of HTTP",
-            Self::TooSlow => "the body came too slowly",
-            Self::Gone => "the client has gone",
-            Self::UnknownCharset => "the body is in a charset that is not known here",
-            Self::NotText => "the body is no text in its charset",
+            Self::TooLarge => "the body is larger than the limit; raise the limit, or send less",
+            Self::Malformed => "the body is malformed (RFC 9112)",
+            Self::TooSlow => "the body arrived too slowly",
+            Self::Gone => "the client closed the connection, or the response is complete",
+            Self::UnknownCharset => "the charset of the body is not supported; send UTF-8",
+            Self::NotText => "the body is not text in its charset",
             Self::Unread => {
-                "the body was not read yet; a task handler reads it with body_mut() or into_body()"
+                "the body has not been read; a task handler reads it with body_mut() or into_body()"
             }
         })
     }
@@ -306,23 +305,23 @@ mod tests {
         let (reader, connection) = (Arc::new(Bell::default()), Arc::new(Bell::default()));
         let (reading, serving) = (reader.clone().into(), connection.clone().into());
         let (mut reading, serving) = (Context::from_waker(&reading), Context::from_waker(&serving));
-        let exchange = BodyChannel::default();
-        assert_eq!(exchange.poll_demand(&serving), BodyDemand::Nothing);
-        assert!(exchange.poll_take(&mut reading).is_pending());
+        let channel = BodyChannel::default();
+        assert_eq!(channel.poll_demand(&serving), BodyDemand::Nothing);
+        assert!(channel.poll_take(&mut reading).is_pending());
         assert_eq!((rung(&connection), rung(&reader)), (1, 0));
-        assert_eq!(exchange.poll_demand(&serving), BodyDemand::Bytes);
-        exchange.put(Bytes::from_static(b"one"));
+        assert_eq!(channel.poll_demand(&serving), BodyDemand::Bytes);
+        channel.put(Bytes::from_static(b"one"));
         assert_eq!(rung(&reader), 1);
-        assert_eq!(exchange.poll_demand(&serving), BodyDemand::Nothing);
-        let Poll::Ready(Some(Ok(bytes))) = exchange.poll_take(&mut reading) else {
+        assert_eq!(channel.poll_demand(&serving), BodyDemand::Nothing);
+        let Poll::Ready(Some(Ok(bytes))) = channel.poll_take(&mut reading) else {
             panic!("the bytes are there");
         };
-        assert_eq!((&*bytes, exchange.received()), (b"one".as_slice(), 3));
-        assert!(exchange.poll_take(&mut reading).is_pending());
-        exchange.end(Err(BodyError::TooSlow));
+        assert_eq!((&*bytes, channel.received()), (b"one".as_slice(), 3));
+        assert!(channel.poll_take(&mut reading).is_pending());
+        channel.end(Err(BodyError::TooSlow));
         assert_eq!(rung(&reader), 1);
-        assert_eq!(exchange.poll_take(&mut reading), Poll::Ready(Some(Err(BodyError::TooSlow))));
-        assert_eq!(exchange.poll_take(&mut reading), Poll::Ready(None));
+        assert_eq!(channel.poll_take(&mut reading), Poll::Ready(Some(Err(BodyError::TooSlow))));
+        assert_eq!(channel.poll_take(&mut reading), Poll::Ready(None));
     }
 
     #[test]
@@ -330,12 +329,12 @@ mod tests {
         let connection = Arc::new(Bell::default());
         let serving = connection.clone().into();
         let serving = Context::from_waker(&serving);
-        let exchange = BodyChannel::default();
-        assert_eq!(exchange.poll_demand(&serving), BodyDemand::Nothing);
-        exchange.give_up();
+        let channel = BodyChannel::default();
+        assert_eq!(channel.poll_demand(&serving), BodyDemand::Nothing);
+        channel.give_up();
         assert_eq!(rung(&connection), 1);
-        assert_eq!(exchange.poll_demand(&serving), BodyDemand::GivenUp);
-        exchange.end(Err(BodyError::Gone));
-        assert_eq!(exchange.poll_demand(&serving), BodyDemand::Nothing);
+        assert_eq!(channel.poll_demand(&serving), BodyDemand::GivenUp);
+        channel.end(Err(BodyError::Gone));
+        assert_eq!(channel.poll_demand(&serving), BodyDemand::Nothing);
     }
 }

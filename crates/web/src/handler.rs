@@ -1,4 +1,4 @@
-//! The three kinds of handler, and what makes one of a function.
+//! Handlers: inline functions, light tasks, blocking functions.
 
 use std::future::Future;
 use std::mem;
@@ -21,18 +21,18 @@ pub type InlineFn = dyn Fn(&mut Request) -> Response + Send + Sync;
 pub type TaskFn = dyn Fn(Request) -> HandlerFuture + Send + Sync;
 pub type BlockingFn = dyn Fn(Request) -> Response + Send + Sync;
 
-/// A handler, whatever it was made of.
+/// A handler of any kind.
 pub struct Handler(#[doc(hidden)] pub HandlerKind);
 
 #[derive(Clone)]
 pub enum HandlerKind {
     /// Runs on the worker, and must not wait.
     Inline(Arc<InlineFn>),
-    /// The same for one that looks at the head alone: the body is not kept for it.
+    /// Runs on the worker, and reads the head alone: the body is not kept for it.
     HeadOnly(Arc<InlineFn>),
     /// A light task: may wait for anything that is a future.
     Task(Arc<TaskFn>),
-    /// The first for bodies that are short, the second for others: see [`by_length`].
+    /// An inline handler for short bodies, a task for others: see [`by_length`].
     ByLength(u64, Arc<InlineFn>, Arc<TaskFn>),
     /// Runs on a thread of the pool, and may wait for anything.
     Blocking(Arc<BlockingFn>),
@@ -40,14 +40,14 @@ pub enum HandlerKind {
     /// does not have its own.
     #[cfg(feature = "tower")]
     Service(Arc<ServiceFn>, RouteOptions),
-    /// Tells of the server that it runs on; inline.
+    /// Reads the counters of its server; inline.
     OfServer(fn(&dyn ServerStats) -> Response),
 }
 
 #[cfg(feature = "tower")]
 pub type ServiceFn = dyn Fn(&Tokio) -> Arc<TaskFn> + Send + Sync;
 
-/// What can be made a handler.
+/// A type that can be converted to a handler.
 ///
 /// - `|request: &Request| …`: inline. It runs on the worker, finds the body whole, and should not
 ///   wait: it holds up the worker's other connections.
@@ -56,8 +56,8 @@ pub type ServiceFn = dyn Fn(&Tokio) -> Arc<TaskFn> + Send + Sync;
 /// - [`blocking`]`(|request: Request| …)`: on the thread pool. It may hold its thread, and finds
 ///   the body whole.
 ///
-/// Each returns what [`IntoResponse`] takes. A panic in one is contained: the client gets 500, and
-/// it is counted.
+/// Each returns a type that implements [`IntoResponse`]. A panic is contained: the client gets 500,
+/// and the panic is counted.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no handler",
     label = "expected `|request: &Request| …`, `async |request: Request| …`, `blocking(…)`, or \
@@ -69,7 +69,7 @@ pub type ServiceFn = dyn Fn(&Tokio) -> Arc<TaskFn> + Send + Sync;
             future is `Send`"
 )]
 pub trait IntoHandler<Form> {
-    /// Makes the handler.
+    /// Converts the value to a handler.
     fn into_handler(self) -> Handler;
 }
 
@@ -81,14 +81,14 @@ pub mod form {
     /// An async function of an owned request.
     #[derive(Debug)]
     pub enum Task {}
-    /// What [`super::blocking`] makes.
+    /// The result of [`super::blocking`].
     #[derive(Debug)]
     pub enum Blocking {}
-    /// What [`tower()`](crate::tower::tower) makes.
+    /// The result of [`tower()`](crate::tower::tower).
     #[cfg(feature = "tower")]
     #[derive(Debug)]
     pub enum Service {}
-    /// What is a handler already.
+    /// A handler itself.
     #[derive(Debug)]
     pub enum Ready {}
 }
@@ -143,8 +143,8 @@ where
     }
 }
 
-/// Makes a handler of two: one that finds the body whole, for requests without one and for those
-/// that announce a short one, and a task for all others.
+/// Makes a handler of two: an inline one for requests with a short body or none, and a task for all
+/// others.
 ///
 /// - `whole_bytes_max`: how long a short body is at most.
 ///
@@ -195,11 +195,11 @@ pub fn panicked() -> Response {
     Response::new(Status::INTERNAL_SERVER_ERROR)
 }
 
-/// A task handler at work on a request.
+/// Future of a task handler.
 pub enum HandlerFuture {
-    /// In memory of its own.
+    /// Allocated for this request.
     Boxed(Pin<Box<dyn Future<Output = Response> + Send>>),
-    /// In memory that the same handler's next request can use.
+    /// In memory that the next request of the same handler can reuse.
     Reusable(Box<dyn ReusableCall>),
 }
 
@@ -214,16 +214,16 @@ impl Future for HandlerFuture {
     }
 }
 
-/// A place for one future of one handler: see `TaskCall`.
+/// Memory for the future of one handler, which its requests use in turn.
 pub trait ReusableCall: Send {
     /// Calls the handler.
     fn start(&mut self, request: Request);
-    /// Polls the handler. Once it returns a response, the future is dropped and the place is free.
+    /// Polls the handler. Once it returns a response, the future is dropped and the memory is free.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Response>;
 }
 
-/// Which task handler it is. It holds for as long as the handler does: a worker forgets it with
-/// the routes that it belongs to.
+/// Identity of a task handler, valid while the handler exists: a worker drops it together with its
+/// routes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HandlerId(usize);
 
@@ -250,20 +250,21 @@ where
     }
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Response> {
-        let future = self.future.as_mut().as_pin_mut().expect("polled between start and answer");
-        let answer = ready!(future.poll(context));
+        let future =
+            self.future.as_mut().as_pin_mut().expect("polled between the start and the response");
+        let returned = ready!(future.poll(context));
         self.future.set(None);
-        Poll::Ready(answer.into_response())
+        Poll::Ready(returned.into_response())
     }
 }
 
-/// A task handler at work, whose panics are contained.
+/// A running task handler, whose panics are contained.
 pub struct RunningHandler(Option<HandlerFuture>);
 
 impl RunningHandler {
-    /// One that has begun.
-    pub fn new(answering: HandlerFuture) -> Self {
-        Self(Some(answering))
+    /// Creates one that runs.
+    pub fn new(running: HandlerFuture) -> Self {
+        Self(Some(running))
     }
 
     /// Creates one that has responded.
@@ -273,7 +274,7 @@ impl RunningHandler {
 
     /// Calls a task handler, which may panic at once.
     ///
-    /// - `place`: one that the same handler has been at work in before.
+    /// - `place`: memory that an earlier request of the same handler has used.
     #[inline]
     pub fn start(handler: &TaskFn, request: Request, place: Option<Box<dyn ReusableCall>>) -> Self {
         Self(contained(|| match place {
@@ -285,15 +286,15 @@ impl RunningHandler {
         }))
     }
 
-    /// Polls the handler. Returns whether it has ended; `answer` is then the response, or `None` if
-    /// the handler panicked, now or in its destructor.
+    /// Polls the handler. Returns whether it has ended; `response` is then the response, or `None`
+    /// if the handler panicked, now or in its destructor.
     #[inline]
-    pub fn poll(&mut self, context: &mut Context<'_>, answer: &mut Option<Response>) -> bool {
-        let Some(answering) = &mut self.0 else { return true };
-        let is_pending = contained(|| match Pin::new(answering).poll(context) {
+    pub fn poll(&mut self, context: &mut Context<'_>, response: &mut Option<Response>) -> bool {
+        let Some(running) = &mut self.0 else { return true };
+        let is_pending = contained(|| match Pin::new(running).poll(context) {
             Poll::Pending => true,
-            Poll::Ready(response) => {
-                *answer = Some(response);
+            Poll::Ready(returned) => {
+                *response = Some(returned);
                 false
             }
         });
@@ -303,20 +304,20 @@ impl RunningHandler {
             _ => {
                 let ended = self.0.take();
                 if contained(|| drop(ended)).is_none() || is_pending.is_none() {
-                    *answer = None;
+                    *response = None;
                 }
             }
         }
         true
     }
 
-    /// The place it was at work in, for another request of the same handler.
+    /// Returns the memory of its future, for another request of the same handler.
     #[inline]
     pub fn into_place(mut self) -> Option<Box<dyn ReusableCall>> {
-        let answering = self.0.take();
-        // There is nothing left in it: forgetting it spares the look that dropping takes.
+        let running = self.0.take();
+        // Nothing is left in it: forgetting it saves the check of a drop.
         mem::forget(self);
-        match answering {
+        match running {
             Some(HandlerFuture::Reusable(place)) => Some(place),
             _ => None,
         }

@@ -1,4 +1,5 @@
-//! Values of a program's own types: JSON in and out, and from the query (feature `json`).
+//! Values of a program's own types: read from JSON and from the query, and written as JSON (feature
+//! `json`).
 
 use std::fmt;
 
@@ -12,16 +13,16 @@ use crate::body::BodyError;
 use crate::request::Request;
 use crate::response::{IntoResponse, Response};
 
-/// Why a body is no value of the wanted type. As a response it says so in a line of text.
+/// Error of a body that is not a value of the expected type. As a response it is one line of text.
 #[non_exhaustive]
 pub enum JsonError {
-    /// The content type is not `application/json`, nor one that ends in `+json`: 415.
+    /// The content type is neither `application/json` nor one that ends in `+json`: 415.
     WrongType,
-    /// The body did not come to its end, or is past a limit: its own status.
+    /// The body could not be read: the status of the [`BodyError`].
     Body(BodyError),
-    /// It is no JSON (RFC 8259): 400.
+    /// The body is not JSON (RFC 8259): 400.
     Malformed(serde_json::Error),
-    /// It is JSON, but no value of the wanted type: 422.
+    /// The body is JSON, but not a value of the expected type: 422.
     Unfit(serde_json::Error),
 }
 
@@ -40,12 +41,14 @@ impl JsonError {
 impl fmt::Display for JsonError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::WrongType => {
-                f.write_str("expected a body of JSON; say Content-Type: application/json")
-            }
+            Self::WrongType => f.write_str(
+                "expected a body of application/json, found another type; set Content-Type",
+            ),
             Self::Body(_) => f.write_str("the body could not be read"),
-            Self::Malformed(error) => write!(f, "the body is no JSON: {error}"),
-            Self::Unfit(error) => write!(f, "the body is JSON, but not what is expected: {error}"),
+            Self::Malformed(error) => write!(f, "the body is not JSON: {error}"),
+            Self::Unfit(error) => {
+                write!(f, "the JSON of the body has another form than expected: {error}")
+            }
         }
     }
 }
@@ -72,7 +75,7 @@ impl From<serde_json::Error> for JsonError {
     }
 }
 
-/// Its status, with what is wrong as text.
+/// The status of the error, with its text.
 impl IntoResponse for JsonError {
     fn into_response(self) -> Response {
         match self {
@@ -82,12 +85,13 @@ impl IntoResponse for JsonError {
     }
 }
 
-/// Why a query is no value of the wanted type. As a response it is 400, with what is wrong as text.
+/// Error of a query that is not a value of the expected type. As a response it is 400 with its
+/// text.
 pub struct QueryError(serde_urlencoded::de::Error);
 
 impl fmt::Display for QueryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the query is not what is expected: {}", self.0)
+        write!(f, "the query has another form than expected: {}", self.0)
     }
 }
 
@@ -105,24 +109,23 @@ impl IntoResponse for QueryError {
 
 /// Values of a program's own types (feature `json`).
 impl Request {
-    /// The body, which is JSON, as a value: in handlers that find it whole (inline and blocking
-    /// ones).
+    /// Returns the body, which is JSON, as a value. For inline and blocking handlers.
     ///
     /// # Errors
-    /// [`JsonError`]: 415 for another content type, 400 where it is no JSON, 422 where it is no
+    /// [`JsonError`]: 415 for another content type, 400 if the body is not JSON, 422 if it is not a
     /// value of this type.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, JsonError> {
         self.expect_json()?;
         Ok(serde_json::from_slice(self.whole_body()?)?)
     }
 
-    /// Reads the body, which is JSON, and returns it as a value. For all kinds of handler that own
-    /// their request.
+    /// Reads the body, which is JSON, and returns it as a value. For handlers that own their
+    /// request.
     ///
     /// - `bytes_max`: limit of the body; a longer one is 413. The server's limit applies as well.
     ///
     /// # Errors
-    /// As [`Request::json`], and why the body did not come.
+    /// As [`Request::json`], and [`JsonError::Body`].
     pub async fn read_json<T: DeserializeOwned>(
         &mut self,
         bytes_max: usize,
@@ -132,10 +135,10 @@ impl Request {
         Ok(serde_json::from_slice(&body)?)
     }
 
-    /// The query as a value, whose fields are the names in it.
+    /// Returns the query as a value, whose fields have the names of its pairs.
     ///
     /// # Errors
-    /// [`QueryError`], which is 400: a field is missing, or its text is none of its type.
+    /// [`QueryError`], which is 400: a field is missing, or its text cannot be converted.
     pub fn query_as<T: DeserializeOwned>(&self) -> Result<T, QueryError> {
         serde_urlencoded::from_str(self.raw_query().unwrap_or_default()).map_err(QueryError)
     }
@@ -149,12 +152,12 @@ impl Request {
 
 /// Values of a program's own types (feature `json`).
 impl Response {
-    /// A value as JSON. If it cannot be one (a map whose keys are no text, or its own `Serialize`
-    /// fails), the response is 500 and says why.
+    /// Creates a response with a value as JSON. If the value has no JSON (a map whose keys are not
+    /// text, or its `Serialize` fails), the response is 500 with the error.
     pub fn json<T: Serialize + ?Sized>(value: &T) -> Self {
         match serde_json::to_vec(value) {
             Ok(text) => Self::json_text(text),
-            Err(error) => Self::text(format!("this value cannot be JSON: {error}"))
+            Err(error) => Self::text(format!("the value cannot be written as JSON: {error}"))
                 .status(Status::INTERNAL_SERVER_ERROR),
         }
     }

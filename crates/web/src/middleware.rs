@@ -33,7 +33,7 @@ type Before = dyn Fn(&mut Request) -> Flow + Send + Sync;
 type After = dyn Fn(&Request, &mut Response) + Send + Sync;
 type Around = dyn Fn(Request, Next) -> HandlerFuture + Send + Sync;
 
-/// Returns whether a request is meant.
+/// Condition on requests.
 pub type Matcher = Arc<dyn Fn(&Request) -> bool + Send + Sync>;
 
 /// One middleware, and the condition on the requests that it runs for.
@@ -70,8 +70,8 @@ impl Middleware {
         A: Future<Output: IntoResponse> + Send + 'static,
     {
         let around = move |request, next| {
-            let answer = f(request, next);
-            HandlerFuture::Boxed(Box::pin(async move { answer.await.into_response() }))
+            let returned = f(request, next);
+            HandlerFuture::Boxed(Box::pin(async move { returned.await.into_response() }))
         };
         Self { matcher: None, kind: MiddlewareKind::Around(Arc::new(around)) }
     }
@@ -105,7 +105,7 @@ pub struct MiddlewareStack {
     handler: Runnable,
 }
 
-/// A handler as connections run it: what blocks has been made a task that waits for the pool.
+/// A handler as connections run it. A blocking handler has become a task that waits for the pool.
 #[derive(Clone)]
 pub enum Runnable {
     Inline(Arc<InlineFn>),
@@ -121,7 +121,7 @@ pub struct ByLength {
 }
 
 impl ByLength {
-    /// Whether a body is announced to be short.
+    /// Returns whether the body is short by its framing.
     pub fn takes_whole(&self, framing: Framing) -> bool {
         match framing {
             Framing::Length(length) => length <= self.whole_bytes_max,
@@ -146,8 +146,8 @@ impl Runnable {
             Self::ByLength(both) => Arc::clone(&both.other),
         };
         Self::Task(Arc::new(move |request| {
-            let answering = handler(request);
-            HandlerFuture::Boxed(Box::pin(async move { answering.await.on_its_own() }))
+            let running = handler(request);
+            HandlerFuture::Boxed(Box::pin(async move { running.await.on_its_own() }))
         }))
     }
 }
@@ -197,7 +197,7 @@ impl MiddlewareStack {
         }
     }
 
-    /// The middleware from `at` on and the handler, as nested calls: what comes later is inside.
+    /// Runs the middleware from `at` on and the handler, as nested calls: later ones inside.
     fn run_inline(&self, at: usize, request: &mut Request) -> Response {
         let Some(one) = self.middleware.get(at) else {
             return match &self.handler {
@@ -221,7 +221,7 @@ impl MiddlewareStack {
     }
 }
 
-/// A page about the server that it is served by.
+/// Returns a handler for a page about its server.
 fn of_server(page: fn(&dyn ServerStats) -> Response, build: &BuildContext) -> Arc<InlineFn> {
     let server = build.server.clone();
     Arc::new(move |_| match &server {
@@ -237,10 +237,10 @@ fn on_pool(handler: Arc<BlockingFn>, pool: BlockingPool) -> Arc<TaskFn> {
             if let Err(error) = request.read_whole().await {
                 return error.into_response();
             }
-            request.keep_names();
+            request.keep_addrs();
             match pool.run(move || handler(request)).await {
                 Ok(Some(response)) => response,
-                // It goes on from here as if it had happened here.
+                // The panic continues here, where it is contained.
                 Ok(None) => std::panic::resume_unwind(Box::new("on the pool")),
                 Err(_) => Response::new(Status::SERVICE_UNAVAILABLE).header("Retry-After", "1"),
             }

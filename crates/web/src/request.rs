@@ -32,11 +32,11 @@ pub use peer::RequestPeer;
 pub use query::{Pairs, percent_decoded};
 pub use typed::ParamError;
 
-/// One request: its head, what the route found in its path, and its body.
+/// A request: its head, the parts of its path that the route names, and its body.
 ///
-/// An inline handler borrows it, a task or a blocking handler owns it. The head was checked when it
-/// was read; the body is read when a handler asks for it ([`Request::into_body`]), but for inline
-/// and blocking handlers, which find it whole ([`Request::bytes`]).
+/// An inline handler borrows it; a task or blocking handler owns it. The head was checked when it
+/// was read. The body is read on demand ([`Request::into_body`]); inline and blocking handlers get
+/// it whole ([`Request::bytes`]).
 pub struct Request {
     parts: RequestHeadRef,
     body: Body,
@@ -52,9 +52,9 @@ impl Request {
         Self { parts, body, peer, extensions: None }
     }
 
-    /// A request whose body is not there yet, if it has one.
+    /// Creates a request whose body, if any, has not been read.
     ///
-    /// - `used`: one to be used again, which is the quickest way to have one.
+    /// - `used`: a request to be reused, which saves the allocation.
     #[expect(clippy::inline_always, reason = "a call each way would be 30 instructions more")]
     #[inline(always)]
     #[doc(hidden)]
@@ -71,12 +71,12 @@ impl Request {
             used.peer.lend(link);
             return used;
         }
-        // (Those that are used again are of the same app: see `Known`.)
+        // A reused request is of the same app: see `RouteCache`.
         let peer = RequestPeer::lent(link, trusted_proxies);
         Box::new(Self::new(RequestHead::take(head, bytes), Body::empty(), peer))
     }
 
-    /// Gives a request back after the response.
+    /// Keeps the request for reuse after its response.
     #[expect(clippy::inline_always, reason = "as for `bare`")]
     #[inline(always)]
     #[doc(hidden)]
@@ -89,7 +89,7 @@ impl Request {
         }
     }
 
-    /// The head, which can be held on to.
+    /// Returns the head, which may outlive the request.
     #[doc(hidden)]
     pub fn parts(&self) -> &RequestHeadRef {
         &self.parts
@@ -98,48 +98,48 @@ impl Request {
     /// Returns the head while it has no other owner.
     #[doc(hidden)]
     pub fn parts_mut(&mut self) -> &mut RequestHead {
-        self.parts.get_mut().expect("just made, and lent to nobody")
+        self.parts.get_mut().expect("it was just made and has no other owner")
     }
 
-    /// What the head's bytes say.
+    /// Returns a view of the head.
     #[doc(hidden)]
     pub fn view(&self) -> View<'_> {
         self.parts.view()
     }
 
-    /// The method: [`Method::Other`] for all that have no name of their own, which
-    /// [`Request::method_str`] tells apart.
+    /// Returns the method. [`Method::Other`] is every method that the enum does not name;
+    /// [`Request::method_str`] distinguishes them.
     pub fn method(&self) -> Method {
         self.view().method()
     }
 
-    /// The method as it was sent: `GET`, `PROPFIND`.
+    /// Returns the method as it was sent: `GET`, `PROPFIND`.
     pub fn method_str(&self) -> &str {
         as_text(self.view().method_token())
     }
 
-    /// The version.
+    /// Returns the HTTP version.
     pub fn version(&self) -> Version {
         self.view().version()
     }
 
-    /// The request target as it was sent, still percent-encoded (RFC 9112 §3.2).
+    /// Returns the request target as it was sent, still percent-encoded (RFC 9112 §3.2).
     pub fn target(&self) -> &str {
         as_text(self.view().target())
     }
 
-    /// The path as it was sent, still percent-encoded, without the query. It starts with `/`, but
-    /// for `OPTIONS *`, where it is `*`.
+    /// Returns the path as it was sent, percent-encoded, without the query. It starts with `/`;
+    /// that of `OPTIONS *` is `*`.
     pub fn raw_path(&self) -> &str {
         as_text(self.view().path())
     }
 
-    /// The path that routes and folders compare, percent-decoded. It has no empty segments and
-    /// none that are `.`; a slash at the end stays. Bytes that are no UTF-8 become U+FFFD.
+    /// Returns the path that routes and folders compare, percent-decoded. It has no empty segments
+    /// and none that are `.`; a slash at the end stays. Bytes that are not UTF-8 become U+FFFD.
     ///
-    /// A `/`, `\\` or NUL that was sent escaped is no separator, and stays so: `%2F`, `%5C`, `%00`.
-    /// So a condition on segments holds for every spelling of a path: see also
-    /// [`Request::is_under`]. What was sent is [`Request::raw_path`].
+    /// A `/`, `\\` or NUL that was sent escaped is not a separator, and stays escaped: `%2F`,
+    /// `%5C`, `%00`. So a condition on segments holds for every spelling of a path: see also
+    /// [`Request::is_under`]. The path as it was sent is [`Request::raw_path`].
     pub fn path(&self) -> Cow<'_, str> {
         match self.parts.path() {
             Ok(path) => path.into_decoded(),
@@ -147,11 +147,11 @@ impl Request {
         }
     }
 
-    /// Whether the path is `base` or beneath it, segment by segment: `/a` and `//a/./%62` are
-    /// beneath `/a`, while `/ab` and `/a%2Fb` are not. For conditions such as those of
+    /// Returns whether the path is `base` or beneath it, segment by segment: `/a` and `//a/./%62`
+    /// are beneath `/a`, while `/ab` and `/a%2Fb` are not. For conditions such as those of
     /// [`Middleware::only_if`](crate::Middleware::only_if).
     ///
-    /// - `base`: percent-encoded, beginning with `/`; else nothing is beneath it.
+    /// - `base`: percent-encoded, beginning with `/`; otherwise nothing is beneath it.
     pub fn is_under(&self, base: &str) -> bool {
         match (self.parts.path(), CanonicalPath::of(base.as_bytes())) {
             (Ok(path), Ok(base)) => path.is_under(&base),
@@ -159,83 +159,84 @@ impl Request {
         }
     }
 
-    /// What stands behind the first `?`, still percent-encoded.
+    /// Returns the part after the first `?`, percent-encoded.
     pub fn raw_query(&self) -> Option<&str> {
         self.view().query().map(as_text)
     }
 
-    /// The pairs of the query in order, decoded (`+` is a space).
+    /// Returns the pairs of the query in order, decoded (`+` is a space).
     pub fn query(&self) -> Pairs<'_> {
         Pairs::new(self.view().query().unwrap_or(b""))
     }
 
-    /// The first value of a name in the query, decoded.
+    /// Returns the first value of a name in the query, decoded.
     pub fn query_value(&self, name: &str) -> Option<Cow<'_, str>> {
         self.query().find(|(key, _)| key == name).map(|(_, value)| value)
     }
 
-    /// The part of the path that a `{name}` of the route stands for, decoded; empty if the route
-    /// has no such part.
+    /// Returns the part of the path that a `{name}` of the route matches, decoded; empty if the
+    /// route has no such part.
     pub fn param(&self, name: &str) -> Cow<'_, str> {
         self.parts.param(name).map_or(Cow::Borrowed(""), decoded)
     }
 
-    /// The same as it was sent, percent-encoded.
+    /// Returns the same part as it was sent, percent-encoded.
     #[doc(hidden)]
     pub fn raw_param(&self, name: &str) -> String {
         self.parts.param_as_sent(name).unwrap_or_default()
     }
 
-    /// All parts of the path that the route names, in order: name and decoded value.
+    /// Returns all parts of the path that the route names, in order: name and decoded value.
     pub fn params(&self) -> impl Iterator<Item = (&str, Cow<'_, str>)> {
         self.parts.params().map(|(name, value)| (name, decoded(value)))
     }
 
-    /// The host with its port, in lower or upper case as it was sent: of the target if that is
-    /// absolute, else of Host. Always there in HTTP/1.1.
+    /// Returns the host with its port as they were sent: of the target if that is absolute, else of
+    /// Host. HTTP/1.1 requires it.
     pub fn host(&self) -> Option<&str> {
         self.view().host().map(as_text)
     }
 
-    /// Whether the client would rather go on in another protocol, which its Upgrade field names
-    /// (RFC 9110 §7.8): its Connection field says so, and it is HTTP/1.1.
+    /// Returns whether the client offers to switch to the protocol that its Upgrade field names
+    /// (RFC 9110 §7.8): its Connection field lists `upgrade`, and the version is HTTP/1.1.
     pub fn wants_upgrade(&self) -> bool {
         self.view().wants_upgrade()
     }
 
-    /// The first value of a header field, by its name in any case. `None` also for a value that is
-    /// no UTF-8: see [`Request::header_bytes`].
+    /// Returns the first value of a header field; the case of the name does not matter. `None` also
+    /// for a value that is not UTF-8: see [`Request::header_bytes`].
     pub fn header(&self, name: &str) -> Option<&str> {
         std::str::from_utf8(self.header_bytes(name)?).ok()
     }
 
-    /// The first value of a header field as its bytes.
+    /// Returns the first value of a header field as its bytes.
     pub fn header_bytes(&self, name: &str) -> Option<&[u8]> {
         self.view().field(name)
     }
 
-    /// All values of a header field in order, by its name in any case.
+    /// Returns all values of a header field in order; the case of the name does not matter.
     pub fn header_values<'r>(&'r self, name: &'r str) -> impl Iterator<Item = &'r [u8]> {
         let same = move |field: &(&[u8], &[u8])| field.0.eq_ignore_ascii_case(name.as_bytes());
         self.view().fields().filter(same).map(|field| field.1)
     }
 
-    /// All header fields in order: name as it was sent, and value.
+    /// Returns all header fields in order: the name as it was sent, and the value.
     pub fn headers(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.view().fields().map(|(name, value)| (as_text(name), value))
     }
 
-    /// The cookies in order, as they were sent (RFC 6265 §4.2).
+    /// Returns the cookies in order, as they were sent (RFC 6265 §4.2).
     pub fn cookies(&self) -> Cookies<'_> {
         Cookies::new(self.view())
     }
 
-    /// The first value of a cookie.
+    /// Returns the first value of a cookie.
     pub fn cookie(&self, name: &str) -> Option<&str> {
         self.cookies().find(|(key, _)| *key == name).map(|(_, value)| value)
     }
 
-    /// The whole body, where it has been read already: in inline and blocking handlers. Else empty.
+    /// Returns the whole body if it has been read, as in inline and blocking handlers; otherwise
+    /// nothing.
     pub fn bytes(&self) -> &[u8] {
         self.body.whole()
     }
@@ -254,29 +255,29 @@ impl Request {
         }
         interim.extend_from_slice(b"\r\n");
         if self.version() == Version::Http11 {
-            self.parts.channel().say(&interim);
+            self.parts.channel().send_interim(&interim);
         }
         Ok(())
     }
 
-    /// The body, still to be read.
+    /// Returns the body, to be read.
     pub fn into_body(mut self) -> Body {
         self.take_body()
     }
 
-    /// Takes the body out, for a reader that goes by what the head says of it.
+    /// Takes the body out, together with a reference to its head.
     #[doc(hidden)]
     pub fn take_body(&mut self) -> Body {
         let body = std::mem::replace(&mut self.body, Body::empty());
         body.of_head(&self.parts)
     }
 
-    /// The body, still to be read, while the head stays at hand.
+    /// Returns the body, to be read while the head remains available.
     pub fn body_mut(&mut self) -> &mut Body {
         &mut self.body
     }
 
-    /// Waits until the whole body is here; [`Request::bytes`] has it then.
+    /// Reads the whole body; [`Request::bytes`] returns it then.
     #[doc(hidden)]
     pub async fn read_whole(&mut self) -> Result<(), BodyError> {
         let whole = self.body.bytes(usize::MAX).await?;
@@ -284,42 +285,43 @@ impl Request {
         Ok(())
     }
 
-    /// The same request with the body that the connection is still to read.
+    /// Returns the same request with the body that the connection has still to receive.
     #[doc(hidden)]
     pub fn live(&self) -> Self {
         let framing = self.parts.head().framing();
         Self::new(self.parts.clone(), Body::live(self.parts.clone(), framing), self.peer.clone())
     }
 
-    /// Has it known as the connection's task's, for it may be taken anywhere from now on.
+    /// Binds the request to the connection's task: its owner may take it anywhere from now on.
     #[inline]
     #[doc(hidden)]
     pub fn give_to(&mut self, waker: &Waker) {
         self.peer.give_to(waker);
     }
 
-    /// The same request with its body, which came with the head.
+    /// Returns the same request with its body, which arrived with the head.
     #[doc(hidden)]
     pub fn with_body(&self, body: Bytes) -> Self {
         let body = Body::at_hand(body, self.parts.clone());
         Self::new(self.parts.clone(), body, self.peer.clone())
     }
 
-    /// The same request without its body and what was kept with it.
+    /// Returns the same request without its body and without the values kept with it.
     #[inline]
     #[doc(hidden)]
     pub fn head_only(&self) -> Self {
         Self::new(self.parts.clone(), Body::empty(), self.peer.clone())
     }
 
-    /// Keeps a value with the request: from a chain for a handler. One of each type.
+    /// Keeps a value with the request, from middleware for a handler. There is one of each type.
+    /// Returns the value that it replaces.
     pub fn insert<T: Any + Send + Sync>(&mut self, value: T) -> Option<T> {
         let old =
             self.extensions.get_or_insert_default().insert(TypeId::of::<T>(), Box::new(value));
         Some(*old?.downcast().expect("kept under its type"))
     }
 
-    /// The value of a type that [`Request::insert`] has kept.
+    /// Returns the value of a type that [`Request::insert`] has kept.
     pub fn get<T: Any + Send + Sync>(&self) -> Option<&T> {
         self.extensions.as_ref()?.get(&TypeId::of::<T>())?.downcast_ref()
     }

@@ -1,4 +1,4 @@
-//! Counters for machines to read: a page of JSON, and a line of text now and then.
+//! Counters in machine-readable form: a page of JSON, and a periodic line of text.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -14,8 +14,8 @@ use gustnado_observe::process::Process;
 use gustnado_observe::server_stats::ServerStats;
 use gustnado_observe::stats::Stats;
 
-/// A handler that responds with the server's counters as JSON: in sum, and by worker. The names are
-/// those of [`Stats`] and `WorkerStats`, with `cpu_ms` and `memory_bytes` of the whole
+/// Returns a handler that responds with the server's counters as JSON, in sum and by worker. The
+/// names are those of [`Stats`] and `WorkerStats`, with `cpu_ms` and `memory_bytes` of the whole
 /// process.
 ///
 /// ```no_run
@@ -43,7 +43,7 @@ fn json(app: &dyn ServerStats) -> String {
     text
 }
 
-/// Begins an object of JSON with what the server is, and some numbers.
+/// Begins a JSON object with the server's version, backend and scheduler, and some numbers.
 pub fn begin_json(
     server: &dyn ServerStats,
     numbers: impl IntoIterator<Item = (&'static str, u64)>,
@@ -61,12 +61,12 @@ pub fn begin_json(
 
 fn push_numbers(text: &mut String, numbers: impl IntoIterator<Item = (&'static str, u64)>) {
     for (name, number) in numbers {
-        // (A string takes all text.)
+        // Writing to a string cannot fail.
         _ = write!(text, ",\"{name}\":{number}");
     }
 }
 
-/// Writes a line of statistics to standard error again and again, until the server has gone.
+/// Writes a line of statistics to standard error at each interval, until the server has ended.
 pub async fn write_regularly(server: Weak<dyn ServerStats>, interval: Duration) {
     let mut before = Stats::default();
     loop {
@@ -78,7 +78,7 @@ pub async fn write_regularly(server: Weak<dyn ServerStats>, interval: Duration) 
     }
 }
 
-/// One line of logfmt: totals since the start, and rates since the line before.
+/// Returns a line of logfmt: totals since the start, and rates since the previous line.
 fn line(stats: &Stats, before: &Stats) -> String {
     let span_ms = stats.uptime_ms.saturating_sub(before.uptime_ms).max(1);
     let rate = |now: u64, then: u64| now.saturating_sub(then).saturating_mul(1_000) / span_ms;
@@ -88,14 +88,14 @@ fn line(stats: &Stats, before: &Stats) -> String {
         rate(stats.bytes_sent, before.bytes_sent)
     );
     for (name, number) in stats.named() {
-        // (A string takes all text.)
+        // Writing to a string cannot fail.
         _ = write!(text, " {name}={number}");
     }
     text.push('\n');
     text
 }
 
-/// Writes a line whole, or not at all: a reader that has fallen behind must not hold a worker up.
+/// Writes a whole line or nothing: a slow reader must not block a worker.
 fn write_line(line: &str) {
     let stderr = io::stderr();
     let mut fds = [PollFd::new(&stderr, PollFlags::OUT)];

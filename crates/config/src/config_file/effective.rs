@@ -19,7 +19,7 @@ fn write(out: &mut String, file: Option<&ConfigFile>, settings: &Settings) -> fm
     let is_listed = !settings.config.listen.is_empty();
     for (effective, tunable) in settings.effective().iter().zip(TUNABLES) {
         let line = setting(effective, &tunable.field, settings);
-        // `listen` stands in the place of these, and a file may not say both.
+        // `listen` replaces these, and a file may not have both.
         let is_replaced = is_listed && ["host", "port", "uds"].contains(&effective.name);
         match line {
             Some(line) if !is_replaced => writeln!(out, "{line}  # {}", effective.origin)?,
@@ -44,7 +44,7 @@ fn write(out: &mut String, file: Option<&ConfigFile>, settings: &Settings) -> fm
     Ok(())
 }
 
-/// `None` for what has no value.
+/// Returns the line of a setting; `None` if it has no value.
 fn setting(effective: &Effective, field: &Field, settings: &Settings) -> Option<String> {
     let value = match field {
         Field::Path { get, .. } => quoted(&get(&settings.config)?.display().to_string()),
@@ -87,7 +87,7 @@ fn route(out: &mut String, prefix: &str, with_line: &RouteSpec) -> fmt::Result {
             writeln!(out, "redirect = {}", quoted(&to.to_string()))?;
             writeln!(out, "status = {}", status.code())?;
         }
-        RouteAction::Answer { text, status, content_type } => {
+        RouteAction::Text { text, status, content_type } => {
             writeln!(out, "answer = {}", quoted(text))?;
             writeln!(out, "status = {}", status.code())?;
             writeln!(out, "type = {}", quoted(content_type))?;

@@ -53,7 +53,7 @@ impl SiteError {
         &self.path
     }
 
-    /// Everything that is wrong with it, in the order of the file.
+    /// Returns everything that is wrong with it, in the order of the file.
     pub fn problems(&self) -> &[Problem] {
         &self.problems
     }

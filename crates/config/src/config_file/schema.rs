@@ -29,11 +29,11 @@ pub fn schema() -> String {
 fn whole() -> Json {
     let settings: Vec<(String, Json)> = TUNABLES.iter().map(setting).collect();
     let mut keys = settings.clone();
-    let settings = closed("Settings, for those who like them apart", settings, &[]);
+    let settings = closed("Settings, in a table of their own", settings, &[]);
     keys.push(key("settings", Json::Map(settings)));
     keys.push(key("headers", reference("headers")));
-    keys.push(key("route", list_of("What answers a path", "route")));
-    keys.push(key("site", list_of("What is served for other hosts", "site")));
+    keys.push(key("route", list_of("Routes", "route")));
+    keys.push(key("site", list_of("Sites for other hosts", "site")));
     keys.push(key("error-page", list_of("Pages for errors", "error-page")));
     let mut whole = vec![
         key("$schema", text("https://json-schema.org/draft/2020-12/schema")),
@@ -62,7 +62,7 @@ fn setting(tunable: &Tunable) -> (String, Json) {
     (tunable.name.to_owned(), Json::Map(parts))
 }
 
-/// A number without quotes, which is seconds where it is a time.
+/// Returns the schema of a number without quotes; a duration is in seconds.
 fn whole_number(unit: Unit, (min, max): (u64, u64), has_zero: bool) -> Json {
     let scale = if unit == Unit::Duration { 1_000 } else { 1 };
     let min = if has_zero { 0 } else { min.div_ceil(scale) };
@@ -87,15 +87,15 @@ fn number_text(unit: Unit, zero: Option<&str>) -> Json {
 
 fn definitions() -> Json {
     let headers = Json::Map(vec![
-        key("description", text("Header fields to add to answers")),
+        key("description", text("Header fields to add to responses")),
         key("type", text("object")),
         key("additionalProperties", of_type("string")),
     ]);
     let site = vec![
         key("hosts", hosts()),
-        key("root", described("string", "Folder that is served where no route answers")),
+        key("root", described("string", "Folder that is served where no route matches")),
         key("headers", reference("headers")),
-        key("route", list_of("What answers a path", "route")),
+        key("route", list_of("Routes", "route")),
         key("error-page", list_of("Pages for errors", "error-page")),
     ];
     let page = vec![
@@ -105,7 +105,7 @@ fn definitions() -> Json {
     Json::Map(vec![
         key("headers", headers),
         key("route", route()),
-        key("site", Json::Map(closed("What is served for some hosts", site, &["hosts"]))),
+        key("site", Json::Map(closed("A site for some hosts", site, &["hosts"]))),
         key("error-page", Json::Map(closed("A page for a status of 4xx or 5xx", page, &["file"]))),
     ])
 }
@@ -116,26 +116,26 @@ fn route() -> Json {
         key("enum", texts(METHODS.iter().filter_map(|method| method.as_str()))),
     ]);
     let methods = Json::Map(vec![
-        key("description", text("Methods that are answered; GET, and all for a redirect")),
+        key("description", text("Methods; by default GET, for a redirect all")),
         key("anyOf", Json::List(vec![methods.clone(), array_of(methods)])),
     ]);
     let listing = Json::Map(vec![
-        key("description", text("Whether the folder shows what is in it, in place of the setting")),
+        key("description", text("Whether the folder is listed, in place of the setting")),
         key("enum", texts(LISTINGS)),
     ]);
     let keys = vec![
         key("path", described("string", "/exact, /{name}/part or /{*rest}")),
         key("folder", described("string", "Folder to serve beneath the path")),
         key("listing", listing),
-        key("redirect", described("string", "Where to lead: a path or a URL, with {name}")),
-        key("answer", described("string", "Text to answer")),
-        key("status", status(200, "Status of the answer [200] or of the redirect [308]")),
-        key("type", described("string", "Content type of the answer")),
+        key("redirect", described("string", "Target: a path or a URL, with {name}")),
+        key("answer", described("string", "Text of the response")),
+        key("status", status(200, "Status of the response [200] or of the redirect [308]")),
+        key("type", described("string", "Content type of the response")),
         key("methods", methods),
         key("merge_slashes", described("boolean", "Whether {*rest} is without empty segments")),
         key("headers", reference("headers")),
     ];
-    let mut route = closed("What answers a path", keys, &["path"]);
+    let mut route = closed("A route", keys, &["path"]);
     let redirect = Json::Map(vec![
         key("required", texts(["redirect"])),
         key("properties", Json::Map(vec![key("status", redirects())])),

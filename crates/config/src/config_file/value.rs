@@ -11,14 +11,14 @@ use crate::nearest::nearest;
 /// The keys that hold tables.
 const TABLES: [&str; 5] = ["settings", "headers", "route", "site", "error-page"];
 
-/// A value with the line it stands in.
+/// A value with its line.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WithLine<T> {
     pub(super) value: T,
     pub(super) line: usize,
 }
 
-/// A table of the file, and what it is called in messages.
+/// A table of the file, and its name in messages.
 #[derive(Clone, Copy)]
 pub(super) struct ValueTable<'t> {
     pub(super) values: &'t DeTable<'t>,
@@ -85,7 +85,7 @@ impl<'a> ValueReader<'a> {
                 Some(near) => format!("no key is called {name:?}; did you mean {near:?}?"),
                 None if table.name.is_empty() => format!(
                     "no key is called {name:?}; settings have the names of flags (`gustnado serve \
-                     --help`), and besides there are {}",
+                     --help`), and there are {}",
                     TABLES.join(", ")
                 ),
                 None => format!("no key is called {name:?}; expected one of {}", known.join(", ")),

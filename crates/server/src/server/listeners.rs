@@ -17,7 +17,7 @@ pub(super) struct Listeners(Vec<OpenListener>);
 
 struct OpenListener {
     /// The endpoint as configured: port 0 is not yet resolved.
-    asked: Endpoint,
+    configured: Endpoint,
     listening: ListenerHandle,
 }
 
@@ -26,7 +26,7 @@ impl Listeners {
     pub(super) fn open(
         &mut self,
         workers: &Workers,
-        asked: Endpoint,
+        endpoint: Endpoint,
         current: &Arc<AppHandle>,
     ) -> Result<(), StartError> {
         let current = Arc::clone(current);
@@ -35,14 +35,14 @@ impl Listeners {
             let task: BoxTask = Box::pin(conn::serve(connection, app));
             task
         });
-        let failed = |error| StartError::from_bind(asked.clone(), error);
-        let listening = workers.listen(&asked, false, serve).map_err(failed)?;
-        self.0.push(OpenListener { asked, listening });
+        let failed = |error| StartError::from_bind(endpoint.clone(), error);
+        let listening = workers.listen(&endpoint, false, serve).map_err(failed)?;
+        self.0.push(OpenListener { configured: endpoint, listening });
         Ok(())
     }
 
-    pub(super) fn listens_on(&self, asked: &Endpoint) -> bool {
-        self.0.iter().any(|listener| listener.asked == *asked)
+    pub(super) fn listens_on(&self, endpoint: &Endpoint) -> bool {
+        self.0.iter().any(|listener| listener.configured == *endpoint)
     }
 
     /// Adds listeners opened during a reload.
@@ -53,7 +53,7 @@ impl Listeners {
     /// Stops all other listeners; open connections stay open. Returns the stopped endpoints.
     pub(super) fn keep_only(&mut self, wanted: &[Endpoint]) -> Vec<Endpoint> {
         let (kept, gone): (Vec<_>, Vec<_>) =
-            self.0.drain(..).partition(|listener| wanted.contains(&listener.asked));
+            self.0.drain(..).partition(|listener| wanted.contains(&listener.configured));
         self.0 = kept;
         let stop = |listener: OpenListener| {
             listener.listening.stop();
@@ -63,8 +63,8 @@ impl Listeners {
     }
 
     /// Takes over an inherited socket. Returns whether there is one.
-    pub(super) fn take_over(&self, asked: &Endpoint) -> bool {
-        let found = self.0.iter().find(|listener| listener.asked == *asked);
+    pub(super) fn take_over(&self, endpoint: &Endpoint) -> bool {
+        let found = self.0.iter().find(|listener| listener.configured == *endpoint);
         found.inspect(|listener| listener.listening.take_over()).is_some()
     }
 

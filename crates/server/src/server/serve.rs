@@ -1,5 +1,5 @@
-//! Serving on a socket that the program has bound itself, and ending when it says so: the way
-//! programs with an async `main` start and stop servers.
+//! Start and end of a server as programs with an async `main` do it: on a socket that they have
+//! bound, until a future is ready.
 
 use std::net::TcpListener;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -12,7 +12,7 @@ use gustnado_tasks::{DrainReport, Driven, Endpoint, mailbox};
 use super::{Running, StartError, check_server, endpoint, start_server, start_server_driven};
 use crate::builder::Server;
 
-/// A socket that listens already: std's `TcpListener` or `UnixListener`, with the feature `tower`
+/// A listening socket: std's `TcpListener` or `UnixListener`, with the feature `tower`
 /// also those of tokio.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no listener that a server can take over",
@@ -21,10 +21,10 @@ use crate::builder::Server;
             `server.listen(\"fd:9\")`"
 )]
 pub trait IntoListener {
-    /// The socket itself.
+    /// Converts the listener to its socket.
     ///
     /// # Errors
-    /// It could not be taken out of what has held it.
+    /// The socket could not be taken out of the listener.
     fn into_listener(self) -> io::Result<OwnedFd>;
 }
 
@@ -83,18 +83,18 @@ impl Server {
         start_server(self)
     }
 
-    /// The same with the first worker on the calling thread, for a program that has a loop of its
-    /// own: it works whenever that loop has it [take a turn](Driven::turn). The other workers, if
-    /// the settings want more than one, are threads as ever.
+    /// Starts the server with the first worker on the calling thread, for a program with a loop of
+    /// its own, which [turns](Driven::turn) the worker. Further workers, if configured, are threads
+    /// as usual.
     ///
     /// It listens when this returns; connections wait for the first turn. All workers use epoll and
-    /// share no tasks; [`Running::notes`] say so where something else was set.
+    /// share no tasks; [`Running::notes`] has a line if another value was set.
     ///
-    /// [`Running::drain`] is for other threads then: the driving thread has
+    /// [`Running::drain`] must then be called on other threads; the driving thread uses
     /// [`Running::begin_drain`].
     ///
     /// # Errors
-    /// As [`Server::listen`]; [`StartError::Worker`] where the thread runs tasks already.
+    /// As [`Server::listen`]; [`StartError::Worker`] if the thread runs tasks already.
     pub fn start_driven(self) -> Result<(Running, Driven), StartError> {
         start_server_driven(self)
     }
@@ -127,7 +127,7 @@ impl Server {
         let number = socket.as_raw_fd();
         self.config.listen = vec![format!("fd:{number}")];
         let running = self.start()?;
-        // It is the server's alone now, which serves its queue to the end, and closes it.
+        // Only the server has the socket now: it serves the queue to its end, and closes it.
         running.take_socket_over(number);
         drop(socket);
         Ok(running)
@@ -161,7 +161,7 @@ impl Running {
         }
     }
 
-    /// [`Running::until`], by the name that it has in axum.
+    /// Does the same as [`Running::until`], under the name that axum uses.
     pub async fn with_graceful_shutdown<F: Future>(self, signal: F) -> DrainReport {
         self.until(signal).await
     }

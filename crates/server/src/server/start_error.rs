@@ -12,18 +12,18 @@ use gustnado_web::routes::RouteError;
 /// Error at the start of a server. `Display` is one line: problem, place, remedy.
 #[non_exhaustive]
 pub enum StartError {
-    /// The host is no address and no known name.
+    /// The host is neither an address nor a known name.
     Host {
-        /// What was given.
+        /// The text as given.
         host: String,
-        /// What the resolver says.
+        /// The resolver's error.
         error: io::Error,
     },
-    /// A peer in a list of them is no address and no network.
+    /// A peer in a list is neither an address nor a network.
     Network {
         /// The setting's name.
         setting: &'static str,
-        /// What was given.
+        /// The text as given.
         text: String,
     },
     /// PROXY headers are required, but no peer is allowed to send them.
@@ -34,50 +34,50 @@ pub enum StartError {
     Routes(RouteError),
     /// The access log cannot be opened.
     AccessLog {
-        /// Where.
+        /// The place.
         path: PathBuf,
-        /// What the kernel says.
+        /// The kernel's error.
         error: io::Error,
     },
-    /// Lines of the access log cannot be made like that.
+    /// The format of the access log is invalid.
     AccessLogFormat(FormatError),
     /// Another process listens there.
     InUse {
-        /// Where.
+        /// The place.
         endpoint: Endpoint,
     },
-    /// It is there twice among what is to be listened on.
+    /// The endpoint is configured twice.
     Twice {
-        /// Where.
+        /// The place.
         endpoint: Endpoint,
     },
-    /// A Unix socket was to be made where there is a file of another kind.
+    /// There is a file of another kind at the path of a Unix socket.
     NotSocket {
         /// The file.
         path: PathBuf,
     },
-    /// The user may not listen there.
+    /// The user has no permission to listen there.
     Denied {
-        /// Where.
+        /// The place.
         endpoint: Endpoint,
     },
     /// Listening failed otherwise.
     Listen {
-        /// Where.
+        /// The place.
         endpoint: Endpoint,
-        /// What the kernel says.
+        /// The kernel's error.
         error: io::Error,
     },
-    /// The server ends, and takes no other configuration.
+    /// The server is shutting down, so it cannot be reloaded.
     Ending,
-    /// Signals could not be listened to.
+    /// Signal handlers could not be installed.
     Signals {
-        /// What the kernel says.
+        /// The kernel's error.
         error: io::Error,
     },
     /// A worker thread could not be started.
     Worker {
-        /// What the kernel says.
+        /// The kernel's error.
         error: io::Error,
     },
 }
@@ -123,7 +123,8 @@ impl StartError {
         }
     }
 
-    /// The process's exit code: 78 (`EX_CONFIG`) where only another configuration can help, else 1.
+    /// Returns the exit code of the process: 78 (`EX_CONFIG`) if only another configuration can
+    /// help, else 1.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Host { .. }
@@ -140,9 +141,9 @@ impl StartError {
     }
 }
 
-/// How to name them in each place where settings are made.
+/// It names the setting in each place where settings are made.
 const ANY_PROXY: &str = "--proxy-protocol: expected the proxies whose PROXY header is believed, \
-    found none; say --proxy-allow-from 10.0.0.1 (GUSTNADO_PROXY_ALLOW_FROM=10.0.0.1, \
+    found none; set --proxy-allow-from 10.0.0.1 (GUSTNADO_PROXY_ALLOW_FROM=10.0.0.1, \
     proxy-allow-from = \"10.0.0.1\" in a file, .proxy_allow_from(&[\"10.0.0.1\"]) in Rust, \
     proxy_allow_from=\"10.0.0.1\" in Python), a network, unix, or * where only proxies can connect";
 

@@ -1,4 +1,4 @@
-//! A form with its files, all of it together.
+//! Forms with their files, read to the end.
 
 use bytes::Bytes;
 use gustnado_http::multipart::{MultipartEvent, PartHead};
@@ -12,8 +12,8 @@ use crate::request::Request;
 
 /// All fields of a `multipart/form-data` form: values, and files.
 ///
-/// A part with a file name is a file. One with an empty name and no bytes is a field for a file in
-/// which none was chosen, and is left out.
+/// A part with a file name is a file. A part with an empty file name and no bytes is a file field
+/// in which none was chosen, and is left out.
 #[derive(Debug, Default)]
 pub struct FormData {
     values: Vec<(String, String)>,
@@ -21,27 +21,27 @@ pub struct FormData {
 }
 
 impl FormData {
-    /// The first value of a name.
+    /// Returns the first value of a name.
     pub fn value(&self, name: &str) -> Option<&str> {
         self.values().find(|pair| pair.0 == name).map(|pair| pair.1)
     }
 
-    /// All values in order, with their names.
+    /// Returns all values in order, with their names.
     pub fn values(&self) -> impl Iterator<Item = (&str, &str)> {
         self.values.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// The first file of a name.
+    /// Returns the first file of a name.
     pub fn file(&self, name: &str) -> Option<&Upload> {
         self.files.iter().find(|file| file.name() == name)
     }
 
-    /// All files, in order.
+    /// Returns all files, in order.
     pub fn files(&self) -> &[Upload] {
         &self.files
     }
 
-    /// All files, to be kept.
+    /// Returns all files, to be kept.
     pub fn into_files(self) -> Vec<Upload> {
         self.files
     }
@@ -53,7 +53,7 @@ impl FormData {
     }
 }
 
-/// What a form may still bring.
+/// Remainder of a form's limits.
 struct Room<'l> {
     limits: &'l FormLimits,
     value_bytes: usize,
@@ -92,7 +92,7 @@ impl<'l> Room<'l> {
     }
 }
 
-/// Reads a file to its end: in memory as long as there is room, then on the disk.
+/// Reads a file to its end, into memory while the limits allow it, then to the disk.
 async fn read_file(mut part: Part<'_>, room: &mut Room<'_>) -> Result<Upload, FormError> {
     let (mut gathered, mut length, mut spill) = (Vec::new(), 0_u64, None::<Spill>);
     while let Some(piece) = part.next().await.transpose()? {
@@ -117,13 +117,13 @@ async fn read_file(mut part: Part<'_>, room: &mut Room<'_>) -> Result<Upload, Fo
     }
     let content = match spill {
         Some(spill) => UploadContent::Disk(spill.finish().await?),
-        // A copy: a short piece might keep a long buffer from being given back.
+        // A copy: a short piece might keep a long buffer alive.
         None => UploadContent::Memory(gathered.concat().into()),
     };
     Ok(Upload::new(part.into_head(), length, content))
 }
 
-/// Reads a form whose body is whole. Its files stay where they are.
+/// Reads a form whose body is in memory. Its files are slices of the body.
 fn read_whole(request: &Request, limits: &FormLimits) -> Result<FormData, FormError> {
     let mut decoder = decoder(request, limits)?;
     let mut rest = request.whole_body()?.clone();
@@ -138,7 +138,7 @@ fn read_whole(request: &Request, limits: &FormLimits) -> Result<FormData, FormEr
                 part = Some((head, Bytes::new()));
                 len
             }
-            // A part of a whole body comes in one run.
+            // A part of a whole body is one run of bytes.
             MultipartEvent::Data(len) => {
                 if let Some((_, data)) = &mut part {
                     *data = rest.slice(..len);
@@ -176,9 +176,9 @@ fn add_whole(
 
 /// `multipart/form-data`, all of it.
 impl Request {
-    /// A form with its files, in handlers that find the body whole (inline and blocking ones),
-    /// within the default [`FormLimits`]. Everything stays in memory, as the body does: for large
-    /// files, take a task handler and [`Request::read_form_data`].
+    /// Returns a form with its files, in inline and blocking handlers, within the default
+    /// [`FormLimits`]. Everything stays in memory, as the body does: for large files use a task
+    /// handler and [`Request::read_form_data`].
     ///
     /// # Errors
     /// [`FormError`].
@@ -186,10 +186,10 @@ impl Request {
         read_whole(self, &FormLimits::default())
     }
 
-    /// Reads a form with its files, in task handlers. What is large goes to temporary files: they
-    /// are written on the thread pool while the form comes, and deleted with the [`FormData`], also
-    /// if the client goes, or the handler panics. (If the process is killed they stay: `upload-…`
-    /// in [`FormLimits::folder`].)
+    /// Reads a form with its files, in task handlers. Large files go to temporary files. These are
+    /// written on the thread pool while the form arrives, and deleted with the [`FormData`], also
+    /// if the client goes or the handler panics. If the process is killed they stay: `upload-…` in
+    /// [`FormLimits::folder`].
     ///
     /// # Errors
     /// [`FormError`].
@@ -211,7 +211,7 @@ impl Request {
                 }
                 value => value?,
             };
-            // (In another charset it may have become longer; what was sent is what counts, nearly.)
+            // In another charset it may have become longer, so this counts slightly too much.
             room.value_bytes = room.value_bytes.saturating_sub(value.len());
             form.values.push((name, value));
         }

@@ -1,4 +1,4 @@
-//! `multipart/form-data`, part by part, as it comes (RFC 7578).
+//! `multipart/form-data`, part by part, as it arrives (RFC 7578).
 
 use std::fmt;
 use std::str;
@@ -10,9 +10,9 @@ use super::{FormError, FormLimits, decoder};
 use crate::body::{Body, decoded, encoding_of};
 use crate::request::Request;
 
-/// The parts of a form, one after the other, as the client sends them.
+/// Parts of a form, one after the other, as the client sends them.
 ///
-/// It holds no more of the body than has come and was not asked for yet.
+/// It holds only bytes that were received and not yet read.
 ///
 /// ```no_run
 /// use gustnado::forms::{FormError, FormLimits};
@@ -20,30 +20,30 @@ use crate::request::Request;
 ///
 /// async fn upload(mut request: Request) -> Result<String, FormError> {
 ///     let mut form = request.multipart(&FormLimits::default())?;
-///     let mut told = String::new();
+///     let mut report = String::new();
 ///     while let Some(part) = form.next().await {
 ///         let mut part = part?;
 ///         let mut bytes = 0;
 ///         while let Some(piece) = part.next().await {
 ///             bytes += piece?.len();
 ///         }
-///         told += &format!("{}: {bytes} bytes\n", part.name());
+///         report += &format!("{}: {bytes} bytes\n", part.name());
 ///     }
-///     Ok(told)
+///     Ok(report)
 /// }
 ///
 /// let server = Server::new().post("/upload", upload);
 /// ```
 pub struct Multipart {
     body: Body,
-    /// What has come and was not used yet.
+    /// Bytes that were received and not yet decoded.
     held: BytesMut,
     decoder: MultipartDecoder,
     is_in_part: bool,
     has_failed: bool,
 }
 
-/// What comes next in a form.
+/// Next event of a form.
 enum PartEvent {
     Head(PartHead),
     Data(Bytes),
@@ -52,10 +52,10 @@ enum PartEvent {
 }
 
 impl Multipart {
-    /// The next part; `None` at the end. What was not read of the part before is passed over.
+    /// Returns the next part; `None` at the end. The unread rest of the part before is skipped.
     ///
     /// # Errors
-    /// [`FormError`], after which nothing more comes.
+    /// [`FormError`], which ends the form.
     pub async fn next(&mut self) -> Option<Result<Part<'_>, FormError>> {
         loop {
             match self.event().await {
@@ -124,31 +124,31 @@ pub struct Part<'f> {
 }
 
 impl Part<'_> {
-    /// The name of the field in the form.
+    /// Returns the name of the field in the form.
     pub fn name(&self) -> &str {
         self.head.name()
     }
 
-    /// What the client calls the file, if this is one; empty where no file was chosen. It is made
-    /// up by the client and must not be taken for a path: see [`safe_file_name`].
+    /// Returns the client's name of the file, if this is one; empty if no file was chosen. The
+    /// client may send any text: it must not be used as a path. See [`safe_file_name`].
     pub fn file_name(&self) -> Option<&str> {
         self.head.file_name()
     }
 
-    /// What the client says that it is.
+    /// Returns the content type that the client sent.
     pub fn content_type(&self) -> Option<&str> {
         self.header("content-type")
     }
 
-    /// The first value of a header field of the part, by its name in any case.
+    /// Returns the first value of a header field of the part; the case of the name does not matter.
     pub fn header(&self, name: &str) -> Option<&str> {
         str::from_utf8(self.head.field(name)?).ok()
     }
 
-    /// The next bytes, 1 at least; `None` at the part's end.
+    /// Returns the next bytes, at least 1; `None` at the end of the part.
     ///
     /// # Errors
-    /// [`FormError`], after which nothing more comes.
+    /// [`FormError`], which ends the form.
     pub async fn next(&mut self) -> Option<Result<Bytes, FormError>> {
         if !self.form.is_in_part {
             return None;
@@ -166,7 +166,7 @@ impl Part<'_> {
         }
     }
 
-    /// All of it.
+    /// Reads the whole part.
     ///
     /// - `bytes_max`: more is an error.
     ///
@@ -187,10 +187,10 @@ impl Part<'_> {
         Ok(all.freeze())
     }
 
-    /// All of it as text, in the charset that the part names, or UTF-8.
+    /// Reads the whole part as text, in the charset that it names, by default UTF-8.
     ///
     /// # Errors
-    /// As [`Part::bytes`], and as [`Body::text`] for what is no text.
+    /// As [`Part::bytes`], and as [`Body::text`] for bytes that are not text.
     pub async fn text(&mut self, bytes_max: usize) -> Result<String, FormError> {
         let encoding = encoding_of(self.head.field("content-type"))?;
         let bytes = self.bytes(bytes_max).await?;
@@ -202,9 +202,9 @@ impl Part<'_> {
     }
 }
 
-/// A name that a client gave to a file, made fit to be a file's name in a folder of one's own:
-/// without the folders before it, without control characters, not hidden, and 100 characters at
-/// most. `None` if nothing is left of it.
+/// Returns a name for a file in a folder of the program's own, made of the client's name: without
+/// folders, without control characters, not hidden, and at most 100 characters. `None` if nothing
+/// is left.
 pub fn safe_file_name(name: &str) -> Option<String> {
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let kept: String = last.chars().filter(|c| !c.is_control()).collect();
@@ -215,10 +215,10 @@ pub fn safe_file_name(name: &str) -> Option<String> {
 
 /// `multipart/form-data`, part by part.
 impl Request {
-    /// The parts of a form as they come. It takes the body.
+    /// Returns the parts of a form as they arrive. It takes the body.
     ///
     /// # Errors
-    /// [`FormError`]: 415 where the body is something else, 400 where its boundary is malformed.
+    /// [`FormError`]: 415 if the body has another type, 400 if its boundary is malformed.
     pub fn multipart(&mut self, limits: &FormLimits) -> Result<Multipart, FormError> {
         let decoder = decoder(self, limits)?;
         let body = self.take_body();

@@ -12,7 +12,7 @@ use super::FormError;
 use super::multipart::safe_file_name;
 use super::spill::on_pool;
 
-/// A file that a form brought. Dropping it deletes what is on the disk; [`Upload::persist`] and
+/// A file of a form. Dropping it deletes its temporary file; [`Upload::persist`] and
 /// [`Upload::save`] keep it.
 #[derive(Debug)]
 pub struct Upload {
@@ -32,34 +32,35 @@ impl Upload {
         Self { head, length, content }
     }
 
-    /// The name of the field in the form.
+    /// Returns the name of the field in the form.
     pub fn name(&self) -> &str {
         self.head.name()
     }
 
-    /// What the client calls it. It is made up by the client, and must not be taken for a path.
+    /// Returns the client's name of the file. The client may send any text: it must not be used as
+    /// a path.
     pub fn file_name(&self) -> &str {
         self.head.file_name().unwrap_or_default()
     }
 
-    /// The client's name for it, made fit to be a file's name in a folder of one's own: without the
-    /// folders before it, without control characters, not hidden, and 100 characters at most.
-    /// `None` if nothing is left of it.
+    /// Returns a name for the file in a folder of the program's own, made of the client's: without
+    /// folders, without control characters, not hidden, and at most 100 characters. `None` if
+    /// nothing is left.
     pub fn safe_file_name(&self) -> Option<String> {
         safe_file_name(self.file_name())
     }
 
-    /// What the client says that it is.
+    /// Returns the content type that the client sent.
     pub fn content_type(&self) -> Option<&str> {
         std::str::from_utf8(self.head.field("content-type")?).ok()
     }
 
-    /// How many bytes it has.
+    /// Returns the number of bytes.
     pub fn length(&self) -> u64 {
         self.length
     }
 
-    /// The bytes, if they are in memory.
+    /// Returns the bytes, if they are in memory.
     pub fn bytes(&self) -> Option<&Bytes> {
         match &self.content {
             UploadContent::Memory(bytes) => Some(bytes),
@@ -67,7 +68,7 @@ impl Upload {
         }
     }
 
-    /// Where it is on the disk, if it is, for as long as this lives.
+    /// Returns the path of the temporary file, if there is one. It is deleted with this value.
     pub fn path(&self) -> Option<&Path> {
         match &self.content {
             UploadContent::Memory(_) => None,
@@ -75,8 +76,8 @@ impl Upload {
         }
     }
 
-    /// All bytes, wherever they are. It may wait for the disk: not for workers, if the file may be
-    /// large.
+    /// Returns all bytes. It may wait for the disk, so a worker should not call it for a large
+    /// file.
     ///
     /// # Errors
     /// The disk fails.
@@ -87,13 +88,13 @@ impl Upload {
         }
     }
 
-    /// Keeps it under a path, in place of what is there. Only its owner may read and write it.
+    /// Keeps the file at a path, in place of a file there. Only the owner may read and write it.
     ///
-    /// It may wait for the disk, above all where the path is on another file system than the
-    /// temporary file: blocking handlers call it, task handlers rather [`Upload::save`].
+    /// It may wait for the disk, above all if the path is on another file system than the temporary
+    /// file. Task handlers use [`Upload::save`].
     ///
     /// # Errors
-    /// The file cannot be made there; what was in its place is as it was.
+    /// The file cannot be written there; a file in its place is unchanged.
     pub fn persist(self, path: impl AsRef<Path>) -> io::Result<()> {
         let path = path.as_ref();
         match self.content {
@@ -109,7 +110,7 @@ impl Upload {
         }
     }
 
-    /// [`Upload::persist`] on the server's thread pool, for task handlers.
+    /// Does the same as [`Upload::persist`] on the server's thread pool, for task handlers.
     ///
     /// # Errors
     /// [`FormError::Disk`], and [`FormError::Busy`] if the pool had no room for a second.

@@ -6,7 +6,7 @@ use crate::request::Request;
 
 /// The pairs of a form, decoded, in the order they were sent.
 ///
-/// `+` is a space, `%` and two digits are a byte, and bytes that are no UTF-8 become U+FFFD.
+/// `+` is a space, `%` and two digits are a byte, and bytes that are not UTF-8 become U+FFFD.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Form {
     pairs: Vec<(String, String)>,
@@ -24,27 +24,27 @@ impl Form {
         Ok(Self { pairs })
     }
 
-    /// The first value of a name.
+    /// Returns the first value of a name.
     pub fn value(&self, name: &str) -> Option<&str> {
         self.values(name).next()
     }
 
-    /// All values of a name, in order.
+    /// Returns all values of a name, in order.
     pub fn values<'f>(&'f self, name: &str) -> impl Iterator<Item = &'f str> {
         self.iter().filter(move |pair| pair.0 == name).map(|pair| pair.1)
     }
 
-    /// All pairs, in order.
+    /// Returns all pairs, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.pairs.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// How many pairs there are.
+    /// Returns the number of pairs.
     pub fn len(&self) -> usize {
         self.pairs.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no pairs.
     pub fn is_empty(&self) -> bool {
         self.pairs.is_empty()
     }
@@ -52,11 +52,11 @@ impl Form {
 
 /// `application/x-www-form-urlencoded`.
 impl Request {
-    /// The pairs of a form, in handlers that find the body whole (inline and blocking ones), within
-    /// the default [`FormLimits`].
+    /// Returns the pairs of a form, in inline and blocking handlers, within the default
+    /// [`FormLimits`].
     ///
     /// # Errors
-    /// [`FormError`]: 415 where the body is something else, 413 where there is too much of it.
+    /// [`FormError`]: 415 if the body has another type, 413 if it is too large.
     pub fn form(&self) -> Result<Form, FormError> {
         expect_type(self, URLENCODED)?;
         let (limits, bytes) = (FormLimits::default(), self.whole_body()?);
@@ -66,11 +66,10 @@ impl Request {
         Form::read(bytes, &limits)
     }
 
-    /// Reads the body of a form, and returns its pairs. For all kinds of handler that own their
-    /// request.
+    /// Reads the body of a form, and returns its pairs. For handlers that own their request.
     ///
     /// # Errors
-    /// As [`Request::form`], and why the body did not come.
+    /// As [`Request::form`], and [`FormError::Body`].
     pub async fn read_form(&mut self, limits: &FormLimits) -> Result<Form, FormError> {
         expect_type(self, URLENCODED)?;
         let limit_bytes = limits.value_bytes_max;

@@ -1,4 +1,4 @@
-//! Origin of a request. It is looked up when a handler first reads it.
+//! Peer and client of a request. They are looked up when a handler first reads them.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -14,25 +14,25 @@ use crate::trusted_proxies::TrustedProxies;
 #[derive(Clone)]
 pub struct RequestPeer {
     connection: ConnectionId,
-    /// The connection's task. Any, in what is lent to a function that it calls: that cannot be
-    /// anywhere else.
+    /// The connection's task. `ANY` for a request that is lent to a function, which cannot take it
+    /// anywhere.
     task: TaskMark,
     trusted_proxies: Option<Arc<TrustedProxies>>,
 }
 
 impl RequestPeer {
-    /// For a request that does not leave the call it is lent to.
+    /// Creates the value for a request that is lent to a call and does not leave it.
     pub fn lent(connection: ConnectionId, trusted_proxies: Option<&Arc<TrustedProxies>>) -> Self {
         Self { connection, task: TaskMark::ANY, trusted_proxies: trusted_proxies.cloned() }
     }
 
-    /// The same for another request of the same server.
+    /// Does the same for a reused request of the same server.
     #[inline]
     pub(super) fn lend(&mut self, connection: ConnectionId) {
         (self.connection, self.task) = (connection, TaskMark::ANY);
     }
 
-    /// From now on the request's owner may take it anywhere.
+    /// Binds the request to the connection's task: its owner may take it anywhere from now on.
     ///
     /// - `waker`: of the connection's task.
     #[inline]
@@ -40,42 +40,41 @@ impl RequestPeer {
         self.task = TaskMark::of(waker);
     }
 
-    fn names(&self) -> Option<SocketAddrs> {
+    fn addrs(&self) -> Option<SocketAddrs> {
         if self.task.is_here() { self.connection.addrs().ok() } else { None }
     }
 }
 
-/// Where it came from.
+/// The peer, and the client as trusted proxies report it.
 impl Request {
-    /// The address of the connection's other end: a proxy's, where one stands between. (That of
-    /// the PROXY header, where `proxy-protocol` demands one.) For the client's see
-    /// [`Request::client`].
+    /// Returns the address of the connection's peer, which may be a proxy. With `proxy-protocol` it
+    /// is the address in the PROXY header. For the client's address see [`Request::client`].
     ///
-    /// Over a Unix socket it is mostly an empty path. The first question on a connection asks the
-    /// kernel; who never asks pays nothing.
+    /// Over a Unix socket it is usually an empty path. The kernel is asked once per request, and
+    /// only if this is called.
     ///
     /// `None` if the address is unknown:
     ///
     /// - The connection was accepted by `io_uring`, and the kernel is older than Linux 6.8.
     /// - The client has reset the connection by now.
-    /// - The request was taken to another task or thread before it was first asked. Ask once in the
-    ///   handler: the response stays with the request. (For [`crate::blocking`] handlers that is
-    ///   done.)
+    /// - The request was moved to another task or thread before the first call. Call it once in the
+    ///   handler: the address stays with the request. For [`crate::blocking`] handlers that is
+    ///   done.
     pub fn peer(&self) -> Option<Endpoint> {
-        self.look_at_names(|names| names.peer.clone())?
+        self.with_addrs(|addrs| addrs.peer.clone())?
     }
 
-    /// The client's IP address, as [`Request::peer`] has it; an IPv4 address that came over IPv6 is
-    /// told as what it is. `None` over a Unix socket, too.
+    /// Returns the IP address of [`Request::peer`]; an IPv4 address mapped to IPv6 is returned as
+    /// IPv4. `None` over a Unix socket, too.
     pub fn peer_ip(&self) -> Option<IpAddr> {
         ip_of(&self.peer()?)
     }
 
-    /// The address of the client, as the proxies in front tell it whom `forwarded-allow-ips` names;
-    /// else that of the connection's other end, with `None` where [`Request::peer`] has it. What
-    /// other peers send in `X-Forwarded-For` or `Forwarded` is ignored.
+    /// Returns the address of the client as reported by the proxies that `forwarded-allow-ips`
+    /// names; otherwise the peer's, with `None` as in [`Request::peer`]. `X-Forwarded-For` and
+    /// `Forwarded` from other peers are ignored.
     ///
-    /// Proxies mostly tell no port: then it is 0.
+    /// Without a port in the field, which is usual, it is 0.
     pub fn client(&self) -> Option<Endpoint> {
         let peer = self.peer()?;
         Some(match &self.peer.trusted_proxies {
@@ -84,49 +83,49 @@ impl Request {
         })
     }
 
-    /// The client's IP address, as [`Request::client`] has it; an IPv4 address that came over IPv6
-    /// is told as what it is. `None` over a Unix socket, too.
+    /// Returns the IP address of [`Request::client`]; an IPv4 address mapped to IPv6 is returned as
+    /// IPv4. `None` over a Unix socket, too.
     pub fn client_ip(&self) -> Option<IpAddr> {
         ip_of(&self.client()?)
     }
 
-    /// How the client has asked, `https` or `http`: as a proxy says that is believed, else `http`.
+    /// Returns the scheme of the client's request, `https` or `http`, as a trusted proxy reports
+    /// it; otherwise `http`.
     pub fn scheme(&self) -> &'static str {
-        self.told_by_proxies(|trusted_proxies, peer| trusted_proxies.scheme(self.view(), peer))
+        self.reported_by_proxies(|trusted_proxies, peer| trusted_proxies.scheme(self.view(), peer))
             .unwrap_or("http")
     }
 
-    /// The host that the client has asked for, with its port where that is not the scheme's own: as
-    /// a proxy says that is believed, else [`Request::host`].
+    /// Returns the host of the client's request, with its port if that is not the scheme's default,
+    /// as a trusted proxy reports it; otherwise [`Request::host`].
     pub fn public_host(&self) -> Option<Cow<'_, str>> {
-        let told =
-            self.told_by_proxies(|trusted_proxies, peer| trusted_proxies.host(self.view(), peer));
-        told.or_else(|| self.host().map(Cow::Borrowed))
+        let reported = self
+            .reported_by_proxies(|trusted_proxies, peer| trusted_proxies.host(self.view(), peer));
+        reported.or_else(|| self.host().map(Cow::Borrowed))
     }
 
-    fn told_by_proxies<T>(
+    fn reported_by_proxies<T>(
         &self,
-        ask: impl FnOnce(&TrustedProxies, &Endpoint) -> Option<T>,
+        read: impl FnOnce(&TrustedProxies, &Endpoint) -> Option<T>,
     ) -> Option<T> {
         let trusted_proxies = self.peer.trusted_proxies.as_ref()?;
-        ask(trusted_proxies, &self.peer()?)
+        read(trusted_proxies, &self.peer()?)
     }
 
-    /// The address of this end of the connection: which one of the server's it came in by. (That of
-    /// the proxy, as the PROXY header says it, where one is demanded.) `None` as with
-    /// [`Request::peer`], but for the reset.
+    /// Returns the address of this end of the connection. With `proxy-protocol` it is the
+    /// destination in the PROXY header. `None` as in [`Request::peer`], except after a reset.
     pub fn local(&self) -> Option<Endpoint> {
-        self.look_at_names(|names| names.local.clone())
+        self.with_addrs(|addrs| addrs.local.clone())
     }
 
-    /// Has it remembered before the request goes to another thread.
+    /// Looks the addresses up before the request moves to another thread.
     #[doc(hidden)]
-    pub fn keep_names(&self) {
-        self.look_at_names(|_| ());
+    pub fn keep_addrs(&self) {
+        self.with_addrs(|_| ());
     }
 
-    fn look_at_names<T>(&self, look: impl FnOnce(&SocketAddrs) -> T) -> Option<T> {
-        self.parts.channel().look_at_names(|| self.peer.names(), look)
+    fn with_addrs<T>(&self, read: impl FnOnce(&SocketAddrs) -> T) -> Option<T> {
+        self.parts.channel().with_addrs(|| self.peer.addrs(), read)
     }
 }
 

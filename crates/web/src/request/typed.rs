@@ -1,4 +1,4 @@
-//! Parts of the path as values: numbers, dates, whatever can be made from text.
+//! Parts of the path as values: numbers, dates, any type that is parsed from text.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,23 +8,24 @@ use gustnado_http::status::Status;
 
 use super::Request;
 
-/// Why a part of the path is no value of the wanted type. As a response it is 404: nothing has this
-/// path. Where the route has no such part, which is a mistake in the program, it is 500.
+/// Error of a part of the path that is not a value of the expected type. As a response it is 404:
+/// nothing has this path. If the route has no such part, which is a mistake in the program, it is
+/// 500.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ParamError {
-    /// The text cannot be made a value.
+    /// The text cannot be converted to a value.
     Unfit {
         /// The part's name in the route.
         name: String,
         /// Its text, decoded.
         found: String,
-        /// What the type says about it.
+        /// The error of the type's `FromStr`.
         because: String,
     },
     /// The route has no part of that name.
     Unknown {
-        /// The name that was asked for.
+        /// The name that was looked for.
         name: String,
     },
 }
@@ -46,7 +47,7 @@ impl fmt::Display for ParamError {
                 write!(f, "{{{name}}} of the path is {found:?}: {because}")
             }
             Self::Unknown { name } => {
-                write!(f, "the route has no {{{name}}}; write it into the route's path")
+                write!(f, "the route has no part {{{name}}}; add it to its path")
             }
         }
     }
@@ -54,9 +55,9 @@ impl fmt::Display for ParamError {
 
 impl std::error::Error for ParamError {}
 
-/// The page of its status.
+/// Parts of the path as values.
 impl Request {
-    /// The part of the path that a `{name}` of the route stands for, as a value.
+    /// Returns the part of the path that a `{name}` of the route matches, as a value.
     ///
     /// ```
     /// use gustnado::{Request, Response, Routes};

@@ -24,8 +24,8 @@ use crate::contained::contained;
 /// # drop(server);
 /// ```
 ///
-/// It costs one allocation. On the worker's own thread nothing else is paid for: the connection's
-/// task is put in line, and no other thread is told.
+/// It costs one allocation. On the worker's own thread nothing else is needed: the connection's
+/// task is queued, and no other thread is woken.
 pub fn reply_later() -> (Replier, Reply) {
     let slot = Arc::new(ReplySlot(Mutex::new(ReplyState::Open { waiter: None, on_lost: None })));
     (Replier(Some(Arc::clone(&slot))), Reply(slot))
@@ -35,7 +35,7 @@ pub fn reply_later() -> (Replier, Reply) {
 pub struct Replier(Option<Arc<ReplySlot>>);
 
 /// Future of a response that a [`Replier`] sends, to be returned by a handler.
-#[must_use = "it is to be returned, or awaited"]
+#[must_use = "a response is sent only if this is returned or awaited"]
 pub struct Reply(Arc<ReplySlot>);
 
 struct ReplySlot(Mutex<ReplyState>);
@@ -144,7 +144,7 @@ impl Drop for Reply {
     fn drop(&mut self) {
         let state = std::mem::replace(&mut *self.0.state(), ReplyState::Closed);
         if let ReplyState::Open { on_lost: Some(call), .. } = state {
-            // It runs in the connection's task, which is not to end with it.
+            // It runs in the connection's task, which a panic must not end.
             _ = contained(call);
         }
     }

@@ -1,4 +1,4 @@
-//! The bytes that many responses begin with, made once a second.
+//! First bytes of responses, prepared once a second.
 
 use gustnado_http::response_writer::Opening;
 
@@ -9,7 +9,7 @@ use super::UsualType;
 pub struct ResponsePrefix {
     pub unix_secs: u64,
     pub opening: Opening,
-    /// The same, up to the length of content of each of the usual types.
+    /// The same up to the length of the content, for each frequent type.
     pub leads: [Vec<u8>; UsualType::COUNT],
 }
 
@@ -25,7 +25,7 @@ impl ResponsePrefix {
 }
 
 impl Default for ResponsePrefix {
-    /// Good for no second.
+    /// Returns one that is valid for no second.
     fn default() -> Self {
         Self::new(u64::MAX, b"")
     }

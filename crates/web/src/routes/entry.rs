@@ -1,4 +1,4 @@
-//! What a path comes to, and what that is made with.
+//! Endpoints: what serves the requests of a path.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::request::Request;
 use crate::response::Response;
 use gustnado_files::Files;
 
-/// What an error gets.
+/// Function that returns the page for an error.
 pub type ErrorPage = Arc<dyn Fn(&Request, Status) -> Response + Send + Sync>;
 
 /// Endpoints of one path, by method.
@@ -24,23 +24,23 @@ pub(super) struct PathEntry {
     not_allowed: RouteEndpoint,
     pub(super) names: Option<Arc<[Box<str>]>>,
     pub(super) has_rest: bool,
-    /// The canonical path, if it is exact; else empty, which no request's path is.
+    /// The canonical path, if it is exact; otherwise empty, which no request's path is.
     pub(super) pattern: Box<[u8]>,
 }
 
-/// What a request comes to.
+/// What serves a request: a handler or a folder, with its options.
 #[derive(Clone)]
 pub struct RouteEndpoint {
     pub kind: EndpointKind,
     pub options: RouteOptions,
-    /// Whether a request's body is kept for it, rather than thrown away.
+    /// A request's body is kept for it; otherwise it is discarded.
     pub reads_body: bool,
 }
 
 #[derive(Clone)]
 pub enum EndpointKind {
     Run(Runnable),
-    /// Serves a folder; so many bytes of the path are the route's.
+    /// Serves a folder; `mounted_at` bytes of the path are the route's.
     Files {
         files: Arc<Files>,
         mounted_at: usize,
@@ -69,7 +69,7 @@ impl PathEntry {
         entry
     }
 
-    /// The same for all methods.
+    /// Creates an entry with one endpoint for all methods.
     pub(super) fn all(endpoint: &RouteEndpoint) -> Self {
         Self {
             by_method: [const { None }; Method::COUNT],
@@ -112,7 +112,7 @@ fn allow(route: &Route) -> String {
     methods.join(", ")
 }
 
-/// The names in a path, in order.
+/// Returns the names in a path, in order.
 fn names(path: &str) -> Option<Arc<[Box<str>]>> {
     let names: Vec<Box<str>> = path_names(path).into_iter().map(String::into).collect();
     (!names.is_empty()).then(|| names.into())

@@ -1,4 +1,4 @@
-//! Why routes cannot be served.
+//! Errors of routes.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use gustnado_http::fields::FieldError;
 
 use gustnado_files::FilesError;
 
-/// Why routes cannot be served. `Display` is one line: what, where, remedy.
+/// Error of routes that cannot be served. `Display` is one line: problem, place, remedy.
 #[non_exhaustive]
 pub enum RouteError {
     /// Two paths would match the same requests.
@@ -23,7 +23,7 @@ pub enum RouteError {
         /// The method.
         method: &'static str,
     },
-    /// A path has two different paces.
+    /// Two routes of a path have different paces.
     PaceRepeated {
         /// The path.
         path: String,
@@ -32,7 +32,7 @@ pub enum RouteError {
     Malformed {
         /// The path.
         path: String,
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
     /// A host is named twice.
@@ -45,7 +45,7 @@ pub enum RouteError {
     /// The runtime for the services of tower cannot be started.
     #[cfg(feature = "tower")]
     Tokio {
-        /// What the system says.
+        /// The system's error.
         error: std::io::Error,
     },
     /// A header field cannot be sent.
@@ -62,32 +62,30 @@ impl fmt::Display for RouteError {
         match self {
             Self::Conflict { path, with } => write!(
                 f,
-                "the routes {path} and {with} would answer the same requests; change one of them"
+                "the routes {path} and {with} match the same requests; change one of them"
             ),
             Self::Repeated { path, method } => {
                 write!(f, "the route {path} has two handlers for {method}; remove one of them")
             }
-            Self::PaceRepeated { path } => write!(
-                f,
-                "the route {path} is given two different paces; say one, for all its methods"
-            ),
+            Self::PaceRepeated { path } => {
+                write!(f, "the route {path} has two different paces; set one for all its methods")
+            }
             Self::Malformed { path, reason } => write!(
                 f,
-                "the route {path:?} is not well formed ({reason}); expected /exact, /{{name}} or \
-                 /{{*rest}}"
+                "the route {path:?} is malformed ({reason}); expected /exact, /{{name}} or /{{*rest}}"
             ),
             Self::HostRepeated { host } => {
-                write!(f, "the host {host} is named twice; put its routes together")
+                write!(f, "the host {host} has two sites; merge their routes")
             }
             Self::Folder(error) => error.fmt(f),
             #[cfg(feature = "tower")]
             Self::Tokio { error } => write!(
                 f,
                 "the tokio runtime for services cannot be started ({error}); raise the limit that \
-                 it names, or give the services a runtime with `on_tokio`"
+                 the error names, or pass a runtime to `on_tokio`"
             ),
             Self::Field { name, error } => {
-                write!(f, "the header field {name:?} cannot be sent: {error}; take another one")
+                write!(f, "the header field {name:?} cannot be sent: {error}; change it")
             }
         }
     }

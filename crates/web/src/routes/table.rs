@@ -1,4 +1,4 @@
-//! Routes made ready: found by host, path and method, without a lock and without an allocation.
+//! Lookup of routes by host, path and method, without a lock and without an allocation.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -27,39 +27,39 @@ use gustnado_files::Files;
 
 /// Endpoints and pages of a site, by host.
 pub struct Tables {
-    /// No other tables of this process have it.
+    /// The number is unique in this process.
     number: u64,
-    /// Whether there is another table than the last one.
+    /// There is another table than `rest`.
     has_hosts: bool,
     hosts: HashMap<String, Arc<RouteTable>, RandomState>,
-    /// Names that stand for all below them, each with its leading dot; the longest first.
+    /// Names that match all below them, each with its leading dot; the longest first.
     suffixes: Vec<(String, Arc<RouteTable>)>,
     rest: Arc<RouteTable>,
-    /// What they were made ready with.
+    /// The context that they were built in.
     build: BuildContext,
 }
 
 /// Endpoints and pages of one host.
 pub struct RouteTable {
-    /// The paths without names, which need no walk: the quickest way to most handlers.
+    /// The paths without names, found by one comparison or hash.
     exact: HashMap<Box<[u8]>, usize, RandomState>,
     router: Router<usize>,
     paths: Vec<PathEntry>,
     matchers: Vec<(Matcher, RouteEndpoint)>,
     fallback: PathEntry,
-    /// The folder that responds to every request, where there is nothing else: the usual case of
-    /// a file server, which needs no path compared.
+    /// The folder, if it serves every request: the usual case of a file server, which compares no
+    /// path.
     pub only_folder: Option<Arc<Files>>,
-    /// For paths that have no canonical form: 400.
+    /// The endpoint for paths without a canonical form: 400.
     pub no_path: RouteEndpoint,
     pub pages: Pages,
 }
 
-/// A route that was found, and the named parts of the path.
+/// The route of a request, and the named parts of its path.
 pub struct FoundRoute<'t, 'p> {
     pub endpoint: &'t RouteEndpoint,
     pub names: Option<&'t Arc<[Box<str>]>>,
-    /// Whether the last of them is a rest of any length.
+    /// The last of them is a rest of any length.
     pub has_rest: bool,
     params: Option<Params<'t, 'p>>,
 }
@@ -69,7 +69,7 @@ pub struct FoundRoute<'t, 'p> {
 pub struct Pages(Vec<(Option<Status>, ErrorPage)>);
 
 impl Tables {
-    /// Makes routes ready.
+    /// Builds the tables of routes.
     ///
     /// # Errors
     /// [`RouteError`].
@@ -103,22 +103,22 @@ impl Tables {
         Ok(Self { number: fresh_number(), has_hosts, hosts, suffixes, rest, build: build.clone() })
     }
 
-    /// A number that no other tables of this process have.
+    /// Returns a number that is unique in this process.
     pub fn number(&self) -> u64 {
         self.number
     }
 
-    /// Where what blocks is run.
+    /// Returns the pool for blocking handlers.
     pub fn pool(&self) -> &BlockingPool {
         &self.build.pool
     }
 
-    /// What other tables are made ready with that take the place of these.
+    /// Returns the context for building tables that replace these.
     pub fn build_context(&self) -> &BuildContext {
         &self.build
     }
 
-    /// The table for a request's host.
+    /// Returns the table for a request's host.
     #[inline]
     pub fn of_host(&self, view: View<'_>) -> &Arc<RouteTable> {
         if self.has_hosts { self.find_host(view) } else { &self.rest }
@@ -127,7 +127,7 @@ impl Tables {
     fn find_host(&self, view: View<'_>) -> &Arc<RouteTable> {
         let host = view.host().and_then(|host| std::str::from_utf8(host).ok()).unwrap_or("");
         let name = without_port(host);
-        // (The root of all names may be said, RFC 1034 §3.1: it is the same host.)
+        // A name may end in the root's dot (RFC 1034 §3.1): it is the same host.
         let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
         let by_suffix = || self.suffixes.iter().find(|(suffix, _)| name.ends_with(suffix.as_str()));
         let found = self.hosts.get(&name).or_else(|| by_suffix().map(|(_, table)| table));
@@ -140,7 +140,7 @@ fn fresh_number() -> u64 {
     LAST.fetch_add(1, Ordering::Relaxed) + 1
 }
 
-/// A host without its port; an IPv6 address keeps its brackets.
+/// Returns a host without its port; an IPv6 address keeps its brackets.
 fn without_port(host: &str) -> &str {
     match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
@@ -183,7 +183,7 @@ impl RouteTable {
             let endpoint = plain(handler.0.clone());
             table.matchers.push((Arc::clone(matcher), endpoint));
         }
-        // They come last, so that they take no other route's place.
+        // Added last, so that they replace no other route.
         let mut empty_rests = Vec::new();
         for (path, route) in merged(&routes.paths)? {
             let route = route.with_pace();
@@ -202,7 +202,7 @@ impl RouteTable {
         }
         for (pattern, index) in empty_rests {
             match table.router.insert(&pattern, index) {
-                // (A route of that very path goes before.)
+                // A route of that very path takes precedence.
                 Ok(()) | Err(InsertError::Conflict { .. }) => {}
                 Err(error) => {
                     return Err(RouteError::Malformed { path: pattern, reason: error.to_string() });
@@ -212,7 +212,7 @@ impl RouteTable {
         Ok(table)
     }
 
-    /// - `path`: as it was said.
+    /// - `path`: as configured.
     /// - `pattern`: in canonical form.
     fn add(&mut self, path: &str, pattern: String, mut entry: PathEntry) -> Result<(), RouteError> {
         let index = self.paths.len();
@@ -249,11 +249,11 @@ impl RouteTable {
         Ok(())
     }
 
-    /// The handler for a path that a route names exactly, as it was sent. (What a route names is
-    /// canonical, so a path that equals it is canonical, too; any other is [`RouteTable::find`]'s.)
+    /// Returns the endpoint for a path that equals an exact route. Routes are canonical, so a path
+    /// that equals one is canonical too; [`RouteTable::find`] handles all others.
     ///
-    /// - `recent`: the caller's memory of the last one found: the next request often asks for the
-    ///   same, and comparing is cheaper than hashing.
+    /// - `recent`: the last one found: the next request often has the same path, and comparing is
+    ///   cheaper than hashing.
     #[inline]
     pub fn find_exact(
         &self,
@@ -272,7 +272,7 @@ impl RouteTable {
         Some(entry.endpoint(method))
     }
 
-    /// The route for a request.
+    /// Returns the route for a request.
     pub fn find<'t, 'p>(
         &'t self,
         method: Method,
@@ -289,18 +289,18 @@ impl RouteTable {
         FoundRoute { endpoint: entry.endpoint(method), names, has_rest, params }
     }
 
-    /// The endpoint for requests that no path matches.
+    /// Returns the endpoint for requests that no path matches.
     pub fn fallback(&self, method: Method) -> &RouteEndpoint {
         self.fallback.endpoint(method)
     }
 
-    /// The functions that are asked before any path.
+    /// Returns the functions that run before any path is compared.
     pub fn matchers(&self) -> &[(Matcher, RouteEndpoint)] {
         &self.matchers
     }
 }
 
-/// Routes of the same path are one.
+/// Merges routes of the same path.
 fn merged(paths: &[(String, Route)]) -> Result<Vec<(String, Route)>, RouteError> {
     let mut all: Vec<(String, Route)> = Vec::new();
     for (path, route) in paths {
@@ -336,7 +336,7 @@ fn merged(paths: &[(String, Route)]) -> Result<Vec<(String, Route)>, RouteError>
 }
 
 impl<'p> FoundRoute<'_, 'p> {
-    /// Where the named parts are in the path that was looked up.
+    /// Returns the positions of the named parts in the path that was looked up.
     pub fn spans(&self, path: &'p CanonicalPath<'_>) -> impl Iterator<Item = (u32, u32)> {
         let path = path.as_str();
         let start = path.as_ptr().addr();
@@ -353,7 +353,7 @@ impl<'p> FoundRoute<'_, 'p> {
 }
 
 impl Pages {
-    /// The page for a status: its own, or the one for all.
+    /// Returns the page for a status: its own, or the one for all.
     pub fn of(&self, status: Status) -> Option<&ErrorPage> {
         let of = |wanted| self.0.iter().rev().find(|(of, _)| *of == wanted).map(|(_, page)| page);
         of(Some(status)).or_else(|| of(None))

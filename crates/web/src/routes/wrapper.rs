@@ -1,4 +1,4 @@
-//! What stands around the endpoints of a table: middleware, header fields, pages for errors.
+//! Wraps endpoints in middleware and header fields.
 
 use std::future::ready;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::middleware::{Middleware, MiddlewareStack};
 use crate::response::Response;
 use gustnado_files::{FileOptions, Files, FolderHeaders, FolderResponse, Mounted};
 
-/// What stands around each endpoint of a table.
+/// Middleware and header fields around each endpoint of a table.
 pub(super) struct EndpointWrapper {
     middleware: Vec<Middleware>,
     fields: Headers,
@@ -41,8 +41,8 @@ impl EndpointWrapper {
     ) -> RouteEndpoint {
         let is_head_only = matches!(kind, HandlerKind::HeadOnly(_) | HandlerKind::OfServer(_));
         let options = options_of(&kind, route, build);
-        // (A link may look at the body.)
-        let reads_body = !is_head_only || self.is_chained(route);
+        // Middleware may read the body.
+        let reads_body = !is_head_only || self.has_middleware(route);
         let fields = middleware(&self.fields.with(&route.fields));
         let middleware: Vec<Middleware> =
             fields.iter().chain(&self.middleware).chain(&route.middleware).cloned().collect();
@@ -52,7 +52,7 @@ impl EndpointWrapper {
         RouteEndpoint { kind: EndpointKind::Run(runnable), options, reads_body }
     }
 
-    /// The endpoint for requests that no path matches.
+    /// Returns the endpoint for requests that no path matches.
     pub(super) fn fallback(
         &self,
         route: &Route,
@@ -65,8 +65,8 @@ impl EndpointWrapper {
         Ok(PathEntry::new("", route, |kind| self.endpoint(kind, route, build)))
     }
 
-    /// Whether middleware stands around a route's endpoints.
-    fn is_chained(&self, route: &Route) -> bool {
+    /// Returns whether a route's endpoints have middleware.
+    fn has_middleware(&self, route: &Route) -> bool {
         !self.middleware.is_empty() || !route.middleware.is_empty()
     }
 
@@ -85,16 +85,17 @@ impl EndpointWrapper {
         route: &Route,
         build: &BuildContext,
     ) -> Result<RouteEndpoint, RouteError> {
-        let is_chained = self.is_chained(route) || route.options.has_timeouts();
-        // (A chain adds the fields itself.)
-        let fields = if is_chained { Headers::default() } else { self.fields.with(&route.fields) };
+        let has_middleware = self.has_middleware(route) || route.options.has_timeouts();
+        // Otherwise middleware adds the fields.
+        let fields =
+            if has_middleware { Headers::default() } else { self.fields.with(&route.fields) };
         let headers = FolderHeaders::new(&fields, &build.common);
         let listing = route.listing.unwrap_or(build.files.listing);
         let options = FileOptions { listing, ..build.files };
         let opened = build.folders.open(folder, options, headers);
         let files = Arc::new(opened.map_err(RouteError::Folder)?);
-        if !is_chained {
-            // Nothing stands before it: the quick way.
+        if !has_middleware {
+            // Without middleware, the connection responds from the folder itself.
             let kind = EndpointKind::Files { files, mounted_at };
             return Ok(RouteEndpoint { kind, options: route.options, reads_body: false });
         }
@@ -102,7 +103,7 @@ impl EndpointWrapper {
     }
 }
 
-/// Returns a handler that responds with what a folder has.
+/// Returns a handler that responds from a folder.
 ///
 /// - `mounted_at`: bytes of a request's path that are the route's.
 fn handler(files: Arc<Files>, mounted_at: usize) -> Arc<TaskFn> {
@@ -117,7 +118,7 @@ fn handler(files: Arc<Files>, mounted_at: usize) -> Arc<TaskFn> {
     })
 }
 
-/// A route's options, with those that its handler brings.
+/// Returns a route's options, with those of its handler.
 #[cfg_attr(not(feature = "tower"), expect(unused_variables, reason = "only services bring some"))]
 fn options_of(kind: &HandlerKind, route: &Route, build: &BuildContext) -> RouteOptions {
     match kind {
@@ -131,7 +132,7 @@ fn options_of(kind: &HandlerKind, route: &Route, build: &BuildContext) -> RouteO
     }
 }
 
-/// Whether fields can be sent.
+/// Checks whether fields can be sent.
 pub(super) fn check(fields: &Headers) -> Result<(), RouteError> {
     fields.check().map_err(|(name, error)| RouteError::Field { name, error })
 }

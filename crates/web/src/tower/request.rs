@@ -1,4 +1,4 @@
-//! From a request as it came to one of the crate `http`.
+//! Conversion of a request to one of the crate `http`.
 
 use bytes::Bytes;
 use gustnado_http::head::Version;
@@ -12,8 +12,8 @@ use crate::request::Request;
 use crate::request_head::RequestHeadRef;
 use crate::response::has_member;
 
-/// Makes the request that a service takes. `None` if its target is none to the crate `http`, which
-/// is stricter there than RFC 3986 is.
+/// Converts a request to the type that a service takes. `None` if the crate `http` refuses its
+/// target; it is stricter than RFC 3986.
 pub(super) fn convert(request: Request) -> Option<(http::Request<Body>, RequestTraits)> {
     let mut converted = http::Request::new(Body::empty());
     let shared = Bytes::from_owner(HeadBytes(request.parts().clone()));
@@ -46,13 +46,13 @@ pub(super) fn convert(request: Request) -> Option<(http::Request<Body>, RequestT
 }
 
 fn uri(form: TargetForm, target: Bytes) -> Option<Uri> {
-    // What stands behind a double slash is a path (RFC 9112 §3.2.1), not the host.
+    // The part after a double slash is a path (RFC 9112 §3.2.1), not the host.
     let uri = Uri::from_maybe_shared(target).ok()?;
     let is_path = form == TargetForm::Origin && uri.authority().is_none();
     (is_path || form != TargetForm::Origin).then_some(uri)
 }
 
-/// `None` for a token that is none to the crate `http`. (It takes every one today.)
+/// Converts the method. `None` for a token that the crate `http` refuses; today it takes all.
 fn method(view: View<'_>) -> Option<http::Method> {
     Some(match view.method() {
         Method::Get => http::Method::GET,
