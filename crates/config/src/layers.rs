@@ -82,7 +82,7 @@ impl Settings {
                 settings.set(tunable.name, value, Origin::File { path, line })?;
             }
         }
-        settings.settle_listen();
+        settings.apply_listen();
         Ok(settings)
     }
 
@@ -103,7 +103,7 @@ impl Settings {
     }
 
     /// Lets `listen` replace `host`, `port` and `uds`, unless a higher layer sets those.
-    fn settle_listen(&mut self) {
+    fn apply_listen(&mut self) {
         if self.config.listen.is_empty() {
             return;
         }

@@ -1,33 +1,37 @@
 //! Errors of files: at the start for the operator, later for one response.
 
-use std::error::Error;
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use gustnado_http::status::Status;
 use rustix::io::Errno;
+use thiserror::Error;
 
 use super::path::FilePathError;
 
 /// Why a folder cannot be served.
+#[derive(Error)]
 #[non_exhaustive]
 pub enum FilesError {
     /// There is nothing at the path.
+    #[error("no folder at {}: create it or name another one", .path.display())]
     Missing {
         /// The path as it was given.
         path: PathBuf,
     },
     /// The path is not a folder.
+    #[error("{} is not a folder: name the folder around it", .path.display())]
     NotFolder {
         /// The path as it was given.
         path: PathBuf,
     },
     /// No permission to open the folder.
+    #[error("no permission to open {}: allow this user to read and enter it", .path.display())]
     Denied {
         /// The path as it was given.
         path: PathBuf,
     },
     /// Another error of the system.
+    #[error("cannot open {}", .path.display())]
     Failed {
         /// The path as it was given.
         path: PathBuf,
@@ -44,33 +48,6 @@ impl FilesError {
             Errno::NOTDIR => FilesError::NotFolder { path },
             Errno::ACCESS | Errno::PERM => FilesError::Denied { path },
             _ => FilesError::Failed { path, source: errno.into() },
-        }
-    }
-}
-
-impl fmt::Display for FilesError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            FilesError::Missing { path } => {
-                write!(out, "no folder at {}: create it or name another one", path.display())
-            }
-            FilesError::NotFolder { path } => {
-                write!(out, "{} is not a folder: name the folder around it", path.display())
-            }
-            FilesError::Denied { path } => {
-                let path = path.display();
-                write!(out, "no permission to open {path}: allow this user to read and enter it")
-            }
-            FilesError::Failed { path, .. } => write!(out, "cannot open {}", path.display()),
-        }
-    }
-}
-
-impl Error for FilesError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            FilesError::Failed { source, .. } => Some(source),
-            _ => None,
         }
     }
 }

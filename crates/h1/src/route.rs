@@ -320,7 +320,7 @@ impl Conn {
             decoder: BodyDecoder::new(framing, &limits),
             expects_continue,
             began_ms: self.socket.now().mono_ms,
-            patience: options.body_patience(self.app.times.body),
+            patience: options.body_timeout(self.app.times.body),
             waits_since_ms: None,
             granted_ms: 0,
             read: options.read,

@@ -60,35 +60,35 @@ pub fn probe_io_uring() -> Result<(), String> {
 }
 
 /// Starts the server of a builder.
-pub(crate) fn start_server(wanted: Server) -> Result<Running, StartError> {
+pub(crate) fn start_server(builder: Server) -> Result<Running, StartError> {
     let start =
         |plan: &WorkerPlan, serve| Workers::start(plan, &[], serve).map(|workers| (workers, ()));
-    start_with(wanted, start).map(|(running, ())| running)
+    start_with(builder, start).map(|(running, ())| running)
 }
 
 /// Starts a server with one worker on the calling thread.
-pub(crate) fn start_server_driven(wanted: Server) -> Result<(Running, Driven), StartError> {
-    start_with(wanted, |plan, serve| Workers::start_driven(plan, &[], serve))
+pub(crate) fn start_server_driven(builder: Server) -> Result<(Running, Driven), StartError> {
+    start_with(builder, |plan, serve| Workers::start_driven(plan, &[], serve))
 }
 
 fn start_with<D>(
-    wanted: Server,
+    builder: Server,
     start: impl FnOnce(
         &WorkerPlan,
         Box<Serve>,
     ) -> Result<(Workers, D), gustnado_tasks::WorkersStartError>,
 ) -> Result<(Running, D), StartError> {
-    let config = &wanted.config;
+    let config = &builder.config;
     let count = Machine::read().workers(config).value;
     let endpoints = listeners::endpoints(config)?;
     let plan = config.worker_plan(count);
-    let making = Making::new(config, plan.workers_max());
+    let resources = RouteResources::new(config, plan.workers_max());
     let scheduler = config.scheduler.as_str();
-    let shared = ServerShared::new(plan.workers_max(), scheduler, making.folders.exhausted());
-    let tables = making.tables(&wanted, &shared, lists(config, &endpoints))?;
-    shared.set_lines(lines(&wanted.config, &wanted.fields));
+    let shared = ServerShared::new(plan.workers_max(), scheduler, resources.folders.exhausted());
+    let tables = resources.tables(&builder, &shared, lists(config, &endpoints))?;
+    shared.set_lines(lines(&builder.config, &builder.fields));
     let log = AccessLog::of(config, shared.places(), &shared.logs, None)?;
-    let hooks = (wanted.hooks.clone(), log);
+    let hooks = (builder.hooks.clone(), log);
     let current =
         AppHandle::new(|current| App::new(config, tables, hooks, Arc::clone(&shared), current));
     // The listeners are opened one by one, so that each can be closed again.
@@ -108,9 +108,9 @@ fn start_with<D>(
     }
     let addresses = listeners.addresses();
     let notes = workers.notes().iter().cloned().chain(listeners.refused()).collect();
-    let config = wanted.config;
+    let config = builder.config;
     let state = Mutex::new(ReloadState { config: config.clone(), listeners });
-    let running = Running { workers, current, shared, making, state, config, addresses, notes };
+    let running = Running { workers, current, shared, resources, state, config, addresses, notes };
     Ok((running, driven))
 }
 
@@ -120,11 +120,11 @@ fn lists(config: &Config, endpoints: &[Endpoint]) -> bool {
 }
 
 /// Builds the routes of a server without starting it.
-pub(crate) fn check_server(wanted: &Server) -> Result<(), StartError> {
-    AccessLog::format_of(&wanted.config)?;
-    let making = Making::new(&wanted.config, 1);
-    let server = ServerShared::new(1, "", making.folders.exhausted());
-    making.tables(wanted, &server, false).map(drop)
+pub(crate) fn check_server(builder: &Server) -> Result<(), StartError> {
+    AccessLog::format_of(&builder.config)?;
+    let resources = RouteResources::new(&builder.config, 1);
+    let server = ServerShared::new(1, "", resources.folders.exhausted());
+    resources.tables(builder, &server, false).map(drop)
 }
 
 /// Checks the networks of a configuration that did not come from flags or a file, which are checked
@@ -155,7 +155,7 @@ pub(crate) fn lines(config: &Config, fields: &Headers) -> Vec<u8> {
 }
 
 /// Resources that routes are built with, at the start and at each reload.
-struct Making {
+struct RouteResources {
     workers: usize,
     pool: BlockingPool,
     folders: Folders,
@@ -163,7 +163,7 @@ struct Making {
     tokio: Arc<gustnado_web::tokio_runtime::Tokio>,
 }
 
-impl Making {
+impl RouteResources {
     fn new(config: &Config, workers: usize) -> Self {
         let pool = BlockingPool::new(config.blocking_threads, config.blocking_queue);
         Self {
@@ -178,15 +178,15 @@ impl Making {
     /// - `lists`: whether folders without an index are listed.
     fn tables(
         &self,
-        wanted: &Server,
+        builder: &Server,
         server: &Arc<ServerShared>,
         lists: bool,
     ) -> Result<Arc<Tables>, StartError> {
         let field = |(name, error)| StartError::Routes(RouteError::Field { name, error });
-        wanted.fields.check().map_err(field)?;
-        check_networks(&wanted.config)?;
-        let common: Arc<[u8]> = wanted.fields.lines().into();
-        let (config, routes) = (&wanted.config, &wanted.routes);
+        builder.fields.check().map_err(field)?;
+        check_networks(&builder.config)?;
+        let common: Arc<[u8]> = builder.fields.lines().into();
+        let (config, routes) = (&builder.config, &builder.routes);
         let folders = routes.folders() + usize::from(config.root.is_some());
         let files = FileOptions {
             hidden: config.hidden,
@@ -211,7 +211,7 @@ impl Making {
         };
         let tables = match &config.root {
             Some(root) => Tables::new(&routes.clone().root(root), &build),
-            None if routes.is_bare() && wanted.or_built_in => {
+            None if routes.is_bare() && builder.or_built_in => {
                 Tables::new(&status_page::add_to(routes.clone()), &build)
             }
             None => Tables::new(routes, &build),
@@ -225,7 +225,7 @@ pub struct Running {
     workers: Arc<Workers>,
     current: Arc<AppHandle>,
     shared: Arc<ServerShared>,
-    making: Making,
+    resources: RouteResources,
     state: Mutex<ReloadState>,
     config: Config,
     addresses: Vec<Endpoint>,

@@ -31,6 +31,7 @@ use gustnado_http::method::Method;
 use gustnado_http::response::Response as Interim;
 use gustnado_tasks::{BlockingPool, Connection, block_on, spawn_detached};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use thiserror::Error;
 
 use crate::client::{self, ClientError, ClientOptions};
 use crate::config::{Config, Listing};
@@ -304,38 +305,16 @@ impl fmt::Debug for Answer {
 }
 
 /// Error of a test request.
+#[derive(Error)]
 #[non_exhaustive]
 pub enum TestError {
     /// The connection was cut, the response is malformed, or it took 30 seconds.
-    Asking(ClientError),
+    #[error(transparent)]
+    Asking(#[from] ClientError),
     /// No pair of sockets could be opened.
-    Connect(io::Error),
+    #[error("no pair of sockets could be opened: {0}")]
+    Connect(#[source] io::Error),
     /// The thread cannot wait for it: inside a task, use [`Request::ask`].
+    #[error("{0}; inside a task, use `ask().await`")]
     Thread(String),
-}
-
-impl fmt::Display for TestError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Asking(error) => error.fmt(f),
-            Self::Connect(error) => write!(f, "no pair of sockets could be opened: {error}"),
-            Self::Thread(error) => write!(f, "{error}; inside a task, use `ask().await`"),
-        }
-    }
-}
-
-impl std::error::Error for TestError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Asking(error) => std::error::Error::source(error),
-            Self::Connect(error) => Some(error),
-            Self::Thread(_) => None,
-        }
-    }
-}
-
-impl From<ClientError> for TestError {
-    fn from(error: ClientError) -> Self {
-        Self::Asking(error)
-    }
 }

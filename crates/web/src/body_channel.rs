@@ -4,7 +4,6 @@
 //! worker. So the state is behind a lock, which is held for a few instructions and never across a
 //! wait.
 
-use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
@@ -12,6 +11,7 @@ use bytes::Bytes;
 use gustnado_http::body::BodyError as Broken;
 use gustnado_http::status::Status;
 use gustnado_tasks::SocketAddrs;
+use thiserror::Error;
 
 /// Channel between a connection and the reader of a request's body.
 #[derive(Default)]
@@ -219,22 +219,29 @@ fn wake(waker: Option<Waker>) {
 }
 
 /// Error that ended a body early.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BodyError {
     /// The body is larger than the limit.
+    #[error("the body is larger than the limit; raise the limit, or send less")]
     TooLarge,
     /// The body is malformed (RFC 9112 §6, §7.1).
+    #[error("the body is malformed (RFC 9112)")]
     Malformed,
     /// The client stopped sending, or sends too slowly.
+    #[error("the body arrived too slowly")]
     TooSlow,
     /// The client is gone, or the response is complete.
+    #[error("the client closed the connection, or the response is complete")]
     Gone,
     /// The charset of the body is not supported.
+    #[error("the charset of the body is not supported; send UTF-8")]
     UnknownCharset,
     /// The body is not text in its charset.
+    #[error("the body is not text in its charset")]
     NotText,
     /// The body has not been read: a task handler reads it with `Request::body_mut`.
+    #[error("the body has not been read; a task handler reads it with body_mut() or into_body()")]
     Unread,
 }
 
@@ -261,24 +268,6 @@ impl BodyError {
         if error.status() == Status::CONTENT_TOO_LARGE { Self::TooLarge } else { Self::Malformed }
     }
 }
-
-impl fmt::Display for BodyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::TooLarge => "the body is larger than the limit; raise the limit, or send less",
-            Self::Malformed => "the body is malformed (RFC 9112)",
-            Self::TooSlow => "the body arrived too slowly",
-            Self::Gone => "the client closed the connection, or the response is complete",
-            Self::UnknownCharset => "the charset of the body is not supported; send UTF-8",
-            Self::NotText => "the body is not text in its charset",
-            Self::Unread => {
-                "the body has not been read; a task handler reads it with body_mut() or into_body()"
-            }
-        })
-    }
-}
-
-impl std::error::Error for BodyError {}
 
 #[cfg(test)]
 mod tests {

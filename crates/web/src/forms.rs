@@ -16,13 +16,13 @@ mod spill;
 mod upload;
 mod urlencoded;
 
-use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
 use gustnado_http::media_type::MediaType;
 use gustnado_http::multipart::{MultipartDecoder, MultipartLimits};
 use gustnado_http::status::Status;
+use thiserror::Error;
 
 use crate::body::BodyError;
 use crate::request::Request;
@@ -93,43 +93,54 @@ fn decoder(request: &Request, limits: &FormLimits) -> Result<MultipartDecoder, F
 }
 
 /// Error of a form that was not read.
+#[derive(Error)]
 #[non_exhaustive]
 pub enum FormError {
     /// The body is something else: 415.
+    #[error("expected a body of {expected}, found another type; set Content-Type")]
     WrongType {
         /// The content type that was expected.
         expected: &'static str,
     },
     /// The body could not be read: the status of the [`BodyError`].
-    Body(BodyError),
+    #[error("the body of the form could not be read")]
+    Body(#[from] BodyError),
     /// The body is not well-formed `multipart/form-data`: 400, or 413 past a limit.
-    Multipart(MultipartError),
+    #[error("the form is malformed")]
+    Multipart(#[from] MultipartError),
     /// The body ended before the form did: 400.
+    #[error("the body ended before the form")]
     Truncated,
     /// More pairs than [`FormLimits::fields_max`]: 413.
+    #[error("expected at most {limit} fields, found more; raise fields_max")]
     TooManyFields {
         /// The limit.
         limit: usize,
     },
     /// More bytes of values than [`FormLimits::value_bytes_max`], or than the caller allows for a
     /// part: 413.
+    #[error("expected at most {limit_bytes} bytes of values, found more; raise value_bytes_max")]
     ValueTooLarge {
         /// The limit.
         limit_bytes: usize,
     },
     /// A file with more bytes than [`FormLimits::file_bytes_max`]: 413.
+    #[error("expected at most {limit_bytes} bytes in a file, found more; raise file_bytes_max")]
     FileTooLarge {
         /// The limit.
         limit_bytes: u64,
     },
     /// More bytes of files than [`FormLimits::disk_bytes_max`]: 413.
+    #[error("expected at most {limit_bytes} bytes on the disk, found more; raise disk_bytes_max")]
     TooMuchForDisk {
         /// The limit.
         limit_bytes: u64,
     },
     /// A file cannot be written: 507 if the disk is full, else 500.
-    Disk(io::Error),
+    #[error("a file could not be written")]
+    Disk(#[from] io::Error),
     /// The queue of the thread pool, which writes files, was full for a second: 503.
+    #[error("no thread was free to write files for a second; raise blocking-threads")]
     Busy,
 }
 
@@ -153,73 +164,6 @@ impl FormError {
             Self::Disk(_) => Status::INTERNAL_SERVER_ERROR,
             Self::Busy => Status::SERVICE_UNAVAILABLE,
         }
-    }
-}
-
-impl fmt::Display for FormError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::WrongType { expected } => {
-                write!(f, "expected a body of {expected}, found another type; set Content-Type")
-            }
-            Self::Body(_) => f.write_str("the body of the form could not be read"),
-            Self::Multipart(_) => f.write_str("the form is malformed"),
-            Self::Truncated => f.write_str("the body ended before the form"),
-            Self::TooManyFields { limit } => {
-                write!(f, "expected at most {limit} fields, found more; raise fields_max")
-            }
-            Self::ValueTooLarge { limit_bytes } => {
-                write!(
-                    f,
-                    "expected at most {limit_bytes} bytes of values, found more; raise value_bytes_max"
-                )
-            }
-            Self::FileTooLarge { limit_bytes } => {
-                write!(
-                    f,
-                    "expected at most {limit_bytes} bytes in a file, found more; raise file_bytes_max"
-                )
-            }
-            Self::TooMuchForDisk { limit_bytes } => {
-                write!(
-                    f,
-                    "expected at most {limit_bytes} bytes on the disk, found more; raise disk_bytes_max"
-                )
-            }
-            Self::Disk(_) => f.write_str("a file could not be written"),
-            Self::Busy => f.write_str(
-                "no thread was free to write files for a second; raise blocking-threads",
-            ),
-        }
-    }
-}
-
-impl std::error::Error for FormError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Body(error) => Some(error),
-            Self::Multipart(error) => Some(error),
-            Self::Disk(error) => Some(error),
-            _ => None,
-        }
-    }
-}
-
-impl From<BodyError> for FormError {
-    fn from(error: BodyError) -> Self {
-        Self::Body(error)
-    }
-}
-
-impl From<MultipartError> for FormError {
-    fn from(error: MultipartError) -> Self {
-        Self::Multipart(error)
-    }
-}
-
-impl From<io::Error> for FormError {
-    fn from(error: io::Error) -> Self {
-        Self::Disk(error)
     }
 }
 

@@ -1,29 +1,33 @@
 //! Values of a program's own types: read from JSON and from the query, and written as JSON (feature
 //! `json`).
 
-use std::fmt;
-
 use gustnado_http::media_type::MediaType;
 use gustnado_http::status::Status;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::error::Category;
+use thiserror::Error;
 
 use crate::body::BodyError;
 use crate::request::Request;
 use crate::response::{IntoResponse, Response};
 
 /// Error of a body that is not a value of the expected type. As a response it is one line of text.
+#[derive(Error)]
 #[non_exhaustive]
 pub enum JsonError {
     /// The content type is neither `application/json` nor one that ends in `+json`: 415.
+    #[error("expected a body of application/json, found another type; set Content-Type")]
     WrongType,
     /// The body could not be read: the status of the [`BodyError`].
-    Body(BodyError),
+    #[error("the body could not be read")]
+    Body(#[from] BodyError),
     /// The body is not JSON (RFC 8259): 400.
-    Malformed(serde_json::Error),
+    #[error("the body is not JSON: {0}")]
+    Malformed(#[source] serde_json::Error),
     /// The body is JSON, but not a value of the expected type: 422.
-    Unfit(serde_json::Error),
+    #[error("the JSON of the body has another form than expected: {0}")]
+    Unfit(#[source] serde_json::Error),
 }
 
 impl JsonError {
@@ -35,37 +39,6 @@ impl JsonError {
             Self::Malformed(_) => Status::BAD_REQUEST,
             Self::Unfit(_) => Status::UNPROCESSABLE_CONTENT,
         }
-    }
-}
-
-impl fmt::Display for JsonError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::WrongType => f.write_str(
-                "expected a body of application/json, found another type; set Content-Type",
-            ),
-            Self::Body(_) => f.write_str("the body could not be read"),
-            Self::Malformed(error) => write!(f, "the body is not JSON: {error}"),
-            Self::Unfit(error) => {
-                write!(f, "the JSON of the body has another form than expected: {error}")
-            }
-        }
-    }
-}
-
-impl std::error::Error for JsonError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::WrongType => None,
-            Self::Body(error) => Some(error),
-            Self::Malformed(error) | Self::Unfit(error) => Some(error),
-        }
-    }
-}
-
-impl From<BodyError> for JsonError {
-    fn from(error: BodyError) -> Self {
-        Self::Body(error)
     }
 }
 
@@ -87,19 +60,9 @@ impl IntoResponse for JsonError {
 
 /// Error of a query that is not a value of the expected type. As a response it is 400 with its
 /// text.
-pub struct QueryError(serde_urlencoded::de::Error);
-
-impl fmt::Display for QueryError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the query has another form than expected: {}", self.0)
-    }
-}
-
-impl std::error::Error for QueryError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.0)
-    }
-}
+#[derive(Error)]
+#[error("the query has another form than expected: {0}")]
+pub struct QueryError(#[source] serde_urlencoded::de::Error);
 
 impl IntoResponse for QueryError {
     fn into_response(self) -> Response {

@@ -448,9 +448,9 @@ impl Response {
             unreachable!("checked by `is_ready`");
         };
         let sent: &[u8] = if head_only { &[] } else { content };
-        let lead = &common.leads[kind as usize];
+        let prefix = &common.by_type[kind as usize];
         let before = out.len();
-        ResponseWriter::sized(out, lead, persist, &self.fields, content.len() as u64, sent);
+        ResponseWriter::sized(out, prefix, persist, &self.fields, content.len() as u64, sent);
         let written = WrittenHead::new(Status::OK, out.len() - before, sent.len());
         // It is `None`: forgetting it saves the check of a drop.
         std::mem::forget(self.extras);

@@ -30,12 +30,12 @@ impl RouteOptions {
     }
 
     /// Returns how slow a body may be: the route's own limit of silence, or the usual one.
-    pub fn body_patience(self, usual: ProgressTimeout) -> ProgressTimeout {
+    pub fn body_timeout(self, usual: ProgressTimeout) -> ProgressTimeout {
         with_silence(self.body_ms, usual)
     }
 
     /// Returns how slow a reader may be.
-    pub fn write_patience(self, usual: ProgressTimeout) -> ProgressTimeout {
+    pub fn write_timeout(self, usual: ProgressTimeout) -> ProgressTimeout {
         with_silence(self.write_ms, usual)
     }
 }

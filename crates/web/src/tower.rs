@@ -177,8 +177,8 @@ impl<S> Tower<S> {
     /// zero, as in hyper: the client is treated as gone, and the future is dropped at once. With
     /// more, a client may shut its sending side and wait for the response.
     #[must_use]
-    pub fn half_close_timeout(mut self, patience: Duration) -> Self {
-        self.options = route().half_close_timeout(patience).options.or(self.options);
+    pub fn half_close_timeout(mut self, timeout: Duration) -> Self {
+        self.options = route().half_close_timeout(timeout).options.or(self.options);
         self
     }
 

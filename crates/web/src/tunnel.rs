@@ -13,6 +13,7 @@ use gustnado_tasks::{Connection, ConnectionError, Endpoint, ProgressTimeout, Tas
 use gustnado_tcp::{Protocol, Reason};
 use gustnado_tls::{SendFailed, Socket};
 use scopeguard::{ScopeGuard, guard};
+use thiserror::Error;
 
 /// Up to this many bytes are copied into the send buffer; more are sent without a copy.
 const COPIED_BYTES_MAX: usize = 4 << 10;
@@ -202,15 +203,20 @@ async fn finish_send(socket: &mut Socket, write: ProgressTimeout) -> Result<(), 
 }
 
 /// Error of an operation on a [`Tunnel`].
+#[derive(Error)]
 #[non_exhaustive]
 pub enum TunnelError {
     /// The peer was silent for too long.
+    #[error("the peer was silent for too long")]
     TimedOut,
     /// The server is shutting down.
+    #[error("the server is shutting down")]
     Ending,
     /// The peer closed the connection, or the network failed.
-    Broken(io::Error),
+    #[error("the connection failed")]
+    Broken(#[source] io::Error),
     /// The connection was closed, or this is not its task.
+    #[error("the tunnel is closed, or this is not the task of its connection")]
     Closed,
 }
 
@@ -220,26 +226,6 @@ impl From<ConnectionError> for TunnelError {
             ConnectionError::TimedOut => Self::TimedOut,
             ConnectionError::Broken(error) => Self::Broken(error),
             _ => Self::Ending,
-        }
-    }
-}
-
-impl fmt::Display for TunnelError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::TimedOut => "the peer was silent for too long",
-            Self::Ending => "the server is shutting down",
-            Self::Broken(_) => "the connection failed",
-            Self::Closed => "the tunnel is closed, or this is not the task of its connection",
-        })
-    }
-}
-
-impl std::error::Error for TunnelError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Broken(error) => Some(error),
-            _ => None,
         }
     }
 }

@@ -51,9 +51,9 @@ impl Listeners {
     }
 
     /// Stops all other listeners; open connections stay open. Returns the stopped endpoints.
-    pub(super) fn keep_only(&mut self, wanted: &[Endpoint]) -> Vec<Endpoint> {
+    pub(super) fn keep_only(&mut self, endpoints: &[Endpoint]) -> Vec<Endpoint> {
         let (kept, gone): (Vec<_>, Vec<_>) =
-            self.0.drain(..).partition(|listener| wanted.contains(&listener.configured));
+            self.0.drain(..).partition(|listener| endpoints.contains(&listener.configured));
         self.0 = kept;
         let stop = |listener: OpenListener| {
             listener.listening.stop();

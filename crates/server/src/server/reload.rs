@@ -58,7 +58,7 @@ impl Running {
         let kept = keep(&state.config, &mut to.config);
         let endpoints = listeners::endpoints(&to.config)?;
         let lists = super::lists(&to.config, &endpoints);
-        let tables = self.making.tables(&to, &self.shared, lists)?;
+        let tables = self.resources.tables(&to, &self.shared, lists)?;
         let old = self.current.app();
         let (places, logs) = (self.shared.places(), &self.shared.logs);
         let log = AccessLog::of(&to.config, places, logs, old.access_log.as_deref())?;

@@ -63,12 +63,11 @@ struct Room<'l> {
 
 impl<'l> Room<'l> {
     fn new(limits: &'l FormLimits) -> Self {
-        let FormLimits { value_bytes_max, memory_bytes_max, disk_bytes_max, .. } = *limits;
         Self {
             limits,
-            value_bytes: value_bytes_max,
-            memory_bytes: memory_bytes_max,
-            disk_bytes: disk_bytes_max,
+            value_bytes: limits.value_bytes_max,
+            memory_bytes: limits.memory_bytes_max,
+            disk_bytes: limits.disk_bytes_max,
         }
     }
 

@@ -5,16 +5,18 @@ use std::fmt;
 use std::str::FromStr;
 
 use gustnado_http::status::Status;
+use thiserror::Error;
 
 use super::Request;
 
 /// Error of a part of the path that is not a value of the expected type. As a response it is 404:
 /// nothing has this path. If the route has no such part, which is a mistake in the program, it is
 /// 500.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ParamError {
     /// The text cannot be converted to a value.
+    #[error("{{{name}}} of the path is {found:?}: {because}")]
     Unfit {
         /// The part's name in the route.
         name: String,
@@ -24,6 +26,7 @@ pub enum ParamError {
         because: String,
     },
     /// The route has no part of that name.
+    #[error("the route has no part {{{name}}}; add it to its path")]
     Unknown {
         /// The name that was looked for.
         name: String,
@@ -39,21 +42,6 @@ impl ParamError {
         }
     }
 }
-
-impl fmt::Display for ParamError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unfit { name, found, because } => {
-                write!(f, "{{{name}}} of the path is {found:?}: {because}")
-            }
-            Self::Unknown { name } => {
-                write!(f, "the route has no part {{{name}}}; add it to its path")
-            }
-        }
-    }
-}
-
-impl std::error::Error for ParamError {}
 
 /// Parts of the path as values.
 impl Request {

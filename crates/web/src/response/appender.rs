@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use gustnado_tasks::{Receiver, SendTimeoutError, Sender, TrySendError, mailbox};
+use thiserror::Error;
 
 /// Writes a response over time: from a task, or from a thread that is no worker.
 ///
@@ -13,12 +14,14 @@ use gustnado_tasks::{Receiver, SendTimeoutError, Sender, TrySendError, mailbox};
 pub struct Appender(Sender<Bytes>);
 
 /// Error of an append.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AppendError {
     /// The connection is lost, or the response was never sent.
+    #[error("the connection is lost")]
     Lost,
     /// The client does not read, and the most pieces already wait.
+    #[error("the client does not read, and the most pieces already wait")]
     Full,
 }
 
@@ -68,14 +71,3 @@ impl fmt::Debug for Appender {
         f.write_str("Appender")
     }
 }
-
-impl fmt::Display for AppendError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Lost => "the connection is lost",
-            Self::Full => "the client does not read, and the most pieces already wait",
-        })
-    }
-}
-
-impl std::error::Error for AppendError {}

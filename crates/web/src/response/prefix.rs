@@ -10,17 +10,17 @@ pub struct ResponsePrefix {
     pub unix_secs: u64,
     pub opening: Opening,
     /// The same up to the length of the content, for each frequent type.
-    pub leads: [Vec<u8>; UsualType::COUNT],
+    pub by_type: [Vec<u8>; UsualType::COUNT],
 }
 
 impl ResponsePrefix {
     pub fn new(unix_secs: u64, lines: &[u8]) -> Self {
         let opening = Opening::new(lines);
-        let leads = UsualType::ALL.map(|kind| {
+        let by_type = UsualType::ALL.map(|kind| {
             let fields = format!("Content-Type: {}\r\nContent-Length: ", kind.name());
             [opening.of_ok(), fields.as_bytes()].concat()
         });
-        Self { unix_secs, opening, leads }
+        Self { unix_secs, opening, by_type }
     }
 }
 

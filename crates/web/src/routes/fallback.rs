@@ -27,8 +27,8 @@ impl Route {
     /// side, in place of `half-close-timeout`; up to 49 days. Zero treats such a client as gone and
     /// drops the handler, also if the client only shut its sending side.
     #[must_use]
-    pub fn half_close_timeout(mut self, patience: Duration) -> Self {
-        self.options.half_close_ms = Some(patience.as_millis().try_into().unwrap_or(u32::MAX));
+    pub fn half_close_timeout(mut self, timeout: Duration) -> Self {
+        self.options.half_close_ms = Some(timeout.as_millis().try_into().unwrap_or(u32::MAX));
         self
     }
 
