@@ -6,8 +6,8 @@ use gustnado_http::response_writer::continue_100;
 use gustnado_http::status::Status;
 use gustnado_tasks::{Connection, ConnectionError};
 
+use super::Conn;
 use super::body_end::PendingBody;
-use super::{Conn, Next};
 use gustnado_app::hooks::Limit;
 use gustnado_web::routes::RouteOptions;
 
@@ -30,12 +30,6 @@ pub(super) enum BodyPolicy {
     Whole(RouteOptions),
     /// Read and discarded, to get to the next request.
     Nothing,
-}
-
-/// Returns the step that reads a request's body before the response.
-pub(super) fn body_first(head: &Head, bytes: &[u8], policy: BodyPolicy) -> Next {
-    let bytes = bytes[..head.len()].to_vec();
-    Next::Body(Box::new(BodyRequest { head: *head, bytes, policy }))
 }
 
 /// The outcome of reading a body.

@@ -6,13 +6,13 @@ use gustnado_http::head::Framing;
 use gustnado_http::method::Method;
 use gustnado_tasks::SendBuf;
 
-use super::after::after_head;
+use super::Conn;
 use super::body_end::BodyEnd;
 use super::in_flight::InFlight;
 use super::pending::PendingContent;
-use super::received::{ReceivedRequest, TurnContext};
-use super::respond::{WriteContext, write_file};
-use super::{Conn, Next};
+use super::progress::ResponseProgress;
+use super::received::{ReceivedRequest, Responded, TurnContext};
+use super::respond::{WriteContext, WrittenResponse, write_file};
 use gustnado_files::{CachedFile, Files, FolderResponse, Lookup, Mounted};
 use gustnado_web::handler::{HandlerFuture, RunningHandler};
 use gustnado_web::request_head::{RequestHead, RequestHeadRef};
@@ -31,7 +31,7 @@ impl Conn {
         received: &mut ReceivedRequest<'_>,
         turn: &TurnContext,
         out: &mut SendBuf,
-    ) -> Next {
+    ) -> ResponseProgress {
         let view = received.view();
         let written = files.respond_whole(place, &view, turn.time, |file| {
             self.send_file(file, received, turn, out)
@@ -51,15 +51,16 @@ impl Conn {
         received: &mut ReceivedRequest<'_>,
         turn: &TurnContext,
         out: &mut SendBuf,
-    ) -> Next {
+    ) -> ResponseProgress {
         let ending = received.ending();
         let head_only = received.head.method() == Method::Head;
         let (opening, before) = (&turn.prefix.opening, out.bytes.len());
         let written = write_file(file, head_only, opening, ending.persist(), &mut out.bytes);
-        received.response = self.count_response(written, before, &out.bytes);
+        received.response = Responded { written, at: before, on_sent: None };
+        self.count_response(&received.response, &out.bytes);
         let segment = if head_only { None } else { file.segment() };
         let rest = segment.map(|segment| PendingContent::of_segment(segment, ending));
-        after_head(rest, ending, &received.view(), out)
+        ResponseProgress::of(rest, ending, &received.view(), out)
     }
 
     #[cold]
@@ -71,14 +72,14 @@ impl Conn {
         received: &mut ReceivedRequest<'_>,
         turn: &TurnContext,
         out: &mut SendBuf,
-    ) -> Next {
+    ) -> ResponseProgress {
         let parts = RequestHead::take(received.head, received.bytes);
         match response {
             FolderResponse::Ready(response) => {
                 self.respond(Response::from(*response), (&parts, table), received, turn, out)
             }
             FolderResponse::Wait(lookup) => {
-                Next::InFlight(self.in_flight_lookup(*lookup, parts, table, received))
+                ResponseProgress::InFlight(self.in_flight_lookup(*lookup, parts, table, received))
             }
         }
     }
@@ -109,7 +110,7 @@ impl Conn {
         received: &mut ReceivedRequest<'_>,
         turn: &TurnContext,
         out: &mut SendBuf,
-    ) -> Next {
+    ) -> ResponseProgress {
         let wanted = WriteContext {
             parts,
             pages: &table.pages,
@@ -122,8 +123,9 @@ impl Conn {
             timeouts: None,
             read_ms: turn.time.mono_ms,
         };
-        let (at, started) = self.write_response(response, &wanted, &mut out.bytes);
-        received.response = at;
-        after_head(started.rest, started.ending, &received.view(), out)
+        let WrittenResponse { rest, ending, responded } =
+            self.write_response(response, &wanted, &mut out.bytes);
+        received.response = responded;
+        ResponseProgress::of(rest, ending, &received.view(), out)
     }
 }

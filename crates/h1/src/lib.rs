@@ -9,19 +9,19 @@
 //! connection holds no buffer. Rare state is boxed, so that the future stays small.
 #![forbid(unsafe_code)]
 
-mod after;
 mod body;
 mod body_end;
+mod exchange;
 mod file_wait;
 mod folder;
 mod in_flight;
 mod last_call;
 mod limit;
-mod log;
 mod next_send;
 mod pace;
 mod pathless;
 mod pending;
+mod progress;
 mod proxy_protocol;
 mod received;
 mod refusal;
@@ -39,25 +39,23 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use gustnado_http::request::Request as View;
-use gustnado_http::response_writer::WrittenHead;
 use gustnado_http::status::Status;
 use gustnado_tasks::{Connection, ConnectionError, RecvBuf};
-use gustnado_tls::{SendFailed, Socket};
+use gustnado_tls::Socket;
 
 use gustnado_app::app::App;
 use gustnado_app::hooks::ClosedConnection;
-use gustnado_observe::access_log::Journal;
+use gustnado_observe::exchange::Exchanges;
 use gustnado_web::contained::contained;
 use gustnado_web::response::OnUpgrade;
 
 use body::{Body, BodyRequest};
-use body_end::Ending;
 use in_flight::InFlight;
 use limit::RequestTimeout;
 use pace::BufferedRequest;
-use pending::PendingContent;
+use pending::{ContentEnd, PendingContent};
+use progress::{ResponseProgress, TurnEnd};
 use proxy_protocol::NoProxyHeader;
-use received::HeadPosition;
 use upgrade::TunnelEnd;
 
 /// Bounds of the lingering close after a refusal, in time and bytes: closing on unread bytes would
@@ -80,15 +78,12 @@ pub struct Conn {
     requests: u32,
     /// When it was accepted, in milliseconds; wraps after 49 days.
     began_ms: u32,
-    /// Requests whose access log lines are not written yet, if there is a log.
-    journal: Option<Box<Journal>>,
+    /// Requests whose responses have not left yet, where a log or a callback reads them.
+    exchanges: Option<Box<Exchanges>>,
 }
 
 impl Drop for Conn {
     fn drop(&mut self) {
-        if self.journal.is_some() {
-            self.log_cut();
-        }
         let Some(hook) = &self.app.hooks.closed else { return };
         let lasted_ms = low_half(self.socket.now().mono_ms).wrapping_sub(self.began_ms);
         let lasted = Duration::from_millis(lasted_ms.into());
@@ -116,8 +111,6 @@ enum Next {
     ProxyHeader,
     /// Receive the next request.
     Receive,
-    /// The boxed step, after a body of so many bytes that arrived with its head and has been used.
-    BodyUsed(Box<(usize, Next)>),
     /// Respond to the requests in the unread bytes.
     Again,
     /// The same two steps on a server whose connections all have a pace.
@@ -175,7 +168,7 @@ pub fn serve(connection: Connection, app: Arc<App>) -> impl Future<Output = ()> 
                     }
                     poll_fn(|context| {
                         let received = conn.socket.poll_recv_request(conn.unread.is_none());
-                        received.map(|received| conn.respond_to_received(received, context))
+                        received.map(|received| conn.after_received(received, context))
                     })
                     .await
                 }
@@ -194,11 +187,11 @@ impl Conn {
         let mut socket = Socket::new(connection);
         let now_ms = socket.now().mono_ms;
         socket.set_deadline(now_ms + app.times.first_ms);
-        Self { socket, app, unread: None, requests: 0, began_ms: low_half(now_ms), journal: None }
+        Self { socket, app, unread: None, requests: 0, began_ms: low_half(now_ms), exchanges: None }
     }
 
-    /// Responds to all requests that the received bytes complete.
-    fn respond_to_received(
+    /// Responds to all requests that the received bytes complete. Returns what comes next.
+    fn after_received(
         &mut self,
         received: Result<RecvBuf, ConnectionError>,
         context: &mut Context<'_>,
@@ -206,7 +199,10 @@ impl Conn {
         match received {
             Ok(piece) => match piece.bytes() {
                 [] => Next::Close,
-                bytes => self.respond_to_piece(bytes, context),
+                bytes => {
+                    let end = self.respond_to_piece(bytes, context);
+                    self.after_turn(end)
+                }
             },
             Err(ConnectionError::TimedOut) => {
                 let timeout = self.request_timeout();
@@ -248,43 +244,61 @@ impl Conn {
         // not wait with it.
         if self.socket.is_sending() {
             match self.send_turn().await {
-                Ok(()) => self.note_sent(),
-                Err(failed) => return self.end_after(&failed),
+                Ok(()) => self.expect_request(),
+                Err(failed) => return self.give_up(&failed.error),
             }
         }
         match next {
             Next::ProxyHeader => self.begin_with_proxy_header().await,
             Next::ReceiveAtPace => self.receive_at_pace().await,
             Next::AgainAtPace => self.respond_at_pace().await,
-            Next::Again => poll_fn(|context| Poll::Ready(self.respond_to_unread(context))).await,
+            Next::Again => {
+                let end = poll_fn(|context| Poll::Ready(self.respond_to_unread(context))).await;
+                self.after_turn(end)
+            }
             Next::Body(request) => self.respond_after_body(&request).await,
             Next::Renew(head) => {
                 self.renew(head);
                 Next::Again
             }
-            Next::InFlight(in_flight) => {
-                self.await_handler(in_flight).await.unwrap_or_else(|error| self.give_up(&error))
-            }
-            Next::PendingContent(pending) => {
-                self.send_pending(pending).await.unwrap_or_else(|error| self.give_up(&error))
-            }
+            Next::InFlight(in_flight) => match self.await_handler(in_flight).await {
+                Ok(progress) => self.after_progress(progress),
+                Err(error) => self.give_up(&error),
+            },
+            Next::PendingContent(pending) => match self.send_pending(pending).await {
+                Ok(ContentEnd::Whole(ending)) => {
+                    self.after_progress(ResponseProgress::written(ending))
+                }
+                Ok(ContentEnd::BodyLeft) => Next::Linger,
+                Ok(ContentEnd::Upgraded(on_upgrade)) => Next::Tunnel(on_upgrade),
+                Err(error) => self.give_up(&error),
+            },
             Next::Tunnel(on_upgrade) => match self.hand_over(*on_upgrade).await {
                 TunnelEnd::Returned => Next::Linger,
                 TunnelEnd::Closed | TunnelEnd::Panicked => Next::Close,
             },
             Next::SendOn => match self.send_on().await {
                 Ok(()) => {
-                    self.note_sent();
+                    self.expect_request();
                     Next::Receive
                 }
-                Err(failed) => self.end_after(&failed),
+                Err(failed) => self.give_up(&failed.error),
             },
             Next::Linger => {
                 let is_last = self.app.has_notice() && self.app.is_draining();
                 self.linger(if is_last { LAST_LINGER_MS } else { LINGER_MS }).await;
                 Next::Close
             }
-            Next::LastCall => self.last_call().await,
+            Next::LastCall => {
+                let respond = |conn: &mut Self, piece, context: &mut Context<'_>| {
+                    conn.after_received(Ok(piece), context)
+                };
+                if let Some(next) = self.last_call(respond).await {
+                    return next;
+                }
+                self.linger(LAST_LINGER_MS).await;
+                Next::Close
+            }
             usual => usual,
         }
     }
@@ -311,10 +325,11 @@ impl Conn {
                 self.refuse_and_end(status, Some(request.head.on(&request.bytes)))
             }
             Ok(mut body) => {
-                poll_fn(|context| {
+                let progress = poll_fn(|context| {
                     Poll::Ready(self.respond_with_body(request, body.pending(), context))
-                })
-                .await
+                });
+                let progress = progress.await;
+                self.after_progress(progress)
             }
             Err(error) => self.give_up(&error),
         }
@@ -355,7 +370,7 @@ impl Conn {
                     Ok(mut body) => {
                         let ending = self.wanted(&request.head).with(body.pending().end());
                         self.respond_too_many(&request.head, ending, wait_ms);
-                        self.next_after(ending)
+                        self.after_progress(ResponseProgress::written(ending))
                     }
                     Err(error) => self.give_up(&error),
                 };
@@ -363,14 +378,38 @@ impl Conn {
         };
         // The usual path handles all buffered requests, so it gets this one alone: each counts by
         // itself against the rate. The bytes behind it are put back afterwards.
-        let next = poll_fn(|context| Poll::Ready(self.respond_to_unread(context))).await;
+        let end = poll_fn(|context| Poll::Ready(self.respond_to_unread(context))).await;
         if rest.is_some() {
             self.unread = rest;
         }
-        match next {
-            Next::Receive if self.unread.is_some() => Next::Again,
-            Next::Close if self.unread.is_some() => Next::Linger,
-            next => next,
+        self.after_turn(end)
+    }
+
+    /// Returns what comes next after a turn.
+    #[inline]
+    fn after_turn(&self, end: TurnEnd) -> Next {
+        match end {
+            TurnEnd::Last(progress) => self.after_progress(progress),
+            TurnEnd::NeedMore => Next::Receive,
+            TurnEnd::Full => Next::Again,
+        }
+    }
+
+    /// Returns what comes next after a response, as far as it has come.
+    #[inline]
+    fn after_progress(&self, progress: ResponseProgress) -> Next {
+        let is_unread = self.unread.is_some();
+        match progress {
+            ResponseProgress::Written if is_unread => Next::Again,
+            ResponseProgress::Written => Next::Receive,
+            // Closing on unread bytes would reset the connection and could destroy the response.
+            ResponseProgress::Last if is_unread => Next::Linger,
+            ResponseProgress::Last => Next::Close,
+            ResponseProgress::Lingering => Next::Linger,
+            ResponseProgress::Begun(rest) => Next::PendingContent(rest),
+            ResponseProgress::BodyFirst(request) => Next::Body(request),
+            ResponseProgress::InFlight(in_flight) => Next::InFlight(in_flight),
+            ResponseProgress::Outdated(head) => Next::Renew(head),
         }
     }
 
@@ -396,64 +435,21 @@ impl Conn {
         match error {
             ConnectionError::TimedOut => Next::SendOn,
             error => {
-                let unsent = self.socket.unsent_bytes();
-                self.app.take_back(unsent);
-                self.end_after(&SendFailed { error, unsent })
+                self.take_back(self.socket.unsent_bytes());
+                self.give_up(&error)
             }
         }
-    }
-
-    /// Closes a connection whose send failed, and corrects the log by the bytes that did not leave.
-    fn end_after(&mut self, failed: &SendFailed) -> Next {
-        self.log_unsent(failed.unsent);
-        self.give_up(&failed.error)
     }
 
     /// Notes that everything written has been sent.
     fn note_sent(&mut self) {
         self.expect_request();
-        if self.journal.is_some() {
-            self.log_sent();
-        }
-    }
-
-    /// Switches to the app in force, and puts the last request's head back to be parsed under it.
-    fn renew(&mut self, mut head: Box<Unread>) {
-        if let Some(app) = self.app.successor() {
-            self.app = app;
-        }
-        // The head arrived before these bytes, so it goes in front of them.
-        if let Some(behind) = self.unread.take() {
-            head.bytes.extend_from_slice(&behind.bytes);
-        }
-        self.unread = Some(head);
-        // It will be counted again when it is parsed again.
-        self.requests = self.requests.saturating_sub(1);
+        self.record_sent();
     }
 
     /// Appends received bytes to the unread ones.
     fn keep_unread(&mut self, piece: &RecvBuf) {
         self.unread.get_or_insert_default().bytes.extend_from_slice(piece.bytes());
-    }
-
-    /// Returns what comes next after a response that was sent in several parts.
-    fn next_after(&self, ending: Ending) -> Next {
-        match (ending.ends(), self.unread.is_some()) {
-            // Closing on unread bytes would reset the connection and could destroy the response.
-            (true, is_unread) if is_unread || ending.lingers() => Next::Linger,
-            (true, _) => Next::Close,
-            (false, true) => Next::Again,
-            (false, false) => Next::Receive,
-        }
-    }
-
-    /// Counts a written response. Returns its position.
-    ///
-    /// - `at`: where it begins.
-    #[inline]
-    fn count_response(&self, written: WrittenHead, at: usize, out: &[u8]) -> HeadPosition {
-        self.app.count_response(written.status, (out.len() - at) as u64);
-        HeadPosition { written, at }
     }
 
     /// Closes a connection after an error, which is counted.

@@ -7,7 +7,7 @@ use gustnado_tasks::{ConnectionError, SendBuf};
 
 use super::Conn;
 use super::in_flight::InFlight;
-use super::received::{HeadPosition, TurnContext};
+use super::received::{Responded, TurnContext};
 use gustnado_app::app::App;
 use gustnado_app::hooks::{Limit, LimitAction, LimitEvent};
 use gustnado_observe::stats::{Added, Fault};
@@ -112,7 +112,7 @@ impl Conn {
         input: &[u8],
         turn: &TurnContext,
         out: &mut SendBuf,
-    ) -> HeadPosition {
+    ) -> Responded {
         let size = |limit: usize, reached: usize| (limit as u64, reached as u64);
         match error {
             HeadError::TooLarge { limit_bytes } => {

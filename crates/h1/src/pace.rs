@@ -12,9 +12,10 @@ use gustnado_tasks::{Connection, Rate, now};
 
 use super::body::{BodyPolicy, BodyRequest};
 use super::body_end::Ending;
-use super::received::HeadPosition;
+use super::progress::ResponseProgress;
+use super::received::Responded;
 use super::respond::write_short;
-use super::{Conn, Next, Unread};
+use super::{Conn, Unread};
 use gustnado_observe::stats::{Added, Fault};
 use gustnado_web::error_page::error_page;
 
@@ -63,7 +64,7 @@ impl Conn {
             self.unread = rest;
             let request = BodyRequest { head, bytes, policy: BodyPolicy::Nothing };
             self.requests = self.requests.saturating_add(1);
-            self.log_request(Some(&request.head), &request.bytes);
+            self.open_exchange(Some(&request.head), &request.bytes);
             return BufferedRequest::TooMany(Box::new(request), wait_ms);
         }
         self.unread = Some(Box::new(Unread { bytes, seen: 0 }));
@@ -83,7 +84,8 @@ impl Conn {
         let fault = Some(Fault::TooManyRequests);
         let bytes_sent = out.bytes.len() as u64;
         self.app.count(&Added { status: written.status, bytes_sent, fault });
-        self.log_response(&out.bytes, HeadPosition { written, at: 0 }, &Next::Receive);
+        let mut response = Responded { written, ..Responded::default() };
+        self.record(&out.bytes, &mut response, &ResponseProgress::Written);
         self.start_send(out);
     }
 

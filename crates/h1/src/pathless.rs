@@ -8,13 +8,13 @@ use gustnado_http::method::Method;
 use gustnado_http::status::Status;
 use gustnado_tasks::SendBuf;
 
-use super::after::after_head;
-use super::body::{BodyPolicy, body_first};
+use super::Conn;
+use super::body::BodyPolicy;
 use super::body_end::{BodyEnd, PendingBody};
-use super::received::{ReceivedRequest, TurnContext};
+use super::progress::ResponseProgress;
+use super::received::{ReceivedRequest, Responded, TurnContext};
 use super::respond::write_short;
 use super::route::RoutedRequest;
-use super::{Conn, Next};
 use gustnado_web::error_page::error_page;
 use gustnado_web::request::Request;
 use gustnado_web::route_cache::RouteCache;
@@ -30,7 +30,7 @@ impl Conn {
         turn: &TurnContext,
         out: &mut SendBuf,
         context: &mut Context<'_>,
-    ) -> Next {
+    ) -> ResponseProgress {
         let asked = RouteCache::with(&self.app.tables, |cache| {
             self.respond_by_fallback(cache, received, turn, out, context)
         });
@@ -45,7 +45,7 @@ impl Conn {
         turn: &TurnContext,
         out: &mut SendBuf,
         context: &mut Context<'_>,
-    ) -> Option<Next> {
+    ) -> Option<ResponseProgress> {
         let view = received.view();
         let table = self.app.tables.of_host(view);
         let endpoint = table.fallback(view.method());
@@ -70,13 +70,13 @@ impl Conn {
         received: &mut ReceivedRequest<'_>,
         turn: &TurnContext,
         out: &mut SendBuf,
-    ) -> Next {
+    ) -> ResponseProgress {
         let (status, end) = match received.head.method() {
             // RFC 9110 §9.3.6: the bytes behind it belong to a tunnel and are no request. The
             // server itself opens no tunnels.
             Method::Connect => (Status::METHOD_NOT_ALLOWED, BodyEnd::Close),
             _ if received.has_body_ahead() => {
-                return body_first(received.head, received.bytes, BodyPolicy::Nothing);
+                return ResponseProgress::BodyFirst(received.put_off(BodyPolicy::Nothing));
             }
             _ => (Status::NO_CONTENT, received.body.end()),
         };
@@ -91,7 +91,8 @@ impl Conn {
             error_page(status, None, (opening.lines(), &Fields::new())).header("Allow", allow);
         let before = out.bytes.len();
         let written = write_short(&response, opening, ending.persist(), false, &mut out.bytes);
-        received.response = self.count_response(written, before, &out.bytes);
-        after_head(None, ending, &received.view(), out)
+        received.response = Responded { written, at: before, on_sent: None };
+        self.count_response(&received.response, &out.bytes);
+        ResponseProgress::of(None, ending, &received.view(), out)
     }
 }

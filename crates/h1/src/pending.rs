@@ -11,15 +11,15 @@ use gustnado_http::response_writer::WrittenHead;
 use gustnado_tasks::{Connection, ConnectionError, ProgressTimeout, SendBuf, yield_now};
 use gustnado_tls::ResponsePace;
 
+use super::Conn;
 use super::body_end::Ending;
 use super::in_flight::{ConnAction, InFlight};
 use super::next_send::{NextSend, end_chunks};
 use super::timeouts::RouteTimeouts;
-use super::{Conn, Next};
 use gustnado_app::hooks::Limit;
 use gustnado_files::Segment;
 use gustnado_web::contained::contained;
-use gustnado_web::response::{Content, Failed, OnSent, OnUpgrade, Sent, Streamed, Trailers};
+use gustnado_web::response::{Content, Failed, OnUpgrade, Streamed, Trailers};
 
 /// Bytes of ready content in one send. They are not copied.
 const STEP_BYTES: usize = 1 << 20;
@@ -34,7 +34,6 @@ pub(super) struct PendingContent {
     pub(super) bytes: Bytes,
     pub(super) segments: VecDeque<Segment>,
     pub(super) stream: Option<StreamOut>,
-    pub(super) on_sent: SentCallbacks,
     pub(super) ending: Ending,
     /// Time-outs of its route, if it has its own.
     pub(super) timeouts: Option<RouteTimeouts>,
@@ -64,32 +63,13 @@ pub(super) struct StreamOut {
     pub(super) trailers: Option<Trailers>,
 }
 
-/// Callbacks of a response, called with [`Sent::Lost`] on drop unless they were called before.
-pub(super) struct SentCallbacks(pub(super) Vec<OnSent>);
-
-impl SentCallbacks {
-    fn call(&mut self, sent: Sent) {
-        for notice in mem::take(&mut self.0) {
-            // A callback that panics must not end the connection's task.
-            _ = contained(|| notice(sent));
-        }
-    }
-}
-
-impl Drop for SentCallbacks {
-    fn drop(&mut self) {
-        self.call(Sent::Lost);
-    }
-}
-
 impl PendingContent {
-    pub(super) fn new(on_sent: SentCallbacks, ending: Ending) -> Self {
+    pub(super) fn new(ending: Ending) -> Self {
         let (bytes, segments) = (Bytes::new(), VecDeque::new());
         Self {
             bytes,
             segments,
             stream: None,
-            on_sent,
             ending,
             timeouts: None,
             in_flight: None,
@@ -100,7 +80,7 @@ impl PendingContent {
 
     /// Creates the rest of a response of which nothing is left, to attach something to.
     pub(super) fn nothing(ending: Ending) -> Box<Self> {
-        Box::new(Self::new(SentCallbacks(Vec::new()), ending))
+        Box::new(Self::new(ending))
     }
 
     /// Creates the rest of a response from a file or a part of one.
@@ -168,12 +148,19 @@ impl PendingContent {
 
     /// Returns `None` if nothing is left to do.
     pub(super) fn boxed(self) -> Option<Box<Self>> {
-        let is_empty = self.bytes.is_empty()
-            && self.segments.is_empty()
-            && self.stream.is_none()
-            && self.on_sent.0.is_empty();
+        let is_empty = self.bytes.is_empty() && self.segments.is_empty() && self.stream.is_none();
         (!is_empty).then(|| Box::new(self))
     }
+}
+
+/// How a response that was begun has ended.
+pub(super) enum ContentEnd {
+    /// All of it was sent.
+    Whole(Ending),
+    /// The same, and the rest of the request's body is too long to be skipped.
+    BodyLeft,
+    /// It was sent, and another protocol takes the connection over.
+    Upgraded(Box<OnUpgrade>),
 }
 
 /// The outcome of polling a stream.
@@ -192,7 +179,7 @@ impl Conn {
     pub(super) async fn send_pending(
         &mut self,
         mut pending: Box<PendingContent>,
-    ) -> Result<Next, ConnectionError> {
+    ) -> Result<ContentEnd, ConnectionError> {
         let write = pending.timeouts.map_or(self.app.times.write, |timeouts| timeouts.write);
         if let Some(rate) = pending.in_flight.as_ref().and_then(|in_flight| in_flight.incoming.read)
         {
@@ -230,20 +217,21 @@ impl Conn {
         }
         if let Some(on_upgrade) = pending.on_upgrade.take() {
             // Before the tunnel starts: the HTTP response ends here, however long the tunnel lives.
-            pending.on_sent.call(Sent::Whole);
-            return Ok(Next::Tunnel(on_upgrade));
+            if let Some(exchanges) = &mut self.exchanges {
+                exchanges.end_before_tunnel();
+            }
+            return Ok(ContentEnd::Upgraded(on_upgrade));
         }
-        self.log_end();
-        pending.on_sent.call(Sent::Whole);
+        self.record_end();
         if let Some(in_flight) = pending.in_flight.take()
             // The next request begins behind the body, so it can only be found once that was
             // skipped.
             && !self.drain(*in_flight).await?
         {
-            return Ok(Next::Linger);
+            return Ok(ContentEnd::BodyLeft);
         }
         self.expect_request();
-        Ok(self.next_after(pending.ending))
+        Ok(ContentEnd::Whole(pending.ending))
     }
 
     async fn send_stream(
@@ -351,17 +339,9 @@ impl Conn {
         }
         let NextSend { out, counted, content, .. } = mem::replace(next, NextSend::with_head(None));
         let bytes = out.len();
-        let fresh = (bytes - counted) as u64;
-        self.app.count_response(0, fresh);
-        if let Err(failed) = self.send_out(out, write).await {
-            // Chunk sizes count as content here, so the log reports too little rather than too
-            // much.
-            self.log_content(content.saturating_sub(failed.unsent));
-            self.log_unsent(failed.unsent.saturating_sub(fresh));
-            return Err(failed.error);
-        }
+        self.count_more((bytes - counted) as u64, content);
+        self.send_out(out, write).await?;
         gustnado_tasks::charge(u32::try_from(bytes / UNIT_BYTES).unwrap_or(u32::MAX));
-        self.log_content(content);
         Ok(())
     }
 

@@ -5,10 +5,12 @@ use std::rc::Rc;
 
 use gustnado_http::head::{Framing, Head};
 use gustnado_http::request::Request as View;
-use gustnado_http::response_writer::WrittenHead;
+use gustnado_http::response_writer::{Persist, WrittenHead};
 use gustnado_tasks::Now;
 
+use super::body::{BodyPolicy, BodyRequest};
 use super::body_end::{Ending, PendingBody, RequestedPersist};
+use gustnado_observe::exchange::SentCallbacks;
 use gustnado_web::response::ResponsePrefix;
 
 /// A request on its way to its handler.
@@ -17,26 +19,34 @@ pub(super) struct ReceivedRequest<'a> {
     pub(super) bytes: &'a [u8],
     pub(super) body: PendingBody<'a>,
     pub(super) wanted: RequestedPersist,
-    /// The position of its response, once written.
-    pub(super) response: HeadPosition,
+    /// Its response, once written.
+    pub(super) response: Responded,
+    /// Bytes of its body that arrived with its head and have been used.
+    pub(super) body_bytes_used: usize,
 }
 
-/// A written head, and its position in the turn's buffer.
-#[derive(Clone, Copy, Default)]
-pub(super) struct HeadPosition {
+/// What there is to record of a written response.
+#[derive(Default)]
+pub(super) struct Responded {
     pub(super) written: WrittenHead,
+    /// Where its head begins in the turn's buffer.
     pub(super) at: usize,
-}
-
-impl HeadPosition {
-    /// Returns its bytes, and how many bytes of content follow them.
-    pub(super) fn parts(self, out: &[u8]) -> (&[u8], u64) {
-        let (head, content) = out[self.at..].split_at(self.written.head_bytes as usize);
-        (head, content.len() as u64)
-    }
+    pub(super) on_sent: Option<Box<SentCallbacks>>,
 }
 
 impl<'a> ReceivedRequest<'a> {
+    #[inline]
+    pub(super) fn new(head: &'a Head, bytes: &'a [u8]) -> Self {
+        Self {
+            head,
+            bytes,
+            body: PendingBody::new(head.has_body()),
+            wanted: RequestedPersist::new(Persist::Default),
+            response: Responded::default(),
+            body_bytes_used: 0,
+        }
+    }
+
     pub(super) fn view(&self) -> View<'a> {
         self.head.on(self.bytes)
     }
@@ -45,6 +55,12 @@ impl<'a> ReceivedRequest<'a> {
     #[inline]
     pub(super) fn has_body_ahead(&self) -> bool {
         matches!(self.body, PendingBody::Ahead)
+    }
+
+    /// Puts it off until its body has been read.
+    pub(super) fn put_off(&self, policy: BodyPolicy) -> Box<BodyRequest> {
+        let bytes = self.bytes[..self.head.len()].to_vec();
+        Box::new(BodyRequest { head: *self.head, bytes, policy })
     }
 
     /// Returns the framing of the body that is still to be read.

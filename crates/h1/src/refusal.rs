@@ -6,7 +6,7 @@ use gustnado_http::status::Status;
 use gustnado_tasks::{Connection, SendBuf};
 
 use super::Conn;
-use super::received::{HeadPosition, TurnContext};
+use super::received::{Responded, TurnContext};
 use super::respond::write_short;
 use gustnado_app::hooks::Refused;
 use gustnado_observe::stats::{Added, Fault};
@@ -21,12 +21,10 @@ impl Conn {
     pub(super) fn refuse(&mut self, status: Status, request: Option<View<'_>>) {
         let (mut out, turn) = (Connection::outgoing(), self.turn_context());
         let response = self.write_refusal(status, request, &turn, &mut out);
-        if self.app.access_log.is_some() {
-            let unread = self.unread.take();
-            let input = unread.as_ref().map_or(&b""[..], |unread| &unread.bytes);
-            self.log_refusal(input, &out.bytes, response);
-            self.unread = unread;
-        }
+        let unread = self.unread.take();
+        let input = unread.as_ref().map_or(&b""[..], |unread| &unread.bytes);
+        self.record_refusal(input, &out.bytes, response);
+        self.unread = unread;
         self.start_send(out);
     }
 
@@ -38,7 +36,7 @@ impl Conn {
         request: Option<View<'_>>,
         turn: &TurnContext,
         out: &mut SendBuf,
-    ) -> HeadPosition {
+    ) -> Responded {
         let opening = &turn.prefix.opening;
         let standard = || error_page(status, None, (opening.lines(), &Fields::new()));
         let dressed = self.app.hooks.refusal.as_ref().and_then(|hook| {
@@ -54,6 +52,6 @@ impl Conn {
         let fault = Some(if late { Fault::TooSlow } else { Fault::BadRequest });
         let bytes_sent = (out.bytes.len() - before) as u64;
         self.app.count(&Added { status: written.status, bytes_sent, fault });
-        HeadPosition { written, at: before }
+        Responded { written, at: before, on_sent: None }
     }
 }

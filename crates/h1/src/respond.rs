@@ -12,11 +12,12 @@ use gustnado_tasks::{ConnectionId, Now};
 
 use super::Conn;
 use super::body_end::{BodyEnd, Ending, RequestedPersist};
-use super::pending::{Paced, PendingContent, SentCallbacks};
-use super::received::HeadPosition;
+use super::pending::{Paced, PendingContent};
+use super::received::Responded;
 use super::timeouts::RouteTimeouts;
 use super::upgrade::take_upgrade;
 use gustnado_files::CachedFile;
+use gustnado_observe::exchange::SentCallbacks;
 use gustnado_web::body::Body;
 use gustnado_web::contained::contained;
 use gustnado_web::error_page::error_page;
@@ -49,17 +50,18 @@ impl Conn {
         response: Response,
         wanted: &WriteContext<'_>,
         out: &mut Vec<u8>,
-    ) -> (HeadPosition, WrittenResponse) {
+    ) -> WrittenResponse {
         let before = out.len();
         let started = if response.is_ready() && wanted.timeouts.is_none() {
             let head_only = wanted.parts.view().method() == Method::Head;
             let persist = wanted.ending.persist();
             let written = response.write_ready(wanted.prefix, persist, head_only, out);
-            WrittenResponse { rest: None, ending: wanted.ending, written }
+            WrittenResponse::new(written, before, wanted.ending)
         } else {
             write(response, wanted, out)
         };
-        (self.count_response(started.written, before, out), started)
+        self.count_response(&started.responded, out);
+        started
     }
 }
 
@@ -69,8 +71,15 @@ pub(super) struct WrittenResponse {
     pub(super) rest: Option<Box<PendingContent>>,
     /// Whether the connection persists.
     pub(super) ending: Ending,
-    /// Empty if the head is still to be sent as well.
-    written: WrittenHead,
+    /// Without a head if that is still to be sent as well.
+    pub(super) responded: Responded,
+}
+
+impl WrittenResponse {
+    /// - `at`: where the head begins.
+    fn new(written: WrittenHead, at: usize, ending: Ending) -> Self {
+        Self { rest: None, ending, responded: Responded { written, at, on_sent: None } }
+    }
 }
 
 /// Writes any response, which may be the last one before another protocol.
@@ -96,12 +105,13 @@ fn write_at_pace(
         return write_unpaced(response, wanted, out);
     };
     let before = out.len();
-    let WrittenResponse { rest, ending, written } = write_unpaced(response, wanted, out);
+    let mut started = write_unpaced(response, wanted, out);
     // Its bytes leave the turn's buffer: the responses before it must not wait for its pace.
     let start = out.split_off(before);
-    let mut rest = rest.unwrap_or_else(|| PendingContent::nothing(ending));
-    rest.paced = Some(Box::new(Paced { pace, start, written, read_ms: wanted.read_ms }));
-    WrittenResponse { rest: Some(rest), ending, written: WrittenHead::default() }
+    let written = std::mem::take(&mut started.responded.written);
+    started.rest.get_or_insert_with(|| PendingContent::nothing(started.ending)).paced =
+        Some(Box::new(Paced { pace, start, written, read_ms: wanted.read_ms }));
+    started
 }
 
 fn write_unpaced(
@@ -118,8 +128,8 @@ fn write_unpaced(
     let is_old = view.version() == Version::Http10 || wanted.ending.persist().is_old();
     let ending =
         if extras.close || is_endless && is_old { wanted.ending.ended() } else { wanted.ending };
-    let persist = ending.persist();
-    let mut pending = PendingContent::new(SentCallbacks(extras.on_sent), ending);
+    let (persist, before) = (ending.persist(), out.len());
+    let mut pending = PendingContent::new(ending);
     pending.timeouts = wanted.timeouts;
     if let Content::File(file) = &content
         && is_plain
@@ -128,9 +138,11 @@ fn write_unpaced(
     {
         let written = write_file(file, head_only, &wanted.prefix.opening, persist, out);
         pending.segments.extend(file.segment().filter(|_| !head_only));
-        return WrittenResponse { rest: pending.boxed(), ending, written };
+        return WrittenResponse {
+            rest: pending.boxed(),
+            ..WrittenResponse::new(written, before, ending)
+        };
     }
-    let before = out.len();
     let mut writer = extras.replaced.start(out, status, &wanted.prefix.opening, persist);
     if let Some(kind) = content_type.filter(|_| status.may_have_body()) {
         writer.constant("Content-Type", kind.name());
@@ -146,7 +158,9 @@ fn write_unpaced(
     if let Some(line) = extras.status_line {
         written = with_status_line(line, before..before + status.line().len(), written, out);
     }
-    WrittenResponse { rest: pending.boxed(), ending, written }
+    let on_sent = SentCallbacks::boxed(extras.on_sent);
+    let responded = Responded { written, at: before, on_sent };
+    WrittenResponse { rest: pending.boxed(), ending, responded }
 }
 
 /// Replaces the status line by one that an application chose.

@@ -12,15 +12,15 @@ use gustnado_http::path::CanonicalPath;
 use gustnado_http::status::Status;
 use gustnado_tasks::{Connection, ConnectionError, ConnectionId, SendBuf};
 
-use super::after::after_head;
-use super::body::{BodyPolicy, body_first};
+use super::Conn;
+use super::body::BodyPolicy;
 use super::body_end::{BodyEnd, Ending, PendingBody, RequestedPersist};
 use super::in_flight::{InFlight, Incoming};
 use super::pending::PendingContent;
-use super::received::{HeadPosition, ReceivedRequest, TurnContext};
+use super::progress::ResponseProgress;
+use super::received::{ReceivedRequest, Responded, TurnContext};
 use super::respond::{WriteContext, WrittenResponse};
 use super::timeouts::RouteTimeouts;
-use super::{Conn, Next};
 use gustnado_app::hooks::Limit;
 use gustnado_files::Mounted;
 use gustnado_web::body::Body;
@@ -51,7 +51,7 @@ impl Conn {
         turn: &TurnContext,
         out: &mut SendBuf,
         context: &mut Context<'_>,
-    ) -> Next {
+    ) -> ResponseProgress {
         let table = self.app.tables.of_host(received.view());
         match &table.only_folder {
             Some(files) if !received.has_body_ahead() => {
@@ -70,7 +70,7 @@ impl Conn {
         turn: &TurnContext,
         out: &mut SendBuf,
         context: &mut Context<'_>,
-    ) -> Next {
+    ) -> ResponseProgress {
         RouteCache::with(&self.app.tables, |cache| {
             self.respond_with_cache(cache, table, received, turn, out, context)
         })
@@ -85,7 +85,7 @@ impl Conn {
         turn: &TurnContext,
         out: &mut SendBuf,
         context: &mut Context<'_>,
-    ) -> Next {
+    ) -> ResponseProgress {
         let view = received.view();
         let exact = if table.matchers().is_empty() {
             table.find_exact(view.method(), view.path(), &cache.recent)
@@ -106,7 +106,7 @@ impl Conn {
         };
         match &endpoint.kind {
             EndpointKind::Files { .. } if received.has_body_ahead() => {
-                body_first(received.head, received.bytes, BodyPolicy::Nothing)
+                ResponseProgress::BodyFirst(received.put_off(BodyPolicy::Nothing))
             }
             EndpointKind::Files { files, mounted_at } => {
                 let path = path.or_else(|| CanonicalPath::of(view.path()).ok());
@@ -138,13 +138,13 @@ impl Conn {
         turn: &TurnContext,
         out: &mut SendBuf,
         context: &mut Context<'_>,
-    ) -> Next {
+    ) -> ResponseProgress {
         match runnable {
             Runnable::Inline(_) if received.has_body_ahead() => {
                 let RouteEndpoint { options, reads_body, .. } = routed.endpoint;
                 let policy =
                     if *reads_body { BodyPolicy::Whole(*options) } else { BodyPolicy::Nothing };
-                body_first(received.head, received.bytes, policy)
+                ResponseProgress::BodyFirst(received.put_off(policy))
             }
             Runnable::Inline(handler) => {
                 let body = received.take_content();
@@ -170,14 +170,14 @@ impl Conn {
         turn: &TurnContext,
         out: &mut SendBuf,
         context: &mut Context<'_>,
-    ) -> Next {
+    ) -> ResponseProgress {
         let RoutedRequest { cache, table, endpoint: RouteEndpoint { options, .. }, mut request } =
             routed;
         let is_ahead = received.has_body_ahead();
         if is_ahead && self.is_too_large(options, received) {
             let view = Some(received.view());
             received.response = self.write_refusal(Status::CONTENT_TOO_LARGE, view, turn, out);
-            return Next::Linger;
+            return ResponseProgress::Lingering;
         }
         let body = if is_ahead { received.body_at_hand() } else { None };
         request.give_to(context.waker());
@@ -198,13 +198,13 @@ impl Conn {
         let mut running = RunningHandler::start(&**handler, given, place);
         let mut response = None;
         let is_done = running.poll(context, &mut response);
-        let next = match response {
+        let progress = match response {
             Some(response) if is_whole && response.is_ready() => {
                 let ending = received.wanted.with(end);
                 self.write_ready(response, received, ending, turn, out);
                 cache.place.set(running.into_place().map(|place| (id, place)));
                 request.put_back(&cache.used);
-                after_head(None, ending, &received.view(), out)
+                ResponseProgress::of(None, ending, &received.view(), out)
             }
             response => {
                 let incoming = self.incoming_behind(options, received.head, is_whole, end);
@@ -214,19 +214,17 @@ impl Conn {
                 let in_flight = Box::new(InFlight::new(parts, table, running, incoming, timeouts));
                 if is_done {
                     let response = self.app.response_or_500(response);
-                    let (head, next) =
+                    let (responded, progress) =
                         self.finish_in_flight(response, in_flight, received.wanted, turn, out);
-                    received.response = head;
-                    next
+                    received.response = responded;
+                    progress
                 } else {
-                    Next::InFlight(in_flight)
+                    ResponseProgress::InFlight(in_flight)
                 }
             }
         };
-        match body {
-            Some(body) => Next::BodyUsed(Box::new((body.len(), next))),
-            None => next,
-        }
+        received.body_bytes_used = body.map_or(0, <[u8]>::len);
+        progress
     }
 
     /// Returns the state of a request's body while its handler runs.
@@ -262,7 +260,8 @@ impl Conn {
         let before = out.bytes.len();
         let written =
             response.write_ready(&turn.prefix, ending.persist(), head_only, &mut out.bytes);
-        received.response = self.count_response(written, before, &out.bytes);
+        received.response = Responded { written, at: before, on_sent: None };
+        self.count_response(&received.response, &out.bytes);
     }
 
     #[inline]
@@ -274,7 +273,7 @@ impl Conn {
         received: &mut ReceivedRequest<'_>,
         turn: &TurnContext,
         out: &mut SendBuf,
-    ) -> Next {
+    ) -> ResponseProgress {
         // Assigned inside the closure: a response is large, and returning it would copy it.
         let mut response = None;
         _ = contained(|| response = Some(handler(&mut request)));
@@ -283,7 +282,7 @@ impl Conn {
                 let ending = received.ending();
                 self.write_ready(response, received, ending, turn, out);
                 request.put_back(&cache.used);
-                after_head(None, ending, &received.view(), out)
+                ResponseProgress::of(None, ending, &received.view(), out)
             }
             response => {
                 let response = self.app.response_or_500(response);
@@ -353,7 +352,7 @@ impl Conn {
     pub(super) async fn await_handler(
         &mut self,
         mut in_flight: Box<InFlight>,
-    ) -> Result<Next, ConnectionError> {
+    ) -> Result<ResponseProgress, ConnectionError> {
         if let Some(rate) = in_flight.incoming.read {
             self.begin_route_read(rate);
         }
@@ -361,15 +360,11 @@ impl Conn {
         self.socket.refresh_now();
         let (mut out, turn) = (Connection::outgoing(), self.turn_context());
         let wanted = self.wanted(in_flight.parts.head());
-        let (at, next) = self.finish_in_flight(response, in_flight, wanted, &turn, &mut out);
-        if self.journal.is_some() {
-            self.log_response(&out.bytes, at, &next);
-        }
+        let (mut responded, progress) =
+            self.finish_in_flight(response, in_flight, wanted, &turn, &mut out);
+        self.record(&out.bytes, &mut responded, &progress);
         self.start_send(out);
-        Ok(match next {
-            Next::Receive if self.unread.is_some() => Next::Again,
-            next => next,
-        })
+        Ok(progress)
     }
 
     /// Writes a task's response, while the body of its request may still be arriving.
@@ -380,7 +375,7 @@ impl Conn {
         wanted: RequestedPersist,
         turn: &TurnContext,
         out: &mut SendBuf,
-    ) -> (HeadPosition, Next) {
+    ) -> (Responded, ResponseProgress) {
         if !in_flight.incoming.decoder.is_done() {
             response.decline_upgrade();
         }
@@ -399,7 +394,7 @@ impl Conn {
             timeouts: in_flight.timeouts,
             read_ms: in_flight.incoming.began_ms,
         };
-        let (at, WrittenResponse { rest, ending, .. }) =
+        let WrittenResponse { rest, ending, responded } =
             self.write_response(response, &asked, &mut out.bytes);
         // A stream's handler may still read the body, and must learn when the client goes.
         let has_stream = rest.as_ref().is_some_and(|rest| rest.stream.is_some());
@@ -409,7 +404,7 @@ impl Conn {
         } else {
             rest
         };
-        (at, after_head(rest, ending, &parts.view(), out))
+        (responded, ResponseProgress::of(rest, ending, &parts.view(), out))
     }
 }
 

@@ -79,9 +79,9 @@ impl Conn {
             SendMode::AtOnce(out) => socket.send_at_once(out, patience, &mut extend).await,
             SendMode::Continue => socket.send_on(patience, &mut extend).await,
         };
-        if let Err(failed) = &sent {
-            // They were counted when they were written, and have not left.
-            app.take_back(failed.unsent);
+        match &sent {
+            Ok(()) => self.record_sent(),
+            Err(failed) => self.take_back(failed.unsent),
         }
         sent
     }
@@ -95,13 +95,8 @@ impl Conn {
         content_bytes: u64,
         write: ProgressTimeout,
     ) -> Result<(), ConnectionError> {
-        self.app.count_response(0, out.len() as u64);
-        let sent = self.send_out(out, write).await;
-        self.log_content(match &sent {
-            Ok(()) => content_bytes,
-            Err(failed) => content_bytes.saturating_sub(failed.unsent),
-        });
-        Ok(sent?)
+        self.count_more(out.len() as u64, content_bytes);
+        Ok(self.send_out(out, write).await?)
     }
 
     /// Sends a part of a response's content.
@@ -137,7 +132,7 @@ impl Conn {
                     // Granted time holds for the rest of the file: the hook is not called for each
                     // window.
                     patience.silence_ms = extended_ms.unwrap_or(patience.silence_ms);
-                    self.count_file(at - before);
+                    self.count_more(at - before, at - before);
                     sent?;
                 }
             }
@@ -151,11 +146,5 @@ impl Conn {
             return Ok(wanted);
         }
         Box::pin(Socket::await_turn(&mut self.socket, wanted.min(FILE_STEP_BYTES_MAX))).await
-    }
-
-    /// Counts bytes of a file that have left.
-    fn count_file(&mut self, bytes: u64) {
-        self.app.count_response(0, bytes);
-        self.log_content(bytes);
     }
 }

@@ -8,8 +8,9 @@ use gustnado_tasks::{Connection, SendBuf};
 
 use super::body::BodyRequest;
 use super::body_end::{PendingBody, RequestedPersist};
-use super::received::{HeadPosition, ReceivedRequest, TurnContext};
-use super::{Conn, Next, Unread};
+use super::progress::{ResponseProgress, TurnEnd};
+use super::received::{ReceivedRequest, TurnContext};
+use super::{Conn, Unread};
 use gustnado_app::app::ConnPolicy;
 use gustnado_config::ResponseVersion;
 
@@ -24,7 +25,7 @@ const RESPONSE_UNITS: u32 = 2;
 
 impl Conn {
     /// Responds to newly received bytes, behind the unread ones.
-    pub(super) fn respond_to_piece(&mut self, bytes: &[u8], context: &mut Context<'_>) -> Next {
+    pub(super) fn respond_to_piece(&mut self, bytes: &[u8], context: &mut Context<'_>) -> TurnEnd {
         if let Some(unread) = &mut self.unread {
             unread.bytes.extend_from_slice(bytes);
             return self.respond_to_unread(context);
@@ -32,7 +33,7 @@ impl Conn {
         // Nothing is unread, the usual case: the requests are parsed in the receive buffer,
         // uncopied.
         let mut seen = 0;
-        let (used, next) = self.respond_all(bytes, &mut seen, context);
+        let (used, end) = self.respond_all(bytes, &mut seen, context);
         if used < bytes.len() {
             self.unread = Some(Box::new(Unread { bytes: bytes[used..].to_vec(), seen }));
             if used == 0 {
@@ -41,20 +42,20 @@ impl Conn {
                 self.expect_request();
             }
         }
-        next
+        end
     }
 
     /// Responds to the unread bytes.
-    pub(super) fn respond_to_unread(&mut self, context: &mut Context<'_>) -> Next {
-        let Some(mut unread) = self.unread.take() else { return Next::Receive };
+    pub(super) fn respond_to_unread(&mut self, context: &mut Context<'_>) -> TurnEnd {
+        let Some(mut unread) = self.unread.take() else { return TurnEnd::NeedMore };
         let mut seen = unread.seen;
-        let (used, next) = self.respond_all(&unread.bytes, &mut seen, context);
+        let (used, end) = self.respond_all(&unread.bytes, &mut seen, context);
         if used < unread.bytes.len() {
             unread.bytes.drain(..used);
             unread.seen = seen;
             self.unread = Some(unread);
         }
-        next
+        end
     }
 
     /// Responds to a request whose body was read or skipped.
@@ -63,78 +64,66 @@ impl Conn {
         request: &BodyRequest,
         body: PendingBody<'_>,
         context: &mut Context<'_>,
-    ) -> Next {
-        let wanted = self.wanted(&request.head);
+    ) -> ResponseProgress {
         let (mut out, turn) = (Connection::outgoing(), self.turn_context());
         let (head, bytes) = (&request.head, &*request.bytes);
-        let response = HeadPosition::default();
-        let mut received = ReceivedRequest { head, bytes, body, wanted, response };
-        let next = if received.view().form().has_path() {
+        let mut received = ReceivedRequest::new(head, bytes);
+        (received.body, received.wanted) = (body, self.wanted(head));
+        let progress = if received.view().form().has_path() {
             self.respond_by_route(&mut received, &turn, &mut out, context)
         } else {
             self.respond_pathless(&mut received, &turn, &mut out, context)
         };
-        if self.journal.is_some() {
-            self.log_response(&out.bytes, received.response, &next);
-        }
+        self.record(&out.bytes, &mut received.response, &progress);
         if out.bytes.is_empty() {
             Connection::put_back(out);
         } else {
             self.start_send(out);
         }
-        match next {
-            Next::Receive if self.unread.is_some() => Next::Again,
-            next => next,
-        }
+        progress
     }
 
     /// Responds to request after request, and starts sending the responses. Returns how many bytes
-    /// of `input` were used, and what comes next.
+    /// of `input` were used, and how the turn has ended.
     fn respond_all(
         &mut self,
         input: &[u8],
         seen: &mut usize,
         context: &mut Context<'_>,
-    ) -> (usize, Next) {
+    ) -> (usize, TurnEnd) {
         // One buffer and one date for all responses of the turn, so that one send carries them.
         let (mut out, turn) = (Connection::outgoing(), self.turn_context());
         let mut used = 0;
         let first = self.requests;
-        let next = loop {
+        let end = loop {
             if out.bytes.len() + used * REQUEST_BYTE_COUNTS >= OUT_BYTES_MAX {
-                break Next::Again;
+                break TurnEnd::Full;
             }
             let rest = &input[used..];
             match Head::decode(rest, seen, &self.app.limits) {
-                Ok(Decoded::NeedMore) => break Next::Receive,
+                Ok(Decoded::NeedMore) => break TurnEnd::NeedMore,
                 Ok(Decoded::Done(head)) => {
                     *seen = 0;
                     used += head.len();
                     self.requests = self.requests.saturating_add(1);
-                    let mut next = if self.app.access_log.is_some() {
-                        self.respond_logged(&head, rest, &turn, &mut out, context)
-                    } else {
-                        self.respond_one(&head, rest, &turn, &mut out, context).1
-                    };
-                    if let Next::BodyUsed(behind) = next {
-                        used += behind.0;
-                        next = behind.1;
+                    if self.app.access_log.is_some() {
+                        self.open_exchange(Some(&head), rest);
                     }
-                    match next {
-                        Next::Receive if used < input.len() => {}
-                        // Unread bytes at a close make the kernel reset the connection.
-                        Next::Close if used < input.len() => break Next::Linger,
-                        next => break next,
+                    let mut received = ReceivedRequest::new(&head, rest);
+                    let progress = self.respond_one(&mut received, &turn, &mut out, context);
+                    self.record(&out.bytes, &mut received.response, &progress);
+                    used += received.body_bytes_used;
+                    match progress {
+                        ResponseProgress::Written if used < input.len() => {}
+                        progress => break TurnEnd::Last(progress),
                     }
                 }
                 Err(error) => {
                     let response = self.refuse_head(error, rest, &turn, &mut out);
-                    if self.app.access_log.is_some() {
-                        self.log_refusal(rest, &out.bytes, response);
-                    }
+                    self.record_refusal(rest, &out.bytes, response);
                     // After a broken head the next request's start is unknown, so the connection
                     // cannot go on.
-                    break Next::Linger;
+                    break TurnEnd::Last(ResponseProgress::Lingering);
                 }
             }
         };
@@ -149,24 +138,7 @@ impl Conn {
         if responses > 1 {
             gustnado_tasks::charge(RESPONSE_UNITS * responses);
         }
-        (used, next)
-    }
-
-    /// [`Conn::respond_one`] with an entry in the access log.
-    #[cold]
-    #[inline(never)]
-    fn respond_logged(
-        &mut self,
-        head: &Head,
-        input: &[u8],
-        turn: &TurnContext,
-        out: &mut SendBuf,
-        context: &mut Context<'_>,
-    ) -> Next {
-        self.log_request(Some(head), input);
-        let (response, next) = self.respond_one(head, input, turn, out, context);
-        self.log_response(&out.bytes, response, &next);
-        next
+        (used, end)
     }
 
     /// Responds to one request, unless its body has to be read first.
@@ -174,31 +146,41 @@ impl Conn {
     #[inline(always)]
     fn respond_one(
         &self,
-        head: &Head,
-        input: &[u8],
+        received: &mut ReceivedRequest<'_>,
         turn: &TurnContext,
         out: &mut SendBuf,
         context: &mut Context<'_>,
-    ) -> (HeadPosition, Next) {
-        let nothing = HeadPosition::default();
+    ) -> ResponseProgress {
+        let head = received.head;
         // One relaxed load covers both a drain and a reload: the request path has a single branch
         // for them. A reload is heeded before the response, so no request is served by old routes.
-        let wanted = if self.app.has_notice() {
+        received.wanted = if self.app.has_notice() {
             if self.app.is_outdated() {
-                return (nothing, renew_first(head, input));
+                return outdated(head, received.bytes);
             }
             self.wanted(head)
         } else {
             self.wanted_unnoticed(head)
         };
-        let body = PendingBody::new(head.has_body());
-        let mut received = ReceivedRequest { head, bytes: input, body, wanted, response: nothing };
-        let next = if received.view().form().has_path() {
-            self.respond_by_route(&mut received, turn, out, context)
+        if received.view().form().has_path() {
+            self.respond_by_route(received, turn, out, context)
         } else {
-            self.respond_pathless(&mut received, turn, out, context)
-        };
-        (received.response, next)
+            self.respond_pathless(received, turn, out, context)
+        }
+    }
+
+    /// Switches to the app in force, and puts the last request's head back to be parsed under it.
+    pub(super) fn renew(&mut self, mut head: Box<Unread>) {
+        if let Some(app) = self.app.successor() {
+            self.app = app;
+        }
+        // The head arrived before these bytes, so it goes in front of them.
+        if let Some(behind) = self.unread.take() {
+            head.bytes.extend_from_slice(&behind.bytes);
+        }
+        self.unread = Some(head);
+        // It will be counted again when it is parsed again.
+        self.requests = self.requests.saturating_sub(1);
     }
 
     pub(super) fn turn_context(&self) -> TurnContext {
@@ -243,8 +225,8 @@ impl Conn {
     }
 }
 
-/// Returns the step that parses a request again under the app that has replaced this one.
+/// Puts a request off until the app that has replaced this one is in force.
 #[cold]
-fn renew_first(head: &Head, input: &[u8]) -> Next {
-    Next::Renew(Box::new(Unread { bytes: input[..head.len()].to_vec(), seen: 0 }))
+fn outdated(head: &Head, input: &[u8]) -> ResponseProgress {
+    ResponseProgress::Outdated(Box::new(Unread { bytes: input[..head.len()].to_vec(), seen: 0 }))
 }

@@ -70,8 +70,7 @@ impl Drop for Lending<'_> {
             self.conn.socket = socket;
         }
         self.conn.socket.refresh_now();
-        self.conn.app.count_response(0, sent);
-        self.conn.log_content(sent);
+        self.conn.count_more(sent, sent);
     }
 }
 
@@ -107,7 +106,7 @@ impl Conn {
         // may panic.
         let is_done = contained(|| drop(mem::take(&mut running))).is_some() && is_done;
         drop(lending);
-        self.log_end();
+        self.record_end();
         if !is_done {
             let fault = Some(Fault::HandlerPanicked);
             self.app.count(&Added { fault, ..Added::default() });

@@ -1,15 +1,14 @@
 //! The access log: a line for each request that got a response, was refused or was cut off.
 //!
-//! A `Format` is compiled once. Each connection keeps its open requests in a [`Journal`]; once the
-//! kernel has taken a response's last byte, its line is written to the buffer of the connection's
-//! first worker, and the thread of the `Sink` writes the buffers to the file. Without a log there
+//! A `Format` is compiled once. A request's line is written when its exchange is finished, to the
+//! buffer of the connection's first worker, and the thread of the `Sink` writes the buffers to the
+//! file. Without a log there
 //! is none of this: a connection tests once per request whether there is one.
 
 mod escape;
 mod format;
 mod guess;
-mod journal;
-mod line;
+pub(crate) mod line;
 mod output;
 mod sink;
 mod terminal;
@@ -21,7 +20,6 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 pub use format::FormatError;
-pub use journal::Journal;
 pub use output::unblocked_terminal;
 
 use format::Format;
@@ -78,8 +76,18 @@ impl AccessLog {
 
     /// Writes a line to a buffer. If the buffer is full the line is lost: no worker waits for a
     /// reader.
-    fn write(&self, place: usize, line: &Line<'_>) {
+    pub(crate) fn write(&self, place: usize, line: &Line<'_>) {
         self.sink.push(place, |buffer| self.format.write(line, buffer));
+    }
+
+    /// Returns whether its lines contain the client's address.
+    pub(crate) fn wants_address(&self) -> bool {
+        self.format.wants_address
+    }
+
+    /// Returns whether its lines contain a field of the response.
+    pub(crate) fn wants_response(&self) -> bool {
+        self.format.wants_response
     }
 
     /// Writes all buffers to the file. Waits a second at most.

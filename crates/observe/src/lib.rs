@@ -1,7 +1,8 @@
-//! The outside view of a server: its counters and its access log.
+//! The outside view of a server: its counters, its exchanges and its access log.
 //!
-//! What lives here: every counter, declared once (`stats`), the interface of pages about the server
-//! (`server_stats`), and the log's lines (`access_log`). What does not: the pages themselves, which
+//! What lives here: every counter, declared once (`stats`), the record of a request and what has
+//! left of its response (`exchange`), the log's lines (`access_log`), and the interface of pages
+//! about the server (`server_stats`). What does not: the pages themselves, which
 //! are handlers.
 //!
 //! A part of `gustnado`, without a stable API of its own.
@@ -9,6 +10,7 @@
 #![doc(hidden)]
 
 pub mod access_log;
+pub mod exchange;
 pub mod process;
 pub mod server_stats;
 pub mod stats;

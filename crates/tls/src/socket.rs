@@ -163,6 +163,12 @@ impl Socket {
         self.connection.poll_sent()
     }
 
+    /// Returns whether bytes are held back that [wait for more](SendBuf::wait_for_more).
+    #[inline]
+    pub fn holds_back(&self) -> bool {
+        self.connection.holds_back()
+    }
+
     /// Returns the bytes of a failed send that the kernel has not taken.
     pub fn unsent_bytes(&self) -> u64 {
         self.connection.unsent_bytes()

@@ -29,6 +29,8 @@ pub use events::Event;
 pub use foreign::ForeignHead;
 #[cfg(feature = "tower")]
 pub(crate) use foreign::has_member;
+#[doc(inline)]
+pub use gustnado_observe::exchange::{OnSent, Sent};
 pub use into_response::IntoResponse;
 pub use later::{Replier, Reply, reply_later};
 pub use prefix::ResponsePrefix;
@@ -145,17 +147,6 @@ impl Replaced {
         });
         Opening::new(&kept.collect::<Vec<_>>().concat())
     }
-}
-
-pub type OnSent = Box<dyn FnOnce(Sent) + Send>;
-
-/// Outcome of a response.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sent {
-    /// The kernel has taken its last byte.
-    Whole,
-    /// The connection was lost, or cut, before that.
-    Lost,
 }
 
 impl Response {

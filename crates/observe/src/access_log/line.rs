@@ -11,22 +11,22 @@ use super::escape;
 use super::format::{Atom, Format, Piece};
 
 /// The known properties of a request and its response.
-pub(super) struct Line<'a> {
-    pub(super) address: Option<&'a str>,
-    pub(super) unix_secs: u64,
-    pub(super) took: Duration,
-    pub(super) request: LoggedRequest<'a>,
+pub(crate) struct Line<'a> {
+    pub(crate) address: Option<&'a str>,
+    pub(crate) unix_secs: u64,
+    pub(crate) took: Duration,
+    pub(crate) request: LoggedRequest<'a>,
     /// `None` if there was no response.
-    pub(super) status: Option<u16>,
+    pub(crate) status: Option<u16>,
     /// Bytes of the response's content that the kernel has taken.
-    pub(super) bytes: u64,
+    pub(crate) bytes: u64,
     /// The response's head, if the format needs it.
-    pub(super) response: &'a [u8],
+    pub(crate) response: &'a [u8],
 }
 
 /// The request, as far as it was received.
 #[derive(Clone, Copy)]
-pub(super) enum LoggedRequest<'a> {
+pub(crate) enum LoggedRequest<'a> {
     Request(View<'a>),
     /// The first line of a refused request.
     Refused(&'a [u8]),

@@ -362,6 +362,11 @@ impl Connection {
         next.is_some()
     }
 
+    /// Returns whether bytes are held back that [wait for more](SendBuf::wait_for_more).
+    pub fn holds_back(&self) -> bool {
+        !self.sending && self.out.is_some()
+    }
+
     /// Returns how many bytes of a send that was given up the kernel has not taken; 0 where the
     /// peer is gone and that is not known.
     pub fn unsent_bytes(&self) -> u64 {
