@@ -327,7 +327,7 @@ impl Running {
     /// # Errors
     /// [`RouteError`], and the old routes stay.
     pub fn swap_routes(&self, routes: &Routes) -> Result<(), RouteError> {
-        let tables = Tables::new(routes, self.current.app().tables.build_context())?;
+        let tables = Tables::new(routes, &self.current.app().tables.build)?;
         self.current.swap_routes(tables);
         Ok(())
     }

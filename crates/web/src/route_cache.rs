@@ -33,7 +33,7 @@ impl RouteCache {
         CACHE.with(|cell| {
             let cache = cell.borrow();
             let cache = match &*cache {
-                Some(kept) if kept.tables == tables.number() => cache,
+                Some(kept) if kept.tables == tables.number => cache,
                 _ => {
                     drop(cache);
                     Self::begin(cell, tables)
@@ -46,8 +46,8 @@ impl RouteCache {
     #[cold]
     fn begin<'c>(cell: &'c RefCell<Option<Self>>, tables: &Tables) -> Ref<'c, Option<Self>> {
         let new = Self {
-            tables: tables.number(),
-            pool: tables.pool().clone(),
+            tables: tables.number,
+            pool: tables.build.pool.clone(),
             recent: Cell::new(0),
             used: Cell::new(None),
             place: Cell::new(None),

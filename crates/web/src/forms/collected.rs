@@ -119,7 +119,7 @@ async fn read_file(mut part: Part<'_>, room: &mut Room<'_>) -> Result<Upload, Fo
         // A copy: a short piece might keep a long buffer alive.
         None => UploadContent::Memory(gathered.concat().into()),
     };
-    Ok(Upload::new(part.into_head(), length, content))
+    Ok(Upload { head: part.head, length, content })
 }
 
 /// Reads a form whose body is in memory. Its files are slices of the body.
@@ -164,7 +164,7 @@ fn add_whole(
     if head.file_name().is_some() {
         let length = data.len() as u64;
         room.check_file(length)?;
-        form.add_file(Upload::new(head, length, UploadContent::Memory(data)));
+        form.add_file(Upload { head, length, content: UploadContent::Memory(data) });
         return Ok(());
     }
     room.take_value(head.name().len() + data.len())?;

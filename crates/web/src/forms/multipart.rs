@@ -120,7 +120,7 @@ impl fmt::Debug for Multipart {
 #[derive(Debug)]
 pub struct Part<'f> {
     form: &'f mut Multipart,
-    head: PartHead,
+    pub(super) head: PartHead,
 }
 
 impl Part<'_> {
@@ -195,10 +195,6 @@ impl Part<'_> {
         let encoding = encoding_of(self.head.field("content-type"))?;
         let bytes = self.bytes(bytes_max).await?;
         Ok(decoded(encoding, &bytes)?.into_owned())
-    }
-
-    pub(super) fn into_head(self) -> PartHead {
-        self.head
     }
 }
 

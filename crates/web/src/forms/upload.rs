@@ -16,9 +16,9 @@ use super::spill::on_pool;
 /// [`Upload::save`] keep it.
 #[derive(Debug)]
 pub struct Upload {
-    head: PartHead,
-    length: u64,
-    content: UploadContent,
+    pub(super) head: PartHead,
+    pub(super) length: u64,
+    pub(super) content: UploadContent,
 }
 
 #[derive(Debug)]
@@ -28,10 +28,6 @@ pub(super) enum UploadContent {
 }
 
 impl Upload {
-    pub(super) fn new(head: PartHead, length: u64, content: UploadContent) -> Self {
-        Self { head, length, content }
-    }
-
     /// Returns the name of the field in the form.
     pub fn name(&self) -> &str {
         self.head.name()

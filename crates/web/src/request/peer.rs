@@ -50,8 +50,8 @@ impl Request {
     /// Returns the address of the connection's peer, which may be a proxy. With `proxy-protocol` it
     /// is the address in the PROXY header. For the client's address see [`Request::client`].
     ///
-    /// Over a Unix socket it is usually an empty path. The kernel is asked once per request, and
-    /// only if this is called.
+    /// Over a Unix socket it is usually an empty path. The first call on a connection queries the
+    /// kernel; without a call it costs nothing.
     ///
     /// `None` if the address is unknown:
     ///

@@ -24,8 +24,9 @@ impl RouteOptions {
 
 impl Route {
     /// Sets how long a handler of this route may continue once its client has shut its sending
-    /// side, in place of `half-close-timeout`; up to 49 days. Zero treats such a client as gone and
-    /// drops the handler, also if the client only shut its sending side.
+    /// side, in place of `half-close-timeout`; up to 49 days. With zero the handler is dropped at
+    /// once, because a client that has closed looks the same as one that only shut its sending
+    /// side.
     #[must_use]
     pub fn half_close_timeout(mut self, timeout: Duration) -> Self {
         self.options.half_close_ms = Some(timeout.as_millis().try_into().unwrap_or(u32::MAX));

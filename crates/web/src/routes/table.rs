@@ -12,7 +12,6 @@ use gustnado_http::path::CanonicalPath;
 use gustnado_http::path::pattern::{before_rest, pattern};
 use gustnado_http::request::Request as View;
 use gustnado_http::status::Status;
-use gustnado_tasks::BlockingPool;
 use matchit::{InsertError, Params, Router};
 
 use super::entry::{EndpointKind, PathEntry, RouteEndpoint};
@@ -27,8 +26,8 @@ use gustnado_files::Files;
 
 /// Endpoints and pages of a site, by host.
 pub struct Tables {
-    /// The number is unique in this process.
-    number: u64,
+    /// A number that is unique in this process.
+    pub number: u64,
     /// There is another table than `rest`.
     has_hosts: bool,
     hosts: HashMap<String, Arc<RouteTable>, RandomState>,
@@ -36,7 +35,7 @@ pub struct Tables {
     suffixes: Vec<(String, Arc<RouteTable>)>,
     rest: Arc<RouteTable>,
     /// The context that they were built in.
-    build: BuildContext,
+    pub build: BuildContext,
 }
 
 /// Endpoints and pages of one host.
@@ -101,21 +100,6 @@ impl Tables {
         }
         let has_hosts = !hosts.is_empty() || !suffixes.is_empty();
         Ok(Self { number: fresh_number(), has_hosts, hosts, suffixes, rest, build: build.clone() })
-    }
-
-    /// Returns a number that is unique in this process.
-    pub fn number(&self) -> u64 {
-        self.number
-    }
-
-    /// Returns the pool for blocking handlers.
-    pub fn pool(&self) -> &BlockingPool {
-        &self.build.pool
-    }
-
-    /// Returns the context for building tables that replace these.
-    pub fn build_context(&self) -> &BuildContext {
-        &self.build
     }
 
     /// Returns the table for a request's host.
@@ -376,6 +360,7 @@ mod tests {
     use crate::middleware::Runnable;
     use crate::request::Request;
     use gustnado_files::FileOptions;
+    use gustnado_tasks::BlockingPool;
     use std::hint::black_box;
     use std::time::Instant;
 
