@@ -40,8 +40,8 @@ fn an_unknown_key_is_named_with_its_line_and_its_neighbour() {
     assert_eq!(
         problems("[[route]]\npath = \"/\"\nfoldr = \"public\"\n[[site]]\nhost = [\"a\"]\n"),
         [
-            "site.toml:1: route: expected one of folder, redirect and answer, found none; say \
-             what answers",
+            "site.toml:1: route: expected one of folder, redirect and answer, found none; name \
+             one",
             "site.toml:3: route: no key is called \"foldr\"; did you mean \"folder\"?",
             "site.toml:4: site: expected the key hosts; add it, for instance hosts = \
              [\"example.org\"]",
@@ -82,7 +82,7 @@ fn what_says_the_same_twice_names_both_lines() {
     assert_eq!(
         problems("listen = [\"a:1\", \"a:1\"]\nport = 80\n[settings]\nport = 81\n"),
         [
-            "site.toml:1: listen: \"a:1\" is there twice; leave one out",
+            "site.toml:1: listen: \"a:1\" is set twice; leave one out",
             "site.toml:2: port: listen in line 1 replaces it; leave one out",
             "site.toml:4: port: line 2 sets it already; leave one of them out",
         ]
