@@ -261,17 +261,24 @@ impl App {
     }
 
     /// Returns the field lines of every response, rebuilt once a second per worker.
+    #[inline]
     pub fn response_prefix(&self, unix_secs: u64) -> Rc<ResponsePrefix> {
         PREFIX.with_borrow_mut(|prefix| {
             if prefix.unix_secs != unix_secs {
-                let mut lines = self.shared.lines().to_vec();
-                lines.extend_from_slice(b"Date: ");
-                lines.extend_from_slice(&imf_fixdate(unix_secs));
-                lines.extend_from_slice(b"\r\n");
-                *prefix = Rc::new(ResponsePrefix::new(unix_secs, &lines));
+                *prefix = self.new_prefix(unix_secs);
             }
             Rc::clone(prefix)
         })
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn new_prefix(&self, unix_secs: u64) -> Rc<ResponsePrefix> {
+        let mut lines = self.shared.lines().to_vec();
+        lines.extend_from_slice(b"Date: ");
+        lines.extend_from_slice(&imf_fixdate(unix_secs));
+        lines.extend_from_slice(b"\r\n");
+        Rc::new(ResponsePrefix::new(unix_secs, &lines))
     }
 }
 

@@ -13,7 +13,7 @@ use super::pending::PendingContent;
 use super::progress::ResponseProgress;
 use super::received::{ReceivedRequest, Responded, TurnContext};
 use super::respond::{WriteContext, WrittenResponse, write_file};
-use gustnado_files::{CachedFile, Files, FolderResponse, Lookup, Mounted};
+use gustnado_files::{Files, FolderResponse, Lookup, Mounted};
 use gustnado_web::handler::{HandlerFuture, RunningHandler};
 use gustnado_web::request_head::{RequestHead, RequestHeadRef};
 use gustnado_web::response::Response;
@@ -34,33 +34,17 @@ impl Conn {
     ) -> ResponseProgress {
         let view = received.view();
         let written = files.respond_whole(place, &view, turn.time, |file| {
-            self.send_file(file, received, turn, out)
+            let ending = received.ending();
+            let head_only = view.method() == Method::Head;
+            let (opening, at) = (&turn.prefix.opening, out.bytes.len());
+            let written = write_file(file, head_only, opening, ending.persist(), &mut out.bytes);
+            received.response = Responded { written, at, on_sent: None };
+            self.count_response(&received.response, &out.bytes);
+            let segment = if head_only { None } else { file.segment() };
+            let rest = segment.map(|segment| PendingContent::of_segment(segment, ending));
+            ResponseProgress::of(rest, ending, &view, out)
         });
-        match written {
-            Ok(next) => next,
-            Err(response) => self.respond_otherwise(response, table, received, turn, out),
-        }
-    }
-
-    /// Writes 200 with a whole file from its prepared bytes.
-    #[expect(clippy::inline_always, reason = "as a call it costs a plain request instructions")]
-    #[inline(always)]
-    fn send_file(
-        &self,
-        file: &CachedFile,
-        received: &mut ReceivedRequest<'_>,
-        turn: &TurnContext,
-        out: &mut SendBuf,
-    ) -> ResponseProgress {
-        let ending = received.ending();
-        let head_only = received.head.method() == Method::Head;
-        let (opening, before) = (&turn.prefix.opening, out.bytes.len());
-        let written = write_file(file, head_only, opening, ending.persist(), &mut out.bytes);
-        received.response = Responded { written, at: before, on_sent: None };
-        self.count_response(&received.response, &out.bytes);
-        let segment = if head_only { None } else { file.segment() };
-        let rest = segment.map(|segment| PendingContent::of_segment(segment, ending));
-        ResponseProgress::of(rest, ending, &received.view(), out)
+        written.unwrap_or_else(|other| self.respond_otherwise(other, table, received, turn, out))
     }
 
     #[cold]

@@ -52,7 +52,11 @@ impl Conn {
         out: &mut SendBuf,
         context: &mut Context<'_>,
     ) -> ResponseProgress {
-        let table = self.app.tables.of_host(received.view());
+        let view = received.view();
+        if !view.form().has_path() {
+            return self.respond_pathless(received, turn, out, context);
+        }
+        let table = self.app.tables.of_host(view);
         match &table.only_folder {
             Some(files) if !received.has_body_ahead() => {
                 self.respond_from_folder((files, None), table, received, turn, out)

@@ -4,7 +4,7 @@ use std::task::Context;
 
 use gustnado_http::head::{Decoded, Head, Version};
 use gustnado_http::response_writer::Persist;
-use gustnado_tasks::{Connection, SendBuf};
+use gustnado_tasks::Connection;
 
 use super::body::BodyRequest;
 use super::body_end::{PendingBody, RequestedPersist};
@@ -26,17 +26,28 @@ const RESPONSE_UNITS: u32 = 2;
 impl Conn {
     /// Responds to newly received bytes, behind the unread ones.
     pub(super) fn respond_to_piece(&mut self, bytes: &[u8], context: &mut Context<'_>) -> TurnEnd {
-        if let Some(unread) = &mut self.unread {
-            unread.bytes.extend_from_slice(bytes);
-            return self.respond_to_unread(context);
-        }
-        // Nothing is unread, the usual case: the requests are parsed in the receive buffer,
-        // uncopied.
-        let mut seen = 0;
-        let (used, end) = self.respond_all(bytes, &mut seen, context);
-        if used < bytes.len() {
-            self.unread = Some(Box::new(Unread { bytes: bytes[used..].to_vec(), seen }));
-            if used == 0 {
+        let mut unread = self.unread.take();
+        let (input, mut seen) = match &mut unread {
+            // Nothing is unread, the usual case: the requests are parsed in the receive buffer,
+            // uncopied.
+            None => (bytes, 0),
+            Some(unread) => {
+                unread.bytes.extend_from_slice(bytes);
+                (&*unread.bytes, unread.seen)
+            }
+        };
+        let (used, end) = self.respond_all(input, &mut seen, context);
+        if used < input.len() {
+            let is_first = unread.is_none();
+            let mut unread = unread.unwrap_or_default();
+            if is_first {
+                unread.bytes = bytes[used..].to_vec();
+            } else {
+                unread.bytes.drain(..used);
+            }
+            unread.seen = seen;
+            self.unread = Some(unread);
+            if is_first && used == 0 {
                 // The first bytes of a request start its head timeout. Later ones do not restart
                 // it, or a slow sender could hold the connection for ever.
                 self.expect_request();
@@ -47,15 +58,7 @@ impl Conn {
 
     /// Responds to the unread bytes.
     pub(super) fn respond_to_unread(&mut self, context: &mut Context<'_>) -> TurnEnd {
-        let Some(mut unread) = self.unread.take() else { return TurnEnd::NeedMore };
-        let mut seen = unread.seen;
-        let (used, end) = self.respond_all(&unread.bytes, &mut seen, context);
-        if used < unread.bytes.len() {
-            unread.bytes.drain(..used);
-            unread.seen = seen;
-            self.unread = Some(unread);
-        }
-        end
+        if self.unread.is_none() { TurnEnd::NeedMore } else { self.respond_to_piece(b"", context) }
     }
 
     /// Responds to a request whose body was read or skipped.
@@ -69,11 +72,7 @@ impl Conn {
         let (head, bytes) = (&request.head, &*request.bytes);
         let mut received = ReceivedRequest::new(head, bytes);
         (received.body, received.wanted) = (body, self.wanted(head));
-        let progress = if received.view().form().has_path() {
-            self.respond_by_route(&mut received, &turn, &mut out, context)
-        } else {
-            self.respond_pathless(&mut received, &turn, &mut out, context)
-        };
+        let progress = self.respond_by_route(&mut received, &turn, &mut out, context);
         self.record(&out.bytes, &mut received.response, &progress);
         if out.bytes.is_empty() {
             Connection::put_back(out);
@@ -94,23 +93,29 @@ impl Conn {
         // One buffer and one date for all responses of the turn, so that one send carries them.
         let (mut out, turn) = (Connection::outgoing(), self.turn_context());
         let mut used = 0;
-        let first = self.requests;
+        let (first, mut head) = (self.requests, None);
         let end = loop {
             if out.bytes.len() + used * REQUEST_BYTE_COUNTS >= OUT_BYTES_MAX {
                 break TurnEnd::Full;
             }
             let rest = &input[used..];
-            match Head::decode(rest, seen, &self.app.limits) {
+            match Head::decode_in(&mut head, rest, seen, &self.app.limits) {
                 Ok(Decoded::NeedMore) => break TurnEnd::NeedMore,
                 Ok(Decoded::Done(head)) => {
                     *seen = 0;
                     used += head.len();
                     self.requests = self.requests.saturating_add(1);
                     if self.app.access_log.is_some() {
-                        self.open_exchange(Some(&head), rest);
+                        self.open_exchange(Some(head), rest);
                     }
-                    let mut received = ReceivedRequest::new(&head, rest);
-                    let progress = self.respond_one(&mut received, &turn, &mut out, context);
+                    let mut received = ReceivedRequest::new(head, rest);
+                    let progress = match self.wanted_in_force(head) {
+                        Some(wanted) => {
+                            received.wanted = wanted;
+                            self.respond_by_route(&mut received, &turn, &mut out, context)
+                        }
+                        None => outdated(head, rest),
+                    };
                     self.record(&out.bytes, &mut received.response, &progress);
                     used += received.body_bytes_used;
                     match progress {
@@ -141,34 +146,6 @@ impl Conn {
         (used, end)
     }
 
-    /// Responds to one request, unless its body has to be read first.
-    #[expect(clippy::inline_always, reason = "as a call it costs a plain request instructions")]
-    #[inline(always)]
-    fn respond_one(
-        &self,
-        received: &mut ReceivedRequest<'_>,
-        turn: &TurnContext,
-        out: &mut SendBuf,
-        context: &mut Context<'_>,
-    ) -> ResponseProgress {
-        let head = received.head;
-        // One relaxed load covers both a drain and a reload: the request path has a single branch
-        // for them. A reload is heeded before the response, so no request is served by old routes.
-        received.wanted = if self.app.has_notice() {
-            if self.app.is_outdated() {
-                return outdated(head, received.bytes);
-            }
-            self.wanted(head)
-        } else {
-            self.wanted_unnoticed(head)
-        };
-        if received.view().form().has_path() {
-            self.respond_by_route(received, turn, out, context)
-        } else {
-            self.respond_pathless(received, turn, out, context)
-        }
-    }
-
     /// Switches to the app in force, and puts the last request's head back to be parsed under it.
     pub(super) fn renew(&mut self, mut head: Box<Unread>) {
         if let Some(app) = self.app.successor() {
@@ -183,6 +160,8 @@ impl Conn {
         self.requests = self.requests.saturating_sub(1);
     }
 
+    #[expect(clippy::inline_always, reason = "as a call it costs a turn 20 instructions")]
+    #[inline(always)]
     pub(super) fn turn_context(&self) -> TurnContext {
         let time = self.socket.now();
         TurnContext { time, prefix: self.app.response_prefix(time.unix_secs) }
@@ -193,6 +172,18 @@ impl Conn {
         let wanted = self.wanted_unnoticed(head);
         let is_last = self.app.has_notice() && self.app.is_draining();
         if is_last { wanted.ended() } else { wanted }
+    }
+
+    /// Returns whether the connection would persist after the response; `None` if another app is
+    /// in force, under which the request is to be parsed again.
+    #[inline]
+    fn wanted_in_force(&self, head: &Head) -> Option<RequestedPersist> {
+        // One relaxed load covers both a drain and a reload: the request path has a single branch
+        // for them. A reload is heeded before the response, so no request is served by old routes.
+        if self.app.has_notice() {
+            return (!self.app.is_outdated()).then(|| self.wanted(head));
+        }
+        Some(self.wanted_unnoticed(head))
     }
 
     /// Returns the same for an app without a notice.

@@ -106,13 +106,6 @@ pub(crate) fn skip_plain_name(bytes: &[u8]) -> &[u8] {
     skip_words(bytes, Word::beside_letters_and_hyphens)
 }
 
-/// Returns what follows the host that `bytes` starts with; may stop early at a byte that few hosts
-/// have.
-#[inline]
-pub(crate) fn skip_plain_host(bytes: &[u8]) -> &[u8] {
-    skip_words(bytes, Word::beside_host_bytes)
-}
-
 /// Returns what follows the field value that `bytes` starts with, from the first control byte on.
 /// May stop early: at a tab, or near the end of `bytes`.
 ///
@@ -122,12 +115,12 @@ pub(crate) fn skip_plain_host(bytes: &[u8]) -> &[u8] {
 #[inline(always)]
 pub(crate) fn skip_plain_value(bytes: &[u8]) -> &[u8] {
     let mut rest = bytes;
-    while let Some((lanes, next)) = rest.split_first_chunk::<16>() {
+    while let Some(lanes) = rest.first_chunk::<16>() {
         let is_control = |byte: u8| byte < b' ' || byte == 0x7f;
         if lanes.iter().fold(false, |any, byte| any | is_control(*byte)) {
             break;
         }
-        rest = next;
+        rest = &rest[16..];
     }
     skip_words(rest, Word::controls)
 }
@@ -138,12 +131,12 @@ pub(crate) fn skip_plain_value(bytes: &[u8]) -> &[u8] {
 #[inline(always)]
 fn skip_words(bytes: &[u8], stops: impl Fn(Word) -> u64) -> &[u8] {
     let mut rest = bytes;
-    while let Some((word, next)) = rest.split_first_chunk::<8>() {
+    while let Some(word) = rest.first_chunk::<8>() {
         let stops = stops(Word(u64::from_le_bytes(*word)));
         if stops != 0 {
             return &rest[stops.trailing_zeros() as usize / 8..];
         }
-        rest = next;
+        rest = &rest[8..];
     }
     rest
 }
@@ -177,16 +170,6 @@ impl Word {
     fn beside_letters_and_hyphens(self) -> u64 {
         let beside_hyphen = (self.0 ^ Self::each(b'-')).wrapping_add(Self::each(0x7f));
         (!self.letters() & beside_hyphen | self.0) & Self::HIGH
-    }
-
-    /// Bytes other than `A-Z a-z 0-9 . -`.
-    #[inline]
-    fn beside_host_bytes(self) -> u64 {
-        let from_hyphen = self.0.wrapping_add(Self::each(0x80 - b'-'));
-        let past_nine = self.0.wrapping_add(Self::each(0x80 - b'9' - 1));
-        let beside_slash = (self.0 ^ Self::each(b'/')).wrapping_add(Self::each(0x7f));
-        let plain = self.letters() | (from_hyphen ^ past_nine) & beside_slash;
-        (!plain | self.0) & Self::HIGH
     }
 
     /// In the high bits: which bytes are letters. Only for bytes below 0x80.
@@ -250,8 +233,6 @@ mod tests {
                     assert_eq!(at(skip_plain_value(&bytes)), control, "{case}");
                     let beside = first(|b| !b.is_ascii_alphabetic() && b != b'-');
                     assert_eq!(at(skip_plain_name(&bytes)), beside, "{case}");
-                    let beside = first(|b| !b.is_ascii_alphanumeric() && !b"-.".contains(&b));
-                    assert_eq!(at(skip_plain_host(&bytes)), beside, "{case}");
                 }
             }
         }

@@ -1,6 +1,5 @@
 //! Owned buffers: what was received, and what is to be sent.
 
-use std::cell::Cell;
 use std::fmt;
 use std::rc::Rc;
 
@@ -11,22 +10,29 @@ use crate::provided_bufs::ProvidedBuf;
 /// How many bytes one epoll receive can take at most.
 const SCRATCH_BYTES: usize = 32 * 1024;
 
+/// The buffer that a worker under epoll receives into: one is enough, for pieces do not last.
+pub(crate) struct Scratch(Rc<ScratchBytes>);
+
 type ScratchBytes = Box<[u8; SCRATCH_BYTES]>;
 
-/// The buffer that a worker under epoll receives into: one is enough, for pieces do not last.
-#[derive(Default)]
-pub(crate) struct Scratch(Cell<Option<ScratchBytes>>);
+impl Default for Scratch {
+    fn default() -> Self {
+        let zeroed = vec![0; SCRATCH_BYTES].into_boxed_slice();
+        Self(Rc::new(zeroed.try_into().expect("made with this length")))
+    }
+}
 
 impl Scratch {
-    pub(crate) fn take(&self) -> ScratchBytes {
-        self.0.take().unwrap_or_else(|| {
-            let zeroed = vec![0; SCRATCH_BYTES].into_boxed_slice();
-            zeroed.try_into().expect("made with this length")
-        })
+    /// Returns the buffer to receive into: another one while a piece of the last is still held.
+    #[inline]
+    pub(crate) fn bytes(&mut self) -> &mut [u8] {
+        &mut Rc::make_mut(&mut self.0)[..]
     }
 
-    pub(crate) fn put_back(&self, bytes: ScratchBytes) {
-        self.0.set(Some(bytes));
+    /// Returns the first `len` bytes, which were just received.
+    #[inline]
+    pub(crate) fn received(&self, len: usize) -> RecvBuf {
+        RecvBuf(RecvSource::Scratch { bytes: Rc::clone(&self.0), len })
     }
 }
 
@@ -38,37 +44,46 @@ impl Scratch {
 pub struct RecvBuf(RecvSource);
 
 enum RecvSource {
+    Scratch { bytes: Rc<ScratchBytes>, len: usize },
+    Other(OtherSource),
+}
+
+/// Apart, so that the usual source under epoll is told from these by one comparison.
+enum OtherSource {
     End,
     Owned(Box<[u8]>),
-    Scratch { home: Rc<Scratch>, bytes: Option<ScratchBytes>, len: usize },
     ProvidedBuf(ProvidedBuf),
 }
 
 impl RecvBuf {
     pub(crate) fn end() -> Self {
-        Self(RecvSource::End)
+        Self(RecvSource::Other(OtherSource::End))
     }
 
     pub(crate) fn owned(bytes: Vec<u8>) -> Self {
-        Self(RecvSource::Owned(bytes.into_boxed_slice()))
+        Self(RecvSource::Other(OtherSource::Owned(bytes.into_boxed_slice())))
     }
 
     pub(crate) fn provided(provided: ProvidedBuf) -> Self {
-        Self(RecvSource::ProvidedBuf(provided))
-    }
-
-    pub(crate) fn scratch(home: Rc<Scratch>, bytes: ScratchBytes, len: usize) -> Self {
-        Self(RecvSource::Scratch { home, bytes: Some(bytes), len })
+        Self(RecvSource::Other(OtherSource::ProvidedBuf(provided)))
     }
 
     /// Returns the received bytes.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         match &self.0 {
-            RecvSource::Scratch { bytes: Some(bytes), len, .. } => &bytes[..*len],
-            RecvSource::End | RecvSource::Scratch { bytes: None, .. } => &[],
-            RecvSource::Owned(bytes) => bytes,
-            RecvSource::ProvidedBuf(provided) => provided.bytes(),
+            RecvSource::Scratch { bytes, len } => &bytes[..*len],
+            RecvSource::Other(other) => other.bytes(),
+        }
+    }
+}
+
+impl OtherSource {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::End => &[],
+            Self::Owned(bytes) => bytes,
+            Self::ProvidedBuf(provided) => provided.bytes(),
         }
     }
 }
@@ -76,16 +91,6 @@ impl RecvBuf {
 impl fmt::Debug for RecvBuf {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Piece").field("len", &self.bytes().len()).finish()
-    }
-}
-
-impl Drop for RecvBuf {
-    fn drop(&mut self) {
-        if let RecvSource::Scratch { home, bytes, .. } = &mut self.0
-            && let Some(bytes) = bytes.take()
-        {
-            home.put_back(bytes);
-        }
     }
 }
 
@@ -211,11 +216,15 @@ impl SendBuf {
             self.bytes = Vec::new();
         }
         self.bytes.clear();
-        if self.form != SendForm::Plain {
-            self.shared.clear();
-            self.form = SendForm::Plain;
-        }
+        self.shared.clear();
+        self.form = SendForm::Plain;
         self.at = 0;
+    }
+
+    /// Returns whether it has nothing to forget but its own bytes, in an allocation worth keeping.
+    #[inline]
+    fn is_usual(&self, keep_bytes_max: usize) -> bool {
+        self.form == SendForm::Plain && self.bytes.capacity() <= keep_bytes_max
     }
 }
 
@@ -236,7 +245,21 @@ impl BufPool {
         self.unused.pop().unwrap_or_default()
     }
 
+    #[inline]
     pub(crate) fn put(&mut self, mut out: Box<SendBuf>) {
+        // Room without growing is room: growing ends at `SPARE_MAX`.
+        if out.is_usual(SPARE_BYTES_MAX) && self.unused.len() < self.unused.capacity() {
+            out.bytes.clear();
+            out.at = 0;
+            self.unused.push(out);
+        } else {
+            self.put_unusual(out);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn put_unusual(&mut self, mut out: Box<SendBuf>) {
         if self.unused.len() < SPARE_MAX {
             out.clear(SPARE_BYTES_MAX);
             self.unused.push(out);

@@ -9,7 +9,6 @@ mod driven;
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -38,7 +37,7 @@ pub(crate) struct Epoll {
     /// Several workers poll this queue and run its tasks.
     shared: bool,
     events: Box<[MaybeUninit<epoll::Event>; EVENTS]>,
-    scratch: Rc<Scratch>,
+    scratch: Scratch,
     buf_pool: BufPool,
     watched: Watched,
     addrs: KnownAddrs,
@@ -106,7 +105,7 @@ impl Epoll {
             waker,
             shared: false,
             events,
-            scratch: Rc::default(),
+            scratch: Scratch::default(),
             buf_pool: BufPool::default(),
             watched: Watched::default(),
             addrs: KnownAddrs::default(),
@@ -140,47 +139,37 @@ impl Epoll {
 
     /// Inlined as far as the wait for an edge goes: each request asks once in vain.
     #[inline]
-    pub(crate) fn recv(&self, io: &EpollIo, token: Token) -> Poll<io::Result<RecvBuf>> {
+    pub(crate) fn recv(&mut self, io: &EpollIo, token: Token) -> Poll<io::Result<RecvBuf>> {
         let readiness = self.readiness(io);
         if !readiness.has(IN) && self.must_wait(io, readiness, IN, token)? {
             return Poll::Pending;
         }
-        self.recv_ready(io, readiness, token)
+        self.recv_ready(io, token)
     }
 
     #[inline(never)]
-    fn recv_ready(
-        &self,
-        io: &EpollIo,
-        readiness: Readiness<'_>,
-        token: Token,
-    ) -> Poll<io::Result<RecvBuf>> {
+    fn recv_ready(&mut self, io: &EpollIo, token: Token) -> Poll<io::Result<RecvBuf>> {
         loop {
-            let mut bytes = self.scratch.take();
+            let (bytes, shared) = (self.scratch.bytes(), self.shared);
+            let readiness = readiness_of(&self.table, io);
             // Cleared first: an edge that comes during the call must not be lost to another thread.
-            readiness.clear(IN, self.shared);
-            match recv(&io.fd, &mut bytes[..], RecvFlags::empty()) {
+            readiness.clear(IN, shared);
+            match recv(&io.fd, &mut *bytes, RecvFlags::empty()) {
                 Ok((0, _)) => {
-                    self.scratch.put_back(bytes);
-                    readiness.set(IN, self.shared);
+                    readiness.set(IN, shared);
                     return Poll::Ready(Ok(RecvBuf::end()));
                 }
                 Ok((len, _)) => {
                     // A short read empties the socket, unless the end has already been announced:
                     // that edge will not come again.
                     if len == bytes.len() || readiness.has(END) {
-                        readiness.set(IN, self.shared);
+                        readiness.set(IN, shared);
                     }
-                    return Poll::Ready(Ok(RecvBuf::scratch(self.scratch.clone(), bytes, len)));
+                    return Poll::Ready(Ok(self.scratch.received(len)));
                 }
-                Err(error) => {
-                    self.scratch.put_back(bytes);
-                    match error {
-                        Errno::AGAIN => {}
-                        Errno::INTR => readiness.set(IN, self.shared),
-                        error => return Poll::Ready(Err(error.into())),
-                    }
-                }
+                Err(Errno::AGAIN) => {}
+                Err(Errno::INTR) => readiness.set(IN, shared),
+                Err(error) => return Poll::Ready(Err(error.into())),
             }
             if !readiness.has(IN) && self.must_wait(io, readiness, IN, token)? {
                 return Poll::Pending;
@@ -201,7 +190,8 @@ impl Epoll {
         if unsent.form != SendForm::Plain {
             return self.send_formed(io, unsent, out, token);
         }
-        self.send_by(io, unsent, out, token, |unsent| {
+        let len = unsent.bytes.len();
+        self.send_by(io, (unsent, len), out, token, |unsent| {
             send(&io.fd, unsent.rest(), SendFlags::NOSIGNAL)
         })
     }
@@ -215,34 +205,34 @@ impl Epoll {
         out: &mut Option<Box<SendBuf>>,
         token: Token,
     ) -> Poll<io::Result<()>> {
+        let len = unsent.len();
         match unsent.form {
             SendForm::Waiting => {
                 *out = Some(unsent);
                 Poll::Ready(Ok(()))
             }
-            SendForm::Parts => self.send_by(io, unsent, out, token, |unsent| {
+            SendForm::Parts => self.send_by(io, (unsent, len), out, token, |unsent| {
                 let parts: Vec<_> = unsent.parts().take(PARTS_MAX).map(IoSlice::new).collect();
                 let mut nothing = SendAncillaryBuffer::default();
                 sendmsg(&io.fd, &parts, &mut nothing, SendFlags::NOSIGNAL)
             }),
             SendForm::Plain | SendForm::MoreFollows => {
-                self.send_by(io, unsent, out, token, |unsent| {
+                self.send_by(io, (unsent, len), out, token, |unsent| {
                     send(&io.fd, unsent.rest(), SendFlags::NOSIGNAL | SendFlags::MORE)
                 })
             }
         }
     }
 
-    /// Makes one call after the other, each for what is left.
+    /// Makes one call after the other, each for what is left of `len` bytes.
     fn send_by(
         &mut self,
         io: &EpollIo,
-        mut unsent: Box<SendBuf>,
+        (mut unsent, len): (Box<SendBuf>, usize),
         out: &mut Option<Box<SendBuf>>,
         token: Token,
         call: impl Fn(&SendBuf) -> Result<usize, Errno>,
     ) -> Poll<io::Result<()>> {
-        let len = unsent.len();
         while unsent.at < len {
             match self.attempt(io, OUT, token, || call(&unsent)) {
                 Poll::Ready(Ok(sent)) => unsent.at += sent,
@@ -437,7 +427,7 @@ impl Epoll {
 
     #[inline]
     fn readiness(&self, io: &EpollIo) -> Readiness<'_> {
-        self.table.get(io.index()).expect("a descriptor past the table is never taken in")
+        readiness_of(&self.table, io)
     }
 }
 
@@ -445,6 +435,11 @@ impl AsFd for EpollIo {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
+}
+
+#[inline]
+fn readiness_of<'t>(table: &'t ReadinessTable, io: &EpollIo) -> Readiness<'t> {
+    table.get(io.index()).expect("a descriptor past the table is never taken in")
 }
 
 /// Takes an edge of a socket in. Returns whom to wake.

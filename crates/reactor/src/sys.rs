@@ -3,7 +3,7 @@
 //! One of the files that may say `unsafe` (`CONTRIBUTING.md`).
 //!
 //! All memory that the kernel may touch after a submission is owned here until its completion:
-//! bytes to send in `sending`, lists of them in `messages`, received bytes in the [`ProvidedBufs`].
+//! bytes to send and lists of them in [`Sends`], received bytes in the [`ProvidedBufs`].
 
 #![expect(
     unsafe_code,
@@ -12,9 +12,8 @@
 
 pub(crate) mod by_number;
 pub(crate) mod options;
+mod sends;
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::io;
 use std::mem;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -28,6 +27,7 @@ use rustix::io::Errno;
 
 use crate::buf::{PARTS_MAX, SendBuf, SendForm};
 use crate::provided_bufs::ProvidedBufs;
+use sends::{SendUnderWay, Sends};
 
 /// `MSG_NOSIGNAL`. With `MSG_WAITALL` the kernel would go on by itself until everything is sent,
 /// and nobody could tell a peer that takes bytes slowly from one that takes none.
@@ -131,11 +131,8 @@ const NO_KEY: Key = Key { index: 0, generation: 0 };
 pub(crate) struct Ring {
     uring: IoUring,
     pool: Rc<ProvidedBufs>,
-    /// Bytes being sent, by the index of the socket's key: at most one send each.
-    sending: Vec<Option<Box<SendBuf>>>,
-    /// Where the kernel finds the parts of those that lie in several places.
-    messages: HashMap<u32, Box<Message>>,
-    sends_under_way: usize,
+    /// Bytes being sent, and where the kernel finds the parts of those that lie in several places.
+    sends: Sends,
     /// Receives that may still write to the pool.
     receives_under_way: usize,
 }
@@ -173,8 +170,7 @@ impl Ring {
             )
         }
         .map_err(|error| named("registering provided buffers", &error))?;
-        let (sending, messages) = (Vec::new(), HashMap::new());
-        Ok(Self { uring, pool, sending, messages, sends_under_way: 0, receives_under_way: 0 })
+        Ok(Self { uring, pool, sends: Sends::default(), receives_under_way: 0 })
     }
 
     pub(crate) fn pool(&self) -> &Rc<ProvidedBufs> {
@@ -237,14 +233,13 @@ impl Ring {
         self.push(&entry.user_data(OpKind::Nothing.tag(NO_KEY)));
     }
 
-    /// Sends all bytes. They are kept here until the completion brings them back.
-    pub(crate) fn send(&mut self, target: FdTarget, key: Key, out: Box<SendBuf>) {
+    /// Sends all bytes. They are kept here until the completion brings them back. Returns the place
+    /// of the send.
+    pub(crate) fn send(&mut self, target: FdTarget, key: Key, out: Box<SendBuf>) -> u32 {
         let flags = SEND_FLAGS | if out.form == SendForm::MoreFollows { MSG_MORE } else { 0 };
-        let entry = if out.form == SendForm::Parts {
-            let place = self.messages.entry(key.index);
-            // As below. It is asked for once it lies where it stays.
-            assert!(matches!(place, Entry::Vacant(_)), "a socket has one send in flight");
-            let header = &raw const place.or_insert(Box::new(Message::of(&out))).header;
+        let message = (out.form == SendForm::Parts).then(|| Box::new(Message::of(&out)));
+        let entry = if let Some(message) = &message {
+            let header = &raw const message.header;
             let flags = flags.cast_unsigned();
             match target {
                 FdTarget::Direct(slot) => SendMsg::new(Fixed(slot), header).flags(flags).build(),
@@ -258,21 +253,16 @@ impl Ring {
                 FdTarget::Descriptor(fd) => Send::new(Fd(fd), start, len).flags(flags).build(),
             }
         };
-        let index = key.index as usize;
-        if self.sending.len() <= index {
-            self.sending.resize_with(index + 1, || None);
-        }
-        let place = &mut self.sending[index];
-        // What lies there is read by the kernel: to replace it would free it under the kernel.
-        assert!(place.is_none(), "a socket has one send in flight");
-        *place = Some(out);
-        self.sends_under_way += 1;
-        self.push(&entry.user_data(OpKind::Send.tag(key)));
+        let place = self.sends.keep(SendUnderWay { key, out, message });
+        // Its place instead of a generation: the key is kept with it.
+        let tag = OpKind::Send.tag(Key { index: key.index, generation: place });
+        self.push(&entry.user_data(tag));
+        place
     }
 
-    /// Returns what a socket is sending, if anything.
-    pub(crate) fn sending(&self, key: Key) -> Option<&SendBuf> {
-        self.sending.get(key.index as usize)?.as_deref()
+    /// Returns what is being sent from a place, if anything.
+    pub(crate) fn sending(&self, place: u32) -> Option<&SendBuf> {
+        self.sends.get(place)
     }
 
     /// Installs an ordinary descriptor of a direct socket, for the calls that `io_uring` lacks.
@@ -362,7 +352,7 @@ impl Ring {
 
     /// Takes the completions that have come.
     pub(crate) fn completions(&mut self, into: &mut Vec<Completion>) {
-        let Self { uring, sending, messages, sends_under_way, receives_under_way, pool } = self;
+        let Self { uring, sends, receives_under_way, pool } = self;
         for entry in uring.completion() {
             let (kind, key) = OpKind::of(entry.user_data());
             let (result, more) = (entry.result(), cqueue::more(entry.flags()));
@@ -376,12 +366,7 @@ impl Ring {
                     Completion::Received { key, result, buffer, more }
                 }
                 OpKind::Send => {
-                    *sends_under_way -= 1;
-                    let out = sending[key.index as usize].take();
-                    let out = out.expect("a send was submitted with its bytes kept here");
-                    if out.form == SendForm::Parts {
-                        messages.remove(&key.index);
-                    }
+                    let SendUnderWay { key, out, .. } = sends.take(key.generation);
                     Completion::Sent { key, result, out }
                 }
                 OpKind::AcceptDirect => {
@@ -399,8 +384,8 @@ impl Ring {
     }
 
     fn push(&mut self, entry: &squeue::Entry) {
-        // SAFETY: the entries above name either no memory, the pool's, or bytes kept in `sending`
-        // and lists of them kept in `messages`.
+        // SAFETY: the entries above name either no memory, the pool's, or bytes and lists of them
+        // kept in `sends`.
         while unsafe { self.uring.submission().push(entry) }.is_err() {
             // The queue is full: hand it to the kernel. Should that fail, the next turn says so.
             if self.enter(EnterWait::Not).is_err() {
@@ -414,9 +399,8 @@ impl Drop for Ring {
     fn drop(&mut self) {
         // A ring dies a little after its descriptor. What its last operations may still touch is
         // given up rather than freed under them.
-        if self.sends_under_way > 0 {
-            mem::forget(mem::take(&mut self.sending));
-            mem::forget(mem::take(&mut self.messages));
+        if !self.sends.is_empty() {
+            mem::forget(mem::take(&mut self.sends));
         }
         if self.receives_under_way > 0 {
             mem::forget(Rc::clone(&self.pool));

@@ -56,6 +56,8 @@ pub(crate) struct Uring {
     starved: VecDeque<Key>,
     /// Bytes that were copied out of their buffers, by the socket's index; few sockets have any.
     overflow: HashMap<u32, Vec<u8>>,
+    /// Why receiving has failed, as an errno, by the socket's index, while it is open.
+    recv_errors: HashMap<u32, i32>,
     completions: Vec<Completion>,
     /// Addresses that were asked for or overridden, by the socket's index, while it is open.
     addrs: HashMap<u32, SocketAddrs>,
@@ -97,6 +99,7 @@ impl Uring {
             listening: Vec::new(),
             starved: VecDeque::new(),
             overflow: HashMap::new(),
+            recv_errors: HashMap::new(),
             completions: Vec::new(),
             addrs: HashMap::new(),
             installed: 0,
@@ -157,7 +160,7 @@ impl Uring {
                 "a socket moves in before anything is sent or received, and this one is in use",
             ));
         }
-        let (state, recv_error) = (socket.state, socket.recv_error);
+        let state = socket.state;
         let free = self.moved_free.pop();
         let slot = free.or((self.moved < self.table).then_some(self.moved));
         let (Some(slot), Some(fd)) = (slot, self.fd(io)) else { return Ok(io) };
@@ -170,8 +173,10 @@ impl Uring {
         }
         let moved = self.open_direct(slot);
         // What is known of it goes along.
-        let socket = self.socket(moved.key);
-        (socket.state, socket.recv_error) = (state, recv_error);
+        self.socket(moved.key).state = state;
+        if let Some(error) = self.recv_errors.remove(&io.key.index) {
+            self.recv_errors.insert(moved.key.index, error);
+        }
         if let Some(addrs) = self.addrs.remove(&io.key.index) {
             self.addrs.insert(moved.key.index, addrs);
         }
@@ -188,10 +193,10 @@ impl Uring {
     ) -> Poll<io::Result<()>> {
         let target = self.target(io.key);
         let socket = self.socket(io.key);
-        socket.waiter = token;
+        socket.waiter.set(token);
         if socket.state.has(SocketState::SENT) {
             socket.state.clear(SocketState::SENT);
-            return Poll::Ready(number(socket.sent).map(drop));
+            return Poll::Ready(number(socket.send).map(drop));
         }
         if socket.state.has(SocketState::SENDING) {
             return Poll::Pending;
@@ -221,13 +226,15 @@ impl Uring {
             return Poll::Ready(Ok(()));
         }
         socket.state.set(SocketState::SENDING);
-        self.ring.send(target, io.key, bytes);
+        self.socket(io.key).send = self.ring.send(target, io.key, bytes).cast_signed();
         Poll::Pending
     }
 
     /// Returns what is being sent, if anything is.
     pub(crate) fn sending(&self, io: UringIo) -> Option<&SendBuf> {
-        self.ring.sending(io.key)
+        let socket = self.get(io.key.index).filter(|socket| socket.is_live(io.key))?;
+        let place = socket.state.has(SocketState::SENDING).then_some(socket.send.cast_unsigned());
+        self.ring.sending(place?)
     }
 
     /// Sends from a file with `sendfile`, on an installed descriptor.
@@ -245,7 +252,7 @@ impl Uring {
     ) -> Poll<io::Result<usize>> {
         let target = self.target(io.key);
         let socket = self.socket(io.key);
-        socket.waiter = token;
+        socket.waiter.set(token);
         socket.state.clear(SocketState::POLLED);
         if socket.state.has(SocketState::INSTALLING | SocketState::POLLING) {
             return Poll::Pending;
@@ -279,7 +286,7 @@ impl Uring {
     pub(crate) fn export(&mut self, io: UringIo, token: Token) -> Poll<io::Result<OwnedFd>> {
         let is_ordinary = io.key.index >= self.table;
         let socket = self.socket(io.key);
-        socket.waiter = token;
+        socket.waiter.set(token);
         match &socket.fd {
             // What is under way names it by its number, so this one stays open until the close.
             Some(fd) if is_ordinary => return Poll::Ready(fd.try_clone()),
@@ -305,7 +312,7 @@ impl Uring {
             socket.state.clear(SocketState::POLLED);
             return Poll::Ready(());
         }
-        socket.waiter = token;
+        socket.waiter.set(token);
         if !socket.state.has(SocketState::POLLING) {
             socket.state.set(SocketState::POLLING);
             let events = if interest == Interest::Read { PollFlags::IN } else { PollFlags::OUT };

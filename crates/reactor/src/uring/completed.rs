@@ -72,17 +72,17 @@ impl Uring {
     fn sent(&mut self, key: Key, result: i32, mut out: Box<SendBuf>) -> Option<Token> {
         let target = self.target(key);
         let socket = self.live(key)?;
-        // An error counts as no bytes; it is kept in `sent` for the task.
+        // An error counts as no bytes; it is kept in `send` for the task.
         out.at += usize::try_from(result).unwrap_or(0);
         if result > 0 && !out.has_left() && !socket.state.has(SocketState::CLOSING) {
             // The kernel took a part. Sent on from here, so that the task is woken once, and its
             // deadline sees the send as one.
-            self.ring.send(target, key, out);
+            self.socket(key).send = self.ring.send(target, key, out).cast_signed();
             return None;
         }
         socket.state.clear(SocketState::SENDING);
         socket.state.set(SocketState::SENT);
-        socket.sent = result;
+        socket.send = result;
         self.buf_pool.put(out);
         self.finish(key)
     }
@@ -92,7 +92,7 @@ impl Uring {
         if self.socket(key).state.has(SocketState::CLOSING) {
             return self.finish_closing(key);
         }
-        Some(self.socket(key).waiter)
+        Some(self.socket(key).waiter.token())
     }
 
     pub(super) fn finish_closing(&mut self, key: Key) -> Option<Token> {
@@ -113,8 +113,8 @@ impl Uring {
         if had_descriptor && key.index < self.table {
             self.installed -= 1;
         }
-        if !self.addrs.is_empty() {
-            self.forget_addrs(key.index);
+        if !self.addrs.is_empty() || !self.recv_errors.is_empty() {
+            self.forget_rare(key.index);
         }
         if key.index < self.moved {
             // By a system call of its own: the slot may be filled again before the next submission,

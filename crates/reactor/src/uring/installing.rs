@@ -147,10 +147,11 @@ impl Uring {
         Err(self.install_error.take().unwrap_or_else(|| io::ErrorKind::WouldBlock.into()))
     }
 
-    /// Forgets the names of a socket that is no more.
+    /// Forgets the names of a socket that is no more, and why its receiving has failed.
     #[cold]
-    pub(super) fn forget_addrs(&mut self, index: u32) {
+    pub(super) fn forget_rare(&mut self, index: u32) {
         self.addrs.remove(&index);
+        self.recv_errors.remove(&index);
     }
 }
 

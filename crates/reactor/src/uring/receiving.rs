@@ -22,7 +22,7 @@ const BUFS_MAX: u16 = 2;
 
 impl Uring {
     pub(crate) fn recv(&mut self, io: UringIo, token: Token) -> Poll<io::Result<RecvBuf>> {
-        let Self { ring, direct, ordinary, overflow, starved, .. } = self;
+        let Self { ring, direct, ordinary, overflow, starved, recv_errors, .. } = self;
         let socket = socket_of(direct, ordinary, self.table, io.key);
         if let Some(piece) = ring.pool().pop(&mut socket.recv_queue) {
             socket.state.clear(SocketState::WANTS_BYTES);
@@ -33,13 +33,12 @@ impl Uring {
             let bytes = overflow.remove(&io.key.index).unwrap_or_default();
             return Poll::Ready(Ok(RecvBuf::owned(bytes)));
         }
-        if socket.recv_error != 0 {
-            return Poll::Ready(Err(io::Error::from_raw_os_error(socket.recv_error)));
-        }
         if socket.state.has(SocketState::END) {
-            return Poll::Ready(Ok(RecvBuf::end()));
+            let error = recv_errors.get(&io.key.index).copied();
+            let error = error.map(io::Error::from_raw_os_error);
+            return Poll::Ready(error.map_or_else(|| Ok(RecvBuf::end()), Err));
         }
-        socket.waiter = token;
+        socket.waiter.set(token);
         // `WANTS_BYTES` without `RECEIVING`: it is among the starved, or a cancellation is under
         // way whose completion arms the next receive. A second one must not be armed beside that.
         if !socket.state.has(SocketState::RECEIVING | SocketState::WANTS_BYTES) {
@@ -202,7 +201,10 @@ impl Uring {
                 }
                 return self.finish_closing(key);
             }
-            Some(_) => socket.recv_error = -result,
+            Some(_) => {
+                socket.state.set(SocketState::END);
+                self.recv_errors.insert(key.index, -result);
+            }
         }
         self.finish_closing(key).or_else(|| self.live(key)?.wake_reader())
     }

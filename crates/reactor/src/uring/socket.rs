@@ -14,11 +14,24 @@ pub(super) struct UringSocket {
     pub(super) recv_queue: RecvQueue,
     /// An ordinary descriptor: the socket's own, or the installed one of a direct socket.
     pub(super) fd: Option<OwnedFd>,
-    /// Why receiving ended, as an errno; 0 while nothing went wrong.
-    pub(super) recv_error: i32,
-    /// What the last send came to, if the state says `SENT`.
-    pub(super) sent: i32,
-    pub(super) waiter: Token,
+    /// The place of a send under way; what it came to, once the state says `SENT`.
+    pub(super) send: i32,
+    pub(super) waiter: Waiter,
+}
+
+/// The token of the task that waits, as bytes: a number would have to be aligned, and there are
+/// many sockets.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Waiter([u8; 8]);
+
+impl Waiter {
+    pub(super) fn set(&mut self, token: Token) {
+        self.0 = token.to_ne_bytes();
+    }
+
+    pub(super) fn token(self) -> Token {
+        Token::from_ne_bytes(self.0)
+    }
 }
 
 impl UringSocket {
@@ -44,7 +57,7 @@ impl UringSocket {
     pub(super) fn wake_reader(&mut self) -> Option<Token> {
         let wants = self.state.has(SocketState::WANTS_BYTES);
         self.state.clear(SocketState::WANTS_BYTES);
-        wants.then_some(self.waiter)
+        wants.then_some(self.waiter.token())
     }
 
     /// Returns whether anything is under way, or has completed and was not asked about since.
@@ -72,7 +85,7 @@ impl SocketState {
     const BUSY: u16 =
         Self::UNDER_WAY | Self::CLOSING | Self::WANTS_BYTES | Self::OVERFLOWED | Self::SENT;
     pub(super) const CLOSING: u16 = 1 << 5;
-    /// The peer has sent its last byte.
+    /// The peer has sent its last byte, or receiving has failed.
     pub(super) const END: u16 = 1 << 6;
     /// The last receive did not fill its buffer, so the socket is empty and the connection is kept:
     /// the next receive is multishot. From a socket that is full it would take the buffers of all
@@ -107,5 +120,16 @@ impl SocketState {
 
     pub(super) fn clear(&mut self, bits: u16) {
         self.0 &= !bits;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_is_small() {
+        let bytes = size_of::<UringSocket>();
+        assert!(bytes <= 28, "{bytes} bytes; it is a part of an idle connection's memory");
     }
 }

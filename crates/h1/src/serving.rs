@@ -1,0 +1,51 @@
+//! The future of a connection: its usual steps in place, the rare ones in a box.
+//!
+//! Written by hand: an `async` block would keep a pointer to the connection beside it across each
+//! wait, and a state. They are 16 bytes of every idle connection.
+
+use std::future::Future;
+use std::mem;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use super::{Conn, Next};
+
+/// A connection that is served.
+pub(super) enum Serving {
+    /// It waits for requests, or for its responses to leave.
+    Usual(Conn),
+    /// It takes rare steps, whose state would otherwise be a part of every idle connection. The box
+    /// holds the connection meanwhile.
+    Rare(Pin<Box<dyn Future<Output = Option<Conn>> + Send>>),
+    Closed,
+}
+
+impl Serving {
+    #[cold]
+    pub(super) fn rare(conn: Conn, next: Next) -> Self {
+        Self::Rare(Box::pin(conn.take_rare(next)))
+    }
+}
+
+impl Future for Serving {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let this = self.get_mut();
+        loop {
+            *this = match this {
+                Self::Usual(conn) => {
+                    let rare = ready!(conn.poll_usual(context));
+                    match (rare, mem::replace(this, Self::Closed)) {
+                        (Some(next), Self::Usual(conn)) => Self::rare(conn, next),
+                        _ => Self::Closed,
+                    }
+                }
+                Self::Rare(rare) => {
+                    ready!(rare.as_mut().poll(context)).map_or(Self::Closed, Self::Usual)
+                }
+                Self::Closed => return Poll::Ready(()),
+            };
+        }
+    }
+}
