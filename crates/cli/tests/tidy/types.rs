@@ -11,7 +11,6 @@ pub(crate) const DECLARED_TWICE: &[&str] = &[
     "Body",
     "BodyError",
     "Client",
-    "Entry",
     "Next",
     "Piece",
     "Port",
