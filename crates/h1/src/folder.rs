@@ -11,7 +11,7 @@ use super::body_end::BodyEnd;
 use super::in_flight::InFlight;
 use super::pending::PendingContent;
 use super::progress::ResponseProgress;
-use super::received::{ReceivedRequest, Responded, TurnContext};
+use super::received::{ReceivedRequest, TurnContext};
 use super::respond::{WriteContext, WrittenResponse, write_file};
 use gustnado_files::{Files, FolderResponse, Lookup, Mounted};
 use gustnado_web::handler::{HandlerFuture, RunningHandler};
@@ -38,8 +38,7 @@ impl Conn {
             let head_only = view.method() == Method::Head;
             let (opening, at) = (&turn.prefix.opening, out.bytes.len());
             let written = write_file(file, head_only, opening, ending.persist(), &mut out.bytes);
-            received.response = Responded { written, at, on_sent: None };
-            self.count_response(&received.response, &out.bytes);
+            self.count_response(received.note(written, at), &out.bytes);
             let segment = if head_only { None } else { file.segment() };
             let rest = segment.map(|segment| PendingContent::of_segment(segment, ending));
             ResponseProgress::of(rest, ending, &view, out)

@@ -12,7 +12,7 @@ use super::Conn;
 use super::body::BodyPolicy;
 use super::body_end::{BodyEnd, PendingBody};
 use super::progress::ResponseProgress;
-use super::received::{ReceivedRequest, Responded, TurnContext};
+use super::received::{ReceivedRequest, TurnContext};
 use super::respond::write_short;
 use super::route::RoutedRequest;
 use gustnado_web::error_page::error_page;
@@ -91,8 +91,7 @@ impl Conn {
             error_page(status, None, (opening.lines(), &Fields::new())).header("Allow", allow);
         let before = out.bytes.len();
         let written = write_short(&response, opening, ending.persist(), false, &mut out.bytes);
-        received.response = Responded { written, at: before, on_sent: None };
-        self.count_response(&received.response, &out.bytes);
+        self.count_response(received.note(written, before), &out.bytes);
         ResponseProgress::of(None, ending, &received.view(), out)
     }
 }

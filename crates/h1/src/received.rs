@@ -51,6 +51,15 @@ impl<'a> ReceivedRequest<'a> {
         self.head.on(self.bytes)
     }
 
+    /// Notes its response, which has no callbacks.
+    ///
+    /// - `at`: where the head begins in the turn's buffer.
+    #[inline]
+    pub(super) fn note(&mut self, written: WrittenHead, at: usize) -> &Responded {
+        (self.response.written, self.response.at) = (written, at);
+        &self.response
+    }
+
     /// Returns whether its body is still to be read.
     #[inline]
     pub(super) fn has_body_ahead(&self) -> bool {

@@ -122,7 +122,13 @@ impl Conn {
                 let bare = || Request::bare(&cache.used, received.head, received.bytes, origin);
                 let routed =
                     RoutedRequest { cache, table, endpoint, request: request.unwrap_or_else(bare) };
-                self.run(runnable, routed, received, turn, out, context)
+                match runnable {
+                    // Without the way through `run`, which costs 25 instructions.
+                    Runnable::Task(handler) => {
+                        self.run_task(handler, routed, received, turn, out, context)
+                    }
+                    _ => self.run(runnable, routed, received, turn, out, context),
+                }
             }
         }
     }
@@ -264,8 +270,7 @@ impl Conn {
         let before = out.bytes.len();
         let written =
             response.write_ready(&turn.prefix, ending.persist(), head_only, &mut out.bytes);
-        received.response = Responded { written, at: before, on_sent: None };
-        self.count_response(&received.response, &out.bytes);
+        self.count_response(received.note(written, before), &out.bytes);
     }
 
     #[inline]
