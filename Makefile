@@ -1,4 +1,4 @@
-# The doors into this house. `make check` is what CI runs; `make bench` gives the figures.
+# Entry points: `make check` is what CI runs; `make bench` gives the figures.
 
 CARGO ?= cargo
 PYTHON ?= python3
@@ -29,7 +29,7 @@ test-python: $(PYTHON_HOME)/bin/python
 	$(PYTHON_HOME)/bin/python -m pytest -q -n 3 python/tests
 
 # The package for the environments of other tests, built by the Python that `make test-python` has:
-# for another one's path all of it would be compiled anew.
+# for another one's path all of it would be compiled again.
 WHEELS := target/wheels
 INSTALL_WHEEL = pip install --quiet --force-reinstall --no-deps $(WHEELS)/gustnado-*.whl
 wheel: $(PYTHON_HOME)/bin/python

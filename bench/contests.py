@@ -32,7 +32,7 @@ REMARKS = {
     "files\nstayed at 20,000. Where a server did not let all connections in, the load went "
     "without them, and\nwhat they could not ask is among the failures. What this contest found "
     "of the large file was\nmended since: [large-files.md](large-files.md).",
-    "workloads": "The JDK's server as it comes waits some 40 ms for each answer on 10 kept "
+    "workloads": "The JDK's server as it comes waits some 40 ms for each response on 10 kept "
     "connections,\nwhich looks like Nagle's algorithm, and resets many of 1,000. "
     "Neither was looked into.",
     "niosted": "Niosted's own table, on a machine of its time: its reactor in Java 5,153 "
@@ -45,7 +45,7 @@ REMARKS = {
     "kept, it costs x 0.20 for Twisted and x 0.58 for "
     "Cyclone.\n\nHeld with the settings that `gustnado doctor --apply` makes; open files stayed "
     "at 20,000.",
-    "asynchttpd": "There is no decay: nobody is slower in the 50th second than in the fifth.",
+    "asynchttpd": "There is no decay: no server is slower in the 50th second than in the fifth.",
     "tinyhttpserver": "Servers and generator shared the two CPUs of the machine here.",
 }
 KEPT = ["contest.json", "rounds.tsv", "percentiles.tsv"]

@@ -192,7 +192,7 @@ def system_calls(contenders: list[Contender], seconds: float) -> dict:
     return {
         "kind": "system_calls",
         "title": "System calls per request",
-        "how": f"`strace -c -f` attached, `wrk -t1 -c{CONNECTIONS}`, 13-byte answer; "
+        "how": f"`strace -c -f` attached, `wrk -t1 -c{CONNECTIONS}`, 13-byte response; "
         f"the least of {STRACE_RUNS} runs",
         "note": "On io_uring the figure falls as more requests wait when the server looks: a "
         "generator that is short of CPU raises it. Compare it with null-uring's.",

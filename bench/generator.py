@@ -224,7 +224,7 @@ def cost_section(figures: dict) -> list[str]:
         f"CPU time is that of the whole generator process. {figures['wrk']}.", "",
         "| generator | CPU us per request | rounds | requests per second |",
         "| --- | --- | --- | --- |", *rows, "",
-        "wrk checks the status of each answer. Ours looks at status and length of each, at the "
+        "wrk checks the status of each response. Ours looks at status and length of each, at the "
         "body of every 100th,", "and keeps a histogram for each second.", "",
     ]
 

@@ -281,7 +281,7 @@ def among(server: Server, work: Work) -> Load:
 
 def start(contenders: list[Contender]) -> dict:
     """Time from spawning the process to its first complete answer, its memory then, its size."""
-    say("start: to the first answer")
+    say("start: to the first response")
     rows, missing, verdicts = [], {}, []
     for contender in contenders:
         row = None
@@ -297,7 +297,7 @@ def start(contenders: list[Contender]) -> dict:
     return {
         "kind": "start",
         "title": "Start",
-        "how": f"median of {STARTS} starts, one worker, answer of 13 bytes",
+        "how": f"median of {STARTS} starts, one worker, response of 13 bytes",
         "note": "",
         "rows": rows,
         "missing": missing,
@@ -327,7 +327,7 @@ def start_often(contender: Contender) -> dict:
 
 def start_verdicts(name: str, row: dict | None) -> list[dict]:
     limits: list[tuple[str, str, Callable[[dict], float], float, str]] = [
-        ("to the first answer", "< 20 ms", lambda found: found["ms"], 20, "ms"),
+        ("to the first response", "< 20 ms", lambda found: found["ms"], 20, "ms"),
         ("memory", "< 5 MB", lambda found: found["rss_bytes"] / 1e6, 5, "MB"),
         ("stripped binary", "< 3 MB", lambda found: found["binary_bytes"] / 1e6, 3, "MB"),
     ]

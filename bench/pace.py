@@ -287,7 +287,7 @@ def page(figures: dict) -> str:
         "of the same server are not paced. **"
         f"{figures['within']:,} of {count:,} stay within 5 %** of the rate.",
         "",
-        "![How far off each connection's rate is, and how fast unpaced answers are](pace.svg)",
+        "![How far off each connection's rate is, and how fast unpaced responses are](pace.svg)",
         "",
         f"Measured on {figures['date']} at commit `{figures['commit']}`,",
         f"Linux {figures['kernel']}, over {figures['backend']},",
@@ -309,7 +309,7 @@ def page(figures: dict) -> str:
         "connections, each timed from the moment it was due. The generator shares its CPU with the",
         f"reader of the {count:,} downloads.",
         "",
-        "| | answers per second | median | 90 % | 99 % | 99.9 % |",
+        "| | responses per second | median | 90 % | 99 % | 99.9 % |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
     for name, found in figures["unpaced"].items():
@@ -337,7 +337,7 @@ def plot(figures: dict) -> str:
     count = f"{figures['connections']:,}"
     parts = [
         '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 920 400" role="img">',
-        f"<title>{count} paced connections, and unpaced answers beside them</title>",
+        f"<title>{count} paced connections, and unpaced responses next to them</title>",
         f"<style>{STYLE}</style>",
         *rate_panel(figures, 60, 70, 380, 250),
         *answer_panel(figures, 530, 70, 360, 250),
@@ -393,10 +393,10 @@ def answer_panel(figures: dict, left: int, top: int, width: int, height: int) ->
     high = math.log2(max(one["cdf_ms"][199] for one in found.values()))
     low, high = math.floor(low), math.ceil(high)
     across = lambda ms: left + (min(max(math.log2(ms), low), high) - low) / (high - low) * width
-    title = f"Unpaced answers, {figures['asked_per_second']} per second"
+    title = f"Unpaced responses, {figures['asked_per_second']} per second"
     parts = [
         text(left - 40, top - 40, title, "title"),
-        text(left - 40, top - 20, "share of answers that took no longer", "small"),
+        text(left - 40, top - 20, "share of responses that took no longer", "small"),
     ]
     for share in (0, 0.5, 0.9, 1):
         y = top + height * (1 - share)

@@ -155,7 +155,7 @@ def million_table(rows: list[dict]) -> list[str]:
         ("idle CPU over 10 s", f"{row['cpu_ms']:.1f} ms"),
         ("rate among them, `wrk -c32`", f"{row['per_second']:,.0f} requests/s"),
         ("p50, p99 among them", f"{duration(row['p50_us'])}, {duration(row['p99_us'])}"),
-        ("still alive, every 20th asked", f"{row['swept_alive']:,} of {row['swept']:,}"),
+        ("still alive, every 20th probed", f"{row['swept_alive']:,} of {row['swept']:,}"),
         ("all closed in", f"{row['close_seconds']:.1f} s"),
         ("exit status of the server", f"{row['exit_status']}"),
     ]
@@ -164,7 +164,7 @@ def million_table(rows: list[dict]) -> list[str]:
 
 def start_table(rows: list[dict]) -> list[str]:
     lines = [
-        "| server | to the first answer | slowest | memory | binary |",
+        "| server | to the first response | slowest | memory | binary |",
         "|---|---|---|---|---|",
     ]
     for row in rows:

@@ -14,7 +14,7 @@ OTHER_SCHEDULERS = [
     scheduled("epoll", "queue-shared"),
 ]
 FROM_MEMORY = (
-    "nginx answers from its configuration (`return 200`), its fastest way; Gustnado serves a file."
+    "nginx responds from its configuration (`return 200`), its fastest way; Gustnado serves a file."
 )
 
 
@@ -30,7 +30,7 @@ def to_nginx(reach: float) -> list[Limit]:
 SCENARIOS = [
     Scenario(
         "s1",
-        "13-byte answer, keep-alive, 64 connections",
+        "13-byte response, keep-alive, 64 connections",
         Work(13),
         Wrk(64),
         FIVE + OTHER_SCHEDULERS,
@@ -39,7 +39,7 @@ SCENARIOS = [
     ),
     Scenario(
         "s6",
-        "13-byte answer, pipelined x16, 64 connections",
+        "13-byte response, pipelined x16, 64 connections",
         Work(13),
         Wrk(64, "pipeline.lua"),
         FIVE,
@@ -64,7 +64,7 @@ SCENARIOS = [
     ),
     Scenario(
         "s4",
-        "19-byte answer, new connection per request, 1,000 at a time",
+        "19-byte response, new connection per request, 1,000 at a time",
         Work(19, close=True),
         Ab(20_000, 1000, keep_alive=False),
         FIVE,
@@ -73,7 +73,7 @@ SCENARIOS = [
     ),
     Scenario(
         "s4b",
-        "19-byte answer, new connection per request, 30 at a time",
+        "19-byte response, new connection per request, 30 at a time",
         Work(19, close=True),
         Ab(20_000, 30, keep_alive=False),
         FIVE,

@@ -50,7 +50,7 @@ def is_apache(terms):
 
 
 def texts(folder, terms):
-    """Those that Apache-2.0 does not stand for."""
+    """Those that Apache-2.0 does not cover."""
     for path in sorted(folder.iterdir()):
         if path.is_file() and TEXTS.match(path.name):
             if "APACHE" not in path.name.upper() or "Apache-2.0" not in terms:

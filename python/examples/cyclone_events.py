@@ -1,4 +1,4 @@
-"""Server-sent events with Cyclone: a number each second, for as long as somebody listens.
+"""Server-sent events with Cyclone: a number each second, for as long as a client is connected.
 
     python cyclone_events.py [PORT]; curl -N http://127.0.0.1:8888/events
 

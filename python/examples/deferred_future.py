@@ -1,4 +1,4 @@
-"""Libraries of asyncio's beside Twisted: a loop in a thread of its own, and a bridge each way.
+"""Libraries of asyncio's with Twisted: a loop in a thread of its own, and a bridge each way.
 
     python deferred_future.py [PORT]; curl http://127.0.0.1:8888/
 """
@@ -43,14 +43,14 @@ def future_of(function, *words):
 
 
 def in_the_reactor(word):
-    """Stands for something that Twisted does."""
+    """In place of something that Twisted does."""
     if word == "fail":
         raise ValueError("there is no such thing")
     return task.deferLater(reactor, 0.01, lambda: f"{word}, {threading.current_thread().name}")
 
 
 async def in_the_loop(word):
-    """Stands for something that a library of asyncio's does."""
+    """In place of something that a library of asyncio's does."""
     await asyncio.sleep(0.01)
     answer = await future_of(in_the_reactor, word)
     return f"{threading.current_thread().name} heard of: {answer}\n".encode()

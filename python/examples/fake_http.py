@@ -1,4 +1,4 @@
-"""An HTTP server that is none: whatever is asked gets the same answer, as soon as an empty line is
+"""An HTTP server that is none: every request gets the same response, as soon as an empty line is
 there. Nothing is parsed, so this is the most that a protocol written in Python can do.
 
     python fake_http.py [PORT]          # and on the port behind it, too

@@ -22,7 +22,7 @@ class App:
     def route(self, path, method=None, *, merge_slashes=True):
         """Adds a handler for a method, or for all that have none of their own.
 
-        - `merge_slashes`: whether what `{*rest}` stands for is without empty segments.
+        - `merge_slashes`: whether the rest that `{*rest}` matches loses its empty segments.
         """
         _routes.check(path)
 
@@ -55,17 +55,17 @@ class App:
         return self
 
     def before(self, function=None, *, under="/"):
-        """Has a function called with each request to a handler below a path, before the handler.
+        """Adds a function that is called with each request to a handler below a path, before it.
 
-        What it returns is the answer, unless it is None. For decorating, too. Files that the engine
-        serves never enter Python.
+        What it returns is the response, unless it is None. For decorating, too. Files that the
+        engine serves never enter Python.
         """
         return self._add_link(self._chain.before, function, under)
 
     def after(self, function=None, *, under="/"):
-        """Has a function called with each such request and its `Response`, which it may change.
+        """Adds a function that is called with each such request and its `Response`.
 
-        What it returns is the answer in its place, unless it is None.
+        It may change the response. What it returns replaces it, unless it is None.
         """
         return self._add_link(self._chain.after, function, under)
 

@@ -77,14 +77,14 @@ async def _come(value):
 
 
 def _meant(path, links):
-    """Those of the links that are meant for a route's path, or for some that it answers."""
+    """Returns the links that apply to a route's path, or to some that it serves."""
     asked = [(_is_under(path, under), under, link) for under, link in links]
     return [link if is_meant else _where(under, link)
             for is_meant, under, link in asked if is_meant is not False]
 
 
 def _where(under, link):
-    """The link for requests below a path, where the route answers others as well."""
+    """Returns the link for requests below a path, where the route serves others as well."""
 
     def asked(request, *more):
         return link(request, *more) if request.is_under(under) else None
@@ -96,7 +96,7 @@ def _where(under, link):
 
 
 def _is_under(path, under):
-    """Whether all that a route answers is below a path; None if that depends on the request."""
+    """Returns whether a route serves only what is below a path; None if the request decides."""
     parts = canonical_route(path).split("/")
     base = canonical_route(under).rstrip("/").split("/")
     is_certain = True

@@ -12,7 +12,7 @@ Usage: gustnado run [OPTIONS] MODULE:NAME
   gustnado run --port 8000 main:app                  an application, in one process
   gustnado run --workers 4 main:app                  in four
   gustnado run --threads 8 mysite.wsgi:application   Django or Flask
-  gustnado run -h                                    what most people need
+  gustnado run -h                                    the usual settings
   gustnado run --help                                all options
 
   -h, --help      print this

@@ -24,7 +24,7 @@ class Page(Exception):
 class Words:
     """What a command line says.
 
-    - `given`: by the names of settings, lists of pairs: a text, and what the person has written.
+    - `given`: by the names of settings, lists of pairs: a text, and what the user has written.
     - `weak`: the same, for what counts only if nothing else says it.
     - `app`: the application's name; `None`: there is none."""
 
@@ -153,8 +153,8 @@ def _entry(option):
     short = f"{option.short}, " if option.short else "    "
     value = {SWITCH: "", OPTIONAL: f" [{option.placeholder}]"}.get(
         option.kind, f" {option.placeholder}")
-    told = f"{option.doc} [{option.default}]"
-    wrapped = textwrap.wrap(told, _width() - 34, break_on_hyphens=False) or [""]
+    help_line = f"{option.doc} [{option.default}]"
+    wrapped = textwrap.wrap(help_line, _width() - 34, break_on_hyphens=False) or [""]
     head = f"  {short}{option.flag}{value}"
     if len(head) > 32:
         return [head, *(" " * 34 + line for line in wrapped)]

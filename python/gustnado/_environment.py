@@ -5,7 +5,7 @@ import re
 
 from ._options import FIT, OPTIONS, UNFIT, SettingError, nearest
 
-# Variables of other conventions: the settings they mean unless ours are set.
+# Variables of other conventions: the settings they mean unless those of `GUSTNADO_` are set.
 PLAIN = {"PORT": "port", "WEB_CONCURRENCY": "workers"}
 # Variables of `gustnado serve`, which are no mistakes.
 _OF_OTHERS = ("GUSTNADO_CONFIG",)

@@ -6,7 +6,7 @@ KIND = "text/event-stream"
 
 
 def events(source, *, retry=None, heartbeat=15.0, headers=None):
-    """An answer of events. In coroutine functions.
+    """A response of events. In coroutine functions.
 
     - `source`: an asynchronous iterable of events: text, or dictionaries with some of `data` (text,
       or anything that JSON has), `event`, `id`, `retry` and `comment`.

@@ -11,8 +11,8 @@ _OF_SUPERVISORS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD,
 
 
 class Forked:
-    """A process that calls `run`, and ends with the exit code that it returns. To be asked and told
-    as `subprocess.Popen` is."""
+    """A process that calls `run`, and ends with the exit code that it returns. Its interface is
+    that of `subprocess.Popen`."""
 
     def __init__(self, run):
         self._code = None

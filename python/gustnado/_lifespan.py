@@ -12,7 +12,7 @@ class LifespanError(Exception):
 
 class Lifespan:
     """- `mode`: `auto` takes it that an application which fails at once has none; `on` does not,
-    and `off` does not ask."""
+    and `off` does not call it."""
 
     def __init__(self, app, mode="auto"):
         self.state = {}
@@ -78,7 +78,7 @@ class Lifespan:
             elif self._was_asked:
                 log.warning("the application's lifespan has failed while it started; requests are "
                             "served all the same; with --lifespan on they would not be, and with "
-                            "--lifespan off it is not asked", exc_info=error)
+                            "--lifespan off it is not called", exc_info=error)
             # Else it has no lifespan. (By the specification it fails then.)
         finally:
             self._started.set()
@@ -103,4 +103,4 @@ class Lifespan:
             self._failure = f"the application could not end: {text}"
             self._stopped.set()
         else:
-            raise ValueError(f"expected an answer to {kind.split('.')[:2]}, found {kind!r}")
+            raise ValueError(f"expected a reply to {kind.split('.')[:2]}, found {kind!r}")

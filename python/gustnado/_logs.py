@@ -41,7 +41,7 @@ def set_up(plan):
 
 
 def keep():
-    """Undoes what `logging.config` does to loggers that it has not been told of: without this, an
+    """Undoes what `logging.config` does to loggers that are not in it: without this, an
     application that configures its own logging would silence the server."""
     for name, found in list(logging.root.manager.loggerDict.items()):
         if name.partition(".")[0] == OWN and isinstance(found, logging.Logger):

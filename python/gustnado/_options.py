@@ -1,7 +1,7 @@
 """What can be set: each flag of `gustnado run`, which is a variable and an argument of `run`, too.
 
 One table for the command line, the environment, keyword arguments and help. The engine's own
-settings are in it as the engine tells of them.
+settings are in it as the engine lists them.
 """
 
 import dataclasses
@@ -13,7 +13,7 @@ from . import _gustnado, _sockets
 
 APPLICATION, ADDRESS, PROCESSES = "Application", "Address", "Processes"
 OUTPUT, DEVELOPMENT = "Output", "Development"
-# The most wanted groups; those of the engine follow in help.
+# The groups used most; those of the engine follow in help.
 FRIENDLY = (APPLICATION, ADDRESS, PROCESSES, OUTPUT, DEVELOPMENT)
 
 # Whether, and how often, a flag takes a value.
@@ -65,7 +65,7 @@ class Option:
     def value(self, text, place, is_variable=False):
         """Its value by a text.
 
-        - `place`: what a person has written: `--port`, `port` or `GUSTNADO_PORT`."""
+        - `place`: what a user has written: `--port`, `port` or `GUSTNADO_PORT`."""
         if self.name == "timeout-keep-alive" and _is_zero(text):
             return NEVER
         if self.read is None:
@@ -257,7 +257,7 @@ _OWN = [
            "Threads that call a WSGI application in each process; 1 is the engine's own, which "
            "serves nothing else meanwhile", whole(1, 10_000), "threads"),
     Option("backlog-of-threads", "a whole number from 1", "1024", "N", PROCESSES,
-           "Requests that may wait for a thread; more are answered 503", whole(1),
+           "Requests that may wait for a thread; more get 503", whole(1),
            "waiting_max"),
     Option("body-spool-bytes", "a size such as 4g", "4g", "SIZE", PROCESSES,
            "What bodies of requests to a WSGI application may take on the disk, together, in each "
@@ -309,7 +309,7 @@ _OWN = [
            "Where to look for changes; may be repeated", text, kind=REPEATED),
 ]
 
-# The engine's settings that most people need, in the order of help.
+# The engine's settings used most, in the order of help.
 _FRIENDLY_OF_ENGINE = ("host", "port", "uds", "forwarded-allow-ips", "access-log",
                        "access-log-format", "quiet")
 _ADDRESSES = ("host", "port", "bind", "uds", "uds-permissions", "fd", "forwarded-allow-ips")
@@ -320,7 +320,7 @@ _HEADINGS = {"Address": "Kernel and proxies", "Output": "Statistics"}
 
 # Features of the engine that conflict with an application or do not apply to one.
 UNFIT = {
-    "root": "the application answers at every path; for a folder next to it use "
+    "root": "the application serves every path; for a folder next to it use "
             "--static /path=DIR",
     "workers-max": "an application runs on one thread of each process; for more of them say "
                    "--workers N",
@@ -333,8 +333,8 @@ UNFIT = {
 }
 
 
-def _of_engine(told):
-    name, doc, is_switch, heading, default, takes, placeholder = told
+def _of_engine(row):
+    name, doc, is_switch, heading, default, takes, placeholder = row
     kind = SWITCH if is_switch else REPEATED if name in _LISTS_OF_ENGINE else VALUE
     if name == "access-log":
         kind = OPTIONAL
@@ -348,7 +348,7 @@ def _of_engine(told):
 
 def _table():
     own = {option.name: option for option in _OWN}
-    engine = [_of_engine(told) for told in _gustnado.settings() if told[0] not in own]
+    engine = [_of_engine(row) for row in _gustnado.settings() if row[0] not in own]
     first = {name: place for place, name in enumerate(_FRIENDLY_OF_ENGINE)}
     engine.sort(key=lambda option: first.get(option.name, len(first)))
     found = {option.name: option for option in [*_OWN, *engine]}

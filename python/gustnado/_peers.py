@@ -1,7 +1,7 @@
 """Flags of uvicorn, gunicorn and granian, and their counterparts here.
 
 One table: the command line acts by it, and the tables of docs/python/asgi.md and wsgi.md are made
-of it (`python -m gustnado._peers uvicorn`). A name that stands here is never guessed at.
+of it (`python -m gustnado._peers uvicorn`). A name in this table is never guessed at.
 """
 
 import re
@@ -68,8 +68,8 @@ def refused(words, here):
     return Row(words, REFUSED, here)
 
 
-_TLS = "not here yet: put a proxy that speaks TLS before it ([proxies.md](../proxies.md))"
-_HTTP2 = "none: HTTP/1.1 only; a proxy may speak HTTP/2 to clients"
+_TLS = "not here yet: put a proxy with TLS in front ([proxies.md](../proxies.md))"
+_HTTP2 = "none: HTTP/1.1 only; a proxy may use HTTP/2 with clients"
 _WS = "none: there are no WebSockets yet"
 _LOGGING = ("none: `--log-config FILE`, or `logging.config` in the application; the loggers are "
             "`gustnado` and `gustnado.error`")
@@ -89,12 +89,12 @@ UVICORN = (
     same("--loop", "the same: `auto`, `asyncio` or `uvloop`; see below"),
     choice("--http", "`auto`, `h11`, `httptools` and `1` are accepted: there is one parser",
            {"auto": [], "h11": [], "httptools": [], "1": []},
-           "there is one parser, for HTTP/1.1; a proxy may speak HTTP/2 to clients"),
+           "there is one parser, for HTTP/1.1; a proxy may use HTTP/2 with clients"),
     refused("--h11-max-incomplete-event-size", "`--limit-head-bytes SIZE`"),
     refused("--http2", _HTTP2),
-    choice("--ws", "`none` and `auto` are accepted: there are no WebSockets yet, a handshake is "
-           "answered 426", {"none": [], "auto": []},
-           "there are no WebSockets yet: a handshake is answered 426"),
+    choice("--ws", "`none` and `auto` are accepted: there are no WebSockets yet, a handshake gets "
+           "426", {"none": [], "auto": []},
+           "there are no WebSockets yet: a handshake gets 426"),
     refused("--ws-max-size --ws-max-queue --ws-ping-interval --ws-ping-timeout "
             "--ws-per-message-deflate", _WS),
     same("--lifespan", "the same: `auto`, `on` or `off`; its shutdown has `--lifespan-timeout`, "
@@ -205,8 +205,8 @@ GUNICORN = (
          "then, too"),
     refused("--forwarder-headers --header-map",
             "none: fields with `_` in their names never reach `environ`"),
-    same("--proxy-protocol --proxy-allow-from", "the same, for versions 1 and 2, and both have to "
-         "be said; refuses connections without the header"),
+    same("--proxy-protocol --proxy-allow-from", "the same, for versions 1 and 2, and both must be "
+         "set; refuses connections without the header"),
     refused("--permit-obsolete-folding --strip-header-spaces --permit-unconventional-http-method "
             "--permit-unconventional-http-version --casefold-http-method --http-parser",
             "none: what is against the RFC is refused"),
@@ -234,7 +234,7 @@ GRANIAN = (
     choice("--http", "`auto` and `1` are accepted: HTTP/1.1", {"auto": [], "1": []}, ""),
     # (A switch there; one command line cannot treat it as both.)
     choice("--ws", _WS, {"none": [], "auto": []},
-           "there are no WebSockets yet: a handshake is answered 426"),
+           "there are no WebSockets yet: a handshake gets 426"),
     nothing("--no-ws", "accepted: there are no WebSockets yet"),
     same("--workers", "the same; or `auto`"),
     refused("--blocking-threads", "`--threads N`, for WSGI"),

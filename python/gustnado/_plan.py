@@ -42,7 +42,7 @@ class Plan:
     lifespan: str = "auto"
     root_path: str = ""
     grace: float = GRACE_SECONDS
-    # Seconds that an ASGI application's shutdown may take, once the answers have ended.
+    # Seconds that an ASGI application's shutdown may take, once the responses have ended.
     lifespan_timeout: float = LIFESPAN_SECONDS
     # Seconds that a handler may hold the engine's thread without being named in the log; 0: any.
     slow_handler: float = 1.0
@@ -104,7 +104,7 @@ def check_workers(count):
 
 
 def text_of(value):
-    """Formats a setting's value for people."""
+    """Formats a setting's value for messages."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (list, tuple)):
@@ -139,9 +139,9 @@ _ARGUMENTS = {"grace": "timeout-graceful-shutdown"}
 
 
 def plan_of(app, given, weak=None, environ=None):
-    """A plan, and lines that a person should see.
+    """Returns a plan, and lines that a user should see.
 
-    - `given`: by the names of settings, lists of pairs: a text, and what a person has written.
+    - `given`: by the names of settings, lists of pairs: a text, and what a user has written.
     - `weak`: the same, for what counts only if the environment says nothing, either."""
     environ = os.environ if environ is None else environ
     _prepare(given, environ)

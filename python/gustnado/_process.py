@@ -31,14 +31,14 @@ class Ended(KeyboardInterrupt):
 
 
 class Process:
-    """- `told`: called with `ready` once it serves, with what to say of it, with `recycle` when it
-    should be replaced, and with `stopping` and `stopped` around the application's shutdown.
+    """- `report`: called with `ready` and facts about the start once it serves, with `recycle` when
+    it should be replaced, and with `stopping` and `stopped` around the application's shutdown.
     - `signals`: which end it: once in order, twice at once. In a thread that is not the main one
-    none can be heard.
+    none can be received.
     - `reloads`: whether HUP starts a successor, which imports the application again."""
 
-    def __init__(self, plan, told, signals=(signal.SIGINT, signal.SIGTERM), reloads=True):
-        self.plan, self.told = plan, told
+    def __init__(self, plan, report, signals=(signal.SIGINT, signal.SIGTERM), reloads=True):
+        self.plan, self.report = plan, report
         is_main = threading.current_thread() is threading.main_thread()
         self._signals = signals if is_main else ()
         self._reloads = reloads
@@ -130,7 +130,7 @@ class Process:
         return self._was_told
 
     def hand_over(self, successor):
-        """Hands the sockets to a successor process and drains this one. From any thread."""
+        """Passes the sockets to a successor process and drains this one. From any thread."""
         self.successor = successor
         self._ending = True
         self._wake()
@@ -274,13 +274,14 @@ class Process:
         """Shuts the application down, in a time that excludes the drain."""
         seconds = self.plan.lifespan_timeout
         if self.successor is not None:
-            # What the loop hears is lost with it, and this process goes on as a supervisor.
+            # Signals that the loop receives are lost with it, and this process goes on as a
+            # supervisor.
             self._wake = lambda: None
             for number in [*self._signals, signal.SIGHUP]:
                 asyncio.get_running_loop().remove_signal_handler(number)
                 signal.signal(number, self._on_hup if number == signal.SIGHUP else self._on_signal)
             await asyncio.sleep(STEP_SECONDS)
-        self.told("stopping", {})
+        self.report("stopping", {})
         cut = threading.Timer(seconds + CUT_SECONDS, os._exit, [1])
         cut.daemon = True
         if self.successor is None and self._signals:
@@ -290,7 +291,7 @@ class Process:
         if not await lifespan.stop(seconds):
             self._code = 1
         cut.cancel()
-        self.told("stopped", {})
+        self.report("stopped", {})
 
     # --- Both.
 
@@ -316,7 +317,7 @@ class Process:
             self._lookout = Lookout(alert, self.plan.slow_handler, thread, self._handlers)
         self._watch_hangs(True)
         names = self.listening.names()
-        self.told("ready", {"names": names, "how": how, "interface": self._interface})
+        self.report("ready", {"names": names, "how": how, "interface": self._interface})
 
     def _watch_hangs(self, is_on):
         """Has the process end, with the stacks of its threads printed, unless this is called again
@@ -368,14 +369,14 @@ class Process:
             return
         reason = None
         if self._requests_max and self.engine.stats()["requests"] >= self._requests_max:
-            reason = f"it has answered {self.engine.stats()['requests']} requests"
+            reason = f"it has served {self.engine.stats()['requests']} requests"
         elif self.plan.max_memory and (memory := _memory()) > self.plan.max_memory:
             reason = f"it has {memory >> 20} MB of memory"
         elif self.plan.max_lifetime and self._age() >= self.plan.max_lifetime:
             reason = f"it has served for {self._age():.0f} s"
         if reason:
             self._recycles = True
-            self.told("recycle", {"reason": reason})
+            self.report("recycle", {"reason": reason})
 
 
     def _age(self):

@@ -34,12 +34,12 @@ def main(arguments):
 def serve(plan):
     """Serves until it is ended. Returns the exit code."""
     try:
-        return run(plan, lambda kind, told: tell(plan, kind, told))
+        return run(plan, lambda kind, facts: print_event(plan, kind, facts))
     except FAILURES as error:
         return refused(error)
 
 
-def run(plan, told, began=None):
+def run(plan, report, began=None):
     """The same, but for what it cannot start for, which is raised.
 
     - `began`: called with the process that serves, if it is this one."""
@@ -49,7 +49,7 @@ def run(plan, told, began=None):
             from ._supervisor import Supervisor
 
             return Supervisor(plan).run()
-        process = Process(plan, told)
+        process = Process(plan, report)
         if began is not None:
             began(process)
         code = process.run()
@@ -79,7 +79,7 @@ class PidFile:
             other = _pid_in(self._path)
             if other is not None and other != os.getpid() and _is_there(other):
                 raise SettingError(
-                    f"--pid {self._path}: process {other} stands there, and is running; end it, "
+                    f"--pid {self._path}: process {other} is there, and is running; end it, "
                     "or name another file"
                 )
             with open(self._path, "w") as file:
@@ -123,12 +123,12 @@ def be_named(name):
 
 # --- Output.
 
-def tell(plan, kind, told):
+def print_event(plan, kind, facts):
     if kind == "ready":
-        say_start(plan, told["names"], told)
+        say_start(plan, facts["names"], facts)
 
 
-def say_start(plan, names, told):
+def say_start(plan, names, facts):
     """Where is served, what, and by how many processes and threads. The first line begins as that
     of `gustnado serve`, for scripts too."""
     if plan.quiet:
@@ -138,10 +138,10 @@ def say_start(plan, names, told):
     paint = _painted if _is_terminal() else lambda code, text: text
     urls = " and ".join(paint("1", name) for name in names)
     count = f"{plan.workers} process{'es' if plan.workers > 1 else ''}"
-    lines = [("serves", f"{plan.title} ({told['how']}, {count})"),
-             ("runs", _threads.sentence(plan, told["interface"]))]
-    lines += [("note", doubt) for doubt in _threads.doubts(plan, told["interface"])]
-    lines.append(("stop", "Ctrl-C lets answers finish, a second Ctrl-C does not"))
+    lines = [("serves", f"{plan.title} ({facts['how']}, {count})"),
+             ("runs", _threads.sentence(plan, facts["interface"]))]
+    lines += [("note", doubt) for doubt in _threads.doubts(plan, facts["interface"])]
+    lines.append(("stop", "Ctrl-C lets responses finish, a second Ctrl-C does not"))
     text = [f"{paint('32', f'gustnado {__version__}')} listens on {urls}"]
     text += [f"  {paint('2', f'{name:<6}')}  {line}" for name, line in lines]
     say("\n".join(text))

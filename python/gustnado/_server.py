@@ -1,5 +1,6 @@
 """A server as an object: run in any thread, and stopped from any."""
 
+import functools
 import os
 import signal
 import threading
@@ -12,8 +13,8 @@ from ._plan import arguments_of, plan_of
 def run(app, **settings):
     """Serves an application, or one by its name as in `gustnado run`, until Ctrl-C or TERM.
 
-    `settings` are the flags of `gustnado run`: `run("main:app", port=8000, workers=4)`. In a thread
-    that is not the main one it hears no signals; there a `Server` can be ended.
+    `settings` are the flags of `gustnado run`: `run("main:app", port=8000, workers=4)`. In a
+    thread that is not the main one it receives no signals; there a `Server` can be ended.
     """
     made(app, settings).run()
 
@@ -63,7 +64,7 @@ class Server:
 
     @property
     def should_exit(self):
-        """Whether it has been asked to end. Set it, from any thread, and it ends in order."""
+        """Whether it should end. Set it, from any thread, and it ends in order."""
         return self._should_exit
 
     @should_exit.setter
@@ -106,24 +107,24 @@ class Server:
             if not _is_main():
                 raise SettingError(
                     "worker processes, reload and what replaces workers need the main thread, "
-                    "which hears signals; leave workers, reload, timeout and max_… out"
+                    "which receives signals; leave workers, reload, timeout and max_… out"
                 )
             self._owner = os.getpid()
         with _Signals():
-            return _run.run(plan, lambda kind, told: self._tell(plan, kind, told), self._begin)
+            return _run.run(plan, functools.partial(self._on_event, plan), self._begin)
 
     def _begin(self, process):
         self._process = process
         if self._should_exit:
             process.stop()
 
-    def _tell(self, plan, kind, told):
+    def _on_event(self, plan, kind, facts):
         if kind == "ready":
-            # (Behind a URL may stand what else is listened on.)
+            # (A URL may be followed by other addresses.)
             self._names = [name if name.startswith("unix:") else name.split()[0]
-                           for name in told["names"]]
+                           for name in facts["names"]]
             self._started.set()
-        _run.tell(plan, kind, told)
+        _run.print_event(plan, kind, facts)
 
     # --- In a thread of its own.
 
@@ -160,7 +161,7 @@ class _Signals:
 
     def __exit__(self, *_):
         if not _is_main():
-            return  # It has heard none.
+            return  # It has received none.
         signal.pthread_sigmask(signal.SIG_BLOCK, self.ENDING)
         while pending := signal.sigpending() & set(self.ENDING):
             # They were for the server.

@@ -1,7 +1,8 @@
-"""Who holds the engine's thread: a look now and then from another thread, and a line in the log.
+"""Reports handlers that block the engine's thread: another thread looks now and then, and logs a
+line.
 
-Requests pay nothing for it. The engine counts its turns; while one goes on for long, the stack of
-its thread says which request it is held by, and where.
+It costs requests nothing. The engine counts its turns; while one goes on for long, the stack of its
+thread shows the request that holds it, and where.
 """
 
 import asyncio
@@ -35,7 +36,7 @@ class Lookout:
     """- `alert`: the engine's, which counts its turns.
     - `limit`: seconds that a handler may hold the thread without being named.
     - `thread`: the identity of the engine's thread.
-    - `handlers`: functions with their places, for those who do not take a request."""
+    - `handlers`: functions with their places, for those that do not take a request."""
 
     def __init__(self, alert, limit, thread, handlers):
         self._alert, self._limit, self._thread = alert, limit, thread

@@ -1,4 +1,4 @@
-"""Listening sockets: opened here, and lent to engines in this and other processes."""
+"""Listening sockets: opened here, and passed to engines in this and other processes."""
 
 import errno
 import os
@@ -7,7 +7,7 @@ import time
 
 # Time for which a busy address is retried, since its holder may be ending.
 GOING_SECONDS = 2.0
-# Mode of a Unix socket: everyone who can reach it may connect, such as a proxy's user.
+# Mode of a Unix socket: every user may connect, such as a proxy's.
 UDS_MODE = 0o666
 # Time for which a connection must stay open to count as served.
 STAYS_SECONDS = 0.2

@@ -208,15 +208,15 @@ class Supervisor:
         """Keeps workers until a signal ends it. Returns the exit code.
 
         - `worker`: one that is ready already.
-        - `before`: what has heard signals until now."""
-        heard, told = socket.socketpair()
-        heard.setblocking(False)
-        told.setblocking(False)
-        signal.set_wakeup_fd(told.fileno())
+        - `before`: what has received signals until now."""
+        wake_reader, wake_writer = socket.socketpair()
+        wake_reader.setblocking(False)
+        wake_writer.setblocking(False)
+        signal.set_wakeup_fd(wake_writer.fileno())
         for number in HEARD:
             signal.signal(number, lambda *_: None)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, HEARD)
-        self._selector.register(heard, selectors.EVENT_READ, None)
+        self._selector.register(wake_reader, selectors.EVENT_READ, None)
         if worker is not None:
             self._has_said, self._next_number = True, worker.number + 1
             self._add(worker)
@@ -232,7 +232,7 @@ class Supervisor:
         while self._workers or not self._is_ending:
             for key, _events in self._selector.select(self._patience()):
                 if key.data is None:
-                    for number in heard.recv(4096):
+                    for number in wake_reader.recv(4096):
                         self._on_signal(number)
                 else:
                     self._on_words(key.data)
@@ -290,22 +290,22 @@ class Supervisor:
 
     def _on_words(self, worker):
         lines, is_there = worker.said()
-        for kind, told in lines:
+        for kind, facts in lines:
             if kind == "ready":
-                self._on_ready(worker, told)
+                self._on_ready(worker, facts)
             elif kind == "stopping":
                 worker.begin_stopping(self.plan.lifespan_timeout)
             elif kind == "stopped":
                 worker.has_stopped()
             elif kind == "recycle":
                 log.info("worker %d (pid %d) is replaced: %s", worker.number, worker.pid,
-                         told["reason"])
+                         facts["reason"])
                 self._to_replace.append(worker.number)
         if not is_there:
             self._selector.unregister(worker.channel)
             worker.channel.close()
 
-    def _on_ready(self, worker, told):
+    def _on_ready(self, worker, facts):
         worker.become_ready()
         if worker.replaces is not None:
             before = self._workers.get(worker.replaces)
@@ -314,7 +314,7 @@ class Supervisor:
             worker.replaces = None
         if not self._has_said and sum(one.is_ready for one in self._live()) >= self._count:
             self._has_said = True
-            say_start(self.plan, self._listening.names(), told)
+            say_start(self.plan, self._listening.names(), facts)
 
     def _reap(self):
         for worker in list(self._workers.values()):

@@ -24,18 +24,18 @@ def main():
 def serve(channel, plan):
     """Serves until its supervisor says otherwise. Returns the exit code.
 
-    - `channel`: what the supervisor hears, and when it closes, it is gone."""
-    # The supervisor hears of Ctrl-C too, and says what is to be done.
+    - `channel`: the messages to the supervisor; it closes when the supervisor is gone."""
+    # The supervisor receives Ctrl-C too, and decides what to do.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
 
-    def told(kind, what):
+    def report(kind, what):
         try:
             channel.sendall(json.dumps([kind, what]).encode() + b"\n")
         except OSError:
             pass  # It is gone, and this process ends for that.
 
-    process = Process(plan, told, [signal.SIGTERM], reloads=False)
+    process = Process(plan, report, [signal.SIGTERM], reloads=False)
     threading.Thread(target=_heed, args=(channel, process), daemon=True).start()
     try:
         return process.run()

@@ -74,7 +74,7 @@ impl Asgi {
             if let Some(refusal) = tunnel::refuse(&request) {
                 return AsgiCall::Refused(refusal);
             }
-            AsgiCall::Asked(Arc::clone(&app), Box::new(request))
+            AsgiCall::Requested(Arc::clone(&app), Box::new(request))
         };
         routes.fallback_route(route().any(handler).server_wide(true))
     }
@@ -83,7 +83,7 @@ impl Asgi {
 /// The response of an application, which is called with the first poll.
 enum AsgiCall {
     Refused(Response),
-    Asked(Arc<AsgiApp>, Box<Request>),
+    Requested(Arc<AsgiApp>, Box<Request>),
     Waiting(Reply),
     Over,
 }
@@ -93,7 +93,7 @@ impl Future for AsgiCall {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Response> {
         let mut reply = match std::mem::replace(&mut *self, Self::Over) {
-            Self::Asked(app, request) => match Python::attach(|py| app.begin(py, *request)) {
+            Self::Requested(app, request) => match Python::attach(|py| app.begin(py, *request)) {
                 Ok(response) => return Poll::Ready(response),
                 Err(reply) => reply,
             },
@@ -136,9 +136,7 @@ impl AsgiApp {
         match exchange.get().take_response() {
             Some(response) => Ok(response),
             None if is_running => AsgiExchange::wait(&exchange).map_or_else(
-                |error| {
-                    Ok(self.failed(py, &error, "the application's answer cannot be waited for"))
-                },
+                |error| Ok(self.failed(py, &error, "the application's response cannot be awaited")),
                 Err,
             ),
             None => Ok(Response::new(Status::INTERNAL_SERVER_ERROR)),

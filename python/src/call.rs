@@ -42,7 +42,7 @@ impl CallContext {
         })
     }
 
-    /// Reports the exception of a handler and returns 500; the client learns no details.
+    /// Reports the exception of a handler and returns 500; the client gets no details.
     pub(crate) fn failed(&self, py: Python<'_>, error: &PyErr, what: &str) -> Response {
         self.reporter.report(py, Some(error), &format!("{what} has failed"));
         Response::new(Status::INTERNAL_SERVER_ERROR)
@@ -63,7 +63,7 @@ pub(crate) struct PyHandler {
 
 /// The result of a call.
 enum CallResult {
-    Answered(Response),
+    Responded(Response),
     Later(Reply),
 }
 
@@ -100,13 +100,13 @@ impl PyHandler {
             place = place.limit_body_bytes(u64::MAX);
         }
         let place = if self.takes_request || self.is_coroutine {
-            let handler = move |request: gustnado::Request| Arc::clone(&self).answer(request);
+            let handler = move |request: gustnado::Request| Arc::clone(&self).respond(request);
             match method {
                 Some(method) => place.on(method, handler),
                 None => tunnel::refused_by(place).any(handler),
             }
         } else {
-            let handler = move |request: &gustnado::Request| self.answer_at_once(request);
+            let handler = move |request: &gustnado::Request| self.respond_at_once(request);
             match method {
                 Some(method) => place.on(method, handler),
                 None => tunnel::refused_by(place).any(handler),
@@ -115,7 +115,7 @@ impl PyHandler {
         routes.route(path, place)
     }
 
-    fn answer_at_once(&self, request: &gustnado::Request) -> Response {
+    fn respond_at_once(&self, request: &gustnado::Request) -> Response {
         if tunnel::is_websocket(request) {
             return tunnel::no_websocket(request);
         }
@@ -126,7 +126,7 @@ impl PyHandler {
         })
     }
 
-    async fn answer(self: Arc<Self>, mut request: gustnado::Request) -> Response {
+    async fn respond(self: Arc<Self>, mut request: gustnado::Request) -> Response {
         if tunnel::is_websocket(&request) {
             return tunnel::no_websocket(&request);
         }
@@ -138,7 +138,7 @@ impl PyHandler {
             }
         }
         match Python::attach(|py| self.begin(py, request, body)) {
-            CallResult::Answered(response) => response,
+            CallResult::Responded(response) => response,
             CallResult::Later(reply) => reply.await,
         }
     }
@@ -166,7 +166,7 @@ impl PyHandler {
                 self.follow(py, starter, &coroutine, request_object.as_ref())
             }
             (returned, _) => {
-                CallResult::Answered(self.to_response(py, returned, request_object.as_ref()))
+                CallResult::Responded(self.to_response(py, returned, request_object.as_ref()))
             }
         }
     }
@@ -180,7 +180,7 @@ impl PyHandler {
         request_object: Option<&Bound<'_, PyRequest>>,
     ) -> CallResult {
         let responded =
-            |returned| CallResult::Answered(self.to_response(py, returned, request_object));
+            |returned| CallResult::Responded(self.to_response(py, returned, request_object));
         let running_task = match starter.start(coroutine) {
             Ok(running_task) => running_task,
             Err(error) => return responded(Err(error)),
@@ -231,17 +231,17 @@ impl PyHandler {
         Ok(Some(named))
     }
 
-    /// Converts the value or exception of a handler to a response. If the handler was told of a
-    /// broken body, that explains its exception: the status is the body's, and the fault the
-    /// client's.
+    /// Converts the value or exception of a handler to a response. If the handler got a broken
+    /// body, that explains its exception: the status is the body's, and the fault the client's.
     fn to_response(
         &self,
         py: Python<'_>,
         returned: PyResult<Bound<'_, PyAny>>,
         request_object: Option<&Bound<'_, PyRequest>>,
     ) -> Response {
-        let answer = returned.and_then(|value| response::of(&value, self.context.to_json.bind(py)));
-        answer.unwrap_or_else(|error| {
+        let response =
+            returned.and_then(|value| response::of(&value, self.context.to_json.bind(py)));
+        response.unwrap_or_else(|error| {
             match request_object.and_then(|request_object| request_object.get().broken()) {
                 Some(broken) => {
                     let what = format!("{}: {broken}", self.name);

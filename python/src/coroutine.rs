@@ -132,7 +132,7 @@ impl Starter {
         let Some(first) = trap.get().take() else {
             trap.get().remove(py)?;
             made?;
-            let text = "asyncio.Task has not asked for its first step";
+            let text = "asyncio.Task has not scheduled its first step";
             return Err(PyRuntimeError::new_err(text));
         };
         let task = made?;

@@ -274,7 +274,7 @@ impl PyEngine {
         drain.as_mut()?.step(&self.running).map(|report| report.cut as u64)
     }
 
-    /// Whether its server has ended.
+    /// Returns whether its server has ended.
     fn is_over(&self) -> bool {
         self.driven.has_ended()
     }
@@ -309,7 +309,7 @@ fn method_of(name: &str) -> PyResult<Method> {
     let method = Method::from_token(name.as_bytes());
     method.filter(|method| *method != Method::Connect).ok_or_else(|| {
         let text = match method {
-            Some(_) => "expected a method such as GET, found CONNECT, which asks for a tunnel: \
+            Some(_) => "expected a method such as GET, found CONNECT, which requests a tunnel: \
                         there are none here; leave it out"
                 .to_owned(),
             None => format!("expected a method such as GET, found {name:?}; correct it"),

@@ -67,7 +67,7 @@ impl PipeShared {
     fn end(&self, end: Result<(), ContentCut>) {
         let mut state = self.state();
         state.end.get_or_insert(end);
-        // A reader that has reached the end need not know of a disconnect.
+        // A reader that has reached the end needs no notice of a disconnect.
         let (reader, on_lost) = (state.reader.take(), state.on_lost.take());
         drop(state);
         drop(on_lost);
@@ -91,7 +91,7 @@ impl PipeWriter {
         is_full.then(|| PipeSpace(Arc::clone(&self.0)))
     }
 
-    /// Whether the client has disconnected.
+    /// Returns whether the client has disconnected.
     pub(crate) fn is_lost(&self) -> bool {
         self.0.state().is_lost
     }

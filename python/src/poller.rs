@@ -128,7 +128,7 @@ impl Poller {
             py.check_signals()?;
         }
         match self.sites.get() {
-            Some(sites) => self.answer(py, sites, found),
+            Some(sites) => self.respond(py, sites, found),
             None => Ok(found),
         }
     }
@@ -270,7 +270,7 @@ impl Poller {
     }
 
     /// Lets links handle their events. Returns the events of others.
-    fn answer(
+    fn respond(
         &self,
         py: Python<'_>,
         sites: &SiteConnections,

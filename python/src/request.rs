@@ -20,7 +20,7 @@ pub(crate) struct PyRequest {
     inner: Guarded<gustnado::Request>,
     /// The whole body, if it was read before the handler was called.
     whole: Option<Bytes>,
-    /// The error of the body that the handler was told.
+    /// The error of the body that the handler got.
     broken: Guarded<Option<BodyError>>,
     /// Limit of a `read` without an argument; `None`: the server's own limit.
     read_max: Option<u64>,
@@ -35,8 +35,7 @@ impl PyRequest {
         Self { inner: Guarded::new(inner), whole, broken: Guarded::default(), read_max }
     }
 
-    /// Returns the error of the body if the handler was told of it, which then explains its
-    /// exception.
+    /// Returns the error of the body if the handler got it, which then explains its exception.
     pub(crate) fn broken(&self) -> Option<BodyError> {
         self.broken.get()
     }
@@ -83,7 +82,7 @@ impl PyRequest {
         self.inner().raw_path().to_owned()
     }
 
-    /// Whether the path is `base` or below it, by whole segments.
+    /// Returns whether the path is `base` or below it, by whole segments.
     fn is_under(&self, base: &str) -> bool {
         self.inner().is_under(base)
     }

@@ -192,7 +192,8 @@ fn plain(value: &Bound<'_, PyAny>) -> PyResult<Option<EngineResponse>> {
     Ok(copied(value)?.map(|bytes| EngineResponse::bytes(owned(bytes.into()))))
 }
 
-/// Whether it is of a usual type other than bytes, so the buffer protocol need not be tried.
+/// Returns whether it is of a usual type other than bytes, so the buffer protocol need not be
+/// tried.
 fn is_native(value: &Bound<'_, PyAny>) -> bool {
     value.is_none()
         || value.is_instance_of::<PyResponse>()

@@ -26,7 +26,7 @@ pub(crate) fn refused_by(route: Route) -> Route {
     route.on(Method::Connect, |_: Request| async { refusal() })
 }
 
-/// Whether a request asks for a WebSocket, which is not supported.
+/// Returns whether a request is for a WebSocket, which is not supported.
 pub(crate) fn is_websocket(request: &Request) -> bool {
     request.wants_upgrade()
         && request.header("upgrade").is_some_and(|to| to.eq_ignore_ascii_case("websocket"))
@@ -37,7 +37,7 @@ pub(crate) fn is_websocket(request: &Request) -> bool {
 #[cold]
 pub(crate) fn no_websocket(request: &Request) -> Response {
     let line = format!(
-        "{} {} asks for a WebSocket, and they are not spoken here: answered 426",
+        "{} {} requests a WebSocket, which is not supported: 426",
         request.method_str(),
         request.target()
     );

@@ -46,7 +46,7 @@ pub(crate) struct TwistedLink {
     /// The stack of log contexts, and the connection's own.
     contexts: Py<PyList>,
     context: Py<PyAny>,
-    speaks: Speaks,
+    channel_kind: ChannelKind,
     /// Output to send.
     out: Guarded<Vec<u8>>,
     /// It is queued to be flushed by the next turn.
@@ -60,7 +60,7 @@ pub(crate) struct TwistedLink {
 }
 
 /// The kind of channel.
-enum Speaks {
+enum ChannelKind {
     /// twisted.web's. The channel's own factory makes its requests, and may take the channel only.
     Site { request_factory: Py<PyAny>, is_simple: bool },
     /// Cyclone's, with its shared words and the client's address, if its own functions are not
@@ -101,12 +101,12 @@ impl TwistedLink {
         is_simple: Option<bool>,
         cyclone: Option<(Py<CycloneWords>, Py<PyAny>)>,
     ) -> PyResult<Self> {
-        let speaks = match is_simple {
+        let channel_kind = match is_simple {
             Some(is_simple) => {
                 let request_factory = channel.getattr("requestFactory")?.unbind();
-                Speaks::Site { request_factory, is_simple }
+                ChannelKind::Site { request_factory, is_simple }
             }
-            None => Speaks::Cyclone(cyclone),
+            None => ChannelKind::Cyclone(cyclone),
         };
         Ok(Self {
             fd,
@@ -116,7 +116,7 @@ impl TwistedLink {
             write,
             contexts,
             context,
-            speaks,
+            channel_kind,
             out: Guarded::default(),
             is_queued: Guarded::default(),
             is_draining: Guarded::default(),
@@ -216,7 +216,7 @@ impl TwistedLink {
         self.fd
     }
 
-    /// Whether that many bytes may be queued here.
+    /// Returns whether that many bytes may be queued here.
     fn takes_bytes(&self, py: Python<'_>, count: usize) -> PyResult<bool> {
         if self.is_draining.get() {
             let server = self.server.bind(py);
@@ -294,12 +294,12 @@ impl TwistedLink {
         if self.is_between_requests(channel)? {
             let ordinary = self.ordinary.get();
             // Ordinary requests do not need it.
-            let mut is_reset = !matches!(self.speaks, Speaks::Site { .. });
+            let mut is_reset = !matches!(self.channel_kind, ChannelKind::Site { .. });
             while let Some(plain) = plain::parse(rest) {
-                let taken = ordinary.map(|it| it.answer(self, channel, head_words, &plain));
-                match &self.speaks {
+                let taken = ordinary.map(|it| it.respond(self, channel, head_words, &plain));
+                match &self.channel_kind {
                     _ if taken.transpose()? == Some(true) => {}
-                    Speaks::Site { request_factory, is_simple } => {
+                    ChannelKind::Site { request_factory, is_simple } => {
                         if !std::mem::replace(&mut is_reset, true) {
                             channel.call_method0(intern!(py, "resetTimeout"))?;
                         }
@@ -309,9 +309,11 @@ impl TwistedLink {
                         } else {
                             factory.call1((channel, 0))?
                         };
-                        answer_for_site(channel, &request, head_words, &plain)?;
+                        respond_for_site(channel, &request, head_words, &plain)?;
                     }
-                    Speaks::Cyclone(known) => answer_for_cyclone(channel, known.as_ref(), &plain)?,
+                    ChannelKind::Cyclone(known) => {
+                        respond_for_cyclone(channel, known.as_ref(), &plain)?;
+                    }
                 }
                 rest = &rest[plain.length..];
                 if !rest.is_empty() && self.is_leaving(py)? {
@@ -338,16 +340,16 @@ impl TwistedLink {
         Ok(())
     }
 
-    /// Whether this side is closing the connection.
+    /// Returns whether this side is closing the connection.
     fn is_leaving(&self, py: Python<'_>) -> PyResult<bool> {
         self.server.bind(py).getattr(intern!(py, "disconnecting"))?.is_truthy()
     }
 
-    /// Whether the channel expects the first byte of a request with its original parser.
+    /// Returns whether the channel expects the first byte of a request with its original parser.
     fn is_between_requests(&self, channel: &Bound<'_, PyAny>) -> PyResult<bool> {
         let py = channel.py();
         let is = |name: &Bound<'_, PyString>| channel.getattr(name)?.is_truthy();
-        let is_site = matches!(self.speaks, Speaks::Site { .. });
+        let is_site = matches!(self.channel_kind, ChannelKind::Site { .. });
         if is_site && (is(intern!(py, "_handlingRequest"))? || !is(intern!(py, "persistent"))?) {
             return Ok(false);
         }
@@ -373,7 +375,7 @@ impl TwistedLink {
 }
 
 /// Brings a channel of twisted.web to the state in which its own parser would leave it.
-fn answer_for_site(
+fn respond_for_site(
     channel: &Bound<'_, PyAny>,
     request: &Bound<'_, PyAny>,
     head_words: &HeadWords,
@@ -406,7 +408,7 @@ fn answer_for_site(
 }
 
 /// Does the same with a connection of Cyclone, which takes heads whole.
-fn answer_for_cyclone(
+fn respond_for_cyclone(
     channel: &Bound<'_, PyAny>,
     known: Option<&(Py<CycloneWords>, Py<PyAny>)>,
     plain: &Plain<'_>,

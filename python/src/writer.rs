@@ -16,7 +16,7 @@ pub(crate) struct ResponseBodyWriter(Guarded<WriterState>);
 
 struct WriterState {
     writer: Option<PipeWriter>,
-    /// What to wait for, if the queue is full.
+    /// The event to wait for, if the queue is full.
     space: Option<PipeSpace>,
 }
 
@@ -36,10 +36,10 @@ impl ResponseBodyWriter {
     ///
     /// Raises `ConnectionError` if the client has gone.
     fn write(&self, piece: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let piece = bytes_of(piece, "a piece of an answer")?;
+        let piece = bytes_of(piece, "a piece of a response")?;
         let mut state = self.state();
         let Some(writer) = &state.writer else {
-            return Err(PyRuntimeError::new_err("the answer was closed already"));
+            return Err(PyRuntimeError::new_err("the response was closed already"));
         };
         if writer.is_lost() {
             return Err(PyConnectionError::new_err("the client has gone"));

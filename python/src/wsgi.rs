@@ -108,7 +108,7 @@ impl Wsgi {
         let inside = Arc::clone(&self.0);
         let task = {
             let inside = Arc::clone(&inside);
-            move |request: Request| Arc::clone(&inside).answer(request)
+            move |request: Request| Arc::clone(&inside).respond(request)
         };
         if inside.thread_queue.is_some() {
             return routes.fallback_route(route().any(task).server_wide(true));
@@ -117,7 +117,7 @@ impl Wsgi {
             if let Some(refusal) = tunnel::refuse(request) {
                 return refusal;
             }
-            inside.answer_at_once(request, Input::Memory(request.bytes()))
+            inside.respond_at_once(request, Input::Memory(request.bytes()))
         };
         let handler = by_length(MEMORY_BYTES_MAX as u64, at_once, task);
         routes.fallback_route(route().any(handler).server_wide(true))
@@ -126,7 +126,7 @@ impl Wsgi {
 
 impl WsgiApp {
     /// Calls the application on this thread.
-    fn answer_at_once(self: &Arc<Self>, request: &Request, body: Input<'_>) -> Response {
+    fn respond_at_once(self: &Arc<Self>, request: &Request, body: Input<'_>) -> Response {
         Python::attach(|py| match self.ending(py, request, body) {
             CallEnd::Whole(response) => response,
             CallEnd::Iterated(head, iterated) => head.stream(iterated),
@@ -134,7 +134,7 @@ impl WsgiApp {
     }
 
     /// Reads the body, then calls the application.
-    async fn answer(self: Arc<Self>, mut request: Request) -> Response {
+    async fn respond(self: Arc<Self>, mut request: Request) -> Response {
         if let Some(refusal) = tunnel::refuse(&request) {
             return refusal;
         }
@@ -148,9 +148,9 @@ impl WsgiApp {
             }
         };
         let Some(thread_queue) = &self.thread_queue else {
-            return self.answer_at_once(&request, body.input());
+            return self.respond_at_once(&request, body.input());
         };
-        // Another thread cannot ask the connection; the request caches the answer.
+        // Another thread cannot query the connection; the request caches the addresses.
         _ = request.peer();
         match thread_queue.put(request, body) {
             Some(reply) => reply.await,

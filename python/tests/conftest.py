@@ -1,4 +1,4 @@
-"""Servers in processes of their own, asked over real sockets."""
+"""Servers in processes of their own, and requests to them over real sockets."""
 
 import contextlib
 import os
@@ -38,7 +38,7 @@ class Server:
         return socket.create_connection(("127.0.0.1", self.port), timeout=timeout)
 
     def ask_at_once(self, path, count):
-        """The first bytes of so many answers, and the seconds they took together."""
+        """Returns the first bytes of so many responses, and the seconds they took together."""
         began = time.monotonic()
         links = [self.connect() for _ in range(count)]
         for link in links:

@@ -1,4 +1,4 @@
-"""Cyclone's programs, what each is asked, and what must be in the answer if it works.
+"""Cyclone's programs, the request to each, and what must be in the response if it works.
 
     python cyclone_programs.py
 

@@ -1,4 +1,4 @@
-"""The same program on Twisted's epoll reactor and on ours, and the same bytes to both."""
+"""The same program on Twisted's epoll reactor and on this one, and the same bytes to both."""
 
 import re
 import select
@@ -14,7 +14,7 @@ from conftest import Server, free_port
 PROGRAMS = Path(__file__).parent / "programs"
 REACTORS = ("epoll", "gustnado")
 
-# What differs by its nature, and what stands for it.
+# What differs by its nature, and what replaces it.
 MASKS = [
     (rb"(Date|Expires): [^\r]*", rb"\1: then"),
     (rb"(TWISTED_SESSION=)[0-9a-f]{64}", rb"\1some"),
@@ -40,7 +40,7 @@ class Pair:
             port, own = free_port(), folder / reactor
             shutil.copytree(PROGRAMS / "files", own / "files")
             command = [sys.executable, "-B", str(PROGRAMS / program), reactor, str(port), *words]
-            # (Sets of words are answered in the same order.)
+            # (Sets of words are sent in the same order.)
             return Server(own, command, port, env={"PYTHONHASHSEED": "0"})
 
         with ThreadPoolExecutor(2) as threads:
@@ -98,7 +98,7 @@ class Until:
 
 
 def exchange(server, pieces, pause, until):
-    """Sends pieces, and reads all the while: a server may answer, and close, at the first byte."""
+    """Sends pieces, and reads all the while: a server may respond, and close, at the first byte."""
     came, state = b"", "open"
     with server.connect() as link:
         link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -22,10 +22,10 @@ CHUNKED = b"Transfer-Encoding: chunked\r\n"
 
 
 def kinds(page, later=None, takes_posts=True):
-    """Requests of every kind for a page that answers at once.
+    """Requests of every kind for a page that responds at once.
 
     - `later`: one that does not.
-    - `takes_posts`: whether the page answers POST, too.
+    - `takes_posts`: whether the page serves POST, too.
     """
     line = b"GET " + page + b" HTTP/1.1\r\n"
     made = {
@@ -168,7 +168,7 @@ def bodies(page):
 
 
 def pauses(page, later):
-    """What comes behind a request that is not answered at once."""
+    """What comes behind a request that has no response at once."""
     return {
         "later": get(later),
         "later, in HTTP/1.0": get(later, version=b"HTTP/1.0"),

@@ -1,4 +1,4 @@
-"""The suites of programs that stand on Twisted, for trial_of_twisted.py: where they come from, and
+"""The suites of programs that use Twisted, for trial_of_twisted.py: where they come from, and
 how those are run that pytest runs."""
 
 import importlib.metadata
@@ -10,7 +10,7 @@ from typing import NamedTuple
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "peers"))
 from run import unpacked  # noqa: E402  (It fetches sdists.)
 
-# What of Scrapy's stands on the reactor itself: the rest would be the same on any.
+# The part of Scrapy's that uses the reactor itself: the rest would be the same on any.
 OF_SCRAPY = (
     "engine", "engine_loop", "engine_close_spider", "engine_download",
     "engine_stop_download_bytes", "engine_stop_download_headers", "crawl", "crawler",
@@ -58,7 +58,7 @@ def environment_of(suite, sources):
 
 
 def run_by_pytest(files, note):
-    """Runs files of tests in the suite's folder; `note` is told of each: its name, what has become
+    """Runs files of tests in the suite's folder; `note` gets each: its name, what has become
     of it, and why."""
     import pytest
 

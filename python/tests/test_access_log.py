@@ -1,4 +1,4 @@
-"""The access log of Python applications: what a line says, and who writes it when."""
+"""The access log of Python applications: what a line says, and when it is written."""
 
 import json
 import os
@@ -161,7 +161,7 @@ def test_a_log_that_was_moved_away_is_made_anew(run_kind, log, tmp_path):
     server = run_kind()
     server.get("/")
     log.wait_for(1)
-    # What was asked just now may still be in memory: it goes into the old file.
+    # The last lines may still be in memory: it goes into the old file.
     server.get("/")
     old = Log(tmp_path / "access.log.1")
     os.rename(log.path, old.path)
@@ -170,7 +170,7 @@ def test_a_log_that_was_moved_away_is_made_anew(run_kind, log, tmp_path):
     while not log.path.exists():
         assert time.monotonic() < deadline, server.said()
         time.sleep(0.02)
-    time.sleep(0.5)  # Until all workers have heard of it.
+    time.sleep(0.5)  # Until all workers have received it.
     for _ in range(8):
         server.get("/stream")
     log.wait_for(8)

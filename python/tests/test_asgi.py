@@ -244,8 +244,8 @@ def test_whoever_fails_is_answered_for(server):
     for path, words in [
         ("/fails", "ValueError: what a pity"),
         ("/fails-later", "ValueError: what a pity, later"),
-        ("/silent", "GET /silent: the application has sent no answer"),
-        ("/silent-within", "GET /silent-within: the application has sent no answer"),
+        ("/silent", "GET /silent: the application has sent no response"),
+        ("/silent-within", "GET /silent-within: the application has sent no response"),
         ("/too-long", "Content-Length says 2 bytes, and the content has 3"),
         ("/split", 'the header field "x"'),
     ]:

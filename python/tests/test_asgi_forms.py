@@ -1,4 +1,4 @@
-"""What ASGI applications may write: forms of heads and bodies, and what is theirs in a scope."""
+"""What ASGI applications may write: forms of heads and bodies, and their own parts of a scope."""
 
 import json
 
@@ -93,7 +93,7 @@ def test_a_body_is_any_object_that_shows_its_bytes(server, kind):
 
 def test_text_is_no_body(server):
     assert server.get("/body/text").status == 500
-    server.wait_for_words("expected bytes as the body of an answer, found <class 'str'>")
+    server.wait_for_words("expected bytes as the body of a response, found <class 'str'>")
 
 
 def test_what_may_change_is_sent_as_it_was(server):

@@ -1,5 +1,5 @@
-"""Bodies that break the rules, are too large, or stop: each is answered, or its connection closed,
-within the time that is set, and nothing is left of it."""
+"""Bodies that break the rules, are too large, or stop: each gets a response, or its connection is
+closed, within the time that is set, and nothing is left of it."""
 
 import json
 import resource

@@ -1,5 +1,5 @@
-"""An answer that comes before the body was read leaves no byte of the body to be parsed as a
-request: what follows on the connection is answered as itself, or the connection is closed."""
+"""A response that comes before the body was read leaves no byte of the body to be parsed as a
+request: what follows on the connection is served as itself, or the connection is closed."""
 
 import re
 
@@ -102,7 +102,7 @@ def app(environ, start_response):
     return [body]
 """
 
-# Functions of the request, of nothing, and coroutines: the engine has each answered in its own way.
+# Functions of the request, of nothing, and coroutines: the engine calls each in its own way.
 NATIVE = """
 import asyncio, gustnado
 
@@ -182,7 +182,7 @@ def chunked(body):
 
 def framings(body):
     """How a body is announced, and what is sent of it: with the head or behind it, together with
-    the follower; or by a client that waits to be asked for it."""
+    the follower; or by a client that waits for 100."""
     length = f"Content-Length: {len(body)}\r\n"
     expect = "Expect: 100-continue\r\n"
     chunks = "Transfer-Encoding: chunked\r\n"
@@ -204,7 +204,7 @@ def ask(server, head, body, waits, in_parts):
             if waits:
                 link.sendall(head)
                 came = link.recv(65536)
-                # A client that was told more than to go on keeps its body.
+                # A client that got more than 100 keeps its body.
                 is_asked = came.startswith(b"HTTP/1.1 100 ")
                 link.sendall((body if is_asked else b"") + FOLLOWER)
             elif in_parts:
@@ -214,7 +214,7 @@ def ask(server, head, body, waits, in_parts):
             else:
                 link.sendall(head + body + FOLLOWER)
         except (BrokenPipeError, ConnectionResetError):
-            pass  # It was closed on what it did not want.
+            pass  # It was closed because of its unread body.
         try:
             while piece := link.recv(65536):
                 came += piece
@@ -226,7 +226,7 @@ def ask(server, head, body, waits, in_parts):
 
 
 def answers(raw, is_head):
-    """Statuses and contents of all final answers."""
+    """Returns statuses and contents of all final responses."""
     found = []
     while raw:
         head, _, raw = raw.partition(b"\r\n\r\n")
@@ -259,7 +259,7 @@ def fault(came, is_over, kind):
     found = answers(came, method == "HEAD")
     if not found:
         return "no answer came"
-    # A client that is refused, or whose body is too large, is answered so.
+    # A client that is refused, or whose body is too large, gets that response.
     if wanted is not None and found[0][0] not in (wanted, 413):
         return f"{found[0][0]} in place of {wanted}"
     if found[1:] not in ([], [(200, b"the follower")]):

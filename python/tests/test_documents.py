@@ -81,7 +81,7 @@ def flags_here():
 @pytest.mark.parametrize("page", [page for page in PAGES if page.parent.name == "python"],
                          ids=lambda page: page.stem)
 def test_flags_that_are_ours_are_there(page):
-    """In tables that compare, the right column is ours; elsewhere on these pages, all are."""
+    """In tables that compare, the right column is this package's; elsewhere, all are."""
     if page.stem in ("twisted", "cyclone", "README"):
         pytest.skip("its flags are those of twistd and of Cyclone")
     text = page.read_text()

@@ -80,7 +80,7 @@ def test_every_setting_has_a_variable():
     ({"GUSTNADO_WORKRES": "2"},
      "GUSTNADO_WORKRES is no setting: ignored; did you mean GUSTNADO_WORKERS?"),
     ({"GUSTNADO_QUITE_UNKNOWN_THING": "2"}, "`gustnado run --help` lists them all"),
-    ({"GUSTNADO_ROOT": "x"}, "GUSTNADO_ROOT: ignored; the application answers at every path"),
+    ({"GUSTNADO_ROOT": "x"}, "GUSTNADO_ROOT: ignored; the application serves every path"),
     ({"GUSTNADO_CONFIG": "site.toml"}, "reads no configuration file"),
     ({"GUSTNADO_PORT": "tcp://10.1.2.3:80"}, "GUSTNADO_PORT is a Kubernetes service link"),
 ])

@@ -1,4 +1,4 @@
-"""The programs of `python/examples`, each asked for something."""
+"""The programs of `python/examples`, with a request to each."""
 
 import os
 import socket
@@ -82,7 +82,7 @@ def test_twisted_hello(example):
 @pytest.fixture(scope="module")
 def plugins():
     """Twisted's cache of plug-ins, made by the documentation's own means. The first that looks for
-    them makes it, and imports them all; Cyclone's import a reactor, whichever was asked for."""
+    them makes it, and imports them all; Cyclone's import a reactor, whichever was requested."""
     pytest.importorskip("twisted")
     look = "from twisted.plugin import IPlugin, getPlugins; list(getPlugins(IPlugin))"
     subprocess.run([sys.executable, "-c", look], check=True, capture_output=True)

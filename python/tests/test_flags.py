@@ -1,4 +1,4 @@
-"""What people have in their Procfiles: flags of uvicorn, gunicorn and granian."""
+"""Usual lines of Procfiles: flags of uvicorn, gunicorn and granian."""
 
 import re
 import subprocess
@@ -127,7 +127,7 @@ def test_it_comes_to_a_plan(words):
     ("-c gunicorn.conf.py", "all settings are flags, variables such as GUSTNADO_WORKERS"),
     ("--config python:x", "arguments of gustnado.run"),
     ("-D", "the service manager's"), ("--pythonpath x", "--app-dir DIR, or the variable"),
-    ("--ssl-keyfile k", "put a proxy that speaks TLS before it"),
+    ("--ssl-keyfile k", "put a proxy with TLS in front"),
     ("--ssl-certfile k", "put a proxy"), ("--certfile k", "put a proxy"),
     ("--keyfile=k", "put a proxy"), ("--ssl-certificate k", "put a proxy"),
     ("-k gevent", 'uvicorn_worker.UvicornH11Worker, found "gevent"; there are no green threads'),
@@ -165,7 +165,7 @@ def test_what_is_the_same_is_there(program):
     for row in _peers.PROGRAMS[program]:
         for word in row.words.split():
             assert row.kind != _peers.SAME or word in ours, word
-            # What is ours would never come to be looked up.
+            # This package's own flags would never be looked up.
             assert row.kind == _peers.SAME or word not in ours, word
 
 

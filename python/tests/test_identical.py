@@ -1,6 +1,6 @@
-"""twisted.web's programs on our reactor answer as on Twisted's own, to the byte.
+"""twisted.web's programs respond on this reactor as on Twisted's own, to the byte.
 
-Both are asked the same, over raw sockets. Compared are the bytes, and whether the connection is
+Both get the same requests, over raw sockets. Compared are the bytes, and whether the connection is
 open afterwards. What is masked is listed in `pairs.py`.
 """
 

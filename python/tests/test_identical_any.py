@@ -1,4 +1,4 @@
-"""Whatever is sent, our reactor answers as Twisted's own: requests are made up by hypothesis."""
+"""To any request, this reactor responds as Twisted's own: requests are made up by hypothesis."""
 
 import os
 

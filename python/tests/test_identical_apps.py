@@ -1,4 +1,4 @@
-"""Programs of Klein's and of Cyclone's on our reactor answer as on Twisted's own, to the byte."""
+"""Programs of Klein's and of Cyclone's respond on this reactor as on Twisted's own, to the byte."""
 
 import pytest
 

@@ -53,7 +53,7 @@ def timeless(text, server):
 
 
 def ask_all(pair, requests=REQUESTS, quiet=0.12):
-    """Each server is asked one after the other, and both are at the same time."""
+    """Each server gets one request after the other, and both at the same time."""
     def ask(server):
         return [exchange(server, [request], 0, Until(quiet)) for request in requests]
 
@@ -62,8 +62,8 @@ def ask_all(pair, requests=REQUESTS, quiet=0.12):
 
 
 def logs(folder, read, program, *words, requests=REQUESTS):
-    """What both have logged of these requests. If it differs, they are asked again and with more
-    patience: a machine that is busy makes clients go before they are answered."""
+    """Returns what both have logged of these requests. If it differs, the requests are repeated
+    with more patience: on a busy machine clients go before they have a response."""
     for quiet in (0.12, 0.8):
         both = Pair(folder / str(quiet), program, *words)
         try:

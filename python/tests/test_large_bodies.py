@@ -37,7 +37,7 @@ def memory(server, kind):
 
 
 def push(server, path, length, is_chunked):
-    """Sends a body, and returns the answer."""
+    """Sends a body, and returns the response."""
     piece = bytes(1 << 20)
     framed = b"%x\r\n%s\r\n" % (len(piece), piece) if is_chunked else piece
     how = "Transfer-Encoding: chunked" if is_chunked else f"Content-Length: {length}"

@@ -1,4 +1,4 @@
-"""When an answer leaves, and when those are told whose clients have left."""
+"""When a response leaves, and when handlers are notified that their client has left."""
 
 import socket
 import time
@@ -67,7 +67,7 @@ def server(request, tmp_path_factory):
 
 
 def take_pieces(server, path, pieces):
-    """Asks, and lets the application go on whenever a piece has come."""
+    """Sends a request, and lets the application go on whenever a piece has come."""
     own = path.strip("/").replace("/", "-")
     with server.connect(4) as link:
         link.sendall(f"GET {path}?{own} HTTP/1.1\r\nHost: a\r\n\r\n".encode())

@@ -55,7 +55,7 @@ def test_an_application_s_basic_configuration_works_whole(run, tmp_path):
 def test_a_warning_appears_once(run):
     server = run(DJANGO)
     assert server.get("/nope").status == 404
-    # And nobody has silenced the server, though that configuration names its loggers nowhere.
+    # And the server is not silenced, though that configuration names its loggers nowhere.
     assert server.get("/fail").status == 500
     server.wait_for_words("KeyError: 'lost'")
     assert server.said().count("Not Found: /nope") == 1

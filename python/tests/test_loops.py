@@ -52,7 +52,7 @@ def test_applications_run_on_the_loop_that_was_asked_for(run, loop):
     assert server.get("/stream").body.decode() == "piece," * 5 + text
     assert len(server.get("/large").body) == 50 * 65536 + len(text)
     assert server.get("/other").body == b"child\n"
-    # The engine's own times count, with nobody there to wake it.
+    # The engine's own times count, with nothing else to wake it.
     with server.connect() as link:
         link.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
         assert link.recv(65536)

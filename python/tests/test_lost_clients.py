@@ -113,7 +113,7 @@ def counted(server):
 
 
 def leave(server, path, count=CLIENTS):
-    """Asks over so many connections, and goes."""
+    """Sends requests over so many connections, and goes."""
     before = counted(server)
     body = "POST" if path == "/reads" else "GET"
     length = "Content-Length: 9\r\n" if path == "/reads" else ""

@@ -1,4 +1,4 @@
-"""One canonical path: what routes guard, and what applications are told."""
+"""One canonical path: what routes guard, and what applications get."""
 
 import json
 import random

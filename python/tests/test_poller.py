@@ -1,4 +1,4 @@
-"""The poller that Twisted's reactor stands on."""
+"""The poller under Twisted's reactor."""
 
 import subprocess
 import sys

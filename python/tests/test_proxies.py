@@ -1,4 +1,4 @@
-"""Who the client is behind a proxy, as applications of each kind see it."""
+"""The client's address behind a proxy, as applications of each kind see it."""
 
 import json
 import socket
@@ -129,7 +129,7 @@ def test_a_connection_begins_with_who_its_client_is(run_kind):
     tlv = b"\x03\x00\x04crc!"
     for header in (VERSION_1, version_2(), version_2(extra=tlv)):
         assert told(Answer(server.ask(header + REQUEST)))[0] == "192.0.2.9", header
-    # A proxy that looks whether the server is there speaks for itself.
+    # A proxy's health check has the proxy's own address.
     for header in (b"PROXY UNKNOWN\r\n", version_2(command=0)):
         assert told(Answer(server.ask(header + REQUEST)))[0] == "127.0.0.1", header
     # For all requests of a connection.
@@ -159,7 +159,7 @@ def test_a_server_that_believes_any_proxy_does_not_start(run):
 
 
 def test_a_balancer_in_front_of_a_proxy(run):
-    """The PROXY header says who the proxy is, and the fields of the proxy who the client is."""
+    """The PROXY header has the proxy's address, and the fields of the proxy the client's."""
     words = ("--proxy-protocol", "--proxy-allow-from", "*", "--forwarded-allow-ips", "192.0.2.9")
     server = run(NATIVE, *words, waits=False)
     wait_until_listening(server)

@@ -66,7 +66,7 @@ def test_workers_share_a_port_and_are_replaced(run, tmp_path):
     deadline = time.monotonic() + 10
     while len(pids(server) - found) < 1:
         assert time.monotonic() < deadline, server.said()
-    # New code, one worker after the other, and nobody is refused meanwhile.
+    # New code, one worker after the other, and no connection is refused meanwhile.
     (tmp_path / "site_app.py").write_text(HELLO.replace("VERSION", "NEW"))
     server.process.send_signal(signal.SIGHUP)
     deadline = time.monotonic() + 20
@@ -94,7 +94,7 @@ def test_workers_have_their_day(run):
     deadline = time.monotonic() + 15
     while not pids(server, 5) - first:
         assert time.monotonic() < deadline, server.said()
-    server.wait_for_words("it has answered")
+    server.wait_for_words("it has served")
     assert server.end() == 0
 
 
@@ -358,7 +358,7 @@ def test_a_socket_that_it_was_started_with_outlives_it(tmp_path, workers, way):
             process.terminate()
             process.communicate(timeout=15)
         assert process.returncode == 0
-        # Whoever comes now is for the next one to serve: nobody is refused.
+        # New connections are served by the next one: none is refused.
         waiting = socket.create_connection(listening.getsockname(), timeout=5)
         waiting.sendall(b"GET /")
         assert select.select([listening], [], [], 5)[0]
@@ -366,7 +366,7 @@ def test_a_socket_that_it_was_started_with_outlives_it(tmp_path, workers, way):
         waiting.close()
 
 
-# --- What is said of it.
+# --- Messages.
 
 def test_code_that_is_broken_while_it_is_developed_waits_for_a_change(run, tmp_path):
     server = run("raise ValueError('broken')\n", "--reload", waits=False)

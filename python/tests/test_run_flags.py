@@ -154,7 +154,7 @@ def test_its_number_name_and_permissions(run, tmp_path, workers):
     assert server.get("/file").status == 200
     assert (tmp_path / "made").stat().st_mode & 0o777 == 0o640
     code, text = refused(tmp_path, "--port", "0", "--pid", "x.pid", "site_app:app")
-    assert code == 2 and f"process {server.process.pid} stands there, and is running" in text
+    assert code == 2 and f"process {server.process.pid} is there, and is running" in text
     assert server.end() == 0 and not pid.exists()
 
 
@@ -211,7 +211,7 @@ def test_a_worker_that_is_old_is_replaced(run):
     assert server.end() == 0
 
 
-# --- What is said.
+# --- Messages.
 
 def test_a_quiet_one_says_nothing(run):
     server = run(HELLO, "--quiet")
@@ -223,7 +223,7 @@ def test_the_first_lines_are_those_of_the_other_command(run):
     import gustnado
 
     server = run(HELLO)
-    server.wait_for_words("  stop    Ctrl-C lets answers finish, a second Ctrl-C does not\n")
+    server.wait_for_words("  stop    Ctrl-C lets responses finish, a second Ctrl-C does not\n")
     first = server.said().splitlines()[0]
     assert first == f"gustnado {gustnado.__version__} listens on http://127.0.0.1:{server.port}/"
     assert "  serves  site_app:app (ASGI on " in server.said()

@@ -188,7 +188,7 @@ def ended_program(folder, program):
     ("header_timeout='abc', workers=2", 2, "gustnado: header_timeout: expected a duration"),
     ("static={'/x': '/nope'}", 2, "no folder at /nope"),
     ("reload=True", 2, "reload needs an application by its name"),
-    ("root='.'", 2, "gustnado: root: the application answers at every path"),
+    ("root='.'", 2, "gustnado: root: the application serves every path"),
 ])
 @pytest.mark.parametrize("way", ["app.run({})", "gustnado.run(app, {})"])
 def test_a_program_that_cannot_start_exits_with_a_failure(tmp_path, settings, code, said, way):

@@ -1,4 +1,4 @@
-"""The end and the start of `gustnado run`, as clients and whoever starts it meet them."""
+"""The end and the start of `gustnado run`, as clients and service managers see them."""
 
 import signal
 import socket

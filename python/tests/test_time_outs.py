@@ -1,5 +1,5 @@
-"""The engine's times hold whatever face of Python an application has, and whichever loop it runs
-on, with nobody else there to wake it."""
+"""The engine's time-outs apply to every interface of Python and on every loop, with nothing else
+to wake it."""
 
 import importlib.util
 import socket

@@ -1,4 +1,4 @@
-"""What the log says, where a client alone would know."""
+"""Lines of the log about faults that only a client would see."""
 
 import os
 
@@ -87,8 +87,8 @@ def test_who_wants_a_websocket_is_refused_and_told(run, program, path, options):
     server = run(program, *options)
     refused = server.get(path, UPGRADE)
     assert (refused.status, refused.fields["upgrade"]) == (426, "HTTP/1.1")
-    server.wait_for_words(f"GET {path} asks for a WebSocket, and they are not spoken here")
-    assert server.said().count("asks for a WebSocket") == 1
+    server.wait_for_words(f"GET {path} requests a WebSocket, which is not supported")
+    assert server.said().count("requests a WebSocket") == 1
 
 
 def test_a_file_that_is_not_there_is_404_and_told(run):

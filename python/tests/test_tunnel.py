@@ -1,4 +1,4 @@
-"""CONNECT: no application is asked for a tunnel."""
+"""CONNECT: no application gets a request for a tunnel."""
 
 import pytest
 
@@ -66,4 +66,4 @@ def test_a_handler_for_tunnels_is_refused(run):
         waits=False,
     )
     assert server.process.wait(10) == 2
-    assert "found CONNECT, which asks for a tunnel" in server.said()
+    assert "found CONNECT, which requests a tunnel" in server.said()

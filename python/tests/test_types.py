@@ -1,4 +1,4 @@
-"""What type checkers are told of the package."""
+"""The package's types, as type checkers see them."""
 
 import subprocess
 import sys

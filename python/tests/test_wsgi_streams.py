@@ -1,4 +1,4 @@
-"""Content that WSGI applications make piece by piece, beside other requests."""
+"""Content that WSGI applications make piece by piece, next to other requests."""
 
 import signal
 import time
@@ -33,7 +33,7 @@ def test_others_have_a_turn_between_two_pieces(run):
         seen = b""
         while b"\n4\n" not in seen:
             seen += streamed.recv(4096)
-        # It was 256 pieces once. (A client that is slow to ask sees some more than two.)
+        # It was 256 pieces once. (A slow client gets some more than two.)
         assert int(server.get("/").body) < 60
 
 

@@ -102,7 +102,7 @@ def test_a_gibibyte_is_the_most(run):
 
 
 def test_a_folder_that_cannot_be_written_to_is_named(run):
-    # (It is asked for by Python's tempfile when the first file is made.)
+    # (Python's tempfile reads it when the first file is made.)
     server = run("import tempfile\ntempfile.tempdir = '/nowhere'\n" + PROGRAM)
     assert server.post("/", b"x" * (2 * MIB)).status == 503
     server.wait_for_words("could not be kept in a temporary file")

@@ -1,5 +1,5 @@
-"""Twisted's own suites, and those of programs that stand on it, on Twisted's epoll reactor and on
-ours, in the same environment, side by side.
+"""Twisted's own suites, and those of programs that use it, on Twisted's epoll reactor and on this
+one, in the same environment, side by side.
 
     python trial_of_twisted.py [SUITE...]
 
@@ -24,7 +24,7 @@ import twisted
 from suites_of_others import OTHERS, environment_of, run_by_pytest, version_of
 
 REACTORS = ("epoll", "gustnado")
-# The first asks for reactors by name and makes many; the others use the one that is installed.
+# The first requests reactors by name and makes many; the others use the one that is installed.
 BUILT = "twisted.internet.test"
 SUITES = [
     BUILT, "twisted.web.test", "twisted.test.test_internet", "twisted.test.test_tcp",

@@ -99,8 +99,8 @@ pub enum LimitAction {
     /// Close the connection, after a response with the matching status if one can still be sent.
     #[default]
     Close,
-    /// Extend the time by this, at least a millisecond, and ask again then. For a size this counts
-    /// as [`LimitAction::Close`].
+    /// Extends the time by this, at least a millisecond, and calls the hook again then. For a size
+    /// this counts as [`LimitAction::Close`].
     Wait(Duration),
 }
 
@@ -110,7 +110,7 @@ pub enum LimitAction {
 pub struct ClosedConnection {
     /// Requests with a complete head.
     pub requests: u32,
-    /// How long it was open, in whole milliseconds; wraps after 49 days.
+    /// Time that it was open, in whole milliseconds; wraps after 49 days.
     pub lasted: Duration,
     /// The worker that it ended on.
     pub worker: Option<usize>,

@@ -102,7 +102,7 @@ impl ServeOptions {
         }
     }
 
-    /// Whether requests are logged to the terminal, which any access log setting overrides.
+    /// Returns whether requests are logged to the terminal, which any access log setting overrides.
     fn shows_requests(&self) -> bool {
         let settings = &self.settings;
         let is_unsaid = *settings.origin("access-log") == Origin::Default;
@@ -187,7 +187,7 @@ fn with_command(mut args: Vec<OsString>) -> Vec<OsString> {
     args
 }
 
-/// Whether a first word is a subcommand of this build, or a flag of the command itself.
+/// Returns whether a first word is a subcommand of this build, or a flag of the command itself.
 fn is_command_or_flag(word: &str) -> bool {
     COMMANDS.contains(&word) || TOP_FLAGS.contains(&word) || lab::is_command(word)
 }
@@ -258,7 +258,7 @@ fn settings() -> impl Iterator<Item = Arg> {
     first.into_iter().chain([config]).chain(others)
 }
 
-/// The most wanted settings, in this order. They stand at the top of help, without a heading.
+/// The settings used most, in this order. They are at the top of help, without a heading.
 const FIRST: [&str; 10] = [
     "root",
     "port",
@@ -271,7 +271,7 @@ const FIRST: [&str; 10] = [
     "quiet",
     "workers",
 ];
-/// Headings of the other settings, the most wanted first.
+/// Headings of the other settings, the most used first.
 const GROUPS: [SettingGroup; 7] = [
     SettingGroup::Files,
     SettingGroup::Output,

@@ -37,7 +37,7 @@ impl Banner {
         let network = self.network.as_ref();
         lines.extend(network.map(|url| item(paint, "others", &format!("{url} in this network"))));
         lines.extend(self.notes.iter().map(|note| item(paint, "note", note)));
-        lines.push(item(paint, "stop", "Ctrl-C lets answers finish, a second Ctrl-C does not"));
+        lines.push(item(paint, "stop", "Ctrl-C lets responses finish, a second Ctrl-C does not"));
         lines.join("\n")
     }
 
@@ -83,7 +83,7 @@ mod tests {
                 "  engine  epoll, scheduler pool, 1 worker, up to 19,000 connections",
                 "  others  http://192.0.2.7:8080/ in this network",
                 "  note    io_uring: not permitted (seccomp); using epoll",
-                "  stop    Ctrl-C lets answers finish, a second Ctrl-C does not",
+                "  stop    Ctrl-C lets responses finish, a second Ctrl-C does not",
             ]
         );
     }

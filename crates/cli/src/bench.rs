@@ -116,8 +116,8 @@ fn nothing(outcome: &Outcome) -> String {
     let url = outcome.urls.first().map_or("the server", String::as_str);
     if let Some(held) = outcome.held.as_ref().filter(|held| held.opened < held.asked) {
         return format!(
-            "bench: nothing was measured: {url} lets in {} of the {} connections to hold, and \
-             those that ask wait behind the others; hold fewer with --hold {}, or let the server \
+            "bench: nothing was measured: {url} accepts {} of the {} connections to hold, and \
+             those that send requests wait behind the others; hold fewer with --hold {}, \
              take more",
             grouped(held.opened),
             grouped(held.asked),
@@ -131,8 +131,8 @@ fn nothing(outcome: &Outcome) -> String {
         Some(("status", count)) => {
             let found: Vec<String> = outcome.statuses.keys().map(u16::to_string).collect();
             format!(
-                "bench: nothing was measured: {count} answers of {url} had status {}; if that is \
-                 right, say --status {}",
+                "bench: nothing was measured: {count} responses of {url} had status {}; if that is \
+                 expected, use --status {}",
                 found.join(" or "),
                 found.join(",")
             )

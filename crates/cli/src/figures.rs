@@ -1,4 +1,4 @@
-//! Numbers formatted for people.
+//! Numbers formatted for reading.
 
 /// Returns a number with thousands separators: `1,048,576`.
 pub(crate) fn grouped(number: u64) -> String {

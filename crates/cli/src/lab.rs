@@ -28,7 +28,7 @@ pub(crate) fn commands() -> Vec<Command> {
     vec![bench::command(), contest::arguments::command(), contest::arguments::member()]
 }
 
-/// Whether this is a subcommand of the lab, hidden or not.
+/// Returns whether this is a subcommand of the lab, hidden or not.
 pub(crate) fn is_command(word: &str) -> bool {
     NAMES.contains(&word) || word == "contest-member"
 }

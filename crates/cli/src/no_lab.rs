@@ -20,7 +20,7 @@ pub(crate) fn commands() -> Vec<Command> {
     Vec::new()
 }
 
-/// Whether this is a subcommand of the lab in this build: never.
+/// Returns whether this is a subcommand of the lab in this build: never.
 pub(crate) fn is_command(_: &str) -> bool {
     false
 }

@@ -23,7 +23,7 @@ impl Console {
         Self { quiet, colour: stderr().is_terminal() && colour_is_welcome() }
     }
 
-    /// Whether output has colour.
+    /// Returns whether output has colour.
     pub(crate) fn paint(self) -> Paint {
         Paint(self.colour)
     }
@@ -80,7 +80,7 @@ pub(crate) fn page(text: &str) -> u8 {
     exit::CLEAN
 }
 
-/// Whether a page on standard output has colour.
+/// Returns whether a page on standard output has colour.
 pub(crate) fn page_paint() -> Paint {
     Paint(stdout().is_terminal() && colour_is_welcome())
 }

@@ -122,7 +122,7 @@ fn network_url(endpoints: &[Endpoint]) -> Option<String> {
     });
     let port = any?;
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
-    // Connecting a UDP socket sends nothing: it asks for the route to an unassigned address.
+    // Connecting a UDP socket sends nothing: it looks up the route to an unassigned address.
     socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9)).ok()?;
     let ip = socket.local_addr().ok()?.ip();
     let is_of_use = !ip.is_loopback() && !ip.is_unspecified();
@@ -183,7 +183,7 @@ fn drain(
         let open = running.stats().connections_open;
         if open > 0 {
             output.say(&format!(
-                "draining: {} open, waiting up to {} s for answers to finish; a second signal \
+                "draining: {} open, waiting up to {} s for responses to finish; a second signal \
                  does not",
                 counted(open, "connection"),
                 deadline.as_secs_f32(),

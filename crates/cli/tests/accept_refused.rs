@@ -1,4 +1,4 @@
-//! Where the system refuses every connection, as a security module or a filter does, the server
+//! On a system that refuses every connection, as a security module or a filter does, the server
 //! does not try for ever as fast as it can.
 
 mod gustnado;
@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Has `accept4` fail with EPERM by a seccomp filter, and becomes the command that follows.
+/// Makes `accept4` fail with EPERM by a seccomp filter, and executes the command that follows.
 const REFUSING: &str = r"
 import ctypes, os, struct, sys
 number = {'x86_64': 288, 'aarch64': 242}[os.uname().machine]
@@ -21,7 +21,7 @@ assert libc.prctl(38, 1, 0, 0, 0) == 0
 assert libc.prctl(22, 2, ctypes.byref(program), 0, 0) == 0, ctypes.get_errno()
 os.execv(sys.argv[1], sys.argv[1:])
 ";
-/// How long the server is watched.
+/// Time for which the server is watched.
 const WATCHED: Duration = Duration::from_secs(1);
 
 /// The processor time of a process so far, in hundredths of a second.
@@ -53,7 +53,7 @@ fn accepting_that_is_refused_costs_no_processor() {
     let (before, begun) = (used_ticks(server.id()), Instant::now());
     thread::sleep(WATCHED);
     let (used, watched) = (used_ticks(server.id()) - before, begun.elapsed());
-    // A worker that spins takes a whole processor, unless others want it too.
+    // A worker that spins takes a whole processor, unless others use it too.
     assert!(u128::from(used) * 10 < watched.as_millis() / 5, "{used} ticks in {watched:?}");
     server.signal(rustix::process::Signal::TERM);
     let asked = Instant::now();

@@ -1,4 +1,4 @@
-//! What is said about addresses: those that cannot be listened on, and those that are.
+//! Messages about addresses: those that cannot be listened on, and those that are.
 
 mod gustnado;
 

@@ -1,4 +1,4 @@
-//! `gustnado bench` as a person runs it: against a server of ours, on loopback.
+//! `gustnado bench` as a user runs it: against a Gustnado server, on loopback.
 
 mod gustnado;
 
@@ -121,8 +121,7 @@ fn a_server_that_holds_fewer_than_were_asked_for_is_named_as_the_cause() {
     let flags = ["--hold", "60", "-c", "2", "-t", "1", "-d", "300ms", "--connect-timeout", "500ms"];
     let found = bench(&server, &[&flags[..], &["--timeout", "500ms"]].concat());
     assert_eq!(found.code, Some(1), "{found:?}");
-    let line =
-        "of the 60 connections to hold, and those that ask wait behind the others; hold fewer";
+    let line = "of the 60 connections to hold, and those that send requests wait behind the others";
     assert!(found.stderr.contains(line), "{found:?}");
 }
 
@@ -133,7 +132,7 @@ fn statuses_that_are_not_2xx_are_named_with_the_flag_that_takes_them() {
     let found = ended(&mut command(&["bench", "-n", "20", "-c", "2", &url]));
     assert_eq!(found.code, Some(1), "{found:?}");
     assert!(
-        found.stderr.contains("had status 404; if that is right, say --status 404"),
+        found.stderr.contains("had status 404; if that is expected, use --status 404"),
         "{found:?}"
     );
     let taken = ended(&mut command(&["bench", "-n", "20", "-c", "2", "--status", "404", &url]));
@@ -141,7 +140,7 @@ fn statuses_that_are_not_2xx_are_named_with_the_flag_that_takes_them() {
     assert!(taken.stdout.contains("Complete requests:    20\n"), "{taken:?}");
 }
 
-/// How many requests a server has had, as it says itself.
+/// Returns the number of requests that a server has counted.
 fn requests_to(server: &Server) -> u64 {
     let answer = server.get("/stats.json");
     let (_, object) = answer.split_once("\r\n\r\n").expect("a head and a body");
@@ -159,7 +158,7 @@ fn ctrl_c_still_reports() {
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
     // Then it measures, and signals are watched.
     while requests_to(&server) < 1_000 {
-        assert!(started.elapsed() < PATIENCE, "it asks nothing");
+        assert!(started.elapsed() < PATIENCE, "it sends no request");
         std::thread::sleep(Duration::from_millis(20));
     }
     let id = i32::try_from(child.id()).expect("process ids are small");

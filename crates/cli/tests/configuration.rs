@@ -225,7 +225,7 @@ fn hup_says_what_is_different_and_what_needs_a_restart() {
     assert!(!socket.exists(), "the socket's file is removed");
 }
 
-/// One connection that asks without a pause. Returns how many answers it had.
+/// Sends requests on one connection without a pause. Returns the number of responses.
 fn hammer(address: &str, done: &AtomicBool, asked: &AtomicU64) -> Result<u64, String> {
     let failed = |what: &str, error: std::io::Error| format!("{what}: {error}");
     let stream = TcpStream::connect(address).map_err(|error| failed("connect", error))?;
@@ -267,7 +267,7 @@ fn hammer(address: &str, done: &AtomicBool, asked: &AtomicU64) -> Result<u64, St
     Ok(answers)
 }
 
-/// The file of each round: another answer, other settings, another folder, more and fewer sites.
+/// The file of each round: another response, other settings, another folder, more and fewer sites.
 fn round(number: usize) -> String {
     let odd = number % 2 == 1;
     let name = if odd { "odd" } else { "even" };

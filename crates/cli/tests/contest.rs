@@ -1,4 +1,4 @@
-//! `gustnado contest` as a person runs it: real servers, a generator of Python that asks one
+//! `gustnado contest` as a user runs it: real servers, a generator of Python that requests one
 //! request after the other, and no claim about speed.
 
 mod gustnado;
@@ -29,7 +29,7 @@ connections = 3
 duration = "300ms"
 "#;
 
-/// Whether there is a Python; says so if not.
+/// Returns whether there is a Python; says so if not.
 fn is_possible() -> bool {
     let found = Command::new("python3").arg("--version").stdout(Stdio::null()).status();
     let possible = found.is_ok_and(|status| status.success());
@@ -118,7 +118,7 @@ fn a_server_at_a_unix_socket_takes_part() {
     command.env("TMPDIR", folder.path());
     let said = ended(&mut command);
     assert_eq!(said.code, Some(0), "{}{}", said.stdout, said.stderr);
-    assert!(said.stdout.starts_with("unix  ok: 10 of 10 requests answered"), "{}", said.stdout);
+    assert!(said.stdout.starts_with("unix  ok: 10 of 10 requests succeeded"), "{}", said.stdout);
 }
 
 #[test]

@@ -66,7 +66,7 @@ fn what_was_applied_is_put_back() {
     assert_eq!(machine.value("net/ipv4/tcp_fin_timeout"), "15");
     let again = machine.doctor(&["--apply", "--yes"]);
     assert!(again.stdout.contains("Nothing needs to be changed"), "{again:?}");
-    // Somebody else changes it: the values from before the first change are kept all the same.
+    // Another program changes it: the values from before the first change are still kept.
     fs::write(machine.path("net/core/somaxconn"), "1000\n").expect("written");
     assert_eq!(machine.doctor(&["--apply", "--yes"]).code, Some(0));
     let found = machine.doctor(&["--restore"]);

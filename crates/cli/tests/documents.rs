@@ -1,4 +1,4 @@
-//! What the documents show is run: configuration files are checked, servers are started, loads are
+//! Runs what the documents show: configuration files are checked, servers are started, loads are
 //! made. Rust programs are documentation tests (`crates/server/src/documents.rs`), and Python's are
 //! in `python/tests/test_documents.py`.
 
@@ -36,13 +36,13 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("twistd", "python/tests/test_documents.py"),
     (
         "printf 'PROXY",
-        "it speaks to `gustnado run`; crates/server/tests/operations/proxies.rs sends the same",
+        "it connects to `gustnado run`; crates/server/tests/operations/proxies.rs sends the same",
     ),
 ];
 
 /// Blocks that nothing runs, by a command in them, and why.
 const SKIPPED: &[(&str, &str)] = &[
-    ("git clone", "git, pip and a film; crates/server/tests/files/serving.rs asks for the same"),
+    ("git clone", "git, pip and a film; crates/server/tests/files/serving.rs requests the same"),
     ("gustnado contest examples/c10k.toml --check", "a contest takes minutes and other servers"),
     ("gustnado contest --compare", "it compares what two contests have left"),
 ];

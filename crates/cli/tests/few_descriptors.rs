@@ -16,7 +16,7 @@ fn limited(limit: u32, flags: &[&str]) -> Command {
     command
 }
 
-/// Whether it starts under this limit. If so, it must serve all its files.
+/// Returns whether it starts under this limit. If so, it must serve all its files.
 fn starts(limit: u32, io: &str) -> bool {
     let folder = tempfile::tempdir().expect("a folder");
     for number in 0..8 {

@@ -7,16 +7,17 @@ use gustnado::ended;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 
-/// Needs to be root to become nobody, or not to be root at all.
+/// Needs to be root to become the user `nobody`, or not to be root at all.
 #[test]
 fn a_privileged_port_suggests_another() {
     let first_free = std::fs::read_to_string("/proc/sys/net/ipv4/ip_unprivileged_port_start");
     let first_free: u16 =
         first_free.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(1_024);
     if first_free <= 81 {
-        return; // this machine gives port 81 to everybody
+        return; // this machine lets every user have port 81
     }
-    // Nobody may not be able to reach the build folder: a copy in a place for all can be run.
+    // The user `nobody` may have no access to the build folder: a copy in a public place can be
+    // run.
     let place = tempfile::tempdir().expect("a folder");
     let copy = place.path().join("gustnado");
     std::fs::copy(env!("CARGO_BIN_EXE_gustnado"), &copy).expect("copied");

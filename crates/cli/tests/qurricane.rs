@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use gustnado::config::TUNABLES;
 
-/// Names that the page promises for what other changes bring. Whoever brings one takes it out here.
+/// Names that the page promises for other changes. The change that brings one removes it here.
 const AWAITED: &[&str] = &[];
 
 /// Every option of Qurricane 1.2.4 and topNET 2.1.13, as their setters are called.
@@ -65,7 +65,7 @@ const OPTIONS: &[&str] = &[
     "JobsNumHandler",
 ];
 
-/// One row of a table: Qurricane's, ours, unit and range, default, what to know.
+/// One row of a table: Qurricane's, Gustnado's, unit and range, default, notes.
 struct ContenderFigures(Vec<String>);
 
 impl ContenderFigures {
@@ -93,7 +93,7 @@ fn rows(page: &str) -> Vec<ContenderFigures> {
     cells.filter(is_content).map(ContenderFigures).collect()
 }
 
-/// What stands in code marks.
+/// Returns the text in code marks.
 fn marked(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
@@ -179,8 +179,8 @@ fn gather(folder: &Path, found: &mut Vec<String>) {
     }
 }
 
-/// Whether a file declares `Type::member` (a function, field, constant or variant of a type that it
-/// declares or implements), or `gustnado::function`.
+/// Returns whether a file declares `Type::member` (a function, field, constant or variant of a type
+/// that it declares or implements), or `gustnado::function`.
 fn declares(source: &str, name: &str) -> bool {
     let (of, member) = name.split_once("::").expect("asked before");
     let is_word_at = |text: &str, word: &str| {

@@ -122,7 +122,8 @@ fn a_port_that_another_server_serves_is_refused_at_once() {
     assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
 }
 
-/// A port whose holder resets whoever comes, as one does that is going; and who has come.
+/// A port whose holder resets every connection, as a server does that is ending; and a count of
+/// them.
 fn reset_all(is_over: Arc<AtomicBool>) -> (u16, Receiver<()>) {
     let (came, comes) = channel();
     let holder = TcpListener::bind("127.0.0.1:0").expect("a free port");

@@ -1,5 +1,5 @@
 //! Signals and exit codes: TERM and INT drain, a second one or QUIT does not wait, HUP goes on,
-//! USR1 opens the access log anew.
+//! USR1 reopens the access log.
 
 mod gustnado;
 
@@ -9,7 +9,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-/// More than the kernel takes off the server's hands, so that an answer stays under way.
+/// More than the kernel takes from the server, so that a response stays under way.
 const LARGE: usize = 64 << 20;
 
 struct Download {
@@ -18,7 +18,7 @@ struct Download {
     _folder: tempfile::TempDir,
 }
 
-/// A server in the middle of an answer that nobody reads; port 0 is a free one.
+/// A server in the middle of a response that is not read; port 0 is a free one.
 fn download(deadline: &str, port: u16) -> Download {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("large"), vec![b'x'; LARGE]).expect("written");
@@ -28,7 +28,7 @@ fn download(deadline: &str, port: u16) -> Download {
     let server = Server::start_by(&mut gustnado::command(&flags));
     let mut stream = server.connect();
     stream.write_all(b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n").expect("sent");
-    stream.read_exact(&mut [0; 1]).expect("the answer has begun");
+    stream.read_exact(&mut [0; 1]).expect("the response has begun");
     Download { server, stream, _folder: folder }
 }
 
@@ -53,7 +53,7 @@ fn an_answer_under_way_is_finished() {
     let line = download.server.line_with("draining: ");
     assert!(line.contains("1 connection open"), "{line}");
     let mut rest = Vec::with_capacity(LARGE);
-    download.stream.read_to_end(&mut rest).expect("the whole answer");
+    download.stream.read_to_end(&mut rest).expect("the whole response");
     assert!(rest.len() >= LARGE, "{} bytes came", rest.len());
     assert_eq!(download.server.wait(), Some(0), "{:#?}", download.server.seen);
 }
@@ -98,8 +98,8 @@ fn hup_is_answered_and_serving_goes_on() {
     assert_eq!(server.wait(), Some(0), "{:#?}", server.seen);
 }
 
-/// A free port below those that the kernel gives to others by itself, so that nobody takes it while
-/// the server is away. Each test that needs one has its own hundred, beginning at `offset`.
+/// A free port below those that the kernel gives to others by itself, so that no program takes it
+/// while the server is away. Each test that needs one has its own hundred, beginning at `offset`.
 fn quiet_port(offset: u16) -> u16 {
     let first = 18_000 + u16::try_from(std::process::id() % 8_000).expect("small") + offset;
     let free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
@@ -146,7 +146,7 @@ fn usr1_opens_the_access_log_anew_and_the_end_writes_all_of_it() {
     server.signal(Signal::USR1);
     let started = Instant::now();
     while !path.exists() {
-        assert!(started.elapsed() < PATIENCE, "it was not made anew");
+        assert!(started.elapsed() < PATIENCE, "it was not created again");
         std::thread::sleep(Duration::from_millis(5));
     }
     server.get("/two");

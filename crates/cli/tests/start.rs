@@ -1,4 +1,4 @@
-//! What is printed at the start, and that it is true.
+//! The lines printed at the start, and their truth.
 
 mod gustnado;
 

@@ -1,4 +1,4 @@
-//! What a person at a terminal gets: lines for requests, lists of folders, bold headings.
+//! Output on a terminal: lines for requests, lists of folders, bold headings.
 
 mod gustnado;
 
@@ -70,7 +70,7 @@ impl Seen {
         stream
     }
 
-    /// Has so many requests answered, a hundred at a time on one connection.
+    /// Sends so many requests, a hundred at a time on one connection, and reads the responses.
     fn send_many(&self, count: usize) {
         let mut stream = self.connect();
         let one = self.get("/hello.txt").replace("Connection: close\r\n", "").len();

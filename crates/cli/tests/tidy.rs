@@ -57,7 +57,7 @@ const SAFE_CRATES: &[&str] = &[
 /// Names that say nothing about what is inside.
 const BANNED_NAMES: &[&str] = &["util", "utils", "common", "helper", "helpers", "manager", "misc"];
 
-/// What must not be left in code. In pieces, so that this file does not find itself.
+/// Words that must not be left in code. In pieces, so that this file does not find itself.
 const BANNED_WORDS: &[&str] = &[
     concat!("todo", "!("),
     concat!("unimplemented", "!("),
@@ -93,15 +93,15 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("python", &["reactor", "server"]),
 ];
 
-/// Crates that the tests of a crate use besides. (The examples of `web` are written for users of
-/// the server.)
+/// Crates that only the tests of a crate use. (The examples of `web` are written for users of the
+/// server.)
 const TESTS_USE: &[(&str, &str)] = &[("web", "server")];
 
-/// How many modules of each crate are in a cycle with siblings. Zero is the goal, and what is not
-/// named.
+/// Number of modules of each crate that are in a cycle with siblings. Zero is the goal, and what is
+/// not named.
 const IN_CYCLES: &[(&str, usize)] = &[];
 
-/// Where the errors are declared that `gustnado` shows.
+/// Files that declare the errors that `gustnado` shows.
 const ERRORS_OF: &[&str] = &[
     "crates/app/src/",
     "crates/client/src/",

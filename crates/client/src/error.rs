@@ -22,11 +22,11 @@ pub use super::url::UrlError;
 pub enum ClientError {
     /// The running thread is no worker, so it has no sockets.
     NoWorker,
-    /// The URL cannot be asked.
+    /// The URL cannot be requested.
     Url {
         /// The URL; without its user information, if that is what is wrong.
         url: String,
-        /// What is wrong with it.
+        /// The cause.
         error: UrlError,
     },
     /// A method that is not sent: CONNECT, or TRACE with a body (RFC 9110 §9.3.8).
@@ -35,26 +35,26 @@ pub enum ClientError {
     Field {
         /// Its name.
         name: String,
-        /// What is wrong with it.
+        /// The cause.
         error: FieldError,
     },
     /// The host has no address.
     Resolve {
         /// The host.
         host: Arc<str>,
-        /// What the resolver says.
+        /// The resolver's error.
         error: io::Error,
     },
     /// No connection was made.
     Connect {
         /// The last address that was tried.
         to: Endpoint,
-        /// What the kernel says.
+        /// The kernel's error.
         error: io::Error,
     },
     /// A time-out of [`super::ClientOptions`] or of the request has passed.
     Timeout {
-        /// What was waited for.
+        /// The phase that timed out.
         waiting: TimeoutPhase,
         /// The host.
         host: Arc<str>,
@@ -65,7 +65,7 @@ pub enum ClientError {
     Broken {
         /// The host.
         host: Arc<str>,
-        /// What the kernel says.
+        /// The kernel's error.
         error: io::Error,
     },
     /// The server closed before the response's head was whole.
@@ -79,10 +79,10 @@ pub enum ClientError {
     Head {
         /// The host.
         host: Arc<str>,
-        /// What is wrong with it.
+        /// The cause.
         error: ResponseError,
     },
-    /// The server switched to a protocol that was not asked for (RFC 9110 §15.2.2).
+    /// The server switched to a protocol that was not requested (RFC 9110 §15.2.2).
     Switched {
         /// The host.
         host: Arc<str>,
@@ -91,14 +91,14 @@ pub enum ClientError {
     TooManyInterim {
         /// The host.
         host: Arc<str>,
-        /// How many are taken.
+        /// The most that are accepted.
         limit: usize,
     },
     /// The response's body is misframed.
     Body {
         /// The host.
         host: Arc<str>,
-        /// What is wrong with it.
+        /// The cause.
         error: BodyError,
     },
     /// The server closed before the response's body was whole (RFC 9112 §8).

@@ -1,5 +1,5 @@
-//! An HTTP/1.1 client on the same engine: small, for handlers that ask other servers, and for
-//! measuring ours.
+//! An HTTP/1.1 client on the same engine: small, for handlers that call other servers, and for
+//! measuring this one.
 //!
 //! ```no_run
 //! # mod gustnado { pub use gustnado_client as client; }
@@ -18,8 +18,8 @@
 //! A request runs inside a task of the engine: in an async handler, in what it spawns, or, on a
 //! plain thread, inside `block_on`. Its connection belongs to the worker it runs on, so **each
 //! worker thread keeps connections of its own**: the bounds of the pool count per thread, and an
-//! response is read (or dropped) on the worker that asked. Where workers share their tasks, any of
-//! them will do, and a connection is kept by the one on which its response ended.
+//! response is read (or dropped) on the worker that sent the request. Where workers share their
+//! tasks, any of them will do, and a connection is kept by the one on which its response ended.
 //!
 //! A request is awaited by the task itself. It may be one of several futures that `select` or
 //! `timeout` look after; but a combinator that keeps wakers of its own (as `FuturesUnordered` does)
@@ -75,15 +75,15 @@ pub struct ClientOptions {
     /// responses included. Default: 30 seconds.
     pub head_timeout: Duration,
     /// Longest time without any byte while a body is sent or received. Time that the caller takes
-    /// to give or to ask for bytes does not count. Default: 30 seconds.
+    /// to send or to read bytes does not count. Default: 30 seconds.
     pub idle_timeout: Duration,
     /// Longest time for all of it, body included; `None` for no such limit, which is the default.
     pub total_timeout: Option<Duration>,
     /// Longest time to wait for `100 Continue` before the body is sent all the same (RFC 9110
     /// §10.1.1). Default: 1 second.
     pub continue_timeout: Duration,
-    /// How long an unused connection is kept. Shorter than the server keeps it is best. Default: 15
-    /// seconds.
+    /// Time for which an idle connection is kept. Best is shorter than the server keeps it.
+    /// Default: 15 seconds.
     pub keep_timeout: Duration,
     /// Unused connections kept for one host, on each worker; 0 keeps none. Default: 8.
     pub kept_per_host_max: usize,
@@ -135,27 +135,27 @@ struct ClientShared {
 }
 
 impl Client {
-    /// A client without connections. It starts nothing.
+    /// Creates a client without connections. It starts nothing.
     pub fn new(options: ClientOptions) -> Self {
         let pool = IdlePools::new(&options);
         let resolver = BlockingPool::new(RESOLVER_THREADS_MAX, RESOLVER_JOBS_MAX);
         Self { shared: Arc::new(ClientShared { options, pool, resolver }) }
     }
 
-    /// A GET request (RFC 9110 §9.3.1).
+    /// Creates a GET request (RFC 9110 §9.3.1).
     ///
-    /// - `url`: `http://host[:port]/path?query`, percent-encoded. What is wrong with it is said
-    ///   when the request is sent.
+    /// - `url`: `http://host[:port]/path?query`, percent-encoded. Sending returns the error of a
+    ///   malformed one.
     pub fn get(&self, url: &str) -> ClientRequest {
         self.request(Method::Get, url)
     }
 
-    /// A POST request (RFC 9110 §9.3.3); see [`Client::get`].
+    /// Creates a POST request (RFC 9110 §9.3.3); see [`Client::get`].
     pub fn post(&self, url: &str) -> ClientRequest {
         self.request(Method::Post, url)
     }
 
-    /// A request with any method but CONNECT; see [`Client::get`].
+    /// Creates a request with any method (RFC 9110 §9) but CONNECT; see [`Client::get`].
     pub fn request(&self, method: Method, url: &str) -> ClientRequest {
         ClientRequest::new(Arc::clone(&self.shared), method, url)
     }
@@ -165,7 +165,7 @@ impl Client {
         &self.shared.options
     }
 
-    /// Unused connections that the running thread keeps.
+    /// Returns the number of idle connections that the running thread keeps.
     pub fn connections_kept(&self) -> usize {
         self.shared.pool.idle_here()
     }

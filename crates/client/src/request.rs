@@ -22,8 +22,8 @@ use super::upload::{BodyUpload, RequestContent};
 use super::url::ParsedUrl;
 use super::{ClientOptions, ClientShared};
 
-/// A request, put together step by step and then [sent](ClientRequest::send). Whatever is wrong
-/// with it is said then.
+/// A request, put together step by step and then [sent](ClientRequest::send). Sending returns the
+/// error of a malformed one.
 #[must_use = "a request does nothing before `send`"]
 pub struct ClientRequest {
     client: Arc<ClientShared>,
@@ -70,7 +70,7 @@ impl ClientRequest {
         self
     }
 
-    /// Gives it a body that comes piece by piece. The stream is asked only when the server has
+    /// Gives it a body that comes piece by piece. The stream is polled only when the server has
     /// taken what came before; the response may begin before it has ended.
     ///
     /// - `length`: its bytes, if that is known: then it is sent with a Content-Length, else in
@@ -85,9 +85,9 @@ impl ClientRequest {
         self
     }
 
-    /// Sends the body only once the server has asked for it, or has been silent for the continue
-    /// time-out (RFC 9110 §10.1.1). A server that refuses is spared the body, and the connection
-    /// closes.
+    /// Sends the body only once the server has sent 100 (Continue), or has been silent for the
+    /// continue time-out (RFC 9110 §10.1.1). A server that refuses is spared the body, and the
+    /// connection closes.
     pub fn expect_continue(mut self) -> Self {
         self.expects_continue = true;
         self
@@ -106,7 +106,8 @@ impl ClientRequest {
         self
     }
 
-    /// Longest time for all of it, body of the response included; instead of the client's.
+    /// Sets the longest time for the whole exchange, body of the response included, in place of the
+    /// client's.
     pub fn total_timeout(mut self, timeout: Duration) -> Self {
         self.total = Some(timeout);
         self

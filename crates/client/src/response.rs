@@ -20,7 +20,7 @@ use super::exchange::{ClientExchange, ReceivedHead, ResponseStart};
 /// Room made at once for a body that is read whole; more is made as it comes.
 const WHOLE_BYTES_START: usize = 64 << 10;
 
-/// The response to a request: its head is here, its body comes when it is asked for.
+/// The response to a request: its head is here, its body comes when it is read.
 ///
 /// Read the body to its end and the connection is used again; drop it before, and the connection
 /// closes. A short body with a Content-Length often came with its head: then nothing is left to
@@ -44,7 +44,7 @@ impl ClientResponse {
         self.head.head.status()
     }
 
-    /// Returns the reason phrase, for people; may be empty.
+    /// Returns the reason phrase, which may be empty.
     pub fn reason(&self) -> &[u8] {
         self.head.view().reason()
     }
@@ -213,7 +213,7 @@ impl ClientResponseBody {
     }
 
     /// Returns the trailer fields in order, once the body was read to its end; `None` before. Many
-    /// servers send them only to those who ask ([`super::ClientRequest::accept_trailers`]).
+    /// servers send them only on request ([`super::ClientRequest::accept_trailers`]).
     pub fn trailers(&self) -> Option<impl Iterator<Item = (&str, &[u8])>> {
         self.decoder.trailers().map(named)
     }

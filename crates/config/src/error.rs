@@ -19,13 +19,13 @@ pub enum ConfigError {
     /// The value is not one that this setting takes.
     #[error("{}: expected {expected}, found {found:?}; {remedy}", .origin.place())]
     Value {
-        /// Who gave the value.
+        /// The origin of the value.
         origin: Origin,
-        /// What the setting takes.
+        /// Description of the values that the setting takes.
         expected: String,
-        /// What was given, shortened to 60 characters.
+        /// The value as given, shortened to 60 characters.
         found: String,
-        /// What to do, ready to be read after a semicolon.
+        /// The remedy, ready to be read after a semicolon.
         remedy: String,
     },
 }

@@ -23,7 +23,7 @@ pub struct Effective {
     pub name: &'static str,
     /// Its value, in the form of a configuration file.
     pub value: String,
-    /// Where the value came from.
+    /// The origin of the value.
     pub origin: Origin,
 }
 

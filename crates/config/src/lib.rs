@@ -73,7 +73,6 @@ mod tunable;
 mod unit;
 
 pub use error::ConfigError;
-#[doc(hidden)]
 pub use file_settings::{FileSetting, FileSettings};
 pub use forwarded_fields::ForwardedFields;
 pub use gustnado_tasks::{Acceptor, IoChoice as Io, Placement, SchedulerKind, TrafficClass};

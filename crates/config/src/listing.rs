@@ -20,10 +20,10 @@ pub enum Listing {
 impl Listing {
     /// Every member, in the order of [`Self::NAMES`]; the first is the default.
     pub const ALL: [Self; 3] = [Self::Auto, Self::On, Self::Off];
-    /// What a person writes for each member.
+    /// The name of each member, as flags and files have it.
     pub const NAMES: [&'static str; 3] = ["auto", "on", "off"];
 
-    /// Returns what a person writes for this member.
+    /// Returns the name of this member, as flags and files have it.
     pub fn as_str(self) -> &'static str {
         Self::NAMES[self as usize]
     }

@@ -216,6 +216,6 @@ pub(super) const PACE_CLIENTS_MAX: Tunable = Tunable {
     name: "pace-clients-max",
     group: SettingGroup::Pace,
     default: "65536",
-    doc: "Client addresses counted one by one; those beyond share one limit",
+    doc: "Client addresses with limits of their own; those beyond share the limits of one",
     field: number!(pace.clients_max, Count, 1..=1 << 24),
 };

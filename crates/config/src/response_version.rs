@@ -19,7 +19,7 @@ impl ResponseVersion {
     /// What a person writes for each member.
     pub const NAMES: [&'static str; 3] = ["1.1", "1.0", "as-asked"];
 
-    /// Returns what a person writes for this member.
+    /// Returns the name of this member, as flags and files have it.
     pub fn as_str(self) -> &'static str {
         Self::NAMES[self as usize]
     }

@@ -77,21 +77,21 @@ pub static TUNABLES: &[Tunable] = &[
         name: "forwarded-allow-ips",
         group: SettingGroup::Address,
         default: "",
-        doc: "Proxies trusted to name the client; none by default",
+        doc: "Proxies that are trusted to report the client's address; none by default",
         field: list!(forwarded_allow_ips, NETWORKS, is_network),
     },
     Tunable {
         name: "forwarded-fields",
         group: SettingGroup::Address,
         default: "x-forwarded",
-        doc: "Fields in which they name it: X-Forwarded-For and its like, or Forwarded",
+        doc: "The fields in which they report it: X-Forwarded-For and its like, or Forwarded",
         field: choice!(forwarded_fields, ForwardedFields),
     },
     Tunable {
         name: "proxy-protocol",
         group: SettingGroup::Address,
         default: "false",
-        doc: "Every connection has to begin with a PROXY header; needs proxy-allow-from",
+        doc: "Every connection must begin with a PROXY header; needs proxy-allow-from",
         field: switch!(proxy_protocol),
     },
     Tunable {
@@ -119,7 +119,7 @@ pub static TUNABLES: &[Tunable] = &[
         name: "socket-preference",
         group: SettingGroup::Address,
         default: "none",
-        doc: "Class of packets for routers: low latency (AF21) or high throughput (AF11)",
+        doc: "DSCP class of sent packets: low latency (AF21) or high throughput (AF11)",
         field: choice!(socket_preference, TrafficClass),
     },
     Tunable {
@@ -370,7 +370,7 @@ pub static TUNABLES: &[Tunable] = &[
         name: "cache-bytes",
         group: SettingGroup::Files,
         default: "64m",
-        doc: "Memory for prepared responses of small files, over all workers",
+        doc: "Memory for ready responses of small files, over all workers",
         field: number!(cache_bytes, Bytes, 1..=1 << 40, or "off"),
     },
     Tunable {

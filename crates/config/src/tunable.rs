@@ -56,7 +56,7 @@ impl SettingGroup {
 pub enum Field {
     /// Text. `allowed` checks it; `what` describes it for messages.
     Text {
-        /// What the setting takes.
+        /// Description of the values that the setting takes.
         what: &'static str,
         /// Whether a value is one of them.
         allowed: fn(&str) -> bool,
@@ -67,7 +67,7 @@ pub enum Field {
     },
     /// Several texts: an array in a file, set apart by commas elsewhere; empty is none.
     List {
-        /// What each of them is.
+        /// Description of one of them.
         what: &'static str,
         /// Whether a text is one of them.
         allowed: fn(&str) -> bool,
@@ -85,7 +85,7 @@ pub enum Field {
     },
     /// A number from `min` to `max` in the unit's base.
     Number {
-        /// What is counted.
+        /// The unit of the number.
         unit: Unit,
         /// Smallest value; a `zero` word is allowed as well.
         min: u64,
@@ -120,20 +120,20 @@ pub enum Field {
 pub struct Tunable {
     /// Its name, with dashes: `header-timeout`.
     pub name: &'static str,
-    /// Where it is documented.
+    /// The group in which it is documented.
     pub group: SettingGroup,
-    /// Its default, as a person would write it.
+    /// Its default, as it is written in a flag or a file.
     pub default: &'static str,
-    /// What it does, in one line without a full stop.
+    /// Its meaning, in one line without a full stop.
     pub doc: &'static str,
-    /// How it is read, checked, kept and shown.
+    /// Its field, with how it is read, checked, kept and shown.
     pub field: Field,
 }
 
 /// The error of a refused value, without the place that it came from.
 #[derive(Debug, PartialEq, Eq)]
 pub struct InvalidValue {
-    /// What the setting takes.
+    /// Description of the values that the setting takes.
     pub expected: String,
     /// The word that is spelt nearly like it.
     pub nearest: Option<&'static str>,
@@ -168,8 +168,8 @@ impl Tunable {
         }
     }
 
-    /// Returns whether a server has to be restarted for another value to count: workers and what
-    /// they are made with do not change while they run.
+    /// Returns whether a server must be restarted for another value to take effect: workers and
+    /// what they are made with do not change while they run.
     pub fn needs_restart(&self) -> bool {
         const BOUND: [&str; 12] = [
             "backlog",
@@ -217,7 +217,7 @@ impl Tunable {
         }
     }
 
-    /// Returns the value in `config`, written as a person would; an empty one is `none`.
+    /// Returns the value in `config`, as it is written in a flag or a file; an empty one is `none`.
     pub fn show(&self, config: &Config) -> String {
         match &self.field {
             Field::Text { get, .. } if get(config).is_empty() => "none".to_owned(),

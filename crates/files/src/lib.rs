@@ -106,7 +106,7 @@ pub enum FolderResponse {
     Wait(Box<Lookup>),
 }
 
-/// How a folder is served.
+/// Options of a folder.
 #[derive(Clone, Copy, Debug)]
 pub struct FileOptions {
     /// Serve names that start with a dot. `.well-known` (RFC 8615) is always served.
@@ -115,12 +115,13 @@ pub struct FileOptions {
     pub listing: bool,
     /// Bytes of memory for cached files, of all workers together; 0 for none.
     pub cache_bytes: u64,
-    /// How many threads call `Files::respond`, at least 1. Each gets an equal share of the bounds.
+    /// Number of threads that call `Files::respond`, at least 1. Each gets an equal share of the
+    /// bounds.
     pub workers: usize,
     /// The most threads that wait for the folder's disk, so that no worker does; 0 lets the workers
     /// wait. They are started when a file is not in memory, and end when idle.
     pub threads: usize,
-    /// How long a request may wait for the disk.
+    /// Longest time that a request waits for the disk.
     pub wait: Duration,
 }
 
@@ -171,7 +172,7 @@ struct Folder {
     pool: OnceLock<BlockingPool>,
 }
 
-/// How often the system kept a file from being served, since the start.
+/// Counts of errors of the system that kept files from being served, since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FileFailures {
     /// No descriptor or memory was free, or the file changed during every read: 503, or an older
@@ -238,6 +239,7 @@ impl Files {
     ///
     /// - `place`: the path as the router split it; `None` if the folder is the root, and the path
     ///   is still as it was sent.
+    #[doc(hidden)]
     pub fn respond(
         &self,
         place: Option<&Mounted<'_>>,
@@ -255,6 +257,7 @@ impl Files {
     ///
     /// # Errors
     /// The response is another one.
+    #[doc(hidden)]
     #[inline]
     pub fn respond_whole<T>(
         &self,

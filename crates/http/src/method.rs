@@ -45,7 +45,7 @@ impl Method {
         Self::Patch,
     ];
 
-    /// How many there are, [`Method::Other`] included.
+    /// The number of methods, [`Method::Other`] included.
     pub const COUNT: usize = Self::ALL.len() + 1;
 
     /// Returns the one of the nine that a token names, exactly as written: methods are
@@ -73,7 +73,7 @@ impl Method {
         })
     }
 
-    /// Returns whether a request with it asks for no change of state (RFC 9110 §9.2.1).
+    /// Returns whether a request with it requests no change of state (RFC 9110 §9.2.1).
     pub const fn is_safe(self) -> bool {
         matches!(self, Self::Get | Self::Head | Self::Options | Self::Trace)
     }

@@ -207,7 +207,7 @@ fn tail(input: &[u8], delimiter: &[u8]) -> usize {
     tails.find(|tail| delimiter.starts_with(tail)).map_or(0, <[u8]>::len)
 }
 
-/// Why a body was refused. Nothing of it can be read any more.
+/// Error of a body that was refused. Nothing of it can be read any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MultipartError {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A status code that this server can answer with.
+/// A status code that this server can send.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Status(u16);
 
@@ -107,13 +107,14 @@ impl Status {
         matches!(self.0, 301 | 302 | 303 | 307 | 308)
     }
 
-    /// Returns whether an answer with it may have a body: not 1xx, 204 and 304 (RFC 9110 §6.4.1).
-    /// The method can forbid one too: an answer to HEAD never has a body.
+    /// Returns whether a response with it may have a body: not 1xx, 204 and 304 (RFC 9110 §6.4.1).
+    /// The method can forbid one too: a response to HEAD never has a body.
     pub const fn may_have_body(self) -> bool {
         self.0 >= 200 && self.0 != 204 && self.0 != 304
     }
 
-    /// Returns whether an answer with it may say `Content-Length`: not 1xx and 204 (RFC 9110 §8.6).
+    /// Returns whether a response with it may contain `Content-Length`: not 1xx and 204 (RFC 9110
+    /// §8.6).
     pub const fn may_have_length(self) -> bool {
         self.0 >= 200 && self.0 != 204
     }

@@ -1,4 +1,4 @@
-//! The load generator on its own: what it found, as JSON. For measuring it beside others.
+//! The load generator on its own: what it found, as JSON. For comparing it with others.
 //!
 //! ```text
 //! load URL CONNECTIONS SECONDS [THREADS] [epoll|uring] [rate=R] [hold=N] [source=A.B.C] [churn]

@@ -121,7 +121,7 @@ impl StopHandle {
         self.0.store(true, Ordering::Release);
     }
 
-    /// Whether the run was stopped.
+    /// Returns whether the run was stopped.
     pub fn is_stopped(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
@@ -217,13 +217,13 @@ pub fn run(
     let (io, count) = choose(plan)?;
     let trace = open_trace(plan)?;
     let shared = Arc::new(LoadShared::new(plan, script, stop, count));
-    let mut crew = Vec::new();
+    let mut handles = Vec::new();
     for thread in 0..count {
         match start(&shared, thread, io) {
-            Ok(handle) => crew.push(handle),
+            Ok(handle) => handles.push(handle),
             Err(error) => {
                 shared.failed.store(true, Ordering::Relaxed);
-                for handle in crew {
+                for handle in handles {
                     drop(handle.join());
                 }
                 return Err(LoadError::Thread(error));
@@ -231,9 +231,9 @@ pub fn run(
         }
     }
     let mut series = TimeSeries::default();
-    let before = watch_until(&shared, &crew, watch, &mut series);
+    let before = watch_until(&shared, &handles, watch, &mut series);
     let machine_delta = MachineSnapshot::read().since(&before);
-    let results = join(crew, io)?;
+    let results = join(handles, io)?;
     if let Some(addrs) = shared.script.only_way().filter(|_| shared.is_unreachable()) {
         let addresses = addrs.all.iter().map(ToString::to_string).collect();
         return Err(LoadError::Refused { addresses });
@@ -273,7 +273,7 @@ fn start(shared: &Arc<LoadShared>, thread: u32, io: BackendChoice) -> io::Result
 /// measuring.
 fn watch_until(
     shared: &LoadShared,
-    crew: &[LoadThread],
+    handles: &[LoadThread],
     watch: &dyn ProgressObserver,
     series: &mut TimeSeries,
 ) -> MachineSnapshot {
@@ -281,7 +281,7 @@ fn watch_until(
     let mut measures = false;
     let mut before = MachineSnapshot::read();
     let mut shown = began;
-    while !crew.iter().all(JoinHandle::is_finished) {
+    while !handles.iter().all(JoinHandle::is_finished) {
         threads::park_timeout(Duration::from_millis(5));
         let progress = if shown.elapsed() >= BEAT {
             shown = Instant::now();
@@ -298,15 +298,15 @@ fn watch_until(
             watch.progress(&progress);
         }
         // The other threads wait for a thread that has panicked.
-        if crew.iter().any(JoinHandle::is_finished) && shared.times().is_none() {
+        if handles.iter().any(JoinHandle::is_finished) && shared.times().is_none() {
             shared.failed.store(true, Ordering::Relaxed);
         }
     }
     before
 }
 
-fn join(crew: Vec<LoadThread>, io: BackendChoice) -> Result<Vec<ThreadResult>, LoadError> {
-    let joined: Vec<_> = crew.into_iter().map(JoinHandle::join).collect();
+fn join(handles: Vec<LoadThread>, io: BackendChoice) -> Result<Vec<ThreadResult>, LoadError> {
+    let joined: Vec<_> = handles.into_iter().map(JoinHandle::join).collect();
     joined
         .into_iter()
         .map(|result| match result.map_err(|_| LoadError::Panicked)? {

@@ -1,7 +1,7 @@
 //! Writes HTML and SVG: elements, attributes and text, with everything foreign escaped.
 //!
-//! Text and attribute values can never become markup. Names of elements and attributes are ours and
-//! are written as they are.
+//! Text and attribute values can never become markup. Names of elements and attributes are
+//! constants and are written as they are.
 
 /// A page or drawing under construction.
 #[derive(Debug, Default)]

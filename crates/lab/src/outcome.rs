@@ -35,7 +35,7 @@ pub struct Outcome {
     /// the end, and includes those to requests of the warm-up.
     #[serde(default)]
     pub requests_in_window: u64,
-    /// Requests sent, answered or not.
+    /// Requests sent, with a response or without.
     pub sent: u64,
     /// Requests that had no response by the end, nor in the seconds of waiting after it. They count
     /// as no error and have no latency.
@@ -103,7 +103,7 @@ pub struct Outcome {
 impl Outcome {
     /// Successful responses within `duration_s`, from which `requests_per_s` is computed. Also
     /// known for outcomes without `requests_in_window`, such as those of another generator.
-    pub fn answered_in_window(&self) -> f64 {
+    pub fn responses_in_window(&self) -> f64 {
         self.requests_per_s * self.duration_s
     }
 }

@@ -49,7 +49,7 @@ pub struct LoadPlan {
     /// Time-out of connecting.
     pub connect_timeout: Duration,
     /// Time-out of a response, from sending its request to its last byte.
-    pub answer_timeout: Duration,
+    pub response_timeout: Duration,
     /// One in this many responses is checked (length and hash of its body); 0: none, 1: all. The
     /// length of each is always checked.
     pub check_every: u32,

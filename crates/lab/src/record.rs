@@ -24,7 +24,7 @@ pub struct Record {
     pub started_unix_s: f64,
     /// Duration.
     pub took_s: f64,
-    /// Why it ended early (interrupted, disk full), if it did.
+    /// Cause of an early end (interrupted, disk full), if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut: Option<String>,
     /// The machine.
@@ -107,7 +107,7 @@ pub enum Fate {
 pub struct ScenarioRecord {
     /// Short unique name.
     pub name: String,
-    /// Title for people.
+    /// Title, as it is shown.
     pub title: String,
     /// Bytes of the requested body.
     pub body_bytes: u64,
@@ -136,7 +136,7 @@ pub struct RunRecord {
     pub round: u32,
     /// The generator's outcome; `None` if it has none.
     pub outcome: Option<Outcome>,
-    /// Why there is no outcome, or what is wrong with it.
+    /// Cause of a missing outcome, or its fault.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
     /// Resource usage of the server.

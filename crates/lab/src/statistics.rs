@@ -80,7 +80,7 @@ impl Column {
         }
     }
 
-    /// Whether more is better, which holds for the rate alone.
+    /// Returns whether more is better, which holds for the rate alone.
     pub fn more_is_better(self) -> bool {
         self == Self::Rate
     }
@@ -95,10 +95,10 @@ pub struct ContenderFigures {
     pub scenario: String,
     /// Rounds with figures.
     pub rounds: u32,
-    /// Why there are no figures, if so.
+    /// Cause of missing figures, if there are none.
     pub missing: Option<String>,
-    /// Why this row has no ratio, if so: the contender failed, did not serve every connection, or
-    /// has no valid round.
+    /// Cause of a missing ratio, if there is none: the contender failed, did not serve every
+    /// connection, or has no valid round.
     pub unfit: Option<String>,
     /// Caveats of these figures, each once: failures of single rounds, and warnings of the
     /// generator.
@@ -261,7 +261,7 @@ pub fn value(run: &RunRecord, scenario: &ScenarioRecord, column: Column) -> Opti
 pub fn cpu_us_per_request(run: &RunRecord) -> Option<f64> {
     let outcome = run.outcome.as_ref()?;
     let answers = if run.usage.is_of_window {
-        outcome.answered_in_window()
+        outcome.responses_in_window()
     } else {
         number(outcome.requests)
     };
@@ -352,7 +352,7 @@ impl<'a> Measured<'a> {
     }
 }
 
-/// Whether two sentences differ in their numbers only.
+/// Returns whether two sentences differ in their numbers only.
 fn is_alike(a: &str, b: &str) -> bool {
     let words = |text: &str| {
         let is_number = |c: char| c.is_ascii_digit() || ",.".contains(c);

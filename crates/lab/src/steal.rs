@@ -1,4 +1,4 @@
-//! Steal time: CPU time that a virtual machine wanted and the hypervisor gave to others.
+//! Steal time: CPU time that a virtual machine was ready to use and the hypervisor gave to others.
 //!
 //! It is part of every latency and rate, and the kernel's finer clocks of CPU time may count it as
 //! used. So it is read for each measured interval and reported.

@@ -37,7 +37,8 @@ pub enum Endpoint {
 }
 
 impl Endpoint {
-    /// The same, but for an inherited socket the address that it was bound to, if it has one.
+    /// Returns the endpoint; for an inherited socket the address that it is bound to, if it has
+    /// one.
     pub fn resolved(&self) -> Self {
         let Self::Inherited(number) = self else { return self.clone() };
         let name = local_addr_of(*number).ok().flatten();
@@ -136,7 +137,7 @@ pub struct SocketOptions {
     pub preference: TrafficClass,
 }
 
-/// The class of service that packets ask routers for (RFC 2474). Many routers ignore it.
+/// The DSCP class of sent packets (RFC 2474). Many routers ignore it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TrafficClass {
     /// Nothing.
@@ -151,10 +152,10 @@ pub enum TrafficClass {
 impl TrafficClass {
     /// Every member, in the order of [`Self::NAMES`]; the first is the default.
     pub const ALL: [Self; 3] = [Self::None, Self::Latency, Self::Throughput];
-    /// What a person writes for each member.
+    /// The name of each member, as flags and files have it.
     pub const NAMES: [&'static str; 3] = ["none", "latency", "throughput"];
 
-    /// Returns what a person writes for this member.
+    /// Returns the name of this member, as flags and files have it.
     pub fn as_str(self) -> &'static str {
         Self::NAMES[self as usize]
     }

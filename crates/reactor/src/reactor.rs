@@ -19,13 +19,13 @@ use crate::sys::by_number::send_queue_of;
 use crate::uring::Uring;
 use crate::{Clock, Interest, Io, ReactorWaker, RecvBuf, SendBuf, Token, descriptor_limit};
 
-/// Which backend to try.
+/// The backend to try.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum IoChoice {
-    /// `io_uring` where the kernel lets us, else epoll.
+    /// `io_uring` where the kernel allows it, else epoll.
     #[default]
     Auto,
-    /// `io_uring`; epoll if it cannot be set up, which is said.
+    /// `io_uring`; epoll, with a note, if it cannot be set up.
     Uring,
     /// epoll.
     Epoll,
@@ -34,10 +34,10 @@ pub enum IoChoice {
 impl IoChoice {
     /// Every member, in the order of [`Self::NAMES`]; the first is the default.
     pub const ALL: [Self; 3] = [Self::Auto, Self::Uring, Self::Epoll];
-    /// What a person writes for each member.
+    /// The name of each member, as flags and files have it.
     pub const NAMES: [&'static str; 3] = ["auto", "uring", "epoll"];
 
-    /// Returns what a person writes for this member.
+    /// Returns the name of this member, as flags and files have it.
     pub fn as_str(self) -> &'static str {
         Self::NAMES[self as usize]
     }
@@ -65,7 +65,7 @@ impl BackendKind {
 /// Options of a reactor.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Which backend to try.
+    /// The backend to try.
     pub io: IoChoice,
     /// Entries of the ring's descriptor table; cut to the descriptor limit.
     pub direct_max: usize,

@@ -23,7 +23,7 @@ pub struct Wants {
 #[non_exhaustive]
 #[expect(clippy::struct_excessive_bools, reason = "one for each thing that the kernel tells")]
 pub struct WatchEvent {
-    /// What its owner calls it.
+    /// The key that its owner gave it.
     pub key: u64,
     /// Bytes, a connection or the end may be read.
     pub read: bool,

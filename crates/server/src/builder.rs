@@ -61,47 +61,47 @@ impl Server {
         self
     }
 
-    /// [`Routes::route`]
+    /// Adds a route: see [`Routes::route`].
     pub fn route(self, path: &str, route: Route) -> Self {
         self.with(|routes| routes.route(path, route))
     }
 
-    /// [`Routes::get`]
+    /// Adds a handler for GET: see [`Routes::get`].
     pub fn get<F>(self, path: &str, handler: impl IntoHandler<F>) -> Self {
         self.with(|routes| routes.get(path, handler))
     }
 
-    /// [`Routes::post`]
+    /// Adds a handler for POST: see [`Routes::post`].
     pub fn post<F>(self, path: &str, handler: impl IntoHandler<F>) -> Self {
         self.with(|routes| routes.post(path, handler))
     }
 
-    /// [`Routes::put`]
+    /// Adds a handler for PUT: see [`Routes::put`].
     pub fn put<F>(self, path: &str, handler: impl IntoHandler<F>) -> Self {
         self.with(|routes| routes.put(path, handler))
     }
 
-    /// [`Routes::delete`]
+    /// Adds a handler for DELETE: see [`Routes::delete`].
     pub fn delete<F>(self, path: &str, handler: impl IntoHandler<F>) -> Self {
         self.with(|routes| routes.delete(path, handler))
     }
 
-    /// [`Routes::any`]
+    /// Adds a handler for every method: see [`Routes::any`].
     pub fn any<F>(self, path: &str, handler: impl IntoHandler<F>) -> Self {
         self.with(|routes| routes.any(path, handler))
     }
 
-    /// [`Routes::files`]
+    /// Serves a folder below a path: see [`Routes::files`].
     pub fn files(self, path: &str, folder: impl Into<PathBuf>) -> Self {
         self.with(|routes| routes.files(path, folder))
     }
 
-    /// [`Routes::nest`]
+    /// Puts routes below a path: see [`Routes::nest`].
     pub fn nest(self, path: &str, below: Routes) -> Self {
         self.with(|routes| routes.nest(path, below))
     }
 
-    /// [`Routes::matching`]
+    /// Puts routes behind a condition: see [`Routes::matching`].
     pub fn matching<F>(
         self,
         matcher: impl Fn(&Request) -> bool + Send + Sync + 'static,
@@ -110,43 +110,43 @@ impl Server {
         self.with(|routes| routes.matching(matcher, handler))
     }
 
-    /// [`Routes::host`]
+    /// Adds the routes of a host: see [`Routes::host`].
     pub fn host(self, name: &str, of_host: Routes) -> Self {
         self.with(|routes| routes.host(name, of_host))
     }
 
-    /// [`Routes::middleware`]
+    /// Adds middleware: see [`Routes::middleware`].
     pub fn middleware(self, middleware: Middleware) -> Self {
         self.with(|routes| routes.middleware(middleware))
     }
 
-    /// [`Routes::chain`]
+    /// Runs a function before every request: see [`Routes::chain`].
     pub fn chain(self, before: impl Fn(&mut Request) -> Flow + Send + Sync + 'static) -> Self {
         self.with(|routes| routes.chain(before))
     }
 
-    /// [`Routes::fallback`]
+    /// Sets the handler of requests that no route matches: see [`Routes::fallback`].
     pub fn fallback<F>(self, handler: impl IntoHandler<F>) -> Self {
         self.with(|routes| routes.fallback(handler))
     }
 
-    /// [`Routes::fallback_route`]
+    /// Sets the route of requests that no other matches: see [`Routes::fallback_route`].
     pub fn fallback_route(self, route: Route) -> Self {
         self.with(|routes| routes.fallback_route(route))
     }
 
-    /// [`Routes::mount`]
+    /// Puts a handler below a path: see [`Routes::mount`].
     pub fn mount(self, path: &str, route: Route) -> Self {
         self.with(|routes| routes.mount(path, route))
     }
 
-    /// [`Routes::service`]
+    /// Puts a tower service below a path: see [`Routes::service`].
     #[cfg(feature = "tower")]
     pub fn service<F>(self, path: &str, service: impl IntoHandler<F>) -> Self {
         self.with(|routes| routes.service(path, service))
     }
 
-    /// [`Routes::error_page`]
+    /// Sets the page of a status: see [`Routes::error_page`].
     pub fn error_page<R: IntoResponse>(
         self,
         status: Status,
@@ -155,7 +155,7 @@ impl Server {
         self.with(|routes| routes.error_page(status, page))
     }
 
-    /// [`Routes::error_pages`]
+    /// Sets the pages of several statuses: see [`Routes::error_pages`].
     pub fn error_pages<R: IntoResponse>(
         self,
         page: impl Fn(&Request, Status) -> R + Send + Sync + 'static,

@@ -335,10 +335,10 @@ impl Running {
     /// Serves until INT or TERM comes, then ends in order within `timeout-graceful-shutdown`. A
     /// second signal ends the process at once, with 128 and the signal's number.
     ///
-    /// Says on standard error where it listens, unless the setting `quiet` is on.
+    /// Writes the addresses that it listens on to standard error, unless the setting `quiet` is on.
     ///
     /// # Errors
-    /// [`StartError::Signals`].
+    /// [`StartError::Signals`]: the signal handlers cannot be installed.
     pub fn run(self) -> Result<(), StartError> {
         let failed = |error| StartError::Signals { error };
         let is_ending = Arc::new(AtomicBool::new(false));

@@ -69,7 +69,7 @@ impl Client {
     /// blocking pool. Addresses and the number of workers are ignored.
     ///
     /// # Errors
-    /// [`RouteError`]
+    /// [`RouteError`]: the routes cannot be served.
     pub fn with_config(routes: &Routes, config: &Config) -> Result<Self, RouteError> {
         let pool = BlockingPool::new(config.blocking_threads, config.blocking_queue);
         let files = FileOptions {
@@ -194,7 +194,7 @@ impl Request {
     /// Does the same as [`Request::send`] for requests that may fail: by a stream, by a limit.
     ///
     /// # Errors
-    /// [`TestError`]
+    /// [`TestError`]: there is no complete response, no socket, or the thread cannot wait.
     pub fn try_send(self) -> Result<Answer, TestError> {
         block_on(async {
             let answer = self.ask().await;
@@ -208,7 +208,7 @@ impl Request {
     /// Sends the request, and waits for the whole response: inside a task.
     ///
     /// # Errors
-    /// [`TestError`]
+    /// [`TestError`]: there is no complete response, or no socket.
     pub async fn ask(self) -> Result<Answer, TestError> {
         let mut answer = self.open().await?;
         let body = answer.bytes(RESPONSE_BYTES_MAX).await?;
@@ -225,7 +225,7 @@ impl Request {
     /// Sends the request, and waits for the head of the response: inside a task, to read a stream.
     ///
     /// # Errors
-    /// [`TestError`]
+    /// [`TestError`]: there is no head of a response, or no socket.
     pub async fn open(self) -> Result<client::ClientResponse, TestError> {
         let Self { client, method, target, host, fields, body } = self;
         if gustnado_tasks::worker().is_none() {

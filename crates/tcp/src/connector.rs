@@ -24,7 +24,7 @@ use super::{Factory, Reason};
 /// Options of an outgoing connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConnectOptions {
-    /// How long that may take. 30 s by default. Whole milliseconds count.
+    /// Longest time for that. 30 s by default. Whole milliseconds count.
     pub timeout: Duration,
     /// From which address of this machine; the kernel's choice by default. Port 0 is a free one.
     pub source: Option<SocketAddr>,
@@ -73,9 +73,9 @@ enum ConnectorStage {
 }
 
 impl Engine {
-    /// Makes a connection to a TCP address, and has `factory` build its protocol, or tells it why
-    /// that failed. A name is looked up here and now, which may hold the thread: in callbacks, give
-    /// an address.
+    /// Makes a connection to a TCP address, and has `factory` build its protocol, or passes it the
+    /// cause of a failure. A name is looked up here and now, which may hold the thread: in
+    /// callbacks, give an address.
     ///
     /// # Errors
     /// The name has no address.

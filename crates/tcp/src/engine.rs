@@ -46,11 +46,11 @@ impl Engine {
     ///
     /// - `config`: `workers` and how they grow, `io`, `scheduler`, `slots`, `placement`,
     ///   `acceptor`, `spin_us`, `connections_max` and `backlog` say how they work;
-    ///   `timeout_graceful_shutdown` is how long the end may take, and `write_timeout` the
-    ///   longest time without progress while a connection that ends is written out. Of `pace`,
-    ///   what slows accepting and the workers counts. Nothing else of it does. Connections are
-    ///   accepted before their first bytes are here, since a server may speak first. Those that
-    ///   the engine makes itself are not counted against `connections_max`.
+    ///   `timeout_graceful_shutdown` is how long the end may take, and `write_timeout` the longest
+    ///   time without progress while a connection that ends is written out. Of `pace`, what slows
+    ///   accepting and the workers counts. Nothing else of it does. Connections are accepted before
+    ///   their first bytes are here, since a server may send first. Those that the engine makes
+    ///   itself are not counted against `connections_max`.
     ///
     /// # Errors
     /// A thread cannot be had, or the process is out of descriptors.
@@ -86,7 +86,7 @@ impl Engine {
     /// takes a free one. An engine may have any number of listeners, also while it runs.
     ///
     /// # Errors
-    /// [`ListenError`].
+    /// [`ListenError`]: the address is malformed, in use or not permitted, or the engine stops.
     pub fn listen_tcp(
         &self,
         address: impl ToSocketAddrs,
@@ -99,7 +99,7 @@ impl Engine {
     /// Listens on a Unix socket, whose file is removed when listening ends.
     ///
     /// # Errors
-    /// [`ListenError`].
+    /// [`ListenError`]: the path is in use or not permitted, or the engine stops.
     pub fn listen_unix(
         &self,
         path: impl AsRef<Path>,
@@ -119,7 +119,7 @@ impl Engine {
     /// other; they must not block, for those behind them wait.
     ///
     /// # Errors
-    /// [`CallError`].
+    /// [`CallError`]: 1,048,576 delayed calls wait already, or the engine stops.
     pub fn call_later(
         &self,
         delay: Duration,
@@ -131,7 +131,7 @@ impl Engine {
     /// Makes a call soon, on a worker, from any thread. Calls are made in the order they came.
     ///
     /// # Errors
-    /// [`CallError`].
+    /// [`CallError`]: 65,536 calls wait already, or the engine stops.
     pub fn call_from_thread(&self, call: impl FnOnce() + Send + 'static) -> Result<(), CallError> {
         self.shared.calls.call(Box::new(call))
     }
@@ -153,12 +153,12 @@ impl Engine {
         self.shared.stop_bell.notify_all();
     }
 
-    /// Returns whether the engine was told to end.
+    /// Returns whether the engine is stopping.
     pub fn is_stopping(&self) -> bool {
         *self.stop_wanted()
     }
 
-    /// Ends the engine in order, and returns when it has ended: stops listening, tells every
+    /// Ends the engine in order, and returns when it has ended: stops listening, notifies every
     /// protocol, lets connections write what is pending, cuts what is left at the `deadline`. Not
     /// from a callback: it would wait for itself.
     pub fn drain(&self, deadline: Duration) -> DrainReport {
@@ -190,7 +190,7 @@ impl Engine {
         self.shared.workers.backend().name()
     }
 
-    /// Returns what a user should know about the start: why a wish was not granted.
+    /// Returns notes on the start, e.g. why a requested setting was not applied.
     pub fn notes(&self) -> &[String] {
         self.shared.workers.notes()
     }
@@ -259,7 +259,7 @@ impl fmt::Debug for Engine {
 /// The error of an engine that did not start.
 #[non_exhaustive]
 pub enum EngineError {
-    /// A worker thread, or its door to the kernel, could not be had.
+    /// A worker thread could not be started, or its I/O backend could not be created.
     Worker(io::Error),
 }
 

@@ -14,8 +14,7 @@ use super::outbox::{WriteFlow, WriteLimits};
 /// A connection for use outside its callbacks, from any thread. Clones are handles of the same
 /// connection. It does not keep the connection open, and after its end takes nothing more.
 ///
-/// What is asked for here is done by the connection's own task, in the order it was asked for:
-/// bytes first, then the rest.
+/// The connection's own task carries out the calls, in their order: bytes first, then the rest.
 #[derive(Clone)]
 pub struct TransportHandle {
     shared: Arc<HandleShared>,
@@ -116,7 +115,7 @@ impl TransportHandle {
         Ok(flow)
     }
 
-    /// Waits, as a task, until there is room for more. Returns [`WriteFlow::Go`], or
+    /// Waits in a task until there is room for more. Returns [`WriteFlow::Go`], or
     /// [`WriteFlow::Closed`].
     pub async fn room(&self) -> WriteFlow {
         poll_fn(|context| {
@@ -132,7 +131,7 @@ impl TransportHandle {
         .await
     }
 
-    /// Waits, holding the thread, until there is room for more, or `within` has passed, which is
+    /// Blocks the thread until there is room for more, or `within` has passed, which is
     /// [`WriteFlow::Wait`]. Not for callbacks.
     pub fn wait_for_room(&self, within: Duration) -> WriteFlow {
         let began = Instant::now();
@@ -155,7 +154,7 @@ impl TransportHandle {
         self.request(HandleRequests::ABORT, 0);
     }
 
-    /// Tells the peer, once everything pending has left, that nothing more will come.
+    /// Sends the peer an end of stream, once everything pending has left.
     pub fn lose_write_connection(&self) {
         self.request(HandleRequests::SHUT, 0);
     }
@@ -258,9 +257,9 @@ impl fmt::Debug for TransportHandle {
 pub enum WriteError {
     /// They do not fit into what may be pending.
     Full {
-        /// What is pending.
+        /// Bytes that are pending.
         pending_bytes: usize,
-        /// What may be.
+        /// Limit of the bytes that may be pending.
         limit_bytes: usize,
     },
     /// The connection has ended, or is about to.

@@ -23,8 +23,8 @@
 //! ```
 //!
 //! Each connection is one light task, so its callbacks never run concurrently, also where any
-//! worker may run it. They must not block: a worker has many connections. Whoever else wants to
-//! write to a connection takes its [`TransportHandle`], from any thread.
+//! worker may run it. They must not block: a worker has many connections. To write from elsewhere,
+//! take its [`TransportHandle`], from any thread.
 //!
 //! What lives here: protocols, transports, listeners, connectors, delayed calls. What does not:
 //! HTTP. It uses tasks and the configuration.
@@ -69,39 +69,41 @@ gustnado_tasks::debug_as_display!(CallError, ConnectError, EngineError, ListenEr
 /// The callbacks of one connection. Every callback has it to itself; what it writes leaves when it
 /// returns. A panic in one ends this connection, and no other.
 pub trait Protocol: Send {
-    /// The connection is there. Servers that speak first do so here.
+    /// Called when the connection is made. Protocols whose server sends first do so here.
     fn connection_made(&mut self, _transport: &mut Transport) {}
 
-    /// Data has come: some bytes of a stream, cut anywhere. Never empty.
+    /// Called with received data: some bytes of a stream, cut anywhere. Never empty.
     fn data_received(&mut self, transport: &mut Transport, data: &[u8]);
 
-    /// The connection is over. Called once for each connection that was made, whatever the reason.
+    /// Called once when a connection that was made has ended, whatever the reason.
     fn connection_lost(&mut self, _reason: Reason) {}
 
-    /// The peer sends no more, and may still receive. If this does nothing, the connection stays
-    /// half open until [`Transport::lose_connection`]; by default it ends once all is written.
+    /// Called when the peer sends no more; it may still receive. If this does nothing, the
+    /// connection stays half open until [`Transport::lose_connection`]; by default it ends once all
+    /// is written.
     fn peer_finished(&mut self, transport: &mut Transport) {
         transport.lose_connection();
     }
 
-    /// More is pending than the high-water mark: produce no more until [`Self::resume_producing`].
+    /// Called when more is pending than the high-water mark: produce no more until
+    /// [`Self::resume_producing`].
     fn pause_producing(&mut self, _transport: &mut Transport) {}
 
-    /// No more is pending than the low-water mark: go on.
+    /// Called when no more is pending than the low-water mark: go on.
     fn resume_producing(&mut self, _transport: &mut Transport) {}
 
-    /// Reading goes on, after a pause of your own or one for want of room in the output. Of use to
-    /// those who keep received data.
+    /// Called when reading goes on, after [`Transport::pause_reading`] or a pause because the
+    /// output was full. Of use to protocols that keep received data.
     fn reading_resumed(&mut self, _transport: &mut Transport) {}
 
-    /// Nothing has moved for as long as [`Transport::set_timeout`] says. If this does not end the
-    /// connection, the time begins again.
+    /// Called when nothing has moved for as long as [`Transport::set_timeout`] allows. If this does
+    /// not end the connection, the time begins again.
     fn timed_out(&mut self, transport: &mut Transport) {
         transport.abort_connection();
     }
 
-    /// The engine stops. If this does not end the connection, it may go on until the engine's
-    /// deadline, when it is cut.
+    /// Called when the engine stops. If this does not end the connection, it may go on until the
+    /// engine's deadline, when it is cut.
     fn stopping(&mut self, transport: &mut Transport) {
         transport.lose_connection();
     }
@@ -110,20 +112,20 @@ pub trait Protocol: Send {
 /// Makes a [`Protocol`] for each connection. A closure from the peer's address to a protocol is a
 /// simple one. Its methods may be called from several threads at once.
 pub trait Factory: Send + Sync {
-    /// A protocol for a new connection, or `None` to close it at once.
+    /// Returns a protocol for a new connection, or `None` to close it at once.
     fn build_protocol(&self, peer: &Endpoint) -> Option<Box<dyn Protocol>>;
 
-    /// A listener or a connector begins to use this factory.
+    /// Called when a listener or a connector begins to use this factory.
     fn started(&self) {}
 
-    /// That listener or connector is done: it builds no more protocols.
+    /// Called when that listener or connector builds no more protocols.
     fn stopped(&self) {}
 
-    /// Clients: the connection could not be made. [`Connector::connect`] tries again.
+    /// Called when a client's connection could not be made. [`Connector::connect`] tries again.
     fn connection_failed(&self, _connector: &Connector, _error: &ConnectError) {}
 
-    /// Clients: the connection is over, and its protocol knows. [`Connector::connect`] makes a new
-    /// one.
+    /// Called when a client's connection has ended, after its protocol's own callback.
+    /// [`Connector::connect`] makes a new one.
     fn connection_lost(&self, _connector: &Connector, _reason: Reason) {}
 }
 

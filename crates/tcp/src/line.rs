@@ -14,44 +14,45 @@ pub const LINE_BYTES_MAX: usize = 16_384;
 
 /// The callbacks of a connection that is read line by line.
 pub trait LineProtocol: Send {
-    /// The connection is there.
+    /// Called when the connection is made.
     fn connection_made(&mut self, _lines: &mut Lines<'_>) {}
 
-    /// A line has come, here without its delimiter.
+    /// Called with each line, without its delimiter.
     fn line_received(&mut self, lines: &mut Lines<'_>, line: &[u8]);
 
-    /// Data has come in raw mode: some bytes, cut anywhere.
+    /// Called with data received in raw mode: some bytes, cut anywhere.
     fn raw_data_received(&mut self, _lines: &mut Lines<'_>, _data: &[u8]) {}
 
-    /// A line is longer than it may be. `beginning` is as much of it as may be. If this does not
-    /// end the connection, the rest of the line is skipped; in raw mode it is raw data.
+    /// Called when a line is longer than the limit. `beginning` is its part up to the limit. If
+    /// this does not end the connection, the rest of the line is skipped; in raw mode it is raw
+    /// data.
     fn line_length_exceeded(&mut self, lines: &mut Lines<'_>, _beginning: &[u8]) {
         lines.transport.lose_connection();
     }
 
-    /// The peer sends no more. What it sent last, without a delimiter, is `rest`; in raw mode it is
-    /// empty. By default the connection ends once all is written.
+    /// Called when the peer sends no more. What it sent last, without a delimiter, is `rest`; in
+    /// raw mode it is empty. By default the connection ends once all is written.
     fn peer_finished(&mut self, lines: &mut Lines<'_>, _rest: &[u8]) {
         lines.transport.lose_connection();
     }
 
-    /// As [`Protocol::pause_producing`].
+    /// Called like [`Protocol::pause_producing`].
     fn pause_producing(&mut self, _lines: &mut Lines<'_>) {}
 
-    /// As [`Protocol::resume_producing`].
+    /// Called like [`Protocol::resume_producing`].
     fn resume_producing(&mut self, _lines: &mut Lines<'_>) {}
 
-    /// As [`Protocol::timed_out`].
+    /// Called like [`Protocol::timed_out`].
     fn timed_out(&mut self, lines: &mut Lines<'_>) {
         lines.transport.abort_connection();
     }
 
-    /// As [`Protocol::stopping`].
+    /// Called like [`Protocol::stopping`].
     fn stopping(&mut self, lines: &mut Lines<'_>) {
         lines.transport.lose_connection();
     }
 
-    /// The connection is over.
+    /// Called when the connection has ended.
     fn connection_lost(&mut self, _reason: Reason) {}
 }
 
@@ -72,7 +73,7 @@ impl Lines<'_> {
         self.transport.write_sequence(&[line.as_ref(), self.delimiter])
     }
 
-    /// Hands data, from the end of this line on, to
+    /// Passes data, from the end of this line on, to
     /// [`raw_data_received`](LineProtocol::raw_data_received) as it comes.
     pub fn set_raw_mode(&mut self) {
         self.mode.raw = true;

@@ -11,9 +11,9 @@ const CHUNK_BYTES: usize = 64 << 10;
 /// Limits of what a connection has pending: written, and not yet taken by the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WriteLimits {
-    /// With more than so many bytes pending, writers are asked to wait. 64 KiB by default.
+    /// With more than this many bytes pending, writers are told to pause. 64 KiB by default.
     pub high_bytes: usize,
-    /// With no more than so many bytes pending, they are asked to go on. 16 KiB by default.
+    /// With no more than this many bytes pending, they are resumed. 16 KiB by default.
     pub low_bytes: usize,
     /// More than so many bytes are never pending. 1 MiB by default.
     pub max_bytes: usize,

@@ -31,7 +31,8 @@ impl Port {
     }
 
     /// Stops listening. Connections that are open stay so, and what the kernel had accepted by then
-    /// is served. Its factory is told when it builds no more.
+    /// is served. Its factory's [`stopped`](crate::Factory::stopped) is called when it builds no
+    /// more.
     pub fn stop_listening(&self) {
         self.listening.stop();
     }
@@ -136,7 +137,7 @@ impl Drop for OpenGuard {
 /// The error of an engine that cannot listen.
 #[non_exhaustive]
 pub enum ListenError {
-    /// What was given is no address, and no name that has one.
+    /// The text is no address, and no name that has one.
     Address(io::Error),
     /// Another process, or this one, listens there.
     InUse(Endpoint),

@@ -16,14 +16,14 @@ use super::{ConnectError, Connector, Factory, Protocol, Reason};
 pub struct Backoff {
     /// Before the first time; at least 1 ms. 1 s by default.
     pub initial: Duration,
-    /// How many times longer before each further one; at least 1. e by default.
+    /// Factor by which each further wait grows; at least 1. e by default.
     pub factor: f64,
     /// Standard deviation of the wait, as a part of it, so that many clients do not come back at
     /// the same moment; 0 for none. 0.1196 by default.
     pub jitter: f64,
     /// The longest wait. One hour by default.
     pub max: Duration,
-    /// How often at most, until [`Retry::reset_delay`]; `None`, the default, for always.
+    /// Most attempts until [`Retry::reset_delay`]; `None`, the default, is no limit.
     pub retries_max: Option<u32>,
 }
 
@@ -93,7 +93,7 @@ impl Retry {
         }
     }
 
-    /// How often the connection was made again, or tried to be, since the last reset.
+    /// Returns the number of attempts to make the connection again since the last reset.
     pub fn retries(&self) -> u32 {
         self.tries().retries
     }
@@ -129,7 +129,7 @@ impl fmt::Debug for Retry {
 }
 
 /// A factory of clients whose connection is made again when it is lost, or could not be made. The
-/// waits in between grow ([`Backoff`]). The factory inside is told of everything, too.
+/// waits in between grow ([`Backoff`]). The inner factory gets every callback, too.
 #[derive(Debug)]
 pub struct ReconnectingClientFactory<F> {
     factory: F,
@@ -137,17 +137,17 @@ pub struct ReconnectingClientFactory<F> {
 }
 
 impl<F: Factory> ReconnectingClientFactory<F> {
-    /// With the default waits.
+    /// Creates a factory with the default waits.
     pub fn new(factory: F) -> Self {
         Self::with(Retry::default(), factory)
     }
 
-    /// With waits that others know of, too.
+    /// Creates a factory with waits that are shared with others.
     pub fn with(retry: Retry, factory: F) -> Self {
         Self { factory, retry }
     }
 
-    /// Returns what begins the waits anew, and ends them.
+    /// Returns the handle that restarts the waits, or ends them.
     pub fn retry(&self) -> Retry {
         self.retry.clone()
     }

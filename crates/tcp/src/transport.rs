@@ -13,7 +13,7 @@ use super::handle::{HandleRequests, TransportHandle};
 use super::outbox::{Outbox, WriteFlow, WriteLimits};
 use super::reason::Reason;
 
-/// A connection as its protocol sees it. Every callback is lent it; to write at other times, or
+/// A connection as its protocol sees it. Every callback borrows it; to write at other times, or
 /// from elsewhere, take its [`Transport::handle`].
 ///
 /// **Writing** is never blocking: bytes are taken into a buffer, and leave when the callback
@@ -24,7 +24,7 @@ use super::reason::Reason;
 /// much can be written.
 ///
 /// **Reading** goes on until it is paused. On connections that were accepted it also rests while a
-/// writer is to wait, so a peer that asks and does not read is asked nothing more
+/// writer is to wait, so nothing more is read from a peer that sends requests and does not read
 /// ([`Transport::hold_reading`]).
 #[derive(Debug)]
 pub struct Transport {
@@ -179,7 +179,8 @@ impl Transport {
         }
     }
 
-    /// Hands pending bytes to the kernel now, as far as it takes them, before the callback returns.
+    /// Passes pending bytes to the kernel now, as far as it takes them, before the callback
+    /// returns.
     pub fn flush(&mut self) {
         self.writing.flush_wanted = true;
         if let Poll::Ready(Err(ConnectionError::Broken(error))) = self.poll_flush() {
@@ -211,8 +212,8 @@ impl Transport {
         self.ending = Some(CloseMode::AtOnce);
     }
 
-    /// Tells the peer, once everything pending has left, that nothing more will come. Data can
-    /// still be received.
+    /// Sends the peer an end of stream, once everything pending has left: nothing more will come.
+    /// Data can still be received.
     pub fn lose_write_connection(&mut self) {
         if self.writing.shut == WriteEnd::No {
             self.writing.shut = WriteEnd::Wanted;
@@ -225,8 +226,8 @@ impl Transport {
         self.ending.is_some()
     }
 
-    /// Receives no more data until [`Transport::resume_reading`]. The peer has to wait in turn,
-    /// once what the kernel holds for it is full. Also the peer's end is noticed only after that.
+    /// Receives no more data until [`Transport::resume_reading`]. The peer must wait in turn, once
+    /// what the kernel holds for it is full. Also the peer's end is noticed only after that.
     pub fn pause_reading(&mut self) {
         self.reading.paused = true;
     }
@@ -249,15 +250,15 @@ impl Transport {
         self.reading.held = hold;
     }
 
-    /// After how much time in which no byte has moved [`super::Protocol::timed_out`] is called;
+    /// Sets the time without a moved byte after which [`super::Protocol::timed_out`] is called;
     /// `None`, the default, for never. The time begins now. Whole milliseconds count.
     pub fn set_timeout(&mut self, time: Option<Duration>) {
         self.idle_ms = time.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
         self.restart_timeout();
     }
 
-    /// A handle of this connection for use elsewhere: other threads, other connections, delayed
-    /// calls.
+    /// Returns a handle of this connection for use elsewhere: other threads, other connections,
+    /// delayed calls.
     pub fn handle(&mut self) -> TransportHandle {
         let (peer, limits) = (&self.peer, self.outbox.limits());
         let pending = self.outbox.pending();

@@ -160,7 +160,8 @@ impl Body {
     ///   applies as well.
     ///
     /// # Errors
-    /// [`BodyError`].
+    /// [`BodyError`]: the body is longer than `bytes_max`, malformed or too slow, or the client has
+    /// gone.
     pub async fn bytes(&mut self, bytes_max: usize) -> Result<Bytes, BodyError> {
         let too_large =
             |length: u64| usize::try_from(length).is_ok_and(|length| length > bytes_max);

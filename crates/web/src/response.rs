@@ -394,7 +394,7 @@ impl Response {
         self
     }
 
-    /// Closes the connection after this response.
+    /// Closes the connection after this response (RFC 9112 §9.6).
     #[must_use]
     pub fn close(mut self) -> Self {
         self.extras().close = true;

@@ -107,7 +107,8 @@ impl Tunnel {
     /// Dropping the future before that may lose some of them.
     ///
     /// # Errors
-    /// [`TunnelError`].
+    /// [`TunnelError`]: the peer takes nothing for too long or has gone, the server is draining, or
+    /// the tunnel is closed.
     pub async fn send(&mut self, bytes: impl Into<Bytes>) -> Result<(), TunnelError> {
         let (bytes, write) = (bytes.into(), self.write);
         let mut socket = self.borrow()?;
@@ -135,7 +136,7 @@ impl Tunnel {
     /// Shuts the sending side. The peer may still send.
     ///
     /// # Errors
-    /// [`TunnelError::Closed`].
+    /// [`TunnelError::Closed`]: the connection was closed, or this is not its task.
     pub fn shutdown(&mut self) -> Result<(), TunnelError> {
         self.borrow()?.shutdown_write();
         Ok(())
@@ -171,7 +172,7 @@ impl Tunnel {
     /// pace.
     ///
     /// # Errors
-    /// [`TunnelError::Closed`].
+    /// [`TunnelError::Closed`]: the connection was closed, or this is not its task.
     pub async fn run(self, protocol: impl Protocol + 'static) -> Result<Reason, TunnelError> {
         let mut socket = self.borrow()?;
         finish_send(&mut socket, self.write).await.map_err(|failed| failed.error)?;

@@ -1,7 +1,7 @@
 """Digests of Cyclone's own functions, those of its release 1.3.
 
-For some of them `python/src/twisted/cyclone.rs` stands; some are put in place of the originals in a
-form that says the same sooner. A class that has another one keeps its own.
+`python/src/twisted/cyclone.rs` replaces some of them; faster forms with the same results replace
+some more. A class that has another one keeps its own.
 """
 
 import datetime

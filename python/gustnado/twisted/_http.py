@@ -1,4 +1,4 @@
-"""Connections of sites, whose plain requests are read and answered by the engine.
+"""Connections of sites: the engine reads their plain requests and responds to them.
 
 Protocol and transport are Twisted's own all the while. The engine does what they would do with a
 request that arrives whole and is plain; they handle everything else.

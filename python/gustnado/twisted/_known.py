@@ -1,6 +1,6 @@
-"""What is known of Twisted's own functions, for which `python/src/twisted/ordinary.rs` stands.
+"""Digests of Twisted's own functions that `python/src/twisted/ordinary.rs` replaces.
 
-It stands for them as they are in the releases named here, to the letter. With any other release,
+It replaces them as they are in the releases named here, to the letter. With any other release,
 and where a program has put something else in their place, they are called themselves.
 """
 

@@ -16,7 +16,7 @@ class GustnadoReactor(EPollReactor):
     """Every interface that `EPollReactor` provides: TCP, SSL, UDP, multicast, Unix sockets,
     processes, threads, time, descriptors, names.
 
-    Plain HTTP requests to a `twisted.web.server.Site` are read and answered by the engine.
+    The engine reads plain HTTP requests to a `twisted.web.server.Site` and responds to them.
     """
 
     def __init__(self):

@@ -51,7 +51,7 @@ pub(super) struct ExchangeState {
     ahead: Option<Bytes>,
     pub(super) phase: SendPhase,
     pub(super) to: ResponseSink,
-    /// The application was told that the client has disconnected.
+    /// The application got the disconnect of the client.
     knows_loss: bool,
     /// Futures of waiting `receive` calls.
     receivers: VecDeque<Py<PyAny>>,
@@ -175,7 +175,7 @@ impl AsgiExchange {
         })
     }
 
-    /// Whether the application was told of the disconnect, which then explains its exception.
+    /// Returns whether the application got the disconnect, which then explains its exception.
     pub(super) fn knows_loss(&self) -> bool {
         self.state().knows_loss
     }
@@ -186,9 +186,9 @@ impl AsgiExchange {
         let is_lost = matches!(state.phase, SendPhase::Lost);
         let phase = if is_lost { SendPhase::Lost } else { SendPhase::Over };
         let owes = match std::mem::replace(&mut state.phase, phase) {
-            SendPhase::Head | SendPhase::Content(_) => Some("has sent no answer".into()),
+            SendPhase::Head | SendPhase::Content(_) => Some("has sent no response".into()),
             // The dropped writer cuts the content off.
-            SendPhase::More(_) => Some("has not sent all of its answer".into()),
+            SendPhase::More(_) => Some("has not sent all of its response".into()),
             SendPhase::Over | SendPhase::Lost => state.missing.take().map(|path| {
                 format!("has sent a file that is not there: {}", path.display()).into()
             }),
@@ -324,7 +324,7 @@ impl AsgiExchange {
 }
 
 impl ExchangeState {
-    /// Whether no more messages may be sent.
+    /// Returns whether no more messages may be sent.
     fn is_over(&self) -> bool {
         matches!(self.phase, SendPhase::Over | SendPhase::Lost)
     }
@@ -344,7 +344,7 @@ impl ExchangeState {
         let error = match &phase {
             SendPhase::Lost => self.lost(),
             SendPhase::Head => PyRuntimeError::new_err("http.response.start has to be sent first"),
-            _ => PyRuntimeError::new_err("the answer has been sent, up to its end"),
+            _ => PyRuntimeError::new_err("the response has been sent, up to its end"),
         };
         self.phase = phase;
         error

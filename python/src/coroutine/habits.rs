@@ -1,5 +1,5 @@
-//! Learns by path whether an application does work after its last `send`. Usually it does none, and
-//! a pause is wasted.
+//! Records by path whether an application does work after its last `send`. Usually it does none,
+//! and a pause is wasted.
 //!
 //! A pause costs a tenth of the smallest request. So a path that has often shown no work after the
 //! response is paused no longer. If work shows up later, the path is paused again for a long time.

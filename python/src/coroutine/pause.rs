@@ -21,7 +21,7 @@ pub(crate) struct Pause {
     trap: Py<CallSoonTrap>,
     state: Guarded<PauseState>,
     habits: Guarded<Habits>,
-    /// What the running step does after its response.
+    /// Actions of the running step after its response.
     behind: Guarded<Option<Behind>>,
 }
 
@@ -35,7 +35,7 @@ enum PauseState {
     Running,
     /// `send` has returned it.
     Given,
-    /// It is awaited: the loop is about to be asked for the next step.
+    /// It is awaited: the loop is about to get the next step.
     Awaited,
 }
 
@@ -137,7 +137,7 @@ thread_local! {
     static DEFERRED: RefCell<Vec<DeferredTask>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Whether a task resumes after the next turn, which so must not sleep.
+/// Returns whether a task resumes after the next turn, which so must not sleep.
 pub(crate) fn has_paused() -> bool {
     DEFERRED.with_borrow(|all| !all.is_empty())
 }

@@ -1,8 +1,8 @@
-//! The events that loops want of their descriptors, and those that the kernel was told.
+//! The events that loops watch their descriptors for, and those that the kernel has.
 //!
-//! A transport with data to send asks for writability, gets it at once (most sockets are usually
-//! writable), sends, and drops the interest. So the kernel is told only of an interest that
-//! outlasts such an attempt.
+//! A transport with data to send requests writability, gets it at once (most sockets are usually
+//! writable), sends, and drops the interest. So the kernel gets only an interest that outlasts such
+//! an attempt.
 
 use std::os::fd::RawFd;
 
@@ -15,13 +15,13 @@ use super::{ERR, IN, OUT, wants};
 pub(crate) struct InterestSet {
     all: Vec<Option<InterestEntry>>,
     changed: Vec<RawFd>,
-    /// Ended interests that the kernel was not told of.
+    /// Ended interests that the kernel never got.
     ended: Vec<RawFd>,
 }
 
 struct InterestEntry {
     wanted: u32,
-    /// `None`: the kernel was never told of it.
+    /// `None`: the kernel never got it.
     told: Option<u32>,
     /// A connected stream in non-blocking mode, which may be written to on trial. False until
     /// known.
@@ -30,7 +30,7 @@ struct InterestEntry {
     is_changed: bool,
 }
 
-/// State of reporting a descriptor as writable without asking the kernel.
+/// State of reporting a descriptor as writable without a call to the kernel.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum WriteTrial {
     Not,
@@ -57,7 +57,7 @@ impl InterestSet {
 
     /// Adds a descriptor.
     ///
-    /// - `is_told`: the kernel was told.
+    /// - `is_told`: the kernel has the events.
     pub(crate) fn begin(&mut self, fd: RawFd, events: u32, is_told: bool) {
         let Ok(at) = usize::try_from(fd) else { return };
         if self.all.len() <= at {
@@ -77,7 +77,7 @@ impl InterestSet {
 
     /// Removes a descriptor.
     ///
-    /// - `is_told`: the kernel was told.
+    /// - `is_told`: the kernel has the events.
     pub(crate) fn end(&mut self, fd: RawFd, is_told: bool) {
         if let Some(entry) = usize::try_from(fd).ok().and_then(|at| self.all.get_mut(at)) {
             *entry = None;
@@ -145,8 +145,8 @@ impl InterestSet {
         (tried, refused)
     }
 
-    /// Returns the wanted part of the kernel's events, since the kernel may not know the latest
-    /// interest, with the trial of the descriptor.
+    /// Returns the part of the kernel's events that is watched, since the kernel may not have the
+    /// latest interest, with the trial of the descriptor.
     pub(crate) fn wanted(&mut self, key: u64, events: u32) -> u32 {
         let entry = RawFd::try_from(key).ok().and_then(|fd| self.of(fd));
         entry.map_or(events, |entry| {

@@ -4,11 +4,11 @@
 //! This module repeats what Twisted's own functions do on the way to `resource.render` and back,
 //! step by step and in their order, so that programs find every attribute as they leave it. Where a
 //! step is unusual, Twisted's functions take over. It replaces the functions that
-//! `gustnado.twisted._known` names, and only in the versions it knows.
+//! `gustnado.twisted._known` names, and only in the versions listed there.
 
-mod answer;
 mod files;
 mod log;
+mod respond;
 
 use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -110,7 +110,7 @@ type RenderFailure<'py> = (Option<Bound<'py, PyAny>>, PyErr);
 
 impl Ordinary {
     /// Responds to a request, unless it is unusual: then nothing has happened.
-    pub(super) fn answer(
+    pub(super) fn respond(
         &self,
         link: &TwistedLink,
         channel: &Bound<'_, PyAny>,
@@ -188,12 +188,12 @@ impl Ordinary {
         let closes = !plain.is_old && says_close(&fields, names)?;
         set(intern!(py, "requestHeaders"), self.make_headers(fields)?)?;
         set(intern!(py, "received_cookies"), PyDict::new(py).into_any())?;
-        let answer = PyDict::new(py);
+        let fields = PyDict::new(py);
         if closes {
             let close = PyList::new(py, [PyBytes::new(py, b"close")])?;
-            answer.set_item(&names.spelled.connection, close)?;
+            fields.set_item(&names.spelled.connection, close)?;
         }
-        set(intern!(py, "responseHeaders"), self.make_headers(answer)?)?;
+        set(intern!(py, "responseHeaders"), self.make_headers(fields)?)?;
         set(intern!(py, "cookies"), PyList::empty(py).into_any())?;
         set(intern!(py, "transport"), channel.getattr(intern!(py, "transport"))?)?;
         set(intern!(py, "queued"), false.into_pyobject(py)?.to_owned().into_any())?;
@@ -259,9 +259,9 @@ impl Ordinary {
         let whole = if query.is_some() { PyBytes::new(py, path) } else { target };
         request.setattr(intern!(py, "path"), whole)?;
         request.setattr(intern!(py, "site"), &self.site)?;
-        let answer = raw_of(request, intern!(py, "responseHeaders"))?;
-        answer.set_item(&names.spelled.server, PyList::new(py, [words.version.bind(py)])?)?;
-        answer.set_item(&names.spelled.date, PyList::new(py, [words.date(py)?])?)?;
+        let fields = raw_of(request, intern!(py, "responseHeaders"))?;
+        fields.set_item(&names.spelled.server, PyList::new(py, [words.version.bind(py)])?)?;
+        fields.set_item(&names.spelled.date, PyList::new(py, [words.date(py)?])?)?;
         request.setattr(intern!(py, "prepath"), PyList::empty(py))?;
         let parts = path.get(1..).unwrap_or_default().split(|byte| *byte == b'/');
         let parts = parts.map(|part| match memchr::memchr(b'%', part) {
@@ -340,7 +340,7 @@ impl TwistedWords {
     }
 }
 
-/// Whether an attribute of `owner` is its own method with this function.
+/// Returns whether an attribute of `owner` is its own method with this function.
 fn is_function(
     owner: &Bound<'_, PyAny>,
     method: &Bound<'_, PyAny>,

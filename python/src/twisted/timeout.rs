@@ -106,7 +106,7 @@ impl TwistedTimeout {
         self.is_active.set(false);
     }
 
-    /// Whether it has a callback.
+    /// Returns whether it has a callback.
     pub(super) fn has_begun(&self) -> bool {
         self.then.borrow_mut().is_some()
     }

@@ -70,7 +70,7 @@ impl HeadWords {
         }
     }
 
-    /// Whether it is a usual method; a response to HEAD, for example, has no content.
+    /// Returns whether it is a usual method; a response to HEAD, for example, has no content.
     pub(super) fn is_usual_method(&self, method: &Bound<'_, PyAny>) -> bool {
         method.is(&self.spelled.get) || method.is(&self.spelled.post)
     }

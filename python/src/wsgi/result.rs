@@ -57,7 +57,7 @@ pub(super) fn of(
     let mut closing = ReturnedIterable::new(returned);
     if let Some(whole) = whole_of(returned)? {
         let (head, written) = start.get().take()?;
-        return Ok(CallEnd::Whole(answer(head, joined(written, whole), request)));
+        return Ok(CallEnd::Whole(whole_response(head, joined(written, whole), request)));
     }
     if returned.get_type().is(&app.file_wrapper)
         && start.get().is_said()
@@ -100,7 +100,7 @@ pub(super) fn of(
         }
         closing.close(py)?;
         let whole = first.into_iter().reduce(joined).unwrap_or_default();
-        return Ok(CallEnd::Whole(answer(head, whole, request)));
+        return Ok(CallEnd::Whole(whole_response(head, whole, request)));
     }
     if request.method() == Method::Head {
         closing.close(py)?;
@@ -142,7 +142,7 @@ fn joined(first: Bytes, second: Bytes) -> Bytes {
 }
 
 /// Returns a response with complete content.
-fn answer(head: ForeignHead, content: Bytes, request: &Request) -> Response {
+fn whole_response(head: ForeignHead, content: Bytes, request: &Request) -> Response {
     let is_head = request.method() == Method::Head;
     if !head.may_have_content() || (is_head && head.length().is_some()) {
         return head.without_content();

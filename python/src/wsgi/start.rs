@@ -60,7 +60,7 @@ impl StartResponse {
     }
 
     /// Writes content, for applications that use no iterable.
-    #[expect(clippy::needless_pass_by_value, reason = "Python hands it over")]
+    #[expect(clippy::needless_pass_by_value, reason = "Python passes it by value")]
     fn write(&self, piece: PyBackedBytes) {
         self.said().written.extend_from_slice(&piece);
     }

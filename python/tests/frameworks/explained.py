@@ -1,7 +1,7 @@
-"""What the table of frameworks may show, and why: of words that say in what answers differ."""
+"""Explanations of the table of frameworks, by patterns of the differences that it shows."""
 
 EXPLAINED = [
     (r"here only: content-length: \d+(; there only: transfer-encoding: chunked)?",
-     "The application gave no Content-Length, but all of the content in one piece: here the answer"
-     " has its length, there it is sent in chunks (an answer to HEAD has neither)."),
+     "The application gave no Content-Length, but all of the content in one piece: here the"
+     " response has its length, there it is sent in chunks (a response to HEAD has neither)."),
 ]

@@ -1,6 +1,6 @@
-"""The table of frameworks, run: each serves the same ten requests, and its own besides, from this
-server and from uvicorn or gunicorn beside it; what differs in status, fields (but Date,
-Server and Connection) or content is shown.
+"""Makes the table of frameworks: each serves the same ten requests, and some of its own, on this
+server and on uvicorn or gunicorn; what differs in status, fields (but Date, Server and Connection)
+or content is shown.
 
     python table.py [NAME...] [--report FILE]
 """
@@ -53,7 +53,7 @@ PEERS = {
     "wsgi": ("gunicorn", ["gunicorn", "--bind", "127.0.0.1:{port}", "--log-level", "warning",
                           "--worker-class", "gthread", "--threads", "4"]),
 }
-# (The port is not theirs: nothing that is answered differs for it.)
+# (The port is not the real one: no response depends on it.)
 HOST = "127.0.0.1:8000"
 START_SECONDS, ANSWER_SECONDS = 60, 30
 CONTENT = bytes(index * 7 % 251 for index in range(3_000_000))
@@ -79,7 +79,7 @@ REQUESTS = [
 ]
 # Each server has its own; `Connection: keep-alive` says nothing in HTTP/1.1.
 APART = ("date", "server", "connection")
-# What these have to answer for the request to have meant anything.
+# What the responses to these must contain, for the request to be meaningful.
 SHOWS = {"GET": b"hello", "query": b"a b", "fields": b"one, two", "JSON": b"one",
          "form": b"a & b", "stream": b"piece 2",
          "upload of 3 MB": f"three.bin 3000000 {zlib.crc32(CONTENT)}".encode()}
@@ -127,7 +127,7 @@ def main():
 
 
 def compare(site, interface):
-    """How many requests were made of both, and which were answered otherwise, in what."""
+    """Returns how many requests were sent to both, and which had other responses, in what."""
     answers, differs = [], []
     for command in (["gustnado", "run", "--port", "{port}", "--interface", interface],
                     PEERS[interface][1]):
@@ -146,13 +146,13 @@ def compare(site, interface):
 
 
 def is_meant(name, answer):
-    """Whether a site has done what it was asked for: two that fail alike show nothing."""
+    """Returns whether a site has served the request: two that fail alike show nothing."""
     status_meant = answer.status == 404 if name == "not found" else answer.status < 400
     return status_meant and SHOWS.get(name, b"") in answer.body
 
 
 def visit(site, port):
-    """The ten requests, and the framework's own: each answer by its name."""
+    """Sends the ten requests and the framework's own: yields each response by its name."""
 
     def ask(method, path, fields=(), body=b""):
         link = HTTPConnection("127.0.0.1", port, timeout=ANSWER_SECONDS)
@@ -177,7 +177,7 @@ def visit(site, port):
 
 
 def difference(ours, theirs, varies):
-    """In what two answers differ, in a few words; nothing where they do not."""
+    """Returns the difference of two responses, in a few words; nothing where they are the same."""
     found = []
     if ours.status != theirs.status:
         found.append(f"status {ours.status}, there {theirs.status}")
@@ -269,14 +269,14 @@ def page(rows):
     yield "# Frameworks\n"
     yield ("Written by `make frameworks`, which serves one small site by each framework"
            " (`python/tests/frameworks/sites`) from this server and from uvicorn or gunicorn, and"
-           " compares the answers.\n")
+           " compares the responses.\n")
     yield (f"{today}, Python {python}, gustnado {own_version()}, "
            + ", ".join(f"{name} {importlib.metadata.version(name)}" for name, _ in PEERS.values())
            + ".\n")
-    yield ("Each is asked ten requests: " + ", ".join(name for name, *_ in REQUESTS)
-           + "; some are asked more of their own. Compared are status, fields (but Date, Server"
+    yield ("Each gets ten requests: " + ", ".join(name for name, *_ in REQUESTS)
+           + "; some get more of their own. Compared are status, fields (but Date, Server"
            " and Connection) and content, byte for byte.\n")
-    yield "| framework | version | by | requests | beside | result |"
+    yield "| framework | version | by | requests | compared with | result |"
     yield "| --- | --- | --- | ---: | --- | --- |"
     notes = []
     for row in rows:

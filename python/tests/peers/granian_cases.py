@@ -1,5 +1,5 @@
-"""What granian's own tests check of ASGI, WSGI and static files, asked of this server: its cases
-written anew, one test for each. (Those of RSGI, WebSocket and TLS have nothing here to ask.)"""
+"""What granian's own tests check of ASGI, WSGI and static files, checked on this server: its cases
+rewritten, one test for each. (Those of RSGI, WebSocket and TLS have no counterpart here.)"""
 
 import json
 
@@ -177,7 +177,7 @@ def test_wsgi_content_in_pieces_and_a_failure(wsgi):
 
 @pytest.fixture(params=NO_FRAMEWORK)
 def files(run, tmp_path, request):
-    """Folders of files beside an application."""
+    """Folders of files next to an application."""
     for name in ("static/empty", "static/with_index", "other"):
         (tmp_path / name).mkdir(parents=True)
     for name in ("static/media.png", "static/こんにちは.png"):
@@ -208,7 +208,7 @@ def test_static_files_that_are_not_there(files):
 
 
 def test_static_folders(files):
-    # granian answers 404 for a folder unless it is told of an index; here it is the usual redirect.
+    # granian sends 404 for a folder unless an index is configured; here it is the usual redirect.
     folder = files.get("/static/with_index")
     assert (folder.status, folder.fields["location"]) == (301, "/static/with_index/")
     assert files.get("/static/with_index/").body == b"an index"

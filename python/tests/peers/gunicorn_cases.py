@@ -1,5 +1,5 @@
 """gunicorn's raw requests, those that are valid and those that are not, sent to an application by
-WSGI. What fares otherwise than by gunicorn's parser stands in gunicorn_differs."""
+WSGI. Results that differ from gunicorn's parser are in gunicorn_differs."""
 
 import glob
 import json
@@ -25,8 +25,8 @@ def app(environ, start_response):
     found = {key: value for key, value in environ.items() if isinstance(value, str)}
     return [json.dumps({**found, "body": body.decode("latin-1")}).encode()]
 """
-# So long all answers may take; a server that says nothing for FIRST_SECONDS waits, and behind an
-# answer QUIET_SECONDS are enough.
+# The time for all responses; a server that sends nothing for FIRST_SECONDS waits, and after a
+# response QUIET_SECONDS are enough.
 ANSWER_SECONDS, FIRST_SECONDS, QUIET_SECONDS = 5.0, 2.0, 0.3
 WAITS = "waits"
 
@@ -69,7 +69,7 @@ def servers(tmp_path_factory):
 
 
 def answers_to(server, data, wanted):
-    """Status and content of each answer, until so many have come or nothing more does."""
+    """Returns status and content of each response, until so many have come or nothing more does."""
     with server.connect() as link:
         link.sendall(data)
         received, found, deadline = b"", [], time.monotonic() + ANSWER_SECONDS

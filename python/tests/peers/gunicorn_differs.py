@@ -14,10 +14,10 @@ _VALID = [
         "rfc9112_smuggle_te_identity_chunked_01"]),
     ("differs in body", "gunicorn's file says '' for the empty body, which is no bytes", ["026"]),
     (400, "its second request, by HTTP/1.1 after one by 1.0, has no Host (RFC 9112, 3.2)", ["022"]),
-    (400, "a blank before the colon is refused (RFC 9112, 5.1); gunicorn asks a flag", ["028"]),
-    ("differs in method", "methods are not made capitals; gunicorn asks a flag", ["031compat"]),
+    (400, "a blank before the colon is refused (RFC 9112, 5.1); gunicorn has a flag", ["028"]),
+    ("differs in method", "methods are not made capitals; gunicorn has a flag", ["031compat"]),
     ("waits", "the file has 8,599 bytes of the 17,914 that it announces", ["099"]),
-    (400, "folded lines are refused (RFC 9112, 5.2); gunicorn asks a flag", [
+    (400, "folded lines are refused (RFC 9112, 5.2); gunicorn has a flag", [
         "compat_obs_fold", "compat_obs_fold_huge"]),
     (400, "with --proxy-protocol every connection has to begin with that header", ["pp_03"]),
     (400, "a name and a password in a target are refused (RFC 9110, 4.2.4)", [

@@ -3,7 +3,7 @@
     python run.py FOLDER [WORDS FOR PYTEST...]
 
 uvicorn's cases of HTTP, gunicorn's raw requests (both from the sdists of the versions that the
-lists of differences name, fetched into FOLDER), granian's cases, written anew, and every test of
+lists of differences name, fetched into FOLDER), granian's cases, rewritten, and every test of
 an application by WSGI once more, with `wsgiref.validate` around it."""
 
 import os
@@ -54,7 +54,7 @@ def unpacked(folder, name, version):
 
 
 def cases_of_uvicorn(source, there):
-    """The cases without the conftest beside them: its fixtures are the stand-in's."""
+    """The cases without their conftest: its fixtures are the stand-in's."""
     shutil.rmtree(there, ignore_errors=True)
     for name in ("__init__.py", "response.py", "protocols/__init__.py", "protocols/test_http.py"):
         copy = there / "tests" / name

@@ -1,12 +1,12 @@
 """uvicorn's cases of HTTP that this engine does not pass, each with the reason.
 
-A name without brackets stands for all that the case is asked with. What is listed must fail, and
+A name without brackets means all parameters of the case. What is listed must fail, and
 what is not listed must pass."""
 
 VERSION = "0.54.0"
 
 _REASONS = {
-    "an application's mistake that is seen before anything was sent is answered with 500, and "
+    "an application's mistake that is seen before anything was sent gets 500, and "
     "the connection goes on; uvicorn cuts it": [
         "test_invalid_header_name",
         "test_app_exception",
@@ -18,8 +18,8 @@ _REASONS = {
         "test_undersized_request",
         "test_oversized_request",
     ],
-    "an application's mistake after its answer is complete is logged, and the connection goes "
-    "on: the client's answer was whole; uvicorn cuts it": [
+    "an application's mistake after its response is complete is logged, and the connection goes "
+    "on: the client's response was complete; uvicorn cuts it": [
         "test_message_after_body_complete",
         "test_value_returned",
     ],
@@ -31,7 +31,7 @@ _REASONS = {
         "test_keepalive_timeout_with_pipelined_websocket_upgrade",
         "test_large_post_request",
     ],
-    "Transfer-Encoding is the server's: an answer whose length is known has Content-Length": [
+    "Transfer-Encoding is the server's: a response whose length is known has Content-Length": [
         "test_chunked_encoding",
         "test_chunked_encoding_empty_body",
     ],
@@ -41,12 +41,12 @@ _REASONS = {
     "100 Continue is not sent where the body has come already (RFC 9110, 10.1.1 allows that)": [
         "test_100_continue_sent_when_body_consumed",
     ],
-    "a WebSocket handshake is answered with 426 until there is WebSocket; uvicorn without a "
-    "library for it answers as if nothing was asked for, and warns": [
+    "a WebSocket handshake gets 426 until there is WebSocket; uvicorn without a "
+    "library for it ignores the upgrade, and warns": [
         "test_unsupported_ws_upgrade_request",
         "test_unsupported_ws_upgrade_request_warn_on_auto",
     ],
-    "an upgrade to anything else is not worth a line in the log, which the case wants": [
+    "an upgrade to anything else is not worth a line in the log, which the case expects": [
         "test_header_upgrade_is_not_websocket_depend_installed",
         "test_header_upgrade_is_websocket_depend_not_installed",
     ],
@@ -65,7 +65,7 @@ _REASONS = {
         "test_huge_headers_httptools",
         "test_huge_headers_h11_max_incomplete",
     ],
-    "the case wants `content-type` in small letters; this one is written `Content-Type`": [
+    "the case expects `content-type` in small letters; this one is written `Content-Type`": [
         "test_return_close_header",
         "test_close_connection_with_multiple_requests",
     ],

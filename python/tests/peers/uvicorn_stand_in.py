@@ -1,8 +1,8 @@
-"""A plugin for pytest that has uvicorn's cases of HTTP ask this engine: real sockets and a real
-loop stand where uvicorn's tests have a transport and a loop of their own.
+"""A plugin for pytest that runs uvicorn's cases of HTTP against this engine: real sockets and a
+real loop replace the transport and the loop of uvicorn's tests.
 
 `GustnadoProtocol` has of uvicorn's protocol classes what those cases use. Those that cannot pass
-are listed in `uvicorn_differs`; a case that fares otherwise than is said there fails the run."""
+are listed in `uvicorn_differs`; a case with another result fails the run."""
 
 import select
 import socket
@@ -18,8 +18,7 @@ from gustnado._plan import Plan
 from gustnado._process import Process
 from uvicorn_differs import DIFFERS
 
-# A case may take so long to be answered; where nothing more is said for QUIET_SECONDS, no more is
-# expected.
+# The time for a response; where nothing more comes for QUIET_SECONDS, no more is expected.
 ANSWER_SECONDS, QUIET_SECONDS = 5.0, 0.5
 # Time goes by faster than the cases say, which wait for five seconds.
 FASTER = 2
@@ -87,7 +86,7 @@ class GustnadoProtocol:
             self._calls_ended += 1
 
     def connection_made(self, transport):
-        # (Theirs keeps what is written; ours is a socket.)
+        # (uvicorn's keeps what is written; this one is a socket.)
         self.transport.connect(self._running.address)
 
     def data_received(self, data):
@@ -104,11 +103,11 @@ class GustnadoProtocol:
         self.transport.quiet_seconds = 1.0
 
     async def _run_one(self):
-        """Waits until one more answer has come, and its application's call has ended."""
+        """Waits until one more response has come, and its application's call has ended."""
         self._answers_wanted += 1
         is_answered = self.transport.receive_answer()
         deadline = time.monotonic() + ANSWER_SECONDS
-        # What the engine answers itself, no application is called for.
+        # No application is called for the engine's own responses.
         while self._calls_ended < (self._calls_begun if is_answered else self._answers_wanted):
             time.sleep(0.002)
             if time.monotonic() > deadline:
@@ -160,7 +159,7 @@ class Transport:
 
     @property
     def buffer(self):
-        """What has been answered: as many answers as were waited for, or all that comes."""
+        """Returns the responses: as many as were waited for, or all that come."""
         if not self._whole:
             self._read(QUIET_SECONDS)
         return self._received[:self._whole or None]
@@ -173,7 +172,7 @@ class Transport:
         return self._ended
 
     def receive_answer(self):
-        """Reads until one more answer is whole, or the connection has ended, which is one, too."""
+        """Reads until one more response is complete, or the connection has ended."""
         deadline = time.monotonic() + ANSWER_SECONDS
         method = self._methods.pop(0) if self._methods else b"GET"
         while not self._ended and time.monotonic() < deadline:
@@ -205,7 +204,7 @@ class Transport:
 
 
 def answer_length(data, method):
-    """How many bytes the first final answer has, its interim ones with it; None: not all yet."""
+    """Returns the length of the first final response with its interim ones; None: not complete."""
     head, blank, rest = data.partition(b"\r\n\r\n")
     if not blank:
         return None

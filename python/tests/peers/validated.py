@@ -9,13 +9,13 @@ import pytest
 
 DIFFERS = {
     "test_content_may_come_in_every_form":
-        "a file in a wrapper is hidden by the validator's own, so the answer has no length",
+        "a file in a wrapper is hidden by the validator's own, so the response has no length",
     "test_long_ones_are_in_a_file_without_a_name":
         "the validator's own object hides the body's, at whose kind the test looks",
     "test_applications_are_asked_about_every_method[wsgi]":
-        "the validator wants a slash before a path; that of OPTIONS * is *, as with gunicorn",
+        "the validator requires a slash before a path; that of OPTIONS * is *, as with gunicorn",
     "test_applications_are_asked_about_every_method[wsgi on threads]":
-        "the validator wants a slash before a path; that of OPTIONS * is *, as with gunicorn",
+        "the validator requires a slash before a path; that of OPTIONS * is *, as with gunicorn",
     "test_whoever_fails_is_answered_for":
         "the validator finds mistakes before the server does, and says them in its own words",
 }

@@ -159,7 +159,7 @@ class Push:
 
 @implementer(interfaces.IPullProducer)
 class Pull:
-    """Writes 3 MB, a piece each time that it is asked for one."""
+    """Writes 3 MB, a piece each time that one is requested."""
 
     def __init__(self, request):
         self.request, self.left = request, 60
@@ -186,7 +186,7 @@ def with_producer(kind):
 
 
 class Tree(resource.Resource):
-    """Children that are made as they are asked for."""
+    """Children that are made on request."""
 
     def __init__(self, depth=0):
         super().__init__()

@@ -1,6 +1,6 @@
 """What all programs of this folder begin and end with.
 
-Their words are: the reactor, `epoll` or `gustnado`; the port; and what else they know.
+Their words are: the reactor, `epoll` or `gustnado`; the port; and their own words.
 """
 
 import sys

@@ -9,14 +9,14 @@ pub(crate) fn command() -> Command {
         .arg(Arg::new("files").value_name("FILE").num_args(1..).help("Files of runs"))
         .arg(switch("json").help("Print one JSON object"));
     Command::new("bench")
-        .about("Load an HTTP server and say how it answers")
+        .about("Load an HTTP server and measure its responses")
         .override_usage(
             "gustnado bench [OPTIONS] [WEIGHT:]URL...\n       \
              gustnado bench merge [--json] FILE...",
         )
         .after_help(
             "Example: gustnado bench -c 100 -d 10s http://127.0.0.1:8080/\n\
-             Several URLs are asked for in turn: 3:http://a/ 1:http://a/b asks for the first three \
+             Several URLs are requested in turn: 3:http://a/ 1:http://a/b requests the first three \
              times as often.\nExit codes: 0; 1 nothing could be measured; 2 the command line is \
              wrong; 99 a --fail-if struck; 130 interrupted.",
         )
@@ -27,7 +27,7 @@ pub(crate) fn command() -> Command {
             Arg::new("url")
                 .value_name("[WEIGHT:]URL")
                 .action(ArgAction::Append)
-                .help("What is asked for: http://HOST[:PORT]/PATH"),
+                .help("The URL to request: http://HOST[:PORT]/PATH"),
         )
         .args(load())
         .args(requests())
@@ -46,7 +46,7 @@ fn load() -> impl Iterator<Item = Arg> {
         .overrides_with("no-keep-alive")
         .help("Many requests on each connection; this is the default");
     [
-        value("connections", "N").short('c').help("Connections that ask at once [50]"),
+        value("connections", "N").short('c').help("Connections that send requests at once [50]"),
         value("requests", "N").short('n').help("End after this many requests: 10000, 10k, 1e6"),
         value("duration", "TIME")
             .short('d')
@@ -78,9 +78,9 @@ fn requests() -> impl Iterator<Item = Arg> {
         value("header", "NAME: VALUE").short('H').action(ArgAction::Append).help("A header field"),
         value("body", "TEXT").short('b').help("The body"),
         value("body-file", "FILE").conflicts_with("body").help("The body, from a file"),
-        switch("http1.0").help("Requests say HTTP/1.0"),
+        switch("http1.0").help("Requests are of HTTP/1.0"),
         value("slow-send", "BYTES/s").help("Send each request at this pace (slowloris)"),
-        value("slow-read", "BYTES/s").help("Read each answer at this pace"),
+        value("slow-read", "BYTES/s").help("Read each response at this pace"),
     ]
     .into_iter()
     .map(|arg| arg.help_heading("Requests"))
@@ -91,9 +91,9 @@ fn checks() -> impl Iterator<Item = Arg> {
         value("status", "LIST")
             .action(ArgAction::Append)
             .value_delimiter(',')
-            .help("Statuses that are right, such as 200,302 or 2xx,404 [2xx]"),
-        value("timeout", "TIME").help("How long an answer may take [30s]"),
-        value("connect-timeout", "TIME").help("How long connecting may take [5s]"),
+            .help("Statuses that are success, such as 200,302 or 2xx,404 [2xx]"),
+        value("timeout", "TIME").help("Longest time for a response [30s]"),
+        value("connect-timeout", "TIME").help("Longest time for connecting [5s]"),
         value("check-every", "N")
             .help("Check length and hash of one body in this many; 1 is each, 0 is none [100]"),
         value("fail-if", "BOUND")
@@ -108,7 +108,7 @@ fn addresses() -> impl Iterator<Item = Arg> {
     [
         value("unix-socket", "PATH")
             .conflicts_with_all(["source", "target"])
-            .help("Connect to this Unix socket; the URL says what is asked for there"),
+            .help("Connect to this Unix socket; the URL names what is requested there"),
         value("source", "ADDR|CIDR").action(ArgAction::Append).help(
             "Connect from this address, or from all of 127.0.0.0/24 in turn; may be repeated",
         ),

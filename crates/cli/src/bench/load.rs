@@ -41,7 +41,7 @@ pub(super) fn plan(matches: &ArgMatches) -> Result<LoadPlan, UsageError> {
         unix_socket: one(matches, "unix-socket").map(PathBuf::from),
         statuses: all(matches, "status").map(statuses).collect::<Result<_, _>>()?,
         connect_timeout: duration(matches, "connect-timeout", Duration::from_secs(5))?,
-        answer_timeout: duration(matches, "timeout", Duration::from_secs(30))?,
+        response_timeout: duration(matches, "timeout", Duration::from_secs(30))?,
         check_every: number(matches, "check-every", (0, u32::MAX))?.unwrap_or(100),
         slowness: SlowClients {
             read_bytes_per_s: pace(matches, "slow-read")?,

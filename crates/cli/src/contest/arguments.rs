@@ -50,7 +50,7 @@ pub(crate) fn command() -> Command {
         .after_help("docs/contest.md has the keys of a file, the method, and how to read a report.")
         .arg(file.help("The contest, such as examples/c10k.toml"))
         .arg(path("output").value_name("DIR").help("The folder that gets everything"))
-        .arg(switch("check", "Ask each contender ten times, to prove the set-up"))
+        .arg(switch("check", "Send each contender ten requests, to prove the set-up"))
         .arg(switch("quick", "One round of a second for each scenario: a look, no measurement"))
         .arg(
             flag("rounds")
@@ -59,7 +59,7 @@ pub(crate) fn command() -> Command {
                 .help("Rounds of each scenario, 1 to 100"),
         )
         .arg(names("only", "These contenders only, with commas between"))
-        .arg(names("scenario", "These scenarios only; a sweep's name stands for all its points"))
+        .arg(names("scenario", "These scenarios only; a sweep's name is all its points"))
         .arg(
             path("compare")
                 .num_args(2)

@@ -166,7 +166,7 @@ fn plan(changes: &[SettingChange], shell: Option<&Shell>) -> String {
     text
 }
 
-/// Whether to go on: by `--yes`, or by the answer at a terminal.
+/// Returns whether to go on: by `--yes`, or by the reply at a terminal.
 fn agreed(options: &DoctorOptions) -> bool {
     if options.yes || !stdin().is_terminal() {
         return options.yes;

@@ -54,7 +54,7 @@ impl Facts {
         }
     }
 
-    /// Whether nothing could be read.
+    /// Returns whether nothing could be read.
     pub(super) fn is_empty(&self) -> bool {
         self.kernel.is_none() && self.file_max.is_none() && self.somaxconn.is_none()
     }

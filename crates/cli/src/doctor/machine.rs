@@ -32,7 +32,7 @@ pub(super) fn kernel(facts: &Facts) -> Finding {
     }
 }
 
-/// Whether the kernel is known to be too old for `io_uring`.
+/// Returns whether the kernel is known to be too old for `io_uring`.
 pub(super) fn is_old(facts: &Facts) -> bool {
     facts.kernel.as_deref().and_then(version).is_some_and(|version| version < URING_SINCE)
 }

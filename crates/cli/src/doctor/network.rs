@@ -40,7 +40,7 @@ pub(super) fn handshakes(facts: &Facts) -> Finding {
     let mut finding =
         Finding::change(subject, grouped(syn_backlog), "handshakes under way at once");
     finding.change = facts.sysctl(subject, "4096");
-    finding.or_else("bursts of distant newcomers are answered with SYN cookies, or not at all")
+    finding.or_else("bursts of distant newcomers get SYN cookies, or no reply")
 }
 
 pub(super) fn local_ports(facts: &Facts) -> Finding {
@@ -92,7 +92,7 @@ pub(super) fn closed_listeners(facts: &Facts) -> Finding {
         return Finding::unknown(subject, "/proc/sys/net/ipv4/tcp_migrate_req");
     };
     let meaning = match migrates {
-        0 => "a server that closes one of its sockets resets its queue; ours serves it before",
+        0 => "a server that closes one of its sockets resets its queue; Gustnado serves it first",
         _ => "a server that closes one of its sockets leaves its queue to the others",
     };
     Finding::good(subject, grouped(migrates), meaning)

@@ -41,10 +41,10 @@ pub(crate) fn command() -> Command {
         .arg(
             switch("apply")
                 .conflicts_with("restore")
-                .help("Show what contests on this machine want changed, and change it (as root)"),
+                .help("Show what contests on this machine need changed, and change it (as root)"),
         )
         .arg(switch("restore").help("Put back what --apply changed"))
-        .arg(switch("yes").help("Do not ask before changing"))
+        .arg(switch("yes").help("Change without a question"))
         .arg(
             file("state", "FILE")
                 .help("Where --apply keeps old values [~/.local/state/gustnado/doctor.json]"),
@@ -73,7 +73,7 @@ impl DoctorOptions {
         }
     }
 
-    /// Whether the folder is this machine's, not a test's.
+    /// Returns whether the folder is this machine's, not a test's.
     pub(super) fn is_machine(&self) -> bool {
         self.settings == Path::new(SETTINGS)
     }

@@ -1,4 +1,4 @@
-//! Whether `io_uring` is available, and what forbids it if not.
+//! Availability of `io_uring`, and the cause if it is missing.
 
 use super::facts::Facts;
 use super::finding::Finding;

@@ -35,7 +35,7 @@ impl Shell {
             .filter(|shell| shell.pid > 1)
     }
 
-    /// Whether its limits are too low for a contest.
+    /// Returns whether its limits are too low for a contest.
     pub(super) fn is_short(&self) -> bool {
         self.soft < FILES_GOAL
     }

@@ -43,7 +43,7 @@ impl SavedState {
         Ok(state)
     }
 
-    /// Whether there is nothing to restore.
+    /// Returns whether there is nothing to restore.
     pub(super) fn is_empty(&self) -> bool {
         self.settings.is_empty() && self.shell.is_none()
     }

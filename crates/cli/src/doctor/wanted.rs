@@ -31,7 +31,7 @@ struct WantedSetting {
     why: &'static str,
 }
 
-const WISHES: [WantedSetting; 7] = [
+const GOALS: [WantedSetting; 7] = [
     WantedSetting {
         key: "fs.nr_open",
         goal: Goal::AtLeast(super::shell::FILES_GOAL),
@@ -78,18 +78,18 @@ const WISHES: [WantedSetting; 7] = [
 
 /// Returns the settings that do not meet their goals. One that is not readable is left alone.
 pub(super) fn changes(settings: &KernelSettings) -> Vec<SettingChange> {
-    let change = |wish: &WantedSetting| {
-        let old = settings.read(wish.key)?;
-        let met = match wish.goal {
-            Goal::AtLeast(least) => settings.number(wish.key)? >= least,
-            Goal::AtMost(most) => settings.number(wish.key)? <= most,
+    let change = |wanted: &WantedSetting| {
+        let old = settings.read(wanted.key)?;
+        let met = match wanted.goal {
+            Goal::AtLeast(least) => settings.number(wanted.key)? >= least,
+            Goal::AtMost(most) => settings.number(wanted.key)? <= most,
             Goal::Range(size) => {
-                let (first, last) = settings.pair(wish.key)?;
+                let (first, last) = settings.pair(wanted.key)?;
                 (last + 1).saturating_sub(first) >= size
             }
         };
-        let new = wish.value.to_owned();
-        (!met).then_some(SettingChange { key: wish.key, old, new, why: wish.why })
+        let new = wanted.value.to_owned();
+        (!met).then_some(SettingChange { key: wanted.key, old, new, why: wanted.why })
     };
-    WISHES.iter().filter_map(change).collect()
+    GOALS.iter().filter_map(change).collect()
 }

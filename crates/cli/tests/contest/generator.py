@@ -1,5 +1,5 @@
-"""A load generator that is small enough to be believed: it asks on one connection after the other
-for as long as it is told, and prints what `gustnado bench --json` prints."""
+"""A small load generator: it sends requests on one connection after the other for a given time,
+and prints what `gustnado bench --json` prints."""
 
 import json
 import sys

@@ -46,7 +46,7 @@ fn cleaned(mut command: Command, args: &[&str]) -> Command {
     command
 }
 
-/// What a command that ends by itself left behind.
+/// Output and exit code of a command that has ended by itself.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) code: Option<i32>,
@@ -78,7 +78,7 @@ pub(crate) fn ended(command: &mut Command) -> Ended {
 struct Guard(Child);
 
 impl Guard {
-    /// Waits for the end; past the bound the child is ended, so that nobody waits for its pipes.
+    /// Waits for the end; past the bound the child is ended, so that nothing waits for its pipes.
     fn wait(&mut self) -> ExitStatus {
         let until = Instant::now() + PATIENCE;
         while Instant::now() < until {
@@ -174,7 +174,7 @@ impl Server {
         stream
     }
 
-    /// One request on a connection of its own; the whole answer.
+    /// Sends one request on a connection of its own, and returns the whole response.
     pub(crate) fn get(&self, path: &str) -> String {
         let mut stream = self.connect();
         let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");

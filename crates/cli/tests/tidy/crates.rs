@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The crates of ours that a manifest depends on, and whether its tests alone do.
+/// The workspace's crates that a manifest depends on, and whether its tests alone do.
 pub(crate) fn crates_used(manifest: &str) -> Vec<(String, bool)> {
     let mut used = Vec::new();
     let (mut in_dependencies, mut in_tests) = (false, false);
@@ -43,7 +43,7 @@ pub(crate) fn members(root: &Path) -> Vec<String> {
     found
 }
 
-/// Where a member of the workspace lies.
+/// Returns the folder of a member of the workspace.
 pub(crate) fn folder(root: &Path, member: &str) -> PathBuf {
     let among_crates = root.join("crates").join(member);
     if among_crates.exists() { among_crates } else { root.join(member) }
@@ -81,12 +81,12 @@ pub(crate) fn licences(root: &Path) -> Vec<(String, String)> {
         let licence = licence.split('"').next().unwrap_or("");
         found.push((name.to_owned(), licence.to_owned()));
     }
-    assert!(found.len() > 5, "cargo metadata has a new form: read it anew");
+    assert!(found.len() > 5, "cargo metadata has a new form: adapt the parser");
     found
 }
 
-/// Whether an SPDX expression can be met with the allowed licences alone: each part joined by AND
-/// needs one of its alternatives.
+/// Returns whether an SPDX expression can be met with the allowed licences alone: each part joined
+/// by AND needs one of its alternatives.
 pub(crate) fn is_allowed(expression: &str, allowed: &[String]) -> bool {
     split_outside(expression, " AND ").iter().all(|part| {
         let part = part.trim().trim_start_matches('(').trim_end_matches(')');
@@ -95,7 +95,7 @@ pub(crate) fn is_allowed(expression: &str, allowed: &[String]) -> bool {
     })
 }
 
-/// Splits at a word that stands outside of parentheses.
+/// Splits at a word outside of parentheses.
 fn split_outside<'a>(text: &'a str, word: &str) -> Vec<&'a str> {
     let (mut parts, mut depth, mut from) = (Vec::new(), 0, 0);
     for (at, c) in text.char_indices() {
@@ -142,7 +142,7 @@ fn tree(root: &Path, edges: &str, of: &[&str]) -> Vec<(String, String)> {
         .collect();
     found.sort_unstable();
     found.dedup();
-    assert!(found.len() > 5, "cargo tree has a new form: read it anew");
+    assert!(found.len() > 5, "cargo tree has a new form: adapt the parser");
     found
 }
 

@@ -15,7 +15,7 @@ type Name = Vec<String>;
 #[derive(Default)]
 pub(crate) struct Module {
     children: BTreeMap<String, Module>,
-    /// What each name that is imported here stands for.
+    /// The path that each imported name means.
     imports: BTreeMap<String, Name>,
     /// Modules of which everything is imported.
     globs: Vec<Name>,
@@ -35,7 +35,7 @@ pub(crate) struct Cyclic {
     pub(crate) uses: Vec<String>,
 }
 
-/// What is in cycles, by the path of the parent.
+/// Modules in cycles, by the path of the parent.
 pub(crate) fn cycles(of: &Module) -> BTreeMap<String, Cyclic> {
     let mut uses: BTreeMap<Name, BTreeMap<(String, String), String>> = BTreeMap::new();
     for (place, named) in of.names_with_their_places() {
@@ -252,7 +252,7 @@ impl Reader<'_> {
         }
         let own = if name == "self" { last.unwrap_or_default() } else { name.to_owned() };
         self.module.named.push(path.clone());
-        // (A name that stands for itself is another crate's.)
+        // (A name that means itself is another crate's.)
         if path.len() > 1 {
             self.module.imports.insert(known_as.unwrap_or(own), path);
         }
@@ -274,7 +274,7 @@ fn attributes(item: &Item) -> &[Attribute] {
     }
 }
 
-/// Whether it is left out of what users get: of tests and of model checking.
+/// Returns whether it is left out of what users get: of tests and of model checking.
 fn is_for_tests(attributes: &[Attribute]) -> bool {
     attributes.iter().filter(|attribute| attribute.path().is_ident("cfg")).any(|attribute| {
         let syn::Meta::List(list) = &attribute.meta else { return false };

@@ -31,8 +31,8 @@ fn is_name(span: &str) -> bool {
         && (span.contains('_') || span.contains("::") || is_type)
 }
 
-/// Whether a source declares a word: as a function, a type, a module, a constant, a field or a
-/// variant.
+/// Returns whether a source declares a word: as a function, a type, a module, a constant, a field
+/// or a variant.
 fn declares(text: &str, word: &str) -> bool {
     let keywords =
         ["fn ", "struct ", "enum ", "trait ", "type ", "mod ", "const ", "static ", "as ", "def "];

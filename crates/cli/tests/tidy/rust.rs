@@ -5,7 +5,7 @@ use super::tree::Source;
 /// A function with a body.
 pub(crate) struct Function {
     pub(crate) name: String,
-    /// Where it begins, from 1.
+    /// Its first line, from 1.
     pub(crate) line: usize,
     /// From its signature to its closing brace.
     pub(crate) lines: usize,
@@ -82,7 +82,7 @@ fn is_unit_test(path: &str) -> bool {
     path.ends_with("/tests.rs") || path.contains("/src/") && path.contains("/tests/")
 }
 
-/// Numbers of the lines in which a word stands in code, comments left out.
+/// Returns the numbers of the lines that have a word in code, without comments.
 pub(crate) fn lines_with_word(text: &str, word: &str) -> Vec<usize> {
     let part = |c: char| c.is_alphanumeric() || c == '_';
     let holds = |line: &str| {
@@ -97,7 +97,7 @@ pub(crate) fn lines_with_word(text: &str, word: &str) -> Vec<usize> {
     (1..).zip(text.lines()).filter(|(_, line)| holds(line)).map(|(number, _)| number).collect()
 }
 
-/// Whether a test file has `mod` for another one, or names it in a `path` attribute.
+/// Returns whether a test file has `mod` for another one, or names it in a `path` attribute.
 pub(crate) fn declares_module(source: &Source, path: &str) -> bool {
     let stem = path.trim_end_matches("/mod.rs").trim_end_matches(".rs");
     let name = stem.rsplit('/').next().unwrap_or(stem);

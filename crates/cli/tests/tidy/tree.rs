@@ -23,12 +23,12 @@ impl Source {
         self.has_extension("md")
     }
 
-    /// Whether the limits on code hold for it.
+    /// Returns whether the limits on code hold for it.
     pub(crate) fn is_code(&self) -> bool {
         ["rs", "py", "c", "h"].iter().any(|extension| self.has_extension(extension))
     }
 
-    /// Whether the limit on lines holds for it, though it is no code.
+    /// Returns whether the limit on lines holds for it, though it is no code.
     pub(crate) fn is_script(&self) -> bool {
         self.has_extension("lua") || ["Makefile", ".ci/run", "fuzz/run"].contains(&&*self.path)
     }
@@ -123,7 +123,7 @@ fn is_name_of_a_function(span: &str) -> bool {
     span.contains('_') && span.chars().all(|c| c.is_ascii_lowercase() || c == '_' || c.is_numeric())
 }
 
-/// What stands between single back quotes, outside of fenced blocks.
+/// Returns the text between single back quotes, outside of fenced blocks.
 pub(crate) fn code_spans(text: &str) -> impl Iterator<Item = &str> {
     let mut fenced = false;
     let prose = text.lines().filter(move |line| {
@@ -163,7 +163,7 @@ fn links(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Whether a line names a place as an absolute path, not as the middle of some other word.
+/// Returns whether a line names a place as an absolute path, not as the middle of some other word.
 pub(crate) fn names_place(line: &str, place: &str) -> bool {
     let word = |c: char| c.is_ascii_alphanumeric() || "_-.*".contains(c);
     line.match_indices(place).any(|(at, _)| {

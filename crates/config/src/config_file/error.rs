@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 pub struct Problem {
     /// The line, from 1; 0 is the file as a whole.
     pub line: usize,
-    /// What was expected, what was found, and the remedy.
+    /// The value that was expected, the one that was found, and the remedy.
     pub text: String,
 }
 

@@ -38,7 +38,7 @@ pub(crate) fn check_syntax(name: FieldName<'_>, value: &[u8]) -> Result<(), Fiel
     Ok(())
 }
 
-/// Why a field is refused.
+/// Error of a field that is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FieldError {

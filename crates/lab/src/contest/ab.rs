@@ -80,7 +80,7 @@ fn arguments(scenario: &ScenarioSpec, url: &str) -> Vec<String> {
     words
 }
 
-/// Parses its output into an outcome, except what only the machine knows.
+/// Parses its output into an outcome, except what only the machine can provide.
 ///
 /// - `output`: its standard output.
 /// - `table`: its percentiles: a line for each, with milliseconds.

@@ -89,7 +89,7 @@ pub struct ContenderSpec {
     pub needs: Vec<String>,
     /// Commands that succeed if it is installed.
     pub installed_if: Vec<Vec<String>>,
-    /// How to install it.
+    /// Command or hint that installs it.
     pub install: String,
     /// Command that starts it in the foreground.
     pub command: Vec<String>,
@@ -109,7 +109,7 @@ pub struct ContenderSpec {
     pub ready_timeout: Duration,
     /// Time between TERM and KILL.
     pub stop_timeout: Duration,
-    /// Why it takes part although its responses differ.
+    /// Reason that it takes part although its responses differ.
     pub allow_unequal: Option<String>,
 }
 
@@ -118,7 +118,7 @@ pub struct ContenderSpec {
 pub struct ScenarioSpec {
     /// Short unique name.
     pub name: String,
-    /// Title for people.
+    /// Title, as it is shown.
     pub title: String,
     /// The sweep that it is a point of.
     pub sweep: Option<String>,

@@ -80,14 +80,14 @@ pub(super) fn measure(
 fn arguments(scenario: &ScenarioSpec, url: &str, cpus: usize) -> Vec<String> {
     let mut words: Vec<String> = vec![url.to_owned(), "--json".to_owned()];
     let mut add = |flag: &str, value: String| words.extend([flag.to_owned(), value]);
-    let asking = match scenario.model {
+    let requesting = match scenario.model {
         ModelSpec::Hold => scenario.probes,
         _ => scenario.connections,
     };
     let threads = scenario.threads.map_or(cpus, |threads| threads as usize);
-    add("-c", asking.to_string());
+    add("-c", requesting.to_string());
     add("-d", seconds(scenario.duration));
-    add("-t", threads.clamp(1, usize::try_from(asking).unwrap_or(1)).to_string());
+    add("-t", threads.clamp(1, usize::try_from(requesting).unwrap_or(1)).to_string());
     if let Some(requests) = scenario.requests {
         add("-n", requests.to_string());
     }
@@ -170,8 +170,8 @@ mod tests {
         let kept = ScenarioSpec { keep_alive: false, requests: Some(13_000), ..scenario() };
         assert_eq!(
             kept.sentence(),
-            "100 connections, each of which asks again as soon as it has its answer, with a \
-             connection for each request, until 13,000 requests are answered."
+            "100 connections, each of which sends a request once it has a response, with a \
+             connection for each request, until 13,000 requests have a response."
         );
     }
 

@@ -64,7 +64,7 @@ pub(super) fn sentences(contest: &ContestSpec, division: &CpuSplit) -> Vec<Strin
     ];
     if contest.scenarios.iter().any(|one| one.generator == GeneratorKind::Ab) {
         sentences.push(
-            "Where ab made the load, percentiles are its own, over all answers; it has no finer \
+            "Where ab made the load, percentiles are its own, over all responses; it has no finer \
              ones, no distribution, no time series, and no bytes sent."
                 .to_owned(),
         );

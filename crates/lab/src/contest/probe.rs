@@ -63,7 +63,7 @@ fn read(stream: &mut TcpStream, until: Instant) -> Result<ProbeResponse, String>
     let (mut received, mut seen) = (Vec::new(), 0);
     let head = loop {
         match ResponseHead::decode(&received, &mut seen, Method::Get, &limits) {
-            Err(error) => return Err(format!("its answer is not HTTP: {error}")),
+            Err(error) => return Err(format!("its response is not HTTP: {error}")),
             Ok(Decoded::Done(head)) if head.is_interim() => {
                 received.drain(..head.len());
                 seen = 0;
@@ -71,7 +71,7 @@ fn read(stream: &mut TcpStream, until: Instant) -> Result<ProbeResponse, String>
             Ok(Decoded::Done(head)) => break head,
             Ok(Decoded::NeedMore) => {
                 if receive(stream, &mut received, until)? == 0 {
-                    return Err("it closed the connection without an answer".to_owned());
+                    return Err("it closed the connection without a response".to_owned());
                 }
             }
         }
@@ -85,7 +85,7 @@ fn read(stream: &mut TcpStream, until: Instant) -> Result<ProbeResponse, String>
             if body.decoder.close() {
                 break;
             }
-            return Err("it closed the connection before the end of its answer".to_owned());
+            return Err("it closed the connection before the end of its response".to_owned());
         }
         body.take(&mut rest)?;
     }
@@ -105,7 +105,7 @@ impl ProbeBody {
             let piece = self
                 .decoder
                 .decode(&received[at..])
-                .map_err(|error| format!("its answer's body is not HTTP: {error}"))?;
+                .map_err(|error| format!("the body of its response is not HTTP: {error}"))?;
             self.data.extend_from_slice(piece.data);
             if piece.consumed == 0 {
                 break;
@@ -121,7 +121,7 @@ fn receive(stream: &mut TcpStream, to: &mut Vec<u8>, until: Instant) -> Result<u
     let mut buffer = [0; 16 << 10];
     let left = until.saturating_duration_since(Instant::now());
     if left.is_zero() {
-        return Err("it did not answer in time".to_owned());
+        return Err("it did not respond in time".to_owned());
     }
     let waited = stream.set_read_timeout(Some(left)).and_then(|()| stream.read(&mut buffer));
     match waited {
@@ -132,9 +132,9 @@ fn receive(stream: &mut TcpStream, to: &mut Vec<u8>, until: Instant) -> Result<u
         Err(error)
             if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) =>
         {
-            Err("it did not answer in time".to_owned())
+            Err("it did not respond in time".to_owned())
         }
-        Err(error) => Err(format!("its answer broke off: {error}")),
+        Err(error) => Err(format!("its response broke off: {error}")),
     }
 }
 
@@ -159,7 +159,7 @@ mod tests {
     const PATIENCE: Duration = Duration::from_secs(10);
 
     /// Parses bytes that a server sends before it closes.
-    fn answered(bytes: &'static [u8]) -> Result<ProbeResponse, String> {
+    fn responded(bytes: &'static [u8]) -> Result<ProbeResponse, String> {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("bound").port();
         std::thread::scope(|scope| {
@@ -181,7 +181,7 @@ mod tests {
             b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n\
               2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n",
         ] {
-            let found = answered(bytes).expect("whole");
+            let found = responded(bytes).expect("whole");
             assert_eq!((found.status, &*found.body), (200, &b"hello"[..]));
         }
     }
@@ -190,10 +190,10 @@ mod tests {
     fn what_is_no_whole_answer_is_said_in_words() {
         for (bytes, words) in [
             (&b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel"[..], "before the end"),
-            (b"", "without an answer"),
+            (b"", "without a response"),
             (b"SSH-2.0-x\r\n\r\n", "is not HTTP"),
         ] {
-            let error = answered(bytes).expect_err("not whole");
+            let error = responded(bytes).expect_err("not whole");
             assert!(error.contains(words), "{error}");
         }
     }

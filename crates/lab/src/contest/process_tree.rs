@@ -26,7 +26,7 @@ impl ProcessIdentity {
         }
     }
 
-    /// Whether it still runs.
+    /// Returns whether it still runs.
     pub(super) fn is_alive(self) -> bool {
         ProcStat::read(self.id)
             .is_some_and(|stat| stat.started == self.started && stat.state != 'Z')

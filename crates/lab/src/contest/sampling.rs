@@ -355,7 +355,7 @@ mod tests {
     fn time_is_told_finer_than_by_ticks() {
         let id = i32::try_from(std::process::id()).expect("process ids are small");
         let Some(before) = run_s(id, 1) else {
-            println!("skipped: this kernel does not tell how long threads ran");
+            println!("skipped: this kernel does not report how long threads ran");
             return;
         };
         // The kernel may add up some milliseconds later. (Other tests run in this process too, and
@@ -364,7 +364,7 @@ mod tests {
         while ran == 0.0 {
             assert!(began.elapsed() < Duration::from_secs(10), "no thread has run for 10 s");
             std::hint::spin_loop();
-            ran = run_s(id, 1).expect("it was told before") - before;
+            ran = run_s(id, 1).expect("it was reported before") - before;
         }
         let ticks = ran * 100.0;
         assert!((ticks - ticks.round()).abs() > f64::EPSILON, "{ran} s");

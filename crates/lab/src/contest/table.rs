@@ -100,19 +100,19 @@ fn checked(outcome: &Outcome, failure: Option<&str>) -> String {
     let failed = outcome.errors.named().into_iter().filter(|(_, count)| *count > 0);
     why.extend(failed.map(|(kind, count)| format!("{kind} {}", grouped(count))));
     if outcome.unanswered > 0 {
-        why.push(format!("{} had no answer in time", counted(outcome.unanswered, "request")));
+        why.push(format!("{} had no response in time", counted(outcome.unanswered, "request")));
     }
     why.extend(failure.map(str::to_owned));
     if outcome.requests == 0 && why.is_empty() {
-        why.push("nothing was answered in time".to_owned());
+        why.push("there was no response in time".to_owned());
     }
     if why.is_empty() {
-        return format!("ok: {right} of {sent} answered");
+        return format!("ok: {right} of {sent} succeeded");
     }
-    format!("NOT WELL: {right} of {sent} answered; {}", why.join(", "))
+    format!("NOT WELL: {right} of {sent} succeeded; {}", why.join(", "))
 }
 
-/// Whether every installed contender succeeded.
+/// Returns whether every installed contender succeeded.
 pub fn is_well(record: &Record) -> bool {
     let fine = |one: &crate::record::ContenderRecord| match one.fate {
         Fate::NotInstalled(_) => true,

@@ -4,7 +4,7 @@
 use super::*;
 use crate::statistics::summarise;
 
-/// Prints an outcome as `gustnado bench --json` would, after asking for the page once with what
+/// Prints an outcome as `gustnado bench --json` would, after requesting the page once with what
 /// every machine has: bash's own connections.
 const GENERATOR: &str = r#"
 url=$1
@@ -55,7 +55,7 @@ fn tools() -> Tools {
     Tools { program: "/proc/self/exe".into(), generator, launcher: Vec::new() }
 }
 
-/// Whether what these tests are made of is there; says so if not.
+/// Returns whether what these tests are made of is there; says so if not.
 fn is_possible() -> bool {
     let possible = tool::find("python3") && tool::find("bash");
     if !possible {
@@ -162,7 +162,7 @@ fn a_contender_that_dies_under_load_is_a_run_that_says_so() {
     if !is_possible() {
         return;
     }
-    // It answers what is asked before the load, and ends a moment later.
+    // It responds to the requests before the load, and ends a moment later.
     let mortal = r#"["bash", "-c", "python3 -m http.server --bind 127.0.0.1 -d {root} {port} & \
         sleep 1.2; echo that was it; kill $!; exit 5"]"#
         .replace("\\\n        ", "");

@@ -1,7 +1,7 @@
 //! One connection of the load: its loop.
 //!
 //! Only [`LoadConnection::step`] decides what comes next. It runs without waiting and returns rare
-//! cases to [`ask`], which may wait.
+//! cases to [`send_requests`], which may wait.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -77,7 +77,7 @@ impl LoadConnection {
             route,
             outbound: Outbound { source: route.source, recv_bytes },
             connect_ms: millis(plan.connect_timeout),
-            response_ms: millis(plan.answer_timeout),
+            response_ms: millis(plan.response_timeout),
             depth: plan.pipeline as usize,
             connection: None,
             reader: ResponseReader::default(),
@@ -93,7 +93,7 @@ impl LoadConnection {
 }
 
 /// Sends requests on one connection until none is left.
-pub(super) async fn ask(mut connection: LoadConnection) {
+pub(super) async fn send_requests(mut connection: LoadConnection) {
     if connection.shared.plan.keep_alive {
         connection.open_early().await;
     }
@@ -169,7 +169,7 @@ impl LoadConnection {
             match coordinator::with(|coordinator| {
                 coordinator.next_for(self.slot, now, Some(context.waker()))
             }) {
-                NextRequest::Ask(permit) => Poll::Ready(Some(permit)),
+                NextRequest::Send(permit) => Poll::Ready(Some(permit)),
                 NextRequest::Over => Poll::Ready(None),
                 NextRequest::Wait => Poll::Pending,
             }
@@ -208,11 +208,11 @@ impl LoadConnection {
         let now = self.shared.now();
         let first = self.service.ask();
         coordinator::with(|coordinator| {
-            coordinator.counts.asking += first;
+            coordinator.counts.requesting += first;
             let permit = match permit {
                 Some(permit) => permit,
                 None => match coordinator.next_for(self.slot, now, None) {
-                    NextRequest::Ask(permit) => permit,
+                    NextRequest::Send(permit) => permit,
                     NextRequest::Wait | NextRequest::Over => return coordinator.counts.unmade += 1,
                 },
             };
@@ -237,7 +237,7 @@ impl LoadConnection {
     fn put(&mut self, permit: SendPermit, now: u64, bytes: &mut Vec<u8>) {
         let first = self.service.ask();
         let (kind, hashes) = coordinator::with(|coordinator| {
-            coordinator.counts.asking += first;
+            coordinator.counts.requesting += first;
             let kind = coordinator.next_kind(self.group);
             let request = &coordinator.shared.script.kinds[kind as usize].bytes;
             bytes.extend_from_slice(request);
@@ -364,7 +364,7 @@ impl LoadConnection {
         while self.pending.len() < self.depth {
             match coordinator::with(|coordinator| coordinator.next_for(self.slot, now, Some(waker)))
             {
-                NextRequest::Ask(permit) => {
+                NextRequest::Send(permit) => {
                     let out = out.get_or_insert_with(Connection::outgoing);
                     self.put(permit, now, &mut out.bytes);
                 }
@@ -453,7 +453,7 @@ impl LoadConnection {
         })
     }
 
-    /// Fails the first pending request, and those after it as unanswered.
+    /// Fails the first pending request, and those after it as without a response.
     fn fail_all(&mut self, failure: FailureKind) {
         let now = self.shared.now();
         coordinator::with(|coordinator| {

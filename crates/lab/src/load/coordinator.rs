@@ -1,4 +1,4 @@
-//! Coordinates the connections of one thread: hands out requests and records their results.
+//! Coordinates the connections of one thread: assigns requests and records their results.
 //!
 //! Each thread has its own coordinator, which its tasks use between two waits. Nothing is locked or
 //! shared with other threads.
@@ -53,19 +53,19 @@ pub(super) struct Coordinator {
 /// State of one connection's slot.
 #[derive(Debug, Default)]
 pub(super) enum SlotState {
-    /// Its connection asks for a request when it can.
+    /// Its connection takes a request when it can.
     #[default]
     Busy,
     /// Its connection waits for a request.
     Waiting(Waker),
     /// A request was assigned to it.
-    Handed(SendPermit),
+    Assigned(SendPermit),
 }
 
-/// Answer to a connection that can send.
+/// Next step of a connection that can send.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum NextRequest {
-    Ask(SendPermit),
+    Send(SendPermit),
     Wait,
     /// No request will be due any more.
     Over,
@@ -128,10 +128,10 @@ impl Coordinator {
                 }
                 return NextRequest::Wait;
             }
-            SlotState::Handed(permit) => {
+            SlotState::Assigned(permit) => {
                 let permit = *permit;
                 self.slots[at] = SlotState::Busy;
-                return NextRequest::Ask(permit);
+                return NextRequest::Send(permit);
             }
         }
         let next_for = self.next(now);
@@ -151,7 +151,7 @@ impl Coordinator {
             return NextRequest::Over;
         }
         let Some(schedule) = &mut self.schedule else {
-            return NextRequest::Ask(self.permit_one(None, counted));
+            return NextRequest::Send(self.permit_one(None, counted));
         };
         match schedule.peek() {
             None => NextRequest::Over,
@@ -159,7 +159,7 @@ impl Coordinator {
             Some(due) => {
                 schedule.take();
                 // It counts by when it was due, not by when it is sent.
-                NextRequest::Ask(self.permit_one(Some(due), due.at >= times.from))
+                NextRequest::Send(self.permit_one(Some(due), due.at >= times.from))
             }
         }
     }
@@ -172,7 +172,7 @@ impl Coordinator {
         SendPermit { due, counted }
     }
 
-    /// Wakes all idle connections, so that they ask again.
+    /// Wakes all idle connections, so that they take requests again.
     pub(super) fn wake_idle(&mut self) {
         for slot in std::mem::take(&mut self.idle) {
             let slot = &mut self.slots[slot as usize];
@@ -193,10 +193,11 @@ impl Coordinator {
             if due_at > now || self.idle.is_empty() {
                 return Some(due_at);
             }
-            let NextRequest::Ask(permit) = self.next(now) else { return None };
+            let NextRequest::Send(permit) = self.next(now) else { return None };
             let slot = self.idle.pop_front()?;
             let slot = &mut self.slots[slot as usize];
-            if let SlotState::Waiting(waker) = std::mem::replace(slot, SlotState::Handed(permit)) {
+            if let SlotState::Waiting(waker) = std::mem::replace(slot, SlotState::Assigned(permit))
+            {
                 waker.wake();
             }
         }
@@ -211,7 +212,7 @@ impl Coordinator {
         kind
     }
 
-    /// Whether the body of the next response is checked.
+    /// Returns whether the body of the next response is checked.
     pub(super) fn is_checked(&mut self, kind: u32) -> bool {
         let every = self.shared.plan.check_every;
         if every == 0 {
@@ -228,7 +229,7 @@ impl Coordinator {
         false
     }
 
-    /// Whether nothing is left but to wait for the requests `under_way`.
+    /// Returns whether nothing is left but to wait for the requests `under_way`.
     pub(super) fn is_over(&mut self, now: u64) -> bool {
         let Some(times) = self.times else { return false };
         let spent = now >= times.from && self.budget == 0;
@@ -245,7 +246,7 @@ impl Coordinator {
         }
     }
 
-    /// Whether a moment lies within the measurement.
+    /// Returns whether a moment lies within the measurement.
     #[inline]
     pub(super) fn is_measured(&self, now: u64) -> bool {
         self.times.is_some_and(|times| now >= times.from)
@@ -265,7 +266,7 @@ impl Coordinator {
         }
         if pending.permit.counted {
             self.count_second(now);
-            self.counts.answered(response.status);
+            self.counts.responded(response.status);
             let began = pending.began();
             match failure {
                 None => {

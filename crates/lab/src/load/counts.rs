@@ -146,7 +146,7 @@ pub(super) struct ThreadCounts {
     pub(super) held: u64,
     pub(super) held_most: u64,
     pub(super) lost: u64,
-    /// Why idle connections failed.
+    /// Causes of failed idle connections.
     pub(super) held_errors: Errors,
     pub(super) service: Option<LatencyHistogram>,
     pub(super) connect: LatencyHistogram,
@@ -158,7 +158,7 @@ pub(super) struct ThreadCounts {
     /// Intervals in which no request ended, in order.
     pub(super) standstills: Standstills,
     /// Connections that sent requests, or had to, and those with any response.
-    pub(super) asking: u64,
+    pub(super) requesting: u64,
     pub(super) served: u64,
     part: ThreadSecond,
     finished: Vec<ThreadSecond>,
@@ -189,7 +189,7 @@ impl ThreadCounts {
             trace,
             last_end: 0,
             standstills: Standstills::default(),
-            asking: 0,
+            requesting: 0,
             served: 0,
             part: ThreadSecond::default(),
             finished: Vec::new(),
@@ -229,7 +229,7 @@ impl ThreadCounts {
         last
     }
 
-    pub(super) fn answered(&mut self, status: u16) {
+    pub(super) fn responded(&mut self, status: u16) {
         if let Some(count) = self.statuses.get_mut(usize::from(status)) {
             *count += 1;
         }

@@ -48,7 +48,7 @@ pub(super) fn outcome_of(
         sent: totals.sent,
         unanswered: totals.unanswered,
         connections_missing: totals.opening.missing,
-        connections_unserved: totals.asking - totals.served,
+        connections_unserved: totals.requesting - totals.served,
         requests_per_s: per_s(totals.in_window),
         errors: totals.errors.clone(),
         statuses: totals.statuses.clone(),

@@ -1,4 +1,5 @@
-//! Idle connections: each sends one request, so that the server knows it, and then stays open.
+//! Idle connections: each sends one request, so that the server has accepted it, and then stays
+//! open.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -70,7 +71,7 @@ async fn open(shared: &Arc<LoadShared>, number: u64) -> Result<Connection, Failu
     let kind = coordinator::with(|coordinator| coordinator.next_kind(group));
     let mut out = Connection::outgoing();
     out.bytes.extend_from_slice(&shared.script.kinds[kind as usize].bytes);
-    connection.set_deadline(connection.now().mono_ms + millis(plan.answer_timeout));
+    connection.set_deadline(connection.now().mono_ms + millis(plan.response_timeout));
     let sent = connection.send(out).await;
     sent.map_err(|error| lost(&error))?;
     read(shared, &mut connection, kind).await?;

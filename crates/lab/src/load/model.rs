@@ -39,8 +39,8 @@ fn sentence(plan: &LoadPlan) -> String {
             )
         }
         LoadModel::Closed => format!(
-            "Closed loop: each of {connections} asks again as soon as it has its answer, so a \
-             stall of the server stops the asking too."
+            "Closed loop: each of {connections} sends a request once it has a response, so a \
+             stall of the server stops the requests too."
         ),
         LoadModel::Open { rate_per_s } => format!(
             "Open loop: {} are due, evenly, on {connections}; latency counts from when each was \
@@ -56,8 +56,8 @@ fn sentence(plan: &LoadPlan) -> String {
         ),
         LoadModel::Hold { idle, rate_per_s } => {
             let how = rate_per_s.map_or_else(
-                || "ask again as soon as they have their answer".to_owned(),
-                |per_s| format!("ask {}, counted from when each is due", rate(per_s)),
+                || "send a request once they have a response".to_owned(),
+                |per_s| format!("send {}, counted from when each is due", rate(per_s)),
             );
             let idle = counted(idle, "idle connection");
             format!("Hold: {idle} are held, while {connections} among them {how}.")
@@ -89,7 +89,7 @@ fn add_details(plan: &LoadPlan, text: &mut String) {
     }
     if plan.requests.len() > 1 {
         let count = plan.requests.len();
-        add(format_args!("{count} kinds of requests are asked by their weights."));
+        add(format_args!("{count} kinds of requests are sent by their weights."));
     }
     if !plan.warm_up.is_zero() {
         add(format_args!("Before that, {} of the same were not counted.", seconds(plan.warm_up)));
@@ -122,7 +122,7 @@ mod tests {
         assert_eq!((open.name.as_str(), open.io.as_str()), ("open", "uring"));
         plan.load = LoadModel::Hold { idle: 100_000, rate_per_s: Some(5.0) };
         let hold = model(&plan, 1, BackendChoice::Uring).sentence;
-        assert!(hold.contains("100,000 idle") && hold.contains("ask 5 requests"), "{hold}");
+        assert!(hold.contains("100,000 idle") && hold.contains("send 5 requests"), "{hold}");
     }
 
     #[test]

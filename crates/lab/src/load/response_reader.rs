@@ -29,7 +29,7 @@ pub(super) struct ReadResponse {
     pub(super) status: u16,
     /// Bytes of its body.
     pub(super) length: u64,
-    /// Hash of its body, if that was wanted.
+    /// Hash of its body, if requested.
     pub(super) hash: Option<u64>,
     pub(super) keep_alive: bool,
 }
@@ -63,7 +63,7 @@ enum BodyLeft {
 }
 
 impl ResponseReader {
-    /// Whether no byte of a response has arrived yet.
+    /// Returns whether no byte of a response has arrived yet.
     pub(super) fn is_fresh(&self) -> bool {
         self.rest.is_empty() && self.body.is_none()
     }
@@ -222,7 +222,7 @@ fn response(head: &ResponseHead, length: u64, hash: Option<u64>) -> ReadResponse
     ReadResponse { status: head.status(), length, hash, keep_alive: head.keep_alive() }
 }
 
-/// FNV-1a: the same for every split of the bytes, and good enough to tell two bodies apart that
+/// FNV-1a: the same for every split of the bytes, and good enough to distinguish two bodies that
 /// were not forged.
 #[derive(Debug)]
 struct BodyHash(u64);

@@ -30,7 +30,7 @@ pub(super) struct MeasureWindow {
 }
 
 impl MeasureWindow {
-    /// Whether a moment lies within the window.
+    /// Returns whether a moment lies within the window.
     #[inline]
     pub(super) fn measures(&self, now: u64) -> bool {
         now >= self.from && now < self.until
@@ -125,7 +125,7 @@ impl LoadShared {
         }
     }
 
-    /// Notes that a thread's load is over. The last one asks the kernel about all connections.
+    /// Notes that a thread's load is over. The last one queries the kernel about all connections.
     pub(super) fn note_ended(&self) {
         if self.ended.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
             // Connections for one request each are closed by now.
@@ -150,7 +150,7 @@ impl LoadShared {
         Some(MeasureWindow { go, from, until })
     }
 
-    /// Whether it was stopped early.
+    /// Returns whether it was stopped early.
     pub(super) fn is_stopped(&self) -> bool {
         self.stop.is_stopped() || self.failed.load(Ordering::Relaxed) || self.is_unreachable()
     }
@@ -169,8 +169,8 @@ impl LoadShared {
         }
     }
 
-    /// Whether the only server has refused all connections so far. A server that was reachable once
-    /// may come back, and is waited for.
+    /// Returns whether the only server has refused all connections so far. A server that was
+    /// reachable once may come back, and is waited for.
     pub(super) fn is_unreachable(&self) -> bool {
         !self.reached.load(Ordering::Relaxed)
             && self.refused.load(Ordering::Relaxed) >= REFUSALS

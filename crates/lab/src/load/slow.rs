@@ -29,7 +29,7 @@ impl UnsentRequest {
         self.at = 0;
     }
 
-    /// Whether only a part of a request was sent.
+    /// Returns whether only a part of a request was sent.
     pub(super) fn has_begun(&self) -> bool {
         self.at > 0 && self.at < self.bytes.len()
     }

@@ -202,7 +202,7 @@ mod tests {
         let _stream = TcpStream::connect(server).expect("it listens");
         match retransmits(&[server]) {
             Some(count) => assert_eq!(count, 0),
-            None => println!("skipped: this kernel does not tell"),
+            None => println!("skipped: this kernel does not report it"),
         }
     }
 }

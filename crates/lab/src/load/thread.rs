@@ -130,11 +130,11 @@ struct LoadEnd {
 async fn open_all(shared: &Arc<LoadShared>, thread: u32) -> Result<ConnectPhase, ThreadError> {
     let began = shared.now();
     let idle = if let LoadModel::Hold { idle, .. } = shared.plan.load { idle } else { 0 };
-    let (held, asking) = (
+    let (held, requesting) = (
         shared.share_of(thread, idle),
         shared.share_of(shared.threads - 1 - thread, shared.plan.connections),
     );
-    let all = held + asking;
+    let all = held + requesting;
     let mut started = 0;
     loop {
         let more = wait(LOOK, || {
@@ -165,7 +165,7 @@ async fn open_all(shared: &Arc<LoadShared>, thread: u32) -> Result<ConnectPhase,
     Ok(ConnectPhase { took: shared.now() - began, missing })
 }
 
-/// Whether the server had enough time to accept this many connections.
+/// Returns whether the server had enough time to accept this many connections.
 ///
 /// - `all_tried`: all of them are being opened, and none of them is an idle one. (Idle connections
 ///   are what such a run measures, so they get more time.)
@@ -195,7 +195,9 @@ fn start(
         let slot =
             u32::try_from(coordinator.slots.len()).expect("connections are a million at most");
         coordinator.slots.push(coordinator::SlotState::default());
-        spawn_detached(connection::ask(connection::LoadConnection::new(&shared, number, slot)))
+        spawn_detached(connection::send_requests(connection::LoadConnection::new(
+            &shared, number, slot,
+        )))
     };
     spawned.map_err(ThreadError::Spawn)
 }
@@ -251,7 +253,7 @@ async fn work(
     Ok(LoadEnd { at, clock, opening, gave_up })
 }
 
-/// Keeps the connections until all threads have finished and the kernel was asked about them,
+/// Keeps the connections until all threads have finished and the kernel was queried about them,
 /// unless the run was stopped.
 async fn await_others(shared: &LoadShared) {
     if shared.is_stopped() {
@@ -286,7 +288,7 @@ async fn dispatch(shared: Arc<LoadShared>, mut timer: PreciseTimer) {
     }
 }
 
-/// Whether everything that the thread waits for has ended.
+/// Returns whether everything that the thread waits for has ended.
 fn is_done(now: u64) -> bool {
     coordinator::with(|coordinator| {
         let Some(times) = coordinator.times else { return false };
@@ -302,7 +304,7 @@ fn is_done(now: u64) -> bool {
     })
 }
 
-/// Whether no server was reachable for long, and the run has no other end.
+/// Returns whether no server was reachable for long, and the run has no other end.
 fn is_hopeless(shared: &LoadShared, now: u64) -> bool {
     shared.plan.end.after.is_none()
         && coordinator::with(|coordinator| {

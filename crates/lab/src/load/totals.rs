@@ -37,7 +37,7 @@ pub(super) struct Totals {
     pub(super) last_end: u64,
     /// Intervals in which nothing ended on any thread; `None` before the first thread.
     pub(super) standstills: Option<Vec<Standstill>>,
-    pub(super) asking: u64,
+    pub(super) requesting: u64,
     pub(super) served: u64,
     pub(super) ended: u64,
     pub(super) gave_up: bool,
@@ -90,7 +90,7 @@ impl Totals {
                 Some(known) => standstill::common(&known, &counts.standstills.noted),
             });
         }
-        self.asking += counts.asking;
+        self.requesting += counts.requesting;
         self.served += counts.served;
         self.ended = self.ended.max(result.end);
         self.gave_up |= result.gave_up;

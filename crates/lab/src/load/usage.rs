@@ -85,7 +85,7 @@ pub(super) fn generator(
         )
     } else if steal_share >= steal::VOID {
         format!(
-            "Whether the generator was the bottleneck cannot be told: the hypervisor took {} of \
+            "Whether the generator was the bottleneck is unknown: the hypervisor took {} of \
              the machine's CPU time.",
             percent(steal_share)
         )
@@ -238,6 +238,6 @@ mod tests {
         assert!(!found.bottleneck);
         assert!(warning.expect("it waited").contains("20 %"));
         let (found, _) = generator(&[half], 0.3);
-        assert!(found.verdict.contains("cannot be told"), "what is stolen is not idle: {found:?}");
+        assert!(found.verdict.contains("is unknown"), "what is stolen is not idle: {found:?}");
     }
 }

@@ -15,7 +15,7 @@ const STALL_RATIO: f64 = 100.0;
 /// long.
 const STALL_LAG_RATIO: f64 = 10.0;
 const STALL_LAG_S: f64 = 0.001;
-/// An open loop reaches its rate if this share of it was answered in time.
+/// An open loop reaches its rate if this share of its requests had a response in time.
 const REACHED: f64 = 0.99;
 
 /// Returns all reasons for which the figures mean less than they seem to.
@@ -78,13 +78,13 @@ fn stolen(outcome: &Outcome) -> Option<String> {
 
 /// Connections that were never served: the figures leave them out.
 fn unserved(totals: &Totals) -> Option<String> {
-    let never = totals.asking - totals.served;
+    let never = totals.requesting - totals.served;
     (never > 0).then(|| {
         format!(
             "{} of {} never had a response: the figures are those of the others alone, and say \
              nothing about this number of connections.",
             grouped(never),
-            counted(totals.asking, "connection")
+            counted(totals.requesting, "connection")
         )
     })
 }
@@ -101,7 +101,7 @@ fn hidden_stall(
     let is_closed =
         matches!(plan.load, LoadModel::Closed | LoadModel::Hold { rate_per_s: None, .. });
     // With a single connection it is unknown whether another one would have been served.
-    if !is_closed || totals.asking < 2 {
+    if !is_closed || totals.requesting < 2 {
         return None;
     }
     let median_s = latency.0.value_at_percentile(50.0).max(1) as f64 / 1e6;
@@ -117,10 +117,10 @@ fn hidden_stall(
     if longest == 0.0 || moved_s <= 0.0 {
         return None;
     }
-    let missing = sum * outcome.answered_in_window() / moved_s;
-    let share = 100.0 * missing / (missing + outcome.answered_in_window());
+    let missing = sum * outcome.responses_in_window() / moved_s;
+    let share = 100.0 * missing / (missing + outcome.responses_in_window());
     Some(format!(
-        "The closed loop hides a stall: for {:.0} ms no connection had an answer, where the median \
+        "The closed loop hides a stall: for {:.0} ms no connection had a response, and the median \
          is {:.3} ms, and meanwhile some {} requests were not sent that would have waited \
          ({share:.0} % of all). The percentiles lack them; measure with --rate to see them.",
         longest * 1e3,
@@ -141,7 +141,7 @@ fn missed_rate(plan: &LoadPlan, totals: &Totals, outcome: &Outcome) -> Vec<Strin
         && totals.in_window as f64 + under_way(rate) < REACHED * rate * outcome.duration_s
     {
         found.push(format!(
-            "The rate was not reached: {:.1} of {rate:.1} requests per second were answered in \
+            "The rate was not reached: {:.1} of {rate:.1} requests per second had a response in \
              time.",
             outcome.requests_per_s
         ));
@@ -155,7 +155,7 @@ fn missed_rate(plan: &LoadPlan, totals: &Totals, outcome: &Outcome) -> Vec<Strin
     }
     if totals.unanswered > 0 {
         found.push(format!(
-            "{} had no answer by the end, nor in 3 s after it: no latency holds them.",
+            "{} had no response by the end, nor in 3 s after it: no latency holds them.",
             counted(totals.unanswered, "request")
         ));
     }
@@ -193,21 +193,21 @@ fn odd_connections(plan: &LoadPlan, totals: &Totals, outcome: &Outcome) -> Vec<S
     let mut found = Vec::new();
     if totals.opening.missing > 0 {
         found.push(format!(
-            "{} did not stand when the load went, after {:.1} s of opening. What was to be asked \
-             on those counts as failed until they do.",
+            "{} were not open when the load started, after {:.1} s of opening. Their requests \
+             count as failed until they are.",
             counted(totals.opening.missing, "connection"),
             totals.opening.took as f64 / 1e9,
         ));
     }
     if totals.unmade > 0 {
         found.push(format!(
-            "{} to connect failed while nothing was to be asked.",
+            "{} to connect failed while no request was due.",
             counted(totals.unmade, "attempt")
         ));
     }
     if totals.strays > 0 {
         found.push(format!(
-            "On {} connections more came than was asked for; they were closed.",
+            "On {} connections more came than was requested; they were closed.",
             grouped(totals.strays)
         ));
     }

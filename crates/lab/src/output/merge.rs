@@ -82,12 +82,12 @@ impl Merged {
             |part: &RunFile| part.outcome.as_ref().map_or(part.histogram.len(), |o| o.requests);
         let requests = parts.iter().map(|(_, part)| count(part)).sum();
         let in_window = |part: &RunFile| match &part.outcome {
-            Some(outcome) => outcome.answered_in_window(),
+            Some(outcome) => outcome.responses_in_window(),
             None => real(part.histogram.len()),
         };
-        let answered: f64 = parts.iter().map(|(_, part)| in_window(part)).sum();
+        let responded: f64 = parts.iter().map(|(_, part)| in_window(part)).sum();
         let duration_s = covered(parts.iter().flat_map(|(_, part)| part.spans.iter().copied()));
-        let rate = if duration_s > 0.0 { answered / duration_s } else { 0.0 };
+        let rate = if duration_s > 0.0 { responded / duration_s } else { 0.0 };
         Ok(Self {
             format: FORMAT,
             files: parts.iter().map(|(name, _)| name.clone()).collect(),
@@ -103,7 +103,7 @@ impl Merged {
         })
     }
 
-    /// Formats the page for people.
+    /// Formats the page as text.
     pub fn table(&self) -> String {
         let mut page = TableText(String::new());
         for (index, file) in self.files.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The outcome as a page for people, with the words and the order of `ApacheBench`.
+//! The outcome as a page of text, with the terms and the order of `ApacheBench`.
 
 use super::tables;
 use crate::figures::{bytes, counted, decimal, grouped, ms, percent, real};

@@ -49,7 +49,7 @@ pub(super) fn percentiles(outcome: &Outcome) -> String {
 pub(super) fn served(latency: &Latency, service: Option<&Latency>) -> String {
     let mut text = String::from("Percentage of the requests served within a certain time (ms)\n");
     if latency.count == 0 {
-        text.push_str("    none was answered rightly\n");
+        text.push_str("    none succeeded\n");
     }
     if service.is_some() {
         text.push_str("             latency    service time\n");

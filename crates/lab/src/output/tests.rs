@@ -134,7 +134,8 @@ fn the_page_of_a_closed_loop_leaves_out_what_does_not_apply() {
         urls: vec!["http://127.0.0.1:8080/".to_owned()],
         model: ModelSummary {
             name: "closed".to_owned(),
-            sentence: "closed loop: each of 50 connections asks again once answered".to_owned(),
+            sentence: "closed loop: each of 50 connections sends a request once it has a response"
+                .to_owned(),
             rate_per_s: None,
             pipeline: 1,
             ..model()

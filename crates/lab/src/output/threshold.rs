@@ -209,11 +209,11 @@ pub struct ThresholdError {
     text: String,
     /// Position of the first wrong character, from 1.
     pub at: usize,
-    /// What was expected there.
+    /// The syntax that was expected there.
     pub expected: ExpectedToken,
 }
 
-/// What was expected in a threshold.
+/// The part that was expected in a threshold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ExpectedToken {

@@ -43,7 +43,7 @@ impl LoadPlan {
             unix_socket: None,
             statuses: Vec::new(),
             connect_timeout: Duration::from_secs(5),
-            answer_timeout: Duration::from_secs(30),
+            response_timeout: Duration::from_secs(30),
             check_every: 100,
             slowness: SlowClients::default(),
             trace: None,
@@ -78,12 +78,12 @@ impl LoadPlan {
         }
     }
 
-    /// Whether there are more connections than descriptors.
+    /// Returns whether there are more connections than descriptors.
     pub(crate) fn needs_rings(&self) -> bool {
         self.all_connections() > descriptors_for_connections(limit())
     }
 
-    /// Whether a response with this status is successful.
+    /// Returns whether a response with this status is successful.
     pub(crate) fn accepts(&self, status: u16) -> bool {
         let is_in = |(from, to): &(u16, u16)| (*from..=*to).contains(&status);
         if self.statuses.is_empty() { is_in(&(200, 299)) } else { self.statuses.iter().any(is_in) }
@@ -91,7 +91,7 @@ impl LoadPlan {
 
     fn check_requests(&self) -> Result<(), PlanError> {
         if self.requests.is_empty() {
-            return wrong("nothing is asked for: give a URL");
+            return wrong("there is nothing to request: give a URL");
         }
         let mut hosts = Vec::new();
         for ask in &self.requests {
@@ -134,7 +134,7 @@ impl LoadPlan {
         if read_bytes_per_s == Some(0) || send_bytes_per_s == Some(0) {
             return wrong("a slow client needs 1 byte per second at least");
         }
-        if self.connect_timeout.is_zero() || self.answer_timeout.is_zero() {
+        if self.connect_timeout.is_zero() || self.response_timeout.is_zero() {
             return wrong("time-outs must be longer than nothing");
         }
         Ok(())

@@ -67,8 +67,8 @@ pub(super) fn title_height(width: f64, axis: &Axis) -> f64 {
     10.0 + index(lines) * SMALL * 1.4
 }
 
-/// Draws both axes with grid and labels. The title of the vertical one stands above it,
-/// horizontally. Returns the base line below them.
+/// Draws both axes with grid and labels. The title of the vertical one is above it, horizontally.
+/// Returns the base line below them.
 pub(super) fn axes(drawing: &mut Drawing, inner: PlotArea, x: &Axis, y: &Axis) -> f64 {
     let title = (MARGIN, inner.top - title_height(drawing.width, y) + 16.0);
     drawing.paragraph(ColourRole::Faint, title, drawing.width - 2.0 * MARGIN, PLAIN, &y.title);

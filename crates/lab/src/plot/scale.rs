@@ -104,7 +104,7 @@ impl Scale {
         }
     }
 
-    /// Whether it is logarithmic.
+    /// Returns whether it is logarithmic.
     pub fn is_log(&self) -> bool {
         matches!(self, Scale::Log { .. })
     }

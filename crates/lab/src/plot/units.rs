@@ -1,4 +1,4 @@
-//! Numbers with units, formatted for people.
+//! Numbers with units, formatted for reading.
 
 use crate::figures::grouped_text;
 

@@ -92,9 +92,9 @@ impl ReportSection {
                  request. Only successful responses have a latency; failures are marked."
             }
             Self::Distribution => {
-                "The share of all requests that were answered rightly within a time. A line that \
-                 ends below 100 % belongs to a server that left requests unanswered or answered \
-                 them wrongly."
+                "The share of all requests that succeeded within a time. A line that \
+                 ends below 100 % belongs to a server with requests that had no response or a \
+                 wrong one."
             }
             Self::Time => {
                 "Second by second, so that a decay, a stall or a leak is seen. The first and last \

@@ -27,7 +27,7 @@ fn page_of(record: &Record) -> String {
     page::write(&view, &figures::all(&view))
 }
 
-/// The page parsed: ours is written so that it is XML as well, but for its first line and for the
+/// The page parsed: it is written so that it is XML as well, but for its first line and for the
 /// style sheet and script, whose text HTML does not escape.
 fn parsed<R>(page: &str, look: impl FnOnce(&Document<'_>) -> R) -> R {
     let mut xml = page.trim_start_matches("<!doctype html>\n").to_owned();
@@ -124,7 +124,7 @@ fn failures_and_absences_are_said_on_every_plot_they_concern() {
     }
 }
 
-/// Whether a cross stands on a drawing: two strokes of a contender in the colour of text.
+/// Returns whether a cross is on a drawing: two strokes of a contender in the colour of text.
 fn has_cross(drawing: &Drawing) -> bool {
     let crosses = drawing.parts.iter().filter(|part| {
         let is_text = part.ink == lab::plot::drawing::ColourRole::Text && part.owner.is_some();

@@ -63,7 +63,7 @@ fn ratio(
 }
 
 impl Winner<'_> {
-    /// Whether there were enough rounds for a comparison.
+    /// Returns whether there were enough rounds for a comparison.
     fn is_told(&self) -> bool {
         let ratio = self.next.as_ref().and_then(|(_, _, ratio)| *ratio);
         ratio.is_some_and(|ratio| ratio.verdict != Significance::Unknown)
@@ -98,7 +98,7 @@ impl Winner<'_> {
                 times(*high)
             ),
             _ => format!(
-                "{begin} and {next} {more}. These rounds are too few to tell whether that is more \
+                "{begin} and {next} {more}. These rounds are too few to show whether that is more \
                  than noise: three or more make a verdict."
             ),
         }

@@ -89,7 +89,7 @@ impl<'a> View<'a> {
         Some(FailedRequests { count: errors.total(), sent, kinds: kinds.join(", ") })
     }
 
-    /// Whether a contender's figures in a scenario have any problem.
+    /// Returns whether a contender's figures in a scenario have any problem.
     pub(super) fn is_marred(&self, scenario: &ScenarioRecord, contender: &ContenderRecord) -> bool {
         self.failed(scenario, contender).is_some()
             || self.runs(scenario, contender).any(|run| run.failure.is_some())
@@ -234,7 +234,7 @@ pub(super) fn fate(contender: &ContenderRecord) -> (&'static str, &str) {
     }
 }
 
-/// Whether a contender's figures are not comparable, and are drawn hollow.
+/// Returns whether a contender's figures are not comparable, and are drawn hollow.
 pub(super) fn is_unequal(contender: &ContenderRecord) -> bool {
     matches!(contender.fate, Fate::Unequal(_))
 }

@@ -45,7 +45,7 @@ pub(super) fn unfit(runs: &[&RunRecord]) -> Option<String> {
         ));
     }
     if missing > 0 {
-        why.push(format!("{} did not stand when the load went", counted(missing, "connection")));
+        why.push(format!("{} were not open when the load started", counted(missing, "connection")));
     }
     if unheld > 0 {
         why.push(format!("{} could not be held", counted(unheld, "connection")));

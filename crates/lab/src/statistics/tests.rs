@@ -190,7 +190,7 @@ fn a_row_that_did_other_work_has_figures_and_no_ratio() {
     let spoils: [(&str, Spoil); 4] = [
         ("21 failures", |of| of.errors.reset = 7),
         ("2 of 10 connections never had a response", |of| of.connections_unserved = 2),
-        ("4 connections did not stand when the load went", |of| of.connections_missing = 4),
+        ("4 connections were not open when the load started", |of| of.connections_missing = 4),
         ("5 connections could not be held", |of| {
             of.held = Some(HeldConnections { asked: 20, opened: 15, ..HeldConnections::default() });
         }),
@@ -239,7 +239,7 @@ fn a_round_in_which_time_was_stolen_is_void() {
 fn after_a_warm_up_cpu_is_divided_by_the_answers_of_the_same_time() {
     let mut warm = run("a", 1, 1_000, 1.0);
     let found = warm.outcome.as_mut().expect("has one");
-    // Of 1,000 answers 100 came after the end, and 20 to requests of the warm-up before it.
+    // Of 1,000 responses 100 came after the end, and 20 to requests of the warm-up before it.
     (found.requests_per_s, found.requests_in_window) = (920.0, 920);
     let whole = cpu_us_per_request(&warm).expect("answered");
     assert!((whole - 1_000.0).abs() < 1e-9, "without a warm-up all of both counts: {whole}");

@@ -1,4 +1,4 @@
-//! Answers in all their forms, and requests in theirs.
+//! Responses in all their forms, and requests in theirs.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixListener;

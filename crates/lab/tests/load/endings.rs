@@ -109,7 +109,7 @@ fn a_server_that_lets_few_in_is_not_waited_for(io: BackendChoice) {
     assert_eq!(outcome.requests, 0);
     // Each that was not let in has tried more than once, and says so.
     assert!(outcome.errors.timed_out > 800, "{outcome:?}");
-    let word = outcome.warnings.iter().find(|word| word.contains("did not stand"));
+    let word = outcome.warnings.iter().find(|word| word.contains("were not open"));
     assert!(word.is_some_and(|word| word.contains(" s of opening")), "{outcome:?}");
 }
 

@@ -127,7 +127,7 @@ fn an_answer_that_is_cut_is_short(io: BackendChoice) {
 fn an_answer_that_does_not_come_is_timed_out(io: BackendChoice) {
     let toy = Toy::start(|_| Reply::Silence);
     let mut plan = counted(&toy.url("/"), 4, 8, io);
-    plan.answer_timeout = Duration::from_millis(150);
+    plan.response_timeout = Duration::from_millis(150);
     assert_eq!(errors_of(&plan, 0), Errors { timed_out: 8, ..Errors::default() });
 }
 

@@ -33,7 +33,8 @@ macro_rules! through_both_doors {
 }
 pub(crate) use through_both_doors;
 
-/// Whether there is an `io_uring` for the test `name`; a line says that it is skipped if not.
+/// Returns whether there is an `io_uring` for the test `name`; a line says that it is skipped if
+/// not.
 pub(crate) fn has_uring(name: &str) -> bool {
     let probed = gustnado_tasks::probe_uring();
     if let Err(error) = &probed {
@@ -75,7 +76,7 @@ pub(crate) fn timed(url: &str, connections: u64, after: Duration, io: BackendCho
 
 pub(crate) fn outcome_of(plan: &LoadPlan) -> Outcome {
     let outcome = run(plan, &Seen::default(), &StopHandle::default()).expect("the plan is good");
-    assert_eq!(outcome.latency_us.count, outcome.requests, "each right answer has a latency");
+    assert_eq!(outcome.latency_us.count, outcome.requests, "each success has a latency");
     let in_series: u64 = outcome.series.iter().map(|second| second.requests).sum();
     assert_eq!(in_series, outcome.requests, "{:?}", outcome.series);
     outcome

@@ -25,7 +25,7 @@ crate::through_both_doors!(
     a_slow_reader_is_slow,
 );
 
-/// A toy that answers nothing for 0.2 s of every 2 s; and how that begins.
+/// A toy that sends no response for 0.2 s of every 2 s, and the start of that.
 fn stalling() -> Toy {
     let began = Instant::now();
     Toy::start(move |_| {
@@ -73,7 +73,7 @@ fn an_open_loop_shows_a_stall_that_a_closed_one_hides(io: BackendChoice) {
     assert!(word.is_some_and(|word| word.contains("--rate")), "{:?}", closed.warnings);
 }
 
-/// While one connection waits for a slow answer, the others go on.
+/// While one connection waits for a slow response, the others go on.
 fn a_few_slow_answers_are_no_stall(io: BackendChoice) {
     let toy = Toy::start(|asked| {
         if asked.number % 50 == 49 {
@@ -94,7 +94,7 @@ fn connections_that_are_never_served_are_named(io: BackendChoice) {
         Reply::Bytes(ok("hello"))
     });
     let mut plan = timed(&toy.url("/"), 8, Duration::from_millis(300), io);
-    plan.answer_timeout = Duration::from_millis(400);
+    plan.response_timeout = Duration::from_millis(400);
     let outcome = outcome_of(&plan);
     assert!(outcome.requests > 0);
     assert_eq!(outcome.connections_unserved, 5, "{outcome:?}");
@@ -112,7 +112,7 @@ fn an_open_loop_ends_after_its_number(io: BackendChoice) {
 }
 
 fn a_ramp_finds_the_knee(io: BackendChoice) {
-    // One answer in 5 ms, one after the other: 200 per second at most.
+    // One response in 5 ms, one after the other: 200 per second at most.
     let line = Arc::new(Mutex::new(()));
     let toy = Toy::start(move |_| {
         let _turn = line.lock().expect("nobody panics with it");
@@ -148,22 +148,22 @@ fn churn_opens_a_connection_for_each_request(io: BackendChoice) {
 }
 
 fn pipelining_has_several_requests_under_way(io: BackendChoice) {
-    // It answers only once four requests are there.
+    // It responds only once four requests are there.
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let url = format!("http://{}/", listener.local_addr().expect("it is bound"));
     thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
             thread::spawn(move || {
-                let (mut text, mut answered) = (String::new(), 0);
+                let (mut text, mut responded) = (String::new(), 0);
                 let mut bytes = [0; 4096];
                 while let Ok(count) = stream.read(&mut bytes)
                     && count > 0
                 {
                     text.push_str(&String::from_utf8_lossy(&bytes[..count]));
                     let asked = text.matches("\r\n\r\n").count();
-                    if asked >= answered + 4 {
-                        let answers = ok("hello").repeat(asked - answered);
-                        answered = asked;
+                    if asked >= responded + 4 {
+                        let answers = ok("hello").repeat(asked - responded);
+                        responded = asked;
                         if stream.write_all(&answers).is_err() {
                             return;
                         }
@@ -216,6 +216,6 @@ fn a_slow_reader_is_slow(io: BackendChoice) {
     plan.slowness.read_bytes_per_s = Some(100_000);
     let outcome = outcome_of(&plan);
     assert_eq!(outcome.requests, 2);
-    // What the kernel holds of it besides comes at once.
+    // The bytes of it that the kernel holds come at once.
     assert!(outcome.latency_us.min >= 150_000.0, "{:?}", outcome.latency_us);
 }

@@ -1,4 +1,4 @@
-//! A toy server on threads: it does what a test tells it, also what no server should.
+//! A toy server on threads: it does what a test sets, also what no server should.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rustix::net::sockopt::set_socket_linger;
 
-/// What the toy does about a request.
+/// The toy's reaction to a request.
 pub(crate) enum Reply {
     /// Sends these bytes.
     Bytes(Vec<u8>),
@@ -17,7 +17,7 @@ pub(crate) enum Reply {
     Last(Vec<u8>),
     /// Resets the connection.
     Reset,
-    /// Never answers.
+    /// Never responds.
     Silence,
 }
 
@@ -25,7 +25,7 @@ pub(crate) enum Reply {
 pub(crate) struct Asked {
     pub(crate) head: String,
     pub(crate) body: Vec<u8>,
-    /// How many came before it, on all connections.
+    /// Number of requests before it, on all connections.
     pub(crate) number: u64,
 }
 
@@ -71,7 +71,7 @@ impl Toy {
         Self { address, requests, connections }
     }
 
-    /// One that answers each request with 200 and `hello`.
+    /// Starts one that responds to each request with 200 and `hello`.
     pub(crate) fn friendly() -> Self {
         Self::start(|_| Reply::Bytes(ok("hello")))
     }
@@ -89,7 +89,7 @@ impl Toy {
     }
 }
 
-/// An answer with a length.
+/// A response with a length.
 pub(crate) fn ok(body: &str) -> Vec<u8> {
     format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len()).into_bytes()
 }

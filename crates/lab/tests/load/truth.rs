@@ -1,5 +1,5 @@
 //! The figures against a server whose truth is known: it keeps its own record of when each request
-//! came and when its answer left, by a clock that the generator does not see.
+//! came and when its response left, by a clock that the generator does not see.
 //!
 //! The machine that tests run on has other work, which delays both sides. So each bound is met by
 //! one run of a few: a figure that is computed wrongly is wrong in all of them.
@@ -25,7 +25,7 @@ crate::through_both_doors!(
     churn_above_capacity_has_the_servers_throughput,
 );
 
-/// One request as the server knows it.
+/// One request as the server records it.
 #[derive(Clone, Copy)]
 struct Served {
     came: Instant,
@@ -33,7 +33,7 @@ struct Served {
     right: bool,
 }
 
-/// What the server does with the request of a number.
+/// The server's reaction to the request of a number.
 type Behave = fn(u64) -> (Duration, Fault);
 
 #[derive(Clone, Copy, PartialEq)]
@@ -48,7 +48,7 @@ enum Fault {
 struct Truth {
     toy: Toy,
     record: Arc<Mutex<Vec<Served>>>,
-    /// Both clocks at one moment, to tell times of outcomes.
+    /// Both clocks at one moment, to convert times of outcomes.
     began: (Instant, SystemTime),
 }
 
@@ -74,7 +74,8 @@ impl Truth {
         Self { toy, record, began: (Instant::now(), SystemTime::now()) }
     }
 
-    /// Right answers that left the server while an outcome was measured, per second of it.
+    /// Returns the successful responses that left the server while an outcome was measured, per
+    /// second of it.
     fn rate(&self, outcome: &Outcome) -> f64 {
         let (instant, system) = self.began;
         let began_s = system.duration_since(UNIX_EPOCH).expect("it is after 1970").as_secs_f64();
@@ -86,7 +87,7 @@ impl Truth {
         real(right) / outcome.duration_s
     }
 
-    /// The time in the server of right answers, in microseconds, sorted.
+    /// Returns the time in the server of successful responses, in microseconds, sorted.
     fn times_us(&self) -> Vec<f64> {
         let record = self.record.lock().expect("nobody panicked with it");
         let took = |served: &Served| served.left.duration_since(served.came).as_secs_f64() * 1e6;
@@ -155,20 +156,20 @@ fn faults_are_counted_exactly(io: BackendChoice) {
     assert_eq!((outcome.requests, errors.total(), truth.toy.seen()), (340, 60, 400));
 }
 
-/// A server of 200 answers per second, ten at once, and a plan of 1 s for it.
+/// A server of 200 responses per second, ten at once, and a plan of 1 s for it.
 fn limited(io: BackendChoice) -> (Truth, LoadPlan) {
     let truth = Truth::start(10, |_| (Duration::from_millis(50), Fault::None));
     let plan = timed(&truth.toy.url("/"), 30, Duration::from_secs(1), io);
     (truth, plan)
 }
 
-/// Whether it says that the rate was missed.
+/// Returns whether it says that the rate was missed.
 fn says_missed(outcome: &Outcome) -> bool {
     outcome.warnings.iter().any(|word| word.contains("The rate was not reached"))
 }
 
-/// Both sides of a window cut in the middle of a bunch of ten answers, so that one more or less is
-/// within the bound: answers come ten at once.
+/// Both sides of a window cut in the middle of a batch of ten responses, so that one more or less
+/// is within the bound: responses come ten at once.
 fn same_rate(truth: &Truth, outcome: &Outcome) -> Result<(), String> {
     let served = truth.rate(outcome);
     near("requests per second", outcome.requests_per_s, served, 0.01)

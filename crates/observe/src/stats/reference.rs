@@ -11,7 +11,7 @@ What a server counts, by the names of the fields of `Stats` and `WorkerStats`. `
 `Running::stats_by_worker` give them to a Rust program, `Engine.stats` to a Python one. They are the
 keys of the page that `stats_page()` makes, and of the line of `--stats-interval 10s`.
 
-A counter starts at 0 with the server and only grows. A gauge says how things are now. Those marked
+A counter starts at 0 with the server and only grows. A gauge is a current value. Those marked
 with a star are fields of `Stats` only: pages, lines and Python leave them out.
 
 This page is generated: `gustnado tuning --counters > docs/counters.md`.

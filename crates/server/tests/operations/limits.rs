@@ -25,7 +25,7 @@ on_every_server!(
 on_every_server!(alone: without_descriptors_the_server_waits_serves_and_recovers);
 
 /// Connections that have each been answered once, and stay open.
-fn guests(server: &Server, count: usize) -> Vec<Client> {
+fn connected_clients(server: &Server, count: usize) -> Vec<Client> {
     let mut clients: Vec<_> = (0..count).map(|_| server.connect()).collect();
     for client in &mut clients {
         assert_eq!(client.get("/").status, 200);
@@ -48,10 +48,10 @@ fn waiters(server: &Server, count: usize) -> Vec<Client> {
 fn at_the_limit_of_connections_accepting_pauses_and_resumes(setup: Setup) {
     let server = Server::start(Config { connections_max: 4, ..setup.config() });
     for round in 0..3 {
-        let seated = guests(&server, 4);
+        let connected = connected_clients(&server, 4);
         let waiting = waiters(&server, 4);
         assert_eq!(server.stats().connections_open, 4, "round {round}");
-        drop(seated);
+        drop(connected);
         for mut client in waiting {
             assert_eq!(client.read_answer().status, 200, "round {round}");
         }
@@ -85,7 +85,7 @@ fn a_crowd_at_a_small_limit_is_served_to_the_last(setup: Setup) {
 
 fn a_client_that_gives_up_waiting_harms_nobody(setup: Setup) {
     let server = Server::start(Config { connections_max: 2, ..setup.config() });
-    let mut seated = guests(&server, 2);
+    let mut connected = connected_clients(&server, 2);
     let waiting = waiters(&server, 6);
     for (turn, client) in waiting.into_iter().enumerate() {
         if turn % 2 == 0 {
@@ -94,11 +94,11 @@ fn a_client_that_gives_up_waiting_harms_nobody(setup: Setup) {
             client.reset();
         }
     }
-    for client in &mut seated {
+    for client in &mut connected {
         assert_eq!(client.get("/").status, 200);
     }
-    drop(seated);
-    guests(&server, 2);
+    drop(connected);
+    connected_clients(&server, 2);
 }
 
 fn idle_connections_make_room_in_time(setup: Setup) {
@@ -107,7 +107,7 @@ fn idle_connections_make_room_in_time(setup: Setup) {
         timeout_keep_alive: Duration::from_millis(300),
         ..setup.config()
     });
-    let _idle = guests(&server, 2);
+    let _idle = connected_clients(&server, 2);
     let mut late = server.connect();
     assert_eq!(late.get("/").status, 200);
 }
@@ -118,10 +118,10 @@ fn slots_of_all_workers_are_used_before_anyone_waits(setup: Setup) {
     }
     let server = Server::start(Config { slots: 3, ..setup.config() });
     for _ in 0..3 {
-        let seated = guests(&server, 6);
+        let connected = connected_clients(&server, 6);
         let waiting = waiters(&server, 3);
         assert_eq!(server.stats().connections_open, 6);
-        drop(seated);
+        drop(connected);
         for mut client in waiting {
             assert_eq!(client.read_answer().status, 200);
         }
@@ -134,8 +134,8 @@ fn a_queue_grows_beyond_the_slots(setup: Setup) {
         return;
     }
     let server = Server::start(Config { slots: 3, ..setup.config() });
-    let mut seated = guests(&server, 40);
-    for client in &mut seated {
+    let mut connected = connected_clients(&server, 40);
+    for client in &mut connected {
         assert_eq!(client.get("/").status, 200);
     }
 }
@@ -177,7 +177,7 @@ fn a_smaller_head_limit_counts(setup: Setup) {
 
 fn without_descriptors_the_server_waits_serves_and_recovers(setup: Setup) {
     let server = setup.default_site();
-    drop(guests(&server, 4));
+    drop(connected_clients(&server, 4));
     server.wait_until_empty();
     let sockets: Vec<_> = (0..30).map(|_| Client::socket()).collect();
     let before = leave_descriptors(6);
@@ -193,9 +193,9 @@ fn without_descriptors_the_server_waits_serves_and_recovers(setup: Setup) {
     }
     thread::sleep(Duration::from_millis(300));
     let is_served = |client: &mut Client| client.has_bytes_within(Duration::from_millis(5));
-    let (mut seated, mut waiting): (Vec<_>, Vec<_>) =
+    let (mut connected, mut waiting): (Vec<_>, Vec<_>) =
         clients.into_iter().map(|mut client| (is_served(&mut client), client)).partition(|c| c.0);
-    assert!(!seated.is_empty(), "those who found a descriptor are served");
+    assert!(!connected.is_empty(), "those who found a descriptor are served");
     if setup.io == Io::Epoll {
         assert!(waiting.len() >= 20, "only {} wait: the limit was not met", waiting.len());
     }
@@ -204,7 +204,7 @@ fn without_descriptors_the_server_waits_serves_and_recovers(setup: Setup) {
         let spent = process::processor_time_over(Duration::from_millis(800));
         assert!(spent < Duration::from_millis(250), "{spent:?} of 800 ms spent on trying");
     }
-    for (_, client) in &mut seated {
+    for (_, client) in &mut connected {
         assert_eq!(client.read_answer().status, 200);
         assert_eq!(client.get("/").status, 200, "the connections it has are served");
     }

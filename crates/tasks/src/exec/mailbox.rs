@@ -27,9 +27,9 @@ use crate::exec::executor::context;
 use crate::exec::waits::WaitsOn;
 use crate::sync::parking;
 
-/// A mailbox for values on their way to one receiver.
+/// Creates a mailbox: a bounded queue of values for one receiver.
 ///
-/// - `capacity`: how many may lie in it; at least 1, which is also what 0 means. Memory is
+/// - `capacity`: how many values it holds; at least 1, which is also what 0 means. Memory is
 ///   allocated as it fills.
 pub fn mailbox<T: Send>(capacity: usize) -> (Sender<T>, Receiver<T>) {
     let store = Arc::new(Store::new(capacity));
@@ -42,11 +42,11 @@ pub struct Sender<T> {
 }
 
 impl<T> Sender<T> {
-    /// Puts a value in, as soon as there is room and all who came earlier have had theirs. If the
+    /// Puts a value in, as soon as there is room and all earlier senders have put theirs in. If the
     /// future is dropped before that, so is the value.
     ///
     /// # Errors
-    /// [`Closed`], with the value.
+    /// [`Closed`], with the value: the receiver has gone or closed the mailbox.
     pub fn send(&self, value: T) -> Sending<'_, T> {
         Sending { store: &self.store, value: Some(value), ticket: None }
     }
@@ -54,18 +54,18 @@ impl<T> Sender<T> {
     /// Puts a value in if there is room now.
     ///
     /// # Errors
-    /// [`TrySendError`], with the value.
+    /// [`TrySendError`], with the value: the mailbox is full or closed.
     pub fn try_send(&self, value: T) -> Result<(), TrySendError<T>> {
         self.store.try_send(value)
     }
 
-    /// [`Sender::send`] for plain threads: blocks until there is room. In a task it would hold the
-    /// worker up, with all its tasks.
+    /// Puts a value in, for plain threads: blocks until there is room. In a task it would block the
+    /// worker, with all its tasks.
     ///
     /// - `timeout`: how long to wait for room at most; `None`: for as long as it takes.
     ///
     /// # Errors
-    /// [`SendTimeoutError`], with the value.
+    /// [`SendTimeoutError`], with the value: `timeout` has passed, or the mailbox is closed.
     pub fn blocking_send(
         &self,
         value: T,
@@ -128,7 +128,7 @@ impl<T> fmt::Debug for Sender<T> {
     }
 }
 
-/// A value on its way into a mailbox; what [`Sender::send`] returns.
+/// A send that waits for room; [`Sender::send`] returns it.
 #[must_use = "nothing is sent until it is awaited"]
 pub struct Sending<'a, T> {
     store: &'a Store<T>,
@@ -200,8 +200,8 @@ impl<T> Receiver<T> {
         Receiving { receiver: self }
     }
 
-    /// [`Receiver::recv`] as a poll. A task that has received very often without ever having to
-    /// wait is made to, for an instant, so that others have their turn.
+    /// Polls for the oldest value, as [`Receiver::recv`] does. A task that has received very often
+    /// without waiting is made to yield once, so that others run.
     pub fn poll_recv(&mut self, context: &mut Context<'_>) -> Poll<Option<T>> {
         if !context::spend() {
             context.waker().wake_by_ref();
@@ -217,19 +217,19 @@ impl<T> Receiver<T> {
     /// Takes the oldest value if there is one now.
     ///
     /// # Errors
-    /// [`TryRecvError`].
+    /// [`TryRecvError`]: the mailbox is empty now, or no value will come any more.
     pub fn try_recv(&mut self) -> Result<T, TryRecvError> {
         let more = |more| if more { TryRecvError::Empty } else { TryRecvError::Closed };
         self.store.try_recv().map_err(more)
     }
 
-    /// [`Receiver::recv`] for plain threads: blocks until there is a value. In a task it would hold
-    /// the worker up, with all its tasks.
+    /// Takes the oldest value, for plain threads: blocks until there is one. In a task it would
+    /// block the worker, with all its tasks.
     ///
     /// - `timeout`: how long to wait for one at most; `None`: for as long as it takes.
     ///
     /// # Errors
-    /// [`RecvTimeoutError`].
+    /// [`RecvTimeoutError`]: `timeout` has passed, or no value will come any more.
     pub fn blocking_recv(&mut self, timeout: Option<Duration>) -> Result<T, RecvTimeoutError> {
         match self.try_recv() {
             Ok(value) => return Ok(value),
@@ -285,7 +285,7 @@ impl<T> fmt::Debug for Receiver<T> {
     }
 }
 
-/// A wait for a value; what [`Receiver::recv`] returns. Dropping it loses nothing.
+/// A wait for a value; [`Receiver::recv`] returns it. Dropping it loses nothing.
 #[derive(Debug)]
 #[must_use = "nothing is received until it is awaited"]
 pub struct Receiving<'a, T> {

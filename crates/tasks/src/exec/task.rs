@@ -43,7 +43,7 @@ where
     join::start(future)
 }
 
-/// [`spawn`], for a task whose end is not awaited. It needs one allocation and not two.
+/// Spawns a task whose end is not awaited. It needs one allocation, where [`spawn`] needs two.
 ///
 /// # Errors
 /// As [`spawn`].
@@ -57,8 +57,8 @@ where
     start(Box::pin(future)).map(drop)
 }
 
-/// [`spawn`], with a name for the dump: from its first run on, until its end. Names are kept in a
-/// table that all workers share, so they are for tasks that live long.
+/// Spawns a task as [`spawn`] does, with a name for the dump, from its first run on, until its end.
+/// Names are kept in a table that all workers share, so they are for tasks that live long.
 ///
 /// # Errors
 /// As [`spawn`].

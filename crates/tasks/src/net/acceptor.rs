@@ -40,17 +40,17 @@ pub enum Acceptor {
     /// The workers themselves, for TCP each from a listening socket of its own (`SO_REUSEPORT`).
     #[default]
     PerWorker,
-    /// One thread that does nothing else, and hands connections over.
+    /// One thread that does nothing else, and passes the connections to the workers.
     Dedicated,
 }
 
 impl Acceptor {
     /// Every member, in the order of [`Self::NAMES`]; the first is the default.
     pub const ALL: [Self; 2] = [Self::PerWorker, Self::Dedicated];
-    /// What a person writes for each member.
+    /// The name of each member, as flags and files have it.
     pub const NAMES: [&'static str; 2] = ["per-worker", "dedicated"];
 
-    /// Returns what a person writes for this member.
+    /// Returns the name of this member, as flags and files have it.
     pub fn as_str(self) -> &'static str {
         Self::NAMES[self as usize]
     }

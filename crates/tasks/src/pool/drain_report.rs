@@ -7,6 +7,6 @@ use std::time::Duration;
 pub struct DrainReport {
     /// Connections that were cut at the deadline.
     pub cut: usize,
-    /// How long it took.
+    /// Duration of the drain.
     pub took: Duration,
 }

@@ -48,7 +48,7 @@ pub struct Driven {
 pub struct Turned {
     /// A task has run.
     pub has_run: bool,
-    /// A signal has ended the wait: its handlers may want to be run.
+    /// A signal has ended the wait: its handlers may need to run.
     pub is_interrupted: bool,
 }
 
@@ -76,7 +76,7 @@ impl Driven {
         Ok(driven)
     }
 
-    /// One turn: waits until there is something to do, does it, and returns.
+    /// Runs one turn: waits until there is something to do, does it, and returns.
     ///
     /// It takes in what other threads have sent, sleeps in the kernel until something happens, and
     /// then runs the tasks that this concerns, at most a few hundred. Where tasks are ready it does
@@ -87,7 +87,7 @@ impl Driven {
     /// - `ready`: what is found of [watched](Driven::watch) descriptors is appended here, once for
     ///   each at most.
     /// - `around`: is called only where the turn may really sleep, with the sleep as its argument,
-    ///   and has to call that once. A lock that others wait for can be given up around it. What it
+    ///   and must call that once. A lock that others wait for can be given up around it. What it
     ///   must not do is use this worker.
     ///
     /// # Errors
@@ -136,8 +136,8 @@ impl Driven {
         Ok(Turned { has_run, is_interrupted })
     }
 
-    /// A turn for a caller whose loop sleeps itself, and watches [`Driven::descriptor`] for as long
-    /// as it can be read: does what there is to do, and does not sleep.
+    /// Runs a turn for a caller whose loop sleeps itself, and watches [`Driven::descriptor`] for as
+    /// long as it can be read: does what there is to do, and does not sleep.
     ///
     /// Returns when the next turn is due, though the descriptor says nothing; zero: at once.
     /// `None`: not before it does.
@@ -205,7 +205,7 @@ impl Driven {
         self.ctx.reactor.borrow().waker()
     }
 
-    /// Watches a descriptor of the caller's: each turn tells what it is ready for, for as long as
+    /// Watches a descriptor of the caller's: each turn reports what it is ready for, for as long as
     /// it is. Also in a task of this worker.
     ///
     /// - `number`: should stay open until [`Driven::unwatch`]. One that is closed before is not

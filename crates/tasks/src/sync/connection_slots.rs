@@ -10,7 +10,7 @@ use std::task::{Poll, Waker};
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Mutex, Ordering, fence};
 use crate::sync::cache_padded::CachePadded;
 
-/// To which worker a new connection goes.
+/// Choice of the worker that gets a new connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Placement {
     /// To the worker that accepted it, or the one with the fewest connections where that one has
@@ -24,10 +24,10 @@ pub enum Placement {
 impl Placement {
     /// Every member, in the order of [`Self::NAMES`]; the first is the default.
     pub const ALL: [Self; 2] = [Self::Spread, Self::Fill];
-    /// What a person writes for each member.
+    /// The name of each member, as flags and files have it.
     pub const NAMES: [&'static str; 2] = ["spread", "fill"];
 
-    /// Returns what a person writes for this member.
+    /// Returns the name of this member, as flags and files have it.
     pub fn as_str(self) -> &'static str {
         Self::NAMES[self as usize]
     }

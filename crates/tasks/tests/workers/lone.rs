@@ -246,12 +246,12 @@ fn with_io<T: Send>(io: IoChoice, work: impl Future<Output = T> + Send) -> T {
     })
 }
 
-fn doors() -> Vec<IoChoice> {
-    let mut doors = vec![IoChoice::Epoll];
+fn backends() -> Vec<IoChoice> {
+    let mut backends = vec![IoChoice::Epoll];
     if has_uring("lone") {
-        doors.push(IoChoice::Uring);
+        backends.push(IoChoice::Uring);
     }
-    doors
+    backends
 }
 
 #[test]
@@ -259,7 +259,7 @@ fn a_ring_of_its_own_takes_connections_in() {
     let setup = Setup { io: IoChoice::Auto, scheduler: SchedulerKind::Pool };
     let workers = start(&setup.plan(1), echo);
     let to = Endpoint::Tcp(address(&workers));
-    for io in doors() {
+    for io in backends() {
         let came = with_io(io, async {
             let mut came = 0;
             // More than the table holds, one after the other.
@@ -281,7 +281,7 @@ fn a_ring_of_its_own_takes_connections_in() {
 
 #[test]
 fn a_pulse_waits_for_less_than_a_millisecond_again_and_again() {
-    for io in doors() {
+    for io in backends() {
         let waited = with_io(io, async {
             let mut pulse = PreciseTimer::new().expect("a descriptor is left");
             let began = Instant::now();

@@ -180,7 +180,8 @@ impl Request {
     /// handler and [`Request::read_form_data`].
     ///
     /// # Errors
-    /// [`FormError`].
+    /// [`FormError`]: 415 where the body is no such form, 400 where it is malformed, 413 past a
+    /// limit.
     pub fn form_data(&self) -> Result<FormData, FormError> {
         read_whole(self, &FormLimits::default())
     }
@@ -191,7 +192,8 @@ impl Request {
     /// [`FormLimits::folder`].
     ///
     /// # Errors
-    /// [`FormError`].
+    /// [`FormError`]: 415 where the body is no such form, 400 where it is malformed, 413 past a
+    /// limit; or the body did not come, or the disk failed.
     pub async fn read_form_data(&mut self, limits: &FormLimits) -> Result<FormData, FormError> {
         let mut parts = self.multipart(limits)?;
         let (mut form, mut room) = (FormData::default(), Room::new(limits));

@@ -21,7 +21,8 @@ impl Request {
     /// explains charsets, and reads the body in a task.
     ///
     /// # Errors
-    /// [`BodyError::UnknownCharset`], [`BodyError::NotText`], [`BodyError::Unread`].
+    /// [`BodyError::UnknownCharset`]; [`BodyError::NotText`] if it has bytes that the charset does
+    /// not have; [`BodyError::Unread`] in task handlers, which read it themselves.
     pub fn text(&self) -> Result<Cow<'_, str>, BodyError> {
         let encoding = encoding_of(self.header_bytes("content-type"))?;
         decoded(encoding, self.body.as_whole().ok_or(BodyError::Unread)?)

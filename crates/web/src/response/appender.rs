@@ -34,7 +34,7 @@ impl Appender {
     /// Appends a piece, and waits while too many wait already. For tasks.
     ///
     /// # Errors
-    /// [`AppendError::Lost`].
+    /// [`AppendError::Lost`]: the connection is lost, or the response was never sent.
     pub async fn append(&self, piece: impl Into<Bytes>) -> Result<(), AppendError> {
         self.0.send(piece.into()).await.map_err(|_| AppendError::Lost)
     }
@@ -42,7 +42,7 @@ impl Appender {
     /// Appends a piece without waiting.
     ///
     /// # Errors
-    /// [`AppendError`].
+    /// [`AppendError`]: too many pieces wait, or the connection is lost.
     pub fn try_append(&self, piece: impl Into<Bytes>) -> Result<(), AppendError> {
         self.0.try_send(piece.into()).map_err(|error| match error {
             TrySendError::Full(_) => AppendError::Full,

@@ -63,7 +63,7 @@ pub enum RouteError {
     Field {
         /// Its name.
         name: String,
-        /// What is wrong with it.
+        /// The cause.
         error: FieldError,
     },
 }

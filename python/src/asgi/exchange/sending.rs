@@ -66,7 +66,7 @@ impl AsgiExchange {
     ) -> PyResult<SendOutcome> {
         let py = message.py();
         let body = match message.get_item(intern!(py, "body"))? {
-            Some(body) if !body.is_none() => bytes_of(&body, "the body of an answer")?,
+            Some(body) if !body.is_none() => bytes_of(&body, "the body of a response")?,
             _ => Bytes::new(),
         };
         let more = message.get_item(intern!(py, "more_body"))?;
@@ -202,7 +202,7 @@ fn push(writer: &PipeWriter, mut body: Bytes) -> Option<PipeSpace> {
     writer.push(body)
 }
 
-/// Whether the response never has content, such as one to HEAD.
+/// Returns whether the response never has content, such as one to HEAD.
 fn is_unsent(request: &Request, head: &ForeignHead) -> bool {
     request.method() == Method::Head || !head.may_have_content()
 }

@@ -1,4 +1,4 @@
-"""The ten requests on Channels: consumers of HTTP beside Django's views."""
+"""The ten requests on Channels: consumers of HTTP next to Django's views."""
 
 import asyncio
 

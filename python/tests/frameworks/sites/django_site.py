@@ -35,7 +35,7 @@ settings.configure(
 )
 django.setup()
 
-from django.contrib import admin  # noqa: E402  (It wants to be set up.)
+from django.contrib import admin  # noqa: E402  (It must be set up first.)
 from django.contrib.auth.models import User  # noqa: E402
 from django.core.management import call_command  # noqa: E402
 
@@ -97,7 +97,7 @@ FORM = "Content-Type: application/x-www-form-urlencoded"
 
 
 def more(ask):
-    """A visit to the admin: named answers."""
+    """A visit to the admin: named responses."""
     login = ask("GET", "/admin/login/")
     yield "admin's form", login
     token = re.search(rb'csrfmiddlewaretoken" value="(\w+)', login.body)[1].decode()

@@ -1,5 +1,5 @@
-"""The ten requests on FastAPI with a Gradio page beside it: its configuration, a call, and the
-answer to it, which is streamed (SSE)."""
+"""The ten requests on FastAPI with a Gradio page: its configuration, a call, and the response to
+it, which is streamed (SSE)."""
 
 import json
 

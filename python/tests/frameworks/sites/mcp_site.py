@@ -1,5 +1,5 @@
-"""The ten requests on Starlette with a server of the Model Context Protocol beside it, over
-streamable HTTP: a handshake, the list of tools, and a call."""
+"""The ten requests on Starlette with a server of the Model Context Protocol, over streamable HTTP:
+a handshake, the list of tools, and a call."""
 
 import contextlib
 import json

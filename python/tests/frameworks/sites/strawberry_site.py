@@ -1,4 +1,4 @@
-"""The ten requests on Starlette with Strawberry's GraphQL beside it, and a query and a mutation."""
+"""The ten requests on Starlette with Strawberry's GraphQL: a query and a mutation more."""
 
 import json
 

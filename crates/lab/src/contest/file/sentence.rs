@@ -10,7 +10,7 @@ impl ScenarioSpec {
         let probes = grouped(self.probes);
         let load = match (self.model, self.rate) {
             (ModelSpec::Closed, _) => {
-                format!("{connections}, each of which asks again as soon as it has its answer")
+                format!("{connections}, each of which sends a request once it has a response")
             }
             (ModelSpec::Open, rate) => format!(
                 "{} requests per second over {connections}, independent of the server; latency \
@@ -18,11 +18,12 @@ impl ScenarioSpec {
                 grouped_text(&rate.unwrap_or_default().to_string())
             ),
             (ModelSpec::Hold, None) => format!(
-                "{connections}, idle, are held, while {probes} among them ask one request after \
+                "{connections}, idle, are held, while {probes} among them send one request after \
                  the other"
             ),
             (ModelSpec::Hold, Some(rate)) => format!(
-                "{connections}, idle, are held, while {probes} among them ask {} times per second",
+                "{connections}, idle, are held, while {probes} among them send {} requests per \
+                 second",
                 grouped_text(&rate.to_string())
             ),
             (ModelSpec::Churn, _) => {
@@ -30,7 +31,7 @@ impl ScenarioSpec {
             }
         };
         let end = match self.requests {
-            Some(requests) => format!("until {} are answered", counted(requests, "request")),
+            Some(requests) => format!("until {} have a response", counted(requests, "request")),
             None => format!("for {} s", self.duration.as_secs_f64()),
         };
         let warm = match self.warm_up {

@@ -28,7 +28,7 @@ fn until(what: &str, holds: impl Fn() -> bool) {
     }
 }
 
-/// Whether a process with this number runs.
+/// Returns whether a process with this number runs.
 fn runs(id: i32) -> bool {
     ProcStat::read(id).is_some() && {
         let text = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();

@@ -38,15 +38,15 @@ fn chart(view: &View<'_>, scenario: &ScenarioRecord, lines: Vec<Series>) -> Char
     let times = lines.iter().flat_map(|line| &line.spots).map(|spot| spot.x);
     let scale = Scale::factors(ValueUnit::Microseconds, times);
     Chart {
-        title: format!("Share answered within a time: {}", scenario.title),
+        title: format!("Share that succeeded within a time: {}", scenario.title),
         subtitle: format!("{} All rounds together.", view.modelled(scenario)),
         summary: format!(
-            "Half of all requests were answered within a time that goes {}.",
+            "Half of all requests succeeded within a time that goes {}.",
             ends_sentence(&half, ValueUnit::Microseconds)
         ),
         x: Axis { title: "latency (logarithmic)".to_owned(), scale, unit: ValueUnit::Microseconds },
         y: Axis {
-            title: "share of requests answered rightly".to_owned(),
+            title: "share of requests that succeeded".to_owned(),
             scale: Scale::Linear { low: 0.0, high: 1.0, base: 1.0 },
             unit: ValueUnit::Share,
         },

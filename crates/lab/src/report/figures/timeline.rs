@@ -174,13 +174,13 @@ fn measured(outcome: &Outcome) -> impl Iterator<Item = &OutcomeSecond> {
 
 fn latency(run: &RunRecord) -> Vec<TimelinePoint> {
     let seconds = run.outcome.iter().flat_map(measured);
-    let answered = seconds.filter(|second| second.requests > 0);
+    let responded = seconds.filter(|second| second.requests > 0);
     let moment = |second: &OutcomeSecond| TimelinePoint {
         at_s: second.at_s,
         value: second.p99_us,
         failed: second.errors > 0,
     };
-    answered.map(moment).collect()
+    responded.map(moment).collect()
 }
 
 fn memory(run: &RunRecord) -> Vec<TimelinePoint> {

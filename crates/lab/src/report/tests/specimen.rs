@@ -115,25 +115,27 @@ fn scenarios() -> Vec<ScenarioRecord> {
             keep_alive: true,
             model: "closed".to_owned(),
             sentence: format!(
-                "{connections} connections, each asks again as soon as it has its answer, for 10 s."
+                "{connections} connections, each sends a request once it has a response, for 10 s."
             ),
             sweep: Some("1 KiB page".to_owned()),
         })
         .into();
     all.push(ScenarioRecord {
         name: "hold".to_owned(),
-        title: "10,000 idle connections, one that asks".to_owned(),
+        title: "10,000 idle connections, one that sends requests".to_owned(),
         body_bytes: 1024,
         connections: 10_000,
         keep_alive: true,
         model: "hold".to_owned(),
-        sentence: "10,000 connections are held idle while another asks 100 times a second.".into(),
+        sentence: "10,000 connections are held idle while another sends 100 requests a second."
+            .into(),
         sweep: None,
     });
     all
 }
 
-/// How a made-up server does: microseconds of CPU for each request, and bytes for each connection.
+/// Figures of a made-up server: microseconds of CPU for each request, and bytes for each
+/// connection.
 const NATURE: [(f64, f64); 5] =
     [(11.0, 420.0), (17.5, 900.0), (410.0, 31_000.0), (1.0, 1.0), (15.0, 1500.0)];
 
@@ -191,7 +193,7 @@ fn samples(cpu_s: f64, before: f64, peak: f64) -> Vec<Sample> {
     (0..=50).map(at).collect()
 }
 
-/// What the generator would have found, and the rate.
+/// The outcome that the generator would have, and the rate.
 fn outcome(scenario: &ScenarioRecord, place: usize, cpu_us: f64, round: u32) -> (Outcome, f64) {
     let fails = place == 2 && scenario.connections == 10_000;
     let held = scenario.model == "hold";

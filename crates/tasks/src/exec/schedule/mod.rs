@@ -43,7 +43,7 @@ pub type BoxTask = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// ones.
 pub(crate) const SPARE_SLOTS: usize = 64;
 
-/// Which scheduler places and runs connections.
+/// The scheduler that places and runs connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SchedulerKind {
     /// A fixed slot array per worker: lowest latency, bounded memory.
@@ -60,10 +60,10 @@ pub enum SchedulerKind {
 impl SchedulerKind {
     /// Every member, in the order of [`Self::NAMES`]; the first is the default.
     pub const ALL: [Self; 4] = [Self::Pool, Self::PoolShared, Self::Queue, Self::QueueShared];
-    /// What a person writes for each member.
+    /// The name of each member, as flags and files have it.
     pub const NAMES: [&'static str; 4] = ["pool", "pool-shared", "queue", "queue-shared"];
 
-    /// Returns what a person writes for this member.
+    /// Returns the name of this member, as flags and files have it.
     pub fn as_str(self) -> &'static str {
         Self::NAMES[self as usize]
     }

@@ -30,7 +30,7 @@ pub struct Group<T> {
 }
 
 impl<T: Send + 'static> Group<T> {
-    /// An empty group.
+    /// Creates an empty group.
     ///
     /// - `limit`: how many tasks may run, or have ended without their result being taken; at
     ///   least 1.

@@ -41,7 +41,7 @@ impl<T> JoinHandle<T> {
         self.task.token()
     }
 
-    /// A handle that cancels the task when it is dropped.
+    /// Returns a handle that cancels the task when it is dropped.
     pub fn attach(self) -> Attached<T> {
         Attached { handle: self }
     }

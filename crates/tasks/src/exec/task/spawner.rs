@@ -19,7 +19,7 @@ impl Spawner {
         Self { shared: Arc::downgrade(shared) }
     }
 
-    /// The spawner of the workers that run the current task.
+    /// Returns the spawner of the workers that run the current task.
     ///
     /// # Panics
     /// Outside a task.
@@ -27,8 +27,8 @@ impl Spawner {
         context::with(|ctx| Self::of(&ctx.shared))
     }
 
-    /// Starts a task on one of the workers, each in its turn. What it comes to can be told through
-    /// a [`crate::mailbox()`]; a panic in it is contained and counted.
+    /// Starts a task on one of the workers, each in its turn. Its result can be sent through a
+    /// [`crate::mailbox()`]; a panic in it is contained and counted.
     ///
     /// It never waits. Where as many tasks wait to be taken in as may, 1,024 per worker, it
     /// refuses; the shared schedulers take them at once, as long as a slot is free.

@@ -31,9 +31,9 @@ pub struct Dump {
     /// The tasks, in the order of workers and slots; at most 100,000 of each worker (of all workers
     /// together, where they share their tasks).
     pub tasks: Vec<TaskInfo>,
-    /// How many more there were.
+    /// The number of tasks that were left out.
     pub left_out: usize,
-    /// Workers that did not answer in time. What is known of them is the task that holds each.
+    /// Workers that did not respond in time. What is known of them is the task that holds each.
     pub silent: Vec<usize>,
 }
 
@@ -48,9 +48,9 @@ pub struct TaskInfo {
     /// The worker that it lives on or that runs it; `None` where workers share their tasks and none
     /// runs this one.
     pub worker: Option<usize>,
-    /// What it does.
+    /// Its state.
     pub state: TaskState,
-    /// How long ago it last ran, to within 16 ms (and 198 days at most); of one that runs, how long
+    /// Time since it last ran, to within 16 ms (and 198 days at most); of one that runs, how long
     /// ago its worker last looked at the clock. `None` if it has never run.
     pub since: Option<Duration>,
 }

@@ -74,7 +74,7 @@ impl WorkerGroup {
     /// The group's tasks carry this wake target's number.
     pub(crate) fn set_wake_target(&self, wake_target: u16) {
         let own = self.wake_target.get_or_init(|| wake_target);
-        debug_assert_eq!(*own, wake_target, "a group is one station");
+        debug_assert_eq!(*own, wake_target, "a group is one wake target");
     }
 
     /// The running thread is this worker of the group.

@@ -42,7 +42,7 @@ impl Ordinary {
         Ok(true)
     }
 
-    /// Whether `write` and `finish` would do nothing unusual.
+    /// Returns whether `write` and `finish` would do nothing unusual.
     fn is_untouched(&self, names: &HeadWords, request: &Bound<'_, PyAny>) -> PyResult<bool> {
         let (py, words) = (request.py(), self.words.get());
         let is = |name| request.getattr(name)?.is_truthy();
@@ -150,7 +150,7 @@ fn has_one(fields: &Bound<'_, PyDict>, name: &Py<PyBytes>) -> PyResult<bool> {
     fields.get_item(name)?.map_or(Ok(false), |values| values.is_truthy())
 }
 
-/// Whether it can be written as a field value as it is.
+/// Returns whether it can be written as a field value as it is.
 fn is_line(value: &Bound<'_, PyAny>) -> bool {
     value
         .cast::<PyBytes>()
