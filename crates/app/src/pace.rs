@@ -75,7 +75,7 @@ impl Pace {
     /// - `peer`: returns the address, and is called only if it is needed; unknown ones count as one
     ///   client.
     pub fn pacer(&self, peer: impl FnOnce() -> io::Result<Endpoint>, now_ms: u64) -> Box<Pacer> {
-        let mut pacer = Pacer::free();
+        let mut pacer = Pacer::default();
         pacer.delay_first_byte(self.first_byte_delay_ms);
         pacer.own(self.connection);
         if !self.client.is_free() || self.requests.is_some() {
@@ -128,8 +128,8 @@ mod tests {
                 requests_burst,
                 ..Default::default()
             };
-            Pace::new(&pace).and_then(|pace| pace.requests).map(Rate::burst)
+            Pace::new(&pace).and_then(|pace| pace.requests)
         };
-        assert_eq!((pace(0), pace(3)), (Some(20), Some(3)));
+        assert_eq!((pace(0), pace(3)), (Rate::new(20, 20), Rate::new(20, 3)));
     }
 }

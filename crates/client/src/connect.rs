@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 
-use gustnado_tasks::{Connection, ConnectionError, Endpoint, now, timeout};
+use gustnado_tasks::{Connection, ConnectionError, Endpoint, Outbound, now, timeout};
 
 use super::error::{ClientError, TimeoutPhase};
 use super::total::Total;
@@ -48,7 +48,8 @@ pub(super) async fn connect(
     for (tried, to) in endpoints.iter().enumerate() {
         let shares = (endpoints.len() - tried) as u64;
         let source = client.options.source.filter(|_| matches!(to, Endpoint::Tcp(_)));
-        match Connection::connect(to, source, left_ms() / shares).await {
+        let outbound = Outbound { source, ..Outbound::default() };
+        match Connection::connect(to, &outbound, left_ms() / shares).await {
             Ok(connection) => return Ok(connection),
             Err(ConnectionError::Broken(error)) => {
                 refused = Some(ClientError::Connect { to: to.clone(), error });

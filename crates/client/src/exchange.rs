@@ -27,9 +27,6 @@ const INTERIM_MAX: usize = 16;
 /// Pieces sent in a row before other tasks have their turn.
 const PIECES_MAX: usize = 16;
 
-/// No deadline.
-const NEVER: u64 = u64::MAX;
-
 /// A response's head together with its bytes.
 #[derive(Clone)]
 pub(super) struct ReceivedHead {
@@ -41,15 +38,6 @@ impl ReceivedHead {
     pub(super) fn view(&self) -> Response<'_> {
         self.head.on(&self.bytes)
     }
-}
-
-/// The response's head, and what came with it.
-pub(super) struct ResponseStart {
-    pub(super) head: ReceivedHead,
-    /// The interim responses before it, `100 Continue` left out.
-    pub(super) interim: Vec<ReceivedHead>,
-    /// Bytes behind the head.
-    pub(super) buffer: BytesMut,
 }
 
 /// The error of a request that got no response.
@@ -203,7 +191,7 @@ impl ClientExchange {
         if is_other {
             // The alarm that is armed would wake the task before; without a deadline it is put
             // away, and the next deadline arms one for this task.
-            self.connection.set_deadline(NEVER);
+            self.connection.set_deadline(u64::MAX);
             if let Poll::Ready(received) = self.connection.poll_recv(false) {
                 return Poll::Ready(self.received(received, TimeoutPhase::Bytes, buffer));
             }
@@ -273,7 +261,7 @@ impl ClientExchange {
         let (at_ms, waiting) = if self.connection.is_sending() {
             (after(options.idle_timeout), TimeoutPhase::Bytes)
         } else if self.upload.is_starving() {
-            (NEVER, TimeoutPhase::Bytes)
+            (u64::MAX, TimeoutPhase::Bytes)
         } else if self.upload.is_held() {
             (after(options.continue_timeout), TimeoutPhase::Head)
         } else if self.head_read {
@@ -319,10 +307,12 @@ impl ClientExchange {
 
 /// Reader of a response's head, with the bytes that came so far.
 pub(super) struct HeadReader {
-    buffer: BytesMut,
+    /// In the end, the bytes behind the head.
+    pub(super) buffer: BytesMut,
     /// How far the search for the head's end has come.
     seen: usize,
-    interim: Vec<ReceivedHead>,
+    /// The interim responses before it, `100 Continue` left out.
+    pub(super) interim: Vec<ReceivedHead>,
     interim_count: usize,
     method: Method,
     limits: Limits,
@@ -332,10 +322,6 @@ impl HeadReader {
     pub(super) fn new(method: Method, limits: Limits) -> Self {
         let (buffer, interim) = (BytesMut::new(), Vec::new());
         Self { buffer, seen: 0, interim, interim_count: 0, method, limits }
-    }
-
-    pub(super) fn finish(self, head: ReceivedHead) -> ResponseStart {
-        ResponseStart { head, interim: self.interim, buffer: self.buffer }
     }
 
     /// Reads what is there. Interim responses are kept; the final one is returned.

@@ -11,7 +11,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::future::{Future, poll_fn};
 use std::pin::pin;
-use std::sync::{Arc, MutexGuard, Weak};
+use std::sync::{Arc, Weak};
 use std::task::{Poll, Waker};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
@@ -48,7 +48,9 @@ struct ReaperState {
 
 /// The kept connections of one client on one worker.
 #[derive(Default)]
-struct IdlePool(Lock<IdleConnections>);
+struct IdlePool {
+    idle: Lock<IdleConnections>,
+}
 
 #[derive(Default)]
 struct IdleConnections {
@@ -78,7 +80,7 @@ impl IdlePools {
     /// A connection to an origin that still stands: the one used last.
     pub(super) fn take(&self, origin: &RequestOrigin) -> Option<Connection> {
         let pool = self.pool()?;
-        let mut idle = pool.lock();
+        let mut idle = pool.idle.lock();
         while let Some(at) =
             idle.connections.iter().rposition(|connection| *connection.origin == *origin)
         {
@@ -95,9 +97,9 @@ impl IdlePools {
         if self.per_host_max == 0 || self.total_max == 0 || !is_idle(&mut connection) {
             return;
         }
-        let open = self.pool().filter(|pool| !pool.lock().closed);
+        let open = self.pool().filter(|pool| !pool.idle.lock().closed);
         let Some(pool) = open.or_else(|| self.new_pool()) else { return };
-        let mut idle = pool.lock();
+        let mut idle = pool.idle.lock();
         if idle.closed {
             return; // by a reaper on another thread, just now
         }
@@ -116,12 +118,12 @@ impl IdlePools {
 
     /// Returns how many the running thread keeps.
     pub(super) fn idle_here(&self) -> usize {
-        self.pool().map_or(0, |pool| pool.lock().connections.len())
+        self.pool().map_or(0, |pool| pool.idle.lock().connections.len())
     }
 
     /// Returns the running thread's pool.
     fn pool(&self) -> Option<Arc<IdlePool>> {
-        self.pools().get(&thread::current().id()).and_then(|place| place.pool.upgrade())
+        self.pools.lock().get(&thread::current().id()).and_then(|place| place.pool.upgrade())
     }
 
     /// Makes one, if there is room for the task of its reaper.
@@ -130,21 +132,17 @@ impl IdlePools {
         let reaper = keep(Arc::clone(&pool), Arc::clone(&shutdown), self.keep_ms);
         drop(spawn_named("client: reaper", reaper).ok()?); // it goes on alone
         let place = PoolEntry { pool: Arc::downgrade(&pool), shutdown };
-        let mut pools = self.pools();
+        let mut pools = self.pools.lock();
         pools.retain(|_, place| place.pool.strong_count() > 0);
         pools.insert(thread::current().id(), place);
         Some(pool)
-    }
-
-    fn pools(&self) -> MutexGuard<'_, HashMap<ThreadId, PoolEntry>> {
-        self.pools.lock()
     }
 }
 
 impl Drop for IdlePools {
     fn drop(&mut self) {
         // Closing is left to the reapers: this may be any thread.
-        for place in self.pools().values() {
+        for place in self.pools.lock().values() {
             place.shutdown.begin();
         }
     }
@@ -171,14 +169,10 @@ impl Shutdown {
 }
 
 impl IdlePool {
-    fn lock(&self) -> MutexGuard<'_, IdleConnections> {
-        self.0.lock()
-    }
-
     /// Closes connections that were idle for too long. Returns when to look again; `None` if none
     /// is left, after which the pool is closed.
     fn sweep(&self) -> Option<u64> {
-        let mut idle = self.lock();
+        let mut idle = self.idle.lock();
         let now_ms = now().mono_ms;
         while idle.connections.front().is_some_and(|connection| connection.until_ms <= now_ms) {
             idle.connections.pop_front();
@@ -190,7 +184,7 @@ impl IdlePool {
 
     /// Closes all, for good.
     fn clear(&self) {
-        let mut idle = self.lock();
+        let mut idle = self.idle.lock();
         idle.closed = true;
         idle.connections.clear();
     }

@@ -128,15 +128,11 @@ impl ClientRequest {
         if gustnado_tasks::worker().is_none() {
             return Err(ClientError::NoWorker);
         }
-        let (origin, head) = self.prepare()?;
-        let total = Total::start(self.total);
-        let Self { client, method, content, expects_continue, is_alone, .. } = self;
-        let origin = Arc::new(origin);
-        let call = ClientCall { client, method, origin, head, total, expects_continue, is_alone };
-        let idle = if is_alone { None } else { call.client.pool.take(&call.origin) };
+        let (call, content) = self.prepare()?;
+        let idle = if call.is_alone { None } else { call.client.pool.take(&call.origin) };
         if let Some(connection) = idle {
             // RFC 9110 §9.2.2: what may have been done already must do no harm a second time.
-            let spare = if method.is_idempotent() { content.again() } else { None };
+            let spare = if call.method.is_idempotent() { content.again() } else { None };
             return match (call.ask(connection, content).await, spare) {
                 (Err(RequestFailure { nothing_received: true, .. }), Some(spare)) => {
                     call.ask_on_new(spare).await
@@ -150,17 +146,13 @@ impl ClientRequest {
     /// Sends it over a connection of the caller, which ends with it.
     #[doc(hidden)]
     pub async fn send_over(self, connection: Connection) -> Result<ClientResponse, ClientError> {
-        let (origin, head) = self.prepare()?;
-        let total = Total::start(self.total);
-        let Self { client, method, content, expects_continue, .. } = self;
-        let origin = Arc::new(origin);
-        let is_alone = true;
-        let call = ClientCall { client, method, origin, head, total, expects_continue, is_alone };
+        let (mut call, content) = self.prepare()?;
+        call.is_alone = true;
         call.ask(connection, content).await.map_err(|failed| failed.error)
     }
 
     /// Checks all parts, and writes the head.
-    fn prepare(&self) -> Result<(RequestOrigin, Vec<u8>), ClientError> {
+    fn prepare(self) -> Result<(ClientCall, RequestContent), ClientError> {
         let has_body = !matches!(self.content, RequestContent::Nothing);
         let is_nameless = matches!(self.method, Method::Connect | Method::Other);
         if is_nameless || (self.method == Method::Trace && has_body) {
@@ -195,7 +187,13 @@ impl ClientRequest {
         }
         ask.finish();
         let ParsedUrl { host, port, .. } = url;
-        Ok((RequestOrigin { name: name.into(), host, port, via: self.via.clone() }, head))
+        let total = Total::start(self.total);
+        let Self { client, method, content, expects_continue, is_alone, via, .. } = self;
+        let origin = Arc::new(RequestOrigin { name: name.into(), host, port, via });
+        Ok((
+            ClientCall { client, method, origin, head, total, expects_continue, is_alone },
+            content,
+        ))
     }
 
     /// RFC 9110 §8.6: a length is said where there is a body, and where the method makes one
@@ -270,7 +268,7 @@ impl ClientCall {
         poll_fn(|cx| Poll::Ready(exchange.start(cx, &self.head))).await?;
         let mut reader = HeadReader::new(self.method, limits);
         let head = poll_fn(|cx| exchange.poll_head(cx, &mut reader)).await?;
-        Ok(ClientResponse::new(reader.finish(head), exchange, &limits))
+        Ok(ClientResponse::new(head, reader, exchange, &limits))
     }
 }
 

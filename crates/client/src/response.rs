@@ -15,7 +15,7 @@ use gustnado_http::request::FieldLines;
 use gustnado_http::response::{Response, ResponseBody, ResponseFraming};
 
 use super::error::ClientError;
-use super::exchange::{ClientExchange, ReceivedHead, ResponseStart};
+use super::exchange::{ClientExchange, HeadReader, ReceivedHead};
 
 /// Room made at once for a body that is read whole; more is made as it comes.
 const WHOLE_BYTES_START: usize = 64 << 10;
@@ -32,8 +32,14 @@ pub struct ClientResponse {
 }
 
 impl ClientResponse {
-    pub(super) fn new(finish: ResponseStart, exchange: ClientExchange, limits: &Limits) -> Self {
-        let ResponseStart { head, interim, buffer } = finish;
+    /// - `reader`: has read the head, and what came with it.
+    pub(super) fn new(
+        head: ReceivedHead,
+        reader: HeadReader,
+        exchange: ClientExchange,
+        limits: &Limits,
+    ) -> Self {
+        let HeadReader { interim, buffer, .. } = reader;
         let body = ClientResponseBody::new(&head, buffer, exchange, limits);
         Self { head, interim, body }
     }

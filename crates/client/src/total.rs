@@ -4,9 +4,6 @@ use std::time::Duration;
 
 use super::millis;
 
-/// No time comes to this.
-const NEVER: u64 = u64::MAX;
-
 /// When a request ends, at the latest.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Total {
@@ -20,7 +17,7 @@ impl Total {
     /// Counts from now on.
     pub(super) fn start(timeout: Option<Duration>) -> Self {
         let now_ms = gustnado_tasks::now().mono_ms;
-        let at_ms = timeout.map_or(NEVER, |timeout| now_ms.saturating_add(millis(timeout)));
+        let at_ms = timeout.map_or(u64::MAX, |timeout| now_ms.saturating_add(millis(timeout)));
         Self { timeout, at_ms }
     }
 }

@@ -28,7 +28,7 @@ pub(super) fn select(
     request: Request<'_>,
     now: Now,
 ) -> Option<FileResponse> {
-    if request.is_conditional() { by_conditions(file, headers, request, now) } else { None }
+    if request.head().is_conditional() { by_conditions(file, headers, request, now) } else { None }
 }
 
 /// Returns the response to a GET or HEAD of a file, also if it is the whole file.

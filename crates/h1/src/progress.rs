@@ -56,7 +56,7 @@ impl ResponseProgress {
             return Self::Begun(rest);
         }
         let progress = Self::written(ending);
-        if matches!(progress, Self::Last) && !request.keep_alive() {
+        if matches!(progress, Self::Last) && !request.head().keep_alive() {
             // The connection's end travels with the response: one packet less.
             out.expect_more();
         }

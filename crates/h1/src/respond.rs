@@ -207,7 +207,7 @@ pub(super) fn write_file(
     out: &mut Vec<u8>,
 ) -> WrittenHead {
     let (before, ready) = (out.len(), file.ready(head_only));
-    ResponseWriter::ready(out, Status::OK, opening, persist, ready);
+    ResponseWriter::ready(out, opening, persist, ready);
     WrittenHead::new(Status::OK, out.len() - before, ready.len() - file.head_bytes())
 }
 

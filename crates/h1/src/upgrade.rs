@@ -50,7 +50,7 @@ pub(super) fn take_upgrade(
 fn asks_for(request: View<'_>, protocol: &str) -> bool {
     let is_it = |token: &[u8]| token.trim_ascii().eq_ignore_ascii_case(protocol.as_bytes());
     let mut fields = request.fields();
-    request.wants_upgrade()
+    request.head().wants_upgrade()
         && fields.any(|(name, value)| {
             name.eq_ignore_ascii_case(b"upgrade") && value.split(|byte| *byte == b',').any(is_it)
         })

@@ -51,11 +51,11 @@ pub struct BodyDecoder {
     trailers_left: u32,
     trailers_max: u32,
     digits: u8,
-    state: State,
+    state: BodyState,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum BodyState {
     /// In a body of known length.
     Length,
     /// In the digits of a chunk size.
@@ -84,9 +84,9 @@ impl BodyDecoder {
     /// A reader for the body that `framing` announces.
     pub fn new(framing: Framing, limits: &Limits) -> Self {
         let (state, left) = match framing {
-            Framing::None | Framing::Length(0) => (State::Done, 0),
-            Framing::Length(bytes) => (State::Length, bytes),
-            Framing::Chunked => (State::Size, 0),
+            Framing::None | Framing::Length(0) => (BodyState::Done, 0),
+            Framing::Length(bytes) => (BodyState::Length, bytes),
+            Framing::Chunked => (BodyState::Size, 0),
         };
         let trailers_max = u32::try_from(limits.fields_max).unwrap_or(u32::MAX);
         Self {
@@ -116,11 +116,11 @@ impl BodyDecoder {
         let mut at = 0;
         loop {
             match self.state {
-                State::Done => {
+                BodyState::Done => {
                     return Ok(Piece { consumed: at, data: &[], done: true });
                 }
-                State::Length if self.left > self.room() => return Err(self.too_large()),
-                State::Length | State::Data => return Ok(self.data(input, at)),
+                BodyState::Length if self.left > self.room() => return Err(self.too_large()),
+                BodyState::Length | BodyState::Data => return Ok(self.data(input, at)),
                 _ => {}
             }
             let Some(byte) = input.get(at) else {
@@ -133,7 +133,7 @@ impl BodyDecoder {
 
     /// Returns whether the whole body was read.
     pub fn is_done(&self) -> bool {
-        self.state == State::Done
+        self.state == BodyState::Done
     }
 
     /// Bytes of data so far, framing not counted.
@@ -144,8 +144,8 @@ impl BodyDecoder {
     /// Returns how many bytes of data are still to come, where the body's length is known.
     pub fn left(&self) -> Option<u64> {
         match self.state {
-            State::Length => Some(self.left),
-            State::Done => Some(0),
+            BodyState::Length => Some(self.left),
+            BodyState::Done => Some(0),
             _ => None,
         }
     }
@@ -157,65 +157,71 @@ impl BodyDecoder {
         self.left -= data.len() as u64;
         self.received += data.len() as u64;
         if self.left == 0 {
-            self.state = if self.state == State::Length { State::Done } else { State::DataReturn };
+            self.state = if self.state == BodyState::Length {
+                BodyState::Done
+            } else {
+                BodyState::DataReturn
+            };
         }
         Piece { consumed: at + data.len(), data, done: self.is_done() }
     }
 
     /// Takes one byte of framing.
-    fn step(&mut self, byte: u8) -> Result<State, BodyError> {
+    fn step(&mut self, byte: u8) -> Result<BodyState, BodyError> {
         match (self.state, byte) {
-            (State::Size | State::Extension(_) | State::SizeEnd, _) => self.step_size(byte),
-            (State::DataReturn, b'\r') => Ok(State::DataEnd),
-            (State::DataEnd, b'\n') => Ok(State::Size),
-            (State::DataReturn | State::DataEnd, _) => Err(BodyError::ChunkEnd),
+            (BodyState::Size | BodyState::Extension(_) | BodyState::SizeEnd, _) => {
+                self.step_size(byte)
+            }
+            (BodyState::DataReturn, b'\r') => Ok(BodyState::DataEnd),
+            (BodyState::DataEnd, b'\n') => Ok(BodyState::Size),
+            (BodyState::DataReturn | BodyState::DataEnd, _) => Err(BodyError::ChunkEnd),
             _ => self.step_trailer(byte),
         }
     }
 
     /// `chunk-size [ chunk-ext ] CRLF`, the size in digits only: no sign, no `0x`, no space behind
     /// it.
-    fn step_size(&mut self, byte: u8) -> Result<State, BodyError> {
+    fn step_size(&mut self, byte: u8) -> Result<BodyState, BodyError> {
         match (self.state, byte) {
-            (State::Size, _) if byte.is_ascii_hexdigit() => self.digit(byte),
-            (State::Size, b'\r' | b';' | b' ' | b'\t') if self.digits > 0 => {
+            (BodyState::Size, _) if byte.is_ascii_hexdigit() => self.digit(byte),
+            (BodyState::Size, b'\r' | b';' | b' ' | b'\t') if self.digits > 0 => {
                 self.size_known()?;
                 if byte == b'\r' {
-                    Ok(State::SizeEnd)
+                    Ok(BodyState::SizeEnd)
                 } else {
                     self.extension(Extension::Space, byte)
                 }
             }
-            (State::Size, _) => Err(BodyError::ChunkSize),
-            (State::Extension(at), b'\r') if at.may_end() => Ok(State::SizeEnd),
-            (State::Extension(at), _) => self.extension(at, byte),
+            (BodyState::Size, _) => Err(BodyError::ChunkSize),
+            (BodyState::Extension(at), b'\r') if at.may_end() => Ok(BodyState::SizeEnd),
+            (BodyState::Extension(at), _) => self.extension(at, byte),
             (_, b'\n') => Ok(self.size_line_done()),
             _ => Err(BodyError::LineEnd),
         }
     }
 
-    fn digit(&mut self, byte: u8) -> Result<State, BodyError> {
+    fn digit(&mut self, byte: u8) -> Result<BodyState, BodyError> {
         if self.digits == SIZE_DIGITS_MAX {
             return Err(BodyError::ChunkSize);
         }
         self.digits += 1;
         let digit = char::from(byte).to_digit(16).expect("the caller saw a hexadecimal digit");
         self.left = self.left << 4 | u64::from(digit);
-        Ok(State::Size)
+        Ok(BodyState::Size)
     }
 
     fn size_known(&self) -> Result<(), BodyError> {
         if self.left > self.room() { Err(self.too_large()) } else { Ok(()) }
     }
 
-    fn size_line_done(&mut self) -> State {
+    fn size_line_done(&mut self) -> BodyState {
         self.digits = 0;
         self.section_bytes = 0;
-        if self.left == 0 { State::Trailer } else { State::Data }
+        if self.left == 0 { BodyState::Trailer } else { BodyState::Data }
     }
 
     /// Takes one byte of the extensions, and counts it.
-    fn extension(&mut self, at: Extension, byte: u8) -> Result<State, BodyError> {
+    fn extension(&mut self, at: Extension, byte: u8) -> Result<BodyState, BodyError> {
         let next = at.step(byte).ok_or(BodyError::ChunkExtension)?;
         self.section_bytes += 1;
         self.extension_bytes += 1;
@@ -224,36 +230,36 @@ impl BodyDecoder {
         {
             return Err(BodyError::ChunkExtensionTooLong);
         }
-        Ok(State::Extension(next))
+        Ok(BodyState::Extension(next))
     }
 
     /// `*( field-line CRLF ) CRLF`
-    fn step_trailer(&mut self, byte: u8) -> Result<State, BodyError> {
+    fn step_trailer(&mut self, byte: u8) -> Result<BodyState, BodyError> {
         if self.section_bytes >= self.trailer_bytes_max {
             return Err(BodyError::TrailersTooLarge { limit_bytes: self.trailer_bytes_max });
         }
         self.section_bytes += 1;
         match (self.state, byte) {
-            (State::Trailer, b'\r') => Ok(State::BlankLineEnd),
-            (State::Trailer, _) if is(byte, TOKEN) => self.trailer(),
-            (State::TrailerName, b':') => Ok(State::TrailerValue),
-            (State::TrailerName, _) if is(byte, TOKEN) => Ok(State::TrailerName),
-            (State::TrailerValue, b'\r') => Ok(State::TrailerEnd),
-            (State::TrailerValue, _) if is(byte, VALUE) => Ok(State::TrailerValue),
-            (State::TrailerEnd, b'\n') => Ok(State::Trailer),
-            (State::BlankLineEnd, b'\n') => Ok(State::Done),
-            (State::TrailerEnd | State::BlankLineEnd, _) => Err(BodyError::LineEnd),
+            (BodyState::Trailer, b'\r') => Ok(BodyState::BlankLineEnd),
+            (BodyState::Trailer, _) if is(byte, TOKEN) => self.trailer(),
+            (BodyState::TrailerName, b':') => Ok(BodyState::TrailerValue),
+            (BodyState::TrailerName, _) if is(byte, TOKEN) => Ok(BodyState::TrailerName),
+            (BodyState::TrailerValue, b'\r') => Ok(BodyState::TrailerEnd),
+            (BodyState::TrailerValue, _) if is(byte, VALUE) => Ok(BodyState::TrailerValue),
+            (BodyState::TrailerEnd, b'\n') => Ok(BodyState::Trailer),
+            (BodyState::BlankLineEnd, b'\n') => Ok(BodyState::Done),
+            (BodyState::TrailerEnd | BodyState::BlankLineEnd, _) => Err(BodyError::LineEnd),
             _ => Err(BodyError::Trailer),
         }
     }
 
     /// Counts one trailer line.
-    fn trailer(&mut self) -> Result<State, BodyError> {
+    fn trailer(&mut self) -> Result<BodyState, BodyError> {
         self.trailers_left = self
             .trailers_left
             .checked_sub(1)
             .ok_or(BodyError::TooManyTrailers { limit: self.trailers_max })?;
-        Ok(State::TrailerName)
+        Ok(BodyState::TrailerName)
     }
 
     /// Bytes of data that may still come within the limit.

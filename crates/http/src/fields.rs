@@ -17,6 +17,7 @@ pub(crate) use error::check_syntax;
 pub(crate) use header_id::INDEXED;
 
 use std::fmt;
+use std::iter;
 
 /// A field name: text, and its id if it has one. Names are the same in any case (RFC 9110 §5.1).
 #[derive(Clone, Copy, Debug)]
@@ -161,15 +162,6 @@ impl Fields {
         self.entries().find(|entry| entry.is(name)).map(|entry| entry.value)
     }
 
-    /// The values of all fields of a name, in order.
-    pub fn get_all<'f, 'n: 'f>(
-        &'f self,
-        name: impl Into<FieldName<'n>>,
-    ) -> impl Iterator<Item = &'f [u8]> {
-        let name = name.into();
-        self.entries().filter(move |entry| entry.is(name)).map(|entry| entry.value)
-    }
-
     /// Whether there is a field of a name.
     pub fn contains<'n>(&self, name: impl Into<FieldName<'n>>) -> bool {
         self.get(name).is_some()
@@ -197,8 +189,13 @@ impl Fields {
     }
 
     #[inline]
-    fn entries(&self) -> Entries<'_> {
-        Entries(&self.buffer)
+    fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
+        let mut rest = &self.buffer[..];
+        iter::from_fn(move || {
+            let (entry, behind) = Entry::first(rest)?;
+            rest = behind;
+            Some(entry)
+        })
     }
 }
 
@@ -277,19 +274,5 @@ impl<'f> Entry<'f> {
     fn name(&self) -> FieldName<'f> {
         let text = str::from_utf8(self.text).expect("it was added as a str");
         FieldName { id: self.id, text }
-    }
-}
-
-/// The fields of a buffer, in order.
-struct Entries<'f>(&'f [u8]);
-
-impl<'f> Iterator for Entries<'f> {
-    type Item = Entry<'f>;
-
-    #[inline]
-    fn next(&mut self) -> Option<Self::Item> {
-        let (entry, rest) = Entry::first(self.0)?;
-        self.0 = rest;
-        Some(entry)
     }
 }

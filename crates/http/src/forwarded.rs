@@ -10,6 +10,8 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use crate::syntax::is_token;
 use crate::target;
 
+pub use crate::target::port;
+
 /// Returns the entries of a list in one field line, in order, without white space and without empty
 /// ones (RFC 9110 §5.6.1). Nothing is quoted in them.
 pub fn entries(value: &[u8]) -> impl Iterator<Item = &[u8]> {
@@ -37,12 +39,6 @@ pub fn node(entry: &[u8]) -> Option<SocketAddr> {
 /// Nothing, or a colon and a port.
 fn port_behind(text: &str) -> Option<u16> {
     if text.is_empty() { Some(0) } else { port(text.strip_prefix(':')?.as_bytes()) }
-}
-
-/// A port in digits, as `X-Forwarded-Port` has it.
-pub fn port(digits: &[u8]) -> Option<u16> {
-    let text = std::str::from_utf8(digits).ok()?;
-    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
 }
 
 /// `http` or `https`, of a scheme, whose case does not matter; `ws` and `wss` go over one or the

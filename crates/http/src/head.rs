@@ -14,7 +14,6 @@ mod unfinished;
 pub use error::HeadError;
 
 use crate::fields::{HeaderId, INDEXED};
-use crate::limits::Limits;
 use crate::method::Method;
 use crate::target::TargetForm;
 
@@ -26,6 +25,28 @@ pub enum Decoded<T> {
     /// Not an error: call again with more bytes.
     NeedMore,
 }
+
+/// Why a pass over a head stopped before its end.
+///
+/// An error is that of the first byte after which it was certain: so it is the same whether or not
+/// a pass was made just then.
+pub(crate) enum Stop<E = HeadError> {
+    /// The bytes can still become a head that is served, or one that is refused for a reason that
+    /// only bytes to come can tell: a version or a coding that is not known here, a target that its
+    /// method does not allow, or a limit. In a request, the caller that gets it asks
+    /// [`unfinished`] first.
+    NeedMore,
+    Bad(E),
+}
+
+impl<E> From<E> for Stop<E> {
+    fn from(error: E) -> Self {
+        Self::Bad(error)
+    }
+}
+
+/// What a head may be long at most, whatever the limits say: offsets have 16 bits.
+pub(crate) const HEAD_BYTES_MAX: usize = u16::MAX as usize;
 
 /// The versions that are served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -89,49 +110,6 @@ pub struct Head {
 }
 
 impl Head {
-    /// Reads one request head from the start of `input`.
-    ///
-    /// - `input`: all bytes received since the last request; may stop anywhere.
-    /// - `seen`: the caller's memory over the calls for one head, 0 at first. It counts the bytes
-    ///   already searched for the blank line, so that a slow sender costs no rescans.
-    /// - Done: the head; the body starts [`Head::len`] bytes into `input`.
-    ///
-    /// However the bytes are cut, the last verdict is the same. An error comes as soon as it is
-    /// certain, whatever may follow: in bytes that come at once by the byte that makes it so, in
-    /// others by the end of its line. Up to four empty lines before the request line are skipped
-    /// (RFC 9112 §2.2, SHOULD).
-    ///
-    /// # Errors
-    /// [`HeadError`]; [`HeadError::status`] says how to answer. The connection must then be closed.
-    #[expect(clippy::inline_always, reason = "as a call it costs some 20 instructions")]
-    #[inline(always)]
-    pub fn decode(
-        input: &[u8],
-        seen: &mut usize,
-        limits: &Limits,
-    ) -> Result<Decoded<Self>, HeadError> {
-        Ok(match decode::decode(&mut None, input, seen, limits)? {
-            Decoded::Done(head) => Decoded::Done(*head),
-            Decoded::NeedMore => Decoded::NeedMore,
-        })
-    }
-
-    /// Reads one request head like [`Head::decode`], and leaves it in `place`: a head is 48 bytes,
-    /// which the way through the result would copy three times.
-    ///
-    /// # Errors
-    /// As [`Head::decode`]. What is in `place` then is unspecified.
-    #[expect(clippy::inline_always, reason = "as a call it costs some 20 instructions")]
-    #[inline(always)]
-    pub fn decode_in<'h>(
-        place: &'h mut Option<Self>,
-        input: &[u8],
-        seen: &mut usize,
-        limits: &Limits,
-    ) -> Result<Decoded<&'h Self>, HeadError> {
-        decode::decode(place, input, seen, limits)
-    }
-
     /// Bytes of the head, blank line included: 1 to 65,535.
     #[expect(clippy::len_without_is_empty, reason = "a head is never empty")]
     #[inline]

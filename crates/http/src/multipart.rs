@@ -29,12 +29,12 @@ pub struct MultipartDecoder {
     /// `\r\n--` and the boundary.
     delimiter: Finder<'static>,
     limits: MultipartLimits,
-    state: State,
+    state: MultipartState,
     parts: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum MultipartState {
     /// Before the first delimiter, of which no line end need stand in front. So many bytes have
     /// been passed over.
     Preamble {
@@ -81,7 +81,7 @@ impl MultipartDecoder {
             return Err(MultipartError::Boundary);
         }
         let delimiter = Finder::new(&[b"\r\n--", boundary].concat()).into_owned();
-        Ok(Self { delimiter, limits, state: State::Preamble { skipped: 0 }, parts: 0 })
+        Ok(Self { delimiter, limits, state: MultipartState::Preamble { skipped: 0 }, parts: 0 })
     }
 
     /// Says what the first bytes of `input` are.
@@ -95,17 +95,12 @@ impl MultipartDecoder {
     /// [`MultipartError`], after which nothing can be read any more.
     pub fn decode(&mut self, input: &[u8]) -> Result<MultipartEvent, MultipartError> {
         match self.state {
-            State::Preamble { skipped } => self.preamble(input, skipped),
-            State::Delimiter => self.behind_delimiter(input),
-            State::Head { seen } => self.head(input, seen),
-            State::Data => Ok(self.data(input)),
-            State::End => Ok(MultipartEvent::End),
+            MultipartState::Preamble { skipped } => self.preamble(input, skipped),
+            MultipartState::Delimiter => self.behind_delimiter(input),
+            MultipartState::Head { seen } => self.head(input, seen),
+            MultipartState::Data => Ok(self.data(input)),
+            MultipartState::End => Ok(MultipartEvent::End),
         }
-    }
-
-    /// Whether the last part has ended. A body that ends before that was cut off.
-    pub fn is_done(&self) -> bool {
-        self.state == State::End
     }
 
     fn preamble(&mut self, input: &[u8], skipped: usize) -> Result<MultipartEvent, MultipartError> {
@@ -114,7 +109,7 @@ impl MultipartDecoder {
         let bare = &delimiter[2..];
         if skipped == 0 {
             if input.starts_with(bare) {
-                self.state = State::Delimiter;
+                self.state = MultipartState::Delimiter;
                 return Ok(MultipartEvent::Skip(bare.len()));
             }
             if bare.starts_with(input) {
@@ -132,13 +127,14 @@ impl MultipartDecoder {
             return Ok(MultipartEvent::NeedMore);
         }
         let skipped = skipped + passed;
-        self.state = if found { State::Delimiter } else { State::Preamble { skipped } };
+        self.state =
+            if found { MultipartState::Delimiter } else { MultipartState::Preamble { skipped } };
         Ok(MultipartEvent::Skip(passed))
     }
 
     fn behind_delimiter(&mut self, input: &[u8]) -> Result<MultipartEvent, MultipartError> {
         if input.starts_with(b"--") {
-            self.state = State::End;
+            self.state = MultipartState::End;
             return Ok(MultipartEvent::Skip(2));
         }
         if input.is_empty() || input == b"-" {
@@ -154,7 +150,7 @@ impl MultipartDecoder {
                 if self.parts > self.limits.parts_max {
                     return Err(MultipartError::TooManyParts { limit: self.limits.parts_max });
                 }
-                self.state = State::Head { seen: 0 };
+                self.state = MultipartState::Head { seen: 0 };
                 Ok(MultipartEvent::Skip(padding + 2))
             }
             [] | [b'\r'] => Ok(MultipartEvent::NeedMore),
@@ -174,11 +170,11 @@ impl MultipartDecoder {
             return Err(MultipartError::HeadTooLarge { limit_bytes });
         }
         if end.is_none() {
-            self.state = State::Head { seen: len };
+            self.state = MultipartState::Head { seen: len };
             return Ok(MultipartEvent::NeedMore);
         }
         let head = PartHead::read(&input[..len - 2])?;
-        self.state = State::Data;
+        self.state = MultipartState::Data;
         Ok(MultipartEvent::Head(len, head))
     }
 
@@ -187,7 +183,7 @@ impl MultipartDecoder {
         match self.delimiter.find(input) {
             Some(0) => {
                 let len = delimiter.len();
-                self.state = State::Delimiter;
+                self.state = MultipartState::Delimiter;
                 MultipartEvent::PartEnd(len)
             }
             Some(at) => MultipartEvent::Data(at),

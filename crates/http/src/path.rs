@@ -13,6 +13,7 @@ pub mod pattern;
 
 use std::borrow::Cow;
 use std::fmt;
+use std::iter;
 use std::ops::Range;
 
 use crate::syntax::{SEGMENT, is, skip};
@@ -74,7 +75,7 @@ impl<'a> CanonicalPath<'a> {
                 SegmentKind::Dropped => true,
                 SegmentKind::Name => {
                     text.push('/');
-                    for unit in Units(segment) {
+                    for unit in path_bytes(segment) {
                         has_stray_percent |= unit.is_stray();
                         push_byte(&mut text, unit.byte);
                     }
@@ -145,14 +146,12 @@ impl<'a> CanonicalPath<'a> {
             return self.text;
         }
         let mut decoded = Vec::with_capacity(self.text.len());
-        let mut rest = self.text.as_bytes();
-        while let Some((unit, next)) = Unit::first(rest) {
+        for unit in path_bytes(self.text.as_bytes()) {
             match unit.byte {
                 0 | b'\\' => decoded.extend_from_slice(unit.spelling),
                 b'/' if unit.spelling.len() > 1 => decoded.extend_from_slice(unit.spelling),
                 byte => decoded.push(byte),
             }
-            rest = next;
         }
         Cow::Owned(String::from_utf8_lossy(&decoded).into_owned())
     }
@@ -180,7 +179,7 @@ pub fn as_sent(raw: &[u8], part: Range<usize>, keeps_empty: bool) -> String {
         } else if segment.is_empty() && keeps_empty && at + 1 >= part.start && at <= part.end {
             sent.push(b'/');
         }
-        for unit in Units(segment).take_while(|_| is_name) {
+        for unit in path_bytes(segment).take_while(|_| is_name) {
             if part.contains(&at) {
                 sent.extend_from_slice(unit.spelling);
             }
@@ -192,14 +191,14 @@ pub fn as_sent(raw: &[u8], part: Range<usize>, keeps_empty: bool) -> String {
 
 /// Appends what a segment stands for: each escape decoded, once.
 pub fn decode_into(segment: &[u8], out: &mut Vec<u8>) {
-    out.extend(Units(segment).map(|unit| unit.byte));
+    out.extend(path_bytes(segment).map(|unit| unit.byte));
 }
 
 /// Appends text to a canonical text: its escapes decoded, all of it in the normal form.
 ///
 /// - `text`: a part of one segment, without a slash.
 pub fn push_normal(canonical: &mut String, text: &[u8]) {
-    for unit in Units(text) {
+    for unit in path_bytes(text) {
         push_byte(canonical, unit.byte);
     }
 }
@@ -249,7 +248,7 @@ enum SegmentKind {
 
 impl SegmentKind {
     fn of(segment: &[u8]) -> Self {
-        let mut bytes = Units(segment).map(|unit| unit.byte);
+        let mut bytes = path_bytes(segment).map(|unit| unit.byte);
         match [bytes.next(), bytes.next(), bytes.next()] {
             [None, ..] | [Some(b'.'), None, _] => Self::Dropped,
             [Some(b'.'), Some(b'.'), None] => Self::Parent,
@@ -258,26 +257,23 @@ impl SegmentKind {
     }
 }
 
-/// The decoded bytes of a segment, in order.
-struct Units<'a>(&'a [u8]);
-
-impl<'a> Iterator for Units<'a> {
-    type Item = Unit<'a>;
-
-    fn next(&mut self) -> Option<Unit<'a>> {
-        let (unit, rest) = Unit::first(self.0)?;
-        self.0 = rest;
-        Some(unit)
-    }
+/// Returns the decoded bytes of a segment, in order.
+fn path_bytes(segment: &[u8]) -> impl Iterator<Item = PathByte<'_>> {
+    let mut rest = segment;
+    iter::from_fn(move || {
+        let (byte, behind) = PathByte::first(rest)?;
+        rest = behind;
+        Some(byte)
+    })
 }
 
 /// One decoded byte, and how it was written: as itself, or as three bytes.
-struct Unit<'a> {
+struct PathByte<'a> {
     byte: u8,
     spelling: &'a [u8],
 }
 
-impl<'a> Unit<'a> {
+impl<'a> PathByte<'a> {
     fn first(bytes: &'a [u8]) -> Option<(Self, &'a [u8])> {
         if let [b'%', high, low, rest @ ..] = bytes
             && let (Some(high), Some(low)) = (hex_value(*high), hex_value(*low))
@@ -294,12 +290,7 @@ impl<'a> Unit<'a> {
 }
 
 fn hex_value(digit: u8) -> Option<u8> {
-    match digit {
-        b'0'..=b'9' => Some(digit - b'0'),
-        b'a'..=b'f' => Some(digit - b'a' + 10),
-        b'A'..=b'F' => Some(digit - b'A' + 10),
-        _ => None,
-    }
+    char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok())
 }
 
 #[cfg(test)]

@@ -210,23 +210,12 @@ fn address_bytes(family: u8) -> Result<usize, ProxyError> {
 
 /// Returns the addresses at the start of a block; what follows them is skipped.
 fn binary_ends(family: u8, block: &[u8]) -> Result<Ends<'_>, ProxyError> {
-    let mut rest = block;
     match family {
         0x00 => Ok(Ends::Own),
-        0x11 | 0x12 => {
-            let (from, to) = (take::<4>(&mut rest)?, take::<4>(&mut rest)?);
-            let (from_port, to_port) = (take_port(&mut rest)?, take_port(&mut rest)?);
-            let source = SocketAddr::from((from, from_port));
-            Ok(Ends::Inet { source, destination: SocketAddr::from((to, to_port)) })
-        }
-        0x21 | 0x22 => {
-            let (from, to) = (take::<16>(&mut rest)?, take::<16>(&mut rest)?);
-            let (from_port, to_port) = (take_port(&mut rest)?, take_port(&mut rest)?);
-            let source = SocketAddr::from((from, from_port));
-            Ok(Ends::Inet { source, destination: SocketAddr::from((to, to_port)) })
-        }
+        0x11 | 0x12 => inet_ends::<4>(block),
+        0x21 | 0x22 => inet_ends::<16>(block),
         0x31 | 0x32 => {
-            let (from, to) = rest
+            let (from, to) = block
                 .get(..2 * PATH_BYTES)
                 .map(|paths| paths.split_at(PATH_BYTES))
                 .ok_or(ProxyError::Short)?;
@@ -242,8 +231,17 @@ fn take<const N: usize>(rest: &mut &[u8]) -> Result<[u8; N], ProxyError> {
     Ok(*taken)
 }
 
-fn take_port(rest: &mut &[u8]) -> Result<u16, ProxyError> {
-    take::<2>(rest).map(u16::from_be_bytes)
+/// Returns two addresses of `N` bytes each, with the ports that follow them.
+fn inet_ends<const N: usize>(mut rest: &[u8]) -> Result<Ends<'static>, ProxyError>
+where
+    IpAddr: From<[u8; N]>,
+{
+    let (from, to) = (take::<N>(&mut rest)?, take::<N>(&mut rest)?);
+    let mut with_port = |address: [u8; N]| {
+        let port = u16::from_be_bytes(take(&mut rest)?);
+        Ok(SocketAddr::new(address.into(), port))
+    };
+    Ok(Ends::Inet { source: with_port(from)?, destination: with_port(to)? })
 }
 
 fn path(padded: &[u8]) -> &[u8] {

@@ -1,6 +1,8 @@
 //! Byte ranges of a `Range` field (RFC 9110 §14.1.2, §14.2): which bytes of a representation are
 //! asked for. Whether the field counts at all is judged in `precondition.rs`.
 
+use crate::syntax::decimal;
+
 /// The most ranges that are answered one by one; a request for more gets the whole.
 pub const RANGES_MAX: usize = 16;
 
@@ -120,13 +122,8 @@ impl Bounds {
 }
 
 fn number(digits: &[u8]) -> Option<u64> {
-    if digits.is_empty() {
-        return None;
-    }
-    digits.iter().try_fold(0_u64, |value, byte| {
-        let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
-        Some(value.saturating_mul(10).saturating_add(digit))
-    })
+    let is_number = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+    is_number.then(|| decimal(digits).unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::fields::{HeaderId, INDEXED};
-use crate::head::{Framing, Head, Version};
+use crate::head::{Head, Version};
 use crate::method::Method;
 use crate::syntax::{TOKEN, VALUE, skip, trim};
 use crate::target;
@@ -31,6 +31,12 @@ impl<'a> Request<'a> {
     /// Returns the head and its bytes, to be kept.
     pub fn to_parts(self) -> (Head, Vec<u8>) {
         (*self.head, self.bytes[..self.head.len()].to_vec())
+    }
+
+    /// Returns the head, for what it says without its bytes.
+    #[inline]
+    pub fn head(self) -> &'a Head {
+        self.head
     }
 
     /// Returns the method.
@@ -111,12 +117,6 @@ impl<'a> Request<'a> {
         self.field(id.name())
     }
 
-    /// [`Head::is_conditional`]
-    #[inline]
-    pub fn is_conditional(self) -> bool {
-        self.head.is_conditional()
-    }
-
     /// Returns the first value of any field, by its name; case does not matter. Walks the fields:
     /// prefer [`Request::known`].
     pub fn field(self, name: &str) -> Option<&'a [u8]> {
@@ -128,30 +128,6 @@ impl<'a> Request<'a> {
     /// Returns all field lines in order: name and value, the value without the space around it.
     pub fn fields(self) -> FieldLines<'a> {
         FieldLines::of(self.head.fields.of(self.bytes))
-    }
-
-    /// Returns whether the client wants to go on: [`Head::keep_alive`].
-    #[inline]
-    pub fn keep_alive(self) -> bool {
-        self.head.keep_alive()
-    }
-
-    /// [`Head::wants_upgrade`]
-    #[inline]
-    pub fn wants_upgrade(self) -> bool {
-        self.head.wants_upgrade()
-    }
-
-    /// How the end of the body is found.
-    #[inline]
-    pub fn framing(self) -> Framing {
-        self.head.framing()
-    }
-
-    /// Returns whether the client waits for `100 Continue`: [`Head::expects_continue`].
-    #[inline]
-    pub fn expects_continue(self) -> bool {
-        self.head.expects_continue()
     }
 }
 

@@ -10,6 +10,7 @@ use std::fmt;
 
 use crate::fields::{FieldError, HeaderId, check_syntax};
 use crate::method::Method;
+use crate::response_writer::write_line;
 use crate::syntax::{PATH, skip, skip_query};
 use crate::target;
 
@@ -115,10 +116,7 @@ impl<'o> RequestWriter<'o> {
     }
 
     fn line(&mut self, name: &[u8], value: &[u8]) {
-        self.out.reserve(name.len() + value.len() + 4);
-        for part in [name, b": ", value, b"\r\n"] {
-            self.out.extend_from_slice(part);
-        }
+        write_line(self.out, name, value);
     }
 }
 

@@ -16,9 +16,7 @@ pub use error::ResponseError;
 
 use std::fmt;
 
-use crate::head::{Decoded, Span, Version};
-use crate::limits::Limits;
-use crate::method::Method;
+use crate::head::{Span, Version};
 use crate::request::FieldLines;
 
 /// How the end of a response's body is found (RFC 9112 §6.3).
@@ -50,35 +48,6 @@ pub struct ResponseHead {
 }
 
 impl ResponseHead {
-    /// Reads one response head from the start of `input`.
-    ///
-    /// - `input`: all bytes received since the last response; may stop anywhere.
-    /// - `seen`: the caller's memory over the calls for one head, 0 at first. It counts the bytes
-    ///   already searched for the blank line, so that a slow server costs no rescans.
-    /// - `method`: what was asked with; it decides about the body.
-    /// - `limits`: of which `head_bytes_max` and `fields_max` count here.
-    /// - Done: the head; the body starts [`ResponseHead::len`] bytes into `input`.
-    ///
-    /// However the bytes are cut, the last verdict is the same. An error comes as soon as it is
-    /// certain, whatever may follow: in bytes that come at once by the byte that makes it so, in
-    /// others by the end of its line. An interim response (1xx) is a head of its own, and the final
-    /// one follows it.
-    ///
-    /// Three choices: a folded line is refused (RFC 9112 §5.2 lets a gateway do so; a user agent
-    /// would have to join it), so is a line feed without carriage return (§2.2), and the space
-    /// before an absent reason phrase may be absent too, as many servers have it (§4).
-    ///
-    /// # Errors
-    /// [`ResponseError`]. The connection must then be closed.
-    pub fn decode(
-        input: &[u8],
-        seen: &mut usize,
-        method: Method,
-        limits: &Limits,
-    ) -> Result<Decoded<Self>, ResponseError> {
-        decode::decode(input, seen, method, limits)
-    }
-
     /// Bytes of the head, blank line included: 16 to 65,535.
     #[expect(clippy::len_without_is_empty, reason = "a head is never empty")]
     pub fn len(&self) -> usize {

@@ -39,7 +39,7 @@ pub(crate) fn form(target: &[u8], method: Method) -> Option<(TargetForm, usize)>
         [b'/', ..] if method != Method::Connect => Some((TargetForm::Origin, 0)),
         b"*" if method == Method::Options => Some((TargetForm::Asterisk, 0)),
         _ if method == Method::Connect => match authority(target) {
-            Some(Port::Given) => Some((TargetForm::Authority, target.len())),
+            Some(AuthorityPort::Given) => Some((TargetForm::Authority, target.len())),
             _ => None,
         },
         _ => {
@@ -64,7 +64,7 @@ pub(crate) fn authority_start(target: &[u8]) -> Option<usize> {
 
 /// Whether an authority says its port.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Port {
+pub(crate) enum AuthorityPort {
     /// With at least one digit.
     Given,
     /// No colon, or nothing behind it: both mean the default port of the scheme.
@@ -75,11 +75,11 @@ pub(crate) enum Port {
 ///
 /// An empty host is malformed: no http URI may have one (RFC 9110 §4.2.1). So is user information
 /// (§4.2.4), a zone identifier, and a port above 65,535.
-pub(crate) fn authority(bytes: &[u8]) -> Option<Port> {
+pub(crate) fn authority(bytes: &[u8]) -> Option<AuthorityPort> {
     let end = if bytes.first() == Some(&b'[') { literal_end(bytes)? } else { name_end(bytes)? };
     match &bytes[end..] {
-        [] | [b':'] => Some(Port::Default),
-        [b':', digits @ ..] if is_port(digits) => Some(Port::Given),
+        [] | [b':'] => Some(AuthorityPort::Default),
+        [b':', digits @ ..] if port(digits).is_some() => Some(AuthorityPort::Given),
         _ => None,
     }
 }
@@ -101,22 +101,15 @@ fn literal_end(bytes: &[u8]) -> Option<usize> {
     Some(close + 1)
 }
 
-/// `1*DIGIT`, at most 65,535.
-fn is_port(digits: &[u8]) -> bool {
-    let mut port = 0_u32;
-    for digit in digits {
-        let digit = u32::from(*digit).wrapping_sub(u32::from(b'0'));
-        if digit > 9 || port > 6_553 {
-            return false;
-        }
-        port = port * 10 + digit;
-    }
-    !digits.is_empty() && port <= 65_535
+/// Reads a port: `1*DIGIT`, at most 65,535.
+pub fn port(digits: &[u8]) -> Option<u16> {
+    let text = std::str::from_utf8(digits).ok()?;
+    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Port, TargetForm, authority, form};
+    use super::{AuthorityPort, TargetForm, authority, form};
     use crate::method::Method;
 
     #[test]
@@ -124,10 +117,10 @@ mod tests {
         for good in
             ["a", "a.b-c_d~", "127.0.0.1", "[::1]", "[2001:db8::1.2.3.4]", "a:", "!$&'()*+,;="]
         {
-            assert!(authority(good.as_bytes()) == Some(Port::Default), "{good}");
+            assert!(authority(good.as_bytes()) == Some(AuthorityPort::Default), "{good}");
         }
         for good in ["a:0", "a:80", "a:65535", "[::1]:8080", "1.2.3.4:00080"] {
-            assert!(authority(good.as_bytes()) == Some(Port::Given), "{good}");
+            assert!(authority(good.as_bytes()) == Some(AuthorityPort::Given), "{good}");
         }
         for bad in [
             "",

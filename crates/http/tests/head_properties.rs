@@ -186,7 +186,7 @@ proptest! {
         prop_assert_eq!(request.method(), method);
         prop_assert_eq!(request.version(), version);
         prop_assert_eq!(request.target(), target.as_bytes());
-        prop_assert_eq!(request.framing(), length.map_or(Framing::None, Framing::Length));
+        prop_assert_eq!(head.framing(), length.map_or(Framing::None, Framing::Length));
         if !connect {
             let parts = target.split_once('?');
             let (path, query) = parts.map_or((&*target, None), |(path, query)| (path, Some(query)));

@@ -125,16 +125,16 @@ impl Reactor {
 
     /// Returns how many descriptors are watched.
     pub fn watches(&self) -> usize {
-        self.queue().map_or(0, Epoll::watches)
+        self.queue().map_or(0, |queue| queue.watched.count())
     }
 
     /// A number that is another one once a descriptor has been watched, rewatched or unwatched.
     pub fn changes(&self) -> u32 {
-        self.queue().map_or(0, Epoll::changes)
+        self.queue().map_or(0, |queue| queue.watched.changes())
     }
 
     /// Returns whether what was found of a descriptor still counts: it is watched as it was then.
     pub fn is_current(&self, found: &WatchEvent) -> bool {
-        self.queue().is_ok_and(|queue| queue.is_current(found))
+        self.queue().is_ok_and(|queue| queue.watched.is_current(found))
     }
 }

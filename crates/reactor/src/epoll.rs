@@ -33,13 +33,13 @@ const WAKER: u64 = u64::MAX;
 pub(crate) struct Epoll {
     queue: Arc<OwnedFd>,
     table: Arc<ReadinessTable>,
-    waker: ReactorWaker,
+    pub(crate) waker: ReactorWaker,
     /// Several workers poll this queue and run its tasks.
     shared: bool,
     events: Box<[MaybeUninit<epoll::Event>; EVENTS]>,
     scratch: Scratch,
-    buf_pool: BufPool,
-    watched: Watched,
+    pub(crate) buf_pool: BufPool,
+    pub(crate) watched: Watched,
     addrs: KnownAddrs,
 }
 
@@ -77,12 +77,11 @@ impl EpollIo {
 
 impl Epoll {
     pub(crate) fn new(descriptors_max: usize, shared: bool) -> io::Result<Self> {
-        let queue = Arc::new(epoll::create(CreateFlags::CLOEXEC)?);
         let waker = ReactorWaker::new()?;
-        let flags = EventFlags::IN | EventFlags::ET;
-        epoll::add(&queue, &waker, EventData::new_u64(WAKER), flags)?;
+        let queue = Arc::new(open_queue(&waker)?);
         let table = Arc::new(ReadinessTable::new(descriptors_max));
-        Ok(Self { shared, ..Self::over(queue, table, waker) })
+        let addrs = KnownAddrs::default();
+        Ok(Self::from_seed(EpollSeed { queue, table, waker, shared, addrs }))
     }
 
     /// Returns what another thread needs to poll the same queue.
@@ -94,30 +93,17 @@ impl Epoll {
 
     pub(crate) fn from_seed(seed: EpollSeed) -> Self {
         let EpollSeed { queue, table, waker, shared, addrs } = seed;
-        Self { shared, addrs, ..Self::over(queue, table, waker) }
-    }
-
-    fn over(queue: Arc<OwnedFd>, table: Arc<ReadinessTable>, waker: ReactorWaker) -> Self {
-        let events = Box::new([MaybeUninit::uninit(); EVENTS]);
         Self {
             queue,
             table,
             waker,
-            shared: false,
-            events,
+            shared,
+            events: Box::new([MaybeUninit::uninit(); EVENTS]),
             scratch: Scratch::default(),
             buf_pool: BufPool::default(),
             watched: Watched::default(),
-            addrs: KnownAddrs::default(),
+            addrs,
         }
-    }
-
-    pub(crate) fn waker(&self) -> ReactorWaker {
-        self.waker.clone()
-    }
-
-    pub(crate) fn buf_pool(&mut self) -> &mut BufPool {
-        &mut self.buf_pool
     }
 
     /// Takes a descriptor in; it must not block.
@@ -416,13 +402,8 @@ impl Epoll {
         readiness.set(REGISTERED, self.shared);
         let data = data_of(io.index(), io.generation);
         let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
-        match epoll::add(&self.queue, &io.fd, EventData::new_u64(data), flags) {
-            Ok(()) => Ok(()),
-            Err(error) => {
-                readiness.clear(REGISTERED, self.shared);
-                Err(error.into())
-            }
-        }
+        let added = epoll::add(&self.queue, &io.fd, EventData::new_u64(data), flags);
+        Ok(added.inspect_err(|_| readiness.clear(REGISTERED, self.shared))?)
     }
 
     #[inline]
@@ -435,6 +416,14 @@ impl AsFd for EpollIo {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
+}
+
+/// Opens an epoll descriptor that `waker` wakes.
+fn open_queue(waker: &ReactorWaker) -> io::Result<OwnedFd> {
+    let queue = epoll::create(CreateFlags::CLOEXEC)?;
+    let flags = EventFlags::IN | EventFlags::ET;
+    epoll::add(&queue, waker, EventData::new_u64(WAKER), flags)?;
+    Ok(queue)
 }
 
 #[inline]

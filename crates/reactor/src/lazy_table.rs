@@ -1,6 +1,5 @@
 //! A table that may become large and is usually small.
 
-use std::fmt;
 use std::sync::OnceLock;
 
 const CHUNK: usize = 256;
@@ -22,25 +21,5 @@ impl<T: Default> LazyTable<T> {
     pub fn get(&self, index: usize) -> Option<&T> {
         let chunk = self.chunks.get(index / CHUNK)?;
         chunk.get_or_init(|| (0..CHUNK).map(|_| T::default()).collect()).get(index % CHUNK)
-    }
-
-    /// Returns how many entries the table can hold.
-    pub fn limit(&self) -> usize {
-        self.chunks.len() * CHUNK
-    }
-
-    /// Returns the entries whose chunks are in use, with their indices.
-    pub fn touched(&self) -> impl Iterator<Item = (usize, &T)> {
-        self.chunks.iter().enumerate().filter_map(|(at, chunk)| Some((at, chunk.get()?))).flat_map(
-            |(at, entries)| {
-                entries.iter().enumerate().map(move |(within, entry)| (at * CHUNK + within, entry))
-            },
-        )
-    }
-}
-
-impl<T> fmt::Debug for LazyTable<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Chunks").field("limit", &(self.chunks.len() * CHUNK)).finish()
     }
 }

@@ -53,7 +53,7 @@ pub use listen::{
     descriptor_limit, duplicate, gather_connections, refuse_connections, set_options,
     stop_deferring, take_queue,
 };
-pub use listener_poll::{ListenerPoll, has_pending, prepare_to_share, take_connection};
+pub use listener_poll::{has_pending, poll_listeners, prepare_to_share, take_connection};
 pub use reactor::{
     Accepted, BackendKind, IoChoice, Listener, Options, Reactor, ReactorSeed, Wait, probe_uring,
 };

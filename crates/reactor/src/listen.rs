@@ -3,6 +3,7 @@
 mod busy;
 mod closing;
 
+use std::ffi::OsStr;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -41,14 +42,21 @@ impl Endpoint {
     /// one.
     pub fn resolved(&self) -> Self {
         let Self::Inherited(number) = self else { return self.clone() };
-        let name = local_addr_of(*number).ok().flatten();
-        let of_tcp = |name: &SocketAddrAny| SocketAddr::try_from(name.clone()).ok().map(Self::Tcp);
-        let of_unix = |name: &SocketAddrAny| {
-            let address = SocketAddrUnix::try_from(name.clone()).ok()?;
-            Some(Self::Unix(Path::new(std::ffi::OsStr::from_bytes(address.path_bytes()?)).into()))
-        };
-        name.and_then(|name| of_tcp(&name).or_else(|| of_unix(&name)))
-            .unwrap_or_else(|| self.clone())
+        let name = local_addr_of(*number).ok().flatten().and_then(|name| Self::of(name).ok());
+        let is_named =
+            |name: &Self| !matches!(name, Self::Unix(path) if path.as_os_str().is_empty());
+        name.filter(is_named).unwrap_or_else(|| self.clone())
+    }
+
+    /// Returns what an address of the kernel's names. A Unix socket without a name has an empty
+    /// path.
+    pub(crate) fn of(address: SocketAddrAny) -> io::Result<Self> {
+        if address.address_family() == AddressFamily::UNIX {
+            let address = SocketAddrUnix::try_from(address)?;
+            let path = address.path_bytes().unwrap_or_default();
+            return Ok(Self::Unix(OsStr::from_bytes(path).into()));
+        }
+        Ok(Self::Tcp(SocketAddr::try_from(address)?))
     }
 }
 

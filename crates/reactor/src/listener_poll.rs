@@ -12,44 +12,29 @@ use rustix::net::{SocketFlags, accept_with};
 
 use crate::ReactorWaker;
 
-/// Poll of listening sockets, in which one thread sleeps.
-#[derive(Debug)]
-pub struct ListenerPoll {
-    waker: ReactorWaker,
-}
-
-impl ListenerPoll {
-    /// # Errors
-    /// The process is out of descriptors.
-    pub fn new() -> io::Result<Self> {
-        Ok(Self { waker: ReactorWaker::new()? })
+/// Sleeps until the waker is used, a connection waits at one of the sockets, or the time is over.
+/// Returns whether one waits.
+///
+/// # Errors
+/// The kernel is out of memory.
+pub fn poll_listeners(
+    waker: &ReactorWaker,
+    sockets: &[impl AsFd],
+    timeout: Option<Duration>,
+) -> io::Result<bool> {
+    let mut asked = vec![PollFd::new(waker, PollFlags::IN)];
+    asked.extend(sockets.iter().map(|socket| PollFd::new(socket, PollFlags::IN)));
+    // A time too far away to be named is no limit.
+    let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
+    match poll(&mut asked, timeout.as_ref()) {
+        Ok(_) | Err(Errno::INTR) => {}
+        Err(error) => return Err(error.into()),
     }
-
-    /// Returns what ends [`ListenerPoll::wait`], from any thread.
-    pub fn waker(&self) -> ReactorWaker {
-        self.waker.clone()
+    let mut ready = asked.iter().map(|asked| !asked.revents().is_empty());
+    if ready.next() == Some(true) {
+        waker.reset();
     }
-
-    /// Sleeps until the alert is raised, a connection stands in line at one of the sockets, or the
-    /// time is over. Returns whether one stands in line.
-    ///
-    /// # Errors
-    /// The kernel is out of memory.
-    pub fn wait(&self, sockets: &[impl AsFd], timeout: Option<Duration>) -> io::Result<bool> {
-        let mut asked = vec![PollFd::new(&self.waker, PollFlags::IN)];
-        asked.extend(sockets.iter().map(|socket| PollFd::new(socket, PollFlags::IN)));
-        // A time too far away to be named is no limit.
-        let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
-        match poll(&mut asked, timeout.as_ref()) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-        let mut ready = asked.iter().map(|asked| !asked.revents().is_empty());
-        if ready.next() == Some(true) {
-            self.waker.reset();
-        }
-        Ok(ready.any(|ready| ready))
-    }
+    Ok(ready.any(|ready| ready))
 }
 
 /// Prepares a listening socket for [`take_connection`]. Its other acceptors
@@ -106,8 +91,8 @@ mod tests {
         assert!(!has_pending(&socket));
         assert!(take_connection(&socket).expect("nobody is no error").is_none());
         let _clients = [(); 2].map(|()| TcpStream::connect(address).expect("it listens"));
-        let listener_poll = ListenerPoll::new().expect("an eventfd can be had");
-        assert!(listener_poll.wait(&[&socket], None).expect("the kernel polls"));
+        let waker = ReactorWaker::new().expect("an eventfd can be had");
+        assert!(poll_listeners(&waker, &[&socket], None).expect("the kernel polls"));
         assert!(has_pending(&socket));
         for _ in 0..2 {
             assert!(take_connection(&socket).expect("two wait").is_some());
@@ -119,12 +104,12 @@ mod tests {
 
     #[test]
     fn an_alert_ends_one_wait() {
-        let listener_poll = ListenerPoll::new().expect("an eventfd can be had");
-        listener_poll.waker().wake();
-        listener_poll.wait(&[] as &[OwnedFd], None).expect("the kernel polls");
+        let waker = ReactorWaker::new().expect("an eventfd can be had");
+        waker.wake();
+        poll_listeners(&waker, &[] as &[OwnedFd], None).expect("the kernel polls");
         let began = std::time::Instant::now();
         let rest = Duration::from_millis(20);
-        assert!(!listener_poll.wait(&[&listening().0], Some(rest)).expect("the kernel polls"));
+        assert!(!poll_listeners(&waker, &[&listening().0], Some(rest)).expect("the kernel polls"));
         assert!(began.elapsed() >= rest, "the alert was heard twice");
     }
 }

@@ -8,7 +8,6 @@
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::cell::Cell;
-use std::fmt;
 use std::ptr::NonNull;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -190,15 +189,7 @@ impl Drop for ProvidedBufs {
     }
 }
 
-impl fmt::Debug for ProvidedBufs {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { count, available, .. } = self;
-        f.debug_struct("Pool").field("count", count).field("available", available).finish()
-    }
-}
-
 /// One filled buffer, on loan. It goes back to the kernel when dropped.
-#[derive(Debug)]
 pub(crate) struct ProvidedBuf {
     pool: Rc<ProvidedBufs>,
     id: u16,

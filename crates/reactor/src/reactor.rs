@@ -129,17 +129,19 @@ impl Reactor {
     /// # Errors
     /// epoll or an eventfd cannot be had: the process is out of descriptors.
     pub fn new(options: &Options) -> io::Result<(Self, Option<io::Error>)> {
-        let mut refused = None;
-        if options.io != IoChoice::Epoll {
-            match open_uring(options) {
+        let clock = options.clock.clone();
+        let refused = match options.io {
+            IoChoice::Epoll => None,
+            IoChoice::Auto | IoChoice::Uring => match open_uring(options) {
                 Ok(uring) => {
-                    return Ok((Self::over(Backend::Uring(Box::new(uring)), options), None));
+                    let backend = Backend::Uring(Box::new(uring));
+                    return Ok((Self { backend, clock }, None));
                 }
-                Err(error) => refused = Some(error),
-            }
-        }
-        let epoll = Epoll::new(descriptor_limit(), false)?;
-        Ok((Self::over(Backend::Epoll(epoll), options), refused))
+                Err(error) => Some(error),
+            },
+        };
+        let backend = Backend::Epoll(Epoll::new(descriptor_limit(), false)?);
+        Ok((Self { backend, clock }, refused))
     }
 
     /// One backend for several workers, over epoll: whichever polls hears of all sockets, and any
@@ -153,11 +155,7 @@ impl Reactor {
     ) -> io::Result<(ReactorWaker, Vec<ReactorSeed>)> {
         let first = Epoll::new(descriptor_limit(), true)?;
         let seed = || ReactorSeed { queue: first.seed(), clock: options.clock.clone() };
-        Ok((first.waker(), (0..workers).map(|_| seed()).collect()))
-    }
-
-    fn over(backend: Backend, options: &Options) -> Self {
-        Self { backend, clock: options.clock.clone() }
+        Ok((first.waker.clone(), (0..workers).map(|_| seed()).collect()))
     }
 
     /// Returns the backend at work.
@@ -181,8 +179,8 @@ impl Reactor {
     /// Returns what ends this reactor's sleep, from any thread.
     pub fn waker(&self) -> ReactorWaker {
         match &self.backend {
-            Backend::Epoll(epoll) => epoll.waker(),
-            Backend::Uring(uring) => uring.waker(),
+            Backend::Epoll(epoll) => epoll.waker.clone(),
+            Backend::Uring(uring) => uring.waker.clone(),
         }
     }
 
@@ -224,8 +222,8 @@ impl Reactor {
 
     fn buf_pool(&mut self) -> &mut BufPool {
         match &mut self.backend {
-            Backend::Epoll(epoll) => epoll.buf_pool(),
-            Backend::Uring(uring) => uring.buf_pool(),
+            Backend::Epoll(epoll) => &mut epoll.buf_pool,
+            Backend::Uring(uring) => &mut uring.buf_pool,
         }
     }
 

@@ -128,24 +128,11 @@ impl Readiness<'_> {
 
     /// Takes an event in. Returns whom to wake, unless the descriptor has changed hands since.
     pub(crate) fn event(self, generation: u32, bits: u64, shared: bool) -> Option<Token> {
-        let mut state = self.state.load(Ordering::Acquire);
-        loop {
-            if generation_of(state) != generation {
-                return None;
-            }
-            if !shared {
-                self.state.store(state | bits, Ordering::Relaxed);
-                break;
-            }
-            match self.state.compare_exchange_weak(
-                state,
-                state | bits,
-                Ordering::AcqRel,
-                Ordering::Acquire,
-            ) {
-                Ok(_) => break,
-                Err(now) => state = now,
-            }
+        let with_bits = |state| (generation_of(state) == generation).then_some(state | bits);
+        if shared {
+            self.state.fetch_update(Ordering::AcqRel, Ordering::Acquire, with_bits).ok()?;
+        } else {
+            self.state.store(with_bits(self.state.load(Ordering::Acquire))?, Ordering::Relaxed);
         }
         Some(self.waiter.load(Ordering::Acquire))
     }

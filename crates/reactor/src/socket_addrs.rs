@@ -1,16 +1,13 @@
 //! The addresses of a connection's two ends.
 
 use std::collections::HashMap;
-use std::ffi::OsStr;
 use std::io;
-use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
-use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketAddrAny, SocketAddrUnix, getpeername, getsockname};
+use rustix::net::{SocketAddrAny, getpeername, getsockname};
 
 use crate::listen::Endpoint;
 use crate::sys::by_number::{local_addr_of, peer_addr_of};
@@ -40,12 +37,12 @@ impl SocketAddrs {
 
     fn said(peer: Result<Option<SocketAddrAny>, Errno>, local: SocketAddrAny) -> io::Result<Self> {
         let peer = match peer {
-            Ok(Some(address)) => Some(endpoint_of(address)?),
+            Ok(Some(address)) => Some(Endpoint::of(address)?),
             Ok(None) => Some(Endpoint::Unix(PathBuf::new())),
             Err(Errno::NOTCONN) => None,
             Err(error) => return Err(error.into()),
         };
-        Ok(Self { peer, local: endpoint_of(local)? })
+        Ok(Self { peer, local: Endpoint::of(local)? })
     }
 }
 
@@ -73,13 +70,4 @@ impl KnownAddrs {
     fn locked(&self) -> MutexGuard<'_, HashMap<(u32, u32), SocketAddrs>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn endpoint_of(address: SocketAddrAny) -> io::Result<Endpoint> {
-    if address.address_family() == AddressFamily::UNIX {
-        let address = SocketAddrUnix::try_from(address)?;
-        let path = address.path_bytes().unwrap_or_default();
-        return Ok(Endpoint::Unix(PathBuf::from(OsStr::from_bytes(path))));
-    }
-    Ok(Endpoint::Tcp(SocketAddr::try_from(address)?))
 }

@@ -55,6 +55,16 @@ pub(crate) enum FdTarget {
     Descriptor(i32),
 }
 
+impl FdTarget {
+    /// Returns its number. [`Ring::push_on`] says which kind it is.
+    fn fd(self) -> Fd {
+        match self {
+            Self::Direct(slot) => Fd(slot.cast_signed()),
+            Self::Descriptor(fd) => Fd(fd),
+        }
+    }
+}
+
 /// The longest wait for a completion.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum EnterWait {
@@ -208,24 +218,14 @@ impl Ring {
 
     /// Receives once, or until stopped, into provided buffers.
     pub(crate) fn recv(&mut self, target: FdTarget, key: Key, multishot: bool) {
-        let build = |direct: Option<u32>, fd: i32| match (multishot, direct) {
-            (true, Some(slot)) => opcode::RecvMulti::new(Fixed(slot), BUFFER_GROUP).build(),
-            (true, None) => opcode::RecvMulti::new(Fd(fd), BUFFER_GROUP).build(),
-            (false, Some(slot)) => opcode::Recv::new(Fixed(slot), std::ptr::null_mut(), 0)
-                .buf_group(BUFFER_GROUP)
-                .build()
-                .flags(squeue::Flags::BUFFER_SELECT),
-            (false, None) => opcode::Recv::new(Fd(fd), std::ptr::null_mut(), 0)
-                .buf_group(BUFFER_GROUP)
-                .build()
-                .flags(squeue::Flags::BUFFER_SELECT),
-        };
-        let entry = match target {
-            FdTarget::Direct(slot) => build(Some(slot), 0),
-            FdTarget::Descriptor(fd) => build(None, fd),
+        let entry = if multishot {
+            opcode::RecvMulti::new(target.fd(), BUFFER_GROUP).build()
+        } else {
+            let recv = opcode::Recv::new(target.fd(), std::ptr::null_mut(), 0);
+            recv.buf_group(BUFFER_GROUP).build().flags(squeue::Flags::BUFFER_SELECT)
         };
         self.receives_under_way += 1;
-        self.push(&entry.user_data(OpKind::Recv.tag(key)));
+        self.push_on(target, entry, OpKind::Recv.tag(key));
     }
 
     pub(crate) fn cancel_recv(&mut self, key: Key) {
@@ -240,23 +240,16 @@ impl Ring {
         let message = (out.form == SendForm::Parts).then(|| Box::new(Message::of(&out)));
         let entry = if let Some(message) = &message {
             let header = &raw const message.header;
-            let flags = flags.cast_unsigned();
-            match target {
-                FdTarget::Direct(slot) => SendMsg::new(Fixed(slot), header).flags(flags).build(),
-                FdTarget::Descriptor(fd) => SendMsg::new(Fd(fd), header).flags(flags).build(),
-            }
+            SendMsg::new(target.fd(), header).flags(flags.cast_unsigned()).build()
         } else {
             let bytes = out.rest();
             let (start, len) = (bytes.as_ptr(), u32::try_from(bytes.len()).unwrap_or(u32::MAX));
-            match target {
-                FdTarget::Direct(slot) => Send::new(Fixed(slot), start, len).flags(flags).build(),
-                FdTarget::Descriptor(fd) => Send::new(Fd(fd), start, len).flags(flags).build(),
-            }
+            Send::new(target.fd(), start, len).flags(flags).build()
         };
         let place = self.sends.keep(SendUnderWay { key, out, message });
         // Its place instead of a generation: the key is kept with it.
         let tag = OpKind::Send.tag(Key { index: key.index, generation: place });
-        self.push(&entry.user_data(tag));
+        self.push_on(target, entry, tag);
         place
     }
 
@@ -273,12 +266,8 @@ impl Ring {
 
     /// Waits once for readiness.
     pub(crate) fn poll(&mut self, target: FdTarget, key: Key, events: PollFlags) {
-        let mask = mask_of(events);
-        let entry = match target {
-            FdTarget::Direct(slot) => opcode::PollAdd::new(Fixed(slot), mask).build(),
-            FdTarget::Descriptor(fd) => opcode::PollAdd::new(Fd(fd), mask).build(),
-        };
-        self.push(&entry.user_data(OpKind::Poll.tag(key)));
+        let entry = opcode::PollAdd::new(target.fd(), mask_of(events)).build();
+        self.push_on(target, entry, OpKind::Poll.tag(key));
     }
 
     /// Reports each write to an eventfd that is never read.
@@ -301,24 +290,18 @@ impl Ring {
     /// Tells the peer that no more bytes will come.
     pub(crate) fn shutdown_write(&mut self, target: FdTarget, key: Key) {
         let how = rustix::net::Shutdown::Write as i32;
-        let entry = match target {
-            FdTarget::Direct(slot) => opcode::Shutdown::new(Fixed(slot), how).build(),
-            FdTarget::Descriptor(fd) => opcode::Shutdown::new(Fd(fd), how).build(),
-        };
-        self.push(&entry.user_data(OpKind::ShutDown.tag(key)));
+        let entry = opcode::Shutdown::new(target.fd(), how).build();
+        self.push_on(target, entry, OpKind::ShutDown.tag(key));
     }
 
-    /// Puts an ordinary descriptor's socket into a free slot of the descriptor table, at once.
-    pub(crate) fn fill_slot(&self, slot: u32, descriptor: BorrowedFd<'_>) -> io::Result<()> {
-        self.update_slot(slot, descriptor.as_raw_fd())
-    }
-
-    /// Empties a slot at once.
-    pub(crate) fn empty_slot(&self, slot: u32) -> io::Result<()> {
-        self.update_slot(slot, -1)
-    }
-
-    fn update_slot(&self, slot: u32, descriptor: i32) -> io::Result<()> {
+    /// Puts an ordinary descriptor into a free slot of the descriptor table, or empties the
+    /// slot, at once.
+    pub(crate) fn update_slot(
+        &self,
+        slot: u32,
+        descriptor: Option<BorrowedFd<'_>>,
+    ) -> io::Result<()> {
+        let descriptor = descriptor.map_or(-1, |descriptor| descriptor.as_raw_fd());
         match self.uring.submitter().register_files_update(slot, &[descriptor])? {
             1 => Ok(()),
             _ => Err(io::Error::other("the ring's table did not take a descriptor")),
@@ -383,6 +366,15 @@ impl Ring {
         }
     }
 
+    /// Pushes an operation on a socket, whose number it names already.
+    fn push_on(&mut self, target: FdTarget, entry: squeue::Entry, user_data: u64) {
+        let entry = match target {
+            FdTarget::Direct(_) => entry.flags(squeue::Flags::FIXED_FILE),
+            FdTarget::Descriptor(_) => entry,
+        };
+        self.push(&entry.user_data(user_data));
+    }
+
     fn push(&mut self, entry: &squeue::Entry) {
         // SAFETY: the entries above name either no memory, the pool's, or bytes and lists of them
         // kept in `sends`.
@@ -442,7 +434,7 @@ fn mask_of(events: PollFlags) -> u32 {
     u32::from(u16::from_ne_bytes(events.bits().to_ne_bytes()))
 }
 
-fn number(result: i32) -> io::Result<u32> {
+pub(crate) fn number(result: i32) -> io::Result<u32> {
     u32::try_from(result).map_err(|_| io::Error::from_raw_os_error(-result))
 }
 

@@ -20,7 +20,7 @@ use rustix::event::PollFlags;
 use rustix::io::Errno;
 
 use crate::buf::{BufPool, SendBuf, SendForm};
-use crate::sys::{Completion, EnterWait, FdTarget, Key, Ring};
+use crate::sys::{Completion, EnterWait, FdTarget, Key, Ring, number};
 use crate::{Interest, ReactorWaker, SocketAddrs, Token};
 use listening::{Armed, UringListener};
 use socket::{SocketState, UringSocket};
@@ -71,10 +71,10 @@ pub(crate) struct Uring {
     cannot_install: bool,
     /// Why the last descriptor could not be installed, for the caller that waits for it.
     install_error: Option<io::Error>,
-    buf_pool: BufPool,
+    pub(crate) buf_pool: BufPool,
     /// A close waits for the next turn to be submitted.
     close_pushed: bool,
-    waker: ReactorWaker,
+    pub(crate) waker: ReactorWaker,
 }
 
 impl Uring {
@@ -111,14 +111,6 @@ impl Uring {
             close_pushed: false,
             waker,
         })
-    }
-
-    pub(crate) fn waker(&self) -> ReactorWaker {
-        self.waker.clone()
-    }
-
-    pub(crate) fn buf_pool(&mut self) -> &mut BufPool {
-        &mut self.buf_pool
     }
 
     /// Returns whether anything of closed sockets or listeners is still under way.
@@ -164,7 +156,7 @@ impl Uring {
         let free = self.moved_free.pop();
         let slot = free.or((self.moved < self.table).then_some(self.moved));
         let (Some(slot), Some(fd)) = (slot, self.fd(io)) else { return Ok(io) };
-        if self.ring.fill_slot(slot, fd).is_err() {
+        if self.ring.update_slot(slot, Some(fd)).is_err() {
             self.moved_free.extend(free);
             return Ok(io);
         }
@@ -428,8 +420,4 @@ fn socket_of<'a>(
         None => &mut direct[key.index as usize],
         Some(at) => &mut ordinary[at as usize],
     }
-}
-
-fn number(result: i32) -> io::Result<u32> {
-    u32::try_from(result).map_err(|_| io::Error::from_raw_os_error(-result))
 }

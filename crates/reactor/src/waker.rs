@@ -14,7 +14,11 @@ pub struct ReactorWaker {
 }
 
 impl ReactorWaker {
-    pub(crate) fn new() -> std::io::Result<Self> {
+    /// Makes a waker of no reactor, for a thread that sleeps in [`crate::poll_listeners`].
+    ///
+    /// # Errors
+    /// The process is out of descriptors.
+    pub fn new() -> std::io::Result<Self> {
         let eventfd = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
         Ok(Self { eventfd: Arc::new(eventfd) })
     }

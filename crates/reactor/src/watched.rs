@@ -48,7 +48,8 @@ pub(crate) struct Watched {
     count: usize,
     /// Goes up with each descriptor that comes, changes or goes.
     changes: u32,
-    events: Vec<Event>,
+    /// Those of the last turn.
+    pub(crate) events: Vec<Event>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -120,19 +121,10 @@ impl Watched {
     }
 
     /// Room for the events of a turn, empty.
-    pub(crate) fn events(&mut self) -> &mut Vec<Event> {
+    pub(crate) fn room(&mut self) -> &mut Vec<Event> {
         self.events.clear();
         self.events.reserve(EVENTS + self.count);
         &mut self.events
-    }
-
-    /// Returns the events of the last turn. Give them back with [`Watched::put_back`].
-    pub(crate) fn take_events(&mut self) -> Vec<Event> {
-        std::mem::take(&mut self.events)
-    }
-
-    pub(crate) fn put_back(&mut self, events: Vec<Event>) {
-        self.events = events;
     }
 
     /// Takes an event in. Returns whether it is of a descriptor that is watched.

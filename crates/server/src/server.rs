@@ -16,9 +16,7 @@ use std::time::{Duration, Instant};
 use std::{fmt, thread};
 
 use gustnado_config::{Headers, Networks};
-use gustnado_tasks::{
-    BlockingPool, Driven, Endpoint, Phase, Serve, SpawnError, WorkerPlan, Workers,
-};
+use gustnado_tasks::{BlockingPool, Driven, Endpoint, Phase, SpawnError, WorkerPlan, Workers};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag::register_conditional_shutdown;
 use signal_hook::iterator::Signals;
@@ -61,22 +59,18 @@ pub fn probe_io_uring() -> Result<(), String> {
 
 /// Starts the server of a builder.
 pub(crate) fn start_server(builder: Server) -> Result<Running, StartError> {
-    let start =
-        |plan: &WorkerPlan, serve| Workers::start(plan, &[], serve).map(|workers| (workers, ()));
+    let start = |plan: &WorkerPlan| Workers::start(plan).map(|workers| (workers, ()));
     start_with(builder, start).map(|(running, ())| running)
 }
 
 /// Starts a server with one worker on the calling thread.
 pub(crate) fn start_server_driven(builder: Server) -> Result<(Running, Driven), StartError> {
-    start_with(builder, |plan, serve| Workers::start_driven(plan, &[], serve))
+    start_with(builder, Workers::start_driven)
 }
 
 fn start_with<D>(
     builder: Server,
-    start: impl FnOnce(
-        &WorkerPlan,
-        Box<Serve>,
-    ) -> Result<(Workers, D), gustnado_tasks::WorkersStartError>,
+    start: impl FnOnce(&WorkerPlan) -> Result<(Workers, D), gustnado_tasks::WorkersStartError>,
 ) -> Result<(Running, D), StartError> {
     let config = &builder.config;
     let count = Machine::read().workers(config).value;
@@ -91,9 +85,7 @@ fn start_with<D>(
     let hooks = (builder.hooks.clone(), log);
     let current =
         AppHandle::new(|current| App::new(config, tables, hooks, Arc::clone(&shared), current));
-    // The listeners are opened one by one, so that each can be closed again.
-    let nothing = Box::new(|_| -> gustnado_tasks::BoxTask { Box::pin(async {}) });
-    let (workers, driven) = start(&plan, nothing).map_err(StartError::from_workers)?;
+    let (workers, driven) = start(&plan).map_err(StartError::from_workers)?;
     let workers = Arc::new(workers);
     shared.attach(&workers);
     let mut listeners = Listeners::default();

@@ -107,7 +107,6 @@ pub use sync::bucket::{Bucket, Rate, SharedBucket};
 pub use sync::connection_slots::Placement;
 #[doc(hidden)]
 pub use sync::lock::Lock;
-pub use sync::queue::TokenQueue;
 
 /// Returns the running worker's number, from 0; `None` on a thread that is no worker. Numbers are
 /// below [`WorkerPlan::workers_max`], and equal to it on a dedicated accepting thread.

@@ -7,14 +7,13 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt;
 use std::future::poll_fn;
 use std::mem;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
 use gustnado_tasks::{Lock, timeout, yield_now};
 
-use super::counters::{EngineCounters, count};
+use super::counters::EngineCounters;
 
 type QueuedCall = Box<dyn FnOnce() + Send>;
 
@@ -55,7 +54,7 @@ impl CallQueue {
 
     /// Queues `call`, to be made soon.
     pub(super) fn call(&self, call: QueuedCall) -> Result<(), CallError> {
-        let mut table = self.table();
+        let mut table = self.table.lock();
         if table.closed {
             return Err(CallError::Stopped);
         }
@@ -74,7 +73,7 @@ impl CallQueue {
         call: QueuedCall,
     ) -> Result<DelayedCall, CallError> {
         let at_ms = self.after(delay);
-        let number = self.table().enter(at_ms, call)?;
+        let number = self.table.lock().enter(at_ms, call)?;
         Ok(DelayedCall { calls: Arc::clone(self), number })
     }
 
@@ -83,12 +82,10 @@ impl CallQueue {
         let _closed = ClosedOnDrop(&self);
         loop {
             for _ in 0..RUNS_MAX {
-                let Some(call) = self.table().take(self.now_ms()) else { break };
-                if catch_unwind(AssertUnwindSafe(call)).is_err() {
-                    count(&self.counters.panics);
-                }
+                let Some(call) = self.table.lock().take(self.now_ms()) else { break };
+                self.counters.contain(call);
             }
-            let (now_ms, due_ms) = (self.now_ms(), self.table().due_ms());
+            let (now_ms, due_ms) = (self.now_ms(), self.table.lock().due_ms());
             match due_ms.map(|due_ms| due_ms.saturating_sub(now_ms)) {
                 None => self.changed().await,
                 Some(0) => yield_now().await,
@@ -103,21 +100,19 @@ impl CallQueue {
     /// Makes no more calls, and drops those that wait.
     pub(super) fn close(&self) {
         let left = {
-            let mut table = self.table();
+            let mut table = self.table.lock();
             table.closed = true;
             table.times.clear();
             (mem::take(&mut table.calls), mem::take(&mut table.delayed))
         };
         // A call's drop may have a say of its own, so no lock is held.
-        if catch_unwind(AssertUnwindSafe(|| drop(left))).is_err() {
-            count(&self.counters.panics);
-        }
+        self.counters.contain(|| drop(left));
     }
 
     /// Waits until something is entered.
     async fn changed(&self) {
         poll_fn(|context| {
-            let mut table = self.table();
+            let mut table = self.table.lock();
             if mem::take(&mut table.changed) {
                 return Poll::Ready(());
             }
@@ -125,10 +120,6 @@ impl CallQueue {
             Poll::Pending
         })
         .await;
-    }
-
-    fn table(&self) -> MutexGuard<'_, CallTable> {
-        self.table.lock()
     }
 
     fn now_ms(&self) -> u64 {
@@ -215,7 +206,7 @@ impl DelayedCall {
     /// Takes the call back. Returns whether it was still to be made.
     pub fn cancel(&self) -> bool {
         // Dropped after the lock is given back: the call may own anything.
-        let taken = self.calls.table().cancel(self.number);
+        let taken = self.calls.table.lock().cancel(self.number);
         taken.is_some()
     }
 
@@ -233,11 +224,11 @@ impl DelayedCall {
 
     /// Returns whether the call is still to be made.
     pub fn is_active(&self) -> bool {
-        self.calls.table().times.contains_key(&self.number)
+        self.calls.table.lock().times.contains_key(&self.number)
     }
 
     fn move_to(&self, time: impl FnOnce(u64) -> u64) -> bool {
-        let mut table = self.calls.table();
+        let mut table = self.calls.table.lock();
         let Some((at_ms, call)) = table.cancel(self.number) else { return false };
         table.put(self.number, time(at_ms), call);
         true
@@ -301,12 +292,12 @@ mod tests {
         let call = calls.call_later(Duration::from_mins(1), nothing()).expect("there is room");
         let later = call.clone();
         assert!(call.is_active() && call.reset(Duration::from_secs(5)));
-        let first_ms = calls.table().due_ms().expect("one waits");
+        let first_ms = calls.table.lock().due_ms().expect("one waits");
         assert!(call.delay(Duration::from_secs(2)));
-        assert_eq!(calls.table().due_ms(), Some(first_ms + 2_000));
+        assert_eq!(calls.table.lock().due_ms(), Some(first_ms + 2_000));
         assert!(later.cancel() && !later.cancel());
         assert!(!call.is_active() && !call.reset(Duration::ZERO) && !call.delay(Duration::ZERO));
-        assert_eq!(calls.table().due_ms(), None);
+        assert_eq!(calls.table.lock().due_ms(), None);
     }
 
     #[test]

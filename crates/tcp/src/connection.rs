@@ -6,18 +6,17 @@
 
 use std::future::poll_fn;
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use gustnado_tasks::{ConnectionError, Endpoint, Phase};
+use gustnado_tasks::{ConnectionError, Phase};
 use gustnado_tls::Socket;
 
 use super::counters::{EngineCounters, count};
 use super::handle::TransportHandle;
 use super::outbox::WriteFlow;
 use super::reason::Reason;
-use super::transport::{HandedOver, Transport};
+use super::transport::{ConnectionPolicy, HandedOver, Transport};
 use super::{Factory, Protocol};
 
 /// Steps of one connection before other tasks have their turn.
@@ -50,15 +49,6 @@ enum ProtocolStage {
     Lost,
 }
 
-/// The policy of connections of one kind.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct ConnectionPolicy {
-    /// See [`Transport::hold_reading`].
-    pub(super) hold_reading: bool,
-    /// Longest time without progress while a connection that ends is written out.
-    pub(super) closing_ms: u64,
-}
-
 impl ProtocolLoop {
     /// Builds a protocol for a connection. `None`: the factory built none, or the peer
     /// has gone; the connection is closed.
@@ -69,13 +59,12 @@ impl ProtocolLoop {
         policy: ConnectionPolicy,
     ) -> Option<Box<Self>> {
         let (peer, local) = (socket.peer().ok()?, socket.local().ok()?);
-        let Some(protocol) = build_protocol(factory, &peer, counters) else {
+        let Some(protocol) = counters.contain(|| factory.build_protocol(&peer)).flatten() else {
             count(&counters.refused);
             return None;
         };
         count(&counters.made);
-        let ConnectionPolicy { hold_reading, closing_ms } = policy;
-        let transport = Transport::new(Some(socket), peer, local, hold_reading, closing_ms);
+        let transport = Transport::new(Some(socket), peer, local, policy);
         Some(Self::new(protocol, transport, Arc::clone(counters)))
     }
 
@@ -90,7 +79,8 @@ impl ProtocolLoop {
         closing_ms: u64,
     ) -> io::Result<Box<Self>> {
         let (peer, local) = (socket.peer()?, socket.local()?);
-        let mut transport = Transport::new(Some(socket), peer, local, true, closing_ms);
+        let policy = ConnectionPolicy { hold_reading: true, closing_ms };
+        let mut transport = Transport::new(Some(socket), peer, local, policy);
         transport.take_over(handed);
         Ok(Self::new(protocol, transport, Arc::default()))
     }
@@ -262,11 +252,10 @@ impl ProtocolLoop {
     /// Calls the protocol. If it panics, the connection ends, and nothing else does.
     fn call(&mut self, callback: impl FnOnce(&mut dyn Protocol, &mut Transport)) {
         let Self { protocol, transport, .. } = self;
-        let called = catch_unwind(AssertUnwindSafe(|| callback(&mut **protocol, transport)));
+        let called = self.counters.contain(|| callback(&mut **protocol, transport));
         // However soon it goes on, the protocol is told.
         self.notified.reading &= self.transport.is_reading();
-        if called.is_err() {
-            count(&self.counters.panics);
+        if called.is_none() {
             self.transport.end_at_once(Reason::Panicked);
         }
     }
@@ -285,16 +274,4 @@ impl Drop for ProtocolLoop {
         // The task was dropped where it waited: the workers end.
         self.tell_lost(Reason::Ended);
     }
-}
-
-fn build_protocol(
-    factory: &dyn Factory,
-    peer: &Endpoint,
-    counters: &EngineCounters,
-) -> Option<Box<dyn Protocol>> {
-    let built = catch_unwind(AssertUnwindSafe(|| factory.build_protocol(peer)));
-    built.unwrap_or_else(|_| {
-        count(&counters.panics);
-        None
-    })
 }

@@ -4,18 +4,17 @@ use std::fmt;
 use std::future::poll_fn;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::pin::pin;
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-use gustnado_tasks::{Connection, ConnectionError, Endpoint, Lock, Phase};
+use gustnado_tasks::{Connection, ConnectionError, Endpoint, Lock, Outbound, Phase};
 use gustnado_tls::Socket;
 
 use super::connection::ProtocolLoop;
-use super::counters::{EngineCounters, count};
+use super::counters::EngineCounters;
 use super::engine::{Engine, first_address};
 use super::handle::TransportHandle;
 use super::port::OpenGuard;
@@ -127,7 +126,7 @@ impl Connector {
     /// goes.
     pub fn connect(&self) {
         {
-            let mut stage = self.stage();
+            let mut stage = self.shared.stage.lock();
             if !matches!(*stage, ConnectorStage::Disconnected) {
                 return;
             }
@@ -143,7 +142,7 @@ impl Connector {
 
     /// Ends the attempt to make a connection.
     pub fn stop_connecting(&self) {
-        if let ConnectorStage::Connecting { cancelled, task } = &mut *self.stage() {
+        if let ConnectorStage::Connecting { cancelled, task } = &mut *self.shared.stage.lock() {
             *cancelled = true;
             if let Some(task) = task.take() {
                 task.wake();
@@ -161,7 +160,7 @@ impl Connector {
 
     /// Returns the connection, if there is one.
     pub fn handle(&self) -> Option<TransportHandle> {
-        match &*self.stage() {
+        match &*self.shared.stage.lock() {
             ConnectorStage::Connected(handle) => Some(handle.clone()),
             _ => None,
         }
@@ -174,7 +173,7 @@ impl Connector {
 
     /// Returns how far it is.
     pub fn state(&self) -> ConnectorState {
-        match &*self.stage() {
+        match &*self.shared.stage.lock() {
             ConnectorStage::Disconnected => ConnectorState::Disconnected,
             ConnectorStage::Connecting { .. } => ConnectorState::Connecting,
             ConnectorStage::Connected(_) => ConnectorState::Connected,
@@ -186,17 +185,14 @@ impl Connector {
         &self.shared.engine
     }
 
-    fn stage(&self) -> MutexGuard<'_, ConnectorStage> {
-        self.shared.stage.lock()
-    }
-
     /// Makes the connection itself.
     async fn open(&self) -> Result<Connection, ConnectError> {
         let ConnectorShared { to, options, .. } = &*self.shared;
         let timeout_ms = u64::try_from(options.timeout.as_millis()).unwrap_or(u64::MAX >> 1);
-        let mut connecting = pin!(Connection::connect(to, options.source, timeout_ms));
+        let outbound = Outbound { source: options.source, ..Outbound::default() };
+        let mut connecting = pin!(Connection::connect(to, &outbound, timeout_ms));
         poll_fn(|context| {
-            if let ConnectorStage::Connecting { cancelled, task } = &mut *self.stage() {
+            if let ConnectorStage::Connecting { cancelled, task } = &mut *self.shared.stage.lock() {
                 if *cancelled {
                     return Poll::Ready(Err(ConnectError::Cancelled));
                 }
@@ -213,14 +209,12 @@ impl Connector {
     /// Calls the factory. A panic in it is counted, and changes nothing else.
     fn tell(&self, callback: impl FnOnce(&dyn Factory)) {
         let shared = &self.shared;
-        if catch_unwind(AssertUnwindSafe(|| callback(&*shared.factory))).is_err() {
-            count(&shared.engine.counters().panics);
-        }
+        shared.engine.counters().contain(|| callback(&*shared.factory));
     }
 
     /// There is no connection any more: tells the factory, which may begin another.
     fn tell_over(&self, callback: impl FnOnce(&dyn Factory)) {
-        *self.stage() = ConnectorStage::Disconnected;
+        *self.shared.stage.lock() = ConnectorStage::Disconnected;
         self.tell(callback);
         if self.state() == ConnectorState::Disconnected {
             self.tell(|factory| factory.stopped());
@@ -255,7 +249,7 @@ impl Attempt {
             Ok(mut running) => {
                 self.made = true;
                 let handle = running.handle();
-                *self.connector.stage() = ConnectorStage::Connected(handle);
+                *self.connector.shared.stage.lock() = ConnectorStage::Connected(handle);
                 let reason = running.run().await;
                 self.tell_lost(reason);
                 running.linger(reason).await;

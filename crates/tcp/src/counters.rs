@@ -1,5 +1,6 @@
 //! Counters of an engine.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// Counters of an engine since its start.
@@ -20,7 +21,7 @@ pub struct EngineStats {
 /// The counters of one engine.
 #[derive(Debug, Default)]
 pub(super) struct EngineCounters {
-    open: AtomicUsize,
+    pub(super) open: AtomicUsize,
     pub(super) accepted: AtomicU64,
     pub(super) made: AtomicU64,
     pub(super) refused: AtomicU64,
@@ -43,12 +44,13 @@ impl EngineCounters {
         self.open.load(Ordering::SeqCst)
     }
 
-    pub(super) fn opened(&self) {
-        self.open.fetch_add(1, Ordering::SeqCst);
-    }
-
-    pub(super) fn closed(&self) {
-        self.open.fetch_sub(1, Ordering::SeqCst);
+    /// Calls code of the program. A panic in it is counted, and is `None`.
+    pub(super) fn contain<T>(&self, call: impl FnOnce() -> T) -> Option<T> {
+        let called = catch_unwind(AssertUnwindSafe(call));
+        if called.is_err() {
+            count(&self.panics);
+        }
+        called.ok()
     }
 }
 

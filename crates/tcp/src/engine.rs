@@ -4,21 +4,21 @@ use std::fmt;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
-use std::sync::{Arc, Condvar, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use gustnado_tasks::{
-    BoxTask, DrainReport, Endpoint, Lock, Phase, WorkerPlan, Workers, descriptors_for_connections,
+    DrainReport, Endpoint, Lock, Phase, WorkerPlan, Workers, descriptors_for_connections,
 };
 
 use gustnado_config::{Config, Machine};
 
 use super::Factory;
 use super::calls::{CallError, CallQueue, DelayedCall};
-use super::connection::ConnectionPolicy;
 use super::counters::{EngineCounters, EngineStats};
 use super::port::{ListenError, Port, Ports, UsedFactory};
+use super::transport::ConnectionPolicy;
 
 /// Workers that carry the connections of protocols. Clones are the same engine.
 ///
@@ -59,9 +59,7 @@ impl Engine {
             gustnado_tasks::WorkersStartError::Thread(error) => EngineError::Worker(error),
             other => EngineError::Worker(io::Error::other(other.to_string())),
         };
-        // Each listener brings its own way to serve.
-        let nothing = Box::new(|_| -> BoxTask { Box::pin(async {}) });
-        let workers = Workers::start(&plan(config), &[], nothing).map_err(failed)?;
+        let workers = Workers::start(&plan(config)).map_err(failed)?;
         let counters = Arc::<EngineCounters>::default();
         let calls = CallQueue::new(Arc::clone(&counters));
         let desk = workers.spawner().spawn(Arc::clone(&calls).run());
@@ -112,7 +110,7 @@ impl Engine {
         let policy = ConnectionPolicy { hold_reading: true, closing_ms: self.shared.closing_ms };
         // Told of its begin, and perhaps of its end, while no lock is held.
         let used_factory = UsedFactory::start(factory, Arc::clone(&self.shared.counters));
-        self.ports().open(&self.shared.workers, endpoint, &used_factory, policy)
+        self.shared.ports.lock().open(&self.shared.workers, endpoint, &used_factory, policy)
     }
 
     /// Makes a call after `delay`, on a worker. Calls of an engine never run concurrently with each
@@ -139,7 +137,7 @@ impl Engine {
     /// Waits until someone calls [`Engine::stop`], then ends the engine in order, within the
     /// configuration's `timeout_graceful_shutdown`. Not from a callback.
     pub fn run(&self) -> DrainReport {
-        let mut wanted = self.stop_wanted();
+        let mut wanted = self.shared.stop_wanted.lock();
         while !*wanted {
             wanted = self.shared.stop_bell.wait(wanted).unwrap_or_else(PoisonError::into_inner);
         }
@@ -149,13 +147,13 @@ impl Engine {
 
     /// Makes [`Engine::run`] end the engine. From any thread, and from callbacks.
     pub fn stop(&self) {
-        *self.stop_wanted() = true;
+        *self.shared.stop_wanted.lock() = true;
         self.shared.stop_bell.notify_all();
     }
 
     /// Returns whether the engine is stopping.
     pub fn is_stopping(&self) -> bool {
-        *self.stop_wanted()
+        *self.shared.stop_wanted.lock()
     }
 
     /// Ends the engine in order, and returns when it has ended: stops listening, notifies every
@@ -167,7 +165,7 @@ impl Engine {
         *drained.get_or_insert_with(|| {
             let began = Instant::now();
             let EngineShared { workers, calls, counters, .. } = &*self.shared;
-            self.ports().close();
+            self.shared.ports.lock().close();
             workers.advance(Phase::Draining);
             let is_open = || counters.open() > 0;
             wait_while(|| workers.is_accepting() || is_open(), deadline);
@@ -193,14 +191,6 @@ impl Engine {
     /// Returns notes on the start, e.g. why a requested setting was not applied.
     pub fn notes(&self) -> &[String] {
         self.shared.workers.notes()
-    }
-
-    fn ports(&self) -> MutexGuard<'_, Ports> {
-        self.shared.ports.lock()
-    }
-
-    fn stop_wanted(&self) -> MutexGuard<'_, bool> {
-        self.shared.stop_wanted.lock()
     }
 
     pub(super) fn counters(&self) -> &Arc<EngineCounters> {

@@ -86,7 +86,7 @@ impl TransportHandle {
 
     /// Returns whether the connection takes no more bytes.
     pub fn is_closed(&self) -> bool {
-        self.state().closed
+        self.shared.state.lock().closed
     }
 
     /// Writes bytes: all of them, or none. [`WriteFlow::Wait`] means that they were taken, and that
@@ -96,7 +96,7 @@ impl TransportHandle {
     /// [`WriteError::Full`]: the peer is slower than what is written to it. Try again later, leave
     /// these bytes out, or give the connection up. [`WriteError::Closed`].
     pub fn write(&self, bytes: &[u8]) -> Result<WriteFlow, WriteError> {
-        let mut state = self.state();
+        let mut state = self.shared.state.lock();
         if state.closed {
             return Err(WriteError::Closed);
         }
@@ -108,7 +108,7 @@ impl TransportHandle {
         let first = state.bytes.is_empty();
         state.bytes.extend_from_slice(bytes);
         state.congested |= state.pending() > state.limits.high_bytes;
-        let flow = if state.congested { WriteFlow::Wait } else { WriteFlow::Go };
+        let flow = state.flow();
         if first {
             state.task.wake_by_ref();
         }
@@ -119,7 +119,7 @@ impl TransportHandle {
     /// [`WriteFlow::Closed`].
     pub async fn room(&self) -> WriteFlow {
         poll_fn(|context| {
-            let mut state = self.state();
+            let mut state = self.shared.state.lock();
             if state.closed || !state.congested {
                 return Poll::Ready(state.flow());
             }
@@ -135,7 +135,7 @@ impl TransportHandle {
     /// [`WriteFlow::Wait`]. Not for callbacks.
     pub fn wait_for_room(&self, within: Duration) -> WriteFlow {
         let began = Instant::now();
-        let mut state = self.state();
+        let mut state = self.shared.state.lock();
         while state.congested && !state.closed && began.elapsed() < within {
             let rest = within.saturating_sub(began.elapsed());
             let woken = self.shared.room.wait_timeout(state, rest);
@@ -170,7 +170,7 @@ impl TransportHandle {
     }
 
     fn request(&self, request: u8, instead_of: u8) {
-        let mut state = self.state();
+        let mut state = self.shared.state.lock();
         state.requests.0 = state.requests.0 & !instead_of | request;
         state.task.wake_by_ref();
         if HandleRequests(request)
@@ -180,17 +180,13 @@ impl TransportHandle {
             self.wake_writers(state);
         }
     }
-
-    fn state(&self) -> MutexGuard<'_, HandleState> {
-        self.shared.state.lock()
-    }
 }
 
 /// What the connection's task does with it.
 impl TransportHandle {
     /// Takes what was written and ordered since the last time.
     pub(super) fn take_requests(&self) -> Option<(Vec<u8>, HandleRequests)> {
-        let mut state = self.state();
+        let mut state = self.shared.state.lock();
         if state.bytes.is_empty() && state.requests == HandleRequests::default() {
             return None;
         }
@@ -200,13 +196,13 @@ impl TransportHandle {
     }
 
     pub(super) fn set_limits(&self, limits: WriteLimits) {
-        self.state().limits = limits;
+        self.shared.state.lock().limits = limits;
     }
 
     /// Notes what the transport has pending, and whether it takes no more. Wakes writers if there
     /// is room again.
     pub(super) fn set_pending(&self, pending: usize, closed: bool) {
-        let mut state = self.state();
+        let mut state = self.shared.state.lock();
         state.pending = pending;
         state.closed |= closed;
         if state.congested && state.pending() <= state.limits.low_bytes {
@@ -217,7 +213,7 @@ impl TransportHandle {
 
     /// The connection has ended.
     pub(super) fn close(&self) {
-        let mut state = self.state();
+        let mut state = self.shared.state.lock();
         state.closed = true;
         state.bytes = Vec::new();
         self.wake_writers(state);
@@ -237,11 +233,7 @@ impl HandleState {
     }
 
     fn flow(&self) -> WriteFlow {
-        match (self.closed, self.congested) {
-            (true, _) => WriteFlow::Closed,
-            (false, true) => WriteFlow::Wait,
-            (false, false) => WriteFlow::Go,
-        }
+        WriteFlow::of(self.closed, self.congested)
     }
 }
 

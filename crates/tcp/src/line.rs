@@ -164,8 +164,8 @@ impl<L: LineProtocol> LineReceiver<L> {
         }
         let mut at = 0;
         while at < data.len() && transport.is_reading() {
-            let Some(used_factory) = self.hand_out(transport, &data[at..]) else { break };
-            at += used_factory;
+            let Some(used) = self.hand_out(transport, &data[at..]) else { break };
+            at += used;
             self.seen = 0;
             if !self.mode.returned.is_empty() {
                 let mut returned = mem::take(&mut self.mode.returned);

@@ -44,6 +44,16 @@ pub enum WriteFlow {
     Closed,
 }
 
+impl WriteFlow {
+    pub(super) fn of(closed: bool, congested: bool) -> Self {
+        match (closed, congested) {
+            (true, _) => Self::Closed,
+            (false, true) => Self::Wait,
+            (false, false) => Self::Go,
+        }
+    }
+}
+
 /// Bytes in the order they were written, in pieces of one send each.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {

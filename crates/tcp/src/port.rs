@@ -3,15 +3,16 @@
 use std::fmt;
 use std::future::Future;
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use gustnado_tasks::{Connection, Endpoint, ListenerHandle, Workers};
 use gustnado_tls::Socket;
 
 use super::Factory;
-use super::connection::{ConnectionPolicy, ProtocolLoop};
+use super::connection::ProtocolLoop;
 use super::counters::{EngineCounters, count};
+use super::transport::ConnectionPolicy;
 
 /// A listener of an engine. Dropping it changes nothing; clones are the same listener.
 #[derive(Debug, Clone)]
@@ -82,18 +83,14 @@ pub(super) struct UsedFactory {
 
 impl UsedFactory {
     pub(super) fn start(factory: Box<dyn Factory>, counters: Arc<EngineCounters>) -> Arc<Self> {
-        if catch_unwind(AssertUnwindSafe(|| factory.started())).is_err() {
-            count(&counters.panics);
-        }
+        counters.contain(|| factory.started());
         Arc::new(Self { factory, counters })
     }
 }
 
 impl Drop for UsedFactory {
     fn drop(&mut self) {
-        if catch_unwind(AssertUnwindSafe(|| self.factory.stopped())).is_err() {
-            count(&self.counters.panics);
-        }
+        self.counters.contain(|| self.factory.stopped());
     }
 }
 
@@ -123,14 +120,14 @@ pub(super) struct OpenGuard(Arc<EngineCounters>);
 
 impl OpenGuard {
     pub(super) fn new(counters: Arc<EngineCounters>) -> Self {
-        counters.opened();
+        counters.open.fetch_add(1, Ordering::SeqCst);
         Self(counters)
     }
 }
 
 impl Drop for OpenGuard {
     fn drop(&mut self) {
-        self.0.closed();
+        self.0.open.fetch_sub(1, Ordering::SeqCst);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::f64::consts::{E, TAU};
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
 use gustnado_tasks::{Endpoint, Lock};
@@ -78,13 +78,13 @@ impl Retry {
 
     /// Begins with the initial wait again: the connection is of use.
     pub fn reset_delay(&self) {
-        self.tries().retries = 0;
+        self.inner.lock().retries = 0;
     }
 
     /// Makes no more connections; one that is there, or being made, is left alone.
     pub fn stop_trying(&self) {
         let next = {
-            let mut tries = self.tries();
+            let mut tries = self.inner.lock();
             tries.given_up = true;
             tries.next.take()
         };
@@ -95,13 +95,13 @@ impl Retry {
 
     /// Returns the number of attempts to make the connection again since the last reset.
     pub fn retries(&self) -> u32 {
-        self.tries().retries
+        self.inner.lock().retries
     }
 
     /// Makes `connector` connect again after the next wait, unless that is over or the engine
     /// stops.
     pub fn retry(&self, connector: &Connector) {
-        let mut tries = self.tries();
+        let mut tries = self.inner.lock();
         let enough = tries.backoff.retries_max.is_some_and(|max| tries.retries >= max);
         if tries.given_up || enough || connector.engine().is_stopping() {
             return;
@@ -112,15 +112,11 @@ impl Retry {
         // Refused, the engine stops, or has a million calls waiting: then that is the end.
         tries.next = connector.engine().call_later(wait, move || again.connect()).ok();
     }
-
-    fn tries(&self) -> MutexGuard<'_, Tries> {
-        self.inner.lock()
-    }
 }
 
 impl fmt::Debug for Retry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let tries = self.tries();
+        let tries = self.inner.lock();
         f.debug_struct("Retry")
             .field("retries", &tries.retries)
             .field("given_up", &tries.given_up)

@@ -48,6 +48,15 @@ pub struct Transport {
     handed: Option<Box<HandedOver>>,
 }
 
+/// The policy of connections of one kind.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ConnectionPolicy {
+    /// See [`Transport::hold_reading`].
+    pub(super) hold_reading: bool,
+    /// Longest time without progress while a connection that ends is written out.
+    pub(super) closing_ms: u64,
+}
+
 /// What a connection brings along that another protocol has had before.
 #[derive(Debug)]
 pub(super) struct HandedOver {
@@ -88,14 +97,11 @@ enum WriteEnd {
 }
 
 impl Transport {
-    /// - `hold_reading`: see [`Transport::hold_reading`].
-    /// - `closing_ms`: longest time without progress while a connection that ends is written out.
     pub(super) fn new(
         socket: Option<Socket>,
         peer: Endpoint,
         local: Endpoint,
-        hold_reading: bool,
-        closing_ms: u64,
+        policy: ConnectionPolicy,
     ) -> Self {
         Self {
             socket,
@@ -105,10 +111,10 @@ impl Transport {
             handle: None,
             task: Waker::noop().clone(),
             idle_ms: None,
-            closing_ms,
+            closing_ms: policy.closing_ms,
             ending: None,
             cause: None,
-            reading: ReadState { paused: false, held: hold_reading, finished: false },
+            reading: ReadState { paused: false, held: policy.hold_reading, finished: false },
             writing: WriteState { auto_flush: true, flush_wanted: false, shut: WriteEnd::No },
             handed: None,
         }
@@ -154,11 +160,7 @@ impl Transport {
     /// Returns what a write would return now.
     pub fn flow(&self) -> WriteFlow {
         let closed = self.ending.is_some() || self.writing.shut != WriteEnd::No;
-        match (closed, self.outbox.is_congested()) {
-            (true, _) => WriteFlow::Closed,
-            (false, true) => WriteFlow::Wait,
-            (false, false) => WriteFlow::Go,
-        }
+        WriteFlow::of(closed, self.outbox.is_congested())
     }
 
     /// Bytes written that the kernel has not taken yet.
@@ -437,6 +439,7 @@ impl Transport {
     #[cfg(test)]
     pub(super) fn detached() -> Self {
         let nowhere = Endpoint::Unix(std::path::PathBuf::new());
-        Self::new(None, nowhere.clone(), nowhere, true, 1_000)
+        let policy = ConnectionPolicy { hold_reading: true, closing_ms: 1_000 };
+        Self::new(None, nowhere.clone(), nowhere, policy)
     }
 }

@@ -6,8 +6,8 @@ use gustnado_tasks::{Bucket, ProgressTimeout, Rate, SharedBucket};
 
 use crate::rates::{Buckets, Flows, ResponsePace};
 
-/// The pace of one connection: its own buckets, and shared ones.
-#[derive(Debug)]
+/// The pace of one connection: its own buckets, and shared ones. The default has no limits.
+#[derive(Debug, Default)]
 pub struct Pacer {
     write: Vec<Limiter>,
     read: Vec<Limiter>,
@@ -16,7 +16,7 @@ pub struct Pacer {
     /// The route of the last response, if it has a pace of its own. Kept between responses: the
     /// route's next one continues with the same buckets, so that requesting again does not refill
     /// them.
-    route: Option<Route>,
+    route: Option<PacedRoute>,
     /// The pace of a request's body, from its route.
     route_read: Option<Limiter>,
     /// No byte of the response is sent before this time.
@@ -30,7 +30,7 @@ pub struct Pacer {
 }
 
 #[derive(Debug)]
-struct Route {
+struct PacedRoute {
     pace: Arc<ResponsePace>,
     limiters: Vec<Limiter>,
     /// The current response is one of this route.
@@ -47,14 +47,8 @@ struct Limiter {
 #[derive(Debug)]
 enum Source {
     Own(Bucket),
-    Shared(Arc<Buckets>, Direction),
-}
-
-/// The direction of bytes, which selects a shared bucket.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Direction {
-    Write,
-    Read,
+    /// One of those that are shared.
+    Shared(Arc<Buckets>, fn(&Buckets) -> &SharedBucket),
 }
 
 /// Bytes that may be sent, and when.
@@ -71,55 +65,26 @@ impl Limiter {
         Self { rate, bucket: Source::Own(Bucket::default()) }
     }
 
-    fn shared(rate: Rate, buckets: &Arc<Buckets>, direction: Direction) -> Self {
-        Self { rate, bucket: Source::Shared(Arc::clone(buckets), direction) }
+    fn shared(rate: Rate, buckets: &Arc<Buckets>, of: fn(&Buckets) -> &SharedBucket) -> Self {
+        Self { rate, bucket: Source::Shared(Arc::clone(buckets), of) }
     }
 
     fn portion(&self, now_ms: u64, wanted: u64) -> u64 {
         match &self.bucket {
             Source::Own(bucket) => bucket.portion(self.rate, now_ms, wanted),
-            Source::Shared(buckets, direction) => {
-                direction.of(buckets).portion(self.rate, now_ms, wanted)
-            }
+            Source::Shared(buckets, of) => of(buckets).portion(self.rate, now_ms, wanted),
         }
     }
 
     fn take(&mut self, now_ms: u64, bytes: u64) -> u64 {
         match &mut self.bucket {
             Source::Own(bucket) => bucket.take(self.rate, now_ms, bytes),
-            Source::Shared(buckets, direction) => {
-                direction.of(buckets).take(self.rate, now_ms, bytes)
-            }
-        }
-    }
-}
-
-impl Direction {
-    fn of(self, buckets: &Buckets) -> &SharedBucket {
-        match self {
-            Self::Write => &buckets.write,
-            Self::Read => &buckets.read,
+            Source::Shared(buckets, of) => of(buckets).take(self.rate, now_ms, bytes),
         }
     }
 }
 
 impl Pacer {
-    /// Creates a pacer without limits.
-    pub fn free() -> Self {
-        Self {
-            write: Vec::new(),
-            read: Vec::new(),
-            requests: None,
-            first_byte_delay_ms: 0,
-            route: None,
-            route_read: None,
-            first_byte_at_ms: 0,
-            read_at_ms: 0,
-            sending_ms: 0,
-            sent: 0,
-        }
-    }
-
     /// Adds rates of the connection alone.
     pub fn own(&mut self, flows: Flows) {
         self.write.extend(flows.write.map(Limiter::own));
@@ -138,8 +103,11 @@ impl Pacer {
 
     /// Adds rates whose buckets are shared with other connections.
     pub fn share(&mut self, flows: Flows, buckets: &Arc<Buckets>) {
-        self.write.extend(flows.write.map(|rate| Limiter::shared(rate, buckets, Direction::Write)));
-        self.read.extend(flows.read.map(|rate| Limiter::shared(rate, buckets, Direction::Read)));
+        self.write.extend(
+            flows.write.map(|rate| Limiter::shared(rate, buckets, |buckets| &buckets.write)),
+        );
+        self.read
+            .extend(flows.read.map(|rate| Limiter::shared(rate, buckets, |buckets| &buckets.read)));
     }
 
     /// Returns whether receiving has a pace.
@@ -175,9 +143,10 @@ impl Pacer {
             return;
         }
         let own = pace.write.map(Limiter::own);
-        let in_all = pace.in_all.map(|rate| Limiter::shared(rate, &pace.buckets, Direction::Write));
+        let in_all =
+            pace.in_all.map(|rate| Limiter::shared(rate, &pace.buckets, |buckets| &buckets.write));
         let limiters = own.into_iter().chain(in_all).collect();
-        self.route = Some(Route { pace: Arc::clone(pace), limiters, is_on: true });
+        self.route = Some(PacedRoute { pace: Arc::clone(pace), limiters, is_on: true });
     }
 
     /// Ends the response of such a route.
@@ -264,7 +233,7 @@ mod tests {
 
     #[test]
     fn without_a_pace_everything_goes_at_once() {
-        let mut pacer = Pacer::free();
+        let mut pacer = Pacer::default();
         assert_eq!(pacer.grant(5, 1 << 40), Grant { bytes: 1 << 40, at_ms: 5 });
         assert_eq!(pacer.charge_read(5, 1 << 40), 0);
         assert_eq!(pacer.admit(5), Ok(()));
@@ -273,7 +242,7 @@ mod tests {
     #[test]
     fn the_slowest_bucket_decides() {
         let server = Arc::<Buckets>::default();
-        let mut pacer = Pacer::free();
+        let mut pacer = Pacer::default();
         pacer.own(Flows { write: Some(rate(10_000, 1_000)), read: None });
         pacer.share(Flows { write: Some(rate(1_000, 100)), read: None }, &server);
         assert_eq!(pacer.grant(0, 5_000), Grant { bytes: 100, at_ms: 0 });
@@ -285,7 +254,7 @@ mod tests {
     fn connections_that_share_a_bucket_take_turns() {
         let shared = Arc::<Buckets>::default();
         let flows = Flows { write: Some(rate(1_000, 100)), read: None };
-        let mut pacers = [Pacer::free(), Pacer::free()];
+        let mut pacers = [Pacer::default(), Pacer::default()];
         for pacer in &mut pacers {
             pacer.share(flows, &shared);
         }
@@ -298,7 +267,7 @@ mod tests {
     fn a_route_goes_on_where_it_stopped_and_slows_nothing_else() {
         let pace = ResponsePace::new(Some(rate(1_000, 100)), None, 0).map(Arc::new);
         let pace = pace.expect("a pace");
-        let mut pacer = Pacer::free();
+        let mut pacer = Pacer::default();
         pacer.begin_route(&pace, 0);
         assert_eq!(pacer.grant(0, 100).at_ms, 0);
         pacer.end_route();
@@ -310,7 +279,7 @@ mod tests {
     #[test]
     fn the_first_byte_waits_from_the_moment_the_request_was_read() {
         let pace = Arc::new(ResponsePace::new(None, None, 300).expect("a pace"));
-        let mut pacer = Pacer::free();
+        let mut pacer = Pacer::default();
         pacer.delay_first_byte(100);
         pacer.begin_response(1_000);
         assert_eq!(pacer.take_first_byte_at_ms(), 1_101, "1,000 may have been 1,000.9");
@@ -323,7 +292,7 @@ mod tests {
     #[test]
     fn pauses_of_ours_do_not_count_against_the_peer() {
         let patience = ProgressTimeout { silence_ms: 1_000, rate_min: 100 };
-        let mut pacer = Pacer::free();
+        let mut pacer = Pacer::default();
         assert_eq!(pacer.send_deadline_ms(patience, 5_000), 6_000);
         pacer.note_sent(1, 10);
         // Whatever the time is now: the peer has used one millisecond.

@@ -200,7 +200,7 @@ impl Request {
     /// Returns whether the client offers to switch to the protocol that its Upgrade field names
     /// (RFC 9110 §7.8): its Connection field lists `upgrade`, and the version is HTTP/1.1.
     pub fn wants_upgrade(&self) -> bool {
-        self.view().wants_upgrade()
+        self.view().head().wants_upgrade()
     }
 
     /// Returns the first value of a header field; the case of the name does not matter. `None` also

@@ -13,14 +13,9 @@ pub(crate) const DECLARED_TWICE: &[&str] = &[
     "Client",
     "Next",
     "Piece",
-    "Port",
     "Request",
     "Response",
-    "Route",
-    "State",
     "Step",
-    "Stop",
-    "Unit",
 ];
 
 /// Returns where each name of a type is declared that is declared more than once.

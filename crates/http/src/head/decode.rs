@@ -1,7 +1,7 @@
 //! The one pass over the bytes of a head.
 
 use super::fields::is_looked_for;
-use super::{Decoded, Head, HeadError, Span, Version, unfinished};
+use super::{Decoded, HEAD_BYTES_MAX, Head, HeadError, Span, Stop, Version, unfinished};
 use crate::fields::{HeaderId, INDEXED};
 use crate::limits::Limits;
 use crate::method::{METHOD_BYTES_MAX, Method};
@@ -13,52 +13,62 @@ use crate::target;
 /// Empty lines skipped before a request line: some clients send one after a body.
 const EMPTY_LINES_MAX: usize = 4;
 
-/// What a head may be long at most, whatever the limits say: offsets have 16 bits.
-const HEAD_BYTES_MAX: usize = u16::MAX as usize;
-
-/// Why the pass stopped before the end of the head.
-///
-/// `NeedMore` promises that the bytes can still become a head that is served, or one that is
-/// refused for a reason that only bytes to come can tell: a version or a coding that this server
-/// does not know, a target that its method does not allow, or a limit. The caller that gets it asks
-/// [`unfinished`] first.
-///
-/// An error is that of the first byte after which it was certain: so it is the same whether or not
-/// a pass was made just then.
-enum Stop {
-    NeedMore,
-    Bad(HeadError),
-}
-
-impl From<HeadError> for Stop {
-    fn from(error: HeadError) -> Self {
-        Self::Bad(error)
+impl Head {
+    /// Reads one request head from the start of `input`.
+    ///
+    /// - `input`: all bytes received since the last request; may stop anywhere.
+    /// - `seen`: the caller's memory over the calls for one head, 0 at first. It counts the bytes
+    ///   already searched for the blank line, so that a slow sender costs no rescans.
+    /// - Done: the head; the body starts [`Head::len`] bytes into `input`.
+    ///
+    /// However the bytes are cut, the last verdict is the same. An error comes as soon as it is
+    /// certain, whatever may follow: in bytes that come at once by the byte that makes it so, in
+    /// others by the end of its line. Up to four empty lines before the request line are skipped
+    /// (RFC 9112 §2.2, SHOULD).
+    ///
+    /// # Errors
+    /// [`HeadError`]; [`HeadError::status`] says how to answer. The connection must then be closed.
+    #[expect(clippy::inline_always, reason = "as a call it costs some 20 instructions")]
+    #[inline(always)]
+    pub fn decode(
+        input: &[u8],
+        seen: &mut usize,
+        limits: &Limits,
+    ) -> Result<Decoded<Self>, HeadError> {
+        Ok(match Self::decode_in(&mut None, input, seen, limits)? {
+            Decoded::Done(head) => Decoded::Done(*head),
+            Decoded::NeedMore => Decoded::NeedMore,
+        })
     }
-}
 
-/// See [`Head::decode_in`].
-#[expect(clippy::inline_always, reason = "in two places; as a call it costs instructions")]
-#[inline(always)]
-pub(super) fn decode<'h>(
-    place: &'h mut Option<Head>,
-    input: &[u8],
-    seen: &mut usize,
-    limits: &Limits,
-) -> Result<Decoded<&'h Head>, HeadError> {
-    let limit_bytes = limits.head_bytes_max.min(HEAD_BYTES_MAX);
-    let window = &input[..input.len().min(limit_bytes)];
-    if *seen == 0 || is_worth_a_pass(window, *seen, limits) {
-        match pass(place, window, limits) {
-            Ok(head) => return Ok(Decoded::Done(head)),
-            Err(Stop::Bad(error)) => return Err(error),
-            Err(Stop::NeedMore) if window.len() == limit_bytes => {
-                return Err(HeadError::TooLarge { limit_bytes });
+    /// Reads one request head like [`Head::decode`], and leaves it in `place`: a head is 48 bytes,
+    /// which the way through the result would copy three times.
+    ///
+    /// # Errors
+    /// As [`Head::decode`]. What is in `place` then is unspecified.
+    #[expect(clippy::inline_always, reason = "as a call it costs some 20 instructions")]
+    #[inline(always)]
+    pub fn decode_in<'h>(
+        place: &'h mut Option<Self>,
+        input: &[u8],
+        seen: &mut usize,
+        limits: &Limits,
+    ) -> Result<Decoded<&'h Self>, HeadError> {
+        let limit_bytes = limits.head_bytes_max.min(HEAD_BYTES_MAX);
+        let window = &input[..input.len().min(limit_bytes)];
+        if *seen == 0 || is_worth_a_pass(window, *seen, limits) {
+            match pass(place, window, limits) {
+                Ok(head) => return Ok(Decoded::Done(head)),
+                Err(Stop::Bad(error)) => return Err(error),
+                Err(Stop::NeedMore) if window.len() == limit_bytes => {
+                    return Err(HeadError::TooLarge { limit_bytes });
+                }
+                Err(Stop::NeedMore) => {}
             }
-            Err(Stop::NeedMore) => {}
         }
+        *seen = window.len();
+        Ok(Decoded::NeedMore)
     }
-    *seen = window.len();
-    Ok(Decoded::NeedMore)
 }
 
 /// Returns whether another pass over an unfinished head can say more than "need more".

@@ -2,54 +2,56 @@
 
 use super::{ResponseError, ResponseFraming, ResponseHead};
 use crate::ends;
-use crate::head::{Decoded, Span, Version};
+use crate::head::{Decoded, HEAD_BYTES_MAX, Span, Stop, Version};
 use crate::limits::Limits;
 use crate::method::Method;
 use crate::syntax::{TOKEN, VALUE, decimal, is_space, is_token, list, skip, trim};
 
-/// What a head may be long at most, whatever the limits say: offsets have 16 bits.
-const HEAD_BYTES_MAX: usize = u16::MAX as usize;
-
 /// What every response starts with. A peer that speaks another protocol is told apart at once.
 const START: &[u8] = b"HTTP/";
 
-/// Why the pass stopped before the end of the head.
-///
-/// `NeedMore` promises that the bytes can still become a head that is taken, or one that is refused
-/// for a limit or for a transfer coding that was not asked for. An error is that of the first byte
-/// after which it was certain: so it is the same whether or not a pass was made just then.
-enum Stop {
-    NeedMore,
-    Bad(ResponseError),
-}
-
-impl From<ResponseError> for Stop {
-    fn from(error: ResponseError) -> Self {
-        Self::Bad(error)
-    }
-}
-
-/// See [`ResponseHead::decode`].
-pub(super) fn decode(
-    input: &[u8],
-    seen: &mut usize,
-    method: Method,
-    limits: &Limits,
-) -> Result<Decoded<ResponseHead>, ResponseError> {
-    let limit_bytes = limits.head_bytes_max.min(HEAD_BYTES_MAX);
-    let window = &input[..input.len().min(limit_bytes)];
-    if window.len() == limit_bytes || is_worth_a_pass(window, *seen) {
-        match pass(window, method, limits) {
-            Ok(head) => return Ok(Decoded::Done(head)),
-            Err(Stop::Bad(error)) => return Err(error),
-            Err(Stop::NeedMore) if window.len() == limit_bytes => {
-                return Err(ResponseError::TooLarge { limit_bytes });
+impl ResponseHead {
+    /// Reads one response head from the start of `input`.
+    ///
+    /// - `input`: all bytes received since the last response; may stop anywhere.
+    /// - `seen`: the caller's memory over the calls for one head, 0 at first. It counts the bytes
+    ///   already searched for the blank line, so that a slow server costs no rescans.
+    /// - `method`: what was asked with; it decides about the body.
+    /// - `limits`: of which `head_bytes_max` and `fields_max` count here.
+    /// - Done: the head; the body starts [`ResponseHead::len`] bytes into `input`.
+    ///
+    /// However the bytes are cut, the last verdict is the same. An error comes as soon as it is
+    /// certain, whatever may follow: in bytes that come at once by the byte that makes it so, in
+    /// others by the end of its line. An interim response (1xx) is a head of its own, and the final
+    /// one follows it.
+    ///
+    /// Three choices: a folded line is refused (RFC 9112 §5.2 lets a gateway do so; a user agent
+    /// would have to join it), so is a line feed without carriage return (§2.2), and the space
+    /// before an absent reason phrase may be absent too, as many servers have it (§4).
+    ///
+    /// # Errors
+    /// [`ResponseError`]. The connection must then be closed.
+    pub fn decode(
+        input: &[u8],
+        seen: &mut usize,
+        method: Method,
+        limits: &Limits,
+    ) -> Result<Decoded<Self>, ResponseError> {
+        let limit_bytes = limits.head_bytes_max.min(HEAD_BYTES_MAX);
+        let window = &input[..input.len().min(limit_bytes)];
+        if window.len() == limit_bytes || is_worth_a_pass(window, *seen) {
+            match pass(window, method, limits) {
+                Ok(head) => return Ok(Decoded::Done(head)),
+                Err(Stop::Bad(error)) => return Err(error),
+                Err(Stop::NeedMore) if window.len() == limit_bytes => {
+                    return Err(ResponseError::TooLarge { limit_bytes });
+                }
+                Err(Stop::NeedMore) => {}
             }
-            Err(Stop::NeedMore) => {}
         }
+        *seen = window.len();
+        Ok(Decoded::NeedMore)
     }
-    *seen = window.len();
-    Ok(Decoded::NeedMore)
 }
 
 /// Returns whether a pass over an unfinished head can say more than "need more": at first, when a
@@ -61,7 +63,11 @@ fn is_worth_a_pass(window: &[u8], seen: usize) -> bool {
         || memchr::memchr2(b'\r', b'\n', line_end).is_some()
 }
 
-fn pass(bytes: &[u8], method: Method, limits: &Limits) -> Result<ResponseHead, Stop> {
+fn pass(
+    bytes: &[u8],
+    method: Method,
+    limits: &Limits,
+) -> Result<ResponseHead, Stop<ResponseError>> {
     let (version, status, reason, fields_start) = status_line(bytes)?;
     let mut noted = Noted::new(version, status, method);
     let mut framing = noted.framing()?;
@@ -97,7 +103,7 @@ fn pass(bytes: &[u8], method: Method, limits: &Limits) -> Result<ResponseHead, S
 
 /// `HTTP-version SP status-code [ SP [ reason-phrase ] ] CRLF`: the version, the code, where the
 /// phrase is, and where the next line starts.
-fn status_line(bytes: &[u8]) -> Result<(Version, u16, Span, usize), Stop> {
+fn status_line(bytes: &[u8]) -> Result<(Version, u16, Span, usize), Stop<ResponseError>> {
     let line_end = skip(bytes, VALUE);
     let line = &bytes[..bytes.len() - line_end.len()];
     let (version, status, reason_start) = match b"HTTP/1.1 200".get(line.len()..) {
@@ -142,7 +148,7 @@ fn read_status_line(line: &[u8]) -> Result<(Version, u16, usize), ResponseError>
 }
 
 /// Returns the name that a field line starts with; its colon follows.
-fn field_name(rest: &[u8]) -> Result<&[u8], Stop> {
+fn field_name(rest: &[u8]) -> Result<&[u8], Stop<ResponseError>> {
     let colon = skip(rest, TOKEN);
     let name = &rest[..rest.len() - colon.len()];
     match colon {
@@ -159,7 +165,7 @@ fn field_value<'a>(
     noted: &Noted,
     name: &[u8],
     rest: &'a [u8],
-) -> Result<(&'a [u8], &'a [u8]), Stop> {
+) -> Result<(&'a [u8], &'a [u8]), Stop<ResponseError>> {
     let line_end = skip(rest, VALUE);
     let value = trim(&rest[..rest.len() - line_end.len()]);
     match line_end {

@@ -46,7 +46,7 @@ impl TargetRoute {
         let first = good.load(Ordering::Relaxed);
         let mut failure = FailureKind::Unconnected;
         for at in (first..all.len()).chain(0..first) {
-            match Connection::connect_as(&all[at], outbound, timeout_ms).await {
+            match Connection::connect(&all[at], outbound, timeout_ms).await {
                 Ok(connection) => {
                     if at != first {
                         good.store(at, Ordering::Relaxed);

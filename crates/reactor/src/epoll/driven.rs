@@ -2,15 +2,16 @@
 //! has come. And the descriptors of somebody else's that are watched beside the sockets.
 
 use std::io;
+use std::mem;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use rustix::buffer::spare_capacity;
 use rustix::event::Timespec;
-use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::event::epoll;
 use rustix::io::Errno;
 
-use super::{Epoll, WAKER, data_of, note};
+use super::{Epoll, WAKER, data_of, note, open_queue};
 use crate::Token;
 use crate::readiness::REGISTERED;
 use crate::sys::by_number::{EpollChange, EpollOrder, change_epoll};
@@ -19,7 +20,7 @@ use crate::watched::{WATCHED, Wants, WatchEvent};
 impl Epoll {
     /// Waits for events until `timeout`. Returns whether a signal has ended that.
     pub(crate) fn sleep(&mut self, timeout: Option<&Timespec>) -> io::Result<bool> {
-        match epoll::wait(&self.queue, spare_capacity(self.watched.events()), timeout) {
+        match epoll::wait(&self.queue, spare_capacity(self.watched.room()), timeout) {
             Ok(_) => Ok(false),
             Err(Errno::INTR) => Ok(true),
             Err(error) => Err(error.into()),
@@ -29,7 +30,7 @@ impl Epoll {
     /// Hands out what the last sleep has brought.
     pub(crate) fn collect(&mut self, woken: &mut Vec<Token>, ready: &mut Vec<WatchEvent>) {
         let mut is_astray = false;
-        let mut events = self.watched.take_events();
+        let mut events = mem::take(&mut self.watched.events);
         for event in events.drain(..) {
             let (data, flags) = (event.data.u64(), event.flags);
             if data & WATCHED == 0 {
@@ -38,7 +39,7 @@ impl Epoll {
                 is_astray |= !self.watched.note(data, flags, ready);
             }
         }
-        self.watched.put_back(events);
+        self.watched.events = events;
         if is_astray {
             // Without descriptors or memory it is tried again by the next turn.
             _ = self.renew();
@@ -87,30 +88,12 @@ impl Epoll {
         self.queue.as_fd().try_clone_to_owned()
     }
 
-    pub(crate) fn watches(&self) -> usize {
-        self.watched.count()
-    }
-
-    pub(crate) fn changes(&self) -> u32 {
-        self.watched.changes()
-    }
-
-    pub(crate) fn is_current(&self, found: &WatchEvent) -> bool {
-        self.watched.is_current(found)
-    }
-
     /// Takes another epoll descriptor in place of this one.
     ///
     /// A watched descriptor was closed while something else (a process that was forked meanwhile)
     /// holds it open: its events go on, and nothing that is left here could stop them.
     fn renew(&mut self) -> io::Result<()> {
-        let queue = epoll::create(CreateFlags::CLOEXEC)?;
-        epoll::add(
-            &queue,
-            &self.waker,
-            EventData::new_u64(WAKER),
-            EventFlags::IN | EventFlags::ET,
-        )?;
+        let queue = open_queue(&self.waker)?;
         let limit = self.table.limit().max(self.watched.limit());
         for number in 0..u32::try_from(limit).unwrap_or(u32::MAX) {
             let Some(told) = self.told(number) else { continue };

@@ -54,10 +54,7 @@ fn name_with(
 pub(crate) fn send_queue_of(descriptor: BorrowedFd<'_>) -> io::Result<u64> {
     let mut bytes: libc::c_int = 0;
     // SAFETY: the kernel writes one `int` into `bytes` before the call returns.
-    let result = unsafe { libc::ioctl(descriptor.as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) };
-    if result != 0 {
-        return Err(io::Error::last_os_error());
-    }
+    result_of(unsafe { libc::ioctl(descriptor.as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) })?;
     Ok(u64::try_from(bytes).unwrap_or(0))
 }
 
@@ -70,10 +67,7 @@ pub fn duplicate(number: i32) -> io::Result<OwnedFd> {
     // Standard input, output and error stay whose they are.
     const FIRST: i32 = 3;
     // SAFETY: the call touches no memory, and any number may be asked about.
-    let made = unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, FIRST) };
-    if made < 0 {
-        return Err(io::Error::last_os_error());
-    }
+    let made = result_of(unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, FIRST) })?;
     // SAFETY: the kernel has just made it for this call, so nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(made) })
 }
@@ -164,5 +158,10 @@ pub(crate) fn change_epoll(
     // returns, and any number may be asked about: one that is not open is an error.
     let result =
         unsafe { libc::epoll_ctl(queue.as_raw_fd(), order as i32, number, &raw mut event) };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    result_of(result).map(drop)
+}
+
+/// Returns the result of a call, or the error that it has left.
+pub(super) fn result_of(result: libc::c_int) -> io::Result<libc::c_int> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }

@@ -6,6 +6,8 @@ use std::io;
 use std::mem;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
+use super::by_number::{result_of, socket_number};
+
 /// Sets `TCP_DEFER_ACCEPT` on a TCP socket that listens.
 pub(crate) fn set_defer_accept(socket: BorrowedFd<'_>, seconds: u32) -> io::Result<()> {
     let value = libc::c_int::try_from(seconds).unwrap_or(libc::c_int::MAX);
@@ -25,7 +27,7 @@ pub(crate) fn bind_to_no_interface(socket: BorrowedFd<'_>) -> io::Result<()> {
 
 /// Returns whether that was done.
 pub(crate) fn is_bound_to_no_interface(socket: BorrowedFd<'_>) -> bool {
-    super::by_number::socket_number(socket.as_raw_fd(), SO_BINDTOIFINDEX) == Some(NO_INTERFACE)
+    socket_number(socket.as_raw_fd(), SO_BINDTOIFINDEX) == Some(NO_INTERFACE)
 }
 
 /// Makes the kernel give all new connections of a `SO_REUSEPORT` group to the socket that was its
@@ -43,7 +45,7 @@ pub(crate) fn choose_first_of_group(socket: BorrowedFd<'_>) -> io::Result<()> {
         let value = (&raw const program).cast();
         libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, name, value, len)
     };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    result_of(result).map(drop)
 }
 
 /// Sets `IP_BIND_ADDRESS_NO_PORT`: binding to an address leaves the port to `connect`.
@@ -63,7 +65,7 @@ fn set_number(
     let result = unsafe {
         libc::setsockopt(socket.as_raw_fd(), level, option, (&raw const value).cast(), len)
     };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    result_of(result).map(drop)
 }
 
 /// Blocks SIGXFSZ in the running thread: a write past `RLIMIT_FSIZE` only fails with EFBIG. The

@@ -119,7 +119,7 @@ impl Uring {
         if key.index < self.moved {
             // By a system call of its own: the slot may be filled again before the next submission,
             // which would then close its successor.
-            if self.ring.empty_slot(key.index).is_ok() {
+            if self.ring.update_slot(key.index, None).is_ok() {
                 self.moved_free.push(key.index);
             }
         } else if key.index < self.table {

@@ -12,7 +12,6 @@ use crate::sys::Key;
 
 /// A listening socket and the connections that wait to be asked for.
 pub(super) struct UringListener {
-    generation: u32,
     /// Open until nothing is under way that names it by its number.
     socket: Option<Arc<OwnedFd>>,
     is_closed: bool,
@@ -38,6 +37,11 @@ pub(crate) enum UringAccepted {
     Away(OwnedFd),
 }
 
+/// Returns what names a listener's operations. A listener's index is never given to another one.
+fn key_of(index: u32) -> Key {
+    Key { index, generation: 0 }
+}
+
 impl UringListener {
     /// The accept that was armed is over.
     pub(super) fn disarm(&mut self) {
@@ -53,7 +57,6 @@ impl Uring {
         // On a non-blocking listener the kernel would answer "try again" instead of waiting.
         rustix::io::ioctl_fionbio(&socket, false)?;
         self.listening.push(UringListener {
-            generation: 0,
             socket: Some(socket),
             is_closed: false,
             backlog,
@@ -91,7 +94,7 @@ impl Uring {
             room if room > listening.backlog => Armed::Many,
             _ => Armed::One,
         };
-        let key = Key { index, generation: listening.generation };
+        let key = key_of(index);
         match listening.armed {
             Armed::No => {
                 match wanted {
@@ -119,7 +122,7 @@ impl Uring {
             Armed::No => listening.socket = None,
             Armed::Stopping => {}
             Armed::One | Armed::Many | Armed::OneAway => {
-                self.ring.cancel_accept(Key { index, generation: listening.generation });
+                self.ring.cancel_accept(key_of(index));
                 listening.armed = Armed::Stopping;
             }
         }

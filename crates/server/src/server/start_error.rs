@@ -143,9 +143,6 @@ impl StartError {
 
     pub(super) fn from_workers(error: gustnado_tasks::WorkersStartError) -> Self {
         match error {
-            gustnado_tasks::WorkersStartError::Bind(endpoint, error) => {
-                Self::from_bind(endpoint, error)
-            }
             gustnado_tasks::WorkersStartError::Thread(error) => Self::Worker { error },
             other => Self::Worker { error: io::Error::other(other.to_string()) },
         }

@@ -221,9 +221,10 @@ pub(crate) fn in_task<T: Send + 'static>(
         }) as BoxTask
     });
     let anywhere = Endpoint::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
-    let workers = Workers::start(&plan, &[anywhere], serve).expect("workers start");
+    let workers = Workers::start(&plan).expect("workers start");
     setup.assert_backend(workers.backend().name(), workers.notes());
-    let [Endpoint::Tcp(address), ..] = workers.addresses() else { panic!("not on TCP") };
+    let listener = workers.listen(&anywhere, false, serve).expect("a port is free");
+    let Endpoint::Tcp(address) = listener.endpoint() else { panic!("not on TCP") };
     let _trigger = TcpStream::connect(address).expect("the workers listen");
     let result = outcome.recv_timeout(PATIENCE).expect("the task ends well and in time");
     workers.stop(PATIENCE);

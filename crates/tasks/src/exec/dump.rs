@@ -43,7 +43,7 @@ fn ask(shared: &WorkersShared, now_ms: u64) -> Arc<DumpRequest> {
 }
 
 fn finish(look: &DumpRequest, shared: &WorkersShared) -> Dump {
-    let worker_metrics = shared.worker_metrics();
+    let worker_metrics = shared.worker_metrics.lock();
     let present = worker_metrics.iter().filter(|metrics| shared.elastic.is_present(metrics.worker));
     look.finish(present.map(|metrics| &**metrics))
 }

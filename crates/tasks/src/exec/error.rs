@@ -2,14 +2,10 @@
 
 use std::{fmt, io};
 
-use gustnado_reactor::Endpoint;
-
 /// The error of workers that did not start.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum WorkersStartError {
-    /// An endpoint could not be bound.
-    Bind(Endpoint, io::Error),
     /// A thread or its reactor could not be had.
     Thread(io::Error),
     /// The current thread runs tasks already: await the future in one of them.
@@ -19,7 +15,6 @@ pub enum WorkersStartError {
 impl fmt::Display for WorkersStartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Bind(endpoint, error) => write!(f, "cannot listen on {endpoint}: {error}"),
             Self::Thread(error) => write!(f, "cannot start a worker: {error}"),
             Self::Nested => f.write_str("this thread runs tasks already: await the future in one"),
         }

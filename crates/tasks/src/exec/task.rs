@@ -17,31 +17,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 pub use group::Group;
-pub use join::{Attached, JoinError, JoinHandle};
+pub use join::{Attached, JoinError, JoinHandle, spawn};
 
 use crate::exec::error::SpawnError;
 use crate::exec::executor::context;
 use crate::exec::schedule::BoxTask;
 use crate::exec::wakers::task_id::TaskId;
 use crate::exec::worker::workers_shared::{WorkersShared, count};
-
-/// Starts a task on the worker (or group of workers) of the running one. It runs when the
-/// running one next waits, or at once on a worker of the group that is free; and it goes on by
-/// itself if the handle is dropped.
-///
-/// A panic in it is contained: it comes to the handle, and the worker lives.
-///
-/// # Errors
-/// [`SpawnError::Full`] where tasks have a fixed number of slots and all are taken.
-///
-/// # Panics
-/// Outside a task.
-pub fn spawn<F>(future: F) -> Result<JoinHandle<F::Output>, SpawnError>
-where
-    F: Future<Output: Send> + Send + 'static,
-{
-    join::start(future)
-}
 
 /// Spawns a task whose end is not awaited. It needs one allocation, where [`spawn`] needs two.
 ///

@@ -36,35 +36,24 @@ pub enum WaitsOn {
 }
 
 impl WaitsOn {
-    /// Every member, in the order of their numbers.
-    const ALL: [Self; 10] = [
-        Self::Other,
-        Self::Socket,
-        Self::Timer,
-        Self::SocketRead,
-        Self::SocketWrite,
-        Self::MailboxReceive,
-        Self::MailboxSend,
-        Self::Join,
-        Self::Group,
-        Self::Blocking,
+    /// Every member with its name, in the order of their numbers.
+    const ALL: [(Self, &'static str); 10] = [
+        (Self::Other, "other"),
+        (Self::Socket, "socket"),
+        (Self::Timer, "timer"),
+        (Self::SocketRead, "socket read"),
+        (Self::SocketWrite, "socket write"),
+        (Self::MailboxReceive, "mailbox receive"),
+        (Self::MailboxSend, "mailbox send"),
+        (Self::Join, "join"),
+        (Self::Group, "group"),
+        (Self::Blocking, "blocking call"),
     ];
 }
 
 impl fmt::Display for WaitsOn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Other => "other",
-            Self::Socket => "socket",
-            Self::SocketRead => "socket read",
-            Self::SocketWrite => "socket write",
-            Self::Timer => "timer",
-            Self::MailboxReceive => "mailbox receive",
-            Self::MailboxSend => "mailbox send",
-            Self::Join => "join",
-            Self::Group => "group",
-            Self::Blocking => "blocking call",
-        })
+        f.pad(Self::ALL[*self as usize].1)
     }
 }
 
@@ -115,7 +104,7 @@ impl Waits {
 
     pub(crate) fn what(self) -> WaitsOn {
         let at = usize::try_from(self.0 & ON).unwrap_or_default();
-        WaitsOn::ALL.get(at).copied().unwrap_or_default()
+        WaitsOn::ALL.get(at).map(|(on, _)| *on).unwrap_or_default()
     }
 
     /// Milliseconds from the beginning of the wait to `now_ms`, to within 16.
@@ -140,7 +129,7 @@ mod tests {
 
     #[test]
     fn members_keep_their_numbers() {
-        for (number, on) in WaitsOn::ALL.into_iter().enumerate() {
+        for (number, (on, _)) in WaitsOn::ALL.into_iter().enumerate() {
             assert_eq!(on as usize, number);
             assert_eq!(Waits::UNSAID.on(on).what(), on);
         }

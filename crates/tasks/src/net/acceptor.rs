@@ -213,9 +213,9 @@ async fn wait_here<T>(mut done: impl FnMut(&WorkerContext) -> Option<T>) -> T {
 /// Gives a connection its slot and its task. It was accepted, so it is kept while all are full.
 async fn place(accepted: Accepted, me: AcceptorPlace, listener_shared: &Arc<ListenerShared>) {
     context::with(|ctx| count(&ctx.shared.counts.accepted));
-    match (accepted, me) {
-        (Accepted::Here(io), me) => place_own(io, me, listener_shared).await,
-        (Accepted::Away(connection), me) => {
+    match accepted {
+        Accepted::Here(io) => place_own(io, me, listener_shared).await,
+        Accepted::Away(connection) => {
             let Some(worker) = wait_for_place(|ctx| choose(ctx, me)).await else { return };
             if Some(worker) == me.place {
                 context::with(|ctx| take_in(ctx, connection, worker, listener_shared));
@@ -285,7 +285,7 @@ impl IncomingHandler for ListenerShared {
 
     fn accept_from(self: Arc<Self>, socket: Arc<OwnedFd>, place: Option<usize>) {
         context::with(|ctx| {
-            if start(ctx, vec![socket], place, &self).is_err() {
+            if start(ctx, socket, place, &self).is_err() {
                 count(&ctx.shared.counts.accept_exhausted);
             }
         });
@@ -339,27 +339,19 @@ impl AcceptFailure {
             _ => Self::All,
         }
     }
-
-    /// Returns whether it may succeed once something is closed.
-    fn is_shortage(self) -> bool {
-        self == Self::Exhausted
-    }
-
-    /// Returns whether accepting rests: what waits in the backlog would fail as fast as it can be
-    /// tried.
-    fn rests(self) -> bool {
-        self != Self::ThisOne
-    }
 }
 
 /// Counts a failed accept, and rests if the next one would fail too.
 async fn after_error(error: &io::Error) {
     let failure = AcceptFailure::of(error);
     context::with(|ctx| {
-        let counts = &ctx.shared.counts;
-        count(if failure.is_shortage() { &counts.accept_exhausted } else { &counts.accept_failed });
+        count(match failure {
+            AcceptFailure::Exhausted => &ctx.shared.counts.accept_exhausted,
+            _ => &ctx.shared.counts.accept_failed,
+        });
     });
-    if failure.rests() {
+    // What waits in the backlog would fail as fast as it can be tried.
+    if failure != AcceptFailure::ThisOne {
         sleep(EXHAUSTED_PAUSE).await;
     }
 }
@@ -368,22 +360,20 @@ async fn after_error(error: &io::Error) {
 ///
 /// # Errors
 /// No task slot is left, or the process is out of descriptors.
-pub(crate) fn start(
+fn start(
     ctx: &WorkerContext,
-    sockets: Vec<Arc<OwnedFd>>,
+    socket: Arc<OwnedFd>,
     me: Option<usize>,
     listener_shared: &Arc<ListenerShared>,
 ) -> io::Result<()> {
-    for socket in sockets {
-        let incoming = Arc::clone(listener_shared) as Arc<dyn IncomingHandler>;
-        let polled = PolledListener { socket: Arc::clone(&socket), incoming, worker: me };
-        let polled = ctx.shared.elastic.poll_listener(polled)?;
-        let listener = ctx.reactor.borrow_mut().listen(Arc::clone(&socket), ctx.shared.backlog)?;
-        let open = AcceptorGuard::new(&ctx.shared);
-        let listener_shared = Arc::clone(listener_shared);
-        ctx.insert(Box::pin(accept_all(listener, socket, me, listener_shared, polled, open)))
-            .map_err(|_| io::Error::other("no task slot is left to accept in"))?;
-    }
+    let incoming = Arc::clone(listener_shared) as Arc<dyn IncomingHandler>;
+    let polled = PolledListener { socket: Arc::clone(&socket), incoming, worker: me };
+    let polled = ctx.shared.elastic.poll_listener(polled)?;
+    let listener = ctx.reactor.borrow_mut().listen(Arc::clone(&socket), ctx.shared.backlog)?;
+    let open = AcceptorGuard::new(&ctx.shared);
+    let listener_shared = Arc::clone(listener_shared);
+    ctx.insert(Box::pin(accept_all(listener, socket, me, listener_shared, polled, open)))
+        .map_err(|_| io::Error::other("no task slot is left to accept in"))?;
     Ok(())
 }
 
@@ -408,7 +398,7 @@ mod tests {
             (Errno::INVAL, All),
         ] {
             let found = AcceptFailure::of(&io::Error::from(errno));
-            assert_eq!((found, found.rests()), (failure, failure != ThisOne), "{errno:?}");
+            assert_eq!(found, failure, "{errno:?}");
         }
     }
 }

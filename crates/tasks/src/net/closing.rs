@@ -5,7 +5,7 @@
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, MutexGuard, Weak};
+use std::sync::{Arc, Weak};
 
 use gustnado_reactor::{gather_connections, refuse_connections, stop_deferring};
 
@@ -15,7 +15,6 @@ use crate::sync::lock::Lock;
 pub(crate) const QUIET_MS: u64 = 20;
 
 /// State that the acceptors of one listener share while it closes.
-#[derive(Default)]
 pub(crate) struct Closing {
     steps: Lock<Steps>,
     /// When the last connection came since closing began.
@@ -25,9 +24,9 @@ pub(crate) struct Closing {
 /// The listener's sockets, and how far closing them has come.
 #[derive(Default)]
 struct Steps {
-    /// The sockets of each endpoint, in the order they were opened in. Weak: a socket that an
-    /// acceptor has closed must not be kept open from here, for its queue would then be reset late.
-    groups: Vec<Vec<Weak<OwnedFd>>>,
+    /// In the order they were opened in. Weak: a socket that an acceptor has closed must not be
+    /// kept open from here, for its queue would then be reset late.
+    group: Vec<Weak<OwnedFd>>,
     began_ms: Option<u64>,
     gathered_ms: Option<u64>,
     refused: Option<RefusedAt>,
@@ -43,26 +42,24 @@ pub(crate) struct RefusedAt {
 }
 
 impl Steps {
-    fn open(&self) -> impl Iterator<Item = Vec<Arc<OwnedFd>>> {
-        self.groups.iter().map(|group| group.iter().filter_map(Weak::upgrade).collect())
+    fn open(&self) -> Vec<Arc<OwnedFd>> {
+        self.group.iter().filter_map(Weak::upgrade).collect()
     }
 }
 
 impl Closing {
-    /// Adds the sockets of an endpoint, in the order they were opened in.
-    pub(crate) fn add(&self, group: &[Arc<OwnedFd>]) {
-        self.steps().groups.push(group.iter().map(Arc::downgrade).collect());
-    }
-
-    fn steps(&self) -> MutexGuard<'_, Steps> {
-        self.steps.lock()
+    /// The closing of these sockets, in the order they were opened in.
+    pub(crate) fn of(sockets: &[Arc<OwnedFd>]) -> Self {
+        let group = sockets.iter().map(Arc::downgrade).collect();
+        let steps = Lock::new(Steps { group, ..Steps::default() });
+        Self { steps, last_ms: AtomicU64::new(0) }
     }
 
     /// Ends deferred accepting, unless that was done. Returns when it was.
     pub(crate) fn begin(&self, now_ms: u64) -> u64 {
-        let mut steps = self.steps();
+        let mut steps = self.steps.lock();
         if steps.began_ms.is_none() {
-            for socket in steps.open().flatten() {
+            for socket in steps.open() {
                 // A connection that the kernel holds back for its first bytes is in no queue yet,
                 // so closing would reset it. If this fails, such a one is lost.
                 let _ = stop_deferring(&socket);
@@ -74,28 +71,23 @@ impl Closing {
     /// Gives all new connections of each group to its first socket, unless that was done. Returns
     /// when it was.
     pub(crate) fn gather(&self, now_ms: u64) -> u64 {
-        let mut steps = self.steps();
+        let mut steps = self.steps.lock();
         if steps.gathered_ms.is_none() {
-            for group in steps.open() {
-                // While the sockets are told to refuse one by one, the kernel would still spread
-                // new connections over the group. If this fails, a client may have to try again.
-                let _ = gather_connections(&group);
-            }
+            // While the sockets are told to refuse one by one, the kernel would still spread new
+            // connections over the group. If this fails, a client may have to try again.
+            let _ = gather_connections(&steps.open());
         }
         *steps.gathered_ms.get_or_insert(now_ms)
     }
 
     /// Makes the kernel refuse new connections, unless that was done.
     pub(crate) fn refuse(&self, now_ms: u64) -> RefusedAt {
-        let mut steps = self.steps();
+        let mut steps = self.steps.lock();
         if let Some(refused) = steps.refused {
             return refused;
         }
         let was_quiet = steps.began_ms.is_some_and(|at| self.quiet_at(at, QUIET_MS) <= now_ms);
-        let mut works = true;
-        for group in steps.open() {
-            works &= refuse_connections(&group).is_ok();
-        }
+        let works = refuse_connections(&steps.open()).is_ok();
         *steps.refused.insert(RefusedAt { at_ms: now_ms, works, was_quiet })
     }
 

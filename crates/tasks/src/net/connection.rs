@@ -5,7 +5,6 @@ use std::fs::File;
 use std::future::poll_fn;
 use std::io;
 use std::mem;
-use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::task::Poll;
@@ -57,23 +56,11 @@ impl Connection {
         Self { io, out: None, sending: false, alarm: Alarm::unset(), now: crate::now(), place }
     }
 
-    /// Connects to `to`, from `source` if one is given, within `timeout_ms`.
+    /// Connects to `to` within `timeout_ms`.
     ///
     /// # Errors
     /// [`ConnectionError`]: refused, unreachable, too late.
     pub async fn connect(
-        to: &Endpoint,
-        source: Option<SocketAddr>,
-        timeout_ms: u64,
-    ) -> Result<Self, ConnectionError> {
-        Self::connect_as(to, &Outbound { source, ..Outbound::default() }, timeout_ms).await
-    }
-
-    /// Like [`Connection::connect`], with socket options.
-    ///
-    /// # Errors
-    /// As [`Connection::connect`].
-    pub async fn connect_as(
         to: &Endpoint,
         outbound: &Outbound,
         timeout_ms: u64,
@@ -141,12 +128,12 @@ impl Connection {
 
     /// Sets the time, in milliseconds of [`crate::Now::mono_ms`], past which operations fail.
     pub fn set_deadline(&mut self, at_ms: u64) {
-        self.alarm.set(at_ms);
+        self.alarm.at_ms = at_ms;
     }
 
     /// Returns the time past which operations fail.
     pub fn deadline_ms(&self) -> u64 {
-        self.alarm.at_ms()
+        self.alarm.at_ms
     }
 
     /// Receives bytes; an empty piece is the peer's end.

@@ -26,8 +26,20 @@ pub(crate) struct ListenerShared {
 }
 
 impl ListenerShared {
-    pub(crate) fn new(serve: Box<Serve>, descriptors: bool) -> Arc<Self> {
-        Arc::new(Self { serve, descriptors, close_flag: Arc::default() })
+    /// - `sockets`: of the endpoint, in the order they were opened in: ours alone, or others' too.
+    pub(crate) fn new(
+        serve: Box<Serve>,
+        descriptors: bool,
+        endpoint: &Endpoint,
+        sockets: &[Arc<OwnedFd>],
+    ) -> Arc<Self> {
+        let close_flag = Arc::new(CloseFlag {
+            closed: AtomicBool::new(false),
+            shared: AtomicBool::new(matches!(endpoint, Endpoint::Inherited(_))),
+            acceptors: Lock::default(),
+            closing: Closing::of(sockets),
+        });
+        Arc::new(Self { serve, descriptors, close_flag })
     }
 
     /// Returns what its acceptors share while it closes.
@@ -40,15 +52,6 @@ impl ListenerShared {
         self.close_flag.shared.load(Ordering::SeqCst)
     }
 
-    /// Takes in the sockets of an endpoint, in the order they were opened in: ours alone, or
-    /// others' too.
-    pub(crate) fn add(&self, endpoint: &Endpoint, sockets: &[Arc<OwnedFd>]) {
-        self.close_flag.closing.add(sockets);
-        if matches!(endpoint, Endpoint::Inherited(_)) {
-            self.close_flag.shared.store(true, Ordering::SeqCst);
-        }
-    }
-
     /// Returns whether connections are still accepted.
     pub(crate) fn is_open(&self) -> bool {
         !self.close_flag.closed.load(Ordering::SeqCst)
@@ -56,23 +59,16 @@ impl ListenerShared {
 
     /// Registers an acceptor's task to be woken when the listener ends.
     pub(crate) fn join(&self, acceptor: &Waker) {
-        self.close_flag.acceptors().push(acceptor.clone());
+        self.close_flag.acceptors.lock().push(acceptor.clone());
     }
 }
 
 /// The flag that ends a listener.
-#[derive(Default)]
 struct CloseFlag {
     closed: AtomicBool,
     shared: AtomicBool,
     acceptors: Lock<Vec<Waker>>,
     closing: Closing,
-}
-
-impl CloseFlag {
-    fn acceptors(&self) -> std::sync::MutexGuard<'_, Vec<Waker>> {
-        self.acceptors.lock()
-    }
 }
 
 /// A listener that was opened while the workers ran. Dropping it changes nothing: it listens until
@@ -124,7 +120,7 @@ impl ListenerHandle {
             // If another process has removed it, it is gone as well.
             let _ = std::fs::remove_file(path);
         }
-        let acceptors = std::mem::take(&mut *self.close_flag.acceptors());
+        let acceptors = std::mem::take(&mut *self.close_flag.acceptors.lock());
         acceptors.into_iter().for_each(Waker::wake);
     }
 }

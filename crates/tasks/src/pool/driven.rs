@@ -20,8 +20,6 @@ use crate::exec::executor::turn::{end, run_all, take_in};
 use crate::exec::wakers::wake_target;
 use crate::exec::worker::inbox::Inbox;
 use crate::exec::worker::workers_shared::Phase;
-use crate::net::acceptor;
-use crate::net::listener_handle::ListenerShared;
 
 /// A worker that the calling thread drives: nothing of it happens but in [`Driven::turn`], on the
 /// thread that has started it.
@@ -59,21 +57,13 @@ impl Driven {
         if is_taken { Err(WorkersStartError::Nested) } else { Ok(()) }
     }
 
-    /// Makes the running thread the worker `ctx`, which accepts from these sockets.
-    pub(crate) fn start(
-        ctx: Rc<WorkerContext>,
-        inbox: Arc<Inbox>,
-        sockets: Vec<Arc<OwnedFd>>,
-        listener_shared: &Arc<ListenerShared>,
-    ) -> io::Result<Self> {
+    /// Makes the running thread the worker `ctx`.
+    pub(crate) fn start(ctx: Rc<WorkerContext>, inbox: Arc<Inbox>) -> Self {
         let wake_target = ctx.wake_target;
         let before = Cell::new(ctx.borrow_thread());
         DRIVES.set(true);
         let (woken, is_turning, has_ended) = (Cell::default(), Cell::new(false), Cell::new(false));
-        let driven = Self { ctx, inbox, wake_target, before, woken, is_turning, has_ended };
-        let place = Some(driven.ctx.worker);
-        acceptor::start(&driven.ctx, sockets, place, listener_shared)?;
-        Ok(driven)
+        Self { ctx, inbox, wake_target, before, woken, is_turning, has_ended }
     }
 
     /// Runs one turn: waits until there is something to do, does it, and returns.
@@ -269,7 +259,7 @@ impl Driven {
     fn end_work(&self) {
         if !self.has_ended.replace(true) {
             end(&self.ctx);
-            self.inbox.arrivals().close();
+            self.inbox.arrivals.close();
         }
     }
 }

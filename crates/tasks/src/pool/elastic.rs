@@ -18,7 +18,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use gustnado_reactor::{Clock, ListenerPoll};
+use gustnado_reactor::{Clock, ReactorWaker};
 
 use crate::exec::executor::context::WorkerContext;
 use crate::exec::worker::elastic::{Elastic, FixedWorkers};
@@ -44,7 +44,7 @@ pub(crate) struct ElasticSetup {
     growth: Growth,
     floor: usize,
     /// `None`: the number of workers is fixed.
-    state: Option<(ListenerPoll, Arc<AutoscaleState>)>,
+    state: Option<Arc<AutoscaleState>>,
 }
 
 impl ElasticSetup {
@@ -60,10 +60,9 @@ impl ElasticSetup {
         if ceiling <= floor {
             return Ok(Self { growth, floor, state: None });
         }
-        let listener_poll = ListenerPoll::new()?;
         let elastic = ElasticWorkers::new(floor, ceiling, growth.cache_workers);
-        let state = Arc::new(AutoscaleState::new(elastic, is_group, listener_poll.waker()));
-        Ok(Self { growth, floor, state: Some((listener_poll, state)) })
+        let state = Arc::new(AutoscaleState::new(elastic, is_group, ReactorWaker::new()?));
+        Ok(Self { growth, floor, state: Some(state) })
     }
 
     /// Returns whether workers may be added.
@@ -74,7 +73,7 @@ impl ElasticSetup {
     /// Returns what the rest of the crate sees of them.
     pub(crate) fn handle(&self) -> Arc<dyn Elastic> {
         match &self.state {
-            Some((_, state)) => Arc::clone(state) as Arc<dyn Elastic>,
+            Some(state) => Arc::clone(state) as Arc<dyn Elastic>,
             None => Arc::new(FixedWorkers(self.floor)),
         }
     }
@@ -117,12 +116,11 @@ impl ElasticSetup {
         policy: Box<dyn Policy>,
         open: Arc<OpenWorker>,
     ) -> io::Result<Option<(JoinHandle<()>, String)>> {
-        let Some((listener_poll, state)) = self.state else { return Ok(None) };
+        let Some(state) = self.state else { return Ok(None) };
         let (floor, ceiling) = (state.elastic.floor(), state.elastic.ceiling());
         let autoscaler = Autoscaler {
             shared: Arc::clone(shared),
             state,
-            listener_poll,
             clock: clock.clone(),
             growth: self.growth,
             policy,

@@ -31,7 +31,7 @@ pub(crate) fn run_pinned(ctx: &Rc<WorkerContext>, inbox: &Inbox) -> std::io::Res
         _ = pass(ctx, inbox, &mut woken, || Poll::Pending)?;
     }
     end(ctx);
-    inbox.arrivals().close();
+    inbox.arrivals.close();
     Ok(())
 }
 
@@ -67,10 +67,10 @@ pub(crate) fn run_shared<const IS_ELASTIC: bool>(
     // A first task may hold this worker before any has polled, as one after a sleep may.
     let mut has_slept = true;
     while ctx.phase() != Phase::Stopping {
-        if IS_ELASTIC && group.roles().is_leaving(ctx.worker) && leave_group(ctx, group) {
+        if IS_ELASTIC && group.roles.is_leaving(ctx.worker) && leave_group(ctx, group) {
             return Ok(());
         }
-        while let Some(message) = group.arrivals().take() {
+        while let Some(message) = group.arrivals.take() {
             // All workers of a group share one entry in the tables.
             open(ctx, message, 0);
         }
@@ -81,7 +81,7 @@ pub(crate) fn run_shared<const IS_ELASTIC: bool>(
             runs += 1;
             if mem::take(&mut has_slept) {
                 group.pass_on();
-                if IS_ELASTIC && !group.roles().is_polled() {
+                if IS_ELASTIC && !group.roles.is_polled() {
                     ctx.shared.elastic.report(LoadEvent::GroupBusy);
                 }
             }
@@ -95,12 +95,12 @@ pub(crate) fn run_shared<const IS_ELASTIC: bool>(
             pause(ctx, ctx.shared.throttle.pass_delay_us);
         }
         (runs, units) = (0, 0);
-        if group.roles().take_poller() {
+        if group.roles.take_poller() {
             let result = poll_for_group(ctx, group, &mut woken);
             if IS_ELASTIC {
                 ctx.shared.elastic.report(LoadEvent::GroupPolled);
             }
-            group.roles().give_poller_up();
+            group.roles.give_poller_up();
             // Before a task runs: it may block this thread, and then no event would be seen.
             let is_followed = group.wake_sleeper();
             if IS_ELASTIC && !is_followed {
@@ -109,7 +109,7 @@ pub(crate) fn run_shared<const IS_ELASTIC: bool>(
             result?;
         } else if !group.has_work() {
             group.park(ctx.worker, || {
-                let leaves = IS_ELASTIC && group.roles().is_leaving(ctx.worker);
+                let leaves = IS_ELASTIC && group.roles.is_leaving(ctx.worker);
                 leaves || ctx.phase() == Phase::Stopping
             });
             has_slept = true;
@@ -117,7 +117,7 @@ pub(crate) fn run_shared<const IS_ELASTIC: bool>(
     }
     // Sleepers would wait for a poller that does not come any more.
     while group.wake_sleeper() {}
-    while group.arrivals().take().is_some() {}
+    while group.arrivals.take().is_some() {}
     end(ctx);
     Ok(())
 }

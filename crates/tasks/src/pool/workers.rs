@@ -11,18 +11,16 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use gustnado_reactor::{BackendKind, Clock, Endpoint, descriptor_limit};
+use gustnado_reactor::{BackendKind, Clock, descriptor_limit};
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::exec::error::WorkersStartError;
 use crate::exec::wakers::wake_target;
 use crate::exec::worker::workers_shared::{Counts, Phase, WorkersShared};
-use crate::net::listener_handle::Serve;
 use crate::pool::driven::Driven;
-use crate::pool::plan::{Capacity, WorkerPlan};
+use crate::pool::plan::WorkerPlan;
 use crate::sync::lock::Lock;
 use crate::sync::shared_load::SharedLoad;
-use listen::{bind_all, listener_shared};
 use start::{WorkerFactory, choose_backend};
 use threads::StartedWorkers;
 
@@ -36,10 +34,8 @@ pub struct Workers {
     plan: WorkerPlan,
     /// Until it has been ended.
     running: Lock<Option<RunningThreads>>,
-    addresses: Vec<Endpoint>,
     notes: Vec<String>,
     backend: BackendKind,
-    capacity: Capacity,
     clock: Clock,
 }
 
@@ -68,32 +64,23 @@ impl Workers {
     /// a handler that never returns.
     pub const STOP_WITHIN: Duration = Duration::from_secs(1);
 
-    /// Binds the endpoints, starts the workers, and returns once all of them accept.
-    ///
-    /// - `serve`: makes the task that serves a connection; called on the worker that will run it.
+    /// Starts the workers, and returns once all of them run. They [listen](Self::listen) to nothing
+    /// yet.
     ///
     /// # Errors
-    /// An endpoint cannot be bound ([`WorkersStartError::Bind`]), or a thread or its reactor not be
-    /// had.
-    pub fn start(
-        plan: &WorkerPlan,
-        endpoints: &[Endpoint],
-        serve: Box<Serve>,
-    ) -> Result<Self, WorkersStartError> {
+    /// A thread or its reactor cannot be had.
+    pub fn start(plan: &WorkerPlan) -> Result<Self, WorkersStartError> {
         let mut notes = Vec::new();
         let backend = choose_backend(plan, &mut notes);
         let capacity = plan.capacity(backend);
         let clock = Clock::start();
-        let (addresses, sockets) = bind_all(plan, endpoints, &mut notes)?;
-        let listener_shared = listener_shared(serve, endpoints, &sockets);
         let factory = WorkerFactory { plan: plan.clone(), backend, capacity, clock };
-        let started =
-            factory.start(&listener_shared, sockets).map_err(WorkersStartError::Thread)?;
+        let started = factory.start().map_err(WorkersStartError::Thread)?;
         if let Err(error) = check_free_descriptors() {
             started.end();
             return Err(WorkersStartError::Thread(error));
         }
-        Ok(Self::of(started, factory, addresses, notes))
+        Ok(Self::of(started, factory, notes))
     }
 
     /// Like [`Workers::start`], with the first worker on the calling thread. It works when the
@@ -101,45 +88,27 @@ impl Workers {
     /// ever.
     ///
     /// All of them use epoll and share no tasks; a note says so where something else was wished.
-    /// The endpoints listen when this returns, and connections wait for the first turn.
     ///
     /// # Errors
     /// As [`Workers::start`]; [`WorkersStartError::Nested`] where the calling thread is a worker
     /// already.
-    pub fn start_driven(
-        plan: &WorkerPlan,
-        endpoints: &[Endpoint],
-        serve: Box<Serve>,
-    ) -> Result<(Self, Driven), WorkersStartError> {
+    pub fn start_driven(plan: &WorkerPlan) -> Result<(Self, Driven), WorkersStartError> {
         Driven::check()?;
-        let (plan, mut notes) = plan.driven();
+        let (plan, notes) = plan.driven();
         let backend = BackendKind::Epoll;
         let capacity = plan.capacity(backend);
         let clock = Clock::start();
-        let (addresses, sockets) = bind_all(&plan, endpoints, &mut notes)?;
         let factory = WorkerFactory { plan, backend, capacity, clock };
-        let listener_shared = listener_shared(serve, endpoints, &sockets);
-        let (started, driven) =
-            factory.start_driven(&listener_shared, sockets).map_err(WorkersStartError::Thread)?;
-        Ok((Self::of(started, factory, addresses, notes), driven))
+        let (started, driven) = factory.start_driven().map_err(WorkersStartError::Thread)?;
+        Ok((Self::of(started, factory, notes), driven))
     }
 
-    fn of(
-        started: StartedWorkers,
-        factory: WorkerFactory,
-        addresses: Vec<Endpoint>,
-        notes: Vec<String>,
-    ) -> Self {
+    fn of(started: StartedWorkers, factory: WorkerFactory, notes: Vec<String>) -> Self {
         let StartedWorkers { shared, threads, wake_targets, notes: said } = started;
-        let WorkerFactory { plan, backend, capacity, clock } = factory;
+        let WorkerFactory { plan, backend, clock, .. } = factory;
         let notes = notes.into_iter().chain(said).collect();
         let running = Lock::new(Some(RunningThreads { threads, wake_targets }));
-        Self { shared, plan, running, addresses, notes, backend, capacity, clock }
-    }
-
-    /// Returns the endpoints in fact bound.
-    pub fn addresses(&self) -> &[Endpoint] {
-        &self.addresses
+        Self { shared, plan, running, notes, backend, clock }
     }
 
     /// Returns what a user should know about the start: why a wish was not granted.
@@ -150,11 +119,6 @@ impl Workers {
     /// Returns the backend at work.
     pub fn backend(&self) -> BackendKind {
         self.backend
-    }
-
-    /// Returns how many connections fit.
-    pub fn capacity(&self) -> Capacity {
-        self.capacity
     }
 
     /// Shares the load with other processes that accept from the same sockets: one with more
@@ -224,7 +188,7 @@ impl Workers {
     }
 
     /// Ends all workers and waits for them, but not longer than `within`: a handler that never
-    /// returns keeps its thread until the process ends. Removes the socket files of Unix endpoints.
+    /// returns keeps its thread until the process ends.
     pub fn stop(&self, within: Duration) {
         self.shared.advance(Phase::Stopping);
         // Taken out, so that it is done once: what is given up here may be another server's next.
@@ -236,11 +200,6 @@ impl Workers {
         let (elastic, more) = self.shared.elastic.take_threads();
         join(elastic, began, within);
         wake_targets.into_iter().chain(more).for_each(wake_target::leave);
-        for address in &self.addresses {
-            if let Endpoint::Unix(path) = address {
-                let _ = std::fs::remove_file(path);
-            }
-        }
     }
 }
 

@@ -43,16 +43,6 @@ impl Rate {
         Self::new(per_second, wanted.max(per_second / BURSTS_PER_SECOND_MAX).max(2))
     }
 
-    /// Returns how much per second.
-    pub fn per_second(self) -> u64 {
-        self.per_second
-    }
-
-    /// Returns how much at once.
-    pub fn burst(self) -> u64 {
-        self.burst
-    }
-
     /// Returns how long it takes to earn so much, rounded up: then never too much is given.
     fn earned_in_ns(self, amount: u64) -> u64 {
         let ns = (u128::from(amount) * SECOND_NS).div_ceil(u128::from(self.per_second));
@@ -101,14 +91,8 @@ impl Bucket {
 }
 
 /// A bucket that several threads share, full at first.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct SharedBucket(AtomicU64);
-
-impl Default for SharedBucket {
-    fn default() -> Self {
-        Self(AtomicU64::new(0))
-    }
-}
 
 // The number stands for nothing but itself, so no ordering with other memory is needed.
 impl SharedBucket {
@@ -119,32 +103,22 @@ impl SharedBucket {
 
     /// [`Bucket::take`]
     pub fn take(&self, rate: Rate, now_ms: u64, amount: u64) -> u64 {
-        let moment_ns = now_ms.saturating_mul(MS_NS);
-        let mut full_at_ns = self.0.load(Ordering::Relaxed);
-        loop {
-            let (next, at_ns) = rate.take(full_at_ns, moment_ns, amount);
-            match self.exchange(full_at_ns, next) {
-                Ok(()) => return at_ns.div_ceil(MS_NS),
-                Err(found) => full_at_ns = found,
-            }
-        }
+        let take = |full_at_ns| rate.take(full_at_ns, now_ms.saturating_mul(MS_NS), amount);
+        let taken = self.update(|full_at_ns| Some(take(full_at_ns).0));
+        let (_, at_ns) = take(taken.unwrap_or_else(|full_at_ns| full_at_ns));
+        at_ns.div_ceil(MS_NS)
     }
 
     /// Takes so much if it may be used now. The error takes nothing, and is in how many
     /// milliseconds that would be so.
     pub fn try_take(&self, rate: Rate, now_ms: u64, amount: u64) -> Result<(), u64> {
         let moment_ns = now_ms.saturating_mul(MS_NS);
-        let mut full_at_ns = self.0.load(Ordering::Relaxed);
-        loop {
-            let (next, at_ns) = rate.take(full_at_ns, moment_ns, amount);
-            if at_ns > moment_ns {
-                return Err((at_ns - moment_ns).div_ceil(MS_NS));
-            }
-            match self.exchange(full_at_ns, next) {
-                Ok(()) => return Ok(()),
-                Err(found) => full_at_ns = found,
-            }
-        }
+        let take = |full_at_ns| rate.take(full_at_ns, moment_ns, amount);
+        let taken = self.update(|full_at_ns| {
+            let (next, at_ns) = take(full_at_ns);
+            (at_ns <= moment_ns).then_some(next)
+        });
+        taken.map(drop).map_err(|full_at_ns| (take(full_at_ns).1 - moment_ns).div_ceil(MS_NS))
     }
 
     /// Returns whether nothing is missing in it.
@@ -152,8 +126,10 @@ impl SharedBucket {
         self.0.load(Ordering::Relaxed) <= now_ms.saturating_mul(MS_NS)
     }
 
-    fn exchange(&self, from: u64, to: u64) -> Result<(), u64> {
-        self.0.compare_exchange_weak(from, to, Ordering::Relaxed, Ordering::Relaxed).map(drop)
+    /// Moves the bucket on by `next`, or leaves it where that is `None`, which is an error. Returns
+    /// what was found either way.
+    fn update(&self, next: impl FnMut(u64) -> Option<u64>) -> Result<u64, u64> {
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next)
     }
 }
 
@@ -193,9 +169,9 @@ mod tests {
     #[test]
     fn a_rate_of_nothing_is_none_and_a_tiny_burst_is_raised_for_timers() {
         assert_eq!(Rate::new(0, 5), None);
-        assert_eq!(Rate::steady(8_192, 0).expect("a rate").burst(), 2_048);
-        assert_eq!(Rate::steady(8_192, 1).expect("a rate").burst(), 409);
-        assert_eq!(Rate::steady(1, 0).expect("a rate").burst(), 2);
+        assert_eq!(Rate::steady(8_192, 0).expect("a rate").burst, 2_048);
+        assert_eq!(Rate::steady(8_192, 1).expect("a rate").burst, 409);
+        assert_eq!(Rate::steady(1, 0).expect("a rate").burst, 2);
     }
 
     #[test]
@@ -293,7 +269,7 @@ mod tests {
                 now_ms = bucket.take(rate, now_ms, amount);
                 sum += amount;
                 let earned = u128::from(per_second) * u128::from(now_ms) / 1_000;
-                prop_assert!(u128::from(sum) <= earned + u128::from(rate.burst()) + 1);
+                prop_assert!(u128::from(sum) <= earned + u128::from(rate.burst) + 1);
             }
         }
     }

@@ -24,14 +24,8 @@ pub(crate) enum TaskActivity {
 /// A thread that makes it ready while it is neither ready nor running queues it. The worker that
 /// takes it out of the run queue runs it. If it became ready meanwhile, that worker queues it
 /// again. So a slot is in the queue at most once, and the queue needs room for each slot only once.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Claim(AtomicU32);
-
-impl Default for Claim {
-    fn default() -> Self {
-        Self(AtomicU32::new(0))
-    }
-}
 
 impl Claim {
     /// Starts a life. Returns its generation. The slot is ready: queue it.
@@ -45,25 +39,14 @@ impl Claim {
     /// Makes the slot ready, whichever life it is in if `generation` is `None`. Returns whether the
     /// caller is to queue it.
     pub(crate) fn ready(&self, generation: Option<u32>) -> bool {
-        let mut state = self.0.load(Ordering::Relaxed);
-        loop {
+        let before = self.0.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |state| {
             let other_life =
                 generation.is_some_and(|generation| generation != generation_of(state));
-            if other_life || state & LIVE == 0 {
-                return false;
-            }
             // Written even if it is ready already: the exchange in `run` has to read this write,
             // and so sees what the caller left for the task before it woke it.
-            match self.0.compare_exchange_weak(
-                state,
-                state | READY,
-                Ordering::AcqRel,
-                Ordering::Relaxed,
-            ) {
-                Ok(_) => return state & (READY | RUNNING) == 0,
-                Err(now) => state = now,
-            }
-        }
+            (!other_life && state & LIVE != 0).then_some(state | READY)
+        });
+        before.is_ok_and(|state| state & (READY | RUNNING) == 0)
     }
 
     /// Claims a slot that was taken out of the queue. Returns its generation.

@@ -3,8 +3,6 @@
 //! Each cell carries the turn it is good for (Dmitry Vyukov's construction). Tokens are plain
 //! numbers kept in atomics, so no cell needs `unsafe`.
 
-use std::fmt;
-
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering, yield_now};
 use crate::sync::cache_padded::CachePadded;
 
@@ -14,7 +12,7 @@ struct QueueCell {
 }
 
 /// A first-in first-out queue of at most a fixed number of tokens.
-pub struct TokenQueue {
+pub(crate) struct TokenQueue {
     cells: Box<[QueueCell]>,
     head: CachePadded<AtomicUsize>,
     tail: CachePadded<AtomicUsize>,
@@ -22,7 +20,7 @@ pub struct TokenQueue {
 
 impl TokenQueue {
     /// A queue for at least `capacity` tokens (rounded up to a power of two, at least two).
-    pub fn new(capacity: usize) -> Self {
+    pub(crate) fn new(capacity: usize) -> Self {
         let capacity = capacity.max(2).next_power_of_two();
         let cell = |turn| QueueCell { turn: AtomicUsize::new(turn), token: AtomicU64::new(0) };
         Self {
@@ -36,7 +34,7 @@ impl TokenQueue {
     ///
     /// # Errors
     /// The token, if the queue is full.
-    pub fn push(&self, token: u64) -> Result<(), u64> {
+    pub(crate) fn push(&self, token: u64) -> Result<(), u64> {
         let mut at = self.tail.0.load(Ordering::Relaxed);
         loop {
             let cell = self.cell(at);
@@ -73,7 +71,7 @@ impl TokenQueue {
     }
 
     /// Takes the oldest token. `None` if there is none that its producer has finished writing.
-    pub fn pop(&self) -> Option<u64> {
+    pub(crate) fn pop(&self) -> Option<u64> {
         let mut at = self.head.0.load(Ordering::Relaxed);
         loop {
             let cell = self.cell(at);
@@ -102,18 +100,12 @@ impl TokenQueue {
     }
 
     /// Returns whether nothing is queued, not even a token whose producer is still writing it.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.head.0.load(Ordering::SeqCst) == self.tail.0.load(Ordering::SeqCst)
     }
 
     fn cell(&self, at: usize) -> &QueueCell {
         &self.cells[at & (self.cells.len() - 1)]
-    }
-}
-
-impl fmt::Debug for TokenQueue {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TokenQueue").field("capacity", &self.cells.len()).finish_non_exhaustive()
     }
 }
 

@@ -60,18 +60,9 @@ impl ReadyBits {
 
 /// Clears the lowest of the wanted bits that is set, and returns its number.
 fn take_lowest(word: &AtomicU64, wanted: u64) -> Option<u32> {
-    let mut bits = word.load(Ordering::Acquire);
-    while bits & wanted != 0 {
-        let lowest = (bits & wanted).trailing_zeros();
-        match word.compare_exchange_weak(
-            bits,
-            bits & !(1 << lowest),
-            Ordering::AcqRel,
-            Ordering::Acquire,
-        ) {
-            Ok(_) => return Some(lowest),
-            Err(now) => bits = now,
-        }
-    }
-    None
+    let before = word.fetch_update(Ordering::AcqRel, Ordering::Acquire, |bits| {
+        let found = bits & wanted;
+        (found != 0).then(|| bits & !(found & found.wrapping_neg()))
+    });
+    Some((before.ok()? & wanted).trailing_zeros())
 }

@@ -5,20 +5,13 @@
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 
 /// Which worker polls and which sleep.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Roles {
     polled: AtomicBool,
     /// One bit per worker.
     asleep: AtomicU64,
     /// One bit per worker that is to leave.
     leaving: AtomicU64,
-}
-
-impl Default for Roles {
-    fn default() -> Self {
-        let [asleep, leaving] = [(); 2].map(|()| AtomicU64::new(0));
-        Self { polled: AtomicBool::new(false), asleep, leaving }
-    }
 }
 
 impl Roles {
@@ -82,19 +75,8 @@ impl Roles {
     /// never go to the same worker while another one sleeps.
     pub(crate) fn pick_sleeper(&self) -> Option<usize> {
         fence(Ordering::SeqCst);
-        let mut asleep = self.asleep.load(Ordering::SeqCst);
-        while asleep != 0 {
-            let lowest = asleep & asleep.wrapping_neg();
-            match self.asleep.compare_exchange_weak(
-                asleep,
-                asleep & !lowest,
-                Ordering::SeqCst,
-                Ordering::SeqCst,
-            ) {
-                Ok(_) => return usize::try_from(lowest.trailing_zeros()).ok(),
-                Err(now) => asleep = now,
-            }
-        }
-        None
+        let without_lowest = |asleep: u64| (asleep != 0).then(|| asleep & (asleep - 1));
+        let before = self.asleep.fetch_update(Ordering::SeqCst, Ordering::SeqCst, without_lowest);
+        usize::try_from(before.ok()?.trailing_zeros()).ok()
     }
 }

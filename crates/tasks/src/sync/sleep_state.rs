@@ -10,15 +10,9 @@ use crate::sync::atomic::{AtomicBool, Ordering, fence};
 ///
 /// The sleeper sets the flag and then checks its queues a last time. A visitor queues something and
 /// then checks the flag. At least one of the two sees the other, so no wake-up is lost.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct SleepState {
     asleep: AtomicBool,
-}
-
-impl Default for SleepState {
-    fn default() -> Self {
-        Self { asleep: AtomicBool::new(false) }
-    }
 }
 
 impl SleepState {
@@ -52,18 +46,11 @@ impl SleepState {
 
 /// A request to a worker to come round, and its answer. It has two flags, so that a worker which
 /// answers in time tells nothing.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Ping {
     answered: AtomicBool,
     /// The asking thread wants to be told of the answer.
     is_late: AtomicBool,
-}
-
-impl Default for Ping {
-    fn default() -> Self {
-        let [answered, is_late] = [(); 2].map(|()| AtomicBool::new(false));
-        Self { answered, is_late }
-    }
 }
 
 impl Ping {

@@ -50,7 +50,7 @@ async fn echo_bytes(mut connection: Connection, hold: Arc<Mutex<Hold>>) {
 
 /// A worker, and two clients whose tasks wait for what they send.
 struct Scene {
-    _workers: Workers,
+    _workers: Served,
     driven: Driven,
     clients: [TcpStream; 2],
     begun: Receiver<()>,
@@ -62,12 +62,9 @@ impl Scene {
     fn new() -> Self {
         let ((enter, begun), (tell, told), (say, was_told)) = (channel(), channel(), channel());
         let hold = Arc::new(Mutex::new(Hold { begun: enter, told, was_told: say }));
-        let serve = Box::new(move |connection| {
-            Box::pin(echo_bytes(connection, Arc::clone(&hold))) as BoxTask
-        });
-        let anywhere = Endpoint::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
-        let (workers, driven) = Workers::start_driven(&plan(1), &[anywhere], serve)
-            .expect("workers start on a free port");
+        let echo =
+            move |connection| -> BoxTask { Box::pin(echo_bytes(connection, Arc::clone(&hold))) };
+        let (workers, driven) = serve(&plan(1), echo);
         let clients = [connect(&workers), connect(&workers)];
         let mut scene = Self { _workers: workers, driven, clients, begun, tell, was_told };
         scene.send(*b"xx");

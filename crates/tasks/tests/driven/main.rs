@@ -7,6 +7,7 @@ mod watching;
 use std::cell::Cell;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::ops::Deref;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
@@ -14,10 +15,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use gustnado_tasks::{
-    Acceptor, BoxTask, Connection, Driven, Endpoint, Growth, IoChoice, Phase, Placement,
-    SchedulerKind, SocketOptions, SpawnError, Throttle, Turned, Wants, WatchEvent, WorkerPlan,
-    Workers, WorkersStartError, block_on, mailbox, sleep, spawn_detached, timeout, worker,
-    yield_now,
+    Acceptor, BoxTask, Connection, Driven, Endpoint, Growth, IoChoice, ListenerHandle, Phase,
+    Placement, SchedulerKind, SocketOptions, SpawnError, Throttle, Turned, Wants, WatchEvent,
+    WorkerPlan, Workers, WorkersStartError, block_on, mailbox, sleep, spawn_detached, timeout,
+    worker, yield_now,
 };
 use rustix::process::{Signal, kill_process};
 
@@ -59,20 +60,41 @@ async fn echo(mut connection: Connection) {
     }
 }
 
-fn start(plan: &WorkerPlan) -> (Workers, Driven) {
+fn start(plan: &WorkerPlan) -> (Served, Driven) {
+    serve(plan, |connection| Box::pin(echo(connection)))
+}
+
+/// Workers, and the listener that their clients come to.
+struct Served {
+    workers: Workers,
+    listener: ListenerHandle,
+}
+
+impl Deref for Served {
+    type Target = Workers;
+
+    fn deref(&self) -> &Workers {
+        &self.workers
+    }
+}
+
+fn serve(
+    plan: &WorkerPlan,
+    serve: impl Fn(Connection) -> BoxTask + Send + Sync + 'static,
+) -> (Served, Driven) {
+    let (workers, driven) = Workers::start_driven(plan).expect("workers start");
     let anywhere = Endpoint::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
-    let serve = Box::new(|connection| Box::pin(echo(connection)) as BoxTask);
-    Workers::start_driven(plan, &[anywhere], serve).expect("workers start on a free port")
+    let listener = workers.listen(&anywhere, false, Box::new(serve)).expect("a port is free");
+    (Served { workers, listener }, driven)
 }
 
 /// Workers that serve nobody.
 fn start_bare() -> (Workers, Driven) {
-    let serve = Box::new(|connection| Box::pin(async move { drop(connection) }) as BoxTask);
-    Workers::start_driven(&plan(1), &[], serve).expect("a worker starts")
+    Workers::start_driven(&plan(1)).expect("a worker starts")
 }
 
-fn connect(workers: &Workers) -> TcpStream {
-    let [Endpoint::Tcp(address)] = workers.addresses() else { panic!("it listens somewhere") };
+fn connect(workers: &Served) -> TcpStream {
+    let Endpoint::Tcp(address) = workers.listener.endpoint() else { panic!("not on TCP") };
     let client = TcpStream::connect(address).expect("it listens");
     client.set_read_timeout(Some(PATIENCE)).expect("a timeout above zero is valid");
     client
@@ -352,7 +374,7 @@ fn several_may_follow_each_other_on_one_thread_and_block_on_besides() {
     assert_eq!(block_on(async { 1 }).expect("a reactor can be had"), 1);
     for round in 0..5 {
         let (workers, driven) = start(&plan(1));
-        let refused = Workers::start_driven(&plan(1), &[], Box::new(|_| Box::pin(async {})));
+        let refused = Workers::start_driven(&plan(1));
         assert!(matches!(refused, Err(WorkersStartError::Nested)), "one at a time");
         assert!(matches!(block_on(async {}), Err(WorkersStartError::Nested)));
         let mut client = connect(&workers);
@@ -370,7 +392,7 @@ fn several_may_follow_each_other_on_one_thread_and_block_on_besides() {
         assert_eq!(block_on(nap).expect("a reactor can be had"), Some(()));
     }
     let within = block_on(async {
-        let refused = Workers::start_driven(&plan(1), &[], Box::new(|_| Box::pin(async {})));
+        let refused = Workers::start_driven(&plan(1));
         matches!(refused, Err(WorkersStartError::Nested))
     });
     assert!(within.expect("a reactor can be had"));

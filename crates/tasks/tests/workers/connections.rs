@@ -7,7 +7,10 @@ use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::Duration;
 
-use gustnado_tasks::{BoxTask, Connection, ConnectionError, Endpoint, ProgressTimeout, Workers};
+use gustnado_tasks::{
+    BoxTask, Connection, ConnectionError, Endpoint, ListenerHandle, Outbound, ProgressTimeout,
+    Workers,
+};
 
 use crate::setup::{
     Setup, anywhere, connect, echo, echo_once, in_task, is_ended, read_some, start,
@@ -34,9 +37,12 @@ fn several_endpoints_are_served_at_once(setup: Setup) {
     } else {
         println!("not tried: this machine has no IPv6");
     }
-    let serve = Box::new(|connection| Box::pin(echo(connection)) as BoxTask);
-    let workers = Workers::start(&setup.plan(2), &endpoints, serve).expect("all can be bound");
-    echo_once(&mut connect(&workers));
+    let workers = Workers::start(&setup.plan(2)).expect("workers start");
+    let listen = |endpoint| {
+        let serve = Box::new(|connection| Box::pin(echo(connection)) as BoxTask);
+        workers.listen(endpoint, false, serve).expect("it can be bound")
+    };
+    let listeners: Vec<ListenerHandle> = endpoints.iter().map(listen).collect();
     for _ in 0..5 {
         let mut client = UnixStream::connect(&path).expect("the workers listen");
         client.write_all(b"unix").expect("the server is there");
@@ -44,10 +50,13 @@ fn several_endpoints_are_served_at_once(setup: Setup) {
         client.read_exact(&mut answer).expect("an echo comes");
         assert_eq!(&answer, b"unix");
     }
-    if let Some(Endpoint::Tcp(address)) = workers.addresses().get(2) {
-        let mut client = std::net::TcpStream::connect(address).expect("the workers listen");
-        echo_once(&mut client);
+    for listener in &listeners {
+        if let Endpoint::Tcp(address) = listener.endpoint() {
+            let mut client = std::net::TcpStream::connect(address).expect("the workers listen");
+            echo_once(&mut client);
+        }
     }
+    listeners.iter().for_each(ListenerHandle::stop);
     workers.stop(Duration::from_secs(5));
     assert!(!path.exists(), "the socket file stays behind");
 }
@@ -141,8 +150,13 @@ fn a_link_connects_outwards_and_says_who_refuses(setup: Setup) {
     });
     in_task(&setup.plan(1), async move {
         let source = SocketAddr::from(([127, 0, 0, 2], 0));
-        let mut connection =
-            Connection::connect(&open, Some(source), 5_000).await.expect("somebody listens");
+        let mut connection = Connection::connect(
+            &open,
+            &Outbound { source: Some(source), ..Outbound::default() },
+            5_000,
+        )
+        .await
+        .expect("somebody listens");
         let mut out = Connection::outgoing();
         let came = connection.recv(false).await.map(|piece| piece.bytes().to_vec());
         assert_eq!(came.expect("bytes come"), b"hello");
@@ -156,7 +170,7 @@ fn a_link_connects_outwards_and_says_who_refuses(setup: Setup) {
     let closed = TcpListener::bind("127.0.0.77:0").and_then(|listener| listener.local_addr());
     let closed = Endpoint::Tcp(closed.expect("a port is free"));
     in_task(&setup.plan(1), async move {
-        let refused = Connection::connect(&closed, None, 5_000).await;
+        let refused = Connection::connect(&closed, &Outbound::default(), 5_000).await;
         assert!(
             matches!(&refused, Err(ConnectionError::Broken(error))
             if error.kind() == std::io::ErrorKind::ConnectionRefused),

@@ -7,11 +7,11 @@ use std::thread;
 use std::time::Duration;
 
 use gustnado_tasks::{
-    Acceptor, BlockingPool, Dump, Group, TaskInfo, TaskState, WaitsOn, Workers, dump, mailbox,
-    sleep, spawn, spawn_named, timeout, yield_now,
+    Acceptor, BlockingPool, Dump, Group, TaskInfo, TaskState, WaitsOn, dump, mailbox, sleep, spawn,
+    spawn_named, timeout, yield_now,
 };
 
-use crate::setup::{PATIENCE, Setup, connect, echo, echo_once, in_task, start, wait_until};
+use crate::setup::{PATIENCE, Served, Setup, connect, echo, echo_once, in_task, start, wait_until};
 
 on_every_setup!(
     each_task_says_what_it_waits_for,
@@ -112,7 +112,7 @@ fn connections_wait_for_their_sockets(setup: Setup) {
     }
 }
 
-fn count_sockets(workers: &Workers) {
+fn count_sockets(workers: &Served) {
     let mut clients: Vec<_> = (0..5).map(|_| connect(workers)).collect();
     clients.iter_mut().for_each(echo_once);
     let sockets = || {

@@ -8,7 +8,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use gustnado_tasks::{Acceptor, Endpoint, Phase, Workers, WorkersStartError, sleep, spawn};
+use gustnado_tasks::{Acceptor, Endpoint, Phase, Workers, sleep, spawn};
 
 use crate::setup::{
     Alive, PATIENCE, Setup, address, connect, echo, echo_once, is_ended, start, wait_until,
@@ -20,7 +20,7 @@ on_every_setup!(
     draining_closes_idle_connections_and_lets_busy_ones_finish,
     cutting_ends_the_rest,
     the_port_is_free_after_the_end,
-    a_port_in_use_is_an_error_of_the_start,
+    a_port_in_use_is_an_error_of_listening,
 );
 
 fn stop_joins_in_time_whatever_the_tasks_wait_for(setup: Setup) {
@@ -126,17 +126,12 @@ fn the_port_is_free_after_the_end(setup: Setup) {
     assert!(again.is_ok(), "{again:?}");
 }
 
-fn a_port_in_use_is_an_error_of_the_start(setup: Setup) {
+fn a_port_in_use_is_an_error_of_listening(setup: Setup) {
     let first = start(&setup.plan(2), echo);
     let taken = Endpoint::Tcp(address(&first));
-    let second = Workers::start(
-        &setup.plan(2),
-        std::slice::from_ref(&taken),
-        Box::new(|_| Box::pin(async {})),
-    );
-    let Err(WorkersStartError::Bind(endpoint, error)) = second else {
-        panic!("a second server shares the port");
-    };
-    assert_eq!((endpoint, error.kind()), (taken, std::io::ErrorKind::AddrInUse));
+    let second = Workers::start(&setup.plan(2)).expect("workers start");
+    let listening = second.listen(&taken, false, Box::new(|_| Box::pin(async {})));
+    let error = listening.expect_err("a second server shares the port");
+    assert_eq!(error.kind(), std::io::ErrorKind::AddrInUse);
     echo_once(&mut connect(&first));
 }

@@ -10,9 +10,9 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
-use gustnado_tasks::{Acceptor, Connection, Growth, Phase, WorkerPlan, Workers};
+use gustnado_tasks::{Acceptor, Connection, Growth, Phase, WorkerPlan};
 
-use crate::setup::{PATIENCE, Setup, anywhere, connect, echo, echo_once, is_ended, start};
+use crate::setup::{PATIENCE, Served, Setup, anywhere, connect, echo, echo_once, is_ended, start};
 use crate::setup::{read_some, wait_until};
 
 on_every_setup!(
@@ -108,7 +108,7 @@ async fn visit(mut connection: Connection, close_flag: Arc<CloseFlag>) {
     }
 }
 
-fn gated(plan: &WorkerPlan) -> (Workers, Opener) {
+fn gated(plan: &WorkerPlan) -> (Served, Opener) {
     let close_flag = Arc::new(CloseFlag::default());
     let inner = Arc::clone(&close_flag);
     let workers = start(plan, move |connection| visit(connection, Arc::clone(&inner)));
@@ -134,7 +134,7 @@ fn answer_all(clients: &mut [TcpStream]) {
 }
 
 /// Connects and holds one more worker.
-fn hold(workers: &Workers, close_flag: &CloseFlag) -> TcpStream {
+fn hold(workers: &Served, close_flag: &CloseFlag) -> TcpStream {
     let before = close_flag.held();
     let mut client = connect(workers);
     client.write_all(b"!").expect("the server is there");
@@ -260,7 +260,7 @@ fn no_more_than_a_sixth_and_one_go_at_a_time(setup: Setup) {
 }
 
 /// Comes and goes, asks several times, and counts what it was told.
-fn keep_visiting(workers: &Workers, ends: &AtomicBool, visits: &AtomicUsize) {
+fn keep_visiting(workers: &Served, ends: &AtomicBool, visits: &AtomicUsize) {
     while !ends.load(Ordering::SeqCst) {
         let mut client = connect(workers);
         for _ in 0..5 {

@@ -213,8 +213,9 @@ fn a_client_connects_from_it() {
     let workers = start(&setup.plan(1), echo);
     let to = Endpoint::Tcp(address(&workers));
     let answer = run(async {
-        let mut connection =
-            Connection::connect(&to, None, 5_000).await.expect("the server listens");
+        let mut connection = Connection::connect(&to, &Outbound::default(), 5_000)
+            .await
+            .expect("the server listens");
         let mut out = Connection::outgoing();
         out.bytes.extend_from_slice(b"from a lone thread");
         connection.send(out).await.expect("it is sent");
@@ -233,7 +234,7 @@ fn a_connection_that_is_refused_is_said_to_be() {
     let free = TcpListener::bind("127.0.0.77:0")
         .and_then(|listener| listener.local_addr())
         .expect("a port is free");
-    let refused = run(Connection::connect(&Endpoint::Tcp(free), None, 5_000));
+    let refused = run(Connection::connect(&Endpoint::Tcp(free), &Outbound::default(), 5_000));
     assert!(refused.is_err());
 }
 
@@ -265,7 +266,7 @@ fn a_ring_of_its_own_takes_connections_in() {
             // More than the table holds, one after the other.
             for _ in 0..100 {
                 let outbound = Outbound { recv_bytes: 4096, ..Outbound::default() };
-                let connection = Connection::connect_as(&to, &outbound, 5_000).await;
+                let connection = Connection::connect(&to, &outbound, 5_000).await;
                 let mut connection = connection.expect("the server listens");
                 connection.make_direct().expect("nothing is under way yet");
                 let mut out = Connection::outgoing();

@@ -3,14 +3,15 @@
 use std::future::Future;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::ops::Deref;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use gustnado_tasks::{
-    Acceptor, BackendKind, BoxTask, Connection, Endpoint, Growth, IoChoice, Placement,
-    SchedulerKind, SocketOptions, Throttle, WorkerPlan, Workers, probe_uring,
+    Acceptor, BackendKind, BoxTask, Connection, Endpoint, Growth, IoChoice, ListenerHandle,
+    Placement, SchedulerKind, SocketOptions, Throttle, WorkerPlan, Workers, probe_uring,
 };
 
 /// How long one wait may take. Nothing that works comes near it, even on a busy machine.
@@ -54,15 +55,36 @@ pub(crate) fn anywhere() -> Endpoint {
 pub(crate) fn start<F>(
     plan: &WorkerPlan,
     serve: impl Fn(Connection) -> F + Send + Sync + 'static,
-) -> Workers
+) -> Served
 where
     F: Future<Output = ()> + Send + 'static,
 {
-    let serve = Box::new(move |connection| Box::pin(serve(connection)) as BoxTask);
-    let workers = Workers::start(plan, &[anywhere()], serve);
-    let workers = workers.expect("workers start on a free port");
+    let workers = Workers::start(plan).expect("workers start");
     assert_backend(plan, &workers);
-    workers
+    let serve = Box::new(move |connection| Box::pin(serve(connection)) as BoxTask);
+    let listener = workers.listen(&anywhere(), false, serve).expect("a port is free");
+    let is_one = plan.scheduler.is_shared() || plan.acceptor == Acceptor::Dedicated;
+    let acceptors = if is_one { 1 } else { plan.workers as u64 };
+    let began = Instant::now();
+    while workers.tasks_live() < acceptors {
+        assert!(began.elapsed() < PATIENCE, "a worker does not begin to accept");
+        thread::sleep(Duration::from_millis(1));
+    }
+    Served { workers, listener }
+}
+
+/// Workers, and the listener that their clients come to.
+pub(crate) struct Served {
+    workers: Workers,
+    listener: ListenerHandle,
+}
+
+impl Deref for Served {
+    type Target = Workers;
+
+    fn deref(&self) -> &Workers {
+        &self.workers
+    }
 }
 
 /// Asserts that workers are on the backend that was asked for: on epoll they would pass a test
@@ -78,15 +100,15 @@ pub(crate) fn assert_backend(plan: &WorkerPlan, workers: &Workers) {
 }
 
 /// Where the workers listen.
-pub(crate) fn address(workers: &Workers) -> SocketAddr {
-    match workers.addresses() {
-        [Endpoint::Tcp(address), ..] => *address,
+pub(crate) fn address(workers: &Served) -> SocketAddr {
+    match workers.listener.endpoint() {
+        Endpoint::Tcp(address) => *address,
         other => panic!("bound to {other:?}"),
     }
 }
 
 /// A connection whose reads do not wait for ever.
-pub(crate) fn connect(workers: &Workers) -> TcpStream {
+pub(crate) fn connect(workers: &Served) -> TcpStream {
     let client = TcpStream::connect(address(workers)).expect("the workers listen");
     client.set_read_timeout(Some(PATIENCE)).expect("a timeout above zero is valid");
     client

@@ -7,9 +7,9 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use gustnado_tasks::{Connection, Workers, sleep, spawn};
+use gustnado_tasks::{Connection, sleep, spawn};
 
-use crate::setup::{Setup, connect, in_task, start};
+use crate::setup::{Served, Setup, connect, in_task, start};
 
 on_every_setup!(shared:
     three_held_workers_of_four_leave_the_fourth_to_all_others,
@@ -51,7 +51,7 @@ impl Drop for Opener {
 }
 
 /// Answers each byte with a byte; a `!` first waits at the gate, with its thread.
-fn gated(setup: Setup, workers: usize) -> (Workers, Arc<CloseFlag>) {
+fn gated(setup: Setup, workers: usize) -> (Served, Arc<CloseFlag>) {
     let close_flag = Arc::new(CloseFlag::default());
     let inner = Arc::clone(&close_flag);
     let workers = start(&setup.plan(workers), move |mut connection: Connection| {

@@ -113,16 +113,8 @@ impl Socket {
     /// # Errors
     /// The server ends.
     pub fn poll_reading(&mut self) -> Poll<Result<(), ConnectionError>> {
-        let Some(pacer) = &self.pacer else { return Poll::Ready(Ok(())) };
-        let at_ms = pacer.read_at_ms();
-        while now().mono_ms < at_ms {
-            self.set_deadline(at_ms);
-            match ready!(self.poll_deadline(false)) {
-                ConnectionError::TimedOut => {}
-                error => return Poll::Ready(Err(error)),
-            }
-        }
-        Poll::Ready(Ok(()))
+        let at_ms = self.pacer.as_ref().map_or(0, |pacer| pacer.read_at_ms());
+        self.poll_pause(at_ms, false)
     }
 
     /// Returns the time until which nothing is received; `u64::MAX` if receiving is possible now.
@@ -159,19 +151,23 @@ impl Socket {
 
     /// Returns the pacer of this socket, and creates one without limits if there is none.
     fn own_pacer(&mut self) -> &mut Pacer {
-        self.pacer.get_or_insert_with(|| Box::new(Pacer::free()))
+        self.pacer.get_or_insert_default()
     }
 
     /// Waits until `until_ms`, or fails once the server ends.
     async fn pause(&mut self, until_ms: u64, idle: bool) -> Result<(), ConnectionError> {
+        poll_fn(|_| self.poll_pause(until_ms, idle)).await
+    }
+
+    fn poll_pause(&mut self, until_ms: u64, idle: bool) -> Poll<Result<(), ConnectionError>> {
         // The deadline is the timer: a paused connection has no other operation that could need it.
         while now().mono_ms < until_ms {
             self.set_deadline(until_ms);
-            match poll_fn(|_| self.poll_deadline(idle)).await {
+            match ready!(self.poll_deadline(idle)) {
                 ConnectionError::TimedOut => {}
-                error => return Err(error),
+                error => return Poll::Ready(Err(error)),
             }
         }
-        Ok(())
+        Poll::Ready(Ok(()))
     }
 }

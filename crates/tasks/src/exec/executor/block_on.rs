@@ -191,7 +191,7 @@ fn poll_as<T>(
 
 impl Drop for LoneWorker {
     fn drop(&mut self) {
-        self.inbox.arrivals().close();
+        self.inbox.arrivals.close();
         wake_target::leave(self.wake_target);
     }
 }

@@ -11,7 +11,7 @@ use gustnado_reactor::{Reactor, TimerKey, Token, Wheel};
 use crate::exec::executor::send_batch::SendBatch;
 use crate::exec::schedule::{BoxTask, Scheduler};
 use crate::exec::waits::{Waits, WaitsOn};
-use crate::exec::wakers::foreign::ForeignWakers;
+use crate::exec::wakers::foreign::{self, ForeignWakers};
 use crate::exec::wakers::task_id::TaskId;
 use crate::exec::worker::worker_group::WorkerGroup;
 use crate::exec::worker::worker_metrics::WorkerMetrics;
@@ -273,28 +273,12 @@ impl WorkerContext {
     pub(crate) fn expire(&self) -> Option<u64> {
         let now_ms = self.now_ms();
         match &self.timers {
-            Timers::Own(timers) => self.expire_own(timers, now_ms),
+            Timers::Own(timers) => {
+                let take = |id| timers.foreign.borrow_mut().take(id);
+                foreign::expire(timers.wheel.borrow_mut(), now_ms, take, |id| self.ready(id))
+            }
             Timers::Shared(group) => group.expire(now_ms),
         }
-    }
-
-    fn expire_own(&self, timers: &OwnTimers, now_ms: u64) -> Option<u64> {
-        let mut foreign = Vec::new();
-        let next_ms = {
-            let mut wheel = timers.wheel.borrow_mut();
-            wheel.expire(now_ms, |token| {
-                let waiter = TaskId::of_token(token);
-                if waiter.is_foreign() {
-                    foreign.extend(timers.foreign.borrow_mut().take(waiter));
-                } else {
-                    self.ready(waiter);
-                }
-            });
-            wheel.next_ms()
-        };
-        // What they do is not known, so nothing is borrowed now.
-        foreign.into_iter().for_each(Waker::wake);
-        next_ms
     }
 
     /// Queues a task. Returns whether it has just been queued.
@@ -428,7 +412,7 @@ fn wake_borrowed(id: TaskId) -> bool {
 /// armed again.
 #[derive(Debug)]
 pub(crate) struct Alarm {
-    at_ms: u64,
+    pub(crate) at_ms: u64,
     armed_ms: u64,
     key: TimerKey,
 }
@@ -438,14 +422,6 @@ impl Alarm {
 
     pub(crate) const fn unset() -> Self {
         Self { at_ms: Self::NEVER, armed_ms: Self::NEVER, key: TimerKey::NONE }
-    }
-
-    pub(crate) fn at_ms(&self) -> u64 {
-        self.at_ms
-    }
-
-    pub(crate) fn set(&mut self, at_ms: u64) {
-        self.at_ms = at_ms;
     }
 
     /// Returns whether the deadline has come; if not, sees to it that the task is woken then.

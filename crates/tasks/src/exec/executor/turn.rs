@@ -153,7 +153,7 @@ pub(crate) fn take_in(ctx: &WorkerContext, inbox: &Inbox) {
         ctx.schedule.ready_all();
     }
     for _ in 0..MESSAGES_MAX {
-        match inbox.arrivals().take() {
+        match inbox.arrivals.take() {
             None => break,
             Some(message) => open(ctx, message, ctx.worker),
         }

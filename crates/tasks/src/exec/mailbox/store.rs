@@ -5,11 +5,11 @@
 //! and no waker is dropped, and no task woken, under the lock: what they do may lead back here.
 
 use std::collections::VecDeque;
-use std::sync::MutexGuard;
 use std::task::{Poll, Waker};
 
 use super::errors::{Closed, TrySendError};
 
+use crate::exec::wakers::replace;
 use crate::sync::lock::Lock;
 
 pub(super) struct Store<T> {
@@ -53,25 +53,16 @@ impl<T> Store<T> {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.lock().values.len()
+        self.state.lock().values.len()
     }
 
     pub(super) fn is_closed(&self) -> bool {
-        self.lock().closed
+        self.state.lock().closed
     }
 
     /// Puts a value in if there is room.
     pub(super) fn try_send(&self, value: T) -> Result<(), TrySendError<T>> {
-        let mut state = self.lock();
-        if state.closed {
-            return Err(TrySendError::Closed(value));
-        }
-        if state.values.len() >= self.capacity {
-            return Err(TrySendError::Full(value));
-        }
-        state.values.push_back(value);
-        let receiver = state.receiver.take();
-        drop(state);
+        let receiver = self.state.lock().put(value, self.capacity)?;
         wake(receiver);
         Ok(())
     }
@@ -83,20 +74,19 @@ impl<T> Store<T> {
         ticket: &mut Option<u64>,
         sender: &Waker,
     ) -> Poll<Result<(), Closed<T>>> {
-        let mut state = self.lock();
-        if state.closed {
-            return Poll::Ready(Err(Closed(value)));
-        }
-        if state.values.len() >= self.capacity {
-            let number = state.next_ticket;
-            state.next_ticket += 1;
-            *ticket = Some(number);
-            let sender = Some(sender.clone());
-            state.waiting.push_back(WaitingSender { ticket: number, value, sender });
-            return Poll::Pending;
-        }
-        state.values.push_back(value);
-        let receiver = state.receiver.take();
+        let mut state = self.state.lock();
+        let receiver = match state.put(value, self.capacity) {
+            Ok(receiver) => receiver,
+            Err(TrySendError::Closed(value)) => return Poll::Ready(Err(Closed(value))),
+            Err(TrySendError::Full(value)) => {
+                let number = state.next_ticket;
+                state.next_ticket += 1;
+                *ticket = Some(number);
+                let sender = Some(sender.clone());
+                state.waiting.push_back(WaitingSender { ticket: number, value, sender });
+                return Poll::Pending;
+            }
+        };
         drop(state);
         wake(receiver);
         Poll::Ready(Ok(()))
@@ -104,7 +94,7 @@ impl<T> Store<T> {
 
     /// Returns whether a value that waited for room has been put in.
     pub(super) fn poll_waiting(&self, ticket: u64, sender: &Waker) -> Poll<Result<(), Closed<T>>> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let Some(at) = state.place_of(ticket) else { return Poll::Ready(Ok(())) };
         if state.closed {
             let waited = state.waiting.remove(at);
@@ -119,7 +109,7 @@ impl<T> Store<T> {
 
     /// Takes back a value that waits for room; `None` if it has been put in.
     pub(super) fn give_up(&self, ticket: u64) -> Option<T> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let at = state.place_of(ticket)?;
         let waited = state.waiting.remove(at);
         drop(state);
@@ -128,7 +118,7 @@ impl<T> Store<T> {
 
     /// Takes the oldest value. `None` when no more will come.
     pub(super) fn poll_recv(&self, receiver: &Waker) -> Poll<Option<T>> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if let Some(value) = state.values.pop_front() {
             let sender = state.admit();
             drop(state);
@@ -146,7 +136,7 @@ impl<T> Store<T> {
 
     /// Takes the oldest value, if there is one. The error says whether more may come.
     pub(super) fn try_recv(&self) -> Result<T, bool> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let Some(value) = state.values.pop_front() else { return Err(!state.has_ended()) };
         let sender = state.admit();
         drop(state);
@@ -155,11 +145,11 @@ impl<T> Store<T> {
     }
 
     pub(super) fn add_sender(&self) {
-        self.lock().senders += 1;
+        self.state.lock().senders += 1;
     }
 
     pub(super) fn remove_sender(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.senders -= 1;
         let last = if state.senders == 0 { state.receiver.take() } else { None };
         drop(state);
@@ -168,7 +158,7 @@ impl<T> Store<T> {
 
     /// Takes in no more. Those who wait for room get their values back.
     pub(super) fn close(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.closed = true;
         let senders: Vec<_> = state.waiting.iter_mut().map(|w| w.sender.take()).collect();
         drop(state);
@@ -178,20 +168,28 @@ impl<T> Store<T> {
     /// Does what [`Store::close`] does, and drops the values, which no receiver will take.
     pub(super) fn abandon(&self) {
         self.close();
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let values = std::mem::take(&mut state.values);
         let receiver = state.receiver.take();
         drop(state);
         drop(values);
         drop(receiver);
     }
-
-    fn lock(&self) -> MutexGuard<'_, MailboxState<T>> {
-        self.state.lock()
-    }
 }
 
 impl<T> MailboxState<T> {
+    /// Puts a value in if there is room. Returns whom to wake.
+    fn put(&mut self, value: T, capacity: usize) -> Result<Option<Waker>, TrySendError<T>> {
+        if self.closed {
+            return Err(TrySendError::Closed(value));
+        }
+        if self.values.len() >= capacity {
+            return Err(TrySendError::Full(value));
+        }
+        self.values.push_back(value);
+        Ok(self.receiver.take())
+    }
+
     /// Puts the first waiting sender's value into the room that was just made. Returns whom to
     /// wake.
     fn admit(&mut self) -> Option<Waker> {
@@ -213,14 +211,6 @@ impl<T> MailboxState<T> {
     }
 }
 
-/// Keeps the waker of a waiting task. Returns the one that it replaces.
-fn replace(kept: &mut Option<Waker>, waker: &Waker) -> Option<Waker> {
-    match kept {
-        Some(kept) if kept.will_wake(waker) => None,
-        _ => kept.replace(waker.clone()),
-    }
-}
-
 fn wake(waker: Option<Waker>) {
     if let Some(waker) = waker {
         waker.wake();
@@ -231,6 +221,6 @@ fn wake(waker: Option<Waker>) {
 impl<T> Store<T> {
     /// Returns how many senders wait for room.
     pub(super) fn waiting(&self) -> usize {
-        self.lock().waiting.len()
+        self.state.lock().waiting.len()
     }
 }

@@ -23,7 +23,6 @@ use std::collections::VecDeque;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::Arc;
 
 use bits::Bits;
 use pinned::PinnedScheduler;
@@ -100,16 +99,16 @@ impl SchedulerKind {
     /// Returns the scheduler of all workers together.
     ///
     /// - `connections`: how many it must hold.
-    pub(crate) fn shared(self, connections: usize) -> Arc<dyn Scheduler + Send + Sync> {
+    pub(crate) fn shared(self, connections: usize) -> Box<dyn ShareScheduler> {
         let count = connections.saturating_add(SPARE_SLOTS);
         let slots = SharedSlots::new(count);
         match self {
             Self::Pool | Self::PoolShared => {
                 slots.allocate();
-                Arc::new(SharedScheduler::new(slots, ReadyBits::new(count)))
+                Box::new(SharedScheduler::new(slots, ReadyBits::new(count)))
             }
             Self::Queue | Self::QueueShared => {
-                Arc::new(SharedScheduler::new(slots, TokenQueue::new(count)))
+                Box::new(SharedScheduler::new(slots, TokenQueue::new(count)))
             }
         }
     }
@@ -149,10 +148,10 @@ pub(crate) trait Scheduler {
     }
 
     /// Takes a task back after its poll: `Some` if it is not done, with what it `waits` for. One
-    /// that became ready meanwhile is queued again, which is what is returned.
+    /// that became ready meanwhile is queued again.
     ///
     /// - `spent`: it has used up what a task may do in one run.
-    fn release(&self, slot: u32, task: Option<BoxTask>, waits: Waits, spent: bool) -> bool;
+    fn release(&self, slot: u32, task: Option<BoxTask>, waits: Waits, spent: bool);
 
     /// Returns whether a task is queued.
     fn has_ready(&self) -> bool;
@@ -166,6 +165,12 @@ pub(crate) trait Scheduler {
 
     /// Drops all tasks that do not run.
     fn clear(&self);
+}
+
+/// A scheduler of several workers.
+pub(crate) trait ShareScheduler: Scheduler + Send + Sync {
+    /// Returns the same scheduler, for one of its workers.
+    fn share(&self) -> Box<dyn Scheduler>;
 }
 
 /// Slots whose tasks are ready, each at most once, and which of them is next. What several threads
@@ -241,51 +246,5 @@ pub(crate) struct TaskSnapshot {
 fn drop_all(tasks: impl IntoIterator<Item = BoxTask>) {
     for task in tasks {
         let _ = catch_unwind(AssertUnwindSafe(|| drop(task)));
-    }
-}
-
-impl<S: Scheduler + ?Sized> Scheduler for Arc<S> {
-    fn insert(&self, task: BoxTask) -> Result<(u32, u32), BoxTask> {
-        (**self).insert(task)
-    }
-
-    fn ready(&self, slot: u32, generation: u32) -> bool {
-        (**self).ready(slot, generation)
-    }
-
-    fn ready_all(&self) {
-        (**self).ready_all();
-    }
-
-    fn claim(&self) -> Option<Claimed> {
-        (**self).claim()
-    }
-
-    fn claim_idle(&self, slot: u32, generation: u32) -> Option<Claimed> {
-        (**self).claim_idle(slot, generation)
-    }
-
-    fn claim_spent(&self) -> Option<Claimed> {
-        (**self).claim_spent()
-    }
-
-    fn release(&self, slot: u32, task: Option<BoxTask>, waits: Waits, spent: bool) -> bool {
-        (**self).release(slot, task, waits, spent)
-    }
-
-    fn has_ready(&self) -> bool {
-        (**self).has_ready()
-    }
-
-    fn is_empty(&self) -> bool {
-        (**self).is_empty()
-    }
-
-    fn look(&self, see: &mut dyn FnMut(TaskSnapshot)) {
-        (**self).look(see);
-    }
-
-    fn clear(&self) {
-        (**self).clear();
     }
 }

@@ -75,13 +75,11 @@ impl<Q: RunQueue> Scheduler for PinnedScheduler<Q> {
         Some(slots.claim(spent.pop_front()?))
     }
 
-    fn release(&self, slot: u32, task: Option<BoxTask>, waits: Waits, is_spent: bool) -> bool {
+    fn release(&self, slot: u32, task: Option<BoxTask>, waits: Waits, is_spent: bool) {
         let tasks = &mut *self.0.borrow_mut();
-        let again = tasks.slots.release(slot, task, waits);
-        if again {
+        if tasks.slots.release(slot, task, waits) {
             tasks.queue(slot, is_spent);
         }
-        again
     }
 
     fn has_ready(&self) -> bool {

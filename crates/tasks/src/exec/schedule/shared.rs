@@ -1,13 +1,15 @@
 //! `pool-shared` and `queue-shared`: the tasks of all workers, which any of them runs.
 
+use std::sync::Arc;
+
 use super::shared_slots::SharedSlots;
-use super::{BoxTask, Claimed, RunQueue, Scheduler, TaskSnapshot, drop_all};
+use super::{BoxTask, Claimed, RunQueue, Scheduler, ShareScheduler, TaskSnapshot, drop_all};
 use crate::exec::waits::Waits;
 
 /// All workers' tasks, and those that are ready.
 pub(crate) struct SharedScheduler<Q> {
-    slots: SharedSlots,
-    ready: Q,
+    slots: Arc<SharedSlots>,
+    ready: Arc<Q>,
 }
 
 impl<Q> SharedScheduler<Q>
@@ -15,13 +17,13 @@ where
     for<'q> &'q Q: RunQueue,
 {
     pub(super) fn new(slots: SharedSlots, ready: Q) -> Self {
-        Self { slots, ready }
+        Self { slots: Arc::new(slots), ready: Arc::new(ready) }
     }
 
     /// Queues a slot if it is to be.
     fn enqueue(&self, slot: u32, is_to: bool) -> bool {
         if is_to {
-            (&self.ready).push(slot);
+            (&*self.ready).push(slot);
         }
         is_to
     }
@@ -48,19 +50,19 @@ where
     }
 
     fn claim(&self) -> Option<Claimed> {
-        Some(self.slots.claim((&self.ready).pop()?))
+        Some(self.slots.claim((&*self.ready).pop()?))
     }
 
     fn claim_idle(&self, slot: u32, generation: u32) -> Option<Claimed> {
         self.slots.ready(slot, Some(generation)).then(|| self.slots.claim(slot))
     }
 
-    fn release(&self, slot: u32, task: Option<BoxTask>, waits: Waits, _spent: bool) -> bool {
-        self.enqueue(slot, self.slots.release(slot, task, waits))
+    fn release(&self, slot: u32, task: Option<BoxTask>, waits: Waits, _spent: bool) {
+        self.enqueue(slot, self.slots.release(slot, task, waits));
     }
 
     fn has_ready(&self) -> bool {
-        !(&self.ready).is_empty()
+        !(&*self.ready).is_empty()
     }
 
     fn is_empty(&self) -> bool {
@@ -77,5 +79,14 @@ where
             drop_all([claimed.task]);
             self.release(claimed.slot, None, Waits::UNSAID, false);
         }
+    }
+}
+
+impl<Q: Send + Sync + 'static> ShareScheduler for SharedScheduler<Q>
+where
+    for<'q> &'q Q: RunQueue,
+{
+    fn share(&self) -> Box<dyn Scheduler> {
+        Box::new(Self { slots: Arc::clone(&self.slots), ready: Arc::clone(&self.ready) })
     }
 }

@@ -76,19 +76,8 @@ impl SharedSlots {
     /// Takes a slot that was never used. Only after the free ones, so that few blocks of the table
     /// are ever allocated.
     fn take_fresh(&self) -> Option<u32> {
-        let mut fresh = self.fresh.load(Ordering::Relaxed);
-        while fresh < self.limit {
-            match self.fresh.compare_exchange_weak(
-                fresh,
-                fresh + 1,
-                Ordering::Relaxed,
-                Ordering::Relaxed,
-            ) {
-                Ok(_) => return Some(fresh),
-                Err(now) => fresh = now,
-            }
-        }
-        None
+        let next = |fresh| (fresh < self.limit).then_some(fresh + 1);
+        self.fresh.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).ok()
     }
 
     /// Makes a task ready. Returns whether the caller is to queue it.

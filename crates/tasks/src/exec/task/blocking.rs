@@ -1,19 +1,17 @@
-//! The blocking pool: threads for calls that would hold a worker up, fed by a bounded lock-free
-//! queue.
+//! The blocking pool: threads for calls that would hold a worker up, fed by a bounded queue.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar};
+use std::sync::{Arc, Condvar, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 use std::thread;
 use std::time::Duration;
 
 use crate::exec::executor::context;
 use crate::exec::waits::WaitsOn;
-use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 use crate::sync::lock::Lock;
-use crate::sync::queue::TokenQueue;
 
 type BlockingJob = Box<dyn FnOnce() + Send>;
 
@@ -21,24 +19,28 @@ type BlockingJob = Box<dyn FnOnce() + Send>;
 const IDLE: Duration = Duration::from_secs(10);
 
 /// Threads that run blocking calls. They are started when needed and end when idle.
-///
-/// Jobs lie in cells; the queue carries the numbers of filled ones, another the free ones, so that
-/// handing a job over takes no lock that anyone waits for.
 #[derive(Clone)]
 pub struct BlockingPool {
     shared: Arc<BlockingShared>,
 }
 
 struct BlockingShared {
-    cells: Box<[Lock<Option<BlockingJob>>]>,
-    filled: TokenQueue,
-    free: TokenQueue,
     threads_max: usize,
-    threads: AtomicUsize,
-    sleeping: AtomicUsize,
-    ended: AtomicBool,
-    bed: Lock<()>,
+    jobs_max: usize,
+    state: Lock<BlockingState>,
+    /// Rung for a job, and at the end.
     bell: Condvar,
+}
+
+/// The lock is held for a few instructions at a time: no job runs or is dropped, and no thread is
+/// started under it.
+#[derive(Default)]
+struct BlockingState {
+    jobs: VecDeque<BlockingJob>,
+    threads: usize,
+    sleeping: usize,
+    /// No handle is left: threads end once the queue is empty.
+    has_ended: bool,
 }
 
 /// The pool's queue is full: shed load, or try later.
@@ -57,24 +59,9 @@ impl BlockingPool {
     /// - `threads_max`: threads at most, at least 1.
     /// - `jobs_max`: jobs that may wait, at least 2; rounded up to a power of two.
     pub fn new(threads_max: usize, jobs_max: usize) -> Self {
-        let jobs_max = jobs_max.max(2).next_power_of_two();
-        let free = TokenQueue::new(jobs_max);
-        for cell in 0..jobs_max {
-            free.push(cell as u64).expect("the queue has room for every cell");
-        }
-        Self {
-            shared: Arc::new(BlockingShared {
-                cells: (0..jobs_max).map(|_| Lock::new(None)).collect(),
-                filled: TokenQueue::new(jobs_max),
-                free,
-                threads_max: threads_max.max(1),
-                threads: AtomicUsize::new(0),
-                sleeping: AtomicUsize::new(0),
-                ended: AtomicBool::new(false),
-                bed: Lock::new(()),
-                bell: Condvar::new(),
-            }),
-        }
+        let (threads_max, jobs_max) = (threads_max.max(1), jobs_max.max(2).next_power_of_two());
+        let (state, bell) = (Lock::default(), Condvar::new());
+        Self { shared: Arc::new(BlockingShared { threads_max, jobs_max, state, bell }) }
     }
 
     /// Runs `call` on a thread of the pool and waits for its result; `None` if it panicked. If the
@@ -123,22 +110,22 @@ impl BlockingPool {
     }
 
     fn submit(&self, job: BlockingJob) -> Result<(), PoolFull> {
-        let shared = &self.shared;
-        let cell = shared.free.pop().ok_or(PoolFull)?;
-        *shared.cell(cell) = Some(job);
-        shared.filled.push(cell).expect("the queue has room for every cell");
-        fence(Ordering::SeqCst);
-        shared.wake_worker();
+        let mut state = self.shared.state.lock();
+        if state.jobs.len() >= self.shared.jobs_max {
+            return Err(PoolFull);
+        }
+        state.jobs.push_back(job);
+        self.shared.wake_worker(state);
         Ok(())
     }
 }
 
 impl Drop for BlockingPool {
     fn drop(&mut self) {
+        let mut state = self.shared.state.lock();
         // The last handle but those of the threads: they end once the queue is empty.
-        if Arc::strong_count(&self.shared) <= 1 + self.shared.threads.load(Ordering::SeqCst) {
-            self.shared.ended.store(true, Ordering::SeqCst);
-            drop(self.shared.bed.lock());
+        if Arc::strong_count(&self.shared) <= 1 + state.threads {
+            state.has_ended = true;
             self.shared.bell.notify_all();
         }
     }
@@ -146,7 +133,7 @@ impl Drop for BlockingPool {
 
 impl fmt::Debug for BlockingPool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let threads = self.shared.threads.load(Ordering::Relaxed);
+        let threads = self.shared.state.lock().threads;
         f.debug_struct("BlockingPool").field("threads", &threads).finish_non_exhaustive()
     }
 }
@@ -157,75 +144,50 @@ struct JobResult<T> {
 }
 
 impl BlockingShared {
-    /// Sees to it that a thread takes the job that was just queued, as far as there may be one.
-    fn wake_worker(self: &Arc<Self>) {
-        if self.sleeping.load(Ordering::SeqCst) > 0 {
-            drop(self.bed.lock());
+    /// Sees to it that a thread takes a job that is queued, as far as there may be one. Gives the
+    /// lock back.
+    fn wake_worker(self: &Arc<Self>, mut state: MutexGuard<'_, BlockingState>) {
+        if state.sleeping > 0 {
+            drop(state);
             self.bell.notify_one();
-        } else if self.threads.load(Ordering::SeqCst) < self.threads_max {
-            self.add_thread();
-        }
-    }
-
-    fn add_thread(self: &Arc<Self>) {
-        if self.threads.fetch_add(1, Ordering::SeqCst) >= self.threads_max {
-            self.threads.fetch_sub(1, Ordering::SeqCst);
-            return;
-        }
-        let shared = Arc::clone(self);
-        let name = "gust-block".to_owned();
-        if thread::Builder::new().name(name).spawn(move || shared.work()).is_err() {
-            // The threads there are take the job, or the next submission tries again.
-            self.threads.fetch_sub(1, Ordering::SeqCst);
+        } else if state.threads < self.threads_max {
+            state.threads += 1;
+            // Made under the lock: a handle that is dropped counts threads and references.
+            let shared = Arc::clone(self);
+            drop(state);
+            let thread = thread::Builder::new().name("gust-block".to_owned());
+            if thread.spawn(move || shared.work()).is_err() {
+                // The threads there are take the job, or the next submission tries again.
+                self.state.lock().threads -= 1;
+            }
         }
     }
 
     fn work(self: &Arc<Self>) {
+        let mut state = self.state.lock();
         loop {
-            while let Some(cell) = self.filled.pop() {
-                let job = self.cell(cell).take();
-                let returned = self.free.push(cell);
-                debug_assert!(returned.is_ok(), "the queue has room for every cell");
-                fence(Ordering::SeqCst);
+            if let Some(job) = state.jobs.pop_front() {
                 // Several jobs may have counted on this one sleeper, and the first may hold it.
-                if !self.filled.is_empty() {
-                    self.wake_worker();
+                if state.jobs.is_empty() {
+                    drop(state);
+                } else {
+                    self.wake_worker(state);
                 }
-                if let Some(job) = job {
-                    job();
+                job();
+                state = self.state.lock();
+            } else if state.has_ended {
+                break;
+            } else {
+                state.sleeping += 1;
+                let slept = self.bell.wait_timeout(state, IDLE);
+                let (woken, is_over) = slept.unwrap_or_else(PoisonError::into_inner);
+                state = woken;
+                state.sleeping -= 1;
+                if is_over.timed_out() && state.jobs.is_empty() {
+                    break;
                 }
             }
-            if !self.sleep() {
-                return;
-            }
         }
-    }
-
-    /// Waits for a job. Returns whether the thread stays.
-    fn sleep(&self) -> bool {
-        let bed = self.bed.lock();
-        self.sleeping.fetch_add(1, Ordering::SeqCst);
-        fence(Ordering::SeqCst);
-        let nothing = || self.filled.is_empty() && !self.ended.load(Ordering::SeqCst);
-        if nothing() {
-            drop(self.bell.wait_timeout(bed, IDLE));
-        }
-        self.sleeping.fetch_sub(1, Ordering::SeqCst);
-        let stays = !self.filled.is_empty();
-        if !stays {
-            self.threads.fetch_sub(1, Ordering::SeqCst);
-            fence(Ordering::SeqCst);
-            // A job submitted meanwhile may have counted on this thread.
-            if !self.filled.is_empty() {
-                self.threads.fetch_add(1, Ordering::SeqCst);
-                return true;
-            }
-        }
-        stays
-    }
-
-    fn cell(&self, cell: u64) -> std::sync::MutexGuard<'_, Option<BlockingJob>> {
-        let cell = usize::try_from(cell).expect("cells are few");
-        self.cells[cell].lock()
+        state.threads -= 1;
     }
 }

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
 use futures_core::Stream;
@@ -15,6 +15,7 @@ use super::{JoinError, Report, start_reporting};
 use crate::exec::error::SpawnError;
 use crate::exec::executor::context;
 use crate::exec::waits::WaitsOn;
+use crate::exec::wakers::replace;
 use crate::sync::lock::Lock;
 
 /// A bounded set of tasks of one kind, on the worker (or group of workers) that spawned them.
@@ -35,7 +36,9 @@ impl<T: Send + 'static> Group<T> {
     /// - `limit`: how many tasks may run, or have ended without their result being taken; at
     ///   least 1.
     pub fn new(limit: usize) -> Self {
-        let shared = GroupShared { cancelled: AtomicBool::new(false), state: Lock::default() };
+        let (results, waiting, free) = (VecDeque::new(), Vec::new(), Vec::new());
+        let state = Lock::new(GroupState { results, waiter: None, waiting, free });
+        let shared = GroupShared { cancelled: AtomicBool::new(false), state };
         Self { shared: Arc::new(shared), limit: limit.max(1), outstanding: 0, asked: 0 }
     }
 
@@ -58,7 +61,7 @@ impl<T: Send + 'static> Group<T> {
         let member = GroupMember { shared: Arc::clone(&self.shared), number, seat: None };
         if let Err(error) = start_reporting(future, member) {
             // It has reported its end like any other, but no task is to hear of it.
-            self.shared.lock().results.retain(|(task, _)| *task != number);
+            self.shared.state.lock().results.retain(|(task, _)| *task != number);
             return Err(error);
         }
         self.outstanding += 1;
@@ -76,7 +79,7 @@ impl<T> Group<T> {
     /// [`JoinError::Cancelled`]; and so will those that are spawned after this.
     pub fn cancel(&mut self) {
         let waiting: Vec<_> = {
-            let mut state = self.shared.lock();
+            let mut state = self.shared.state.lock();
             // Under the lock: a task that begins to wait either sees it or is woken for it.
             self.shared.cancelled.store(true, Ordering::Release);
             state.waiting.iter_mut().filter_map(Option::take).collect()
@@ -98,15 +101,12 @@ impl<T> Group<T> {
         if self.outstanding == 0 {
             return Poll::Ready(None);
         }
-        let mut state = self.shared.lock();
+        let mut state = self.shared.state.lock();
         if let Some((_, result)) = state.results.pop_front() {
             self.outstanding -= 1;
             return Poll::Ready(Some(result));
         }
-        let outdated = match &mut state.waiter {
-            Some(waiter) if waiter.will_wake(context.waker()) => None,
-            waiter => waiter.replace(context.waker().clone()),
-        };
+        let outdated = replace(&mut state.waiter, context.waker());
         drop(state);
         drop(outdated);
         context::waits_on(WaitsOn::Group);
@@ -157,19 +157,6 @@ struct GroupState<T> {
     free: Vec<u32>,
 }
 
-impl<T> Default for GroupState<T> {
-    fn default() -> Self {
-        let (results, waiting, free) = (VecDeque::new(), Vec::new(), Vec::new());
-        Self { results, waiter: None, waiting, free }
-    }
-}
-
-impl<T> GroupShared<T> {
-    fn lock(&self) -> MutexGuard<'_, GroupState<T>> {
-        self.state.lock()
-    }
-}
-
 /// A task's side of its group.
 struct GroupMember<T> {
     shared: Arc<GroupShared<T>>,
@@ -183,7 +170,7 @@ impl<T> Report<T> for GroupMember<T> {
     }
 
     fn waits(&mut self, task: &Context<'_>) {
-        let mut state = self.shared.lock();
+        let mut state = self.shared.state.lock();
         if self.is_cancelled() {
             drop(state);
             // The cancelling thread found no task to wake.
@@ -200,7 +187,7 @@ impl<T> Report<T> for GroupMember<T> {
     }
 
     fn tell(&mut self, outcome: Result<T, JoinError>) {
-        let mut state = self.shared.lock();
+        let mut state = self.shared.state.lock();
         let own = self.seat.and_then(|seat| {
             state.free.push(seat);
             state.waiting[seat as usize].take()

@@ -4,14 +4,15 @@ use std::fmt;
 use std::future::Future;
 use std::mem;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
 use super::{Report, start_reporting};
 use crate::exec::error::SpawnError;
 use crate::exec::executor::context;
 use crate::exec::waits::WaitsOn;
+use crate::exec::wakers::replace;
 use crate::exec::wakers::task_id::TaskId;
 use crate::sync::lock::Lock;
 
@@ -33,7 +34,7 @@ impl<T> JoinHandle<T> {
 
     /// Returns whether the task has ended.
     pub fn is_finished(&self) -> bool {
-        !matches!(*self.place.lock(), TaskResult::Awaited(_))
+        !matches!(*self.place.outcome.lock(), TaskResult::Awaited(_))
     }
 
     /// Returns the task's number, as a dump shows it.
@@ -51,12 +52,9 @@ impl<T> Future for JoinHandle<T> {
     type Output = Result<T, JoinError>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut outcome = self.place.lock();
+        let mut outcome = self.place.outcome.lock();
         if let TaskResult::Awaited(waiter) = &mut *outcome {
-            let outdated = match waiter {
-                Some(waiter) if waiter.will_wake(context.waker()) => None,
-                waiter => waiter.replace(context.waker().clone()),
-            };
+            let outdated = replace(waiter, context.waker());
             drop(outcome);
             drop(outdated);
             context::waits_on(WaitsOn::Join);
@@ -110,15 +108,23 @@ impl<T> fmt::Debug for Attached<T> {
     }
 }
 
-/// Starts a task with a handle.
-pub(super) fn start<F>(future: F) -> Result<JoinHandle<F::Output>, SpawnError>
+/// Starts a task on the worker (or group of workers) of the running one. It runs when the
+/// running one next waits, or at once on a worker of the group that is free; and it goes on by
+/// itself if the handle is dropped.
+///
+/// A panic in it is contained: it comes to the handle, and the worker lives.
+///
+/// # Errors
+/// [`SpawnError::Full`] where tasks have a fixed number of slots and all are taken.
+///
+/// # Panics
+/// Outside a task.
+pub fn spawn<F>(future: F) -> Result<JoinHandle<F::Output>, SpawnError>
 where
     F: Future<Output: Send> + Send + 'static,
 {
-    let place = Arc::new(ResultSlot {
-        cancelled: AtomicBool::new(false),
-        outcome: Lock::new(TaskResult::Awaited(None)),
-    });
+    let outcome = Lock::new(TaskResult::Awaited(None));
+    let place = Arc::new(ResultSlot { cancelled: AtomicBool::new(false), outcome });
     let task = start_reporting(future, Arc::clone(&place))?;
     Ok(JoinHandle { place, task })
 }
@@ -136,19 +142,13 @@ enum TaskResult<T> {
     Taken,
 }
 
-impl<T> ResultSlot<T> {
-    fn lock(&self) -> MutexGuard<'_, TaskResult<T>> {
-        self.outcome.lock()
-    }
-}
-
 impl<T> Report<T> for Arc<ResultSlot<T>> {
     fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Acquire)
     }
 
     fn tell(&mut self, outcome: Result<T, JoinError>) {
-        let before = mem::replace(&mut *self.lock(), TaskResult::There(outcome));
+        let before = mem::replace(&mut *self.outcome.lock(), TaskResult::There(outcome));
         if let TaskResult::Awaited(Some(waiter)) = before {
             waiter.wake();
         }

@@ -17,20 +17,61 @@ use crate::exec::wakers::task_id::TaskId;
 /// It is woken through the waker that it is polled with, so it may be one of several futures that
 /// something else looks after; and a million of them cost 24 bytes each, and 32 in the timer wheel.
 pub fn sleep(duration: Duration) -> Sleep {
-    Sleep { timer: Timer::after(duration) }
+    let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX >> 1);
+    let whole = millis + u64::from(!duration.subsec_nanos().is_multiple_of(1_000_000));
+    Sleep { ms: whole, waiter: TaskId::NONE, key: TimerKey::NONE }
 }
 
 /// A wait for time to pass; what [`sleep`] returns. Dropping it disarms its timer.
 #[must_use = "no time passes until it is awaited"]
 pub struct Sleep {
-    timer: Timer,
+    /// Before the first poll, how many milliseconds are to pass; then when they will have.
+    ms: u64,
+    /// The waiter that is woken; none before the first poll.
+    waiter: TaskId,
+    key: TimerKey,
 }
 
 impl Future for Sleep {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        self.timer.poll(context)
+        context::with(|ctx| {
+            if self.waiter == TaskId::NONE {
+                // The clock is read, for a turn may have lasted long.
+                let now_ms = ctx.reactor.borrow().clock().read_ms();
+                self.ms = now_ms.saturating_add(self.ms);
+            }
+            if ctx.now_ms() >= self.ms {
+                return Poll::Ready(());
+            }
+            if !wakes(ctx, self.waiter, context.waker()) {
+                self.disarm(ctx);
+                self.waiter = waiter(ctx, context.waker());
+                self.key = ctx.arm(self.ms, self.waiter);
+            }
+            ctx.waits_on(WaitsOn::Timer);
+            Poll::Pending
+        })
+    }
+}
+
+impl Sleep {
+    /// Disarms the timer, if it was armed here: in another worker's wheel the key would name
+    /// another timer. That one fires in vain.
+    fn disarm(&mut self, ctx: &WorkerContext) {
+        if self.waiter != TaskId::NONE && self.waiter.home() == ctx.wake_target {
+            ctx.disarm(self.key);
+            ctx.forget(self.waiter);
+        }
+    }
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        if self.waiter != TaskId::NONE {
+            context::try_with(|ctx| self.disarm(ctx));
+        }
     }
 }
 
@@ -43,10 +84,10 @@ impl fmt::Debug for Sleep {
 /// Waits for `future`, but not longer than `duration`: then it is dropped, and `None` returned.
 pub async fn timeout<F: Future>(duration: Duration, future: F) -> Option<F::Output> {
     let mut future = pin!(future);
-    let mut timer = Timer::after(duration);
+    let mut timer = sleep(duration);
     poll_fn(|context| match future.as_mut().poll(context) {
         Poll::Ready(output) => Poll::Ready(Some(output)),
-        Poll::Pending => timer.poll(context).map(|()| None),
+        Poll::Pending => Pin::new(&mut timer).poll(context).map(|()| None),
     })
     .await
 }
@@ -69,60 +110,6 @@ impl Now {
 /// Returns the time as of this worker's last turn.
 pub fn now() -> Now {
     context::with(|ctx| Now::of(&ctx.reactor.borrow()))
-}
-
-/// A moment that some future waits for.
-struct Timer {
-    /// Before the first poll, how many milliseconds are to pass; then when they will have.
-    ms: u64,
-    /// The waiter that is woken; none before the first poll.
-    waiter: TaskId,
-    key: TimerKey,
-}
-
-impl Timer {
-    fn after(duration: Duration) -> Self {
-        let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX >> 1);
-        let whole = millis + u64::from(!duration.subsec_nanos().is_multiple_of(1_000_000));
-        Self { ms: whole, waiter: TaskId::NONE, key: TimerKey::NONE }
-    }
-
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        context::with(|ctx| {
-            if self.waiter == TaskId::NONE {
-                // The clock is read, for a turn may have lasted long.
-                let now_ms = ctx.reactor.borrow().clock().read_ms();
-                self.ms = now_ms.saturating_add(self.ms);
-            }
-            if ctx.now_ms() >= self.ms {
-                return Poll::Ready(());
-            }
-            if !wakes(ctx, self.waiter, context.waker()) {
-                self.disarm(ctx);
-                self.waiter = waiter(ctx, context.waker());
-                self.key = ctx.arm(self.ms, self.waiter);
-            }
-            ctx.waits_on(WaitsOn::Timer);
-            Poll::Pending
-        })
-    }
-
-    /// Disarms the timer, if it was armed here: in another worker's wheel the key would name
-    /// another timer. That one fires in vain.
-    fn disarm(&mut self, ctx: &WorkerContext) {
-        if self.waiter != TaskId::NONE && self.waiter.home() == ctx.wake_target {
-            ctx.disarm(self.key);
-            ctx.forget(self.waiter);
-        }
-    }
-}
-
-impl Drop for Timer {
-    fn drop(&mut self) {
-        if self.waiter != TaskId::NONE {
-            context::try_with(|ctx| self.disarm(ctx));
-        }
-    }
 }
 
 /// Returns whether a timer here that carries `waiter` wakes what `waker` does.

@@ -4,7 +4,10 @@
 //! own for each) must be woken through that waker; so it waits here, and its timer carries the
 //! number of its slot.
 
+use std::ops::DerefMut;
 use std::task::Waker;
+
+use gustnado_reactor::Wheel;
 
 use crate::exec::wakers::task_id::TaskId;
 use crate::sync::claim::GENERATION_MAX;
@@ -66,6 +69,33 @@ impl ForeignWakers {
         slot.next_free = std::mem::replace(&mut self.free, id.slot());
         Some(waker)
     }
+}
+
+/// Makes ready what is due in a wheel, and wakes the wakers that were kept for it. Returns when to
+/// look again.
+///
+/// - `take`: takes a kept waker out.
+#[inline]
+pub(crate) fn expire(
+    mut wheel: impl DerefMut<Target = Wheel>,
+    now_ms: u64,
+    mut take: impl FnMut(TaskId) -> Option<Waker>,
+    mut ready: impl FnMut(TaskId) -> bool,
+) -> Option<u64> {
+    let mut foreign = Vec::new();
+    wheel.expire(now_ms, |token| {
+        let waiter = TaskId::of_token(token);
+        if waiter.is_foreign() {
+            foreign.extend(take(waiter));
+        } else {
+            ready(waiter);
+        }
+    });
+    let next_ms = wheel.next_ms();
+    drop(wheel);
+    // What they do is not known, so nothing is borrowed or locked now.
+    foreign.into_iter().for_each(Waker::wake);
+    next_ms
 }
 
 #[cfg(all(test, not(loom)))]

@@ -9,7 +9,7 @@ mod table;
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -71,16 +71,9 @@ pub enum TaskState {
 }
 
 /// Names of the tasks that have one, shared by all workers.
-#[derive(Default)]
-pub(crate) struct TaskNames(Lock<NamesById>);
+pub(crate) type TaskNames = Lock<NamesById>;
 
 type NamesById = HashMap<TaskId, Cow<'static, str>>;
-
-impl TaskNames {
-    pub(crate) fn lock(&self) -> MutexGuard<'_, NamesById> {
-        self.0.lock()
-    }
-}
 
 /// A question to all workers, and their answers.
 pub(crate) struct DumpRequest {
@@ -108,7 +101,7 @@ impl DumpRequest {
 
     /// So many were asked.
     pub(crate) fn expect_answers(&self, wanted: usize) {
-        self.lock().wanted = Some(wanted);
+        self.answers.lock().wanted = Some(wanted);
     }
 
     /// Writes down the tasks of a wake target.
@@ -129,7 +122,7 @@ impl DumpRequest {
             seen.into_iter().map(|task| self.info(task, wake_target, worker, &names)).collect()
         };
         let waiter = {
-            let mut answers = self.lock();
+            let mut answers = self.answers.lock();
             answers.tasks.extend(tasks);
             answers.left_out += left_out;
             answers.wake_targets.insert(wake_target);
@@ -164,7 +157,7 @@ impl DumpRequest {
 
     /// Returns whether all have answered.
     pub(crate) fn poll(&self, context: &mut Context<'_>) -> Poll<()> {
-        let mut answers = self.lock();
+        let mut answers = self.answers.lock();
         if answers.wanted.is_some_and(|wanted| answers.wake_targets.len() >= wanted) {
             return Poll::Ready(());
         }
@@ -181,7 +174,8 @@ impl DumpRequest {
         &self,
         worker_metrics: impl Iterator<Item = &'d WorkerMetrics>,
     ) -> Dump {
-        let Answers { mut tasks, left_out, wake_targets, .. } = std::mem::take(&mut *self.lock());
+        let Answers { mut tasks, left_out, wake_targets, .. } =
+            std::mem::take(&mut *self.answers.lock());
         let mut silent = Vec::new();
         let names = self.names.lock();
         for metrics in worker_metrics {
@@ -204,9 +198,5 @@ impl DumpRequest {
         tasks.sort_by_key(|task| task.worker);
         silent.sort_unstable();
         Dump { tasks, left_out, silent }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Answers> {
-        self.answers.lock()
     }
 }

@@ -28,7 +28,7 @@ const MESSAGES_MAX: usize = 1024;
 pub(crate) struct Inbox {
     wakes: TokenQueue,
     all: AtomicBool,
-    arrivals: WorkerQueue,
+    pub(crate) arrivals: WorkerQueue,
     sleep_state: SleepState,
     /// What wakes the worker; another one when another thread has taken its place.
     waker: RwLock<Option<ReactorWaker>>,
@@ -69,10 +69,6 @@ impl Inbox {
         self.arrivals.put(WorkerMessage::Ping(Arc::clone(&ping)));
         self.notify();
         Some(ping)
-    }
-
-    pub(crate) fn arrivals(&self) -> &WorkerQueue {
-        &self.arrivals
     }
 
     /// Announces that the worker sleeps. Returns whether it may: nothing has come meanwhile.
@@ -153,6 +149,7 @@ pub(crate) enum WorkerMessage {
 }
 
 /// Messages on their way to a worker.
+#[derive(Default)]
 pub(crate) struct WorkerQueue {
     any: AtomicBool,
     queued: Lock<QueuedMessages>,
@@ -165,21 +162,15 @@ struct QueuedMessages {
     closed: bool,
 }
 
-impl Default for WorkerQueue {
-    fn default() -> Self {
-        Self { any: AtomicBool::new(false), queued: Lock::default() }
-    }
-}
-
 impl WorkerQueue {
     pub(crate) fn put(&self, message: WorkerMessage) {
-        let refused = self.add(self.queued(), message);
+        let refused = self.add(self.queued.lock(), message);
         drop(refused);
     }
 
     /// Puts a task in if there is room.
     fn put_task(&self, task: BoxTask) -> Result<(), (BoxTask, SpawnError)> {
-        let queued = self.queued();
+        let queued = self.queued.lock();
         if queued.closed {
             return Err((task, SpawnError::Stopped));
         }
@@ -193,7 +184,7 @@ impl WorkerQueue {
     /// Queues a dump request. One for which there is no room is not answered. Returns whether the
     /// worker still reads messages.
     fn put_dump(&self, look: &Arc<DumpRequest>) -> bool {
-        let queued = self.queued();
+        let queued = self.queued.lock();
         let is_open = !queued.closed;
         if queued.messages.len() < MESSAGES_MAX {
             self.add(queued, WorkerMessage::Dump(Arc::clone(look)));
@@ -203,19 +194,19 @@ impl WorkerQueue {
 
     /// Takes in nothing more, unless something lies here. Returns whether that was done.
     pub(crate) fn close_if_empty(&self) -> bool {
-        let mut queued = self.queued();
+        let mut queued = self.queued.lock();
         queued.closed = queued.messages.is_empty();
         queued.closed
     }
 
     /// Accepts messages again.
     pub(crate) fn reopen(&self) {
-        self.queued().closed = false;
+        self.queued.lock().closed = false;
     }
 
     /// Takes out the connections that the worker has not fetched.
     pub(crate) fn take_connections(&self) -> Vec<(OwnedFd, Arc<dyn IncomingHandler>)> {
-        let mut queued = self.queued();
+        let mut queued = self.queued.lock();
         let mut connections = Vec::new();
         for message in std::mem::take(&mut queued.messages) {
             match message {
@@ -234,7 +225,7 @@ impl WorkerQueue {
         let is_connection = |message: &WorkerMessage| {
             matches!(message, WorkerMessage::Arrival(Arrival::Connection(..)))
         };
-        !self.is_empty() && self.queued().messages.iter().any(is_connection)
+        !self.is_empty() && self.queued.lock().messages.iter().any(is_connection)
     }
 
     /// Adds a message, unless no worker will read it: then it is returned, to be dropped where
@@ -257,7 +248,7 @@ impl WorkerQueue {
         if self.is_empty() {
             return None;
         }
-        let mut queued = self.queued();
+        let mut queued = self.queued.lock();
         let next = queued.messages.pop_front();
         self.any.store(!queued.messages.is_empty(), Ordering::SeqCst);
         next
@@ -266,7 +257,7 @@ impl WorkerQueue {
     /// Drops what lies here and takes in nothing more: the worker has ended.
     pub(crate) fn close(&self) {
         let messages = {
-            let mut queued = self.queued();
+            let mut queued = self.queued.lock();
             queued.closed = true;
             self.any.store(false, Ordering::SeqCst);
             std::mem::take(&mut queued.messages)
@@ -276,10 +267,6 @@ impl WorkerQueue {
 
     pub(crate) fn is_empty(&self) -> bool {
         !self.any.load(Ordering::SeqCst)
-    }
-
-    fn queued(&self) -> MutexGuard<'_, QueuedMessages> {
-        self.queued.lock()
     }
 }
 

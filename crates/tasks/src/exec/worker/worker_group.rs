@@ -6,14 +6,13 @@
 //! woken worker polls on.
 
 use std::sync::{Arc, MutexGuard, OnceLock};
-use std::task::Waker;
 use std::thread::{self, Thread};
 
 use gustnado_reactor::{ReactorWaker, TimerKey, Token, Wheel};
 
 use crate::exec::error::SpawnError;
-use crate::exec::schedule::{BoxTask, Scheduler};
-use crate::exec::wakers::foreign::ForeignWakers;
+use crate::exec::schedule::{BoxTask, ShareScheduler};
+use crate::exec::wakers::foreign::{self, ForeignWakers};
 use crate::exec::wakers::task_id::TaskId;
 use crate::exec::wakers::wake_target::WakeTarget;
 use crate::exec::worker::arrival::Arrival;
@@ -30,7 +29,7 @@ pub(crate) const WORKERS_MAX: usize = 64;
 
 /// State that the workers of a group share.
 pub(crate) struct WorkerGroup {
-    pub(crate) schedule: Arc<dyn Scheduler + Send + Sync>,
+    pub(crate) schedule: Box<dyn ShareScheduler>,
     wake_target: OnceLock<u16>,
     wheel: Lock<Wheel>,
     foreign: Lock<ForeignWakers>,
@@ -38,11 +37,11 @@ pub(crate) struct WorkerGroup {
     poller_until_ms: AtomicU64,
     /// The poller sleeps in the kernel.
     sleep_state: SleepState,
-    roles: Roles,
+    pub(crate) roles: Roles,
     threads: Box<[OnceLock<Thread>]>,
     /// Those of workers that come and go.
     extra_threads: Box<[Lock<Option<Thread>>]>,
-    arrivals: WorkerQueue,
+    pub(crate) arrivals: WorkerQueue,
     /// Tasks that came from threads that are no workers of this group, or not as workers.
     tasks_taken: AtomicU64,
     waker: ReactorWaker,
@@ -50,7 +49,7 @@ pub(crate) struct WorkerGroup {
 
 impl WorkerGroup {
     pub(crate) fn new(
-        schedule: Arc<dyn Scheduler + Send + Sync>,
+        schedule: Box<dyn ShareScheduler>,
         waker: ReactorWaker,
         workers: usize,
         extra_threads: usize,
@@ -110,19 +109,11 @@ impl WorkerGroup {
         }
     }
 
-    pub(crate) fn arrivals(&self) -> &WorkerQueue {
-        &self.arrivals
-    }
-
-    pub(crate) fn roles(&self) -> &Roles {
-        &self.roles
-    }
-
     /// Announces that the poller sleeps until `until_ms`. Returns whether it may.
     pub(crate) fn prepare_sleep(&self, until_ms: Option<u64>) -> bool {
         self.poller_until_ms.store(until_ms.unwrap_or(u64::MAX), Ordering::SeqCst);
         self.sleep_state.prepare_sleep();
-        let next_ms = self.wheel().next_ms();
+        let next_ms = self.wheel.lock().next_ms();
         let due_earlier = next_ms.is_some_and(|next| until_ms.is_none_or(|until| next < until));
         if self.has_work() || due_earlier {
             self.cancel_sleep();
@@ -175,7 +166,7 @@ impl WorkerGroup {
     }
 
     pub(crate) fn arm(&self, at_ms: u64, token: Token) -> TimerKey {
-        let key = self.wheel().arm(at_ms, token);
+        let key = self.wheel.lock().arm(at_ms, token);
         fence(Ordering::SeqCst);
         if at_ms < self.poller_until_ms.load(Ordering::SeqCst) && self.sleep_state.notify() {
             self.waker.wake();
@@ -184,26 +175,12 @@ impl WorkerGroup {
     }
 
     pub(crate) fn disarm(&self, key: TimerKey) -> bool {
-        self.wheel().cancel(key)
+        self.wheel.lock().cancel(key)
     }
 
     pub(crate) fn expire(&self, now_ms: u64) -> Option<u64> {
-        let mut foreign = Vec::new();
-        let next_ms = {
-            let mut wheel = self.wheel();
-            wheel.expire(now_ms, |token| {
-                let waiter = TaskId::of_token(token);
-                if waiter.is_foreign() {
-                    foreign.extend(self.foreign().take(waiter));
-                } else {
-                    self.schedule.ready(waiter.slot(), waiter.generation());
-                }
-            });
-            wheel.next_ms()
-        };
-        // What they do is not known, so nothing is locked now.
-        foreign.into_iter().for_each(Waker::wake);
-        next_ms
+        let ready = |id: TaskId| self.schedule.ready(id.slot(), id.generation());
+        foreign::expire(self.wheel.lock(), now_ms, |id| self.foreign().take(id), ready)
     }
 
     /// Returns the wakers kept for timers. Locked after the wheel, where both are.
@@ -213,10 +190,6 @@ impl WorkerGroup {
 
     pub(crate) fn has_work(&self) -> bool {
         self.schedule.has_ready() || !self.arrivals.is_empty()
-    }
-
-    fn wheel(&self) -> MutexGuard<'_, Wheel> {
-        self.wheel.lock()
     }
 }
 

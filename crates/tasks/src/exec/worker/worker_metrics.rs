@@ -10,7 +10,7 @@ use crate::exec::waits::Waits;
 use crate::exec::wakers::task_id::TaskId;
 
 /// The metrics of a worker, off the others' cache lines.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct WorkerMetrics {
     /// The worker's number.
@@ -49,18 +49,8 @@ pub struct Workload {
 
 impl WorkerMetrics {
     pub(crate) fn new(worker: usize, wake_target: u16) -> Self {
-        let zero = || AtomicU64::new(0);
-        Self {
-            worker,
-            wake_target,
-            task: AtomicU64::new(TaskId::NONE.token()),
-            since: AtomicU32::new(0),
-            thread: AtomicU32::new(0),
-            connections_added: zero(),
-            connections_removed: zero(),
-            tasks_added: zero(),
-            tasks_ended: zero(),
-        }
+        let task = AtomicU64::new(TaskId::NONE.token());
+        Self { worker, wake_target, task, ..Self::default() }
     }
 
     /// The worker's thread begins.

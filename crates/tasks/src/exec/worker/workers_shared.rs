@@ -2,7 +2,7 @@
 //! and the phase that the server is in.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, MutexGuard, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use crate::exec::error::SpawnError;
@@ -55,7 +55,7 @@ pub(crate) struct WorkersShared {
     /// Acceptors that may still bring connections.
     pub(crate) acceptors: AtomicUsize,
     /// One per worker that has started.
-    worker_metrics: Lock<Vec<Arc<WorkerMetrics>>>,
+    pub(crate) worker_metrics: Lock<Vec<Arc<WorkerMetrics>>>,
     /// Names of tasks that have one.
     pub(crate) names: Arc<TaskNames>,
     /// The worker that the next task from elsewhere goes to.
@@ -134,7 +134,7 @@ impl WorkersShared {
     /// Returns the metrics of a worker that starts now: a new one, or that of whoever had its
     /// number before.
     pub(crate) fn add_metrics(&self, worker: usize, wake_target: u16) -> Arc<WorkerMetrics> {
-        let mut worker_metrics = self.worker_metrics();
+        let mut worker_metrics = self.worker_metrics.lock();
         let left = worker_metrics
             .iter()
             .find(|metrics| (metrics.worker, metrics.wake_target) == (worker, wake_target));
@@ -144,10 +144,6 @@ impl WorkersShared {
         let metrics = Arc::new(WorkerMetrics::new(worker, wake_target));
         worker_metrics.push(Arc::clone(&metrics));
         metrics
-    }
-
-    pub(crate) fn worker_metrics(&self) -> MutexGuard<'_, Vec<Arc<WorkerMetrics>>> {
-        self.worker_metrics.lock()
     }
 
     /// Hands a task to the next worker that has room for it.

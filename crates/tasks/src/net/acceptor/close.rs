@@ -113,7 +113,7 @@ async fn accept_until(
                 listener_shared.closing().note_arrival(context::with(read_ms));
                 place(accepted, me, listener_shared).await;
             }
-            Some(Err(error)) if AcceptFailure::of(&error).is_shortage() => {
+            Some(Err(error)) if AcceptFailure::of(&error) == AcceptFailure::Exhausted => {
                 after_error(&error).await;
             }
             // Another acceptor of the same socket has closed it.

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use gustnado_reactor::{Clock, ListenerPoll};
+use gustnado_reactor::{Clock, poll_listeners};
 
 use super::OpenWorker;
 use super::growth::{Growth, Utilization};
@@ -26,12 +26,7 @@ const LAST_CALL_MS: u64 = 100;
 /// The rules of one kind of workers: those with tasks of their own, or those that share them.
 pub(super) trait Policy: Send {
     /// Observes whether the workers keep up, and helps where that is possible.
-    fn observe(
-        &mut self,
-        shared: &WorkersShared,
-        state: &AutoscaleState,
-        now_ms: u64,
-    ) -> Observation;
+    fn observe(&mut self, state: &AutoscaleState, now_ms: u64) -> Observation;
 
     /// Counts the workers that a task holds; `None`: they were asked, and answer by the time to
     /// grow.
@@ -47,10 +42,10 @@ pub(super) trait Policy: Send {
     fn admission(&self, worker: usize) -> Box<dyn FnOnce() + Send>;
 
     /// Retires the worker that can be spared best. Returns whether there was one.
-    fn retire(&self, shared: &WorkersShared, state: &AutoscaleState) -> bool;
+    fn retire(&self, state: &AutoscaleState) -> bool;
 
     /// Wakes retired workers, which then look whether anything is left.
-    fn call_last(&self, shared: &WorkersShared, state: &AutoscaleState);
+    fn call_last(&self, state: &AutoscaleState);
 }
 
 /// The result of one look at the workers.
@@ -76,7 +71,6 @@ pub(super) struct Timings {
 pub(super) struct Autoscaler {
     pub(super) shared: Arc<WorkersShared>,
     pub(super) state: Arc<AutoscaleState>,
-    pub(super) listener_poll: ListenerPoll,
     pub(super) clock: Clock,
     pub(super) growth: Growth,
     pub(super) policy: Box<dyn Policy>,
@@ -90,7 +84,7 @@ impl Autoscaler {
         while self.shared.phase() == Phase::Serving {
             let now_ms = self.clock.read_ms();
             self.note_failure(now_ms);
-            let observed = self.policy.observe(&self.shared, &self.state, now_ms);
+            let observed = self.policy.observe(&self.state, now_ms);
             if observed.is_strained {
                 self.grow(now_ms);
             }
@@ -105,7 +99,7 @@ impl Autoscaler {
         let polled_listeners = if sees_polled { self.state.polled_listeners() } else { Vec::new() };
         let left_ms = until_ms.map(|until| until.saturating_sub(self.clock.read_ms()));
         let timeout = left_ms.map(Duration::from_millis);
-        match self.listener_poll.wait(&polled_listeners, timeout) {
+        match poll_listeners(&self.state.waker, &polled_listeners, timeout) {
             Ok(came) => _ = self.state.has_arrival.fetch_or(came, Ordering::SeqCst),
             // The kernel is out of memory. Without a rest this would become a busy loop.
             Err(_) => thread::sleep(Duration::from_millis(LAST_CALL_MS)),
@@ -178,7 +172,7 @@ impl Autoscaler {
         let Self { shared, state, policy, timings, growth, .. } = self;
         if timings.last_call.is_some_and(|at| at <= now_ms) {
             timings.last_call = None;
-            policy.call_last(shared, state);
+            policy.call_last(state);
         }
         let counts = state.elastic.counts();
         let period_ms = growth.shrink_period_ms().filter(|_| counts.running > 0);
@@ -198,7 +192,7 @@ impl Autoscaler {
         let (open, capacity) = (shared.connection_slots.open(), policy.capacity(shared, workers));
         let surplus = Utilization { floor, workers, open, capacity, held }.surplus();
         for _ in 0..surplus.min(counts.running) {
-            if policy.retire(shared, state) {
+            if policy.retire(state) {
                 timings.last_call = Some(now_ms + LAST_CALL_MS);
             }
         }

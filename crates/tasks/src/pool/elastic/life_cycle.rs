@@ -3,7 +3,6 @@
 //! All states are under one lock: a worker that leaves and the autoscaler that calls it back decide
 //! one after the other. No path of a request takes it.
 
-use std::sync::MutexGuard;
 use std::thread::{JoinHandle, Thread};
 
 use crate::exec::worker::elastic::RetireAction;
@@ -65,11 +64,11 @@ impl ElasticWorkers {
     }
 
     pub(super) fn ceiling(&self) -> usize {
-        self.floor + self.locked().workers.len()
+        self.floor + self.locked.lock().workers.len()
     }
 
     pub(super) fn counts(&self) -> ElasticCounts {
-        let locked = self.locked();
+        let locked = self.locked.lock();
         let count = |life| locked.workers.iter().filter(|elastic| elastic.life == life).count();
         ElasticCounts {
             starting: count(Life::Starting),
@@ -95,7 +94,7 @@ impl ElasticWorkers {
 
     fn life(&self, worker: usize) -> Option<Life> {
         let at = worker.checked_sub(self.floor)?;
-        self.locked().workers.get(at).map(|elastic| elastic.life)
+        self.locked.lock().workers.get(at).map(|elastic| elastic.life)
     }
 
     /// Brings back a worker that is still there: one that drains, or else one that is parked.
@@ -103,7 +102,7 @@ impl ElasticWorkers {
     ///
     /// - `admit`: lets the worker with this number take part again.
     pub(super) fn recall(&self, admit: impl FnOnce(usize)) -> bool {
-        let mut locked = self.locked();
+        let mut locked = self.locked.lock();
         // One that drains still has its tasks, and warm caches.
         let find = |life| locked.workers.iter().position(|elastic| elastic.life == life);
         let Some(at) = find(Life::Draining).or_else(|| find(Life::Parked)) else { return false };
@@ -119,7 +118,7 @@ impl ElasticWorkers {
 
     /// Reserves an absent worker for a thread that is to be started. Returns the worker's number.
     pub(super) fn reserve(&self) -> Option<usize> {
-        let mut locked = self.locked();
+        let mut locked = self.locked.lock();
         let at = locked.workers.iter().position(|elastic| elastic.life == Life::Absent)?;
         locked.workers[at].life = Life::Starting;
         Some(self.floor + at)
@@ -127,7 +126,7 @@ impl ElasticWorkers {
 
     /// Keeps the handle of a thread that was started.
     pub(super) fn keep_thread(&self, worker: usize, handle: JoinHandle<()>) {
-        let mut locked = self.locked();
+        let mut locked = self.locked.lock();
         // A server that grows and shrinks for days must not collect the handles of ended threads.
         locked.threads.retain(|handle| !handle.is_finished());
         let thread = handle.thread().clone();
@@ -143,7 +142,7 @@ impl ElasticWorkers {
         worker: usize,
         enter: impl FnOnce() -> std::io::Result<u16>,
     ) -> std::io::Result<u16> {
-        let elastic = &mut self.locked().workers[worker - self.floor];
+        let elastic = &mut self.locked.lock().workers[worker - self.floor];
         if let Some(wake_target) = elastic.wake_target {
             return Ok(wake_target);
         }
@@ -154,7 +153,7 @@ impl ElasticWorkers {
 
     /// A worker's thread has started.
     pub(super) fn arrive(&self, worker: usize, admit: impl FnOnce()) {
-        let elastic = &mut self.locked().workers[worker - self.floor];
+        let elastic = &mut self.locked.lock().workers[worker - self.floor];
         debug_assert_eq!(elastic.life, Life::Starting, "a worker that starts was reserved");
         admit();
         elastic.life = Life::Running;
@@ -164,7 +163,7 @@ impl ElasticWorkers {
     ///
     /// - `close`: keeps more from coming to it.
     pub(super) fn retire(&self, worker: usize, close: impl FnOnce()) -> bool {
-        let elastic = &mut self.locked().workers[worker - self.floor];
+        let elastic = &mut self.locked.lock().workers[worker - self.floor];
         if elastic.life != Life::Running {
             return false;
         }
@@ -177,7 +176,7 @@ impl ElasticWorkers {
     ///
     /// - `close`: keeps more from coming to it. Returns whether nothing has come meanwhile.
     pub(super) fn leave(&self, worker: usize, close: impl FnOnce() -> bool) -> RetireAction {
-        let elastic = &mut self.locked().workers[worker - self.floor];
+        let elastic = &mut self.locked.lock().workers[worker - self.floor];
         if elastic.life != Life::Draining || !close() {
             return RetireAction::Stay;
         }
@@ -191,14 +190,14 @@ impl ElasticWorkers {
 
     /// A worker's thread has ended, or could not start.
     pub(super) fn vacate(&self, worker: usize) {
-        let elastic = &mut self.locked().workers[worker - self.floor];
+        let elastic = &mut self.locked.lock().workers[worker - self.floor];
         elastic.life = Life::Absent;
         elastic.thread = None;
     }
 
     /// Wakes the threads of parked workers, which then look whether the server ends.
     pub(super) fn unpark_all(&self) {
-        for elastic in &self.locked().workers {
+        for elastic in &self.locked.lock().workers {
             if let (Life::Parked, Some(thread)) = (elastic.life, &elastic.thread) {
                 thread.unpark();
             }
@@ -207,15 +206,11 @@ impl ElasticWorkers {
 
     /// Hands out the threads and the wake targets, for their end.
     pub(super) fn take(&self) -> (Vec<JoinHandle<()>>, Vec<u16>) {
-        let mut locked = self.locked();
+        let mut locked = self.locked.lock();
         let threads = std::mem::take(&mut locked.threads);
         let wake_targets =
             locked.workers.iter_mut().filter_map(|elastic| elastic.wake_target.take());
         (threads, wake_targets.collect())
-    }
-
-    fn locked(&self) -> MutexGuard<'_, Lives> {
-        self.locked.lock()
     }
 }
 

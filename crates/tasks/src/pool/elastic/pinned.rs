@@ -78,19 +78,14 @@ impl PinnedPolicy {
     /// Returns whether a connection waits: in a backlog, or in the queue of a worker.
     fn has_pending(&self, running: &[usize], polled_listeners: &[Arc<PolledListener>]) -> bool {
         polled_listeners.iter().any(|polled| has_pending(&polled.socket))
-            || running.iter().any(|&worker| self.inboxes[worker].arrivals().has_connection())
+            || running.iter().any(|&worker| self.inboxes[worker].arrivals.has_connection())
     }
 
     /// Hands connections that wait at held workers to free ones.
-    fn relieve(
-        &self,
-        shared: &WorkersShared,
-        held: &[usize],
-        free: &[usize],
-        polled_listeners: &[Arc<PolledListener>],
-    ) {
+    fn relieve(&self, held: &[usize], free: &[usize], polled_listeners: &[Arc<PolledListener>]) {
+        let shared = &self.shared;
         for &worker in held {
-            let arrivals = self.inboxes[worker].arrivals();
+            let arrivals = &self.inboxes[worker].arrivals;
             if !arrivals.has_connection() {
                 continue;
             }
@@ -132,8 +127,8 @@ impl PinnedPolicy {
     }
 
     /// Returns when all slots will have been taken for long enough to grow, or that they have.
-    fn time_full(&mut self, shared: &WorkersShared, now_ms: u64) -> (Option<u64>, bool) {
-        if !shared.connection_slots.is_short_of_workers() {
+    fn time_full(&mut self, now_ms: u64) -> (Option<u64>, bool) {
+        if !self.shared.connection_slots.is_short_of_workers() {
             self.full_since_ms = None;
             return (None, false);
         }
@@ -155,19 +150,13 @@ fn choose(shared: &WorkersShared, free: &[usize]) -> Option<usize> {
 }
 
 impl Policy for PinnedPolicy {
-    fn observe(
-        &mut self,
-        shared: &WorkersShared,
-        state: &AutoscaleState,
-        now_ms: u64,
-    ) -> Observation {
+    fn observe(&mut self, state: &AutoscaleState, now_ms: u64) -> Observation {
         let counts = state.elastic.counts();
         let can_grow =
             state.elastic.floor() + counts.running + counts.starting < state.elastic.ceiling();
         // Set before the slots are looked at: an acceptor that finds them taken after that reports.
         state.hears_full.store(can_grow, Ordering::SeqCst);
-        let (full_due_ms, is_full) =
-            if can_grow { self.time_full(shared, now_ms) } else { (None, false) };
+        let (full_due_ms, is_full) = if can_grow { self.time_full(now_ms) } else { (None, false) };
         if full_due_ms.is_some() {
             // They are being timed, so each further report would be one more useless wake-up.
             state.hears_full.store(false, Ordering::SeqCst);
@@ -198,7 +187,7 @@ impl Policy for PinnedPolicy {
             };
         }
         if !held.is_empty() {
-            self.relieve(shared, &held, &free, &polled_listeners);
+            self.relieve(&held, &free, &polled_listeners);
         }
         state.hears_arrivals.store(true, Ordering::SeqCst);
         if !self.has_pending(&running, &polled_listeners) {
@@ -237,18 +226,19 @@ impl Policy for PinnedPolicy {
         let (inbox, shared) = (Arc::clone(&self.inboxes[worker]), Arc::clone(&self.shared));
         Box::new(move || {
             // The queue first: a slot that can be taken promises that its connection is let in.
-            inbox.arrivals().reopen();
+            inbox.arrivals.reopen();
             shared.connection_slots.reopen(worker);
         })
     }
 
-    fn retire(&self, shared: &WorkersShared, state: &AutoscaleState) -> bool {
+    fn retire(&self, state: &AutoscaleState) -> bool {
+        let connection_slots = &self.shared.connection_slots;
         let floor = state.elastic.floor();
         let elastic = self.running(state).into_iter().filter(|worker| *worker >= floor);
         // The one with the fewest connections is done first; of several, the last that was added.
-        let emptiest = elastic.rev().min_by_key(|worker| shared.connection_slots.open_on(*worker));
+        let emptiest = elastic.rev().min_by_key(|worker| connection_slots.open_on(*worker));
         let Some(worker) = emptiest else { return false };
-        let is_retired = state.elastic.retire(worker, || shared.connection_slots.close(worker));
+        let is_retired = state.elastic.retire(worker, || connection_slots.close(worker));
         if is_retired {
             // It may have nothing to do already, and sleep.
             self.inboxes[worker].wake_all();
@@ -256,8 +246,8 @@ impl Policy for PinnedPolicy {
         is_retired
     }
 
-    fn call_last(&self, shared: &WorkersShared, state: &AutoscaleState) {
-        let is_vacant = |worker: &usize| shared.connection_slots.is_vacant(*worker);
+    fn call_last(&self, state: &AutoscaleState) {
+        let is_vacant = |worker: &usize| self.shared.connection_slots.is_vacant(*worker);
         for worker in (state.elastic.floor()..self.inboxes.len()).filter(is_vacant) {
             if state.elastic.is_present(worker) {
                 self.inboxes[worker].wake_all();

@@ -15,7 +15,7 @@ use crate::exec::worker::workers_shared::{Phase, count};
 /// Runs an elastic worker with tasks of its own, until the server stops or it is not needed.
 pub(crate) fn run_extra(ctx: &Rc<WorkerContext>, inbox: &Inbox) -> io::Result<()> {
     ctx.enter();
-    let (elastic, arrivals) = (&ctx.shared.elastic, inbox.arrivals());
+    let (elastic, arrivals) = (&ctx.shared.elastic, &inbox.arrivals);
     let is_idle = || ctx.shared.connection_slots.is_vacant(ctx.worker) && ctx.schedule.is_empty();
     let mut woken = Vec::new();
     while ctx.phase() != Phase::Stopping {
@@ -53,7 +53,7 @@ pub(crate) fn leave_group(ctx: &WorkerContext, group: &WorkerGroup) -> bool {
     if action == RetireAction::Stay {
         return false;
     }
-    if !group.roles().is_polled() {
+    if !group.roles.is_polled() {
         elastic.report(LoadEvent::GroupBusy);
     }
     note_departure(ctx);

@@ -25,7 +25,7 @@ impl SharedPolicy {
 }
 
 impl Policy for SharedPolicy {
-    fn observe(&mut self, _: &WorkersShared, state: &AutoscaleState, now_ms: u64) -> Observation {
+    fn observe(&mut self, state: &AutoscaleState, now_ms: u64) -> Observation {
         let counts = state.elastic.counts();
         if state.elastic.floor() + counts.running + counts.starting >= state.elastic.ceiling() {
             // The report stays as it is, so none is made again until a worker has gone.
@@ -34,7 +34,7 @@ impl Policy for SharedPolicy {
         }
         let is_busy = state.is_group_busy.swap(false, Ordering::SeqCst);
         let rounds = state.rounds.load(Ordering::SeqCst);
-        let is_polled = self.group.roles().is_polled();
+        let is_polled = self.group.roles.is_polled();
         if !is_busy && (is_polled || self.unpolled.is_none()) {
             self.unpolled = None;
             return Observation::default();
@@ -53,7 +53,7 @@ impl Policy for SharedPolicy {
 
     fn held(&mut self, state: &AutoscaleState, _: u64) -> Option<usize> {
         let workers = state.elastic.floor() + state.elastic.counts().running;
-        Some(workers.saturating_sub(self.group.roles().idle()))
+        Some(workers.saturating_sub(self.group.roles.idle()))
     }
 
     fn capacity(&self, shared: &WorkersShared, _: usize) -> usize {
@@ -67,14 +67,14 @@ impl Policy for SharedPolicy {
 
     fn admission(&self, worker: usize) -> Box<dyn FnOnce() + Send> {
         let group = Arc::clone(&self.group);
-        Box::new(move || group.roles().admit(worker))
+        Box::new(move || group.roles.admit(worker))
     }
 
-    fn retire(&self, _: &WorkersShared, state: &AutoscaleState) -> bool {
+    fn retire(&self, state: &AutoscaleState) -> bool {
         let elastic = (state.elastic.floor()..state.elastic.ceiling()).rev();
         let running = elastic.filter(|worker| state.elastic.is_running(*worker));
         // One that sleeps can go at once. Else the last that was added, so numbers stay low.
-        let roles = self.group.roles();
+        let roles = &self.group.roles;
         let Some(worker) = running.min_by_key(|worker| !roles.is_asleep(*worker)) else {
             return false;
         };
@@ -82,5 +82,5 @@ impl Policy for SharedPolicy {
     }
 
     /// Nothing of a worker's own is left behind when it leaves a group.
-    fn call_last(&self, _: &WorkersShared, _: &AutoscaleState) {}
+    fn call_last(&self, _: &AutoscaleState) {}
 }

@@ -20,7 +20,7 @@ pub(super) struct AutoscaleState {
     pub(super) elastic: ElasticWorkers,
     /// Workers share their tasks, so none has a listener of its own to be polled.
     is_group: bool,
-    waker: ReactorWaker,
+    pub(super) waker: ReactorWaker,
     /// The alert was raised and not heard yet.
     pub(super) is_told: AtomicBool,
     /// It wants to hear that all slots are taken.

@@ -20,7 +20,7 @@ impl Workers {
     /// Returns what each worker has had to do so far, by their numbers.
     pub fn workloads(&self) -> Vec<Workload> {
         let mut all: Vec<Workload> =
-            self.shared.worker_metrics().iter().map(|metrics| metrics.workload()).collect();
+            self.shared.worker_metrics.lock().iter().map(|metrics| metrics.workload()).collect();
         all.sort_by_key(|workload| workload.worker);
         all
     }

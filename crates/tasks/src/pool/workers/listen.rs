@@ -1,4 +1,4 @@
-//! Listening: on the endpoints given at the start, and on more while workers run.
+//! Listening on an endpoint while workers run.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -7,7 +7,6 @@ use std::sync::Arc;
 use gustnado_reactor::{Endpoint, bind, defer_accept, set_options};
 
 use super::Workers;
-use crate::exec::error::WorkersStartError;
 use crate::exec::worker::arrival::{Arrival, IncomingHandler};
 use crate::exec::worker::workers_shared::Phase;
 use crate::net::acceptor::Acceptor;
@@ -15,7 +14,7 @@ use crate::net::listener_handle::{ListenerHandle, ListenerShared, Serve};
 use crate::pool::plan::WorkerPlan;
 
 impl Workers {
-    /// Listens on one more endpoint, as the plan says.
+    /// Listens on an endpoint, as the plan says.
     ///
     /// - `descriptors`: connections are to be ordinary descriptors, so that their addresses can be
     ///   asked for ([`crate::Connection::peer`]); under `io_uring` they then count against
@@ -35,8 +34,7 @@ impl Workers {
             return Err(io::Error::other("the workers are ending"));
         }
         let (sockets, endpoint, refused) = open(&self.plan, endpoint)?;
-        let listener_shared = ListenerShared::new(serve, descriptors);
-        listener_shared.add(&endpoint, &sockets);
+        let listener_shared = ListenerShared::new(serve, descriptors, &endpoint, &sockets);
         let listening = ListenerHandle::new(endpoint, refused, &listener_shared);
         let handles =
             self.shared.acceptor.get().map_or(&self.shared.handles[..], std::slice::from_ref);
@@ -47,44 +45,6 @@ impl Workers {
         }
         Ok(listening)
     }
-}
-
-/// Listening sockets: for each acceptor, one per endpoint.
-pub(super) type Sockets = Vec<Vec<Arc<OwnedFd>>>;
-
-/// Makes the listener of these endpoints.
-pub(super) fn listener_shared(
-    serve: Box<Serve>,
-    endpoints: &[Endpoint],
-    sockets: &Sockets,
-) -> Arc<ListenerShared> {
-    let listener_shared = ListenerShared::new(serve, false);
-    for (at, endpoint) in endpoints.iter().enumerate() {
-        let group: Vec<_> = sockets.iter().filter_map(|own| own.get(at).cloned()).collect();
-        listener_shared.add(endpoint, &group);
-    }
-    listener_shared
-}
-
-/// Binds all endpoints. Returns those in fact bound, and their sockets.
-pub(super) fn bind_all(
-    plan: &WorkerPlan,
-    endpoints: &[Endpoint],
-    notes: &mut Vec<String>,
-) -> Result<(Vec<Endpoint>, Sockets), WorkersStartError> {
-    let mut addresses = Vec::new();
-    let mut by_acceptor: Sockets = Vec::new();
-    for endpoint in endpoints {
-        let failed = |error| WorkersStartError::Bind(endpoint.clone(), error);
-        let (sockets, address, refused) = open(plan, endpoint).map_err(failed)?;
-        notes.extend(refused.into_iter().filter(|note| !notes.contains(note)).collect::<Vec<_>>());
-        by_acceptor.resize_with(sockets.len(), Vec::new);
-        for (own, socket) in by_acceptor.iter_mut().zip(sockets) {
-            own.push(socket);
-        }
-        addresses.push(address);
-    }
-    Ok((addresses, by_acceptor))
 }
 
 /// Opens the listening sockets of one endpoint, one for each acceptor that the plan has. Returns

@@ -1,14 +1,12 @@
 //! Starting the threads of a server: those of the start, and those that come later.
 
 use std::io;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use gustnado_reactor::{
     BackendKind, Clock, IoChoice, Options, Reactor, ReactorSeed, descriptor_limit,
 };
 
-use super::listen::Sockets;
 use super::threads::{StartedWorkers, ThreadStarter};
 use crate::exec::executor::context::WorkerContext;
 use crate::exec::schedule::SchedulerKind;
@@ -20,8 +18,7 @@ use crate::exec::worker::throttle::ThrottleState;
 use crate::exec::worker::worker_group::{WORKERS_MAX, WorkerGroup};
 use crate::exec::worker::worker_handle::WorkerHandle;
 use crate::exec::worker::workers_shared::WorkersShared;
-use crate::net::acceptor::{self, Acceptor};
-use crate::net::listener_handle::ListenerShared;
+use crate::net::acceptor::Acceptor;
 use crate::pool::driven::Driven;
 use crate::pool::elastic::{ElasticSetup, RunWorker};
 use crate::pool::plan::{Capacity, WorkerPlan};
@@ -62,42 +59,21 @@ pub(super) struct WorkerFactory {
 }
 
 impl WorkerFactory {
-    pub(super) fn start(
-        &self,
-        listener_shared: &Arc<ListenerShared>,
-        sockets: Sockets,
-    ) -> io::Result<StartedWorkers> {
+    pub(super) fn start(&self) -> io::Result<StartedWorkers> {
         if self.plan.scheduler.is_shared() {
-            self.start_group(listener_shared, sockets)
+            self.start_group()
         } else {
-            self.start_pinned(listener_shared, sockets)
+            Ok(self.start_unshared(false)?.0)
         }
     }
 
-    fn start_pinned(
-        &self,
-        listener_shared: &Arc<ListenerShared>,
-        sockets: Sockets,
-    ) -> io::Result<StartedWorkers> {
-        Ok(self.start_unshared(listener_shared, sockets, false)?.0)
-    }
-
     /// Starts workers that share nothing, the first of them on the running thread.
-    pub(super) fn start_driven(
-        &self,
-        listener_shared: &Arc<ListenerShared>,
-        sockets: Sockets,
-    ) -> io::Result<(StartedWorkers, Driven)> {
-        let (started, driven) = self.start_unshared(listener_shared, sockets, true)?;
+    pub(super) fn start_driven(&self) -> io::Result<(StartedWorkers, Driven)> {
+        let (started, driven) = self.start_unshared(true)?;
         Ok((started, driven.expect("it was asked for")))
     }
 
-    fn start_unshared(
-        &self,
-        listener_shared: &Arc<ListenerShared>,
-        mut sockets: Sockets,
-        is_driven: bool,
-    ) -> io::Result<(StartedWorkers, Option<Driven>)> {
+    fn start_unshared(&self, is_driven: bool) -> io::Result<(StartedWorkers, Option<Driven>)> {
         let plan = &self.plan;
         let (floor, ceiling) = (plan.workers, plan.workers_max());
         let inboxes: Vec<_> = (0..ceiling).map(|_| Arc::new(Inbox::default())).collect();
@@ -107,30 +83,20 @@ impl WorkerFactory {
         let shared = self.new_shared(handles, elastic.handle());
         for (worker, inbox) in inboxes.iter().enumerate().skip(floor) {
             shared.connection_slots.close(worker);
-            inbox.arrivals().close();
+            inbox.arrivals.close();
         }
         let mut start = ThreadStarter::new(&shared);
         if plan.acceptor == Acceptor::Dedicated {
-            let sockets = sockets.pop().unwrap_or_default();
-            self.start_acceptor(&mut start, sockets, listener_shared)?;
+            self.start_acceptor(&mut start)?;
         }
-        let mut sockets = sockets.into_iter();
-        let mut driven = None;
-        if is_driven {
-            let own = sockets.next().unwrap_or_default();
-            driven =
-                Some(self.open_driven(&inboxes[0], Arc::clone(&shared), own, listener_shared)?);
-        }
-        let threads = usize::from(is_driven)..floor;
-        for (worker, inbox) in inboxes.iter().enumerate().take(threads.end).skip(threads.start) {
-            let factory = self.clone();
-            let inbox = Arc::clone(inbox);
+        let open = || self.open_driven(&inboxes[0], Arc::clone(&shared));
+        let driven = is_driven.then(open).transpose()?;
+        let threads = inboxes.iter().enumerate().take(floor).skip(usize::from(is_driven));
+        for (worker, inbox) in threads {
+            let (factory, inbox) = (self.clone(), Arc::clone(inbox));
             let wake_target = start.wake_target(Arc::clone(&inbox) as Arc<dyn WorkerHandle>)?;
-            let own = sockets.next().unwrap_or_default();
-            let listener_shared = Arc::clone(listener_shared);
             start.thread(thread_name(worker), move |shared| {
                 let (ctx, note) = factory.open_pinned(&inbox, wake_target, worker, shared)?;
-                acceptor::start(&ctx, own, Some(worker), &listener_shared)?;
                 Ok((note, move || run_pinned(&ctx, &inbox)))
             })?;
         }
@@ -147,18 +113,12 @@ impl WorkerFactory {
     }
 
     /// Makes the running thread the first worker, for as long as its caller wants.
-    fn open_driven(
-        &self,
-        inbox: &Arc<Inbox>,
-        shared: Arc<WorkersShared>,
-        sockets: Vec<Arc<OwnedFd>>,
-        listener_shared: &Arc<ListenerShared>,
-    ) -> io::Result<Driven> {
+    fn open_driven(&self, inbox: &Arc<Inbox>, shared: Arc<WorkersShared>) -> io::Result<Driven> {
         let wake_target = wake_target::enter(Arc::clone(inbox) as Arc<dyn WorkerHandle>)?;
         let (ctx, _) = self
             .open_pinned(inbox, wake_target, 0, shared)
             .inspect_err(|_| wake_target::leave(wake_target))?;
-        Driven::start(ctx, Arc::clone(inbox), sockets, listener_shared)
+        Ok(Driven::start(ctx, Arc::clone(inbox)))
     }
 
     /// Makes the running thread a worker that shares nothing. It needs the reactor that
@@ -178,11 +138,7 @@ impl WorkerFactory {
         Ok((ctx, refused.map(|error| format!("worker {worker} uses epoll: {error}"))))
     }
 
-    fn start_group(
-        &self,
-        listener_shared: &Arc<ListenerShared>,
-        mut sockets: Sockets,
-    ) -> io::Result<StartedWorkers> {
+    fn start_group(&self) -> io::Result<StartedWorkers> {
         let plan = &self.plan;
         let floor = plan.workers.min(WORKERS_MAX);
         let ceiling = plan.workers_max().min(WORKERS_MAX);
@@ -197,18 +153,13 @@ impl WorkerFactory {
         let run = if elastic.is_elastic() { run_shared::<true> } else { run_shared::<false> };
         let mut start = ThreadStarter::new(&shared);
         let wake_target = start.wake_target(Arc::clone(&group) as Arc<dyn WorkerHandle>)?;
-        let mut sockets = sockets.pop().unwrap_or_default();
         if plan.acceptor == Acceptor::Dedicated {
-            self.start_acceptor(&mut start, std::mem::take(&mut sockets), listener_shared)?;
+            self.start_acceptor(&mut start)?;
         }
         for (worker, seed) in seeds.into_iter().enumerate() {
             let group = Arc::clone(&group);
-            // Accepting is a task like others, so any worker of the group runs it.
-            let (own, listener_shared) =
-                (std::mem::take(&mut sockets), Arc::clone(listener_shared));
             start.thread(thread_name(worker), move |shared| {
                 let ctx = open_shared(seed, &group, wake_target, worker, shared);
-                acceptor::start(&ctx, own, Some(0), &listener_shared)?;
                 Ok((None, move || run(&ctx, &group)))
             })?;
         }
@@ -251,25 +202,19 @@ impl WorkerFactory {
     }
 
     /// One thread that accepts for all workers.
-    fn start_acceptor(
-        &self,
-        start: &mut ThreadStarter,
-        sockets: Vec<Arc<OwnedFd>>,
-        listener_shared: &Arc<ListenerShared>,
-    ) -> io::Result<()> {
+    fn start_acceptor(&self, start: &mut ThreadStarter) -> io::Result<()> {
         let inbox = Arc::new(Inbox::default());
         let wake_target = start.wake_target(Arc::clone(&inbox) as Arc<dyn WorkerHandle>)?;
         let first = start.shared.acceptor.set(Arc::clone(&inbox) as Arc<dyn WorkerHandle>);
         debug_assert!(first.is_ok(), "one thread accepts");
         let nothing = Capacity { per_place: 0, total: 0, direct: 0 };
         let options = self.options(IoChoice::Epoll, nothing);
-        let (worker, listener_shared) = (self.plan.workers_max(), Arc::clone(listener_shared));
+        let worker = self.plan.workers_max();
         start.thread("gust-accept".to_owned(), move |shared| {
             let (reactor, _) = Reactor::new(&options)?;
             inbox.open(reactor.waker());
             let schedule = SchedulerKind::Queue.pinned(0);
             let ctx = WorkerContext::new(reactor, schedule, None, wake_target, worker, shared);
-            acceptor::start(&ctx, sockets, None, &listener_shared)?;
             Ok((None, move || run_pinned(&ctx, &inbox)))
         })
     }
@@ -290,7 +235,6 @@ fn open_shared(
     worker: usize,
     shared: Arc<WorkersShared>,
 ) -> std::rc::Rc<WorkerContext> {
-    let schedule = Box::new(Arc::clone(&group.schedule));
-    let group = Some(Arc::clone(group));
+    let (schedule, group) = (group.schedule.share(), Some(Arc::clone(group)));
     WorkerContext::new(ReactorSeed::grow(seed), schedule, group, wake_target, worker, shared)
 }
