@@ -279,7 +279,7 @@ def test_a_coroutine_may_answer_for_itself(run):
     server = run(NATIVE, *OPTIONS)
     found, _took = ask_all(server, "/forgives", count=5)
     check(found, lambda _status: status_line(422))
-    assert b"came too slowly" in found["silence"][0]
+    assert b"arrived too slowly" in found["silence"][0]
     found, _took = ask_all(server, "/begins", count=5)
     check(found, lambda _status: status_line(200))
     assert all(not came.endswith(b"0\r\n\r\n") for answers in found.values() for came in answers)

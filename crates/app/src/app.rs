@@ -17,7 +17,7 @@ use gustnado_tasks::ProgressTimeout;
 
 use crate::hooks::Hooks;
 use crate::pace::Pace;
-use gustnado_config::{AnswerVersion, Config};
+use gustnado_config::{Config, ResponseVersion};
 use gustnado_observe::access_log::AccessLog;
 use gustnado_observe::stats::{Added, Fault, Tally};
 use gustnado_web::handler::panicked;
@@ -61,14 +61,14 @@ pub struct ConnPolicy {
     /// Requests per connection; `None` where there is no limit.
     pub requests_max: Option<u64>,
     /// The HTTP version that responses state.
-    pub version: AnswerVersion,
+    pub version: ResponseVersion,
 }
 
 impl ConnPolicy {
     fn of(config: &Config) -> Option<Self> {
         let requests_max = Some(config.max_requests_per_connection).filter(|max| *max > 0);
         let version = config.answer_version;
-        let is_unusual = requests_max.is_some() || version != AnswerVersion::Newest;
+        let is_unusual = requests_max.is_some() || version != ResponseVersion::Newest;
         is_unusual.then_some(Self { requests_max, version })
     }
 }
@@ -176,7 +176,7 @@ impl App {
     /// Returns how a refusal announces the connection's end.
     pub fn refusal_persist(&self) -> Persist {
         match &self.policy {
-            Some(ConnPolicy { version: AnswerVersion::Old, .. }) => Persist::OldClose,
+            Some(ConnPolicy { version: ResponseVersion::Old, .. }) => Persist::OldClose,
             _ => Persist::Close,
         }
     }

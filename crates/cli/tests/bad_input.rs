@@ -58,8 +58,8 @@ fn a_wrong_variable_exits_78() {
 
 #[test]
 fn proxy_headers_from_nobody_in_particular_exit_78() {
-    let line = "--proxy-protocol: expected the proxies whose PROXY header is trusted, found none; \
-                say --proxy-allow-from 10.0.0.1";
+    let line = "--proxy-protocol: expected the proxies whose PROXY header is believed, found none; \
+                set --proxy-allow-from 10.0.0.1";
     refused(&ended(&mut command(&["serve", "--port", "0", "--proxy-protocol"])), 78, line);
     let mut by_variable = command(&["serve", "--port", "0"]);
     refused(&ended(by_variable.env("GUSTNADO_PROXY_PROTOCOL", "true")), 78, line);

@@ -118,7 +118,7 @@ fn check_prints_every_mistake_with_its_line_and_exits_78() {
             ),
             format!(
                 "gustnado: {file}:3: route: expected one of folder, redirect and answer, found \
-                 none; set one of them"
+                 none; name one"
             ),
         ];
         assert_eq!(lines, expected);

@@ -65,7 +65,7 @@ fn text(group: &Path, file: &str) -> Option<String> {
     std::fs::read_to_string(group.join(file)).ok()
 }
 
-/// `cpu.max` of version 2: `50000 100000`, or `max 100000`.
+/// Returns the share of `cpu.max` of version 2: `50000 100000`, or `max 100000`.
 fn cpu_max(text: &str) -> Option<u64> {
     let (quota, period) = text.trim().split_once(' ')?;
     cpu_share(quota, period)

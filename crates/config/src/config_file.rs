@@ -2,7 +2,7 @@
 //! for errors.
 //!
 //! [`ConfigFile::read`] reads a file and collects everything that is wrong with it, each with its
-//! line. What it holds knows no handler: the crate `gustnado` makes routes of it.
+//! line. It holds no handlers: the crate `gustnado` makes routes of it.
 
 mod effective;
 mod error;
@@ -23,6 +23,7 @@ use std::path::Path;
 use crate::file_settings::FileSettings;
 use crate::headers::Headers;
 use crate::layers::Settings;
+use crate::text::counted;
 
 pub use error::{Problem, SiteError};
 pub use redirect::Template;
@@ -37,13 +38,13 @@ const FILE_BYTES_MAX: u64 = 4 << 20;
 /// The content of a configuration file, checked.
 #[derive(Debug, Clone)]
 pub struct ConfigFile {
-    /// The settings, which stand between environment and defaults.
+    /// The settings, a layer between environment and defaults.
     pub settings: FileSettings,
     /// Fields of every response.
     pub headers: Headers,
-    /// What is served for hosts that have no site of their own. Its root is a setting.
+    /// The site for hosts that have none of their own. Its root is a setting.
     pub main: SiteSpec,
-    /// What is served for other hosts.
+    /// Sites of other hosts.
     pub sites: Vec<SiteSpec>,
 }
 
@@ -68,7 +69,7 @@ impl ConfigFile {
 
     /// Reads the text of a configuration file.
     ///
-    /// - `path`: where it stands: messages begin with it, and relative paths are relative to its
+    /// - `path`: its path: messages begin with it, and relative paths are relative to its
     ///   folder.
     ///
     /// # Errors
@@ -79,12 +80,9 @@ impl ConfigFile {
 
     /// Returns how much it holds, in a few words: `3 routes, 1 site`.
     pub fn summary(&self) -> String {
-        let counted = |count: usize, noun: &str| {
-            format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
-        };
         let of_sites = self.sites.iter().map(|site| site.routes.len()).sum::<usize>();
         let routes = counted(self.main.routes.len() + of_sites, "route");
-        let settings = counted(self.settings.all().len(), "setting");
+        let settings = counted(self.settings.settings.len(), "setting");
         format!("{settings}, {routes}, {}", counted(self.sites.len(), "site"))
     }
 
@@ -94,10 +92,10 @@ impl ConfigFile {
             .expect("each setting was checked when it was read")
     }
 
-    /// Everything in effect as a configuration file, with the origin of each value: it can be read
-    /// again, from any folder.
+    /// Returns everything in effect as a configuration file, with the origin of each value: it can
+    /// be read again, from any folder.
     ///
-    /// - `settings`: as [`Settings::layered`] has made them of this file, or of none.
+    /// - `settings`: the result of [`Settings::layered`] with this file, or with none.
     pub fn effective(file: Option<&Self>, settings: &Settings) -> String {
         effective::text(file, settings)
     }

@@ -1,14 +1,15 @@
-//! The one line that says what is wrong with a setting.
+//! Errors of settings: one line each.
 
 use super::origin::Origin;
-use std::fmt;
+use thiserror::Error;
 
 /// The error of a setting that cannot be used. `Display` is one line: where, expected, found,
 /// remedy.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ConfigError {
     /// No setting has this name.
+    #[error("no setting is called {name:?}; {}", remedy(*.nearest))]
     Unknown {
         /// The name as given.
         name: String,
@@ -16,6 +17,7 @@ pub enum ConfigError {
         nearest: Option<&'static str>,
     },
     /// The value is not one that this setting takes.
+    #[error("{}: expected {expected}, found {found:?}; {remedy}", .origin.place())]
     Value {
         /// The origin of the value.
         origin: Origin,
@@ -39,24 +41,9 @@ impl ConfigError {
     }
 }
 
-impl fmt::Display for ConfigError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unknown { name, nearest: Some(nearest) } => {
-                write!(formatter, "no setting is called {name:?}; did you mean {nearest:?}?")
-            }
-            Self::Unknown { name, nearest: None } => {
-                write!(formatter, "no setting is called {name:?}; `gustnado tuning` lists them all")
-            }
-            Self::Value { origin, expected, found, remedy } => {
-                write!(
-                    formatter,
-                    "{}: expected {expected}, found {found:?}; {remedy}",
-                    origin.place()
-                )
-            }
-        }
+fn remedy(nearest: Option<&str>) -> String {
+    match nearest {
+        Some(nearest) => format!("did you mean {nearest:?}?"),
+        None => "`gustnado tuning` lists them all".to_owned(),
     }
 }
-
-impl std::error::Error for ConfigError {}

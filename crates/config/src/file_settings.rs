@@ -1,13 +1,15 @@
 //! The settings of a configuration file, each with its line.
 
 use std::ffi::{OsStr, OsString};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The settings of a configuration file, as text.
 #[derive(Debug, Clone)]
 pub struct FileSettings {
-    pub(crate) path: PathBuf,
-    pub(crate) settings: Vec<FileSetting>,
+    /// The file, as it was named.
+    pub path: PathBuf,
+    /// All of them, in the order of the table of settings.
+    pub settings: Vec<FileSetting>,
 }
 
 /// A setting of the file.
@@ -24,16 +26,6 @@ pub struct FileSetting {
 }
 
 impl FileSettings {
-    /// Returns the file, as it was named.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Returns all of them, in the order of the table of settings.
-    pub fn all(&self) -> &[FileSetting] {
-        &self.settings
-    }
-
     /// Returns the setting of that name, if the file has it.
     pub fn get(&self, name: &str) -> Option<&FileSetting> {
         self.settings.iter().find(|setting| setting.name == name)

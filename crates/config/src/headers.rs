@@ -1,4 +1,4 @@
-//! Header fields that are said once, for many answers.
+//! Header fields of many responses.
 
 use gustnado_http::fields::{FieldError, Fields, check_field};
 use gustnado_http::response_writer::write_fields;
@@ -16,14 +16,14 @@ impl Headers {
         }
     }
 
-    /// These, where `inner` does not say otherwise, and then those.
+    /// Returns these headers overridden and extended by `inner`.
     pub fn with(&self, inner: &Self) -> Self {
         let mut all = self.clone();
         inner.iter().for_each(|(name, value)| all.set(name, value));
         all
     }
 
-    /// Each name with its value, in order.
+    /// Returns each name with its value, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
@@ -52,7 +52,7 @@ impl Headers {
         fields
     }
 
-    /// Field lines of HTTP/1. To be called only if they [can be sent](Self::check).
+    /// Returns field lines of HTTP/1. To be called only if they [can be sent](Self::check).
     pub fn lines(&self) -> Vec<u8> {
         let mut lines = Vec::new();
         write_fields(&mut lines, &self.fields());

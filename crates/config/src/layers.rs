@@ -13,7 +13,7 @@ use std::ffi::{OsStr, OsString};
 
 /// Variables of other conventions that count here too.
 const PLAIN: [&str; 3] = ["PORT", "LISTEN_PID", "LISTEN_FDS"];
-/// As many sockets a service manager may hand over.
+/// The most sockets that a service manager may pass.
 const SOCKETS_MAX: u32 = 256;
 
 /// One setting in effect.
@@ -21,7 +21,7 @@ const SOCKETS_MAX: u32 = 256;
 pub struct Effective {
     /// Its declaration's name.
     pub name: &'static str,
-    /// Its value, as it is written in a flag or a file.
+    /// Its value, in the form of a configuration file.
     pub value: String,
     /// The origin of the value.
     pub origin: Origin,
@@ -32,7 +32,7 @@ pub struct Effective {
 pub struct Settings {
     /// The values.
     pub config: Config,
-    /// Returns lines that a user should see, though nothing is wrong enough to stop.
+    /// Lines for the operator about mistakes that do not keep the server from starting.
     pub warnings: Vec<String>,
     origins: Vec<Origin>,
 }
@@ -78,11 +78,11 @@ impl Settings {
             } else if let ("port", Some((name, value))) = (tunable.name, variable("PORT")) {
                 settings.set(tunable.name, value, Origin::Environment(name.clone()))?;
             } else if let Some((value, line)) = file.and_then(|file| file.value(tunable.name)) {
-                let path = file.map(|file| file.path().to_owned()).unwrap_or_default();
+                let path = file.map(|file| file.path.clone()).unwrap_or_default();
                 settings.set(tunable.name, value, Origin::File { path, line })?;
             }
         }
-        settings.settle_listen();
+        settings.apply_listen();
         Ok(settings)
     }
 
@@ -102,9 +102,8 @@ impl Settings {
         }
     }
 
-    /// `listen` stands in place of `host`, `port` and `uds`, unless those were said in a higher
-    /// layer.
-    fn settle_listen(&mut self) {
+    /// Lets `listen` replace `host`, `port` and `uds`, unless a higher layer sets those.
+    fn apply_listen(&mut self) {
         if self.config.listen.is_empty() {
             return;
         }
@@ -127,7 +126,7 @@ impl Settings {
         }
     }
 
-    /// Returns every setting with its value and origin, in the table's order.
+    /// Returns every setting with its value and where it came from, in the table's order.
     pub fn effective(&self) -> Vec<Effective> {
         let with_origin = TUNABLES.iter().zip(&self.origins);
         with_origin
@@ -243,8 +242,8 @@ fn stray_variable(name: &str) -> String {
     }
 }
 
-/// A service called `gustnado` makes Kubernetes set `GUSTNADO_PORT=tcp://10.0.0.1:80` in every pod
-/// beside it.
+/// Returns whether a value is a service link: for a service `gustnado`, Kubernetes sets
+/// `GUSTNADO_PORT=tcp://10.0.0.1:80` in every pod of its namespace.
 fn is_service_link(value: &OsStr) -> bool {
     value.to_str().is_some_and(|text| {
         ["tcp://", "udp://", "sctp://"].iter().any(|scheme| text.starts_with(scheme))
@@ -297,7 +296,7 @@ mod tests {
         let settings = layered(&[], &vars).expect("valid");
         assert_eq!(settings.config.listen, ["fd:3", "fd:4"]);
         assert_eq!(settings.origin("listen").to_string(), "environment LISTEN_FDS");
-        // A flag says more than the manager.
+        // A flag takes precedence over the manager.
         let with_flag = layered(&[("listen", "127.0.0.1:81")], &vars).expect("valid");
         assert_eq!(with_flag.config.listen, ["127.0.0.1:81"]);
         // They are another program's, or none.

@@ -1,19 +1,19 @@
 //! Every setting of the server: one declaration each, and everything else derived from it.
 //!
 //! [`Config`] holds the values, [`TUNABLES`] declares them (name, unit, default, range, meaning).
-//! [`Settings`] is a [`Config`] that remembers where each value came from, and [`Machine`] says
-//! what `auto` comes to here. Flags, environment variables, the keys of a configuration file, their
-//! schema and `docs/tuning.md` are made from [`TUNABLES`]; nothing else names a setting twice.
+//! [`Settings`] is a [`Config`] that remembers where each value came from, and [`Machine`]
+//! resolves `auto`. Flags, environment variables, the keys of a configuration file,
+//! their schema and `docs/tuning.md` are made from [`TUNABLES`].
 #![forbid(unsafe_code)]
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use gustnado_tasks::{Growth, SocketOptions};
+use gustnado_tasks::{Growth, SocketOptions, Throttle, WorkerPlan};
 
-/// Declares a struct of settings: each field once, with its type and what it is before
-/// [`TUNABLES`] says its default. The macro that it makes passes fields and types on to another
-/// one: so the library gets a method for each.
+/// Declares a struct of settings: each field once, with its type and its value before the default
+/// of [`TUNABLES`] is set. The macro that it makes passes fields and types to another
+/// one, which gives the builder a method for each.
 ///
 /// - `own`: fields whose method takes another type, and is written by hand.
 macro_rules! settings {
@@ -31,7 +31,7 @@ macro_rules! settings {
         }
 
         impl $name {
-            /// Returns what the table's defaults are written over.
+            /// Returns the values before the table's defaults are set.
             pub(crate) fn blank() -> Self {
                 Self {
                     $($own: settings!(@blank $($own_blank)?),)*
@@ -50,12 +50,12 @@ macro_rules! settings {
     (@blank $blank:expr) => { $blank };
 }
 
-mod answer_version;
 mod cgroup;
 pub mod config_file;
 mod error;
+mod fields;
 mod file_settings;
-mod finer;
+mod forwarded_fields;
 mod headers;
 mod layers;
 mod listing;
@@ -65,16 +65,16 @@ mod networks;
 mod numbers;
 mod origin;
 mod pace;
-mod proxies;
 mod reference;
+mod response_version;
 mod table;
 mod text;
 mod tunable;
 mod unit;
 
-pub use answer_version::AnswerVersion;
 pub use error::ConfigError;
 pub use file_settings::{FileSetting, FileSettings};
+pub use forwarded_fields::ForwardedFields;
 pub use gustnado_tasks::{Acceptor, IoChoice as Io, Placement, SchedulerKind, TrafficClass};
 #[doc(hidden)]
 pub use headers::Headers;
@@ -88,8 +88,8 @@ pub use networks::{Networks, is_network};
 pub use numbers::millis;
 pub use origin::Origin;
 pub use pace::Pace;
-pub use proxies::ForwardedFields;
 pub use reference::reference;
+pub use response_version::ResponseVersion;
 pub use table::TUNABLES;
 pub use tunable::{Field, SettingGroup, Tunable};
 pub use unit::Unit;
@@ -110,19 +110,19 @@ settings! { $
         host: String,
         /// Path of a Unix socket to listen on instead of host and port.
         uds: Option<PathBuf>,
-        /// Proxies that are trusted to report the client's address: `192.0.2.1`, `10.0.0.0/8`,
+        /// Proxies that are trusted to name the client: `192.0.2.1`, `10.0.0.0/8`,
         /// `2001:db8::/32`, `unix` for those on Unix sockets, `*` for all.
         forwarded_allow_ips: Vec<String>,
-        /// Proxies that may begin connections so, as in `forwarded_allow_ips`; others are refused.
+        /// Peers that may send a PROXY header, as in `forwarded_allow_ips`; others are refused.
         proxy_allow_from: Vec<String>,
-        /// How fast anything may go.
+        /// Limits of pace.
         pace: Pace = Pace::blank(),
         /// Value of the `Server` field; empty leaves the field out.
         server_name: String,
         /// The file that a line for each request is appended to; `-` is standard output, `None` is
         /// no log.
         access_log: Option<PathBuf>,
-        /// What such a line says: `common`, `combined`, `json`, or a format in gunicorn's atoms.
+        /// Format of such a line: `common`, `combined`, `json`, or a format in gunicorn's atoms.
         access_log_format: String,
     }
     usual {
@@ -133,26 +133,27 @@ settings! { $
         /// Whether a TCP connection is accepted only once its first bytes are here, or a second has
         /// passed.
         defer_accept: bool,
-        /// The fields in which they say so.
+        /// The fields in which trusted proxies name the client.
         forwarded_fields: ForwardedFields = ForwardedFields::XForwarded,
-        /// Whether every connection must begin with a PROXY header, of version 1 or 2. No server
-        /// starts so before `proxy_allow_from` says whose.
+        /// Whether every connection has to begin with a PROXY header, of version 1 or 2. No server
+        /// starts so without `proxy_allow_from`.
         proxy_protocol: bool,
-        /// Bytes that the kernel may hold received for a TCP connection; 0 is as it sees fit.
+        /// Bytes that the kernel may hold received for a TCP connection; 0 is the system's default.
         recv_buffer_bytes: usize,
-        /// Bytes that the kernel may hold to be sent on a TCP connection; 0 is as it sees fit.
+        /// Bytes that the kernel may hold to be sent on a TCP connection; 0 is the system's
+        /// default.
         send_buffer_bytes: usize,
-        /// What the packets of TCP connections ask routers for.
+        /// Traffic class of the packets of TCP connections.
         socket_preference: TrafficClass = TrafficClass::None,
         /// Worker threads; 0 is auto, see [`Machine::workers`].
         workers: usize,
         /// Worker threads at most, those included that are added while all are busy; 0 adds none.
         workers_max: usize,
-        /// How long all places must have been taken, or all workers held, before a worker is added.
+        /// How long all slots must be taken, or all workers be held, before a worker is added.
         grow_after: Duration,
-        /// How often workers that are not needed are let go; zero is never.
+        /// How often unneeded workers are retired; zero is never.
         shrink_period: Duration,
-        /// Whether threads of workers that were let go wait until they are needed again.
+        /// Whether the threads of retired workers are kept parked for reuse.
         cache_workers: bool,
         /// Which kernel interface carries the operations.
         io: Io = Io::Auto,
@@ -164,7 +165,7 @@ settings! { $
         placement: Placement = Placement::Spread,
         /// Who accepts new connections.
         acceptor: Acceptor = Acceptor::PerWorker,
-        /// Microseconds that a worker without work tries again before it sleeps, 0 to 1,000.
+        /// Microseconds that a worker without work polls before it sleeps, 0 to 1,000.
         spin_us: u32,
         /// Receive buffers of 4 KiB per worker under `io_uring`, 8 to 16,384, rounded up to a power
         /// of two.
@@ -181,7 +182,7 @@ settings! { $
         limit_header_fields: usize,
         /// Largest request body in bytes.
         limit_body_bytes: u64,
-        /// Bytes of later requests that are taken while a handler is at work.
+        /// Bytes of later requests that are read while a handler runs.
         read_ahead_bytes: usize,
         /// Bytes of a stream that are gathered before they are sent, if there are more at once.
         stream_buffer_bytes: usize,
@@ -189,7 +190,7 @@ settings! { $
         first_request_timeout: Duration,
         /// Time for a whole request head, from its first byte (or from the connection's start).
         header_timeout: Duration,
-        /// Longest silence while a request body is on its way.
+        /// Longest silence while a request body is received.
         body_timeout: Duration,
         /// Slowest request body in bytes per second; 0 is no minimum.
         body_rate_min: u64,
@@ -199,45 +200,31 @@ settings! { $
         write_rate_min: u64,
         /// How long a connection may stay open between two requests.
         timeout_keep_alive: Duration,
-        /// How long a client that sends no more may wait for a handler's answer.
+        /// How long a client that has shut its sending side may wait for a handler.
         half_close_timeout: Duration,
         /// Threads for blocking handlers, at most.
         blocking_threads: usize,
         /// Calls of blocking handlers that may wait for a thread; more get 503.
         blocking_queue: usize,
-        /// For how long new connections are still accepted once the server ends; it is over sooner
-        /// when none come.
+        /// For how long new connections are still accepted during a drain; less if none come.
         drain_accept: Duration,
         /// Threads that wait for the disk of a served folder, at most, so that no worker does; 0 to
         /// have the workers wait themselves.
         file_threads: usize,
         /// How long a drain waits before it cuts what is left.
         timeout_graceful_shutdown: Duration,
-        /// Memory for ready responses of small files, in bytes, over all workers; 0 is none.
+        /// Memory for prepared responses of small files, in bytes, over all workers; 0 is none.
         cache_bytes: u64,
         /// Whether names that begin with a dot are served.
         hidden: bool,
         /// Listing of folders that have no `index.html`.
         listing: Listing = Listing::Auto,
-        /// The version that answers call themselves.
-        answer_version: AnswerVersion = AnswerVersion::Newest,
+        /// The HTTP version in the status line of responses.
+        answer_version: ResponseVersion = ResponseVersion::Newest,
         /// How often a line of statistics is written to standard error; zero is never.
         stats_interval: Duration,
         /// Whether start and stop are silent but for errors.
         quiet: bool,
-    }
-}
-
-impl Config {
-    /// Returns how the number of workers grows and shrinks.
-    #[doc(hidden)]
-    pub fn growth(&self) -> Growth {
-        Growth {
-            workers_max: self.workers_max,
-            grow_after: self.grow_after,
-            shrink_period: self.shrink_period,
-            cache_workers: self.cache_workers,
-        }
     }
 }
 
@@ -254,21 +241,44 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Returns what accepted connections inherit.
+    /// Returns the plan of a server's workers.
+    ///
+    /// - `workers`: how many there are at the start.
     #[doc(hidden)]
-    pub fn sockets(&self) -> SocketOptions {
-        SocketOptions {
-            recv_bytes: self.recv_buffer_bytes,
-            send_bytes: self.send_buffer_bytes,
-            preference: self.socket_preference,
+    pub fn worker_plan(&self, workers: usize) -> WorkerPlan {
+        // The kernel takes a number of receive buffers that is a power of two.
+        let buffers = self.uring_buffers.clamp(8, 16_384).next_power_of_two();
+        WorkerPlan {
+            workers,
+            growth: Growth {
+                workers_max: self.workers_max,
+                grow_after: self.grow_after,
+                shrink_period: self.shrink_period,
+                cache_workers: self.cache_workers,
+            },
+            io: self.io,
+            scheduler: self.scheduler,
+            slots: self.slots,
+            connections_max: self.connections_max,
+            placement: self.placement,
+            acceptor: self.acceptor,
+            backlog: self.backlog,
+            defer_accept: self.defer_accept,
+            drain_accept: self.drain_accept,
+            sockets: SocketOptions {
+                recv_bytes: self.recv_buffer_bytes,
+                send_bytes: self.send_buffer_bytes,
+                preference: self.socket_preference,
+            },
+            spin_us: u64::from(self.spin_us),
+            buffers: u16::try_from(buffers).expect("16,384 at most"),
+            throttle: Throttle {
+                accept_delay_ms: millis(self.pace.accept_delay),
+                accepts_per_second: self.pace.accepts_per_second,
+                pass_delay_us: self.pace.pass_delay_us,
+                no_io_wait_us: self.pace.no_io_wait_us,
+            },
         }
-    }
-
-    /// Receive buffers as the kernel takes them: a power of two.
-    #[doc(hidden)]
-    pub fn uring_buffers(&self) -> u16 {
-        let rounded = self.uring_buffers.clamp(8, 16_384).next_power_of_two();
-        u16::try_from(rounded).expect("16,384 at most")
     }
 }
 

@@ -8,7 +8,7 @@ use super::Config;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Listing {
     /// While the server listens on loopback addresses only, trusts no proxy, and standard error is
-    /// a terminal: a trial that no other machine can reach.
+    /// a terminal: somebody tries it out, and no other machine can connect.
     #[default]
     Auto,
     /// Always.

@@ -1,5 +1,6 @@
 //! Limits of this machine, and the values that `auto` has on it.
 
+use super::text::counted;
 use super::{Config, SchedulerKind, cgroup};
 use gustnado_tasks::descriptors_for_connections;
 use rustix::process::{Resource, getrlimit};
@@ -20,7 +21,7 @@ pub struct Machine {
     pub files_hard: u64,
 }
 
-/// A value that was worked out, and why it came out as it did.
+/// A computed value, and the reason for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resolved {
     /// The value.
@@ -65,13 +66,13 @@ impl Machine {
         Resolved { value: quota.min(self.cpus), because }
     }
 
-    /// Returns how many connections may be open at once: as set, or what the descriptor limit
+    /// Returns the connections that may be open at once: as set, or what the descriptor limit
     /// allows.
     ///
     /// - `uring`: whether `io_uring` carries the connections. Its descriptor tables are limited one
     ///   by one, so that each worker has the whole limit to itself.
     ///
-    /// The engine computes the same; a test compares the two.
+    /// The engine computes the same; a test compares both.
     pub fn connections_max(&self, config: &Config, uring: bool) -> Resolved {
         if config.connections_max > 0 {
             return Resolved { value: config.connections_max, because: "as set".to_owned() };
@@ -113,14 +114,10 @@ impl Machine {
     }
 }
 
-fn counted(number: usize, noun: &str) -> String {
-    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gustnado_tasks::{BackendKind, Throttle, WorkerPlan};
+    use gustnado_tasks::BackendKind;
 
     fn machine() -> Machine {
         Machine {
@@ -172,26 +169,10 @@ mod tests {
     fn what_is_told_is_what_the_engine_takes() {
         let config = Config::default();
         let machine = Machine::read();
-        let plan = WorkerPlan {
-            workers: machine.workers(&config).value,
-            growth: config.growth(),
-            io: config.io,
-            scheduler: config.scheduler,
-            slots: config.slots,
-            connections_max: config.connections_max,
-            placement: config.placement,
-            acceptor: config.acceptor,
-            backlog: config.backlog,
-            defer_accept: config.defer_accept,
-            drain_accept: config.drain_accept,
-            sockets: config.sockets(),
-            spin_us: 0,
-            buffers: 64,
-            throttle: Throttle::default(),
-        };
+        let plan = config.worker_plan(machine.workers(&config).value);
         for (backend, uring) in [(BackendKind::Epoll, false), (BackendKind::Uring, true)] {
-            let told = machine.connections_max(&config, uring).value;
-            assert_eq!(told, plan.capacity(backend).total, "{backend:?}");
+            let found = machine.connections_max(&config, uring).value;
+            assert_eq!(found, plan.capacity(backend).total, "{backend:?}");
         }
     }
 

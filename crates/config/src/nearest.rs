@@ -22,8 +22,8 @@ fn folded(name: &str) -> Vec<u8> {
         .collect()
 }
 
-/// Insertions, deletions, replacements and swaps of neighbours between two names (optimal string
-/// alignment). Three rows of the table are all that it looks back on.
+/// Returns the number of insertions, deletions, replacements and swaps of neighbours between two
+/// names (optimal string alignment). Three rows of the table are all that it looks back on.
 fn distance(left: &[u8], right: &[u8]) -> usize {
     let mut before: Vec<usize> = vec![0; right.len() + 1];
     let mut last: Vec<usize> = (0..=right.len()).collect();

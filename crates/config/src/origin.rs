@@ -32,7 +32,7 @@ impl Origin {
         }
     }
 
-    /// Returns where it stands among the others: the higher one counts.
+    /// Returns its rank: the higher one takes precedence.
     pub(super) fn rank(&self) -> u8 {
         match self {
             Self::Default => 0,

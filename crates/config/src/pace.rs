@@ -2,12 +2,9 @@
 
 use std::time::Duration;
 
-use gustnado_tasks::Throttle;
-
 use super::Config;
-use super::numbers::millis;
-use super::tunable::{Field, SettingGroup, Tunable};
-use super::unit::Unit;
+use super::fields::{duration, number};
+use super::tunable::{SettingGroup, Tunable};
 
 const MINUTE: u64 = 60_000;
 const SECOND_US: u64 = 1_000_000;
@@ -15,16 +12,16 @@ const SECOND_US: u64 = 1_000_000;
 const COUNT: u64 = 1_000_000_000;
 
 settings! { $
-    /// Limits of pace. Zeros, which are nearly all defaults, slow nothing down.
+    /// Limits of pace. Zero, nearly every default, is no limit.
     ///
     /// A burst is how many bytes (or requests) may go at once after a pause. A burst of 0 is a
     /// quarter of a second's worth of bytes, or a second's worth of requests; less than a twentieth
-    /// of a second's worth of bytes is raised to that. What a client may is shared by all
-    /// connections from its address: its whole address in IPv4, the first 64 bits of it in IPv6.
+    /// of a second's worth of bytes is raised to that. All connections from one address share the
+    /// limits of a client: the whole address in IPv4, its first 64 bits in IPv6.
     #[derive(Clone, Debug, PartialEq, Eq)]
     Pace, each_setting_of_pace;
     own {
-        /// Clients that are told apart, 1 to 16,777,216; those beyond share what one of them may.
+        /// Clients that are counted one by one, 1 to 16,777,216; those beyond share one limit.
         clients_max: usize,
     }
     usual {
@@ -70,41 +67,44 @@ settings! { $
 }
 
 impl Default for Pace {
-    /// The table's defaults.
+    /// Returns the table's defaults.
     fn default() -> Self {
         Config::default().pace
     }
 }
 
-impl Pace {
-    /// Returns what slows accepting and the workers themselves.
-    #[doc(hidden)]
-    pub fn throttle(&self) -> Throttle {
-        Throttle {
-            accept_delay_ms: millis(self.accept_delay),
-            accepts_per_second: self.accepts_per_second,
-            pass_delay_us: self.pass_delay_us,
-            no_io_wait_us: self.no_io_wait_us,
+/// Declares a limit of bytes per second.
+macro_rules! rate {
+    ($field:ident, $name:literal, $doc:literal) => {
+        Tunable {
+            name: $name,
+            group: SettingGroup::Pace,
+            default: "off",
+            doc: $doc,
+            field: number!(pace.$field, BytesPerSecond, 1..=1 << 40, or "off"),
         }
-    }
+    };
 }
 
-type Get = fn(&Config) -> u64;
-type Set = fn(&mut Config, u64);
+/// Declares how many bytes may go at once where such a limit is set.
+macro_rules! burst {
+    ($field:ident, $name:literal, $doc:literal) => {
+        Tunable {
+            name: $name,
+            group: SettingGroup::Pace,
+            default: "auto",
+            doc: $doc,
+            field: number!(pace.$field, Bytes, 1..=1 << 40, or "auto"),
+        }
+    };
+}
 
 pub(super) const ACCEPT_DELAY: Tunable = Tunable {
     name: "accept-delay",
     group: SettingGroup::Pace,
     default: "off",
     doc: "How long an acceptor rests after each connection",
-    field: Field::Number {
-        unit: Unit::Duration,
-        min: 1,
-        max: MINUTE,
-        zero: Some("off"),
-        get: |config| millis(config.pace.accept_delay),
-        set: |config, number| config.pace.accept_delay = Duration::from_millis(number),
-    },
+    field: duration!(pace.accept_delay, 1..=MINUTE, or "off"),
 };
 
 pub(super) const ACCEPTS_PER_SECOND: Tunable = Tunable {
@@ -112,14 +112,7 @@ pub(super) const ACCEPTS_PER_SECOND: Tunable = Tunable {
     group: SettingGroup::Pace,
     default: "off",
     doc: "Connections accepted per second; others wait in the backlog",
-    field: Field::Number {
-        unit: Unit::Count,
-        min: 1,
-        max: COUNT,
-        zero: Some("off"),
-        get: |config| config.pace.accepts_per_second,
-        set: |config, number| config.pace.accepts_per_second = number,
-    },
+    field: number!(pace.accepts_per_second, Count, 1..=COUNT, or "off"),
 };
 
 pub(super) const PASS_DELAY: Tunable = Tunable {
@@ -127,14 +120,7 @@ pub(super) const PASS_DELAY: Tunable = Tunable {
     group: SettingGroup::Pace,
     default: "0",
     doc: "Microseconds a worker pauses after each round that did work",
-    field: Field::Number {
-        unit: Unit::Microseconds,
-        min: 0,
-        max: SECOND_US,
-        zero: None,
-        get: |config| config.pace.pass_delay_us,
-        set: |config, number| config.pace.pass_delay_us = number,
-    },
+    field: number!(pace.pass_delay_us, Microseconds, 0..=SECOND_US),
 };
 
 pub(super) const NO_IO_WAIT: Tunable = Tunable {
@@ -142,14 +128,7 @@ pub(super) const NO_IO_WAIT: Tunable = Tunable {
     group: SettingGroup::Pace,
     default: "0",
     doc: "Microseconds a worker without work waits, so that events come together",
-    field: Field::Number {
-        unit: Unit::Microseconds,
-        min: 0,
-        max: SECOND_US,
-        zero: None,
-        get: |config| config.pace.no_io_wait_us,
-        set: |config, number| config.pace.no_io_wait_us = number,
-    },
+    field: number!(pace.no_io_wait_us, Microseconds, 0..=SECOND_US),
 };
 
 pub(super) const FIRST_BYTE_DELAY: Tunable = Tunable {
@@ -157,98 +136,64 @@ pub(super) const FIRST_BYTE_DELAY: Tunable = Tunable {
     group: SettingGroup::Pace,
     default: "off",
     doc: "Least time from a request to the first byte of its response",
-    field: Field::Number {
-        unit: Unit::Duration,
-        min: 1,
-        max: MINUTE,
-        zero: Some("off"),
-        get: |config| millis(config.pace.first_byte_delay),
-        set: |config, number| config.pace.first_byte_delay = Duration::from_millis(number),
-    },
+    field: duration!(pace.first_byte_delay, 1..=MINUTE, or "off"),
 };
 
-pub(super) const WRITE_RATE: Tunable = rate(
-    "write-rate",
-    "Bytes per second sent on each connection",
-    |config| config.pace.write_rate,
-    |config, number| config.pace.write_rate = number,
-);
+pub(super) const WRITE_RATE: Tunable =
+    rate!(write_rate, "write-rate", "Bytes per second sent on each connection");
 
-pub(super) const WRITE_BURST: Tunable = burst(
+pub(super) const WRITE_BURST: Tunable = burst!(
+    write_burst,
     "write-burst",
-    "Bytes that a connection may send at once; auto is 250 ms' worth",
-    |config| config.pace.write_burst,
-    |config, number| config.pace.write_burst = number,
+    "Bytes that a connection may send at once; auto is 250 ms' worth"
 );
 
-pub(super) const READ_RATE: Tunable = rate(
-    "read-rate",
-    "Bytes per second received on each connection",
-    |config| config.pace.read_rate,
-    |config, number| config.pace.read_rate = number,
-);
+pub(super) const READ_RATE: Tunable =
+    rate!(read_rate, "read-rate", "Bytes per second received on each connection");
 
-pub(super) const READ_BURST: Tunable = burst(
+pub(super) const READ_BURST: Tunable = burst!(
+    read_burst,
     "read-burst",
-    "Bytes that a connection may receive at once; auto is 250 ms' worth",
-    |config| config.pace.read_burst,
-    |config, number| config.pace.read_burst = number,
+    "Bytes that a connection may receive at once; auto is 250 ms' worth"
 );
 
-pub(super) const CLIENT_WRITE_RATE: Tunable = rate(
-    "client-write-rate",
-    "Bytes per second sent to each client address",
-    |config| config.pace.client_write_rate,
-    |config, number| config.pace.client_write_rate = number,
-);
+pub(super) const CLIENT_WRITE_RATE: Tunable =
+    rate!(client_write_rate, "client-write-rate", "Bytes per second sent to each client address");
 
-pub(super) const CLIENT_WRITE_BURST: Tunable = burst(
+pub(super) const CLIENT_WRITE_BURST: Tunable = burst!(
+    client_write_burst,
     "client-write-burst",
-    "Bytes sent to a client address at once; auto is 250 ms' worth",
-    |config| config.pace.client_write_burst,
-    |config, number| config.pace.client_write_burst = number,
+    "Bytes sent to a client address at once; auto is 250 ms' worth"
 );
 
-pub(super) const CLIENT_READ_RATE: Tunable = rate(
+pub(super) const CLIENT_READ_RATE: Tunable = rate!(
+    client_read_rate,
     "client-read-rate",
-    "Bytes per second received from each client address",
-    |config| config.pace.client_read_rate,
-    |config, number| config.pace.client_read_rate = number,
+    "Bytes per second received from each client address"
 );
 
-pub(super) const CLIENT_READ_BURST: Tunable = burst(
+pub(super) const CLIENT_READ_BURST: Tunable = burst!(
+    client_read_burst,
     "client-read-burst",
-    "Bytes received from a client address at once; auto is 250 ms' worth",
-    |config| config.pace.client_read_burst,
-    |config, number| config.pace.client_read_burst = number,
+    "Bytes received from a client address at once; auto is 250 ms' worth"
 );
 
-pub(super) const SERVER_WRITE_RATE: Tunable = rate(
-    "server-write-rate",
-    "Bytes per second sent by the server in all",
-    |config| config.pace.server_write_rate,
-    |config, number| config.pace.server_write_rate = number,
-);
+pub(super) const SERVER_WRITE_RATE: Tunable =
+    rate!(server_write_rate, "server-write-rate", "Bytes per second sent by the server in all");
 
-pub(super) const SERVER_WRITE_BURST: Tunable = burst(
+pub(super) const SERVER_WRITE_BURST: Tunable = burst!(
+    server_write_burst,
     "server-write-burst",
-    "Bytes that the server may send at once; auto is 250 ms' worth",
-    |config| config.pace.server_write_burst,
-    |config, number| config.pace.server_write_burst = number,
+    "Bytes that the server may send at once; auto is 250 ms' worth"
 );
 
-pub(super) const SERVER_READ_RATE: Tunable = rate(
-    "server-read-rate",
-    "Bytes per second received by the server in all",
-    |config| config.pace.server_read_rate,
-    |config, number| config.pace.server_read_rate = number,
-);
+pub(super) const SERVER_READ_RATE: Tunable =
+    rate!(server_read_rate, "server-read-rate", "Bytes per second received by the server in all");
 
-pub(super) const SERVER_READ_BURST: Tunable = burst(
+pub(super) const SERVER_READ_BURST: Tunable = burst!(
+    server_read_burst,
     "server-read-burst",
-    "Bytes that the server may receive at once; auto is 250 ms' worth",
-    |config| config.pace.server_read_burst,
-    |config, number| config.pace.server_read_burst = number,
+    "Bytes that the server may receive at once; auto is 250 ms' worth"
 );
 
 pub(super) const REQUESTS_PER_SECOND: Tunable = Tunable {
@@ -256,14 +201,7 @@ pub(super) const REQUESTS_PER_SECOND: Tunable = Tunable {
     group: SettingGroup::Pace,
     default: "off",
     doc: "Requests per second of each client address; more get 429",
-    field: Field::Number {
-        unit: Unit::Count,
-        min: 1,
-        max: COUNT,
-        zero: Some("off"),
-        get: |config| config.pace.requests_per_second,
-        set: |config, number| config.pace.requests_per_second = number,
-    },
+    field: number!(pace.requests_per_second, Count, 1..=COUNT, or "off"),
 };
 
 pub(super) const REQUESTS_BURST: Tunable = Tunable {
@@ -271,14 +209,7 @@ pub(super) const REQUESTS_BURST: Tunable = Tunable {
     group: SettingGroup::Pace,
     default: "auto",
     doc: "Requests of a client address at once; auto is a second's worth",
-    field: Field::Number {
-        unit: Unit::Count,
-        min: 1,
-        max: COUNT,
-        zero: Some("auto"),
-        get: |config| config.pace.requests_burst,
-        set: |config, number| config.pace.requests_burst = number,
-    },
+    field: number!(pace.requests_burst, Count, 1..=COUNT, or "auto"),
 };
 
 pub(super) const PACE_CLIENTS_MAX: Tunable = Tunable {
@@ -286,27 +217,5 @@ pub(super) const PACE_CLIENTS_MAX: Tunable = Tunable {
     group: SettingGroup::Pace,
     default: "65536",
     doc: "Client addresses with limits of their own; those beyond share the limits of one",
-    field: Field::Number {
-        unit: Unit::Count,
-        min: 1,
-        max: 1 << 24,
-        zero: None,
-        get: |config| config.pace.clients_max as u64,
-        set: |config, number| {
-            config.pace.clients_max =
-                usize::try_from(number).expect("the range above is within its type");
-        },
-    },
+    field: number!(pace.clients_max, Count, 1..=1 << 24),
 };
-
-const fn rate(name: &'static str, doc: &'static str, get: Get, set: Set) -> Tunable {
-    let (unit, zero) = (Unit::BytesPerSecond, Some("off"));
-    let field = Field::Number { unit, min: 1, max: 1 << 40, zero, get, set };
-    Tunable { name, group: SettingGroup::Pace, default: "off", doc, field }
-}
-
-const fn burst(name: &'static str, doc: &'static str, get: Get, set: Set) -> Tunable {
-    let (unit, zero) = (Unit::Bytes, Some("auto"));
-    let field = Field::Number { unit, min: 1, max: 1 << 40, zero, get, set };
-    Tunable { name, group: SettingGroup::Pace, default: "auto", doc, field }
-}

@@ -60,7 +60,7 @@ fn row(tunable: &Tunable) -> String {
     row
 }
 
-/// Shorter than a message says it: the page's head already explains the forms.
+/// Returns what a setting takes, shorter than in messages: the page's head explains the forms.
 fn takes(tunable: &Tunable) -> String {
     match &tunable.field {
         Field::Number { unit, min, max, zero, .. } => {

@@ -1,6 +1,8 @@
-//! Which texts settings take.
+//! Checks of texts that settings take, and forms in which texts are written.
 
-/// An address without the brackets that URLs put around IPv6.
+use std::fmt::Write;
+
+/// Returns an address without the brackets that URLs put around IPv6.
 pub(super) fn bare(text: &str) -> &str {
     text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text)
 }
@@ -11,7 +13,7 @@ pub(super) fn is_host(text: &str) -> bool {
     !host.is_empty() && host.len() <= 253 && host.bytes().all(letter)
 }
 
-/// `host:port`, or `unix:` and a path.
+/// Returns whether a text is `host:port`, or `unix:` and a path.
 pub(super) fn is_address(text: &str) -> bool {
     if let Some(path) = text.strip_prefix("unix:") {
         return !path.is_empty();
@@ -23,7 +25,31 @@ pub(super) fn is_address(text: &str) -> bool {
     })
 }
 
-/// Returns what may stand in a field value without any chance of a second field (RFC 9110 §5.5).
+/// Returns whether a text is safe as a field value (RFC 9110 §5.5).
 pub(super) fn is_field_text(text: &str) -> bool {
     text.len() <= 64 && text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic())
+}
+
+/// Returns a number of things in words: `1 route`, `2 routes`.
+pub(super) fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
+/// Returns a text in quotes, as JSON and TOML take it.
+pub(super) fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for letter in text.chars() {
+        match letter {
+            '"' | '\\' => {
+                quoted.push('\\');
+                quoted.push(letter);
+            }
+            letter if letter.is_control() => {
+                write!(quoted, "\\u{:04X}", u32::from(letter)).expect("a string takes all text");
+            }
+            letter => quoted.push(letter),
+        }
+    }
+    quoted.push('"');
+    quoted
 }

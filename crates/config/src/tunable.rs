@@ -3,26 +3,26 @@
 
 use super::Config;
 use super::nearest::nearest;
-use super::unit::{Unit, UnitError};
+use super::unit::Unit;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 /// The part of the documentation and of `--help` that a setting belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SettingGroup {
-    /// Addresses that the server listens on.
+    /// Listening addresses.
     Address,
     /// Workers, kernel interface, scheduler.
     Engine,
-    /// Limits of sizes and counts.
+    /// Sizes and counts.
     Limits,
-    /// Time-outs and lowest rates.
+    /// Time-outs and least rates.
     Time,
-    /// Paces, in real units.
+    /// Greatest rates.
     Pace,
-    /// Folders and files that are served.
+    /// Served files.
     Files,
-    /// Lines and logs that are written.
+    /// Output.
     Output,
 }
 
@@ -54,7 +54,7 @@ impl SettingGroup {
 
 /// The field of [`Config`] that a setting is kept in, and its type.
 pub enum Field {
-    /// Words. `allowed` says which; `what` describes them for messages.
+    /// Text. `allowed` checks it; `what` describes it for messages.
     Text {
         /// Description of the values that the setting takes.
         what: &'static str,
@@ -204,7 +204,7 @@ impl Tunable {
         }
     }
 
-    /// Returns what stands for the value in help.
+    /// Returns the placeholder of the value in help.
     pub fn placeholder(&self) -> &'static str {
         match &self.field {
             Field::Text { .. } => "TEXT",
@@ -281,12 +281,10 @@ impl Tunable {
             return Err(self.refuse(None));
         };
         let is_word = zero.is_some_and(|word| word.eq_ignore_ascii_case(text));
-        match if is_word { Ok(0) } else { unit.parse(text) } {
-            Ok(0) if zero.is_some() => Ok(0),
-            Ok(number) if (*min..=*max).contains(&number) => Ok(number),
-            Ok(_) | Err(UnitError::Form | UnitError::TooLarge) => {
-                Err(self.refuse(zero.and_then(|word| nearest(text, std::iter::once(word)))))
-            }
+        match if is_word { Some(0) } else { unit.read(text) } {
+            Some(0) if zero.is_some() => Ok(0),
+            Some(number) if (*min..=*max).contains(&number) => Ok(number),
+            _ => Err(self.refuse(zero.and_then(|word| nearest(text, std::iter::once(word))))),
         }
     }
 

@@ -20,7 +20,7 @@ pub(super) const FRESH_MS: u64 = 1_000;
 
 /// Bytes of one entry apart from its path and its prepared response: the slot, the file with its
 /// two reference counts, the index and slack.
-const ENTRY_BYTES: usize = size_of::<Slot>() + size_of::<CachedFile>() + 16 + 64;
+const ENTRY_BYTES: usize = size_of::<CacheSlot>() + size_of::<CachedFile>() + 16 + 64;
 
 /// Cached files by the canonical path below the folder's own.
 pub(super) struct Cache {
@@ -73,7 +73,7 @@ impl Cache {
     pub(super) fn insert(&mut self, path: &[u8], file: Arc<CachedFile>, now_ms: u64) {
         // From both: the file may have grown or shrunk past the bound between them.
         self.remove(path);
-        if file.file().is_some() {
+        if file.file.is_some() {
             self.large.insert(path, file, 1, now_ms);
         } else {
             let cost = path.len() + file.heap_bytes() + ENTRY_BYTES;
@@ -103,7 +103,7 @@ impl Cache {
 /// A bounded map with clock eviction.
 struct ClockCache {
     index: HashMap<Rc<[u8]>, usize, RandomState>,
-    slots: Vec<Slot>,
+    slots: Vec<CacheSlot>,
     /// The slot of the last hit: the next request often asks for the same file, and comparing its
     /// path is 70 instructions cheaper than hashing it.
     recent: usize,
@@ -112,7 +112,7 @@ struct ClockCache {
     cost_max: u64,
 }
 
-struct Slot {
+struct CacheSlot {
     file: Arc<CachedFile>,
     checked_ms: u64,
     is_used: bool,
@@ -168,7 +168,7 @@ impl ClockCache {
         let path: Rc<[u8]> = Rc::from(path);
         self.index.insert(Rc::clone(&path), self.slots.len());
         self.cost += cost;
-        self.slots.push(Slot { file, checked_ms: now_ms, is_used: false, cost, path });
+        self.slots.push(CacheSlot { file, checked_ms: now_ms, is_used: false, cost, path });
     }
 
     /// Ends after two rounds at the latest: the first one clears every mark.

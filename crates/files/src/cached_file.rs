@@ -52,12 +52,12 @@ pub struct CachedFile {
     /// How many of those bytes are the head.
     head_bytes: usize,
     /// A file that is not small, open for reading.
-    file: Option<Arc<OpenFile>>,
+    pub(super) file: Option<Arc<OpenFile>>,
     /// Bytes of the whole file.
     pub size: u64,
     pub(super) validators: Validators,
     pub(super) content_type: ContentType,
-    seen: Seen,
+    pub(super) seen: Seen,
     /// Reads the file before it is sent, if it is not all in memory.
     pool: Option<BlockingPool>,
     /// Not all of it is in memory. Atomic, because responses on other workers may still use this
@@ -246,21 +246,10 @@ impl CachedFile {
         &self.prepared[self.head_bytes..]
     }
 
-    /// Returns the open file, if it is not small.
-    #[inline]
-    pub(super) fn file(&self) -> Option<&Arc<OpenFile>> {
-        self.file.as_ref()
-    }
-
     /// Returns the whole of a larger file as content.
     pub fn segment(&self) -> Option<Segment> {
         let file = Arc::clone(self.file.as_ref()?);
         Some(Segment::File { file, offset: 0, len: self.size, cold: self.cold().cloned() })
-    }
-
-    /// Returns the state that is compared with the disk.
-    pub(super) fn seen(&self) -> Seen {
-        self.seen
     }
 
     /// Returns the heap memory of this value in bytes.

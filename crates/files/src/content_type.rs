@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A media type as it stands in a `Content-Type` field.
+/// A media type, as in a `Content-Type` field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContentType {
     essence: &'static str,

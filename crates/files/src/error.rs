@@ -1,33 +1,37 @@
 //! Errors of files: at the start for the operator, later for one response.
 
-use std::error::Error;
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use gustnado_http::status::Status;
 use rustix::io::Errno;
+use thiserror::Error;
 
-use super::path::PathError;
+use super::path::FilePathError;
 
-/// Error of a folder that cannot be served.
+/// Why a folder cannot be served.
+#[derive(Error)]
 #[non_exhaustive]
 pub enum FilesError {
     /// There is nothing at the path.
+    #[error("no folder at {}: create it or name another one", .path.display())]
     Missing {
         /// The path as it was given.
         path: PathBuf,
     },
     /// The path is not a folder.
+    #[error("{} is not a folder: name the folder around it", .path.display())]
     NotFolder {
         /// The path as it was given.
         path: PathBuf,
     },
     /// No permission to open the folder.
+    #[error("no permission to open {}: allow this user to read and enter it", .path.display())]
     Denied {
         /// The path as it was given.
         path: PathBuf,
     },
     /// Another error of the system.
+    #[error("cannot open {}", .path.display())]
     Failed {
         /// The path as it was given.
         path: PathBuf,
@@ -48,38 +52,11 @@ impl FilesError {
     }
 }
 
-impl fmt::Display for FilesError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            FilesError::Missing { path } => {
-                write!(out, "no folder at {}: create it or name another one", path.display())
-            }
-            FilesError::NotFolder { path } => {
-                write!(out, "{} is not a folder: name the folder around it", path.display())
-            }
-            FilesError::Denied { path } => {
-                let path = path.display();
-                write!(out, "no permission to open {path}: allow this user to read and enter it")
-            }
-            FilesError::Failed { path, .. } => write!(out, "cannot open {}", path.display()),
-        }
-    }
-}
-
-impl Error for FilesError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            FilesError::Failed { source, .. } => Some(source),
-            _ => None,
-        }
-    }
-}
-
 /// Why one request gets no file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Failure {
     /// The path itself is rejected.
-    Path(PathError),
+    Path(FilePathError),
     /// The system returned an error.
     Disk(Errno),
     /// A folder without an index, and listings are off.
@@ -97,8 +74,8 @@ impl Failure {
     /// a 404 would conceal.
     pub(super) fn status(self) -> Status {
         match self {
-            Failure::Path(PathError::Malformed) => Status::BAD_REQUEST,
-            Failure::Path(PathError::Refused) | Failure::NoIndex => Status::NOT_FOUND,
+            Failure::Path(FilePathError::Malformed) => Status::BAD_REQUEST,
+            Failure::Path(FilePathError::Refused) | Failure::NoIndex => Status::NOT_FOUND,
             Failure::Disk(errno) => status_of(errno),
             Failure::WouldWait => Status::SERVICE_UNAVAILABLE,
         }
@@ -127,8 +104,8 @@ fn status_of(errno: Errno) -> Status {
     }
 }
 
-impl From<PathError> for Failure {
-    fn from(error: PathError) -> Failure {
+impl From<FilePathError> for Failure {
+    fn from(error: FilePathError) -> Failure {
         Failure::Path(error)
     }
 }

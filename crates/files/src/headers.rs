@@ -8,8 +8,8 @@ use gustnado_http::response_writer::has_field;
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct FolderHeaders {
     pub(super) fields: Fields,
-    /// Whether `X-Content-Type-Options` is among these fields or the server's: it tells browsers to
-    /// believe the content type. Every file has it.
+    /// Whether `X-Content-Type-Options` is among these fields or the server's: with it, browsers
+    /// trust the content type. Every file has it.
     pub(super) has_nosniff: bool,
 }
 

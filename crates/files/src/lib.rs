@@ -38,7 +38,7 @@ use std::time::Duration;
 
 use gustnado_http::fields::HeaderId;
 use gustnado_http::method::Method;
-use gustnado_http::path::{CanonicalPath, PathError as NoPath};
+use gustnado_http::path::{CanonicalPath, PathError};
 use gustnado_http::request::Request;
 use gustnado_http::status::Status;
 use gustnado_tasks::{BlockingPool, Now};
@@ -48,8 +48,8 @@ use rustix::process::{Resource, getrlimit};
 
 use cached_file::Access;
 use error::Failure;
-use lookup::Found;
-use path::PathError;
+use lookup::FoundEntry;
+use path::FilePathError;
 use resolve::Root;
 use select::{select, select_or_whole};
 use worker::Worker;
@@ -123,6 +123,20 @@ pub struct FileOptions {
     pub threads: usize,
     /// Longest time that a request waits for the disk.
     pub wait: Duration,
+}
+
+/// One worker, which waits for the disk itself: no cache, no listing, nothing hidden.
+impl Default for FileOptions {
+    fn default() -> Self {
+        Self {
+            hidden: false,
+            listing: false,
+            cache_bytes: 0,
+            workers: 1,
+            threads: 0,
+            wait: Duration::MAX,
+        }
+    }
 }
 
 /// A served folder, shared by all workers.
@@ -269,11 +283,11 @@ impl Files {
         })
     }
 
-    /// Responds to methods that ask for no content.
+    /// Responds to methods other than GET and HEAD.
     #[cold]
     fn respond_to_other(&self, request: &Request<'_>) -> FolderResponse {
         let response = match request.method() {
-            _ if CanonicalPath::of(request.path()) == Err(NoPath::Parent) => {
+            _ if CanonicalPath::of(request.path()) == Err(PathError::Parent) => {
                 FileResponse::new(Status::BAD_REQUEST)
             }
             Method::Options => FileResponse::new(Status::NO_CONTENT).with(HeaderId::Allow, ALLOW),
@@ -340,7 +354,7 @@ fn respond_slowly(
     };
     let place = place.or(whole.as_ref()).filter(|place| !place.path.has_stray_percent());
     let Some(place) = place else {
-        return ready(failure(folder, PathError::Malformed.into()));
+        return ready(failure(folder, FilePathError::Malformed.into()));
     };
     let key = place.below().as_bytes();
     // Another spelling of a cached path: found under its canonical key, without a look at the disk.
@@ -350,7 +364,7 @@ fn respond_slowly(
         return ready(select_or_whole(Arc::clone(file), &folder.headers, request, now));
     }
     let found = match key {
-        [] => Some(Ok(Found::Directory)),
+        [] => Some(Ok(FoundEntry::Directory)),
         key => worker.find_cached(folder, key, now),
     };
     let found = match found {
@@ -365,29 +379,29 @@ fn respond_slowly(
 fn respond_with(
     worker: &mut Worker,
     (folder, place): (&Folder, &Mounted<'_>),
-    found: Result<Found, Failure>,
+    found: Result<FoundEntry, Failure>,
     request: Request<'_>,
     now: Now,
 ) -> FileResponse {
     let key = place.below().as_bytes();
     match found {
-        Ok(Found::Unchanged) => {
+        Ok(FoundEntry::Unchanged) => {
             let file = worker.cache.any_age(key).expect("what was just found in the cache");
             select_or_whole(Arc::clone(file), &folder.headers, request, now)
         }
-        Ok(Found::Loaded { file, may_cache }) => {
+        Ok(FoundEntry::Loaded { file, may_cache }) => {
             if may_cache {
                 worker.cache.insert(key, Arc::clone(&file), now.mono_ms);
             }
             select_or_whole(file, &folder.headers, request, now)
         }
-        Ok(Found::Directory) => {
+        Ok(FoundEntry::Directory) => {
             // Without the slash, relative links in the page would resolve one level too high.
             let location = location::with_slash(&place.path, request.query());
             let response = FileResponse::new(Status::MOVED_PERMANENTLY);
             response.with(HeaderId::Location, &location).with_headers(&folder.headers)
         }
-        Ok(Found::Listed(listed)) => listed.response(place, &folder.headers),
+        Ok(FoundEntry::Listed(listed)) => listed.response(place, &folder.headers),
         Err(error) => failure(folder, error),
     }
 }

@@ -27,13 +27,13 @@ const LOOKUPS_MAX: usize = 4 * ENTRIES_MAX;
 #[derive(Debug)]
 pub(super) struct Listed {
     /// Folders first, then by name.
-    entries: Vec<Entry>,
+    entries: Vec<FolderEntry>,
     /// The folder has more entries.
     is_cut: bool,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct FolderEntry {
     name: Vec<u8>,
     is_folder: bool,
     bytes: u64,
@@ -66,12 +66,12 @@ impl Listed {
             lookups += 1;
             let stat = rustix::fs::statat(dir.fd()?, found.file_name(), AtFlags::SYMLINK_NOFOLLOW);
             let stat = stat.ok().and_then(|stat| followed(root, relative, name, stat));
-            entries.extend(stat.and_then(|stat| Entry::of(name, &stat)));
+            entries.extend(stat.and_then(|stat| FolderEntry::of(name, &stat)));
         }
         Ok(Self::sorted(entries, false))
     }
 
-    fn sorted(mut entries: Vec<Entry>, is_cut: bool) -> Self {
+    fn sorted(mut entries: Vec<FolderEntry>, is_cut: bool) -> Self {
         entries.sort_by_cached_key(|entry| {
             (!entry.is_folder, entry.name.to_ascii_lowercase(), entry.name.clone())
         });
@@ -118,7 +118,7 @@ const STYLE: &str = "\
     td+td,th+th{text-align:right;white-space:nowrap;padding-left:1.5rem;\
     font-variant-numeric:tabular-nums}a{color:light-dark(#a8560c,#f0a95b)}";
 
-impl Entry {
+impl FolderEntry {
     /// Returns `None` if it is neither a file nor a folder.
     fn of(name: &[u8], stat: &Stat) -> Option<Self> {
         let kind = FileType::from_raw_mode(stat.st_mode);

@@ -1,5 +1,7 @@
 //! The `Location` of a redirect to a directory (RFC 9110 §10.2.2).
 
+use std::io::Write;
+
 use gustnado_http::path::CanonicalPath;
 
 /// Returns the address of a directory: its path, with a slash added.
@@ -15,24 +17,15 @@ pub(super) fn with_slash(path: &CanonicalPath<'_>, query: Option<&[u8]>) -> Vec<
     }
     if let Some(query) = query {
         location.push(b'?');
-        escape_into(&mut location, query);
-    }
-    location
-}
-
-fn escape_into(out: &mut Vec<u8>, bytes: &[u8]) {
-    for byte in bytes {
-        match byte {
-            b'"' | b'#' | b'<' | b'>' | b'\\' => escape_byte(out, *byte),
-            0x21..=0x7E => out.push(*byte),
-            _ => escape_byte(out, *byte),
+        for byte in query {
+            if byte.is_ascii_graphic() && !b"\"#<>\\".contains(byte) {
+                location.push(*byte);
+            } else {
+                write!(location, "%{byte:02X}").expect("a vector takes all");
+            }
         }
     }
-}
-
-fn escape_byte(out: &mut Vec<u8>, byte: u8) {
-    let digits = b"0123456789ABCDEF";
-    out.extend([b'%', digits[usize::from(byte >> 4)], digits[usize::from(byte & 15)]]);
+    location
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Finds a file below its root.
 //!
-//! What is in memory is found on the worker at once ([`Access::Cached`]): the kernel is told not to
-//! wait and reports when it would have to. Then a thread does the same and may wait, see `waiting`.
+//! What is in memory is found on the worker at once ([`Access::Cached`]): the kernel does not wait,
+//! and reports when it would have to. Then a thread does the same and may wait, see `waiting`.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ const ATTEMPTS_MAX: usize = 4;
 const INDEX: &[u8] = b"index.html";
 
 /// The entry at a path.
-pub(super) enum Found {
+pub(super) enum FoundEntry {
     /// The cached file, which has not changed.
     Unchanged,
     /// A file that was just loaded. `may_cache`: it belongs to the root that the worker's cache is
@@ -43,7 +43,7 @@ pub(super) fn find(
     key: &[u8],
     cached: Option<Seen>,
     now: Now,
-) -> Result<Found, Failure> {
+) -> Result<FoundEntry, Failure> {
     let locate = |relative: &[u8]| match access {
         Access::Waits => root.locate(relative).map_err(Failure::Disk),
         Access::Cached => match root.locate_cached(relative) {
@@ -56,7 +56,7 @@ pub(super) fn find(
     let mut located = locate(&relative)?;
     if located.kind() == FileType::Directory {
         if !path.names_directory {
-            return Ok(Found::Directory);
+            return Ok(FoundEntry::Directory);
         }
         let (above, folder_bytes) = (located, relative.len());
         if !relative.is_empty() {
@@ -77,12 +77,12 @@ pub(super) fn find(
     }
     // Only the attributes are compared, so an unchanged file costs neither an open nor a read.
     if cached.is_some_and(|cached| cached.is_unchanged(&located.stat)) {
-        return Ok(Found::Unchanged);
+        return Ok(FoundEntry::Unchanged);
     }
     // Opens the located file: if a rename has exchanged it meanwhile, this fails with `AGAIN`.
     let with = (&folder.headers, folder.pool());
     let file = Arc::new(CachedFile::load((root, access), &located, &relative, with, now)?);
-    Ok(Found::Loaded { file, may_cache: true })
+    Ok(FoundEntry::Loaded { file, may_cache: true })
 }
 
 /// Returns the outcome for a directory without an index.
@@ -90,12 +90,12 @@ fn without_index(
     (root, access): (&Root, Access),
     folder: &Folder,
     (located, relative): (&Located, &[u8]),
-) -> Result<Found, Failure> {
+) -> Result<FoundEntry, Failure> {
     match access {
         _ if !folder.listing => Err(Failure::NoIndex),
         // The kernel has no way to read a directory without waiting.
         Access::Cached => Err(Failure::WouldWait),
-        Access::Waits => Ok(Found::Listed(Listed::read((root, folder), located, relative)?)),
+        Access::Waits => Ok(FoundEntry::Listed(Listed::read((root, folder), located, relative)?)),
     }
 }
 
@@ -107,7 +107,7 @@ pub(super) fn find_with_retries(
     key: &[u8],
     cached: Option<Seen>,
     now: Now,
-) -> Result<Found, Failure> {
+) -> Result<FoundEntry, Failure> {
     let mut outcome = Err(Failure::Disk(Errno::AGAIN));
     for _ in 0..ATTEMPTS_MAX {
         // `AGAIN`: the file changed during the read. `STALE`: a file server has replaced it.

@@ -1,6 +1,5 @@
 //! The frame of a `multipart/byteranges` body (RFC 9110 §14.6): the bytes between the parts.
 
-use std::fmt::Write;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 use gustnado_http::range::ByteRange;
@@ -8,7 +7,7 @@ use gustnado_http::range::ByteRange;
 use super::content_type::ContentType;
 
 /// The frame around the ranges of one response.
-pub(super) struct Multipart {
+pub(super) struct MultipartRanges {
     boundary: String,
     /// The bytes before each part, in order.
     pub(super) part_heads: Vec<Vec<u8>>,
@@ -16,12 +15,16 @@ pub(super) struct Multipart {
     pub(super) closing: Vec<u8>,
 }
 
-impl Multipart {
+impl MultipartRanges {
     /// Frames `ranges` of a representation of `size` bytes.
     ///
     /// The boundary must not occur in the parts (RFC 2046 §5.1.1). It is 64 random bits made for
     /// this response, so that the author of the files cannot foresee it.
-    pub(super) fn new(content_type: ContentType, ranges: &[ByteRange], size: u64) -> Multipart {
+    pub(super) fn new(
+        content_type: ContentType,
+        ranges: &[ByteRange],
+        size: u64,
+    ) -> MultipartRanges {
         let random = RandomState::new().build_hasher().finish();
         let boundary = format!("{random:016x}");
         let part_heads = ranges.iter().map(|range| {
@@ -33,7 +36,7 @@ impl Multipart {
         });
         let part_heads = part_heads.collect();
         let closing = format!("\r\n--{boundary}--\r\n").into_bytes();
-        Multipart { boundary, part_heads, closing }
+        MultipartRanges { boundary, part_heads, closing }
     }
 
     /// Returns the value of the response's own `Content-Type`.
@@ -51,8 +54,6 @@ impl Multipart {
 
 /// Returns the value of `Content-Range` for one range (RFC 9110 §14.4).
 pub(super) fn content_range(range: ByteRange, size: u64) -> String {
-    let mut value = String::with_capacity(48);
-    let last = range.offset + range.len - 1;
-    write!(value, "bytes {}-{last}/{size}", range.offset).expect("a string takes all");
-    value
+    let ByteRange { offset, len } = range;
+    format!("bytes {offset}-{}/{size}", offset + len - 1)
 }

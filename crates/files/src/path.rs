@@ -19,7 +19,7 @@ pub(crate) struct FilePath {
 
 /// Why a path is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PathError {
+pub(crate) enum FilePathError {
     /// A `%` without two hexadecimal digits, a path that leads upwards, or no canonical form: not a
     /// path by RFC 3986 §2.1 and §3.3, hence 400.
     Malformed,
@@ -32,8 +32,8 @@ pub(crate) enum PathError {
 /// - `path`: a canonical path, or the rest of one behind the mount point. Segments that would be
 ///   refused here were refused there too.
 /// - `hidden`: whether names that start with a dot are served; `.well-known` always is.
-pub(crate) fn decode(path: &[u8], hidden: bool) -> Result<FilePath, PathError> {
-    let below = path.strip_prefix(b"/").ok_or(PathError::Malformed)?;
+pub(crate) fn decode(path: &[u8], hidden: bool) -> Result<FilePath, FilePathError> {
+    let below = path.strip_prefix(b"/").ok_or(FilePathError::Malformed)?;
     let names_directory = path.ends_with(b"/");
     let mut relative = Vec::with_capacity(below.len());
     for segment in below.strip_suffix(b"/").unwrap_or(below).split(|byte| *byte == b'/') {
@@ -48,20 +48,20 @@ pub(crate) fn decode(path: &[u8], hidden: bool) -> Result<FilePath, PathError> {
         check_segment(&relative[start..], hidden)?;
     }
     if relative.len() > PATH_BYTES_MAX {
-        return Err(PathError::Refused);
+        return Err(FilePathError::Refused);
     }
     Ok(FilePath { relative, names_directory })
 }
 
 /// Refuses a segment that is not the name of one visible entry of one directory.
-fn check_segment(name: &[u8], hidden: bool) -> Result<(), PathError> {
+fn check_segment(name: &[u8], hidden: bool) -> Result<(), FilePathError> {
     let leads_astray = name.is_empty()
         || name == b"."
         || name == b".."
         // A backslash is an ordinary byte on Linux, but a separator to some proxies in front.
         || name.iter().any(|byte| matches!(byte, 0 | b'/' | b'\\'));
     let is_hidden = name.starts_with(b".") && name != b".well-known" && !hidden;
-    if leads_astray || is_hidden { Err(PathError::Refused) } else { Ok(()) }
+    if leads_astray || is_hidden { Err(FilePathError::Refused) } else { Ok(()) }
 }
 
 #[cfg(test)]

@@ -48,7 +48,7 @@ const LOCAL: [u32; 14] = [
 
 /// The method that keeps paths below the root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Backend {
+pub(crate) enum Resolver {
     /// `openat2` with `RESOLVE_BENEATH`: the kernel checks them.
     Openat2,
     /// One `openat` with `O_NOFOLLOW` per component, if the kernel is older than 5.6 or a seccomp
@@ -70,10 +70,10 @@ pub(crate) enum Reopen {
 pub(crate) struct Root {
     directory: OwnedFd,
     identity: Identity,
-    backend: Backend,
+    resolver: Resolver,
     reopen: Reopen,
-    /// It lies on a local file system, which can be asked for bytes in memory without waiting.
-    /// Others, such as NFS and FUSE, may ask their server even then.
+    /// It lies on a local file system, which returns bytes in memory without waiting.
+    /// Others, such as NFS and FUSE, may query their server even then.
     is_local: bool,
 }
 
@@ -94,7 +94,7 @@ impl Identity {
     pub(crate) fn at_cached(path: &Path) -> Option<Identity> {
         let cached = ResolveFlags::CACHED;
         let found = rustix::fs::openat2(CWD, path, LOOKING, Mode::empty(), cached).ok()?;
-        // An identity never changes, so no server has to be asked.
+        // An identity never changes, so no server has to be queried.
         let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
         let stat = rustix::fs::statx(&found, "", flags, StatxFlags::INO).ok()?;
         let device = rustix::fs::makedev(stat.stx_dev_major, stat.stx_dev_minor);
@@ -122,10 +122,10 @@ impl Located {
 impl Root {
     /// Opens the root directory, and tests what the system supports.
     pub(crate) fn open(path: &Path) -> Result<Root, Errno> {
-        let mut root = Root::open_with(path, Backend::Openat2, Reopen::Proc)?;
+        let mut root = Root::open_with(path, Resolver::Openat2, Reopen::Proc)?;
         let trial = root.open_beneath(b"", LOOKING);
         if matches!(trial, Err(Errno::NOSYS | Errno::PERM | Errno::INVAL | Errno::TOOBIG)) {
-            root.backend = Backend::Walk;
+            root.resolver = Resolver::Walk;
         }
         if rustix::fs::stat(proc_path(&root.directory)).is_err() {
             root.reopen = Reopen::Again;
@@ -134,16 +134,20 @@ impl Root {
     }
 
     /// Opens the root directory with the given methods.
-    pub(crate) fn open_with(path: &Path, backend: Backend, reopen: Reopen) -> Result<Root, Errno> {
+    pub(crate) fn open_with(
+        path: &Path,
+        resolver: Resolver,
+        reopen: Reopen,
+    ) -> Result<Root, Errno> {
         let directory = rustix::fs::open(path, LOOKING | OFlags::DIRECTORY, Mode::empty())?;
         let identity = Identity::of(&rustix::fs::fstat(&directory)?);
         let is_local = is_local(&directory);
-        Ok(Root { directory, identity, backend, reopen, is_local })
+        Ok(Root { directory, identity, resolver, reopen, is_local })
     }
 
     /// Opens the directory at `path` with this root's methods.
     pub(crate) fn opened_again(&self, path: &Path) -> Result<Root, Errno> {
-        Root::open_with(path, self.backend, self.reopen)
+        Root::open_with(path, self.resolver, self.reopen)
     }
 
     pub(crate) fn identity(&self) -> Identity {
@@ -165,7 +169,7 @@ impl Root {
     /// Locates a path without waiting for a disk or a server. Returns `None` if that is impossible:
     /// a part of the path is not in memory, or lies on another file system than the root.
     pub(crate) fn locate_cached(&self, relative: &[u8]) -> Option<Result<Located, Errno>> {
-        if !self.is_local || self.backend != Backend::Openat2 {
+        if !self.is_local || self.resolver != Resolver::Openat2 {
             return None;
         }
         let path = if relative.is_empty() { b"." } else { relative };
@@ -219,9 +223,9 @@ impl Root {
 
     fn open_beneath(&self, relative: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
         let path = if relative.is_empty() { b"." } else { relative };
-        match self.backend {
-            Backend::Openat2 => open_by_kernel(&self.directory, path, flags),
-            Backend::Walk => walk::open(&self.directory, path, flags),
+        match self.resolver {
+            Resolver::Openat2 => open_by_kernel(&self.directory, path, flags),
+            Resolver::Walk => walk::open(&self.directory, path, flags),
         }
     }
 }

@@ -16,7 +16,7 @@ use gustnado_tasks::Now;
 
 use super::cached_file::CachedFile;
 use super::headers::FolderHeaders;
-use super::multipart::{Multipart, content_range};
+use super::multipart::{MultipartRanges, content_range};
 use super::response::{FileContent, FileResponse};
 use super::segment::Segment;
 
@@ -118,7 +118,7 @@ fn several_ranges(
     headers: &FolderHeaders,
     ranges: &[ByteRange],
 ) -> FileResponse {
-    let frame = Multipart::new(file.content_type, ranges, file.size);
+    let frame = MultipartRanges::new(file.content_type, ranges, file.size);
     let length = frame.body_bytes(ranges);
     let response = FileResponse::new(Status::PARTIAL_CONTENT)
         .with(HeaderId::ContentType, frame.content_type().as_bytes());
@@ -149,7 +149,7 @@ fn partial(
 
 fn segment_of(file: &CachedFile, range: ByteRange) -> Segment {
     let ByteRange { offset, len } = range;
-    if let Some(open) = file.file() {
+    if let Some(open) = &file.file {
         let (file, cold) = (Arc::clone(open), file.cold().cloned());
         return Segment::File { file, offset, len, cold };
     }

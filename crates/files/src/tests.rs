@@ -14,7 +14,7 @@ use gustnado_http::limits::Limits;
 use gustnado_http::response_writer::write_fields;
 use tempfile::TempDir;
 
-use super::resolve::{Backend, Reopen};
+use super::resolve::{Reopen, Resolver};
 use super::response::FileContent;
 use super::segment::Segment;
 use super::*;
@@ -29,10 +29,10 @@ const OPTIONS: FileOptions = FileOptions {
 };
 
 /// The three methods of finding files, depending on the system.
-const WAYS: [(Backend, Reopen); 3] = [
-    (Backend::Openat2, Reopen::Proc),
-    (Backend::Walk, Reopen::Proc),
-    (Backend::Walk, Reopen::Again),
+const WAYS: [(Resolver, Reopen); 3] = [
+    (Resolver::Openat2, Reopen::Proc),
+    (Resolver::Walk, Reopen::Proc),
+    (Resolver::Walk, Reopen::Again),
 ];
 
 /// A moment long after any file was made, so that all of them have settled.
@@ -50,7 +50,7 @@ impl Scene {
         Scene::with(OPTIONS, WAYS[0])
     }
 
-    fn with(options: FileOptions, way: (Backend, Reopen)) -> Scene {
+    fn with(options: FileOptions, way: (Resolver, Reopen)) -> Scene {
         let place = TempDir::new().expect("a temporary folder");
         let site = place.path().join("site");
         fs::create_dir(&site).expect("a folder");

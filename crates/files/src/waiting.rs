@@ -10,7 +10,7 @@ use gustnado_tasks::{Now, timeout};
 
 use super::cached_file::Seen;
 use super::error::Failure;
-use super::lookup::{Found, find_with_retries, new_root};
+use super::lookup::{FoundEntry, find_with_retries, new_root};
 use super::resolve::{Identity, Root};
 use super::response::FileResponse;
 use super::{Files, Mounted, respond_with, worker};
@@ -38,7 +38,7 @@ struct LookupOutcome {
     new_root: Option<Root>,
     below: Identity,
     cached: Option<Seen>,
-    outcome: Result<Found, Failure>,
+    outcome: Result<FoundEntry, Failure>,
 }
 
 impl Lookup {
@@ -99,7 +99,7 @@ impl Lookup {
     fn job(&self, now: Now) -> impl FnOnce() -> LookupOutcome + Send + 'static {
         let (folder, key) = (Arc::clone(&self.files.folder), self.key().to_vec());
         let (root, cached, checks_root) = worker::with(&folder, |worker| {
-            let cached = worker.cache.any_age(&key).map(|file| file.seen());
+            let cached = worker.cache.any_age(&key).map(|file| file.seen);
             (worker.root(), cached, worker.is_root_due(now))
         });
         move || {
@@ -124,16 +124,16 @@ impl Lookup {
                 Some(LookupOutcome { new_root, below, cached, outcome }) => {
                     worker.note_root(new_root, now);
                     match outcome {
-                        Ok(Found::Unchanged)
-                            if cached != worker.cache.any_age(key).map(|file| file.seen()) =>
+                        Ok(FoundEntry::Unchanged)
+                            if cached != worker.cache.any_age(key).map(|file| file.seen) =>
                         {
                             return None;
                         }
-                        Ok(Found::Loaded { file, may_cache }) => {
+                        Ok(FoundEntry::Loaded { file, may_cache }) => {
                             // Loaded below a root that this worker does not use: served once, but
                             // not cached.
                             let may_cache = may_cache && below == worker.root().identity();
-                            Ok(Found::Loaded { file, may_cache })
+                            Ok(FoundEntry::Loaded { file, may_cache })
                         }
                         outcome => outcome,
                     }

@@ -10,7 +10,7 @@ use super::Folder;
 use super::cache::Cache;
 use super::cached_file::{Access, CachedFile};
 use super::error::Failure;
-use super::lookup::{self, Found};
+use super::lookup::{self, FoundEntry};
 use super::resolve::{Identity, Root};
 
 /// How often the root's path is compared with the root that is open, in milliseconds. With
@@ -59,12 +59,17 @@ fn add(workers: &mut Vec<Worker>, folder: &Arc<Folder>) -> usize {
 impl Worker {
     /// Finds the file of `key`, a canonical path. A file has only one such path, so other spellings
     /// cannot flush the cache. Waits for the disk if necessary.
-    pub(super) fn find(&mut self, folder: &Folder, key: &[u8], now: Now) -> Result<Found, Failure> {
+    pub(super) fn find(
+        &mut self,
+        folder: &Folder,
+        key: &[u8],
+        now: Now,
+    ) -> Result<FoundEntry, Failure> {
         if self.is_root_due(now) {
             let new_root = lookup::new_root(&self.root, folder);
             self.note_root(new_root, now);
         }
-        let cached = self.cache.any_age(key).map(|file| file.seen());
+        let cached = self.cache.any_age(key).map(|file| file.seen);
         let outcome = lookup::find_with_retries(&self.root, folder, key, cached, now);
         self.update_cache(folder, key, outcome, now)
     }
@@ -75,7 +80,7 @@ impl Worker {
         folder: &Folder,
         key: &[u8],
         now: Now,
-    ) -> Option<Result<Found, Failure>> {
+    ) -> Option<Result<FoundEntry, Failure>> {
         if self.is_root_due(now) {
             // Another root has to be opened, which may wait.
             if Identity::at_cached(&folder.path)? != self.root.identity() {
@@ -83,7 +88,7 @@ impl Worker {
             }
             self.note_root(None, now);
         }
-        let cached = self.cache.any_age(key).map(|file| file.seen());
+        let cached = self.cache.any_age(key).map(|file| file.seen);
         let outcome = lookup::find((&self.root, Access::Cached), folder, key, cached, now);
         if matches!(outcome, Err(Failure::WouldWait | Failure::Disk(Errno::AGAIN | Errno::STALE))) {
             return None;
@@ -99,23 +104,23 @@ impl Worker {
         &mut self,
         folder: &Folder,
         key: &[u8],
-        outcome: Result<Found, Failure>,
+        outcome: Result<FoundEntry, Failure>,
         now: Now,
-    ) -> Result<Found, Failure> {
+    ) -> Result<FoundEntry, Failure> {
         let outcome = match outcome {
             Err(failure) if failure.is_exhaustion() && self.cache.any_age(key).is_some() => {
                 folder.count(failure);
-                Ok(Found::Unchanged)
+                Ok(FoundEntry::Unchanged)
             }
             outcome => outcome,
         };
         match &outcome {
-            Ok(Found::Unchanged) => {
+            Ok(FoundEntry::Unchanged) => {
                 let warm = |cached: &CachedFile| cached.note_warmth(&self.root);
                 self.cache.mark_fresh(key, now.mono_ms, warm);
             }
-            Ok(Found::Loaded { .. }) => {} // replaces the entry when it is inserted
-            Ok(Found::Directory | Found::Listed(_)) | Err(_) => self.cache.remove(key),
+            Ok(FoundEntry::Loaded { .. }) => {} // replaces the entry when it is inserted
+            Ok(FoundEntry::Directory | FoundEntry::Listed(_)) | Err(_) => self.cache.remove(key),
         }
         outcome
     }

@@ -91,7 +91,7 @@ impl Conn {
         if let Some(rate) = options.read {
             self.begin_route_read(rate);
         }
-        let patience = options.body_patience(self.app.times.body);
+        let patience = options.body_timeout(self.app.times.body);
         let mut decoder = BodyDecoder::new(framing, &limits);
         let (mut body, mut began_ms, mut granted_ms) = (Vec::new(), self.socket.now().mono_ms, 0);
         loop {

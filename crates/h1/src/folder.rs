@@ -17,7 +17,7 @@ use gustnado_files::{Files, FolderResponse, Lookup, Mounted};
 use gustnado_web::handler::{HandlerFuture, RunningHandler};
 use gustnado_web::request_head::{RequestHead, RequestHeadRef};
 use gustnado_web::response::Response;
-use gustnado_web::routes::{RouteOptions, Table};
+use gustnado_web::routes::{RouteOptions, RouteTable};
 
 impl Conn {
     /// Responds from a folder, or waits for its disk. The request has no body, or it was read.
@@ -27,7 +27,7 @@ impl Conn {
     pub(super) fn respond_from_folder(
         &self,
         (files, place): (&Files, Option<&Mounted<'_>>),
-        table: &Arc<Table>,
+        table: &Arc<RouteTable>,
         received: &mut ReceivedRequest<'_>,
         turn: &TurnContext,
         out: &mut SendBuf,
@@ -51,7 +51,7 @@ impl Conn {
     fn respond_otherwise(
         &self,
         response: FolderResponse,
-        table: &Arc<Table>,
+        table: &Arc<RouteTable>,
         received: &mut ReceivedRequest<'_>,
         turn: &TurnContext,
         out: &mut SendBuf,
@@ -72,7 +72,7 @@ impl Conn {
         &self,
         lookup: Lookup,
         parts: RequestHeadRef,
-        table: &Arc<Table>,
+        table: &Arc<RouteTable>,
         received: &ReceivedRequest<'_>,
     ) -> Box<InFlight> {
         let mut incoming = self.incoming(&RouteOptions::default(), Framing::None, false);
@@ -89,7 +89,7 @@ impl Conn {
     pub(super) fn respond(
         &self,
         response: Response,
-        (parts, table): (&RequestHeadRef, &Table),
+        (parts, table): (&RequestHeadRef, &RouteTable),
         received: &mut ReceivedRequest<'_>,
         turn: &TurnContext,
         out: &mut SendBuf,

@@ -21,7 +21,7 @@ use gustnado_web::body_channel::{BodyChannel, BodyDemand, BodyError};
 use gustnado_web::handler::RunningHandler;
 use gustnado_web::request_head::RequestHeadRef;
 use gustnado_web::response::{Content, Response};
-use gustnado_web::routes::Table;
+use gustnado_web::routes::RouteTable;
 
 /// How long a handler may ignore that its request's body is broken, if there is no half-close
 /// time-out.
@@ -30,7 +30,7 @@ const BROKEN_BODY_MS: u64 = 10_000;
 /// A request whose handler is running.
 pub(super) struct InFlight {
     pub(super) parts: RequestHeadRef,
-    pub(super) table: Arc<Table>,
+    pub(super) table: Arc<RouteTable>,
     running: RunningHandler,
     pub(super) incoming: Incoming,
     /// When the client is taken for gone; set once it has sent its last byte.
@@ -84,7 +84,7 @@ enum Step {
 impl InFlight {
     pub(super) fn new(
         parts: RequestHeadRef,
-        table: Arc<Table>,
+        table: Arc<RouteTable>,
         running: RunningHandler,
         incoming: Incoming,
         timeouts: Option<RouteTimeouts>,

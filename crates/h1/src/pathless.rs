@@ -18,7 +18,7 @@ use super::route::RoutedRequest;
 use gustnado_web::error_page::error_page;
 use gustnado_web::request::Request;
 use gustnado_web::route_cache::RouteCache;
-use gustnado_web::routes::EndpointDoes;
+use gustnado_web::routes::EndpointKind;
 
 impl Conn {
     /// Responds to a request without a path.
@@ -52,7 +52,7 @@ impl Conn {
         let is_connect = view.method() == Method::Connect;
         let options = &endpoint.options;
         let takes = if is_connect { options.takes_connect } else { options.takes_asterisk };
-        let EndpointDoes::Run(runnable) = &endpoint.does else { return None };
+        let EndpointKind::Run(runnable) = &endpoint.kind else { return None };
         if !takes {
             return None;
         }

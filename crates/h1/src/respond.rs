@@ -21,7 +21,7 @@ use gustnado_observe::exchange::SentCallbacks;
 use gustnado_web::body::Body;
 use gustnado_web::contained::contained;
 use gustnado_web::error_page::error_page;
-use gustnado_web::request::{Origin, Request};
+use gustnado_web::request::{Request, RequestPeer};
 use gustnado_web::request_head::RequestHeadRef;
 use gustnado_web::response::{Content, INLINE_BYTES_MAX, Response, ResponsePrefix, StatusLine};
 use gustnado_web::routes::Pages;
@@ -257,7 +257,7 @@ fn finish_framed(
 fn page(response: Response, wanted: &WriteContext<'_>) -> Response {
     let status = response.status;
     let made = wanted.pages.of(status).and_then(|page| {
-        let origin = Origin::lent(wanted.socket, wanted.trusted_proxies);
+        let origin = RequestPeer::lent(wanted.socket, wanted.trusted_proxies);
         let request = Request::new(wanted.parts.clone(), Body::empty(), origin);
         contained(|| page(&request, status))
     });

@@ -26,18 +26,18 @@ use gustnado_files::Mounted;
 use gustnado_web::body::Body;
 use gustnado_web::contained::contained;
 use gustnado_web::handler::{HandlerId, InlineFn, RunningHandler, TaskFn};
-use gustnado_web::middleware::Runnable;
+use gustnado_web::middleware::{Matcher, Runnable};
 use gustnado_web::request::Request;
 use gustnado_web::response::{Content, Response};
 use gustnado_web::route_cache::RouteCache;
-use gustnado_web::routes::{Endpoint, EndpointDoes, Matcher, RouteOptions, Table};
+use gustnado_web::routes::{EndpointKind, RouteEndpoint, RouteOptions, RouteTable};
 use gustnado_web::trusted_proxies::TrustedProxies;
 
 /// A request and the endpoint that was found for it.
 pub(super) struct RoutedRequest<'a> {
     pub(super) cache: &'a RouteCache,
-    pub(super) table: &'a Arc<Table>,
-    pub(super) endpoint: &'a Endpoint,
+    pub(super) table: &'a Arc<RouteTable>,
+    pub(super) endpoint: &'a RouteEndpoint,
     pub(super) request: Box<Request>,
 }
 
@@ -69,7 +69,7 @@ impl Conn {
     #[inline(never)] // It would take registers from the way of files.
     fn respond_routed(
         &self,
-        table: &Arc<Table>,
+        table: &Arc<RouteTable>,
         received: &mut ReceivedRequest<'_>,
         turn: &TurnContext,
         out: &mut SendBuf,
@@ -84,7 +84,7 @@ impl Conn {
     fn respond_with_cache(
         &self,
         cache: &RouteCache,
-        table: &Arc<Table>,
+        table: &Arc<RouteTable>,
         received: &mut ReceivedRequest<'_>,
         turn: &TurnContext,
         out: &mut SendBuf,
@@ -96,7 +96,8 @@ impl Conn {
         } else {
             None
         };
-        if let Some(Endpoint { does: EndpointDoes::Run(Runnable::Inline(handler)), .. }) = exact
+        if let Some(RouteEndpoint { kind: EndpointKind::Run(Runnable::Inline(handler)), .. }) =
+            exact
             && matches!(received.body, PendingBody::Empty)
         {
             let origin = self.origin();
@@ -107,16 +108,16 @@ impl Conn {
             Some(endpoint) => (endpoint, None, None),
             None => find(cache, table, received, self.origin()),
         };
-        match &endpoint.does {
-            EndpointDoes::Files { .. } if received.has_body_ahead() => {
+        match &endpoint.kind {
+            EndpointKind::Files { .. } if received.has_body_ahead() => {
                 ResponseProgress::BodyFirst(received.put_off(BodyPolicy::Nothing))
             }
-            EndpointDoes::Files { files, mounted_at } => {
+            EndpointKind::Files { files, mounted_at } => {
                 let path = path.or_else(|| CanonicalPath::of(view.path()).ok());
                 let place = path.map(|path| Mounted { path, at: *mounted_at });
                 self.respond_from_folder((files, place.as_ref()), table, received, turn, out)
             }
-            EndpointDoes::Run(runnable) => {
+            EndpointKind::Run(runnable) => {
                 let origin = self.origin();
                 let bare = || Request::bare(&cache.used, received.head, received.bytes, origin);
                 let routed =
@@ -150,7 +151,7 @@ impl Conn {
     ) -> ResponseProgress {
         match runnable {
             Runnable::Inline(_) if received.has_body_ahead() => {
-                let Endpoint { options, reads_body, .. } = routed.endpoint;
+                let RouteEndpoint { options, reads_body, .. } = routed.endpoint;
                 let policy =
                     if *reads_body { BodyPolicy::Whole(*options) } else { BodyPolicy::Nothing };
                 ResponseProgress::BodyFirst(received.put_off(policy))
@@ -180,7 +181,7 @@ impl Conn {
         out: &mut SendBuf,
         context: &mut Context<'_>,
     ) -> ResponseProgress {
-        let RoutedRequest { cache, table, endpoint: Endpoint { options, .. }, mut request } =
+        let RoutedRequest { cache, table, endpoint: RouteEndpoint { options, .. }, mut request } =
             routed;
         let is_ahead = received.has_body_ahead();
         if is_ahead && self.is_too_large(options, received) {
@@ -277,7 +278,7 @@ impl Conn {
         &self,
         handler: &InlineFn,
         mut request: Box<Request>,
-        (cache, table): (&RouteCache, &Arc<Table>),
+        (cache, table): (&RouteCache, &Arc<RouteTable>),
         received: &mut ReceivedRequest<'_>,
         turn: &TurnContext,
         out: &mut SendBuf,
@@ -327,7 +328,7 @@ impl Conn {
             decoder: BodyDecoder::new(framing, &limits),
             expects_continue,
             began_ms: self.socket.now().mono_ms,
-            patience: options.body_patience(self.app.times.body),
+            patience: options.body_timeout(self.app.times.body),
             waits_since_ms: None,
             granted_ms: 0,
             read: options.read,
@@ -417,13 +418,13 @@ impl Conn {
 }
 
 /// An endpoint, the request if it was built already, and the canonical path if it is needed later.
-type RouteMatch<'t, 'p> = (&'t Endpoint, Option<Box<Request>>, Option<CanonicalPath<'p>>);
+type RouteMatch<'t, 'p> = (&'t RouteEndpoint, Option<Box<Request>>, Option<CanonicalPath<'p>>);
 
 /// Finds the endpoint: matchers first, then paths. Parameters of the path are stored in the
 /// request, which is built where it is needed.
 fn find<'t, 'p>(
     cache: &RouteCache,
-    table: &'t Table,
+    table: &'t RouteTable,
     received: &ReceivedRequest<'p>,
     origin: (ConnectionId, Option<&Arc<TrustedProxies>>),
 ) -> RouteMatch<'t, 'p> {
@@ -443,7 +444,7 @@ fn find<'t, 'p>(
     }
     let found = table.find(view.method(), &path);
     let endpoint = found.endpoint;
-    if matches!(endpoint.does, EndpointDoes::Files { .. }) {
+    if matches!(endpoint.kind, EndpointKind::Files { .. }) {
         return (endpoint, None, Some(path));
     }
     let mut request = request.unwrap_or_else(bare);

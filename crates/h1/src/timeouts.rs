@@ -16,7 +16,7 @@ impl RouteTimeouts {
     /// Returns `None` if a route has none of its own.
     pub(super) fn of(options: RouteOptions, usual: ProgressTimeout) -> Option<Self> {
         options.has_timeouts().then(|| Self {
-            write: options.write_patience(usual),
+            write: options.write_timeout(usual),
             idle_ms: options.idle_ms.map_or(u64::MAX, |ms| u64::from(ms.get())),
         })
     }

@@ -12,7 +12,7 @@ use super::progress::{ResponseProgress, TurnEnd};
 use super::received::{ReceivedRequest, TurnContext};
 use super::{Conn, Unread};
 use gustnado_app::app::ConnPolicy;
-use gustnado_config::AnswerVersion;
+use gustnado_config::ResponseVersion;
 
 /// The responses of a turn are sent at this many bytes, even if more requests are buffered: a
 /// pipelining client must not grow the buffer without bound.
@@ -207,9 +207,9 @@ impl Conn {
             Version::Http11 => Persist::Default,
         };
         let is_old = match policy.version {
-            AnswerVersion::Newest => false,
-            AnswerVersion::Old => true,
-            AnswerVersion::AsAsked => head.version() == Version::Http10,
+            ResponseVersion::Newest => false,
+            ResponseVersion::Old => true,
+            ResponseVersion::AsRequested => head.version() == Version::Http10,
         };
         let wanted = RequestedPersist::new(if is_old { persist.old() } else { persist });
         if is_last { wanted.ended() } else { wanted }

@@ -1,12 +1,12 @@
 //! Every setting of the server: one declaration each, and everything else derived from it.
 //!
 //! [`Config`] holds the values, [`TUNABLES`] declares them (name, unit, default, range, meaning).
-//! [`Settings`] is a [`Config`] that remembers where each value came from, and [`Machine`] says
-//! what `auto` comes to here. Flags, environment variables, the keys of a configuration file, their
-//! schema and `docs/tuning.md` are made from [`TUNABLES`]; nothing else names a setting twice.
+//! [`Settings`] is a [`Config`] that remembers where each value came from, and [`Machine`]
+//! resolves `auto`. Flags, environment variables, the keys of a configuration file,
+//! their schema and `docs/tuning.md` are made from [`TUNABLES`].
 
 pub use gustnado_config::{
-    Acceptor, AnswerVersion, Config, ConfigError, Effective, Field, FileSetting, FileSettings,
-    ForwardedFields, Io, Listing, Machine, Origin, Pace, Placement, Resolved, SchedulerKind,
-    SettingGroup, Settings, TUNABLES, TrafficClass, Tunable, Unit, nearest, reference,
+    Acceptor, Config, ConfigError, Effective, Field, ForwardedFields, Io, Listing, Machine, Origin,
+    Pace, Placement, Resolved, ResponseVersion, SchedulerKind, SettingGroup, Settings, TUNABLES,
+    TrafficClass, Tunable, Unit, nearest, reference,
 };

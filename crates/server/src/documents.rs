@@ -1,5 +1,5 @@
-//! The Rust programs that the documents show, as documentation tests: each is compiled, and run
-//! where it ends by itself.
+//! The Rust programs in the documents, as documentation tests: each is compiled, and run if it ends
+//! by itself.
 
 #[doc = include_str!("../../../README.md")]
 struct Readme;
@@ -8,11 +8,11 @@ struct Readme;
 struct AccessLogGuide;
 
 #[doc = include_str!("../../../docs/configuration.md")]
-struct Configuration;
+struct ConfigurationGuide;
 
 #[cfg(feature = "json")]
 #[doc = include_str!("../../../docs/embedding.md")]
-struct Embedding;
+struct EmbeddingGuide;
 
 #[doc = include_str!("../../../docs/proxies.md")]
 struct ProxiesGuide;

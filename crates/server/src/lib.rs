@@ -7,7 +7,7 @@
 //!     Server::new()
 //!         // Inline: it runs on the worker.
 //!         .get("/hello", |_: &Request| "Hello, world!")
-//!         // A light task: it streams back what comes, piece by piece.
+//!         // A light task: it streams the body back.
 //!         .post("/echo", async |request: Request| Response::stream(request.into_body()))
 //!         // On the thread pool: it may hold its thread.
 //!         .get("/report/{year}", blocking(|request: Request| report(&request.param("year"))))
@@ -22,12 +22,8 @@
 //! }
 //! ```
 //!
-//! [`Server`] describes what is served, and has a method for every setting of [`config`]. What is
-//! running is [`Running`]: it gives figures, and can be changed, drained and stopped.
-//!
-//! A request comes in through [`gustnado_tasks`], is read by [`gustnado_http`], handled by a
-//! handler or a [folder](files), and leaves the way it came. The
-//! crate-private `conn` is the hub that everything returns to.
+//! [`Server`] declares the routes, and has a method for every setting of [`config`]. A started
+//! server is a [`Running`], which has counters and can be reloaded, drained and stopped.
 #![forbid(unsafe_code)]
 
 mod builder;
@@ -93,8 +89,8 @@ pub use gustnado_web::tower::{ClientInfo, ServiceError, Tower, tower};
 pub use gustnado_web::tunnel::{Tunnel, TunnelError};
 pub use server::{Drain, IntoListener, Reloaded, Running, StartError, probe_io_uring, start};
 
-/// Light tasks: futures on the server's own workers. Handlers of the task kind are some, and may
-/// start others.
+/// Light tasks: futures on the server's own workers. Task handlers are light tasks, and may start
+/// others.
 pub mod task {
     pub use gustnado_tasks::{
         Closed, Dump, Either, Either3, Group, JoinError, JoinHandle, Receiver, RecvTimeoutError,
@@ -104,12 +100,12 @@ pub mod task {
     };
 }
 
-/// A worker on the thread of a loop that is not the server's: see [`Server::start_driven`].
+/// A worker on the thread of a loop of the program's: see [`Server::start_driven`].
 pub mod driven {
     pub use gustnado_tasks::{Driven, ReactorWaker, Turned, Wants, WatchEvent};
 }
 
-/// Folders as they are served.
+/// Served folders.
 pub mod files {
     pub use gustnado_files::{FileFailures, FileOptions, Files, FilesError};
 }

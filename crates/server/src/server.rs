@@ -44,45 +44,45 @@ pub use start_error::StartError;
 /// Starts a server. Its threads run; it listens when this returns.
 ///
 /// # Errors
-/// [`StartError`]: one line that says what is wrong, where, and what helps.
+/// [`StartError`]: one line with the problem, its place and the remedy.
 pub fn start(config: Config) -> Result<Running, StartError> {
     start_server(Server::of_config(config))
 }
 
-/// Checks whether `io_uring` can be used here, by trying.
+/// Tries whether `io_uring` can be used on this machine.
 ///
 /// # Errors
-/// The step that failed, and its cause.
+/// The step that failed, and its error.
 pub fn probe_io_uring() -> Result<(), String> {
     gustnado_tasks::probe_uring().map_err(|error| error.to_string())
 }
 
 /// Starts the server of a builder.
-pub(crate) fn start_server(wanted: Server) -> Result<Running, StartError> {
+pub(crate) fn start_server(builder: Server) -> Result<Running, StartError> {
     let start = |plan: &WorkerPlan| Workers::start(plan).map(|workers| (workers, ()));
-    start_with(wanted, start).map(|(running, ())| running)
+    start_with(builder, start).map(|(running, ())| running)
 }
 
 /// Starts a server with one worker on the calling thread.
-pub(crate) fn start_server_driven(wanted: Server) -> Result<(Running, Driven), StartError> {
-    start_with(wanted, Workers::start_driven)
+pub(crate) fn start_server_driven(builder: Server) -> Result<(Running, Driven), StartError> {
+    start_with(builder, Workers::start_driven)
 }
 
 fn start_with<D>(
-    wanted: Server,
+    builder: Server,
     start: impl FnOnce(&WorkerPlan) -> Result<(Workers, D), gustnado_tasks::WorkersStartError>,
 ) -> Result<(Running, D), StartError> {
-    let config = &wanted.config;
+    let config = &builder.config;
     let count = Machine::read().workers(config).value;
     let endpoints = listeners::endpoints(config)?;
-    let plan = plan(config, count);
-    let making = Making::new(config, plan.workers_max());
+    let plan = config.worker_plan(count);
+    let resources = RouteResources::new(config, plan.workers_max());
     let scheduler = config.scheduler.as_str();
-    let shared = ServerShared::new(plan.workers_max(), scheduler, making.folders.exhausted());
-    let tables = making.tables(&wanted, &shared, lists(config, &endpoints))?;
-    shared.set_lines(lines(&wanted.config, &wanted.fields));
+    let shared = ServerShared::new(plan.workers_max(), scheduler, resources.folders.exhausted());
+    let tables = resources.tables(&builder, &shared, lists(config, &endpoints))?;
+    shared.set_lines(lines(&builder.config, &builder.fields));
     let log = AccessLog::of(config, shared.places(), &shared.logs, None)?;
-    let hooks = (wanted.hooks.clone(), log);
+    let hooks = (builder.hooks.clone(), log);
     let current =
         AppHandle::new(|current| App::new(config, tables, hooks, Arc::clone(&shared), current));
     let (workers, driven) = start(&plan).map_err(StartError::from_workers)?;
@@ -100,9 +100,9 @@ fn start_with<D>(
     }
     let addresses = listeners.addresses();
     let notes = workers.notes().iter().cloned().chain(listeners.refused()).collect();
-    let config = wanted.config;
-    let state = Mutex::new(State { config: config.clone(), listeners });
-    let running = Running { workers, current, shared, making, state, config, addresses, notes };
+    let config = builder.config;
+    let state = Mutex::new(ReloadState { config: config.clone(), listeners });
+    let running = Running { workers, current, shared, resources, state, config, addresses, notes };
     Ok((running, driven))
 }
 
@@ -112,31 +112,11 @@ fn lists(config: &Config, endpoints: &[Endpoint]) -> bool {
 }
 
 /// Builds the routes of a server without starting it.
-pub(crate) fn check_server(wanted: &Server) -> Result<(), StartError> {
-    AccessLog::format_of(&wanted.config)?;
-    let making = Making::new(&wanted.config, 1);
-    let server = ServerShared::new(1, "", making.folders.exhausted());
-    making.tables(wanted, &server, false).map(drop)
-}
-
-fn plan(config: &Config, workers: usize) -> WorkerPlan {
-    WorkerPlan {
-        workers,
-        growth: config.growth(),
-        io: config.io,
-        scheduler: config.scheduler,
-        slots: config.slots,
-        connections_max: config.connections_max,
-        placement: config.placement,
-        acceptor: config.acceptor,
-        backlog: config.backlog,
-        defer_accept: config.defer_accept,
-        drain_accept: config.drain_accept,
-        sockets: config.sockets(),
-        spin_us: u64::from(config.spin_us),
-        buffers: config.uring_buffers(),
-        throttle: config.pace.throttle(),
-    }
+pub(crate) fn check_server(builder: &Server) -> Result<(), StartError> {
+    AccessLog::format_of(&builder.config)?;
+    let resources = RouteResources::new(&builder.config, 1);
+    let server = ServerShared::new(1, "", resources.folders.exhausted());
+    resources.tables(builder, &server, false).map(drop)
 }
 
 /// Checks the networks of a configuration that did not come from flags or a file, which are checked
@@ -167,7 +147,7 @@ pub(crate) fn lines(config: &Config, fields: &Headers) -> Vec<u8> {
 }
 
 /// Resources that routes are built with, at the start and at each reload.
-struct Making {
+struct RouteResources {
     workers: usize,
     pool: BlockingPool,
     folders: Folders,
@@ -175,7 +155,7 @@ struct Making {
     tokio: Arc<gustnado_web::tokio_runtime::Tokio>,
 }
 
-impl Making {
+impl RouteResources {
     fn new(config: &Config, workers: usize) -> Self {
         let pool = BlockingPool::new(config.blocking_threads, config.blocking_queue);
         Self {
@@ -190,15 +170,15 @@ impl Making {
     /// - `lists`: whether folders without an index are listed.
     fn tables(
         &self,
-        wanted: &Server,
+        builder: &Server,
         server: &Arc<ServerShared>,
         lists: bool,
     ) -> Result<Arc<Tables>, StartError> {
         let field = |(name, error)| StartError::Routes(RouteError::Field { name, error });
-        wanted.fields.check().map_err(field)?;
-        check_networks(&wanted.config)?;
-        let common: Arc<[u8]> = wanted.fields.lines().into();
-        let (config, routes) = (&wanted.config, &wanted.routes);
+        builder.fields.check().map_err(field)?;
+        check_networks(&builder.config)?;
+        let common: Arc<[u8]> = builder.fields.lines().into();
+        let (config, routes) = (&builder.config, &builder.routes);
         let folders = routes.folders() + usize::from(config.root.is_some());
         let files = FileOptions {
             hidden: config.hidden,
@@ -223,7 +203,7 @@ impl Making {
         };
         let tables = match &config.root {
             Some(root) => Tables::new(&routes.clone().root(root), &build),
-            None if routes.is_bare() && wanted.or_built_in => {
+            None if routes.is_bare() && builder.or_built_in => {
                 Tables::new(&status_page::add_to(routes.clone()), &build)
             }
             None => Tables::new(routes, &build),
@@ -237,15 +217,15 @@ pub struct Running {
     workers: Arc<Workers>,
     current: Arc<AppHandle>,
     shared: Arc<ServerShared>,
-    making: Making,
-    state: Mutex<State>,
+    resources: RouteResources,
+    state: Mutex<ReloadState>,
     config: Config,
     addresses: Vec<Endpoint>,
     notes: Vec<String>,
 }
 
 /// State that a reload replaces.
-struct State {
+struct ReloadState {
     config: Config,
     listeners: Listeners,
 }
@@ -266,7 +246,7 @@ impl Running {
         self.state().listeners.addresses()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ReloadState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -339,7 +319,7 @@ impl Running {
     /// # Errors
     /// [`RouteError`], and the old routes stay.
     pub fn swap_routes(&self, routes: &Routes) -> Result<(), RouteError> {
-        let tables = Tables::new(routes, self.current.app().tables.build_context())?;
+        let tables = Tables::new(routes, &self.current.app().tables.build)?;
         self.current.swap_routes(tables);
         Ok(())
     }
@@ -360,9 +340,9 @@ impl Running {
         }
         let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(failed)?;
         if !self.config.quiet {
-            let said = concat!("gustnado ", env!("CARGO_PKG_VERSION"), " listens on");
+            let text = concat!("gustnado ", env!("CARGO_PKG_VERSION"), " listens on");
             // Standard error may be closed; the message is not essential.
-            _ = writeln!(io::stderr(), "{said} {}", self.urls().join(" and "));
+            _ = writeln!(io::stderr(), "{text} {}", self.urls().join(" and "));
         }
         signals.wait().next();
         is_ending.store(true, Ordering::SeqCst);

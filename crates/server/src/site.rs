@@ -1,14 +1,13 @@
 //! Configuration files: settings, listeners, sites, routes, header fields and pages for errors.
 //!
-//! [`SiteFile::read`] reads a file and says everything that is wrong with it, each with its line.
-//! What it holds becomes a [`Server`] with [`SiteFile::server`]. `docs/configuration.md` explains
-//! the form by examples, and [`schema()`] describes it for editors.
+//! [`SiteFile::read`] reads a file and collects everything that is wrong with it, each with its
+//! line. [`SiteFile::server`] makes a [`Server`] of it. `docs/configuration.md` explains the form
+//! by examples, and [`schema()`] describes it for editors.
 
 mod routes;
 
 use std::ffi::OsStr;
 use std::path::Path;
-use std::time::Duration;
 
 use gustnado_config::FileSettings;
 use gustnado_config::config_file::ConfigFile;
@@ -19,7 +18,7 @@ use gustnado_files::{FileOptions, Files, FilesError};
 
 pub use gustnado_config::config_file::{Problem, SiteError, schema};
 
-/// A configuration file, read and checked.
+/// A configuration file, checked.
 #[derive(Debug, Clone)]
 pub struct SiteFile {
     file: ConfigFile,
@@ -36,7 +35,7 @@ impl SiteFile {
 
     /// Reads the text of a configuration file.
     ///
-    /// - `path`: where it stands: messages begin with it, and relative paths are relative to its
+    /// - `path`: its path: messages begin with it, and relative paths are relative to its
     ///   folder.
     ///
     /// # Errors
@@ -47,7 +46,7 @@ impl SiteFile {
 
     /// Returns the path of the file, as it was given.
     pub fn path(&self) -> &Path {
-        self.file.settings.path()
+        &self.file.settings.path
     }
 
     /// Returns the value of a setting in the file, and its line number.
@@ -76,7 +75,7 @@ impl SiteFile {
         listen.items.iter().find(|(text, _)| is_it(text)).map(|(_, line)| *line)
     }
 
-    /// Returns a summary: `3 routes, 1 site`.
+    /// Returns a summary of its content: `3 routes, 1 site`.
     pub fn summary(&self) -> String {
         self.file.summary()
     }
@@ -91,23 +90,23 @@ impl SiteFile {
         self.server_with(self.settings().config)
     }
 
-    /// Returns the server that the file describes, with other settings: those of the file below
-    /// flags and environment, see [`Settings::layered`].
+    /// Returns that server with other settings, such as those of the file below flags and
+    /// environment: see [`Settings::layered`].
     pub fn server_with(&self, config: Config) -> Server {
         routes::server(&self.file, config)
     }
 
-    /// Returns everything in effect as a configuration file, with the origin of each value. It can
+    /// Returns everything in effect as a configuration file, with the origin of each value: it can
     /// be read again, from any folder.
     ///
-    /// - `settings`: as [`Settings::layered`] made them from this file, or from none.
+    /// - `settings`: the result of [`Settings::layered`] with this file, or with none.
     pub fn effective(file: Option<&Self>, settings: &Settings) -> String {
         ConfigFile::effective(file.map(|file| &file.file), settings)
     }
 }
 
 impl Server {
-    /// Creates a server from a configuration file: routes, settings, header fields.
+    /// Returns the server of a configuration file: its routes, settings and header fields.
     ///
     /// # Errors
     /// [`SiteError`]: every mistake in the file, with its line.
@@ -116,17 +115,9 @@ impl Server {
     }
 }
 
-/// Checks that a folder can be served.
+/// Checks whether a folder can be served; if not, returns why.
 fn check_folder(path: &Path) -> Result<(), String> {
-    let options = FileOptions {
-        hidden: false,
-        listing: false,
-        cache_bytes: 0,
-        workers: 1,
-        threads: 0,
-        wait: Duration::MAX,
-    };
-    Files::open(path, options).map(drop).map_err(|error| match &error {
+    Files::open(path, FileOptions::default()).map(drop).map_err(|error| match &error {
         FilesError::Failed { source, .. } => format!("{error}: {source}; name another one"),
         _ => error.to_string(),
     })

@@ -1,21 +1,19 @@
-//! The site that is served when no folder is given: a page on the state of this server, the
+//! The built-in site, served if no folder is given: a page with the state of this server, the
 //! counters that the page reads once a second, and its icon.
 //!
 //! Everything is embedded; nothing here touches the disk or the network.
-
-mod live;
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use gustnado_http::status::Status;
-
-use gustnado_web::handler::{Handler, Kind};
+use gustnado_observe::process::Process;
+use gustnado_observe::server_stats::ServerStats;
+use gustnado_web::handler::{Handler, HandlerKind};
 use gustnado_web::request::Request;
 use gustnado_web::response::Response;
 use gustnado_web::routes::Routes;
-
-pub(crate) use live::Live;
+use gustnado_web::stats_page::begin_json;
 
 const PAGE: &[u8] = include_bytes!("../site/index.html");
 const ICON: &[u8] = include_bytes!("../site/favicon.svg");
@@ -27,15 +25,14 @@ const POLICY: &str = "default-src 'none'; connect-src 'self'; img-src 'self'; \
 
 /// Adds the built-in site to routes that have no paths.
 pub(crate) fn add_to(routes: Routes) -> Routes {
-    let live = Handler(Kind::OfServer(|server| {
-        let json = Live::read(server).json();
-        dressed(Response::json_text(json), "no-store")
+    let live = Handler(HandlerKind::OfServer(|server| {
+        with_policy(Response::json_text(json(server)), "no-store")
     }));
     routes
         .get("/", page())
         .get("/index.html", page())
         .get("/stats.json", live)
-        .get("/favicon.svg", fixed(|| dressed(icon(), "no-cache")))
+        .get("/favicon.svg", fixed(|| with_policy(icon(), "no-cache")))
         .get(
             "/favicon.ico",
             fixed(|| Response::redirect(Status::MOVED_PERMANENTLY, "/favicon.svg")),
@@ -43,20 +40,36 @@ pub(crate) fn add_to(routes: Routes) -> Routes {
         .post("/echo", |request: &Request| Response::text(request.bytes().to_vec()))
 }
 
+/// Returns the text of `/stats.json`: one flat object. The names are part of the interface.
+fn json(server: &dyn ServerStats) -> String {
+    let (stats, Process { cpu_ms, memory_bytes }) = (server.stats(), Process::read());
+    let numbers = [
+        ("uptime_ms", stats.uptime_ms),
+        ("connections_open", stats.connections_open),
+        ("connections_accepted", stats.connections_accepted),
+        ("requests", stats.requests),
+        ("bytes_sent", stats.bytes_sent),
+        ("cpu_ms", cpu_ms),
+        ("memory_bytes", memory_bytes),
+        ("workers", stats.workers),
+    ];
+    begin_json(server, numbers) + "}\n"
+}
+
 fn page() -> Handler {
-    fixed(|| dressed(Response::html(Bytes::from_static(PAGE)), "no-cache"))
+    fixed(|| with_policy(Response::html(Bytes::from_static(PAGE)), "no-cache"))
 }
 
 fn icon() -> Response {
     Response::bytes(Bytes::from_static(ICON)).content_type("image/svg+xml")
 }
 
-/// A handler that looks at nothing of the request.
+/// Returns a handler that ignores the request.
 fn fixed(make: fn() -> Response) -> Handler {
-    Handler(Kind::HeadOnly(Arc::new(move |_| make())))
+    Handler(HandlerKind::HeadOnly(Arc::new(move |_| make())))
 }
 
-fn dressed(response: Response, caching: &str) -> Response {
+fn with_policy(response: Response, caching: &str) -> Response {
     response
         .header("Cache-Control", caching)
         .header("Content-Security-Policy", POLICY)
@@ -88,7 +101,18 @@ mod tests {
         let answer = client().get("/stats.json").send();
         assert_eq!(answer.header("cache-control"), Some("no-store"));
         assert_eq!(answer.header("content-type"), Some("application/json"));
-        assert!(answer.text().starts_with("{\"version\":"));
+    }
+
+    #[test]
+    fn the_json_is_one_flat_object() {
+        let json = client().get("/stats.json").send().text();
+        let keys = json.split([',', '{']).filter_map(|pair| pair.split(':').next());
+        let keys: Vec<&str> = keys.filter(|key| !key.is_empty()).collect();
+        let expected = "\"version\" \"backend\" \"scheduler\" \"uptime_ms\" \
+            \"connections_open\" \"connections_accepted\" \"requests\" \"bytes_sent\" \
+            \"cpu_ms\" \"memory_bytes\" \"workers\"";
+        assert_eq!(keys.join(" "), expected);
+        assert!(json.starts_with("{\"version\":\"") && json.ends_with("}\n"), "{json}");
     }
 
     #[test]

@@ -31,6 +31,7 @@ use gustnado_http::method::Method;
 use gustnado_http::response::Response as Interim;
 use gustnado_tasks::{BlockingPool, Connection, block_on, spawn_detached};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use thiserror::Error;
 
 use crate::client::{self, ClientError, ClientOptions};
 use crate::config::{Config, Listing};
@@ -44,28 +45,28 @@ use gustnado_web::build_context::BuildContext;
 use gustnado_web::routes::{RouteError, Routes, Tables};
 
 /// Time-out of one request, and limit of the bytes of a response's content.
-const PATIENCE: Duration = Duration::from_secs(30);
-const ANSWER_BYTES_MAX: usize = 256 << 20;
+const TIMEOUT: Duration = Duration::from_secs(30);
+const RESPONSE_BYTES_MAX: usize = 256 << 20;
 
 /// Client that sends requests to routes as over a network.
 #[derive(Clone)]
 pub struct Client {
     app: Arc<App>,
-    asks: client::Client,
+    client: client::Client,
 }
 
 impl Client {
-    /// Creates a client of routes, which are served with the default of every setting.
+    /// Creates a client of routes that are served with the default of every setting.
     ///
     /// # Panics
-    /// If the routes cannot be served. The panic says why.
+    /// If the routes cannot be served. The panic has the error.
     pub fn new(routes: &Routes) -> Self {
         Self::with_config(routes, &Config::default())
             .unwrap_or_else(|error| panic!("the routes cannot be served: {error}"))
     }
 
-    /// Creates a client of routes, which are served with these settings: limits, time-outs, the
-    /// blocking pool. Addresses and the number of workers do not matter.
+    /// Creates a client of routes that are served with these settings: limits, time-outs, the
+    /// blocking pool. Addresses and the number of workers are ignored.
     ///
     /// # Errors
     /// [`RouteError`]: the routes cannot be served.
@@ -75,13 +76,11 @@ impl Client {
             hidden: config.hidden,
             listing: config.listing == Listing::On,
             cache_bytes: config.cache_bytes,
-            workers: 1,
-            threads: 0,
-            wait: Duration::MAX,
+            ..FileOptions::default()
         };
         let mut build = BuildContext::new(pool, files);
         let options = ClientOptions {
-            total_timeout: Some(PATIENCE),
+            total_timeout: Some(TIMEOUT),
             user_agent: String::new(),
             ..ClientOptions::default()
         };
@@ -93,7 +92,7 @@ impl Client {
             App::new(config, Arc::new(tables), (Hooks::default(), None), shared, current)
         });
         let app = current.app();
-        Ok(Self { app, asks: client::Client::new(options) })
+        Ok(Self { app, client: client::Client::new(options) })
     }
 
     /// Creates a GET request. `target` is the path with its query, percent-encoded: `/a%20b?x=1`.
@@ -157,13 +156,13 @@ impl Request {
         Self { client, method, target, host, fields: Vec::new(), body: None }
     }
 
-    /// Adds a header field. The client sets those that frame the message.
+    /// Adds a header field. Those that frame the message are set by the client.
     pub fn header(mut self, name: &str, value: impl AsRef<[u8]>) -> Self {
         self.fields.push((name.to_owned(), value.as_ref().to_vec()));
         self
     }
 
-    /// Sets the host, with its port if it is not 80, in place of `localhost`.
+    /// Sets the host, with its port if it is not 80; by default it is `localhost`.
     pub fn host(mut self, host: &str) -> Self {
         host.clone_into(&mut self.host);
         self
@@ -188,12 +187,11 @@ impl Request {
     /// # Panics
     /// If there is no whole response: [`Request::try_send`] returns the cause.
     pub fn send(self) -> Answer {
-        let asked = format!("{} {}", self.method.as_str().unwrap_or("?"), self.target);
-        self.try_send().unwrap_or_else(|error| panic!("no answer to {asked}: {error}"))
+        let request = format!("{} {}", self.method.as_str().unwrap_or("?"), self.target);
+        self.try_send().unwrap_or_else(|error| panic!("no response to {request}: {error}"))
     }
 
-    /// Sends the request as [`Request::send`] does, and returns an error: for requests that are
-    /// expected to fail, by a stream or a limit.
+    /// Does the same as [`Request::send`] for requests that may fail: by a stream, by a limit.
     ///
     /// # Errors
     /// [`TestError`]: there is no complete response, no socket, or the thread cannot wait.
@@ -213,7 +211,7 @@ impl Request {
     /// [`TestError`]: there is no complete response, or no socket.
     pub async fn ask(self) -> Result<Answer, TestError> {
         let mut answer = self.open().await?;
-        let body = answer.bytes(ANSWER_BYTES_MAX).await?;
+        let body = answer.bytes(RESPONSE_BYTES_MAX).await?;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let trailers = answer.trailers().map_or_else(Vec::new, |trailers| {
             trailers.map(|(name, value)| (name.to_owned(), text(value))).collect()
@@ -234,7 +232,7 @@ impl Request {
             return Err(ClientError::NoWorker.into());
         }
         let url = format!("http://{host}{target}");
-        let mut request = client.asks.request(method, &url);
+        let mut request = client.client.request(method, &url);
         for (name, value) in fields {
             request = request.header(&name, value);
         }
@@ -262,8 +260,8 @@ impl Answer {
         self.status
     }
 
-    /// Returns the first value of a header field, or `None`, also if it is not UTF-8. The case of
-    /// the name does not matter.
+    /// Returns the first value of a header field; the case of the name does not matter. `None` also
+    /// if the value is not UTF-8.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers()
             .find(|(known, _)| known.eq_ignore_ascii_case(name))
@@ -307,38 +305,16 @@ impl fmt::Debug for Answer {
 }
 
 /// Error of a test request.
+#[derive(Error)]
 #[non_exhaustive]
 pub enum TestError {
     /// The connection was cut, the response is malformed, or it took 30 seconds.
-    Asking(ClientError),
-    /// The system refused a pair of sockets.
-    Connect(io::Error),
+    #[error(transparent)]
+    Asking(#[from] ClientError),
+    /// No pair of sockets could be opened.
+    #[error("no pair of sockets could be opened: {0}")]
+    Connect(#[source] io::Error),
     /// The thread cannot wait for it: inside a task, use [`Request::ask`].
+    #[error("{0}; inside a task, use `ask().await`")]
     Thread(String),
-}
-
-impl fmt::Display for TestError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Asking(error) => error.fmt(f),
-            Self::Connect(error) => write!(f, "no pair of sockets can be had: {error}"),
-            Self::Thread(error) => write!(f, "{error}; inside a task, use `ask().await`"),
-        }
-    }
-}
-
-impl std::error::Error for TestError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Asking(error) => std::error::Error::source(error),
-            Self::Connect(error) => Some(error),
-            Self::Thread(_) => None,
-        }
-    }
-}
-
-impl From<ClientError> for TestError {
-    fn from(error: ClientError) -> Self {
-        Self::Asking(error)
-    }
 }

@@ -214,26 +214,19 @@ fn plan(config: &Config) -> WorkerPlan {
     let ordinary = descriptors_for_connections(gustnado_tasks::descriptor_limit());
     let wanted = if config.connections_max == 0 { ordinary } else { config.connections_max };
     WorkerPlan {
-        workers: Machine::read().workers(config).value,
-        growth: config.growth(),
-        io: config.io,
-        scheduler: config.scheduler,
-        slots: config.slots,
         connections_max: wanted.min(ordinary),
-        placement: config.placement,
-        acceptor: config.acceptor,
-        backlog: config.backlog,
         defer_accept: false,
         drain_accept: Duration::ZERO,
-        sockets: config.sockets(),
-        spin_us: u64::from(config.spin_us),
-        buffers: config.uring_buffers(),
-        throttle: config.pace.throttle(),
+        ..config.worker_plan(Machine::read().workers(config).value)
     }
 }
 
 /// Returns the first address of a name; IPv4 first, as clients of `localhost` expect.
-pub(super) fn first_address(name: impl ToSocketAddrs) -> io::Result<SocketAddr> {
+///
+/// # Errors
+/// The resolver's, or `NotFound` where the name has no address.
+#[doc(hidden)]
+pub fn first_address(name: impl ToSocketAddrs) -> io::Result<SocketAddr> {
     let mut addresses: Vec<SocketAddr> = name.to_socket_addrs()?.collect();
     addresses.sort_by_key(SocketAddr::is_ipv6);
     let none = || io::Error::new(io::ErrorKind::NotFound, "the name has no address");

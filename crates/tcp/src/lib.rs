@@ -51,6 +51,8 @@ use gustnado_tasks::Endpoint;
 pub use calls::{CallError, DelayedCall};
 pub use connector::{ConnectError, ConnectOptions, Connector, ConnectorState};
 pub use counters::EngineStats;
+#[doc(hidden)]
+pub use engine::first_address;
 pub use engine::{Engine, EngineError};
 pub use handle::{TransportHandle, WriteError};
 #[doc(hidden)]

@@ -31,9 +31,9 @@ pub use frames::ServiceError;
 pub struct Body(Inside);
 
 enum Inside {
-    /// All of it, and the head that it belongs to, where a reader needs that.
+    /// The whole body, and its head, if a reader needs that.
     Whole(Bytes, Option<RequestHeadRef>),
-    /// It came with the head, and is read as if it were still to come.
+    /// It arrived with the head, and is read like one that has not.
     AtHand {
         next: Option<Bytes>,
         length: u64,
@@ -42,7 +42,7 @@ enum Inside {
     Live(Live),
 }
 
-/// The reader's side of a body that is still coming.
+/// The reader's side of a body that the connection receives.
 struct Live {
     parts: RequestHeadRef,
     framing: Framing,
@@ -59,20 +59,21 @@ impl Body {
         Self(Inside::Whole(bytes, None))
     }
 
-    /// A body that is to be read, and is all here.
+    /// Creates a body that has arrived with the head; it is read like one that has not.
     #[doc(hidden)]
     pub fn at_hand(bytes: Bytes, head: RequestHeadRef) -> Self {
         let length = bytes.len() as u64;
         Self(Inside::AtHand { next: Some(bytes), length, head })
     }
 
-    /// The body of the request that `parts` is the head of.
+    /// Creates a body that the connection has still to receive, of the request with the head
+    /// `parts`.
     #[doc(hidden)]
     pub fn live(parts: RequestHeadRef, framing: Framing) -> Self {
         Self(Inside::Live(Live { parts, framing }))
     }
 
-    /// The same, knowing its head, which says what it is.
+    /// Adds the head, which a reader needs for the charset.
     #[doc(hidden)]
     pub fn of_head(mut self, head: &RequestHeadRef) -> Self {
         if let Inside::Whole(_, known @ None) = &mut self.0 {
@@ -89,13 +90,13 @@ impl Body {
         }
     }
 
-    /// What is here already, where all of it is.
+    /// Returns the whole body if it has been read; otherwise nothing.
     #[doc(hidden)]
     pub fn whole(&self) -> &[u8] {
         self.as_whole().map_or(&[], |bytes| bytes)
     }
 
-    /// All of it, if it has been read for the handler.
+    /// Returns the whole body, if it has been read for the handler.
     #[doc(hidden)]
     pub fn as_whole(&self) -> Option<&Bytes> {
         match &self.0 {
@@ -126,7 +127,7 @@ impl Body {
     /// Returns the next bytes, at least 1; `None` at the end.
     ///
     /// # Errors
-    /// [`BodyError`], after which nothing more comes.
+    /// [`BodyError`], which ends the body.
     pub async fn next(&mut self) -> Option<Result<Bytes, BodyError>> {
         poll_fn(|context| Pin::new(&mut *self).poll_next(context)).await
     }
@@ -175,7 +176,7 @@ impl Body {
                 return Err(BodyError::TooLarge);
             }
             let Some(next) = self.next().await.transpose()? else {
-                // Most bodies come in one piece, which is then all.
+                // Most bodies arrive in one piece, which needs no copy.
                 return Ok(if all.is_empty() {
                     piece
                 } else {
@@ -188,45 +189,45 @@ impl Body {
         }
     }
 
-    /// Reads all of it, and returns it as text.
+    /// Reads the whole body as text.
     ///
-    /// The charset is what Content-Type says (RFC 9110 §8.3.2), and UTF-8 where it says nothing. A
-    /// byte order mark counts more than both, and is no part of the text. Names of charsets are
-    /// understood as browsers do (WHATWG Encoding): `iso-8859-1` is windows-1252.
+    /// The charset is that of Content-Type (RFC 9110 §8.3.2), by default UTF-8. A byte order mark
+    /// takes precedence over both, and is not part of the text. Names of charsets mean what they
+    /// mean in browsers (WHATWG Encoding): `iso-8859-1` is windows-1252.
     ///
     /// - `bytes_max`: as for [`Body::bytes`].
     ///
     /// # Errors
     /// As [`Body::bytes`]. [`BodyError::UnknownCharset`], before anything is read.
-    /// [`BodyError::NotText`]: bytes that the charset does not have. (To have them replaced, take
-    /// [`Body::bytes`] and `String::from_utf8_lossy`.)
+    /// [`BodyError::NotText`]: bytes that are invalid in the charset. To replace them, use
+    /// [`Body::bytes`] and `String::from_utf8_lossy`.
     pub async fn text(&mut self, bytes_max: usize) -> Result<String, BodyError> {
         let kind = self.head().and_then(|head| head.view().field("content-type"));
         let encoding = encoding_of(kind)?;
         text::decoded_bytes(encoding, self.bytes(bytes_max).await?)
     }
 
-    /// Calls `tell` whenever more of it has been read: with the bytes so far, and how many it has
-    /// in all, if the client has said so. For a progress bar, or a limit of one's own.
+    /// Calls `report` whenever more of the body has been read, with the bytes so far and the length
+    /// that the client announced, if any. For a progress bar, or a limit of the program's own.
     ///
-    /// It is called by the reader of the body, at the pace of the reading. For a body that is here
-    /// already it is called at once.
-    pub fn on_progress(&mut self, mut tell: impl FnMut(u64, Option<u64>) + Send + 'static) {
+    /// It is called by the reader, as often as it reads. For a body that has been read it is called
+    /// once, now.
+    pub fn on_progress(&mut self, mut report: impl FnMut(u64, Option<u64>) + Send + 'static) {
         match &self.0 {
-            Inside::Whole(bytes, _) => tell(bytes.len() as u64, Some(bytes.len() as u64)),
-            Inside::AtHand { length, .. } => tell(*length, Some(*length)),
-            Inside::Live(live) => live.parts.channel().set_progress(Box::new(tell)),
+            Inside::Whole(bytes, _) => report(bytes.len() as u64, Some(bytes.len() as u64)),
+            Inside::AtHand { length, .. } => report(*length, Some(*length)),
+            Inside::Live(live) => live.parts.channel().set_progress(Box::new(report)),
         }
     }
 }
 
-/// What is called once, where a task would be woken.
+/// A waker that calls a function, once.
 struct Call<F>(Mutex<Option<F>>);
 
 impl<F: FnOnce() + Send> Wake for Call<F> {
     fn wake(self: Arc<Self>) {
         let call = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // It runs in the connection's task, which is not to end with it.
+        // It runs in the connection's task, which a panic must not end.
         _ = contained(|| call.map(|call| call()));
     }
 }
@@ -241,10 +242,10 @@ impl Stream for Body {
             Inside::Whole(bytes, _) => Poll::Ready(Some(Ok(std::mem::take(bytes)))),
             Inside::AtHand { next, .. } => Poll::Ready(next.take().map(Ok)),
             Inside::Live(live) => {
-                let exchange = live.parts.channel();
-                let polled = exchange.poll_take(context);
+                let channel = live.parts.channel();
+                let polled = channel.poll_take(context);
                 if let Poll::Ready(Some(Ok(_))) = &polled {
-                    exchange.tell_progress(length);
+                    channel.report_progress(length);
                 }
                 polled
             }

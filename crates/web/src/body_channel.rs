@@ -4,7 +4,6 @@
 //! worker. So the state is behind a lock, which is held for a few instructions and never across a
 //! wait.
 
-use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
@@ -12,13 +11,14 @@ use bytes::Bytes;
 use gustnado_http::body::BodyError as Broken;
 use gustnado_http::status::Status;
 use gustnado_tasks::SocketAddrs;
+use thiserror::Error;
 
 /// Channel between a connection and the reader of a request's body.
 #[derive(Default)]
-pub struct BodyChannel(Mutex<State>);
+pub struct BodyChannel(Mutex<ChannelState>);
 
 #[derive(Default)]
-struct State {
+struct ChannelState {
     /// Whether the state was accessed since the last reset; if not, the reset costs one comparison.
     is_used: bool,
     /// Received and not taken yet.
@@ -28,7 +28,7 @@ struct State {
     received: u64,
     /// The reader waits for bytes.
     is_wanted: bool,
-    /// The reader has gone.
+    /// The reader was dropped.
     is_given_up: bool,
     reader: Option<Waker>,
     /// Waker of the connection while it does not run: a reader that needs bytes wakes it.
@@ -36,7 +36,7 @@ struct State {
     /// Interim responses to be sent, as serialized bytes.
     interim: Vec<u8>,
     /// The connection's peer and local address, after the first request for them.
-    names: Option<Box<SocketAddrs>>,
+    addrs: Option<Box<SocketAddrs>>,
     /// The callback that reports the progress of the body.
     progress: Option<Progress>,
 }
@@ -50,7 +50,7 @@ pub enum BodyDemand {
     Nothing,
     /// Get bytes of the body.
     Bytes,
-    /// The reader is gone; the rest of the body is discarded.
+    /// The reader was dropped; the rest of the body is discarded.
     GivenUp,
 }
 
@@ -60,11 +60,11 @@ impl BodyChannel {
     pub fn reset(&mut self) {
         let state = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
         if state.is_used {
-            *state = State::default();
+            *state = ChannelState::default();
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ChannelState> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.is_used = true;
         state
@@ -121,38 +121,38 @@ impl BodyChannel {
         wake(connection);
     }
 
-    pub fn set_progress(&self, tell: Progress) {
-        self.state().progress = Some(tell);
+    pub fn set_progress(&self, report: Progress) {
+        self.state().progress = Some(report);
     }
 
     /// Reports the progress of the body to the callback, if there is one.
-    pub fn tell_progress(&self, total: Option<u64>) {
-        let (tell, received) = {
+    pub fn report_progress(&self, total: Option<u64>) {
+        let (report, received) = {
             let mut state = self.state();
             (state.progress.take(), state.received)
         };
         // The lock is released while the callback runs, because it may use the channel itself.
-        if let Some(mut tell) = tell {
-            tell(received, total);
-            self.state().progress = Some(tell);
+        if let Some(mut report) = report {
+            report(received, total);
+            self.state().progress = Some(report);
         }
     }
 
     /// Reads the peer and local address, which are looked up once per request.
-    pub fn look_at_names<T>(
+    pub fn with_addrs<T>(
         &self,
-        ask: impl FnOnce() -> Option<SocketAddrs>,
-        look: impl FnOnce(&SocketAddrs) -> T,
+        look_up: impl FnOnce() -> Option<SocketAddrs>,
+        read: impl FnOnce(&SocketAddrs) -> T,
     ) -> Option<T> {
         let mut state = self.state();
-        if state.names.is_none() {
-            (state.names, state.is_used) = (Some(Box::new(ask()?)), true);
+        if state.addrs.is_none() {
+            (state.addrs, state.is_used) = (Some(Box::new(look_up()?)), true);
         }
-        state.names.as_deref().map(look)
+        state.addrs.as_deref().map(read)
     }
 
     /// Sends an interim response (RFC 9110 §15.2) as soon as the connection's task runs.
-    pub fn say(&self, interim: &[u8]) {
+    pub fn send_interim(&self, interim: &[u8]) {
         let connection = {
             let mut state = self.state();
             state.interim.extend_from_slice(interim);
@@ -219,23 +219,29 @@ fn wake(waker: Option<Waker>) {
 }
 
 /// Error that ended a body early.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BodyError {
-    /// It has more bytes than are wanted.
+    /// The body is larger than the limit.
+    #[error("the body is larger than the limit; raise the limit, or send less")]
     TooLarge,
-    /// It is against the rules (RFC 9112 §6, §7.1).
+    /// The body is malformed (RFC 9112 §6, §7.1).
+    #[error("the body is malformed (RFC 9112)")]
     Malformed,
     /// The client stopped sending, or sends too slowly.
+    #[error("the body arrived too slowly")]
     TooSlow,
     /// The client is gone, or the response is complete.
+    #[error("the client closed the connection, or the response is complete")]
     Gone,
-    /// It is text in a charset that is not known here.
+    /// The charset of the body is not supported.
+    #[error("the charset of the body is not supported; send UTF-8")]
     UnknownCharset,
-    /// It is no text in its charset.
+    /// The body is not text in its charset.
+    #[error("the body is not text in its charset")]
     NotText,
-    /// It was wanted whole, but is still to be read: in a task handler, which has
-    /// `Request::body_mut` for that.
+    /// The body has not been read: a task handler reads it with `Request::body_mut`.
+    #[error("the body has not been read; a task handler reads it with body_mut() or into_body()")]
     Unread,
 }
 
@@ -263,24 +269,6 @@ impl BodyError {
     }
 }
 
-impl fmt::Display for BodyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::TooLarge => "the body is larger than the limit",
-            Self::Malformed => "the body is against the rules of HTTP",
-            Self::TooSlow => "the body came too slowly",
-            Self::Gone => "the client has gone",
-            Self::UnknownCharset => "the body is in a charset that is not known here",
-            Self::NotText => "the body is no text in its charset",
-            Self::Unread => {
-                "the body was not read yet; a task handler reads it with body_mut() or into_body()"
-            }
-        })
-    }
-}
-
-impl std::error::Error for BodyError {}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -306,23 +294,23 @@ mod tests {
         let (reader, connection) = (Arc::new(Bell::default()), Arc::new(Bell::default()));
         let (reading, serving) = (reader.clone().into(), connection.clone().into());
         let (mut reading, serving) = (Context::from_waker(&reading), Context::from_waker(&serving));
-        let exchange = BodyChannel::default();
-        assert_eq!(exchange.poll_demand(&serving), BodyDemand::Nothing);
-        assert!(exchange.poll_take(&mut reading).is_pending());
+        let channel = BodyChannel::default();
+        assert_eq!(channel.poll_demand(&serving), BodyDemand::Nothing);
+        assert!(channel.poll_take(&mut reading).is_pending());
         assert_eq!((rung(&connection), rung(&reader)), (1, 0));
-        assert_eq!(exchange.poll_demand(&serving), BodyDemand::Bytes);
-        exchange.put(Bytes::from_static(b"one"));
+        assert_eq!(channel.poll_demand(&serving), BodyDemand::Bytes);
+        channel.put(Bytes::from_static(b"one"));
         assert_eq!(rung(&reader), 1);
-        assert_eq!(exchange.poll_demand(&serving), BodyDemand::Nothing);
-        let Poll::Ready(Some(Ok(bytes))) = exchange.poll_take(&mut reading) else {
+        assert_eq!(channel.poll_demand(&serving), BodyDemand::Nothing);
+        let Poll::Ready(Some(Ok(bytes))) = channel.poll_take(&mut reading) else {
             panic!("the bytes are there");
         };
-        assert_eq!((&*bytes, exchange.received()), (b"one".as_slice(), 3));
-        assert!(exchange.poll_take(&mut reading).is_pending());
-        exchange.end(Err(BodyError::TooSlow));
+        assert_eq!((&*bytes, channel.received()), (b"one".as_slice(), 3));
+        assert!(channel.poll_take(&mut reading).is_pending());
+        channel.end(Err(BodyError::TooSlow));
         assert_eq!(rung(&reader), 1);
-        assert_eq!(exchange.poll_take(&mut reading), Poll::Ready(Some(Err(BodyError::TooSlow))));
-        assert_eq!(exchange.poll_take(&mut reading), Poll::Ready(None));
+        assert_eq!(channel.poll_take(&mut reading), Poll::Ready(Some(Err(BodyError::TooSlow))));
+        assert_eq!(channel.poll_take(&mut reading), Poll::Ready(None));
     }
 
     #[test]
@@ -330,12 +318,12 @@ mod tests {
         let connection = Arc::new(Bell::default());
         let serving = connection.clone().into();
         let serving = Context::from_waker(&serving);
-        let exchange = BodyChannel::default();
-        assert_eq!(exchange.poll_demand(&serving), BodyDemand::Nothing);
-        exchange.give_up();
+        let channel = BodyChannel::default();
+        assert_eq!(channel.poll_demand(&serving), BodyDemand::Nothing);
+        channel.give_up();
         assert_eq!(rung(&connection), 1);
-        assert_eq!(exchange.poll_demand(&serving), BodyDemand::GivenUp);
-        exchange.end(Err(BodyError::Gone));
-        assert_eq!(exchange.poll_demand(&serving), BodyDemand::Nothing);
+        assert_eq!(channel.poll_demand(&serving), BodyDemand::GivenUp);
+        channel.end(Err(BodyError::Gone));
+        assert_eq!(channel.poll_demand(&serving), BodyDemand::Nothing);
     }
 }

@@ -1,4 +1,4 @@
-//! Small pages that say what a status means.
+//! Status pages: small pages that explain a status.
 
 use gustnado_http::fields::{Fields, HeaderId};
 use gustnado_http::response_writer::has_field;
@@ -8,8 +8,8 @@ use crate::response::Response;
 
 const NOSNIFF: HeaderId = HeaderId::XContentTypeOptions;
 
-/// Returns a response whose content is a small page that says what its status means; a status
-/// that has no content by its definition (204, 304) gets none.
+/// Returns a response with a small page that explains its status; a status without content by
+/// definition (204, 304) gets none.
 ///
 /// - `hint`: a sentence in place of the usual one.
 /// - `lines`: field lines that every response of the server has.
@@ -30,7 +30,7 @@ pub fn error_page(
     response.header(NOSNIFF.name(), "nosniff")
 }
 
-/// Nothing of the request is repeated in the page, so nothing can be smuggled into it.
+/// Returns the page. It repeats nothing of the request, so no request can inject anything.
 fn page(status: Status, hint: &str) -> String {
     let (code, reason) = (status.code(), status.reason());
     format!(
@@ -44,7 +44,7 @@ fn page(status: Status, hint: &str) -> String {
     )
 }
 
-/// One sentence for the person in front of the browser.
+/// Returns a sentence for the reader of the page.
 fn usual_hint(status: Status) -> &'static str {
     match status {
         Status::MOVED_PERMANENTLY => "This page has another address.",
@@ -54,7 +54,7 @@ fn usual_hint(status: Status) -> &'static str {
         Status::METHOD_NOT_ALLOWED => "This address does not take that kind of request.",
         Status::REQUEST_TIMEOUT => "The request took too long to arrive.",
         Status::PRECONDITION_FAILED => "This has changed since you last saw it.",
-        Status::RANGE_NOT_SATISFIABLE => "The part that was asked for does not exist.",
+        Status::RANGE_NOT_SATISFIABLE => "The requested part does not exist.",
         Status::SERVICE_UNAVAILABLE => "The server is busy. Please try again in a moment.",
         status if status.code() >= 500 => "Something went wrong on the server.",
         _ => "The request was not accepted.",

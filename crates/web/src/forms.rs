@@ -1,4 +1,4 @@
-//! HTML forms: pairs ([`Form`]), parts as they come ([`Multipart`]), and all parts together with
+//! HTML forms: pairs ([`Form`]), parts as they arrive ([`Multipart`]), and all parts together with
 //! their files ([`FormData`]).
 //!
 //! | the form | in inline and blocking handlers | in task handlers |
@@ -16,13 +16,13 @@ mod spill;
 mod upload;
 mod urlencoded;
 
-use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
 use gustnado_http::media_type::MediaType;
 use gustnado_http::multipart::{MultipartDecoder, MultipartLimits};
 use gustnado_http::status::Status;
+use thiserror::Error;
 
 use crate::body::BodyError;
 use crate::request::Request;
@@ -34,25 +34,24 @@ pub use multipart::{Multipart, Part, safe_file_name};
 pub use upload::Upload;
 pub use urlencoded::Form;
 
-/// Limits of a form. The server's limit on bodies applies as well.
+/// Limits of a form. The server's limit of bodies applies as well.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FormLimits {
     /// Pairs, or parts. Default: 1,000.
     pub fields_max: usize,
-    /// Bytes of all names and values that are no files, together. Default: 1 MiB.
+    /// Bytes of all names and values together, without files. Default: 1 MiB.
     pub value_bytes_max: usize,
-    /// Bytes of one file. Default: no limit but that on the body.
+    /// Bytes of one file. By default only the limit of the body applies.
     pub file_bytes_max: u64,
-    /// Bytes of files that a form holds in memory. What is more goes to the disk, file by file. (In
-    /// a handler that finds the body whole, it is in memory already and stays there.) Default:
-    /// 100,000.
+    /// Bytes of files that a form holds in memory; further files go to the disk. If the body has
+    /// been read for the handler, it stays in memory. Default: 100,000.
     pub memory_bytes_max: usize,
-    /// Bytes of a form's files on the disk, together. Default: 1 GiB.
+    /// Bytes of a form's files on the disk together. Default: 1 GiB.
     pub disk_bytes_max: u64,
     /// Bytes of one part's head. Default: 8 KiB.
     pub part_head_bytes_max: usize,
-    /// Folder for the files that are not kept in memory; it must exist. `None` is the system's
-    /// folder for temporary files, which is the default.
+    /// The folder, which must exist, for files that do not stay in memory. Default: `None`, the
+    /// system's folder for temporary files.
     pub folder: Option<PathBuf>,
 }
 
@@ -73,7 +72,7 @@ impl Default for FormLimits {
 const URLENCODED: &str = "application/x-www-form-urlencoded";
 const FORM_DATA: &str = "multipart/form-data";
 
-/// Whether a request's body is what is expected.
+/// Returns the content type of a request's body, if it is the expected one.
 fn expect_type<'r>(
     request: &'r Request,
     expected: &'static str,
@@ -82,7 +81,7 @@ fn expect_type<'r>(
     if kind.is(expected) { Ok(kind) } else { Err(FormError::WrongType { expected }) }
 }
 
-/// The decoder for a request whose body is `multipart/form-data`.
+/// Returns the decoder for a request whose body is `multipart/form-data`.
 fn decoder(request: &Request, limits: &FormLimits) -> Result<MultipartDecoder, FormError> {
     let kind = expect_type(request, FORM_DATA)?;
     let boundary = kind.parameter("boundary").unwrap_or_default();
@@ -94,43 +93,54 @@ fn decoder(request: &Request, limits: &FormLimits) -> Result<MultipartDecoder, F
 }
 
 /// Error of a form that was not read.
+#[derive(Error)]
 #[non_exhaustive]
 pub enum FormError {
     /// The body is something else: 415.
+    #[error("expected a body of {expected}, found another type; set Content-Type")]
     WrongType {
         /// The content type that was expected.
         expected: &'static str,
     },
-    /// The body did not come to its end, or is past the server's limit: its own status.
-    Body(BodyError),
-    /// It is against the rules of forms: 400, or 413 where it is past a limit.
-    Multipart(MultipartError),
+    /// The body could not be read: the status of the [`BodyError`].
+    #[error("the body of the form could not be read")]
+    Body(#[from] BodyError),
+    /// The body is not well-formed `multipart/form-data`: 400, or 413 past a limit.
+    #[error("the form is malformed")]
+    Multipart(#[from] MultipartError),
     /// The body ended before the form did: 400.
+    #[error("the body ended before the form")]
     Truncated,
     /// More pairs than [`FormLimits::fields_max`]: 413.
+    #[error("expected at most {limit} fields, found more; raise fields_max")]
     TooManyFields {
         /// The limit.
         limit: usize,
     },
-    /// More bytes of values than [`FormLimits::value_bytes_max`], or than the caller's limit of a
+    /// More bytes of values than [`FormLimits::value_bytes_max`], or than the caller allows for a
     /// part: 413.
+    #[error("expected at most {limit_bytes} bytes of values, found more; raise value_bytes_max")]
     ValueTooLarge {
         /// The limit.
         limit_bytes: usize,
     },
     /// A file with more bytes than [`FormLimits::file_bytes_max`]: 413.
+    #[error("expected at most {limit_bytes} bytes in a file, found more; raise file_bytes_max")]
     FileTooLarge {
         /// The limit.
         limit_bytes: u64,
     },
     /// More bytes of files than [`FormLimits::disk_bytes_max`]: 413.
+    #[error("expected at most {limit_bytes} bytes on the disk, found more; raise disk_bytes_max")]
     TooMuchForDisk {
         /// The limit.
         limit_bytes: u64,
     },
-    /// A file cannot be kept: 507 where the disk is full, else 500.
-    Disk(io::Error),
-    /// The thread pool has no room for writing files, and had none for a second: 503.
+    /// A file cannot be written: 507 if the disk is full, else 500.
+    #[error("a file could not be written")]
+    Disk(#[from] io::Error),
+    /// The queue of the thread pool, which writes files, was full for a second: 503.
+    #[error("no thread was free to write files for a second; raise blocking-threads")]
     Busy,
 }
 
@@ -157,59 +167,7 @@ impl FormError {
     }
 }
 
-impl fmt::Display for FormError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::WrongType { expected } => write!(f, "the body must be {expected}"),
-            Self::Body(_) => f.write_str("the form's body could not be read"),
-            Self::Multipart(_) => f.write_str("the form is malformed"),
-            Self::Truncated => f.write_str("the form has no end"),
-            Self::TooManyFields { limit } => write!(f, "the form has more than {limit} fields"),
-            Self::ValueTooLarge { limit_bytes } => {
-                write!(f, "the form's values have more than {limit_bytes} bytes")
-            }
-            Self::FileTooLarge { limit_bytes } => {
-                write!(f, "a file has more than {limit_bytes} bytes")
-            }
-            Self::TooMuchForDisk { limit_bytes } => {
-                write!(f, "the files have more than {limit_bytes} bytes together")
-            }
-            Self::Disk(_) => f.write_str("a file could not be kept"),
-            Self::Busy => f.write_str("no thread is free to write files"),
-        }
-    }
-}
-
-impl std::error::Error for FormError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Body(error) => Some(error),
-            Self::Multipart(error) => Some(error),
-            Self::Disk(error) => Some(error),
-            _ => None,
-        }
-    }
-}
-
-impl From<BodyError> for FormError {
-    fn from(error: BodyError) -> Self {
-        Self::Body(error)
-    }
-}
-
-impl From<MultipartError> for FormError {
-    fn from(error: MultipartError) -> Self {
-        Self::Multipart(error)
-    }
-}
-
-impl From<io::Error> for FormError {
-    fn from(error: io::Error) -> Self {
-        Self::Disk(error)
-    }
-}
-
-/// The status that says what was wrong.
+/// The status of the error.
 impl IntoResponse for FormError {
     fn into_response(self) -> Response {
         match self {

@@ -1,4 +1,4 @@
-//! The three kinds of handler, and what makes one of a function.
+//! Handlers: inline functions, light tasks, blocking functions.
 
 use std::future::Future;
 use std::mem;
@@ -21,41 +21,33 @@ pub type InlineFn = dyn Fn(&mut Request) -> Response + Send + Sync;
 pub type TaskFn = dyn Fn(Request) -> HandlerFuture + Send + Sync;
 pub type BlockingFn = dyn Fn(Request) -> Response + Send + Sync;
 
-/// A handler, whatever it was made of.
-pub struct Handler(#[doc(hidden)] pub Kind);
+/// A handler of any kind.
+pub struct Handler(#[doc(hidden)] pub HandlerKind);
 
 #[derive(Clone)]
-pub enum Kind {
+pub enum HandlerKind {
     /// Runs on the worker, and must not wait.
     Inline(Arc<InlineFn>),
-    /// The same for one that looks at the head alone: the body is not kept for it.
+    /// Runs on the worker, and reads the head alone: the body is not kept for it.
     HeadOnly(Arc<InlineFn>),
     /// A light task: may wait for anything that is a future.
     Task(Arc<TaskFn>),
-    /// The first for bodies that are short, the second for others: see [`by_length`].
+    /// An inline handler for short bodies, a task for others: see [`by_length`].
     ByLength(u64, Arc<InlineFn>, Arc<TaskFn>),
     /// Runs on a thread of the pool, and may wait for anything.
     Blocking(Arc<BlockingFn>),
-    /// Becomes a task once the server's tokio runtime is known.
+    /// Becomes a task once the server's tokio runtime is known. The options are for a route that
+    /// does not have its own.
     #[cfg(feature = "tower")]
-    Service(Made),
-    /// Tells of the server that it runs on; inline.
+    Service(Arc<ServiceFn>, RouteOptions),
+    /// Reads the counters of its server; inline.
     OfServer(fn(&dyn ServerStats) -> Response),
 }
 
 #[cfg(feature = "tower")]
 pub type ServiceFn = dyn Fn(&Tokio) -> Arc<TaskFn> + Send + Sync;
 
-/// A service as routes keep it: what makes the handler once the server's runtime is known, and what
-/// it wants where its route has said nothing.
-#[cfg(feature = "tower")]
-#[derive(Clone)]
-pub struct Made {
-    pub make: Arc<ServiceFn>,
-    pub options: RouteOptions,
-}
-
-/// A value that can be made a handler.
+/// A type that can be converted to a handler.
 ///
 /// - `|request: &Request| …`: inline. It runs on the worker, finds the body whole, and should not
 ///   wait: it holds up the worker's other connections.
@@ -64,8 +56,8 @@ pub struct Made {
 /// - [`blocking`]`(|request: Request| …)`: on the thread pool. It may hold its thread, and finds
 ///   the body whole.
 ///
-/// Each returns what [`IntoResponse`] takes. A panic in one is contained: the client gets 500, and
-/// it is counted.
+/// Each returns a type that implements [`IntoResponse`]. A panic is contained: the client gets 500,
+/// and the panic is counted.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no handler",
     label = "expected `|request: &Request| …`, `async |request: Request| …`, `blocking(…)`, or \
@@ -77,7 +69,7 @@ pub struct Made {
             future is `Send`"
 )]
 pub trait IntoHandler<Form> {
-    /// Makes the handler.
+    /// Converts the value to a handler.
     fn into_handler(self) -> Handler;
 }
 
@@ -96,7 +88,7 @@ pub mod form {
     #[cfg(feature = "tower")]
     #[derive(Debug)]
     pub enum Service {}
-    /// A value that is a handler already.
+    /// A handler itself.
     #[derive(Debug)]
     pub enum Ready {}
 }
@@ -107,7 +99,9 @@ where
     R: IntoResponse,
 {
     fn into_handler(self) -> Handler {
-        Handler(Kind::Inline(Arc::new(move |request: &mut Request| self(request).into_response())))
+        Handler(HandlerKind::Inline(Arc::new(move |request: &mut Request| {
+            self(request).into_response()
+        })))
     }
 }
 
@@ -118,10 +112,10 @@ where
 {
     fn into_handler(self) -> Handler {
         let call = Arc::new(self);
-        Handler(Kind::Task(Arc::new(move |request| {
-            let mut place = Place { call: Arc::clone(&call), future: Box::pin(None) };
+        Handler(HandlerKind::Task(Arc::new(move |request| {
+            let mut place = TaskCall { call: Arc::clone(&call), future: Box::pin(None) };
             place.start(request);
-            HandlerFuture::Placed(Box::new(place))
+            HandlerFuture::Reusable(Box::new(place))
         })))
     }
 }
@@ -145,12 +139,12 @@ where
     R: IntoResponse,
 {
     fn into_handler(self) -> Handler {
-        Handler(Kind::Blocking(Arc::new(move |request| self.0(request).into_response())))
+        Handler(HandlerKind::Blocking(Arc::new(move |request| self.0(request).into_response())))
     }
 }
 
-/// Makes a handler of two: one that finds the body whole, for requests without one and for those
-/// that announce a short one, and a task for all others.
+/// Makes a handler of two: an inline one for requests with a short body or none, and a task for all
+/// others.
 ///
 /// - `whole_bytes_max`: how long a short body is at most.
 ///
@@ -163,8 +157,8 @@ pub fn by_length(
     other: impl IntoHandler<form::Task>,
 ) -> Handler {
     match (whole.into_handler().0, other.into_handler().0) {
-        (Kind::Inline(whole), Kind::Task(other)) => {
-            Handler(Kind::ByLength(whole_bytes_max, whole, other))
+        (HandlerKind::Inline(whole), HandlerKind::Task(other)) => {
+            Handler(HandlerKind::ByLength(whole_bytes_max, whole, other))
         }
         _ => unreachable!("each form makes its own kind"),
     }
@@ -179,13 +173,13 @@ impl IntoHandler<form::Ready> for Handler {
 impl std::fmt::Debug for Handler {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self.0 {
-            Kind::Inline(_) | Kind::HeadOnly(_) => "Handler (inline)",
-            Kind::Task(_) => "Handler (task)",
-            Kind::ByLength(..) => "Handler (inline or task)",
-            Kind::Blocking(_) => "Handler (blocking)",
+            HandlerKind::Inline(_) | HandlerKind::HeadOnly(_) => "Handler (inline)",
+            HandlerKind::Task(_) => "Handler (task)",
+            HandlerKind::ByLength(..) => "Handler (inline or task)",
+            HandlerKind::Blocking(_) => "Handler (blocking)",
             #[cfg(feature = "tower")]
-            Kind::Service(_) => "Handler (service)",
-            Kind::OfServer(_) => "Handler (of the server)",
+            HandlerKind::Service(..) => "Handler (service)",
+            HandlerKind::OfServer(_) => "Handler (of the server)",
         })
     }
 }
@@ -201,12 +195,12 @@ pub fn panicked() -> Response {
     Response::new(Status::INTERNAL_SERVER_ERROR)
 }
 
-/// A task handler at work on a request.
+/// Future of a task handler.
 pub enum HandlerFuture {
-    /// In memory of its own.
+    /// Allocated for this request.
     Boxed(Pin<Box<dyn Future<Output = Response> + Send>>),
-    /// In memory that the same handler's next request can use.
-    Placed(Box<dyn Placed>),
+    /// In memory that the next request of the same handler can reuse.
+    Reusable(Box<dyn ReusableCall>),
 }
 
 impl Future for HandlerFuture {
@@ -215,21 +209,21 @@ impl Future for HandlerFuture {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Response> {
         match &mut *self {
             Self::Boxed(future) => future.as_mut().poll(context),
-            Self::Placed(place) => place.poll(context),
+            Self::Reusable(place) => place.poll(context),
         }
     }
 }
 
-/// A place for one future of one handler: see `Place`.
-pub trait Placed: Send {
+/// Memory for the future of one handler, which its requests use in turn.
+pub trait ReusableCall: Send {
     /// Calls the handler.
     fn start(&mut self, request: Request);
-    /// Polls the handler. Once it returns a response, the future is dropped and the place is free.
+    /// Polls the handler. Once it returns a response, the future is dropped and the memory is free.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Response>;
 }
 
-/// Which task handler it is. It holds for as long as the handler does: a worker forgets it with
-/// the routes that it belongs to.
+/// Identity of a task handler, valid while the handler exists: a worker drops it together with its
+/// routes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HandlerId(usize);
 
@@ -240,12 +234,12 @@ impl HandlerId {
     }
 }
 
-struct Place<F, A> {
+struct TaskCall<F, A> {
     call: Arc<F>,
     future: Pin<Box<Option<A>>>,
 }
 
-impl<F, A> Placed for Place<F, A>
+impl<F, A> ReusableCall for TaskCall<F, A>
 where
     F: Fn(Request) -> A + Send + Sync,
     A: Future<Output: IntoResponse> + Send,
@@ -256,20 +250,21 @@ where
     }
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Response> {
-        let future = self.future.as_mut().as_pin_mut().expect("polled between start and answer");
-        let answer = ready!(future.poll(context));
+        let future =
+            self.future.as_mut().as_pin_mut().expect("polled between the start and the response");
+        let returned = ready!(future.poll(context));
         self.future.set(None);
-        Poll::Ready(answer.into_response())
+        Poll::Ready(returned.into_response())
     }
 }
 
-/// A task handler at work, whose panics are contained.
+/// A running task handler, whose panics are contained.
 pub struct RunningHandler(Option<HandlerFuture>);
 
 impl RunningHandler {
-    /// One that has begun.
-    pub fn new(answering: HandlerFuture) -> Self {
-        Self(Some(answering))
+    /// Creates one that runs.
+    pub fn new(running: HandlerFuture) -> Self {
+        Self(Some(running))
     }
 
     /// Creates one that has responded.
@@ -279,51 +274,51 @@ impl RunningHandler {
 
     /// Calls a task handler, which may panic at once.
     ///
-    /// - `place`: one that the same handler has been at work in before.
+    /// - `place`: memory that an earlier request of the same handler has used.
     #[inline]
-    pub fn start(handler: &TaskFn, request: Request, place: Option<Box<dyn Placed>>) -> Self {
+    pub fn start(handler: &TaskFn, request: Request, place: Option<Box<dyn ReusableCall>>) -> Self {
         Self(contained(|| match place {
             Some(mut place) => {
                 place.start(request);
-                HandlerFuture::Placed(place)
+                HandlerFuture::Reusable(place)
             }
             None => handler(request),
         }))
     }
 
-    /// Polls the handler. Returns whether it has ended; `answer` is then the response, or `None` if
-    /// the handler panicked, now or in its destructor.
+    /// Polls the handler. Returns whether it has ended; `response` is then the response, or `None`
+    /// if the handler panicked, now or in its destructor.
     #[inline]
-    pub fn poll(&mut self, context: &mut Context<'_>, answer: &mut Option<Response>) -> bool {
-        let Some(answering) = &mut self.0 else { return true };
-        let is_pending = contained(|| match Pin::new(answering).poll(context) {
+    pub fn poll(&mut self, context: &mut Context<'_>, response: &mut Option<Response>) -> bool {
+        let Some(running) = &mut self.0 else { return true };
+        let is_pending = contained(|| match Pin::new(running).poll(context) {
             Poll::Pending => true,
-            Poll::Ready(response) => {
-                *answer = Some(response);
+            Poll::Ready(returned) => {
+                *response = Some(returned);
                 false
             }
         });
         match (is_pending, &self.0) {
             (Some(true), _) => return false,
-            (Some(false), Some(HandlerFuture::Placed(_))) => {}
+            (Some(false), Some(HandlerFuture::Reusable(_))) => {}
             _ => {
                 let ended = self.0.take();
                 if contained(|| drop(ended)).is_none() || is_pending.is_none() {
-                    *answer = None;
+                    *response = None;
                 }
             }
         }
         true
     }
 
-    /// The place it was at work in, for another request of the same handler.
+    /// Returns the memory of its future, for another request of the same handler.
     #[inline]
-    pub fn into_place(mut self) -> Option<Box<dyn Placed>> {
-        let answering = self.0.take();
-        // There is nothing left in it: forgetting it spares the look that dropping takes.
+    pub fn into_place(mut self) -> Option<Box<dyn ReusableCall>> {
+        let running = self.0.take();
+        // Nothing is left in it: forgetting it saves the check of a drop.
         mem::forget(self);
-        match answering {
-            Some(HandlerFuture::Placed(place)) => Some(place),
+        match running {
+            Some(HandlerFuture::Reusable(place)) => Some(place),
             _ => None,
         }
     }

@@ -1,29 +1,33 @@
-//! Values of a program's own types: JSON in and out, and from the query (feature `json`).
-
-use std::fmt;
+//! Values of a program's own types: read from JSON and from the query, and written as JSON (feature
+//! `json`).
 
 use gustnado_http::media_type::MediaType;
 use gustnado_http::status::Status;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::error::Category;
+use thiserror::Error;
 
 use crate::body::BodyError;
 use crate::request::Request;
 use crate::response::{IntoResponse, Response};
 
-/// Error of a body that is no value of the requested type. As a response it gives the cause in a
-/// line of text.
+/// Error of a body that is not a value of the expected type. As a response it is one line of text.
+#[derive(Error)]
 #[non_exhaustive]
 pub enum JsonError {
-    /// The content type is not `application/json`, nor one that ends in `+json`: 415.
+    /// The content type is neither `application/json` nor one that ends in `+json`: 415.
+    #[error("expected a body of application/json, found another type; set Content-Type")]
     WrongType,
-    /// The body did not come to its end, or is past a limit: its own status.
-    Body(BodyError),
-    /// It is no JSON (RFC 8259): 400.
-    Malformed(serde_json::Error),
-    /// It is JSON, but no value of the requested type: 422.
-    Unfit(serde_json::Error),
+    /// The body could not be read: the status of the [`BodyError`].
+    #[error("the body could not be read")]
+    Body(#[from] BodyError),
+    /// The body is not JSON (RFC 8259): 400.
+    #[error("the body is not JSON: {0}")]
+    Malformed(#[source] serde_json::Error),
+    /// The body is JSON, but not a value of the expected type: 422.
+    #[error("the JSON of the body has another form than expected: {0}")]
+    Unfit(#[source] serde_json::Error),
 }
 
 impl JsonError {
@@ -38,42 +42,13 @@ impl JsonError {
     }
 }
 
-impl fmt::Display for JsonError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::WrongType => {
-                f.write_str("expected a body of JSON; say Content-Type: application/json")
-            }
-            Self::Body(_) => f.write_str("the body could not be read"),
-            Self::Malformed(error) => write!(f, "the body is no JSON: {error}"),
-            Self::Unfit(error) => write!(f, "the body is JSON, but not what is expected: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for JsonError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::WrongType => None,
-            Self::Body(error) => Some(error),
-            Self::Malformed(error) | Self::Unfit(error) => Some(error),
-        }
-    }
-}
-
-impl From<BodyError> for JsonError {
-    fn from(error: BodyError) -> Self {
-        Self::Body(error)
-    }
-}
-
 impl From<serde_json::Error> for JsonError {
     fn from(error: serde_json::Error) -> Self {
         if error.classify() == Category::Data { Self::Unfit(error) } else { Self::Malformed(error) }
     }
 }
 
-/// Its status, with what is wrong as text.
+/// The status of the error, with its text.
 impl IntoResponse for JsonError {
     fn into_response(self) -> Response {
         match self {
@@ -83,21 +58,11 @@ impl IntoResponse for JsonError {
     }
 }
 
-/// Error of a query that is no value of the requested type. As a response it is 400, with the cause
-/// as text.
-pub struct QueryError(serde_urlencoded::de::Error);
-
-impl fmt::Display for QueryError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the query is not what is expected: {}", self.0)
-    }
-}
-
-impl std::error::Error for QueryError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.0)
-    }
-}
+/// Error of a query that is not a value of the expected type. As a response it is 400 with its
+/// text.
+#[derive(Error)]
+#[error("the query has another form than expected: {0}")]
+pub struct QueryError(#[source] serde_urlencoded::de::Error);
 
 impl IntoResponse for QueryError {
     fn into_response(self) -> Response {
@@ -107,24 +72,23 @@ impl IntoResponse for QueryError {
 
 /// Values of a program's own types (feature `json`).
 impl Request {
-    /// Returns the body, which is JSON, as a value: in inline and blocking handlers, which get it
-    /// whole.
+    /// Returns the body, which is JSON, as a value. For inline and blocking handlers.
     ///
     /// # Errors
-    /// [`JsonError`]: 415 for another content type, 400 where it is no JSON, 422 where it is no
+    /// [`JsonError`]: 415 for another content type, 400 if the body is not JSON, 422 if it is not a
     /// value of this type.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, JsonError> {
         self.expect_json()?;
         Ok(serde_json::from_slice(self.whole_body()?)?)
     }
 
-    /// Reads the body, which is JSON, and returns it as a value. For all kinds of handler that own
-    /// their request.
+    /// Reads the body, which is JSON, and returns it as a value. For handlers that own their
+    /// request.
     ///
     /// - `bytes_max`: limit of the body; a longer one is 413. The server's limit applies as well.
     ///
     /// # Errors
-    /// As [`Request::json`], and the cause if the body did not come.
+    /// As [`Request::json`], and [`JsonError::Body`].
     pub async fn read_json<T: DeserializeOwned>(
         &mut self,
         bytes_max: usize,
@@ -134,10 +98,10 @@ impl Request {
         Ok(serde_json::from_slice(&body)?)
     }
 
-    /// Returns the query as a value, whose fields are the names in it.
+    /// Returns the query as a value, whose fields have the names of its pairs.
     ///
     /// # Errors
-    /// [`QueryError`], which is 400: a field is missing, or its text is none of its type.
+    /// [`QueryError`], which is 400: a field is missing, or its text cannot be converted.
     pub fn query_as<T: DeserializeOwned>(&self) -> Result<T, QueryError> {
         serde_urlencoded::from_str(self.raw_query().unwrap_or_default()).map_err(QueryError)
     }
@@ -151,12 +115,12 @@ impl Request {
 
 /// Values of a program's own types (feature `json`).
 impl Response {
-    /// Creates a response with a value as JSON. If the value cannot be serialized, e.g. a map whose
-    /// keys are no text, the response is 500 with the cause.
+    /// Creates a response with a value as JSON. If the value has no JSON (a map whose keys are not
+    /// text, or its `Serialize` fails), the response is 500 with the error.
     pub fn json<T: Serialize + ?Sized>(value: &T) -> Self {
         match serde_json::to_vec(value) {
             Ok(text) => Self::json_text(text),
-            Err(error) => Self::text(format!("this value cannot be JSON: {error}"))
+            Err(error) => Self::text(format!("the value cannot be written as JSON: {error}"))
                 .status(Status::INTERNAL_SERVER_ERROR),
         }
     }

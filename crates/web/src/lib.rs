@@ -1,11 +1,11 @@
-//! Requests and responses as programs see them, and what leads from one to the other: routes,
+//! Requests and responses as programs see them, and the way from one to the other: routes,
 //! middleware, handlers.
 //!
 //! What lives here: [`Request`](request::Request) and [`Response`](response::Response) with their
-//! bodies and forms, the tables that find a handler (`routes`), and what runs around it
-//! (`middleware`). What does not: bytes on a connection, which a protocol's crate writes.
+//! bodies and forms, the tables that find a handler (`routes`), and `middleware` around it. What
+//! does not: bytes on a connection, which a protocol's crate writes.
 //!
-//! A part of `gustnado`, which shows what programs use; this crate promises nothing of its own.
+//! A part of `gustnado`, without a stable API of its own.
 #![forbid(unsafe_code)]
 #![doc(hidden)]
 

@@ -9,7 +9,7 @@ use gustnado_http::status::Status;
 use gustnado_tasks::BlockingPool;
 
 use crate::build_context::BuildContext;
-use crate::handler::{BlockingFn, HandlerFuture, InlineFn, Kind, TaskFn};
+use crate::handler::{BlockingFn, HandlerFuture, HandlerKind, InlineFn, TaskFn};
 use crate::request::Request;
 use crate::response::{IntoResponse, Response};
 use gustnado_observe::server_stats::ServerStats;
@@ -32,17 +32,19 @@ impl From<Response> for Flow {
 type Before = dyn Fn(&mut Request) -> Flow + Send + Sync;
 type After = dyn Fn(&Request, &mut Response) + Send + Sync;
 type Around = dyn Fn(Request, Next) -> HandlerFuture + Send + Sync;
-type Matcher = dyn Fn(&Request) -> bool + Send + Sync;
+
+/// Condition on requests.
+pub type Matcher = Arc<dyn Fn(&Request) -> bool + Send + Sync>;
 
 /// One middleware, and the condition on the requests that it runs for.
 #[derive(Clone)]
 pub struct Middleware {
-    matcher: Option<Arc<Matcher>>,
-    does: Does,
+    matcher: Option<Matcher>,
+    kind: MiddlewareKind,
 }
 
 #[derive(Clone)]
-enum Does {
+enum MiddlewareKind {
     Before(Arc<Before>),
     After(Arc<After>),
     Around(Arc<Around>),
@@ -52,13 +54,13 @@ impl Middleware {
     /// Creates a middleware that runs before the later ones: it continues, or responds. It should
     /// not wait.
     pub fn before(f: impl Fn(&mut Request) -> Flow + Send + Sync + 'static) -> Self {
-        Self { matcher: None, does: Does::Before(Arc::new(f)) }
+        Self { matcher: None, kind: MiddlewareKind::Before(Arc::new(f)) }
     }
 
     /// Creates a middleware that runs once the later ones and the handler have responded, and may
     /// change the response. It sees the request without its body, and should not wait.
     pub fn after(f: impl Fn(&Request, &mut Response) + Send + Sync + 'static) -> Self {
-        Self { matcher: None, does: Does::After(Arc::new(f)) }
+        Self { matcher: None, kind: MiddlewareKind::After(Arc::new(f)) }
     }
 
     /// Creates a middleware that runs around all later ones and the handler, as a light task.
@@ -68,10 +70,10 @@ impl Middleware {
         A: Future<Output: IntoResponse> + Send + 'static,
     {
         let around = move |request, next| {
-            let answer = f(request, next);
-            HandlerFuture::Boxed(Box::pin(async move { answer.await.into_response() }))
+            let returned = f(request, next);
+            HandlerFuture::Boxed(Box::pin(async move { returned.await.into_response() }))
         };
-        Self { matcher: None, does: Does::Around(Arc::new(around)) }
+        Self { matcher: None, kind: MiddlewareKind::Around(Arc::new(around)) }
     }
 
     /// Restricts the middleware to requests for which `matcher` returns true.
@@ -88,10 +90,10 @@ impl Middleware {
 
 impl fmt::Debug for Middleware {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.does {
-            Does::Before(_) => "Middleware (before)",
-            Does::After(_) => "Middleware (after)",
-            Does::Around(_) => "Middleware (around)",
+        f.write_str(match self.kind {
+            MiddlewareKind::Before(_) => "Middleware (before)",
+            MiddlewareKind::After(_) => "Middleware (after)",
+            MiddlewareKind::Around(_) => "Middleware (around)",
         })
     }
 }
@@ -103,7 +105,7 @@ pub struct MiddlewareStack {
     handler: Runnable,
 }
 
-/// A handler as connections run it: what blocks has been made a task that waits for the pool.
+/// A handler as connections run it. A blocking handler has become a task that waits for the pool.
 #[derive(Clone)]
 pub enum Runnable {
     Inline(Arc<InlineFn>),
@@ -119,7 +121,7 @@ pub struct ByLength {
 }
 
 impl ByLength {
-    /// Whether a body is announced to be short.
+    /// Returns whether the body is short by its framing.
     pub fn takes_whole(&self, framing: Framing) -> bool {
         match framing {
             Framing::Length(length) => length <= self.whole_bytes_max,
@@ -144,8 +146,8 @@ impl Runnable {
             Self::ByLength(both) => Arc::clone(&both.other),
         };
         Self::Task(Arc::new(move |request| {
-            let answering = handler(request);
-            HandlerFuture::Boxed(Box::pin(async move { answering.await.on_its_own() }))
+            let running = handler(request);
+            HandlerFuture::Boxed(Box::pin(async move { running.await.on_its_own() }))
         }))
     }
 }
@@ -159,25 +161,31 @@ async fn with_whole_body(handler: Arc<InlineFn>, mut request: Request) -> Respon
 
 impl MiddlewareStack {
     /// Puts middleware around a handler.
-    pub fn around(middleware: &[Middleware], handler: Kind, build: &BuildContext) -> Runnable {
+    pub fn around(
+        middleware: &[Middleware],
+        handler: HandlerKind,
+        build: &BuildContext,
+    ) -> Runnable {
         let handler = match handler {
-            Kind::Inline(handler) | Kind::HeadOnly(handler) => Runnable::Inline(handler),
-            Kind::Task(handler) => Runnable::Task(handler),
+            HandlerKind::Inline(handler) | HandlerKind::HeadOnly(handler) => {
+                Runnable::Inline(handler)
+            }
+            HandlerKind::Task(handler) => Runnable::Task(handler),
             // A stack with middleware runs either inline or as a task; the task handles any length.
-            Kind::ByLength(_, _, other) if !middleware.is_empty() => Runnable::Task(other),
-            Kind::ByLength(whole_bytes_max, whole, other) => {
+            HandlerKind::ByLength(_, _, other) if !middleware.is_empty() => Runnable::Task(other),
+            HandlerKind::ByLength(whole_bytes_max, whole, other) => {
                 let whole = Runnable::Inline(whole);
                 Runnable::ByLength(Arc::new(ByLength { whole_bytes_max, whole, other }))
             }
-            Kind::Blocking(handler) => Runnable::Task(on_pool(handler, build.pool.clone())),
+            HandlerKind::Blocking(handler) => Runnable::Task(on_pool(handler, build.pool.clone())),
             #[cfg(feature = "tower")]
-            Kind::Service(service) => Runnable::Task((service.make)(&build.tokio)),
-            Kind::OfServer(page) => Runnable::Inline(of_server(page, build)),
+            HandlerKind::Service(make, _) => Runnable::Task(make(&build.tokio)),
+            HandlerKind::OfServer(page) => Runnable::Inline(of_server(page, build)),
         };
         if middleware.is_empty() {
             return handler;
         }
-        let has_tasks = middleware.iter().any(|one| matches!(one.does, Does::Around(_)));
+        let has_tasks = middleware.iter().any(|one| matches!(one.kind, MiddlewareKind::Around(_)));
         let chain = Self { middleware: middleware.into(), handler };
         match &chain.handler {
             Runnable::Inline(_) if !has_tasks => {
@@ -189,7 +197,7 @@ impl MiddlewareStack {
         }
     }
 
-    /// The middleware from `at` on and the handler, as nested calls: what comes later is inside.
+    /// Runs the middleware from `at` on and the handler, as nested calls: later ones inside.
     fn run_inline(&self, at: usize, request: &mut Request) -> Response {
         let Some(one) = self.middleware.get(at) else {
             return match &self.handler {
@@ -197,12 +205,12 @@ impl MiddlewareStack {
                 _ => unreachable!("a chain around a task is a task"),
             };
         };
-        match &one.does {
-            Does::Before(before) if one.is_meant_for(request) => match before(request) {
+        match &one.kind {
+            MiddlewareKind::Before(before) if one.is_meant_for(request) => match before(request) {
                 Flow::Next => self.run_inline(at + 1, request),
                 Flow::Answer(response) => response,
             },
-            Does::After(after) if one.is_meant_for(request) => {
+            MiddlewareKind::After(after) if one.is_meant_for(request) => {
                 let mut response = self.run_inline(at + 1, request);
                 response.open_file(request.parts().view(), gustnado_tasks::now());
                 after(request, &mut response);
@@ -213,7 +221,7 @@ impl MiddlewareStack {
     }
 }
 
-/// A page about the server that it is served by.
+/// Returns a handler for a page about its server.
 fn of_server(page: fn(&dyn ServerStats) -> Response, build: &BuildContext) -> Arc<InlineFn> {
     let server = build.server.clone();
     Arc::new(move |_| match &server {
@@ -229,10 +237,10 @@ fn on_pool(handler: Arc<BlockingFn>, pool: BlockingPool) -> Arc<TaskFn> {
             if let Err(error) = request.read_whole().await {
                 return error.into_response();
             }
-            request.keep_names();
+            request.keep_addrs();
             match pool.run(move || handler(request)).await {
                 Ok(Some(response)) => response,
-                // It goes on from here as if it had happened here.
+                // The panic continues here, where it is contained.
                 Ok(None) => std::panic::resume_unwind(Box::new("on the pool")),
                 Err(_) => Response::new(Status::SERVICE_UNAVAILABLE).header("Retry-After", "1"),
             }
@@ -262,14 +270,14 @@ impl Next {
             if !one.is_meant_for(&request) {
                 continue;
             }
-            match one.does {
-                Does::Before(before) => {
+            match one.kind {
+                MiddlewareKind::Before(before) => {
                     if let Flow::Answer(response) = before(&mut request) {
                         return HandlerFuture::Boxed(Box::pin(ready(response)));
                     }
                 }
-                Does::Around(around) => return around(request, self),
-                Does::After(after) => {
+                MiddlewareKind::Around(around) => return around(request, self),
+                MiddlewareKind::After(after) => {
                     let head = request.head_only();
                     let inner = self.start(request);
                     return HandlerFuture::Boxed(Box::pin(async move {

@@ -2,7 +2,7 @@
 
 mod content;
 mod cookies;
-mod origin;
+mod peer;
 mod query;
 mod typed;
 
@@ -28,19 +28,19 @@ use crate::trusted_proxies::TrustedProxies;
 
 use crate::request_head::{RequestHead, RequestHeadRef, as_text};
 pub use cookies::Cookies;
-pub use origin::Origin;
+pub use peer::RequestPeer;
 pub use query::{Pairs, percent_decoded};
 pub use typed::ParamError;
 
-/// One request: its head, what the route found in its path, and its body.
+/// A request: its head, the parts of its path that the route names, and its body.
 ///
-/// An inline handler borrows it, a task or a blocking handler owns it. The head was checked when it
-/// was read; the body is read when a handler reads it ([`Request::into_body`]); inline and blocking
-/// handlers get it whole ([`Request::bytes`]).
+/// An inline handler borrows it; a task or blocking handler owns it. The head was checked when it
+/// was read. The body is read on demand ([`Request::into_body`]); inline and blocking handlers get
+/// it whole ([`Request::bytes`]).
 pub struct Request {
     parts: RequestHeadRef,
     body: Body,
-    origin: Origin,
+    peer: RequestPeer,
     extensions: Option<Box<Extensions>>,
 }
 
@@ -48,13 +48,13 @@ type Extensions = HashMap<TypeId, Box<dyn Any + Send + Sync>>;
 
 impl Request {
     #[doc(hidden)]
-    pub fn new(parts: RequestHeadRef, body: Body, origin: Origin) -> Self {
-        Self { parts, body, origin, extensions: None }
+    pub fn new(parts: RequestHeadRef, body: Body, peer: RequestPeer) -> Self {
+        Self { parts, body, peer, extensions: None }
     }
 
-    /// A request whose body is not there yet, if it has one.
+    /// Creates a request whose body, if any, has not been read.
     ///
-    /// - `used`: one to be used again, which is the quickest way to have one.
+    /// - `used`: a request to be reused, which saves the allocation.
     #[expect(clippy::inline_always, reason = "a call each way would be 30 instructions more")]
     #[inline(always)]
     #[doc(hidden)]
@@ -68,15 +68,15 @@ impl Request {
             && let Some(parts) = used.parts.get_mut()
         {
             parts.refill(head, bytes);
-            used.origin.lend(link);
+            used.peer.lend(link);
             return used;
         }
-        // (Those that are used again are of the same app: see `Known`.)
-        let origin = Origin::lent(link, trusted_proxies);
-        Box::new(Self::new(RequestHead::take(head, bytes), Body::empty(), origin))
+        // A reused request is of the same app: see `RouteCache`.
+        let peer = RequestPeer::lent(link, trusted_proxies);
+        Box::new(Self::new(RequestHead::take(head, bytes), Body::empty(), peer))
     }
 
-    /// Gives a request back after the response.
+    /// Keeps the request for reuse after its response.
     #[expect(clippy::inline_always, reason = "as for `bare`")]
     #[inline(always)]
     #[doc(hidden)]
@@ -89,7 +89,7 @@ impl Request {
         }
     }
 
-    /// The head, which can be held on to.
+    /// Returns the head, which may outlive the request.
     #[doc(hidden)]
     pub fn parts(&self) -> &RequestHeadRef {
         &self.parts
@@ -98,17 +98,17 @@ impl Request {
     /// Returns the head while it has no other owner.
     #[doc(hidden)]
     pub fn parts_mut(&mut self) -> &mut RequestHead {
-        self.parts.get_mut().expect("just made, and lent to nobody")
+        self.parts.get_mut().expect("it was just made and has no other owner")
     }
 
-    /// What the head's bytes say.
+    /// Returns a view of the head.
     #[doc(hidden)]
     pub fn view(&self) -> View<'_> {
         self.parts.view()
     }
 
-    /// Returns the method (RFC 9110 §9): [`Method::Other`] for all without a variant, which
-    /// [`Request::method_str`] distinguishes.
+    /// Returns the method. [`Method::Other`] is every method that the enum does not name;
+    /// [`Request::method_str`] distinguishes them.
     pub fn method(&self) -> Method {
         self.view().method()
     }
@@ -118,7 +118,7 @@ impl Request {
         as_text(self.view().method_token())
     }
 
-    /// Returns the version of HTTP (RFC 9110 §2.5).
+    /// Returns the HTTP version.
     pub fn version(&self) -> Version {
         self.view().version()
     }
@@ -128,18 +128,18 @@ impl Request {
         as_text(self.view().target())
     }
 
-    /// Returns the path as it was sent, still percent-encoded, without the query. It starts with
-    /// `/`, but for `OPTIONS *`, where it is `*`.
+    /// Returns the path as it was sent, percent-encoded, without the query. It starts with `/`;
+    /// that of `OPTIONS *` is `*`.
     pub fn raw_path(&self) -> &str {
         as_text(self.view().path())
     }
 
     /// Returns the path that routes and folders compare, percent-decoded. It has no empty segments
-    /// and none that are `.`; a slash at the end stays. Bytes that are no UTF-8 become U+FFFD.
+    /// and none that are `.`; a slash at the end stays. Bytes that are not UTF-8 become U+FFFD.
     ///
-    /// A `/`, `\\` or NUL that was sent escaped is no separator, and stays so: `%2F`, `%5C`, `%00`.
-    /// So a condition on segments holds for every spelling of a path: see also
-    /// [`Request::is_under`]. What was sent is [`Request::raw_path`].
+    /// A `/`, `\\` or NUL that was sent escaped is not a separator, and stays escaped: `%2F`,
+    /// `%5C`, `%00`. So a condition on segments holds for every spelling of a path: see also
+    /// [`Request::is_under`]. The path as it was sent is [`Request::raw_path`].
     pub fn path(&self) -> Cow<'_, str> {
         match self.parts.path() {
             Ok(path) => path.into_decoded(),
@@ -151,7 +151,7 @@ impl Request {
     /// are beneath `/a`, while `/ab` and `/a%2Fb` are not. For conditions such as those of
     /// [`Middleware::only_if`](crate::Middleware::only_if).
     ///
-    /// - `base`: percent-encoded, beginning with `/`; else nothing is beneath it.
+    /// - `base`: percent-encoded, beginning with `/`; otherwise nothing is beneath it.
     pub fn is_under(&self, base: &str) -> bool {
         match (self.parts.path(), CanonicalPath::of(base.as_bytes())) {
             (Ok(path), Ok(base)) => path.is_under(&base),
@@ -159,12 +159,12 @@ impl Request {
         }
     }
 
-    /// Returns the query behind the first `?`, still percent-encoded.
+    /// Returns the part after the first `?`, percent-encoded.
     pub fn raw_query(&self) -> Option<&str> {
         self.view().query().map(as_text)
     }
 
-    /// Returns the pairs of the query (RFC 3986 §3.4) in order, decoded (`+` is a space).
+    /// Returns the pairs of the query in order, decoded (`+` is a space).
     pub fn query(&self) -> Pairs<'_> {
         Pairs::new(self.view().query().unwrap_or(b""))
     }
@@ -180,7 +180,7 @@ impl Request {
         self.parts.param(name).map_or(Cow::Borrowed(""), decoded)
     }
 
-    /// The same as it was sent, percent-encoded.
+    /// Returns the same part as it was sent, percent-encoded.
     #[doc(hidden)]
     pub fn raw_param(&self, name: &str) -> String {
         self.parts.param_as_sent(name).unwrap_or_default()
@@ -191,36 +191,36 @@ impl Request {
         self.parts.params().map(|(name, value)| (name, decoded(value)))
     }
 
-    /// Returns the host with its port (RFC 9110 §7.2), in the case in which it was sent: from the
-    /// target if that is absolute, else from Host. Always there in HTTP/1.1.
+    /// Returns the host with its port as they were sent: of the target if that is absolute, else of
+    /// Host. HTTP/1.1 requires it.
     pub fn host(&self) -> Option<&str> {
         self.view().host().map(as_text)
     }
 
-    /// Returns whether the client requests an upgrade to another protocol, which its Upgrade field
-    /// names (RFC 9110 §7.8): Connection lists it, and the version is HTTP/1.1.
+    /// Returns whether the client offers to switch to the protocol that its Upgrade field names
+    /// (RFC 9110 §7.8): its Connection field lists `upgrade`, and the version is HTTP/1.1.
     pub fn wants_upgrade(&self) -> bool {
         self.view().head().wants_upgrade()
     }
 
-    /// Returns the first value of a header field, or `None`, also if it is not UTF-8: see
-    /// [`Request::header_bytes`]. The case of the name does not matter.
+    /// Returns the first value of a header field; the case of the name does not matter. `None` also
+    /// for a value that is not UTF-8: see [`Request::header_bytes`].
     pub fn header(&self, name: &str) -> Option<&str> {
         std::str::from_utf8(self.header_bytes(name)?).ok()
     }
 
-    /// Returns the first value of a header field as bytes.
+    /// Returns the first value of a header field as its bytes.
     pub fn header_bytes(&self, name: &str) -> Option<&[u8]> {
         self.view().field(name)
     }
 
-    /// Returns all values of a header field in order. The case of the name does not matter.
+    /// Returns all values of a header field in order; the case of the name does not matter.
     pub fn header_values<'r>(&'r self, name: &'r str) -> impl Iterator<Item = &'r [u8]> {
         let same = move |field: &(&[u8], &[u8])| field.0.eq_ignore_ascii_case(name.as_bytes());
         self.view().fields().filter(same).map(|field| field.1)
     }
 
-    /// Returns all header fields in order: name as it was sent, and value.
+    /// Returns all header fields in order: the name as it was sent, and the value.
     pub fn headers(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.view().fields().map(|(name, value)| (as_text(name), value))
     }
@@ -235,7 +235,7 @@ impl Request {
         self.cookies().find(|(key, _)| *key == name).map(|(_, value)| value)
     }
 
-    /// Returns the whole body in inline and blocking handlers, where it has been read already; else
+    /// Returns the whole body if it has been read, as in inline and blocking handlers; otherwise
     /// nothing.
     pub fn bytes(&self) -> &[u8] {
         self.body.whole()
@@ -255,29 +255,29 @@ impl Request {
         }
         interim.extend_from_slice(b"\r\n");
         if self.version() == Version::Http11 {
-            self.parts.channel().say(&interim);
+            self.parts.channel().send_interim(&interim);
         }
         Ok(())
     }
 
-    /// Returns the body, still to be read.
+    /// Returns the body, to be read.
     pub fn into_body(mut self) -> Body {
         self.take_body()
     }
 
-    /// Takes the body out, for a reader that goes by what the head says of it.
+    /// Takes the body out, together with a reference to its head.
     #[doc(hidden)]
     pub fn take_body(&mut self) -> Body {
         let body = std::mem::replace(&mut self.body, Body::empty());
         body.of_head(&self.parts)
     }
 
-    /// Returns the body, still to be read, while the head stays available.
+    /// Returns the body, to be read while the head remains available.
     pub fn body_mut(&mut self) -> &mut Body {
         &mut self.body
     }
 
-    /// Waits until the whole body is here; [`Request::bytes`] has it then.
+    /// Reads the whole body; [`Request::bytes`] returns it then.
     #[doc(hidden)]
     pub async fn read_whole(&mut self) -> Result<(), BodyError> {
         let whole = self.body.bytes(usize::MAX).await?;
@@ -285,35 +285,36 @@ impl Request {
         Ok(())
     }
 
-    /// The same request with the body that the connection is still to read.
+    /// Returns the same request with the body that the connection has still to receive.
     #[doc(hidden)]
     pub fn live(&self) -> Self {
         let framing = self.parts.head().framing();
-        Self::new(self.parts.clone(), Body::live(self.parts.clone(), framing), self.origin.clone())
+        Self::new(self.parts.clone(), Body::live(self.parts.clone(), framing), self.peer.clone())
     }
 
-    /// Has it known as the connection's task's, for it may be taken anywhere from now on.
+    /// Binds the request to the connection's task: its owner may take it anywhere from now on.
     #[inline]
     #[doc(hidden)]
     pub fn give_to(&mut self, waker: &Waker) {
-        self.origin.give_to(waker);
+        self.peer.give_to(waker);
     }
 
-    /// The same request with its body, which came with the head.
+    /// Returns the same request with its body, which arrived with the head.
     #[doc(hidden)]
     pub fn with_body(&self, body: Bytes) -> Self {
         let body = Body::at_hand(body, self.parts.clone());
-        Self::new(self.parts.clone(), body, self.origin.clone())
+        Self::new(self.parts.clone(), body, self.peer.clone())
     }
 
-    /// The same request without its body and what was kept with it.
+    /// Returns the same request without its body and without the values kept with it.
     #[inline]
     #[doc(hidden)]
     pub fn head_only(&self) -> Self {
-        Self::new(self.parts.clone(), Body::empty(), self.origin.clone())
+        Self::new(self.parts.clone(), Body::empty(), self.peer.clone())
     }
 
-    /// Keeps a value with the request, e.g. from middleware for a handler. One of each type.
+    /// Keeps a value with the request, from middleware for a handler. There is one of each type.
+    /// Returns the value that it replaces.
     pub fn insert<T: Any + Send + Sync>(&mut self, value: T) -> Option<T> {
         let old =
             self.extensions.get_or_insert_default().insert(TypeId::of::<T>(), Box::new(value));
@@ -352,7 +353,7 @@ pub mod tests {
             other => panic!("expected a head, got {other:?}"),
         };
         let parts = RequestHead::take(&head, text.as_bytes());
-        Request::new(parts, Body::empty(), Origin::lent(ConnectionId::NONE, None))
+        Request::new(parts, Body::empty(), RequestPeer::lent(ConnectionId::NONE, None))
     }
 
     #[test]

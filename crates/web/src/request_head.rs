@@ -1,4 +1,4 @@
-//! A request's head, owned: copied out of the buffer it arrived in, into memory that is used again.
+//! A request's head, owned: copied out of the receive buffer into memory that is reused.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -11,34 +11,34 @@ use gustnado_http::request::Request as View;
 
 use crate::body_channel::BodyChannel;
 
-/// How many unused heads a worker keeps, and how many bytes each may have grown to.
+/// The most unused heads that a worker keeps, and the most bytes of each.
 const SPARE_MAX: usize = 64;
 const SPARE_BYTES_MAX: usize = 16 << 10;
 
 thread_local! {
-    /// Heads that were used and are to be used again: a request costs no allocation.
+    /// Heads to be reused, so that a request costs no allocation.
     static SPARE: RefCell<Vec<Arc<RequestHead>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A head with its bytes, and what its route made of its path.
+/// A head with its bytes, and the parts of its path that the route names.
 pub struct RequestHead {
     head: Head,
     bytes: Vec<u8>,
     /// The names in the route's path, in order; none where it has none.
     names: Option<Arc<[Box<str>]>>,
-    /// Where their values are, in the canonical path.
+    /// Positions of their values in the canonical path.
     values: Vec<(u32, u32)>,
-    /// Whether the last of them is a rest that keeps its empty segments.
+    /// The last of them is a rest that keeps its empty segments.
     keeps_empty: bool,
-    /// The canonical path, where that is not how it was sent.
+    /// The canonical path, if the path was sent in another form.
     path: Option<CanonicalPath<'static>>,
-    /// What the connection and the request's handler tell each other. (It is here because this
-    /// memory is used again.)
+    /// The channel between the connection and the handler; it is here because this memory is
+    /// reused.
     channel: BodyChannel,
 }
 
 impl RequestHead {
-    /// Takes another head's place in the same memory.
+    /// Replaces the head by another one in the same memory.
     pub fn refill(&mut self, head: &Head, bytes: &[u8]) {
         self.clear();
         self.head = *head;
@@ -51,7 +51,7 @@ impl RequestHead {
         let spare = SPARE.with_borrow_mut(Vec::pop);
         let parts = match spare {
             Some(mut spare) => {
-                let parts = Arc::get_mut(&mut spare).expect("what is spare is nobody else's");
+                let parts = Arc::get_mut(&mut spare).expect("a spare head has no other owner");
                 parts.head = *head;
                 parts.bytes.extend_from_slice(bytes);
                 spare
@@ -86,26 +86,26 @@ impl RequestHead {
         &self.head
     }
 
-    /// Notes what a route found: `values` are parts of the canonical path.
+    /// Sets the parts that a route names: `values` are positions in the canonical path.
     pub fn set_params(&mut self, names: Arc<[Box<str>]>, values: impl Iterator<Item = (u32, u32)>) {
         self.names = Some(names);
         self.values.extend(values);
     }
 
-    /// Notes that the last of these parts keeps its empty segments, if it does.
+    /// Sets whether the last of these parts keeps its empty segments.
     pub fn set_keeps_empty(&mut self, keeps_empty: bool) {
         self.keeps_empty = keeps_empty;
     }
 
-    /// Notes the canonical path, where that is not how it was sent.
+    /// Sets the canonical path, if the path was sent in another form.
     pub fn set_path(&mut self, path: Option<CanonicalPath<'static>>) {
         self.path = path;
     }
 
-    /// The canonical path.
+    /// Returns the canonical path.
     ///
     /// # Errors
-    /// There is none: such a request reaches nothing but pages for errors.
+    /// The path has no canonical form: such a request reaches only error pages.
     pub fn path(&self) -> Result<CanonicalPath<'_>, PathError> {
         match &self.path {
             Some(path) => Ok(path.reborrow()),
@@ -113,7 +113,7 @@ impl RequestHead {
         }
     }
 
-    /// The named parts, percent-encoded in the normal form.
+    /// Returns the named parts, percent-encoded in the normal form.
     pub fn params(&self) -> impl Iterator<Item = (&str, Cow<'_, str>)> {
         let names = self.names.as_deref().unwrap_or(&[]);
         let last = self.values.len().saturating_sub(1);
@@ -122,7 +122,7 @@ impl RequestHead {
             if self.keeps_empty && at == last && self.path.is_some() {
                 return Cow::Owned(as_sent(self.view().path(), span, true));
             }
-            // (Parts are found in paths that have a canonical form.)
+            // Parts are found only in paths that have a canonical form.
             match &self.path {
                 Some(path) => Cow::Borrowed(&path.as_str()[span]),
                 None => Cow::Borrowed(&as_text(self.view().path())[span]),
@@ -135,8 +135,8 @@ impl RequestHead {
         self.params().find(|param| param.0 == name).map(|param| param.1)
     }
 
-    /// A named part as it was sent, percent-encoded. (Where the whole path was sent in its
-    /// canonical form, the part was, and nothing in it is empty.)
+    /// Returns a named part as it was sent, percent-encoded. If the whole path was sent in its
+    /// canonical form, the part was too, and nothing in it is empty.
     pub fn param_as_sent(&self, name: &str) -> Option<String> {
         let names = self.names.as_deref()?;
         let at = names.iter().position(|known| **known == *name)?;
@@ -192,7 +192,7 @@ impl Drop for RequestHeadRef {
         let Some(mut parts) = self.0.take() else { return };
         if let Some(inside) = Arc::get_mut(&mut parts) {
             inside.clear();
-            // (On a thread that ends, its spare heads may be gone already.)
+            // On a thread that ends, its spare heads may be gone already.
             _ = SPARE.try_with(|spare| {
                 let mut spare = spare.borrow_mut();
                 if spare.len() < SPARE_MAX {
@@ -203,7 +203,7 @@ impl Drop for RequestHeadRef {
     }
 }
 
-/// What the codec has checked to be ASCII.
+/// Returns bytes as text that the codec has checked to be ASCII.
 pub fn as_text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).expect("targets and names are ASCII")
 }

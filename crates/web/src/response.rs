@@ -27,6 +27,8 @@ pub use appender::{AppendError, Appender};
 pub use content::{Content, Failed, Streamed, Trailers};
 pub use events::Event;
 pub use foreign::ForeignHead;
+#[cfg(feature = "tower")]
+pub(crate) use foreign::has_member;
 #[doc(inline)]
 pub use gustnado_observe::exchange::{OnSent, Sent};
 pub use into_response::IntoResponse;
@@ -34,7 +36,7 @@ pub use later::{Replier, Reply, reply_later};
 pub use prefix::ResponsePrefix;
 pub use upgrade::{OnUpgrade, Upgrade};
 
-/// One of the usual content types: responses with them begin with one piece that is ready.
+/// A frequent content type. A response with one begins with bytes that are prepared once a second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UsualType {
     Text,
@@ -60,7 +62,7 @@ impl UsualType {
     }
 }
 
-/// The usual type of this name, if it is one.
+/// Returns the frequent type of this name, if it is one.
 pub fn usual_type(name: &[u8]) -> Option<UsualType> {
     UsualType::ALL.into_iter().find(|kind| kind.name().as_bytes() == name)
 }
@@ -72,19 +74,19 @@ pub fn usual_type(name: &[u8]) -> Option<UsualType> {
 pub struct Response {
     #[doc(hidden)]
     pub status: Status,
-    /// The content type, if it is one of the usual ones; others are among the fields.
+    /// The content type, if it is a frequent one; others are among the fields.
     #[doc(hidden)]
     pub content_type: Option<UsualType>,
     #[doc(hidden)]
     pub fields: FieldsRef,
     #[doc(hidden)]
     pub content: Content,
-    /// What is rare.
+    /// State that few responses need.
     #[doc(hidden)]
     pub extras: Option<Box<ResponseExtras>>,
 }
 
-/// Content up to this size leaves in the same buffer as its head. More is sent behind it.
+/// Content up to this size is copied behind its head and sent with it.
 pub const INLINE_BYTES_MAX: usize = 64 << 10;
 
 /// State that few responses need; boxed to keep [`Response`] small.
@@ -93,18 +95,18 @@ pub struct ResponseExtras {
     pub on_sent: Vec<OnSent>,
     pub trailers: Option<Trailers>,
     pub close: bool,
-    /// A status line in place of the status's own.
+    /// The status line, if it is not the usual one.
     pub status_line: Option<StatusLine>,
     /// The upgrade that it offers.
     pub upgrade: Option<Box<Upgrade>>,
     /// The pace of its route.
     pub pace: Option<Arc<ResponsePace>>,
     pub replaced: Replaced,
-    /// What the page for its status says in place of its usual sentence.
+    /// The text of the status page in place of its standard sentence.
     pub hint: Option<&'static str>,
 }
 
-/// A status line of an application's own.
+/// A status line set by the application.
 #[derive(Debug, PartialEq, Eq)]
 pub struct StatusLine {
     pub number: u16,
@@ -165,39 +167,39 @@ impl Response {
         Self { content_type: Some(kind), content, ..Self::new(Status::OK) }
     }
 
-    /// Creates a response of plain text in UTF-8.
+    /// Creates a response with plain text in UTF-8.
     #[inline]
     pub fn text(text: impl Into<Bytes>) -> Self {
         Self::of_kind(UsualType::Text, Content::Bytes(text.into()))
     }
 
-    /// Creates a response of HTML in UTF-8.
+    /// Creates a response with HTML in UTF-8.
     pub fn html(text: impl Into<Bytes>) -> Self {
         Self::of_kind(UsualType::Html, Content::Bytes(text.into()))
     }
 
-    /// Creates a response of text that is JSON already: `application/json` (RFC 8259).
+    /// Creates a response with the text of a JSON value, `application/json` (RFC 8259).
     pub fn json_text(text: impl Into<Bytes>) -> Self {
         Self::of_kind(UsualType::Json, Content::Bytes(text.into()))
     }
 
-    /// Creates a response of bytes: `application/octet-stream`. Shared [`Bytes`] are not copied.
+    /// Creates a response with bytes, `application/octet-stream`. Shared [`Bytes`] are not copied.
     pub fn bytes(bytes: impl Into<Bytes>) -> Self {
         Self::of_kind(UsualType::Octets, Content::Bytes(bytes.into()))
     }
 
-    /// Creates a response of a file, with its content type, entity tag (RFC 9110 §8.8.3),
-    /// conditions (§13) and ranges (§14). The kernel sends it.
+    /// Creates a response with a file, sent by the kernel, with its content type, entity tag,
+    /// conditions and ranges.
     ///
-    /// `path` is used as it is: do not build it from what a client sent. A route to a folder does
+    /// `path` is used as it is, so it must not be made of client input; a route to a folder does
     /// that safely. A missing file gives 404.
     pub fn file(path: impl Into<PathBuf>) -> Self {
         Self { content: Content::Path(path.into()), ..Self::new(Status::OK) }
     }
 
-    /// Creates a response of a stream of unknown length: chunked in HTTP/1.1 (RFC 9112 §7.1); in
-    /// HTTP/1.0 the connection's end is its end. An error in it cuts the connection, which is how
-    /// the client learns of it.
+    /// Creates a response with a stream of unknown length: chunked in HTTP/1.1, up to the end of
+    /// the connection in HTTP/1.0. An error in the stream cuts the connection, which tells the
+    /// client.
     pub fn stream<S, B, E>(stream: S) -> Self
     where
         S: Stream<Item = Result<B, E>> + Send + 'static,
@@ -206,7 +208,7 @@ impl Response {
         Self::of_kind(UsualType::Octets, Content::Stream(Streamed::new(stream, None)))
     }
 
-    /// Creates a response of a stream of known length. If it yields fewer bytes, or more, the
+    /// Creates a response with a stream of known length. If it has fewer or more bytes, the
     /// connection is cut.
     pub fn stream_of_length<S, B, E>(stream: S, length: u64) -> Self
     where
@@ -220,10 +222,11 @@ impl Response {
     ///
     /// The response ends when the writer and all its clones are dropped.
     ///
-    /// - `pieces_max`: how many pieces may wait until the client has taken them, at least 1.
+    /// - `pieces_max`: the most pieces that wait to be sent, at least 1.
     pub fn append(pieces_max: usize) -> (Appender, Self) {
-        let (appender, stream) = Appender::new(pieces_max);
-        (appender, Self::of_kind(UsualType::Text, Content::Stream(Streamed::new(stream, None))))
+        let (appender, pieces) = Appender::new(pieces_max);
+        let content = Content::Stream(Streamed::mapped(pieces, None, Some));
+        (appender, Self::of_kind(UsualType::Text, content))
     }
 
     /// Creates a response of server-sent events (WHATWG HTML §9.2), each sent as soon as it comes.
@@ -231,28 +234,27 @@ impl Response {
     where
         S: Stream<Item = Event> + Send + 'static,
     {
-        let stream = events::Lines::new(events);
-        let response =
-            Self::of_kind(UsualType::Events, Content::Stream(Streamed::new(stream, None)));
+        let lines = Streamed::mapped(events, None, |event| Some(event.into_bytes()));
+        let response = Self::of_kind(UsualType::Events, Content::Stream(lines));
         response.header("Cache-Control", "no-cache")
     }
 
-    /// Creates a redirect (RFC 9110 §15.4), with 301, 302, 303, 307 or 308.
+    /// Creates a redirect, with 301, 302, 303, 307 or 308.
     ///
     /// # Panics
-    /// If `location` could split the response. (The server contains that: the client gets 500.)
+    /// If `location` could split the response. The server contains the panic: the client gets 500.
     pub fn redirect(status: Status, location: &str) -> Self {
         debug_assert!(status.is_redirect(), "{status:?} is no redirect");
         Self::new(status).header("Location", location)
     }
 
-    /// Has all of it sent at a route's pace.
+    /// Sets the pace of its route.
     #[doc(hidden)]
     pub fn set_pace(&mut self, pace: Arc<ResponsePace>) {
         self.extras.get_or_insert_default().pace = Some(pace);
     }
 
-    /// Sets the status (RFC 9110 §15).
+    /// Sets the status.
     #[must_use]
     pub fn status(mut self, status: Status) -> Self {
         self.status = status;
@@ -262,12 +264,11 @@ impl Response {
         self
     }
 
-    /// Sets the status by its number, which may be one that [`Status`] does not have. Its class
-    /// then decides how it is handled (RFC 9110 §15).
+    /// Sets the status by its number, also one that [`Status`] does not have; its class then
+    /// decides how it is handled (RFC 9110 §15).
     ///
-    /// - `code`: 200 to 999. What is below is an interim response.
-    /// - `reason`: the phrase that is sent with it; empty: the usual one, if [`Status`] has the
-    ///   code.
+    /// - `code`: 200 to 999; lower ones are interim responses.
+    /// - `reason`: the reason phrase; if empty, the standard one, if [`Status`] has the code.
     ///
     /// # Errors
     /// [`FieldError::Value`]: the code is out of range, or the phrase holds a control byte.
@@ -295,7 +296,7 @@ impl Response {
     ///
     /// # Panics
     /// If the field could split the response, or belongs to the server: see
-    /// [`Response::try_header`]. (The server contains that: the client gets 500.)
+    /// [`Response::try_header`]. The server contains the panic: the client gets 500.
     #[must_use]
     pub fn header(mut self, name: &str, value: impl AsRef<[u8]>) -> Self {
         if let Err(error) = self.try_header(name, value) {
@@ -304,11 +305,11 @@ impl Response {
         self
     }
 
-    /// Adds a header field. A content type replaces the one before.
+    /// Adds a header field. A content type replaces the earlier one.
     ///
     /// # Errors
-    /// [`FieldError`], and nothing is added: the name is no token, the value holds a control byte,
-    /// or the field is the server's own.
+    /// [`FieldError`], and nothing is added: the name is not a token, the value has a control byte,
+    /// or the field belongs to the server.
     pub fn try_header(&mut self, name: &str, value: impl AsRef<[u8]>) -> Result<(), FieldError> {
         let name = FieldName::from(name);
         if name.id() != Some(HeaderId::ContentType) {
@@ -328,7 +329,7 @@ impl Response {
         self.fields.to_mut().remove(name);
     }
 
-    /// Returns the first value of a header field that was added. The case of the name does not
+    /// Returns the first value of a header field that was added; the case of the name does not
     /// matter.
     pub fn header_value(&self, name: &str) -> Option<&[u8]> {
         let name = FieldName::from(name);
@@ -338,7 +339,7 @@ impl Response {
         }
     }
 
-    /// Sets the content type, in place of the one before.
+    /// Sets the content type.
     ///
     /// # Panics
     /// As [`Response::header`].
@@ -365,7 +366,7 @@ impl Response {
         line.map_or_else(|| self.status.code(), |line| line.number)
     }
 
-    /// Returns the content, where it is bytes that are ready.
+    /// Returns the content, if it is bytes in memory.
     pub fn content(&self) -> Option<&Bytes> {
         match &self.content {
             Content::Bytes(bytes) => Some(bytes),
@@ -386,10 +387,10 @@ impl Response {
         self
     }
 
-    /// Calls `notice` when the last byte was sent, or the connection is lost.
+    /// Calls `call` when the last byte was sent, or the connection is lost.
     #[must_use]
-    pub fn on_sent(mut self, notice: impl FnOnce(Sent) + Send + 'static) -> Self {
-        self.extras().on_sent.push(Box::new(notice));
+    pub fn on_sent(mut self, call: impl FnOnce(Sent) + Send + 'static) -> Self {
+        self.extras().on_sent.push(Box::new(call));
         self
     }
 
@@ -411,8 +412,8 @@ impl Response {
         self.extras.get_or_insert_default()
     }
 
-    /// Whether it is 200, its content short, at hand and of a usual type, and nothing rare wished
-    /// for: then the whole response is written in one go.
+    /// Returns whether the whole response can be written in one step: a 200 with short content in
+    /// memory, of a frequent type, without extras.
     #[inline]
     #[doc(hidden)]
     pub fn is_ready(&self) -> bool {
@@ -435,19 +436,19 @@ impl Response {
         out: &mut Vec<u8>,
     ) -> WrittenHead {
         let (Content::Bytes(content), Some(kind)) = (&self.content, self.content_type) else {
-            unreachable!("asked before");
+            unreachable!("checked by `is_ready`");
         };
         let sent: &[u8] = if head_only { &[] } else { content };
-        let lead = &common.leads[kind as usize];
+        let prefix = &common.by_type[kind as usize];
         let before = out.len();
-        ResponseWriter::sized(out, lead, persist, &self.fields, content.len() as u64, sent);
+        ResponseWriter::sized(out, prefix, persist, &self.fields, content.len() as u64, sent);
         let written = WrittenHead::new(Status::OK, out.len() - before, sent.len());
-        // Known to be nothing: forgetting it spares the look into it that dropping would take.
+        // It is `None`: forgetting it saves the check of a drop.
         std::mem::forget(self.extras);
         written
     }
 
-    /// Whether the page for its status is its content.
+    /// Returns whether its content is the status page.
     #[doc(hidden)]
     pub fn wants_page(&self) -> bool {
         matches!(self.content, Content::Nothing) && self.status.is_error()

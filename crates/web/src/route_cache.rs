@@ -1,59 +1,59 @@
-//! What a worker keeps of handlers from one request to the next.
+//! State that a worker keeps from one request to the next.
 
 use std::cell::{Cell, Ref, RefCell};
 
 use gustnado_tasks::BlockingPool;
 
-use crate::handler::{HandlerId, Placed};
+use crate::handler::{HandlerId, ReusableCall};
 use crate::request::Request;
 use crate::routes::Tables;
 
 thread_local! {
-    /// What this worker keeps. (A thread works for one server, but in tests.)
+    /// The cache of this worker. Outside tests a thread works for one server.
     static CACHE: RefCell<Option<RouteCache>> = const { RefCell::new(None) };
 }
 
-/// What a worker keeps of the handlers of some routes.
+/// State of a worker for the routes in force.
 pub struct RouteCache {
     /// The number of the tables.
     tables: u64,
     pool: BlockingPool,
-    /// The path that was found last.
+    /// The exact path that was found last.
     pub recent: Cell<usize>,
-    /// The request of the last inline handler, to be used again.
+    /// The request of the last inline handler, to be reused.
     pub used: Cell<Option<Box<Request>>>,
-    /// Where the last task handler was at work that responded at once, and which one that was.
-    pub place: Cell<Option<(HandlerId, Box<dyn Placed>)>>,
+    /// The memory of the last task handler that responded at once, and its identity.
+    pub place: Cell<Option<(HandlerId, Box<dyn ReusableCall>)>>,
 }
 
 impl RouteCache {
-    /// Runs `act` with what this worker keeps of the handlers in `tables`.
+    /// Runs `act` with this worker's cache for `tables`.
     #[inline]
     pub fn with<T>(tables: &Tables, act: impl FnOnce(&Self) -> T) -> T {
         CACHE.with(|cell| {
             let cache = cell.borrow();
             let cache = match &*cache {
-                Some(kept) if kept.tables == tables.number() => cache,
+                Some(kept) if kept.tables == tables.number => cache,
                 _ => {
                     drop(cache);
                     Self::begin(cell, tables)
                 }
             };
-            act(cache.as_ref().expect("begun just now, at the latest"))
+            act(cache.as_ref().expect("it was just begun, if there was none"))
         })
     }
 
     #[cold]
     fn begin<'c>(cell: &'c RefCell<Option<Self>>, tables: &Tables) -> Ref<'c, Option<Self>> {
         let new = Self {
-            tables: tables.number(),
-            pool: tables.pool().clone(),
+            tables: tables.number,
+            pool: tables.build.pool.clone(),
             recent: Cell::new(0),
             used: Cell::new(None),
             place: Cell::new(None),
         };
         let old = cell.replace(Some(new));
-        // (Not while it is borrowed: its end may run a program's destructors.)
+        // Dropped after the borrow has ended: that may run destructors of the program.
         drop(old);
         cell.borrow()
     }
@@ -64,7 +64,7 @@ impl RouteCache {
         CACHE.with_borrow(|cache| cache.as_ref().map(|cache| cache.pool.clone()))
     }
 
-    /// Drops what the running thread keeps.
+    /// Drops the cache of the running thread.
     pub fn forget() {
         drop(CACHE.take());
     }

@@ -1,4 +1,4 @@
-//! What may be set for a route alone.
+//! Settings of a single route.
 
 use std::num::NonZeroU32;
 
@@ -11,15 +11,15 @@ pub struct RouteOptions {
     pub write_ms: Option<NonZeroU32>,
     pub idle_ms: Option<NonZeroU32>,
     pub limit_body_bytes: Option<u64>,
-    /// How fast a body may come.
+    /// Rate at which bodies are received.
     pub read: Option<Rate>,
-    /// Whether its rest keeps empty segments.
+    /// Its rest keeps empty segments.
     pub keeps_empty: bool,
-    /// How long a handler may go on once its client has sent its last byte.
+    /// How long a handler may continue once its client has shut its sending side.
     pub half_close_ms: Option<u32>,
-    /// Whether, as a fallback, it handles `OPTIONS *` in place of the server.
+    /// As a fallback, it handles `OPTIONS *` in place of the server.
     pub takes_asterisk: bool,
-    /// The same of CONNECT.
+    /// As a fallback, it handles CONNECT.
     pub takes_connect: bool,
 }
 
@@ -29,13 +29,13 @@ impl RouteOptions {
         self.write_ms.is_some() || self.idle_ms.is_some()
     }
 
-    /// How slow a body may be: with a silence of its own, or the usual one.
-    pub fn body_patience(self, usual: ProgressTimeout) -> ProgressTimeout {
+    /// Returns how slow a body may be: the route's own limit of silence, or the usual one.
+    pub fn body_timeout(self, usual: ProgressTimeout) -> ProgressTimeout {
         with_silence(self.body_ms, usual)
     }
 
-    /// How slow a reader may be.
-    pub fn write_patience(self, usual: ProgressTimeout) -> ProgressTimeout {
+    /// Returns how slow a reader may be.
+    pub fn write_timeout(self, usual: ProgressTimeout) -> ProgressTimeout {
         with_silence(self.write_ms, usual)
     }
 }

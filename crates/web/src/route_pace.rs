@@ -7,7 +7,7 @@ use gustnado_config::millis;
 use gustnado_tasks::Rate;
 use gustnado_tls::ResponsePace;
 
-/// The pace of a route, as it is said.
+/// The pace of a route, as configured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RoutePace {
     pub write: u64,
@@ -18,12 +18,12 @@ pub struct RoutePace {
 }
 
 impl RoutePace {
-    /// The rate at which requests' bodies are received.
+    /// Returns the rate at which requests' bodies are received.
     pub fn read_rate(self) -> Option<Rate> {
         Rate::steady(self.read, self.burst)
     }
 
-    /// The pace of the responses, if they have one.
+    /// Returns the pace of the responses, if they have one.
     pub fn of_responses(self) -> Option<Arc<ResponsePace>> {
         let write = Rate::steady(self.write, self.burst);
         let in_all = Rate::steady(self.write_in_all, self.burst);

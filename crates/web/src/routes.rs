@@ -17,38 +17,38 @@ use gustnado_config::Headers;
 use gustnado_http::method::Method;
 use gustnado_http::status::Status;
 
-use crate::handler::{Handler, IntoHandler, Kind};
-use crate::middleware::Middleware;
+use crate::handler::{Handler, HandlerKind, IntoHandler};
+use crate::middleware::{Matcher, Middleware};
 use crate::request::Request;
 use crate::response::{IntoResponse, Response};
 use crate::route_pace::RoutePace;
 
 pub use crate::route_options::RouteOptions;
-pub use entry::{Endpoint, EndpointDoes, Matcher, Page};
+pub use entry::{EndpointKind, ErrorPage, RouteEndpoint};
 pub use error::RouteError;
 #[doc(hidden)]
 pub use table::canonical_route;
-pub use table::{Pages, Table, Tables};
+pub use table::{Pages, RouteTable, Tables};
 
 /// Routes, middleware and error pages of one site, or a part of one.
 ///
 /// A path is exact (`/hello`), has named parts (`/user/{id}/posts`), or ends in a rest of any
-/// length (`/files/{*rest}`), an empty one too: `/files/`. Exact parts go before named ones, and
-/// those before a rest. Two routes that would match the same requests are an error at the start,
-/// and so is a path that does not begin with a slash.
+/// length (`/files/{*rest}`), also an empty one: `/files/`. Exact parts take precedence over named
+/// ones, and those over a rest. Two routes that would match the same requests are an error at the
+/// start, and so is a path that does not begin with a slash.
 ///
-/// What is compared is the canonical path of a request, segment by segment: `//a/./%62` is `/a/b`,
-/// and `/a%2Fb` has one segment. A segment that is `..` gets 400 before any handler runs.
+/// The canonical path of a request is compared, segment by segment: `//a/./%62` is `/a/b`, and
+/// `/a%2Fb` has one segment. A segment `..` gets 400 before any handler runs.
 ///
-/// A path with a handler for GET also responds to HEAD, to OPTIONS always, and to other methods
-/// with 405 and `Allow` (RFC 9110 §15.5.6).
+/// A path with a handler for GET also responds to HEAD. Every path responds to OPTIONS, and to
+/// other methods with 405 and `Allow` (RFC 9110 §15.5.6).
 #[derive(Clone, Default)]
 pub struct Routes {
     #[doc(hidden)]
     pub paths: Vec<(String, Route)>,
     #[doc(hidden)]
     pub matchers: Vec<(Matcher, Handler)>,
-    /// Names that share a site, and the site.
+    /// Host names that share a site, and the site.
     #[doc(hidden)]
     pub hosts: Vec<(Vec<String>, Routes)>,
     #[doc(hidden)]
@@ -59,12 +59,12 @@ pub struct Routes {
     #[doc(hidden)]
     pub root: Option<PathBuf>,
     #[doc(hidden)]
-    pub pages: Vec<(Option<Status>, Page)>,
+    pub pages: Vec<(Option<Status>, ErrorPage)>,
     #[doc(hidden)]
     pub fields: Headers,
 }
 
-/// Handlers of one path by method, with what is special about it.
+/// Handlers of one path by method, with its options.
 #[derive(Clone, Default)]
 pub struct Route {
     #[doc(hidden)]
@@ -85,7 +85,7 @@ pub struct Route {
     pub pace: RoutePace,
 }
 
-/// From 1 ms to 49 days.
+/// Returns milliseconds from 1 ms to 49 days.
 fn bounded_ms(duration: Duration) -> Option<NonZeroU32> {
     NonZeroU32::new(u32::try_from(duration.as_millis()).unwrap_or(u32::MAX).max(1))
 }
@@ -155,12 +155,11 @@ impl Route {
         self
     }
 
-    /// Limits how long nothing at all may move while a request of this route is handled, from 1 ms
-    /// to 49 days: its body, its response, and also its handler or stream, which have no limit
-    /// otherwise. [`Route::body_timeout`] and [`Route::write_timeout`] called after it differ from
-    /// it.
+    /// Limits how long a request of this route may make no progress, from 1 ms to 49 days: its
+    /// body, its response, and also its handler or stream, which otherwise have no limit.
+    /// [`Route::body_timeout`] and [`Route::write_timeout`] called after it take precedence.
     ///
-    /// A handler that has not responded by then is dropped, and its client gets 503; where the
+    /// A handler that has not responded by then is dropped, and its client gets 503; if the
     /// response has begun, the connection is cut.
     #[must_use]
     pub fn idle_timeout(mut self, silence: Duration) -> Self {
@@ -194,8 +193,7 @@ impl Route {
     /// Limits this route's responses on each connection, in bytes per second. Head and content
     /// count.
     ///
-    /// The limits of connections, client addresses and the server apply as well: the lowest one
-    /// decides.
+    /// The limits of connections, client addresses and the server apply as well: the lowest counts.
     #[must_use]
     pub fn bytes_per_second(mut self, bytes: u64) -> Self {
         self.pace.write = bytes;
@@ -209,17 +207,17 @@ impl Route {
         self
     }
 
-    /// Limits the bytes per second of a body for this route that each connection receives. The
-    /// client must wait with the rest. Bytes that came before the route was known may be ahead of
-    /// the limit: 32 KiB at most, and with `io_uring` 256 KiB on a connection that is kept.
+    /// Limits the rate at which each connection receives a body for this route, in bytes per
+    /// second. The client has to wait with the rest. Bytes that arrived before the route was known
+    /// may exceed the limit: at most 32 KiB, and with `io_uring` 256 KiB on a reused connection.
     #[must_use]
     pub fn read_bytes_per_second(mut self, bytes: u64) -> Self {
         self.pace.read = bytes;
         self
     }
 
-    /// Sets how many bytes may go at once where this route has a pace; the default, and the least,
-    /// is the burst of [`gustnado_config::Pace`].
+    /// Sets how many bytes may pass at once under this route's pace; the default, and the least, is
+    /// the burst of [`gustnado_config::Pace`].
     #[must_use]
     pub fn burst(mut self, bytes: u64) -> Self {
         self.pace.burst = bytes;
@@ -240,13 +238,13 @@ impl Route {
         self
     }
 
-    /// Sets whether empty segments in the part that `{*rest}` stands for are dropped, as elsewhere;
-    /// by default they are. With `false`, `/proxy/{*rest}` finds `https://example.org/x` in
+    /// Sets whether empty segments are dropped in the part that `{*rest}` matches; by default they
+    /// are, as elsewhere. With `false`, `/proxy/{*rest}` finds `https://example.org/x` in
     /// `/proxy/https://example.org/x`, and not `https:/example.org/x`.
     ///
-    /// Which route matches is decided by the path without empty segments all the same, and so is
-    /// what [`Request::path`] says: `/proxy//private/x` is guarded by `/proxy/private/{*rest}`. It
-    /// changes nothing for folders.
+    /// The path without empty segments still decides which route matches, and [`Request::path`]
+    /// returns it: `/proxy//private/x` is guarded by `/proxy/private/{*rest}`. It has no effect on
+    /// folders.
     #[must_use]
     pub fn merge_slashes(mut self, merges: bool) -> Self {
         self.options.keeps_empty = !merges;
@@ -265,12 +263,12 @@ impl Route {
 }
 
 impl Routes {
-    /// Creates an empty table: every request gets 404.
+    /// Creates routes without any: every request gets 404.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a route with all its options.
+    /// Adds a route with its options.
     #[must_use]
     pub fn route(mut self, path: &str, route: Route) -> Self {
         let is_folder = route.folder.is_some();
@@ -315,21 +313,21 @@ impl Routes {
         self.route(path, route().files(folder))
     }
 
-    /// Serves a folder where no route matches. It comes before a fallback.
+    /// Serves a folder where no route matches. It takes precedence over a fallback.
     #[must_use]
     pub fn root(mut self, folder: impl Into<PathBuf>) -> Self {
         self.root = Some(folder.into());
         self
     }
 
-    /// Puts routes beneath a path, with their own chains.
+    /// Adds routes beneath a path, with their own middleware.
     #[must_use]
     pub fn nest(mut self, path: &str, routes: Routes) -> Self {
         let prefix = path.trim_end_matches('/');
         for (below, mut route) in routes.paths {
             route.middleware.splice(0..0, routes.middleware.iter().cloned());
             route.fields = routes.fields.with(&route.fields);
-            // (What has no leading slash stays as it is, and is refused at the start.)
+            // A path without a leading slash stays as it is, and is refused at the start.
             let is_whole = below.starts_with('/') || below.is_empty();
             let path = if is_whole { format!("{prefix}{below}") } else { below };
             self.paths.push((path, route));
@@ -349,7 +347,7 @@ impl Routes {
         self
     }
 
-    /// Adds the routes of a host. Its name has no port, and case does not matter; `*.example.org`
+    /// Adds a site for a host. `name` has no port, and its case does not matter; `*.example.org`
     /// matches all names below. A dot at the end of a name, here or in a request, makes no
     /// difference.
     #[must_use]
@@ -357,11 +355,11 @@ impl Routes {
         self.hosts(&[name], routes)
     }
 
-    /// Adds the routes of several hosts that share them.
+    /// Adds a site for several hosts.
     #[must_use]
     pub fn hosts(mut self, names: &[impl AsRef<str>], routes: Routes) -> Self {
         let name = |name: &str| name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
-        let names = names.iter().map(|said| name(said.as_ref())).collect();
+        let names = names.iter().map(|host| name(host.as_ref())).collect();
         self.hosts.push((names, routes));
         self
     }
@@ -390,7 +388,7 @@ impl Routes {
         self.middleware(Middleware::before(before))
     }
 
-    /// Makes the page for one status of 400 and above, where a response has no content of its own.
+    /// Sets the page for one status of 400 and above, for responses without content.
     #[must_use]
     pub fn error_page<R: IntoResponse>(
         mut self,
@@ -402,7 +400,7 @@ impl Routes {
         self
     }
 
-    /// Makes the page for every status of 400 and above that has none of its own.
+    /// Sets the page for every status of 400 and above that has no page of its own.
     #[must_use]
     pub fn error_pages<R: IntoResponse>(
         mut self,
@@ -413,7 +411,7 @@ impl Routes {
         self
     }
 
-    /// A page that is the same for every request.
+    /// Sets a page that is the same for every request.
     #[doc(hidden)]
     pub fn static_page(
         mut self,
@@ -428,7 +426,7 @@ impl Routes {
         self
     }
 
-    /// How many folders are served.
+    /// Returns the number of served folders.
     #[doc(hidden)]
     pub fn folders(&self) -> usize {
         let own = self.paths.iter().filter(|(_, route)| route.folder.is_some()).count();
@@ -436,7 +434,7 @@ impl Routes {
         own + self.hosts.iter().map(|(_, routes)| routes.folders()).sum::<usize>()
     }
 
-    /// Whether there is nothing but fields and pages: a folder has room for those itself.
+    /// Returns whether there are only fields and pages, which a folder can have itself.
     #[doc(hidden)]
     pub fn is_bare(&self) -> bool {
         let has_paths = !self.paths.is_empty() || self.root.is_some();
@@ -467,8 +465,8 @@ impl fmt::Debug for Route {
 }
 
 /// Returns a handler that responds with a status alone.
-pub fn plain_status(status: Status, allow: Option<String>) -> Kind {
-    Kind::HeadOnly(Arc::new(move |_| {
+pub fn plain_status(status: Status, allow: Option<String>) -> HandlerKind {
+    HandlerKind::HeadOnly(Arc::new(move |_| {
         let response = Response::new(status);
         match &allow {
             Some(allow) => response.header("Allow", allow),

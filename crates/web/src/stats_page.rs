@@ -1,4 +1,4 @@
-//! Counters for machines to read: a page of JSON, and a line of text now and then.
+//! Counters in machine-readable form: a page of JSON, and a periodic line of text.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -8,13 +8,13 @@ use std::time::Duration;
 use gustnado_tasks::sleep;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::handler::{Handler, Kind};
+use crate::handler::{Handler, HandlerKind};
 use crate::response::Response;
 use gustnado_observe::process::Process;
 use gustnado_observe::server_stats::ServerStats;
 use gustnado_observe::stats::Stats;
 
-/// Returns a handler that responds with the server's counters as JSON: in sum, and by worker. The
+/// Returns a handler that responds with the server's counters as JSON, in sum and by worker. The
 /// names are those of [`Stats`] and `WorkerStats`, with `cpu_ms` and `memory_bytes` of the whole
 /// process.
 ///
@@ -23,21 +23,14 @@ use gustnado_observe::stats::Stats;
 /// # ; gustnado::Result::Ok(())
 /// ```
 pub fn stats_page() -> Handler {
-    Handler(Kind::OfServer(|app| {
+    Handler(HandlerKind::OfServer(|app| {
         Response::json_text(json(app)).header("Cache-Control", "no-store")
     }))
 }
 
 fn json(app: &dyn ServerStats) -> String {
     let Process { cpu_ms, memory_bytes } = Process::read();
-    // The words below are constants of ours without anything that JSON would need escaped.
-    let mut text = format!(
-        "{{\"version\":\"{}\",\"backend\":\"{}\",\"scheduler\":\"{}\",\
-         \"cpu_ms\":{cpu_ms},\"memory_bytes\":{memory_bytes}",
-        env!("CARGO_PKG_VERSION"),
-        app.backend(),
-        app.scheduler(),
-    );
+    let mut text = begin_json(app, [("cpu_ms", cpu_ms), ("memory_bytes", memory_bytes)]);
     push_numbers(&mut text, app.stats().named());
     text.push_str(",\"by_worker\":[");
     for (place, worker) in app.stats_by_worker().iter().enumerate() {
@@ -50,14 +43,30 @@ fn json(app: &dyn ServerStats) -> String {
     text
 }
 
+/// Begins a JSON object with the server's version, backend and scheduler, and some numbers.
+pub fn begin_json(
+    server: &dyn ServerStats,
+    numbers: impl IntoIterator<Item = (&'static str, u64)>,
+) -> String {
+    // The words are constants of ours without anything that JSON would need escaped.
+    let mut text = format!(
+        "{{\"version\":\"{}\",\"backend\":\"{}\",\"scheduler\":\"{}\"",
+        env!("CARGO_PKG_VERSION"),
+        server.backend(),
+        server.scheduler(),
+    );
+    push_numbers(&mut text, numbers);
+    text
+}
+
 fn push_numbers(text: &mut String, numbers: impl IntoIterator<Item = (&'static str, u64)>) {
     for (name, number) in numbers {
-        // (A string takes all text.)
+        // Writing to a string cannot fail.
         _ = write!(text, ",\"{name}\":{number}");
     }
 }
 
-/// Writes a line of statistics to standard error again and again, until the server has gone.
+/// Writes a line of statistics to standard error at each interval, until the server has ended.
 pub async fn write_regularly(server: Weak<dyn ServerStats>, interval: Duration) {
     let mut before = Stats::default();
     loop {
@@ -69,7 +78,7 @@ pub async fn write_regularly(server: Weak<dyn ServerStats>, interval: Duration) 
     }
 }
 
-/// One line of logfmt: totals since the start, and rates since the line before.
+/// Returns a line of logfmt: totals since the start, and rates since the previous line.
 fn line(stats: &Stats, before: &Stats) -> String {
     let span_ms = stats.uptime_ms.saturating_sub(before.uptime_ms).max(1);
     let rate = |now: u64, then: u64| now.saturating_sub(then).saturating_mul(1_000) / span_ms;
@@ -79,14 +88,14 @@ fn line(stats: &Stats, before: &Stats) -> String {
         rate(stats.bytes_sent, before.bytes_sent)
     );
     for (name, number) in stats.named() {
-        // (A string takes all text.)
+        // Writing to a string cannot fail.
         _ = write!(text, " {name}={number}");
     }
     text.push('\n');
     text
 }
 
-/// Writes a line whole, or not at all: a reader that has fallen behind must not hold a worker up.
+/// Writes a whole line or nothing: a slow reader must not block a worker.
 fn write_line(line: &str) {
     let stderr = io::stderr();
     let mut fds = [PollFd::new(&stderr, PollFlags::OUT)];

@@ -12,15 +12,15 @@ use tokio::runtime::{Builder, EnterGuard, Handle, Runtime, RuntimeFlavor};
 use budget::with_budget;
 
 /// Threads of the runtime that a server starts for its services. They wait for sockets and timers,
-/// and run what is spawned; the services themselves run on the workers.
+/// and run spawned tasks; the services themselves run on the workers.
 const THREADS_MAX: usize = 2;
 
-/// What is wrong with a runtime that has no threads of its own.
+/// The error of a runtime without threads of its own.
 const ONE_THREAD: &str = "on_tokio was given a runtime of one thread (flavor \"current_thread\"), \
-    which nothing drives while that thread runs the server: expected one of several threads; leave \
+    which nothing drives while that thread runs the server; expected one of several threads: leave \
     on_tokio out, or start it with flavor \"multi_thread\"";
 
-/// A server's own runtime, from the first service that wants one to the server's end.
+/// The server's own runtime, from its first service that needs one to the server's end.
 #[derive(Default)]
 pub struct Tokio {
     runtime: OnceLock<Option<Runtime>>,
@@ -28,7 +28,8 @@ pub struct Tokio {
 }
 
 impl Tokio {
-    /// The runtime, started if it is not there yet. Should that fail, [`Tokio::failure`] has it.
+    /// Returns the runtime, started on the first call. If that fails, [`Tokio::failure`] returns
+    /// the error.
     pub fn context(&self) -> Context {
         let runtime = self.runtime.get_or_init(|| {
             let threads = thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);
@@ -43,16 +44,16 @@ impl Tokio {
         }
     }
 
-    /// A runtime of the program's. [`Tokio::failure`] says why, if it will not do.
+    /// Returns the program's runtime. If it cannot be used, [`Tokio::failure`] returns the error.
     pub fn given(&self, handle: &Handle) -> Context {
-        // Nothing drives it while its thread runs the server: what sleeps would never wake.
+        // Nothing drives it while its thread runs the server: a timer would never fire.
         if handle.runtime_flavor() == RuntimeFlavor::CurrentThread {
             *self.locked() = Some(io::Error::new(io::ErrorKind::Unsupported, ONE_THREAD));
         }
         Context::Tokio(handle.clone())
     }
 
-    /// Why it could not be started, or will not do.
+    /// Returns why a runtime could not be started, or cannot be used.
     pub fn failure(&self) -> Option<io::Error> {
         self.locked().take()
     }
@@ -71,7 +72,7 @@ impl Drop for Tokio {
     }
 }
 
-/// What is around a service while it runs.
+/// The runtime around a service while it runs.
 #[derive(Clone)]
 pub enum Context {
     Tokio(Handle),
@@ -79,7 +80,7 @@ pub enum Context {
 }
 
 impl Context {
-    /// Polls inside, with a budget where there is a runtime.
+    /// Polls inside the runtime, if there is one, with a budget.
     #[inline]
     pub fn poll<T>(
         &self,

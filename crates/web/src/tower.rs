@@ -1,8 +1,8 @@
-//! A `tower::Service` as a handler: an axum `Router`, or whatever else takes an [`http::Request`]
-//! and responds with an [`http::Response`].
+//! A `tower::Service` as a handler: an axum `Router`, or any other service that takes an
+//! [`http::Request`] and returns an [`http::Response`].
 //!
-//! The types of the crate `http` live here and in the files below only. A request becomes one of
-//! them when its service is called, and a response is taken apart as soon as it is there.
+//! Only this file and those below it use the types of the crate `http`. A request is converted when
+//! its service is called, and a response as soon as it is returned.
 
 mod client_info;
 mod request;
@@ -22,7 +22,9 @@ use tower_service::Service;
 use crate::body::Body;
 use gustnado_tasks::Endpoint;
 
-use crate::handler::{Handler, HandlerFuture, IntoHandler, Kind, Made, Placed, TaskFn, form};
+use crate::handler::{
+    Handler, HandlerFuture, HandlerKind, IntoHandler, ReusableCall, TaskFn, form,
+};
 use crate::request::Request;
 use crate::response::{IntoResponse, Response};
 use crate::route_options::RouteOptions;
@@ -36,8 +38,8 @@ use response::RequestTraits;
 
 type OnError = dyn Fn(ServiceError) -> Response + Send + Sync;
 
-/// Puts into a request's extensions what its service is to be told of it.
-type Tell = dyn Fn(&Request, &mut http::Extensions) + Send + Sync;
+/// Adds values to the extensions of a request.
+type Extend = dyn Fn(&Request, &mut http::Extensions) + Send + Sync;
 
 /// A service that handles requests: see [`tower`].
 #[derive(Clone)]
@@ -45,11 +47,11 @@ pub struct Tower<S> {
     service: S,
     runtime: Runtime,
     on_error: Option<Arc<OnError>>,
-    tell: Vec<Arc<Tell>>,
+    extend: Vec<Arc<Extend>>,
     options: RouteOptions,
 }
 
-/// Which tokio runtime a service finds around it.
+/// The tokio runtime that a service runs in.
 #[derive(Clone)]
 enum Runtime {
     /// The server's own.
@@ -58,7 +60,7 @@ enum Runtime {
     Nothing,
 }
 
-/// Makes a handler of a `tower::Service`: of an axum `Router` above all.
+/// Makes a handler of a `tower::Service`, such as an axum `Router`.
 ///
 /// ```
 /// use axum::{Router, routing::get};
@@ -70,7 +72,7 @@ enum Runtime {
 /// # running.stop();
 /// ```
 ///
-/// A `Router` alone is no handler, and neither is what `into_make_service` makes of one: the
+/// A `Router` alone is not a handler, and neither is the result of its `into_make_service`: the
 /// compiler says so, and names `tower(app)`.
 ///
 /// ```compile_fail,E0277
@@ -83,12 +85,11 @@ enum Runtime {
 /// ```
 ///
 /// The service is cloned for each request, polled until it is ready, and called, all on the worker
-/// that has the connection. When the client goes, its future is dropped. A service that fails is
-/// reported with 500: see [`Tower::on_error`].
+/// that has the connection. When the client goes, its future is dropped. A service that fails gives
+/// 500: see [`Tower::on_error`].
 ///
-/// It runs inside a tokio runtime, so that `tokio::spawn`, timers, reqwest and sqlx work: two
-/// threads of the server's own, which start with the server and end with it. See
-/// [`Tower::on_tokio`].
+/// It runs inside a tokio runtime, so that `tokio::spawn`, timers, reqwest and sqlx work. The
+/// runtime has two threads, which start and end with the server. See [`Tower::on_tokio`].
 pub fn tower<S>(service: S) -> Tower<S> {
     // The service has its own limits; a client that closed is treated as gone, as hyper does; and
     // requests about the server as a whole go to the service.
@@ -98,13 +99,13 @@ pub fn tower<S>(service: S) -> Tower<S> {
         takes_connect: true,
         ..RouteOptions::default()
     };
-    Tower { service, runtime: Runtime::Own, on_error: None, tell: Vec::new(), options }
+    Tower { service, runtime: Runtime::Own, on_error: None, extend: Vec::new(), options }
 }
 
 impl<S> Tower<S> {
-    /// Runs the service inside this runtime in place of the server's own: the program's, say, so
-    /// that both can use one pool of database connections. It must outlive the server, and have
-    /// threads of its own: one of the flavor `current_thread` is an error at the start.
+    /// Runs the service inside this runtime in place of the server's own, e.g. so that the program
+    /// and the service share a pool of database connections. The runtime has to outlive the server,
+    /// and to have threads of its own: the flavor `current_thread` is an error at the start.
     #[must_use]
     pub fn on_tokio(self, handle: tokio::runtime::Handle) -> Self {
         Self { runtime: Runtime::Given(handle), ..self }
@@ -116,15 +117,15 @@ impl<S> Tower<S> {
         Self { runtime: Runtime::Nothing, ..self }
     }
 
-    /// Adds the addresses to each request: a [`ClientInfo`] is one of its extensions, which an axum
-    /// handler takes as `Extension<ClientInfo>`. It is made for every request, used or not.
+    /// Adds a [`ClientInfo`] to the extensions of each request, which an axum handler takes as
+    /// `Extension<ClientInfo>`. It is made for every request, used or not.
     #[must_use]
     pub fn with_client_info(self) -> Self {
-        self.tell(|request, extensions| _ = extensions.insert(ClientInfo::of(request)))
+        self.extend_with(|request, extensions| _ = extensions.insert(ClientInfo::of(request)))
     }
 
-    /// Adds the peer's address to each request over TCP, as a value that `make` makes of it. For
-    /// axum's extractor `ConnectInfo<SocketAddr>` that is its own constructor:
+    /// Adds to the extensions of each request over TCP the value that `make` returns for the peer's
+    /// address. For axum's extractor `ConnectInfo<SocketAddr>` that is its own constructor:
     ///
     /// ```
     /// use axum::{Router, extract::ConnectInfo, routing::get};
@@ -140,58 +141,56 @@ impl<S> Tower<S> {
     /// # drop(server);
     /// ```
     ///
-    /// As with axum, that is the peer, which may be a proxy: [`ClientInfo`] has the client's
-    /// address.
+    /// As with axum, this is the peer, which may be a proxy: [`ClientInfo`] has the client.
     #[must_use]
     pub fn with_connect_info<T: Clone + Send + Sync + 'static>(
         self,
         make: impl Fn(SocketAddr) -> T + Send + Sync + 'static,
     ) -> Self {
-        self.tell(move |request, extensions| {
+        self.extend_with(move |request, extensions| {
             if let Some(Endpoint::Tcp(peer)) = request.peer() {
                 extensions.insert(make(peer));
             }
         })
     }
 
-    fn tell(
+    fn extend_with(
         mut self,
-        tell: impl Fn(&Request, &mut http::Extensions) + Send + Sync + 'static,
+        extend: impl Fn(&Request, &mut http::Extensions) + Send + Sync + 'static,
     ) -> Self {
-        self.tell.push(Arc::new(tell));
+        self.extend.push(Arc::new(extend));
         self
     }
 
-    /// Sets the limit of a request's body in bytes. By default, the service decides, unless the
-    /// setting `limit-body-bytes` has a value of its own; a limit of the route counts more than
-    /// both.
+    /// Limits the bytes of a request's body. By default the service decides, unless the setting
+    /// `limit-body-bytes` is not at its default; a limit of the route takes precedence over both.
     ///
-    /// A body that announces more gets 413 before the service is called. One in chunks
-    /// fails past the limit with `http_body_util::LengthLimitError`, which axum maps to 413.
+    /// A longer announced body gets 413 before the service is called. A chunked body fails past the
+    /// limit with `http_body_util::LengthLimitError`, which axum maps to 413.
     #[must_use]
     pub fn limit_body_bytes(mut self, bytes_max: u64) -> Self {
         self.options.limit_body_bytes = Some(bytes_max);
         self
     }
 
-    /// Sets how long the service may run once its client has sent its last byte. The default is
-    /// zero, as with hyper: a client that closes is gone, and the future is dropped at once. With
+    /// Sets how long the service may run once its client has shut its sending side. The default is
+    /// zero, as in hyper: the client is treated as gone, and the future is dropped at once. With
     /// more, a client may shut its sending side and wait for the response.
     #[must_use]
-    pub fn half_close_timeout(mut self, patience: Duration) -> Self {
-        self.options = route().half_close_timeout(patience).options.or(self.options);
+    pub fn half_close_timeout(mut self, timeout: Duration) -> Self {
+        self.options = route().half_close_timeout(timeout).options.or(self.options);
         self
     }
 
-    /// Makes the response where the service fails, in place of 500: 503 for a `tower::load_shed`
-    /// that is full, say.
+    /// Sets the response for a service that fails, in place of 500: e.g. 503 for a full
+    /// `tower::load_shed`.
     #[must_use]
     pub fn on_error<R: IntoResponse>(
         self,
-        answer: impl Fn(ServiceError) -> R + Send + Sync + 'static,
+        response: impl Fn(ServiceError) -> R + Send + Sync + 'static,
     ) -> Self {
-        let answer = move |error| answer(error).into_response();
-        Self { on_error: Some(Arc::new(answer)), ..self }
+        let response = move |error| response(error).into_response();
+        Self { on_error: Some(Arc::new(response)), ..self }
     }
 }
 
@@ -209,89 +208,87 @@ where
                 Runtime::Given(handle) => tokio.given(handle),
                 Runtime::Nothing => Context::Nothing,
             };
-            let service = self.service.clone();
-            let (on_error, tell) = (self.on_error.clone(), self.tell.clone());
-            let shared = Arc::new(Shared { service, context, on_error, tell });
+            let shared = Arc::new(MountedService { tower: self.clone(), context });
             let handler: Arc<TaskFn> = Arc::new(move |request| {
-                let mut place = Place::new(Arc::clone(&shared));
+                let mut place = ServiceCall::new(Arc::clone(&shared));
                 place.start(request);
-                HandlerFuture::Placed(Box::new(place))
+                HandlerFuture::Reusable(Box::new(place))
             });
             handler
         });
-        Handler(Kind::Service(Made { make, options }))
+        Handler(HandlerKind::Service(make, options))
     }
 }
 
-/// What all requests of one service share.
-struct Shared<S> {
-    service: S,
+/// A service that is part of a server's routes, and the runtime around it.
+struct MountedService<S> {
+    tower: Tower<S>,
     context: Context,
-    on_error: Option<Arc<OnError>>,
-    tell: Vec<Arc<Tell>>,
 }
 
-impl<S> Shared<S> {
+impl<S> MountedService<S> {
     fn failed(&self, error: ServiceError) -> Response {
-        match &self.on_error {
-            Some(answer) => answer(error),
+        match &self.tower.on_error {
+            Some(response) => response(error),
             None => Response::new(Status::INTERNAL_SERVER_ERROR),
         }
     }
 }
 
-/// Where a service is at work on one request after the other.
-struct Place<S: Service<http::Request<Body>>> {
-    shared: Arc<Shared<S>>,
-    step: Step<S::Response>,
-    /// The service's own future, in memory that the next request's can use.
+/// Memory for calls of a service, one after the other.
+struct ServiceCall<S: Service<http::Request<Body>>> {
+    shared: Arc<MountedService<S>>,
+    step: ServiceStep<S::Response>,
+    /// The service's own future, in memory that the next request reuses.
     future: Pin<Box<Option<S::Future>>>,
     traits: RequestTraits,
 }
 
-/// How far a service has come.
-enum Step<R> {
-    /// Its own future is in its place.
+/// Stage of a call.
+enum ServiceStep<R> {
+    /// The service was called; its future runs.
     Called,
     /// It was not ready.
     Waiting(Pin<Box<dyn Future<Output = Result<R, ServiceError>> + Send>>),
-    /// This is the response, for which it was not needed.
-    Answered(Option<Response>),
+    /// The response was made without calling the service.
+    Responded(Option<Response>),
 }
 
-impl<S> Place<S>
+impl<S> ServiceCall<S>
 where
     S: Service<http::Request<Body>, Error: Into<ServiceError>, Future: Send>,
     S: Clone + Send + Sync + 'static,
 {
-    fn new(shared: Arc<Shared<S>>) -> Self {
+    fn new(shared: Arc<MountedService<S>>) -> Self {
         Self {
             shared,
-            step: Step::Answered(None),
+            step: ServiceStep::Responded(None),
             future: Box::pin(None),
             traits: RequestTraits::default(),
         }
     }
 
     /// Calls the service at once if it is ready.
-    fn call(&mut self, request: Request) -> Step<S::Response> {
-        let mut told = http::Extensions::new();
-        self.shared.tell.iter().for_each(|tell| tell(&request, &mut told));
+    fn call(&mut self, request: Request) -> ServiceStep<S::Response> {
+        let mut extensions = http::Extensions::new();
+        self.shared.tower.extend.iter().for_each(|extend| extend(&request, &mut extensions));
         let Some((mut request, traits)) = request::convert(request) else {
-            return Step::Answered(Some(Response::new(Status::BAD_REQUEST)));
+            return ServiceStep::Responded(Some(Response::new(Status::BAD_REQUEST)));
         };
         self.traits = traits;
-        *request.extensions_mut() = told;
+        *request.extensions_mut() = extensions;
         let _entered = self.shared.context.enter();
-        let mut service = self.shared.service.clone();
+        let mut service = self.shared.tower.service.clone();
         // A service that is not ready is polled again with a waker, in `call_when_ready`.
         match service.poll_ready(&mut task::Context::from_waker(Waker::noop())) {
             Poll::Ready(Ok(())) => {
                 self.future.set(Some(service.call(request)));
-                Step::Called
+                ServiceStep::Called
             }
-            Poll::Ready(Err(error)) => Step::Answered(Some(self.shared.failed(error.into()))),
-            Poll::Pending => Step::Waiting(Box::pin(call_when_ready(service, request))),
+            Poll::Ready(Err(error)) => {
+                ServiceStep::Responded(Some(self.shared.failed(error.into())))
+            }
+            Poll::Pending => ServiceStep::Waiting(Box::pin(call_when_ready(service, request))),
         }
     }
 }
@@ -305,7 +302,7 @@ async fn call_when_ready<S: Service<http::Request<Body>, Error: Into<ServiceErro
     service.call(request).await.map_err(Into::into)
 }
 
-impl<S, B> Placed for Place<S>
+impl<S, B> ReusableCall for ServiceCall<S>
 where
     S: Service<http::Request<Body>, Response = http::Response<B>> + Clone + Send + Sync + 'static,
     S: Service<http::Request<Body>, Error: Into<ServiceError>, Future: Send>,
@@ -318,33 +315,33 @@ where
     fn poll(&mut self, waking: &mut task::Context<'_>) -> Poll<Response> {
         let Self { shared, step, future, traits } = self;
         shared.context.poll(waking, |waking| {
-            let answer = match step {
-                Step::Called => {
+            let returned = match step {
+                ServiceStep::Called => {
                     let future = future.as_mut().as_pin_mut().expect("polled until it is ready");
                     ready!(future.poll(waking)).map_err(Into::into)
                 }
-                Step::Waiting(future) => ready!(future.as_mut().poll(waking)),
-                Step::Answered(answer) => {
-                    return Poll::Ready(answer.take().expect("polled until it is ready"));
+                ServiceStep::Waiting(future) => ready!(future.as_mut().poll(waking)),
+                ServiceStep::Responded(response) => {
+                    return Poll::Ready(response.take().expect("polled until it is ready"));
                 }
             };
             future.set(None);
-            *step = Step::Answered(None);
-            Poll::Ready(match answer {
-                Ok(answer) => response::convert(answer, *traits, &shared.context, waking),
+            *step = ServiceStep::Responded(None);
+            Poll::Ready(match returned {
+                Ok(returned) => response::convert(returned, *traits, &shared.context, waking),
                 Err(error) => shared.failed(error),
             })
         })
     }
 }
 
-/// What gives connections back to their pools, for example, needs the runtime for it.
-impl<S: Service<http::Request<Body>>> Drop for Place<S> {
+/// Destructors may need the runtime, for example to return connections to their pools.
+impl<S: Service<http::Request<Body>>> Drop for ServiceCall<S> {
     fn drop(&mut self) {
-        if self.future.is_some() || matches!(self.step, Step::Waiting(_)) {
+        if self.future.is_some() || matches!(self.step, ServiceStep::Waiting(_)) {
             let _entered = self.shared.context.enter();
             self.future.set(None);
-            self.step = Step::Answered(None);
+            self.step = ServiceStep::Responded(None);
         }
     }
 }
@@ -353,9 +350,10 @@ impl Routes {
     /// Mounts a service at a path and everything beneath it, for every method: `/api` is `/api`,
     /// `/api/` and `/api/users/7`.
     ///
-    /// The service sees the whole path, so an axum `Router` is put together with
-    /// `Router::new().nest("/api", …)`. For all that no route matches, use [`Routes::fallback`].
-    /// For limits and middleware of its own, use `mount("/api", route().any(service)…)`.
+    /// The service sees the whole path, so an axum `Router` is built with
+    /// `Router::new().nest("/api", …)`. For requests that no route matches, use
+    /// [`Routes::fallback`]. For limits and middleware of its own, use `mount("/api",
+    /// route().any(service)…)`.
     #[must_use]
     pub fn service<F>(self, path: &str, service: impl IntoHandler<F>) -> Self {
         self.mount(path, route().any(service))

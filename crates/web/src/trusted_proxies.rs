@@ -1,9 +1,8 @@
 //! Trusted proxies, and the address of the client behind them.
 //!
-//! Every proxy on the way adds to the right of what it was told. So the fields are read from the
-//! right: each entry was written by the one behind it, the last one by the connection's own peer.
-//! The first address that is not a trusted proxy is the client's; everything to its left may be
-//! forged.
+//! Every proxy on the way appends to the right of the fields. So they are read from the right: each
+//! entry was written by the proxy behind it, the last one by the connection's own peer. The first
+//! address that is not a trusted proxy is the client's; everything to its left may be forged.
 
 use std::borrow::Cow;
 use std::net::SocketAddr;
@@ -29,20 +28,21 @@ pub struct TrustedProxies {
 struct Hop {
     /// `None`: the connection's peer.
     address: Option<SocketAddr>,
-    /// How many entries stand to the right of its own.
+    /// The number of entries to the right of its own.
     behind: usize,
 }
 
 impl TrustedProxies {
     /// Returns the trusted proxies of a configuration; `None` if there are none.
     pub fn of(config: &Config) -> Option<Arc<Self>> {
-        // (Whatever is malformed was refused at the start.)
+        // Malformed networks were refused at the start.
         let trusted = Networks::of(&config.forwarded_allow_ips).unwrap_or_default();
         let trusted_proxies = Self { trusted, fields: config.forwarded_fields };
         (!trusted_proxies.trusted.is_empty()).then(|| Arc::new(trusted_proxies))
     }
 
-    /// Where the client is, of a request that came from `peer`. Without a port it has port 0.
+    /// Returns the address of the client of a request that came from `peer`. Without a port in the
+    /// field it has port 0.
     pub fn client(&self, head: View<'_>, peer: Endpoint) -> Endpoint {
         let address = match self.fields {
             _ if !self.trusted.has(&peer) => None,
@@ -72,10 +72,10 @@ impl TrustedProxies {
             _ if !self.trusted.has(peer) => None,
             ForwardedFields::XForwarded => {
                 let behind = self.walk_entries(head).behind;
-                let said = |name| entry(head, name, behind);
-                let host = said("x-forwarded-host").and_then(forwarded::host);
-                let port = said("x-forwarded-port").and_then(forwarded::port);
-                let scheme = said("x-forwarded-proto").and_then(forwarded::scheme);
+                let entry_of = |name| entry(head, name, behind);
+                let host = entry_of("x-forwarded-host").and_then(forwarded::host);
+                let port = entry_of("x-forwarded-port").and_then(forwarded::port);
+                let scheme = entry_of("x-forwarded-proto").and_then(forwarded::scheme);
                 let Some(port) = port else { return host.map(Cow::Borrowed) };
                 let host = match host {
                     Some(host) => host,
@@ -111,11 +111,11 @@ impl TrustedProxies {
         Some(elements.swap_remove(place))
     }
 
-    /// Goes from the nearest to the first that is not believed; to the last, if all of them are.
-    /// What is no address ends the way before it.
-    fn walk(&self, said: impl Iterator<Item = Option<SocketAddr>>) -> Hop {
+    /// Walks from the nearest to the first address that is not trusted, or to the last. An entry
+    /// that is not an address ends the walk.
+    fn walk(&self, addresses: impl Iterator<Item = Option<SocketAddr>>) -> Hop {
         let mut hop = Hop { address: None, behind: 0 };
-        for (behind, address) in said.enumerate() {
+        for (behind, address) in addresses.enumerate() {
             let Some(address) = address else { break };
             hop = Hop { address: Some(address), behind };
             if !self.trusted.has_ip(address.ip()) {
@@ -126,21 +126,21 @@ impl TrustedProxies {
     }
 }
 
-/// All entries of a field, of several lines too.
+/// Returns all entries of a field, of all its lines.
 fn entries<'h>(head: View<'h>, name: &str) -> Vec<&'h [u8]> {
     let lines = head.fields().filter(|field| field.0.eq_ignore_ascii_case(name.as_bytes()));
     lines.flat_map(|field| forwarded::entries(field.1)).collect()
 }
 
-/// The entry that was added together with the one of X-Forwarded-For that has `behind` to its
-/// right. A proxy that overwrites the field leaves fewer of them: then it is the first.
+/// Returns the entry that was added together with the one of X-Forwarded-For that has `behind` to
+/// its right. If a proxy overwrites the field, there are fewer: then it is the first.
 fn entry<'h>(head: View<'h>, name: &str, behind: usize) -> Option<&'h [u8]> {
     let entries = entries(head, name);
     let place = entries.len().saturating_sub(1 + behind);
     entries.get(place).copied()
 }
 
-/// All elements of Forwarded behind the last malformed line.
+/// Returns all elements of Forwarded behind the last malformed line.
 fn elements(head: View<'_>) -> Vec<Element<'_>> {
     let mut all = Vec::new();
     for (name, value) in head.fields() {
@@ -155,7 +155,7 @@ fn elements(head: View<'_>) -> Vec<Element<'_>> {
     all
 }
 
-/// A host with a port, if it has none yet and the scheme means another.
+/// Returns a host with a port, if it has none yet and the port is not the scheme's default.
 fn with_port<'h>(host: &'h str, port: u16, scheme: &str) -> Cow<'h, str> {
     let usual = if scheme == "https" { 443 } else { 80 };
     let behind_address = host.rsplit(']').next().unwrap_or(host);

@@ -1,9 +1,8 @@
-//! A connection in the hands of another protocol than HTTP.
+//! A connection that carries another protocol than HTTP.
 
 use std::fmt;
 use std::io;
 use std::mem;
-use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -13,35 +12,36 @@ use gustnado_config::millis;
 use gustnado_tasks::{Connection, ConnectionError, Endpoint, ProgressTimeout, TaskMark};
 use gustnado_tcp::{Protocol, Reason};
 use gustnado_tls::{SendFailed, Socket};
+use scopeguard::{ScopeGuard, guard};
+use thiserror::Error;
 
-/// Bytes up to this many are copied into the buffer that is sent; more are sent from where they
-/// lie.
+/// Up to this many bytes are copied into the send buffer; more are sent without a copy.
 const COPIED_BYTES_MAX: usize = 4 << 10;
 
 /// A connection after an upgrade, or after CONNECT: bytes in both directions, in a protocol that is
 /// not HTTP. See [`Response::upgrade`](crate::response::Response::upgrade).
 ///
-/// It belongs to the task of its connection, which lasts as long as the function that got it: when
-/// that returns, the connection is closed. Operations elsewhere fail. The connection still counts
-/// for `connections-max`, and keeps its pace.
+/// It belongs to the task of its connection: when the function that received it returns, the
+/// connection is closed. Operations on other tasks fail. The connection still counts for
+/// `connections-max`, and keeps its pace.
 ///
-/// No time limit of HTTP holds for it, except that sends have to make progress within
-/// `write-timeout`: see [`Tunnel::set_timeout`].
+/// No time-out of HTTP applies, except that sends have to make progress within `write-timeout`: see
+/// [`Tunnel::set_timeout`].
 pub struct Tunnel {
     lent: Arc<Lent>,
-    /// Bytes that came behind the request.
+    /// Bytes that arrived behind the request.
     unread: Vec<u8>,
-    /// How slow the peer may be to take bytes.
+    /// How slowly the peer may take bytes.
     write: ProgressTimeout,
-    /// How long the peer may send nothing; `u64::MAX` is no limit.
+    /// How long the peer may be silent; `u64::MAX` is no limit.
     silence_ms: u64,
-    /// It was told that the server ends.
-    knows_end: bool,
+    /// [`TunnelError::Ending`] was returned.
+    end_reported: bool,
     task: TaskMark,
 }
 
 /// The socket of a tunnel. The connection's task keeps it, so that it is closed there, wherever the
-/// tunnel has gone.
+/// tunnel is.
 pub struct Lent {
     socket: Mutex<Option<Socket>>,
     /// Bytes that have left.
@@ -53,7 +53,7 @@ impl Lent {
         self.socket.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the socket back, and how many bytes have left. There is no socket if a protocol has
+    /// Takes the socket back. Returns it with the number of bytes sent; `None` if a protocol has
     /// closed it.
     pub fn end(&self) -> (Option<Socket>, u64) {
         (self.socket().take(), self.sent.load(Ordering::Relaxed))
@@ -62,11 +62,11 @@ impl Lent {
 
 impl Tunnel {
     /// - `task`: the connection's.
-    /// - `write`: how slow the peer may be to take bytes.
+    /// - `write`: how slowly the peer may take bytes.
     #[doc(hidden)]
     pub fn new(socket: Socket, unread: Vec<u8>, task: TaskMark, write: ProgressTimeout) -> Self {
         let lent = Arc::new(Lent { socket: Mutex::new(Some(socket)), sent: Arc::default() });
-        Self { lent, unread, write, silence_ms: u64::MAX, knows_end: false, task }
+        Self { lent, unread, write, silence_ms: u64::MAX, end_reported: false, task }
     }
 
     #[doc(hidden)]
@@ -74,16 +74,16 @@ impl Tunnel {
         Arc::clone(&self.lent)
     }
 
-    /// Receives what the peer has sent, as soon as there is something: some bytes of a stream, cut
-    /// anywhere. No bytes are the peer's end.
+    /// Receives the next bytes from the peer, as soon as there are any: a part of a stream, cut
+    /// anywhere. No bytes mean that the peer has shut its sending side.
     ///
     /// Dropping the future loses nothing.
     ///
     /// # Errors
-    /// [`TunnelError`]. [`TunnelError::Ending`] comes once, when the server begins to end; after
-    /// that the tunnel may go on until the end of the server's patience.
+    /// [`TunnelError`]. [`TunnelError::Ending`] is returned once, when a drain begins; after that
+    /// the tunnel may continue until the drain's deadline.
     pub async fn recv(&mut self) -> Result<Bytes, TunnelError> {
-        let (idle, silence_ms) = (!self.knows_end, self.silence_ms);
+        let (idle, silence_ms) = (!self.end_reported, self.silence_ms);
         let mut socket = self.borrow()?;
         if !self.unread.is_empty() {
             drop(socket);
@@ -97,12 +97,12 @@ impl Tunnel {
             Err(error) => Err(error),
         };
         drop(socket);
-        self.knows_end |= matches!(received, Err(ConnectionError::Ending));
+        self.end_reported |= matches!(received, Err(ConnectionError::Ending));
         Ok(received?)
     }
 
     /// Sends bytes, and waits until the kernel has taken them. If that fails, the connection is
-    /// closed: what the peer has got would have a hole in it.
+    /// closed, because the peer has received only a part.
     ///
     /// Dropping the future before that may lose some of them.
     ///
@@ -128,12 +128,12 @@ impl Tunnel {
         let unsent = sent.as_ref().map_or_else(|failed| failed.unsent, |()| 0);
         self.lent.sent.fetch_add(all.saturating_sub(unsent), Ordering::Relaxed);
         sent.map_err(|failed| {
-            drop(socket.into_socket());
+            drop(ScopeGuard::into_inner(socket));
             failed.error.into()
         })
     }
 
-    /// Sends the peer an end of stream. It may still send.
+    /// Shuts the sending side. The peer may still send.
     ///
     /// # Errors
     /// [`TunnelError::Closed`]: the connection was closed, or this is not its task.
@@ -142,23 +142,23 @@ impl Tunnel {
         Ok(())
     }
 
-    /// Sets for how long the peer may send nothing, and take nothing of what is sent to it. `None`
-    /// is no limit. Whole milliseconds count.
+    /// Sets how long the peer may send nothing, and take nothing. `None` is no limit. It is rounded
+    /// to whole milliseconds.
     pub fn set_timeout(&mut self, time: Option<Duration>) {
         self.silence_ms = time.map_or(u64::MAX, millis);
         self.write = ProgressTimeout { silence_ms: self.silence_ms, rate_min: 0 };
     }
 
-    /// Returns the address of the peer. A Unix socket's peer mostly has no name, which is an empty
-    /// path.
+    /// Returns the address of the peer. The peer of a Unix socket usually has no name, which is an
+    /// empty path.
     ///
     /// # Errors
-    /// The kernel does not know it, or the tunnel is used outside its task.
+    /// The kernel does not know the address, or this is not the connection's task.
     pub fn peer(&self) -> io::Result<Endpoint> {
         self.borrow().map_err(io::Error::other)?.peer()
     }
 
-    /// Returns the local address.
+    /// Returns the address of this end.
     ///
     /// # Errors
     /// As [`Tunnel::peer`].
@@ -166,29 +166,29 @@ impl Tunnel {
         self.borrow().map_err(io::Error::other)?.local()
     }
 
-    /// Runs a [`Protocol`] on the connection until it is over: bytes
-    /// that came behind the request are the first that it receives. Its time limit is
-    /// [`Transport::set_timeout`](crate::protocol::Transport::set_timeout); what it sends and
-    /// receives has no pace.
+    /// Runs a [`Protocol`] on the connection until it ends; bytes that arrived behind the request
+    /// are the first that it receives. Its time-out is
+    /// [`Transport::set_timeout`](crate::protocol::Transport::set_timeout); its traffic has no
+    /// pace.
     ///
     /// # Errors
     /// [`TunnelError::Closed`]: the connection was closed, or this is not its task.
     pub async fn run(self, protocol: impl Protocol + 'static) -> Result<Reason, TunnelError> {
         let mut socket = self.borrow()?;
         finish_send(&mut socket, self.write).await.map_err(|failed| failed.error)?;
-        let (socket, protocol) = (socket.into_socket(), Box::new(protocol));
+        let (socket, protocol) = (ScopeGuard::into_inner(socket), Box::new(protocol));
         let (sent, closing_ms) = (Arc::clone(&self.lent.sent), self.write.silence_ms);
         Ok(gustnado_tcp::run_on(socket, self.unread, sent, protocol, closing_ms).await)
     }
 
-    /// Takes the socket for one operation.
-    fn borrow(&self) -> Result<Borrowed, TunnelError> {
+    /// Takes the socket for one operation, after which it is put back.
+    fn borrow(&self) -> Result<ScopeGuard<Socket, impl FnOnce(Socket) + use<>>, TunnelError> {
         if !self.task.is_here() {
             return Err(TunnelError::Closed);
         }
-        let socket = self.lent.socket().take();
-        let socket = Some(socket.ok_or(TunnelError::Closed)?);
-        Ok(Borrowed { lent: Arc::clone(&self.lent), socket })
+        let lent = Arc::clone(&self.lent);
+        let socket = lent.socket().take().ok_or(TunnelError::Closed)?;
+        Ok(guard(socket, move |socket| *lent.socket() = Some(socket)))
     }
 }
 
@@ -203,51 +203,21 @@ async fn finish_send(socket: &mut Socket, write: ProgressTimeout) -> Result<(), 
     if socket.is_sending() { socket.send_on(write, &mut |_| None).await } else { Ok(()) }
 }
 
-/// The socket during one operation, after which it is put back.
-struct Borrowed {
-    lent: Arc<Lent>,
-    socket: Option<Socket>,
-}
-
-impl Borrowed {
-    /// Takes it for good.
-    fn into_socket(mut self) -> Socket {
-        self.socket.take().expect("it is put back only by the drop")
-    }
-}
-
-impl Deref for Borrowed {
-    type Target = Socket;
-
-    fn deref(&self) -> &Socket {
-        self.socket.as_ref().expect("it is put back only by the drop")
-    }
-}
-
-impl DerefMut for Borrowed {
-    fn deref_mut(&mut self) -> &mut Socket {
-        self.socket.as_mut().expect("it is put back only by the drop")
-    }
-}
-
-impl Drop for Borrowed {
-    fn drop(&mut self) {
-        if let Some(socket) = self.socket.take() {
-            *self.lent.socket() = Some(socket);
-        }
-    }
-}
-
 /// Error of an operation on a [`Tunnel`].
+#[derive(Error)]
 #[non_exhaustive]
 pub enum TunnelError {
-    /// The peer was silent for longer than it may be.
+    /// The peer was silent for too long.
+    #[error("the peer was silent for too long")]
     TimedOut,
-    /// The server is draining.
+    /// The server is shutting down.
+    #[error("the server is shutting down")]
     Ending,
-    /// The peer has gone, or the network failed.
-    Broken(io::Error),
+    /// The peer closed the connection, or the network failed.
+    #[error("the connection failed")]
+    Broken(#[source] io::Error),
     /// The connection was closed, or this is not its task.
+    #[error("the tunnel is closed, or this is not the task of its connection")]
     Closed,
 }
 
@@ -257,26 +227,6 @@ impl From<ConnectionError> for TunnelError {
             ConnectionError::TimedOut => Self::TimedOut,
             ConnectionError::Broken(error) => Self::Broken(error),
             _ => Self::Ending,
-        }
-    }
-}
-
-impl fmt::Display for TunnelError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::TimedOut => "the peer was silent for too long",
-            Self::Ending => "the server ends",
-            Self::Broken(_) => "the connection broke",
-            Self::Closed => "the tunnel is closed, or used outside of its task",
-        })
-    }
-}
-
-impl std::error::Error for TunnelError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Broken(error) => Some(error),
-            _ => None,
         }
     }
 }

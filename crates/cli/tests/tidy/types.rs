@@ -7,36 +7,15 @@ use crate::modules::Module;
 
 /// Names that are still declared more than once. The list only shrinks.
 pub(crate) const DECLARED_TWICE: &[&str] = &[
-    "Backend",
     "Blocking",
     "Body",
     "BodyError",
     "Client",
-    "Content",
-    "Endpoint",
-    "Entry",
-    "Event",
-    "Found",
-    "Kind",
-    "Lines",
-    "Listener",
-    "Live",
-    "Matcher",
-    "Multipart",
     "Next",
-    "Origin",
-    "Page",
-    "PathError",
     "Piece",
-    "Place",
     "Request",
     "Response",
-    "Shared",
-    "Slot",
-    "State",
     "Step",
-    "Table",
-    "Trailers",
 ];
 
 /// Returns where each name of a type is declared that is declared more than once.

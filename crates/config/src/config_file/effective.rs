@@ -6,6 +6,7 @@ use super::ConfigFile;
 use super::route::LISTINGS;
 use super::specs::{RouteAction, RouteSpec, SiteSpec};
 use crate::headers::Headers;
+use crate::text::quoted;
 use crate::{Effective, Field, Origin, Settings, TUNABLES};
 
 pub(super) fn text(file: Option<&ConfigFile>, settings: &Settings) -> String {
@@ -18,7 +19,7 @@ fn write(out: &mut String, file: Option<&ConfigFile>, settings: &Settings) -> fm
     let is_listed = !settings.config.listen.is_empty();
     for (effective, tunable) in settings.effective().iter().zip(TUNABLES) {
         let line = setting(effective, &tunable.field, settings);
-        // `listen` stands in the place of these, and a file may not say both.
+        // `listen` replaces these, and a file may not have both.
         let is_replaced = is_listed && ["host", "port", "uds"].contains(&effective.name);
         match line {
             Some(line) if !is_replaced => writeln!(out, "{line}  # {}", effective.origin)?,
@@ -27,7 +28,7 @@ fn write(out: &mut String, file: Option<&ConfigFile>, settings: &Settings) -> fm
         }
     }
     let Some(file) = file else { return Ok(()) };
-    let name = file.settings.path().display().to_string();
+    let name = file.settings.path.display().to_string();
     headers(out, "headers", &file.headers)?;
     site(out, "", &file.main, &name)?;
     for one in &file.sites {
@@ -43,7 +44,7 @@ fn write(out: &mut String, file: Option<&ConfigFile>, settings: &Settings) -> fm
     Ok(())
 }
 
-/// `None` for what has no value.
+/// Returns the line of a setting; `None` if it has no value.
 fn setting(effective: &Effective, field: &Field, settings: &Settings) -> Option<String> {
     let value = match field {
         Field::Path { get, .. } => quoted(&get(&settings.config)?.display().to_string()),
@@ -86,7 +87,7 @@ fn route(out: &mut String, prefix: &str, with_line: &RouteSpec) -> fmt::Result {
             writeln!(out, "redirect = {}", quoted(&to.to_string()))?;
             writeln!(out, "status = {}", status.code())?;
         }
-        RouteAction::Answer { text, status, content_type } => {
+        RouteAction::Text { text, status, content_type } => {
             writeln!(out, "answer = {}", quoted(text))?;
             writeln!(out, "status = {}", status.code())?;
             writeln!(out, "type = {}", quoted(content_type))?;
@@ -119,23 +120,4 @@ fn headers(out: &mut String, name: &str, fields: &Headers) -> fmt::Result {
 fn place(name: &str, line: usize) -> String {
     let path = std::path::PathBuf::from(name);
     Origin::File { path, line }.to_string()
-}
-
-/// A basic string of TOML.
-fn quoted(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for letter in text.chars() {
-        match letter {
-            '"' | '\\' => {
-                quoted.push('\\');
-                quoted.push(letter);
-            }
-            letter if letter.is_control() => {
-                write!(quoted, "\\u{:04X}", u32::from(letter)).expect("a string takes all text");
-            }
-            letter => quoted.push(letter),
-        }
-    }
-    quoted.push('"');
-    quoted
 }

@@ -53,7 +53,7 @@ impl SiteError {
         &self.path
     }
 
-    /// Returns everything that is wrong with the file, in its order.
+    /// Returns everything that is wrong with it, in the order of the file.
     pub fn problems(&self) -> &[Problem] {
         &self.problems
     }

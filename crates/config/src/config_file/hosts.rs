@@ -1,8 +1,8 @@
-//! The names that sites are asked for by.
+//! Host names of sites.
 
 use super::value::{ValueReader, ValueTable};
 
-/// Names that are taken, each with its line.
+/// Host names that sites already have, each with its line.
 #[derive(Default)]
 pub(super) struct Hosts(Vec<(String, usize)>);
 
@@ -24,7 +24,7 @@ pub(super) fn read_hosts(
             reader.problem(line, format!("site.hosts: {expected}, found {host:?}"));
         } else if let Some(first) = known {
             let text = format!(
-                "site.hosts: {host:?} has a site already (line {first}); put their routes together"
+                "site.hosts: {host:?} has a site already (line {first}); merge their routes"
             );
             reader.problem(line, text);
         } else {

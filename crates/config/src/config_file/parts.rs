@@ -5,7 +5,7 @@ use std::path::Path;
 use super::value::{ValueReader, ValueTable, named};
 use crate::headers::Headers;
 
-/// Headers that say what the content is: files say their own, and answers have `type`.
+/// Headers that depend on the content: files have their own, and text responses have `type`.
 const OF_CONTENT: [&str; 6] =
     ["Content-Type", "Content-Range", "ETag", "Last-Modified", "Accept-Ranges", "Location"];
 
@@ -33,17 +33,17 @@ pub(super) fn read_headers(reader: &mut ValueReader<'_>, table: ValueTable<'_>) 
             reader.problem(line, text);
         } else if ["Server", "Date"].iter().any(|own| own.eq_ignore_ascii_case(name)) {
             let text = format!(
-                "{place}: {name} is the server's own; leave it out (`server-name` says the name)"
+                "{place}: {name} is set by the server; leave it out (`server-name` sets the name)"
             );
             reader.problem(line, text);
         } else if of_content.is_some() {
             let text = format!(
-                "{place}: {name} is said for each content by itself; leave it out (an answer has \
-                 the key `type`)"
+                "{place}: {name} depends on the content; leave it out (a text response has the key \
+                 `type`)"
             );
             reader.problem(line, text);
         } else if fields.iter().any(|(known, _)| known.eq_ignore_ascii_case(name)) {
-            reader.problem(line, format!("{place}: {name} is there twice; leave one out"));
+            reader.problem(line, format!("{place}: {name} is set twice; leave one out"));
         } else {
             fields.set(name, value.value);
         }

@@ -1,4 +1,4 @@
-//! From the text of a file to what it says.
+//! Reading of a configuration file.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -30,7 +30,7 @@ pub(super) fn read(
     let (document, errors) = DeTable::parse_recoverable(text);
     syntax::report(&mut reader, text, &errors);
     if !reader.problems.is_empty() {
-        // What stands behind a slip is often read wrongly.
+        // Text behind a syntax error is often read wrongly.
         return Err(SiteError::new(path, reader.problems));
     }
     let file = ValueTable { values: document.get_ref(), name: "", line: 1 };
@@ -43,7 +43,7 @@ pub(super) fn read(
         for setting in read_settings(&mut reader, table) {
             if let Some(known) = settings.iter().find(|known| known.name == setting.name) {
                 let (name, line) = (setting.name, known.line);
-                let text = format!("{name}: line {line} says it already; leave one of them out");
+                let text = format!("{name}: line {line} sets it already; leave one of them out");
                 reader.problem(setting.line, text);
             }
             settings.push(setting);
@@ -136,7 +136,7 @@ fn read_setting(
     Some(FileSetting { name, value, line, items })
 }
 
-/// A listener's address; the path of a Unix socket is relative to the file.
+/// Returns a listener's address; the path of a Unix socket is relative to the file.
 fn address(reader: &ValueReader<'_>, text: &str) -> String {
     match text.strip_prefix("unix:").filter(|path| !path.is_empty()) {
         Some(path) => format!("unix:{}", reader.path(path).display()),
@@ -154,13 +154,13 @@ fn check_settings(reader: &mut ValueReader<'_>, settings: &[FileSetting]) {
     for other in ["host", "port", "uds"] {
         if let Some(other) = of(other) {
             let (name, line) = (other.name, listen.line);
-            let text = format!("{name}: listen in line {line} stands in its place; leave one out");
+            let text = format!("{name}: listen in line {line} replaces it; leave one out");
             reader.problem(other.line, text);
         }
     }
     for (at, (text, line)) in listen.items.iter().enumerate() {
         if listen.items[..at].iter().any(|(other, _)| other == text) {
-            reader.problem(*line, format!("listen: {text:?} is there twice; leave one out"));
+            reader.problem(*line, format!("listen: {text:?} is set twice; leave one out"));
         }
     }
 }

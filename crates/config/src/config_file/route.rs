@@ -1,4 +1,4 @@
-//! Routes and pages for errors, as a file says them.
+//! Routes and error pages of a configuration file.
 
 use std::collections::HashMap;
 use std::io::Read;
@@ -32,14 +32,14 @@ pub(super) const ROUTE_KEYS: [&str; 10] = [
 ];
 /// The keys of a page.
 pub(super) const PAGE_KEYS: [&str; 2] = ["status", "file"];
-/// Whether a folder of its own is listed: yes, or no.
+/// Values of `listing`: yes, and no.
 pub(super) const LISTINGS: [&str; 2] = ["on", "off"];
-/// What a redirect may say.
+/// The statuses of a redirect.
 pub(super) const REDIRECTS: [u16; 5] = [301, 302, 303, 307, 308];
-/// The type of an answer that says none.
+/// The content type of a text response without `type`.
 pub const PLAIN: &str = "text/plain; charset=utf-8";
 
-/// The methods that a file may name. The server answers CONNECT and TRACE itself.
+/// The methods that a file may name. The server handles CONNECT and TRACE itself.
 pub(super) const METHODS: [Method; 7] = [
     Method::Get,
     Method::Head,
@@ -66,9 +66,8 @@ pub(super) fn read_route(reader: &mut ValueReader<'_>, table: ValueTable<'_>) ->
         kinds.into_iter().filter(|kind| table.values.contains_key(*kind)).collect();
     let [kind] = with_line[..] else {
         let found = if with_line.is_empty() { "none".to_owned() } else { with_line.join(" and ") };
-        let text = format!(
-            "route: expected one of folder, redirect and answer, found {found}; set one of them"
-        );
+        let text =
+            format!("route: expected one of folder, redirect and answer, found {found}; name one");
         reader.problem(table.line, text);
         return None;
     };
@@ -96,7 +95,7 @@ pub(super) fn read_route(reader: &mut ValueReader<'_>, table: ValueTable<'_>) ->
         _ => read_answer(reader, table)?,
     };
     let methods = match (&action, methods) {
-        (RouteAction::Answer { .. }, None) => vec![Method::Get],
+        (RouteAction::Text { .. }, None) => vec![Method::Get],
         (_, methods) => methods.unwrap_or_default(),
     };
     Some(RouteSpec {
@@ -117,7 +116,7 @@ fn read_folder(reader: &mut ValueReader<'_>, table: ValueTable<'_>) -> Option<Ro
     Some(RouteAction::Folder(folder))
 }
 
-/// Returns whether a folder is listed, if that is said of it alone.
+/// Returns whether a folder is listed, if the route sets that.
 fn read_listing(reader: &mut ValueReader<'_>, table: ValueTable<'_>) -> Option<bool> {
     let with_line = reader.text(table, "listing")?;
     let place = LISTINGS.iter().position(|word| *word == with_line.value);
@@ -181,7 +180,7 @@ fn read_answer(reader: &mut ValueReader<'_>, table: ValueTable<'_>) -> Option<Ro
         let found = with_line.value;
         let text = format!(
             "route.status: expected a status of 2xx, 4xx or 5xx, found {found}; leave it out for \
-             200 (a redirect is said with `redirect`)"
+             200 (a redirect has the key `redirect`)"
         );
         reader.problem(with_line.line, text);
     }
@@ -189,11 +188,11 @@ fn read_answer(reader: &mut ValueReader<'_>, table: ValueTable<'_>) -> Option<Ro
     let (text, content_type) = (text?, content_type.map_or(PLAIN, |kind| kind.value));
     if !status.may_have_body() && !text.value.is_empty() {
         let code = status.code();
-        let text = format!("route.answer: an answer of {code} has no content; write \"\"");
+        let text = format!("route.answer: a response of {code} has no content; write \"\"");
         reader.problem(table.line, text);
     }
     let (text, content_type) = (text.value.to_owned(), content_type.to_owned());
-    Some(RouteAction::Answer { text, status, content_type })
+    Some(RouteAction::Text { text, status, content_type })
 }
 
 fn read_methods(reader: &mut ValueReader<'_>, table: ValueTable<'_>) -> Option<Vec<Method>> {
@@ -222,7 +221,7 @@ fn read_methods(reader: &mut ValueReader<'_>, table: ValueTable<'_>) -> Option<V
     Some(methods)
 }
 
-/// Paths that are taken, to say both lines of two that would match the same requests.
+/// Paths of routes, to name both lines of two that match the same requests.
 #[derive(Default)]
 pub(super) struct Paths {
     router: Router<usize>,
@@ -255,7 +254,7 @@ impl Paths {
         let is_known = same.count() > 0;
         if let Some(first) = clash {
             let text = format!(
-                "route: line {first} answers {} in the same way; change or leave out one of them",
+                "route: line {first} has {} with the same methods; change or leave out one of them",
                 route.path
             );
             reader.problem(route.line, text);
@@ -275,12 +274,12 @@ impl Paths {
             }
             Err(InsertError::Conflict { with }) => match self.lines.get(&with) {
                 Some(first) => format!(
-                    "route: {path} and {with} in line {first} would match the same requests; \
+                    "route: {path} and {with} in line {first} match the same requests; \
                      change one of them"
                 ),
-                None => format!(
-                    "route: {path} and {with} would match the same requests; change one of them"
-                ),
+                None => {
+                    format!("route: {path} and {with} match the same requests; change one of them")
+                }
             },
             Err(error) => format!(
                 "route.path: {path} is not well formed ({error}); expected /exact, /{{name}} or \

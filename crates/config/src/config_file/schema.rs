@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use super::route::{LISTINGS, METHODS, REDIRECTS};
 use crate::table::TUNABLES;
+use crate::text::quoted;
 use crate::tunable::{Field, Tunable};
 use crate::unit::Unit;
 
@@ -28,19 +29,17 @@ pub fn schema() -> String {
 fn whole() -> Json {
     let settings: Vec<(String, Json)> = TUNABLES.iter().map(setting).collect();
     let mut keys = settings.clone();
-    keys.push(("settings".to_owned(), closed("Settings, in a table of their own", settings, &[])));
+    let settings = closed("Settings, in a table of their own", settings, &[]);
+    keys.push(key("settings", Json::Map(settings)));
     keys.push(key("headers", reference("headers")));
-    keys.push(key("route", list_of("A route: what is served at a path", "route")));
-    keys.push(key("site", list_of("What is served for other hosts", "site")));
+    keys.push(key("route", list_of("Routes", "route")));
+    keys.push(key("site", list_of("Sites for other hosts", "site")));
     keys.push(key("error-page", list_of("Pages for errors", "error-page")));
     let mut whole = vec![
         key("$schema", text("https://json-schema.org/draft/2020-12/schema")),
         key("title", text("Configuration of gustnado")),
     ];
-    let Json::Map(body) = closed("Settings, routes, sites, fields, pages", keys, &[]) else {
-        unreachable!("a table is a map");
-    };
-    whole.extend(body);
+    whole.extend(closed("Settings, routes, sites, fields, pages", keys, &[]));
     whole.push(key("$defs", definitions()));
     Json::Map(whole)
 }
@@ -52,9 +51,7 @@ fn setting(tunable: &Tunable) -> (String, Json) {
     }
     parts.push(match &tunable.field {
         Field::Switch { .. } => key("type", text("boolean")),
-        Field::Choice { names, .. } => {
-            key("enum", Json::List(names.iter().map(|name| text(name)).collect()))
-        }
+        Field::Choice { names, .. } => key("enum", texts(names.iter().copied())),
         Field::Text { .. } | Field::Path { .. } => key("type", text("string")),
         Field::List { .. } => key("anyOf", Json::List(vec![of_type("string"), strings()])),
         Field::Number { unit, min, max, zero, .. } => {
@@ -65,7 +62,7 @@ fn setting(tunable: &Tunable) -> (String, Json) {
     (tunable.name.to_owned(), Json::Map(parts))
 }
 
-/// A number without quotes, which is seconds where it is a time.
+/// Returns the schema of a number without quotes; a duration is in seconds.
 fn whole_number(unit: Unit, (min, max): (u64, u64), has_zero: bool) -> Json {
     let scale = if unit == Unit::Duration { 1_000 } else { 1 };
     let min = if has_zero { 0 } else { min.div_ceil(scale) };
@@ -96,9 +93,9 @@ fn definitions() -> Json {
     ]);
     let site = vec![
         key("hosts", hosts()),
-        key("root", described("string", "Folder that is served where no route answers")),
+        key("root", described("string", "Folder that is served where no route matches")),
         key("headers", reference("headers")),
-        key("route", list_of("A route: what is served at a path", "route")),
+        key("route", list_of("Routes", "route")),
         key("error-page", list_of("Pages for errors", "error-page")),
     ];
     let page = vec![
@@ -108,47 +105,42 @@ fn definitions() -> Json {
     Json::Map(vec![
         key("headers", headers),
         key("route", route()),
-        key("site", closed("What is served for some hosts", site, &["hosts"])),
-        key("error-page", closed("A page for a status of 4xx or 5xx", page, &["file"])),
+        key("site", Json::Map(closed("A site for some hosts", site, &["hosts"]))),
+        key("error-page", Json::Map(closed("A page for a status of 4xx or 5xx", page, &["file"]))),
     ])
 }
 
 fn route() -> Json {
     let methods = Json::Map(vec![
         key("type", text("string")),
-        key(
-            "enum",
-            Json::List(METHODS.iter().filter_map(|method| method.as_str()).map(text).collect()),
-        ),
+        key("enum", texts(METHODS.iter().filter_map(|method| method.as_str()))),
     ]);
     let methods = Json::Map(vec![
-        key("description", text("Methods that are served; GET, and all for a redirect")),
+        key("description", text("Methods; by default GET, for a redirect all")),
         key("anyOf", Json::List(vec![methods.clone(), array_of(methods)])),
     ]);
     let listing = Json::Map(vec![
-        key("description", text("Whether the folder shows what is in it, in place of the setting")),
-        key("enum", Json::List(LISTINGS.iter().map(|word| text(word)).collect())),
+        key("description", text("Whether the folder is listed, in place of the setting")),
+        key("enum", texts(LISTINGS)),
     ]);
     let keys = vec![
         key("path", described("string", "/exact, /{name}/part or /{*rest}")),
         key("folder", described("string", "Folder to serve beneath the path")),
         key("listing", listing),
-        key("redirect", described("string", "Where to lead: a path or a URL, with {name}")),
-        key("answer", described("string", "Text to answer")),
-        key("status", status(200, "Status of the answer [200] or of the redirect [308]")),
-        key("type", described("string", "Content type of the answer")),
+        key("redirect", described("string", "Target: a path or a URL, with {name}")),
+        key("answer", described("string", "Text of the response")),
+        key("status", status(200, "Status of the response [200] or of the redirect [308]")),
+        key("type", described("string", "Content type of the response")),
         key("methods", methods),
         key("merge_slashes", described("boolean", "Whether {*rest} is without empty segments")),
         key("headers", reference("headers")),
     ];
-    let Json::Map(mut route) = closed("A route: what is served at a path", keys, &["path"]) else {
-        unreachable!("a table is a map");
-    };
+    let mut route = closed("A route", keys, &["path"]);
     let redirect = Json::Map(vec![
-        key("required", Json::List(vec![text("redirect")])),
+        key("required", texts(["redirect"])),
         key("properties", Json::Map(vec![key("status", redirects())])),
     ]);
-    let required = |name| Json::Map(vec![key("required", Json::List(vec![text(name)]))]);
+    let required = |name| Json::Map(vec![key("required", texts([name]))]);
     let kinds = vec![required("folder"), redirect, required("answer")];
     route.push(key("oneOf", Json::List(kinds)));
     Json::Map(route)
@@ -176,8 +168,8 @@ fn status(min: u64, what: &str) -> Json {
     ])
 }
 
-/// A table with these keys and no others.
-fn closed(what: &str, keys: Vec<(String, Json)>, required: &[&str]) -> Json {
+/// Returns the parts of a table with these keys and no others.
+fn closed(what: &str, keys: Vec<(String, Json)>, required: &[&str]) -> Vec<(String, Json)> {
     let mut parts = vec![
         key("description", text(what)),
         key("type", text("object")),
@@ -185,17 +177,21 @@ fn closed(what: &str, keys: Vec<(String, Json)>, required: &[&str]) -> Json {
         key("properties", Json::Map(keys)),
     ];
     if !required.is_empty() {
-        parts.push(key("required", Json::List(required.iter().map(|name| text(name)).collect())));
+        parts.push(key("required", texts(required.iter().copied())));
     }
-    Json::Map(parts)
+    parts
 }
 
 fn list_of(what: &str, definition: &str) -> Json {
-    let Json::Map(mut list) = array_of(reference(definition)) else {
-        unreachable!("an array is a map");
-    };
-    list.insert(0, key("description", text(what)));
-    Json::Map(list)
+    Json::Map(vec![
+        key("description", text(what)),
+        key("type", text("array")),
+        key("items", reference(definition)),
+    ])
+}
+
+fn texts<'t>(all: impl IntoIterator<Item = &'t str>) -> Json {
+    Json::List(all.into_iter().map(text).collect())
 }
 
 fn array_of(item: Json) -> Json {
@@ -230,7 +226,7 @@ fn print(value: &Json, depth: usize, out: &mut String) {
     let inner = "  ".repeat(depth + 1);
     let close = "  ".repeat(depth);
     match value {
-        Json::Text(text) => quote(text, out),
+        Json::Text(text) => out.push_str(&quoted(text)),
         Json::Number(number) => out.push_str(&number.to_string()),
         Json::Switch(on) => out.push_str(&on.to_string()),
         Json::List(items) => {
@@ -247,30 +243,13 @@ fn print(value: &Json, depth: usize, out: &mut String) {
             for (at, (name, item)) in keys.iter().enumerate() {
                 out.push_str(if at == 0 { "\n" } else { ",\n" });
                 out.push_str(&inner);
-                quote(name, out);
+                out.push_str(&quoted(name));
                 out.push_str(": ");
                 print(item, depth + 1, out);
             }
             write!(out, "\n{close}}}").expect("a string takes all text");
         }
     }
-}
-
-fn quote(text: &str, out: &mut String) {
-    out.push('"');
-    for letter in text.chars() {
-        match letter {
-            '"' | '\\' => {
-                out.push('\\');
-                out.push(letter);
-            }
-            letter if letter.is_control() => {
-                write!(out, "\\u{:04x}", u32::from(letter)).expect("a string takes all text");
-            }
-            letter => out.push(letter),
-        }
-    }
-    out.push('"');
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ pub struct RouteSpec {
     pub line: usize,
     /// `/exact`, `/{name}` or `/{*rest}`.
     pub path: String,
-    /// What becomes of its requests.
+    /// The action for its requests.
     pub action: RouteAction,
     /// None is all of them.
     pub methods: Vec<Method>,
@@ -58,7 +58,7 @@ pub enum RouteAction {
         status: Status,
     },
     /// A text.
-    Answer {
+    Text {
         /// The content.
         text: String,
         /// 2xx, 4xx or 5xx.

@@ -62,8 +62,8 @@ fn twice(text: &str, with_line: &str, line: usize) -> String {
         .find(|(_, line)| key_of(line) == key)
         .map(|(at, _)| at + 1);
     match first {
-        Some(first) => format!("{key}: line {first} says it already; leave one of them out"),
-        None => format!("{key}: it is said already; leave one of them out"),
+        Some(first) => format!("{key}: line {first} sets it already; leave one of them out"),
+        None => format!("{key}: it is set already; leave one of them out"),
     }
 }
 
@@ -100,11 +100,11 @@ mod tests {
     fn a_key_that_is_there_twice_is_named() {
         assert_eq!(
             with_line("port = 1\nhidden = true\nport = 2\n"),
-            "a.toml:3: port: line 1 says it already; leave one of them out"
+            "a.toml:3: port: line 1 sets it already; leave one of them out"
         );
         assert_eq!(
             with_line("[headers]\nA = \"b\"\n[headers]\n"),
-            "a.toml:3: headers: line 1 says it already; leave one of them out"
+            "a.toml:3: headers: line 1 sets it already; leave one of them out"
         );
     }
 

@@ -11,14 +11,14 @@ use crate::nearest::nearest;
 /// The keys that hold tables.
 const TABLES: [&str; 5] = ["settings", "headers", "route", "site", "error-page"];
 
-/// A value with the line it stands in.
+/// A value with its line.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WithLine<T> {
     pub(super) value: T,
     pub(super) line: usize,
 }
 
-/// A table of the file, and what it is called in messages.
+/// A table of the file, and its name in messages.
 #[derive(Clone, Copy)]
 pub(super) struct ValueTable<'t> {
     pub(super) values: &'t DeTable<'t>,
@@ -27,7 +27,7 @@ pub(super) struct ValueTable<'t> {
     pub(super) line: usize,
 }
 
-/// The file on its way from text to what it says.
+/// The file while it is read, and the problems found so far.
 pub(super) struct ValueReader<'a> {
     text: &'a str,
     /// The folder that relative paths begin in.
@@ -62,9 +62,9 @@ impl<'a> ValueReader<'a> {
         self.line(spanned.span().start)
     }
 
-    /// A path as the file means it.
-    pub(super) fn path(&self, with_line: &str) -> PathBuf {
-        let joined = self.base.join(with_line);
+    /// Returns the absolute path of one in the file.
+    pub(super) fn path(&self, text: &str) -> PathBuf {
+        let joined = self.base.join(text);
         std::path::absolute(&joined).unwrap_or(joined)
     }
 
@@ -85,7 +85,7 @@ impl<'a> ValueReader<'a> {
                 Some(near) => format!("no key is called {name:?}; did you mean {near:?}?"),
                 None if table.name.is_empty() => format!(
                     "no key is called {name:?}; settings have the names of flags (`gustnado serve \
-                     --help`), and besides there are {}",
+                     --help`), and there are {}",
                     TABLES.join(", ")
                 ),
                 None => format!("no key is called {name:?}; expected one of {}", known.join(", ")),
@@ -94,26 +94,54 @@ impl<'a> ValueReader<'a> {
         }
     }
 
-    /// A text.
+    /// Notes that a value is not what was expected.
+    fn expected(&mut self, line: usize, name: &str, what: &str, value: &DeValue<'_>) {
+        self.problem(line, format!("{name}: expected {what}, found {}", found(value)));
+    }
+
+    /// Returns a value that is text.
+    fn as_text<'t>(
+        &mut self,
+        line: usize,
+        name: &str,
+        value: &'t DeValue<'t>,
+    ) -> Option<WithLine<&'t str>> {
+        if let DeValue::String(text) = value {
+            return Some(WithLine { value: text.as_ref(), line });
+        }
+        self.expected(line, name, "text in quotes", value);
+        None
+    }
+
+    /// Returns a value that is a table.
+    ///
+    /// - `form`: how such a table begins.
+    fn as_table<'t>(
+        &mut self,
+        line: usize,
+        name: &'t str,
+        value: &'t DeValue<'t>,
+        form: &str,
+    ) -> Option<ValueTable<'t>> {
+        if let DeValue::Table(values) = value {
+            return Some(ValueTable { values, name, line });
+        }
+        let found = found(value);
+        self.problem(line, format!("{name}: expected a table, found {found}; write {form}"));
+        None
+    }
+
+    /// Returns the text of a key.
     pub(super) fn text<'t>(
         &mut self,
         table: ValueTable<'t>,
         key: &str,
     ) -> Option<WithLine<&'t str>> {
         let (key, value) = table.values.get_key_value(key)?;
-        let line = self.line_of(key);
-        match value.get_ref() {
-            DeValue::String(text) => Some(WithLine { value: text.as_ref(), line }),
-            other => {
-                let name = named(table, key.get_ref());
-                let found = found(other);
-                self.problem(line, format!("{name}: expected text in quotes, found {found}"));
-                None
-            }
-        }
+        self.as_text(self.line_of(key), &named(table, key.get_ref()), value.get_ref())
     }
 
-    /// A text that has to be there.
+    /// Returns the text of a key that has to be there.
     pub(super) fn required<'t>(
         &mut self,
         table: ValueTable<'t>,
@@ -126,58 +154,39 @@ impl<'a> ValueReader<'a> {
         self.text(table, key)
     }
 
-    /// Texts: an array of them, or a single one.
+    /// Returns the texts of a key: an array of them, or a single one.
     pub(super) fn texts<'t>(
         &mut self,
         table: ValueTable<'t>,
         key: &str,
     ) -> Option<Vec<WithLine<&'t str>>> {
         let (key, value) = table.values.get_key_value(key)?;
-        let line = self.line_of(key);
-        let name = named(table, key.get_ref());
+        let (line, name) = (self.line_of(key), named(table, key.get_ref()));
         match value.get_ref() {
             DeValue::String(text) => Some(vec![WithLine { value: text.as_ref(), line }]),
             DeValue::Array(items) => {
-                let mut texts = Vec::new();
-                for item in items {
-                    let line = self.line_of(item);
-                    match item.get_ref() {
-                        DeValue::String(text) => {
-                            texts.push(WithLine { value: text.as_ref(), line });
-                        }
-                        other => {
-                            let found = found(other);
-                            let text = format!("{name}: expected text in quotes, found {found}");
-                            self.problem(line, text);
-                        }
-                    }
-                }
-                Some(texts)
+                let text = |item| self.as_text(self.line_of(item), &name, item.get_ref());
+                Some(items.iter().filter_map(text).collect())
             }
             other => {
-                let found = found(other);
-                let text = format!("{name}: expected texts in brackets, found {found}");
-                self.problem(line, text);
+                self.expected(line, &name, "texts in brackets", other);
                 None
             }
         }
     }
 
-    /// True or false.
+    /// Returns the switch of a key: true or false.
     pub(super) fn switch(&mut self, table: ValueTable<'_>, key: &str) -> Option<bool> {
         let (key, value) = table.values.get_key_value(key)?;
-        let line = self.line_of(key);
-        match value.get_ref() {
-            DeValue::Boolean(on) => Some(*on),
-            other => {
-                let (name, found) = (named(table, key.get_ref()), found(other));
-                self.problem(line, format!("{name}: expected true or false, found {found}"));
-                None
-            }
+        if let DeValue::Boolean(on) = value.get_ref() {
+            return Some(*on);
         }
+        let name = named(table, key.get_ref());
+        self.expected(self.line_of(key), &name, "true or false", value.get_ref());
+        None
     }
 
-    /// A whole number that a `u16` holds.
+    /// Returns the number of a key, which a `u16` holds.
     pub(super) fn number(&mut self, table: ValueTable<'_>, key: &str) -> Option<WithLine<u16>> {
         let (key, value) = table.values.get_key_value(key)?;
         let line = self.line_of(key);
@@ -186,59 +195,36 @@ impl<'a> ValueReader<'a> {
             _ => None,
         };
         if number.is_none() {
-            let name = named(table, key.get_ref());
-            let found = found(value.get_ref());
-            self.problem(line, format!("{name}: expected a whole number, found {found}"));
+            self.expected(line, &named(table, key.get_ref()), "a whole number", value.get_ref());
         }
         number.map(|value| WithLine { value, line })
     }
 
-    /// A table in a table.
+    /// Returns the table of a key.
     pub(super) fn table<'t>(
         &mut self,
         table: ValueTable<'t>,
         key: &'t str,
     ) -> Option<ValueTable<'t>> {
         let (with_line, value) = table.values.get_key_value(key)?;
-        let line = self.line_of(with_line);
-        match value.get_ref() {
-            DeValue::Table(values) => Some(ValueTable { values, name: key, line }),
-            other => {
-                let found = found(other);
-                let text = format!("{key}: expected a table, found {found}; write [{key}]");
-                self.problem(line, text);
-                None
-            }
-        }
+        self.as_table(self.line_of(with_line), key, value.get_ref(), &format!("[{key}]"))
     }
 
-    /// Returns all tables of that name in a table.
+    /// Returns all tables of a key.
     pub(super) fn tables<'t>(
         &mut self,
         table: ValueTable<'t>,
         key: &'t str,
     ) -> Vec<ValueTable<'t>> {
         let Some((with_line, value)) = table.values.get_key_value(key) else { return Vec::new() };
-        let line = self.line_of(with_line);
+        let form = format!("[[{key}]]");
         let DeValue::Array(items) = value.get_ref() else {
-            let found = found(value.get_ref());
-            let text = format!("{key}: expected tables, found {found}; write [[{key}]]");
-            self.problem(line, text);
+            let (line, found) = (self.line_of(with_line), found(value.get_ref()));
+            self.problem(line, format!("{key}: expected tables, found {found}; write {form}"));
             return Vec::new();
         };
-        let mut tables = Vec::new();
-        for item in items {
-            let line = self.line_of(item);
-            match item.get_ref() {
-                DeValue::Table(values) => tables.push(ValueTable { values, name: key, line }),
-                other => {
-                    let found = found(other);
-                    let text = format!("{key}: expected a table, found {found}; write [[{key}]]");
-                    self.problem(line, text);
-                }
-            }
-        }
-        tables
+        let table = |item| self.as_table(self.line_of(item), key, item.get_ref(), &form);
+        items.iter().filter_map(table).collect()
     }
 }
 

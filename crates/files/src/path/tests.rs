@@ -3,8 +3,8 @@ use gustnado_http::path::CanonicalPath;
 use proptest::prelude::*;
 
 /// Returns the result for a path as it was sent.
-fn found(raw: &[u8], hidden: bool) -> Result<FilePath, PathError> {
-    let path = CanonicalPath::of(raw).map_err(|_| PathError::Malformed)?;
+fn found(raw: &[u8], hidden: bool) -> Result<FilePath, FilePathError> {
+    let path = CanonicalPath::of(raw).map_err(|_| FilePathError::Malformed)?;
     decode(path.as_str().as_bytes(), hidden)
 }
 
@@ -76,7 +76,8 @@ fn hostile_paths_are_refused_with_hidden_names_and_without() {
     ] {
         for hidden in [false, true] {
             let leads_upwards = CanonicalPath::of(raw.as_bytes()).is_err();
-            let reason = if leads_upwards { PathError::Malformed } else { PathError::Refused };
+            let reason =
+                if leads_upwards { FilePathError::Malformed } else { FilePathError::Refused };
             assert_eq!(found(raw.as_bytes(), hidden), Err(reason), "{raw}");
             // The second wall does not rely on the first one.
             assert!(decode(raw.as_bytes(), hidden).is_err(), "{raw}");
@@ -87,14 +88,14 @@ fn hostile_paths_are_refused_with_hidden_names_and_without() {
 #[test]
 fn what_has_no_root_is_malformed() {
     for raw in ["", "a", "*", "%2f"] {
-        assert_eq!(decode(raw.as_bytes(), false), Err(PathError::Malformed), "{raw}");
+        assert_eq!(decode(raw.as_bytes(), false), Err(FilePathError::Malformed), "{raw}");
     }
 }
 
 #[test]
 fn names_with_a_leading_dot_are_hidden_unless_asked_for() {
     for raw in ["/.git/config", "/a/.env", "/%2eenv", "/.well-known2", "/...", "/..a/b"] {
-        assert_eq!(found(raw.as_bytes(), false), Err(PathError::Refused), "{raw}");
+        assert_eq!(found(raw.as_bytes(), false), Err(FilePathError::Refused), "{raw}");
         assert!(found(raw.as_bytes(), true).is_ok(), "{raw}");
     }
 }
@@ -104,7 +105,7 @@ fn a_path_too_long_for_the_kernel_is_refused() {
     let path = format!("/{}", "a/".repeat(2_048));
     assert!(found(&path.as_bytes()[..4_096], false).is_ok());
     let path = format!("/{}", "ab/".repeat(1_366));
-    assert_eq!(found(path.as_bytes(), false), Err(PathError::Refused));
+    assert_eq!(found(path.as_bytes(), false), Err(FilePathError::Refused));
 }
 
 proptest! {

@@ -8,11 +8,11 @@ use tempfile::TempDir;
 
 use super::*;
 
-const WAYS: [(Backend, Reopen); 4] = [
-    (Backend::Openat2, Reopen::Proc),
-    (Backend::Openat2, Reopen::Again),
-    (Backend::Walk, Reopen::Proc),
-    (Backend::Walk, Reopen::Again),
+const WAYS: [(Resolver, Reopen); 4] = [
+    (Resolver::Openat2, Reopen::Proc),
+    (Resolver::Openat2, Reopen::Again),
+    (Resolver::Walk, Reopen::Proc),
+    (Resolver::Walk, Reopen::Again),
 ];
 
 /// A root with entries, and a secret file outside it.
@@ -39,7 +39,7 @@ impl Scene {
         symlink(target, self.root().join(at)).expect("a symlink");
     }
 
-    fn open(&self, way: (Backend, Reopen)) -> Root {
+    fn open(&self, way: (Resolver, Reopen)) -> Root {
         Root::open_with(&self.root(), way.0, way.1).expect("the root opens")
     }
 }
@@ -208,7 +208,7 @@ fn the_walk_is_bounded_in_depth() {
     let scene = Scene::new();
     let deep = "d/".repeat(walk::DEPTH_MAX + 1);
     fs::create_dir_all(scene.root().join(&deep)).expect("folders");
-    let root = scene.open((Backend::Walk, Reopen::Proc));
+    let root = scene.open((Resolver::Walk, Reopen::Proc));
     assert!(root.locate(&deep.as_bytes()[..2 * walk::DEPTH_MAX]).is_ok());
     let outcome = root.locate(deep.as_bytes());
     assert_eq!(outcome.expect_err("too deep"), Errno::NAMETOOLONG);

@@ -31,9 +31,9 @@ pub(super) fn open(root: &OwnedFd, path: &[u8], flags: OFlags) -> Result<OwnedFd
             b"" | b"." => {}
             b".." => walk.go_up()?,
             name => match walk.step(name, flags)? {
-                Step::Down => {}
-                Step::Opened(descriptor) => return Ok(descriptor),
-                Step::Link(target) => {
+                WalkStep::Down => {}
+                WalkStep::Opened(descriptor) => return Ok(descriptor),
+                WalkStep::Link(target) => {
                     links += 1;
                     if links > LINKS_MAX {
                         return Err(Errno::LOOP);
@@ -54,7 +54,7 @@ struct Walk<'a> {
     ahead: Vec<Vec<u8>>,
 }
 
-enum Step {
+enum WalkStep {
     Down,
     Opened(OwnedFd),
     Link(Vec<u8>),
@@ -73,33 +73,33 @@ impl Walk<'_> {
         self.below.pop().map(drop).ok_or(Errno::XDEV)
     }
 
-    fn step(&mut self, name: &[u8], flags: OFlags) -> Result<Step, Errno> {
+    fn step(&mut self, name: &[u8], flags: OFlags) -> Result<WalkStep, Errno> {
         let stat = rustix::fs::statat(self.here(), name, AtFlags::SYMLINK_NOFOLLOW)?;
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::Symlink => self.read_link(name),
             FileType::Directory => self.go_down(name),
             _ if self.ahead.is_empty() => {
                 let flags = flags | OFlags::NOFOLLOW;
-                rustix::fs::openat(self.here(), name, flags, Mode::empty()).map(Step::Opened)
+                rustix::fs::openat(self.here(), name, flags, Mode::empty()).map(WalkStep::Opened)
             }
             _ => Err(Errno::NOTDIR),
         }
     }
 
-    fn go_down(&mut self, name: &[u8]) -> Result<Step, Errno> {
+    fn go_down(&mut self, name: &[u8]) -> Result<WalkStep, Errno> {
         if self.below.len() == DEPTH_MAX {
             return Err(Errno::NAMETOOLONG);
         }
         let directory = rustix::fs::openat(self.here(), name, DIRECTORY, Mode::empty())?;
         self.below.push(directory);
-        Ok(Step::Down)
+        Ok(WalkStep::Down)
     }
 
-    fn read_link(&self, name: &[u8]) -> Result<Step, Errno> {
+    fn read_link(&self, name: &[u8]) -> Result<WalkStep, Errno> {
         let target = rustix::fs::readlinkat(self.here(), name, Vec::new())?.into_bytes();
         if target.starts_with(b"/") {
             return Err(Errno::XDEV);
         }
-        Ok(Step::Link(target))
+        Ok(WalkStep::Link(target))
     }
 }

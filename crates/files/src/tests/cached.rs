@@ -81,7 +81,7 @@ fn a_file_written_in_this_very_second_is_read_again() {
     let stat = rustix::fs::stat(scene.place.path().join("site/page")).expect("metadata");
     let is_unchanged = |scene: &Scene| {
         worker::with(&scene.files.folder, |worker| {
-            worker.cache.any_age(b"/page").expect("held").seen().is_unchanged(&stat)
+            worker.cache.any_age(b"/page").expect("held").seen.is_unchanged(&stat)
         })
     };
     assert!(!is_unchanged(&scene));

@@ -53,7 +53,7 @@ const HOSTILE: [&str; 43] = [
     "/.../secret",
 ];
 
-fn hostile_scene(hidden: bool, way: (Backend, Reopen)) -> Scene {
+fn hostile_scene(hidden: bool, way: (Resolver, Reopen)) -> Scene {
     let scene = Scene::with(FileOptions { hidden, ..OPTIONS }, way);
     let place = scene.place.path();
     fs::write(place.join("secret"), "SECRET").expect("a file");

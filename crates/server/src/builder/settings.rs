@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use super::Server;
 use crate::config::{
-    Acceptor, AnswerVersion, Config, ForwardedFields, Io, Listing, Placement, SchedulerKind,
+    Acceptor, Config, ForwardedFields, Io, Listing, Placement, ResponseVersion, SchedulerKind,
     TrafficClass,
 };
 
-/// Writes a method for each field of [`Config`], or of a part of it, called as the field is.
+/// Declares a method for each field of [`Config`], or of a part of it, named like the field.
 macro_rules! methods {
     ($of:ident; $($name:ident: $type:ty,)+) => {
         impl Server {
@@ -31,7 +31,7 @@ macro_rules! methods {
 gustnado_config::each_setting!(methods);
 gustnado_config::each_setting_of_pace!(methods);
 
-/// Those whose values are said in a shorter way than they are kept.
+/// Settings whose methods take another type than their field.
 impl Server {
     /// Sets [`root`](Config::root): the folder that is served where no route matches.
     pub fn root(self, folder: impl Into<PathBuf>) -> Self {
@@ -75,7 +75,7 @@ impl Server {
         self.tune(|config| config.access_log = Some(path.into()))
     }
 
-    /// Sets [`access_log_format`](Config::access_log_format): what such a line says.
+    /// Sets [`access_log_format`](Config::access_log_format): the format of such a line.
     pub fn access_log_format(self, format: &str) -> Self {
         self.tune(|config| format.clone_into(&mut config.access_log_format))
     }

@@ -1,4 +1,4 @@
-//! Ending a server in order, in steps or at a stretch.
+//! Graceful shutdown, blocking or in steps.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(2);
 
 /// A drain in progress, for a thread that has other work meanwhile: see [`Running::begin_drain`].
 #[derive(Debug)]
-#[must_use = "it is over when `step` says so"]
+#[must_use = "it goes on only while `step` is called"]
 pub struct Drain {
     began: Instant,
     deadline: Duration,
@@ -51,8 +51,7 @@ impl Drain {
     /// left. Returns the report once the server has ended.
     ///
     /// It waits only for other workers' threads, in its last step: at most a second, and only for
-    /// handlers that block them.
-    /// only for handlers that hold them.
+    /// handlers that hold them.
     pub fn step(&mut self, running: &Running) -> Option<DrainReport> {
         if self.report.is_some() {
             return self.report;

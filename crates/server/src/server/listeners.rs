@@ -1,7 +1,6 @@
 //! Listeners of a server.
 
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 
 use gustnado_tasks::{BoxTask, Endpoint, ListenerHandle, Workers};
@@ -10,14 +9,15 @@ use super::StartError;
 use crate::config::Config;
 use gustnado_app::app::AppHandle;
 use gustnado_h1 as conn;
+use gustnado_tcp::first_address;
 
 /// The open listeners of a server.
 #[derive(Default)]
-pub(super) struct Listeners(Vec<Listener>);
+pub(super) struct Listeners(Vec<OpenListener>);
 
-struct Listener {
+struct OpenListener {
     /// The endpoint as configured: port 0 is not yet resolved.
-    asked: Endpoint,
+    configured: Endpoint,
     listening: ListenerHandle,
 }
 
@@ -26,7 +26,7 @@ impl Listeners {
     pub(super) fn open(
         &mut self,
         workers: &Workers,
-        asked: Endpoint,
+        endpoint: Endpoint,
         current: &Arc<AppHandle>,
     ) -> Result<(), StartError> {
         let current = Arc::clone(current);
@@ -35,14 +35,14 @@ impl Listeners {
             let task: BoxTask = Box::pin(conn::serve(connection, app));
             task
         });
-        let failed = |error| StartError::from_bind(asked.clone(), error);
-        let listening = workers.listen(&asked, false, serve).map_err(failed)?;
-        self.0.push(Listener { asked, listening });
+        let failed = |error| StartError::from_bind(endpoint.clone(), error);
+        let listening = workers.listen(&endpoint, false, serve).map_err(failed)?;
+        self.0.push(OpenListener { configured: endpoint, listening });
         Ok(())
     }
 
-    pub(super) fn listens_on(&self, asked: &Endpoint) -> bool {
-        self.0.iter().any(|listener| listener.asked == *asked)
+    pub(super) fn listens_on(&self, endpoint: &Endpoint) -> bool {
+        self.0.iter().any(|listener| listener.configured == *endpoint)
     }
 
     /// Adds listeners opened during a reload.
@@ -51,11 +51,11 @@ impl Listeners {
     }
 
     /// Stops all other listeners; open connections stay open. Returns the stopped endpoints.
-    pub(super) fn keep_only(&mut self, wanted: &[Endpoint]) -> Vec<Endpoint> {
+    pub(super) fn keep_only(&mut self, endpoints: &[Endpoint]) -> Vec<Endpoint> {
         let (kept, gone): (Vec<_>, Vec<_>) =
-            self.0.drain(..).partition(|listener| wanted.contains(&listener.asked));
+            self.0.drain(..).partition(|listener| endpoints.contains(&listener.configured));
         self.0 = kept;
-        let stop = |listener: Listener| {
+        let stop = |listener: OpenListener| {
             listener.listening.stop();
             listener.listening.endpoint().clone()
         };
@@ -63,8 +63,8 @@ impl Listeners {
     }
 
     /// Takes over an inherited socket. Returns whether there is one.
-    pub(super) fn take_over(&self, asked: &Endpoint) -> bool {
-        let found = self.0.iter().find(|listener| listener.asked == *asked);
+    pub(super) fn take_over(&self, endpoint: &Endpoint) -> bool {
+        let found = self.0.iter().find(|listener| listener.configured == *endpoint);
         found.inspect(|listener| listener.listening.take_over()).is_some()
     }
 
@@ -124,11 +124,5 @@ pub(crate) fn endpoint(text: &str) -> Result<Endpoint, StartError> {
 
 fn tcp(host: &str, port: u16) -> Result<Endpoint, StartError> {
     let unknown = |error| StartError::Host { host: host.to_owned(), error };
-    // A name may have several addresses; IPv4 first, as clients of `localhost` expect.
-    let mut addresses: Vec<SocketAddr> = (host, port).to_socket_addrs().map_err(unknown)?.collect();
-    addresses.sort_by_key(SocketAddr::is_ipv6);
-    let first = addresses.into_iter().next();
-    first
-        .map(Endpoint::Tcp)
-        .ok_or_else(|| unknown(io::Error::new(io::ErrorKind::NotFound, "the name has no address")))
+    first_address((host, port)).map(Endpoint::Tcp).map_err(unknown)
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use gustnado_tasks::Endpoint;
 
 use super::listeners::{self, Listeners};
-use super::{Running, StartError, State, lines};
+use super::{ReloadState, Running, StartError, lines};
 use crate::builder::Server;
 use crate::config::{Config, TUNABLES};
 use gustnado_app::app::App;
@@ -51,14 +51,14 @@ impl Running {
         self.shared.reloads_refused.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn take_over(&self, state: &mut State, mut to: Server) -> Result<Reloaded, StartError> {
+    fn take_over(&self, state: &mut ReloadState, mut to: Server) -> Result<Reloaded, StartError> {
         if self.shared.is_draining() {
             return Err(StartError::Ending);
         }
         let kept = keep(&state.config, &mut to.config);
         let endpoints = listeners::endpoints(&to.config)?;
         let lists = super::lists(&to.config, &endpoints);
-        let tables = self.making.tables(&to, &self.shared, lists)?;
+        let tables = self.resources.tables(&to, &self.shared, lists)?;
         let old = self.current.app();
         let (places, logs) = (self.shared.places(), &self.shared.logs);
         let log = AccessLog::of(&to.config, places, logs, old.access_log.as_deref())?;

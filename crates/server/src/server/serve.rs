@@ -1,20 +1,18 @@
-//! Serving on a socket that the program has bound itself, and ending when it says so: the way
-//! programs with an async `main` start and stop servers.
+//! Start and end of a server as programs with an async `main` do it: on a socket that they have
+//! bound, until a future is ready.
 
-use std::future::poll_fn;
 use std::net::TcpListener;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixListener;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Poll, Waker};
+use std::sync::Arc;
 use std::{io, thread};
 
-use gustnado_tasks::{DrainReport, Driven, Endpoint};
+use gustnado_tasks::{DrainReport, Driven, Endpoint, mailbox};
 
 use super::{Running, StartError, check_server, endpoint, start_server, start_server_driven};
 use crate::builder::Server;
 
-/// A socket that listens already: std's `TcpListener` or `UnixListener`, with the feature `tower`
+/// A listening socket: std's `TcpListener` or `UnixListener`, with the feature `tower`
 /// also those of tokio.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no listener that a server can take over",
@@ -23,10 +21,10 @@ use crate::builder::Server;
             `server.listen(\"fd:9\")`"
 )]
 pub trait IntoListener {
-    /// Returns the socket itself.
+    /// Converts the listener to its socket.
     ///
     /// # Errors
-    /// The socket could not be taken out of its owner.
+    /// The socket could not be taken out of the listener.
     fn into_listener(self) -> io::Result<OwnedFd>;
 }
 
@@ -85,18 +83,18 @@ impl Server {
         start_server(self)
     }
 
-    /// Starts the server with the first worker on the calling thread, for a program that has a loop
-    /// of its own: it works whenever that loop has it [take a turn](Driven::turn). The other
-    /// workers, if the settings want more than one, are threads as ever.
+    /// Starts the server with the first worker on the calling thread, for a program with a loop of
+    /// its own, which [turns](Driven::turn) the worker. Further workers, if configured, are threads
+    /// as usual.
     ///
     /// It listens when this returns; connections wait for the first turn. All workers use epoll and
-    /// share no tasks; [`Running::notes`] say so where something else was set.
+    /// share no tasks; [`Running::notes`] has a line if another value was set.
     ///
-    /// [`Running::drain`] is for other threads then: the driving thread has
+    /// [`Running::drain`] must then be called on other threads; the driving thread uses
     /// [`Running::begin_drain`].
     ///
     /// # Errors
-    /// As [`Server::listen`]; [`StartError::Worker`] where the thread runs tasks already.
+    /// As [`Server::listen`]; [`StartError::Worker`] if the thread runs tasks already.
     pub fn start_driven(self) -> Result<(Running, Driven), StartError> {
         start_server_driven(self)
     }
@@ -129,7 +127,7 @@ impl Server {
         let number = socket.as_raw_fd();
         self.config.listen = vec![format!("fd:{number}")];
         let running = self.start()?;
-        // It is the server's alone now, which serves its queue to the end, and closes it.
+        // Only the server has the socket now: it serves the queue to its end, and closes it.
         running.take_socket_over(number);
         drop(socket);
         Ok(running)
@@ -151,50 +149,20 @@ impl Running {
     pub async fn until<F: Future>(self, signal: F) -> DrainReport {
         signal.await;
         let deadline = self.state().config.timeout_graceful_shutdown;
-        let (running, ended) = (Arc::new(self), Arc::new(Ended::default()));
-        let drained = {
-            let (running, ended) = (Arc::clone(&running), Arc::clone(&ended));
-            let drain = move || ended.set(running.drain(deadline));
-            thread::Builder::new().name("gust-drain".to_owned()).spawn(drain)
+        let (running, (report, mut reports)) = (Arc::new(self), mailbox(1));
+        let drain = {
+            let running = Arc::clone(&running);
+            move || _ = report.try_send(running.drain(deadline))
         };
-        if drained.is_err() {
+        match thread::Builder::new().name("gust-drain".to_owned()).spawn(drain) {
+            Ok(_) => reports.recv().await.expect("a drain ends with a report"),
             // If no thread can be started, this one blocks instead.
-            ended.set(running.drain(deadline));
+            Err(_) => running.drain(deadline),
         }
-        ended.wait().await
     }
 
-    /// Serves until a signal, as [`Running::until`] does: the name that axum has for it.
+    /// Does the same as [`Running::until`], under the name that axum uses.
     pub async fn with_graceful_shutdown<F: Future>(self, signal: F) -> DrainReport {
         self.until(signal).await
-    }
-}
-
-/// Result of a drain on another thread, and the waker of the task that awaits it.
-#[derive(Default)]
-struct Ended(Mutex<(Option<DrainReport>, Option<Waker>)>);
-
-impl Ended {
-    fn set(&self, report: DrainReport) {
-        let waker = {
-            let mut ended = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            ended.0 = Some(report);
-            ended.1.take()
-        };
-        if let Some(waker) = waker {
-            waker.wake();
-        }
-    }
-
-    async fn wait(&self) -> DrainReport {
-        poll_fn(|context| {
-            let mut ended = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(report) = ended.0 {
-                return Poll::Ready(report);
-            }
-            ended.1 = Some(context.waker().clone());
-            Poll::Pending
-        })
-        .await
     }
 }

@@ -1,25 +1,32 @@
 //! Errors at the start of a server.
 
+use std::io;
 use std::path::PathBuf;
-use std::{fmt, io};
 
 use gustnado_tasks::Endpoint;
 
 use gustnado_files::FilesError;
 use gustnado_observe::access_log::{FormatError, LogError};
 use gustnado_web::routes::RouteError;
+use thiserror::Error;
 
 /// Error at the start of a server. `Display` is one line: problem, place, remedy.
+#[derive(Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// The host is no address and no known name.
+    /// The host is neither an address nor a known name.
+    #[error(
+        "{host}: no such address ({error}); give an address such as 127.0.0.1, or 0.0.0.0 for all"
+    )]
     Host {
         /// The text as given.
         host: String,
         /// The resolver's error.
+        #[source]
         error: io::Error,
     },
-    /// A peer in a list of them is no address and no network.
+    /// A peer in a list is neither an address nor a network.
+    #[error("--{setting} {text}: no address and no network; give 192.0.2.1, 10.0.0.0/8, unix or *")]
     Network {
         /// The setting's name.
         setting: &'static str,
@@ -27,57 +34,88 @@ pub enum StartError {
         text: String,
     },
     /// PROXY headers are required, but no peer is allowed to send them.
+    #[error("{ANY_PROXY}")]
     AnyProxy,
     /// The folder cannot be served.
-    Folder(FilesError),
+    #[error("{0}")]
+    Folder(#[source] FilesError),
     /// The routes cannot be served.
+    #[error("{0}")]
     Routes(RouteError),
     /// The access log cannot be opened.
+    #[error(
+        "--access-log {}: cannot be written: {error}; choose a file in a folder that you may write \
+         to, or - for standard output",
+        .path.display()
+    )]
     AccessLog {
-        /// The endpoint.
+        /// The place.
         path: PathBuf,
         /// The kernel's error.
+        #[source]
         error: io::Error,
     },
-    /// The format of the access log is malformed.
-    AccessLogFormat(FormatError),
-    /// Another process listens on the endpoint.
+    /// The format of the access log is invalid.
+    #[error("--access-log-format: {0}")]
+    AccessLogFormat(#[source] FormatError),
+    /// Another process listens there.
+    #[error(
+        "cannot listen on {endpoint}: another process listens there; end it, or {}",
+        other(.endpoint)
+    )]
     InUse {
-        /// The endpoint.
+        /// The place.
         endpoint: Endpoint,
     },
-    /// The endpoint is listed twice.
+    /// The endpoint is configured twice.
+    #[error("cannot listen on {endpoint} twice; leave one of them out")]
     Twice {
-        /// The endpoint.
+        /// The place.
         endpoint: Endpoint,
     },
-    /// A file of another kind is where the Unix socket should be created.
+    /// There is a file of another kind at the path of a Unix socket.
+    #[error(
+        "cannot listen on unix:{0}: a file that is no socket is there; remove {0}, or choose \
+         another path",
+        .path.display()
+    )]
     NotSocket {
         /// The file.
         path: PathBuf,
     },
-    /// The user has no permission to listen on the endpoint.
+    /// The user has no permission to listen there.
+    #[error("cannot listen on {endpoint}: not permitted; {}", permitted(.endpoint))]
     Denied {
-        /// The endpoint.
+        /// The place.
         endpoint: Endpoint,
     },
-    /// Listening failed for another reason.
+    /// Listening failed otherwise.
+    #[error("cannot listen on {endpoint}: {}", remedy(.endpoint, .error))]
     Listen {
-        /// The endpoint.
+        /// The place.
         endpoint: Endpoint,
         /// The kernel's error.
+        #[source]
         error: io::Error,
     },
-    /// The server is draining, and takes no other configuration.
+    /// The server is shutting down, so it cannot be reloaded.
+    #[error("the server is shutting down; start it again")]
     Ending,
     /// Signal handlers could not be installed.
+    #[error("cannot listen to signals: {error}; use `drain` and `stop` in place of `run`")]
     Signals {
         /// The kernel's error.
+        #[source]
         error: io::Error,
     },
     /// A worker thread could not be started.
+    #[error(
+        "cannot start a worker thread: {error}; lower --workers, or raise the limits that \
+         `gustnado doctor` shows"
+    )]
     Worker {
         /// The kernel's error.
+        #[source]
         error: io::Error,
     },
 }
@@ -120,8 +158,8 @@ impl StartError {
         }
     }
 
-    /// Returns the process's exit code: 78 (`EX_CONFIG`) where only another configuration can help,
-    /// else 1.
+    /// Returns the exit code of the process: 78 (`EX_CONFIG`) if only another configuration can
+    /// help, else 1.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Host { .. }
@@ -138,78 +176,29 @@ impl StartError {
     }
 }
 
-/// How to name them in each place where settings are made.
-const ANY_PROXY: &str = "--proxy-protocol: expected the proxies whose PROXY header is trusted, \
-    found none; say --proxy-allow-from 10.0.0.1 (GUSTNADO_PROXY_ALLOW_FROM=10.0.0.1, \
+/// It names the setting in each place where settings are made.
+const ANY_PROXY: &str = "--proxy-protocol: expected the proxies whose PROXY header is believed, \
+    found none; set --proxy-allow-from 10.0.0.1 (GUSTNADO_PROXY_ALLOW_FROM=10.0.0.1, \
     proxy-allow-from = \"10.0.0.1\" in a file, .proxy_allow_from(&[\"10.0.0.1\"]) in Rust, \
     proxy_allow_from=\"10.0.0.1\" in Python), a network, unix, or * where only proxies can connect";
 
-impl fmt::Display for StartError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Host { host, error } => write!(
-                f,
-                "{host}: no such address ({error}); give an address such as 127.0.0.1, or \
-                 0.0.0.0 for all"
-            ),
-            Self::Network { setting, text } => write!(
-                f,
-                "--{setting} {text}: no address and no network; give 192.0.2.1, 10.0.0.0/8, unix \
-                 or *"
-            ),
-            Self::AnyProxy => f.write_str(ANY_PROXY),
-            Self::Folder(error) => error.fmt(f),
-            Self::Routes(error) => error.fmt(f),
-            Self::AccessLog { path, error } => write!(
-                f,
-                "--access-log {}: cannot be written: {error}; choose a file in a folder that you \
-                 may write to, or - for standard output",
-                path.display()
-            ),
-            Self::AccessLogFormat(error) => write!(f, "--access-log-format: {error}"),
-            Self::Twice { endpoint } => {
-                write!(f, "cannot listen on {endpoint} twice; leave one of them out")
-            }
-            Self::NotSocket { path } => write!(
-                f,
-                "cannot listen on unix:{0}: a file that is no socket is there; remove {0}, or \
-                 choose another path",
-                path.display()
-            ),
-            Self::InUse { endpoint: endpoint @ Endpoint::Unix(_) } => write!(
-                f,
-                "cannot listen on {endpoint}: another process listens there; end it, or choose \
-                 another path"
-            ),
-            Self::InUse { endpoint } => write!(
-                f,
-                "cannot listen on {endpoint}: another process listens there; end it, or take \
-                 another port with --port (0 picks a free one)"
-            ),
-            Self::Denied { endpoint: endpoint @ Endpoint::Tcp(address) } => write!(
-                f,
-                "cannot listen on {endpoint}: not permitted; ports below 1024 need privileges: \
-                 take --port {} or give the binary CAP_NET_BIND_SERVICE",
-                u32::from(address.port()) + 8000
-            ),
-            Self::Denied { endpoint } => write!(
-                f,
-                "cannot listen on {endpoint}: not permitted; choose a folder that you may write to"
-            ),
-            Self::Listen { endpoint, error } => {
-                write!(f, "cannot listen on {endpoint}: {}", remedy(endpoint, error))
-            }
-            Self::Ending => f.write_str("the server is shutting down; start it again"),
-            Self::Signals { error } => write!(
-                f,
-                "cannot listen to signals: {error}; use `drain` and `stop` in place of `run`"
-            ),
-            Self::Worker { error } => write!(
-                f,
-                "cannot start a worker thread: {error}; lower --workers, or raise the limits that \
-                 `gustnado doctor` shows"
-            ),
-        }
+/// Returns the remedy where another process listens.
+fn other(endpoint: &Endpoint) -> &'static str {
+    match endpoint {
+        Endpoint::Unix(_) => "choose another path",
+        _ => "take another port with --port (0 picks a free one)",
+    }
+}
+
+/// Returns the remedy where the user may not listen.
+fn permitted(endpoint: &Endpoint) -> String {
+    match endpoint {
+        Endpoint::Tcp(address) => format!(
+            "ports below 1024 need privileges: take --port {} or give the binary \
+             CAP_NET_BIND_SERVICE",
+            u32::from(address.port()) + 8000
+        ),
+        _ => "choose a folder that you may write to".to_owned(),
     }
 }
 
@@ -237,19 +226,4 @@ fn remedy(endpoint: &Endpoint, error: &io::Error) -> String {
 fn is_other_file(path: &std::path::Path) -> bool {
     use std::os::unix::fs::FileTypeExt;
     std::fs::symlink_metadata(path).is_ok_and(|found| !found.file_type().is_socket())
-}
-
-impl std::error::Error for StartError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Host { error, .. }
-            | Self::Listen { error, .. }
-            | Self::AccessLog { error, .. }
-            | Self::Signals { error }
-            | Self::Worker { error } => Some(error),
-            Self::Folder(error) => Some(error),
-            Self::AccessLogFormat(error) => Some(error),
-            _ => None,
-        }
-    }
 }

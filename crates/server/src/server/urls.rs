@@ -1,10 +1,10 @@
-//! Where a server can be reached, as a person would click it.
+//! URLs of a server.
 
 use gustnado_tasks::Endpoint;
 
-/// The URL of an address such as `127.0.0.1:8080`, `[::]:80` or `unix:/p`.
+/// Returns the URL of an address such as `127.0.0.1:8080`, `[::]:80` or `unix:/p`.
 ///
-/// An address that stands for every interface is no place to go to: the loopback one is shown.
+/// For the address of all interfaces, which is not reachable itself, it has the loopback address.
 pub(super) fn url(endpoint: &Endpoint) -> String {
     let endpoint = endpoint.resolved();
     let address = endpoint.to_string();

@@ -1,4 +1,4 @@
-//! From what a file says to routes.
+//! Routes of a configuration file.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use gustnado_http::status::Status;
 use crate::Server;
 use crate::config::Config;
 use gustnado_files::ContentType;
-use gustnado_web::handler::{Handler, Kind};
+use gustnado_web::handler::{Handler, HandlerKind};
 use gustnado_web::request::Request;
 use gustnado_web::response::Response;
 use gustnado_web::routes::{Route, Routes, route};
@@ -38,8 +38,8 @@ fn divided(file: &ConfigFile) -> (Headers, Headers) {
     let (mut common, mut elsewhere) = (Headers::default(), Headers::default());
     for (name, value) in file.headers.iter() {
         let is_it = |field: (&str, &str)| field.0.eq_ignore_ascii_case(name);
-        let is_said_otherwise = inner.iter().any(|fields| fields.iter().any(is_it));
-        let part = if is_said_otherwise { &mut elsewhere } else { &mut common };
+        let is_overridden = inner.iter().any(|fields| fields.iter().any(is_it));
+        let part = if is_overridden { &mut elsewhere } else { &mut common };
         part.set(name, value);
     }
     (common, elsewhere)
@@ -47,53 +47,53 @@ fn divided(file: &ConfigFile) -> (Headers, Headers) {
 
 fn routes(site: &SiteSpec) -> Routes {
     let mut routes = Routes::new();
-    for said in &site.routes {
-        routes = match &said.action {
+    for spec in &site.routes {
+        routes = match &spec.action {
             RouteAction::Folder(folder) => {
                 let folder = Some(folder.clone());
-                let (listing, fields) = (said.listing, said.headers.clone());
+                let (listing, fields) = (spec.listing, spec.headers.clone());
                 let files = Route { folder, listing, fields, ..route() };
-                routes.route(&said.path, files)
+                routes.route(&spec.path, files)
             }
-            RouteAction::Redirect { .. } | RouteAction::Answer { .. } => {
-                routes.route(&said.path, handled(said).merge_slashes(said.merge_slashes))
+            RouteAction::Redirect { .. } | RouteAction::Text { .. } => {
+                routes.route(&spec.path, handled(spec).merge_slashes(spec.merge_slashes))
             }
         };
     }
-    site.pages.iter().fold(routes, |routes, said| {
-        let name = said.file.file_name().unwrap_or_default().as_encoded_bytes();
+    site.pages.iter().fold(routes, |routes, spec| {
+        let name = spec.file.file_name().unwrap_or_default().as_encoded_bytes();
         let content_type = ContentType::of(name).to_string();
-        routes.static_page(said.status, content_type, said.content.clone())
+        routes.static_page(spec.status, content_type, spec.content.clone())
     })
 }
 
-/// The handlers of one route. They say its header fields themselves, since other routes may have
-/// the same path and other methods.
-fn handled(said: &RouteSpec) -> Route {
-    let fields = said.headers.clone();
-    let handler = match said.action.clone() {
+/// Returns the handlers of one route. They add its header fields themselves, since other routes may
+/// have the same path and other methods.
+fn handled(spec: &RouteSpec) -> Route {
+    let fields = spec.headers.clone();
+    let handler = match spec.action.clone() {
         RouteAction::Folder(_) => unreachable!("folders have no handlers"),
         RouteAction::Redirect { to, status } => {
             head_only(move |request| with_fields(redirect(&to, request, status), &fields))
         }
-        RouteAction::Answer { text, status, content_type } => {
+        RouteAction::Text { text, status, content_type } => {
             let text = Bytes::from(text);
-            head_only(move |_| with_fields(answer(&text, status, &content_type), &fields))
+            head_only(move |_| with_fields(text_response(&text, status, &content_type), &fields))
         }
     };
     let mut route = route();
-    for method in &said.methods {
+    for method in &spec.methods {
         route = route.on(*method, handler.clone());
     }
-    if said.methods.is_empty() {
+    if spec.methods.is_empty() {
         route = route.any(handler);
     }
     route
 }
 
-/// A handler for several methods that looks at no body.
+/// Returns a handler for several methods that reads no body.
 fn head_only(handler: impl Fn(&Request) -> Response + Send + Sync + 'static) -> Handler {
-    Handler(Kind::HeadOnly(Arc::new(move |request: &mut Request| handler(request))))
+    Handler(HandlerKind::HeadOnly(Arc::new(move |request: &mut Request| handler(request))))
 }
 
 fn redirect(to: &Template, request: &Request, status: Status) -> Response {
@@ -101,7 +101,7 @@ fn redirect(to: &Template, request: &Request, status: Status) -> Response {
     Response::redirect(status, &location)
 }
 
-fn answer(text: &Bytes, status: Status, content_type: &str) -> Response {
+fn text_response(text: &Bytes, status: Status, content_type: &str) -> Response {
     if !status.may_have_body() {
         return Response::new(status);
     }

@@ -33,15 +33,15 @@ fn an_unknown_key_is_named_with_its_line_and_its_neighbour() {
         [
             "site.toml:2: no key is called \"header-timeuot\"; did you mean \"header-timeout\"?",
             "site.toml:3: no key is called \"wibble-wobble-bobble\"; settings have the names of \
-             flags (`gustnado serve --help`), and besides there are settings, headers, route, \
+             flags (`gustnado serve --help`), and there are settings, headers, route, \
              site, error-page",
         ]
     );
     assert_eq!(
         problems("[[route]]\npath = \"/\"\nfoldr = \"public\"\n[[site]]\nhost = [\"a\"]\n"),
         [
-            "site.toml:1: route: expected one of folder, redirect and answer, found none; say \
-             what answers",
+            "site.toml:1: route: expected one of folder, redirect and answer, found none; name \
+             one",
             "site.toml:3: route: no key is called \"foldr\"; did you mean \"folder\"?",
             "site.toml:4: site: expected the key hosts; add it, for instance hosts = \
              [\"example.org\"]",
@@ -82,9 +82,9 @@ fn what_says_the_same_twice_names_both_lines() {
     assert_eq!(
         problems("listen = [\"a:1\", \"a:1\"]\nport = 80\n[settings]\nport = 81\n"),
         [
-            "site.toml:1: listen: \"a:1\" is there twice; leave one out",
-            "site.toml:2: port: listen in line 1 stands in its place; leave one out",
-            "site.toml:4: port: line 2 says it already; leave one of them out",
+            "site.toml:1: listen: \"a:1\" is set twice; leave one out",
+            "site.toml:2: port: listen in line 1 replaces it; leave one out",
+            "site.toml:4: port: line 2 sets it already; leave one of them out",
         ]
     );
     assert_eq!(
@@ -93,8 +93,7 @@ fn what_says_the_same_twice_names_both_lines() {
              [[site]]\nhosts = [\"b.org:80\"]\n"
         ),
         [
-            "site.toml:4: site.hosts: \"a.org\" has a site already (line 2); put their routes \
-             together",
+            "site.toml:4: site.hosts: \"a.org\" has a site already (line 2); merge their routes",
             "site.toml:6: site.hosts: expected a host without a port, found \"b.org:80\"",
         ]
     );
@@ -106,9 +105,9 @@ fn routes_that_conflict_name_both_lines() {
     assert_eq!(
         problems(&[answer("/a/{b}"), answer("/a/{c}"), answer("/x"), answer("/x")].concat()),
         [
-            "site.toml:5: route: /a/{c} and /a/{b} in line 2 would match the same requests; \
-             change one of them",
-            "site.toml:11: route: line 8 answers /x in the same way; change or leave out one of \
+            "site.toml:5: route: /a/{c} and /a/{b} in line 2 match the same requests; change one \
+             of them",
+            "site.toml:11: route: line 8 has /x with the same methods; change or leave out one of \
              them",
         ]
     );
@@ -117,7 +116,7 @@ fn routes_that_conflict_name_both_lines() {
             "[[route]]\npath = \"/a\"\nfolder = \"public\"\n[[route]]\npath = \"/a/\"\n\
              answer = \"x\"\n"
         ),
-        ["site.toml:5: route: /a/ and /a/ in line 2 would match the same requests; change one \
+        ["site.toml:5: route: /a/ and /a/ in line 2 match the same requests; change one \
              of them"]
     );
     assert_eq!(
@@ -168,12 +167,12 @@ fn header_fields_have_to_be_fit_to_send() {
              leave it out",
             "site.toml:4: headers: \"Content-Length\" cannot be sent: the field is written by its \
              own function only; leave it out",
-            "site.toml:5: headers: Server is the server's own; leave it out (`server-name` says \
-             the name)",
-            "site.toml:6: headers: ETag is said for each content by itself; leave it out (an \
-             answer has the key `type`)",
+            "site.toml:5: headers: Server is set by the server; leave it out (`server-name` \
+             sets the name)",
+            "site.toml:6: headers: ETag depends on the content; leave it out (a text response \
+             has the key `type`)",
             "site.toml:7: headers.Y: expected text in quotes, found 1",
-            "site.toml:8: headers: x-z is there twice; leave one out",
+            "site.toml:8: headers: x-z is set twice; leave one out",
         ]
     );
 }
@@ -193,11 +192,11 @@ fn redirects_and_answers_say_what_is_wrong_with_them() {
              or write %7B for {",
             "site.toml:4: route.status: expected 301, 302, 303, 307 or 308 for a redirect, found \
              200; leave it out for 308",
-            "site.toml:5: route.answer: an answer of 204 has no content; write \"\"",
+            "site.toml:5: route.answer: a response of 204 has no content; write \"\"",
             "site.toml:9: route.methods: expected one of GET, HEAD, POST, PUT, PATCH, DELETE, \
              OPTIONS, found \"GTE\"; did you mean GET?",
             "site.toml:10: route: expected one of folder, redirect and answer, found redirect and \
-             answer; set one of them",
+             answer; name one",
             "site.toml:17: route.type: expected a content type such as application/json, found \
              \"json\"; leave it out for text/plain; charset=utf-8",
             "site.toml:18: route: status does not go with folder; leave it out",
@@ -211,7 +210,7 @@ fn a_slip_in_the_form_has_its_line() {
     assert!(found[0].starts_with("site.toml:2: host: expected text in quotes"), "{found:?}");
     assert!(found[1].starts_with("site.toml:3: ") && found[1].ends_with("; see https://toml.io"));
     let found = problems("port = 80\nport = 81\n");
-    assert!(found[0].starts_with("site.toml:2: port: line 1 says it already"), "{found:?}");
+    assert!(found[0].starts_with("site.toml:2: port: line 1 sets it already"), "{found:?}");
 }
 
 #[test]

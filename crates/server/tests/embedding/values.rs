@@ -63,9 +63,9 @@ fn a_body_that_is_not_the_json_wanted_is_refused_with_its_reason(setup: Setup) {
     let server = Server::routes(setup.config(), routes);
     for path in ["/inline", "/task"] {
         for (kind, body, status, reason) in [
-            ("text/plain", r#"{"x":3,"y":4}"#, 415, "say Content-Type: application/json"),
-            (JSON, r#"{"x":3,"#, 400, "the body is no JSON: EOF"),
-            (JSON, "", 400, "the body is no JSON: EOF"),
+            ("text/plain", r#"{"x":3,"y":4}"#, 415, "set Content-Type"),
+            (JSON, r#"{"x":3,"#, 400, "the body is not JSON: EOF"),
+            (JSON, "", 400, "the body is not JSON: EOF"),
             (JSON, "{x:3}", 400, "line 1 column 2"),
             (JSON, r#"{"x":3,"y":4} 5"#, 400, "trailing characters"),
             (JSON, r#"{"x":3}"#, 422, "missing field `y`"),

@@ -7,7 +7,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use gustnado::config::{AnswerVersion, Config, TrafficClass};
+use gustnado::config::{Config, ResponseVersion, TrafficClass};
 use gustnado::task::sleep;
 use gustnado::{Request, Response, Routes};
 use rustix::net::{getsockname, sockopt};
@@ -212,7 +212,7 @@ fn greeting_routes() -> Routes {
 }
 
 fn answers_can_call_themselves_old(setup: Setup) {
-    let config = Config { answer_version: AnswerVersion::Old, ..setup.config() };
+    let config = Config { answer_version: ResponseVersion::Old, ..setup.config() };
     let server = Server::routes(config, greeting_routes());
     let text = said(&server, &(get("/") + &get("/task") + &get("/none") + &get("/")), true);
     assert_eq!(text.matches("HTTP/1.0 200 OK\r\n").count(), 3, "{text}");
@@ -237,7 +237,7 @@ fn old_answers_come_from_folders_and_end_where_they_say(setup: Setup) {
     folder.file("small.txt", "small");
     folder.file("large.bin", noise(1, 400_000));
     let server = Server::start(Config {
-        answer_version: AnswerVersion::Old,
+        answer_version: ResponseVersion::Old,
         max_requests_per_connection: 3,
         ..setup.folder_config(&folder)
     });
@@ -256,7 +256,7 @@ fn old_answers_come_from_folders_and_end_where_they_say(setup: Setup) {
 }
 
 fn answers_can_follow_the_request(setup: Setup) {
-    let config = Config { answer_version: AnswerVersion::AsAsked, ..setup.config() };
+    let config = Config { answer_version: ResponseVersion::AsRequested, ..setup.config() };
     let server = Server::routes(config, greeting_routes());
     let old = "GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n";
     let text = said(&server, &(old.to_owned() + &get("/") + "GET / HTTP/1.0\r\n\r\n"), false);

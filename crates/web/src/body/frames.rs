@@ -14,10 +14,10 @@ use super::{Body, BodyError, Inside, Live};
 /// The error of a service.
 pub type ServiceError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Frames of data. Trailers of a request are checked and not kept, so there are none.
+/// Frames of data. Trailers of a request are checked but not kept, so no frame carries any.
 ///
-/// It fails with a [`BodyError`] in a box; but past a limit with the error that frameworks know,
-/// and respond to with 413: [`LengthLimitError`](http_body_util::LengthLimitError).
+/// It fails with a boxed [`BodyError`]; past a limit with the error to which frameworks respond
+/// with 413: [`LengthLimitError`](http_body_util::LengthLimitError).
 impl http_body::Body for Body {
     type Data = Bytes;
     type Error = ServiceError;
@@ -59,7 +59,8 @@ fn boxed(error: BodyError) -> ServiceError {
     }
 }
 
-/// Only a body that is past its limit makes one.
+/// Returns the error of a body past its limit. Its type has no constructor: a body with a limit of
+/// 0 is polled for it.
 fn length_limit_error() -> ServiceError {
     let mut limited = Limited::new(Full::new(Bytes::from_static(b"x")), 0);
     let polled = Pin::new(&mut limited).poll_frame(&mut Context::from_waker(Waker::noop()));

@@ -8,15 +8,15 @@ use gustnado_http::media_type::MediaType;
 
 use super::BodyError;
 
-/// The charset that a Content-Type names; UTF-8 if it names none.
+/// Returns the charset of a Content-Type; UTF-8 if it names none.
 pub fn encoding_of(kind: Option<&[u8]>) -> Result<&'static Encoding, BodyError> {
     let charset = kind.and_then(|kind| MediaType::of(kind).parameter("charset"));
     let Some(charset) = charset.filter(|charset| !charset.is_empty()) else { return Ok(UTF_8) };
-    // (Some labels stand for charsets that were used to smuggle: they decode to nothing.)
+    // Labels of charsets that were used for smuggling decode to nothing, so they are refused.
     Encoding::for_label_no_replacement(&charset).ok_or(BodyError::UnknownCharset)
 }
 
-/// Decodes all bytes of a text. A byte order mark counts more than the charset.
+/// Decodes all bytes of a text. A byte order mark takes precedence over the charset.
 pub fn decoded<'b>(
     encoding: &'static Encoding,
     bytes: &'b [u8],
@@ -27,7 +27,7 @@ pub fn decoded<'b>(
         .ok_or(BodyError::NotText)
 }
 
-/// The same without a copy, where the bytes are the text already.
+/// Decodes like [`decoded`], without a copy where the bytes are UTF-8.
 pub(super) fn decoded_bytes(
     encoding: &'static Encoding,
     mut bytes: Bytes,

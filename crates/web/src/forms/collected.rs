@@ -1,19 +1,19 @@
-//! A form with its files, all of it together.
+//! Forms with their files, read to the end.
 
 use bytes::Bytes;
 use gustnado_http::multipart::{MultipartEvent, PartHead};
 
 use super::multipart::Part;
 use super::spill::Spill;
-use super::upload::{Content, Upload};
+use super::upload::{Upload, UploadContent};
 use super::{FormError, FormLimits, decoder};
 use crate::body::{decoded, encoding_of};
 use crate::request::Request;
 
 /// All fields of a `multipart/form-data` form: values, and files.
 ///
-/// A part with a file name is a file. One with an empty name and no bytes is a field for a file in
-/// which none was chosen, and is left out.
+/// A part with a file name is a file. A part with an empty file name and no bytes is a file field
+/// in which none was chosen, and is left out.
 #[derive(Debug, Default)]
 pub struct FormData {
     values: Vec<(String, String)>,
@@ -41,7 +41,7 @@ impl FormData {
         &self.files
     }
 
-    /// Returns all files, as their owner.
+    /// Returns all files, to be kept.
     pub fn into_files(self) -> Vec<Upload> {
         self.files
     }
@@ -53,7 +53,7 @@ impl FormData {
     }
 }
 
-/// What a form may still bring.
+/// Remainder of a form's limits.
 struct Room<'l> {
     limits: &'l FormLimits,
     value_bytes: usize,
@@ -63,12 +63,11 @@ struct Room<'l> {
 
 impl<'l> Room<'l> {
     fn new(limits: &'l FormLimits) -> Self {
-        let FormLimits { value_bytes_max, memory_bytes_max, disk_bytes_max, .. } = *limits;
         Self {
             limits,
-            value_bytes: value_bytes_max,
-            memory_bytes: memory_bytes_max,
-            disk_bytes: disk_bytes_max,
+            value_bytes: limits.value_bytes_max,
+            memory_bytes: limits.memory_bytes_max,
+            disk_bytes: limits.disk_bytes_max,
         }
     }
 
@@ -92,7 +91,7 @@ impl<'l> Room<'l> {
     }
 }
 
-/// Reads a file to its end: in memory as long as there is room, then on the disk.
+/// Reads a file to its end, into memory while the limits allow it, then to the disk.
 async fn read_file(mut part: Part<'_>, room: &mut Room<'_>) -> Result<Upload, FormError> {
     let (mut gathered, mut length, mut spill) = (Vec::new(), 0_u64, None::<Spill>);
     while let Some(piece) = part.next().await.transpose()? {
@@ -116,14 +115,14 @@ async fn read_file(mut part: Part<'_>, room: &mut Room<'_>) -> Result<Upload, Fo
         spill = Some(Spill::start(folder, std::mem::take(&mut gathered)).await?);
     }
     let content = match spill {
-        Some(spill) => Content::Disk(spill.finish().await?),
-        // A copy: a short piece might keep a long buffer from being given back.
-        None => Content::Memory(gathered.concat().into()),
+        Some(spill) => UploadContent::Disk(spill.finish().await?),
+        // A copy: a short piece might keep a long buffer alive.
+        None => UploadContent::Memory(gathered.concat().into()),
     };
-    Ok(Upload::new(part.into_head(), length, content))
+    Ok(Upload { head: part.head, length, content })
 }
 
-/// Reads a form whose body is whole. Its files stay where they are.
+/// Reads a form whose body is in memory. Its files are slices of the body.
 fn read_whole(request: &Request, limits: &FormLimits) -> Result<FormData, FormError> {
     let mut decoder = decoder(request, limits)?;
     let mut rest = request.whole_body()?.clone();
@@ -138,7 +137,7 @@ fn read_whole(request: &Request, limits: &FormLimits) -> Result<FormData, FormEr
                 part = Some((head, Bytes::new()));
                 len
             }
-            // A part of a whole body comes in one run.
+            // A part of a whole body is one run of bytes.
             MultipartEvent::Data(len) => {
                 if let Some((_, data)) = &mut part {
                     *data = rest.slice(..len);
@@ -165,7 +164,7 @@ fn add_whole(
     if head.file_name().is_some() {
         let length = data.len() as u64;
         room.check_file(length)?;
-        form.add_file(Upload::new(head, length, Content::Memory(data)));
+        form.add_file(Upload { head, length, content: UploadContent::Memory(data) });
         return Ok(());
     }
     room.take_value(head.name().len() + data.len())?;
@@ -176,9 +175,9 @@ fn add_whole(
 
 /// `multipart/form-data`, all of it.
 impl Request {
-    /// Returns a form with its files, in inline and blocking handlers, which get the body whole,
-    /// within the default [`FormLimits`]. Everything stays in memory, as the body does: for large
-    /// files, take a task handler and [`Request::read_form_data`].
+    /// Returns a form with its files, in inline and blocking handlers, within the default
+    /// [`FormLimits`]. Everything stays in memory, as the body does: for large files use a task
+    /// handler and [`Request::read_form_data`].
     ///
     /// # Errors
     /// [`FormError`]: 415 where the body is no such form, 400 where it is malformed, 413 past a
@@ -187,10 +186,10 @@ impl Request {
         read_whole(self, &FormLimits::default())
     }
 
-    /// Reads a form with its files, in task handlers. What is large goes to temporary files: they
-    /// are written on the thread pool while the form comes, and deleted with the [`FormData`], also
-    /// if the client goes, or the handler panics. (If the process is killed they stay: `upload-…`
-    /// in [`FormLimits::folder`].)
+    /// Reads a form with its files, in task handlers. Large files go to temporary files. These are
+    /// written on the thread pool while the form arrives, and deleted with the [`FormData`], also
+    /// if the client goes or the handler panics. If the process is killed they stay: `upload-…` in
+    /// [`FormLimits::folder`].
     ///
     /// # Errors
     /// [`FormError`]: 415 where the body is no such form, 400 where it is malformed, 413 past a
@@ -213,7 +212,7 @@ impl Request {
                 }
                 value => value?,
             };
-            // (In another charset it may have become longer; what was sent is what counts, nearly.)
+            // In another charset it may have become longer, so this counts slightly too much.
             room.value_bytes = room.value_bytes.saturating_sub(value.len());
             form.values.push((name, value));
         }

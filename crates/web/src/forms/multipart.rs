@@ -1,4 +1,4 @@
-//! `multipart/form-data`, part by part, as it comes (RFC 7578).
+//! `multipart/form-data`, part by part, as it arrives (RFC 7578).
 
 use std::fmt;
 use std::str;
@@ -10,9 +10,9 @@ use super::{FormError, FormLimits, decoder};
 use crate::body::{Body, decoded, encoding_of};
 use crate::request::Request;
 
-/// The parts of a form, one after the other, as the client sends them.
+/// Parts of a form, one after the other, as the client sends them.
 ///
-/// It holds no more of the body than has come and was not read yet.
+/// It holds only bytes that were received and not yet read.
 ///
 /// ```no_run
 /// use gustnado::forms::{FormError, FormLimits};
@@ -20,31 +20,31 @@ use crate::request::Request;
 ///
 /// async fn upload(mut request: Request) -> Result<String, FormError> {
 ///     let mut form = request.multipart(&FormLimits::default())?;
-///     let mut told = String::new();
+///     let mut report = String::new();
 ///     while let Some(part) = form.next().await {
 ///         let mut part = part?;
 ///         let mut bytes = 0;
 ///         while let Some(piece) = part.next().await {
 ///             bytes += piece?.len();
 ///         }
-///         told += &format!("{}: {bytes} bytes\n", part.name());
+///         report += &format!("{}: {bytes} bytes\n", part.name());
 ///     }
-///     Ok(told)
+///     Ok(report)
 /// }
 ///
 /// let server = Server::new().post("/upload", upload);
 /// ```
 pub struct Multipart {
     body: Body,
-    /// What has come and was not used yet.
+    /// Bytes that were received and not yet decoded.
     held: BytesMut,
     decoder: MultipartDecoder,
     is_in_part: bool,
     has_failed: bool,
 }
 
-/// What comes next in a form.
-enum Event {
+/// Next event of a form.
+enum PartEvent {
     Head(PartHead),
     Data(Bytes),
     PartEnd,
@@ -55,32 +55,32 @@ impl Multipart {
     /// Returns the next part; `None` at the end. The unread rest of the part before is skipped.
     ///
     /// # Errors
-    /// [`FormError`], after which nothing more comes.
+    /// [`FormError`], which ends the form.
     pub async fn next(&mut self) -> Option<Result<Part<'_>, FormError>> {
         loop {
             match self.event().await {
-                Ok(Event::Head(head)) => {
+                Ok(PartEvent::Head(head)) => {
                     self.is_in_part = true;
                     return Some(Ok(Part { form: self, head }));
                 }
-                Ok(Event::Data(_)) => {}
-                Ok(Event::PartEnd) => self.is_in_part = false,
-                Ok(Event::End) => return None,
+                Ok(PartEvent::Data(_)) => {}
+                Ok(PartEvent::PartEnd) => self.is_in_part = false,
+                Ok(PartEvent::End) => return None,
                 Err(error) => return Some(Err(error)),
             }
         }
     }
 
-    async fn event(&mut self) -> Result<Event, FormError> {
+    async fn event(&mut self) -> Result<PartEvent, FormError> {
         if self.has_failed {
-            return Ok(Event::End);
+            return Ok(PartEvent::End);
         }
         let event = self.read_event().await;
         self.has_failed = event.is_err();
         event
     }
 
-    async fn read_event(&mut self) -> Result<Event, FormError> {
+    async fn read_event(&mut self) -> Result<PartEvent, FormError> {
         loop {
             match self.decoder.decode(&self.held)? {
                 MultipartEvent::NeedMore => {
@@ -95,16 +95,16 @@ impl Multipart {
                 MultipartEvent::Skip(len) => self.held.advance(len),
                 MultipartEvent::Head(len, head) => {
                     self.held.advance(len);
-                    return Ok(Event::Head(head));
+                    return Ok(PartEvent::Head(head));
                 }
                 MultipartEvent::Data(len) => {
-                    return Ok(Event::Data(self.held.split_to(len).freeze()));
+                    return Ok(PartEvent::Data(self.held.split_to(len).freeze()));
                 }
                 MultipartEvent::PartEnd(len) => {
                     self.held.advance(len);
-                    return Ok(Event::PartEnd);
+                    return Ok(PartEvent::PartEnd);
                 }
-                MultipartEvent::End => return Ok(Event::End),
+                MultipartEvent::End => return Ok(PartEvent::End),
             }
         }
     }
@@ -120,7 +120,7 @@ impl fmt::Debug for Multipart {
 #[derive(Debug)]
 pub struct Part<'f> {
     form: &'f mut Multipart,
-    head: PartHead,
+    pub(super) head: PartHead,
 }
 
 impl Part<'_> {
@@ -129,8 +129,8 @@ impl Part<'_> {
         self.head.name()
     }
 
-    /// Returns the client's name of the file, if this is one; empty where no file was chosen. The
-    /// client may send anything; it must not be used as a path: see [`safe_file_name`].
+    /// Returns the client's name of the file, if this is one; empty if no file was chosen. The
+    /// client may send any text: it must not be used as a path. See [`safe_file_name`].
     pub fn file_name(&self) -> Option<&str> {
         self.head.file_name()
     }
@@ -140,21 +140,21 @@ impl Part<'_> {
         self.header("content-type")
     }
 
-    /// Returns the first value of a header field of the part. The case of the name does not matter.
+    /// Returns the first value of a header field of the part; the case of the name does not matter.
     pub fn header(&self, name: &str) -> Option<&str> {
         str::from_utf8(self.head.field(name)?).ok()
     }
 
-    /// Returns the next bytes, 1 at least; `None` at the part's end.
+    /// Returns the next bytes, at least 1; `None` at the end of the part.
     ///
     /// # Errors
-    /// [`FormError`], after which nothing more comes.
+    /// [`FormError`], which ends the form.
     pub async fn next(&mut self) -> Option<Result<Bytes, FormError>> {
         if !self.form.is_in_part {
             return None;
         }
         match self.form.event().await {
-            Ok(Event::Data(bytes)) => Some(Ok(bytes)),
+            Ok(PartEvent::Data(bytes)) => Some(Ok(bytes)),
             Ok(_) => {
                 self.form.is_in_part = false;
                 None
@@ -166,7 +166,7 @@ impl Part<'_> {
         }
     }
 
-    /// Returns the whole content of the part.
+    /// Reads the whole part.
     ///
     /// - `bytes_max`: more is an error.
     ///
@@ -187,24 +187,20 @@ impl Part<'_> {
         Ok(all.freeze())
     }
 
-    /// Returns the whole content as text, in the charset that the part names, or UTF-8.
+    /// Reads the whole part as text, in the charset that it names, by default UTF-8.
     ///
     /// # Errors
-    /// As [`Part::bytes`], and as [`Body::text`] for what is no text.
+    /// As [`Part::bytes`], and as [`Body::text`] for bytes that are not text.
     pub async fn text(&mut self, bytes_max: usize) -> Result<String, FormError> {
         let encoding = encoding_of(self.head.field("content-type"))?;
         let bytes = self.bytes(bytes_max).await?;
         Ok(decoded(encoding, &bytes)?.into_owned())
     }
-
-    pub(super) fn into_head(self) -> PartHead {
-        self.head
-    }
 }
 
-/// Returns a client's name of a file as a safe name in a folder: without the folders before it,
-/// without control characters, not hidden, and 100 characters at most. `None` if nothing is left of
-/// it.
+/// Returns a name for a file in a folder of the program's own, made of the client's name: without
+/// folders, without control characters, not hidden, and at most 100 characters. `None` if nothing
+/// is left.
 pub fn safe_file_name(name: &str) -> Option<String> {
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let kept: String = last.chars().filter(|c| !c.is_control()).collect();
@@ -215,10 +211,10 @@ pub fn safe_file_name(name: &str) -> Option<String> {
 
 /// `multipart/form-data`, part by part.
 impl Request {
-    /// Returns the parts of a form as they come, and takes the body.
+    /// Returns the parts of a form as they arrive. It takes the body.
     ///
     /// # Errors
-    /// [`FormError`]: 415 where the body is something else, 400 where its boundary is malformed.
+    /// [`FormError`]: 415 if the body has another type, 400 if its boundary is malformed.
     pub fn multipart(&mut self, limits: &FormLimits) -> Result<Multipart, FormError> {
         let decoder = decoder(self, limits)?;
         let body = self.take_body();

@@ -1,5 +1,4 @@
-//! A file's bytes on their way to the disk: gathered, and written on the thread pool in steps, so
-//! that no worker waits for the disk.
+//! Writes a file to the disk on the thread pool, in steps, so that no worker waits for the disk.
 
 use std::io::{self, Write};
 use std::mem;
@@ -16,7 +15,7 @@ use crate::route_cache::RouteCache;
 
 /// Bytes that are gathered before they are written.
 const STEP_BYTES: usize = 256 << 10;
-/// How often room in the thread pool is looked for, and how long is waited in between.
+/// How often a full thread pool is tried, and the time between two tries.
 const TRIES: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -28,7 +27,7 @@ pub(super) struct Spill {
 }
 
 impl Spill {
-    /// Opens the file, with the bytes that are here already.
+    /// Creates the file for the bytes that were gathered so far.
     pub(super) async fn start(
         folder: Option<&Path>,
         gathered: Vec<Bytes>,
@@ -43,21 +42,21 @@ impl Spill {
         Ok(Self { file, gathered, bytes })
     }
 
-    /// Takes more bytes, and writes once there are enough.
+    /// Adds bytes, and writes once there are enough.
     pub(super) async fn push(&mut self, bytes: Bytes) -> Result<(), FormError> {
         self.bytes += bytes.len();
         self.gathered.push(bytes);
         if self.bytes >= STEP_BYTES { self.write().await } else { Ok(()) }
     }
 
-    /// Writes what is left, and returns the file.
+    /// Writes the remaining bytes, and returns the file.
     pub(super) async fn finish(mut self) -> Result<NamedTempFile, FormError> {
         self.write().await?;
-        Ok(self.file.expect("it is lent only while it is written"))
+        Ok(self.file.expect("it is taken only while it is written"))
     }
 
     async fn write(&mut self) -> Result<(), FormError> {
-        let mut file = self.file.take().expect("it is lent only while it is written");
+        let mut file = self.file.take().expect("it is taken only while it is written");
         let pieces = mem::take(&mut self.gathered);
         self.bytes = 0;
         let written = on_pool(move || {
@@ -69,8 +68,8 @@ impl Spill {
     }
 }
 
-/// Runs what may wait for the disk on the server's thread pool. On a thread that works for no
-/// server it runs here, and then lets others have their turn.
+/// Runs `call`, which may wait for the disk, on the server's thread pool. On a thread without a
+/// server it runs here, and then yields to other tasks.
 pub(super) async fn on_pool<T: Send + 'static>(
     call: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, FormError> {
@@ -79,7 +78,8 @@ pub(super) async fn on_pool<T: Send + 'static>(
         yield_now().await;
         return Ok(done);
     };
-    // A full pool drops what it is given, and with it the file. So it is given a share only.
+    // A full pool drops the function that it is given, and with it the file. So it gets a shared
+    // one.
     let call = Arc::new(Mutex::new(Some(call)));
     for _ in 0..TRIES {
         let shared = Arc::clone(&call);

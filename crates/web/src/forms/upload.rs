@@ -12,40 +12,36 @@ use super::FormError;
 use super::multipart::safe_file_name;
 use super::spill::on_pool;
 
-/// A file that a form brought. Dropping it deletes what is on the disk; [`Upload::persist`] and
+/// A file of a form. Dropping it deletes its temporary file; [`Upload::persist`] and
 /// [`Upload::save`] keep it.
 #[derive(Debug)]
 pub struct Upload {
-    head: PartHead,
-    length: u64,
-    content: Content,
+    pub(super) head: PartHead,
+    pub(super) length: u64,
+    pub(super) content: UploadContent,
 }
 
 #[derive(Debug)]
-pub(super) enum Content {
+pub(super) enum UploadContent {
     Memory(Bytes),
     Disk(NamedTempFile),
 }
 
 impl Upload {
-    pub(super) fn new(head: PartHead, length: u64, content: Content) -> Self {
-        Self { head, length, content }
-    }
-
     /// Returns the name of the field in the form.
     pub fn name(&self) -> &str {
         self.head.name()
     }
 
-    /// Returns the client's name of the file. The client may send anything; it must not be used as
+    /// Returns the client's name of the file. The client may send any text: it must not be used as
     /// a path.
     pub fn file_name(&self) -> &str {
         self.head.file_name().unwrap_or_default()
     }
 
-    /// Returns the client's name of the file as a safe name in a folder: without the folders before
-    /// it, without control characters, not hidden, and 100 characters at most. `None` if nothing is
-    /// left of it.
+    /// Returns a name for the file in a folder of the program's own, made of the client's: without
+    /// folders, without control characters, not hidden, and at most 100 characters. `None` if
+    /// nothing is left.
     pub fn safe_file_name(&self) -> Option<String> {
         safe_file_name(self.file_name())
     }
@@ -55,7 +51,7 @@ impl Upload {
         std::str::from_utf8(self.head.field("content-type")?).ok()
     }
 
-    /// Returns its length in bytes.
+    /// Returns the number of bytes.
     pub fn length(&self) -> u64 {
         self.length
     }
@@ -63,43 +59,43 @@ impl Upload {
     /// Returns the bytes, if they are in memory.
     pub fn bytes(&self) -> Option<&Bytes> {
         match &self.content {
-            Content::Memory(bytes) => Some(bytes),
-            Content::Disk(_) => None,
+            UploadContent::Memory(bytes) => Some(bytes),
+            UploadContent::Disk(_) => None,
         }
     }
 
-    /// Returns its path on the disk, if it is there, for as long as this lives.
+    /// Returns the path of the temporary file, if there is one. It is deleted with this value.
     pub fn path(&self) -> Option<&Path> {
         match &self.content {
-            Content::Memory(_) => None,
-            Content::Disk(file) => Some(file.path()),
+            UploadContent::Memory(_) => None,
+            UploadContent::Disk(file) => Some(file.path()),
         }
     }
 
-    /// Reads all bytes, from memory or the disk. It may wait for the disk: a worker must not call
-    /// it for large files.
+    /// Returns all bytes. It may wait for the disk, so a worker should not call it for a large
+    /// file.
     ///
     /// # Errors
     /// The disk fails.
     pub fn read(&self) -> io::Result<Bytes> {
         match &self.content {
-            Content::Memory(bytes) => Ok(bytes.clone()),
-            Content::Disk(file) => Ok(fs::read(file.path())?.into()),
+            UploadContent::Memory(bytes) => Ok(bytes.clone()),
+            UploadContent::Disk(file) => Ok(fs::read(file.path())?.into()),
         }
     }
 
-    /// Keeps it under a path, in place of what is there. Only its owner may read and write it.
+    /// Keeps the file at a path, in place of a file there. Only the owner may read and write it.
     ///
-    /// It may wait for the disk, above all where the path is on another file system than the
-    /// temporary file: blocking handlers call it, task handlers rather [`Upload::save`].
+    /// It may wait for the disk, above all if the path is on another file system than the temporary
+    /// file. Task handlers use [`Upload::save`].
     ///
     /// # Errors
-    /// The file cannot be created; a file that had its name is unchanged.
+    /// The file cannot be written there; a file in its place is unchanged.
     pub fn persist(self, path: impl AsRef<Path>) -> io::Result<()> {
         let path = path.as_ref();
         match self.content {
-            Content::Memory(bytes) => beside(path, |file| file.write_all(&bytes)),
-            Content::Disk(file) => match file.persist(path) {
+            UploadContent::Memory(bytes) => beside(path, |file| file.write_all(&bytes)),
+            UploadContent::Disk(file) => match file.persist(path) {
                 Ok(_) => Ok(()),
                 Err(failed) if failed.error.kind() == io::ErrorKind::CrossesDevices => {
                     let mut source = fs::File::open(failed.file.path())?;
@@ -110,7 +106,7 @@ impl Upload {
         }
     }
 
-    /// Keeps the file as [`Upload::persist`] does, on the server's thread pool: for task handlers.
+    /// Does the same as [`Upload::persist`] on the server's thread pool, for task handlers.
     ///
     /// # Errors
     /// [`FormError::Disk`], and [`FormError::Busy`] if the pool had no room for a second.

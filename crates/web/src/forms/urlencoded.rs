@@ -6,7 +6,7 @@ use crate::request::Request;
 
 /// The pairs of a form, decoded, in the order they were sent.
 ///
-/// `+` is a space, `%` and two digits are a byte, and bytes that are no UTF-8 become U+FFFD.
+/// `+` is a space, `%` and two digits are a byte, and bytes that are not UTF-8 become U+FFFD.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Form {
     pairs: Vec<(String, String)>,
@@ -44,7 +44,7 @@ impl Form {
         self.pairs.len()
     }
 
-    /// Returns whether there are none.
+    /// Returns whether there are no pairs.
     pub fn is_empty(&self) -> bool {
         self.pairs.is_empty()
     }
@@ -52,11 +52,11 @@ impl Form {
 
 /// `application/x-www-form-urlencoded`.
 impl Request {
-    /// Returns the pairs of a form, in inline and blocking handlers, which get the body whole,
-    /// within the default [`FormLimits`].
+    /// Returns the pairs of a form, in inline and blocking handlers, within the default
+    /// [`FormLimits`].
     ///
     /// # Errors
-    /// [`FormError`]: 415 where the body is something else, 413 where there is too much of it.
+    /// [`FormError`]: 415 if the body has another type, 413 if it is too large.
     pub fn form(&self) -> Result<Form, FormError> {
         expect_type(self, URLENCODED)?;
         let (limits, bytes) = (FormLimits::default(), self.whole_body()?);
@@ -66,11 +66,10 @@ impl Request {
         Form::read(bytes, &limits)
     }
 
-    /// Reads the body of a form, and returns its pairs. For all kinds of handler that own their
-    /// request.
+    /// Reads the body of a form, and returns its pairs. For handlers that own their request.
     ///
     /// # Errors
-    /// As [`Request::form`], and the cause if the body did not come.
+    /// As [`Request::form`], and [`FormError::Body`].
     pub async fn read_form(&mut self, limits: &FormLimits) -> Result<Form, FormError> {
         expect_type(self, URLENCODED)?;
         let limit_bytes = limits.value_bytes_max;

@@ -1,24 +1,24 @@
-//! What a request says of its body, and the body as text.
+//! Properties of a request's body, and the body as text.
 
 use std::borrow::Cow;
 
 use super::Request;
 use crate::body::{BodyError, decoded, encoding_of};
 
-/// The body, where it is whole, and what the head says of it.
+/// The whole body, and what the head states about it.
 impl Request {
     /// Returns the value of Content-Type (RFC 9110 §8.3), parameters included.
     pub fn content_type(&self) -> Option<&str> {
         self.header("content-type")
     }
 
-    /// Returns the value of Content-Length (RFC 9110 §8.6) in bytes; a chunked body has none.
+    /// Returns the length of the body, if the client announced it: a chunked body has none.
     pub fn content_length(&self) -> Option<u64> {
         self.header("content-length")?.parse().ok()
     }
 
-    /// Returns the whole body as text, in inline and blocking handlers. See [`crate::Body::text`]
-    /// for charsets, and for reading it in a task.
+    /// Returns the whole body as text, in inline and blocking handlers. [`crate::Body::text`]
+    /// explains charsets, and reads the body in a task.
     ///
     /// # Errors
     /// [`BodyError::UnknownCharset`]; [`BodyError::NotText`] if it has bytes that the charset does
@@ -28,7 +28,7 @@ impl Request {
         decoded(encoding, self.body.as_whole().ok_or(BodyError::Unread)?)
     }
 
-    /// The body, if it has been read for the handler.
+    /// Returns the body, if it has been read for the handler.
     #[doc(hidden)]
     pub fn whole_body(&self) -> Result<&bytes::Bytes, BodyError> {
         self.body.as_whole().ok_or(BodyError::Unread)

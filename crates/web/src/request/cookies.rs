@@ -2,8 +2,8 @@
 
 use gustnado_http::request::{FieldLines, Request as View};
 
-/// The cookies in order: name and value as they were sent, without quotes. A part without `=` has
-/// an empty name, as browsers take it; parts that are no UTF-8 are passed over.
+/// Cookies in order: name and value as they were sent, without quotes. A part without `=` has an
+/// empty name, as in browsers; parts that are not UTF-8 are skipped.
 #[derive(Clone, Debug)]
 pub struct Cookies<'a> {
     fields: FieldLines<'a>,

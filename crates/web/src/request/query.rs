@@ -4,20 +4,19 @@ use std::borrow::Cow;
 
 use percent_encoding::percent_decode_str;
 
-/// Decodes `%41` and its like. A `%` that begins no escape stays as it is; bytes that are no UTF-8
-/// become U+FFFD.
+/// Decodes percent-encoding such as `%41`. A `%` that begins no escape stays; bytes that are not
+/// UTF-8 become U+FFFD.
 pub fn percent_decoded(text: &str) -> Cow<'_, str> {
     percent_decode_str(text).decode_utf8_lossy()
 }
 
-/// The pairs of a query or of a form, in order: name and value, decoded. A pair without `=` has an
-/// empty value; an empty pair is passed over.
+/// Pairs of a query or of a form, in order: name and value, decoded. A pair without `=` has an
+/// empty value; an empty pair is skipped.
 #[derive(Clone)]
 pub struct Pairs<'a>(form_urlencoded::Parse<'a>);
 
 impl<'a> Pairs<'a> {
-    /// Creates an iterator over the pairs of `text`: a query without its `?`, or the body of a
-    /// form.
+    /// - `text`: the part after the `?`, or the body of a form.
     pub fn new(text: &'a [u8]) -> Self {
         Self(form_urlencoded::parse(text))
     }

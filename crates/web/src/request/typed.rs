@@ -1,31 +1,34 @@
-//! Parts of the path as values: numbers, dates, whatever can be made from text.
+//! Parts of the path as values: numbers, dates, any type that is parsed from text.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
 use gustnado_http::status::Status;
+use thiserror::Error;
 
 use super::Request;
 
-/// Error of a part of the path that is no value of the requested type. As a response it is 404:
-/// nothing has this path. Where the route has no such part, which is a mistake in the program, it
-/// is 500.
-#[derive(Clone, PartialEq, Eq)]
+/// Error of a part of the path that is not a value of the expected type. As a response it is 404:
+/// nothing has this path. If the route has no such part, which is a mistake in the program, it is
+/// 500.
+#[derive(Clone, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ParamError {
-    /// The text cannot be made a value.
+    /// The text cannot be converted to a value.
+    #[error("{{{name}}} of the path is {found:?}: {because}")]
     Unfit {
         /// The part's name in the route.
         name: String,
         /// Its text, decoded.
         found: String,
-        /// The type's own error.
+        /// The error of the type's `FromStr`.
         because: String,
     },
     /// The route has no part of that name.
+    #[error("the route has no part {{{name}}}; add it to its path")]
     Unknown {
-        /// The name that was requested.
+        /// The name that was looked for.
         name: String,
     },
 }
@@ -40,22 +43,7 @@ impl ParamError {
     }
 }
 
-impl fmt::Display for ParamError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unfit { name, found, because } => {
-                write!(f, "{{{name}}} of the path is {found:?}: {because}")
-            }
-            Self::Unknown { name } => {
-                write!(f, "the route has no {{{name}}}; write it into the route's path")
-            }
-        }
-    }
-}
-
-impl std::error::Error for ParamError {}
-
-/// The page of its status.
+/// Parts of the path as values.
 impl Request {
     /// Returns the part of the path that a `{name}` of the route matches, as a value.
     ///

@@ -1,34 +1,34 @@
 //! A response that another task or thread writes over time.
 
 use std::fmt;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_core::Stream;
 use gustnado_tasks::{Receiver, SendTimeoutError, Sender, TrySendError, mailbox};
+use thiserror::Error;
 
 /// Writes a response over time: from a task, or from a thread that is no worker.
 ///
-/// The response ends when the last clone is dropped. What is appended is sent at once.
+/// The response ends when the last clone is dropped. Each piece is sent at once.
 #[derive(Clone)]
 pub struct Appender(Sender<Bytes>);
 
 /// Error of an append.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AppendError {
     /// The connection is lost, or the response was never sent.
+    #[error("the connection is lost")]
     Lost,
-    /// The client takes nothing, and too much waits already.
+    /// The client does not read, and the most pieces already wait.
+    #[error("the client does not read, and the most pieces already wait")]
     Full,
 }
 
 impl Appender {
-    pub(super) fn new(pieces_max: usize) -> (Self, Appended) {
-        let (sender, receiver) = mailbox(pieces_max.max(1));
-        (Self(sender), Appended(receiver))
+    pub(super) fn new(pieces_max: usize) -> (Self, Receiver<Bytes>) {
+        let (sender, receiver) = mailbox(pieces_max);
+        (Self(sender), receiver)
     }
 
     /// Appends a piece, and waits while too many wait already. For tasks.
@@ -69,27 +69,5 @@ impl Appender {
 impl fmt::Debug for Appender {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Appender")
-    }
-}
-
-impl fmt::Display for AppendError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Lost => "the connection is lost",
-            Self::Full => "the client takes nothing, and too much waits already",
-        })
-    }
-}
-
-impl std::error::Error for AppendError {}
-
-/// The other end, as the response's content.
-pub(super) struct Appended(Receiver<Bytes>);
-
-impl Stream for Appended {
-    type Item = Result<Bytes, AppendError>;
-
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.0.poll_recv(context).map(|piece| piece.map(Ok))
     }
 }

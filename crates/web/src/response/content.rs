@@ -17,39 +17,53 @@ use gustnado_files::{CachedFile, Segment};
 pub enum Content {
     Nothing,
     Bytes(Bytes),
-    /// A file by its path, which is opened when the request is known.
+    /// A file by its path, opened once the request is known.
     Path(PathBuf),
     /// All of a file of a folder.
     File(Arc<CachedFile>),
-    /// Parts of files and what stands between them, in order; so many bytes in all.
+    /// Parts of files and the bytes between them, in order, `length` bytes in all.
     Segments {
         segments: VecDeque<Segment>,
         length: u64,
     },
     Stream(Streamed),
-    /// What is not sent, as to HEAD, and how long it would be, if that is known.
+    /// Content that is not sent, as to HEAD, with its length if known.
     Unsent(Option<u64>),
 }
 
-/// Makes the trailer fields, at the end.
+/// Function that returns the trailer fields after the content.
 pub type Trailers = Box<dyn FnOnce() -> Vec<(String, String)> + Send>;
 
-/// Content that comes over time.
+/// Content that is produced over time.
 pub struct Streamed {
     pieces: Pin<Box<dyn Stream<Item = Option<Bytes>> + Send>>,
     pub length: Option<u64>,
 }
 
 impl Streamed {
+    /// Creates the content of a stream of bytes, which may fail.
     pub fn new<S, B, E>(stream: S, length: Option<u64>) -> Self
     where
         S: Stream<Item = Result<B, E>> + Send + 'static,
         B: Into<Bytes>,
     {
-        Self { pieces: Box::pin(Pieces(Box::pin(stream))), length }
+        Self::mapped(stream, length, |piece| piece.ok().map(Into::into))
     }
 
-    /// The next piece; `Err` if the stream has failed, and `None` at its end.
+    /// Creates the content of a stream by way of a function that turns each of its items into
+    /// bytes; `None` is the failure of the stream.
+    pub fn mapped<S>(
+        stream: S,
+        length: Option<u64>,
+        map: impl FnMut(S::Item) -> Option<Bytes> + Send + Unpin + 'static,
+    ) -> Self
+    where
+        S: Stream + Send + 'static,
+    {
+        Self { pieces: Box::pin(Mapped { stream: Box::pin(stream), map }), length }
+    }
+
+    /// Returns the next piece; `Err` if the stream has failed, and `None` at its end.
     pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, Failed>>> {
         self.pieces.as_mut().poll_next(context).map(|piece| Some(piece?.ok_or(Failed)))
     }
@@ -59,24 +73,23 @@ impl Streamed {
 #[derive(Debug)]
 pub struct Failed;
 
-/// A stream whose pieces are made bytes, and whose errors are all one.
-struct Pieces<S>(Pin<Box<S>>);
+/// A stream whose items a function turns into others.
+struct Mapped<S, F> {
+    stream: Pin<Box<S>>,
+    map: F,
+}
 
-impl<S, B, E> Stream for Pieces<S>
-where
-    S: Stream<Item = Result<B, E>>,
-    B: Into<Bytes>,
-{
-    type Item = Option<Bytes>;
+impl<S: Stream, T, F: FnMut(S::Item) -> T + Unpin> Stream for Mapped<S, F> {
+    type Item = T;
 
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let piece = ready!(self.0.as_mut().poll_next(context));
-        Poll::Ready(piece.map(|piece| piece.ok().map(Into::into)))
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<T>> {
+        let item = ready!(self.stream.as_mut().poll_next(context));
+        Poll::Ready(item.map(&mut self.map))
     }
 }
 
 impl Content {
-    /// Returns how long it is, if that is known and may be told.
+    /// Returns its length, if known and if the status may state one.
     pub fn length(&self, status: Status) -> Option<u64> {
         match self {
             // (A 304 speaks of the content it spares, whose length is not known here.)

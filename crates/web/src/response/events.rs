@@ -1,20 +1,16 @@
 //! Server-sent events (WHATWG HTML §9.2).
 
-use std::convert::Infallible;
 use std::fmt::Write;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_core::Stream;
 
 /// One event, or a comment that keeps a connection awake.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Event(String);
 
 impl Event {
-    /// Creates an event of the type `message`. Text of several lines arrives as it is, but for
+    /// Creates an event of the type `message`. Text of several lines arrives as it is, except for
     /// carriage returns, which end a line too.
     pub fn data(text: &str) -> Self {
         Self::default().with("data", text)
@@ -25,23 +21,29 @@ impl Event {
         Self::default().with("", text)
     }
 
-    /// Gives it another type. Only the first line counts.
+    /// Sets another type. Only the first line counts.
     #[must_use]
     pub fn named(self, name: &str) -> Self {
         self.with("event", first_line(name))
     }
 
-    /// Gives it an identity, which the client sends as `Last-Event-ID` when it comes back. Only the
-    /// first line counts; one with a NUL is passed over by clients.
+    /// Sets its id, which the client sends as `Last-Event-ID` when it reconnects. Only the first
+    /// line counts; clients ignore an id with a NUL.
     #[must_use]
     pub fn id(self, id: &str) -> Self {
         self.with("id", first_line(id))
     }
 
-    /// Says how long a client is to wait before it comes back.
+    /// Sets the time that a client waits before it reconnects.
     #[must_use]
     pub fn retry(self, after: Duration) -> Self {
         self.with("retry", &after.as_millis().to_string())
+    }
+
+    /// Returns the lines that are sent: an empty one ends the event.
+    pub(super) fn into_bytes(mut self) -> Bytes {
+        self.0.push('\n');
+        self.0.into()
     }
 
     fn with(mut self, field: &str, text: &str) -> Self {
@@ -55,27 +57,6 @@ impl Event {
 
 fn first_line(text: &str) -> &str {
     text.split(['\r', '\n']).next().unwrap_or("")
-}
-
-/// Events as the lines that are sent.
-pub(super) struct Lines<S>(Pin<Box<S>>);
-
-impl<S> Lines<S> {
-    pub(super) fn new(events: S) -> Self {
-        Self(Box::pin(events))
-    }
-}
-
-impl<S: Stream<Item = Event>> Stream for Lines<S> {
-    type Item = Result<Bytes, Infallible>;
-
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.0.as_mut().poll_next(context).map(|event| {
-            let mut text = event?.0;
-            text.push('\n');
-            Some(Ok(text.into()))
-        })
-    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Responses that are made of files.
+//! Responses made of files.
 
 use gustnado_files::{FileContent, FileResponse, respond_with_file};
 use gustnado_http::request::Request as View;
@@ -7,7 +7,7 @@ use gustnado_tasks::Now;
 use super::{Content, Response};
 
 impl Response {
-    /// Opens the file that is its content, if that is one by its path: so it becomes what is sent,
+    /// Opens the file, if the content is one by its path: the response becomes the one to be sent,
     /// which may be 206, 304 or 404. Waits for the disk.
     #[doc(hidden)]
     pub fn open_file(&mut self, request: View<'_>, now: Now) {

@@ -1,4 +1,4 @@
-//! Answers that other frameworks make up: through tower, WSGI or ASGI.
+//! Responses of other frameworks, through tower, WSGI or ASGI.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -17,11 +17,11 @@ use gustnado_files::{OpenFile, Segment};
 ///
 /// | field | becomes |
 /// | --- | --- |
-/// | `Content-Length` | [`ForeignHead::length`]; what is sent is counted all the same |
-/// | `Connection` | [`Response::close`], if it says so |
+/// | `Content-Length` | [`ForeignHead::length`]; the bytes that are sent are counted as well |
+/// | `Connection` | [`Response::close`], if it lists `close` |
 /// | `Date`, `Server` | sent in place of the server's own |
 /// | `Transfer-Encoding`, `Keep-Alive`, `Proxy-Connection` | nothing |
-/// | `Upgrade` | nothing, but with 426 (RFC 9110 §15.5.22) |
+/// | `Upgrade` | nothing, except with 426 (RFC 9110 §15.5.22) |
 #[derive(Debug)]
 pub struct ForeignHead {
     response: Response,
@@ -30,7 +30,7 @@ pub struct ForeignHead {
 }
 
 impl ForeignHead {
-    /// - `code`: 200 to 999. What is below is an interim response.
+    /// - `code`: 200 to 999; lower ones are interim responses.
     /// - `reason`: as for [`Response::code`].
     ///
     /// # Errors
@@ -43,7 +43,7 @@ impl ForeignHead {
     /// Adds a field.
     ///
     /// # Errors
-    /// [`FieldError`], and nothing is added: the name is no token, or the value holds a control
+    /// [`FieldError`], and nothing is added: the name is not a token, or the value has a control
     /// byte.
     pub fn field(&mut self, name: &str, value: &[u8]) -> Result<(), FieldError> {
         let name = FieldName::from(name);
@@ -54,7 +54,7 @@ impl ForeignHead {
         Ok(())
     }
 
-    /// Adds a field that holds no control bytes.
+    /// Adds a field that has no control bytes.
     #[cfg(feature = "tower")]
     #[doc(hidden)]
     pub fn checked_field(&mut self, name: &str, value: &[u8]) {
@@ -64,12 +64,12 @@ impl ForeignHead {
         }
     }
 
-    /// Returns the length of the content that the fields give, in bytes.
+    /// Returns the length of the content according to the fields.
     pub fn length(&self) -> Option<u64> {
         self.length
     }
 
-    /// Returns whether content may follow it, whatever the request's method: not with 204 and 304.
+    /// Returns whether the status allows content, whatever the method: 204 and 304 do not.
     pub fn may_have_content(&self) -> bool {
         self.response.status.may_have_body()
     }
@@ -114,8 +114,8 @@ impl ForeignHead {
         self.response
     }
 
-    /// Takes a field as what it says, if it is the server's own, or of the framework's own
-    /// connection (RFC 9110 §7.6.1).
+    /// Interprets a field that belongs to the server, or to the framework's own connection (RFC
+    /// 9110 §7.6.1). Returns whether it was one.
     fn take_own(&mut self, name: FieldName<'_>, value: &[u8]) -> bool {
         match name.id() {
             Some(HeaderId::ContentLength) => {
@@ -123,7 +123,7 @@ impl ForeignHead {
                 self.length = digits.and_then(|digits| digits.trim().parse().ok());
             }
             Some(HeaderId::Connection) => {
-                if says_close(value) {
+                if has_member(value, b"close") {
                     self.response.extras().close = true;
                 }
             }
@@ -139,7 +139,7 @@ impl ForeignHead {
         true
     }
 
-    /// Adds a field that is not the server's own. Of Date and Server, the server's is left out.
+    /// Adds a field that does not belong to the server. Date and Server replace the server's.
     fn add(&mut self, name: FieldName<'_>, value: &[u8]) {
         match name.id() {
             Some(HeaderId::Date) => self.response.extras().replaced.date = true,
@@ -156,10 +156,9 @@ impl ForeignHead {
     }
 }
 
-fn says_close(value: &[u8]) -> bool {
-    value
-        .split(|byte| *byte == b',')
-        .any(|option| option.trim_ascii().eq_ignore_ascii_case(b"close"))
+/// Returns whether a list (RFC 9110 §5.6.1) has a member, whatever the case of its letters.
+pub(crate) fn has_member(value: &[u8], member: &[u8]) -> bool {
+    value.split(|byte| *byte == b',').any(|known| known.trim_ascii().eq_ignore_ascii_case(member))
 }
 
 #[cfg(test)]

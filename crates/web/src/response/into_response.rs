@@ -1,18 +1,18 @@
-//! What a handler may return.
+//! Types that a handler may return.
 
 use std::borrow::Cow;
 
 use bytes::Bytes;
 use gustnado_http::status::Status;
 
-use super::{Content, Response};
+use super::Response;
 use crate::request::ParamError;
 
-/// A value that can be made a response.
+/// A type that can be converted to a response.
 #[diagnostic::on_unimplemented(
     message = "a handler cannot return `{Self}`",
-    label = "this is no answer",
-    note = "return a text, bytes, a `Status`, a `Response`, a pair of `Status` and one of these, \
+    label = "not a response",
+    note = "return text, bytes, a `Status`, a `Response`, a pair of `Status` and one of these, \
             or an `Option` or `Result` of them"
 )]
 pub trait IntoResponse {
@@ -74,7 +74,7 @@ impl IntoResponse for () {
     }
 }
 
-/// The page for it, where it is an error.
+/// The status page, if it is an error.
 impl IntoResponse for Status {
     fn into_response(self) -> Response {
         Response::new(self)
@@ -104,7 +104,7 @@ impl<T: IntoResponse, E: IntoResponse> IntoResponse for Result<T, E> {
     }
 }
 
-/// The status that says what was wrong with the body.
+/// The status of the error.
 impl IntoResponse for crate::body::BodyError {
     fn into_response(self) -> Response {
         let response = Response::new(self.status());
@@ -114,7 +114,7 @@ impl IntoResponse for crate::body::BodyError {
 
 impl Default for Response {
     fn default() -> Self {
-        Self { content: Content::Nothing, ..Self::new(Status::OK) }
+        Self::new(Status::OK)
     }
 }
 

@@ -24,23 +24,23 @@ use crate::contained::contained;
 /// # drop(server);
 /// ```
 ///
-/// It costs one allocation. On the worker's own thread nothing else is paid for: the connection's
-/// task is queued, and no other thread is notified.
+/// It costs one allocation. On the worker's own thread nothing else is needed: the connection's
+/// task is queued, and no other thread is woken.
 pub fn reply_later() -> (Replier, Reply) {
-    let slot = Arc::new(Slot(Mutex::new(State::Open { waiter: None, on_lost: None })));
+    let slot = Arc::new(ReplySlot(Mutex::new(ReplyState::Open { waiter: None, on_lost: None })));
     (Replier(Some(Arc::clone(&slot))), Reply(slot))
 }
 
 /// Sends one response, from any thread. Dropping it without a response sends 500.
-pub struct Replier(Option<Arc<Slot>>);
+pub struct Replier(Option<Arc<ReplySlot>>);
 
 /// Future of a response that a [`Replier`] sends, to be returned by a handler.
-#[must_use = "it is to be returned, or awaited"]
-pub struct Reply(Arc<Slot>);
+#[must_use = "a response is sent only if this is returned or awaited"]
+pub struct Reply(Arc<ReplySlot>);
 
-struct Slot(Mutex<State>);
+struct ReplySlot(Mutex<ReplyState>);
 
-enum State {
+enum ReplyState {
     /// No response has been set; the handler's future may be waiting.
     Open {
         waiter: Option<Waker>,
@@ -51,21 +51,21 @@ enum State {
     Closed,
 }
 
-impl Slot {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl ReplySlot {
+    fn state(&self) -> MutexGuard<'_, ReplyState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sets the response. Returns whether its future still exists.
     fn give(&self, response: impl FnOnce() -> Response) -> bool {
-        if !matches!(*self.state(), State::Open { .. }) {
+        if !matches!(*self.state(), ReplyState::Open { .. }) {
             return false;
         }
         // The lock is released while `response` runs, because it may use the replier.
-        let given = State::Given(Box::new(response()));
+        let given = ReplyState::Given(Box::new(response()));
         let mut state = self.state();
         match std::mem::replace(&mut *state, given) {
-            State::Open { waiter, on_lost } => {
+            ReplyState::Open { waiter, on_lost } => {
                 drop(state);
                 drop(on_lost);
                 if let Some(waiter) = waiter {
@@ -93,7 +93,7 @@ impl Replier {
 
     /// Returns whether the response can no longer be sent.
     pub fn is_lost(&self) -> bool {
-        self.0.as_ref().is_none_or(|slot| matches!(*slot.state(), State::Closed))
+        self.0.as_ref().is_none_or(|slot| matches!(*slot.state(), ReplyState::Closed))
     }
 
     /// Calls `call` if the client goes, or the handler times out, before the response is set; at
@@ -102,7 +102,7 @@ impl Replier {
     pub fn on_lost(&self, call: impl FnOnce() + Send + 'static) {
         let Some(slot) = &self.0 else { return };
         let mut state = slot.state();
-        if let State::Open { on_lost, .. } = &mut *state {
+        if let ReplyState::Open { on_lost, .. } = &mut *state {
             let before = on_lost.replace(Box::new(call));
             drop(state);
             drop(before);
@@ -126,25 +126,25 @@ impl Future for Reply {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Response> {
         let mut state = self.0.state();
-        match std::mem::replace(&mut *state, State::Closed) {
-            State::Given(response) => Poll::Ready(*response),
-            State::Open { waiter, on_lost } => {
+        match std::mem::replace(&mut *state, ReplyState::Closed) {
+            ReplyState::Given(response) => Poll::Ready(*response),
+            ReplyState::Open { waiter, on_lost } => {
                 let known = waiter.filter(|waiter| waiter.will_wake(context.waker()));
                 let waiter = Some(known.unwrap_or_else(|| context.waker().clone()));
-                *state = State::Open { waiter, on_lost };
+                *state = ReplyState::Open { waiter, on_lost };
                 Poll::Pending
             }
             // Polled after its end.
-            State::Closed => Poll::Ready(Response::new(Status::INTERNAL_SERVER_ERROR)),
+            ReplyState::Closed => Poll::Ready(Response::new(Status::INTERNAL_SERVER_ERROR)),
         }
     }
 }
 
 impl Drop for Reply {
     fn drop(&mut self) {
-        let state = std::mem::replace(&mut *self.0.state(), State::Closed);
-        if let State::Open { on_lost: Some(call), .. } = state {
-            // It runs in the connection's task, which is not to end with it.
+        let state = std::mem::replace(&mut *self.0.state(), ReplyState::Closed);
+        if let ReplyState::Open { on_lost: Some(call), .. } = state {
+            // It runs in the connection's task, which a panic must not end.
             _ = contained(call);
         }
     }

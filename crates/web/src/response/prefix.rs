@@ -1,4 +1,4 @@
-//! The bytes that many responses begin with, made once a second.
+//! First bytes of responses, prepared once a second.
 
 use gustnado_http::response_writer::Opening;
 
@@ -9,23 +9,23 @@ use super::UsualType;
 pub struct ResponsePrefix {
     pub unix_secs: u64,
     pub opening: Opening,
-    /// The same, up to the length of content of each of the usual types.
-    pub leads: [Vec<u8>; UsualType::COUNT],
+    /// The same up to the length of the content, for each frequent type.
+    pub by_type: [Vec<u8>; UsualType::COUNT],
 }
 
 impl ResponsePrefix {
     pub fn new(unix_secs: u64, lines: &[u8]) -> Self {
         let opening = Opening::new(lines);
-        let leads = UsualType::ALL.map(|kind| {
+        let by_type = UsualType::ALL.map(|kind| {
             let fields = format!("Content-Type: {}\r\nContent-Length: ", kind.name());
             [opening.of_ok(), fields.as_bytes()].concat()
         });
-        Self { unix_secs, opening, leads }
+        Self { unix_secs, opening, by_type }
     }
 }
 
 impl Default for ResponsePrefix {
-    /// Good for no second.
+    /// Returns one that is valid for no second.
     fn default() -> Self {
         Self::new(u64::MAX, b"")
     }

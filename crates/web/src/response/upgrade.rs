@@ -1,4 +1,4 @@
-//! Responses that give the connection to another protocol.
+//! Responses that hand the connection to another protocol.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -9,14 +9,14 @@ use gustnado_http::status::Status;
 use super::{Content, Response};
 use crate::tunnel::Tunnel;
 
-/// What takes the connection over.
+/// Function that takes the connection over.
 pub struct OnUpgrade(Box<dyn FnOnce(Tunnel) -> TunnelFuture + Send>);
 
-/// A connection in the hands of another protocol.
+/// Future of the protocol that has taken a connection over.
 pub(super) type TunnelFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl OnUpgrade {
-    /// Gives the connection to what takes it over.
+    /// Hands the connection over.
     pub fn call(self, tunnel: Tunnel) -> TunnelFuture {
         (self.0)(tunnel)
     }
@@ -24,17 +24,17 @@ impl OnUpgrade {
 
 /// The upgrade that a response offers.
 pub struct Upgrade {
-    /// The protocol's name, as in the request's `Upgrade`; `None`: it is for CONNECT.
+    /// The protocol's name, as in the request's `Upgrade`; `None` for CONNECT.
     pub protocol: Option<Box<str>>,
-    /// `None`: it cannot come about.
+    /// `None` if the upgrade is no longer possible.
     pub on_upgrade: Option<Box<OnUpgrade>>,
 }
 
 impl Response {
-    /// Gives the connection to another protocol, if the request has the fields for it: it is of
-    /// HTTP/1.1, its `Upgrade` names the protocol, and its `Connection` has `upgrade` (RFC 9110
-    /// §7.8). Then the client gets 101, and `on_upgrade` the connection. Else the client gets 426,
-    /// with the protocol's name.
+    /// Hands the connection to another protocol, if the request offers that: its version is
+    /// HTTP/1.1, its `Upgrade` names the protocol, and its `Connection` lists `upgrade` (RFC 9110
+    /// §7.8). The client then gets 101, and `on_upgrade` the connection. Otherwise the client gets
+    /// 426 with the protocol's name.
     ///
     /// ```no_run
     /// use gustnado::{Request, Response, Server, Tunnel};
@@ -55,13 +55,13 @@ impl Response {
     /// # }
     /// ```
     ///
-    /// No request is read after it. One whose body was not read to its end is not upgraded, nor is
-    /// one while the server ends. When the future that `on_upgrade` returns is done, the connection
-    /// is closed.
+    /// No request is read after it. A request whose body was not read to its end is not upgraded,
+    /// nor is one during a drain. When the future that `on_upgrade` returns ends, the connection is
+    /// closed.
     ///
     /// # Panics
-    /// If `protocol` cannot be the value of a field. (The server contains that: the client gets
-    /// 500.)
+    /// If `protocol` cannot be the value of a field. The server contains the panic: the client gets
+    /// 500.
     pub fn upgrade<F, T>(protocol: &str, on_upgrade: F) -> Self
     where
         F: FnOnce(Tunnel) -> T + Send + 'static,
@@ -70,8 +70,8 @@ impl Response {
         Self::new(Status::UPGRADE_REQUIRED).on_upgrade(protocol, on_upgrade)
     }
 
-    /// Offers the upgrade, for a response that clients get as it is if they do not request the
-    /// protocol. In 101 its fields are kept, but not its content.
+    /// Offers the same on top of a response for clients that do not ask for the protocol: they get
+    /// that response unchanged. In 101 its fields are kept, but not its content.
     ///
     /// # Panics
     /// As [`Response::upgrade`].
@@ -88,11 +88,11 @@ impl Response {
         self
     }
 
-    /// Gives the connection to what tunnels it, in response to CONNECT: the client gets 200 (RFC
-    /// 9110 §9.3.6). With any other method it gets 405.
+    /// Hands the connection over in response to CONNECT: the client gets 200 (RFC 9110 §9.3.6).
+    /// With any other method it gets 405.
     ///
-    /// Only a [fallback](crate::Routes::fallback_route) that
-    /// [takes CONNECT](crate::Route::takes_connect) gets such a request.
+    /// Only a [fallback](crate::Routes::fallback_route) that [takes
+    /// CONNECT](crate::Route::takes_connect) receives such requests.
     pub fn tunnel<F, T>(on_upgrade: F) -> Self
     where
         F: FnOnce(Tunnel) -> T + Send + 'static,
@@ -113,7 +113,7 @@ impl Response {
         self.extras().upgrade = Some(Box::new(upgrade));
     }
 
-    /// Makes the upgrade that it offers impossible.
+    /// Withdraws the upgrade that it offers.
     #[doc(hidden)]
     pub fn decline_upgrade(&mut self) {
         if let Some(upgrade) = self.extras.as_mut().and_then(|extras| extras.upgrade.as_mut()) {
@@ -121,8 +121,7 @@ impl Response {
         }
     }
 
-    /// Becomes the response to the request whose connection changes hands: nothing of it comes
-    /// behind its head.
+    /// Turns into the response before the switch, which is a head without content.
     #[doc(hidden)]
     pub fn switch(&mut self, protocol: Option<&str>) {
         self.status = match protocol {
@@ -142,7 +141,7 @@ impl Response {
         }
     }
 
-    /// Names the protocol of an upgrade. (These two fields are the server's own: no handler's.)
+    /// Adds the fields that name the protocol of an upgrade; handlers cannot set them.
     #[doc(hidden)]
     pub fn name_protocol(&mut self, protocol: &str) {
         let fields = self.fields.to_mut();

@@ -1,4 +1,4 @@
-//! What a path comes to, and what that is made with.
+//! Endpoints: what serves the requests of a path.
 
 use std::sync::Arc;
 
@@ -7,42 +7,40 @@ use gustnado_http::path::pattern::{before_rest, path_names};
 use gustnado_http::status::Status;
 
 use super::{Route, RouteOptions, plain_status};
-use crate::handler::Kind;
+use crate::handler::HandlerKind;
 use crate::middleware::Runnable;
 use crate::request::Request;
 use crate::response::Response;
 use gustnado_files::Files;
 
-/// Whether a request is one's own.
-pub type Matcher = Arc<dyn Fn(&Request) -> bool + Send + Sync>;
-/// What an error gets.
-pub type Page = Arc<dyn Fn(&Request, Status) -> Response + Send + Sync>;
+/// Function that returns the page for an error.
+pub type ErrorPage = Arc<dyn Fn(&Request, Status) -> Response + Send + Sync>;
 
 /// Endpoints of one path, by method.
 pub(super) struct PathEntry {
-    by_method: [Option<Endpoint>; Method::COUNT],
-    any: Option<Endpoint>,
-    options: Endpoint,
-    not_allowed: Endpoint,
+    by_method: [Option<RouteEndpoint>; Method::COUNT],
+    any: Option<RouteEndpoint>,
+    options: RouteEndpoint,
+    not_allowed: RouteEndpoint,
     pub(super) names: Option<Arc<[Box<str>]>>,
     pub(super) has_rest: bool,
-    /// The canonical path, if it is exact; else empty, which no request's path is.
+    /// The canonical path, if it is exact; otherwise empty, which no request's path is.
     pub(super) pattern: Box<[u8]>,
 }
 
-/// What a request comes to.
+/// What serves a request: a handler or a folder, with its options.
 #[derive(Clone)]
-pub struct Endpoint {
-    pub does: EndpointDoes,
+pub struct RouteEndpoint {
+    pub kind: EndpointKind,
     pub options: RouteOptions,
-    /// Whether a request's body is kept for it, rather than thrown away.
+    /// A request's body is kept for it; otherwise it is discarded.
     pub reads_body: bool,
 }
 
 #[derive(Clone)]
-pub enum EndpointDoes {
+pub enum EndpointKind {
     Run(Runnable),
-    /// Serves a folder; so many bytes of the path are the route's.
+    /// Serves a folder; `mounted_at` bytes of the path are the route's.
     Files {
         files: Arc<Files>,
         mounted_at: usize,
@@ -50,7 +48,11 @@ pub enum EndpointDoes {
 }
 
 impl PathEntry {
-    pub(super) fn new(path: &str, route: &Route, endpoint: impl Fn(Kind) -> Endpoint) -> Self {
+    pub(super) fn new(
+        path: &str,
+        route: &Route,
+        endpoint: impl Fn(HandlerKind) -> RouteEndpoint,
+    ) -> Self {
         let allow = allow(route);
         let mut entry = Self {
             by_method: [const { None }; Method::COUNT],
@@ -67,8 +69,8 @@ impl PathEntry {
         entry
     }
 
-    /// The same for all methods.
-    pub(super) fn all(endpoint: &Endpoint) -> Self {
+    /// Creates an entry with one endpoint for all methods.
+    pub(super) fn all(endpoint: &RouteEndpoint) -> Self {
         Self {
             by_method: [const { None }; Method::COUNT],
             any: Some(endpoint.clone()),
@@ -82,7 +84,7 @@ impl PathEntry {
 
     /// Returns the endpoint of a method.
     #[inline]
-    pub(super) fn endpoint(&self, method: Method) -> &Endpoint {
+    pub(super) fn endpoint(&self, method: Method) -> &RouteEndpoint {
         let by_method = |method: Method| self.by_method[method as usize].as_ref();
         let own = by_method(method);
         let own = if method == Method::Head { own.or_else(|| by_method(Method::Get)) } else { own };
@@ -110,7 +112,7 @@ fn allow(route: &Route) -> String {
     methods.join(", ")
 }
 
-/// The names in a path, in order.
+/// Returns the names in a path, in order.
 fn names(path: &str) -> Option<Arc<[Box<str>]>> {
     let names: Vec<Box<str>> = path_names(path).into_iter().map(String::into).collect();
     (!names.is_empty()).then(|| names.into())

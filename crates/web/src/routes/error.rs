@@ -1,15 +1,16 @@
-//! Why routes cannot be served.
-
-use std::fmt;
+//! Errors of routes.
 
 use gustnado_http::fields::FieldError;
 
 use gustnado_files::FilesError;
+use thiserror::Error;
 
 /// Error of routes that cannot be served. `Display` is one line: problem, place, remedy.
+#[derive(Error)]
 #[non_exhaustive]
 pub enum RouteError {
     /// Two paths would match the same requests.
+    #[error("the routes {path} and {with} match the same requests; change one of them")]
     Conflict {
         /// The later one.
         path: String,
@@ -17,38 +18,48 @@ pub enum RouteError {
         with: String,
     },
     /// A path has two handlers for one method.
+    #[error("the route {path} has two handlers for {method}; remove one of them")]
     Repeated {
         /// The path.
         path: String,
         /// The method.
         method: &'static str,
     },
-    /// A path has two different paces.
+    /// Two routes of a path have different paces.
+    #[error("the route {path} has two different paces; set one for all its methods")]
     PaceRepeated {
         /// The path.
         path: String,
     },
     /// A path is not well formed.
+    #[error("the route {path:?} is malformed ({reason}); expected /exact, /{{name}} or /{{*rest}}")]
     Malformed {
         /// The path.
         path: String,
-        /// The cause.
+        /// The problem.
         reason: String,
     },
     /// A host is named twice.
+    #[error("the host {host} has two sites; merge their routes")]
     HostRepeated {
         /// Its name.
         host: String,
     },
     /// A folder cannot be served.
+    #[error("{0}")]
     Folder(FilesError),
     /// The runtime for the services of tower cannot be started.
     #[cfg(feature = "tower")]
+    #[error(
+        "the tokio runtime for services cannot be started ({error}); raise the limit that the \
+         error names, or pass a runtime to `on_tokio`"
+    )]
     Tokio {
         /// The system's error.
         error: std::io::Error,
     },
     /// A header field cannot be sent.
+    #[error("the header field {name:?} cannot be sent: {error}; change it")]
     Field {
         /// Its name.
         name: String,
@@ -56,41 +67,3 @@ pub enum RouteError {
         error: FieldError,
     },
 }
-
-impl fmt::Display for RouteError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Conflict { path, with } => write!(
-                f,
-                "the routes {path} and {with} would match the same requests; change one of them"
-            ),
-            Self::Repeated { path, method } => {
-                write!(f, "the route {path} has two handlers for {method}; remove one of them")
-            }
-            Self::PaceRepeated { path } => write!(
-                f,
-                "the route {path} is given two different paces; say one, for all its methods"
-            ),
-            Self::Malformed { path, reason } => write!(
-                f,
-                "the route {path:?} is not well formed ({reason}); expected /exact, /{{name}} or \
-                 /{{*rest}}"
-            ),
-            Self::HostRepeated { host } => {
-                write!(f, "the host {host} is named twice; put its routes together")
-            }
-            Self::Folder(error) => error.fmt(f),
-            #[cfg(feature = "tower")]
-            Self::Tokio { error } => write!(
-                f,
-                "the tokio runtime for services cannot be started ({error}); raise the limit that \
-                 it names, or give the services a runtime with `on_tokio`"
-            ),
-            Self::Field { name, error } => {
-                write!(f, "the header field {name:?} cannot be sent: {error}; take another one")
-            }
-        }
-    }
-}
-
-impl std::error::Error for RouteError {}

@@ -1,4 +1,4 @@
-//! The endpoint for requests that no path matches, and what a handler may want beyond its path.
+//! Routes for requests that no path matches, and options beyond a path.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::RouteOptions;
 
 #[cfg(feature = "tower")]
 impl RouteOptions {
-    /// With what an endpoint's handler wants where its route has said nothing.
+    /// Returns these options, with the handler's where the route has none.
     pub fn or(self, handler: Self) -> Self {
         Self {
             limit_body_bytes: self.limit_body_bytes.or(handler.limit_body_bytes),
@@ -23,26 +23,25 @@ impl RouteOptions {
 }
 
 impl Route {
-    /// Sets the time for which a handler of this route may go on once its client has sent its last
-    /// byte, in place of `half-close-timeout`; up to 49 days. Zero takes a client that has closed
-    /// for gone at once, and drops the handler; so does a client that only shuts its sending side.
+    /// Sets how long a handler of this route may continue once its client has shut its sending
+    /// side, in place of `half-close-timeout`; up to 49 days. With zero the handler is dropped at
+    /// once, because a client that has closed looks the same as one that only shut its sending
+    /// side.
     #[must_use]
-    pub fn half_close_timeout(mut self, patience: Duration) -> Self {
-        self.options.half_close_ms = Some(patience.as_millis().try_into().unwrap_or(u32::MAX));
+    pub fn half_close_timeout(mut self, timeout: Duration) -> Self {
+        self.options.half_close_ms = Some(timeout.as_millis().try_into().unwrap_or(u32::MAX));
         self
     }
 
     /// Sets whether the route, as a [fallback](Routes::fallback_route), also handles `OPTIONS *`,
-    /// which is about the server as a whole (RFC 9110 §9.3.7). By default the server does, with 204
-    /// and `Allow`.
+    /// which is about the server as a whole (RFC 9110 §9.3.7). By default the server responds with
+    /// 204 and `Allow`.
     #[must_use]
-    pub fn server_wide(mut self, answers: bool) -> Self {
-        self.options.takes_asterisk = answers;
+    pub fn server_wide(mut self, handles: bool) -> Self {
+        self.options.takes_asterisk = handles;
         self
     }
-}
 
-impl Route {
     /// Sets whether the route, as a [fallback](Routes::fallback_route), also gets CONNECT, which
     /// requests a tunnel (RFC 9110 §9.3.6): see [`Response::tunnel`](crate::Response::tunnel). By
     /// default the server responds with 405 and closes.
@@ -60,8 +59,8 @@ impl Routes {
         self.fallback_route(route().any(handler))
     }
 
-    /// Sets the handler of requests that no route matches, with all options of a route: limits,
-    /// middleware, header fields, handlers by method.
+    /// Handles them by a route with its options: limits, middleware, header fields, handlers by
+    /// method.
     #[must_use]
     pub fn fallback_route(mut self, route: Route) -> Self {
         self.fallback = Some(route);

@@ -1,4 +1,4 @@
-//! Routes made ready: found by host, path and method, without a lock and without an allocation.
+//! Lookup of routes by host, path and method, without a lock and without an allocation.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -12,63 +12,63 @@ use gustnado_http::path::CanonicalPath;
 use gustnado_http::path::pattern::{before_rest, pattern};
 use gustnado_http::request::Request as View;
 use gustnado_http::status::Status;
-use gustnado_tasks::BlockingPool;
 use matchit::{InsertError, Params, Router};
 
-use super::entry::{Endpoint, EndpointDoes, PathEntry};
+use super::entry::{EndpointKind, PathEntry, RouteEndpoint};
 use super::error::RouteError;
 use super::wrapper::{self, EndpointWrapper};
-use super::{Matcher, Page, Route, Routes, plain_status};
+use super::{ErrorPage, Route, Routes, plain_status};
 use crate::build_context::BuildContext;
-use crate::handler::Kind;
+use crate::handler::HandlerKind;
+use crate::middleware::Matcher;
 use crate::route_pace::RoutePace;
 use gustnado_files::Files;
 
 /// Endpoints and pages of a site, by host.
 pub struct Tables {
-    /// No other tables of this process have it.
-    number: u64,
-    /// Whether there is another table than the last one.
+    /// A number that is unique in this process.
+    pub number: u64,
+    /// There is another table than `rest`.
     has_hosts: bool,
-    hosts: HashMap<String, Arc<Table>, RandomState>,
-    /// Names that stand for all below them, each with its leading dot; the longest first.
-    suffixes: Vec<(String, Arc<Table>)>,
-    rest: Arc<Table>,
-    /// What they were made ready with.
-    build: BuildContext,
+    hosts: HashMap<String, Arc<RouteTable>, RandomState>,
+    /// Names that match all below them, each with its leading dot; the longest first.
+    suffixes: Vec<(String, Arc<RouteTable>)>,
+    rest: Arc<RouteTable>,
+    /// The context that they were built in.
+    pub build: BuildContext,
 }
 
 /// Endpoints and pages of one host.
-pub struct Table {
-    /// The paths without names, which need no walk: the quickest way to most handlers.
+pub struct RouteTable {
+    /// The paths without names, found by one comparison or hash.
     exact: HashMap<Box<[u8]>, usize, RandomState>,
     router: Router<usize>,
     paths: Vec<PathEntry>,
-    matchers: Vec<(Matcher, Endpoint)>,
+    matchers: Vec<(Matcher, RouteEndpoint)>,
     fallback: PathEntry,
-    /// The folder that responds to every request, where there is nothing else: the usual case of
-    /// a file server, which needs no path compared.
+    /// The folder, if it serves every request: the usual case of a file server, which compares no
+    /// path.
     pub only_folder: Option<Arc<Files>>,
-    /// For paths that have no canonical form: 400.
-    pub no_path: Endpoint,
+    /// The endpoint for paths without a canonical form: 400.
+    pub no_path: RouteEndpoint,
     pub pages: Pages,
 }
 
-/// A route that was found, and the named parts of the path.
-pub struct Found<'t, 'p> {
-    pub endpoint: &'t Endpoint,
+/// The route of a request, and the named parts of its path.
+pub struct FoundRoute<'t, 'p> {
+    pub endpoint: &'t RouteEndpoint,
     pub names: Option<&'t Arc<[Box<str>]>>,
-    /// Whether the last of them is a rest of any length.
+    /// The last of them is a rest of any length.
     pub has_rest: bool,
     params: Option<Params<'t, 'p>>,
 }
 
 /// Pages for errors.
 #[derive(Clone, Default)]
-pub struct Pages(Vec<(Option<Status>, Page)>);
+pub struct Pages(Vec<(Option<Status>, ErrorPage)>);
 
 impl Tables {
-    /// Makes routes ready.
+    /// Builds the tables of routes.
     ///
     /// # Errors
     /// [`RouteError`].
@@ -76,7 +76,7 @@ impl Tables {
         let mut hosts = HashMap::with_hasher(RandomState::default());
         let mut suffixes = Vec::new();
         for (names, of_host) in &routes.hosts {
-            let table = Arc::new(Table::new(of_host, Some(routes), build)?);
+            let table = Arc::new(RouteTable::new(of_host, Some(routes), build)?);
             for name in names {
                 let table = Arc::clone(&table);
                 let is_repeated = match name.strip_prefix('*') {
@@ -93,7 +93,7 @@ impl Tables {
             }
         }
         suffixes.sort_by_key(|(suffix, _)| std::cmp::Reverse(suffix.len()));
-        let rest = Arc::new(Table::new(routes, None, build)?);
+        let rest = Arc::new(RouteTable::new(routes, None, build)?);
         #[cfg(feature = "tower")]
         if let Some(error) = build.tokio.failure() {
             return Err(RouteError::Tokio { error });
@@ -102,31 +102,16 @@ impl Tables {
         Ok(Self { number: fresh_number(), has_hosts, hosts, suffixes, rest, build: build.clone() })
     }
 
-    /// A number that no other tables of this process have.
-    pub fn number(&self) -> u64 {
-        self.number
-    }
-
-    /// Where what blocks is run.
-    pub fn pool(&self) -> &BlockingPool {
-        &self.build.pool
-    }
-
-    /// What other tables are made ready with that take the place of these.
-    pub fn build_context(&self) -> &BuildContext {
-        &self.build
-    }
-
-    /// The table for a request's host.
+    /// Returns the table for a request's host.
     #[inline]
-    pub fn of_host(&self, view: View<'_>) -> &Arc<Table> {
+    pub fn of_host(&self, view: View<'_>) -> &Arc<RouteTable> {
         if self.has_hosts { self.find_host(view) } else { &self.rest }
     }
 
-    fn find_host(&self, view: View<'_>) -> &Arc<Table> {
+    fn find_host(&self, view: View<'_>) -> &Arc<RouteTable> {
         let host = view.host().and_then(|host| std::str::from_utf8(host).ok()).unwrap_or("");
         let name = without_port(host);
-        // (The root of all names may be said, RFC 1034 §3.1: it is the same host.)
+        // A name may end in the root's dot (RFC 1034 §3.1): it is the same host.
         let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
         let by_suffix = || self.suffixes.iter().find(|(suffix, _)| name.ends_with(suffix.as_str()));
         let found = self.hosts.get(&name).or_else(|| by_suffix().map(|(_, table)| table));
@@ -139,7 +124,7 @@ fn fresh_number() -> u64 {
     LAST.fetch_add(1, Ordering::Relaxed) + 1
 }
 
-/// A host without its port; an IPv6 address keeps its brackets.
+/// Returns a host without its port; an IPv6 address keeps its brackets.
 fn without_port(host: &str) -> &str {
     match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
@@ -147,14 +132,14 @@ fn without_port(host: &str) -> &str {
     }
 }
 
-impl Table {
+impl RouteTable {
     fn new(
         routes: &Routes,
         outer: Option<&Routes>,
         build: &BuildContext,
     ) -> Result<Self, RouteError> {
         let wrapper = EndpointWrapper::new(outer, routes)?;
-        let plain = |kind: Kind| wrapper.endpoint(kind, &Route::default(), build);
+        let plain = |kind: HandlerKind| wrapper.endpoint(kind, &Route::default(), build);
         let mut table = Self {
             exact: HashMap::default(),
             router: Router::new(),
@@ -170,7 +155,7 @@ impl Table {
         }
         if let Some(root) = &routes.root {
             let endpoint = wrapper.folder(root, 0, &Route::default(), build)?;
-            if let EndpointDoes::Files { files, .. } = &endpoint.does
+            if let EndpointKind::Files { files, .. } = &endpoint.kind
                 && routes.paths.is_empty()
                 && routes.matchers.is_empty()
             {
@@ -182,7 +167,7 @@ impl Table {
             let endpoint = plain(handler.0.clone());
             table.matchers.push((Arc::clone(matcher), endpoint));
         }
-        // They come last, so that they take no other route's place.
+        // Added last, so that they replace no other route.
         let mut empty_rests = Vec::new();
         for (path, route) in merged(&routes.paths)? {
             let route = route.with_pace();
@@ -201,7 +186,7 @@ impl Table {
         }
         for (pattern, index) in empty_rests {
             match table.router.insert(&pattern, index) {
-                // (A route of that very path goes before.)
+                // A route of that very path takes precedence.
                 Ok(()) | Err(InsertError::Conflict { .. }) => {}
                 Err(error) => {
                     return Err(RouteError::Malformed { path: pattern, reason: error.to_string() });
@@ -211,7 +196,7 @@ impl Table {
         Ok(table)
     }
 
-    /// - `path`: as it was said.
+    /// - `path`: as configured.
     /// - `pattern`: in canonical form.
     fn add(&mut self, path: &str, pattern: String, mut entry: PathEntry) -> Result<(), RouteError> {
         let index = self.paths.len();
@@ -248,18 +233,18 @@ impl Table {
         Ok(())
     }
 
-    /// The handler for a path that a route names exactly, as it was sent. (What a route names is
-    /// canonical, so a path that equals it is canonical, too; any other is [`Table::find`]'s.)
+    /// Returns the endpoint for a path that equals an exact route. Routes are canonical, so a path
+    /// that equals one is canonical too; [`RouteTable::find`] handles all others.
     ///
-    /// - `recent`: the caller's memory of the last one found: the next request often asks for the
-    ///   same, and comparing is cheaper than hashing.
+    /// - `recent`: the last one found: the next request often has the same path, and comparing is
+    ///   cheaper than hashing.
     #[inline]
     pub fn find_exact(
         &self,
         method: Method,
         path: &[u8],
         recent: &Cell<usize>,
-    ) -> Option<&Endpoint> {
+    ) -> Option<&RouteEndpoint> {
         let entry = match self.paths.get(recent.get()) {
             Some(entry) if *entry.pattern == *path => entry,
             _ => {
@@ -271,31 +256,35 @@ impl Table {
         Some(entry.endpoint(method))
     }
 
-    /// The route for a request.
-    pub fn find<'t, 'p>(&'t self, method: Method, path: &'p CanonicalPath<'_>) -> Found<'t, 'p> {
+    /// Returns the route for a request.
+    pub fn find<'t, 'p>(
+        &'t self,
+        method: Method,
+        path: &'p CanonicalPath<'_>,
+    ) -> FoundRoute<'t, 'p> {
         let Ok(found) = self.router.at(path.as_str()) else {
             let endpoint = self.fallback(method);
-            return Found { endpoint, names: None, has_rest: false, params: None };
+            return FoundRoute { endpoint, names: None, has_rest: false, params: None };
         };
         let entry = &self.paths[*found.value];
         let names = entry.names.as_ref();
         let params = names.is_some().then_some(found.params);
         let has_rest = entry.has_rest;
-        Found { endpoint: entry.endpoint(method), names, has_rest, params }
+        FoundRoute { endpoint: entry.endpoint(method), names, has_rest, params }
     }
 
-    /// The endpoint for requests that no path matches.
-    pub fn fallback(&self, method: Method) -> &Endpoint {
+    /// Returns the endpoint for requests that no path matches.
+    pub fn fallback(&self, method: Method) -> &RouteEndpoint {
         self.fallback.endpoint(method)
     }
 
-    /// The functions that are asked before any path.
-    pub fn matchers(&self) -> &[(Matcher, Endpoint)] {
+    /// Returns the functions that run before any path is compared.
+    pub fn matchers(&self) -> &[(Matcher, RouteEndpoint)] {
         &self.matchers
     }
 }
 
-/// Routes of the same path are one.
+/// Merges routes of the same path.
 fn merged(paths: &[(String, Route)]) -> Result<Vec<(String, Route)>, RouteError> {
     let mut all: Vec<(String, Route)> = Vec::new();
     for (path, route) in paths {
@@ -330,8 +319,8 @@ fn merged(paths: &[(String, Route)]) -> Result<Vec<(String, Route)>, RouteError>
     Ok(all)
 }
 
-impl<'p> Found<'_, 'p> {
-    /// Where the named parts are in the path that was looked up.
+impl<'p> FoundRoute<'_, 'p> {
+    /// Returns the positions of the named parts in the path that was looked up.
     pub fn spans(&self, path: &'p CanonicalPath<'_>) -> impl Iterator<Item = (u32, u32)> {
         let path = path.as_str();
         let start = path.as_ptr().addr();
@@ -348,8 +337,8 @@ impl<'p> Found<'_, 'p> {
 }
 
 impl Pages {
-    /// The page for a status: its own, or the one for all.
-    pub fn of(&self, status: Status) -> Option<&Page> {
+    /// Returns the page for a status: its own, or the one for all.
+    pub fn of(&self, status: Status) -> Option<&ErrorPage> {
         let of = |wanted| self.0.iter().rev().find(|(of, _)| *of == wanted).map(|(_, page)| page);
         of(Some(status)).or_else(|| of(None))
     }
@@ -371,8 +360,9 @@ mod tests {
     use crate::middleware::Runnable;
     use crate::request::Request;
     use gustnado_files::FileOptions;
+    use gustnado_tasks::BlockingPool;
     use std::hint::black_box;
-    use std::time::{Duration, Instant};
+    use std::time::Instant;
 
     const ROUTES: usize = 1_000;
 
@@ -388,19 +378,12 @@ mod tests {
         let routes = (0..ROUTES).fold(Routes::new(), |routes, at| {
             routes.get(&path_of(at, "{id}"), move |_: &Request| at.to_string())
         });
-        let files = FileOptions {
-            hidden: false,
-            listing: false,
-            cache_bytes: 0,
-            workers: 1,
-            threads: 0,
-            wait: Duration::MAX,
-        };
+        let files = FileOptions::default();
         let build = BuildContext::new(BlockingPool::new(1, 1), files);
         Tables::new(&routes, &build).expect("no two paths are alike")
     }
 
-    fn find<'t>(table: &'t Table, path: &str, recent: &Cell<usize>) -> &'t Endpoint {
+    fn find<'t>(table: &'t RouteTable, path: &str, recent: &Cell<usize>) -> &'t RouteEndpoint {
         let exact = table.find_exact(Method::Get, path.as_bytes(), recent);
         let walked = || {
             let path = CanonicalPath::of(path.as_bytes()).expect("a path that is served");
@@ -414,7 +397,7 @@ mod tests {
         let (tables, recent) = (thousand_routes(), Cell::new(0));
         for at in 0..ROUTES {
             let endpoint = find(&tables.rest, &path_of(at, "7"), &recent);
-            let EndpointDoes::Run(Runnable::Inline(handler)) = &endpoint.does else {
+            let EndpointKind::Run(Runnable::Inline(handler)) = &endpoint.kind else {
                 panic!("all are inline");
             };
             let mut request = crate::request::tests::of("GET / HTTP/1.1\r\nHost: h\r\n\r\n");

@@ -1,4 +1,4 @@
-//! What stands around the endpoints of a table: middleware, header fields, pages for errors.
+//! Wraps endpoints in middleware and header fields.
 
 use std::future::ready;
 use std::path::Path;
@@ -6,17 +6,17 @@ use std::sync::Arc;
 
 use gustnado_config::Headers;
 
-use super::entry::{Endpoint, EndpointDoes, PathEntry};
+use super::entry::{EndpointKind, PathEntry, RouteEndpoint};
 use super::error::RouteError;
 use super::{Route, RouteOptions, Routes};
 use crate::build_context::BuildContext;
 use crate::fields::middleware;
-use crate::handler::{HandlerFuture, Kind, TaskFn};
+use crate::handler::{HandlerFuture, HandlerKind, TaskFn};
 use crate::middleware::{Middleware, MiddlewareStack};
 use crate::response::Response;
 use gustnado_files::{FileOptions, Files, FolderHeaders, FolderResponse, Mounted};
 
-/// What stands around each endpoint of a table.
+/// Middleware and header fields around each endpoint of a table.
 pub(super) struct EndpointWrapper {
     middleware: Vec<Middleware>,
     fields: Headers,
@@ -33,21 +33,26 @@ impl EndpointWrapper {
         Ok(wrapper)
     }
 
-    pub(super) fn endpoint(&self, kind: Kind, route: &Route, build: &BuildContext) -> Endpoint {
-        let is_head_only = matches!(kind, Kind::HeadOnly(_) | Kind::OfServer(_));
+    pub(super) fn endpoint(
+        &self,
+        kind: HandlerKind,
+        route: &Route,
+        build: &BuildContext,
+    ) -> RouteEndpoint {
+        let is_head_only = matches!(kind, HandlerKind::HeadOnly(_) | HandlerKind::OfServer(_));
         let options = options_of(&kind, route, build);
-        // (A link may look at the body.)
-        let reads_body = !is_head_only || self.is_chained(route);
+        // Middleware may read the body.
+        let reads_body = !is_head_only || self.has_middleware(route);
         let fields = middleware(&self.fields.with(&route.fields));
         let middleware: Vec<Middleware> =
             fields.iter().chain(&self.middleware).chain(&route.middleware).cloned().collect();
         let runnable = MiddlewareStack::around(&middleware, kind, build);
         let has_timeouts = route.options.has_timeouts();
         let runnable = if has_timeouts { runnable.with_own_time(reads_body) } else { runnable };
-        Endpoint { does: EndpointDoes::Run(runnable), options, reads_body }
+        RouteEndpoint { kind: EndpointKind::Run(runnable), options, reads_body }
     }
 
-    /// The endpoint for requests that no path matches.
+    /// Returns the endpoint for requests that no path matches.
     pub(super) fn fallback(
         &self,
         route: &Route,
@@ -60,16 +65,16 @@ impl EndpointWrapper {
         Ok(PathEntry::new("", route, |kind| self.endpoint(kind, route, build)))
     }
 
-    /// Whether middleware stands around a route's endpoints.
-    fn is_chained(&self, route: &Route) -> bool {
+    /// Returns whether a route's endpoints have middleware.
+    fn has_middleware(&self, route: &Route) -> bool {
         !self.middleware.is_empty() || !route.middleware.is_empty()
     }
 
     /// Refuses a request before middleware sees it. Header fields are added all the same.
-    pub(super) fn refusal(&self, kind: Kind, build: &BuildContext) -> Endpoint {
+    pub(super) fn refusal(&self, kind: HandlerKind, build: &BuildContext) -> RouteEndpoint {
         let middleware: Vec<Middleware> = middleware(&self.fields).into_iter().collect();
-        let does = EndpointDoes::Run(MiddlewareStack::around(&middleware, kind, build));
-        Endpoint { does, options: RouteOptions::default(), reads_body: false }
+        let kind = EndpointKind::Run(MiddlewareStack::around(&middleware, kind, build));
+        RouteEndpoint { kind, options: RouteOptions::default(), reads_body: false }
     }
 
     /// - `mounted_at`: bytes of a request's path that are the route's.
@@ -79,25 +84,26 @@ impl EndpointWrapper {
         mounted_at: usize,
         route: &Route,
         build: &BuildContext,
-    ) -> Result<Endpoint, RouteError> {
-        let is_chained = self.is_chained(route) || route.options.has_timeouts();
-        // (A chain adds the fields itself.)
-        let fields = if is_chained { Headers::default() } else { self.fields.with(&route.fields) };
+    ) -> Result<RouteEndpoint, RouteError> {
+        let has_middleware = self.has_middleware(route) || route.options.has_timeouts();
+        // Otherwise middleware adds the fields.
+        let fields =
+            if has_middleware { Headers::default() } else { self.fields.with(&route.fields) };
         let headers = FolderHeaders::new(&fields, &build.common);
         let listing = route.listing.unwrap_or(build.files.listing);
         let options = FileOptions { listing, ..build.files };
         let opened = build.folders.open(folder, options, headers);
         let files = Arc::new(opened.map_err(RouteError::Folder)?);
-        if !is_chained {
-            // Nothing stands before it: the quick way.
-            let does = EndpointDoes::Files { files, mounted_at };
-            return Ok(Endpoint { does, options: route.options, reads_body: false });
+        if !has_middleware {
+            // Without middleware, the connection responds from the folder itself.
+            let kind = EndpointKind::Files { files, mounted_at };
+            return Ok(RouteEndpoint { kind, options: route.options, reads_body: false });
         }
-        Ok(self.endpoint(Kind::Task(handler(files, mounted_at)), route, build))
+        Ok(self.endpoint(HandlerKind::Task(handler(files, mounted_at)), route, build))
     }
 }
 
-/// Returns a handler that responds with what a folder has.
+/// Returns a handler that responds from a folder.
 ///
 /// - `mounted_at`: bytes of a request's path that are the route's.
 fn handler(files: Arc<Files>, mounted_at: usize) -> Arc<TaskFn> {
@@ -112,21 +118,21 @@ fn handler(files: Arc<Files>, mounted_at: usize) -> Arc<TaskFn> {
     })
 }
 
-/// A route's options, with those that its handler brings.
+/// Returns a route's options, with those of its handler.
 #[cfg_attr(not(feature = "tower"), expect(unused_variables, reason = "only services bring some"))]
-fn options_of(kind: &Kind, route: &Route, build: &BuildContext) -> RouteOptions {
+fn options_of(kind: &HandlerKind, route: &Route, build: &BuildContext) -> RouteOptions {
     match kind {
         #[cfg(feature = "tower")]
-        Kind::Service(service) => {
+        HandlerKind::Service(_, options) => {
             let usual = build.service_body_bytes.unwrap_or(u64::MAX);
-            let options = route.options.or(service.options);
+            let options = route.options.or(*options);
             RouteOptions { limit_body_bytes: options.limit_body_bytes.or(Some(usual)), ..options }
         }
         _ => route.options,
     }
 }
 
-/// Whether fields can be sent.
+/// Checks whether fields can be sent.
 pub(super) fn check(fields: &Headers) -> Result<(), RouteError> {
     fields.check().map_err(|(name, error)| RouteError::Field { name, error })
 }

@@ -1,8 +1,8 @@
 //! tokio's co-operative budget for futures that are polled outside of its own scheduler.
 //!
-//! Without it, a future that is always ready never gives way: a time-out around it never strikes,
+//! Without it, a future that is always ready never yields: a time-out around it never fires,
 //! and its worker's other connections wait. tokio sets a budget for each turn of its own tasks
-//! only. But it hands out the right to restore one, as it was: [`RestoreOnPending`]. Each thread
+//! only. But it gives out the right to restore one: [`RestoreOnPending`]. Each thread
 //! gets the right to a full budget once, from a task of tokio's, and renews it at every turn.
 
 use std::cell::{Cell, RefCell};
@@ -19,8 +19,8 @@ thread_local! {
     static FULL: Cell<Option<RestoreOnPending>> = const { Cell::new(None) };
 }
 
-/// Polls with a full budget of its own, whatever is left of the one around it. When that is used
-/// up, what tokio offers to wait for is pending until the next turn, which is asked for at once.
+/// Polls with a full budget of its own, whatever is left of the surrounding one. Once it is used
+/// up, tokio's resources are pending until the next turn, which is requested at once.
 pub(super) fn with_budget<T>(
     waking: &mut Context<'_>,
     poll: impl FnOnce(&mut Context<'_>) -> Poll<T>,
@@ -30,7 +30,7 @@ pub(super) fn with_budget<T>(
         renew(waking);
         poll.take().expect("polled once")(waking)
     });
-    // What was there before is there again behind it: code outside of services has no budget.
+    // The state before is restored afterwards: code outside of services has no budget.
     pin!(unconstrained(turn)).poll(waking)
 }
 
@@ -43,7 +43,7 @@ fn renew(waking: &mut Context<'_>) {
     }
 }
 
-/// The thread's first right to a full budget, from a task of tokio's.
+/// Returns the thread's first right to a full budget, taken from a task of tokio's.
 fn first() -> Option<RestoreOnPending> {
     let found = Rc::new(RefCell::new(None));
     let given = Rc::clone(&found);

@@ -1,4 +1,4 @@
-//! What a service is told of where a request came from.
+//! The peer and client of a request, for a service.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use gustnado_tasks::Endpoint;
 
 use crate::request::Request;
 
-/// Addresses of a request, as one of its extensions: see
+/// Peer and client of a request, as one of its extensions: see
 /// [`Tower::with_client_info`](super::Tower::with_client_info).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

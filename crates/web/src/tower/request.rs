@@ -1,4 +1,4 @@
-//! From a request as it came to one of the crate `http`.
+//! Conversion of a request to one of the crate `http`.
 
 use bytes::Bytes;
 use gustnado_http::head::Version;
@@ -10,9 +10,10 @@ use super::response::RequestTraits;
 use crate::body::Body;
 use crate::request::Request;
 use crate::request_head::RequestHeadRef;
+use crate::response::has_member;
 
-/// Makes the request that a service takes. `None` if its target is none to the crate `http`, which
-/// is stricter there than RFC 3986 is.
+/// Converts a request to the type that a service takes. `None` if the crate `http` refuses its
+/// target; it is stricter than RFC 3986.
 pub(super) fn convert(request: Request) -> Option<(http::Request<Body>, RequestTraits)> {
     let mut converted = http::Request::new(Body::empty());
     let shared = Bytes::from_owner(HeadBytes(request.parts().clone()));
@@ -31,7 +32,8 @@ pub(super) fn convert(request: Request) -> Option<(http::Request<Body>, RequestT
     let mut takes_trailers = false;
     for (name, value) in view.fields() {
         if name.len() == 2 && name.eq_ignore_ascii_case(b"te") {
-            takes_trailers |= has_trailers(value) && view.version() == Version::Http11;
+            // RFC 9110 §10.1.4.
+            takes_trailers |= has_member(value, b"trailers") && view.version() == Version::Http11;
         }
         let name = HeaderName::from_bytes(name).ok()?;
         // The values are slices of the one head, which lives for as long as one of them does.
@@ -43,21 +45,14 @@ pub(super) fn convert(request: Request) -> Option<(http::Request<Body>, RequestT
     Some((converted, RequestTraits { is_head, is_connect, takes_trailers }))
 }
 
-/// Whether a value of `TE` names trailers (RFC 9110 §10.1.4).
-fn has_trailers(value: &[u8]) -> bool {
-    value
-        .split(|byte| *byte == b',')
-        .any(|part| part.trim_ascii().eq_ignore_ascii_case(b"trailers"))
-}
-
 fn uri(form: TargetForm, target: Bytes) -> Option<Uri> {
-    // What stands behind a double slash is a path (RFC 9112 §3.2.1), not the host.
+    // The part after a double slash is a path (RFC 9112 §3.2.1), not the host.
     let uri = Uri::from_maybe_shared(target).ok()?;
     let is_path = form == TargetForm::Origin && uri.authority().is_none();
     (is_path || form != TargetForm::Origin).then_some(uri)
 }
 
-/// `None` for a token that is none to the crate `http`. (It takes every one today.)
+/// Converts the method. `None` for a token that the crate `http` refuses; today it takes all.
 fn method(view: View<'_>) -> Option<http::Method> {
     Some(match view.method() {
         Method::Get => http::Method::GET,

@@ -14,12 +14,12 @@ use http::response;
 use crate::response::{Content, Failed, ForeignHead, Response, Streamed};
 use crate::tokio_runtime::Context;
 
-/// Converts a service's response. The body is polled once or twice: most are complete, and leave
+/// Converts a service's response. The body is polled once or twice: most are complete, and are sent
 /// with the head.
 ///
-/// - `traits`: what the request was.
+/// - `traits`: properties of the request.
 pub(super) fn convert<B>(
-    answer: http::Response<B>,
+    response: http::Response<B>,
     traits: RequestTraits,
     context: &Context,
     waking: &mut task::Context<'_>,
@@ -27,9 +27,9 @@ pub(super) fn convert<B>(
 where
     B: http_body::Body<Data: Send> + Send + 'static,
 {
-    let (head, body) = answer.into_parts();
+    let (head, body) = response.into_parts();
     if traits.is_connect && head.status.is_success() {
-        // It would have to be a tunnel from here on (RFC 9110 §9.3.6), and there are none.
+        // It would have to become a tunnel (RFC 9110 §9.3.6), which services do not have.
         return Response::new(Status::NOT_IMPLEMENTED);
     }
     let trailer_names = head.headers.get(TRAILER).cloned();
@@ -37,19 +37,19 @@ where
         return Response::new(Status::INTERNAL_SERVER_ERROR);
     };
     let is_head = traits.is_head;
-    let (exact, said) = (body.size_hint().exact(), head.length());
+    let (exact, stated) = (body.size_hint().exact(), head.length());
     if is_head || !head.may_have_content() {
-        // axum says 0 of whatever body is empty: of a 304's too, where it would mean the resource.
-        let said = said.filter(|bytes| is_head || *bytes > 0);
+        // axum states 0 for every empty body, also of a 304, where it would mean the resource.
+        let stated = stated.filter(|bytes| is_head || *bytes > 0);
         let by_body = exact.filter(|bytes| is_head && *bytes > 0);
-        return head.with(Content::Unsent(said.or(by_body)));
+        return head.with(Content::Unsent(stated.or(by_body)));
     }
-    if exact == Some(0) || (exact.or(said).is_none() && body.is_end_stream()) {
+    if exact == Some(0) || (exact.or(stated).is_none() && body.is_end_stream()) {
         return head.bytes(Bytes::new());
     }
-    let length = exact.or(said);
+    let length = exact.or(stated);
     let mut frames = Frames::new(body, context);
-    match frames.look(length, waking) {
+    match frames.poll_available(length, waking) {
         Ok(true) => head.bytes(frames.first.take().unwrap_or_default()),
         Ok(false) => {
             let takes_trailers = length.is_none() && traits.takes_trailers;
@@ -61,26 +61,26 @@ where
             }
             response.trailers(move || trailer_lines(&trailers))
         }
-        // Nothing has been sent yet, so the client can be told.
+        // Nothing has been sent yet, so the client can get an error.
         Err(Failed) => Response::new(Status::INTERNAL_SERVER_ERROR),
     }
 }
 
-/// What a request was, as far as its response depends on it.
+/// Properties of a request that its response depends on.
 #[derive(Clone, Copy, Default)]
 pub(super) struct RequestTraits {
     /// The method was HEAD, so the body is discarded.
     pub(super) is_head: bool,
     pub(super) is_connect: bool,
-    /// Its client waits for trailers (RFC 9110 §6.5.1).
+    /// The client accepts trailers (RFC 9110 §6.5.1).
     pub(super) takes_trailers: bool,
 }
 
-/// Status and fields, but for `Trailer`, which stands where trailers follow. `None` for an interim
-/// response, which cannot stand for a whole one: upgrades above all.
+/// Converts status and fields, except for `Trailer`, which is added if trailers follow. `None` for
+/// an interim response such as an upgrade, which cannot be a final one.
 fn convert_head(head: &response::Parts) -> Option<ForeignHead> {
     let code = head.status.as_u16();
-    // (The usual phrases are the server's: those of the crate `http` are older.)
+    // The server has the standard phrases: those of the crate `http` are older.
     let own = head.status.canonical_reason().filter(|_| Status::from_code(code).is_none());
     let mut foreign = ForeignHead::new(code, own.unwrap_or("")).ok()?;
     for (name, value) in head.headers.iter().filter(|(name, _)| *name != TRAILER) {
@@ -89,9 +89,9 @@ fn convert_head(head: &response::Parts) -> Option<ForeignHead> {
     Some(foreign)
 }
 
-type Trailers = Arc<Mutex<HeaderMap>>;
+type SharedTrailers = Arc<Mutex<HeaderMap>>;
 
-fn trailer_lines(trailers: &Trailers) -> Vec<(String, String)> {
+fn trailer_lines(trailers: &SharedTrailers) -> Vec<(String, String)> {
     let trailers = trailers.lock().unwrap_or_else(PoisonError::into_inner);
     let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     trailers.iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect()
@@ -99,14 +99,14 @@ fn trailer_lines(trailers: &Trailers) -> Vec<(String, String)> {
 
 /// A service's body as a stream of bytes.
 struct Frames<B> {
-    /// Gone once it has ended.
+    /// `None` once it has ended.
     body: Option<Pin<Box<B>>>,
-    /// What came before the response's head was written.
+    /// Bytes that were polled before the head was written.
     first: Option<Bytes>,
     second: Option<Bytes>,
     trailers: HeaderMap,
-    /// Where trailers are awaited.
-    shared: Option<Trailers>,
+    /// The place for trailers, if the client accepts them.
+    shared: Option<SharedTrailers>,
     context: Context,
 }
 
@@ -122,10 +122,10 @@ impl<B: http_body::Body> Frames<B> {
         }
     }
 
-    /// Looks at what is at hand. Returns whether one piece, or nothing, is all there is.
+    /// Polls the body for what is available. Returns whether that is all: one piece or nothing.
     ///
-    /// - `length`: how many bytes there are in all, as far as that is known.
-    fn look(
+    /// - `length`: bytes in all, if known.
+    fn poll_available(
         &mut self,
         length: Option<u64>,
         waking: &mut task::Context<'_>,
@@ -133,20 +133,20 @@ impl<B: http_body::Body> Frames<B> {
         let Poll::Ready(first) = self.poll_data(waking) else { return Ok(false) };
         self.first = first.transpose()?;
         if let Some(length) = length {
-            // What brings less or more than it says is left to who counts the bytes.
+            // A body that differs from its length is detected where the bytes are counted.
             let is_whole = self.first.as_ref().is_some_and(|first| first.len() as u64 == length);
             if is_whole {
                 self.body = None;
             }
             return Ok(is_whole);
         }
-        // Often the end is at hand too, and says that this is all.
+        // Often the end is available as well.
         let Poll::Ready(second) = self.poll_data(waking) else { return Ok(false) };
         self.second = second.transpose()?;
         Ok(self.second.is_none() && self.trailers.is_empty())
     }
 
-    /// The next bytes of the body; `None` at its end, with the trailers kept.
+    /// Returns the next bytes of the body; `None` at its end, with the trailers kept.
     fn poll_data(&mut self, waking: &mut task::Context<'_>) -> Poll<Option<Result<Bytes, Failed>>> {
         let Some(body) = &mut self.body else { return Poll::Ready(None) };
         let data = match ready!(body.as_mut().poll_frame(waking)) {

@@ -1,0 +1,137 @@
+//! Peer and client of a request. They are looked up when a handler first reads them.
+
+use std::borrow::Cow;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::task::Waker;
+
+use gustnado_tasks::{ConnectionId, Endpoint, SocketAddrs, TaskMark};
+
+use super::Request;
+use crate::trusted_proxies::TrustedProxies;
+
+/// Connection of a request, the task that may query it, and the trusted proxies.
+#[derive(Clone)]
+pub struct RequestPeer {
+    connection: ConnectionId,
+    /// The connection's task. `ANY` for a request that is lent to a function, which cannot take it
+    /// anywhere.
+    task: TaskMark,
+    trusted_proxies: Option<Arc<TrustedProxies>>,
+}
+
+impl RequestPeer {
+    /// Creates the value for a request that is lent to a call and does not leave it.
+    pub fn lent(connection: ConnectionId, trusted_proxies: Option<&Arc<TrustedProxies>>) -> Self {
+        Self { connection, task: TaskMark::ANY, trusted_proxies: trusted_proxies.cloned() }
+    }
+
+    /// Does the same for a reused request of the same server.
+    #[inline]
+    pub(super) fn lend(&mut self, connection: ConnectionId) {
+        (self.connection, self.task) = (connection, TaskMark::ANY);
+    }
+
+    /// Binds the request to the connection's task: its owner may take it anywhere from now on.
+    ///
+    /// - `waker`: of the connection's task.
+    #[inline]
+    pub(super) fn give_to(&mut self, waker: &Waker) {
+        self.task = TaskMark::of(waker);
+    }
+
+    fn addrs(&self) -> Option<SocketAddrs> {
+        if self.task.is_here() { self.connection.addrs().ok() } else { None }
+    }
+}
+
+/// The peer, and the client as trusted proxies report it.
+impl Request {
+    /// Returns the address of the connection's peer, which may be a proxy. With `proxy-protocol` it
+    /// is the address in the PROXY header. For the client's address see [`Request::client`].
+    ///
+    /// Over a Unix socket it is usually an empty path. The first call on a connection queries the
+    /// kernel; without a call it costs nothing.
+    ///
+    /// `None` if the address is unknown:
+    ///
+    /// - The connection was accepted by `io_uring`, and the kernel is older than Linux 6.8.
+    /// - The client has reset the connection by now.
+    /// - The request was moved to another task or thread before the first call. Call it once in the
+    ///   handler: the address stays with the request. For [`crate::blocking`] handlers that is
+    ///   done.
+    pub fn peer(&self) -> Option<Endpoint> {
+        self.with_addrs(|addrs| addrs.peer.clone())?
+    }
+
+    /// Returns the IP address of [`Request::peer`]; an IPv4 address mapped to IPv6 is returned as
+    /// IPv4. `None` over a Unix socket, too.
+    pub fn peer_ip(&self) -> Option<IpAddr> {
+        ip_of(&self.peer()?)
+    }
+
+    /// Returns the address of the client as reported by the proxies that `forwarded-allow-ips`
+    /// names; otherwise the peer's, with `None` as in [`Request::peer`]. `X-Forwarded-For` and
+    /// `Forwarded` from other peers are ignored.
+    ///
+    /// Without a port in the field, which is usual, it is 0.
+    pub fn client(&self) -> Option<Endpoint> {
+        let peer = self.peer()?;
+        Some(match &self.peer.trusted_proxies {
+            Some(trusted_proxies) => trusted_proxies.client(self.view(), peer),
+            None => peer,
+        })
+    }
+
+    /// Returns the IP address of [`Request::client`]; an IPv4 address mapped to IPv6 is returned as
+    /// IPv4. `None` over a Unix socket, too.
+    pub fn client_ip(&self) -> Option<IpAddr> {
+        ip_of(&self.client()?)
+    }
+
+    /// Returns the scheme of the client's request, `https` or `http`, as a trusted proxy reports
+    /// it; otherwise `http`.
+    pub fn scheme(&self) -> &'static str {
+        self.reported_by_proxies(|trusted_proxies, peer| trusted_proxies.scheme(self.view(), peer))
+            .unwrap_or("http")
+    }
+
+    /// Returns the host of the client's request, with its port if that is not the scheme's default,
+    /// as a trusted proxy reports it; otherwise [`Request::host`].
+    pub fn public_host(&self) -> Option<Cow<'_, str>> {
+        let reported = self
+            .reported_by_proxies(|trusted_proxies, peer| trusted_proxies.host(self.view(), peer));
+        reported.or_else(|| self.host().map(Cow::Borrowed))
+    }
+
+    fn reported_by_proxies<T>(
+        &self,
+        read: impl FnOnce(&TrustedProxies, &Endpoint) -> Option<T>,
+    ) -> Option<T> {
+        let trusted_proxies = self.peer.trusted_proxies.as_ref()?;
+        read(trusted_proxies, &self.peer()?)
+    }
+
+    /// Returns the address of this end of the connection. With `proxy-protocol` it is the
+    /// destination in the PROXY header. `None` as in [`Request::peer`], except after a reset.
+    pub fn local(&self) -> Option<Endpoint> {
+        self.with_addrs(|addrs| addrs.local.clone())
+    }
+
+    /// Looks the addresses up before the request moves to another thread.
+    #[doc(hidden)]
+    pub fn keep_addrs(&self) {
+        self.with_addrs(|_| ());
+    }
+
+    fn with_addrs<T>(&self, read: impl FnOnce(&SocketAddrs) -> T) -> Option<T> {
+        self.parts.channel().with_addrs(|| self.peer.addrs(), read)
+    }
+}
+
+fn ip_of(end: &Endpoint) -> Option<IpAddr> {
+    match end {
+        Endpoint::Tcp(address) => Some(address.ip().to_canonical()),
+        Endpoint::Unix(_) | Endpoint::Inherited(_) => None,
+    }
+}
