@@ -15,18 +15,18 @@ MIRI_CRATES := gustnado-http gustnado-tasks
 run:
 	$(CARGO) run --release -p gustnado-cli -- serve
 
-# Most tests wait more than they compute: four at a time leave two CPUs less idle.
+# Most tests wait more than they compute: eight at a time leave two CPUs less idle.
 test:
-	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-4} $(CARGO) test --workspace --all-features \
+	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-8} $(CARGO) test --workspace --all-features \
 		--no-fail-fast
 
-# The Python package in an environment of its own, built as `pip install ./python` builds it. Three
-# tests at a time.
+# The Python package in an environment of its own, built as `pip install ./python` builds it. Five
+# tests at a time: they mostly wait.
 PYTHON_HOME := target/python
 test-python: $(PYTHON_HOME)/bin/python
 	$(PYTHON_HOME)/bin/pip install --quiet "./python[test]"
 	$(PYTHON_HOME)/bin/pip install --quiet --no-deps cyclone==1.3
-	$(PYTHON_HOME)/bin/python -m pytest -q -n 3 python/tests
+	$(PYTHON_HOME)/bin/python -m pytest -q -n 5 python/tests
 
 # The package for the environments of other tests, built by the Python that `make test-python` has:
 # for another one's path all of it would be compiled again.

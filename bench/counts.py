@@ -39,9 +39,9 @@ BROWSER_FIELDS = (
 PLAIN_FIELDS = "Host: loopback\r\n\r\n"  # makes a head of 40 bytes with /13.txt
 # head -> its fields, how many requests leave in one send, and the limit of the gate
 HEADS = {
-    "plain": (PLAIN_FIELDS, 1, 1600),
-    "pipelined x16": (PLAIN_FIELDS, PIPELINED, 1200),
-    "browser": (BROWSER_FIELDS, 1, 4500),
+    "plain": (PLAIN_FIELDS, 1, 1500),
+    "pipelined x16": (PLAIN_FIELDS, PIPELINED, 800),
+    "browser": (BROWSER_FIELDS, 1, 3400),
 }
 # A ring takes as many requests with one call as have come meanwhile. A generator that is short of
 # CPU sends fewer, so a bad run only shows more calls per request: the least of these runs counts.

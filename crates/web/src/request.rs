@@ -107,7 +107,7 @@ impl Request {
         self.parts.view()
     }
 
-    /// Returns the method. [`Method::Other`] is every method that the enum does not name;
+    /// Returns the method (RFC 9110 §9). [`Method::Other`] is every one without a name of its own;
     /// [`Request::method_str`] distinguishes them.
     pub fn method(&self) -> Method {
         self.view().method()
@@ -118,7 +118,7 @@ impl Request {
         as_text(self.view().method_token())
     }
 
-    /// Returns the HTTP version.
+    /// Returns the version of HTTP (RFC 9110 §2.5).
     pub fn version(&self) -> Version {
         self.view().version()
     }
@@ -191,8 +191,8 @@ impl Request {
         self.parts.params().map(|(name, value)| (name, decoded(value)))
     }
 
-    /// Returns the host with its port as they were sent: of the target if that is absolute, else of
-    /// Host. HTTP/1.1 requires it.
+    /// Returns the host with its port (RFC 9110 §7.2) as they were sent: of the target if that is
+    /// absolute, else of Host. HTTP/1.1 requires it.
     pub fn host(&self) -> Option<&str> {
         self.view().host().map(as_text)
     }

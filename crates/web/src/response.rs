@@ -188,8 +188,8 @@ impl Response {
         Self::of_kind(UsualType::Octets, Content::Bytes(bytes.into()))
     }
 
-    /// Creates a response with a file, sent by the kernel, with its content type, entity tag,
-    /// conditions and ranges.
+    /// Creates a response with a file, sent by the kernel, with its content type, entity tag
+    /// (RFC 9110 §8.8.3), conditions (§13) and ranges (§14).
     ///
     /// `path` is used as it is, so it must not be made of client input; a route to a folder does
     /// that safely. A missing file gives 404.
@@ -197,9 +197,9 @@ impl Response {
         Self { content: Content::Path(path.into()), ..Self::new(Status::OK) }
     }
 
-    /// Creates a response with a stream of unknown length: chunked in HTTP/1.1, up to the end of
-    /// the connection in HTTP/1.0. An error in the stream cuts the connection, which tells the
-    /// client.
+    /// Creates a response with a stream of unknown length: chunked in HTTP/1.1 (RFC 9112 §7.1),
+    /// up to the end of the connection in HTTP/1.0. An error in the stream cuts the connection,
+    /// which tells the client.
     pub fn stream<S, B, E>(stream: S) -> Self
     where
         S: Stream<Item = Result<B, E>> + Send + 'static,
@@ -239,7 +239,7 @@ impl Response {
         response.header("Cache-Control", "no-cache")
     }
 
-    /// Creates a redirect, with 301, 302, 303, 307 or 308.
+    /// Creates a redirect (RFC 9110 §15.4), with 301, 302, 303, 307 or 308.
     ///
     /// # Panics
     /// If `location` could split the response. The server contains the panic: the client gets 500.
@@ -254,7 +254,7 @@ impl Response {
         self.extras.get_or_insert_default().pace = Some(pace);
     }
 
-    /// Sets the status.
+    /// Sets the status (RFC 9110 §15).
     #[must_use]
     pub fn status(mut self, status: Status) -> Self {
         self.status = status;

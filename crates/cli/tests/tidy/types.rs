@@ -6,17 +6,8 @@ use std::path::Path;
 use crate::modules::Module;
 
 /// Names that are still declared more than once. The list only shrinks.
-pub(crate) const DECLARED_TWICE: &[&str] = &[
-    "Blocking",
-    "Body",
-    "BodyError",
-    "Client",
-    "Next",
-    "Piece",
-    "Request",
-    "Response",
-    "Step",
-];
+pub(crate) const DECLARED_TWICE: &[&str] =
+    &["Blocking", "Body", "BodyError", "Client", "Next", "Piece", "Request", "Response", "Step"];
 
 /// Returns where each name of a type is declared that is declared more than once.
 ///

@@ -12,7 +12,7 @@ impl Request {
         self.header("content-type")
     }
 
-    /// Returns the length of the body, if the client announced it: a chunked body has none.
+    /// Returns the value of Content-Length (RFC 9110 §8.6) in bytes; a chunked body has none.
     pub fn content_length(&self) -> Option<u64> {
         self.header("content-length")?.parse().ok()
     }
