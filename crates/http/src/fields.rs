@@ -162,6 +162,15 @@ impl Fields {
         self.entries().find(|entry| entry.is(name)).map(|entry| entry.value)
     }
 
+    /// Returns the values of all fields of a name, in order.
+    pub fn get_all<'f, 'n: 'f>(
+        &'f self,
+        name: impl Into<FieldName<'n>>,
+    ) -> impl Iterator<Item = &'f [u8]> {
+        let name = name.into();
+        self.entries().filter(move |entry| entry.is(name)).map(|entry| entry.value)
+    }
+
     /// Whether there is a field of a name.
     pub fn contains<'n>(&self, name: impl Into<FieldName<'n>>) -> bool {
         self.get(name).is_some()

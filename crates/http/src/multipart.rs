@@ -103,6 +103,11 @@ impl MultipartDecoder {
         }
     }
 
+    /// Returns whether the last part has ended. A body that ends before that was cut off.
+    pub fn is_done(&self) -> bool {
+        self.state == MultipartState::End
+    }
+
     fn preamble(&mut self, input: &[u8], skipped: usize) -> Result<MultipartEvent, MultipartError> {
         let delimiter = self.delimiter.needle();
         // At the very beginning the delimiter has no line end in front.

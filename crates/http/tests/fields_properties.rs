@@ -120,9 +120,10 @@ proptest! {
             prop_assert_eq!(name.id(), HeaderId::of(name.as_str()));
         }
         let of_name = model.0.iter().filter(|field| field.0.eq_ignore_ascii_case(&wanted));
-        let of_name: Option<&[u8]> = of_name.map(|field| field.1.as_slice()).next();
-        prop_assert_eq!(fields.get(wanted.as_str()), of_name);
-        prop_assert_eq!(fields.contains(wanted.as_str()), of_name.is_some());
+        let of_name: Vec<&[u8]> = of_name.map(|field| field.1.as_slice()).collect();
+        prop_assert_eq!(fields.get(wanted.as_str()), of_name.first().copied());
+        prop_assert_eq!(fields.contains(wanted.as_str()), !of_name.is_empty());
+        prop_assert_eq!(fields.get_all(wanted.as_str()).collect::<Vec<_>>(), of_name);
         prop_assert_eq!(fields.clone(), fields);
     }
 

@@ -26,7 +26,7 @@ const POLICY: &str = "default-src 'none'; connect-src 'self'; img-src 'self'; \
 /// Adds the built-in site to routes that have no paths.
 pub(crate) fn add_to(routes: Routes) -> Routes {
     let live = Handler(HandlerKind::OfServer(|server| {
-        with_policy(Response::json_text(json(server)), "no-store")
+        with_policy(Response::json_text(json(server, Process::read())), "no-store")
     }));
     routes
         .get("/", page())
@@ -41,8 +41,8 @@ pub(crate) fn add_to(routes: Routes) -> Routes {
 }
 
 /// Returns the text of `/stats.json`: one flat object. The names are part of the interface.
-fn json(server: &dyn ServerStats) -> String {
-    let (stats, Process { cpu_ms, memory_bytes }) = (server.stats(), Process::read());
+fn json(server: &dyn ServerStats, process: Process) -> String {
+    let (stats, Process { cpu_ms, memory_bytes }) = (server.stats(), process);
     let numbers = [
         ("uptime_ms", stats.uptime_ms),
         ("connections_open", stats.connections_open),
@@ -80,6 +80,7 @@ fn with_policy(response: Response, caching: &str) -> Response {
 mod tests {
     use super::*;
     use crate::test::Client;
+    use gustnado_observe::stats::{Stats, WorkerStats};
 
     fn client() -> Client {
         Client::new(&add_to(Routes::new()))
@@ -101,18 +102,63 @@ mod tests {
         let answer = client().get("/stats.json").send();
         assert_eq!(answer.header("cache-control"), Some("no-store"));
         assert_eq!(answer.header("content-type"), Some("application/json"));
+        assert!(answer.text().starts_with("{\"version\":"));
+    }
+
+    /// A server with these counters.
+    struct Counted(Stats);
+
+    impl ServerStats for Counted {
+        fn backend(&self) -> &'static str {
+            "io_uring"
+        }
+
+        fn scheduler(&self) -> &'static str {
+            "pool"
+        }
+
+        fn stats(&self) -> Stats {
+            self.0
+        }
+
+        fn stats_by_worker(&self) -> Vec<WorkerStats> {
+            Vec::new()
+        }
     }
 
     #[test]
     fn the_json_is_one_flat_object() {
-        let json = client().get("/stats.json").send().text();
-        let keys = json.split([',', '{']).filter_map(|pair| pair.split(':').next());
-        let keys: Vec<&str> = keys.filter(|key| !key.is_empty()).collect();
-        let expected = "\"version\" \"backend\" \"scheduler\" \"uptime_ms\" \
-            \"connections_open\" \"connections_accepted\" \"requests\" \"bytes_sent\" \
-            \"cpu_ms\" \"memory_bytes\" \"workers\"";
-        assert_eq!(keys.join(" "), expected);
-        assert!(json.starts_with("{\"version\":\"") && json.ends_with("}\n"), "{json}");
+        let stats = Stats {
+            uptime_ms: 1,
+            connections_open: 2,
+            connections_accepted: 3,
+            requests: 4,
+            bytes_sent: u64::MAX,
+            workers: 8,
+            ..Stats::default()
+        };
+        let version = env!("CARGO_PKG_VERSION");
+        assert_eq!(
+            json(&Counted(stats), Process { cpu_ms: 6, memory_bytes: 7 }),
+            format!(
+                "{{\"version\":\"{version}\",\"backend\":\"io_uring\",\"scheduler\":\"pool\",\
+                 \"uptime_ms\":1,\"connections_open\":2,\"connections_accepted\":3,\"requests\":4,\
+                 \"bytes_sent\":18446744073709551615,\"cpu_ms\":6,\"memory_bytes\":7,\
+                 \"workers\":8}}\n"
+            )
+        );
+    }
+
+    #[test]
+    fn counters_have_their_names() {
+        let process = Process { cpu_ms: 1, memory_bytes: 1 };
+        let json = json(&Counted(Stats::default()), process);
+        let names = json.split('"').filter(|word| word.contains('_') || *word == "requests");
+        for name in names.filter(|name| *name != "io_uring") {
+            let is_of_process = matches!(name, "cpu_ms" | "memory_bytes");
+            let is_known = Stats::default().named().into_iter().any(|(known, _)| known == name);
+            assert!(is_known || is_of_process, "{name}");
+        }
     }
 
     #[test]

@@ -145,6 +145,8 @@ fn an_upgrade_is_wanted_where_connection_says_so() {
         let bytes = format!("GET / HTTP/{version}\r\nHost: h\r\n{fields}\r\n");
         let head = done(bytes.as_bytes());
         assert_eq!(head.wants_upgrade(), is_wanted, "{version} {fields}");
+        let view = head.on(bytes.as_bytes());
+        assert_eq!(view.head().wants_upgrade(), is_wanted, "{version} {fields}");
     }
 }
 

@@ -87,6 +87,7 @@ impl Pair {
     }
 
     fn agree(&self) {
+        assert_eq!(self.wheel.armed(), self.armed.len());
         let first_ms = self.armed.first().map(|(deadline_ms, _)| *deadline_ms);
         match (self.wheel.next_ms(), first_ms) {
             (Some(next_ms), Some(first_ms)) => {
