@@ -238,15 +238,16 @@ impl Ring {
     pub(crate) fn send(&mut self, target: FdTarget, key: Key, out: Box<SendBuf>) -> u32 {
         let flags = SEND_FLAGS | if out.form == SendForm::MoreFollows { MSG_MORE } else { 0 };
         let message = (out.form == SendForm::Parts).then(|| Box::new(Message::of(&out)));
-        let entry = if let Some(message) = &message {
+        let (place, send) = self.sends.keep(SendUnderWay { key, out, message });
+        // The pointers are taken of what lies where it stays.
+        let entry = if let Some(message) = &send.message {
             let header = &raw const message.header;
             SendMsg::new(target.fd(), header).flags(flags.cast_unsigned()).build()
         } else {
-            let bytes = out.rest();
+            let bytes = send.out.rest();
             let (start, len) = (bytes.as_ptr(), u32::try_from(bytes.len()).unwrap_or(u32::MAX));
             Send::new(target.fd(), start, len).flags(flags).build()
         };
-        let place = self.sends.keep(SendUnderWay { key, out, message });
         // Its place instead of a generation: the key is kept with it.
         let tag = OpKind::Send.tag(Key { index: key.index, generation: place });
         self.push_on(target, entry, tag);

@@ -11,7 +11,6 @@ pub(super) struct SendUnderWay {
     pub(super) key: Key,
     pub(super) out: Box<SendBuf>,
     /// The list of its parts, if they lie in several places.
-    #[expect(dead_code, reason = "the kernel reads it")]
     pub(super) message: Option<Box<Message>>,
 }
 
@@ -24,8 +23,8 @@ pub(super) struct Sends {
 }
 
 impl Sends {
-    /// Keeps a send until [`Sends::take`]. Returns its place.
-    pub(super) fn keep(&mut self, send: SendUnderWay) -> u32 {
+    /// Keeps a send until [`Sends::take`]. Returns its place, and the send there.
+    pub(super) fn keep(&mut self, send: SendUnderWay) -> (u32, &SendUnderWay) {
         let place = self.free.pop().unwrap_or_else(|| {
             assert!(self.places.len() < PLACES_MAX, "there are fewer sockets than places");
             self.places.push(None);
@@ -34,8 +33,7 @@ impl Sends {
         let slot = &mut self.places[place as usize];
         // What lies there is read by the kernel: to replace it would free it under the kernel.
         assert!(slot.is_none(), "a free place is empty");
-        *slot = Some(send);
-        place
+        (place, slot.insert(send))
     }
 
     /// Returns what is being sent from a place.
