@@ -53,7 +53,7 @@ impl Conn {
         response: &mut Responded,
         progress: &ResponseProgress,
     ) {
-        // A response that nobody follows is in the counters alone.
+        // A response that nothing follows is in the counters alone.
         if self.app.access_log.is_some() || response.on_sent.is_some() {
             self.record_followed(out, response, progress);
         }
@@ -69,7 +69,6 @@ impl Conn {
     ) {
         let exchanges = self.exchanges.get_or_insert_default();
         let rest = match progress {
-            ResponseProgress::Outdated(_) => return exchanges.discard_last(),
             ResponseProgress::BodyFirst(_) | ResponseProgress::InFlight(_) => return,
             ResponseProgress::Begun(rest) => Some(rest),
             _ => None,
@@ -120,21 +119,21 @@ impl Conn {
         }
     }
 
-    #[cold]
-    #[inline(never)]
-    fn finish_exchanges(&mut self) {
+    /// Records that the last response, all of which has left, is complete.
+    pub(super) fn record_end(&mut self) {
         if let Some(exchanges) = &mut self.exchanges {
-            exchanges.sent();
-            self.exchanges.take_if(|exchanges| exchanges.is_unused());
+            exchanges.end_last();
+            self.finish_exchanges();
         }
     }
 
-    /// Records that the last response is complete.
-    pub(super) fn record_end(&mut self) {
-        if let Some(exchanges) = &mut self.exchanges {
-            exchanges.end();
-            self.exchanges.take_if(|exchanges| exchanges.is_unused());
-        }
+    #[cold]
+    #[inline(never)]
+    fn finish_exchanges(&mut self) {
+        self.exchanges.take_if(|exchanges| {
+            exchanges.sent();
+            exchanges.is_unused()
+        });
     }
 
     /// Takes back bytes of the last send that did not leave.

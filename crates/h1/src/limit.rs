@@ -3,7 +3,7 @@
 use gustnado_config::millis;
 use gustnado_http::head::HeadError;
 use gustnado_http::status::Status;
-use gustnado_tasks::{ConnectionError, SendBuf};
+use gustnado_tasks::{ConnectionError, SendBuf, contained};
 
 use super::Conn;
 use super::in_flight::InFlight;
@@ -11,7 +11,6 @@ use super::received::{Responded, TurnContext};
 use gustnado_app::app::App;
 use gustnado_app::hooks::{Limit, LimitAction, LimitEvent};
 use gustnado_observe::stats::{Added, Fault};
-use gustnado_web::contained::contained;
 
 /// The outcome of a request's time-out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,9 +3,8 @@
 use bytes::Bytes;
 use gustnado_http::chunk::{LAST_CHUNK, write_size};
 use gustnado_http::fields::check_field;
-use gustnado_tasks::{Connection, SendBuf};
+use gustnado_tasks::{Connection, SendBuf, contained};
 
-use gustnado_web::contained::contained;
 use gustnado_web::response::Trailers;
 
 /// Pieces from this size on are sent without a copy; below, copying costs less.

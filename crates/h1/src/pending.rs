@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use gustnado_http::response_writer::WrittenHead;
-use gustnado_tasks::{Connection, ConnectionError, ProgressTimeout, SendBuf, yield_now};
+use gustnado_tasks::{Connection, ConnectionError, ProgressTimeout, SendBuf, contained, yield_now};
 use gustnado_tls::ResponsePace;
 
 use super::Conn;
@@ -18,7 +18,6 @@ use super::next_send::{NextSend, end_chunks};
 use super::timeouts::RouteTimeouts;
 use gustnado_app::hooks::Limit;
 use gustnado_files::Segment;
-use gustnado_web::contained::contained;
 use gustnado_web::response::{Content, Failed, OnUpgrade, Streamed, Trailers};
 
 /// Bytes of ready content in one send. They are not copied.

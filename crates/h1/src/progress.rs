@@ -25,9 +25,6 @@ pub(super) enum ResponseProgress {
     BodyFirst(Box<BodyRequest>),
     /// Its handler is running.
     InFlight(Box<InFlight>),
-    /// The request, whose head this is, is to be parsed again under the configuration that a reload
-    /// has put in force.
-    Outdated(Box<Unread>),
 }
 
 /// How a turn has ended.
@@ -36,6 +33,9 @@ pub(super) enum TurnEnd {
     NeedMore,
     /// The buffer is to be sent before more requests get their responses.
     Full,
+    /// A request, whose head this is, is to be parsed again under the configuration that a reload
+    /// has put in force.
+    Outdated(Box<Unread>),
     /// With its last request.
     Last(ResponseProgress),
 }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use gustnado_http::head::{Framing, Head};
 use gustnado_http::request::Request as View;
-use gustnado_http::response_writer::{Persist, WrittenHead};
+use gustnado_http::response_writer::WrittenHead;
 use gustnado_tasks::Now;
 
 use super::body::{BodyPolicy, BodyRequest};
@@ -36,12 +36,12 @@ pub(super) struct Responded {
 
 impl<'a> ReceivedRequest<'a> {
     #[inline]
-    pub(super) fn new(head: &'a Head, bytes: &'a [u8]) -> Self {
+    pub(super) fn new(head: &'a Head, bytes: &'a [u8], wanted: RequestedPersist) -> Self {
         Self {
             head,
             bytes,
             body: PendingBody::new(head.has_body()),
-            wanted: RequestedPersist::new(Persist::Default),
+            wanted,
             response: Responded::default(),
             body_bytes_used: 0,
         }

@@ -3,14 +3,13 @@
 use gustnado_http::fields::Fields;
 use gustnado_http::request::Request as View;
 use gustnado_http::status::Status;
-use gustnado_tasks::{Connection, SendBuf};
+use gustnado_tasks::{Connection, SendBuf, contained};
 
 use super::Conn;
 use super::received::{Responded, TurnContext};
 use super::respond::write_short;
 use gustnado_app::hooks::Refused;
 use gustnado_observe::stats::{Added, Fault};
-use gustnado_web::contained::contained;
 use gustnado_web::error_page::error_page;
 
 impl Conn {

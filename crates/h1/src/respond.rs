@@ -8,7 +8,7 @@ use gustnado_http::head::Version;
 use gustnado_http::method::Method;
 use gustnado_http::response_writer::{Opening, Persist, ResponseWriter, WrittenHead};
 use gustnado_http::status::Status;
-use gustnado_tasks::{ConnectionId, Now};
+use gustnado_tasks::{ConnectionId, Now, contained};
 
 use super::Conn;
 use super::body_end::{BodyEnd, Ending, RequestedPersist};
@@ -19,7 +19,6 @@ use super::upgrade::take_upgrade;
 use gustnado_files::CachedFile;
 use gustnado_observe::exchange::SentCallbacks;
 use gustnado_web::body::Body;
-use gustnado_web::contained::contained;
 use gustnado_web::error_page::error_page;
 use gustnado_web::request::{Request, RequestPeer};
 use gustnado_web::request_head::RequestHeadRef;

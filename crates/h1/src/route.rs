@@ -10,7 +10,7 @@ use gustnado_http::head::{Framing, Head};
 use gustnado_http::method::Method;
 use gustnado_http::path::CanonicalPath;
 use gustnado_http::status::Status;
-use gustnado_tasks::{Connection, ConnectionError, ConnectionId, SendBuf};
+use gustnado_tasks::{Connection, ConnectionError, ConnectionId, SendBuf, contained};
 
 use super::Conn;
 use super::body::BodyPolicy;
@@ -24,7 +24,6 @@ use super::timeouts::RouteTimeouts;
 use gustnado_app::hooks::Limit;
 use gustnado_files::Mounted;
 use gustnado_web::body::Body;
-use gustnado_web::contained::contained;
 use gustnado_web::handler::{HandlerId, InlineFn, RunningHandler, TaskFn};
 use gustnado_web::middleware::{Matcher, Runnable};
 use gustnado_web::request::Request;

@@ -70,8 +70,8 @@ impl Conn {
     ) -> ResponseProgress {
         let (mut out, turn) = (Connection::outgoing(), self.turn_context());
         let (head, bytes) = (&request.head, &*request.bytes);
-        let mut received = ReceivedRequest::new(head, bytes);
-        (received.body, received.wanted) = (body, self.wanted(head));
+        let wanted = self.wanted(head);
+        let mut received = ReceivedRequest { body, ..ReceivedRequest::new(head, bytes, wanted) };
         let progress = self.respond_by_route(&mut received, &turn, &mut out, context);
         self.record(&out.bytes, &mut received.response, &progress);
         if out.bytes.is_empty() {
@@ -104,18 +104,16 @@ impl Conn {
                 Ok(Decoded::Done(head)) => {
                     *seen = 0;
                     used += head.len();
+                    // Before anything is done about it: no request is served by old routes.
+                    if self.app.has_notice() && self.app.is_outdated() {
+                        break outdated(head, rest);
+                    }
                     self.requests = self.requests.saturating_add(1);
                     if self.app.access_log.is_some() {
                         self.open_exchange(Some(head), rest);
                     }
-                    let mut received = ReceivedRequest::new(head, rest);
-                    let progress = match self.wanted_in_force(head) {
-                        Some(wanted) => {
-                            received.wanted = wanted;
-                            self.respond_by_route(&mut received, &turn, &mut out, context)
-                        }
-                        None => outdated(head, rest),
-                    };
+                    let mut received = ReceivedRequest::new(head, rest, self.wanted(head));
+                    let progress = self.respond_by_route(&mut received, &turn, &mut out, context);
                     self.record(&out.bytes, &mut received.response, &progress);
                     used += received.body_bytes_used;
                     match progress {
@@ -156,56 +154,38 @@ impl Conn {
             head.bytes.extend_from_slice(&behind.bytes);
         }
         self.unread = Some(head);
-        // It will be counted again when it is parsed again.
-        self.requests = self.requests.saturating_sub(1);
     }
 
-    #[expect(clippy::inline_always, reason = "as a call it costs a turn 20 instructions")]
-    #[inline(always)]
+    #[inline]
     pub(super) fn turn_context(&self) -> TurnContext {
         let time = self.socket.now();
         TurnContext { time, prefix: self.app.response_prefix(time.unix_secs) }
     }
 
     /// Returns whether the connection would persist after the response to this head.
+    #[inline]
     pub(super) fn wanted(&self, head: &Head) -> RequestedPersist {
         let wanted = self.wanted_unnoticed(head);
         let is_last = self.app.has_notice() && self.app.is_draining();
         if is_last { wanted.ended() } else { wanted }
     }
 
-    /// Returns whether the connection would persist after the response; `None` if another app is
-    /// in force, under which the request is to be parsed again.
-    #[inline]
-    fn wanted_in_force(&self, head: &Head) -> Option<RequestedPersist> {
-        // One relaxed load covers both a drain and a reload: the request path has a single branch
-        // for them. A reload is heeded before the response, so no request is served by old routes.
-        if self.app.has_notice() {
-            return (!self.app.is_outdated()).then(|| self.wanted(head));
-        }
-        Some(self.wanted_unnoticed(head))
-    }
-
     /// Returns the same for an app without a notice.
     #[inline]
     fn wanted_unnoticed(&self, head: &Head) -> RequestedPersist {
-        if let Some(policy) = &self.app.policy {
-            return self.wanted_by(policy, head);
-        }
-        RequestedPersist::new(match head.version() {
-            _ if !head.keep_alive() => Persist::Close,
-            Version::Http10 => Persist::KeepAlive,
-            Version::Http11 => Persist::Default,
-        })
-    }
-
-    fn wanted_by(&self, policy: &ConnPolicy, head: &Head) -> RequestedPersist {
-        let is_last = policy.requests_max.is_some_and(|max| u64::from(self.requests) >= max);
         let persist = match head.version() {
             _ if !head.keep_alive() => Persist::Close,
             Version::Http10 => Persist::KeepAlive,
             Version::Http11 => Persist::Default,
         };
+        match &self.app.policy {
+            Some(policy) => self.wanted_by(policy, head, persist),
+            None => RequestedPersist::new(persist),
+        }
+    }
+
+    fn wanted_by(&self, policy: &ConnPolicy, head: &Head, persist: Persist) -> RequestedPersist {
+        let is_last = policy.requests_max.is_some_and(|max| u64::from(self.requests) >= max);
         let is_old = match policy.version {
             ResponseVersion::Newest => false,
             ResponseVersion::Old => true,
@@ -216,8 +196,8 @@ impl Conn {
     }
 }
 
-/// Puts a request off until the app that has replaced this one is in force.
+/// Ends a turn before a request, which is parsed again under the app that has replaced this one.
 #[cold]
-fn outdated(head: &Head, input: &[u8]) -> ResponseProgress {
-    ResponseProgress::Outdated(Box::new(Unread { bytes: input[..head.len()].to_vec(), seen: 0 }))
+fn outdated(head: &Head, input: &[u8]) -> TurnEnd {
+    TurnEnd::Outdated(Box::new(Unread { bytes: input[..head.len()].to_vec(), seen: 0 }))
 }

@@ -8,12 +8,11 @@ use std::task::Poll;
 use gustnado_http::method::Method;
 use gustnado_http::request::Request as View;
 use gustnado_http::status::Status;
-use gustnado_tasks::TaskMark;
+use gustnado_tasks::{TaskMark, contained};
 
 use super::Conn;
 use super::body_end::Ending;
 use gustnado_observe::stats::{Added, Fault};
-use gustnado_web::contained::contained;
 use gustnado_web::response::{OnUpgrade, Response, Upgrade};
 use gustnado_web::tunnel::{Lent, Tunnel};
 

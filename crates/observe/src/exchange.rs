@@ -8,12 +8,11 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::mem;
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
 use gustnado_http::head::Head;
-use gustnado_tasks::{Endpoint, Now};
+use gustnado_tasks::{Endpoint, Now, contained};
 
 use crate::access_log::AccessLog;
 use crate::access_log::line::{Line, LoggedRequest};
@@ -48,7 +47,7 @@ impl SentCallbacks {
     fn call(&mut self, sent: Sent) {
         for callback in mem::take(&mut self.0) {
             // A callback that panics must not end the connection's task.
-            _ = catch_unwind(AssertUnwindSafe(|| callback(sent)));
+            _ = contained(|| callback(sent));
         }
     }
 }
@@ -180,14 +179,6 @@ impl Exchanges {
         last.is_some_and(Exchange::awaits_response)
     }
 
-    /// Removes the last request, which will be parsed again.
-    pub fn discard_last(&mut self) {
-        if let Some(page) = &mut self.page {
-            page.exchanges.pop_back();
-        }
-        self.release_page();
-    }
-
     /// Records the last request's response. Where there is no log, this opens its exchange.
     pub fn respond(&mut self, response: ResponseRecord<'_>) {
         let ResponseRecord { status, head, content_bytes, is_whole, on_sent } = response;
@@ -241,12 +232,11 @@ impl Exchanges {
         }
     }
 
-    /// Records that the last response, all of which has left, is complete.
-    pub fn end(&mut self) {
+    /// Records that no content of the last response follows.
+    pub fn end_last(&mut self) {
         if let Some(exchange) = self.last() {
             exchange.is_whole = true;
         }
-        self.sent();
     }
 
     /// Calls the callbacks of the last response: it is complete, and what follows is a tunnel,
@@ -406,7 +396,8 @@ mod tests {
         exchanges.add_content(100);
         exchanges.sent();
         assert_eq!((outcomes(&told), content_bytes(&exchanges)), (vec![], vec![107]));
-        exchanges.end();
+        exchanges.end_last();
+        exchanges.sent();
         assert_eq!(outcomes(&told), [(206, Sent::Whole)]);
         assert!(exchanges.is_unused());
         drop(exchanges);

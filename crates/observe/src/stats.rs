@@ -107,7 +107,7 @@ impl Tally {
 }
 
 /// Adds without a read-modify-write. Readers on other threads see either the old or the new value,
-/// /// never a torn one; Relaxed, because counters order nothing.
+/// never a torn one; Relaxed, because counters order nothing.
 fn add(total: &AtomicU64, more: u64) {
     total.store(total.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
 }

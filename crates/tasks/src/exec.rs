@@ -13,6 +13,7 @@
 //! Listeners and the autoscaler are above and reached through traits:
 //! [`worker::arrival::IncomingHandler`] and [`worker::elastic::Elastic`].
 
+pub(crate) mod contained;
 pub(crate) mod dump;
 pub(crate) mod error;
 pub(crate) mod executor;

@@ -62,6 +62,8 @@ mod sync;
 
 #[doc(hidden)]
 pub use error_text::write_with_causes;
+#[doc(hidden)]
+pub use exec::contained::contained;
 pub use exec::dump::dump;
 pub use exec::error::SpawnError;
 pub use exec::error::WorkersStartError;

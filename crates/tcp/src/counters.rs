@@ -1,7 +1,8 @@
 //! Counters of an engine.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use gustnado_tasks::contained;
 
 /// Counters of an engine since its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -46,11 +47,11 @@ impl EngineCounters {
 
     /// Calls code of the program. A panic in it is counted, and is `None`.
     pub(super) fn contain<T>(&self, call: impl FnOnce() -> T) -> Option<T> {
-        let called = catch_unwind(AssertUnwindSafe(call));
-        if called.is_err() {
+        let called = contained(call);
+        if called.is_none() {
             count(&self.panics);
         }
-        called.ok()
+        called
     }
 }
 

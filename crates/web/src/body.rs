@@ -13,10 +13,10 @@ use std::task::{Context, Poll, Wake, Waker};
 use bytes::Bytes;
 use futures_core::Stream;
 use gustnado_http::head::Framing;
+use gustnado_tasks::contained;
 
 pub use text::{decoded, encoding_of};
 
-use crate::contained::contained;
 use crate::request_head::{RequestHead, RequestHeadRef};
 
 pub use crate::body_channel::BodyError;

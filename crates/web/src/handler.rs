@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use gustnado_http::status::Status;
+use gustnado_tasks::contained;
 
-use crate::contained::contained;
 use crate::request::Request;
 use crate::response::{IntoResponse, Response};
 #[cfg(feature = "tower")]

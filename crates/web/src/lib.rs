@@ -12,7 +12,6 @@
 pub mod body;
 pub mod body_channel;
 pub mod build_context;
-pub mod contained;
 pub mod error_page;
 pub mod fields;
 pub mod forms;

@@ -11,7 +11,6 @@ pub(crate) mod spawner;
 
 use std::borrow::Cow;
 use std::future::{Future, poll_fn};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -19,6 +18,7 @@ use std::task::{Context, Poll};
 pub use group::Group;
 pub use join::{Attached, JoinError, JoinHandle, spawn};
 
+use crate::exec::contained::contained;
 use crate::exec::error::SpawnError;
 use crate::exec::executor::context;
 use crate::exec::schedule::BoxTask;
@@ -120,8 +120,8 @@ struct TaskRun<F: Future, R: Report<F::Output>> {
 impl<F: Future, R: Report<F::Output>> TaskRun<F, R> {
     fn end(&mut self, outcome: Result<F::Output, JoinError>) {
         // Its destructor may panic too, and a task may still wait for the result.
-        let dropped = catch_unwind(AssertUnwindSafe(|| self.future = None));
-        let outcome = if dropped.is_ok() { outcome } else { Err(JoinError::Panicked) };
+        let dropped = contained(|| self.future = None);
+        let outcome = if dropped.is_some() { outcome } else { Err(JoinError::Panicked) };
         if matches!(outcome, Err(JoinError::Panicked)) {
             context::try_with(|ctx| count(&ctx.shared.counts.panics));
         }
@@ -139,10 +139,10 @@ impl<F: Future, R: Report<F::Output> + Unpin> Future for TaskRun<F, R> {
         let outcome = if this.report.is_cancelled() {
             Err(JoinError::Cancelled)
         } else {
-            match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
-                Ok(Poll::Ready(output)) => Ok(output),
-                Err(_) => Err(JoinError::Panicked),
-                Ok(Poll::Pending) => {
+            match contained(|| future.as_mut().poll(context)) {
+                Some(Poll::Ready(output)) => Ok(output),
+                None => Err(JoinError::Panicked),
+                Some(Poll::Pending) => {
                     if !this.has_waited {
                         this.has_waited = true;
                         this.report.waits(context);

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use gustnado_http::status::Status;
+use gustnado_tasks::contained;
 
 use super::{IntoResponse, Response};
-use crate::contained::contained;
 
 /// Creates a response that is sent later: the future for the task handler, and its sender.
 ///

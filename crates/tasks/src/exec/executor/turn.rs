@@ -1,13 +1,12 @@
 //! One turn of a worker: takes what others sent, runs what is ready, sleeps in the kernel.
 
-use std::mem::ManuallyDrop;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::{Context, Poll};
 use std::thread;
 use std::time::Duration;
 
 use gustnado_reactor::{Token, Wait};
 
+use crate::exec::contained::contained;
 use crate::exec::executor::context::{BUDGET, WorkerContext};
 use crate::exec::schedule::{BoxTask, Claimed};
 use crate::exec::wakers::task_id::TaskId;
@@ -237,14 +236,13 @@ impl Claimed {
 /// [`BUDGET`].
 pub(crate) fn run(ctx: &WorkerContext, id: TaskId, mut task: BoxTask) -> u32 {
     ctx.begin(id);
-    // Dropping it would call a function that does nothing.
-    let waker = ManuallyDrop::new(id.waker());
+    let waker = id.waker();
     let mut context = Context::from_waker(&waker);
-    let left = match catch_unwind(AssertUnwindSafe(|| task.as_mut().poll(&mut context))) {
-        Ok(Poll::Pending) => Some(task),
+    let left = match contained(|| task.as_mut().poll(&mut context)) {
+        Some(Poll::Pending) => Some(task),
         outcome => {
-            let dropped = catch_unwind(AssertUnwindSafe(|| drop(task)));
-            if outcome.is_err() || dropped.is_err() {
+            let dropped = contained(|| drop(task));
+            if outcome.is_none() || dropped.is_none() {
                 count(&ctx.shared.counts.panics);
             }
             ctx.metrics().end_task();

@@ -21,7 +21,6 @@ mod slots;
 
 use std::collections::VecDeque;
 use std::future::Future;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 
 use bits::Bits;
@@ -30,6 +29,7 @@ use shared::SharedScheduler;
 use shared_slots::SharedSlots;
 use slots::Slots;
 
+use crate::exec::contained::contained;
 use crate::exec::waits::Waits;
 use crate::sync::claim::TaskActivity;
 use crate::sync::queue::TokenQueue;
@@ -245,6 +245,6 @@ pub(crate) struct TaskSnapshot {
 /// Drops tasks at the end. Their destructors are not ours: one that panics harms no other.
 fn drop_all(tasks: impl IntoIterator<Item = BoxTask>) {
     for task in tasks {
-        let _ = catch_unwind(AssertUnwindSafe(|| drop(task)));
+        _ = contained(|| drop(task));
     }
 }

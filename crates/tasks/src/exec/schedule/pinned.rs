@@ -22,19 +22,6 @@ impl<Q: RunQueue> PinnedScheduler<Q> {
     }
 }
 
-impl<Q: RunQueue> PinnedTasks<Q> {
-    /// Queues a task that became ready while it ran: few do, and the others need no registers for
-    /// it.
-    #[inline(never)]
-    fn queue(&mut self, slot: u32, is_spent: bool) {
-        if is_spent {
-            self.spent.push_back(slot);
-        } else {
-            self.ready.push(slot);
-        }
-    }
-}
-
 impl<Q: RunQueue> Scheduler for PinnedScheduler<Q> {
     fn insert(&self, task: BoxTask) -> Result<(u32, u32), BoxTask> {
         let PinnedTasks { slots, ready, .. } = &mut *self.0.borrow_mut();
@@ -76,9 +63,12 @@ impl<Q: RunQueue> Scheduler for PinnedScheduler<Q> {
     }
 
     fn release(&self, slot: u32, task: Option<BoxTask>, waits: Waits, is_spent: bool) {
-        let tasks = &mut *self.0.borrow_mut();
-        if tasks.slots.release(slot, task, waits) {
-            tasks.queue(slot, is_spent);
+        let PinnedTasks { slots, ready, spent } = &mut *self.0.borrow_mut();
+        let again = slots.release(slot, task, waits);
+        if again && is_spent {
+            spent.push_back(slot);
+        } else if again {
+            ready.push(slot);
         }
     }
 

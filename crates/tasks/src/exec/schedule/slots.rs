@@ -119,7 +119,6 @@ impl Slots {
         again
     }
 
-    #[inline(never)]
     fn free_slot(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
         slot.mark = FREE | (slot.generation().wrapping_add(1) & GENERATION_MAX);

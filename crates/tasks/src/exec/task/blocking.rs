@@ -3,12 +3,12 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::future::poll_fn;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 use std::thread;
 use std::time::Duration;
 
+use crate::exec::contained::contained;
 use crate::exec::executor::context;
 use crate::exec::waits::WaitsOn;
 use crate::sync::lock::Lock;
@@ -76,7 +76,7 @@ impl BlockingPool {
         let shared = Arc::new(Lock::new(JobResult { outcome: None, waiter: None }));
         let answer = Arc::clone(&shared);
         self.submit(Box::new(move || {
-            let outcome = catch_unwind(AssertUnwindSafe(call)).map_err(drop);
+            let outcome = contained(call).ok_or(());
             let waiter = {
                 let mut answer = answer.lock();
                 answer.outcome = Some(outcome);
@@ -105,7 +105,7 @@ impl BlockingPool {
     pub fn start(&self, call: impl FnOnce() + Send + 'static) -> Result<(), PoolFull> {
         self.submit(Box::new(move || {
             // A panic in it is its own.
-            _ = catch_unwind(AssertUnwindSafe(call));
+            _ = contained(call);
         }))
     }
 
