@@ -2,12 +2,13 @@
 //! interface, with real sockets and pipes.
 
 mod gathering;
+#[path = "../workers/served.rs"]
+mod served;
 mod watching;
 
 use std::cell::Cell;
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::ops::Deref;
+use std::net::TcpStream;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
@@ -15,15 +16,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use gustnado_tasks::{
-    Acceptor, BoxTask, Connection, Driven, Endpoint, Growth, IoChoice, ListenerHandle, Phase,
-    Placement, SchedulerKind, SocketOptions, SpawnError, Throttle, Turned, Wants, WatchEvent,
-    WorkerPlan, Workers, WorkersStartError, block_on, mailbox, sleep, spawn_detached, timeout,
-    worker, yield_now,
+    Acceptor, BoxTask, Connection, Driven, Growth, IoChoice, Phase, Placement, SchedulerKind,
+    SocketOptions, SpawnError, Throttle, Turned, Wants, WatchEvent, WorkerPlan, Workers,
+    WorkersStartError, block_on, mailbox, sleep, spawn_detached, timeout, worker, yield_now,
 };
 use rustix::process::{Signal, kill_process};
 
-/// How long one wait may take. Nothing that works comes near it, even on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(20);
+use served::{PATIENCE, Served, connect};
+
 const READ: Wants = Wants { read: true, write: false };
 const WRITE: Wants = Wants { read: false, write: true };
 
@@ -64,40 +64,17 @@ fn start(plan: &WorkerPlan) -> (Served, Driven) {
     serve(plan, |connection| Box::pin(echo(connection)))
 }
 
-/// Workers, and the listener that their clients come to.
-struct Served {
-    workers: Workers,
-    listener: ListenerHandle,
-}
-
-impl Deref for Served {
-    type Target = Workers;
-
-    fn deref(&self) -> &Workers {
-        &self.workers
-    }
-}
-
 fn serve(
     plan: &WorkerPlan,
     serve: impl Fn(Connection) -> BoxTask + Send + Sync + 'static,
 ) -> (Served, Driven) {
     let (workers, driven) = Workers::start_driven(plan).expect("workers start");
-    let anywhere = Endpoint::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
-    let listener = workers.listen(&anywhere, false, Box::new(serve)).expect("a port is free");
-    (Served { workers, listener }, driven)
+    (Served::new(workers, Box::new(serve)), driven)
 }
 
 /// Workers that serve nobody.
 fn start_bare() -> (Workers, Driven) {
     Workers::start_driven(&plan(1)).expect("a worker starts")
-}
-
-fn connect(workers: &Served) -> TcpStream {
-    let Endpoint::Tcp(address) = workers.listener.endpoint() else { panic!("not on TCP") };
-    let client = TcpStream::connect(address).expect("it listens");
-    client.set_read_timeout(Some(PATIENCE)).expect("a timeout above zero is valid");
-    client
 }
 
 fn echo_once(client: &mut TcpStream) {

@@ -1,6 +1,7 @@
 //! Workers, tasks and sockets through the public interface: each test on both backends with each
 //! scheduler, where that makes a difference.
 
+mod served;
 #[macro_use]
 mod setup;
 

@@ -2,20 +2,18 @@
 
 use std::future::Future;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::ops::Deref;
+use std::net::TcpStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use gustnado_tasks::{
-    Acceptor, BackendKind, BoxTask, Connection, Endpoint, Growth, IoChoice, ListenerHandle,
-    Placement, SchedulerKind, SocketOptions, Throttle, WorkerPlan, Workers, probe_uring,
-};
+pub(crate) use crate::served::{PATIENCE, Served, address, anywhere, connect};
 
-/// How long one wait may take. Nothing that works comes near it, even on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+use gustnado_tasks::{
+    Acceptor, BackendKind, BoxTask, Connection, Growth, IoChoice, Placement, SchedulerKind,
+    SocketOptions, Throttle, WorkerPlan, Workers, probe_uring,
+};
 
 /// The backend and the scheduler that a test runs on.
 #[derive(Debug, Clone, Copy)]
@@ -46,11 +44,6 @@ impl Setup {
     }
 }
 
-/// A free port of 127.0.0.1.
-pub(crate) fn anywhere() -> Endpoint {
-    Endpoint::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))
-}
-
 /// Starts workers whose connections are served by `serve`.
 pub(crate) fn start<F>(
     plan: &WorkerPlan,
@@ -62,29 +55,15 @@ where
     let workers = Workers::start(plan).expect("workers start");
     assert_backend(plan, &workers);
     let serve = Box::new(move |connection| Box::pin(serve(connection)) as BoxTask);
-    let listener = workers.listen(&anywhere(), false, serve).expect("a port is free");
+    let served = Served::new(workers, serve);
     let is_one = plan.scheduler.is_shared() || plan.acceptor == Acceptor::Dedicated;
     let acceptors = if is_one { 1 } else { plan.workers as u64 };
     let began = Instant::now();
-    while workers.tasks_live() < acceptors {
+    while served.tasks_live() < acceptors {
         assert!(began.elapsed() < PATIENCE, "a worker does not begin to accept");
         thread::sleep(Duration::from_millis(1));
     }
-    Served { workers, listener }
-}
-
-/// Workers, and the listener that their clients come to.
-pub(crate) struct Served {
-    workers: Workers,
-    listener: ListenerHandle,
-}
-
-impl Deref for Served {
-    type Target = Workers;
-
-    fn deref(&self) -> &Workers {
-        &self.workers
-    }
+    served
 }
 
 /// Asserts that workers are on the backend that was asked for: on epoll they would pass a test
@@ -97,21 +76,6 @@ pub(crate) fn assert_backend(plan: &WorkerPlan, workers: &Workers) {
         _ => BackendKind::Epoll,
     };
     assert_eq!(workers.backend(), wanted, "{:?}", workers.notes());
-}
-
-/// Where the workers listen.
-pub(crate) fn address(workers: &Served) -> SocketAddr {
-    match workers.listener.endpoint() {
-        Endpoint::Tcp(address) => *address,
-        other => panic!("bound to {other:?}"),
-    }
-}
-
-/// A connection whose reads do not wait for ever.
-pub(crate) fn connect(workers: &Served) -> TcpStream {
-    let client = TcpStream::connect(address(workers)).expect("the workers listen");
-    client.set_read_timeout(Some(PATIENCE)).expect("a timeout above zero is valid");
-    client
 }
 
 /// Writes one byte and waits for it to come back.
