@@ -1,19 +1,17 @@
 #!/usr/bin/env python3
-"""Holds the contests that come with the source and keeps what they found.
+"""Holds the contests that come with the source and writes what they found.
 
   bench/contests.py                      all of them, some two hours
   bench/contests.py qurricane niosted    these
-  bench/contests.py --keep DIR qurricane takes a contest that was held already, from its folder
+  bench/contests.py --from DIR qurricane takes a contest that was held already, from its folder
 
-Each one's report and raw data go to docs/results/contests/NAME, and docs/results/contests.md gets
-a table of all that are there. Needs Python's standard library, and the servers that the contests
-name: whoever is not installed is a row that says so.
+Each one's report and raw data stay in target/bench/contest-NAME, and docs/results/contests.md gets
+its tables. Needs Python's standard library, and the servers that the contests name: one that is not
+installed is a row that says so.
 """
 
 import argparse
 import json
-import re
-import shutil
 import statistics
 import subprocess
 import sys
@@ -23,8 +21,7 @@ from pathlib import Path
 import machine
 from machine import BenchError, say
 
-FOLDER = machine.ROOT / "docs" / "results" / "contests"
-PAGE = FOLDER.parent / "contests.md"
+PAGE = machine.ROOT / "docs" / "results" / "contests.md"
 NAMES = ["c10k", "workloads", "qurricane", "niosted", "asynchttpd", "tinyhttpserver"]
 # What the figures do not say by themselves.
 REMARKS = {
@@ -48,22 +45,19 @@ REMARKS = {
     "asynchttpd": "There is no decay: no server is slower in the 50th second than in the fifth.",
     "tinyhttpserver": "Servers and generator shared the two CPUs of the machine here.",
 }
-KEPT = ["contest.json", "rounds.tsv", "percentiles.tsv"]
-# Megabytes of pictures that each also has as SVG: `gustnado contest --report` draws them again.
-PICTURES = re.compile(r'<a href="plots/[^"]*\.png"[^>]*>[^<]*</a> ?')
-
 
 def main() -> int:
     words = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     words.add_argument("names", nargs="*", metavar="name", help=", ".join(NAMES))
-    words.add_argument("--keep", type=Path, metavar="DIR", help="a contest's output")
+    words.add_argument("--from", dest="output", type=Path, metavar="DIR",
+                       help="a contest's output")
     asked = words.parse_args()
     wrong = [name for name in asked.names if name not in NAMES]
-    if wrong or (asked.keep and len(asked.names) != 1):
-        words.error(f"expected {'one of ' if asked.keep else ''}{', '.join(NAMES)}")
+    if wrong or (asked.output and len(asked.names) != 1):
+        words.error(f"expected {'one of ' if asked.output else ''}{', '.join(NAMES)}")
     for name in asked.names or NAMES:
-        keep(name, asked.keep or hold(name))
-    PAGE.write_text(page())
+        record = json.loads(((asked.output or hold(name)) / "contest.json").read_text())
+        PAGE.write_text(page(name, record))
     say(f"written to {PAGE.relative_to(machine.ROOT)}")
     return 0
 
@@ -79,28 +73,21 @@ def hold(name: str) -> Path:
     return output
 
 
-def keep(name: str, output: Path) -> None:
-    to = FOLDER / name
-    to.mkdir(parents=True, exist_ok=True)
-    for file in KEPT:
-        shutil.copyfile(output / file, to / file)
-    shutil.rmtree(to / "plots", ignore_errors=True)
-    shutil.copytree(output / "plots", to / "plots", ignore=shutil.ignore_patterns("*.png"))
-    (to / "index.html").write_text(PICTURES.sub("", (output / "index.html").read_text()))
-
-
-def page() -> str:
+def page(held: str, record: dict) -> str:
+    """The page with the section of one contest made of its record. The others stay as they are."""
+    found = PAGE.read_text().split("\n## ")[1:]
     parts = [
         "# What the contests found", "",
-        "Made by `bench/contests.py`. Each has its whole report, with plots, method, environment",
-        "and command lines (`index.html`, to be opened in a browser), and its raw data beside it.",
-        "The figures here are medians over rounds; how far rounds are apart, and whether a",
-        "difference is more than noise, is in the reports. [How to read them](../contest.md).", "",
+        "Made by `bench/contests.py`. The figures are medians over rounds; how far rounds are",
+        "apart, and whether a difference is more than noise, is in the report that each run leaves",
+        "in `target/bench`. [How to read them](../contest.md).", "",
     ]
     for name in NAMES:
-        record = FOLDER / name / "contest.json"
-        if record.exists():
-            parts += section(name, json.loads(record.read_text()))
+        if name == held:
+            parts += section(name, record)
+        else:
+            own = [text for text in found if f"examples/{name}.toml" in text]
+            parts += [f"## {own[0].rstrip()}", ""] if own else []
     return "\n".join(parts).rstrip() + "\n"
 
 
@@ -110,8 +97,8 @@ def section(name: str, record: dict) -> list[str]:
     rounds = max((run["round"] for run in record["runs"]), default=0)
     lines = [
         f"## {record['title']}", "",
-        f"[Report](contests/{name}/index.html), from `examples/{name}.toml`; {when}, commit "
-        f"`{around['commit']}`,", f"{around['kernel']}, {around['cpus']} x {around['cpu']}; "
+        f"From `examples/{name}.toml`; {when}, commit `{around['commit']}`,",
+        f"{around['kernel']}, {around['cpus']} x {around['cpu']}; "
         f"{rounds} rounds.", "",
     ]
     for scenario in record["scenarios"]:
