@@ -7,7 +7,7 @@ HOSTILE_SECONDS ?= 600
 LOOM_TARGET := target/loom
 MIRI_CRATES := gustnado-http gustnado-tasks
 
-.PHONY: run test wheel test-python test-python-peers test-twisted frameworks
+.PHONY: run test wheel package test-python test-python-peers test-twisted frameworks
 .PHONY: check fmt fmt-check clippy doc deny map loom miri
 .PHONY: bench bench-quick callgrind gate c1m fuzz hostile
 
@@ -15,18 +15,18 @@ MIRI_CRATES := gustnado-http gustnado-tasks
 run:
 	$(CARGO) run --release -p gustnado-cli -- serve
 
-# Most tests wait more than they compute: eight at a time leave two CPUs less idle.
+# Every test in Rust, two programs at a time; without Python, one after the other.
 test:
-	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-8} $(CARGO) test --workspace --all-features \
-		--no-fail-fast
+	@if command -v $(PYTHON) >/dev/null; then $(PYTHON) .ci/test; \
+	else $(CARGO) test --workspace --all-features --no-fail-fast; fi
 
 # The Python package in an environment of its own, built as `pip install ./python` builds it. Five
-# tests at a time: they mostly wait.
+# tests at a time: they mostly wait. With RERUN=1 a test that fails is run once more, and named.
 PYTHON_HOME := target/python
 test-python: $(PYTHON_HOME)/bin/python
 	$(PYTHON_HOME)/bin/pip install --quiet "./python[test]"
 	$(PYTHON_HOME)/bin/pip install --quiet --no-deps cyclone==1.3
-	$(PYTHON_HOME)/bin/python -m pytest -q -n 5 python/tests
+	$(PYTHON_HOME)/bin/python -m pytest -q -n 5 $(if $(RERUN),--reruns $(RERUN) -r R) python/tests
 
 # The package for the environments of other tests, built by the Python that `make test-python` has:
 # for another one's path all of it would be compiled again.
@@ -35,6 +35,13 @@ INSTALL_WHEEL = pip install --quiet --force-reinstall --no-deps $(WHEELS)/gustna
 wheel: $(PYTHON_HOME)/bin/python
 	rm -rf $(WHEELS)
 	$(PYTHON_HOME)/bin/pip wheel --quiet --no-deps --wheel-dir $(WHEELS) ./python
+
+# What the registries get: the crates, and the Python package as source and as a wheel.
+package: wheel
+	$(CARGO) package --workspace --exclude gustnado-python --locked --no-verify
+	$(PYTHON_HOME)/bin/pip install --quiet build twine
+	$(PYTHON_HOME)/bin/python -m build --sdist --outdir target/package python
+	$(PYTHON_HOME)/bin/python -m twine check --strict target/package/*.tar.gz $(WHEELS)/*.whl
 
 # The tests that uvicorn, gunicorn and granian have for themselves; theirs are fetched, not kept
 # here. (The reasons for what fares otherwise: python/tests/peers/*_differs.py.)

@@ -1,7 +1,9 @@
 """Servers in processes of their own, and requests to them over real sockets."""
 
 import contextlib
+import itertools
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -104,6 +106,17 @@ class Answer:
             self.is_whole = len(body) == int(self.fields["content-length"])
 
 
+def chunked(body, size=100_000):
+    pieces = [body[at:at + size] for at in range(0, len(body), size)]
+    return b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in pieces) + b"0\r\n\r\n"
+
+
+def post_chunked(server, path, body):
+    head = (f"POST {path} HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n"
+            "Connection: close\r\n\r\n")
+    return server.ask(head.encode() + chunked(body))
+
+
 def unchunked(body):
     whole = b""
     while body:
@@ -122,10 +135,25 @@ def read_all(link):
     return b"".join(pieces)
 
 
+def ports_of_this_process():
+    """All ports that no other process of these tests takes, over and over. They lie below those
+    that the kernel gives out: one of those may be given to somebody else before it is listened on,
+    and whoever waits for the server then meets another one, or itself."""
+    name = os.environ.get("PYTEST_XDIST_WORKER", "gw0")
+    first, count = 10_000 + int(name[2:]) % 10 * 2_000, 2_000
+    begin = random.randrange(count)
+    return itertools.cycle(first + (begin + at) % count for at in range(count))
+
+
+PORTS = ports_of_this_process()
+
+
 def free_port():
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return taken.getsockname()[1]
+    for port in itertools.islice(PORTS, 2_000):
+        with socket.socket() as taken, contextlib.suppress(OSError):
+            taken.bind(("127.0.0.1", port))
+            return port
+    raise RuntimeError("2,000 ports in a row are taken: end what listens on them")
 
 
 @contextlib.contextmanager
