@@ -200,6 +200,7 @@ def million(contender: Contender, wanted: int) -> dict:
     """A million connections in one process, and the rate among them."""
     say(f"c1m: {wanted:,} connections in one process")
     connections = affordable(wanted)
+    warn_of_tracking(connections)
     workers = max(1, -(-MILLION_WORKERS * connections // MILLION))
     try:
         row, missing = hold_million(contender, connections, workers), {}
@@ -227,6 +228,19 @@ def affordable(wanted: int) -> int:
     by_memory = int(free_kb * 1024 * 0.9 / KERNEL_BYTES_PER_CONNECTION)
     by_files = int(Path("/proc/sys/fs/file-max").read_text()) // 2 - 20_000
     return min(wanted, by_memory, by_files)
+
+
+def warn_of_tracking(connections: int) -> None:
+    """Says where a table of tracked connections has no room: those beyond it stall, and fail."""
+    folder = Path("/proc/sys/net/netfilter")
+    if not (folder / "nf_conntrack_max").exists():
+        return
+    most, used = (int((folder / f"nf_conntrack_{name}").read_text()) for name in ("max", "count"))
+    if most - used < connections:
+        wanted = used + connections + 10_000
+        say(f"  warning: nf_conntrack_max is {most:,} with {used:,} in use; if a firewall tracks "
+            f"connections, those beyond it fail: sudo sysctl -w "
+            f"net.netfilter.nf_conntrack_max={wanted}")
 
 
 def hold_million(contender: Contender, connections: int, workers: int) -> dict:

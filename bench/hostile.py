@@ -10,7 +10,8 @@ bodies, slow readers, full pipelines, connection floods, a connection per reques
 clients, resets, bad bytes, bursts, and many ranges of a large file. An honest client asks beside.
 
 It ends with 1 and a sentence for each thing that is wrong: an honest request failed, the honest
-99.9th percentile is over 50 ms, or memory, descriptors or connections do not come back.
+99.9th percentile is over 50 ms, memory grows by more than the server was given (`--max-memory`), or
+memory, descriptors or connections do not come back.
 
 Loopback only. It ends by itself, and ends what it has started by its process id, and nothing else.
 """
@@ -102,7 +103,8 @@ def run_backend(backend, site, limits, seconds):
     quiet_s = min(20.0, max(2.0, seconds / 10))
     attack_s = max(2.0, seconds - quiet_s - 5)
     echo = honest.Echo(server_cpus, seconds + 120)
-    server, processes = served.Server(limits.program, backend, site, server_cpus), []
+    flags = ["--max-memory", f"{limits.max_memory_mb}m"]
+    server, processes = served.Server(limits.program, backend, site, server_cpus, flags), []
     run = {"backend": backend, "quiet_s": quiet_s, "attack_s": attack_s,
            "server_cpus": len(server_cpus), "worst": {}}
     try:
@@ -137,6 +139,7 @@ def arguments():
     parser.add_argument("--backends", default="uring,epoll")
     parser.add_argument("--p999-max-ms", type=float, default=50)
     parser.add_argument("--memory-slack-kb", type=int, default=verdict.MEMORY_SLACK_KB)
+    parser.add_argument("--max-memory-mb", type=int, default=64, help="of the server's ledger")
     parser.add_argument("--report", action="store_true", help=f"write {REPORT.name}")
     given = parser.parse_args()
     given.machine = machine.describe()

@@ -25,6 +25,9 @@ def problems(run, limits):
             f"{limits.p999_max_ms:g} ms are allowed (the idle echo's was "
             f"{honest['echo']['p999']:.1f} ms: if that is much, too, the machine is busy)")
     before, after = run["before"], run["after"]
+    grown = run["worst"]["memory_kb"] - before["memory_kb"]
+    if grown > limits.max_memory_mb << 10:
+        found.append(f"memory grew by {grown} KiB, {limits.max_memory_mb << 10} were given")
     for name, slack, unit in (("memory_kb", limits.memory_slack_kb, "KiB of memory"),
                               ("descriptors", DESCRIPTORS_SLACK, "descriptors"),
                               ("connections", 8, "connections")):
@@ -141,7 +144,8 @@ late: that delay is the last line. The echo's latency is what the machine adds.
 
 The folder holds small files, one of {len(served.MIDDLE):,} bytes and one of
 {served.LARGE_BYTES >> 20} MiB. The configuration file has fixed answers, a redirect and a second
-folder. Settings have their defaults. Memory is what is resident."""
+folder. `--max-memory 64m`; other settings have their defaults. Memory is what is resident, and may
+grow by what the server was given."""
 
 
 def page(runs, machine):

@@ -139,3 +139,26 @@ def _fastapi():
         return fastapi.responses.JSONResponse(ITEMS)
 
     return app
+
+
+async def upload_asgi(scope, receive, send):
+    """The length of a body that is read in pieces."""
+    length, more = 0, True
+    while more:
+        message = await receive()
+        length += len(message.get("body", b""))
+        more = message.get("more_body", False)
+    text = b"%d" % length
+    fields = [(b"content-length", b"%d" % len(text))]
+    await send({"type": "http.response.start", "status": 200, "headers": fields})
+    await send({"type": "http.response.body", "body": text})
+
+
+def upload_wsgi(environ, start_response):
+    """The same."""
+    length = 0
+    while piece := environ["wsgi.input"].read(65536):
+        length += len(piece)
+    text = b"%d" % length
+    start_response("200 OK", [("Content-Length", str(len(text)))])
+    return [text]

@@ -7,7 +7,7 @@ mod tails;
 
 use std::sync::LazyLock;
 
-use gustnado_http::body::{BodyDecoder, BodyError};
+use gustnado_http::body::{BodyDecoder, BodyDecodeError};
 use gustnado_http::chunk::{LAST_CHUNK, write_chunk};
 use gustnado_http::head::Framing;
 use gustnado_http::limits::Limits;
@@ -36,7 +36,7 @@ static TAILS: LazyLock<Vec<Vec<u8>>> =
 
 /// Whether that is a whole body, or one past a limit.
 fn is_open(bytes: &[u8]) -> bool {
-    use BodyError::{ChunkExtensionTooLong, TooLarge, TooManyTrailers, TrailersTooLarge};
+    use BodyDecodeError::{ChunkExtensionTooLong, TooLarge, TooManyTrailers, TrailersTooLarge};
     match read(Framing::Chunked, bytes, usize::MAX / 2) {
         Ok((.., done)) => done,
         Err((_, TooLarge { .. } | TooManyTrailers { .. } | TrailersTooLarge { .. })) => true,
@@ -44,7 +44,7 @@ fn is_open(bytes: &[u8]) -> bool {
     }
 }
 
-type Verdict = Result<(Vec<u8>, usize, bool), (Vec<u8>, BodyError)>;
+type Verdict = Result<(Vec<u8>, usize, bool), (Vec<u8>, BodyDecodeError)>;
 
 fn read(framing: Framing, bytes: &[u8], step: usize) -> Verdict {
     let mut decoder = BodyDecoder::new(framing, &LIMITS);

@@ -2,7 +2,7 @@
 //! reaches a file past a route that guards it.
 #![no_main]
 
-use gustnado::test::Client;
+use gustnado::test::TestClient;
 use gustnado::{Request, Routes, Status};
 use gustnado_http::path::{CanonicalPath, as_sent};
 use libfuzzer_sys::fuzz_target;
@@ -12,7 +12,7 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/corpus");
 const GUARD: &str = "/path/{*rest}";
 
 thread_local! {
-    static CLIENT: Client = Client::new(
+    static CLIENT: TestClient = TestClient::new(
         &Routes::new().root(ROOT).any(GUARD, |_: &Request| (Status::FORBIDDEN, "guarded")),
     );
 }

@@ -19,34 +19,42 @@ class App:
         # Servers that `run` has started.
         self._servers = []
 
-    def route(self, path, method=None, *, merge_slashes=True):
+    def route(self, path, method=None, *, merge_slashes=True, exempt=False,
+              limit_concurrency=None, body=None):
         """Adds a handler for a method, or for all that have none of their own.
 
         - `merge_slashes`: whether the rest that `{*rest}` matches loses its empty segments.
+        - `exempt`: whether the handler runs at once, however many the setting `limit_concurrency`
+          allows.
+        - `limit_concurrency`: how many handlers of the path run at a time, whatever the setting
+          allows; others wait, or get 503. None: no limit of its own.
+        - `body`: where whole bodies are kept, in place of `body_policy`: `"memory"`, `"spool"` (in
+          memory up to 1 MiB, else on the disk), or `"stream"`: nowhere.
         """
         _routes.check(path)
+        options = merge_slashes, exempt, _routes.limit(limit_concurrency), body
 
         def add(function):
-            _routes.handler(method, path, function, merge_slashes)
-            self._places.append((method, path, function, merge_slashes))
+            _routes.handler(method, path, function, *options)
+            self._places.append((method, path, function, *options))
             return function
 
         return add
 
-    def get(self, path, *, merge_slashes=True):
-        return self.route(path, "GET", merge_slashes=merge_slashes)
+    def get(self, path, **options):
+        return self.route(path, "GET", **options)
 
-    def post(self, path, *, merge_slashes=True):
-        return self.route(path, "POST", merge_slashes=merge_slashes)
+    def post(self, path, **options):
+        return self.route(path, "POST", **options)
 
-    def put(self, path, *, merge_slashes=True):
-        return self.route(path, "PUT", merge_slashes=merge_slashes)
+    def put(self, path, **options):
+        return self.route(path, "PUT", **options)
 
-    def patch(self, path, *, merge_slashes=True):
-        return self.route(path, "PATCH", merge_slashes=merge_slashes)
+    def patch(self, path, **options):
+        return self.route(path, "PATCH", **options)
 
-    def delete(self, path, *, merge_slashes=True):
-        return self.route(path, "DELETE", merge_slashes=merge_slashes)
+    def delete(self, path, **options):
+        return self.route(path, "DELETE", **options)
 
     def files(self, path, folder):
         """Serves a folder below a path. The engine does, without Python."""
@@ -78,8 +86,8 @@ class App:
 
     def handlers(self):
         """Returns all handlers with their middleware, as the engine takes them."""
-        return [_routes.handler(method, path, self._chain.around(path, function), merge_slashes)
-                for method, path, function, merge_slashes in self._places]
+        return [_routes.handler(method, path, self._chain.around(path, function), *options)
+                for method, path, function, *options in self._places]
 
     def run(self, **settings):
         """Serves until Ctrl-C or TERM, or `stop`, then lets responses finish.

@@ -1,6 +1,6 @@
 from collections.abc import AsyncIterable, Callable, Iterable
 from os import PathLike
-from typing import TypeVar, overload
+from typing import Literal, TypeVar, overload
 
 from typing_extensions import Unpack
 
@@ -9,27 +9,40 @@ from ._settings import Settings
 
 # Any function may be a handler: it takes the request, named parts of the path, both or nothing.
 _Function = TypeVar("_Function", bound=Callable[..., object])
+_BodyPolicy = Literal["stream", "memory", "spool"]
 _Piece = str | bytes | bytearray | memoryview
 
 class App:
     def __init__(self) -> None: ...
     def route(
-        self, path: str, method: str | None = None, *, merge_slashes: bool = True
+        self, path: str, method: str | None = None, *, merge_slashes: bool = True,
+        exempt: bool = False, limit_concurrency: int | None = None,
+        body: _BodyPolicy | None = None,
     ) -> Callable[[_Function], _Function]: ...
     def get(
-        self, path: str, *, merge_slashes: bool = True
+        self, path: str, *, merge_slashes: bool = True,
+        exempt: bool = False, limit_concurrency: int | None = None,
+        body: _BodyPolicy | None = None,
     ) -> Callable[[_Function], _Function]: ...
     def post(
-        self, path: str, *, merge_slashes: bool = True
+        self, path: str, *, merge_slashes: bool = True,
+        exempt: bool = False, limit_concurrency: int | None = None,
+        body: _BodyPolicy | None = None,
     ) -> Callable[[_Function], _Function]: ...
     def put(
-        self, path: str, *, merge_slashes: bool = True
+        self, path: str, *, merge_slashes: bool = True,
+        exempt: bool = False, limit_concurrency: int | None = None,
+        body: _BodyPolicy | None = None,
     ) -> Callable[[_Function], _Function]: ...
     def patch(
-        self, path: str, *, merge_slashes: bool = True
+        self, path: str, *, merge_slashes: bool = True,
+        exempt: bool = False, limit_concurrency: int | None = None,
+        body: _BodyPolicy | None = None,
     ) -> Callable[[_Function], _Function]: ...
     def delete(
-        self, path: str, *, merge_slashes: bool = True
+        self, path: str, *, merge_slashes: bool = True,
+        exempt: bool = False, limit_concurrency: int | None = None,
+        body: _BodyPolicy | None = None,
     ) -> Callable[[_Function], _Function]: ...
     def files(self, path: str, folder: str | PathLike[str]) -> App: ...
     @overload
@@ -46,7 +59,10 @@ class App:
     ) -> Callable[[_Function], _Function]: ...
     def handlers(
         self,
-    ) -> list[tuple[str | None, str, Callable[..., object], bool, list[str], bool, bool]]: ...
+    ) -> list[
+        tuple[str | None, str, Callable[..., object], bool, list[str], bool, bool, int,
+              str | None, bool]
+    ]: ...
     def run(self, **settings: Unpack[Settings]) -> None: ...
     def stop(self) -> None: ...
 

@@ -108,10 +108,14 @@ class Engine:
     def __new__(
         cls,
         settings: list[tuple[str, str]],
-        handlers: list[tuple[str | None, str, Callable[..., object], bool, list[str], bool, bool]],
+        handlers: list[
+            tuple[str | None, str, Callable[..., object], bool, list[str], bool, bool, int,
+                  str | None, bool]
+        ],
         folders: list[tuple[str, str]],
         context: object,
         application: Asgi | Wsgi | None,
+        processes: int = 1,
     ) -> Engine: ...
     def turn(self, timeout: float | None) -> list[tuple[int, bool, bool]]: ...
     def run(self, seconds: float) -> None: ...
@@ -160,8 +164,7 @@ class Wsgi:
         template: dict[str, Any],
         root_path: str,
         file_wrapper: type,
-        waiting_max: int | None,
-        spool_bytes: int,
+        threads: tuple[int, int],
         on_error: Callable[[BaseException | None, str, bool], object],
     ) -> Wsgi: ...
     def work(self) -> None: ...

@@ -183,8 +183,19 @@ def pair(text):
 
 
 def address(text):
-    """Returns a listen address in the engine's form. Without a host: every interface."""
-    text = text.strip().removeprefix("tcp://")
+    """Returns a listener in the engine's form: its address, and settings of its own behind it.
+    Without a host: every interface."""
+    text, *own = re.split(r"(?<!\\)[ \t]+", text.strip(), maxsplit=1)
+    found = _address(text)
+    try:
+        _gustnado.parse_listener(" ".join([found, *own]))
+    except ValueError as error:
+        raise ValueError(" ".join([text, *own]), str(error).removeprefix("listen: ")) from None
+    return " ".join([found, *own])
+
+
+def _address(text):
+    text = text.removeprefix("tcp://")
     if text.startswith("unix:"):
         path = re.sub("^//+", "/", text.removeprefix("unix:"))
         if not path:
@@ -257,12 +268,8 @@ _OWN = [
            "Threads that call a WSGI application in each process; 1 is the engine's own, which "
            "serves nothing else meanwhile", whole(1, 10_000), "threads"),
     Option("backlog-of-threads", "a whole number from 1", "1024", "N", PROCESSES,
-           "Requests that may wait for a thread; more get 503", whole(1),
+           "Requests that wait for a thread; of more the oldest gets 503", whole(1),
            "waiting_max"),
-    Option("body-spool-bytes", "a size such as 4g", "4g", "SIZE", PROCESSES,
-           "What bodies of requests to a WSGI application may take on the disk, together, in each "
-           "process; those beyond 1m are kept there, and get 503 if there is no space", size,
-           "body_spool_bytes"),
     Option("preload", "true or false", "false", "BOOL", PROCESSES,
            "Load the application once, before workers are made, so that they share its memory",
            switch, "preload", SWITCH),
@@ -276,8 +283,8 @@ _OWN = [
     Option("max-requests-jitter", _WHOLE, "0", "N", PROCESSES,
            "And after up to this many more, so that not all are replaced at once", whole(0),
            "max_requests_jitter"),
-    Option("max-memory", "a size such as 300m", "0", "SIZE", PROCESSES,
-           "A worker is replaced when it has more memory; 0: never", size, "max_memory"),
+    Option("max-worker-rss", "a size such as 300m", "0", "SIZE", PROCESSES,
+           "A worker is replaced when it has more memory; 0: never", size, "max_worker_rss"),
     Option("max-lifetime", _TIME, "0", "TIME", PROCESSES,
            "A worker is replaced after so long; 0: never", seconds, "max_lifetime"),
     Option("slow-handler", _TIME, "1s", "TIME", PROCESSES,
@@ -313,7 +320,7 @@ _OWN = [
 _FRIENDLY_OF_ENGINE = ("host", "port", "uds", "forwarded-allow-ips", "access-log",
                        "access-log-format", "quiet")
 _ADDRESSES = ("host", "port", "bind", "uds", "uds-permissions", "fd", "forwarded-allow-ips")
-_SHORTS_OF_ENGINE = {"port": "-p"}
+_SHORTS_OF_ENGINE = {"port": "-p", "user": "-u"}
 # Settings of several: their texts are separated by commas.
 _LISTS_OF_ENGINE = ("listen", "forwarded-allow-ips", "proxy-allow-from")
 _HEADINGS = {"Address": "Kernel and proxies", "Output": "Statistics"}
@@ -326,9 +333,11 @@ UNFIT = {
                    "--workers N",
     "grow-after": "it belongs to --workers-max, which applications cannot have",
     "shrink-period": "it belongs to --workers-max, which applications cannot have",
+    "restart-hung": "--timeout does that for an application",
     "cache-workers": "it belongs to --workers-max, which applications cannot have",
     "blocking-threads": "the threads that call a WSGI application are --threads N; ASGI "
                         "applications have none",
+    "uds-mode": "permissions of Unix sockets are --uds-permissions MODE",
     "blocking-queue": "requests that wait for a thread are counted by --backlog-of-threads N",
 }
 

@@ -75,7 +75,7 @@ _LOGGING = ("none: `--log-config FILE`, or `logging.config` in the application; 
             "`gustnado` and `gustnado.error`")
 _MANAGER = "none: that is the service manager's, as in systemd's"
 _ASGI, _WSGI = [("interface", "asgi", False)], [("interface", "wsgi", False)]
-_MIB = "`--max-memory`; a plain number is MiB, as with granian"
+_MIB = "`--max-worker-rss`; a plain number is MiB, as with granian"
 
 UVICORN = (
     same("--host --port --uds --fd",
@@ -121,8 +121,8 @@ UVICORN = (
     switch("--no-server-header", '`--server-name ""`', ("server-name", "", False)),
     refused("--no-date-header", "none: the date is always sent"),
     refused("--header", "none: the application, or a middleware, adds fields"),
-    refused("--limit-concurrency", "none yet: with `--connections-max N` those beyond wait, and "
-            "get no 503"),
+    same("--limit-concurrency", "the same for requests that a handler runs for; 64 more wait for "
+         "up to a second, and none with `--handler-queue 0`"),
     ours("--limit-max-requests", "max-requests", "`--max-requests`"),
     ours("--limit-max-requests-jitter", "max-requests-jitter", "`--max-requests-jitter`"),
     same("--backlog"),
@@ -192,8 +192,9 @@ GUNICORN = (
     nothing("--no-sendfile", "accepted: the kernel still sends files"),
     refused("-D --daemon", f"{_MANAGER} `Type=exec`"),
     same("--pid", "the same; `-p` is `--port`"),
-    refused("-u --user", "not here yet: systemd's `User=`, Docker's `USER`, or `setpriv`"),
-    refused("-g --group --initgroups", "not here yet: systemd's `Group=`, or `setpriv`"),
+    same("-u --user", "the same, for the supervisor too, and before the application is "
+         "imported"),
+    refused("-g --group --initgroups", "`--user NAME:GROUP`, which always sets the user's groups"),
     same("-m --umask", "the same, for Unix sockets too unless `--uds-permissions` is given"),
     same("-n --name", "the same, of which 15 bytes count"),
     nothing("--worker-tmp-dir", "accepted: workers write no files to show that they live", True),
@@ -275,7 +276,7 @@ GRANIAN = (
             "often"),
     refused("--rss-sample-interval --rss-samples", "none: memory is checked once a second"),
     ours("--workers-lifetime", "max-lifetime", "`--max-lifetime`"),
-    ours("--workers-max-rss", "max-memory", _MIB,
+    ours("--workers-max-rss", "max-worker-rss", _MIB,
          lambda value: f"{value}m" if value.isdigit() else value),
     ours("--workers-kill-timeout", "timeout-graceful-shutdown", "`--timeout-graceful-shutdown`"),
     same("--factory"),

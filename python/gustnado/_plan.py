@@ -10,9 +10,8 @@ from ._options import (FIT, NEVER, OPTIONS, REPEATED, UNFIT, WORKERS_MAX, YES, S
 
 GRACE_SECONDS = 10.0
 LIFESPAN_SECONDS = 30.0
-SPOOL_BYTES = 4 << 30
 # Settings of sockets that are open already.
-_OF_SOCKETS = ("host", "port", "uds", "uds-permissions", "backlog")
+_OF_SOCKETS = ("host", "port", "uds", "uds-permissions", "uds-owner", "backlog")
 
 
 @dataclasses.dataclass
@@ -36,8 +35,6 @@ class Plan:
     # Threads that call a WSGI application; with one, the engine's own does.
     threads: int = 1
     waiting_max: int = 1024
-    # Total size on disk of spooled bodies for a WSGI application.
-    body_spool_bytes: int = SPOOL_BYTES
     loop: str = "auto"
     lifespan: str = "auto"
     root_path: str = ""
@@ -50,7 +47,7 @@ class Plan:
     switch_interval: float = 0.0005
     max_requests: int = 0
     max_requests_jitter: int = 0
-    max_memory: int = 0
+    max_worker_rss: int = 0
     # Seconds after which a process is replaced, and for which its thread may be held.
     max_lifetime: float = 0.0
     timeout: float = 0.0
@@ -154,7 +151,7 @@ def plan_of(app, given, weak=None, environ=None):
             said[name] = [(one.strip(), variable, True) for one in texts]
     for name, pairs in (weak or {}).items():
         said.setdefault(name, [(*pair, False) for pair in pairs])
-    warnings += _settle_address(said)
+    warnings += _settle_address(said) + _settle_memory(said)
     values = {name: [OPTIONS[name].value(*one) for one in texts] for name, texts in said.items()}
     return _plan(app, values), warnings
 
@@ -199,6 +196,24 @@ def _settle_address(said):
     return []
 
 
+def _settle_memory(said):
+    """Gives `max-memory` the meaning that it had before: `max-worker-rss`, unless that is set, too,
+    or the value has no other meaning. Returns what to say about that, in words."""
+    if "max-memory" not in said or "max-worker-rss" in said:
+        return []
+    text, place, _ = said["max-memory"][-1]
+    if text.strip().lower() == "auto":
+        return []
+    said["max-worker-rss"] = said.pop("max-memory")
+    written = "max-worker-rss" if place.startswith("-") else "max_worker_rss"
+    if place.isupper():
+        written = OPTIONS["max-worker-rss"].variable
+    prefix = "--" if place.startswith("-") else ""
+    return [f"{place} {text} replaces workers that have more memory, as before: say "
+            f"{prefix}{written} for that; from the next version {place} is the memory for "
+            f"connections, as it is now where {prefix}{written} is set"]
+
+
 def _plan(app, values):
     settings, own = {}, {}
     for name, found in values.items():
@@ -211,7 +226,7 @@ def _plan(app, values):
             settings[name] = "" if none else ",".join(found)
     listen = values.get("listen", []) + values.get("bind", [])
     if settings.get("uds"):
-        listen.append(f"unix:{settings.pop('uds')}")
+        listen.append(_sockets.of_path(settings.pop("uds")))
     listen += [f"fd:{number}" for number in values.get("fd", [])]
     if listen:
         settings["listen"] = ",".join(listen)

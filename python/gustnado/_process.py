@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 
-from . import _loading, _logs, _loops, _sockets
+from . import _loading, _logs, _loops, _privileges, _sockets
 from ._gustnado import Asgi, Engine, Wsgi
 from ._lifespan import Lifespan
 from ._routes import CallContext
@@ -97,17 +97,22 @@ class Process:
         self._wake()
 
     def _load_and_serve(self):
-        app = self.plan.app
-        if isinstance(app, str):
-            self._now_starts("the application's import")
-            app = _loading.load(app, self.plan.app_dir, self.plan.factory)
-        _logs.keep()
-        self._interface = interface = _loading.interface_of(app, self.plan.interface)
-        self.listening = _sockets.listen(self.plan.settings)
         try:
+            if self.plan.settings.get("user"):
+                # The application is imported without root's privileges.
+                self.listening = _sockets.listen(self.plan.settings)
+                _privileges.drop(self.plan)
+            app = self.plan.app
+            if isinstance(app, str):
+                self._now_starts("the application's import")
+                app = _loading.load(app, self.plan.app_dir, self.plan.factory)
+            _logs.keep()
+            self._interface = interface = _loading.interface_of(app, self.plan.interface)
+            if self.listening is None:
+                self.listening = _sockets.listen(self.plan.settings)
             self._serve_as(interface, app)
         finally:
-            if self.successor is None:
+            if self.successor is None and self.listening is not None:
                 self.listening.close()
             if self._lookout is not None:
                 self._lookout.end()
@@ -170,9 +175,8 @@ class Process:
         plan = self.plan
         host, port = _sockets.server_of(self.listening.sockets)
         environ = template(host, port, "http", plan.root_path, plan.threads, plan.workers)
-        waiting_max = plan.waiting_max if plan.threads > 1 else None
-        wsgi = Wsgi(app, environ, plan.root_path, FileWrapper, waiting_max,
-                    plan.body_spool_bytes, CallContext.on_error)
+        wsgi = Wsgi(app, environ, plan.root_path, FileWrapper, (plan.threads, plan.waiting_max),
+                    CallContext.on_error)
         self._build([], [], CallContext(), wsgi)
         threads = [
             threading.Thread(target=wsgi.work, name=f"wsgi-{number}", daemon=True)
@@ -275,11 +279,17 @@ class Process:
         seconds = self.plan.lifespan_timeout
         if self.successor is not None:
             # Signals that the loop receives are lost with it, and this process goes on as a
-            # supervisor.
+            # supervisor. From here on they are noted at once, and those that the loop has still
+            # to read are noted as well.
             self._wake = lambda: None
-            for number in [*self._signals, signal.SIGHUP]:
-                asyncio.get_running_loop().remove_signal_handler(number)
-                signal.signal(number, self._on_hup if number == signal.SIGHUP else self._on_signal)
+            loop, numbers = asyncio.get_running_loop(), [*self._signals, signal.SIGHUP]
+            for number in numbers:
+                loop.add_signal_handler(number, self._note_signal, number)
+                signal.signal(number, self._note_signal)
+            await asyncio.sleep(STEP_SECONDS)
+            for number in numbers:
+                loop.remove_signal_handler(number)
+                signal.signal(number, self._note_signal)
             await asyncio.sleep(STEP_SECONDS)
         self.report("stopping", {})
         cut = threading.Timer(seconds + CUT_SECONDS, os._exit, [1])
@@ -299,7 +309,8 @@ class Process:
         """Creates the engine, which validates the settings. It serves with its first turn."""
         folders = [*folders, *self.plan.static.items()]
         settings = self.plan.on(self.listening).engine_settings()
-        self.engine = Engine(settings, handlers, folders, context, application)
+        self.engine = Engine(settings, handlers, folders, context, application,
+                             self.plan.workers)
         for note in self.engine.notes():
             log.info("%s", note)
         self._handlers = handlers
@@ -332,6 +343,13 @@ class Process:
             faulthandler.dump_traceback_later(seconds, file=2, exit=True)
         else:
             faulthandler.cancel_dump_traceback_later()
+
+    def _note_signal(self, number, _frame=None):
+        """Notes a signal for the supervisor that this process becomes. It may come twice."""
+        if number == signal.SIGHUP:
+            self.reloads_again = True
+        else:
+            self._was_told = True
 
     def _reopen_logs(self, *_):
         """USR1: reopens the logs after a rotation."""
@@ -370,7 +388,7 @@ class Process:
         reason = None
         if self._requests_max and self.engine.stats()["requests"] >= self._requests_max:
             reason = f"it has served {self.engine.stats()['requests']} requests"
-        elif self.plan.max_memory and (memory := _memory()) > self.plan.max_memory:
+        elif self.plan.max_worker_rss and (memory := _memory()) > self.plan.max_worker_rss:
             reason = f"it has {memory >> 20} MB of memory"
         elif self.plan.max_lifetime and self._age() >= self.plan.max_lifetime:
             reason = f"it has served for {self._age():.0f} s"

@@ -111,11 +111,24 @@ def signature(parts):
     return inspect.Signature([kind("request", kind.POSITIONAL_ONLY), *named])
 
 
-def handler(method, path, function, merge_slashes=True):
+def limit(handlers_max):
+    """Returns how many handlers of a path run at a time, for the engine: 0 is no limit."""
+    if handlers_max is None:
+        return 0
+    if isinstance(handlers_max, bool) or not isinstance(handlers_max, int) or handlers_max < 1:
+        raise ValueError(
+            f"limit_concurrency: expected a whole number from 1, or None, found {handlers_max!r}")
+    return handlers_max
+
+
+def handler(method, path, function, merge_slashes=True, exempt=False, handlers_max=0, body=None):
     """Returns a handler in the engine's form."""
+    if body not in (None, "stream", "memory", "spool"):
+        raise ValueError(f'body={body!r}: expected "stream", "memory" or "spool"')
     named, takes_request = taken(path, function)
     waits = is_coroutine_function(function)
-    return method, path, function, takes_request, named, merge_slashes, waits
+    return (method, path, function, takes_request, named, merge_slashes, exempt, handlers_max,
+            body, waits)
 
 
 def _name(function):

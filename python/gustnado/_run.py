@@ -3,7 +3,7 @@
 import os
 import sys
 
-from . import _command_line, _loading, _logs, _threads
+from . import _command_line, _loading, _logs, _privileges, _threads
 from ._lifespan import LifespanError
 from ._options import SettingError
 from ._plan import plan_of
@@ -63,7 +63,7 @@ def run(plan, report, began=None):
 def is_supervised(plan):
     """Whether the plan needs a supervisor."""
     return bool(plan.workers > 1 or plan.reload or plan.preload or plan.max_requests
-                or plan.max_memory or plan.max_lifetime or plan.timeout)
+                or plan.max_worker_rss or plan.max_lifetime or plan.timeout)
 
 
 class PidFile:
@@ -93,7 +93,10 @@ class PidFile:
     def __exit__(self, *_):
         # (Workers that are copies leave it alone.)
         if self._path is not None and _pid_in(self._path) == os.getpid():
-            os.unlink(self._path)
+            try:
+                os.unlink(self._path)
+            except PermissionError:
+                pass  # After --user, a folder of root's keeps it; the number is nobody's then.
 
 
 def _pid_in(path):
@@ -141,6 +144,7 @@ def say_start(plan, names, facts):
     lines = [("serves", f"{plan.title} ({facts['how']}, {count})"),
              ("runs", _threads.sentence(plan, facts["interface"]))]
     lines += [("note", doubt) for doubt in _threads.doubts(plan, facts["interface"])]
+    lines += [("note", doubt) for doubt in _privileges.doubts(plan)]
     lines.append(("stop", "Ctrl-C lets responses finish, a second Ctrl-C does not"))
     text = [f"{paint('32', f'gustnado {__version__}')} listens on {urls}"]
     text += [f"  {paint('2', f'{name:<6}')}  {line}" for name, line in lines]

@@ -18,7 +18,10 @@ class Settings(TypedDict, total=False):
     backlog: int | None
     backlog_of_threads: int | None
     bind: str | Sequence[str] | None
+    blocking_queue_timeout: float | str | None
+    body_policy: Literal["stream", "memory", "spool"] | None
     body_rate_min: int | str | None
+    body_spool: _Path | None
     body_spool_bytes: int | str | None
     body_timeout: float | str | None
     cache_bytes: int | str | None
@@ -29,6 +32,7 @@ class Settings(TypedDict, total=False):
     client_write_burst: int | str | None
     client_write_rate: int | str | None
     connections_max: int | Literal["auto"] | None
+    connections_per_client: int | Literal["off"] | None
     defer_accept: bool | None
     drain_accept: float | str | None
     env: str | Sequence[str] | None
@@ -42,6 +46,8 @@ class Settings(TypedDict, total=False):
     forwarded_allow_ips: str | Sequence[str] | None
     forwarded_fields: Literal["x-forwarded", "forwarded"] | None
     half_close_timeout: float | str | None
+    handler_queue: int | None
+    handler_queue_timeout: float | str | None
     header_timeout: float | str | None
     hidden: bool | None
     host: str | None
@@ -50,8 +56,14 @@ class Settings(TypedDict, total=False):
     lifespan: Literal["auto", "on", "off"] | None
     lifespan_timeout: float | str | None
     limit_body_bytes: int | str | None
+    limit_body_memory: int | str | None
+    limit_concurrency: int | Literal["off"] | None
     limit_head_bytes: int | str | None
+    limit_head_memory: int | str | None
     limit_header_fields: int | None
+    limit_queue_memory: int | str | None
+    limit_receive_memory: int | str | None
+    limit_send_memory: int | str | None
     limit_target_bytes: int | str | None
     listen: str | Sequence[str] | None
     listing: Literal["auto", "on", "off"] | None
@@ -63,8 +75,10 @@ class Settings(TypedDict, total=False):
     max_requests: int | None
     max_requests_jitter: int | None
     max_requests_per_connection: int | Literal["unlimited"] | None
+    max_worker_rss: int | str | None
     name: str | None
     no_io_wait_us: int | None
+    notsent_lowat: int | str | None
     pace_clients_max: int | None
     pass_delay_us: int | None
     pid: _Path | None
@@ -103,9 +117,11 @@ class Settings(TypedDict, total=False):
     timeout_graceful_shutdown: float | str | None
     timeout_keep_alive: float | str | None
     uds: _Path | None
+    uds_owner: str | None
     uds_permissions: str | None
     umask: str | None
     uring_buffers: int | None
+    user: str | None
     workers: int | Literal["auto"] | None
     write_burst: int | str | None
     write_rate: int | str | None

@@ -2,8 +2,11 @@
 
 import errno
 import os
+import shutil
 import socket
 import time
+
+from ._gustnado import parse_listener
 
 # Time for which a busy address is retried, since its holder may be ending.
 GOING_SECONDS = 2.0
@@ -17,14 +20,16 @@ class Listening:
     """Sockets that a server listens on.
 
     - `ours`: those that this process has opened. Other processes may listen on the rest too.
+    - `own`: the settings of each listener that the engine takes, as text.
     """
 
-    def __init__(self, sockets, ours):
-        self.sockets, self._ours = sockets, ours
+    def __init__(self, sockets, ours, own):
+        self.sockets, self._ours, self._own = sockets, ours, own
 
     def numbers(self):
         """Returns them in the engine's form."""
-        return ",".join(f"fd:{one.fileno()}" for one in self.sockets)
+        both = zip(self.sockets, self._own, strict=True)
+        return ",".join(f"fd:{one.fileno()}{own}" for one, own in both)
 
     def own_numbers(self):
         """Returns the sockets that no other process serves: their queues must be drained."""
@@ -36,7 +41,7 @@ class Listening:
             if one in self._ours:
                 _remove(one)
             one.close()
-        self.sockets, self._ours = [], []
+        self.sockets, self._ours, self._own = [], [], []
 
     def names(self):
         return [name_of(one) for one in self.sockets]
@@ -46,21 +51,29 @@ def listen(settings):
     """Opens the sockets of the settings."""
     asked = str(settings.get("listen") or "")
     if not asked and settings.get("uds"):
-        asked = f"unix:{settings['uds']}"
+        asked = of_path(settings["uds"])
     if not asked and os.environ.get("LISTEN_PID") == str(os.getpid()):
         count = int(os.environ.get("LISTEN_FDS", "0"))
         asked = ",".join(f"fd:{number}" for number in range(3, 3 + count))
     if not asked:
         asked = f"{settings.get('host', '127.0.0.1')}:{settings.get('port', 8080)}"
-    backlog = int(settings.get("backlog", 4096))
-    mode = mode_of(settings.get("uds-permissions", UDS_MODE))
-    opened, ours = [], []
-    for address in asked.split(","):
-        one = _open(address.strip(), backlog, mode)
+    usual = {"backlog": int(settings.get("backlog", 4096)), "owner": settings.get("uds-owner"),
+             "mode": mode_of(settings.get("uds-permissions", UDS_MODE))}
+    opened, ours, owns = [], [], []
+    for text in asked.split(","):
+        address, of_socket, own = parse_listener(text)
+        one = _open(address, {**usual, **of_socket})
         opened.append(one)
-        if not address.strip().startswith("fd:"):
+        owns.append(own)
+        if not address.startswith("fd:"):
             ours.append(one)
-    return Listening(opened, ours)
+    return Listening(opened, ours, owns)
+
+
+def of_path(path):
+    """Returns the listener of a Unix socket."""
+    path = str(path).replace("\\", "\\\\").replace(" ", "\\ ")
+    return f"unix:{path}"
 
 
 def mode_of(given):
@@ -76,14 +89,14 @@ def mode_of(given):
     return mode
 
 
-def _open(address, backlog, mode):
+def _open(address, options):
     if address.startswith("fd:"):
         return _inherited(address)
     until = time.monotonic() + GOING_SECONDS
     try:
         while True:
             try:
-                return _listening(address, backlog, mode)
+                return _listening(address, options)
             except OSError as error:
                 if error.errno != errno.EADDRINUSE or address.startswith("unix:"):
                     raise
@@ -91,24 +104,39 @@ def _open(address, backlog, mode):
                     raise
             if _is_served(address):
                 # A listener with deferred accepts may have closed without notice.
-                return _listening(address, backlog, mode)
+                return _listening(address, options)
             time.sleep(0.005)
     except (OSError, ValueError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise OSError(f"cannot listen on {address}: {reason}{_remedy(error)}") from None
 
 
-def _listening(address, backlog, mode):
-    opened = _bound(address)
+def _listening(address, options):
+    opened = _bound(address, options)
     try:
-        if opened.family == socket.AF_UNIX:
+        if opened.family == socket.AF_UNIX and not _is_abstract(opened):
             # No client can connect before it listens.
-            os.chmod(opened.getsockname(), mode)
-        opened.listen(backlog)
+            if options["owner"]:
+                _give(opened.getsockname(), options["owner"])
+            os.chmod(opened.getsockname(), options["mode"])
+        opened.listen(options["backlog"])
     except OSError:
         opened.close()
         raise
     return opened
+
+
+def _give(path, owner):
+    user, _colon, group = owner.partition(":")
+    number = (lambda name: int(name) if name.isdigit() else name)
+    try:
+        shutil.chown(path, number(user), number(group) if group else None)
+    except LookupError as error:
+        raise ValueError(f"owner {owner}: {error}") from None
+
+
+def _is_abstract(opened):
+    return isinstance(opened.getsockname(), bytes)
 
 
 def _remedy(error):
@@ -138,12 +166,15 @@ def _inherited(address):
     return found
 
 
-def _bound(address):
+def _bound(address, options):
     if address.startswith("unix:"):
         path = address.removeprefix("unix:")
         opened = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        _remove_stale(path)
-        opened.bind(path)
+        if path.startswith("@"):
+            opened.bind(f"\0{path[1:]}")
+        else:
+            _remove_stale(path)
+            opened.bind(path)
         return opened
     family, where = _resolved(address)
     opened = socket.socket(family, socket.SOCK_STREAM)
@@ -151,11 +182,24 @@ def _bound(address):
     # Accepted sockets inherit this.
     opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     try:
+        _prepare(opened, options)
         opened.bind(where)
     except OSError:
         opened.close()
         raise
     return opened
+
+
+def _prepare(opened, options):
+    """Sets what a socket is bound with."""
+    is_v6 = opened.family == socket.AF_INET6
+    if "v6only" in options and is_v6:
+        opened.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, options["v6only"])
+    if options.get("freebind"):
+        level, name = (socket.IPPROTO_IPV6, 78) if is_v6 else (socket.IPPROTO_IP, 15)
+        opened.setsockopt(level, name, 1)  # (IPV6_FREEBIND and IP_FREEBIND.)
+    if "device" in options:
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, options["device"].encode())
 
 
 def _resolved(address):
@@ -198,7 +242,7 @@ def _remove_stale(path):
 
 def _remove(listening):
     """Removes the file of a Unix socket."""
-    if listening.family != socket.AF_UNIX:
+    if listening.family != socket.AF_UNIX or _is_abstract(listening):
         return
     try:
         os.unlink(listening.getsockname())
@@ -209,7 +253,7 @@ def _remove(listening):
 def name_of(listening):
     name = listening.getsockname()
     if listening.family == socket.AF_UNIX:
-        return f"unix:{name}"
+        return f"unix:@{name[1:].decode()}" if isinstance(name, bytes) else f"unix:{name}"
     # A clickable URL; other addresses follow.
     host, every = _EVERY.get(name[0], (name[0], ""))
     host = f"[{host}]" if ":" in host else host

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 
-from . import _loading, _logs, _sockets, _watching
+from . import _loading, _logs, _privileges, _sockets, _watching
 from ._forked import Forked
 from ._plan import WORKERS_MAX
 from ._run import say_start
@@ -189,8 +189,13 @@ class Supervisor:
         if plan.reload and not isinstance(plan.app, str):
             raise ValueError("--reload needs an application by its name: 'module:app'")
         self._is_preloaded = plan.preload and isinstance(plan.app, str) and listening is None
-        self.plan = plan = _preloaded(plan) if self._is_preloaded else plan
         self._listening = listening or _sockets.listen(plan.settings)
+        try:
+            _privileges.drop(plan)
+            self.plan = plan = _preloaded(plan) if self._is_preloaded else plan
+        except BaseException:
+            self._listening.close()
+            raise
         self._load = load or SharedLoad()
         self._selector = selectors.DefaultSelector()
         self._workers = {}

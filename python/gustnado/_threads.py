@@ -2,6 +2,12 @@
 
 import os
 
+from ._options import size
+
+
+# What each process takes at least for connections, bodies and caches.
+MEMORY_MIN = 16 << 20
+
 
 def cpus():
     """Returns the number of CPUs that this process may use."""
@@ -45,8 +51,22 @@ def doubts(plan, interface):
             f"{plan.threads} threads share one interpreter's lock; with so much concurrency, "
             "use more processes"
         )
+    memory = _size_of(plan.settings.get("max-memory", "auto"))
+    if memory and memory // plan.workers < MEMORY_MIN:
+        yield (
+            f"--max-memory {plan.settings['max-memory']} is less than 16m for each of "
+            f"{_count(plan.workers, 'process', 'es')}; each takes 16m"
+        )
     if interface != "wsgi" and plan.threads > 1:
         yield f"--threads {plan.threads} changes nothing: only WSGI applications run on threads"
+
+
+def _size_of(text):
+    """Returns the bytes of a size, or none: the engine refuses what is not one."""
+    try:
+        return size(text)
+    except ValueError:
+        return None
 
 
 def _count(number, one, many):

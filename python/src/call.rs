@@ -6,7 +6,10 @@ use bytes::Bytes;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
-use gustnado::{Method, Reply, Response, Routes, Status, reply_later, route};
+use gustnado::config::BodyPolicy;
+use gustnado::{
+    IntoResponse, Method, Reply, Response, Routes, Status, head_only, reply_later, route,
+};
 
 use crate::coroutine::{self, Starter};
 use crate::errors::{ErrorReporter, FaultOrigin};
@@ -87,14 +90,20 @@ impl PyHandler {
         Self { function, takes_request, params, is_coroutine, context, name }
     }
 
-    /// Adds it to routes. A plain function that does not take the request runs inline.
+    /// Adds it to routes. A plain function that does not take the request runs inline, and no body
+    /// is kept for it.
     pub(crate) fn add_to(
         self: Arc<Self>,
         routes: Routes,
         method: Option<Method>,
-        (path, merges): (&str, bool),
+        (path, merges, is_exempt, handlers_max): (&str, bool, bool, usize),
+        policy: Option<BodyPolicy>,
     ) -> Routes {
-        let mut place = route().merge_slashes(merges);
+        let mut place = route().merge_slashes(merges).exempt(is_exempt);
+        place = place.limit_concurrency(handlers_max);
+        if let Some(policy) = policy {
+            place = place.body_policy(policy);
+        }
         if self.is_coroutine && !self.context.has_body_limit {
             // It reads at its own pace, and the client waits.
             place = place.limit_body_bytes(u64::MAX);
@@ -107,6 +116,7 @@ impl PyHandler {
             }
         } else {
             let handler = move |request: &gustnado::Request| self.respond_at_once(request);
+            let handler = head_only(handler);
             match method {
                 Some(method) => place.on(method, handler),
                 None => tunnel::refused_by(place).any(handler),
@@ -134,7 +144,7 @@ impl PyHandler {
         if !self.is_coroutine {
             match request.body_mut().bytes(usize::MAX).await {
                 Ok(bytes) => body = Some(bytes),
-                Err(error) => return Response::new(error.status()),
+                Err(error) => return error.into_response(),
             }
         }
         match Python::attach(|py| self.begin(py, request, body)) {
@@ -205,7 +215,7 @@ impl PyHandler {
                 let to_response = move |py: Python<'_>, returned: PyResult<Bound<'_, PyAny>>| {
                     let request_object =
                         of_task.as_ref().map(|request_object| request_object.bind(py));
-                    replier.answer(handler.to_response(py, returned, request_object));
+                    replier.respond(handler.to_response(py, returned, request_object));
                 };
                 match starter.when_done(running_task, to_response) {
                     Ok(()) => CallResult::Later(reply),

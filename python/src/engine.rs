@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use send_wrapper::SendWrapper;
 
+use gustnado::config::BodyPolicy;
 use gustnado::config::Listing;
 use gustnado::driven::{Driven, ReactorWaker, Wants, WatchEvent};
 use gustnado::{Drain, Method, Routes, Running, Server};
@@ -22,9 +23,11 @@ use crate::wsgi::Wsgi;
 use crate::{coroutine, errors, limits};
 
 /// A handler, as `gustnado._routes` describes it: method (none: all), path, function, whether it
-/// takes the request, the named parts of the path that it takes, whether slashes are merged, and
-/// whether it is a coroutine function.
-type HandlerSpec = (Option<String>, String, Py<PyAny>, bool, Vec<String>, bool, bool);
+/// takes the request, the named parts of the path that it takes, whether slashes are merged,
+/// whether it is exempt from the limit of handlers, how many of its path run at a time (0: any
+/// number), where bodies are kept (none: as set), and whether it is a coroutine function.
+type HandlerSpec =
+    (Option<String>, String, Py<PyAny>, bool, Vec<String>, bool, bool, usize, Option<String>, bool);
 
 /// State of the engine's turns for other threads.
 struct TurnState {
@@ -76,14 +79,19 @@ impl PyEngine {
     /// - `handlers`, `folders`: the routes.
     /// - `context`: shared context of handlers; see `gustnado._routes.CallContext`.
     /// - `application`: the fallback: an `Asgi` or a `Wsgi`.
+    /// - `processes`: how many share the memory of `max-memory`.
     #[new]
+    #[pyo3(signature = (settings, handlers, folders, context, application, processes=1))]
     fn new(
         settings: Vec<(String, String)>,
         handlers: Vec<HandlerSpec>,
         folders: Vec<(String, String)>,
         context: &Bound<'_, PyAny>,
         application: Option<&Bound<'_, PyAny>>,
+        processes: usize,
     ) -> PyResult<Self> {
+        let usual_policy = settings.iter().rfind(|(name, _)| name == "body-policy");
+        let usual_policy = usual_policy.map(|(_, name)| policy_of(name)).transpose()?;
         let has_body_limit = settings.iter().any(|(name, _)| name == "limit-body-bytes");
         let context = Arc::new(CallContext::of(context, has_body_limit)?);
         // Folders next to an application are its assets: they have no listings by default.
@@ -98,16 +106,32 @@ impl PyEngine {
                 .set(&name, &value)
                 .map_err(|error| pyo3::exceptions::PyValueError::new_err(error.to_string()))?;
         }
+        let server = server.share_memory(processes);
         let mut routes = Routes::new();
         for (path, folder) in folders {
             routes = routes.files(&path, folder);
         }
         for handler in handlers {
-            let (method, path, function, takes_request, params, merges, is_coroutine) = handler;
+            let (
+                method,
+                path,
+                function,
+                takes_request,
+                params,
+                merges,
+                is_exempt,
+                limit,
+                body,
+                is_coroutine,
+            ) = handler;
+            let policy = body.map(|name| policy_of(&name)).transpose()?;
             let method = method.map(|name| method_of(&name)).transpose()?;
+            let reads_whole = takes_request && !is_coroutine;
+            check_policy(method, &path, reads_whole, policy.or(usual_policy))?;
             let handler =
                 PyHandler::new(function, takes_request, params, is_coroutine, Arc::clone(&context));
-            routes = Arc::new(handler).add_to(routes, method, (&path, merges));
+            let place = (&*path, merges, is_exempt, limit);
+            routes = Arc::new(handler).add_to(routes, method, place, policy);
         }
         if let Some(application) = application {
             routes = match application.cast::<Asgi>() {
@@ -303,6 +327,33 @@ impl PyAlert {
         let for_us = self.pulse.now_us().saturating_sub(up_us);
         (turns, Duration::from_micros(for_us).as_secs_f64())
     }
+}
+
+/// Returns a body policy by its name.
+fn policy_of(name: &str) -> PyResult<BodyPolicy> {
+    let place = BodyPolicy::NAMES.iter().position(|known| *known == name);
+    place.map(|place| BodyPolicy::ALL[place]).ok_or_else(|| {
+        let text = format!("expected the body policy stream, memory or spool, found {name:?}");
+        pyo3::exceptions::PyValueError::new_err(text)
+    })
+}
+
+/// Checks that a function is not called with bodies that are not kept for it.
+fn check_policy(
+    method: Option<Method>,
+    path: &str,
+    reads_whole: bool,
+    policy: Option<BodyPolicy>,
+) -> PyResult<()> {
+    let has_content = !matches!(method, Some(Method::Get | Method::Head | Method::Options));
+    if policy != Some(BodyPolicy::Stream) || !reads_whole || !has_content {
+        return Ok(());
+    }
+    Err(pyo3::exceptions::PyValueError::new_err(format!(
+        "the route {path} keeps no bodies (body policy stream), but its plain function gets them \
+         whole; make it a coroutine function that says `request.stream()`, or choose memory or \
+         spool"
+    )))
 }
 
 fn method_of(name: &str) -> PyResult<Method> {

@@ -76,7 +76,8 @@ pub(crate) fn of_start(error: &StartError) -> PyErr {
         StartError::Folder(_)
         | StartError::Routes(_)
         | StartError::AccessLogFormat(_)
-        | StartError::AnyProxy => PyValueError::new_err(text),
+        | StartError::AnyProxy
+        | StartError::User(_) => PyValueError::new_err(text),
         _ => PyOSError::new_err(text),
     }
 }

@@ -29,10 +29,12 @@ mod twisted;
 mod writer;
 mod wsgi;
 
-use gustnado::config::{Field, Origin, Settings, TUNABLES, Tunable};
+use gustnado::config::{Field, ListenSpec, Origin, Settings, TUNABLES, Tunable};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyString};
 
+use std::collections::HashMap;
 use std::ffi::OsStr;
 
 /// A setting for Python: name, description, whether it is a switch, heading, default, accepted
@@ -69,13 +71,56 @@ fn canonical_route(path: &str) -> PyResult<String> {
     gustnado::canonical_route(path).map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
+/// A listener's address, its settings, and what of them the engine takes of an open socket.
+type ListenerSpec = (String, HashMap<&'static str, Py<PyAny>>, String);
+
+/// Parses a listener. Raises a `ValueError` for a mistake.
+///
+/// - Returned: its address, settings that its socket is opened with, and the text that is left for
+///   the engine.
+#[pyfunction]
+fn parse_listener(py: Python<'_>, text: &str) -> PyResult<ListenerSpec> {
+    let spec = ListenSpec::parse(text)
+        .map_err(|error| PyValueError::new_err(format!("listen: {error}")))?;
+    let mut of_socket = HashMap::new();
+    let mut add = |name, value: Option<Bound<'_, PyAny>>| {
+        if let Some(value) = value {
+            of_socket.insert(name, value.unbind());
+        }
+    };
+    let number = |number: Option<u32>| number.map(|number| number.into_pyobject(py)).transpose();
+    add("backlog", number(spec.backlog)?.map(Bound::into_any));
+    add("mode", number(spec.mode)?.map(Bound::into_any));
+    let text = |text: &Option<String>| text.as_ref().map(|text| PyString::new(py, text).into_any());
+    add("owner", text(&spec.owner));
+    add("device", text(&spec.device));
+    let switch = |on: Option<bool>| on.map(|on| PyBool::new(py, on).to_owned().into_any());
+    add("v6only", switch(spec.v6only));
+    add("freebind", switch(Some(true).filter(|_| spec.freebind)));
+    let engines = ListenSpec {
+        address: "fd:0".to_owned(),
+        proxy_protocol: spec.proxy_protocol,
+        proxy_allow_from: spec.proxy_allow_from,
+        defer_accept: spec.defer_accept,
+        ..ListenSpec::default()
+    };
+    let left = engines.to_string().trim_start_matches("fd:0").to_owned();
+    Ok((spec.address, of_socket, left))
+}
+
+/// Changes this process from root to another user, for good.
+#[pyfunction]
+fn drop_privileges(user: &str) -> PyResult<()> {
+    gustnado::drop_privileges(user).map_err(|error| errors::of_start(&error))
+}
+
 #[pymodule]
 mod _gustnado {
     #[pymodule_export]
     #[expect(non_upper_case_globals, reason = "it is Python's name")]
     const __version__: &str = env!("CARGO_PKG_VERSION");
     #[pymodule_export]
-    use super::{canonical_route, check_setting, settings};
+    use super::{canonical_route, check_setting, drop_privileges, parse_listener, settings};
     #[pymodule_export]
     use crate::asgi::Asgi;
     #[pymodule_export]

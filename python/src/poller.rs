@@ -16,7 +16,9 @@ use pyo3::prelude::*;
 use rustix::io::Errno;
 use send_wrapper::SendWrapper;
 
-use gustnado_reactor::{Clock, IoChoice, Options, Reactor, Token, Wants, WatchEvent};
+use gustnado_reactor::{
+    BufferAccount, Clock, IoChoice, Options, Reactor, Token, Wants, WatchEvent,
+};
 
 use crate::errors;
 use crate::guarded::Guarded;
@@ -311,7 +313,14 @@ impl Poller {
 impl PollerThread {
     fn new() -> PyResult<Self> {
         let (io, clock) = (IoChoice::Epoll, Clock::start());
-        let options = Options { io, direct_max: 0, buffers: 8, installed_max: 0, clock };
+        let options = Options {
+            io,
+            direct_max: 0,
+            buffers: 8,
+            installed_max: 0,
+            clock,
+            account: BufferAccount::default(),
+        };
         let (reactor, _) = Reactor::new(&options).map_err(|error| errors::of_io(&error))?;
         Ok(Self { reactor, ready: Vec::new(), woken: Vec::new() })
     }

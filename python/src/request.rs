@@ -197,6 +197,7 @@ impl PyRequest {
     #[pyo3(signature = (limit = None))]
     fn read<'py>(slf: &Bound<'py, Self>, limit: Option<u64>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
+        slf.get().inner().body_mut().set_collected(true);
         let read = py.import(intern!(py, "gustnado._body"))?.getattr(intern!(py, "read"))?;
         read.call1((slf, limit, slf.get().read_max))
     }

@@ -11,13 +11,16 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyType};
 
-use gustnado::{Request, Response, Routes, Status, by_length, route};
+use gustnado::config::BodyPolicy;
+use gustnado::{
+    AdmissionChain, Request, Response, Routes, Status, by_length, on_threads, overloaded, route,
+};
 
 use crate::errors::{self, ErrorReporter};
 use crate::name_cache::NameCache;
 use crate::request_template::RequestTemplate;
 use crate::tunnel;
-use body::{Input, MEMORY_BYTES_MAX, Spool};
+use body::{Input, MEMORY_BYTES_MAX};
 use result::CallEnd;
 use start::StartResponse;
 use thread_queue::{HandlerCall, ThreadQueue};
@@ -38,9 +41,10 @@ struct WsgiApp {
     /// `gustnado.FileWrapper`
     file_wrapper: Py<PyType>,
     reporter: ErrorReporter,
-    spool: Arc<Spool>,
     /// `None`: the engine's thread calls the application.
     thread_queue: Option<ThreadQueue>,
+    threads: usize,
+    waiting_max: usize,
 }
 
 #[pymethods]
@@ -48,9 +52,9 @@ impl Wsgi {
     /// - `app`: a function of an environment and `start_response`.
     /// - `template`: the common part of all environments.
     /// - `root_path`: the part of the paths that is not the application's.
-    /// - `waiting_max`: how many requests may wait for a thread of `work`; more get 503. None: the
-    ///   engine's own thread calls the application, and serves nothing else meanwhile.
-    /// - `spool_bytes`: total size of spooled bodies on disk.
+    /// - `threads`: how many call `work`, and how many requests may wait for one of them; of more
+    ///   the oldest gets 503. With one thread none calls it: the engine's own calls the
+    ///   application, and serves nothing else meanwhile.
     /// - `on_error`: called with an exception, or none, and a line about the request.
     #[new]
     fn new(
@@ -58,11 +62,11 @@ impl Wsgi {
         template: Py<PyDict>,
         root_path: String,
         file_wrapper: &Bound<'_, PyType>,
-        waiting_max: Option<usize>,
-        spool_bytes: u64,
+        threads: (usize, usize),
         on_error: Py<PyAny>,
     ) -> PyResult<Self> {
         let py = file_wrapper.py();
+        let (threads, waiting_max) = threads;
         Ok(Self(Arc::new(WsgiApp {
             app,
             template: RequestTemplate::new(template),
@@ -71,23 +75,26 @@ impl Wsgi {
             input: py.import("io")?.getattr("BytesIO")?.unbind(),
             file_wrapper: file_wrapper.clone().unbind(),
             reporter: ErrorReporter(on_error),
-            spool: Spool::new(spool_bytes),
-            thread_queue: waiting_max.map(ThreadQueue::new),
+            thread_queue: (threads > 1).then(ThreadQueue::default),
+            threads,
+            waiting_max,
         })))
     }
 
     /// Calls the application for one request after the other, until `end`. For threads.
     fn work(&self, py: Python<'_>) {
         let Some(thread_queue) = &self.0.thread_queue else { return };
-        while let Some(HandlerCall { request, body, replier }) = py.detach(|| thread_queue.next()) {
+        while let Some(call) = py.detach(|| thread_queue.next()) {
+            // The permits are given back when the thread is free again.
+            let HandlerCall { request, body, replier, permits: _permits } = call;
             if replier.is_lost() {
                 continue;
             }
             match self.0.ending(py, &request, body.input()) {
-                CallEnd::Whole(response) => _ = replier.answer(response),
+                CallEnd::Whole(response) => _ = replier.respond(response),
                 CallEnd::Iterated(head, iterated) => {
                     let (writer, content) = crate::pipe::pipe();
-                    replier.answer(head.stream(content));
+                    replier.respond(head.stream(content));
                     iterated.write_to(py, &writer);
                 }
             }
@@ -106,13 +113,19 @@ impl Wsgi {
     /// Adds the application to routes, as the fallback.
     pub(crate) fn add_to(&self, routes: Routes) -> Routes {
         let inside = Arc::clone(&self.0);
+        // The bodies of an application go to the disk whatever the others' do.
+        let place = route().body_policy(BodyPolicy::Spool).server_wide(true);
+        if inside.thread_queue.is_some() {
+            let (threads, waiting_max) = (inside.threads, inside.waiting_max);
+            let handler = on_threads(threads, waiting_max, move |request, limits| {
+                Arc::clone(&inside).respond(request, Some(limits))
+            });
+            return routes.fallback_route(place.any(handler));
+        }
         let task = {
             let inside = Arc::clone(&inside);
-            move |request: Request| Arc::clone(&inside).respond(request)
+            move |request: Request| Arc::clone(&inside).respond(request, None)
         };
-        if inside.thread_queue.is_some() {
-            return routes.fallback_route(route().any(task).server_wide(true));
-        }
         let at_once = move |request: &Request| {
             if let Some(refusal) = tunnel::refuse(request) {
                 return refusal;
@@ -120,7 +133,7 @@ impl Wsgi {
             inside.respond_at_once(request, Input::Memory(request.bytes()))
         };
         let handler = by_length(MEMORY_BYTES_MAX as u64, at_once, task);
-        routes.fallback_route(route().any(handler).server_wide(true))
+        routes.fallback_route(place.any(handler))
     }
 }
 
@@ -134,11 +147,17 @@ impl WsgiApp {
     }
 
     /// Reads the body, then calls the application.
-    async fn respond(self: Arc<Self>, mut request: Request) -> Response {
+    ///
+    /// - `limits`: what it waits for, where it is called on a thread.
+    async fn respond(
+        self: Arc<Self>,
+        mut request: Request,
+        limits: Option<AdmissionChain>,
+    ) -> Response {
         if let Some(refusal) = tunnel::refuse(&request) {
             return refusal;
         }
-        let body = match self.spool.read(&mut request).await {
+        let body = match body::read(&mut request).await {
             Ok(body) => body,
             Err(refused) => {
                 if let Some(why) = refused.text() {
@@ -147,14 +166,16 @@ impl WsgiApp {
                 return Response::new(refused.status());
             }
         };
-        let Some(thread_queue) = &self.thread_queue else {
+        let (Some(thread_queue), Some(limits)) = (&self.thread_queue, limits) else {
             return self.respond_at_once(&request, body.input());
         };
+        // After the body: a client that sends it slowly keeps no thread from others.
+        let Some(permits) = limits.admit(request.held_bytes()).await else { return overloaded() };
         // Another thread cannot query the connection; the request caches the addresses.
         _ = request.peer();
-        match thread_queue.put(request, body) {
+        match thread_queue.put(request, body, permits) {
             Some(reply) => reply.await,
-            None => Response::new(Status::SERVICE_UNAVAILABLE),
+            None => overloaded(),
         }
     }
 

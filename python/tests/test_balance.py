@@ -74,7 +74,9 @@ def test_who_takes_the_place_of_a_worker_gets_its_share_and_nobody_is_lost(run, 
     server = run(WHO, "--workers", str(WORKERS))
     server.wait_for_words(f"{WORKERS} processes")
     where = socket.AF_INET, ("127.0.0.1", server.port)
-    links = [connected(where) for _ in range(40)]
+    # A process may have 4 and a sixteenth more than the mean, and 2 that the others do not know of
+    # yet: so three of them cannot have all of these.
+    links = [connected(where) for _ in range(100)]
     before = collections.Counter(map(answered_by, links))
     assert len(before) == WORKERS
     killed = max(before, key=before.get)
@@ -96,7 +98,7 @@ def test_who_takes_the_place_of_a_worker_gets_its_share_and_nobody_is_lost(run, 
         while os.path.exists(f"/proc/{int(pid)}"):
             assert time.monotonic() < deadline, server.said()
             time.sleep(0.05)
-    more = [connected(where) for _ in range(60)]
+    more = [connected(where) for _ in range(100)]
     after = collections.Counter(map(answered_by, more))
     if number == signal.SIGKILL:
         after += collections.Counter({pid: n for pid, n in before.items() if pid != killed})

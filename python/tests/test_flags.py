@@ -99,7 +99,8 @@ FIELDS = {
     "--log-config-json l.json": ("log_config", "l.json"),
     # granian
     "--workers-lifetime 1h": ("max_lifetime", 3600.0),
-    "--workers-max-rss 300": ("max_memory", 300 << 20),
+    "--workers-max-rss 300": ("max_worker_rss", 300 << 20),
+    "--max-worker-rss 300m": ("max_worker_rss", 300 << 20),
     "--workers-kill-timeout 20": ("grace", 20.0),
     "--url-path-prefix /x": ("root_path", "/x"),
     "--static-path-mount .": ("static", {"/static": "."}),
@@ -120,10 +121,24 @@ def test_it_comes_to_a_plan(words):
     assert getattr(plan_by(*words.split()), field) == value
 
 
+def test_max_memory_has_its_old_meaning_unless_the_new_flag_is_there():
+    def planned(*words, environ=None):
+        found = _command_line.Words([*words, "main:app"])
+        return plan_of(found.app, found.given, found.weak, environ or {})
+
+    plan, warnings = planned("--max-memory", "300m")
+    assert plan.max_worker_rss == 300 << 20 and "max-memory" not in plan.settings
+    assert len(warnings) == 1 and "say --max-worker-rss for that" in warnings[0]
+    plan, warnings = planned(environ={"GUSTNADO_MAX_MEMORY": "300m"})
+    assert plan.max_worker_rss == 300 << 20 and "GUSTNADO_MAX_WORKER_RSS" in warnings[0]
+    plan, warnings = planned("--max-memory", "300m", "--max-worker-rss", "0")
+    assert (plan.max_worker_rss, plan.settings["max-memory"], warnings) == (0, "300m", [])
+    plan, warnings = planned("--max-memory", "auto")
+    assert (plan.max_worker_rss, plan.settings["max-memory"], warnings) == (0, "auto", [])
+
+
 @pytest.mark.parametrize("words, said", [
-    ("--limit-concurrency 100", "--limit-concurrency (uvicorn): none yet: with --connections-max"),
-    ("-u www-data", "-u (gunicorn): not here yet: systemd's User="),
-    ("--user www-data", "Docker's USER"), ("--group www-data", "systemd's Group="),
+    ("--group www-data", "--user NAME:GROUP"),
     ("-c gunicorn.conf.py", "all settings are flags, variables such as GUSTNADO_WORKERS"),
     ("--config python:x", "arguments of gustnado.run"),
     ("-D", "the service manager's"), ("--pythonpath x", "--app-dir DIR, or the variable"),

@@ -45,4 +45,4 @@ def test_the_wheel_has_the_licence_texts_and_no_command_in_rust():
     size = next(path.locate().stat().st_size for name, path in files.items()
                 if name.startswith("_gustnado.") and name.endswith(".so"))
     # With the whole command in it there were six million.
-    assert size < 3_000_000, size
+    assert size < 3_500_000, size

@@ -298,7 +298,7 @@ def test_a_worker_that_has_grown_is_replaced(run):
             kept.append(bytearray(os.urandom(1)) * (32 << 20))
             start_response("200 OK", [])
             return [str(os.getpid()).encode()]
-        """, "--max-memory", "150m")
+        """, "--max-worker-rss", "150m")
     first = pids(server, 1)
     wait_until(lambda: pids(server, 1) != first, server)
     server.wait_for_words("MB of memory")

@@ -5,6 +5,7 @@ import os
 import time
 
 import pytest
+from conftest import post_chunked
 
 PROGRAM = """
 import hashlib, os, time
@@ -39,17 +40,6 @@ MIB = 1 << 20
 @pytest.fixture(params=["inline", "threads"])
 def options(request):
     return ["--threads", "4"] if request.param == "threads" else []
-
-
-def chunked(body, size=100_000):
-    pieces = [body[at:at + size] for at in range(0, len(body), size)]
-    return b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in pieces) + b"0\r\n\r\n"
-
-
-def post_chunked(server, path, body):
-    head = (f"POST {path} HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n"
-            "Connection: close\r\n\r\n")
-    return server.ask(head.encode() + chunked(body))
 
 
 def test_bodies_of_any_length_come_whole(run, options):
@@ -101,9 +91,12 @@ def test_a_gibibyte_is_the_most(run):
     server.wait_for_words("longer than 1073741824 bytes")
 
 
-def test_a_folder_that_cannot_be_written_to_is_named(run):
-    # (Python's tempfile reads it when the first file is made.)
-    server = run("import tempfile\ntempfile.tempdir = '/nowhere'\n" + PROGRAM)
+def test_a_folder_that_cannot_be_written_to_is_named(run, tmp_path):
+    folder = tmp_path / "spool"
+    folder.mkdir()
+    server = run(PROGRAM, "--body-spool", str(folder))
+    # It was there at the start, which checks it.
+    folder.rmdir()
     assert server.post("/", b"x" * (2 * MIB)).status == 503
     server.wait_for_words("could not be kept in a temporary file")
     assert server.post("/", b"x" * MIB).status == 200

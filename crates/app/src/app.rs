@@ -1,20 +1,25 @@
 //! The state that all connections of a server share: limits, routes, counters.
 
 mod handle;
+mod heap_trim;
+mod proxy_rules;
 mod server_shared;
 
 use std::cell::RefCell;
+use std::io;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use gustnado_config::{Networks, millis};
+use gustnado_config::millis;
 use gustnado_http::date::imf_fixdate;
 use gustnado_http::limits::Limits;
 use gustnado_http::response_writer::Persist;
-use gustnado_tasks::ProgressTimeout;
+use gustnado_tasks::{Endpoint, MemoryKind, ProgressTimeout};
 
+use crate::bodies::Bodies;
+use crate::client_slots::ClientSlot;
 use crate::hooks::Hooks;
 use crate::pace::Pace;
 use gustnado_config::{Config, ResponseVersion};
@@ -27,6 +32,7 @@ use gustnado_web::routes::Tables;
 use gustnado_web::trusted_proxies::TrustedProxies;
 
 pub use handle::AppHandle;
+pub use proxy_rules::{ListenerKey, ProxyRules};
 pub use server_shared::ServerShared;
 
 /// Drops the running thread's caches of the server that it works for.
@@ -82,8 +88,10 @@ pub struct App {
     pub hooks: Hooks,
     /// The access log, if there is one.
     pub access_log: Option<Arc<AccessLog>>,
-    /// The networks that may send a PROXY header, if one is required.
-    pub proxy_allow: Option<Networks>,
+    /// Connections that one client may have; 0 is no limit.
+    pub connections_per_client: u32,
+    /// Which listeners require a PROXY header, and from whom.
+    pub proxies: ProxyRules,
     /// The proxies whose fields about the client are trusted, if any.
     pub trusted_proxies: Option<Arc<TrustedProxies>>,
     /// Bytes of later requests that are read while a handler runs.
@@ -109,6 +117,7 @@ impl App {
         (hooks, access_log): (Hooks, Option<Arc<AccessLog>>),
         shared: Arc<ServerShared>,
         current: Weak<AppHandle>,
+        proxies: ProxyRules,
     ) -> Self {
         let write = ProgressTimeout {
             silence_ms: millis(config.write_timeout),
@@ -139,7 +148,8 @@ impl App {
             policy: ConnPolicy::of(config),
             hooks,
             access_log,
-            proxy_allow: proxy_allow(config),
+            connections_per_client: config.connections_per_client,
+            proxies,
             trusted_proxies: TrustedProxies::of(config),
             read_ahead_bytes: config.read_ahead_bytes,
             stream_buffer_bytes: config.stream_buffer_bytes,
@@ -160,7 +170,8 @@ impl App {
             policy: self.policy,
             hooks: self.hooks.clone(),
             access_log: self.access_log.clone(),
-            proxy_allow: self.proxy_allow.clone(),
+            connections_per_client: self.connections_per_client,
+            proxies: self.proxies.clone(),
             trusted_proxies: self.trusted_proxies.clone(),
             read_ahead_bytes: self.read_ahead_bytes,
             stream_buffer_bytes: self.stream_buffer_bytes,
@@ -179,6 +190,47 @@ impl App {
             Some(ConnPolicy { version: ResponseVersion::Old, .. }) => Persist::OldClose,
             _ => Persist::Close,
         }
+    }
+
+    /// Returns the request bodies in memory.
+    pub fn bodies(&self) -> &Arc<Bodies> {
+        &self.shared.bodies
+    }
+
+    /// Returns whether more memory of a kind is held than may be.
+    #[cold]
+    pub fn is_short_of(&self, kind: MemoryKind) -> bool {
+        self.shared.bodies.is_short_of(kind)
+    }
+
+    /// Takes a slot of the client of a new connection; `None` if it has no more. A trusted proxy
+    /// brings the connections of many clients, so its own are not counted.
+    ///
+    /// - `peer`: where the connection comes from, or what its PROXY header says.
+    pub fn take_client_slot(&self, peer: &io::Result<Endpoint>) -> Option<ClientSlot> {
+        let slots = &self.shared.client_slots;
+        let is_proxy = |peer| self.trusted_proxies.as_ref().is_some_and(|it| it.trusts(peer));
+        if peer.as_ref().is_ok_and(is_proxy) {
+            return Some(slots.uncounted());
+        }
+        slots.take(peer, self.connections_per_client)
+    }
+
+    /// Returns a slot that counts for no client.
+    pub fn take_no_client_slot(&self) -> ClientSlot {
+        self.shared.client_slots.uncounted()
+    }
+
+    /// Notes that a connection has begun.
+    #[inline]
+    pub fn note_opened(&self) {
+        self.shared.heap_trim.note_opened();
+    }
+
+    /// Notes that a connection has ended: after a burst, memory goes back.
+    #[inline]
+    pub fn note_closed(&self) {
+        self.shared.heap_trim.note_closed(self.shared.workers.get());
     }
 
     /// Returns the pace of connections, if they have one.
@@ -280,10 +332,4 @@ impl App {
         lines.extend_from_slice(b"\r\n");
         Rc::new(ResponsePrefix::new(unix_secs, &lines))
     }
-}
-
-/// Returns the networks that may send a PROXY header; `None` if none is required.
-fn proxy_allow(config: &Config) -> Option<Networks> {
-    // The start has already refused malformed networks.
-    config.proxy_protocol.then(|| Networks::of(&config.proxy_allow_from).unwrap_or_default())
 }

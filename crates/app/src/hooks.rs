@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gustnado_http::request::Request as View;
+use gustnado_http::request::RequestView;
 use gustnado_http::status::Status;
 
 use gustnado_web::request_head::as_text;
@@ -128,12 +128,12 @@ impl ClosedConnection {
 #[derive(Clone, Copy)]
 pub struct Refused<'a> {
     status: Status,
-    request: Option<View<'a>>,
+    request: Option<RequestView<'a>>,
 }
 
 impl<'a> Refused<'a> {
     #[doc(hidden)]
-    pub fn new(status: Status, request: Option<View<'a>>) -> Self {
+    pub fn new(status: Status, request: Option<RequestView<'a>>) -> Self {
         Self { status, request }
     }
 

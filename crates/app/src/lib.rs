@@ -9,5 +9,8 @@
 #![doc(hidden)]
 
 pub mod app;
+pub mod bodies;
+pub mod client_key;
+pub mod client_slots;
 pub mod hooks;
 pub mod pace;

@@ -2,6 +2,7 @@
 //! what was found and what to do.
 
 mod counterparts;
+mod derived;
 mod first_word;
 #[cfg(test)]
 mod tests;
@@ -38,6 +39,8 @@ pub(crate) enum Subcommand {
     Counters,
     /// Print this text: help, or the version.
     Page(String),
+    /// Print this text as it is: a manual page, or the completions of a shell.
+    Raw(String),
 }
 
 /// Options of `gustnado serve` and `gustnado check`: the settings and their sources.
@@ -120,7 +123,8 @@ impl ServeOptions {
 }
 
 /// Subcommands of every build; the others are the lab's.
-const COMMANDS: [&str; 6] = ["serve", "check", "doctor", "schema", "tuning", "help"];
+const COMMANDS: [&str; 8] =
+    ["serve", "check", "doctor", "schema", "tuning", "completions", "man", "help"];
 /// The access log of a terminal, and its format.
 const STDERR: &str = "/dev/stderr";
 const BRIEF: &str = "brief";
@@ -154,6 +158,8 @@ pub(crate) fn read(
         Some(("schema", _)) => Ok(Subcommand::Schema),
         Some(("tuning", found)) if found.get_flag("counters") => Ok(Subcommand::Counters),
         Some(("tuning", _)) => Ok(Subcommand::Tuning),
+        Some(("completions", found)) => Ok(Subcommand::Raw(derived::completions(found))),
+        Some(("man", found)) => derived::manual(found).map(Subcommand::Raw),
         Some((name, flags)) => match lab::read(name, flags) {
             Some(subcommand) => subcommand.map(Subcommand::Lab),
             None => options(flags).map(Subcommand::Serve),
@@ -212,10 +218,14 @@ fn command() -> Command {
         )
         .subcommand(Command::new("serve").about(serve).help_template(SERVE).args(settings()))
         .subcommand(Command::new("check").about(check).args(settings()).arg(effective))
+        // Otherwise the synopsis of a manual page names every setting.
+        .mut_subcommand("serve", |serve| serve.override_usage("gustnado serve [OPTIONS] [DIR]"))
+        .mut_subcommand("check", |check| check.override_usage("gustnado check [OPTIONS] [DIR]"))
         .subcommand(run_elsewhere())
         .subcommands(lab::commands())
         .subcommand(doctor::command())
         .subcommand(Command::new("schema").about(schema))
+        .subcommands(derived::commands())
         .subcommand(references())
 }
 
@@ -362,6 +372,11 @@ fn refusal_line(error: &clap::Error, of: &str) -> String {
         ErrorKind::ArgumentConflict => {
             let other = context(ContextKind::PriorArg).unwrap_or_default();
             format!("{found}: does not go together with {other}; leave one out")
+        }
+        ErrorKind::InvalidValue | ErrorKind::MissingRequiredArgument if of == "completions" => {
+            let given = context(ContextKind::InvalidValue).filter(|given| !given.is_empty());
+            let given = given.map_or("nothing".to_owned(), |given| format!("{given:?}"));
+            format!("completions: expected {}, found {given}", derived::SHELLS)
         }
         ErrorKind::InvalidValue => format!("{found}: expected a value, found none; give one"),
         ErrorKind::MissingRequiredArgument if of == "contest" => {

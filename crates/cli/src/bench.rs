@@ -20,9 +20,9 @@ mod tests;
 pub(crate) use arguments::command;
 pub(crate) use options::{BenchOptions, BenchSubcommand, read};
 
-use crate::exit;
 use crate::figures::grouped;
 use crate::output::Console;
+use crate::{doctor, exit};
 use gustnado_lab::load::{LoadError, StopHandle};
 use gustnado_lab::outcome::Outcome;
 use gustnado_lab::output::threshold::ThresholdResult;
@@ -43,6 +43,9 @@ fn measure(options: &BenchOptions, output: Console) -> u8 {
     if let Err(error) = permission::check(&options.plan, options.permitted) {
         output.error(&error.line);
         return error.code;
+    }
+    if let Some(warning) = doctor::no_room(options.plan.connections) {
+        output.warn(&warning);
     }
     // Before the load, so that a wrong path costs no measurement.
     let results = match Results::open(options) {

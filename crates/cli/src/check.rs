@@ -3,8 +3,8 @@
 use crate::arguments::ServeOptions;
 use crate::figures::grouped;
 use crate::output::{Console, Paint, page, page_paint};
-use crate::{exit, root};
-use gustnado::config::{Config, Machine, Origin, Resolved, SettingGroup, Settings, TUNABLES};
+use crate::{exit, kernel_memory, memory, privileges, root};
+use gustnado::config::{Config, Machine, Origin, Resolved, SettingGroup, Settings, TUNABLES, Unit};
 use gustnado::site::SiteFile;
 
 /// Prints the settings; the exit code says whether a server could start with them.
@@ -12,7 +12,12 @@ pub(crate) fn run(options: &ServeOptions) -> u8 {
     let settings = &options.settings;
     let output = Console::new(false);
     let uring = gustnado::probe_io_uring();
-    page(&text(settings, &Machine::read(), &uring, page_paint()));
+    let paint = page_paint();
+    page(&text(settings, &Machine::read(), &uring, paint));
+    page(&format!("\n{}\n", paint.bold("Kernel memory")));
+    for line in kernel_memory(settings, uring.is_ok()) {
+        page(&format!("  {line}\n"));
+    }
     for warning in &settings.warnings {
         output.warn(warning);
     }
@@ -22,11 +27,21 @@ pub(crate) fn run(options: &ServeOptions) -> u8 {
 /// Prints all settings in effect as a configuration file.
 pub(crate) fn effective(options: &ServeOptions) -> u8 {
     let output = Console::new(false);
-    page(&SiteFile::effective(options.site.as_ref(), &options.settings));
+    let file = SiteFile::effective(options.site.as_ref(), &options.settings);
+    page(&(file + &memory::text(&options.settings.config, &Machine::read())));
+    page("\n# Kernel memory\n");
+    for line in kernel_memory(&options.settings, gustnado::probe_io_uring().is_ok()) {
+        page(&format!("# {line}\n"));
+    }
     for warning in &options.settings.warnings {
         output.warn(warning);
     }
     verdict(options, output)
+}
+
+fn kernel_memory(settings: &Settings, uring: bool) -> Vec<String> {
+    let connections = Machine::read().connections_max(&settings.config, uring).value;
+    kernel_memory::lines(&settings.config, connections as u64)
 }
 
 /// Checks that a server could start.
@@ -35,6 +50,9 @@ fn verdict(options: &ServeOptions, output: Console) -> u8 {
     let all = root.and_then(|()| options.server().check().map_err(|error| options.line(&error)));
     match all {
         Ok(()) => {
+            for line in privileges::try_as_user(options) {
+                output.warn(&line);
+            }
             if let Some(site) = &options.site {
                 output.say(&format!("{}: {}; all is well", site.path().display(), site.summary()));
             }
@@ -99,6 +117,15 @@ fn rows(settings: &Settings, machine: &Machine, uring: &Result<(), String>) -> V
     settings.effective().into_iter().zip(TUNABLES).map(row).collect()
 }
 
+/// The memory of a kind: `part` of `max-memory`, unless less is set.
+fn share(value: String, resolved: u64, part: &str) -> (String, String) {
+    let resolved = bytes(resolved);
+    if value == resolved {
+        return (value, String::new());
+    }
+    (format!("{value} -> {resolved}"), format!("{part} of max-memory"))
+}
+
 /// The effective value, and the reason if it differs from the configured one.
 fn worked_out(
     (name, value): (&str, String),
@@ -111,10 +138,20 @@ fn worked_out(
         "auto" => (format!("auto -> {}", grouped(resolved.value as u64)), resolved.because),
         set => (set.to_owned(), String::new()),
     };
+    let size = |resolved: Resolved| match value.as_str() {
+        "auto" => (format!("auto -> {}", bytes(resolved.value as u64)), resolved.because),
+        set => (set.to_owned(), String::new()),
+    };
     match name {
         "workers" => number(machine.workers(config)),
         "connections-max" => number(machine.connections_max(config, works)),
         "slots" => number(machine.slots(config, works)),
+        "max-memory" => size(machine.max_memory(config)),
+        "limit-body-memory" => share(value, machine.memory_plan(config).bodies, "a quarter"),
+        "limit-head-memory" => share(value, machine.memory_plan(config).heads, "its share"),
+        "limit-send-memory" => share(value, machine.memory_plan(config).sends, "its share"),
+        "limit-receive-memory" => share(value, machine.memory_plan(config).receives, "its share"),
+        "limit-queue-memory" => share(value, machine.memory_plan(config).queue, "its share"),
         "io" => io(value, config.scheduler.is_shared(), uring),
         "root" if config.root.is_none() => (value, "the built-in page".to_owned()),
         "host" | "port" | "uds" if !config.listen.is_empty() => {
@@ -131,6 +168,10 @@ fn worked_out(
         "cache-bytes" if config.root.is_none() => (value, "not used: no folder".to_owned()),
         _ => (value, String::new()),
     }
+}
+
+fn bytes(number: u64) -> String {
+    Unit::Bytes.format(number)
 }
 
 fn io(value: String, shared: bool, uring: &Result<(), String>) -> (String, String) {
@@ -156,6 +197,7 @@ mod tests {
             cpus: 2,
             cpu_quota_milli: None,
             memory_max_bytes: None,
+            memory_bytes: 8 << 30,
             files_soft: 1_024,
             files_hard: 20_000,
         };

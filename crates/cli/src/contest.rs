@@ -16,10 +16,10 @@ use gustnado_lab::report;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 
-use crate::exit;
 use crate::figures::counted;
 use crate::output::{Console, page, page_paint};
 use crate::usage_error::UsageError;
+use crate::{doctor, exit};
 use arguments::{ContestOptions, ContestSubcommand};
 use progress::ContestProgress;
 
@@ -85,6 +85,10 @@ fn run_contest(options: ContestOptions, program: &Path, output: Console) -> Resu
         counted(contest.scenarios.len() as u64, "scenario"),
         counted(minutes, "minute"),
     ));
+    let most = contest.scenarios.iter().map(|scenario| scenario.connections).max();
+    if let Some(warning) = most.and_then(doctor::no_room) {
+        output.warn(&warning);
+    }
     let meter = ContestProgress::new(output);
     let result = contest::run(&contest, &tools, &stop, &mut |event| meter.show(event));
     meter.clear();

@@ -1,13 +1,14 @@
 //! `gustnado doctor`: for each limit of a server with many connections, its value, whether it is
 //! enough, what to change, and the consequence otherwise.
 //!
-//! [`facts`] reads. [`machine`], [`descriptors`], [`ring`] and [`network`] are pure functions of
-//! what was read. [`finding`] formats.
+//! [`facts`] reads. [`machine`], [`descriptors`], [`ring`], [`network`] and [`connections`] are
+//! pure functions of what was read. [`finding`] formats.
 //!
 //! `--apply` changes the settings that contests on this machine need ([`wanted`]), after it saved
 //! the old values in a file ([`state`]). `--restore` writes them back.
 
 mod apply;
+mod connections;
 mod descriptors;
 mod facts;
 mod finding;
@@ -39,6 +40,12 @@ pub(crate) fn run(options: &DoctorOptions) -> u8 {
     }
 }
 
+/// Returns a warning before a load of this many connections, if the kernel has no room for them.
+#[cfg(feature = "lab")]
+pub(crate) fn no_room(connections: u64) -> Option<String> {
+    connections::no_room(&KernelSettings("/proc/sys".into()), connections)
+}
+
 /// Checks this machine and prints the findings.
 fn look(settings: &KernelSettings) -> u8 {
     let facts = Facts::read(settings);
@@ -63,6 +70,9 @@ fn text(facts: &Facts, paint: Paint) -> String {
         descriptors::per_machine(facts),
         network::accept_queue(facts),
         network::handshakes(facts),
+        connections::overflow(facts),
+        connections::tracked(facts),
+        connections::tcp_memory(facts),
         network::local_ports(facts),
         network::closed_ports(facts),
         network::closed_listeners(facts),

@@ -15,11 +15,14 @@ mod contest;
 mod doctor;
 mod exit;
 mod figures;
+mod kernel_memory;
 #[cfg(feature = "lab")]
 mod lab;
+mod memory;
 #[cfg(not(feature = "lab"))]
 mod no_lab;
 mod output;
+mod privileges;
 mod root;
 mod serve;
 mod usage_error;
@@ -53,6 +56,7 @@ pub fn command(words: impl IntoIterator<Item = OsString>, program: &Path) -> u8 
         Subcommand::Lab(subcommand) => lab::run(subcommand, program),
         Subcommand::Tuning => output::page(&gustnado::config::reference()),
         Subcommand::Counters => output::page(&gustnado::counters_reference()),
+        Subcommand::Raw(text) => output::page(&text),
         Subcommand::Page(text) => output::page(&output::with_headings(&text, output::page_paint())),
     }
 }

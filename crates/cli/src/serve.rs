@@ -11,7 +11,7 @@ use crate::arguments::ServeOptions;
 use crate::banner::Banner;
 use crate::figures::counted;
 use crate::output::Console;
-use crate::{exit, root};
+use crate::{exit, privileges, root};
 use gustnado::config::{Config, Machine, Settings};
 use gustnado::{DrainReport, Endpoint, Running};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGXFSZ};
@@ -60,6 +60,9 @@ pub(crate) fn run(options: Box<ServeOptions>) -> u8 {
         }
     };
     output.say(&banner(&running, &options).text(output.paint()));
+    for line in privileges::cannot_later(&options) {
+        output.warn(&line);
+    }
     serve(&running, options, &mut signals, output)
 }
 
@@ -102,6 +105,7 @@ fn banner(running: &Running, options: &ServeOptions) -> Banner {
         .map(|site| format!("what {} says: {}", site.path().display(), site.summary()));
     let backend = running.backend();
     let machine = Machine::read();
+    let notes = running.notes().iter().cloned().chain(privileges::root_line(config));
     Banner {
         urls: running.urls(),
         network: network_url(&running.listens_on()),
@@ -110,7 +114,7 @@ fn banner(running: &Running, options: &ServeOptions) -> Banner {
         scheduler: config.scheduler.as_str(),
         workers: machine.workers(config).value,
         connections_max: machine.connections_max(config, backend == "io_uring").value,
-        notes: running.notes().iter().cloned().chain(too_many(config, &machine)).collect(),
+        notes: notes.chain(too_many(config, &machine)).collect(),
     }
 }
 
@@ -238,8 +242,8 @@ fn stop_at_once(running: &Running, signal: i32, output: Console) -> ! {
     // process has ended.
     running.close_listeners(CLOSING_MAX);
     for endpoint in running.listens_on() {
-        if let Endpoint::Unix(path) = endpoint {
-            let _ = std::fs::remove_file(path);
+        if let Some(file) = endpoint.socket_file() {
+            let _ = std::fs::remove_file(file);
         }
     }
     std::process::exit(exit::by_signal(signal))

@@ -13,9 +13,11 @@ use gustnado::{Ended, Server, command, ended, shell};
 const PAGES: &[&str] = &[
     "README.md",
     "docs/access-log.md",
+    "docs/limits.md",
     "docs/bench.md",
     "docs/configuration.md",
     "docs/contest.md",
+    "docs/deployment.md",
     "docs/embedding.md",
     "docs/proxies.md",
     "docs/tower.md",
@@ -33,6 +35,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ),
     ("pip install ./python", "make test-python"),
     ("gustnado run", "python/tests/test_documents.py"),
+    ("sudo gustnado", "crates/cli/tests/privileges.rs does the same, where it is root"),
     ("twistd", "python/tests/test_documents.py"),
     (
         "printf 'PROXY",

@@ -2,6 +2,9 @@
 
 mod gustnado;
 
+use std::process::Command;
+
+use ::gustnado::config::TUNABLES;
 use gustnado::{command, ended};
 
 /// The cells of the line for `name`.
@@ -95,6 +98,46 @@ fn help_and_version_go_to_standard_output() {
 }
 
 #[test]
+fn completions_and_manual_pages_name_every_setting() {
+    let printed = |args: &[&str]| {
+        let found = ended(&mut command(args));
+        assert_eq!((found.code, found.stderr.as_str()), (Some(0), ""), "{args:?}");
+        found.stdout
+    };
+    let page = printed(&["man", "serve"]).replace('\\', "");
+    assert!(printed(&["man"]).contains("gustnado") && page.starts_with(".ie"), "{page}");
+    let shells = ["bash", "elvish", "fish", "powershell", "zsh"];
+    let texts = shells.map(|shell| printed(&["completions", shell]));
+    for tunable in TUNABLES.iter().filter(|tunable| !tunable.is_argument()) {
+        assert!(page.contains(&tunable.flag()), "{}", tunable.name);
+        assert!(texts.iter().all(|text| text.contains(tunable.name)), "{}", tunable.name);
+    }
+    // Elvish and PowerShell are given flags only.
+    for text in [&texts[0], &texts[2], &texts[4]] {
+        assert!(text.contains("pool-shared"), "the names of a choice: {text}");
+    }
+}
+
+#[test]
+fn bash_completes_a_flag_and_the_names_of_a_choice() {
+    let script = ended(&mut command(&["completions", "bash"])).stdout;
+    let asked = |line: &str| {
+        let words: Vec<&str> = line.split(' ').collect();
+        let last = words.len() - 1;
+        let ask = format!(
+            "{script}\nCOMP_WORDS=({line}); COMP_CWORD={last}; _gustnado gustnado '{}' '{}'; \
+             echo \"${{COMPREPLY[@]}}\"",
+            words[last],
+            words[last - 1],
+        );
+        let output = Command::new("bash").args(["--norc", "-c", &ask]).output().expect("bash");
+        String::from_utf8(output.stdout).expect("text")
+    };
+    assert_eq!(asked("gustnado serve --scheduler pool-"), "pool-shared\n");
+    assert_eq!(asked("gustnado serve --header-t"), "--header-timeout\n");
+}
+
+#[test]
 fn doctor_looks_at_everything_and_exits_0() {
     let found = ended(&mut command(&["doctor"]));
     assert_eq!((found.code, found.stderr.as_str()), (Some(0), ""), "{found:?}");
@@ -110,9 +153,11 @@ fn doctor_looks_at_everything_and_exits_0() {
         "net.ipv4.tcp_max_syn_backlog",
         "net.ipv4.ip_local_port_range",
         "net.ipv4.tcp_tw_reuse",
+        "net.ipv4.tcp_mem",
+        "net.netfilter.nf_conntrack_max",
     ] {
         assert!(found.stdout.contains(subject), "{subject}: {}", found.stdout);
     }
     let lines = |start: &str| found.stdout.lines().filter(|line| line.starts_with(start)).count();
-    assert_eq!(lines("ok ") + lines("change ") + lines("? "), 12, "{}", found.stdout);
+    assert_eq!(lines("ok ") + lines("change ") + lines("? "), 15, "{}", found.stdout);
 }

@@ -6,7 +6,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gustnado_http::body::BodyError;
+use gustnado_http::body::BodyDecodeError;
 use gustnado_http::fields::FieldError;
 use gustnado_http::method::Method;
 use gustnado_http::response::ResponseError;
@@ -99,7 +99,7 @@ pub enum ClientError {
         /// The host.
         host: Arc<str>,
         /// The cause.
-        error: BodyError,
+        error: BodyDecodeError,
     },
     /// The server closed before the response's body was whole (RFC 9112 §8).
     Truncated {

@@ -12,7 +12,7 @@ use bytes::{Bytes, BytesMut};
 use gustnado_http::head::Decoded;
 use gustnado_http::limits::Limits;
 use gustnado_http::method::Method;
-use gustnado_http::response::{Response, ResponseHead};
+use gustnado_http::response::{ResponseHead, ResponseView};
 use gustnado_tasks::{Connection, ConnectionError, RecvBuf};
 
 use super::connect::RequestOrigin;
@@ -35,7 +35,7 @@ pub(super) struct ReceivedHead {
 }
 
 impl ReceivedHead {
-    pub(super) fn view(&self) -> Response<'_> {
+    pub(super) fn view(&self) -> ResponseView<'_> {
         self.head.on(&self.bytes)
     }
 }

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures_core::Stream;
 use gustnado_http::limits::Limits;
 use gustnado_http::method::Method;
-use gustnado_http::request_writer::{AskError, RequestWriter};
+use gustnado_http::request_writer::{RequestWriteError, RequestWriter};
 use gustnado_tasks::{Connection, Endpoint};
 
 use super::connect::{RequestOrigin, connect};
@@ -133,7 +133,7 @@ impl ClientRequest {
         if let Some(connection) = idle {
             // RFC 9110 §9.2.2: what may have been done already must do no harm a second time.
             let spare = if call.method.is_idempotent() { content.again() } else { None };
-            return match (call.ask(connection, content).await, spare) {
+            return match (call.exchange(connection, content).await, spare) {
                 (Err(RequestFailure { nothing_received: true, .. }), Some(spare)) => {
                     call.ask_on_new(spare).await
                 }
@@ -148,7 +148,7 @@ impl ClientRequest {
     pub async fn send_over(self, connection: Connection) -> Result<ClientResponse, ClientError> {
         let (mut call, content) = self.prepare()?;
         call.is_alone = true;
-        call.ask(connection, content).await.map_err(|failed| failed.error)
+        call.exchange(connection, content).await.map_err(|failed| failed.error)
     }
 
     /// Checks all parts, and writes the head.
@@ -162,9 +162,13 @@ impl ClientRequest {
         let name = url.authority();
         let mut head = Vec::with_capacity(256);
         let (target, host) = (url.target(), name.as_bytes());
-        let mut ask = RequestWriter::start(&mut head, self.method, target.as_bytes(), host)
+        let mut writer = RequestWriter::start(&mut head, self.method, target.as_bytes(), host)
             .map_err(|e| {
-                self.url_error(if e == AskError::Host { UrlError::Host } else { UrlError::Target })
+                self.url_error(if e == RequestWriteError::Host {
+                    UrlError::Host
+                } else {
+                    UrlError::Target
+                })
             })?;
         let agent = self.client.options.user_agent.as_str();
         let names_agent = |field: &(String, Vec<u8>)| field.0.eq_ignore_ascii_case("user-agent");
@@ -172,20 +176,21 @@ impl ClientRequest {
             .then_some(("User-Agent", agent.as_bytes()));
         let own = self.fields.iter().map(|(name, value)| (name.as_str(), value.as_slice()));
         for (name, value) in own.chain(agent) {
-            ask.field(name, value)
+            writer
+                .field(name, value)
                 .map_err(|error| ClientError::Field { name: name.to_owned(), error })?;
         }
-        self.write_framing(&mut ask);
+        self.write_framing(&mut writer);
         if self.expects_continue && self.has_bytes() {
-            ask.expect_continue();
+            writer.expect_continue();
         }
         if self.accepts_trailers {
-            ask.accept_trailers();
+            writer.accept_trailers();
         }
         if self.is_alone {
-            ask.close();
+            writer.close();
         }
-        ask.finish();
+        writer.finish();
         let ParsedUrl { host, port, .. } = url;
         let total = Total::start(self.total);
         let Self { client, method, content, expects_continue, is_alone, via, .. } = self;
@@ -198,16 +203,16 @@ impl ClientRequest {
 
     /// RFC 9110 §8.6: a length is said where there is a body, and where the method makes one
     /// expect it.
-    fn write_framing(&self, ask: &mut RequestWriter<'_>) {
+    fn write_framing(&self, writer: &mut RequestWriter<'_>) {
         match &self.content {
             RequestContent::Nothing => {
                 if matches!(self.method, Method::Post | Method::Put | Method::Patch) {
-                    ask.content_length(0);
+                    writer.content_length(0);
                 }
             }
-            RequestContent::Whole(bytes) => ask.content_length(bytes.len() as u64),
-            RequestContent::Stream { length: Some(bytes), .. } => ask.content_length(*bytes),
-            RequestContent::Stream { length: None, .. } => ask.chunked(),
+            RequestContent::Whole(bytes) => writer.content_length(bytes.len() as u64),
+            RequestContent::Stream { length: Some(bytes), .. } => writer.content_length(*bytes),
+            RequestContent::Stream { length: None, .. } => writer.chunked(),
         }
     }
 
@@ -251,11 +256,11 @@ impl ClientCall {
     /// Asks on a fresh connection.
     async fn ask_on_new(&self, content: RequestContent) -> Result<ClientResponse, ClientError> {
         let connection = connect(&self.client, &self.origin, &self.total).await?;
-        self.ask(connection, content).await.map_err(|failed| failed.error)
+        self.exchange(connection, content).await.map_err(|failed| failed.error)
     }
 
-    /// Asks on this connection.
-    async fn ask(
+    /// Sends the request on this connection, and returns its response.
+    async fn exchange(
         &self,
         connection: Connection,
         content: RequestContent,

@@ -12,7 +12,7 @@ use futures_core::Stream;
 use gustnado_http::head::Version;
 use gustnado_http::limits::Limits;
 use gustnado_http::request::FieldLines;
-use gustnado_http::response::{Response, ResponseBody, ResponseFraming};
+use gustnado_http::response::{ResponseBody, ResponseFraming, ResponseView};
 
 use super::error::ClientError;
 use super::exchange::{ClientExchange, HeadReader, ReceivedHead};
@@ -89,7 +89,7 @@ impl ClientResponse {
     /// Returns the interim responses that came before (RFC 9110 §15.2), such as 103 Early Hints; at
     /// most 16.
     /// `100 Continue` is not among them.
-    pub fn interim(&self) -> impl Iterator<Item = Response<'_>> {
+    pub fn interim(&self) -> impl Iterator<Item = ResponseView<'_>> {
         self.interim.iter().map(ReceivedHead::view)
     }
 
@@ -131,7 +131,7 @@ impl ClientResponse {
 
 impl fmt::Debug for ClientResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Answer")
+        f.debug_struct("ClientResponse")
             .field("head", &self.head.view())
             .field("body", &self.body)
             .finish_non_exhaustive()

@@ -43,6 +43,24 @@ pub(super) fn read(own_groups: &str, mount: &Path) -> Allowance {
     allowance
 }
 
+/// Returns the bytes that this group's sockets hold in the kernel, if the group accounts for them.
+pub(super) fn socket_bytes(own_groups: &str, mount: &Path) -> Option<u64> {
+    own_groups.lines().find_map(|line| {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (controllers, path) = (parts.next()?, parts.next()?);
+        if controllers.is_empty() {
+            let bases = [mount.to_owned(), mount.join("unified")];
+            let stat =
+                bases.iter().find_map(|base| text(upwards(base, path).first()?, "memory.stat"))?;
+            return stat.lines().find_map(|line| line.strip_prefix("sock ")?.trim().parse().ok());
+        }
+        let is_memory = controllers.split(',').any(|name| name == "memory");
+        let group =
+            upwards(&mount.join("memory"), path).into_iter().next().filter(|_| is_memory)?;
+        text(&group, "memory.kmem.tcp.usage_in_bytes")?.trim().parse().ok()
+    })
+}
+
 impl Allowance {
     fn tighten(&mut self, cpu_milli: Option<u64>) {
         self.cpu_milli = [self.cpu_milli, cpu_milli].into_iter().flatten().min();
@@ -136,5 +154,14 @@ mod tests {
         assert_eq!(read(text, mount.path()), Allowance::default());
         assert_eq!(cpu_max("50000 0"), None);
         assert_eq!(cpu_max(""), None);
+    }
+
+    #[test]
+    fn the_memory_of_sockets_is_found_in_both_versions() {
+        let second = tree(&[("a/memory.stat", "anon 1\nsock 4096\nshmem 2\n")]);
+        assert_eq!(socket_bytes("0::/a\n", second.path()), Some(4_096));
+        let first = tree(&[("memory/a/memory.kmem.tcp.usage_in_bytes", "8192\n")]);
+        assert_eq!(socket_bytes("5:cpu:/\n4:memory:/a\n0::/\n", first.path()), Some(8_192));
+        assert_eq!(socket_bytes("4:cpu:/a\n", first.path()), None);
     }
 }

@@ -7,6 +7,7 @@
 mod effective;
 mod error;
 mod hosts;
+mod listeners;
 mod parts;
 mod read;
 mod redirect;

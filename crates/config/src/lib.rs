@@ -50,16 +50,20 @@ macro_rules! settings {
     (@blank $blank:expr) => { $blank };
 }
 
+mod bodies;
 mod cgroup;
 pub mod config_file;
 mod error;
 mod fields;
 mod file_settings;
 mod forwarded_fields;
+mod handlers;
 mod headers;
 mod layers;
+mod listen;
 mod listing;
 mod machine;
+mod memory;
 mod nearest;
 mod networks;
 mod numbers;
@@ -67,11 +71,14 @@ mod origin;
 mod pace;
 mod reference;
 mod response_version;
+mod socket_memory;
+mod sockets;
 mod table;
 mod text;
 mod tunable;
 mod unit;
 
+pub use bodies::BodyPolicy;
 pub use error::ConfigError;
 pub use file_settings::{FileSetting, FileSettings};
 pub use forwarded_fields::ForwardedFields;
@@ -79,8 +86,12 @@ pub use gustnado_tasks::{Acceptor, IoChoice as Io, Placement, SchedulerKind, Tra
 #[doc(hidden)]
 pub use headers::Headers;
 pub use layers::{Effective, Settings};
+pub use listen::ListenSpec;
 pub use listing::Listing;
 pub use machine::{Machine, Resolved};
+pub use memory::MemoryPlan;
+#[doc(hidden)]
+pub use memory::UNCHARGED_BYTES;
 pub use nearest::nearest;
 #[doc(hidden)]
 pub use networks::{Networks, is_network};
@@ -90,6 +101,7 @@ pub use origin::Origin;
 pub use pace::Pace;
 pub use reference::reference;
 pub use response_version::ResponseVersion;
+pub use socket_memory::SocketMemory;
 pub use table::TUNABLES;
 pub use tunable::{Field, SettingGroup, Tunable};
 pub use unit::Unit;
@@ -104,19 +116,29 @@ settings! { $
         /// The folder to serve; `None` is the page that is built in.
         root: Option<PathBuf>,
         /// Where to listen, in place of `host`, `port` and `uds`: `127.0.0.1:80`, `[::1]:80`,
-        /// `unix:/run/site.sock`.
+        /// `unix:/run/site.sock`; each may have settings of its own, see [`ListenSpec`].
         listen: Vec<String>,
         /// Name or address to listen on, an IPv6 address without brackets.
         host: String,
         /// Path of a Unix socket to listen on instead of host and port.
         uds: Option<PathBuf>,
+        /// Permissions of Unix sockets, in octal such as `660`; empty is what the umask leaves.
+        uds_mode: String,
+        /// User, and group after a colon, of Unix sockets; empty is the process's.
+        uds_owner: String,
         /// Proxies that are trusted to name the client: `192.0.2.1`, `10.0.0.0/8`,
         /// `2001:db8::/32`, `unix` for those on Unix sockets, `*` for all.
         forwarded_allow_ips: Vec<String>,
         /// Peers that may send a PROXY header, as in `forwarded_allow_ips`; others are refused.
         proxy_allow_from: Vec<String>,
+        /// The folder on whose disk bodies are kept that do not stay in memory; `None` is `TMPDIR`,
+        /// or else `/var/tmp`.
+        body_spool: Option<PathBuf>,
         /// Limits of pace.
         pace: Pace = Pace::blank(),
+        /// The user, and after a colon the group, that a server started by root changes to once it
+        /// listens; empty is no change.
+        user: String,
         /// Value of the `Server` field; empty leaves the field out.
         server_name: String,
         /// The file that a line for each request is appended to; `-` is standard output, `None` is
@@ -143,6 +165,9 @@ settings! { $
         /// Bytes that the kernel may hold to be sent on a TCP connection; 0 is the system's
         /// default.
         send_buffer_bytes: usize,
+        /// Bytes beyond those under way that the kernel may hold to be sent on a TCP connection; 0
+        /// is as many as its send buffer takes.
+        notsent_lowat: usize,
         /// Traffic class of the packets of TCP connections.
         socket_preference: TrafficClass = TrafficClass::None,
         /// Worker threads; 0 is auto, see [`Machine::workers`].
@@ -172,8 +197,25 @@ settings! { $
         uring_buffers: u32,
         /// Open connections at which accepting pauses; 0 is auto, see [`Machine::connections_max`].
         connections_max: usize,
+        /// Connections that one client may have open, by IPv4 address or IPv6 /64; 0 is no limit.
+        connections_per_client: u32,
         /// Requests after which a connection is closed; 0 is no limit.
         max_requests_per_connection: u64,
+        /// Memory in bytes that connections, bodies and caches may hold together; 0 is auto, see
+        /// [`Machine::max_memory`].
+        max_memory: u64,
+        /// Memory in bytes that request bodies may hold together.
+        limit_body_memory: u64,
+        /// Memory in bytes that parts of request heads may hold together; 0 is auto.
+        limit_head_memory: u64,
+        /// Memory in bytes that responses which clients have not taken may hold together; 0 is
+        /// auto.
+        limit_send_memory: u64,
+        /// Memory in bytes that buffers which requests are received into may hold together; 0 is
+        /// auto.
+        limit_receive_memory: u64,
+        /// Memory in bytes that requests which wait for a handler may hold together; 0 is auto.
+        limit_queue_memory: u64,
         /// Largest request head in bytes, 256 to 65,535.
         limit_head_bytes: usize,
         /// Largest request target in bytes, 16 to 65,535.
@@ -182,6 +224,10 @@ settings! { $
         limit_header_fields: usize,
         /// Largest request body in bytes.
         limit_body_bytes: u64,
+        /// Where bodies are kept for handlers that read them whole.
+        body_policy: BodyPolicy = BodyPolicy::Spool,
+        /// Bytes of disk that bodies may take together; beyond it they stay in memory.
+        body_spool_bytes: u64,
         /// Bytes of later requests that are read while a handler runs.
         read_ahead_bytes: usize,
         /// Bytes of a stream that are gathered before they are sent, if there are more at once.
@@ -192,7 +238,8 @@ settings! { $
         header_timeout: Duration,
         /// Longest silence while a request body is received.
         body_timeout: Duration,
-        /// Slowest request body in bytes per second; 0 is no minimum.
+        /// Slowest request body in bytes per second, over a window as long as `body_timeout`; 0 is
+        /// no minimum.
         body_rate_min: u64,
         /// Longest time without progress while a response is sent.
         write_timeout: Duration,
@@ -204,13 +251,24 @@ settings! { $
         half_close_timeout: Duration,
         /// Threads for blocking handlers, at most.
         blocking_threads: usize,
-        /// Calls of blocking handlers that may wait for a thread; more get 503.
+        /// Requests that wait for such a thread at most; the oldest of more gets 503.
         blocking_queue: usize,
+        /// How long a request waits for a thread before it gets 503.
+        blocking_queue_timeout: Duration,
+        /// Handlers that run at a time: tasks, blocking calls, Python; 0 is no limit.
+        limit_concurrency: usize,
+        /// Requests that wait for a handler at most; the oldest of more gets 503.
+        handler_queue: usize,
+        /// How long a request waits for a handler before it gets 503.
+        handler_queue_timeout: Duration,
         /// For how long new connections are still accepted during a drain; less if none come.
         drain_accept: Duration,
         /// Threads that wait for the disk of a served folder, at most, so that no worker does; 0 to
         /// have the workers wait themselves.
         file_threads: usize,
+        /// How long a handler may hold a worker before the process ends, so that its supervisor
+        /// starts it again; zero is for ever.
+        restart_hung: Duration,
         /// How long a drain waits before it cuts what is left.
         timeout_graceful_shutdown: Duration,
         /// Memory for prepared responses of small files, in bytes, over all workers; 0 is none.
@@ -268,6 +326,7 @@ impl Config {
             sockets: SocketOptions {
                 recv_bytes: self.recv_buffer_bytes,
                 send_bytes: self.send_buffer_bytes,
+                notsent_lowat: self.notsent_lowat,
                 preference: self.socket_preference,
             },
             spin_us: u64::from(self.spin_us),

@@ -3,6 +3,7 @@
 use gustnado_tasks::Endpoint;
 
 use super::Config;
+use super::listen::ListenSpec;
 
 /// Listing of folders that have no `index.html`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,7 +40,12 @@ impl Listing {
             _ => false,
         };
         // Behind a proxy, every client comes from loopback.
-        let has_proxy = config.proxy_protocol || !config.forwarded_allow_ips.is_empty();
+        let has_own = |text: &String| {
+            ListenSpec::parse(text).is_ok_and(|spec| spec.proxy_protocol == Some(true))
+        };
+        let has_proxy = config.proxy_protocol
+            || config.listen.iter().any(has_own)
+            || !config.forwarded_allow_ips.is_empty();
         match self {
             Self::On => true,
             Self::Off => false,

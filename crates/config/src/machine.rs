@@ -15,6 +15,8 @@ pub struct Machine {
     pub cpu_quota_milli: Option<u64>,
     /// Memory that the control groups allow, in bytes.
     pub memory_max_bytes: Option<u64>,
+    /// Memory of the machine, in bytes.
+    pub memory_bytes: u64,
     /// Open files per process without asking (`ulimit -Sn`).
     pub files_soft: u64,
     /// Open files per process at most (`ulimit -Hn`).
@@ -44,6 +46,7 @@ impl Machine {
             cpus: cpus.max(1),
             cpu_quota_milli: allowance.cpu_milli,
             memory_max_bytes: allowance.memory_bytes,
+            memory_bytes: memory_bytes(),
             files_soft: files.current.unwrap_or(u64::MAX),
             files_hard: files.maximum.unwrap_or(u64::MAX),
         }
@@ -114,6 +117,12 @@ impl Machine {
     }
 }
 
+/// Returns the memory of the machine in bytes.
+fn memory_bytes() -> u64 {
+    let known = rustix::system::sysinfo();
+    (known.totalram as u64).saturating_mul(u64::from(known.mem_unit))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -124,6 +133,7 @@ mod tests {
             cpus: 4,
             cpu_quota_milli: None,
             memory_max_bytes: None,
+            memory_bytes: 8 << 30,
             files_soft: 1_024,
             files_hard: 20_000,
         }

@@ -1,17 +1,22 @@
-//! Declaration of every setting; `pace` has those of pace.
+//! Declaration of every setting; `pace` has those of pace, `handlers` those of handlers.
 
 use super::fields::{choice, duration, file_path, list, number, switch};
+use super::listen::ListenSpec;
 use super::networks::is_network;
 use super::numbers::{DAY, HOUR};
-use super::text::{bare, is_address, is_field_text, is_host};
+use super::text::{bare, is_field_text, is_host, is_user};
 use super::tunable::{Field, SettingGroup, Tunable};
 use super::{
     Acceptor, ForwardedFields, Io, Listing, Placement, ResponseVersion, SchedulerKind,
-    TrafficClass, pace,
+    TrafficClass, bodies, handlers, memory, pace, sockets,
 };
 
 const NETWORKS: &str = "an address such as 192.0.2.1, a network such as 10.0.0.0/8, unix, or * \
                         for all";
+
+fn is_listener(text: &str) -> bool {
+    ListenSpec::parse(text).is_ok()
+}
 
 /// Every setting, in the order of `check` and of the documentation.
 pub static TUNABLES: &[Tunable] = &[
@@ -29,8 +34,9 @@ pub static TUNABLES: &[Tunable] = &[
         doc: "Where to listen, in place of host, port and uds; for instance 127.0.0.1:80",
         field: list!(
             listen,
-            "an address such as 127.0.0.1:80, [::1]:80, unix:/run/site.sock or fd:3",
-            is_address
+            "an address such as 127.0.0.1:80, [::1]:80, unix:/run/site.sock or fd:3, and behind \
+             it its own settings such as proxy-protocol",
+            is_listener
         ),
     },
     Tunable {
@@ -59,6 +65,8 @@ pub static TUNABLES: &[Tunable] = &[
         doc: "Unix socket to listen on, instead of host and port",
         field: file_path!(uds),
     },
+    sockets::UDS_MODE,
+    sockets::UDS_OWNER,
     Tunable {
         name: "backlog",
         group: SettingGroup::Address,
@@ -115,6 +123,7 @@ pub static TUNABLES: &[Tunable] = &[
         doc: "Bytes the kernel may hold to be sent on a TCP connection (SO_SNDBUF)",
         field: number!(send_buffer_bytes, Bytes, 1_024..=1 << 30, or "system"),
     },
+    sockets::NOTSENT_LOWAT,
     Tunable {
         name: "socket-preference",
         group: SettingGroup::Address,
@@ -157,20 +166,8 @@ pub static TUNABLES: &[Tunable] = &[
         doc: "Keep the threads of retired workers parked for reuse",
         field: switch!(cache_workers),
     },
-    Tunable {
-        name: "blocking-threads",
-        group: SettingGroup::Engine,
-        default: "64",
-        doc: "Threads for blocking handlers, at most; none is started before it is needed",
-        field: number!(blocking_threads, Count, 1..=10_000),
-    },
-    Tunable {
-        name: "blocking-queue",
-        group: SettingGroup::Engine,
-        default: "1024",
-        doc: "Blocking handlers that may wait for a thread; more get 503",
-        field: number!(blocking_queue, Count, 2..=1 << 20),
-    },
+    handlers::BLOCKING_THREADS,
+    handlers::BLOCKING_QUEUE,
     Tunable {
         name: "io",
         group: SettingGroup::Engine,
@@ -221,11 +218,30 @@ pub static TUNABLES: &[Tunable] = &[
         field: number!(uring_buffers, Count, 8..=16_384),
     },
     Tunable {
+        name: "user",
+        group: SettingGroup::Engine,
+        default: "",
+        doc: "User that root's privileges are dropped for after binding; NAME or NAME:GROUP",
+        field: Field::Text {
+            what: "a user such as www-data, or a user and a group such as www-data:web",
+            allowed: is_user,
+            get: |config| &config.user,
+            set: |config, text| text.clone_into(&mut config.user),
+        },
+    },
+    Tunable {
         name: "connections-max",
         group: SettingGroup::Limits,
         default: "auto",
         doc: "Open connections at which accepting pauses; auto is what descriptors allow",
         field: number!(connections_max, Count, 1..=16_777_216, or "auto"),
+    },
+    Tunable {
+        name: "connections-per-client",
+        group: SettingGroup::Limits,
+        default: "off",
+        doc: "Connections of one IPv4 address or IPv6 /64; further ones are closed at once",
+        field: number!(connections_per_client, Count, 1..=16_777_216, or "off"),
     },
     Tunable {
         name: "max-requests-per-connection",
@@ -234,6 +250,12 @@ pub static TUNABLES: &[Tunable] = &[
         doc: "Requests after which a connection is closed",
         field: number!(max_requests_per_connection, Count, 1..=4_000_000_000, or "unlimited"),
     },
+    memory::MAX_MEMORY,
+    memory::LIMIT_BODY_MEMORY,
+    memory::LIMIT_HEAD_MEMORY,
+    memory::LIMIT_SEND_MEMORY,
+    memory::LIMIT_RECEIVE_MEMORY,
+    memory::LIMIT_QUEUE_MEMORY,
     Tunable {
         name: "limit-head-bytes",
         group: SettingGroup::Limits,
@@ -255,13 +277,10 @@ pub static TUNABLES: &[Tunable] = &[
         doc: "Most header fields of a request; more get 431",
         field: number!(limit_header_fields, Count, 1..=10_000),
     },
-    Tunable {
-        name: "limit-body-bytes",
-        group: SettingGroup::Limits,
-        default: "1m",
-        doc: "Largest request body; a larger one gets 413",
-        field: number!(limit_body_bytes, Bytes, 0..=1 << 40),
-    },
+    bodies::LIMIT_BODY_BYTES,
+    bodies::BODY_POLICY,
+    bodies::BODY_SPOOL,
+    bodies::BODY_SPOOL_BYTES,
     Tunable {
         name: "read-ahead-bytes",
         group: SettingGroup::Limits,
@@ -301,7 +320,7 @@ pub static TUNABLES: &[Tunable] = &[
         name: "body-rate-min",
         group: SettingGroup::Time,
         default: "240/s",
-        doc: "Slowest request body in bytes per second",
+        doc: "Slowest request body in bytes per second, over a window as long as body-timeout",
         field: number!(body_rate_min, BytesPerSecond, 1..=1 << 30, or "off"),
     },
     Tunable {
@@ -346,6 +365,11 @@ pub static TUNABLES: &[Tunable] = &[
         doc: "How long a drain waits before it cuts what is left",
         field: duration!(timeout_graceful_shutdown, 0..=DAY),
     },
+    handlers::RESTART_HUNG,
+    handlers::LIMIT_CONCURRENCY,
+    handlers::HANDLER_QUEUE,
+    handlers::HANDLER_QUEUE_TIMEOUT,
+    handlers::BLOCKING_QUEUE_TIMEOUT,
     pace::ACCEPT_DELAY,
     pace::ACCEPTS_PER_SECOND,
     pace::PASS_DELAY,

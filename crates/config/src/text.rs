@@ -25,6 +25,16 @@ pub(super) fn is_address(text: &str) -> bool {
     })
 }
 
+/// Returns whether a text is empty, a user, or a user and a group: names, or numbers.
+pub(super) fn is_user(text: &str) -> bool {
+    let is_name = |name: &str| {
+        let letter = |byte: u8| byte.is_ascii_graphic() && !b":,/".contains(&byte);
+        !name.is_empty() && name.len() <= 64 && name.bytes().all(letter)
+    };
+    let (user, group) = text.split_once(':').unwrap_or((text, "root"));
+    text.is_empty() || is_name(user) && is_name(group)
+}
+
 /// Returns whether a text is safe as a field value (RFC 9110 §5.5).
 pub(super) fn is_field_text(text: &str) -> bool {
     text.len() <= 64 && text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic())

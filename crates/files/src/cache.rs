@@ -10,6 +10,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
+use gustnado_tasks::{Charge, MemoryKind};
 
 use super::cached_file::CachedFile;
 
@@ -28,13 +29,19 @@ pub(super) struct Cache {
     // open large ones out, nor the other way round.
     small: ClockCache,
     large: ClockCache,
+    /// What the small ones take.
+    charge: Charge,
 }
 
 impl Cache {
     /// - `bytes_max`: what paths, heads and small files may take together.
     /// - `descriptors_max`: how many files may be held open.
     pub(super) fn new(bytes_max: u64, descriptors_max: u64) -> Cache {
-        Cache { small: ClockCache::new(bytes_max), large: ClockCache::new(descriptors_max) }
+        Cache {
+            small: ClockCache::new(bytes_max),
+            large: ClockCache::new(descriptors_max),
+            charge: Charge::new(MemoryKind::Cache),
+        }
     }
 
     /// Returns the entry for `path`, if it was compared with the disk within [`FRESH_MS`].
@@ -79,12 +86,18 @@ impl Cache {
             let cost = path.len() + file.heap_bytes() + ENTRY_BYTES;
             self.small.insert(path, file, cost as u64, now_ms);
         }
+        self.charge_small();
     }
 
     /// Removes `path`.
     pub(super) fn remove(&mut self, path: &[u8]) {
         self.small.remove(path);
         self.large.remove(path);
+        self.charge_small();
+    }
+
+    fn charge_small(&mut self) {
+        self.charge.set(usize::try_from(self.small.cost).unwrap_or(usize::MAX));
     }
 
     /// Returns the number of entries.
@@ -97,6 +110,7 @@ impl Cache {
     pub(super) fn clear(&mut self) {
         self.small = ClockCache::new(self.small.cost_max);
         self.large = ClockCache::new(self.large.cost_max);
+        self.charge_small();
     }
 }
 

@@ -6,20 +6,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use gustnado_http::date;
-use gustnado_http::etag::EntityTag;
 use gustnado_http::fields::{Fields, HeaderId};
 use gustnado_http::precondition::Validators;
 use gustnado_http::response_writer::write_fields;
 use gustnado_tasks::{BlockingPool, Now};
-use rustix::fs::Stat;
 use rustix::io::Errno;
 
 use super::content_type::ContentType;
 use super::error::Failure;
 use super::headers::FolderHeaders;
-use super::open_file::OpenFile;
+use super::open_file::{OpenFile, OpenFiles};
 use super::resolve::{Located, Root};
 use super::segment::Segment;
+use super::stamp::{Seen, Stamp};
 use super::warmth;
 
 /// The largest file that is kept in memory with its head. From 8 KiB on, sending from the file is
@@ -28,10 +27,6 @@ pub(super) const SMALL_BYTES_MAX: u64 = 8 * 1024 - 1;
 
 /// How often a small file is read again if it changed during the read.
 const ATTEMPTS_MAX: usize = 4;
-
-/// How long equal times do not prove equal bytes: two writes within one tick of the file system's
-/// clock have the same stamp. Such a file is loaded again at the next check.
-const SETTLING_SECS: u64 = 2;
 
 /// Whether a lookup may wait for the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,71 +61,12 @@ pub struct CachedFile {
     is_cold: AtomicBool,
 }
 
-/// The state of a file when it was loaded, to be compared with the disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Seen {
-    stamp: Stamp,
-    is_settled: bool,
-}
-
-impl Seen {
-    /// Returns whether the file on the disk is certainly the same.
-    pub(super) fn is_unchanged(&self, stat: &Stat) -> bool {
-        self.is_settled && self.stamp == Stamp::of(stat)
-    }
-}
-
-/// The attributes that change with a file's bytes. The change time is one of them because programs
-/// cannot set it: a file copied with its old modification time and size must not look unchanged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stamp {
-    device: u64,
-    inode: u64,
-    size: u64,
-    modified: (i64, u64),
-    changed: (i64, u64),
-}
-
-impl Stamp {
-    pub(super) fn of(stat: &Stat) -> Stamp {
-        Stamp {
-            device: stat.st_dev,
-            inode: stat.st_ino,
-            size: u64::try_from(stat.st_size).unwrap_or(0),
-            modified: (stat.st_mtime, stat.st_mtime_nsec),
-            changed: (stat.st_ctime, stat.st_ctime_nsec),
-        }
-    }
-
-    /// Returns the entity tag. The device is left out: its number may differ after a restart.
-    fn tag(&self) -> EntityTag {
-        let (modified, changed) = (self.modified, self.changed);
-        EntityTag::strong(&[
-            self.inode,
-            self.size,
-            modified.0.cast_unsigned(),
-            modified.1,
-            changed.0.cast_unsigned(),
-            changed.1,
-        ])
-    }
-
-    /// Returns the date of `Last-Modified`, which must not lie in the future (RFC 9110 §8.8.2.1).
-    fn modified_secs(&self, now: Now) -> u64 {
-        u64::try_from(self.modified.0).unwrap_or(0).min(now.unix_secs)
-    }
-
-    fn is_settled(&self, now: Now) -> bool {
-        let latest = u64::try_from(self.modified.0.max(self.changed.0)).unwrap_or(0);
-        latest.saturating_add(SETTLING_SECS) <= now.unix_secs
-    }
-}
-
 impl CachedFile {
     /// Opens the file found at `relative`, and reads it if it is small.
     ///
     /// - `access`: whether it may wait for the disk.
     /// - `pool`: reads a larger file before it is sent, if it is not in memory.
+    /// - `open_files`: a larger one that is open already is not opened again.
     ///
     /// # Errors
     /// `AGAIN` if the file changed during every read: a response must not mix old and new bytes.
@@ -139,12 +75,27 @@ impl CachedFile {
         (root, access): (&Root, Access),
         located: &Located,
         relative: &[u8],
-        (headers, pool): (&FolderHeaders, Option<&BlockingPool>),
+        (headers, pool, open_files): (&FolderHeaders, Option<&BlockingPool>, &OpenFiles),
         now: Now,
     ) -> Result<CachedFile, Failure> {
-        let file = root.open_to_read(located, relative)?;
         let name = memchr::memrchr(b'/', relative).map_or(relative, |at| &relative[at + 1..]);
         let content_type = ContentType::of(name);
+        let sent_from = |stamp: Stamp, file| {
+            let file = CachedFile {
+                pool: pool.cloned(),
+                ..CachedFile::new(stamp, content_type, Some(file), &[], headers, now)
+            };
+            // Before the first response, which would otherwise take a cold file for a warm one.
+            file.note_warmth(root);
+            file
+        };
+        let stamp = Stamp::of(&located.stat);
+        if stamp.size > SMALL_BYTES_MAX
+            && let Some(file) = open_files.get(&stamp)
+        {
+            return Ok(sent_from(stamp, file));
+        }
+        let file = root.open_to_read(located, relative)?;
         // A larger file is sent from its descriptor; a small one is copied here, and must be copied
         // whole.
         for _ in 0..ATTEMPTS_MAX {
@@ -154,14 +105,9 @@ impl CachedFile {
                 let is_local = root.is_local_device(stamp.device);
                 // A remote file system may wait for its server in `close`, too.
                 let closed_by = pool.filter(|_| !is_local).cloned();
-                let file = Some(Arc::new(OpenFile::new(Arc::new(file), closed_by)));
-                let file = CachedFile {
-                    pool: pool.cloned(),
-                    ..CachedFile::new(stamp, content_type, file, &[], headers, now)
-                };
-                // Before the first response, which would otherwise take a cold file for a warm one.
-                file.note_warmth(root);
-                return Ok(file);
+                let file = Arc::new(OpenFile::new(Arc::new(file), closed_by));
+                open_files.add(stamp, &file);
+                return Ok(sent_from(stamp, file));
             }
             let bytes = match access {
                 Access::Waits => read_from_start(&file, stamp.size)?,
@@ -217,7 +163,7 @@ impl CachedFile {
             size: stamp.size,
             validators,
             content_type,
-            seen: Seen { stamp, is_settled: stamp.is_settled(now) },
+            seen: Seen::new(stamp, now),
             pool: None,
             is_cold: AtomicBool::new(false),
         }

@@ -24,6 +24,7 @@ mod resolve;
 mod response;
 mod segment;
 mod select;
+mod stamp;
 #[cfg(test)]
 mod tests;
 mod waiting;
@@ -39,7 +40,7 @@ use std::time::Duration;
 use gustnado_http::fields::HeaderId;
 use gustnado_http::method::Method;
 use gustnado_http::path::{CanonicalPath, PathError};
-use gustnado_http::request::Request;
+use gustnado_http::request::RequestView;
 use gustnado_http::status::Status;
 use gustnado_tasks::{BlockingPool, Now};
 use rustix::fs::FileType;
@@ -49,6 +50,7 @@ use rustix::process::{Resource, getrlimit};
 use cached_file::Access;
 use error::Failure;
 use lookup::FoundEntry;
+use open_file::OpenFiles;
 use path::FilePathError;
 use resolve::Root;
 use select::{select, select_or_whole};
@@ -170,6 +172,8 @@ struct Folder {
     wait: Duration,
     /// One pool per folder, so that a frozen disk delays no other folder.
     pool: OnceLock<BlockingPool>,
+    /// Those of all workers.
+    open_files: OpenFiles,
 }
 
 /// Counts of errors of the system that kept files from being served, since the start.
@@ -221,6 +225,7 @@ impl Files {
             threads: options.threads,
             wait: options.wait,
             pool: OnceLock::new(),
+            open_files: OpenFiles::default(),
         };
         Ok(Files { folder: Arc::new(folder) })
     }
@@ -228,7 +233,7 @@ impl Files {
     /// Returns the status of the response to one request. It may wait for the disk, but never for a
     /// peer of a fifo, a device or a lock.
     #[doc(hidden)]
-    pub fn status(&self, request: &Request<'_>, now: Now) -> Status {
+    pub fn status(&self, request: &RequestView<'_>, now: Now) -> Status {
         match self.respond(None, request, now) {
             FolderResponse::Ready(response) => response.status,
             FolderResponse::Wait(lookup) => lookup.wait_here(now).status,
@@ -243,7 +248,7 @@ impl Files {
     pub fn respond(
         &self,
         place: Option<&Mounted<'_>>,
-        request: &Request<'_>,
+        request: &RequestView<'_>,
         now: Now,
     ) -> FolderResponse {
         match self.respond_whole(place, request, now, Arc::clone) {
@@ -262,7 +267,7 @@ impl Files {
     pub fn respond_whole<T>(
         &self,
         place: Option<&Mounted<'_>>,
-        request: &Request<'_>,
+        request: &RequestView<'_>,
         now: Now,
         whole: impl FnOnce(&Arc<CachedFile>) -> T,
     ) -> Result<T, FolderResponse> {
@@ -285,7 +290,7 @@ impl Files {
 
     /// Responds to methods other than GET and HEAD.
     #[cold]
-    fn respond_to_other(&self, request: &Request<'_>) -> FolderResponse {
+    fn respond_to_other(&self, request: &RequestView<'_>) -> FolderResponse {
         let response = match request.method() {
             _ if CanonicalPath::of(request.path()) == Err(PathError::Parent) => {
                 FileResponse::new(Status::BAD_REQUEST)
@@ -327,6 +332,8 @@ impl Folder {
         let counter = match failure.status() {
             Status::SERVICE_UNAVAILABLE => {
                 self.exhausted_in_all.fetch_add(1, Ordering::Relaxed);
+                // Idle connections have some.
+                gustnado_tasks::request_descriptors();
                 &self.exhausted
             }
             Status::FORBIDDEN => &self.denied,
@@ -343,7 +350,7 @@ fn respond_slowly(
     worker: &mut Worker,
     files: &Files,
     place: Option<&Mounted<'_>>,
-    request: Request<'_>,
+    request: RequestView<'_>,
     now: Now,
 ) -> FolderResponse {
     let folder = &*files.folder;
@@ -380,7 +387,7 @@ fn respond_with(
     worker: &mut Worker,
     (folder, place): (&Folder, &Mounted<'_>),
     found: Result<FoundEntry, Failure>,
-    request: Request<'_>,
+    request: RequestView<'_>,
     now: Now,
 ) -> FileResponse {
     let key = place.below().as_bytes();
@@ -419,7 +426,7 @@ fn failure(folder: &Folder, failure: Failure) -> FileResponse {
 }
 
 /// Responds with one file at any place: `path` is trusted. Waits for the disk.
-pub fn respond_with_file(path: &Path, request: Request<'_>, now: Now) -> FileResponse {
+pub fn respond_with_file(path: &Path, request: RequestView<'_>, now: Now) -> FileResponse {
     match load_file(path, now) {
         Ok(file) => select_or_whole(Arc::new(file), &FolderHeaders::default(), request, now),
         Err(failure) => FileResponse::new(failure.status()),
@@ -438,6 +445,6 @@ fn load_file(path: &Path, now: Now) -> Result<CachedFile, Failure> {
     if located.kind() != FileType::RegularFile {
         return Err(Failure::Disk(Errno::NOENT));
     }
-    let with = (&FolderHeaders::default(), None);
+    let with = (&FolderHeaders::default(), None, &OpenFiles::default());
     CachedFile::load((&root, Access::Waits), &located, name, with, now)
 }

@@ -9,10 +9,11 @@ use gustnado_tasks::Now;
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
-use super::cached_file::{Access, CachedFile, Seen};
+use super::cached_file::{Access, CachedFile};
 use super::error::Failure;
 use super::listing::Listed;
 use super::resolve::{Identity, Located, Root};
+use super::stamp::Seen;
 use super::{Folder, path};
 
 /// How often a lookup is repeated if the file was replaced between looking and opening.
@@ -80,7 +81,7 @@ pub(super) fn find(
         return Ok(FoundEntry::Unchanged);
     }
     // Opens the located file: if a rename has exchanged it meanwhile, this fails with `AGAIN`.
-    let with = (&folder.headers, folder.pool());
+    let with = (&folder.headers, folder.pool(), &folder.open_files);
     let file = Arc::new(CachedFile::load((root, access), &located, &relative, with, now)?);
     Ok(FoundEntry::Loaded { file, may_cache: true })
 }

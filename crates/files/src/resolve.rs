@@ -78,7 +78,7 @@ pub(crate) struct Root {
 }
 
 /// The identity of a file or directory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Identity {
     device: u64,
     inode: u64,
@@ -99,6 +99,10 @@ impl Identity {
         let stat = rustix::fs::statx(&found, "", flags, StatxFlags::INO).ok()?;
         let device = rustix::fs::makedev(stat.stx_dev_major, stat.stx_dev_minor);
         Some(Identity { device, inode: stat.stx_ino })
+    }
+
+    pub(crate) fn new(device: u64, inode: u64) -> Identity {
+        Identity { device, inode }
     }
 
     pub(crate) fn of(stat: &Stat) -> Identity {

@@ -10,7 +10,7 @@ use gustnado_http::fields::HeaderId;
 use gustnado_http::method::Method;
 use gustnado_http::precondition::{self, Conditions, Verdict};
 use gustnado_http::range::{self, ByteRange, Selected};
-use gustnado_http::request::Request;
+use gustnado_http::request::RequestView;
 use gustnado_http::status::Status;
 use gustnado_tasks::Now;
 
@@ -25,7 +25,7 @@ use super::segment::Segment;
 pub(super) fn select(
     file: &CachedFile,
     headers: &FolderHeaders,
-    request: Request<'_>,
+    request: RequestView<'_>,
     now: Now,
 ) -> Option<FileResponse> {
     if request.head().is_conditional() { by_conditions(file, headers, request, now) } else { None }
@@ -35,7 +35,7 @@ pub(super) fn select(
 pub(super) fn select_or_whole(
     file: Arc<CachedFile>,
     headers: &FolderHeaders,
-    request: Request<'_>,
+    request: RequestView<'_>,
     now: Now,
 ) -> FileResponse {
     select(&file, headers, request, now).unwrap_or_else(|| FileResponse::whole(file))
@@ -44,7 +44,7 @@ pub(super) fn select_or_whole(
 fn by_conditions(
     file: &CachedFile,
     headers: &FolderHeaders,
-    request: Request<'_>,
+    request: RequestView<'_>,
     now: Now,
 ) -> Option<FileResponse> {
     let if_match = list(request, HeaderId::IfMatch);
@@ -69,7 +69,7 @@ fn by_conditions(
 }
 
 /// Joins all values of a list field (RFC 9110 §5.3); usually there is one.
-fn list(request: Request<'_>, id: HeaderId) -> Option<Cow<'_, [u8]>> {
+fn list(request: RequestView<'_>, id: HeaderId) -> Option<Cow<'_, [u8]>> {
     let first = request.known(id)?;
     let is_same = |field: &(&[u8], &[u8])| field.0.eq_ignore_ascii_case(id.name().as_bytes());
     if request.fields().filter(is_same).nth(1).is_none() {
@@ -84,7 +84,7 @@ fn list(request: Request<'_>, id: HeaderId) -> Option<Cow<'_, [u8]>> {
 fn by_range(
     file: &CachedFile,
     headers: &FolderHeaders,
-    request: Request<'_>,
+    request: RequestView<'_>,
     now: Now,
 ) -> Option<FileResponse> {
     let value = request.known(HeaderId::Range).filter(|_| {

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gustnado_http::head::Head;
-use gustnado_http::request::Request;
+use gustnado_http::request::RequestView;
 use gustnado_tasks::{Now, timeout};
 
-use super::cached_file::Seen;
 use super::error::Failure;
 use super::lookup::{FoundEntry, find_with_retries, new_root};
 use super::resolve::{Identity, Root};
 use super::response::FileResponse;
+use super::stamp::Seen;
 use super::{Files, Mounted, respond_with, worker};
 
 /// How long the disk may take to confirm a cached file. After that the file counts as fresh for
@@ -42,7 +42,7 @@ struct LookupOutcome {
 }
 
 impl Lookup {
-    pub(super) fn new(files: &Files, request: Request<'_>, place: &Mounted<'_>) -> Self {
+    pub(super) fn new(files: &Files, request: RequestView<'_>, place: &Mounted<'_>) -> Self {
         let (head, bytes) = request.to_parts();
         let place = Mounted { path: place.path.clone().into_owned(), at: place.at };
         Self { files: files.clone(), head, bytes, place }
@@ -85,7 +85,7 @@ impl Lookup {
         timeout(wait, pool.run(self.job(gustnado_tasks::now()))).await?.ok().flatten()
     }
 
-    fn request(&self) -> Request<'_> {
+    fn request(&self) -> RequestView<'_> {
         self.head.on(&self.bytes)
     }
 

@@ -1,13 +1,24 @@
 //! Reading a request's body: for its handler, or to get to the next request.
 
+use std::future::poll_fn;
+use std::task::Poll;
+
+use bytes::Bytes;
 use gustnado_http::body::BodyDecoder;
 use gustnado_http::head::{Framing, Head};
+use gustnado_http::request::RequestView;
 use gustnado_http::response_writer::continue_100;
 use gustnado_http::status::Status;
-use gustnado_tasks::{Connection, ConnectionError};
+use gustnado_tasks::{
+    Connection, ConnectionError, Discarded, ProgressTimeout, ProgressWindow, RecvBuf,
+};
 
 use super::Conn;
 use super::body_end::PendingBody;
+use super::body_spool::{BodyStore, memory_of};
+use super::in_flight::Incoming;
+use super::unread::Unread;
+use gustnado_app::bodies::BodyHold;
 use gustnado_app::hooks::Limit;
 use gustnado_web::routes::RouteOptions;
 
@@ -15,17 +26,26 @@ use gustnado_web::routes::RouteOptions;
 /// the connection closes: reading it costs more than a new connection.
 pub(super) const UNWANTED_BYTES_MAX: u64 = 256 << 10;
 
+/// The same for a body of known length on a connection without a pace: it is discarded uncopied,
+/// which costs less than a new connection. It gets its response first, and the connection goes on.
+pub(super) const DISCARDED_BYTES_MAX: u64 = 64 << 20;
+
+/// From this many bytes that are known to come next, a body is received into a large buffer.
+const LARGE_BYTES: u64 = 16 << 10;
+/// The same for a body in small chunks, once so many bytes have come.
+const LARGE_BODY_BYTES: u64 = 64 << 10;
+
 /// A request that waits for its body.
 #[derive(Debug)]
 pub(super) struct BodyRequest {
     pub(super) head: Head,
     pub(super) bytes: Vec<u8>,
-    pub(super) policy: BodyPolicy,
+    pub(super) body: BodyUse,
 }
 
 /// How a body is treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum BodyPolicy {
+pub(super) enum BodyUse {
     /// Read whole for a handler, within its route's limits.
     Whole(RouteOptions),
     /// Read and discarded, to get to the next request.
@@ -34,16 +54,16 @@ pub(super) enum BodyPolicy {
 
 /// The outcome of reading a body.
 #[derive(Debug)]
-pub(super) enum Body {
+pub(super) enum BodyOutcome {
     /// It was read to its end; empty if it was not wanted.
-    Whole(Vec<u8>),
+    Whole(Bytes),
     /// It was unwanted and left unread: the connection closes after the response.
     Skipped,
     /// It is malformed, past a limit, or late: the response is this status.
     Refused(Status),
 }
 
-impl Body {
+impl BodyOutcome {
     /// Returns the state that the response depends on.
     pub(super) fn pending(&mut self) -> PendingBody<'_> {
         match self {
@@ -53,21 +73,53 @@ impl Body {
     }
 }
 
+/// A body that is being read.
+struct Reading<'a> {
+    decoder: BodyDecoder,
+    window: ProgressWindow,
+    patience: ProgressTimeout,
+    /// Where it is collected, if it is wanted.
+    store: Option<BodyStore>,
+    bytes_max: u64,
+    request: RequestView<'a>,
+}
+
+/// What a receive has brought of a body.
+enum BodyInput {
+    /// So many bytes, which were discarded or lie in their place.
+    Taken(usize),
+    /// These bytes; none are the peer's end.
+    Received(RecvBuf),
+}
+
+impl BodyInput {
+    fn is_end(&self) -> bool {
+        match self {
+            Self::Taken(bytes) => *bytes == 0,
+            Self::Received(piece) => piece.bytes().is_empty(),
+        }
+    }
+}
+
 impl Conn {
     /// Reads a body to its end, and keeps it if it is wanted.
+    ///
+    /// - `hold`: the memory that it takes, to be kept as long as the body.
     ///
     /// # Errors
     /// The connection failed or was closed.
     pub(super) async fn read_body(
         &mut self,
         request: &BodyRequest,
-    ) -> Result<Body, ConnectionError> {
+        hold: &mut BodyHold,
+    ) -> Result<BodyOutcome, ConnectionError> {
         let framing = request.head.framing();
-        let target = request.head.on(&request.bytes).target();
+        let view = request.head.on(&request.bytes);
+        let target = view.target();
         let mut limits = self.app.limits;
-        let (wanted, options) = match request.policy {
-            BodyPolicy::Whole(options) => (true, options),
-            BodyPolicy::Nothing => (false, RouteOptions::default()),
+        let (store, options) = match request.body {
+            BodyUse::Whole(options) => (Some(self.body_store(&options)), options),
+            BodyUse::Nothing => (None, RouteOptions::default()),
         };
         limits.body_bytes_max = options.limit_body_bytes.unwrap_or(limits.body_bytes_max);
         let bytes_max = limits.body_bytes_max;
@@ -75,12 +127,12 @@ impl Conn {
             && length > bytes_max
         {
             self.note_size(Limit::BodyBytes, (bytes_max, length), target);
-            return Ok(Body::Refused(Status::CONTENT_TOO_LARGE));
+            return Ok(BodyOutcome::Refused(Status::CONTENT_TOO_LARGE));
         }
-        if !wanted {
+        if store.is_none() {
             // A client that waits for 100 sends no body after a final response.
             if request.head.expects_continue() || exceeds(framing, UNWANTED_BYTES_MAX) {
-                return Ok(Body::Skipped);
+                return Ok(BodyOutcome::Skipped);
             }
             limits.body_bytes_max = limits.body_bytes_max.min(UNWANTED_BYTES_MAX);
         }
@@ -92,40 +144,96 @@ impl Conn {
             self.begin_route_read(rate);
         }
         let patience = options.body_timeout(self.app.times.body);
-        let mut decoder = BodyDecoder::new(framing, &limits);
-        let (mut body, mut began_ms, mut granted_ms) = (Vec::new(), self.socket.now().mono_ms, 0);
+        let window = ProgressWindow::new(patience, self.socket.now().mono_ms);
+        let decoder = BodyDecoder::new(framing, &limits);
+        let reading = Reading { decoder, window, patience, store, bytes_max, request: view };
+        self.receive_body(reading, hold).await
+    }
+
+    async fn receive_body(
+        &mut self,
+        reading: Reading<'_>,
+        hold: &mut BodyHold,
+    ) -> Result<BodyOutcome, ConnectionError> {
+        let Reading { mut decoder, mut window, patience, mut store, bytes_max, request } = reading;
+        let mut granted_ms = 0;
+        let mut done = self.decode_unread(&mut decoder, memory_of(&mut store));
         loop {
-            let done = self.decode_unread(&mut decoder, wanted.then_some(&mut body));
             let received = decoder.received();
             match done {
-                Ok(true) => return Ok(Body::Whole(body)),
+                Ok(true) => {
+                    let whole = self.finish_body(store, hold).await?;
+                    return Ok(whole.map_or_else(BodyOutcome::Refused, BodyOutcome::Whole));
+                }
                 Ok(false) => {}
-                Err(Status::CONTENT_TOO_LARGE) if !wanted => return Ok(Body::Skipped),
+                Err(Status::CONTENT_TOO_LARGE) if store.is_none() => {
+                    return Ok(BodyOutcome::Skipped);
+                }
                 Err(status) => {
                     if status == Status::CONTENT_TOO_LARGE {
-                        self.note_size(Limit::BodyBytes, (bytes_max, received), target);
+                        self.note_size(Limit::BodyBytes, (bytes_max, received), request.target());
                     }
-                    return Ok(Body::Refused(status));
+                    return Ok(BodyOutcome::Refused(status));
                 }
             }
-            // Pauses of the server's own pace do not count against the client.
-            began_ms += self.socket.await_reading(false).await?;
-            let deadline = patience.deadline_ms(began_ms, self.socket.now().mono_ms, received);
+            // Pauses of the server's own, for its pace or for memory, do not count against the
+            // client.
+            window.extend(self.socket.await_reading(false).await?);
+            window.stop(self.socket.now().mono_ms);
+            if let Some(store) = &mut store
+                && let Some(status) = self.admit_more(store, hold, decoder.left(), request).await?
+            {
+                return Ok(BodyOutcome::Refused(status));
+            }
+            let now_ms = self.socket.now().mono_ms;
+            window.resume(now_ms);
+            let deadline = window.deadline_ms(patience, now_ms, received);
             self.socket.set_deadline(deadline.max(granted_ms));
-            match self.socket.recv(false).await {
-                Ok(piece) if piece.bytes().is_empty() => return Err(ConnectionError::Ending),
-                Ok(piece) => {
-                    self.socket.charge_read(&piece);
-                    self.keep_unread(&piece);
-                }
+            done = match self.recv_some(&decoder, memory_of(&mut store), (hold, false)).await {
+                // The next admission says so, too.
+                Ok(None) => Ok(false),
+                Ok(Some(input)) if input.is_end() => return Err(ConnectionError::Ending),
+                Ok(Some(input)) => self.take_body(input, &mut decoder, memory_of(&mut store)),
                 Err(ConnectionError::TimedOut) => {
-                    match self.more_time(Limit::Body, patience.silence_ms, received, target) {
+                    let silence_ms = patience.silence_ms;
+                    match self.more_time(Limit::Body, silence_ms, received, request.target()) {
                         Some(until_ms) => granted_ms = until_ms,
-                        None => return Ok(Body::Refused(Status::REQUEST_TIMEOUT)),
+                        None => return Ok(BodyOutcome::Refused(Status::REQUEST_TIMEOUT)),
                     }
+                    Ok(false)
                 }
                 Err(error) => return Err(error),
             }
+        }
+    }
+
+    /// Returns the state of a body that a task reads.
+    ///
+    /// - `framing`: of the bytes still to be read.
+    pub(super) fn incoming(
+        &self,
+        options: &RouteOptions,
+        framing: Framing,
+        expects_continue: bool,
+    ) -> Incoming {
+        let mut limits = self.app.limits;
+        limits.body_bytes_max = self.body_bytes_max(options);
+        let patience = options.body_timeout(self.app.times.body);
+        Incoming {
+            decoder: BodyDecoder::new(framing, &limits),
+            expects_continue,
+            began_ms: self.socket.now().mono_ms,
+            patience,
+            window: ProgressWindow::stopped(patience, self.socket.now().mono_ms),
+            hold: BodyHold::default(),
+            body_policy: options.body_policy,
+            waits_since_ms: None,
+            granted_ms: 0,
+            read: options.read,
+            is_broken: false,
+            is_tunnel: false,
+            half_close_ms: options.half_close_ms.map_or(self.app.times.half_close_ms, u64::from),
+            label: options.label,
         }
     }
 
@@ -138,29 +246,164 @@ impl Conn {
 
     /// Reads and discards the rest of a body. Returns whether its end was reached.
     ///
+    /// - `goes_on`: the connection persists if so.
+    ///
     /// # Errors
     /// The connection failed or was closed.
     pub(super) async fn discard_body(
         &mut self,
         decoder: &mut BodyDecoder,
+        goes_on: bool,
     ) -> Result<bool, ConnectionError> {
-        let (mut began_ms, before) = (self.socket.now().mono_ms, decoder.received());
+        let (patience, before) = (self.app.times.body, decoder.received());
+        let mut window = ProgressWindow::new(patience, self.socket.now().mono_ms);
+        let mut done = self.decode_unread(decoder, None);
         loop {
-            match self.decode_unread(decoder, None) {
+            // Asked again and again: a server that begins to end waits for no long body.
+            let bytes_max = match decoder.left() {
+                Some(_) => self.unwanted_bytes_max(goes_on),
+                None => UNWANTED_BYTES_MAX,
+            };
+            match done {
                 Ok(true) => return Ok(true),
-                Ok(false) if decoder.received() - before <= UNWANTED_BYTES_MAX => {}
+                Ok(false) if decoder.received() - before <= bytes_max => {}
                 _ => return Ok(false),
             }
-            began_ms += self.socket.await_reading(false).await?;
-            let (patience, now_ms) = (self.app.times.body, self.socket.now().mono_ms);
-            let received = decoder.received() - before;
-            self.socket.set_deadline(patience.deadline_ms(began_ms, now_ms, received));
-            let piece = self.socket.recv(false).await?;
-            if piece.bytes().is_empty() {
-                return Ok(false);
+            window.extend(self.socket.await_reading(false).await?);
+            let (now_ms, received) = (self.socket.now().mono_ms, decoder.received() - before);
+            self.socket.set_deadline(window.deadline_ms(patience, now_ms, received));
+            done = match self.recv_some(decoder, None, (&BodyHold::default(), true)).await {
+                Ok(Some(input)) if !input.is_end() => self.take_body(input, decoder, None),
+                // The response has left, so a server that ends waits for no more.
+                Ok(_) | Err(ConnectionError::Ending) => return Ok(false),
+                Err(error) => return Err(error),
+            };
+        }
+    }
+
+    /// Returns how many bytes of an unwanted body are read behind its response, if its length was
+    /// announced.
+    ///
+    /// - `goes_on`: the connection would persist after the response.
+    pub(super) fn unwanted_bytes_max(&self, goes_on: bool) -> u64 {
+        let is_last = self.app.has_notice() && self.app.is_draining();
+        if goes_on && !is_last && !self.socket.is_paced() {
+            return DISCARDED_BYTES_MAX;
+        }
+        UNWANTED_BYTES_MAX
+    }
+
+    /// Returns whether a response can leave before its request's unwanted body, which is discarded
+    /// behind it: a short one is read first, so that the connection goes on as after any request.
+    ///
+    /// - `goes_on`: as for [`Conn::unwanted_bytes_max`].
+    pub(super) fn is_discarded_behind(
+        &self,
+        head: &Head,
+        options: &RouteOptions,
+        goes_on: bool,
+    ) -> bool {
+        let Framing::Length(length) = head.framing() else { return false };
+        let bytes_max = self.unwanted_bytes_max(goes_on).min(self.body_bytes_max(options));
+        !head.expects_continue() && (UNWANTED_BYTES_MAX + 1..=bytes_max).contains(&length)
+    }
+
+    /// Receives more of a body that is read whole, or not wanted; `None` if it is cut meanwhile, or
+    /// is to be put to the disk.
+    ///
+    /// - `keep`: the body so far, if it is wanted.
+    /// - `hold`: the memory that it takes.
+    /// - `idle`: as for [`Socket::poll_recv`](gustnado_tls::Socket::poll_recv).
+    async fn recv_some(
+        &mut self,
+        decoder: &BodyDecoder,
+        mut keep: Option<&mut Vec<u8>>,
+        (hold, idle): (&BodyHold, bool),
+    ) -> Result<Option<BodyInput>, ConnectionError> {
+        let receive = poll_fn(|_| {
+            if hold.cut().is_some() || hold.is_to_spill() {
+                return Poll::Ready(Ok(None));
             }
-            self.socket.charge_read(&piece);
-            self.keep_unread(&piece);
+            self.poll_recv_some(decoder, keep.as_deref_mut(), (hold, idle)).map_ok(Some)
+        });
+        receive.await
+    }
+
+    /// Receives more of a body: into a large buffer where much is to come.
+    ///
+    /// - `has_room`: so much may be held.
+    /// - `idle`: as for [`Socket::poll_recv`](gustnado_tls::Socket::poll_recv).
+    pub(super) fn poll_recv_body(
+        &mut self,
+        decoder: &BodyDecoder,
+        has_room: bool,
+        idle: bool,
+    ) -> Poll<Result<RecvBuf, ConnectionError>> {
+        if has_room && is_large(decoder) {
+            return self.socket.poll_recv_large(idle);
+        }
+        self.socket.poll_recv(idle)
+    }
+
+    /// The same where the body is read whole, or not wanted. If its length is known, it is received
+    /// behind what is kept of it, or discarded without being received.
+    fn poll_recv_some(
+        &mut self,
+        decoder: &BodyDecoder,
+        keep: Option<&mut Vec<u8>>,
+        (hold, idle): (&BodyHold, bool),
+    ) -> Poll<Result<BodyInput, ConnectionError>> {
+        let has_room = keep.as_ref().is_none_or(|body| hold.has_room(body.len()));
+        match (decoder.left(), keep) {
+            // No byte behind the body: the next request begins there.
+            (Some(left), None) => {
+                self.socket.poll_discard(idle, left).map_ok(|discarded| match discarded {
+                    Discarded::Bytes(bytes) => BodyInput::Taken(bytes),
+                    Discarded::Received(piece) => BodyInput::Received(piece),
+                })
+            }
+            (Some(_), Some(body)) if has_room && is_large(decoder) => {
+                let before = body.len();
+                let received = self.socket.poll_recv_onto(idle, body);
+                received.map_ok(|piece| {
+                    piece.map_or(BodyInput::Taken(body.len() - before), BodyInput::Received)
+                })
+            }
+            _ => self.poll_recv_body(decoder, has_room, idle).map_ok(BodyInput::Received),
+        }
+    }
+
+    /// Decodes what was received of a body. Returns whether the body has ended; what follows it
+    /// stays unread.
+    fn take_body(
+        &mut self,
+        input: BodyInput,
+        decoder: &mut BodyDecoder,
+        keep: Option<&mut Vec<u8>>,
+    ) -> Result<bool, Status> {
+        match input {
+            BodyInput::Taken(bytes) => {
+                let left = decoder.left().unwrap_or(0);
+                let behind = (bytes as u64).saturating_sub(left);
+                decoder.skip(bytes as u64 - behind);
+                if let (Some(body), Ok(behind)) = (keep, usize::try_from(behind)) {
+                    let behind = body.split_off(body.len() - behind);
+                    self.keep_behind(&behind);
+                }
+            }
+            BodyInput::Received(piece) => {
+                self.socket.charge_read(&piece);
+                let used = decode(decoder, piece.bytes(), keep)?;
+                self.keep_behind(&piece.bytes()[used..]);
+            }
+        }
+        Ok(decoder.is_done())
+    }
+
+    /// Keeps what was received behind a body.
+    pub(super) fn keep_behind(&mut self, bytes: &[u8]) {
+        if !bytes.is_empty() {
+            self.unread = Some(Box::new(Unread::new(bytes.to_vec())));
         }
     }
 
@@ -168,17 +411,10 @@ impl Conn {
     fn decode_unread(
         &mut self,
         decoder: &mut BodyDecoder,
-        mut keep: Option<&mut Vec<u8>>,
+        keep: Option<&mut Vec<u8>>,
     ) -> Result<bool, Status> {
         let Some(mut unread) = self.unread.take() else { return Ok(decoder.is_done()) };
-        let mut used = 0;
-        while used < unread.bytes.len() && !decoder.is_done() {
-            let piece = decoder.decode(&unread.bytes[used..]).map_err(|error| error.status())?;
-            used += piece.consumed;
-            if let Some(body) = &mut keep {
-                body.extend_from_slice(piece.data);
-            }
-        }
+        let used = decode(decoder, &unread.bytes, keep)?;
         if used < unread.bytes.len() {
             unread.bytes.drain(..used);
             unread.seen = 0;
@@ -186,6 +422,28 @@ impl Conn {
         }
         Ok(decoder.is_done())
     }
+}
+
+/// Returns whether so much of a body is to come that it is worth a large buffer.
+fn is_large(decoder: &BodyDecoder) -> bool {
+    decoder.next_run() >= LARGE_BYTES || decoder.received() >= LARGE_BODY_BYTES
+}
+
+/// Decodes bytes of a body, and appends its data to `keep`. Returns how many bytes were used.
+fn decode(
+    decoder: &mut BodyDecoder,
+    bytes: &[u8],
+    mut keep: Option<&mut Vec<u8>>,
+) -> Result<usize, Status> {
+    let mut used = 0;
+    while used < bytes.len() && !decoder.is_done() {
+        let piece = decoder.decode(&bytes[used..]).map_err(|error| error.status())?;
+        used += piece.consumed;
+        if let Some(body) = &mut keep {
+            body.extend_from_slice(piece.data);
+        }
+    }
+    Ok(used)
 }
 
 fn exceeds(framing: Framing, bytes_max: u64) -> bool {

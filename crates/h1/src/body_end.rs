@@ -5,6 +5,7 @@
 //! which every response is written with, only by way of a [`BodyEnd`], and that only comes from the
 //! pending body.
 
+use bytes::Bytes;
 use gustnado_http::response_writer::Persist;
 
 /// A request's body before the response.
@@ -12,7 +13,7 @@ pub(super) enum PendingBody<'a> {
     /// The request has none.
     Empty,
     /// It was read to its end; empty if it was not wanted.
-    Read(&'a mut Vec<u8>),
+    Read(&'a mut Bytes),
     /// It will not be read.
     Unread,
     /// It has not been read yet.
@@ -131,7 +132,7 @@ mod tests {
         let wanted = RequestedPersist::new(Persist::Default);
         for (pending, goes_on) in [
             (PendingBody::Empty, true),
-            (PendingBody::Read(&mut Vec::new()), true),
+            (PendingBody::Read(&mut Bytes::new()), true),
             (PendingBody::Unread, false),
             (PendingBody::Ahead, false),
         ] {

@@ -6,16 +6,20 @@ use std::io;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use bytes::BytesMut;
-use gustnado_http::body::{BodyDecoder, BodyError as TooMuch};
+use bytes::{Bytes, BytesMut};
+use gustnado_config::BodyPolicy;
+use gustnado_http::body::{BodyDecodeError, BodyDecoder};
 use gustnado_http::response_writer::continue_100;
 use gustnado_http::status::Status;
-use gustnado_tasks::{Connection, ConnectionError, ProgressTimeout, Rate};
+use gustnado_tasks::{
+    Connection, ConnectionError, ProgressTimeout, ProgressWindow, Rate, RecvBuf, note_step,
+};
 
 use super::Conn;
-use super::body::UNWANTED_BYTES_MAX;
 use super::body_end::BodyEnd;
+use super::body_memory::cut_error;
 use super::timeouts::RouteTimeouts;
+use gustnado_app::bodies::BodyHold;
 use gustnado_app::hooks::Limit;
 use gustnado_web::body_channel::{BodyChannel, BodyDemand, BodyError};
 use gustnado_web::handler::RunningHandler;
@@ -52,6 +56,11 @@ pub(super) struct Incoming {
     pub(super) expects_continue: bool,
     pub(super) began_ms: u64,
     pub(super) patience: ProgressTimeout,
+    pub(super) window: ProgressWindow,
+    /// The memory that it takes, where its reader collects it.
+    pub(super) hold: BodyHold,
+    /// Where it may be kept; `None` is in memory.
+    pub(super) body_policy: Option<BodyPolicy>,
     /// Since when bytes are awaited, if they are. Kept over polls: the handler may be polled more
     /// often than bytes arrive, and each poll would otherwise give the client a new deadline.
     pub(super) waits_since_ms: Option<u64>,
@@ -65,6 +74,8 @@ pub(super) struct Incoming {
     pub(super) is_tunnel: bool,
     /// How long the handler may run on after the client has sent its last byte.
     pub(super) half_close_ms: u64,
+    /// Names its route.
+    pub(super) label: u32,
 }
 
 /// The outcome of a poll on behalf of the handler.
@@ -76,7 +87,7 @@ pub(super) enum ConnAction {
 }
 
 /// The outcome of polling a handler.
-enum Step {
+enum HandlerPoll {
     Response(Option<Response>),
     SendInterim(Vec<u8>),
 }
@@ -112,6 +123,15 @@ impl InFlight {
     }
 }
 
+impl InFlight {
+    /// Ends the body with an error: its rest cannot be read.
+    pub(super) fn break_off(&mut self, error: BodyError) -> ConnAction {
+        self.incoming.is_broken = true;
+        self.parts.channel().end(Err(error));
+        ConnAction::BodyFed
+    }
+}
+
 impl Drop for InFlight {
     fn drop(&mut self) {
         // The body may be read in another task, which would otherwise wait for ever.
@@ -122,6 +142,12 @@ impl Drop for InFlight {
 }
 
 impl Incoming {
+    /// Notes that no bytes are waited for: until they are, the client's time stands still.
+    pub(super) fn stop_waiting(&mut self, now_ms: u64) {
+        self.waits_since_ms = None;
+        self.window.stop(now_ms);
+    }
+
     /// Writes `100 Continue` if the client waits for it and the response streams from the body:
     /// once the final head is out there is no place for it (RFC 9110 §10.1.1).
     pub(super) fn write_continue(
@@ -139,21 +165,28 @@ impl Incoming {
 
     /// Returns how the body ends if the response is written now. The rest is read once the response
     /// has been sent, unless it is too long; a streamed response reads the body itself.
-    pub(super) fn end(&self, channel: &BodyChannel, response: &Response) -> BodyEnd {
+    ///
+    /// - `bytes_max`: how much of an announced rest is not too long.
+    pub(super) fn end(
+        &self,
+        channel: &BodyChannel,
+        response: &Response,
+        bytes_max: u64,
+    ) -> BodyEnd {
         let is_read_on =
             || matches!(response.content, Content::Stream(_)) && !channel.is_given_up();
         match self.decoder.is_done() {
             _ if self.is_broken || self.is_tunnel => BodyEnd::Close,
             true => BodyEnd::Read,
-            false if self.is_worth_draining() || is_read_on() => BodyEnd::Drain,
+            false if self.is_worth_draining(bytes_max) || is_read_on() => BodyEnd::Drain,
             false => BodyEnd::Close,
         }
     }
 
     /// Returns whether the rest of the body is short enough to skip. A new request on a new
     /// connection costs less than reading a long one.
-    pub(super) fn is_worth_draining(&self) -> bool {
-        let is_short = |bytes| bytes <= UNWANTED_BYTES_MAX;
+    pub(super) fn is_worth_draining(&self, bytes_max: u64) -> bool {
+        let is_short = |bytes| bytes <= bytes_max;
         !self.is_broken && !self.expects_continue && self.decoder.left().is_none_or(is_short)
     }
 }
@@ -168,32 +201,35 @@ impl Conn {
         in_flight: &mut InFlight,
     ) -> Result<Response, ConnectionError> {
         loop {
-            let step = poll_fn(|context| {
+            let polled = poll_fn(|context| {
                 loop {
                     let mut response = None;
+                    note_step(in_flight.incoming.label);
                     if in_flight.running.poll(context, &mut response) {
-                        return Poll::Ready(Ok(Step::Response(response)));
+                        return Poll::Ready(Ok(HandlerPoll::Response(response)));
                     }
                     // The handler is polled first and again after each action: what it waits for
                     // may be what this poll brings, and nothing else would wake it.
                     match ready!(self.poll_action(in_flight, context)) {
                         Ok(ConnAction::BodyFed) => {}
                         Ok(ConnAction::SendInterim(bytes)) => {
-                            return Poll::Ready(Ok(Step::SendInterim(bytes)));
+                            return Poll::Ready(Ok(HandlerPoll::SendInterim(bytes)));
                         }
                         Err(error) => return Poll::Ready(Err(error)),
                     }
                 }
             });
-            match step.await {
-                Ok(Step::SendInterim(bytes)) => {
+            match polled.await {
+                Ok(HandlerPoll::SendInterim(bytes)) => {
                     let mut out = Connection::outgoing();
                     out.bytes.extend_from_slice(&bytes);
                     self.app.count_response(0, bytes.len() as u64);
                     let target = in_flight.parts.view().target();
                     self.send_within(out, self.app.times.write, target).await?;
                 }
-                Ok(Step::Response(response)) => return Ok(self.app.response_or_500(response)),
+                Ok(HandlerPoll::Response(response)) => {
+                    return Ok(self.app.response_or_500(response));
+                }
                 Err(error) if in_flight.is_overdue => {
                     self.note(&error);
                     return Ok(Response::new(Status::SERVICE_UNAVAILABLE).close());
@@ -216,17 +252,37 @@ impl Conn {
         if !interim.is_empty() {
             return Poll::Ready(Ok(ConnAction::SendInterim(interim)));
         }
+        if let Some(cut) = in_flight.incoming.hold.cut()
+            && !in_flight.incoming.is_broken
+        {
+            self.note_cut();
+            return Poll::Ready(Ok(in_flight.break_off(cut_error(cut))));
+        }
         match channel.poll_demand(context) {
-            BodyDemand::Bytes => self.poll_feed(in_flight),
-            BodyDemand::Nothing | BodyDemand::GivenUp => self.poll_watch(in_flight),
+            BodyDemand::Bytes => self.poll_feed(in_flight, context),
+            BodyDemand::Spilling => self.poll_watch(in_flight, true),
+            BodyDemand::Nothing | BodyDemand::GivenUp => {
+                self.settle_hold(in_flight);
+                self.poll_watch(in_flight, false)
+            }
         }
     }
 
     /// Receives bytes of the body for a reader that waits for them.
-    fn poll_feed(&mut self, in_flight: &mut InFlight) -> Poll<Result<ConnAction, ConnectionError>> {
+    fn poll_feed(
+        &mut self,
+        in_flight: &mut InFlight,
+        context: &Context<'_>,
+    ) -> Poll<Result<ConnAction, ConnectionError>> {
         loop {
+            // Before the bytes that are here, too: a reader that always comes late finds some each
+            // time, and would be charged for none.
+            if !in_flight.incoming.decoder.is_done()
+                && let Some(action) = ready!(self.poll_collect(in_flight, context))?
+            {
+                return Poll::Ready(Ok(action));
+            }
             let InFlight { incoming, parts, .. } = in_flight;
-            let channel = parts.channel();
             if self.feed_unread(incoming, parts) {
                 let now_ms = self.socket.now().mono_ms;
                 in_flight.note_progress(now_ms);
@@ -239,23 +295,23 @@ impl Conn {
             // peer's silence.
             ready!(self.socket.poll_reading())?;
             let received = incoming.decoder.received();
-            if incoming.waits_since_ms.is_none() {
-                self.socket.refresh_now();
-            }
-            let now_ms = self.socket.now().mono_ms;
-            let since_ms = *incoming.waits_since_ms.get_or_insert(now_ms);
-            let deadline = incoming.patience.deadline_ms(incoming.began_ms, since_ms, received);
+            let channel = parts.channel();
+            let deadline = self.body_deadline_ms(incoming);
             self.socket.set_deadline(deadline.max(incoming.granted_ms));
-            let failed = match ready!(self.socket.poll_recv(false)) {
-                Ok(piece) if piece.bytes().is_empty() => {
+            let failed = match ready!(self.poll_recv_incoming(incoming, channel)) {
+                Ok(piece) if !piece.bytes().is_empty() => {
+                    incoming.stop_waiting(self.socket.now().mono_ms);
+                    incoming.began_ms += self.socket.charge_read(&piece);
+                    if self.feed(piece.into_bytes(), incoming, parts) {
+                        let now_ms = self.socket.now().mono_ms;
+                        in_flight.note_progress(now_ms);
+                        return Poll::Ready(Ok(ConnAction::BodyFed));
+                    }
+                    continue;
+                }
+                Ok(_) => {
                     in_flight.is_half_closed = true;
                     BodyError::Gone
-                }
-                Ok(piece) => {
-                    incoming.waits_since_ms = None;
-                    incoming.began_ms += self.socket.charge_read(&piece);
-                    self.keep_unread(&piece);
-                    continue;
                 }
                 Err(ConnectionError::TimedOut) => {
                     let (silence_ms, target) =
@@ -270,33 +326,71 @@ impl Conn {
                 }
                 Err(error) => return Poll::Ready(Err(error)),
             };
-            incoming.is_broken = true;
-            channel.end(Err(failed));
-            return Poll::Ready(Ok(ConnAction::BodyFed));
+            return Poll::Ready(Ok(in_flight.break_off(failed)));
         }
+    }
+
+    /// Receives more of a body: only so much at once as may be held, if it is collected.
+    fn poll_recv_incoming(
+        &mut self,
+        incoming: &Incoming,
+        channel: &BodyChannel,
+    ) -> Poll<Result<RecvBuf, ConnectionError>> {
+        let Incoming { decoder, hold, .. } = incoming;
+        let has_room = channel.held().is_none_or(|held| hold.has_room(held.bytes));
+        self.poll_recv_body(decoder, has_room, false)
+    }
+
+    /// Returns until when the next bytes of a body have to come.
+    fn body_deadline_ms(&mut self, incoming: &mut Incoming) -> u64 {
+        if incoming.waits_since_ms.is_none() {
+            self.socket.refresh_now();
+            incoming.window.resume(self.socket.now().mono_ms);
+        }
+        let since_ms = *incoming.waits_since_ms.get_or_insert(self.socket.now().mono_ms);
+        let received = incoming.decoder.received();
+        incoming.window.deadline_ms(incoming.patience, since_ms, received)
     }
 
     /// Decodes the unread bytes into the channel. Returns whether its reader has something to read.
     fn feed_unread(&mut self, incoming: &mut Incoming, parts: &RequestHeadRef) -> bool {
-        let (decoder, channel) = (&mut incoming.decoder, parts.channel());
-        let Some(mut unread) = self.unread.take() else {
-            if decoder.is_done() {
-                channel.end(Ok(()));
+        match self.unread.take() {
+            Some(unread) => self.feed(unread.bytes.into(), incoming, parts),
+            None if incoming.decoder.is_done() => {
+                parts.channel().end(Ok(()));
+                self.complete_hold(incoming, parts.channel());
+                true
             }
-            return decoder.is_done();
-        };
-        // Small chunks are joined: each put would wake the reader for a turn of its own.
-        let (mut used, mut data, mut end) = (0, BytesMut::new(), None);
-        while end.is_none() && (used < unread.bytes.len() || decoder.is_done()) {
-            match decoder.decode(&unread.bytes[used..]) {
+            None => false,
+        }
+    }
+
+    /// Decodes received bytes into the channel: data in one run is handed on where it lies. Returns
+    /// whether the reader has something to read.
+    fn feed(&mut self, mut bytes: Bytes, incoming: &mut Incoming, parts: &RequestHeadRef) -> bool {
+        let (decoder, channel) = (&mut incoming.decoder, parts.channel());
+        let (mut used, mut run, mut joined, mut end) = (0, 0..0, BytesMut::new(), None);
+        while end.is_none() && (used < bytes.len() || decoder.is_done()) {
+            match decoder.decode(&bytes[used..]) {
                 Ok(piece) => {
                     used += piece.consumed;
-                    data.extend_from_slice(piece.data);
                     end = piece.done.then_some(Ok(()));
+                    // The data of a piece is the last that it consumes.
+                    let data = used - piece.data.len()..used;
+                    if run.is_empty() {
+                        run = data;
+                    } else if !data.is_empty() {
+                        // Small chunks are joined: each put would wake the reader for a turn of
+                        // its own.
+                        if joined.is_empty() {
+                            joined.extend_from_slice(&bytes[run.clone()]);
+                        }
+                        joined.extend_from_slice(piece.data);
+                    }
                 }
                 Err(error) => {
                     incoming.is_broken = true;
-                    if let TooMuch::TooLarge { limit_bytes } = error {
+                    if let BodyDecodeError::TooLarge { limit_bytes } = error {
                         let numbers = (limit_bytes, decoder.received());
                         self.note_size(Limit::BodyBytes, numbers, parts.view().target());
                     }
@@ -304,28 +398,42 @@ impl Conn {
                 }
             }
         }
-        let fed = !data.is_empty() || end.is_some();
-        if !data.is_empty() {
-            channel.put(data.freeze());
+        let fed = !run.is_empty() || end.is_some();
+        self.keep_behind(&bytes[used..]);
+        if !joined.is_empty() {
+            channel.put(joined.freeze());
+        } else if !run.is_empty() {
+            // A small part of the bytes would keep all of them.
+            if run.len() * 2 < bytes.len() {
+                bytes = Bytes::copy_from_slice(&bytes[run]);
+            } else {
+                bytes.truncate(run.end);
+                bytes = bytes.split_off(run.start);
+            }
+            channel.put(bytes);
         }
         if let Some(end) = end {
+            if end.is_ok() {
+                self.complete_hold(incoming, channel);
+            }
             channel.end(end);
-        }
-        if used < unread.bytes.len() {
-            unread.bytes.drain(..used);
-            unread.seen = 0;
-            self.unread = Some(unread);
         }
         fed
     }
 
     /// Watches for the peer's close, and buffers what it sends meanwhile, up to a bound.
+    ///
+    /// - `is_body_next`: the reader asks for the next bytes soon, so that they stay in the kernel.
     fn poll_watch(
         &mut self,
         in_flight: &mut InFlight,
+        is_body_next: bool,
     ) -> Poll<Result<ConnAction, ConnectionError>> {
         loop {
-            let unread = self.unread.as_ref().map_or(0, |unread| unread.bytes.len());
+            let (unread, is_short) = self
+                .unread
+                .as_ref()
+                .map_or((0, false), |unread| (unread.bytes.len(), unread.is_over_budget()));
             let paused_ms = self.socket.read_pause_ms();
             if in_flight.incoming.is_broken && in_flight.gone_ms.is_none() {
                 // Bytes behind a broken body belong to no request, so the connection is treated as
@@ -341,7 +449,8 @@ impl Conn {
             self.socket.set_deadline(until_ms.min(paused_ms));
             // Past the read-ahead limit the socket is no longer read: the kernel's window then
             // stops the peer.
-            let is_held = paused_ms < u64::MAX || unread >= self.app.read_ahead_bytes;
+            let is_full = unread >= self.app.read_ahead_bytes || is_short;
+            let is_held = paused_ms < u64::MAX || is_full || is_body_next;
             let waited = if in_flight.gone_ms.is_some() || is_held {
                 self.socket.poll_deadline(in_flight.is_half_closed).map(Err)
             } else {
@@ -364,6 +473,9 @@ impl Conn {
                 Ok(piece) => {
                     in_flight.incoming.began_ms += self.socket.charge_read(&piece);
                     self.keep_unread(&piece);
+                    if let Some(unread) = &mut self.unread {
+                        unread.charge();
+                    }
                 }
                 Err(ConnectionError::TimedOut) if self.may_wait_on(in_flight) => {}
                 Err(error) => return Poll::Ready(Err(error)),

@@ -11,6 +11,9 @@
 
 mod body;
 mod body_end;
+mod body_memory;
+mod body_spool;
+mod client_limit;
 mod exchange;
 mod file_wait;
 mod folder;
@@ -31,6 +34,7 @@ mod send;
 mod serving;
 mod timeouts;
 mod turn;
+mod unread;
 mod upgrade;
 
 use std::future::{Future, poll_fn};
@@ -39,17 +43,20 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use gustnado_http::request::Request as View;
+use gustnado_config::Networks;
+use gustnado_http::request::RequestView;
 use gustnado_http::status::Status;
 use gustnado_tasks::{Connection, ConnectionError, RecvBuf, contained};
 use gustnado_tls::Socket;
 
 use gustnado_app::app::App;
+use gustnado_app::bodies::BodyHold;
 use gustnado_app::hooks::ClosedConnection;
 use gustnado_observe::exchange::Exchanges;
 use gustnado_web::response::OnUpgrade;
 
-use body::{Body, BodyRequest};
+use body::{BodyOutcome, BodyRequest};
+pub use client_limit::serve_limited;
 use in_flight::InFlight;
 use limit::RequestTimeout;
 use pace::BufferedRequest;
@@ -57,12 +64,13 @@ use pending::{ContentEnd, PendingContent};
 use progress::{ResponseProgress, TurnEnd};
 use proxy_protocol::NoProxyHeader;
 use serving::Serving;
+use unread::Unread;
 use upgrade::TunnelEnd;
 
 /// Bounds of the lingering close after a refusal, in time and bytes: closing on unread bytes would
 /// reset the connection and destroy the response before the peer has read it.
 const LINGER_MS: u64 = 2_000;
-const LINGER_BYTES_MAX: usize = 16 << 20;
+const LINGER_BYTES_MAX: usize = 64 << 20;
 
 /// How long a connection that a drain has closed is still read. What arrives is discarded, but the
 /// peer sees an orderly end in place of a reset.
@@ -85,6 +93,7 @@ pub struct Conn {
 
 impl Drop for Conn {
     fn drop(&mut self) {
+        self.app.note_closed();
         let Some(hook) = &self.app.hooks.closed else { return };
         let lasted_ms = low_half(self.socket.now().mono_ms).wrapping_sub(self.began_ms);
         let lasted = Duration::from_millis(lasted_ms.into());
@@ -98,18 +107,10 @@ fn low_half(ms: u64) -> u32 {
     u32::try_from(ms & u64::from(u32::MAX)).expect("the low half")
 }
 
-/// Received bytes that no request has consumed yet.
-#[derive(Debug, Default)]
-struct Unread {
-    bytes: Vec<u8>,
-    /// Bytes already searched for the head's end, so that a slow sender causes no rescans.
-    seen: usize,
-}
-
 /// The next step of a connection, taken once everything written has been sent.
-enum Next {
+enum NextStep {
     /// Read the PROXY header that the connection must begin with.
-    ProxyHeader,
+    ProxyHeader(Arc<Networks>),
     /// Begin a connection that has a pace.
     FirstAtPace,
     /// Receive the next request.
@@ -137,6 +138,8 @@ enum Next {
     Linger,
     /// Respond to one more request, if it arrives while the server drains.
     LastCall,
+    /// Close to make room for others, unless a request arrives just now.
+    GiveWay,
 }
 
 /// Serves one connection until either side closes it.
@@ -145,13 +148,19 @@ enum Next {
 /// errors.
 ///
 /// On a server with a pace, every step is a rare one, so the usual steps need no check for it.
-pub fn serve(connection: Connection, app: Arc<App>) -> impl Future<Output = ()> + Send {
+///
+/// - `proxies`: where the connection must begin with a PROXY header, the networks that may send it.
+pub fn serve(
+    connection: Connection,
+    app: Arc<App>,
+    proxies: Option<Arc<Networks>>,
+) -> impl Future<Output = ()> + Send {
     let conn = Conn::new(connection, app);
-    if conn.app.proxy_allow.is_some() {
-        return Serving::rare(conn, Next::ProxyHeader);
+    if let Some(proxies) = proxies {
+        return Serving::rare(conn, NextStep::ProxyHeader(proxies));
     }
     if conn.app.pace().is_some() {
-        return Serving::rare(conn, Next::FirstAtPace);
+        return Serving::rare(conn, NextStep::FirstAtPace);
     }
     Serving::Usual(conn)
 }
@@ -159,6 +168,7 @@ pub fn serve(connection: Connection, app: Arc<App>) -> impl Future<Output = ()> 
 impl Conn {
     #[inline]
     fn new(connection: Connection, app: Arc<App>) -> Self {
+        app.note_opened();
         let mut socket = Socket::new(connection);
         let now_ms = socket.now().mono_ms;
         socket.set_deadline(now_ms + app.times.first_ms);
@@ -167,7 +177,7 @@ impl Conn {
 
     /// Takes the usual steps, until a rare one comes or the connection closes.
     #[inline]
-    fn poll_usual(&mut self, context: &mut Context<'_>) -> Poll<Option<Next>> {
+    fn poll_usual(&mut self, context: &mut Context<'_>) -> Poll<Option<NextStep>> {
         loop {
             // The responses of the last turn leave before the next receive: a peer that does not
             // read its responses is not read from, which bounds what it can make the server buffer.
@@ -181,20 +191,20 @@ impl Conn {
             let next = self.after_received(received, context);
             match next {
                 // The variant holds nothing: forgetting it saves the call that drops the others.
-                Next::Receive => mem::forget(next),
-                Next::Close if !self.socket.is_sending() => return Poll::Ready(None),
+                NextStep::Receive => mem::forget(next),
+                NextStep::Close if !self.socket.is_sending() => return Poll::Ready(None),
                 rare => return Poll::Ready(Some(rare)),
             }
         }
     }
 
     /// Takes rare steps, until a usual one comes. Returns `None` if the connection closes.
-    async fn take_rare(mut self, mut next: Next) -> Option<Self> {
+    async fn take_rare(mut self, mut next: NextStep) -> Option<Self> {
         loop {
             next = self.finish(next).await;
             match next {
-                Next::Receive => return Some(self),
-                Next::Close if !self.socket.is_sending() => return None,
+                NextStep::Receive => return Some(self),
+                NextStep::Close if !self.socket.is_sending() => return None,
                 _ => {}
             }
         }
@@ -207,10 +217,10 @@ impl Conn {
         &mut self,
         received: Result<RecvBuf, ConnectionError>,
         context: &mut Context<'_>,
-    ) -> Next {
+    ) -> NextStep {
         match received {
             Ok(piece) => match piece.bytes() {
-                [] => Next::Close,
+                [] => NextStep::Close,
                 bytes => {
                     let end = self.respond_to_piece(bytes, context);
                     self.after_turn(end)
@@ -220,29 +230,34 @@ impl Conn {
                 let timeout = self.request_timeout();
                 self.after_request_timeout(timeout)
             }
-            Err(ConnectionError::Ending) => Next::LastCall,
+            Err(ConnectionError::Ending) => NextStep::LastCall,
+            Err(ConnectionError::GiveWay) => self.give_way(),
+            Err(ConnectionError::Cut) => {
+                self.cut_head();
+                NextStep::Linger
+            }
             Err(error) => self.give_up(&error),
         }
     }
 
     /// Returns the paced variant of a step if connections have a pace.
-    fn at_pace(&self, next: Next) -> Next {
+    fn at_pace(&self, next: NextStep) -> NextStep {
         match next {
-            Next::Receive if self.app.pace().is_some() => Next::ReceiveAtPace,
-            Next::Again if self.app.pace().is_some() => Next::AgainAtPace,
+            NextStep::Receive if self.app.pace().is_some() => NextStep::ReceiveAtPace,
+            NextStep::Again if self.app.pace().is_some() => NextStep::AgainAtPace,
             next => next,
         }
     }
 
     /// Sends everything written, then takes the rare step. Returns what comes next.
-    async fn finish(&mut self, next: Next) -> Next {
+    async fn finish(&mut self, next: NextStep) -> NextStep {
         let next = self.do_rare(next).await;
         self.at_pace(next)
     }
 
     /// Takes a rare step: a request's body, the rest of a response, a close with a reason; on a
     /// server with a pace, any step.
-    async fn do_rare(&mut self, next: Next) -> Next {
+    async fn do_rare(&mut self, next: NextStep) -> NextStep {
         // Before any rare step: each of them may wait for long, and responses already written must
         // not wait with it.
         if self.socket.is_sending() {
@@ -252,83 +267,76 @@ impl Conn {
             }
         }
         match next {
-            Next::ProxyHeader => self.begin_with_proxy_header().await,
-            Next::FirstAtPace => {
+            NextStep::ProxyHeader(proxies) => self.begin_with_proxy_header(&proxies).await,
+            NextStep::FirstAtPace => {
                 self.set_pace();
-                Next::Receive
+                NextStep::Receive
             }
-            Next::ReceiveAtPace => self.receive_at_pace().await,
-            Next::AgainAtPace => self.respond_at_pace().await,
-            Next::Again => {
+            NextStep::ReceiveAtPace => self.receive_at_pace().await,
+            NextStep::AgainAtPace => self.respond_at_pace().await,
+            NextStep::Again => {
                 let end = poll_fn(|context| Poll::Ready(self.respond_to_unread(context))).await;
                 self.after_turn(end)
             }
-            Next::Body(request) => self.respond_after_body(&request).await,
-            Next::Renew(head) => {
+            NextStep::Body(request) => self.respond_after_body(&request).await,
+            NextStep::Renew(head) => {
                 self.renew(head);
-                Next::Again
+                NextStep::Again
             }
-            Next::InFlight(in_flight) => match self.await_handler(in_flight).await {
+            NextStep::InFlight(in_flight) => match self.await_handler(in_flight).await {
                 Ok(progress) => self.after_progress(progress),
                 Err(error) => self.give_up(&error),
             },
-            Next::PendingContent(pending) => match self.send_pending(pending).await {
+            NextStep::PendingContent(pending) => match self.send_pending(pending).await {
                 Ok(ContentEnd::Whole(ending)) => {
                     self.after_progress(ResponseProgress::written(ending))
                 }
-                Ok(ContentEnd::BodyLeft) => Next::Linger,
-                Ok(ContentEnd::Upgraded(on_upgrade)) => Next::Tunnel(on_upgrade),
+                Ok(ContentEnd::BodyLeft) => NextStep::Linger,
+                Ok(ContentEnd::Upgraded(on_upgrade)) => NextStep::Tunnel(on_upgrade),
                 Err(error) => self.give_up(&error),
             },
-            Next::Tunnel(on_upgrade) => match self.hand_over(*on_upgrade).await {
-                TunnelEnd::Returned => Next::Linger,
-                TunnelEnd::Closed | TunnelEnd::Panicked => Next::Close,
+            NextStep::Tunnel(on_upgrade) => match self.hand_over(*on_upgrade).await {
+                TunnelEnd::Returned => NextStep::Linger,
+                TunnelEnd::Closed | TunnelEnd::Panicked => NextStep::Close,
             },
-            Next::SendOn => match self.send_on().await {
+            NextStep::SendOn => match self.send_on().await {
                 Ok(()) => {
                     self.expect_request();
-                    Next::Receive
+                    NextStep::Receive
                 }
                 Err(failed) => self.give_up(&failed.error),
             },
-            Next::Linger => {
+            NextStep::Linger => {
                 let is_last = self.app.has_notice() && self.app.is_draining();
                 self.linger(if is_last { LAST_LINGER_MS } else { LINGER_MS }).await;
-                Next::Close
+                NextStep::Close
             }
-            Next::LastCall => {
-                let respond = |conn: &mut Self, piece, context: &mut Context<'_>| {
-                    conn.after_received(Ok(piece), context)
-                };
-                if let Some(next) = self.last_call(respond).await {
-                    return next;
-                }
-                self.linger(LAST_LINGER_MS).await;
-                Next::Close
-            }
+            NextStep::LastCall => self.last_call().await,
+            NextStep::GiveWay => self.close_for_others().await,
             usual => usual,
         }
     }
 
     /// Starts a connection that must begin with a PROXY header.
-    async fn begin_with_proxy_header(&mut self) -> Next {
-        let header = self.read_proxy_header().await;
+    async fn begin_with_proxy_header(&mut self, proxies: &Networks) -> NextStep {
+        let header = self.read_proxy_header(proxies).await;
         // Only now: the client's address, which selects its buckets, comes from the header.
         self.set_pace();
         match header {
-            Ok(()) if self.unread.is_some() => Next::Again,
-            Ok(()) => Next::Receive,
+            Ok(()) if self.unread.is_some() => NextStep::Again,
+            Ok(()) => NextStep::Receive,
             Err(NoProxyHeader::Refused(status)) => self.refuse_and_end(status, None),
             Err(NoProxyHeader::RequestTimeout(timeout)) => self.after_request_timeout(timeout),
-            Err(NoProxyHeader::Closed) => Next::Close,
+            Err(NoProxyHeader::Closed) => NextStep::Close,
             Err(NoProxyHeader::Lost(error)) => self.give_up(&error),
         }
     }
 
     /// Reads the body of a request, and responds.
-    async fn respond_after_body(&mut self, request: &BodyRequest) -> Next {
-        match self.read_body(request).await {
-            Ok(Body::Refused(status)) => {
+    async fn respond_after_body(&mut self, request: &BodyRequest) -> NextStep {
+        let mut hold = BodyHold::default();
+        match self.read_body(request, &mut hold).await {
+            Ok(BodyOutcome::Refused(status)) => {
                 self.refuse_and_end(status, Some(request.head.on(&request.bytes)))
             }
             Ok(mut body) => {
@@ -343,17 +351,18 @@ impl Conn {
     }
 
     /// Receives more of a request once the pace allows it.
-    async fn receive_at_pace(&mut self) -> Next {
+    async fn receive_at_pace(&mut self) -> NextStep {
         let idle = self.unread.is_none();
-        match self.socket.receive(idle).await {
-            Ok(piece) if piece.bytes().is_empty() => Next::Close,
+        match self.socket.receive_request(idle).await {
+            Err(ConnectionError::GiveWay) => self.give_way(),
+            Ok(piece) if piece.bytes().is_empty() => NextStep::Close,
             Ok(piece) => {
                 self.keep_unread(&piece);
                 if idle {
                     // The first bytes of a request start its head timeout.
                     self.expect_request();
                 }
-                Next::Again
+                NextStep::Again
             }
             Err(ConnectionError::TimedOut) => {
                 let timeout = self.request_timeout();
@@ -364,14 +373,14 @@ impl Conn {
     }
 
     /// Responds to the first buffered request if its head is complete.
-    async fn respond_at_pace(&mut self) -> Next {
+    async fn respond_at_pace(&mut self) -> NextStep {
         let rest = match self.take_request() {
-            BufferedRequest::Incomplete => return Next::Receive,
+            BufferedRequest::Incomplete => return NextStep::Receive,
             BufferedRequest::Broken => None,
             BufferedRequest::Request(rest) => rest,
             BufferedRequest::TooMany(request, wait_ms) => {
-                return match self.read_body(&request).await {
-                    Ok(Body::Refused(status)) => {
+                return match self.read_body(&request, &mut BodyHold::default()).await {
+                    Ok(BodyOutcome::Refused(status)) => {
                         self.refuse_and_end(status, Some(request.head.on(&request.bytes)))
                     }
                     Ok(mut body) => {
@@ -394,53 +403,53 @@ impl Conn {
 
     /// Returns what comes next after a turn.
     #[inline]
-    fn after_turn(&self, end: TurnEnd) -> Next {
+    fn after_turn(&self, end: TurnEnd) -> NextStep {
         match end {
             TurnEnd::Last(progress) => self.after_progress(progress),
-            TurnEnd::NeedMore => Next::Receive,
-            TurnEnd::Full => Next::Again,
-            TurnEnd::Outdated(head) => Next::Renew(head),
+            TurnEnd::NeedMore => NextStep::Receive,
+            TurnEnd::Full => NextStep::Again,
+            TurnEnd::Outdated(head) => NextStep::Renew(head),
         }
     }
 
     /// Returns what comes next after a response, as far as it has come.
     #[inline]
-    fn after_progress(&self, progress: ResponseProgress) -> Next {
+    fn after_progress(&self, progress: ResponseProgress) -> NextStep {
         let is_unread = self.unread.is_some();
         match progress {
-            ResponseProgress::Written if is_unread => Next::Again,
-            ResponseProgress::Written => Next::Receive,
+            ResponseProgress::Written if is_unread => NextStep::Again,
+            ResponseProgress::Written => NextStep::Receive,
             // Closing on unread bytes would reset the connection and could destroy the response.
-            ResponseProgress::Last if is_unread => Next::Linger,
-            ResponseProgress::Last => Next::Close,
-            ResponseProgress::Lingering => Next::Linger,
-            ResponseProgress::Begun(rest) => Next::PendingContent(rest),
-            ResponseProgress::BodyFirst(request) => Next::Body(request),
-            ResponseProgress::InFlight(in_flight) => Next::InFlight(in_flight),
+            ResponseProgress::Last if is_unread => NextStep::Linger,
+            ResponseProgress::Last => NextStep::Close,
+            ResponseProgress::Lingering => NextStep::Linger,
+            ResponseProgress::Begun(rest) => NextStep::PendingContent(rest),
+            ResponseProgress::BodyFirst(request) => NextStep::Body(request),
+            ResponseProgress::InFlight(in_flight) => NextStep::InFlight(in_flight),
         }
     }
 
     /// Returns what comes next after a request's time-out.
-    fn after_request_timeout(&mut self, timeout: RequestTimeout) -> Next {
+    fn after_request_timeout(&mut self, timeout: RequestTimeout) -> NextStep {
         match timeout {
-            RequestTimeout::Extended => Next::Receive,
+            RequestTimeout::Extended => NextStep::Receive,
             RequestTimeout::Refused(status) => self.refuse_and_end(status, None),
-            RequestTimeout::Idle => Next::Close,
+            RequestTimeout::Idle => NextStep::Close,
         }
     }
 
     /// Refuses a request, and closes the connection after a while.
-    fn refuse_and_end(&mut self, status: Status, request: Option<View<'_>>) -> Next {
+    fn refuse_and_end(&mut self, status: Status, request: Option<RequestView<'_>>) -> NextStep {
         self.refuse(status, request);
-        Next::Linger
+        NextStep::Linger
     }
 
     /// Returns what comes next after a failed send: a first deadline is extended as long as the
     /// peer makes progress, anything else closes.
     #[cold]
-    fn after_failed_send(&mut self, error: ConnectionError) -> Next {
+    fn after_failed_send(&mut self, error: ConnectionError) -> NextStep {
         match error {
-            ConnectionError::TimedOut => Next::SendOn,
+            ConnectionError::TimedOut => NextStep::SendOn,
             error => {
                 self.take_back(self.socket.unsent_bytes());
                 self.give_up(&error)
@@ -460,9 +469,9 @@ impl Conn {
     }
 
     /// Closes a connection after an error, which is counted.
-    fn give_up(&self, error: &ConnectionError) -> Next {
+    fn give_up(&self, error: &ConnectionError) -> NextStep {
         self.note(error);
-        Next::Close
+        NextStep::Close
     }
 
     /// Shuts down the sending side, and reads until the peer does the same.
@@ -476,24 +485,5 @@ impl Conn {
         let times = &self.app.times;
         let wait_ms = if self.unread.is_some() { times.header_ms } else { times.keep_alive_ms };
         self.socket.set_deadline(self.socket.now().mono_ms + wait_ms);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Returns the size of a function's result, without calling it.
-    fn output_bytes<F, O>(_: F) -> usize
-    where
-        F: Fn(Connection, Arc<App>) -> O,
-    {
-        size_of::<O>()
-    }
-
-    #[test]
-    fn an_idle_connection_is_a_small_future() {
-        let bytes = output_bytes(serve);
-        assert!(bytes <= 104, "{bytes} bytes; the allocator's next step is 120: box what is rare");
     }
 }

@@ -152,6 +152,11 @@ impl Conn {
         let fault = match error {
             ConnectionError::TimedOut => Fault::TooSlow,
             ConnectionError::FileTruncated => Fault::FileCut,
+            ConnectionError::Cut => {
+                // What the kernel holds for it is memory too.
+                self.socket.reset_on_drop();
+                Fault::SendCut
+            }
             _ => return,
         };
         self.app.count(&Added { fault: Some(fault), ..Added::default() });

@@ -10,12 +10,13 @@ use gustnado_http::method::Method;
 use gustnado_http::status::Status;
 use gustnado_tasks::{Connection, Rate, now};
 
-use super::body::{BodyPolicy, BodyRequest};
+use super::Conn;
+use super::body::{BodyRequest, BodyUse};
 use super::body_end::Ending;
 use super::progress::ResponseProgress;
 use super::received::Responded;
 use super::respond::write_short;
-use super::{Conn, Unread};
+use super::unread::Unread;
 use gustnado_observe::stats::{Added, Fault};
 use gustnado_web::error_page::error_page;
 
@@ -62,12 +63,12 @@ impl Conn {
         self.socket.begin_response(now_ms);
         if let Err(wait_ms) = self.socket.admit(now_ms) {
             self.unread = rest;
-            let request = BodyRequest { head, bytes, policy: BodyPolicy::Nothing };
+            let request = BodyRequest { head, bytes, body: BodyUse::Nothing };
             self.requests = self.requests.saturating_add(1);
             self.open_exchange(Some(&request.head), &request.bytes);
             return BufferedRequest::TooMany(Box::new(request), wait_ms);
         }
-        self.unread = Some(Box::new(Unread { bytes, seen: 0 }));
+        self.unread = Some(Box::new(Unread::new(bytes)));
         BufferedRequest::Request(rest)
     }
 

@@ -9,7 +9,7 @@ use gustnado_http::status::Status;
 use gustnado_tasks::SendBuf;
 
 use super::Conn;
-use super::body::BodyPolicy;
+use super::body::BodyUse;
 use super::body_end::{BodyEnd, PendingBody};
 use super::progress::ResponseProgress;
 use super::received::{ReceivedRequest, TurnContext};
@@ -76,7 +76,7 @@ impl Conn {
             // server itself opens no tunnels.
             Method::Connect => (Status::METHOD_NOT_ALLOWED, BodyEnd::Close),
             _ if received.has_body_ahead() => {
-                return ResponseProgress::BodyFirst(received.put_off(BodyPolicy::Nothing));
+                return ResponseProgress::BodyFirst(received.put_off(BodyUse::Nothing));
             }
             _ => (Status::NO_CONTENT, received.body.end()),
         };

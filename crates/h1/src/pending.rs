@@ -163,7 +163,7 @@ pub(super) enum ContentEnd {
 }
 
 /// The outcome of polling a stream.
-enum Step {
+enum StreamPoll {
     /// Send the buffered pieces.
     Flush,
     End,
@@ -225,7 +225,7 @@ impl Conn {
         if let Some(in_flight) = pending.in_flight.take()
             // The next request begins behind the body, so it can only be found once that was
             // skipped.
-            && !self.drain(*in_flight).await?
+            && !self.drain(*in_flight, !pending.ending.ends()).await?
         {
             return Ok(ContentEnd::BodyLeft);
         }
@@ -243,19 +243,19 @@ impl Conn {
         let mut left = stream.streamed.length;
         self.expect_piece(timeouts, in_flight.as_deref_mut());
         loop {
-            let step = poll_fn(|context| {
+            let polled = poll_fn(|context| {
                 self.poll_stream(&mut stream, &mut left, next, in_flight.as_deref_mut(), context)
             });
-            match step.await {
-                Ok(Step::Flush) => {
+            match polled.await {
+                Ok(StreamPoll::Flush) => {
                     self.flush_next(next, timeouts.write).await?;
                     // A stream that always has more and a client that always takes it would
                     // otherwise keep the worker from its other connections.
                     yield_now().await;
                     self.expect_piece(timeouts, in_flight.as_deref_mut());
                 }
-                Ok(Step::End) if left.is_none_or(|left| left == 0) => break,
-                Ok(Step::End | Step::Failed) => {
+                Ok(StreamPoll::End) if left.is_none_or(|left| left == 0) => break,
+                Ok(StreamPoll::End | StreamPoll::Failed) => {
                     // The pieces before the fault are sent, then the connection is cut: a missing
                     // last chunk or a short length is the only way to tell the client that the
                     // response is incomplete.
@@ -292,29 +292,29 @@ impl Conn {
         next: &mut NextSend,
         in_flight: Option<&mut InFlight>,
         context: &mut Context<'_>,
-    ) -> Poll<Result<Step, ConnectionError>> {
+    ) -> Poll<Result<StreamPoll, ConnectionError>> {
         let mut in_flight = in_flight;
         loop {
             let polled = contained(|| stream.streamed.poll_next(context));
             match polled.unwrap_or(Poll::Ready(Some(Err(Failed)))) {
                 Poll::Ready(Some(Ok(piece))) => {
                     if !is_promised(&piece, left) {
-                        return Poll::Ready(Ok(Step::Failed));
+                        return Poll::Ready(Ok(StreamPoll::Failed));
                     }
                     next.push(piece, stream.chunked);
                     if next.is_full(self.app.stream_buffer_bytes) {
-                        return Poll::Ready(Ok(Step::Flush));
+                        return Poll::Ready(Ok(StreamPoll::Flush));
                     }
                     continue;
                 }
-                Poll::Ready(Some(Err(_))) => return Poll::Ready(Ok(Step::Failed)),
-                Poll::Ready(None) => return Poll::Ready(Ok(Step::End)),
+                Poll::Ready(Some(Err(_))) => return Poll::Ready(Ok(StreamPoll::Failed)),
+                Poll::Ready(None) => return Poll::Ready(Ok(StreamPoll::End)),
                 Poll::Pending => {}
             }
             // The stream has nothing more right now, so what is buffered leaves: latency before
             // packet size.
             if !next.is_empty() {
-                return Poll::Ready(Ok(Step::Flush));
+                return Poll::Ready(Ok(StreamPoll::Flush));
             }
             let Some(in_flight) = in_flight.as_deref_mut() else {
                 return self.socket.poll_deadline(false).map(Err);
@@ -346,13 +346,18 @@ impl Conn {
 
     /// Skips the rest of a request's body if it is short. Returns whether the next request can be
     /// read.
-    async fn drain(&mut self, mut in_flight: InFlight) -> Result<bool, ConnectionError> {
+    async fn drain(
+        &mut self,
+        mut in_flight: InFlight,
+        goes_on: bool,
+    ) -> Result<bool, ConnectionError> {
         in_flight.parts.channel().end(Err(gustnado_web::body::BodyError::Gone));
-        let incoming = &mut in_flight.incoming;
-        if incoming.is_broken || !(incoming.decoder.is_done() || incoming.is_worth_draining()) {
+        let (incoming, bytes_max) = (&mut in_flight.incoming, self.unwanted_bytes_max(goes_on));
+        let is_short = incoming.decoder.is_done() || incoming.is_worth_draining(bytes_max);
+        if incoming.is_broken || !is_short {
             return Ok(false);
         }
-        self.discard_body(&mut incoming.decoder).await
+        self.discard_body(&mut incoming.decoder, goes_on).await
     }
 }
 

@@ -1,14 +1,14 @@
 //! How far the response to a request has come, and the end of a turn. The connection's next step
 //! follows from it.
 
-use gustnado_http::request::Request;
+use gustnado_http::request::RequestView;
 use gustnado_tasks::SendBuf;
 
-use super::Unread;
 use super::body::BodyRequest;
 use super::body_end::Ending;
 use super::in_flight::InFlight;
 use super::pending::PendingContent;
+use super::unread::Unread;
 
 /// How far the response to a request has come.
 pub(super) enum ResponseProgress {
@@ -48,7 +48,7 @@ impl ResponseProgress {
     pub(super) fn of(
         rest: Option<Box<PendingContent>>,
         ending: Ending,
-        request: &Request<'_>,
+        request: &RequestView<'_>,
         out: &mut SendBuf,
     ) -> Self {
         if let Some(rest) = rest {

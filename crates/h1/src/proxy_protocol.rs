@@ -5,6 +5,7 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
+use gustnado_config::Networks;
 use gustnado_http::head::Decoded;
 use gustnado_http::proxy::{self, Ends};
 use gustnado_http::status::Status;
@@ -28,8 +29,11 @@ pub(super) enum NoProxyHeader {
 
 impl Conn {
     /// Waits for the header and applies it. Bytes behind it become the unread ones.
-    pub(super) async fn read_proxy_header(&mut self) -> Result<(), NoProxyHeader> {
-        if !self.may_send_proxy_header() {
+    pub(super) async fn read_proxy_header(
+        &mut self,
+        proxies: &Networks,
+    ) -> Result<(), NoProxyHeader> {
+        if !self.may_send_proxy_header(proxies) {
             return Err(self.reject_proxy_header(Status::FORBIDDEN));
         }
         let first_until_ms = self.socket.deadline_ms();
@@ -76,9 +80,8 @@ impl Conn {
         Ok(true)
     }
 
-    fn may_send_proxy_header(&self) -> bool {
-        let Some(proxy_allow) = &self.app.proxy_allow else { return true };
-        proxy_allow.is_all() || self.socket.peer().is_ok_and(|peer| proxy_allow.has(&peer))
+    fn may_send_proxy_header(&self, proxies: &Networks) -> bool {
+        proxies.is_all() || self.socket.peer().is_ok_and(|peer| proxies.has(&peer))
     }
 
     fn reject_proxy_header(&self, status: Status) -> NoProxyHeader {

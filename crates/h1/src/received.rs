@@ -3,12 +3,13 @@
 use std::mem;
 use std::rc::Rc;
 
+use bytes::Bytes;
 use gustnado_http::head::{Framing, Head};
-use gustnado_http::request::Request as View;
+use gustnado_http::request::RequestView;
 use gustnado_http::response_writer::WrittenHead;
 use gustnado_tasks::Now;
 
-use super::body::{BodyPolicy, BodyRequest};
+use super::body::{BodyRequest, BodyUse};
 use super::body_end::{Ending, PendingBody, RequestedPersist};
 use gustnado_observe::exchange::SentCallbacks;
 use gustnado_web::response::ResponsePrefix;
@@ -47,7 +48,7 @@ impl<'a> ReceivedRequest<'a> {
         }
     }
 
-    pub(super) fn view(&self) -> View<'a> {
+    pub(super) fn view(&self) -> RequestView<'a> {
         self.head.on(self.bytes)
     }
 
@@ -67,9 +68,9 @@ impl<'a> ReceivedRequest<'a> {
     }
 
     /// Puts it off until its body has been read.
-    pub(super) fn put_off(&self, policy: BodyPolicy) -> Box<BodyRequest> {
+    pub(super) fn put_off(&self, body: BodyUse) -> Box<BodyRequest> {
         let bytes = self.bytes[..self.head.len()].to_vec();
-        Box::new(BodyRequest { head: *self.head, bytes, policy })
+        Box::new(BodyRequest { head: *self.head, bytes, body })
     }
 
     /// Returns the framing of the body that is still to be read.
@@ -84,10 +85,10 @@ impl<'a> ReceivedRequest<'a> {
     }
 
     /// Takes its body out; empty if it was not read.
-    pub(super) fn take_content(&mut self) -> Vec<u8> {
+    pub(super) fn take_content(&mut self) -> Bytes {
         match &mut self.body {
             PendingBody::Read(body) => mem::take(body),
-            _ => Vec::new(),
+            _ => Bytes::new(),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Requests that the server refuses before any handler.
 
 use gustnado_http::fields::Fields;
-use gustnado_http::request::Request as View;
+use gustnado_http::request::RequestView;
 use gustnado_http::status::Status;
 use gustnado_tasks::{Connection, SendBuf, contained};
 
@@ -12,12 +12,15 @@ use gustnado_app::hooks::Refused;
 use gustnado_observe::stats::{Added, Fault};
 use gustnado_web::error_page::error_page;
 
+/// When a client may try again that found the server without memory.
+const RETRY_AFTER_SECONDS: &str = "1";
+
 impl Conn {
     /// Starts to send the refusal of a request that is malformed or late. The connection closes
     /// after it.
     ///
     /// - `request`: its head, if that was complete.
-    pub(super) fn refuse(&mut self, status: Status, request: Option<View<'_>>) {
+    pub(super) fn refuse(&mut self, status: Status, request: Option<RequestView<'_>>) {
         let (mut out, turn) = (Connection::outgoing(), self.turn_context());
         let response = self.write_refusal(status, request, &turn, &mut out);
         let unread = self.unread.take();
@@ -32,12 +35,16 @@ impl Conn {
     pub(super) fn write_refusal(
         &self,
         status: Status,
-        request: Option<View<'_>>,
+        request: Option<RequestView<'_>>,
         turn: &TurnContext,
         out: &mut SendBuf,
     ) -> Responded {
         let opening = &turn.prefix.opening;
-        let standard = || error_page(status, None, (opening.lines(), &Fields::new()));
+        let is_full = status == Status::SERVICE_UNAVAILABLE;
+        let standard = || {
+            let page = error_page(status, None, (opening.lines(), &Fields::new()));
+            if is_full { page.header("Retry-After", RETRY_AFTER_SECONDS) } else { page }
+        };
         let dressed = self.app.hooks.refusal.as_ref().and_then(|hook| {
             let (refused, mut response) = (Refused::new(status, request), standard());
             // A hook that panics leaves the standard page.
@@ -47,8 +54,12 @@ impl Conn {
         let before = out.bytes.len();
         let persist = self.app.refusal_persist();
         let written = write_short(&response, opening, persist, false, &mut out.bytes);
-        let late = status == Status::REQUEST_TIMEOUT;
-        let fault = Some(if late { Fault::TooSlow } else { Fault::BadRequest });
+        let fault = match status {
+            Status::REQUEST_TIMEOUT => Some(Fault::TooSlow),
+            // Not the client's fault.
+            Status::SERVICE_UNAVAILABLE => None,
+            _ => Some(Fault::BadRequest),
+        };
         let bytes_sent = (out.bytes.len() - before) as u64;
         self.app.count(&Added { status: written.status, bytes_sent, fault });
         Responded { written, at: before, on_sent: None }

@@ -5,15 +5,14 @@ use std::sync::Arc;
 use std::task::Context;
 
 use bytes::Bytes;
-use gustnado_http::body::BodyDecoder;
 use gustnado_http::head::{Framing, Head};
 use gustnado_http::method::Method;
 use gustnado_http::path::CanonicalPath;
 use gustnado_http::status::Status;
-use gustnado_tasks::{Connection, ConnectionError, ConnectionId, SendBuf, contained};
+use gustnado_tasks::{Connection, ConnectionError, ConnectionId, SendBuf, contained, note_step};
 
 use super::Conn;
-use super::body::BodyPolicy;
+use super::body::BodyUse;
 use super::body_end::{BodyEnd, Ending, PendingBody, RequestedPersist};
 use super::in_flight::{InFlight, Incoming};
 use super::pending::PendingContent;
@@ -95,12 +94,16 @@ impl Conn {
         } else {
             None
         };
-        if let Some(RouteEndpoint { kind: EndpointKind::Run(Runnable::Inline(handler)), .. }) =
-            exact
+        if let Some(RouteEndpoint {
+            kind: EndpointKind::Run(Runnable::Inline(handler)),
+            options,
+            ..
+        }) = exact
             && matches!(received.body, PendingBody::Empty)
         {
             let origin = self.origin();
             let request = Request::bare(&cache.used, received.head, received.bytes, origin);
+            note_step(options.label);
             return self.run_inline(&**handler, request, (cache, table), received, turn, out);
         }
         let (endpoint, request, path) = match exact {
@@ -109,7 +112,7 @@ impl Conn {
         };
         match &endpoint.kind {
             EndpointKind::Files { .. } if received.has_body_ahead() => {
-                ResponseProgress::BodyFirst(received.put_off(BodyPolicy::Nothing))
+                ResponseProgress::BodyFirst(received.put_off(BodyUse::Nothing))
             }
             EndpointKind::Files { files, mounted_at } => {
                 let path = path.or_else(|| CanonicalPath::of(view.path()).ok());
@@ -117,6 +120,7 @@ impl Conn {
                 self.respond_from_folder((files, place.as_ref()), table, received, turn, out)
             }
             EndpointKind::Run(runnable) => {
+                note_step(endpoint.options.label);
                 let origin = self.origin();
                 let bare = || Request::bare(&cache.used, received.head, received.bytes, origin);
                 let routed =
@@ -149,15 +153,18 @@ impl Conn {
         context: &mut Context<'_>,
     ) -> ResponseProgress {
         match runnable {
-            Runnable::Inline(_) if received.has_body_ahead() => {
+            Runnable::Inline(handler) if received.has_body_ahead() => {
                 let RouteEndpoint { options, reads_body, .. } = routed.endpoint;
-                let policy =
-                    if *reads_body { BodyPolicy::Whole(*options) } else { BodyPolicy::Nothing };
-                ResponseProgress::BodyFirst(received.put_off(policy))
+                let goes_on = !received.wanted.with(BodyEnd::Drain).ends();
+                if !reads_body && self.is_discarded_behind(received.head, options, goes_on) {
+                    return self.run_before_body(&**handler, routed, received, turn, out);
+                }
+                let body = if *reads_body { BodyUse::Whole(*options) } else { BodyUse::Nothing };
+                ResponseProgress::BodyFirst(received.put_off(body))
             }
             Runnable::Inline(handler) => {
                 let body = received.take_content();
-                *routed.request.body_mut() = Body::from_whole(body.into());
+                *routed.request.body_mut() = Body::from_whole(body);
                 let RoutedRequest { cache, table, request, .. } = routed;
                 self.run_inline(&**handler, request, (cache, table), received, turn, out)
             }
@@ -193,7 +200,7 @@ impl Conn {
         let given = match (body, &mut received.body) {
             (Some(body), _) => request.with_body(Bytes::copy_from_slice(body)),
             // It was read for a handler that another one has since replaced.
-            (None, PendingBody::Read(body)) => request.with_body(mem::take(*body).into()),
+            (None, PendingBody::Read(body)) => request.with_body(mem::take(*body)),
             (None, PendingBody::Ahead) => request.live(),
             (None, PendingBody::Empty | PendingBody::Unread) => request.head_only(),
         };
@@ -298,43 +305,47 @@ impl Conn {
                     // A stream ends when its client goes, as a task does, so the connection watches
                     // for that.
                     let incoming = self.incoming(&RouteOptions::default(), Framing::None, false);
-                    let parts = request.parts().clone();
-                    let ended = RunningHandler::ended();
-                    let table = Arc::clone(table);
-                    let in_flight = Box::new(InFlight::new(parts, table, ended, incoming, None));
-                    let finished =
-                        self.finish_in_flight(response, in_flight, received.wanted, turn, out);
-                    received.response = finished.0;
-                    return finished.1;
+                    let from = (&*request, table, incoming);
+                    return self.finish_inline(response, from, received, turn, out);
                 }
                 self.respond(response, (request.parts(), table), received, turn, out)
             }
         }
     }
 
-    /// Returns the state of a body that a task reads.
-    ///
-    /// - `framing`: of the bytes still to be read.
-    pub(super) fn incoming(
+    /// Responds to a request whose body is discarded behind the response.
+    fn run_before_body(
         &self,
-        options: &RouteOptions,
-        framing: Framing,
-        expects_continue: bool,
-    ) -> Incoming {
-        let mut limits = self.app.limits;
-        limits.body_bytes_max = self.body_bytes_max(options);
-        Incoming {
-            decoder: BodyDecoder::new(framing, &limits),
-            expects_continue,
-            began_ms: self.socket.now().mono_ms,
-            patience: options.body_timeout(self.app.times.body),
-            waits_since_ms: None,
-            granted_ms: 0,
-            read: options.read,
-            is_broken: false,
-            is_tunnel: false,
-            half_close_ms: options.half_close_ms.map_or(self.app.times.half_close_ms, u64::from),
-        }
+        handler: &InlineFn,
+        routed: RoutedRequest<'_>,
+        received: &mut ReceivedRequest<'_>,
+        turn: &TurnContext,
+        out: &mut SendBuf,
+    ) -> ResponseProgress {
+        let RoutedRequest { table, endpoint, mut request, .. } = routed;
+        let mut response = None;
+        _ = contained(|| response = Some(handler(&mut request)));
+        let response = self.app.response_or_500(response);
+        let incoming = self.incoming(&endpoint.options, received.head.framing(), false);
+        self.finish_inline(response, (&*request, table, incoming), received, turn, out)
+    }
+
+    /// Writes the response of an inline handler whose request goes on: its client is watched, or
+    /// its body discarded.
+    fn finish_inline(
+        &self,
+        response: Response,
+        (request, table, incoming): (&Request, &Arc<RouteTable>, Incoming),
+        received: &mut ReceivedRequest<'_>,
+        turn: &TurnContext,
+        out: &mut SendBuf,
+    ) -> ResponseProgress {
+        let (parts, ended) = (request.parts().clone(), RunningHandler::ended());
+        let in_flight = InFlight::new(parts, Arc::clone(table), ended, incoming, None);
+        let (responded, progress) =
+            self.finish_in_flight(response, Box::new(in_flight), received.wanted, turn, out);
+        received.response = responded;
+        progress
     }
 
     /// Returns whether the announced length exceeds the route's limit, which is reported.
@@ -349,7 +360,7 @@ impl Conn {
         }
     }
 
-    fn body_bytes_max(&self, options: &RouteOptions) -> u64 {
+    pub(super) fn body_bytes_max(&self, options: &RouteOptions) -> u64 {
         options.limit_body_bytes.unwrap_or(self.app.limits.body_bytes_max)
     }
 
@@ -391,12 +402,15 @@ impl Conn {
         let before = out.bytes.len();
         incoming.write_continue(parts.channel(), &response, &mut out.bytes);
         self.app.count_response(0, (out.bytes.len() - before) as u64);
+        let goes_on = !wanted.with(BodyEnd::Drain).ends();
+        let bytes_max = self.unwanted_bytes_max(goes_on);
+        let end = in_flight.incoming.end(in_flight.parts.channel(), &response, bytes_max);
         let asked = WriteContext {
             parts: &in_flight.parts,
             pages: &in_flight.table.pages,
             prefix: &turn.prefix,
             now: turn.time,
-            ending: wanted.with(in_flight.incoming.end(in_flight.parts.channel(), &response)),
+            ending: wanted.with(end),
             socket: self.socket.id(),
             trusted_proxies: self.app.trusted_proxies.as_ref(),
             timeouts: in_flight.timeouts,

@@ -1,10 +1,13 @@
 //! Sends what does not leave with the turn's buffer, and extends the time of slow peers.
 
-use gustnado_tasks::{Connection, ConnectionError, ProgressTimeout, SendBuf};
+use gustnado_tasks::{
+    Charge, Connection, ConnectionError, MemoryKind, ProgressTimeout, SendBuf, SendGuard,
+};
 use gustnado_tls::{SendFailed, Socket};
 
 use super::Conn;
 use super::limit::more_ms;
+use gustnado_app::bodies::BlockedMemory;
 use gustnado_app::hooks::Limit;
 use gustnado_files::Segment;
 
@@ -22,8 +25,11 @@ impl Conn {
     /// Takes over bytes to send, and sets the deadline of the peer's first progress.
     #[expect(clippy::inline_always, reason = "as a call it costs a plain request instructions")]
     #[inline(always)]
-    pub(super) fn start_send(&mut self, out: Box<SendBuf>) {
+    pub(super) fn start_send(&mut self, mut out: Box<SendBuf>) {
         self.socket.set_deadline(self.socket.now().mono_ms + self.app.times.write_look_ms);
+        if out.is_large() {
+            self.charge(&mut out);
+        }
         self.socket.start_send(out);
     }
 
@@ -47,9 +53,12 @@ impl Conn {
     /// Sends bytes that were already counted, at the connection's pace if it has one.
     pub(super) async fn send_out(
         &mut self,
-        out: Box<SendBuf>,
+        mut out: Box<SendBuf>,
         write: ProgressTimeout,
     ) -> Result<(), SendFailed> {
+        if out.is_large() {
+            self.charge(&mut out);
+        }
         self.send(SendMode::AtPace(out), write, b"").await
     }
 
@@ -146,5 +155,34 @@ impl Conn {
             return Ok(wanted);
         }
         Box::pin(Socket::await_turn(&mut self.socket, wanted.min(FILE_STEP_BYTES_MAX))).await
+    }
+
+    /// Charges a send for as long as its bytes are held. Where sends hold much, it may be cut.
+    #[cold]
+    #[inline(never)]
+    fn charge(&self, out: &mut SendBuf) {
+        let mut charge = Charge::new(MemoryKind::Sends);
+        charge.set(out.bytes.capacity());
+        let blocked =
+            BlockedMemory::enter(self.app.bodies(), MemoryKind::Sends, || self.peer_key());
+        if let Some(blocked) = &blocked {
+            blocked.set(out.bytes.capacity());
+        }
+        out.keep_with(Box::new(HeldSend { _charge: charge, blocked }));
+    }
+}
+
+/// The memory of a send.
+#[derive(Debug)]
+struct HeldSend {
+    _charge: Charge,
+    blocked: Option<BlockedMemory>,
+}
+
+impl SendGuard for HeldSend {
+    fn note_blocked(&self, left_already: usize) {
+        if let Some(blocked) = &self.blocked {
+            blocked.note_taken(left_already);
+        }
     }
 }

@@ -8,7 +8,7 @@ use std::mem;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use super::{Conn, Next};
+use super::{Conn, NextStep};
 
 /// A connection that is served.
 pub(super) enum Serving {
@@ -22,7 +22,7 @@ pub(super) enum Serving {
 
 impl Serving {
     #[cold]
-    pub(super) fn rare(conn: Conn, next: Next) -> Self {
+    pub(super) fn rare(conn: Conn, next: NextStep) -> Self {
         Self::Rare(Box::pin(conn.take_rare(next)))
     }
 }
@@ -47,5 +47,30 @@ impl Future for Serving {
                 Self::Closed => return Poll::Ready(()),
             };
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use gustnado_app::app::App;
+    use gustnado_config::Networks;
+    use gustnado_tasks::Connection;
+
+    use crate::serve;
+
+    /// Returns the size of a function's result, without calling it.
+    fn output_bytes<F, O>(_: F) -> usize
+    where
+        F: Fn(Connection, Arc<App>, Option<Arc<Networks>>) -> O,
+    {
+        size_of::<O>()
+    }
+
+    #[test]
+    fn an_idle_connection_is_a_small_future() {
+        let bytes = output_bytes(serve);
+        assert!(bytes <= 104, "{bytes} bytes; the allocator's next step is 120: box what is rare");
     }
 }

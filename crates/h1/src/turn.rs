@@ -4,19 +4,22 @@ use std::task::Context;
 
 use gustnado_http::head::{Decoded, Head, Version};
 use gustnado_http::response_writer::Persist;
-use gustnado_tasks::Connection;
+use gustnado_tasks::{Connection, MemoryKind};
 
+use super::Conn;
 use super::body::BodyRequest;
 use super::body_end::{PendingBody, RequestedPersist};
 use super::progress::{ResponseProgress, TurnEnd};
 use super::received::{ReceivedRequest, TurnContext};
-use super::{Conn, Unread};
+use super::unread::Unread;
 use gustnado_app::app::ConnPolicy;
 use gustnado_config::ResponseVersion;
 
 /// The responses of a turn are sent at this many bytes, even if more requests are buffered: a
 /// pipelining client must not grow the buffer without bound.
 const OUT_BYTES_MAX: usize = 64 << 10;
+/// And at this many where sends hold too much memory: such a buffer is not charged.
+const SHORT_OUT_BYTES: usize = 8 << 10;
 /// How many bytes of that budget one byte of requests costs. Requests may be expensive with short
 /// responses, and other connections must get their turn too.
 const REQUEST_BYTE_COUNTS: usize = 8;
@@ -38,20 +41,38 @@ impl Conn {
         };
         let (used, end) = self.respond_all(input, &mut seen, context);
         if used < input.len() {
-            let is_first = unread.is_none();
-            let mut unread = unread.unwrap_or_default();
-            if is_first {
-                unread.bytes = bytes[used..].to_vec();
-            } else {
-                unread.bytes.drain(..used);
-            }
-            unread.seen = seen;
-            self.unread = Some(unread);
-            if is_first && used == 0 {
-                // The first bytes of a request start its head timeout. Later ones do not restart
-                // it, or a slow sender could hold the connection for ever.
-                self.expect_request();
-            }
+            return self.keep_rest(unread, (bytes, used), seen, end);
+        }
+        end
+    }
+
+    /// Keeps the bytes that no request of a turn has used.
+    ///
+    /// - `unread`: those of before, with `bytes` behind them; else `bytes` are all there are.
+    #[inline(never)] // It would take registers from the way of whole requests.
+    fn keep_rest(
+        &mut self,
+        unread: Option<Box<Unread>>,
+        (bytes, used): (&[u8], usize),
+        seen: usize,
+        end: TurnEnd,
+    ) -> TurnEnd {
+        let is_first = unread.is_none();
+        let mut unread = unread.unwrap_or_default();
+        if is_first {
+            unread.bytes = bytes[used..].to_vec();
+        } else {
+            unread.bytes.drain(..used);
+        }
+        unread.seen = seen;
+        unread.charge();
+        let is_awaited = matches!(end, TurnEnd::NeedMore);
+        unread.await_head(is_awaited, self.app.bodies(), || self.peer_key());
+        self.unread = Some(unread);
+        if is_first && used == 0 {
+            // The first bytes of a request start its head timeout. Later ones do not restart it, or
+            // a slow sender could hold the connection for ever.
+            self.expect_request();
         }
         end
     }
@@ -117,7 +138,12 @@ impl Conn {
                     self.record(&out.bytes, &mut received.response, &progress);
                     used += received.body_bytes_used;
                     match progress {
-                        ResponseProgress::Written if used < input.len() => {}
+                        ResponseProgress::Written if used < input.len() => {
+                            let is_long = out.bytes.len() >= SHORT_OUT_BYTES;
+                            if is_long && self.app.is_short_of(MemoryKind::Sends) {
+                                break TurnEnd::Full;
+                            }
+                        }
                         progress => break TurnEnd::Last(progress),
                     }
                 }
@@ -199,5 +225,5 @@ impl Conn {
 /// Ends a turn before a request, which is parsed again under the app that has replaced this one.
 #[cold]
 fn outdated(head: &Head, input: &[u8]) -> TurnEnd {
-    TurnEnd::Outdated(Box::new(Unread { bytes: input[..head.len()].to_vec(), seen: 0 }))
+    TurnEnd::Outdated(Box::new(Unread::new(input[..head.len()].to_vec())))
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use gustnado_http::method::Method;
-use gustnado_http::request::Request as View;
+use gustnado_http::request::RequestView;
 use gustnado_http::status::Status;
 use gustnado_tasks::{TaskMark, contained};
 
@@ -24,7 +24,7 @@ use gustnado_web::tunnel::{Lent, Tunnel};
 #[cold]
 pub(super) fn take_upgrade(
     response: &mut Response,
-    request: View<'_>,
+    request: RequestView<'_>,
     ending: Ending,
 ) -> Option<Box<OnUpgrade>> {
     let upgrade = response.extras.as_mut()?.upgrade.take()?;
@@ -46,7 +46,7 @@ pub(super) fn take_upgrade(
 }
 
 /// Returns whether a request asks for an upgrade to this protocol (RFC 9110 §7.8).
-fn asks_for(request: View<'_>, protocol: &str) -> bool {
+fn asks_for(request: RequestView<'_>, protocol: &str) -> bool {
     let is_it = |token: &[u8]| token.trim_ascii().eq_ignore_ascii_case(protocol.as_bytes());
     let mut fields = request.fields();
     request.head().wants_upgrade()

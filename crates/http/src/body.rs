@@ -9,7 +9,7 @@ mod extension;
 #[cfg(test)]
 mod tests;
 
-pub use error::BodyError;
+pub use error::BodyDecodeError;
 
 use self::extension::Extension;
 use crate::head::Framing;
@@ -111,8 +111,9 @@ impl BodyDecoder {
     /// Continue`.
     ///
     /// # Errors
-    /// [`BodyError`]; [`BodyError::status`] says how to answer. The connection must then be closed.
-    pub fn decode<'a>(&mut self, input: &'a [u8]) -> Result<Piece<'a>, BodyError> {
+    /// [`BodyDecodeError`]; [`BodyDecodeError::status`] is the response's. The connection must then
+    /// be closed.
+    pub fn decode<'a>(&mut self, input: &'a [u8]) -> Result<Piece<'a>, BodyDecodeError> {
         let mut at = 0;
         loop {
             match self.state {
@@ -150,6 +151,25 @@ impl BodyDecoder {
         }
     }
 
+    /// Returns how many bytes of data are known to come next: of the body, or of the chunk that has
+    /// begun.
+    pub fn next_run(&self) -> u64 {
+        match self.state {
+            BodyState::Length | BodyState::Data => self.left,
+            _ => 0,
+        }
+    }
+
+    /// Counts data that was discarded unseen: at most as much as is [left](BodyDecoder::left).
+    pub fn skip(&mut self, bytes: u64) {
+        debug_assert!(self.left().is_some_and(|left| bytes <= left), "no more than the body's");
+        self.left = self.left.saturating_sub(bytes);
+        self.received += bytes;
+        if self.left == 0 {
+            self.state = BodyState::Done;
+        }
+    }
+
     /// Takes the data that starts at `at`.
     fn data<'a>(&mut self, input: &'a [u8], at: usize) -> Piece<'a> {
         let there = &input[at..];
@@ -167,21 +187,21 @@ impl BodyDecoder {
     }
 
     /// Takes one byte of framing.
-    fn step(&mut self, byte: u8) -> Result<BodyState, BodyError> {
+    fn step(&mut self, byte: u8) -> Result<BodyState, BodyDecodeError> {
         match (self.state, byte) {
             (BodyState::Size | BodyState::Extension(_) | BodyState::SizeEnd, _) => {
                 self.step_size(byte)
             }
             (BodyState::DataReturn, b'\r') => Ok(BodyState::DataEnd),
             (BodyState::DataEnd, b'\n') => Ok(BodyState::Size),
-            (BodyState::DataReturn | BodyState::DataEnd, _) => Err(BodyError::ChunkEnd),
+            (BodyState::DataReturn | BodyState::DataEnd, _) => Err(BodyDecodeError::ChunkEnd),
             _ => self.step_trailer(byte),
         }
     }
 
     /// `chunk-size [ chunk-ext ] CRLF`, the size in digits only: no sign, no `0x`, no space behind
     /// it.
-    fn step_size(&mut self, byte: u8) -> Result<BodyState, BodyError> {
+    fn step_size(&mut self, byte: u8) -> Result<BodyState, BodyDecodeError> {
         match (self.state, byte) {
             (BodyState::Size, _) if byte.is_ascii_hexdigit() => self.digit(byte),
             (BodyState::Size, b'\r' | b';' | b' ' | b'\t') if self.digits > 0 => {
@@ -192,17 +212,17 @@ impl BodyDecoder {
                     self.extension(Extension::Space, byte)
                 }
             }
-            (BodyState::Size, _) => Err(BodyError::ChunkSize),
+            (BodyState::Size, _) => Err(BodyDecodeError::ChunkSize),
             (BodyState::Extension(at), b'\r') if at.may_end() => Ok(BodyState::SizeEnd),
             (BodyState::Extension(at), _) => self.extension(at, byte),
             (_, b'\n') => Ok(self.size_line_done()),
-            _ => Err(BodyError::LineEnd),
+            _ => Err(BodyDecodeError::LineEnd),
         }
     }
 
-    fn digit(&mut self, byte: u8) -> Result<BodyState, BodyError> {
+    fn digit(&mut self, byte: u8) -> Result<BodyState, BodyDecodeError> {
         if self.digits == SIZE_DIGITS_MAX {
-            return Err(BodyError::ChunkSize);
+            return Err(BodyDecodeError::ChunkSize);
         }
         self.digits += 1;
         let digit = char::from(byte).to_digit(16).expect("the caller saw a hexadecimal digit");
@@ -210,7 +230,7 @@ impl BodyDecoder {
         Ok(BodyState::Size)
     }
 
-    fn size_known(&self) -> Result<(), BodyError> {
+    fn size_known(&self) -> Result<(), BodyDecodeError> {
         if self.left > self.room() { Err(self.too_large()) } else { Ok(()) }
     }
 
@@ -221,22 +241,22 @@ impl BodyDecoder {
     }
 
     /// Takes one byte of the extensions, and counts it.
-    fn extension(&mut self, at: Extension, byte: u8) -> Result<BodyState, BodyError> {
-        let next = at.step(byte).ok_or(BodyError::ChunkExtension)?;
+    fn extension(&mut self, at: Extension, byte: u8) -> Result<BodyState, BodyDecodeError> {
+        let next = at.step(byte).ok_or(BodyDecodeError::ChunkExtension)?;
         self.section_bytes += 1;
         self.extension_bytes += 1;
         if self.section_bytes > CHUNK_EXTENSION_BYTES_MAX
             || self.extension_bytes > BODY_EXTENSION_BYTES_MAX
         {
-            return Err(BodyError::ChunkExtensionTooLong);
+            return Err(BodyDecodeError::ChunkExtensionTooLong);
         }
         Ok(BodyState::Extension(next))
     }
 
     /// `*( field-line CRLF ) CRLF`
-    fn step_trailer(&mut self, byte: u8) -> Result<BodyState, BodyError> {
+    fn step_trailer(&mut self, byte: u8) -> Result<BodyState, BodyDecodeError> {
         if self.section_bytes >= self.trailer_bytes_max {
-            return Err(BodyError::TrailersTooLarge { limit_bytes: self.trailer_bytes_max });
+            return Err(BodyDecodeError::TrailersTooLarge { limit_bytes: self.trailer_bytes_max });
         }
         self.section_bytes += 1;
         match (self.state, byte) {
@@ -248,17 +268,17 @@ impl BodyDecoder {
             (BodyState::TrailerValue, _) if is(byte, VALUE) => Ok(BodyState::TrailerValue),
             (BodyState::TrailerEnd, b'\n') => Ok(BodyState::Trailer),
             (BodyState::BlankLineEnd, b'\n') => Ok(BodyState::Done),
-            (BodyState::TrailerEnd | BodyState::BlankLineEnd, _) => Err(BodyError::LineEnd),
-            _ => Err(BodyError::Trailer),
+            (BodyState::TrailerEnd | BodyState::BlankLineEnd, _) => Err(BodyDecodeError::LineEnd),
+            _ => Err(BodyDecodeError::Trailer),
         }
     }
 
     /// Counts one trailer line.
-    fn trailer(&mut self) -> Result<BodyState, BodyError> {
+    fn trailer(&mut self) -> Result<BodyState, BodyDecodeError> {
         self.trailers_left = self
             .trailers_left
             .checked_sub(1)
-            .ok_or(BodyError::TooManyTrailers { limit: self.trailers_max })?;
+            .ok_or(BodyDecodeError::TooManyTrailers { limit: self.trailers_max })?;
         Ok(BodyState::TrailerName)
     }
 
@@ -267,7 +287,7 @@ impl BodyDecoder {
         self.body_bytes_max - self.received
     }
 
-    fn too_large(&self) -> BodyError {
-        BodyError::TooLarge { limit_bytes: self.body_bytes_max }
+    fn too_large(&self) -> BodyDecodeError {
+        BodyDecodeError::TooLarge { limit_bytes: self.body_bytes_max }
     }
 }

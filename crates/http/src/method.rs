@@ -23,7 +23,7 @@ pub enum Method {
     /// RFC 5789 §2
     Patch,
     /// Any other token of 1 to 64 bytes: `PROPFIND`, `QUERY`, `PURGE`. Which one it is stands in
-    /// the request: [`crate::request::Request::method_token`].
+    /// the request: [`crate::request::RequestView::method_token`].
     Other,
 }
 

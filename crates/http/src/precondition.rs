@@ -34,9 +34,9 @@ pub struct Validators {
 pub enum Verdict {
     /// Go on: perform the method.
     Perform,
-    /// Answer 304: the client has the current representation.
+    /// Respond with 304: the client has the current representation.
     NotModified,
-    /// Answer 412.
+    /// Respond with 412.
     Failed,
 }
 

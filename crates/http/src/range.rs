@@ -18,13 +18,13 @@ pub struct ByteRange {
 /// What a `Range` field selects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Selected {
-    /// The field is to be ignored: answer 200 with the whole.
+    /// The field is to be ignored: respond with 200 with the whole.
     Whole,
-    /// Answer 206 with this range.
+    /// Respond with 206 with this range.
     One(ByteRange),
-    /// Answer 206 with `multipart/byteranges`: 2 to [`RANGES_MAX`] ranges in the order asked for.
+    /// Respond with 206 and `multipart/byteranges`: 2 to [`RANGES_MAX`], in the field's order.
     Several(Vec<ByteRange>),
-    /// No range touches the representation: answer 416.
+    /// No range touches the representation: respond with 416.
     Unsatisfiable,
 }
 

@@ -12,7 +12,7 @@ pub use crate::target::TargetForm;
 
 /// One request head, borrowed: two references, made to be passed by value.
 #[derive(Clone, Copy)]
-pub struct Request<'a> {
+pub struct RequestView<'a> {
     head: &'a Head,
     bytes: &'a [u8],
 }
@@ -21,13 +21,13 @@ impl Head {
     /// Returns the head together with its bytes: the same `input` it was decoded from, or at least
     /// [`Head::len`] bytes of it.
     #[inline]
-    pub fn on<'a>(&'a self, bytes: &'a [u8]) -> Request<'a> {
+    pub fn on<'a>(&'a self, bytes: &'a [u8]) -> RequestView<'a> {
         debug_assert!(bytes.len() >= self.len());
-        Request { head: self, bytes }
+        RequestView { head: self, bytes }
     }
 }
 
-impl<'a> Request<'a> {
+impl<'a> RequestView<'a> {
     /// Returns the head and its bytes, to be kept.
     pub fn to_parts(self) -> (Head, Vec<u8>) {
         (*self.head, self.bytes[..self.head.len()].to_vec())
@@ -118,7 +118,7 @@ impl<'a> Request<'a> {
     }
 
     /// Returns the first value of any field, by its name; case does not matter. Walks the fields:
-    /// prefer [`Request::known`].
+    /// prefer [`RequestView::known`].
     pub fn field(self, name: &str) -> Option<&'a [u8]> {
         self.fields()
             .find(|field| field.0.eq_ignore_ascii_case(name.as_bytes()))
@@ -131,7 +131,7 @@ impl<'a> Request<'a> {
     }
 }
 
-impl fmt::Debug for Request<'_> {
+impl fmt::Debug for RequestView<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.method_token().escape_ascii(), self.target().escape_ascii())
     }

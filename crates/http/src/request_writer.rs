@@ -33,18 +33,18 @@ impl<'o> RequestWriter<'o> {
     /// - `host`: a host with an optional port, as the target's URL says them (RFC 9110 §7.2).
     ///
     /// # Errors
-    /// [`AskError`], and nothing is written.
+    /// [`RequestWriteError`], and nothing is written.
     pub fn start(
         out: &'o mut Vec<u8>,
         method: Method,
         target: &[u8],
         host: &[u8],
-    ) -> Result<Self, AskError> {
+    ) -> Result<Self, RequestWriteError> {
         if !skip_query(skip(target, PATH)).is_empty() || target::form(target, method).is_none() {
-            return Err(AskError::Target);
+            return Err(RequestWriteError::Target);
         }
-        target::authority(host).ok_or(AskError::Host)?;
-        let method = method.as_str().ok_or(AskError::Method)?.as_bytes();
+        target::authority(host).ok_or(RequestWriteError::Host)?;
+        let method = method.as_str().ok_or(RequestWriteError::Method)?.as_bytes();
         out.reserve(method.len() + target.len() + host.len() + 20);
         for part in [method, b" ", target, b" HTTP/1.1"] {
             out.extend_from_slice(part);
@@ -134,7 +134,7 @@ const OWN_FIELDS: [HeaderId; 6] = [
 /// Why a request's head was not started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum AskError {
+pub enum RequestWriteError {
     /// The method is [`Method::Other`], which has no token of its own.
     Method,
     /// The target has a byte that must be percent-encoded, or a form that the method does not
@@ -144,7 +144,7 @@ pub enum AskError {
     Host,
 }
 
-impl fmt::Display for AskError {
+impl fmt::Display for RequestWriteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Method => "the method must be one that has a name",
@@ -156,25 +156,25 @@ impl fmt::Display for AskError {
     }
 }
 
-impl Error for AskError {}
+impl Error for RequestWriteError {}
 
 #[cfg(test)]
 mod tests {
-    use super::{AskError, RequestWriter};
+    use super::{RequestWriteError, RequestWriter};
     use crate::fields::FieldError;
     use crate::method::Method;
 
     #[test]
     fn a_request_is_written_behind_what_was_there() {
         let mut out = b"before".to_vec();
-        let mut ask =
+        let mut writer =
             RequestWriter::start(&mut out, Method::Post, b"/a?b=c", b"h.example:81").expect("good");
-        ask.field("X-Y", b"a \xe9\t").expect("a good field");
-        ask.expect_continue();
-        ask.accept_trailers();
-        ask.close();
-        ask.content_length(12);
-        ask.finish();
+        writer.field("X-Y", b"a \xe9\t").expect("a good field");
+        writer.expect_continue();
+        writer.accept_trailers();
+        writer.close();
+        writer.content_length(12);
+        writer.finish();
         let want = b"beforePOST /a?b=c HTTP/1.1\r\nHost: h.example:81\r\nX-Y: a \xe9\t\r\n\
             Expect: 100-continue\r\nTE: trailers\r\nConnection: TE\r\nConnection: close\r\n\
             Content-Length: 12\r\n\r\n";
@@ -184,10 +184,10 @@ mod tests {
     #[test]
     fn an_old_request_says_so_and_may_ask_to_be_kept() {
         let mut out = b"before".to_vec();
-        let mut ask = RequestWriter::start(&mut out, Method::Get, b"/1.1", b"h").expect("good");
-        ask.old();
-        ask.keep_alive();
-        ask.finish();
+        let mut writer = RequestWriter::start(&mut out, Method::Get, b"/1.1", b"h").expect("good");
+        writer.old();
+        writer.keep_alive();
+        writer.finish();
         assert_eq!(out, b"beforeGET /1.1 HTTP/1.0\r\nHost: h\r\nConnection: keep-alive\r\n\r\n");
     }
 
@@ -197,11 +197,11 @@ mod tests {
         for target in ["", "a", "/a b", "/a\r\nX: y", "/é", "/\"", "/a#b", "*", "h:80", "\n"] {
             let refused =
                 RequestWriter::start(&mut out, Method::Get, target.as_bytes(), b"h").err();
-            assert_eq!(refused, Some(AskError::Target), "{target:?}");
+            assert_eq!(refused, Some(RequestWriteError::Target), "{target:?}");
         }
         for host in ["", "h\r\nX: y", "u@h", "h:x", "h h", "é", "h/", "[::1"] {
             let refused = RequestWriter::start(&mut out, Method::Get, b"/", host.as_bytes()).err();
-            assert_eq!(refused, Some(AskError::Host), "{host:?}");
+            assert_eq!(refused, Some(RequestWriteError::Host), "{host:?}");
         }
         assert!(out.is_empty());
         RequestWriter::start(&mut out, Method::Options, b"*", b"[::1]:80").expect("good").finish();
@@ -211,18 +211,18 @@ mod tests {
     #[test]
     fn nothing_can_split_a_request() {
         let mut out = Vec::new();
-        let mut ask = RequestWriter::start(&mut out, Method::Get, b"/", b"h").expect("good");
+        let mut writer = RequestWriter::start(&mut out, Method::Get, b"/", b"h").expect("good");
         for name in ["", "a b", "a:", "a\r\n", "a\r\nb: c", "é", "a\0"] {
-            assert_eq!(ask.field(name, b"v"), Err(FieldError::Name), "{name:?}");
+            assert_eq!(writer.field(name, b"v"), Err(FieldError::Name), "{name:?}");
         }
         for value in [b"a\r\nb: c".as_slice(), b"\n", b"\r", b"\0", b"a\x7f", b"\r\n\r\nbody"] {
-            assert_eq!(ask.field("X", value), Err(FieldError::Value));
+            assert_eq!(writer.field("X", value), Err(FieldError::Value));
         }
         let own = ["content-length", "Transfer-Encoding", "CONNECTION", "host", "expect", "Te"];
         for name in own {
-            assert_eq!(ask.field(name, b"0"), Err(FieldError::Framing), "{name}");
+            assert_eq!(writer.field(name, b"0"), Err(FieldError::Framing), "{name}");
         }
-        ask.finish();
+        writer.finish();
         assert_eq!(out, b"GET / HTTP/1.1\r\nHost: h\r\n\r\n");
     }
 }

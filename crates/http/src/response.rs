@@ -1,7 +1,7 @@
 //! A response as the client that asked for it reads it (RFC 9112 §4, §5, §6.3).
 //!
-//! What lives here: the head ([`ResponseHead`], seen through [`Response`]), how long the body is
-//! ([`ResponseFraming`]), and the body itself ([`ResponseBody`]). It shares no state with the
+//! What lives here: the head ([`ResponseHead`], seen through [`ResponseView`]), how long the body
+//! is ([`ResponseFraming`]), and the body itself ([`ResponseBody`]). It shares no state with the
 //! server's side: the rules differ more than they agree. Where the RFC leaves a choice, the strict
 //! one is taken: what two clients could read differently is refused.
 
@@ -90,20 +90,20 @@ impl ResponseHead {
 
     /// Returns the head together with its bytes: the same `input` it was decoded from, or at least
     /// [`ResponseHead::len`] bytes of it.
-    pub fn on<'a>(&'a self, bytes: &'a [u8]) -> Response<'a> {
+    pub fn on<'a>(&'a self, bytes: &'a [u8]) -> ResponseView<'a> {
         debug_assert!(bytes.len() >= self.len());
-        Response { head: self, bytes }
+        ResponseView { head: self, bytes }
     }
 }
 
 /// One response head, borrowed: two references, made to be passed by value.
 #[derive(Clone, Copy)]
-pub struct Response<'a> {
+pub struct ResponseView<'a> {
     head: &'a ResponseHead,
     bytes: &'a [u8],
 }
 
-impl<'a> Response<'a> {
+impl<'a> ResponseView<'a> {
     /// Returns the status code, 100 to 999.
     pub fn status(self) -> u16 {
         self.head.status
@@ -138,7 +138,7 @@ impl<'a> Response<'a> {
     }
 }
 
-impl fmt::Debug for Response<'_> {
+impl fmt::Debug for ResponseView<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.status(), self.reason().escape_ascii())
     }

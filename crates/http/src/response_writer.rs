@@ -327,10 +327,10 @@ mod tests {
     #[test]
     fn an_answer_is_written_behind_the_one_before() {
         let mut out = b"before".to_vec();
-        let mut answer = ResponseWriter::start(&mut out, Status::OK, &opening(), Persist::Close);
-        answer.field("X-Y", b"a \xe9\t").expect("a good field");
-        answer.content_length(12);
-        answer.finish();
+        let mut writer = ResponseWriter::start(&mut out, Status::OK, &opening(), Persist::Close);
+        writer.field("X-Y", b"a \xe9\t").expect("a good field");
+        writer.content_length(12);
+        writer.finish();
         let want = b"beforeHTTP/1.1 200 OK\r\nServer: x\r\nConnection: close\r\n\
             X-Y: a \xe9\t\r\nContent-Length: 12\r\n\r\n";
         assert_eq!(out.escape_ascii().to_string(), want.escape_ascii().to_string());
@@ -340,9 +340,9 @@ mod tests {
     fn ready_parts_make_the_same_answer() {
         for persist in [Persist::Default, Persist::KeepAlive, Persist::Close] {
             let (mut one, mut two) = (Vec::new(), Vec::new());
-            let mut answer = ResponseWriter::start(&mut one, Status::OK, &opening(), persist);
-            answer.content_length(0);
-            answer.finish();
+            let mut writer = ResponseWriter::start(&mut one, Status::OK, &opening(), persist);
+            writer.content_length(0);
+            writer.finish();
             let rest = b"Content-Length: 0\r\n\r\n";
             ResponseWriter::ready(&mut two, &opening(), persist, rest);
             assert_eq!(one, two);
@@ -359,10 +359,10 @@ mod tests {
             ResponseWriter::ready(&mut out, &opening(), persist, rest);
             let lead = [opening().of_ok(), b"Content-Length: "].concat();
             ResponseWriter::sized(&mut out, &lead, persist, &fields(), 0, b"");
-            let mut answer =
+            let mut writer =
                 ResponseWriter::start(&mut out, Status::NOT_FOUND, &opening(), persist);
-            answer.content_length(0);
-            answer.finish();
+            writer.content_length(0);
+            writer.finish();
             let head = |status: &str| format!("HTTP/1.0 {status}\r\nServer: x\r\n");
             let (said, none) = (format!("Connection: {line}\r\n"), "Content-Length: 0\r\n");
             let (ok, missing) = (head("200 OK"), head("404 Not Found"));
@@ -391,18 +391,18 @@ mod tests {
     #[test]
     fn nothing_can_split_an_answer() {
         let mut out = Vec::new();
-        let mut answer =
+        let mut writer =
             ResponseWriter::start(&mut out, Status::OK, &Opening::new(b""), Persist::Default);
         for name in ["", "a b", "a:", "a\r\n", "a\r\nb: c", "é", "a\0"] {
-            assert_eq!(answer.field(name, b"v"), Err(FieldError::Name), "{name:?}");
+            assert_eq!(writer.field(name, b"v"), Err(FieldError::Name), "{name:?}");
         }
         for value in [b"a\r\nb: c".as_slice(), b"\n", b"\r", b"\0", b"a\x7f", b"\r\n\r\nbody"] {
-            assert_eq!(answer.field("X", value), Err(FieldError::Value));
+            assert_eq!(writer.field("X", value), Err(FieldError::Value));
         }
         for name in ["content-length", "Transfer-Encoding", "CONNECTION"] {
-            assert_eq!(answer.field(name, b"0"), Err(FieldError::Framing), "{name}");
+            assert_eq!(writer.field(name, b"0"), Err(FieldError::Framing), "{name}");
         }
-        answer.finish();
+        writer.finish();
         assert_eq!(out, b"HTTP/1.1 200 OK\r\n\r\n");
     }
 
@@ -411,10 +411,10 @@ mod tests {
         for (status, lines) in [(Status::NO_CONTENT, 0), (Status::NOT_MODIFIED, 1), (Status::OK, 1)]
         {
             let mut out = Vec::new();
-            let mut answer =
+            let mut writer =
                 ResponseWriter::start(&mut out, status, &Opening::new(b""), Persist::Default);
-            answer.content_length(5);
-            answer.finish();
+            writer.content_length(5);
+            writer.finish();
             let text = String::from_utf8(out).expect("ASCII");
             assert_eq!(text.matches("Content-Length").count(), lines, "{status}");
         }

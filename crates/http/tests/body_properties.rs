@@ -4,7 +4,7 @@ mod tails;
 
 use std::sync::LazyLock;
 
-use gustnado_http::body::{BodyDecoder, BodyError};
+use gustnado_http::body::{BodyDecodeError, BodyDecoder};
 use gustnado_http::chunk::{LAST_CHUNK, write_chunk};
 use gustnado_http::head::Framing;
 use gustnado_http::limits::Limits;
@@ -16,7 +16,7 @@ const LIMITS: Limits =
 
 /// The data, the bytes used up, and whether the body ended; or the data before the error, and the
 /// error.
-type Verdict = Result<(Vec<u8>, usize, bool), (Vec<u8>, BodyError)>;
+type Verdict = Result<(Vec<u8>, usize, bool), (Vec<u8>, BodyDecodeError)>;
 
 /// Decodes bytes that come in pieces of these sizes, again and again.
 fn read(framing: Framing, bytes: &[u8], sizes: &[usize]) -> Verdict {
@@ -84,7 +84,7 @@ static TAILS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| tails::of_bodies(200));
 
 /// Whether that is a whole body, or one past a limit.
 fn is_open(verdict: &Verdict) -> bool {
-    use BodyError::{ChunkExtensionTooLong, TooLarge, TooManyTrailers, TrailersTooLarge};
+    use BodyDecodeError::{ChunkExtensionTooLong, TooLarge, TooManyTrailers, TrailersTooLarge};
     match verdict {
         Ok((.., done)) => *done,
         Err((_, TooLarge { .. } | TooManyTrailers { .. } | TrailersTooLarge { .. })) => true,

@@ -5,7 +5,7 @@ mod tails;
 
 use std::sync::LazyLock;
 
-use gustnado_http::body::BodyError;
+use gustnado_http::body::BodyDecodeError;
 use gustnado_http::chunk::write_chunk;
 use gustnado_http::head::{Decoded, Framing, Head};
 use gustnado_http::limits::Limits;
@@ -46,7 +46,7 @@ fn trickle(
 }
 
 /// The data, and either the bytes used up, whether the body ended and its trailers, or the error.
-type Verdict = (Vec<u8>, Result<(usize, bool, Option<Vec<Field>>), BodyError>);
+type Verdict = (Vec<u8>, Result<(usize, bool, Option<Vec<Field>>), BodyDecodeError>);
 type Field = (Vec<u8>, Vec<u8>);
 
 fn read(framing: ResponseFraming, bytes: &[u8], sizes: &[usize]) -> Verdict {

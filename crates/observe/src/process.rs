@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use gustnado_config::SocketMemory;
+
 /// CPU time and memory of this process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Process {
@@ -9,16 +11,19 @@ pub struct Process {
     pub cpu_ms: u64,
     /// Resident memory.
     pub memory_bytes: u64,
+    /// Memory that the kernel holds for sockets: those of the control group, or all of the machine.
+    pub socket_memory_bytes: u64,
 }
 
 impl Process {
-    /// Reads both from `/proc/self`; unreadable values are 0.
+    /// Reads all from `/proc/self`; unreadable values are 0.
     pub fn read() -> Self {
         let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
         let statm = fs::read_to_string("/proc/self/statm").unwrap_or_default();
         Self {
             cpu_ms: cpu_ms(&stat),
             memory_bytes: resident_pages(&statm).unwrap_or(0) * rustix::param::page_size() as u64,
+            socket_memory_bytes: SocketMemory::read().map_or(0, |memory| memory.bytes),
         }
     }
 }

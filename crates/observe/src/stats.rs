@@ -52,6 +52,14 @@ pub enum Fault {
     HandlerPanicked,
     /// A client has sent more requests than it may. Its connection persists.
     TooManyRequests,
+    /// Its request's body was cut because memory was short.
+    BodyCut,
+    /// A part of a head was cut because memory was short.
+    HeadCut,
+    /// The peer did not take its responses while memory was short.
+    SendCut,
+    /// Its client has as many connections as it may.
+    TooManyConnections,
     /// It did not begin with a valid PROXY header from a permitted sender.
     NoProxyHeader,
 }
@@ -67,14 +75,18 @@ impl Fault {
             Self::FileCut => &[Cell::FilesCut],
             Self::HandlerPanicked => &[Cell::Panics],
             Self::TooManyRequests => &[Cell::TooManyRequests],
+            Self::BodyCut => &[Cell::BodiesCut],
+            Self::HeadCut => &[Cell::HeadsCut],
+            Self::SendCut => &[Cell::SendsCut],
+            Self::TooManyConnections => &[Cell::ClientsOver],
             Self::NoProxyHeader => &[Cell::ProxyRefused],
         }
     }
 }
 
 /// The cells of the response classes, which lie next to each other: class by digit, less one.
-const FIRST_CLASS: usize = Cell::Answers1xx as usize;
-const CLASSES: usize = Cell::Answers5xx as usize - FIRST_CLASS + 1;
+const FIRST_CLASS: usize = Cell::Responses1xx as usize;
+const CLASSES: usize = Cell::Responses5xx as usize - FIRST_CLASS + 1;
 
 impl Tally {
     /// Adds increments. Only the tally's own worker may call this: two writers would lose counts.

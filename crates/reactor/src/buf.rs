@@ -5,10 +5,11 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 
+use crate::large_bufs::LargeBuf;
 use crate::provided_bufs::ProvidedBuf;
 
 /// How many bytes one epoll receive can take at most.
-const SCRATCH_BYTES: usize = 32 * 1024;
+pub(crate) const SCRATCH_BYTES: usize = 32 * 1024;
 
 /// The buffer that a worker under epoll receives into: one is enough, for pieces do not last.
 pub(crate) struct Scratch(Rc<ScratchBytes>);
@@ -53,6 +54,31 @@ enum OtherSource {
     End,
     Owned(Box<[u8]>),
     ProvidedBuf(ProvidedBuf),
+    Large(LargeBuf),
+}
+
+/// The outcome of discarding.
+#[derive(Debug)]
+pub enum Discarded {
+    /// So many bytes are gone; 0: the peer has sent its last byte.
+    Bytes(usize),
+    /// These bytes had been received before, or cannot be discarded unread.
+    Received(RecvBuf),
+}
+
+impl Discarded {
+    /// Returns the number of bytes; 0 is the peer's end.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Bytes(bytes) => *bytes,
+            Self::Received(piece) => piece.bytes().len(),
+        }
+    }
+
+    /// Returns whether the peer has sent its last byte.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
 }
 
 impl RecvBuf {
@@ -66,6 +92,20 @@ impl RecvBuf {
 
     pub(crate) fn provided(provided: ProvidedBuf) -> Self {
         Self(RecvSource::Other(OtherSource::ProvidedBuf(provided)))
+    }
+
+    pub(crate) fn large(buf: LargeBuf) -> Self {
+        Self(RecvSource::Other(OtherSource::Large(buf)))
+    }
+
+    /// Hands the bytes on, for as long as they are needed: copied, if they are few or lie in a
+    /// buffer that others need.
+    pub fn into_bytes(self) -> Bytes {
+        match self.0 {
+            RecvSource::Other(OtherSource::Large(buf)) => buf.into_bytes(),
+            RecvSource::Other(OtherSource::Owned(bytes)) => bytes.into(),
+            _ => Bytes::copy_from_slice(self.bytes()),
+        }
     }
 
     /// Returns the received bytes.
@@ -84,6 +124,7 @@ impl OtherSource {
             Self::End => &[],
             Self::Owned(bytes) => bytes,
             Self::ProvidedBuf(provided) => provided.bytes(),
+            Self::Large(buf) => buf.bytes(),
         }
     }
 }
@@ -107,6 +148,15 @@ pub struct SendBuf {
     pub(crate) form: SendForm,
     /// How many of all have left.
     pub(crate) at: usize,
+    /// Dropped with the bytes.
+    guard: Option<Box<dyn SendGuard>>,
+}
+
+/// What is kept as long as the bytes of a send, and follows how many of them have left.
+pub trait SendGuard: fmt::Debug + Send + Sync {
+    /// Takes note that so many of all bytes have left, and that the peer has to take some before
+    /// more can.
+    fn note_blocked(&self, left_already: usize);
 }
 
 /// The form of a send. It is one value, so that a plain send costs one comparison.
@@ -140,6 +190,26 @@ impl SendBuf {
     pub fn share(&mut self, piece: Bytes) {
         self.form = SendForm::Parts;
         self.shared.push((self.bytes.len(), piece));
+    }
+
+    /// Keeps a guard as long as the bytes, which are more than a worker keeps a buffer for.
+    pub fn keep_with(&mut self, guard: Box<dyn SendGuard>) {
+        debug_assert!(self.is_large(), "a usual buffer is used again without a look at its guard");
+        self.guard = Some(guard);
+    }
+
+    /// Tells the guard how far it is.
+    #[inline]
+    pub(crate) fn note_blocked(&self) {
+        if let Some(guard) = &self.guard {
+            guard.note_blocked(self.at);
+        }
+    }
+
+    /// Returns whether its allocation is larger than those that a worker keeps.
+    #[inline]
+    pub fn is_large(&self) -> bool {
+        self.bytes.capacity() > SPARE_BYTES_MAX
     }
 
     /// Announces that more follows at once, by another operation: the kernel may hold a last short
@@ -219,6 +289,7 @@ impl SendBuf {
         self.shared.clear();
         self.form = SendForm::Plain;
         self.at = 0;
+        self.guard = None;
     }
 
     /// Returns whether it has nothing to forget but its own bytes, in an allocation worth keeping.

@@ -5,6 +5,7 @@
 //! epoll. After that nothing is armed again; readiness lasts until a call falls short.
 
 mod driven;
+mod receiving;
 
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
@@ -18,7 +19,10 @@ use rustix::net::{
     RecvFlags, SendAncillaryBuffer, SendFlags, SocketFlags, accept_with, recv, send, sendmsg,
 };
 
-use crate::buf::{BufPool, PARTS_MAX, RecvBuf, Scratch, SendBuf, SendForm};
+use crate::buf::{BufPool, PARTS_MAX, RecvBuf, SCRATCH_BYTES, Scratch, SendBuf, SendForm};
+use crate::large_bufs::LargeBufs;
+use crate::listener_poll::has_pending;
+use crate::memory_account::{BufferAccount, FixedBuffers};
 use crate::readiness::{END, HAS_ADDRS, IN, OUT, REGISTERED, Readiness, ReadinessTable};
 use crate::socket_addrs::KnownAddrs;
 use crate::watched::Watched;
@@ -38,6 +42,8 @@ pub(crate) struct Epoll {
     shared: bool,
     events: Box<[MaybeUninit<epoll::Event>; EVENTS]>,
     scratch: Scratch,
+    _fixed: FixedBuffers,
+    pub(crate) large_bufs: LargeBufs,
     pub(crate) buf_pool: BufPool,
     pub(crate) watched: Watched,
     addrs: KnownAddrs,
@@ -76,12 +82,16 @@ impl EpollIo {
 }
 
 impl Epoll {
-    pub(crate) fn new(descriptors_max: usize, shared: bool) -> io::Result<Self> {
+    pub(crate) fn new(
+        descriptors_max: usize,
+        shared: bool,
+        account: BufferAccount,
+    ) -> io::Result<Self> {
         let waker = ReactorWaker::new()?;
         let queue = Arc::new(open_queue(&waker)?);
         let table = Arc::new(ReadinessTable::new(descriptors_max));
         let addrs = KnownAddrs::default();
-        Ok(Self::from_seed(EpollSeed { queue, table, waker, shared, addrs }))
+        Ok(Self::from_seed(EpollSeed { queue, table, waker, shared, addrs }, account))
     }
 
     /// Returns what another thread needs to poll the same queue.
@@ -91,7 +101,7 @@ impl Epoll {
         EpollSeed { queue, table, waker, shared: self.shared, addrs }
     }
 
-    pub(crate) fn from_seed(seed: EpollSeed) -> Self {
+    pub(crate) fn from_seed(seed: EpollSeed, account: BufferAccount) -> Self {
         let EpollSeed { queue, table, waker, shared, addrs } = seed;
         Self {
             queue,
@@ -100,6 +110,8 @@ impl Epoll {
             shared,
             events: Box::new([MaybeUninit::uninit(); EVENTS]),
             scratch: Scratch::default(),
+            _fixed: FixedBuffers::new(&account, SCRATCH_BYTES),
+            large_bufs: LargeBufs::new(account),
             buf_pool: BufPool::default(),
             watched: Watched::default(),
             addrs,
@@ -228,6 +240,7 @@ impl Epoll {
                     return Poll::Ready(Err(error));
                 }
                 Poll::Pending => {
+                    unsent.note_blocked();
                     *out = Some(unsent);
                     return Poll::Pending;
                 }
@@ -261,6 +274,18 @@ impl Epoll {
             // What epoll cannot watch (a plain file) is always ready.
             Ok(false) | Err(_) => Poll::Ready(()),
         }
+    }
+
+    /// Returns whether one waits at a listener. If none does, its next edge wakes the task.
+    pub(crate) fn has_pending(&self, listener: &EpollIo, token: Token) -> io::Result<bool> {
+        // What is known of its readiness stays: the next `accept` must not wait for an edge that
+        // has come already.
+        let readiness = self.readiness(listener);
+        readiness.wait(token);
+        if !readiness.has(REGISTERED) {
+            self.register(listener, readiness)?;
+        }
+        Ok(has_pending(&listener.fd))
     }
 
     /// Clears readiness that the caller has used up.

@@ -9,6 +9,8 @@
 //! | --- | --- | --- |
 //! | accept | multishot, into the ring's own table | `accept4` until it would block |
 //! | receive | one-shot, then multishot into provided buffers | one `recv` per readiness edge |
+//! | receive much | one-shot, into large provided buffers | `recv` into a large buffer |
+//! | discard | `recv` with `MSG_TRUNC`, no buffer | the same |
 //! | send | one in flight, `MSG_WAITALL` | `send`, the rest when writable |
 //! | send a file | `sendfile` on an installed descriptor | `sendfile`, the rest when writable |
 //! | connect | `connect`, then a one-shot poll | `connect`, then the first edge |
@@ -30,9 +32,11 @@ mod clock;
 mod driven;
 mod epoll;
 mod io;
+mod large_bufs;
 mod lazy_table;
 mod listen;
 mod listener_poll;
+mod memory_account;
 mod provided_bufs;
 mod reactor;
 mod readiness;
@@ -44,22 +48,24 @@ mod waker;
 mod watched;
 mod wheel;
 
-pub use buf::{RecvBuf, SendBuf, Unsent};
+pub use buf::{Discarded, RecvBuf, SendBuf, SendGuard, Unsent};
 pub use clock::Clock;
 pub use io::{Io, IoId};
 pub use lazy_table::LazyTable;
 pub use listen::{
-    Endpoint, Outbound, SocketOptions, TrafficClass, bind, connect_socket, defer_accept,
-    descriptor_limit, duplicate, gather_connections, refuse_connections, set_options,
-    stop_deferring, take_queue,
+    BindOptions, Endpoint, Outbound, SocketOptions, TrafficClass, bind, bind_with, connect_socket,
+    defer_accept, descriptor_limit, duplicate, gather_connections, lowest_free_descriptor,
+    refuse_connections, set_options, stop_deferring, take_queue,
 };
 pub use listener_poll::{has_pending, poll_listeners, prepare_to_share, take_connection};
+pub use memory_account::{BufferAccount, MemoryAccount};
 pub use reactor::{
     Accepted, BackendKind, IoChoice, Listener, Options, Reactor, ReactorSeed, Wait, probe_uring,
 };
 pub use readiness::Interest;
 pub use socket_addrs::SocketAddrs;
-pub use sys::options::block_file_size_signal;
+pub use sys::options::{block_file_size_signal, trim_heap};
+pub use sys::private_file::{MappedFile, PrivateFile};
 pub use waker::ReactorWaker;
 pub use watched::{Wants, WatchEvent};
 pub use wheel::{TimerKey, Wheel};

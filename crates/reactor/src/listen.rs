@@ -1,5 +1,6 @@
 //! Sockets before they carry bytes: listening ones, and outgoing ones that connect.
 
+mod bind_options;
 mod busy;
 mod closing;
 
@@ -7,7 +8,7 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -19,10 +20,13 @@ use rustix::net::{
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use bind_options::{abstract_name, unix_address};
+
 use crate::sys::by_number::local_addr_of;
-use crate::sys::options::{bind_without_port, set_defer_accept};
+use crate::sys::options::{bind_without_port, set_defer_accept, set_notsent_lowat};
 
 pub use crate::sys::by_number::duplicate;
+pub use bind_options::BindOptions;
 pub use closing::{gather_connections, refuse_connections, stop_deferring, take_queue};
 
 /// An address to listen on or to connect to.
@@ -30,7 +34,7 @@ pub use closing::{gather_connections, refuse_connections, stop_deferring, take_q
 pub enum Endpoint {
     /// An IPv4 or IPv6 address and port.
     Tcp(SocketAddr),
-    /// A Unix stream socket in the file system.
+    /// A Unix stream socket in the file system, or an abstract one: `@name`.
     Unix(PathBuf),
     /// A listening stream socket that this process was started with, by its number. It can only be
     /// listened on.
@@ -53,10 +57,24 @@ impl Endpoint {
     pub(crate) fn of(address: SocketAddrAny) -> io::Result<Self> {
         if address.address_family() == AddressFamily::UNIX {
             let address = SocketAddrUnix::try_from(address)?;
+            if let Some(name) = address.abstract_name().filter(|name| !name.is_empty()) {
+                let path = [b"@", name].concat();
+                return Ok(Self::Unix(OsStr::from_bytes(&path).into()));
+            }
             let path = address.path_bytes().unwrap_or_default();
             return Ok(Self::Unix(OsStr::from_bytes(path).into()));
         }
         Ok(Self::Tcp(SocketAddr::try_from(address)?))
+    }
+}
+
+impl Endpoint {
+    /// Returns the file of a Unix socket; an abstract one has none.
+    pub fn socket_file(&self) -> Option<&Path> {
+        match self {
+            Self::Unix(path) => Some(&**path).filter(|path| abstract_name(path).is_none()),
+            _ => None,
+        }
     }
 }
 
@@ -87,14 +105,29 @@ pub fn bind(
     count: usize,
     backlog: u32,
 ) -> io::Result<(Vec<OwnedFd>, Endpoint)> {
-    let backlog = i32::try_from(backlog).unwrap_or(i32::MAX);
+    bind_with(endpoint, count, &BindOptions::of_backlog(backlog))
+}
+
+/// Does the same with options of the listener's own. An inherited socket was bound with its own.
+///
+/// # Errors
+/// As [`bind`]; `ENODEV` where the machine has no such interface.
+pub fn bind_with(
+    endpoint: &Endpoint,
+    count: usize,
+    options: &BindOptions,
+) -> io::Result<(Vec<OwnedFd>, Endpoint)> {
+    let backlog = i32::try_from(options.backlog).unwrap_or(i32::MAX);
     match endpoint {
         Endpoint::Unix(path) => {
             let socket = bind_unix(path)?;
+            if let Some(file) = endpoint.socket_file() {
+                options.own_file(file).inspect_err(|_| _ = std::fs::remove_file(file))?;
+            }
             listen(&socket, backlog)?;
             Ok((vec![socket], endpoint.clone()))
         }
-        Endpoint::Tcp(address) => bind_tcp(*address, count, backlog),
+        Endpoint::Tcp(address) => bind_tcp(*address, count, options),
         Endpoint::Inherited(number) => Ok((vec![inherited(*number)?], endpoint.clone())),
     }
 }
@@ -141,6 +174,9 @@ pub struct SocketOptions {
     pub recv_bytes: usize,
     /// Bytes that the kernel may hold to be sent on a connection (`SO_SNDBUF`); 0: as it sees fit.
     pub send_bytes: usize,
+    /// Bytes that the kernel may hold which are not under way yet (`TCP_NOTSENT_LOWAT`); 0: as many
+    /// as the send buffer takes.
+    pub notsent_lowat: usize,
     /// What routers on the way are asked for.
     pub preference: TrafficClass,
 }
@@ -202,6 +238,9 @@ pub fn set_options(listening: &OwnedFd, options: &SocketOptions) -> io::Result<V
         let granted = sockopt::socket_send_buffer_size(listening)? / 2;
         refused.extend(shortfall("send", "wmem_max", options.send_bytes, granted));
     }
+    if options.notsent_lowat > 0 {
+        set_notsent_lowat(listening.as_fd(), options.notsent_lowat)?;
+    }
     if let Some(class) = options.preference.class() {
         if family == AddressFamily::INET6 {
             sockopt::set_ipv6_tclass(listening, u32::from(class))?;
@@ -227,12 +266,13 @@ const FREE_PORT_TRIES: u32 = 16;
 fn bind_tcp(
     address: SocketAddr,
     count: usize,
-    backlog: i32,
+    options: &BindOptions,
 ) -> io::Result<(Vec<OwnedFd>, Endpoint)> {
+    let backlog = i32::try_from(options.backlog).unwrap_or(i32::MAX);
     // Sockets with SO_REUSEPORT would silently share a port with another server of the same user.
     // So the first one listens without it, which is refused there and keeps others away from then
     // on; only then is it opened to those that follow.
-    let first = busy::take(address, || bind_alone(address, backlog))?;
+    let first = busy::take(address, || bind_alone(address, options))?;
     let address = SocketAddr::try_from(getsockname(&first)?)?;
     sockopt::set_socket_reuseport(&first, true)?;
     let mut sockets = vec![first];
@@ -240,6 +280,7 @@ fn bind_tcp(
         let socket = tcp_socket(address)?;
         sockopt::set_socket_reuseaddr(&socket, true)?;
         sockopt::set_socket_reuseport(&socket, true)?;
+        options.prepare(&socket, address.is_ipv6())?;
         bind_to(&socket, &address)?;
         listen(&socket, backlog)?;
         sockets.push(socket);
@@ -247,11 +288,13 @@ fn bind_tcp(
     Ok((sockets, Endpoint::Tcp(address)))
 }
 
-fn bind_alone(address: SocketAddr, backlog: i32) -> Result<OwnedFd, Errno> {
+fn bind_alone(address: SocketAddr, options: &BindOptions) -> Result<OwnedFd, Errno> {
+    let backlog = i32::try_from(options.backlog).unwrap_or(i32::MAX);
     let mut tries = if address.port() == 0 { FREE_PORT_TRIES } else { 1 };
     loop {
         let socket = tcp_socket(address)?;
         sockopt::set_socket_reuseaddr(&socket, true)?;
+        options.prepare(&socket, address.is_ipv6())?;
         // Two sockets may be bound to a port until one of them listens.
         match bind_to(&socket, &address).and_then(|()| listen(&socket, backlog)) {
             Ok(()) => return Ok(socket),
@@ -266,7 +309,7 @@ fn bind_alone(address: SocketAddr, backlog: i32) -> Result<OwnedFd, Errno> {
 }
 
 fn bind_unix(path: &Path) -> io::Result<OwnedFd> {
-    let address = SocketAddrUnix::new(path)?;
+    let address = unix_address(path)?;
     let socket = unix_socket()?;
     match bind_to(&socket, &address) {
         Err(Errno::ADDRINUSE) if is_stale_socket(path, &address) => {
@@ -321,7 +364,7 @@ pub struct Outbound {
 pub fn connect_socket(to: &Endpoint, outbound: &Outbound) -> io::Result<OwnedFd> {
     let (socket, address) = match to {
         Endpoint::Tcp(address) => (tcp_socket(*address)?, SocketAddrAny::from(*address)),
-        Endpoint::Unix(path) => (unix_socket()?, SocketAddrAny::from(SocketAddrUnix::new(path)?)),
+        Endpoint::Unix(path) => (unix_socket()?, SocketAddrAny::from(unix_address(path)?)),
         Endpoint::Inherited(_) => return Err(io::ErrorKind::InvalidInput.into()),
     };
     if outbound.recv_bytes > 0 && matches!(to, Endpoint::Tcp(_)) {
@@ -338,6 +381,15 @@ pub fn connect_socket(to: &Endpoint, outbound: &Outbound) -> io::Result<OwnedFd>
         Ok(()) | Err(Errno::INPROGRESS) => Ok(socket),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Returns the lowest number that no descriptor of this process has; `None` if all are taken. As
+/// the kernel gives the lowest, it says how many are in use, whoever has opened them.
+///
+/// - `any`: any open descriptor.
+pub fn lowest_free_descriptor(any: &impl AsFd) -> Option<usize> {
+    let probe = any.as_fd().try_clone_to_owned().ok()?;
+    usize::try_from(probe.as_raw_fd()).ok()
 }
 
 /// Returns how many descriptors this process may hold: raises the soft limit to the hard one first.

@@ -11,13 +11,15 @@ use std::time::Duration;
 use rustix::io::Errno;
 
 use crate::buf::BufPool;
-use crate::buf::Unsent;
+use crate::buf::{Discarded, Unsent};
 use crate::epoll::{Epoll, EpollIo};
 use crate::io::IoKind;
 use crate::sys::EnterWait;
 use crate::sys::by_number::send_queue_of;
 use crate::uring::Uring;
-use crate::{Clock, Interest, Io, ReactorWaker, RecvBuf, SendBuf, Token, descriptor_limit};
+use crate::{
+    BufferAccount, Clock, Interest, Io, ReactorWaker, RecvBuf, SendBuf, Token, descriptor_limit,
+};
 
 /// The backend to try.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -76,10 +78,15 @@ pub struct Options {
     pub installed_max: usize,
     /// The clock whose origin all workers of one server share.
     pub clock: Clock,
+    /// Counts the memory of receive buffers.
+    pub account: BufferAccount,
 }
 
 /// Entries of a ring's submission queue; its completion queue has eight times as many.
 const RING_ENTRIES: u32 = 512;
+
+/// Most bytes that one call discards: it holds the socket's lock meanwhile.
+const DISCARDED_BYTES_MAX: usize = 4 << 20;
 
 /// A listening socket. Let it go with [`Reactor::unlisten`] and [`Reactor::close_listener`].
 #[derive(Debug)]
@@ -111,6 +118,17 @@ pub enum Wait {
     Forever,
 }
 
+impl Wait {
+    /// Returns a wait that ends at this time too; `u64::MAX` is never.
+    fn at_most(self, at_ms: u64) -> Self {
+        match self {
+            Self::Forever if at_ms < u64::MAX => Self::Until(at_ms),
+            Self::Until(until_ms) => Self::Until(until_ms.min(at_ms)),
+            wait => wait,
+        }
+    }
+}
+
 /// One thread's interface to the kernel.
 pub struct Reactor {
     pub(crate) backend: Backend,
@@ -140,7 +158,8 @@ impl Reactor {
                 Err(error) => Some(error),
             },
         };
-        let backend = Backend::Epoll(Epoll::new(descriptor_limit(), false)?);
+        let backend =
+            Backend::Epoll(Epoll::new(descriptor_limit(), false, options.account.clone())?);
         Ok((Self { backend, clock }, refused))
     }
 
@@ -153,7 +172,7 @@ impl Reactor {
         options: &Options,
         workers: usize,
     ) -> io::Result<(ReactorWaker, Vec<ReactorSeed>)> {
-        let first = Epoll::new(descriptor_limit(), true)?;
+        let first = Epoll::new(descriptor_limit(), true, BufferAccount::default())?;
         let seed = || ReactorSeed { queue: first.seed(), clock: options.clock.clone() };
         Ok((first.waker.clone(), (0..workers).map(|_| seed()).collect()))
     }
@@ -198,6 +217,48 @@ impl Reactor {
         match (&mut self.backend, &io.0) {
             (Backend::Epoll(epoll), IoKind::Epoll(io)) => epoll.recv(io, token),
             (Backend::Uring(uring), IoKind::Uring(io)) => uring.recv(*io, token),
+            _ => foreign(),
+        }
+    }
+
+    /// Receives bytes into a large buffer where one is left, for a body that is known to be large.
+    /// None is held while bytes are awaited.
+    pub fn recv_large(&mut self, io: &Io, token: Token) -> Poll<io::Result<RecvBuf>> {
+        match (&mut self.backend, &io.0) {
+            (Backend::Epoll(epoll), IoKind::Epoll(io)) => epoll.recv_large(io, token),
+            (Backend::Uring(uring), IoKind::Uring(io)) => uring.recv_large(*io, token),
+            _ => foreign(),
+        }
+    }
+
+    /// Receives bytes of a body that is known to be large behind those of `bytes`, which grows by
+    /// what arrives: uncopied under epoll; else they come as from [`Reactor::recv_large`]. So does
+    /// the peer's end.
+    pub fn recv_onto(
+        &mut self,
+        io: &Io,
+        bytes: &mut Vec<u8>,
+        token: Token,
+    ) -> Poll<io::Result<Option<RecvBuf>>> {
+        match (&mut self.backend, &io.0) {
+            (Backend::Epoll(epoll), IoKind::Epoll(io)) => epoll.recv_onto(io, bytes, token),
+            _ => self.recv_large(io, token).map_ok(Some),
+        }
+    }
+
+    /// Discards up to `bytes_max` bytes, at least 1: uncopied where that is possible. Once it was
+    /// asked for and is under way, ask again until it is ready: a receive would not tell how many
+    /// bytes are gone.
+    pub fn discard(
+        &mut self,
+        io: &Io,
+        bytes_max: usize,
+        token: Token,
+    ) -> Poll<io::Result<Discarded>> {
+        let bytes_max = bytes_max.min(DISCARDED_BYTES_MAX);
+        match (&mut self.backend, &io.0) {
+            (Backend::Epoll(epoll), IoKind::Epoll(io)) => epoll.discard(io, bytes_max, token),
+            (Backend::Uring(uring), IoKind::Uring(io)) => uring.discard(*io, bytes_max, token),
             _ => foreign(),
         }
     }
@@ -290,7 +351,7 @@ impl Reactor {
     }
 
     /// Takes note that the last byte of a file was sent: a descriptor that a ring has made for that
-    /// goes, unless there are few of them. The next file costs another one then.
+    /// goes, at once if there are many, else unless the next file is sent soon.
     pub fn file_sent(&mut self, io: &Io) {
         if let (Backend::Uring(uring), IoKind::Uring(io)) = (&mut self.backend, &io.0) {
             uring.file_sent(*io);
@@ -363,6 +424,12 @@ impl Reactor {
     /// # Errors
     /// The kernel refuses to wait: nothing can be served any more.
     pub fn turn(&mut self, wait: Wait, woken: &mut Vec<Token>) -> io::Result<()> {
+        let wait = match &mut self.backend {
+            Backend::Uring(uring) if uring.has_idle_fds() => {
+                wait.at_most(uring.close_idle_fds(self.clock.now_ms()))
+            }
+            _ => wait,
+        };
         let timeout = match wait {
             Wait::Poll => Some(Duration::ZERO),
             Wait::Until(at_ms) => {
@@ -401,8 +468,10 @@ pub struct ReactorSeed {
 
 impl ReactorSeed {
     /// Returns the reactor of the thread that calls this.
-    pub fn grow(self) -> Reactor {
-        let backend = Backend::Epoll(Epoll::from_seed(self.queue));
+    ///
+    /// - `account`: counts the memory of its receive buffers.
+    pub fn grow(self, account: BufferAccount) -> Reactor {
+        let backend = Backend::Epoll(Epoll::from_seed(self.queue, account));
         Reactor { backend, clock: self.clock }
     }
 }
@@ -413,14 +482,16 @@ impl ReactorSeed {
 /// The step that failed and why, in words.
 pub fn probe_uring() -> io::Result<()> {
     // In a thread of its own: the end of a ring interrupts the thread that made it.
-    let probe = std::thread::Builder::new().spawn(|| Uring::new(8, 8, 8, 0).map(drop))?;
+    let open = || Uring::new(8, 8, 8, 0, BufferAccount::default()).map(drop);
+    let probe = std::thread::Builder::new().spawn(open)?;
     probe.join().unwrap_or_else(|_| Err(io::Error::other("the attempt panicked")))
 }
 
 fn open_uring(options: &Options) -> io::Result<Uring> {
     let table = options.direct_max.min(descriptor_limit());
     let table = u32::try_from(table).unwrap_or(u32::MAX);
-    Uring::new(RING_ENTRIES, table, options.buffers, options.installed_max)
+    let account = options.account.clone();
+    Uring::new(RING_ENTRIES, table, options.buffers, options.installed_max, account)
 }
 
 #[cold]

@@ -3,7 +3,8 @@
 //! One of the files that may say `unsafe` (`CONTRIBUTING.md`).
 //!
 //! All memory that the kernel may touch after a submission is owned here until its completion:
-//! bytes to send and lists of them in [`Sends`], received bytes in the [`ProvidedBufs`].
+//! bytes to send and lists of them in [`Sends`], received bytes in the [`ProvidedBufs`] and the
+//! [`BufRing`]s of large ones.
 
 #![expect(
     unsafe_code,
@@ -12,6 +13,8 @@
 
 pub(crate) mod by_number;
 pub(crate) mod options;
+pub(crate) mod private_file;
+mod receiving;
 mod sends;
 
 use std::io;
@@ -21,13 +24,18 @@ use std::rc::Rc;
 
 use io_uring::opcode::{Send, SendMsg};
 use io_uring::types::{CancelBuilder, DestinationSlot, Fd, Fixed, SubmitArgs, Timespec};
-use io_uring::{IoUring, cqueue, opcode, squeue};
+use io_uring::{IoUring, Submitter, cqueue, opcode, squeue};
 use rustix::event::PollFlags;
 use rustix::io::Errno;
 
 use crate::buf::{PARTS_MAX, SendBuf, SendForm};
-use crate::provided_bufs::ProvidedBufs;
+use crate::large_bufs::LargeBuf;
+use crate::memory_account::{BufferAccount, FixedBuffers};
+use crate::provided_bufs::{BUFFER_BYTES, BufRing, ProvidedBufs};
+use receiving::LargeRecv;
 use sends::{SendUnderWay, Sends};
+
+pub(crate) use receiving::RecvKind;
 
 /// `MSG_NOSIGNAL`. With `MSG_WAITALL` the kernel would go on by itself until everything is sent,
 /// and nobody could tell a peer that takes bytes slowly from one that takes none.
@@ -82,12 +90,18 @@ pub(crate) enum Completion {
     Accepted { key: Key, result: io::Result<OwnedFd> },
     /// Bytes are in buffer `buffer`; zero bytes without one are the peer's end.
     Received { key: Key, result: i32, buffer: Option<u16>, more: bool },
+    /// Bytes are in a large buffer; zero bytes without one are the peer's end.
+    ReceivedLarge { key: Key, result: i32, buf: Option<LargeBuf> },
+    /// So many bytes are gone; none is the peer's end.
+    Discarded { key: Key, result: i32 },
     /// A send ended; the bytes come back.
     Sent { key: Key, result: i32, out: Box<SendBuf> },
     /// An ordinary descriptor of a direct socket is installed.
     Installed { key: Key, result: io::Result<OwnedFd> },
     /// A descriptor is ready, or the poll failed.
     Polled { key: Key },
+    /// A connection waits at a listener, or the poll was cancelled.
+    ListenerPolled { key: Key },
     /// The peer was told that nothing more will come.
     ShutDown { key: Key },
     /// The eventfd was written to.
@@ -108,10 +122,13 @@ enum OpKind {
     Poll,
     ReactorWaker,
     ShutDown,
+    PollListener,
+    RecvLarge,
+    Discard,
 }
 
 impl OpKind {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 12] = [
         Self::Nothing,
         Self::AcceptDirect,
         Self::Accept,
@@ -121,6 +138,9 @@ impl OpKind {
         Self::Poll,
         Self::ReactorWaker,
         Self::ShutDown,
+        Self::PollListener,
+        Self::RecvLarge,
+        Self::Discard,
     ];
 
     fn tag(self, key: Key) -> u64 {
@@ -141,9 +161,13 @@ const NO_KEY: Key = Key { index: 0, generation: 0 };
 pub(crate) struct Ring {
     uring: IoUring,
     pool: Rc<ProvidedBufs>,
+    /// Made when it is first needed: most servers receive no large bodies.
+    large: LargeRecv,
+    account: BufferAccount,
+    _fixed: FixedBuffers,
     /// Bytes being sent, and where the kernel finds the parts of those that lie in several places.
     sends: Sends,
-    /// Receives that may still write to the pool.
+    /// Receives that may still write to the pool or to a large buffer.
     receives_under_way: usize,
 }
 
@@ -152,7 +176,12 @@ impl Ring {
     ///
     /// # Errors
     /// Whatever the kernel says to any step; the text names the step.
-    pub(crate) fn new(entries: u32, direct: u32, buffers: u16) -> io::Result<Self> {
+    pub(crate) fn new(
+        entries: u32,
+        direct: u32,
+        buffers: u16,
+        account: BufferAccount,
+    ) -> io::Result<Self> {
         if !buffers.is_power_of_two() {
             let text = format!("receive buffers: expected a power of two, found {buffers}");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
@@ -169,18 +198,11 @@ impl Ring {
         submitter
             .register_files_sparse(direct)
             .map_err(|error| named("registering a descriptor table", &error))?;
-        // SAFETY: the pool's memory outlives the ring: `Ring` holds it, and `drop` leaks it if a
-        // receive might still be under way.
-        unsafe {
-            submitter.register_buf_ring_with_flags(
-                pool.ring_address(),
-                pool.count(),
-                BUFFER_GROUP,
-                0,
-            )
-        }
-        .map_err(|error| named("registering provided buffers", &error))?;
-        Ok(Self { uring, pool, sends: Sends::default(), receives_under_way: 0 })
+        register_bufs(&submitter, pool.ring(), BUFFER_GROUP)
+            .map_err(|error| named("registering provided buffers", &error))?;
+        let (large, sends) = (LargeRecv::Unused, Sends::default());
+        let fixed = FixedBuffers::new(&account, usize::from(buffers) * BUFFER_BYTES);
+        Ok(Self { uring, pool, large, account, _fixed: fixed, sends, receives_under_way: 0 })
     }
 
     pub(crate) fn pool(&self) -> &Rc<ProvidedBufs> {
@@ -209,23 +231,18 @@ impl Ring {
         self.push(&entry.user_data(OpKind::Accept.tag(key)));
     }
 
+    /// Waits once until a connection waits at a listener.
+    pub(crate) fn poll_listener(&mut self, listener: BorrowedFd<'_>, key: Key) {
+        let mask = mask_of(PollFlags::IN);
+        let entry = opcode::PollAdd::new(Fd(listener.as_raw_fd()), mask).build();
+        self.push(&entry.user_data(OpKind::PollListener.tag(key)));
+    }
+
     pub(crate) fn cancel_accept(&mut self, key: Key) {
-        for kind in [OpKind::AcceptDirect, OpKind::Accept] {
+        for kind in [OpKind::AcceptDirect, OpKind::Accept, OpKind::PollListener] {
             let entry = opcode::AsyncCancel::new(kind.tag(key)).build();
             self.push(&entry.user_data(OpKind::Nothing.tag(NO_KEY)));
         }
-    }
-
-    /// Receives once, or until stopped, into provided buffers.
-    pub(crate) fn recv(&mut self, target: FdTarget, key: Key, multishot: bool) {
-        let entry = if multishot {
-            opcode::RecvMulti::new(target.fd(), BUFFER_GROUP).build()
-        } else {
-            let recv = opcode::Recv::new(target.fd(), std::ptr::null_mut(), 0);
-            recv.buf_group(BUFFER_GROUP).build().flags(squeue::Flags::BUFFER_SELECT)
-        };
-        self.receives_under_way += 1;
-        self.push_on(target, entry, OpKind::Recv.tag(key));
     }
 
     pub(crate) fn cancel_recv(&mut self, key: Key) {
@@ -336,7 +353,7 @@ impl Ring {
 
     /// Takes the completions that have come.
     pub(crate) fn completions(&mut self, into: &mut Vec<Completion>) {
-        let Self { uring, sends, receives_under_way, pool } = self;
+        let Self { uring, sends, receives_under_way, pool, large, .. } = self;
         for entry in uring.completion() {
             let (kind, key) = OpKind::of(entry.user_data());
             let (result, more) = (entry.result(), cqueue::more(entry.flags()));
@@ -349,6 +366,20 @@ impl Ring {
                     *receives_under_way -= usize::from(!more);
                     Completion::Received { key, result, buffer, more }
                 }
+                OpKind::RecvLarge => {
+                    let id = cqueue::buffer_select(entry.flags());
+                    let len = usize::try_from(result).unwrap_or(0);
+                    let buf = match large {
+                        LargeRecv::Ready(large) => id.and_then(|id| large.filled(id, len)),
+                        LargeRecv::Unused | LargeRecv::Refused => None,
+                    };
+                    *receives_under_way -= 1;
+                    Completion::ReceivedLarge { key, result, buf }
+                }
+                OpKind::Discard => {
+                    *receives_under_way -= 1;
+                    Completion::Discarded { key, result }
+                }
                 OpKind::Send => {
                     let SendUnderWay { key, out, .. } = sends.take(key.generation);
                     Completion::Sent { key, result, out }
@@ -360,6 +391,7 @@ impl Ring {
                 OpKind::Accept => Completion::Accepted { key, result: descriptor(result) },
                 OpKind::Install => Completion::Installed { key, result: descriptor(result) },
                 OpKind::Poll => Completion::Polled { key },
+                OpKind::PollListener => Completion::ListenerPolled { key },
                 OpKind::ShutDown => Completion::ShutDown { key },
                 OpKind::ReactorWaker => Completion::Woken { more },
                 OpKind::Nothing => Completion::Nothing,
@@ -377,8 +409,8 @@ impl Ring {
     }
 
     fn push(&mut self, entry: &squeue::Entry) {
-        // SAFETY: the entries above name either no memory, the pool's, or bytes and lists of them
-        // kept in `sends`.
+        // SAFETY: the entries above name either no memory, the pool's, that of large buffers on
+        // offer, or bytes and lists of them kept in `sends`.
         while unsafe { self.uring.submission().push(entry) }.is_err() {
             // The queue is full: hand it to the kernel. Should that fail, the next turn says so.
             if self.enter(EnterWait::Not).is_err() {
@@ -397,8 +429,16 @@ impl Drop for Ring {
         }
         if self.receives_under_way > 0 {
             mem::forget(Rc::clone(&self.pool));
+            mem::forget(mem::replace(&mut self.large, LargeRecv::Unused));
         }
     }
+}
+
+/// Lets the kernel fill the buffers that a ring offers, as a group of this ring.
+fn register_bufs(submitter: &Submitter<'_>, ring: &BufRing, group: u16) -> io::Result<()> {
+    // SAFETY: the memory outlives its registration: `Ring` holds it, and `drop` leaks it if a
+    // receive might still be under way.
+    unsafe { submitter.register_buf_ring_with_flags(ring.address(), ring.count(), group, 0) }
 }
 
 /// The parts of a send, as the kernel wants them listed. They lie in an [`SendBuf`] that is kept

@@ -6,6 +6,7 @@
 
 mod completed;
 mod installing;
+mod large;
 mod listening;
 mod receiving;
 mod socket;
@@ -21,8 +22,9 @@ use rustix::io::Errno;
 
 use crate::buf::{BufPool, SendBuf, SendForm};
 use crate::sys::{Completion, EnterWait, FdTarget, Key, Ring, number};
-use crate::{Interest, ReactorWaker, SocketAddrs, Token};
-use listening::{Armed, UringListener};
+use crate::{BufferAccount, Interest, ReactorWaker, SocketAddrs, Token};
+use large::Overflow;
+use listening::UringListener;
 use socket::{SocketState, UringSocket};
 
 pub(crate) use listening::UringAccepted;
@@ -54,8 +56,8 @@ pub(crate) struct Uring {
     listening: Vec<UringListener>,
     /// Sockets that want bytes while no buffer is free.
     starved: VecDeque<Key>,
-    /// Bytes that were copied out of their buffers, by the socket's index; few sockets have any.
-    overflow: HashMap<u32, Vec<u8>>,
+    /// What was received past the queue, by the socket's index; few sockets have any.
+    overflow: HashMap<u32, Overflow>,
     /// Why receiving has failed, as an errno, by the socket's index, while it is open.
     recv_errors: HashMap<u32, i32>,
     completions: Vec<Completion>,
@@ -64,6 +66,10 @@ pub(crate) struct Uring {
     /// How many sockets of the table have a descriptor beside it, or will; and how many may.
     installed: usize,
     installed_max: usize,
+    /// Sockets of the table that have one and have sent their files; some that are gone by now.
+    file_sent: Vec<Key>,
+    /// When these are looked through next.
+    sweep_at_ms: Option<u64>,
     /// A descriptor that can be given up, so that one can be installed where no other is free. It
     /// is the eventfd once more.
     reserve: Option<OwnedFd>,
@@ -83,8 +89,9 @@ impl Uring {
         table: u32,
         buffers: u16,
         installed_max: usize,
+        account: BufferAccount,
     ) -> io::Result<Self> {
-        let mut ring = Ring::new(entries, table, buffers)?;
+        let mut ring = Ring::new(entries, table, buffers, account)?;
         let waker = ReactorWaker::new()?;
         ring.watch_waker(waker.as_fd());
         ring.enter(EnterWait::Not)?;
@@ -104,6 +111,8 @@ impl Uring {
             addrs: HashMap::new(),
             installed: 0,
             installed_max,
+            file_sent: Vec::new(),
+            sweep_at_ms: None,
             reserve: waker.as_fd().try_clone_to_owned().ok(),
             cannot_install: false,
             install_error: None,
@@ -118,7 +127,7 @@ impl Uring {
         let closing = |socket: &UringSocket| socket.state.has(SocketState::CLOSING);
         self.close_pushed
             || self.direct.iter().chain(&self.ordinary).any(closing)
-            || self.listening.iter().any(|listening| listening.armed != Armed::No)
+            || self.listening.iter().any(UringListener::is_busy)
     }
 
     /// Takes an ordinary descriptor in.
@@ -245,7 +254,8 @@ impl Uring {
         let target = self.target(io.key);
         let socket = self.socket(io.key);
         socket.waiter.set(token);
-        socket.state.clear(SocketState::POLLED);
+        let before = SocketState::POLLED | SocketState::FILE_SENT | SocketState::FILE_LONG_SENT;
+        socket.state.clear(before);
         if socket.state.has(SocketState::INSTALLING | SocketState::POLLING) {
             return Poll::Pending;
         }

@@ -128,6 +128,37 @@ impl Wheel {
         self.now_ms = self.now_ms.max(now_ms);
     }
 
+    /// Returns the timers that expire first after `after_ms`, in the order of their deadlines.
+    ///
+    /// It looks at every timer: for rare cases, in which many are wanted at once.
+    ///
+    /// - `count_max`: how many it returns at most; at least 1.
+    pub fn first(&self, after_ms: u64, count_max: usize) -> Vec<(u64, Token)> {
+        let armed = self.entries.iter().filter(|it| it.home != NIL && it.deadline_ms > after_ms);
+        let mut found = Vec::new();
+        for entry in armed {
+            found.push((entry.deadline_ms, entry.token));
+            // However many timers there are, few are kept.
+            if found.len() >= 2 * count_max {
+                keep_least(&mut found, count_max);
+            }
+        }
+        keep_least(&mut found, count_max);
+        found.sort_unstable();
+        found
+    }
+
+    /// Returns some of all timers, evenly spread over those that there are, in no order.
+    ///
+    /// - `count_max`: how many it returns at most; at least 1.
+    pub fn spread(&self, count_max: usize) -> Vec<(u64, Token)> {
+        let step = self.entries.len().div_ceil(count_max).max(1);
+        // Not the same ones each time.
+        let first = usize::try_from(self.now_ms).map_or(0, |now| now % step);
+        let some = self.entries.iter().skip(first).step_by(step).filter(|it| it.home != NIL);
+        some.map(|entry| (entry.deadline_ms, entry.token)).collect()
+    }
+
     /// Returns how many timers are armed.
     pub fn armed(&self) -> usize {
         self.entries.iter().filter(|entry| entry.home != NIL).count()
@@ -197,6 +228,14 @@ impl Wheel {
         entry.generation = entry.generation.wrapping_add(1);
         entry.home = NIL;
         entry.next = std::mem::replace(&mut self.free, index);
+    }
+}
+
+/// Drops all but the `count` least, in no order.
+fn keep_least(found: &mut Vec<(u64, Token)>, count: usize) {
+    if found.len() > count {
+        found.select_nth_unstable(count - 1);
+        found.truncate(count);
     }
 }
 
@@ -276,6 +315,38 @@ mod tests {
             floor = now;
         }
         assert_eq!(wheel.armed(), 0);
+    }
+
+    #[test]
+    fn the_first_timers_are_found_in_order_wherever_they_lie() {
+        let mut wheel = Wheel::default();
+        for deadline in [75_000, 64, 5_000, 9, 300_000, 64_000] {
+            wheel.arm(deadline, deadline);
+        }
+        let key = wheel.arm(10, 10);
+        wheel.cancel(key);
+        let deadlines = |found: Vec<(u64, Token)>| -> Vec<u64> {
+            found.into_iter().map(|(deadline, _)| deadline).collect()
+        };
+        assert_eq!(deadlines(wheel.first(0, 3)), [9, 64, 5_000]);
+        assert_eq!(deadlines(wheel.first(5_000, 9)), [64_000, 75_000, 300_000]);
+        assert_eq!(deadlines(wheel.first(300_000, 1)), [0_u64; 0]);
+    }
+
+    #[test]
+    fn some_timers_are_from_everywhere() {
+        let mut wheel = Wheel::default();
+        assert_eq!(wheel.spread(5), []);
+        let keys: Vec<_> = (0..1_000).map(|at| wheel.arm(10_000 + at, at)).collect();
+        for (now, cancelled) in [(0, 0), (7, 500)] {
+            keys[..cancelled].iter().for_each(|key| _ = wheel.cancel(*key));
+            wheel.expire(now, |_| {});
+            let found = wheel.spread(100);
+            assert_eq!(found.len(), 100 - cancelled / 10);
+            let apart = |pair: &[(u64, Token)]| pair[0].1.abs_diff(pair[1].1) == 10;
+            assert!(found.windows(2).all(apart), "{found:?}");
+        }
+        assert!(wheel.spread(5_000).len() == 500 && wheel.spread(1).len() <= 1);
     }
 
     #[test]

@@ -100,6 +100,6 @@ fn take_input(input: &io::Stdin) -> bool {
 fn answer(text: &str) {
     let waiting = std::mem::take(&mut *WAITING.lock().unwrap_or_else(PoisonError::into_inner));
     for replier in waiting {
-        replier.answer(text.to_owned());
+        replier.respond(text.to_owned());
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use gustnado_http::status::Status;
 
-use crate::config::{Config, ConfigError, Origin, Settings};
+use crate::config::{Config, ConfigError, Machine, Origin, Settings};
 use gustnado_app::hooks::{ClosedConnection, Hooks, LimitAction, LimitEvent, Refused};
 use gustnado_config::Headers;
 use gustnado_web::handler::IntoHandler;
@@ -194,6 +194,16 @@ impl Server {
         settings.set(name, value.as_ref(), Origin::Flag(name.to_owned()))?;
         self.config = settings.config;
         Ok(self)
+    }
+
+    /// Leaves this server its part of `max-memory`, as one of several processes that serve alike.
+    /// Call it after the settings.
+    #[doc(hidden)]
+    pub fn share_memory(mut self, processes: usize) -> Self {
+        if processes > 1 {
+            self.config.max_memory = Machine::read().memory_share(&self.config, processes);
+        }
+        self
     }
 
     /// Replaces all settings; settings made later take precedence.

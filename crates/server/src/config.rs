@@ -6,7 +6,8 @@
 //! their schema and `docs/tuning.md` are made from [`TUNABLES`].
 
 pub use gustnado_config::{
-    Acceptor, Config, ConfigError, Effective, Field, ForwardedFields, Io, Listing, Machine, Origin,
-    Pace, Placement, Resolved, ResponseVersion, SchedulerKind, SettingGroup, Settings, TUNABLES,
-    TrafficClass, Tunable, Unit, nearest, reference,
+    Acceptor, BodyPolicy, Config, ConfigError, Effective, Field, ForwardedFields, Io, ListenSpec,
+    Listing, Machine, MemoryPlan, Origin, Pace, Placement, Resolved, ResponseVersion,
+    SchedulerKind, SettingGroup, Settings, SocketMemory, TUNABLES, TrafficClass, Tunable, Unit,
+    nearest, reference,
 };

@@ -10,9 +10,15 @@ struct AccessLogGuide;
 #[doc = include_str!("../../../docs/configuration.md")]
 struct ConfigurationGuide;
 
+#[doc = include_str!("../../../docs/deployment.md")]
+struct DeploymentGuide;
+
 #[cfg(feature = "json")]
 #[doc = include_str!("../../../docs/embedding.md")]
 struct EmbeddingGuide;
+
+#[doc = include_str!("../../../docs/limits.md")]
+struct LimitsGuide;
 
 #[doc = include_str!("../../../docs/proxies.md")]
 struct ProxiesGuide;

@@ -30,6 +30,7 @@ mod builder;
 pub mod config;
 #[cfg(doctest)]
 mod documents;
+mod privileges;
 mod server;
 pub mod site;
 mod status_page;
@@ -56,14 +57,20 @@ pub use gustnado_observe::stats::{Stats, WorkerStats};
 pub use gustnado_tasks::{DrainReport, Endpoint};
 #[doc(inline)]
 pub use gustnado_tcp as protocol;
+#[doc(hidden)]
+pub use gustnado_web::admission::overloaded;
 #[doc(inline)]
 pub use gustnado_web::body::{Body, BodyError};
+#[doc(hidden)]
+pub use gustnado_web::body_channel::Collected;
 #[doc(inline)]
 pub use gustnado_web::forms;
-#[doc(hidden)]
-pub use gustnado_web::handler::by_length;
 #[doc(inline)]
 pub use gustnado_web::handler::{Blocking, Handler, IntoHandler, blocking, form};
+#[doc(hidden)]
+pub use gustnado_web::handler::{by_length, head_only, on_threads};
+#[doc(hidden)]
+pub use gustnado_web::handler_limits::{AdmissionChain, Permits};
 #[cfg(feature = "json")]
 #[doc(inline)]
 pub use gustnado_web::json::{JsonError, QueryError};
@@ -80,6 +87,8 @@ pub use gustnado_web::response::{
 pub use gustnado_web::routes::canonical_route;
 #[doc(inline)]
 pub use gustnado_web::routes::{Route, RouteError, Routes, route};
+#[doc(hidden)]
+pub use gustnado_web::spool::{Spool, SpoolShare};
 #[doc(inline)]
 pub use gustnado_web::stats_page::stats_page;
 #[cfg(feature = "tower")]
@@ -87,7 +96,10 @@ pub use gustnado_web::stats_page::stats_page;
 pub use gustnado_web::tower::{ClientInfo, ServiceError, Tower, tower};
 #[doc(inline)]
 pub use gustnado_web::tunnel::{Tunnel, TunnelError};
-pub use server::{Drain, IntoListener, Reloaded, Running, StartError, probe_io_uring, start};
+pub use privileges::UserError;
+pub use server::{
+    Drain, IntoListener, Reloaded, Running, StartError, drop_privileges, probe_io_uring, start,
+};
 
 /// Light tasks: futures on the server's own workers. Task handlers are light tasks, and may start
 /// others.
@@ -113,4 +125,4 @@ pub mod files {
 /// Result of starting a server.
 pub type Result<T> = std::result::Result<T, StartError>;
 
-gustnado_tasks::debug_as_display!(StartError, test::TestError);
+gustnado_tasks::debug_as_display!(StartError, UserError, test::TestError);

@@ -1,6 +1,7 @@
 //! A server from start to end.
 
 mod drain;
+mod held_workers;
 mod listeners;
 mod logs;
 mod reload;
@@ -16,13 +17,16 @@ use std::time::{Duration, Instant};
 use std::{fmt, thread};
 
 use gustnado_config::{Headers, Networks};
-use gustnado_tasks::{BlockingPool, Driven, Endpoint, Phase, SpawnError, WorkerPlan, Workers};
+use gustnado_tasks::{
+    BlockingPool, Driven, Endpoint, Ledger, MemoryKind, Phase, SpawnError, WorkerPlan, Workers,
+};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag::register_conditional_shutdown;
 use signal_hook::iterator::Signals;
 
 use crate::builder::Server;
-use crate::config::{Config, Machine};
+use crate::config::{Config, Machine, MemoryPlan};
+use crate::privileges::{self, Account};
 use crate::status_page;
 use gustnado_app::app::{App, AppHandle, ServerShared};
 use gustnado_files::{FileOptions, Folders};
@@ -30,13 +34,15 @@ use gustnado_observe::access_log::AccessLog;
 use gustnado_observe::server_stats::ServerStats;
 use gustnado_observe::stats::{Stats, WorkerStats};
 use gustnado_web::build_context::BuildContext;
+use gustnado_web::handler_limits::LimitContext;
 use gustnado_web::routes::{RouteError, Routes, Tables};
+use gustnado_web::spool::Spool;
 use gustnado_web::stats_page::write_regularly;
 
 use listeners::Listeners;
 
 pub use drain::Drain;
-pub(crate) use listeners::endpoint;
+pub(crate) use listeners::endpoint_of;
 pub use reload::Reloaded;
 pub use serve::IntoListener;
 pub use start_error::StartError;
@@ -73,24 +79,33 @@ fn start_with<D>(
     start: impl FnOnce(&WorkerPlan) -> Result<(Workers, D), gustnado_tasks::WorkersStartError>,
 ) -> Result<(Running, D), StartError> {
     let config = &builder.config;
-    let count = Machine::read().workers(config).value;
-    let endpoints = listeners::endpoints(config)?;
+    // Before the first thread is started: all inherit it.
+    let account = account(config)?.map(locked).transpose()?;
+    let machine = Machine::read();
+    let count = machine.workers(config).value;
+    let plans = listeners::plans(config)?;
+    let endpoints: Vec<_> = plans.iter().map(|plan| plan.endpoint.clone()).collect();
+    let proxies = listeners::proxy_rules(config, &plans);
     let plan = config.worker_plan(count);
     let resources = RouteResources::new(config, plan.workers_max());
     let scheduler = config.scheduler.as_str();
     let shared = ServerShared::new(plan.workers_max(), scheduler, resources.folders.exhausted());
-    let tables = resources.tables(&builder, &shared, lists(config, &endpoints))?;
+    let tables = resources.tables(&builder, &shared, &machine, lists(config, &endpoints))?;
     shared.set_lines(lines(&builder.config, &builder.fields));
+    shared.handler_limits.set(config);
+    shared.spool.set(config);
     let log = AccessLog::of(config, shared.places(), &shared.logs, None)?;
     let hooks = (builder.hooks.clone(), log);
-    let current =
-        AppHandle::new(|current| App::new(config, tables, hooks, Arc::clone(&shared), current));
+    let current = AppHandle::new(|current| {
+        App::new(config, tables, hooks, Arc::clone(&shared), current, proxies)
+    });
     let (workers, driven) = start(&plan).map_err(StartError::from_workers)?;
     let workers = Arc::new(workers);
     shared.attach(&workers);
+    set_budgets(workers.ledger(), &machine.memory_plan(config));
     let mut listeners = Listeners::default();
-    for endpoint in endpoints {
-        listeners.open(&workers, endpoint, &current)?;
+    for plan in plans {
+        listeners.open(&workers, plan, &current)?;
     }
     if !config.stats_interval.is_zero() {
         let server: Arc<dyn ServerStats> = Arc::clone(&shared) as _;
@@ -98,12 +113,48 @@ fn start_with<D>(
         let failed = |error: SpawnError| StartError::Worker { error: io::Error::other(error) };
         workers.spawner().spawn(writing).map_err(failed)?;
     }
+    held_workers::watch(&workers, &shared, &current, config.restart_hung)?;
+    if let Some(account) = account {
+        account.enter().map_err(StartError::User)?;
+    }
     let addresses = listeners.addresses();
     let notes = workers.notes().iter().cloned().chain(listeners.refused()).collect();
     let config = builder.config;
     let state = Mutex::new(ReloadState { config: config.clone(), listeners });
     let running = Running { workers, current, shared, resources, state, config, addresses, notes };
     Ok((running, driven))
+}
+
+/// Sets how much memory of each kind may be held.
+fn set_budgets(ledger: &Ledger, plan: &MemoryPlan) {
+    for kind in MemoryKind::ALL {
+        ledger.set_budget(kind, plan.budget(kind));
+    }
+}
+
+/// Returns the account that the process changes to.
+fn account(config: &Config) -> Result<Option<Account>, StartError> {
+    let text = Some(config.user.as_str()).filter(|text| !text.is_empty());
+    text.map(Account::find).transpose().map_err(StartError::User)
+}
+
+/// Checks that the process may change to the account, and keeps it from gaining privileges.
+fn locked(account: Account) -> Result<Account, StartError> {
+    let locked = account.check().and_then(|()| privileges::lock(&account));
+    locked.map_err(StartError::User).map(|()| account)
+}
+
+/// Changes the whole process from root to another user for good, as the setting `user` does at the
+/// start: for programs that open sockets themselves. Call it before other threads are started, so
+/// that none of them can gain privileges.
+///
+/// - `user`: `www-data`, `www-data:web`, or numbers.
+///
+/// # Errors
+/// [`StartError::User`]: there is no such user or group, or the process may not change to it.
+pub fn drop_privileges(user: &str) -> Result<(), StartError> {
+    let account = locked(Account::find(user).map_err(StartError::User)?)?;
+    account.enter().map_err(StartError::User)
 }
 
 /// Returns whether folders without an index are listed.
@@ -114,9 +165,17 @@ fn lists(config: &Config, endpoints: &[Endpoint]) -> bool {
 /// Builds the routes of a server without starting it.
 pub(crate) fn check_server(builder: &Server) -> Result<(), StartError> {
     AccessLog::format_of(&builder.config)?;
+    account(&builder.config)?;
+    match listeners::plans(&builder.config) {
+        // Names are looked up where the server starts, which may be another machine.
+        Ok(_) => {}
+        Err(StartError::Host { error, .. }) if error.kind() != io::ErrorKind::InvalidInput => {}
+        Err(error) => return Err(error),
+    }
+    let machine = Machine::read();
     let resources = RouteResources::new(&builder.config, 1);
     let server = ServerShared::new(1, "", resources.folders.exhausted());
-    resources.tables(builder, &server, false).map(drop)
+    resources.tables(builder, &server, &machine, false).map(drop)
 }
 
 /// Checks the networks of a configuration that did not come from flags or a file, which are checked
@@ -146,6 +205,12 @@ pub(crate) fn lines(config: &Config, fields: &Headers) -> Vec<u8> {
     lines
 }
 
+/// Returns the pool for blocking handlers. Its own queue takes those that have their permit, a
+/// thread's worth each, and as many that are exempt as others may wait.
+pub(crate) fn blocking_pool(config: &Config) -> BlockingPool {
+    BlockingPool::new(config.blocking_threads, config.blocking_threads + config.blocking_queue)
+}
+
 /// Resources that routes are built with, at the start and at each reload.
 struct RouteResources {
     workers: usize,
@@ -157,7 +222,7 @@ struct RouteResources {
 
 impl RouteResources {
     fn new(config: &Config, workers: usize) -> Self {
-        let pool = BlockingPool::new(config.blocking_threads, config.blocking_queue);
+        let pool = blocking_pool(config);
         Self {
             workers,
             pool,
@@ -172,18 +237,20 @@ impl RouteResources {
         &self,
         builder: &Server,
         server: &Arc<ServerShared>,
+        machine: &Machine,
         lists: bool,
     ) -> Result<Arc<Tables>, StartError> {
         let field = |(name, error)| StartError::Routes(RouteError::Field { name, error });
         builder.fields.check().map_err(field)?;
         check_networks(&builder.config)?;
+        Spool::check(&builder.config).map_err(StartError::from_spool)?;
         let common: Arc<[u8]> = builder.fields.lines().into();
         let (config, routes) = (&builder.config, &builder.routes);
         let folders = routes.folders() + usize::from(config.root.is_some());
         let files = FileOptions {
             hidden: config.hidden,
             listing: lists,
-            cache_bytes: config.cache_bytes / folders.max(1) as u64,
+            cache_bytes: machine.memory_plan(config).cache / folders.max(1) as u64,
             workers: self.workers,
             threads: config.file_threads,
             wait: config.write_timeout,
@@ -191,7 +258,10 @@ impl RouteResources {
         let (pool, folders) = (self.pool.clone(), self.folders.clone());
         let build = BuildContext {
             pool,
+            limits: LimitContext::new(&server.handler_limits, config),
             files,
+            body_policy: config.body_policy,
+            spool: Arc::clone(&server.spool),
             folders,
             common,
             #[cfg(feature = "tower")]
@@ -266,7 +336,8 @@ impl Running {
     }
 
     /// Returns whether the server is ready for new connections. A drain clears this first and still
-    /// serves new connections, so that a load balancer can redirect clients in time.
+    /// serves new connections, so that a load balancer can redirect clients in time. It is false
+    /// too while a handler has held a worker for 5 seconds or longer.
     pub fn ready(&self) -> bool {
         self.shared.is_ready()
     }

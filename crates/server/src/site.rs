@@ -68,7 +68,7 @@ impl SiteFile {
             return names.filter_map(of).map(|setting| setting.line).next();
         };
         let is_it = |text: &str| match (error, error.endpoint()) {
-            (_, Some(failed)) => crate::server::endpoint(text).is_ok_and(|one| one == *failed),
+            (_, Some(failed)) => crate::server::endpoint_of(text).is_ok_and(|one| one == *failed),
             (StartError::Host { host, .. }, _) => text.contains(host.as_str()),
             _ => false,
         };

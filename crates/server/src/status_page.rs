@@ -42,7 +42,7 @@ pub(crate) fn add_to(routes: Routes) -> Routes {
 
 /// Returns the text of `/stats.json`: one flat object. The names are part of the interface.
 fn json(server: &dyn ServerStats, process: Process) -> String {
-    let (stats, Process { cpu_ms, memory_bytes }) = (server.stats(), process);
+    let (stats, Process { cpu_ms, memory_bytes, socket_memory_bytes }) = (server.stats(), process);
     let numbers = [
         ("uptime_ms", stats.uptime_ms),
         ("connections_open", stats.connections_open),
@@ -51,7 +51,15 @@ fn json(server: &dyn ServerStats, process: Process) -> String {
         ("bytes_sent", stats.bytes_sent),
         ("cpu_ms", cpu_ms),
         ("memory_bytes", memory_bytes),
+        ("socket_memory_bytes", socket_memory_bytes),
         ("workers", stats.workers),
+        ("memory_heads", stats.memory_heads),
+        ("memory_bodies", stats.memory_bodies),
+        ("memory_sends", stats.memory_sends),
+        ("memory_cache", stats.memory_cache),
+        ("memory_receives", stats.memory_receives),
+        ("memory_queue", stats.memory_queue),
+        ("bodies_cut", stats.bodies_cut),
     ];
     begin_json(server, numbers) + "}\n"
 }
@@ -79,30 +87,30 @@ fn with_policy(response: Response, caching: &str) -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test::Client;
+    use crate::test::TestClient;
     use gustnado_observe::stats::{Stats, WorkerStats};
 
-    fn client() -> Client {
-        Client::new(&add_to(Routes::new()))
+    fn client() -> TestClient {
+        TestClient::new(&add_to(Routes::new()))
     }
 
     #[test]
     fn the_page_is_served_whole() {
         for path in ["/", "/index.html?x=1"] {
-            let answer = client().get(path).send();
-            assert_eq!(answer.status(), 200);
-            assert_eq!(answer.header("content-type"), Some("text/html; charset=utf-8"));
-            assert_eq!(answer.header("cache-control"), Some("no-cache"));
-            assert_eq!(answer.bytes(), PAGE);
+            let response = client().get(path).send();
+            assert_eq!(response.status(), 200);
+            assert_eq!(response.header("content-type"), Some("text/html; charset=utf-8"));
+            assert_eq!(response.header("cache-control"), Some("no-cache"));
+            assert_eq!(response.bytes(), PAGE);
         }
     }
 
     #[test]
     fn counters_are_never_kept_by_a_cache() {
-        let answer = client().get("/stats.json").send();
-        assert_eq!(answer.header("cache-control"), Some("no-store"));
-        assert_eq!(answer.header("content-type"), Some("application/json"));
-        assert!(answer.text().starts_with("{\"version\":"));
+        let response = client().get("/stats.json").send();
+        assert_eq!(response.header("cache-control"), Some("no-store"));
+        assert_eq!(response.header("content-type"), Some("application/json"));
+        assert!(response.text().starts_with("{\"version\":"));
     }
 
     /// A server with these counters.
@@ -135,27 +143,37 @@ mod tests {
             requests: 4,
             bytes_sent: u64::MAX,
             workers: 8,
+            memory_heads: 9,
+            memory_bodies: 10,
+            memory_cache: 11,
+            memory_sends: 13,
+            memory_receives: 14,
+            memory_queue: 15,
+            bodies_cut: 12,
             ..Stats::default()
         };
         let version = env!("CARGO_PKG_VERSION");
         assert_eq!(
-            json(&Counted(stats), Process { cpu_ms: 6, memory_bytes: 7 }),
+            json(&Counted(stats), Process { cpu_ms: 6, memory_bytes: 7, socket_memory_bytes: 8 }),
             format!(
                 "{{\"version\":\"{version}\",\"backend\":\"io_uring\",\"scheduler\":\"pool\",\
                  \"uptime_ms\":1,\"connections_open\":2,\"connections_accepted\":3,\"requests\":4,\
                  \"bytes_sent\":18446744073709551615,\"cpu_ms\":6,\"memory_bytes\":7,\
-                 \"workers\":8}}\n"
+                 \"socket_memory_bytes\":8,\
+                 \"workers\":8,\"memory_heads\":9,\"memory_bodies\":10,\"memory_sends\":13,\
+                 \"memory_cache\":11,\"memory_receives\":14,\"memory_queue\":15,\
+                 \"bodies_cut\":12}}\n"
             )
         );
     }
 
     #[test]
     fn counters_have_their_names() {
-        let process = Process { cpu_ms: 1, memory_bytes: 1 };
+        let process = Process { cpu_ms: 1, memory_bytes: 1, socket_memory_bytes: 1 };
         let json = json(&Counted(Stats::default()), process);
         let names = json.split('"').filter(|word| word.contains('_') || *word == "requests");
         for name in names.filter(|name| *name != "io_uring") {
-            let is_of_process = matches!(name, "cpu_ms" | "memory_bytes");
+            let is_of_process = matches!(name, "cpu_ms" | "memory_bytes" | "socket_memory_bytes");
             let is_known = Stats::default().named().into_iter().any(|(known, _)| known == name);
             assert!(is_known || is_of_process, "{name}");
         }

@@ -1,14 +1,14 @@
 //! Client for tests of handlers, which sends requests to routes without a server.
 //!
 //! ```
-//! use gustnado::test::Client;
+//! use gustnado::test::TestClient;
 //! use gustnado::{Request, Routes};
 //!
 //! let routes = Routes::new()
 //!     .get("/hello/{name}", |request: &Request| format!("Hello, {}!", request.param("name")));
-//! let client = Client::new(&routes);
-//! let answer = client.get("/hello/Ann").header("Accept", "text/plain").send();
-//! assert_eq!((answer.status(), &*answer.text()), (200, "Hello, Ann!"));
+//! let client = TestClient::new(&routes);
+//! let response = client.get("/hello/Ann").header("Accept", "text/plain").send();
+//! assert_eq!((response.status(), &*response.text()), (200, "Hello, Ann!"));
 //! ```
 //!
 //! Each request has its own connection, a pair of sockets inside this process. The calling thread
@@ -28,20 +28,21 @@ use std::{fmt, io, str};
 use bytes::Bytes;
 use gustnado_config::Headers;
 use gustnado_http::method::Method;
-use gustnado_http::response::Response as Interim;
-use gustnado_tasks::{BlockingPool, Connection, block_on, spawn_detached};
+use gustnado_http::response::ResponseView;
+use gustnado_tasks::{Connection, block_on, spawn_detached};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use thiserror::Error;
 
 use crate::client::{self, ClientError, ClientOptions};
 use crate::config::{Config, Listing};
-use crate::server::lines;
-use gustnado_app::app::{self, App, AppHandle, ServerShared};
+use crate::server::{blocking_pool, lines};
+use gustnado_app::app::{self, App, AppHandle, ProxyRules, ServerShared};
 use gustnado_app::hooks::Hooks;
-use gustnado_files::FileOptions;
+use gustnado_files::{FileOptions, Folders};
 use gustnado_h1 as conn;
 use gustnado_observe::server_stats::ServerStats;
 use gustnado_web::build_context::BuildContext;
+use gustnado_web::handler_limits::LimitContext;
 use gustnado_web::routes::{RouteError, Routes, Tables};
 
 /// Time-out of one request, and limit of the bytes of a response's content.
@@ -50,12 +51,12 @@ const RESPONSE_BYTES_MAX: usize = 256 << 20;
 
 /// Client that sends requests to routes as over a network.
 #[derive(Clone)]
-pub struct Client {
+pub struct TestClient {
     app: Arc<App>,
     client: client::Client,
 }
 
-impl Client {
+impl TestClient {
     /// Creates a client of routes that are served with the default of every setting.
     ///
     /// # Panics
@@ -71,53 +72,65 @@ impl Client {
     /// # Errors
     /// [`RouteError`]: the routes cannot be served.
     pub fn with_config(routes: &Routes, config: &Config) -> Result<Self, RouteError> {
-        let pool = BlockingPool::new(config.blocking_threads, config.blocking_queue);
+        let folders = Folders::default();
+        let shared = ServerShared::new(1, config.scheduler.as_str(), folders.exhausted());
+        shared.set_lines(lines(config, &Headers::default()));
+        shared.handler_limits.set(config);
+        let limits = LimitContext::new(&shared.handler_limits, config);
         let files = FileOptions {
             hidden: config.hidden,
             listing: config.listing == Listing::On,
             cache_bytes: config.cache_bytes,
             ..FileOptions::default()
         };
-        let mut build = BuildContext::new(pool, files);
+        let mut build = BuildContext::new(blocking_pool(config), limits, files);
+        build.folders = folders;
+        build.server = Some(Arc::clone(&shared) as Arc<dyn ServerStats>);
         let options = ClientOptions {
             total_timeout: Some(TIMEOUT),
             user_agent: String::new(),
             ..ClientOptions::default()
         };
-        let shared = ServerShared::new(1, config.scheduler.as_str(), build.folders.exhausted());
-        shared.set_lines(lines(config, &Headers::default()));
-        build.server = Some(Arc::clone(&shared) as Arc<dyn ServerStats>);
+        shared.spool.set(config);
+        (build.body_policy, build.spool) = (config.body_policy, Arc::clone(&shared.spool));
         let tables = Tables::new(routes, &build)?;
         let current = AppHandle::new(|current| {
-            App::new(config, Arc::new(tables), (Hooks::default(), None), shared, current)
+            App::new(
+                config,
+                Arc::new(tables),
+                (Hooks::default(), None),
+                shared,
+                current,
+                ProxyRules::default(),
+            )
         });
         let app = current.app();
         Ok(Self { app, client: client::Client::new(options) })
     }
 
     /// Creates a GET request. `target` is the path with its query, percent-encoded: `/a%20b?x=1`.
-    pub fn get(&self, target: &str) -> Request {
+    pub fn get(&self, target: &str) -> TestRequest {
         self.request(Method::Get, target)
     }
 
-    /// Creates a POST request; see [`Client::get`].
-    pub fn post(&self, target: &str) -> Request {
+    /// Creates a POST request; see [`TestClient::get`].
+    pub fn post(&self, target: &str) -> TestRequest {
         self.request(Method::Post, target)
     }
 
-    /// Creates a PUT request; see [`Client::get`].
-    pub fn put(&self, target: &str) -> Request {
+    /// Creates a PUT request; see [`TestClient::get`].
+    pub fn put(&self, target: &str) -> TestRequest {
         self.request(Method::Put, target)
     }
 
-    /// Creates a DELETE request; see [`Client::get`].
-    pub fn delete(&self, target: &str) -> Request {
+    /// Creates a DELETE request; see [`TestClient::get`].
+    pub fn delete(&self, target: &str) -> TestRequest {
         self.request(Method::Delete, target)
     }
 
-    /// Creates a request with any method but CONNECT; see [`Client::get`].
-    pub fn request(&self, method: Method, target: &str) -> Request {
-        Request::new(self.clone(), method, target)
+    /// Creates a request with any method but CONNECT; see [`TestClient::get`].
+    pub fn request(&self, method: Method, target: &str) -> TestRequest {
+        TestRequest::new(self.clone(), method, target)
     }
 
     /// Connects inside this process, and starts serving.
@@ -126,23 +139,23 @@ impl Client {
         let (near, far): (OwnedFd, OwnedFd) =
             socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
         let (near, far) = (Connection::adopt(near)?, Connection::adopt(far)?);
-        let serving = conn::serve(far, Arc::clone(&self.app));
+        let serving = conn::serve(far, Arc::clone(&self.app), None);
         spawn_detached(serving).map_err(|_| io::Error::other("no task slot is left"))?;
         Ok(near)
     }
 }
 
-impl fmt::Debug for Client {
+impl fmt::Debug for TestClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("test::Client")
+        f.write_str("TestClient")
     }
 }
 
 /// A request, put together step by step and then sent.
 #[must_use = "a request does nothing before it is sent"]
 #[derive(Debug)]
-pub struct Request {
-    client: Client,
+pub struct TestRequest {
+    client: TestClient,
     method: Method,
     target: String,
     host: String,
@@ -150,8 +163,8 @@ pub struct Request {
     body: Option<Bytes>,
 }
 
-impl Request {
-    fn new(client: Client, method: Method, target: &str) -> Self {
+impl TestRequest {
+    fn new(client: TestClient, method: Method, target: &str) -> Self {
         let (target, host) = (target.to_owned(), "localhost".to_owned());
         Self { client, method, target, host, fields: Vec::new(), body: None }
     }
@@ -182,25 +195,25 @@ impl Request {
     }
 
     /// Sends the request, and waits for the whole response. For plain `#[test]` functions: inside a
-    /// task, use [`Request::ask`].
+    /// task, use [`TestRequest::send_async`].
     ///
     /// # Panics
-    /// If there is no whole response: [`Request::try_send`] returns the cause.
-    pub fn send(self) -> Answer {
+    /// If there is no whole response: [`TestRequest::try_send`] returns the cause.
+    pub fn send(self) -> TestResponse {
         let request = format!("{} {}", self.method.as_str().unwrap_or("?"), self.target);
         self.try_send().unwrap_or_else(|error| panic!("no response to {request}: {error}"))
     }
 
-    /// Does the same as [`Request::send`] for requests that may fail: by a stream, by a limit.
+    /// Does the same as [`TestRequest::send`] for requests that may fail: by a stream, by a limit.
     ///
     /// # Errors
     /// [`TestError`]: there is no complete response, no socket, or the thread cannot wait.
-    pub fn try_send(self) -> Result<Answer, TestError> {
+    pub fn try_send(self) -> Result<TestResponse, TestError> {
         block_on(async {
-            let answer = self.ask().await;
+            let response = self.send_async().await;
             // The next request on this thread may go to another server.
             app::forget();
-            answer
+            response
         })
         .unwrap_or_else(|error| Err(TestError::Thread(error.to_string())))
     }
@@ -209,17 +222,17 @@ impl Request {
     ///
     /// # Errors
     /// [`TestError`]: there is no complete response, or no socket.
-    pub async fn ask(self) -> Result<Answer, TestError> {
-        let mut answer = self.open().await?;
-        let body = answer.bytes(RESPONSE_BYTES_MAX).await?;
+    pub async fn send_async(self) -> Result<TestResponse, TestError> {
+        let mut response = self.open().await?;
+        let body = response.bytes(RESPONSE_BYTES_MAX).await?;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let trailers = answer.trailers().map_or_else(Vec::new, |trailers| {
+        let trailers = response.trailers().map_or_else(Vec::new, |trailers| {
             trailers.map(|(name, value)| (name.to_owned(), text(value))).collect()
         });
         let fields =
-            answer.headers().map(|(name, value)| (name.to_owned(), value.to_vec())).collect();
-        let interim = answer.interim().map(Interim::status).collect();
-        Ok(Answer { status: answer.status(), fields, body, trailers, interim })
+            response.headers().map(|(name, value)| (name.to_owned(), value.to_vec())).collect();
+        let interim = response.interim().map(ResponseView::status).collect();
+        Ok(TestResponse { status: response.status(), fields, body, trailers, interim })
     }
 
     /// Sends the request, and waits for the head of the response: inside a task, to read a stream.
@@ -246,7 +259,7 @@ impl Request {
 
 /// A whole response.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct TestResponse {
     status: u16,
     fields: Vec<(String, Vec<u8>)>,
     body: Bytes,
@@ -254,7 +267,7 @@ pub struct Answer {
     interim: Vec<u16>,
 }
 
-impl Answer {
+impl TestResponse {
     /// Returns the status code.
     pub fn status(&self) -> u16 {
         self.status
@@ -294,7 +307,7 @@ impl Answer {
     }
 }
 
-impl fmt::Debug for Answer {
+impl fmt::Debug for TestResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.status)?;
         for (name, value) in self.headers() {
@@ -310,11 +323,11 @@ impl fmt::Debug for Answer {
 pub enum TestError {
     /// The connection was cut, the response is malformed, or it took 30 seconds.
     #[error(transparent)]
-    Asking(#[from] ClientError),
+    Request(#[from] ClientError),
     /// No pair of sockets could be opened.
     #[error("no pair of sockets could be opened: {0}")]
     Connect(#[source] io::Error),
-    /// The thread cannot wait for it: inside a task, use [`Request::ask`].
-    #[error("{0}; inside a task, use `ask().await`")]
+    /// The thread cannot wait for it: inside a task, use [`TestRequest::send_async`].
+    #[error("{0}; inside a task, use `send_async().await`")]
     Thread(String),
 }

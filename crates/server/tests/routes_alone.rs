@@ -1,4 +1,4 @@
-//! Routes asked without a server: `gustnado::test::Client`.
+//! Routes asked without a server: `gustnado::test::TestClient`.
 //!
 //! A binary of its own: a test looks whether its process has any thread of ours left.
 
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use gustnado::config::Config;
 use gustnado::task::{block_on, sleep};
-use gustnado::test::{Client, TestError};
+use gustnado::test::{TestClient, TestError};
 use gustnado::{
     Event, Flow, Method, Middleware, Next, Request, Response, Routes, Status, blocking, route,
 };
@@ -29,7 +29,7 @@ fn routes() -> Routes {
 
 #[test]
 fn all_kinds_of_handler_answer() {
-    let client = Client::new(&routes());
+    let client = TestClient::new(&routes());
     let answer = client.get("/inline/A%20b?x=1").send();
     assert_eq!((answer.status(), &*answer.text()), (200, "Hello, A b!"));
     assert_eq!(answer.header("content-type"), Some("text/plain; charset=utf-8"));
@@ -46,7 +46,7 @@ fn what_is_no_success_is_an_answer_too() {
     let routes = routes()
         .error_page(Status::NOT_FOUND, |request: &Request, _| format!("no {}", request.path()))
         .route("/small", route().limit_body_bytes(4).post(|_: &Request| "small enough"));
-    let client = Client::new(&routes);
+    let client = TestClient::new(&routes);
     let answer = client.get("/none").send();
     assert_eq!((answer.status(), &*answer.text()), (404, "no /none"));
     let answer = client.delete("/late").send();
@@ -60,7 +60,7 @@ fn what_is_no_success_is_an_answer_too() {
 fn chains_hosts_and_methods_count() {
     let guard = |request: &mut Request| match request.header("authorization") {
         Some("let me in") => Flow::Next,
-        _ => Flow::Answer(Response::new(Status::UNAUTHORIZED)),
+        _ => Flow::Respond(Response::new(Status::UNAUTHORIZED)),
     };
     let routes = routes()
         .host("other.example", Routes::new().get("/", |_: &Request| "other"))
@@ -68,7 +68,7 @@ fn chains_hosts_and_methods_count() {
         .middleware(Middleware::around(async |request: Request, next: Next| {
             next.run(request).await.header("X-Around", "1")
         }));
-    let client = Client::new(&routes);
+    let client = TestClient::new(&routes);
     assert_eq!(client.get("/late").send().status(), 401);
     let answer = client.get("/late").header("Authorization", "let me in").send();
     assert_eq!((answer.status(), answer.header("x-around")), (200, Some("1")));
@@ -82,7 +82,7 @@ fn chains_hosts_and_methods_count() {
 fn folders_are_served() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     std::fs::write(folder.path().join("data.txt"), "0123456789").expect("it is writable");
-    let client = Client::new(&Routes::new().files("/static", folder.path()));
+    let client = TestClient::new(&Routes::new().files("/static", folder.path()));
     let answer = client.get("/static/data.txt").header("Range", "bytes=2-4").send();
     assert_eq!((answer.status(), &*answer.text()), (206, "234"));
     assert_eq!(client.get("/static/../secret").send().status(), 400);
@@ -98,7 +98,7 @@ fn trailers_and_interim_answers_are_kept() {
         appender.try_append("text").expect("there is room");
         response.trailers(|| vec![("X-Sum".to_owned(), "4".to_owned())])
     });
-    let answer = Client::new(&routes).get("/").send();
+    let answer = TestClient::new(&routes).get("/").send();
     assert_eq!((answer.interim(), &*answer.text()), ([103].as_slice(), "text"));
     assert_eq!(answer.trailers(), [("X-Sum".to_owned(), "4".to_owned())]);
 }
@@ -111,8 +111,8 @@ fn an_answer_that_is_cut_is_an_error() {
         drop((appender, response));
         Response::stream_of_length(Silent, 10)
     });
-    let error = Client::new(&routes).get("/").try_send().expect_err("it has 10 bytes less");
-    assert!(matches!(error, TestError::Asking(_)), "{error}");
+    let error = TestClient::new(&routes).get("/").try_send().expect_err("it has 10 bytes less");
+    assert!(matches!(error, TestError::Request(_)), "{error}");
 }
 
 /// A stream that brings nothing.
@@ -142,7 +142,7 @@ fn a_stream_can_be_read_as_it_comes() {
         .expect("there is room for a task");
         response.content_type("text/event-stream")
     });
-    let client = Client::new(&routes);
+    let client = TestClient::new(&routes);
     let read = block_on(async {
         let mut answer = client.get("/events").open().await.expect("an answer");
         let mut read = String::new();
@@ -158,9 +158,9 @@ fn a_stream_can_be_read_as_it_comes() {
 
 #[test]
 fn inside_a_task_one_awaits_and_is_told_if_one_does_not() {
-    let client = Client::new(&routes());
+    let client = TestClient::new(&routes());
     block_on(async {
-        let answer = client.get("/late").ask().await.expect("an answer");
+        let answer = client.get("/late").send_async().await.expect("an answer");
         assert_eq!(answer.text(), "late");
         let error = client.get("/late").try_send().expect_err("it would block the task");
         assert!(matches!(error, TestError::Thread(_)), "{error}");
@@ -170,10 +170,10 @@ fn inside_a_task_one_awaits_and_is_told_if_one_does_not() {
 
 #[test]
 fn clients_of_several_routes_do_not_mix() {
-    let one = Client::new(&Routes::new().get("/", |_: &Request| "one"));
+    let one = TestClient::new(&Routes::new().get("/", |_: &Request| "one"));
     let config = Config { server_name: "two".to_owned(), ..Config::default() };
     let two = Routes::new().get("/", |_: &Request| "two");
-    let two = Client::with_config(&two, &config).expect("good routes");
+    let two = TestClient::with_config(&two, &config).expect("good routes");
     for _ in 0..3 {
         assert_eq!(one.get("/").send().text(), "one");
         let answer = two.get("/").send();
@@ -192,7 +192,7 @@ fn nothing_is_left_behind() {
             .filter(|name| name.starts_with("gust"))
             .count()
     };
-    let client = Client::new(&Routes::new().get("/", |_: &Request| "x"));
+    let client = TestClient::new(&Routes::new().get("/", |_: &Request| "x"));
     for _ in 0..2_000 {
         // Each has two descriptors; more than the usual 1,024 in all would be noticed.
         assert_eq!(client.get("/").send().status(), 200);

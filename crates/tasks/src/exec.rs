@@ -13,7 +13,9 @@
 //! Listeners and the autoscaler are above and reached through traits:
 //! [`worker::arrival::IncomingHandler`] and [`worker::elastic::Elastic`].
 
+pub(crate) mod charge;
 pub(crate) mod contained;
+pub(crate) mod cut_order;
 pub(crate) mod dump;
 pub(crate) mod error;
 pub(crate) mod executor;

@@ -23,6 +23,7 @@
 //! | talk to a peer | [`Connection`] |
 //! | run a future on the current thread | [`block_on()`], [`block_on_with()`] |
 //! | see what every task waits for | [`dump()`], [`Workers::dump`] |
+//! | notice that a task never returns | [`Workers::watch`] |
 //! | have a worker on a thread that one's own loop runs on | [`Driven`] |
 //! | run a server | [`Workers`], [`WorkerPlan`], [`ListenerHandle`] |
 //!
@@ -62,13 +63,16 @@ mod sync;
 
 #[doc(hidden)]
 pub use error_text::write_with_causes;
+pub use exec::charge::Charge;
 #[doc(hidden)]
 pub use exec::contained::contained;
+pub use exec::cut_order::cut_waker;
 pub use exec::dump::dump;
 pub use exec::error::SpawnError;
 pub use exec::error::WorkersStartError;
 pub use exec::executor::block_on::{BlockOnOptions, block_on, block_on_with};
 pub use exec::executor::context::{charge, charge_step};
+pub use exec::executor::eviction::request_descriptors;
 pub use exec::mailbox::{
     Closed, Receiver, Receiving, RecvTimeoutError, SendTimeoutError, Sender, Sending, TryRecvError,
     TrySendError, mailbox,
@@ -83,30 +87,33 @@ pub use exec::task::{
 pub use exec::timers::precise_timer::PreciseTimer;
 pub use exec::timers::time::{Now, Sleep, now, sleep, timeout};
 pub use exec::waits::WaitsOn;
+pub use exec::worker::cuts::CutDuring;
 pub use exec::worker::descriptors::descriptors_for_connections;
 pub use exec::worker::dump_request::{Dump, TaskInfo, TaskState};
 pub use exec::worker::throttle::Throttle;
 pub use exec::worker::worker_metrics::Workload;
 pub use exec::worker::workers_shared::{Counts, Phase};
 pub use gustnado_reactor::{
-    BackendKind, Endpoint, IoChoice, Outbound, ReactorWaker, RecvBuf, SendBuf, SocketAddrs,
-    SocketOptions, TrafficClass, Wants, WatchEvent, block_file_size_signal, descriptor_limit,
-    probe_uring,
+    BackendKind, BindOptions, Discarded, Endpoint, IoChoice, MappedFile, Outbound, PrivateFile,
+    ReactorWaker, RecvBuf, SendBuf, SendGuard, SocketAddrs, SocketOptions, TrafficClass, Wants,
+    WatchEvent, block_file_size_signal, descriptor_limit, probe_uring, trim_heap,
 };
 pub use net::acceptor::Acceptor;
 pub use net::connection::Connection;
 pub use net::connection_error::ConnectionError;
 pub use net::connection_id::{ConnectionId, TaskMark};
 pub use net::listener_handle::{ListenerHandle, Serve};
-pub use net::progress_timeout::ProgressTimeout;
+pub use net::progress_timeout::{ProgressTimeout, ProgressWindow};
 pub use net::send_watch::SendWatch;
 pub use pool::drain_report::DrainReport;
 pub use pool::driven::{Driven, Turned};
 pub use pool::elastic::growth::Growth;
-pub use pool::plan::{Capacity, WorkerPlan};
+pub use pool::plan::{Capacity, ListenOptions, WorkerPlan};
+pub use pool::watchdog::{HeldWorker, note_step};
 pub use pool::workers::Workers;
 pub use sync::bucket::{Bucket, Rate, SharedBucket};
 pub use sync::connection_slots::Placement;
+pub use sync::ledger::{Ledger, MemoryKind};
 #[doc(hidden)]
 pub use sync::lock::Lock;
 
@@ -114,6 +121,13 @@ pub use sync::lock::Lock;
 /// below [`WorkerPlan::workers_max`], and equal to it on a dedicated accepting thread.
 pub fn worker() -> Option<usize> {
     exec::executor::context::try_with(|ctx| ctx.worker)
+}
+
+/// Returns how many connections are open on all workers together; 0 on a thread that is no worker.
+#[inline]
+pub fn connections_open() -> usize {
+    let open = |ctx: &exec::executor::context::WorkerContext| ctx.shared.connection_slots.open();
+    exec::executor::context::try_with(open).unwrap_or(0)
 }
 
 /// Returns the phase of the server that the running task belongs to.

@@ -5,6 +5,7 @@ pub(crate) mod closing;
 pub(crate) mod connection;
 pub(crate) mod connection_error;
 pub(crate) mod connection_id;
+pub(crate) mod idleness;
 pub(crate) mod listener_handle;
 pub(crate) mod progress_timeout;
 pub(crate) mod send_watch;

@@ -4,6 +4,7 @@ pub(crate) mod drain_report;
 pub(crate) mod driven;
 pub(crate) mod elastic;
 pub(crate) mod plan;
+pub(crate) mod watchdog;
 pub(crate) mod worker;
 pub(crate) mod workers;
 

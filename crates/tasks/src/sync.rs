@@ -5,6 +5,7 @@ pub(crate) mod bucket;
 mod cache_padded;
 pub(crate) mod claim;
 pub(crate) mod connection_slots;
+pub(crate) mod ledger;
 pub(crate) mod lock;
 #[cfg(all(test, loom))]
 mod models;

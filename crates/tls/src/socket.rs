@@ -8,7 +8,8 @@ use std::io;
 use std::task::{Poll, ready};
 
 use gustnado_tasks::{
-    Connection, ConnectionError, ConnectionId, Endpoint, Now, RecvBuf, SendBuf, SocketAddrs,
+    Connection, ConnectionError, ConnectionId, Discarded, Endpoint, Now, RecvBuf, SendBuf,
+    SocketAddrs,
 };
 
 use crate::pacer::Pacer;
@@ -124,6 +125,73 @@ impl Socket {
         self.connection.poll_recv_request(idle)
     }
 
+    /// Returns the address of the peer without keeping it, as [`Connection::peer_unkept`].
+    ///
+    /// # Errors
+    /// As [`Connection::peer`].
+    pub fn peer_unkept(&self) -> io::Result<Endpoint> {
+        self.connection.peer_unkept()
+    }
+
+    /// Says after [`ConnectionError::GiveWay`] that the connection may be closed. Returns whether
+    /// it is to be.
+    ///
+    /// - `client`: as for [`Connection::give_way`].
+    pub fn give_way(&self, client: impl FnOnce() -> Option<u64>) -> bool {
+        self.connection.give_way(client)
+    }
+
+    /// Counts the connection as closed to make room for others.
+    pub fn count_evicted(&self) {
+        self.connection.count_evicted();
+    }
+
+    /// Like [`Socket::poll_recv`], for a body that is known to be large: bytes come in a large
+    /// buffer, where one is left.
+    ///
+    /// # Errors
+    /// [`ConnectionError`].
+    pub fn poll_recv_large(&mut self, idle: bool) -> Poll<Result<RecvBuf, ConnectionError>> {
+        // At a pace few bytes come at a time.
+        if self.is_paced() {
+            return self.poll_recv(idle);
+        }
+        self.connection.poll_recv_large(idle)
+    }
+
+    /// Like [`Socket::poll_recv_large`], behind the bytes of a body that is read whole. `None`:
+    /// they were appended to `bytes`.
+    ///
+    /// # Errors
+    /// [`ConnectionError`].
+    pub fn poll_recv_onto(
+        &mut self,
+        idle: bool,
+        bytes: &mut Vec<u8>,
+    ) -> Poll<Result<Option<RecvBuf>, ConnectionError>> {
+        if self.is_paced() {
+            return self.poll_recv(idle).map_ok(Some);
+        }
+        self.connection.poll_recv_onto(idle, bytes)
+    }
+
+    /// Discards up to `bytes_max` bytes, at least 1, without a copy where that is possible. Once
+    /// under way, ask again until it is ready, or close: what is received would lack those bytes.
+    ///
+    /// # Errors
+    /// [`ConnectionError`].
+    pub fn poll_discard(
+        &mut self,
+        idle: bool,
+        bytes_max: u64,
+    ) -> Poll<Result<Discarded, ConnectionError>> {
+        // A pace counts what is received.
+        if self.is_paced() {
+            return self.poll_recv(idle).map_ok(Discarded::Received);
+        }
+        self.connection.poll_discard(idle, bytes_max)
+    }
+
     /// [`Socket::poll_recv`] as a future.
     ///
     /// # Errors
@@ -191,8 +259,10 @@ impl Socket {
         // Polled in one place, as this future is part of every connection's.
         poll_fn(|_| {
             loop {
-                let Ok(piece) = ready!(self.poll_recv(idle)) else { return Poll::Ready(()) };
-                let bytes = piece.bytes().len();
+                let Ok(discarded) = ready!(self.poll_discard(idle, left as u64 + 1)) else {
+                    return Poll::Ready(());
+                };
+                let bytes = discarded.len();
                 if bytes == 0 || bytes > left {
                     return Poll::Ready(());
                 }

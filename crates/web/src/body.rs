@@ -1,5 +1,6 @@
 //! The body of a request.
 
+mod collected;
 #[cfg(feature = "tower")]
 mod frames;
 mod text;
@@ -124,6 +125,31 @@ impl Body {
         }
     }
 
+    /// Notes whether the reader keeps all that it takes. Then the memory is charged to the body:
+    /// where memory is short, it is received more slowly, or not to its end.
+    #[doc(hidden)]
+    pub fn set_collected(&self, is_collected: bool) {
+        if let Inside::Live(live) = &self.0 {
+            live.parts.channel().set_collected(is_collected);
+        }
+    }
+
+    /// Notes that the reader keeps a part of what it takes: see [`Body::set_released`].
+    #[doc(hidden)]
+    pub fn set_sifted(&self) {
+        if let Inside::Live(live) = &self.0 {
+            live.parts.channel().set_sifted();
+        }
+    }
+
+    /// Notes how many of the received bytes a reader that collects does not hold any more.
+    #[doc(hidden)]
+    pub fn set_released(&self, bytes: u64) {
+        if let Inside::Live(live) = &self.0 {
+            live.parts.channel().set_released(bytes);
+        }
+    }
+
     /// Returns the next bytes, at least 1; `None` at the end.
     ///
     /// # Errors
@@ -152,41 +178,6 @@ impl Body {
         }
         let waker = Waker::from(Arc::new(Call(Mutex::new(Some(call)))));
         body.poll_next(&mut Context::from_waker(&waker))
-    }
-
-    /// Reads the whole body.
-    ///
-    /// - `bytes_max`: a longer body is an error, and its rest stays unread. The server's limit
-    ///   applies as well.
-    ///
-    /// # Errors
-    /// [`BodyError`]: the body is longer than `bytes_max`, malformed or too slow, or the client has
-    /// gone.
-    pub async fn bytes(&mut self, bytes_max: usize) -> Result<Bytes, BodyError> {
-        let too_large =
-            |length: u64| usize::try_from(length).is_ok_and(|length| length > bytes_max);
-        if self.length().is_some_and(too_large) {
-            return Err(BodyError::TooLarge);
-        }
-        let Some(first) = self.next().await.transpose()? else { return Ok(Bytes::new()) };
-        let mut all = Vec::new();
-        let mut piece = first;
-        loop {
-            if piece.len() > bytes_max - all.len() {
-                return Err(BodyError::TooLarge);
-            }
-            let Some(next) = self.next().await.transpose()? else {
-                // Most bodies arrive in one piece, which needs no copy.
-                return Ok(if all.is_empty() {
-                    piece
-                } else {
-                    all.extend_from_slice(&piece);
-                    all.into()
-                });
-            };
-            all.extend_from_slice(&piece);
-            piece = next;
-        }
     }
 
     /// Reads the whole body as text.

@@ -4,14 +4,16 @@
 //! worker. So the state is behind a lock, which is held for a few instructions and never across a
 //! wait.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
-use gustnado_http::body::BodyError as Broken;
+use gustnado_http::body::BodyDecodeError;
 use gustnado_http::status::Status;
 use gustnado_tasks::SocketAddrs;
 use thiserror::Error;
+
+use crate::spool::Spool;
 
 /// Channel between a connection and the reader of a request's body.
 #[derive(Default)]
@@ -26,10 +28,15 @@ struct ChannelState {
     /// How the body ended, once it has.
     end: Option<Result<(), BodyError>>,
     received: u64,
+    /// Of these, bytes that a reader which collects does not hold in memory any more.
+    released: u64,
+    /// Where the reader is to put what it holds.
+    spill: Option<Arc<Spool>>,
+    /// It was told to, and has not done so yet.
+    is_spilling: bool,
     /// The reader waits for bytes.
     is_wanted: bool,
-    /// The reader was dropped.
-    is_given_up: bool,
+    mode: ReaderMode,
     reader: Option<Waker>,
     /// Waker of the connection while it does not run: a reader that needs bytes wakes it.
     connection: Option<Waker>,
@@ -41,7 +48,43 @@ struct ChannelState {
     progress: Option<Progress>,
 }
 
+/// What becomes of the bytes that are received.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum ReaderMode {
+    /// The reader uses them as they come.
+    #[default]
+    Streams,
+    /// The reader keeps what it takes.
+    Collects,
+    /// It keeps a part of it.
+    Sifts,
+    /// It does so, and can put what it holds to the disk.
+    Spools,
+    /// The reader was dropped.
+    Gone,
+}
+
 pub type Progress = Box<dyn FnMut(u64, Option<u64>) + Send>;
+
+/// What a reader that collects holds of the received bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeldBytes {
+    /// Bytes in memory.
+    pub bytes: usize,
+    /// It can put them to the disk.
+    pub can_spill: bool,
+    /// It will not hold the whole body.
+    pub is_part: bool,
+}
+
+/// What the reader of a body that is collected gets.
+#[derive(Debug)]
+pub enum Collected {
+    /// The next bytes.
+    Bytes(Bytes),
+    /// The order to put what it holds to the disk.
+    Spill(Arc<Spool>),
+}
 
 /// Action that the connection is to take for the reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +93,8 @@ pub enum BodyDemand {
     Nothing,
     /// Get bytes of the body.
     Bytes,
+    /// Get nothing now: the reader puts what it holds to the disk.
+    Spilling,
     /// The reader was dropped; the rest of the body is discarded.
     GivenUp,
 }
@@ -112,10 +157,59 @@ impl BodyChannel {
         Poll::Pending
     }
 
+    /// Takes received bytes, or an order of the connection, on behalf of a reader that collects, or
+    /// requests more bytes.
+    pub fn poll_collect(
+        &self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Collected, BodyError>>> {
+        let spill = self.state().spill.take();
+        match spill {
+            Some(spool) => Poll::Ready(Some(Ok(Collected::Spill(spool)))),
+            None => self.poll_take(context).map_ok(Collected::Bytes),
+        }
+    }
+
+    /// Orders the reader to put what it holds to the disk. Returns whether it will.
+    pub fn order_spill(&self, spool: &Arc<Spool>) -> bool {
+        let reader = {
+            let mut state = self.state();
+            if state.mode != ReaderMode::Spools {
+                return false;
+            }
+            (state.spill, state.is_spilling) = (Some(Arc::clone(spool)), true);
+            // It asks again once it has done so.
+            state.is_wanted = false;
+            state.reader.take()
+        };
+        wake(reader);
+        true
+    }
+
+    /// Notes how many of the received bytes the reader does not hold in memory any more.
+    pub fn set_released(&self, bytes: u64) {
+        let mut state = self.state();
+        (state.released, state.is_spilling) = (bytes, false);
+    }
+
+    /// Returns what a reader that collects holds; `None` for one that does not collect.
+    pub fn held(&self) -> Option<HeldBytes> {
+        let state = self.state();
+        let bytes = usize::try_from(state.received.saturating_sub(state.released));
+        let held = HeldBytes {
+            bytes: bytes.unwrap_or(usize::MAX),
+            can_spill: state.mode == ReaderMode::Spools,
+            is_part: state.mode == ReaderMode::Sifts,
+        };
+        let collects = !matches!(state.mode, ReaderMode::Streams | ReaderMode::Gone);
+        collects.then_some(held)
+    }
+
     pub fn give_up(&self) {
         let connection = {
             let mut state = self.state();
-            (state.is_given_up, state.next) = (true, None);
+            (state.mode, state.next, state.spill) = (ReaderMode::Gone, None, None);
+            state.is_spilling = false;
             state.connection.take()
         };
         wake(connection);
@@ -165,7 +259,7 @@ impl BodyChannel {
     pub fn poll_demand(&self, context: &Context<'_>) -> BodyDemand {
         let mut state = self.state();
         if state.end.is_none() {
-            if state.is_given_up {
+            if state.mode == ReaderMode::Gone {
                 return BodyDemand::GivenUp;
             }
             if state.is_wanted && state.next.is_none() {
@@ -173,11 +267,33 @@ impl BodyChannel {
             }
         }
         state.connection = Some(context.waker().clone());
-        BodyDemand::Nothing
+        if state.is_spilling { BodyDemand::Spilling } else { BodyDemand::Nothing }
     }
 
     pub fn is_given_up(&self) -> bool {
-        self.state().is_given_up
+        self.state().mode == ReaderMode::Gone
+    }
+
+    /// Notes whether the reader keeps what it takes: then the memory is charged to the body.
+    pub fn set_collected(&self, is_collected: bool) {
+        self.set_mode(if is_collected { ReaderMode::Collects } else { ReaderMode::Streams });
+    }
+
+    /// Notes that the reader keeps what it takes, and can put it to the disk.
+    pub fn set_spooled(&self) {
+        self.set_mode(ReaderMode::Spools);
+    }
+
+    /// Notes that the reader keeps a part of what it takes, as it reports.
+    pub fn set_sifted(&self) {
+        self.set_mode(ReaderMode::Sifts);
+    }
+
+    fn set_mode(&self, mode: ReaderMode) {
+        let mut state = self.state();
+        if state.mode != ReaderMode::Gone {
+            (state.mode, state.is_spilling) = (mode, false);
+        }
     }
 
     pub fn take_interim(&self) -> Vec<u8> {
@@ -190,7 +306,7 @@ impl BodyChannel {
             let mut state = self.state();
             state.received += bytes.len() as u64;
             debug_assert!(state.next.is_none(), "one piece at a time");
-            if !state.is_given_up {
+            if state.mode != ReaderMode::Gone {
                 state.next = Some(bytes);
             }
             state.is_wanted = false;
@@ -231,6 +347,9 @@ pub enum BodyError {
     /// The client stopped sending, or sends too slowly.
     #[error("the body arrived too slowly")]
     TooSlow,
+    /// The server has no memory left for the body.
+    #[error("the server has no memory left for the body; try again later")]
+    NoMemory,
     /// The client is gone, or the response is complete.
     #[error("the client closed the connection, or the response is complete")]
     Gone,
@@ -251,6 +370,7 @@ impl BodyError {
         match self {
             Self::TooLarge => Status::CONTENT_TOO_LARGE,
             Self::TooSlow => Status::REQUEST_TIMEOUT,
+            Self::NoMemory => Status::SERVICE_UNAVAILABLE,
             Self::UnknownCharset => Status::UNSUPPORTED_MEDIA_TYPE,
             Self::Malformed | Self::Gone | Self::NotText => Status::BAD_REQUEST,
             Self::Unread => Status::INTERNAL_SERVER_ERROR,
@@ -264,7 +384,7 @@ impl BodyError {
     }
 
     #[doc(hidden)]
-    pub fn of(error: Broken) -> Self {
+    pub fn of(error: BodyDecodeError) -> Self {
         if error.status() == Status::CONTENT_TOO_LARGE { Self::TooLarge } else { Self::Malformed }
     }
 }
@@ -311,6 +431,36 @@ mod tests {
         assert_eq!(rung(&reader), 1);
         assert_eq!(channel.poll_take(&mut reading), Poll::Ready(Some(Err(BodyError::TooSlow))));
         assert_eq!(channel.poll_take(&mut reading), Poll::Ready(None));
+    }
+
+    #[test]
+    fn a_reader_that_collects_is_told_to_put_its_bytes_to_the_disk() {
+        let reader = Arc::new(Bell::default());
+        let reading = reader.clone().into();
+        let mut reading = Context::from_waker(&reading);
+        let (channel, spool) = (BodyChannel::default(), Arc::new(Spool::default()));
+        assert!(!channel.order_spill(&spool), "it uses them as they come");
+        channel.set_collected(true);
+        assert!(!channel.order_spill(&spool), "it can only hold them");
+        channel.set_spooled();
+        assert!(channel.poll_collect(&mut reading).is_pending());
+        channel.put(Bytes::from_static(b"three"));
+        assert_eq!(rung(&reader), 1);
+        let held = |bytes| Some(HeldBytes { bytes, can_spill: true, is_part: false });
+        assert_eq!(channel.held(), held(5));
+        let polled = channel.poll_collect(&mut reading);
+        assert!(matches!(polled, Poll::Ready(Some(Ok(Collected::Bytes(_))))));
+        assert!(channel.poll_collect(&mut reading).is_pending());
+        assert!(channel.order_spill(&spool));
+        assert_eq!(rung(&reader), 1);
+        let polled = channel.poll_collect(&mut reading);
+        assert!(matches!(polled, Poll::Ready(Some(Ok(Collected::Spill(_))))));
+        channel.set_released(5);
+        assert_eq!(channel.held(), held(0));
+        channel.set_collected(true);
+        assert!(!channel.order_spill(&spool), "it could not");
+        channel.end(Ok(()));
+        assert!(matches!(channel.poll_collect(&mut reading), Poll::Ready(None)));
     }
 
     #[test]

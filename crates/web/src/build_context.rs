@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
+use gustnado_config::BodyPolicy;
 use gustnado_tasks::BlockingPool;
 
+use crate::handler_limits::LimitContext;
+use crate::spool::Spool;
 #[cfg(feature = "tower")]
 use crate::tokio_runtime::Tokio;
 use gustnado_files::{FileOptions, Folders};
@@ -13,7 +16,13 @@ use gustnado_observe::server_stats::ServerStats;
 #[derive(Clone)]
 pub struct BuildContext {
     pub pool: BlockingPool,
+    /// The limits of handlers.
+    pub limits: LimitContext,
     pub files: FileOptions,
+    /// Where whole bodies are kept, if their route says nothing else.
+    pub body_policy: BodyPolicy,
+    /// The disk that they may take.
+    pub spool: Arc<Spool>,
     /// Limit in bytes of a body that a tower service reads, if the settings have a limit other than
     /// the default.
     #[cfg(feature = "tower")]
@@ -28,10 +37,13 @@ pub struct BuildContext {
 }
 
 impl BuildContext {
-    pub fn new(pool: BlockingPool, files: FileOptions) -> Self {
+    pub fn new(pool: BlockingPool, limits: LimitContext, files: FileOptions) -> Self {
         Self {
             pool,
+            limits,
             files,
+            body_policy: BodyPolicy::Spool,
+            spool: Arc::default(),
             #[cfg(feature = "tower")]
             service_body_bytes: None,
             server: None,

@@ -9,6 +9,7 @@ use std::task::{Context, Poll, ready};
 use gustnado_http::status::Status;
 use gustnado_tasks::contained;
 
+use crate::handler_limits::{AdmissionChain, HandlerThreads, OwnLimit};
 use crate::request::Request;
 use crate::response::{IntoResponse, Response};
 #[cfg(feature = "tower")]
@@ -36,12 +37,32 @@ pub enum HandlerKind {
     ByLength(u64, Arc<InlineFn>, Arc<TaskFn>),
     /// Runs on a thread of the pool, and may wait for anything.
     Blocking(Arc<BlockingFn>),
+    /// Runs on threads of its own: see [`on_threads`].
+    OnThreads(Arc<OnThreads>),
     /// Becomes a task once the server's tokio runtime is known. The options are for a route that
     /// does not have its own.
     #[cfg(feature = "tower")]
     Service(Arc<ServiceFn>, RouteOptions),
     /// Reads the counters of its server; inline.
     OfServer(fn(&dyn ServerStats) -> Response),
+}
+
+/// A handler that runs on threads of its own, and waits for its permit itself.
+pub struct OnThreads {
+    threads: OwnLimit,
+    queue_max: usize,
+    pub make: Box<dyn Fn(AdmissionChain) -> Arc<TaskFn> + Send + Sync>,
+}
+
+impl HandlerKind {
+    /// Returns the threads that it runs on.
+    pub fn threads(&self) -> HandlerThreads {
+        match self {
+            Self::Blocking(_) => HandlerThreads::Pool,
+            Self::OnThreads(own) => HandlerThreads::Own(own.threads, own.queue_max),
+            _ => HandlerThreads::None,
+        }
+    }
 }
 
 #[cfg(feature = "tower")]
@@ -77,23 +98,23 @@ pub trait IntoHandler<Form> {
 pub mod form {
     /// A function of a borrowed request.
     #[derive(Debug)]
-    pub enum Inline {}
+    pub enum InlineForm {}
     /// An async function of an owned request.
     #[derive(Debug)]
-    pub enum Task {}
+    pub enum TaskForm {}
     /// The result of [`super::blocking`].
     #[derive(Debug)]
-    pub enum Blocking {}
+    pub enum BlockingForm {}
     /// The result of [`tower()`](crate::tower::tower).
     #[cfg(feature = "tower")]
     #[derive(Debug)]
-    pub enum Service {}
+    pub enum ServiceForm {}
     /// A handler itself.
     #[derive(Debug)]
-    pub enum Ready {}
+    pub enum ReadyForm {}
 }
 
-impl<F, R> IntoHandler<form::Inline> for F
+impl<F, R> IntoHandler<form::InlineForm> for F
 where
     F: Fn(&Request) -> R + Send + Sync + 'static,
     R: IntoResponse,
@@ -105,7 +126,7 @@ where
     }
 }
 
-impl<F, A> IntoHandler<form::Task> for F
+impl<F, A> IntoHandler<form::TaskForm> for F
 where
     F: Fn(Request) -> A + Send + Sync + 'static,
     A: Future<Output: IntoResponse> + Send + 'static,
@@ -123,8 +144,9 @@ where
 /// A handler for the thread pool: see [`blocking`].
 pub struct Blocking<F>(F);
 
-/// Makes a handler that runs on the thread pool, where it may hold its thread. When the pool's
-/// queue is full, the client gets 503.
+/// Makes a handler that runs on the thread pool, where it may hold its thread. While all threads
+/// are held, requests wait in the order in which they came: `blocking-queue` of them at most, each
+/// for `blocking-queue-timeout` at most. When the queue is full, the oldest gets 503.
 pub fn blocking<F, R>(call: F) -> Blocking<F>
 where
     F: Fn(Request) -> R + Send + Sync + 'static,
@@ -133,7 +155,7 @@ where
     Blocking(call)
 }
 
-impl<F, R> IntoHandler<form::Blocking> for Blocking<F>
+impl<F, R> IntoHandler<form::BlockingForm> for Blocking<F>
 where
     F: Fn(Request) -> R + Send + Sync + 'static,
     R: IntoResponse,
@@ -153,8 +175,8 @@ where
 #[doc(hidden)]
 pub fn by_length(
     whole_bytes_max: u64,
-    whole: impl IntoHandler<form::Inline>,
-    other: impl IntoHandler<form::Task>,
+    whole: impl IntoHandler<form::InlineForm>,
+    other: impl IntoHandler<form::TaskForm>,
 ) -> Handler {
     match (whole.into_handler().0, other.into_handler().0) {
         (HandlerKind::Inline(whole), HandlerKind::Task(other)) => {
@@ -164,7 +186,50 @@ pub fn by_length(
     }
 }
 
-impl IntoHandler<form::Ready> for Handler {
+/// Makes a handler for threads that the caller has. It waits for its permit itself, once it has
+/// what it needs, and holds that until its thread is free again.
+///
+/// - `threads`: how many there are, at least 1.
+/// - `queue_max`: requests that may wait for one of them.
+///
+/// # Panics
+/// If there are no threads.
+#[doc(hidden)]
+pub fn on_threads<F, A>(threads: usize, queue_max: usize, call: F) -> Handler
+where
+    F: Fn(Request, AdmissionChain) -> A + Send + Sync + 'static,
+    A: Future<Output: IntoResponse> + Send + 'static,
+{
+    let call = Arc::new(call);
+    let make = move |limits: AdmissionChain| {
+        let call = Arc::clone(&call);
+        let task = move |request: Request| call(request, limits.clone());
+        match task.into_handler().0 {
+            HandlerKind::Task(task) => task,
+            _ => unreachable!("this form makes a task"),
+        }
+    };
+    let threads = OwnLimit::new(threads).expect("there is a thread");
+    Handler(HandlerKind::OnThreads(Arc::new(OnThreads {
+        threads,
+        queue_max,
+        make: Box::new(make),
+    })))
+}
+
+/// Makes a handler of an inline one that reads no body: none is kept for it.
+///
+/// # Panics
+/// If it is of another form, which its type ensures.
+#[doc(hidden)]
+pub fn head_only(handler: impl IntoHandler<form::InlineForm>) -> Handler {
+    match handler.into_handler().0 {
+        HandlerKind::Inline(handler) => Handler(HandlerKind::HeadOnly(handler)),
+        _ => unreachable!("the form makes its own kind"),
+    }
+}
+
+impl IntoHandler<form::ReadyForm> for Handler {
     fn into_handler(self) -> Handler {
         self
     }
@@ -177,6 +242,7 @@ impl std::fmt::Debug for Handler {
             HandlerKind::Task(_) => "Handler (task)",
             HandlerKind::ByLength(..) => "Handler (inline or task)",
             HandlerKind::Blocking(_) => "Handler (blocking)",
+            HandlerKind::OnThreads(_) => "Handler (threads)",
             #[cfg(feature = "tower")]
             HandlerKind::Service(..) => "Handler (service)",
             HandlerKind::OfServer(_) => "Handler (of the server)",

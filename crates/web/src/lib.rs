@@ -9,13 +9,16 @@
 #![forbid(unsafe_code)]
 #![doc(hidden)]
 
+pub mod admission;
 pub mod body;
 pub mod body_channel;
 pub mod build_context;
+pub mod disk_job;
 pub mod error_page;
 pub mod fields;
 pub mod forms;
 pub mod handler;
+pub mod handler_limits;
 #[cfg(feature = "json")]
 pub mod json;
 pub mod middleware;
@@ -26,6 +29,7 @@ pub mod route_cache;
 pub mod route_options;
 pub mod route_pace;
 pub mod routes;
+pub mod spool;
 pub mod stats_page;
 #[cfg(feature = "tower")]
 pub mod tokio_runtime;

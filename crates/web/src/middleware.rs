@@ -8,8 +8,10 @@ use gustnado_http::head::Framing;
 use gustnado_http::status::Status;
 use gustnado_tasks::BlockingPool;
 
+use crate::admission::overloaded;
 use crate::build_context::BuildContext;
 use crate::handler::{BlockingFn, HandlerFuture, HandlerKind, InlineFn, TaskFn};
+use crate::handler_limits::AdmissionChain;
 use crate::request::Request;
 use crate::response::{IntoResponse, Response};
 use gustnado_observe::server_stats::ServerStats;
@@ -20,12 +22,12 @@ pub enum Flow {
     /// Continues with the next middleware, and finally the handler.
     Next,
     /// Sends this response; neither later middleware nor the handler runs.
-    Answer(Response),
+    Respond(Response),
 }
 
 impl From<Response> for Flow {
     fn from(response: Response) -> Self {
-        Self::Answer(response)
+        Self::Respond(response)
     }
 }
 
@@ -161,25 +163,32 @@ async fn with_whole_body(handler: Arc<InlineFn>, mut request: Request) -> Respon
 
 impl MiddlewareStack {
     /// Puts middleware around a handler.
+    ///
+    /// - `limits`: those that the handler passes before it runs; an inline one passes none.
     pub fn around(
         middleware: &[Middleware],
         handler: HandlerKind,
+        limits: AdmissionChain,
         build: &BuildContext,
     ) -> Runnable {
         let handler = match handler {
             HandlerKind::Inline(handler) | HandlerKind::HeadOnly(handler) => {
                 Runnable::Inline(handler)
             }
-            HandlerKind::Task(handler) => Runnable::Task(handler),
+            HandlerKind::Task(handler) => Runnable::Task(limited(handler, limits)),
             // A stack with middleware runs either inline or as a task; the task handles any length.
-            HandlerKind::ByLength(_, _, other) if !middleware.is_empty() => Runnable::Task(other),
+            HandlerKind::ByLength(_, _, other) if !middleware.is_empty() => {
+                Runnable::Task(limited(other, limits))
+            }
             HandlerKind::ByLength(whole_bytes_max, whole, other) => {
+                let other = limited(other, limits);
                 let whole = Runnable::Inline(whole);
                 Runnable::ByLength(Arc::new(ByLength { whole_bytes_max, whole, other }))
             }
-            HandlerKind::Blocking(handler) => Runnable::Task(on_pool(handler, build.pool.clone())),
+            HandlerKind::Blocking(handler) => Runnable::Task(on_pool(handler, limits, &build.pool)),
+            HandlerKind::OnThreads(own) => Runnable::Task((own.make)(limits)),
             #[cfg(feature = "tower")]
-            HandlerKind::Service(make, _) => Runnable::Task(make(&build.tokio)),
+            HandlerKind::Service(make, _) => Runnable::Task(limited(make(&build.tokio), limits)),
             HandlerKind::OfServer(page) => Runnable::Inline(of_server(page, build)),
         };
         if middleware.is_empty() {
@@ -208,7 +217,7 @@ impl MiddlewareStack {
         match &one.kind {
             MiddlewareKind::Before(before) if one.is_meant_for(request) => match before(request) {
                 Flow::Next => self.run_inline(at + 1, request),
-                Flow::Answer(response) => response,
+                Flow::Respond(response) => response,
             },
             MiddlewareKind::After(after) if one.is_meant_for(request) => {
                 let mut response = self.run_inline(at + 1, request);
@@ -230,19 +239,47 @@ fn of_server(page: fn(&dyn ServerStats) -> Response, build: &BuildContext) -> Ar
     })
 }
 
-fn on_pool(handler: Arc<BlockingFn>, pool: BlockingPool) -> Arc<TaskFn> {
+/// Makes a handler wait until it may run; without a place, its response is 503.
+fn limited(handler: Arc<TaskFn>, limits: AdmissionChain) -> Arc<TaskFn> {
+    if limits.is_empty() {
+        return handler;
+    }
+    Arc::new(move |request| {
+        let (limits, handler) = (limits.clone(), Arc::clone(&handler));
+        HandlerFuture::Boxed(Box::pin(async move {
+            let bytes = request.held_bytes();
+            let Some(_permits) = limits.admit(bytes).await else { return overloaded() };
+            handler(request).await
+        }))
+    })
+}
+
+fn on_pool(handler: Arc<BlockingFn>, limits: AdmissionChain, pool: &BlockingPool) -> Arc<TaskFn> {
+    let pool = pool.clone();
     Arc::new(move |mut request| {
-        let (handler, pool) = (Arc::clone(&handler), pool.clone());
+        let (handler, pool, limits) = (Arc::clone(&handler), pool.clone(), limits.clone());
         HandlerFuture::Boxed(Box::pin(async move {
             if let Err(error) = request.read_whole().await {
                 return error.into_response();
             }
+            // After the body: a client that sends it slowly keeps no handler from others.
+            let bytes = request.held_bytes();
+            let Some(permits) = limits.admit(bytes).await else { return overloaded() };
             request.keep_addrs();
-            match pool.run(move || handler(request)).await {
+            // The call may outlive its client, and counts until its end.
+            let call = move || {
+                let _permits = permits;
+                handler(request)
+            };
+            match pool.run(call).await {
                 Ok(Some(response)) => response,
                 // The panic continues here, where it is contained.
                 Ok(None) => std::panic::resume_unwind(Box::new("on the pool")),
-                Err(_) => Response::new(Status::SERVICE_UNAVAILABLE).header("Retry-After", "1"),
+                // Exempt calls fill the pool's own queue.
+                Err(_) => {
+                    limits.count_refused();
+                    overloaded()
+                }
             }
         }))
     })
@@ -272,7 +309,7 @@ impl Next {
             }
             match one.kind {
                 MiddlewareKind::Before(before) => {
-                    if let Flow::Answer(response) = before(&mut request) {
+                    if let Flow::Respond(response) = before(&mut request) {
                         return HandlerFuture::Boxed(Box::pin(ready(response)));
                     }
                 }

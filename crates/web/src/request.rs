@@ -20,7 +20,7 @@ use gustnado_http::fields::{FieldError, check_field};
 use gustnado_http::head::{Head, Version};
 use gustnado_http::method::Method;
 use gustnado_http::path::CanonicalPath;
-use gustnado_http::request::Request as View;
+use gustnado_http::request::RequestView;
 use gustnado_tasks::ConnectionId;
 
 use crate::body::{Body, BodyError};
@@ -43,6 +43,9 @@ pub struct Request {
     peer: RequestPeer,
     extensions: Option<Box<Extensions>>,
 }
+
+/// What a request takes in a queue: its place, its timer, the handler's future.
+const WAITING_BYTES: usize = 1 << 10;
 
 type Extensions = HashMap<TypeId, Box<dyn Any + Send + Sync>>;
 
@@ -101,9 +104,15 @@ impl Request {
         self.parts.get_mut().expect("it was just made and has no other owner")
     }
 
+    /// Returns about how many bytes it holds, its body excepted: what waits for a handler.
+    #[doc(hidden)]
+    pub fn held_bytes(&self) -> usize {
+        size_of::<Self>() + self.parts.held_bytes() + WAITING_BYTES
+    }
+
     /// Returns a view of the head.
     #[doc(hidden)]
-    pub fn view(&self) -> View<'_> {
+    pub fn view(&self) -> RequestView<'_> {
         self.parts.view()
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use gustnado_http::head::Head;
 use gustnado_http::path::{CanonicalPath, PathError, as_sent};
-use gustnado_http::request::Request as View;
+use gustnado_http::request::RequestView;
 
 use crate::body_channel::BodyChannel;
 
@@ -69,13 +69,18 @@ impl RequestHead {
         RequestHeadRef(Some(parts))
     }
 
-    pub fn view(&self) -> View<'_> {
+    pub fn view(&self) -> RequestView<'_> {
         self.head.on(&self.bytes)
     }
 
     #[cfg(feature = "tower")]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
+    }
+
+    /// Returns how much memory it takes.
+    pub fn held_bytes(&self) -> usize {
+        size_of::<Self>() + self.bytes.capacity() + self.values.capacity() * size_of::<(u32, u32)>()
     }
 
     pub fn channel(&self) -> &BodyChannel {

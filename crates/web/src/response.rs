@@ -38,7 +38,7 @@ pub use upgrade::{OnUpgrade, Upgrade};
 
 /// A frequent content type. A response with one begins with bytes that are prepared once a second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UsualType {
+pub enum ContentTypeId {
     Text,
     Html,
     Json,
@@ -46,7 +46,7 @@ pub enum UsualType {
     Events,
 }
 
-impl UsualType {
+impl ContentTypeId {
     pub const COUNT: usize = 5;
     pub const ALL: [Self; Self::COUNT] =
         [Self::Text, Self::Html, Self::Json, Self::Octets, Self::Events];
@@ -60,11 +60,11 @@ impl UsualType {
             Self::Events => "text/event-stream",
         }
     }
-}
 
-/// Returns the frequent type of this name, if it is one.
-pub fn usual_type(name: &[u8]) -> Option<UsualType> {
-    UsualType::ALL.into_iter().find(|kind| kind.name().as_bytes() == name)
+    /// Returns the frequent type of this name, if it is one.
+    pub fn of(name: &[u8]) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name().as_bytes() == name)
+    }
 }
 
 /// A response: status, header fields, content.
@@ -76,7 +76,7 @@ pub struct Response {
     pub status: Status,
     /// The content type, if it is a frequent one; others are among the fields.
     #[doc(hidden)]
-    pub content_type: Option<UsualType>,
+    pub content_type: Option<ContentTypeId>,
     #[doc(hidden)]
     pub fields: FieldsRef,
     #[doc(hidden)]
@@ -163,29 +163,29 @@ impl Response {
     }
 
     #[inline]
-    fn of_kind(kind: UsualType, content: Content) -> Self {
+    fn of_kind(kind: ContentTypeId, content: Content) -> Self {
         Self { content_type: Some(kind), content, ..Self::new(Status::OK) }
     }
 
     /// Creates a response with plain text in UTF-8.
     #[inline]
     pub fn text(text: impl Into<Bytes>) -> Self {
-        Self::of_kind(UsualType::Text, Content::Bytes(text.into()))
+        Self::of_kind(ContentTypeId::Text, Content::Bytes(text.into()))
     }
 
     /// Creates a response with HTML in UTF-8.
     pub fn html(text: impl Into<Bytes>) -> Self {
-        Self::of_kind(UsualType::Html, Content::Bytes(text.into()))
+        Self::of_kind(ContentTypeId::Html, Content::Bytes(text.into()))
     }
 
     /// Creates a response with the text of a JSON value, `application/json` (RFC 8259).
     pub fn json_text(text: impl Into<Bytes>) -> Self {
-        Self::of_kind(UsualType::Json, Content::Bytes(text.into()))
+        Self::of_kind(ContentTypeId::Json, Content::Bytes(text.into()))
     }
 
     /// Creates a response with bytes, `application/octet-stream`. Shared [`Bytes`] are not copied.
     pub fn bytes(bytes: impl Into<Bytes>) -> Self {
-        Self::of_kind(UsualType::Octets, Content::Bytes(bytes.into()))
+        Self::of_kind(ContentTypeId::Octets, Content::Bytes(bytes.into()))
     }
 
     /// Creates a response with a file, sent by the kernel, with its content type, entity tag
@@ -205,7 +205,7 @@ impl Response {
         S: Stream<Item = Result<B, E>> + Send + 'static,
         B: Into<Bytes>,
     {
-        Self::of_kind(UsualType::Octets, Content::Stream(Streamed::new(stream, None)))
+        Self::of_kind(ContentTypeId::Octets, Content::Stream(Streamed::new(stream, None)))
     }
 
     /// Creates a response with a stream of known length. If it has fewer or more bytes, the
@@ -215,7 +215,7 @@ impl Response {
         S: Stream<Item = Result<B, E>> + Send + 'static,
         B: Into<Bytes>,
     {
-        Self::of_kind(UsualType::Octets, Content::Stream(Streamed::new(stream, Some(length))))
+        Self::of_kind(ContentTypeId::Octets, Content::Stream(Streamed::new(stream, Some(length))))
     }
 
     /// Creates a response that another task or thread writes over time, and its writer.
@@ -226,7 +226,7 @@ impl Response {
     pub fn append(pieces_max: usize) -> (Appender, Self) {
         let (appender, pieces) = Appender::new(pieces_max);
         let content = Content::Stream(Streamed::mapped(pieces, None, Some));
-        (appender, Self::of_kind(UsualType::Text, content))
+        (appender, Self::of_kind(ContentTypeId::Text, content))
     }
 
     /// Creates a response of server-sent events (WHATWG HTML §9.2), each sent as soon as it comes.
@@ -235,7 +235,7 @@ impl Response {
         S: Stream<Item = Event> + Send + 'static,
     {
         let lines = Streamed::mapped(events, None, |event| Some(event.into_bytes()));
-        let response = Self::of_kind(UsualType::Events, Content::Stream(lines));
+        let response = Self::of_kind(ContentTypeId::Events, Content::Stream(lines));
         response.header("Cache-Control", "no-cache")
     }
 

@@ -2,6 +2,7 @@
 
 use std::num::NonZeroU32;
 
+use gustnado_config::BodyPolicy;
 use gustnado_tasks::{ProgressTimeout, Rate};
 
 /// What may be set for a route alone.
@@ -11,6 +12,8 @@ pub struct RouteOptions {
     pub write_ms: Option<NonZeroU32>,
     pub idle_ms: Option<NonZeroU32>,
     pub limit_body_bytes: Option<u64>,
+    /// Where whole bodies are kept.
+    pub body_policy: Option<BodyPolicy>,
     /// Rate at which bodies are received.
     pub read: Option<Rate>,
     /// Its rest keeps empty segments.
@@ -21,9 +24,18 @@ pub struct RouteOptions {
     pub takes_asterisk: bool,
     /// As a fallback, it handles CONNECT.
     pub takes_connect: bool,
+    /// Names the route where a worker that it holds is reported: see [`Tables::path_of`]. 0: none.
+    ///
+    /// [`Tables::path_of`]: crate::routes::Tables::path_of
+    pub label: u32,
 }
 
 impl RouteOptions {
+    /// Returns whether whole bodies may go to the disk.
+    pub fn spools_bodies(&self) -> bool {
+        self.body_policy == Some(BodyPolicy::Spool)
+    }
+
     /// Returns whether the route's responses have time-outs of their own.
     pub fn has_timeouts(self) -> bool {
         self.write_ms.is_some() || self.idle_ms.is_some()

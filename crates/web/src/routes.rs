@@ -3,6 +3,7 @@
 mod entry;
 mod error;
 mod fallback;
+mod limits;
 mod table;
 mod wrapper;
 
@@ -18,6 +19,7 @@ use gustnado_http::method::Method;
 use gustnado_http::status::Status;
 
 use crate::handler::{Handler, HandlerKind, IntoHandler};
+use crate::handler_limits::OwnLimit;
 use crate::middleware::{Matcher, Middleware};
 use crate::request::Request;
 use crate::response::{IntoResponse, Response};
@@ -83,6 +85,12 @@ pub struct Route {
     pub options: RouteOptions,
     #[doc(hidden)]
     pub pace: RoutePace,
+    /// Its handlers are not counted where their number is limited.
+    #[doc(hidden)]
+    pub is_exempt: bool,
+    /// How many of its handlers run at a time.
+    #[doc(hidden)]
+    pub limit: Option<OwnLimit>,
 }
 
 /// Returns milliseconds from 1 ms to 49 days.

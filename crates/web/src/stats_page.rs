@@ -15,8 +15,8 @@ use gustnado_observe::server_stats::ServerStats;
 use gustnado_observe::stats::Stats;
 
 /// Returns a handler that responds with the server's counters as JSON, in sum and by worker. The
-/// names are those of [`Stats`] and `WorkerStats`, with `cpu_ms` and `memory_bytes` of the whole
-/// process.
+/// names are those of [`Stats`] and `WorkerStats`, with `cpu_ms`, `memory_bytes` and
+/// `socket_memory_bytes` of the whole process.
 ///
 /// ```no_run
 /// gustnado::Server::new().get("/stats", gustnado::stats_page()).listen("127.0.0.1:0")?.run()
@@ -29,8 +29,15 @@ pub fn stats_page() -> Handler {
 }
 
 fn json(app: &dyn ServerStats) -> String {
-    let Process { cpu_ms, memory_bytes } = Process::read();
-    let mut text = begin_json(app, [("cpu_ms", cpu_ms), ("memory_bytes", memory_bytes)]);
+    let Process { cpu_ms, memory_bytes, socket_memory_bytes } = Process::read();
+    let mut text = begin_json(
+        app,
+        [
+            ("cpu_ms", cpu_ms),
+            ("memory_bytes", memory_bytes),
+            ("socket_memory_bytes", socket_memory_bytes),
+        ],
+    );
     push_numbers(&mut text, app.stats().named());
     text.push_str(",\"by_worker\":[");
     for (place, worker) in app.stats_by_worker().iter().enumerate() {
@@ -130,12 +137,16 @@ mod tests {
         };
         let server = "ready uptime_ms connections_open connections_accepted connections_added \
             connections_removed tasks_live requests bytes_sent answers_1xx answers_2xx \
-            answers_3xx answers_4xx answers_5xx bad_requests proxy_refused timeouts idle_closed \
-            never_asked files_cut files_exhausted accept_exhausted accept_failed accept_paused \
-            panics waits log_lines_lost faults";
+            answers_3xx answers_4xx answers_5xx bad_requests proxy_refused clients_over timeouts \
+            idle_closed never_asked files_cut files_exhausted accept_exhausted accept_failed \
+            evicted accept_paused handlers_running handlers_queued \
+            handlers_refused panics bodies_cut heads_cut sends_cut bodies_spooled spool_bytes \
+            spool_failed memory_heads memory_bodies memory_sends memory_cache memory_receives \
+            memory_queue waits log_lines_lost \
+            workers_held faults";
         let worker = "connections_added connections_removed tasks_added tasks_ended requests \
             bytes_sent answers_4xx answers_5xx bad_requests timeouts idle_closed never_asked \
-            files_cut panics waits cpu_ms";
+            files_cut panics bodies_cut heads_cut sends_cut waits cpu_ms";
         assert_eq!(names(&mut Stats::default().named()).join(" "), server);
         assert_eq!(names(&mut WorkerStats::default().named()).join(" "), worker);
     }

@@ -194,7 +194,7 @@ impl<S> Tower<S> {
     }
 }
 
-impl<S, B> IntoHandler<form::Service> for Tower<S>
+impl<S, B> IntoHandler<form::ServiceForm> for Tower<S>
 where
     S: Service<http::Request<Body>, Response = http::Response<B>> + Clone + Send + Sync + 'static,
     S: Service<http::Request<Body>, Error: Into<ServiceError>, Future: Send>,

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use gustnado_http::forwarded::{self, Element};
-use gustnado_http::request::Request as View;
+use gustnado_http::request::RequestView;
 use gustnado_tasks::Endpoint;
 
 use gustnado_config::Networks;
@@ -41,9 +41,14 @@ impl TrustedProxies {
         (!trusted_proxies.trusted.is_empty()).then(|| Arc::new(trusted_proxies))
     }
 
+    /// Returns whether a peer is one of them.
+    pub fn trusts(&self, peer: &Endpoint) -> bool {
+        self.trusted.has(peer)
+    }
+
     /// Returns the address of the client of a request that came from `peer`. Without a port in the
     /// field it has port 0.
-    pub fn client(&self, head: View<'_>, peer: Endpoint) -> Endpoint {
+    pub fn client(&self, head: RequestView<'_>, peer: Endpoint) -> Endpoint {
         let address = match self.fields {
             _ if !self.trusted.has(&peer) => None,
             ForwardedFields::XForwarded => self.walk_entries(head).address,
@@ -54,7 +59,7 @@ impl TrustedProxies {
 
     /// Returns the scheme of the client's request: `http` or `https`. `None` if no trusted proxy
     /// reports it.
-    pub fn scheme(&self, head: View<'_>, peer: &Endpoint) -> Option<&'static str> {
+    pub fn scheme(&self, head: RequestView<'_>, peer: &Endpoint) -> Option<&'static str> {
         match self.fields {
             _ if !self.trusted.has(peer) => None,
             ForwardedFields::XForwarded => {
@@ -67,7 +72,7 @@ impl TrustedProxies {
 
     /// Returns the host of the client's request, with its port if that is not the scheme's default.
     /// `None` if no trusted proxy reports it.
-    pub fn host<'h>(&self, head: View<'h>, peer: &Endpoint) -> Option<Cow<'h, str>> {
+    pub fn host<'h>(&self, head: RequestView<'h>, peer: &Endpoint) -> Option<Cow<'h, str>> {
         match self.fields {
             _ if !self.trusted.has(peer) => None,
             ForwardedFields::XForwarded => {
@@ -93,7 +98,7 @@ impl TrustedProxies {
         }
     }
 
-    fn walk_entries(&self, head: View<'_>) -> Hop {
+    fn walk_entries(&self, head: RequestView<'_>) -> Hop {
         let entries = entries(head, "x-forwarded-for");
         self.walk(entries.iter().rev().map(|entry| forwarded::node(entry)))
     }
@@ -104,7 +109,7 @@ impl TrustedProxies {
     }
 
     /// Returns the element added by the trusted proxy that the client connected to.
-    fn walked_to<'h>(&self, head: View<'h>) -> Option<Element<'h>> {
+    fn walked_to<'h>(&self, head: RequestView<'h>) -> Option<Element<'h>> {
         let mut elements = elements(head);
         let behind = self.walk_elements(&elements).behind;
         let place = elements.len().checked_sub(1 + behind)?;
@@ -127,21 +132,21 @@ impl TrustedProxies {
 }
 
 /// Returns all entries of a field, of all its lines.
-fn entries<'h>(head: View<'h>, name: &str) -> Vec<&'h [u8]> {
+fn entries<'h>(head: RequestView<'h>, name: &str) -> Vec<&'h [u8]> {
     let lines = head.fields().filter(|field| field.0.eq_ignore_ascii_case(name.as_bytes()));
     lines.flat_map(|field| forwarded::entries(field.1)).collect()
 }
 
 /// Returns the entry that was added together with the one of X-Forwarded-For that has `behind` to
 /// its right. If a proxy overwrites the field, there are fewer: then it is the first.
-fn entry<'h>(head: View<'h>, name: &str, behind: usize) -> Option<&'h [u8]> {
+fn entry<'h>(head: RequestView<'h>, name: &str, behind: usize) -> Option<&'h [u8]> {
     let entries = entries(head, name);
     let place = entries.len().saturating_sub(1 + behind);
     entries.get(place).copied()
 }
 
 /// Returns all elements of Forwarded behind the last malformed line.
-fn elements(head: View<'_>) -> Vec<Element<'_>> {
+fn elements(head: RequestView<'_>) -> Vec<Element<'_>> {
     let mut all = Vec::new();
     for (name, value) in head.fields() {
         if !name.eq_ignore_ascii_case(b"forwarded") {

@@ -226,7 +226,7 @@ impl AsgiExchange {
         drop(phase);
         let refusal = || Response::new(error.status()).close();
         match to {
-            ResponseSink::Client(replier) => _ = replier.answer(refusal()),
+            ResponseSink::Client(replier) => _ = replier.respond(refusal()),
             ResponseSink::Unclaimed | ResponseSink::Kept(_) => {
                 self.state().to = ResponseSink::Kept(Box::new(refusal()));
             }

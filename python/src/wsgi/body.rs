@@ -5,13 +5,13 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
-use gustnado::{BodyError, Request, Status};
+use gustnado::{BodyError, Collected, Request, Spool, SpoolShare, Status};
 
 use crate::errors;
 
@@ -43,12 +43,6 @@ impl WsgiBody {
     }
 }
 
-/// The limit on all spool files together, and their state.
-pub(super) struct Spool {
-    bytes_max: u64,
-    used: AtomicU64,
-}
-
 /// The reason why a body was refused.
 pub(super) enum BodyRefusal {
     Broken(BodyError),
@@ -61,111 +55,120 @@ pub(super) enum BodyRefusal {
 
 /// The share of one body's file in the spool, released when dropped.
 #[pyclass(frozen, module = "gustnado._gustnado")]
-struct SpoolShare {
-    spool: Arc<Spool>,
-    bytes: AtomicU64,
-}
+struct PySpoolShare(#[expect(dead_code, reason = "held for its drop")] SpoolShare);
 
 /// The file of an incomplete body.
-struct SpoolFile {
+struct TemporaryFile {
     python: Py<PyAny>,
     /// The same file. It is written by offset, so its position does not move.
     file: File,
     share: SpoolShare,
 }
 
-impl Spool {
-    pub(super) fn new(bytes_max: u64) -> Arc<Self> {
-        Arc::new(Self { bytes_max, used: AtomicU64::new(0) })
+/// Reads the body of a request to its end. The connection orders when bytes go to the file.
+pub(super) async fn read(request: &mut Request) -> Result<WsgiBody, BodyRefusal> {
+    let body = request.body_mut();
+    let length = body.length();
+    if length.is_some_and(|length| length > FILE_BYTES_MAX) {
+        return Err(BodyRefusal::TooLong);
     }
-
-    /// Reads the body of a request to its end.
-    pub(super) async fn read(
-        self: &Arc<Self>,
-        request: &mut Request,
-    ) -> Result<WsgiBody, BodyRefusal> {
-        let body = request.body_mut();
-        let length = body.length().unwrap_or(0);
-        if length > FILE_BYTES_MAX {
-            return Err(BodyRefusal::TooLong);
-        }
-        let mut memory = Vec::new();
-        let mut growing = None;
-        if length > MEMORY_BYTES_MAX as u64 {
-            growing = Some(SpoolFile::open(self)?);
-        }
-        while let Some(piece) = body.next().await {
-            let piece = piece.map_err(BodyRefusal::Broken)?;
-            if growing.is_none() && memory.len() + piece.len() > MEMORY_BYTES_MAX {
-                let opened = SpoolFile::open(self)?;
-                opened.put(&std::mem::take(&mut memory))?;
-                growing = Some(opened);
+    let is_long = length.is_none_or(|length| length > MEMORY_BYTES_MAX as u64);
+    let (mut memory, mut growing) = (Vec::new(), None);
+    body.set_spooled();
+    while let Some(collected) = body.collect_next().await {
+        let spool = match collected.map_err(BodyRefusal::Broken)? {
+            Collected::Bytes(piece) => {
+                memory.extend_from_slice(&piece);
+                continue;
             }
-            match &growing {
-                Some(growing) => growing.put(&piece)?,
-                None => memory.extend_from_slice(&piece),
+            Collected::Spill(spool) => spool,
+        };
+        match spill(&spool, &mut growing, &memory) {
+            Ok(released) => {
+                memory.clear();
+                body.set_released(released);
+            }
+            // A short one stays in memory, as far as there is some.
+            Err(BodyRefusal::Full(_)) if !is_long && growing.is_none() => body.set_collected(true),
+            Err(refused) => {
+                body.set_collected(true);
+                return Err(refused);
             }
         }
-        match growing {
-            Some(growing) => growing.end(),
-            None => Ok(WsgiBody::Memory(memory.into())),
+    }
+    match growing {
+        Some(mut growing) => {
+            growing.put(&memory)?;
+            growing.end()
         }
+        None => Ok(WsgiBody::Memory(memory.into())),
     }
 }
 
-impl SpoolFile {
+/// Appends bytes to the file of a body, which is made if there is none. Returns the file's length.
+fn spill(
+    spool: &Arc<Spool>,
+    growing: &mut Option<TemporaryFile>,
+    memory: &[u8],
+) -> Result<u64, BodyRefusal> {
+    if let Some(growing) = growing {
+        growing.put(memory)?;
+        return Ok(growing.share.bytes());
+    }
+    let mut opened = TemporaryFile::open(spool)?;
+    opened.put(memory)?;
+    spool.count_body();
+    Ok(growing.insert(opened).share.bytes())
+}
+
+impl TemporaryFile {
     fn open(spool: &Arc<Spool>) -> Result<Self, BodyRefusal> {
-        let share = SpoolShare { spool: Arc::clone(spool), bytes: AtomicU64::new(0) };
+        let Some(share) = SpoolShare::open(spool) else {
+            return Err(BodyRefusal::Full(spool.bytes_max()));
+        };
+        let folder = spool.folder();
         let opened = Python::attach(|py| {
             // It has no name from the start if the file system supports that.
             let temporary = py.import(intern!(py, "tempfile"))?;
-            let python = temporary.call_method0(intern!(py, "TemporaryFile"))?;
+            let named = PyDict::new(py);
+            named.set_item(intern!(py, "dir"), folder)?;
+            let python = temporary.call_method(intern!(py, "TemporaryFile"), (), Some(&named))?;
             let number: i32 = python.call_method0(intern!(py, "fileno"))?.extract()?;
             let file = duplicate(number).map_err(|error| errors::of_io(&error))?;
             Ok((python.unbind(), file))
         });
-        let (python, file) = opened.map_err(BodyRefusal::Disk)?;
+        let (python, file) = opened.map_err(|error| failed(spool, error))?;
         Ok(Self { python, file, share })
     }
 
     /// Appends bytes. They go into the page cache, which seldom takes long.
-    fn put(&self, piece: &[u8]) -> Result<(), BodyRefusal> {
-        let at = self.share.bytes.load(Ordering::Relaxed);
-        self.share.take(piece.len() as u64)?;
-        self.file.write_all_at(piece, at).map_err(|error| BodyRefusal::Disk(errors::of_io(&error)))
+    fn put(&mut self, bytes: &[u8]) -> Result<(), BodyRefusal> {
+        let at = self.share.bytes();
+        if at + bytes.len() as u64 > FILE_BYTES_MAX {
+            return Err(BodyRefusal::TooLong);
+        }
+        if !self.share.take(bytes.len() as u64) {
+            return Err(BodyRefusal::Full(self.share.spool().bytes_max()));
+        }
+        let written = self.file.write_all_at(bytes, at);
+        written.map_err(|error| failed(self.share.spool(), errors::of_io(&error)))
     }
 
     fn end(self) -> Result<WsgiBody, BodyRefusal> {
-        let length = self.share.bytes.load(Ordering::Relaxed);
+        let (length, spool) = (self.share.bytes(), Arc::clone(self.share.spool()));
         let written = Python::attach(|py| {
-            let share = Bound::new(py, self.share)?;
+            let share = Bound::new(py, PySpoolShare(self.share))?;
             self.python.bind(py).setattr(intern!(py, "_share_of_spool"), share)
         });
-        written.map_err(BodyRefusal::Disk)?;
+        written.map_err(|error| failed(&spool, error))?;
         Ok(WsgiBody::File(self.python, length))
     }
 }
 
-impl SpoolShare {
-    fn take(&self, bytes: u64) -> Result<(), BodyRefusal> {
-        let spool = &self.spool;
-        let length = self.bytes.load(Ordering::Relaxed) + bytes;
-        if length > FILE_BYTES_MAX {
-            return Err(BodyRefusal::TooLong);
-        }
-        let before = spool.used.fetch_add(bytes, Ordering::Relaxed);
-        self.bytes.store(length, Ordering::Relaxed);
-        if before + bytes > spool.bytes_max {
-            return Err(BodyRefusal::Full(spool.bytes_max));
-        }
-        Ok(())
-    }
-}
-
-impl Drop for SpoolShare {
-    fn drop(&mut self) {
-        self.spool.used.fetch_sub(self.bytes.load(Ordering::Relaxed), Ordering::Relaxed);
-    }
+/// Counts a body that could not be written.
+fn failed(spool: &Spool, error: PyErr) -> BodyRefusal {
+    spool.count_failure();
+    BodyRefusal::Disk(error)
 }
 
 impl BodyRefusal {
@@ -192,7 +195,7 @@ impl BodyRefusal {
             )),
             Self::Disk(error) => Some(format!(
                 "refused with 503: its body could not be kept in a temporary file ({error}); \
-                 TMPDIR names another folder"
+                 --body-spool names another folder"
             )),
         }
     }

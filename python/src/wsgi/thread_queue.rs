@@ -1,17 +1,18 @@
-//! Requests that wait for a Python thread.
+//! Requests that have the permit for a Python thread, on their way to it.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use gustnado::{Replier, Reply, Request, reply_later};
+use gustnado::{Permits, Replier, Reply, Request, reply_later};
 
 use super::body::WsgiBody;
 
-/// The queue between the engine and the threads.
+/// The queue between the engine and the threads. It has at most one request for each of them:
+/// others wait for their permits.
+#[derive(Default)]
 pub(super) struct ThreadQueue {
     waiting: Mutex<QueueState>,
     change: Condvar,
-    waiting_max: usize,
 }
 
 #[derive(Default)]
@@ -25,25 +26,22 @@ pub(super) struct HandlerCall {
     pub(super) request: Request,
     pub(super) body: WsgiBody,
     pub(super) replier: Replier,
+    pub(super) permits: Permits,
 }
 
 impl ThreadQueue {
-    pub(super) fn new(waiting_max: usize) -> Self {
-        Self { waiting: Mutex::default(), change: Condvar::new(), waiting_max }
-    }
-
     fn waiting(&self) -> MutexGuard<'_, QueueState> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Queues a request. `None`: the queue is full.
-    pub(super) fn put(&self, request: Request, body: WsgiBody) -> Option<Reply> {
+    /// Queues a request. `None`: the threads have ended.
+    pub(super) fn put(&self, request: Request, body: WsgiBody, permits: Permits) -> Option<Reply> {
         let mut waiting = self.waiting();
-        if waiting.jobs.len() >= self.waiting_max || waiting.has_ended {
+        if waiting.has_ended {
             return None;
         }
         let (replier, reply) = reply_later();
-        waiting.jobs.push_back(HandlerCall { request, body, replier });
+        waiting.jobs.push_back(HandlerCall { request, body, replier, permits });
         drop(waiting);
         self.change.notify_one();
         Some(reply)

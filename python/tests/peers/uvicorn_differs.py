@@ -35,7 +35,7 @@ _REASONS = {
         "test_chunked_encoding",
         "test_chunked_encoding_empty_body",
     ],
-    "there is no --limit-concurrency": [
+    "--limit-concurrency counts the requests that a handler runs for, and not connections": [
         "test_max_concurrency",
     ],
     "100 Continue is not sent where the body has come already (RFC 9110, 10.1.1 allows that)": [

@@ -1,20 +1,31 @@
 //! The state that outlives each app of a server: counters, logs, the drain.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
-use gustnado_tasks::{Phase, Workers, Workload};
+use gustnado_tasks::{MemoryKind, Phase, Workers, Workload};
 
+use super::heap_trim::HeapTrim;
+use crate::bodies::Bodies;
+use crate::client_slots::ClientSlots;
 use gustnado_observe::access_log::Logs;
 use gustnado_observe::server_stats::ServerStats;
 use gustnado_observe::stats::{Stats, Tally, Thread, WorkerStats};
+use gustnado_web::handler_limits::HandlerLimits;
+use gustnado_web::spool::Spool;
 
 /// The state that successive apps of a server share.
 pub struct ServerShared {
     pub(super) tallies: Arc<[Tally]>,
     draining: AtomicBool,
+    /// Request bodies in memory.
+    pub bodies: Arc<Bodies>,
+    /// The disk that request bodies may take.
+    pub spool: Arc<Spool>,
+    /// Workers that a handler has held for too long.
+    held: AtomicUsize,
     /// Set once they run. Weak, because they hold this.
-    workers: OnceLock<Weak<Workers>>,
+    pub(super) workers: OnceLock<Weak<Workers>>,
     pub(super) scheduler: &'static str,
     /// Prepared field lines of every response, without the date. Each worker reads them once a
     /// second.
@@ -23,6 +34,11 @@ pub struct ServerShared {
     pub(super) bytes_reported: AtomicU64,
     /// The count of all folders of the server, closed ones included.
     pub(super) files_exhausted: Arc<AtomicU64>,
+    /// Connections by client, where their number is limited.
+    pub(super) client_slots: Arc<ClientSlots>,
+    /// Where requests wait for handlers.
+    pub handler_limits: Arc<HandlerLimits>,
+    pub(super) heap_trim: Arc<HeapTrim>,
     pub reloads: AtomicU64,
     pub reloads_refused: AtomicU64,
     pub logs: Logs,
@@ -38,11 +54,17 @@ impl ServerShared {
             // One more for a thread that only accepts.
             tallies: (0..=workers).map(|_| Tally::default()).collect(),
             draining: AtomicBool::new(false),
+            bodies: Arc::default(),
+            spool: Arc::default(),
+            held: AtomicUsize::new(0),
             workers: OnceLock::new(),
             scheduler,
             lines: Mutex::new(Arc::from([])),
             bytes_reported: AtomicU64::new(0),
             files_exhausted,
+            client_slots: Arc::default(),
+            handler_limits: Arc::default(),
+            heap_trim: Arc::default(),
             reloads: AtomicU64::new(0),
             reloads_refused: AtomicU64::new(0),
             logs: Logs::default(),
@@ -52,6 +74,7 @@ impl ServerShared {
     pub fn attach(&self, workers: &Arc<Workers>) {
         let first = self.workers.set(Arc::downgrade(workers));
         debug_assert!(first.is_ok(), "workers are attached once");
+        self.bodies.attach(workers.ledger());
     }
 
     /// Returns how many threads have a tally and a log buffer of their own.
@@ -63,10 +86,24 @@ impl ServerShared {
         self.workers.get().and_then(Weak::upgrade)
     }
 
-    /// Returns whether the server serves and is not draining.
+    /// Returns whether the server serves, is not draining, and no handler holds a worker.
     pub fn is_ready(&self) -> bool {
         let serves = |workers: Arc<Workers>| workers.phase() == Phase::Serving;
-        !self.is_draining() && self.workers().is_some_and(serves)
+        !self.is_draining() && self.held() == 0 && self.workers().is_some_and(serves)
+    }
+
+    /// A handler holds one more worker, or one less.
+    pub fn note_held(&self, is_free: bool) {
+        if is_free {
+            self.held.fetch_sub(1, Ordering::SeqCst);
+        } else {
+            self.held.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    /// Returns how many workers a handler has held for too long.
+    pub fn held(&self) -> usize {
+        self.held.load(Ordering::SeqCst)
     }
 
     pub(super) fn begin_draining(&self) {
@@ -101,12 +138,21 @@ impl ServerStats for ServerShared {
         stats.ready = self.is_ready();
         stats.reloads = self.reloads.load(Ordering::Relaxed);
         stats.reloads_refused = self.reloads_refused.load(Ordering::Relaxed);
+        let handlers = &self.handler_limits.counts;
+        stats.handlers_running = handlers.running.load(Ordering::Relaxed);
+        stats.handlers_queued = handlers.queued.load(Ordering::Relaxed);
+        stats.handlers_refused = handlers.refused.load(Ordering::Relaxed);
         stats.log_lines_lost = self.logs.lost();
         stats.files_exhausted = self.files_exhausted.load(Ordering::Relaxed);
+        let spool = self.spool.counts();
+        stats.spool_bytes = spool.bytes;
+        stats.bodies_spooled = spool.bodies;
+        stats.spool_failed = spool.failed;
         if let Some(workers) = self.workers() {
             let counts = workers.counts();
             stats.uptime_ms = workers.uptime_ms();
             stats.workers = workers.workers() as u64;
+            stats.workers_held = self.held() as u64;
             stats.workers_grown = counts.workers_grown.load(Ordering::Relaxed);
             stats.workers_shrunk = counts.workers_shrunk.load(Ordering::Relaxed);
             stats.workers_failed = counts.workers_failed.load(Ordering::Relaxed);
@@ -114,10 +160,18 @@ impl ServerStats for ServerShared {
             stats.connections_accepted = counts.accepted.load(Ordering::Relaxed);
             stats.accept_exhausted = counts.accept_exhausted.load(Ordering::Relaxed);
             stats.accept_failed = counts.accept_failed.load(Ordering::Relaxed);
+            stats.evicted = counts.evicted.load(Ordering::Relaxed);
             stats.accept_paused = counts.accept_paused.load(Ordering::Relaxed);
             // Handlers that panicked are in the tallies already; these are panics of other tasks.
             stats.panics += counts.panics.load(Ordering::Relaxed);
             stats.tasks_live = workers.tasks_live();
+            let ledger = workers.ledger();
+            stats.memory_heads = ledger.held(MemoryKind::Heads);
+            stats.memory_sends = ledger.held(MemoryKind::Sends);
+            stats.memory_cache = ledger.held(MemoryKind::Cache);
+            stats.memory_bodies = ledger.held(MemoryKind::Bodies);
+            stats.memory_receives = ledger.held(MemoryKind::Receives);
+            stats.memory_queue = ledger.held(MemoryKind::Queue);
             for workload in workers.workloads() {
                 stats.connections_added += workload.connections_added;
                 stats.connections_removed += workload.connections_removed;

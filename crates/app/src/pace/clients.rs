@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use foldhash::fast::RandomState;
 use gustnado_tasks::Endpoint;
 use gustnado_tls::Buckets;
+
+use crate::client_key::ClientKey;
 
 /// A full table is searched for clients to forget at most once in this time: under a flood of
 /// addresses, each search would find nothing and cost as much as the table is long.
@@ -24,31 +25,8 @@ pub(super) struct Clients {
 
 #[derive(Debug, Default)]
 struct Table {
-    known: HashMap<Client, Arc<Buckets>, RandomState>,
+    known: HashMap<ClientKey, Arc<Buckets>, RandomState>,
     swept_ms: Option<u64>,
-}
-
-/// The unit that counts as one client.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Client {
-    V4([u8; 4]),
-    /// The /64 network: a client has all addresses in it.
-    V6([u8; 8]),
-    /// A Unix socket, or an unknown address.
-    Unknown,
-}
-
-impl Client {
-    fn of(peer: &io::Result<Endpoint>) -> Self {
-        let Ok(Endpoint::Tcp(address)) = peer else { return Self::Unknown };
-        match address.ip().to_canonical() {
-            IpAddr::V4(ip) => Self::V4(ip.octets()),
-            IpAddr::V6(ip) => {
-                let network = ip.octets().first_chunk().copied();
-                Self::V6(network.expect("an address has sixteen bytes"))
-            }
-        }
-    }
 }
 
 impl Clients {
@@ -58,7 +36,7 @@ impl Clients {
 
     /// Returns the buckets of a client. The lock is taken once per connection.
     pub(super) fn of(&self, peer: &io::Result<Endpoint>, now_ms: u64) -> Arc<Buckets> {
-        let client = Client::of(peer);
+        let client = ClientKey::of(peer);
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(buckets) = table.known.get(&client) {
             return Arc::clone(buckets);

@@ -12,10 +12,8 @@ pub(super) const RUN: &str = "run is in the Python package: `pip install ./pytho
     Gustnado, then `python -m gustnado run main:app`; to serve a folder, `gustnado serve DIR`";
 
 /// Subcommands of other programs, and their counterparts.
-const ABSENT: [(&str, &str); 7] = [
-    ("completions", "there are no shell completions yet; `gustnado --help` lists all commands"),
-    ("completion", "there are no shell completions yet; `gustnado --help` lists all commands"),
-    ("man", "there is no manual page yet; `gustnado serve --help` says everything"),
+const ABSENT: [(&str, &str); 5] = [
+    ("completion", "it is `gustnado completions SHELL`"),
     ("version", "it is a flag: `gustnado --version`"),
     ("start", "it is `gustnado serve DIR`"),
     ("stop", "send it TERM, or Ctrl-C: `kill PID`"),
@@ -125,8 +123,7 @@ mod tests {
             (&["srve", "./public"], "did you mean gustnado serve ./public?"),
             (&["srve"], "did you mean gustnado serve?"),
             (&["chekc", "site.toml"], "did you mean gustnado check site.toml?"),
-            (&["completions", "bash"], "no shell completions yet"),
-            (&["man"], "no manual page yet"),
+            (&["completion", "bash"], "it is `gustnado completions SHELL`"),
             (&["version"], "gustnado --version"),
             (&["9000"], "--port 9000"),
             (&[":8012"], "--port 8012"),

@@ -38,6 +38,7 @@ fn every_flag_of_the_table_is_taken() {
         let value = match (&tunable.field, tunable.default) {
             (Field::List { .. }, _) if tunable.name == "listen" => "127.0.0.1:0,unix:x",
             (Field::List { .. }, _) => "127.0.0.1,10.0.0.0/8,unix",
+            (_, "") if tunable.name == "uds-mode" => "660",
             (_, "") => "x",
             (_, default) => default,
         };
@@ -71,7 +72,7 @@ fn each_mistake_is_one_line_with_a_remedy() {
         (&["./a", "9000"], "9000: no such folder; to listen on that port: --port 9000"),
         (&["--directory-listing"], "--directory-listing: no such flag; here it is --listing"),
         (&["--tls", "x"], "--tls: no such flag: there is no TLS yet; put a proxy before it"),
-        (&["--usre", "x"], "--usre: no such flag; `gustnado serve --help` lists them all"),
+        (&["--usre", "x"], "--usre: no such flag; did you mean --user?"),
         (
             &["--port", "eighty"],
             "--port: expected a whole number from 0 to 65535, found \"eighty\"; leave it out \

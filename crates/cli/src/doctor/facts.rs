@@ -5,6 +5,11 @@ use super::settings::KernelSettings;
 use gustnado::config::{Config, Machine};
 use std::path::Path;
 
+pub(super) const TRACKED: &str = "net.netfilter.nf_conntrack_max";
+pub(super) const BUCKETS: &str = "net.netfilter.nf_conntrack_buckets";
+pub(super) const TCP_MEMORY: &str = "net.ipv4.tcp_mem";
+pub(super) const OVERFLOW: &str = "net.ipv4.tcp_abort_on_overflow";
+
 /// Facts; `None` could not be read.
 #[derive(Clone, Debug)]
 pub(super) struct Facts {
@@ -30,6 +35,13 @@ pub(super) struct Facts {
     /// 0 no, 1 yes, 2 on loopback.
     pub(super) tw_reuse: Option<u64>,
     pub(super) fin_timeout_s: Option<u64>,
+    /// Connections that a firewall may track; `None` where none does.
+    pub(super) conntrack_max: Option<u64>,
+    pub(super) conntrack_buckets: Option<u64>,
+    /// Pages that TCP may take at most.
+    pub(super) tcp_mem_pages: Option<u64>,
+    /// Whether a connection that finds a full queue is reset.
+    pub(super) abort_on_overflow: Option<u64>,
     /// Whether a closing listener passes its queue to another one on its port.
     pub(super) migrate_req: Option<u64>,
 }
@@ -50,6 +62,10 @@ impl Facts {
             local_ports: settings.pair("net.ipv4.ip_local_port_range"),
             tw_reuse: settings.number("net.ipv4.tcp_tw_reuse"),
             fin_timeout_s: settings.number("net.ipv4.tcp_fin_timeout"),
+            conntrack_max: settings.number(TRACKED),
+            conntrack_buckets: settings.number(BUCKETS),
+            tcp_mem_pages: settings.third(TCP_MEMORY),
+            abort_on_overflow: settings.number(OVERFLOW),
             migrate_req: settings.number("net.ipv4.tcp_migrate_req"),
         }
     }

@@ -28,6 +28,11 @@ impl KernelSettings {
         Some((first.parse().ok()?, second.parse().ok()?))
     }
 
+    /// The last of three numbers.
+    pub(super) fn third(&self, key: &str) -> Option<u64> {
+        self.read(key)?.split(' ').nth(2)?.parse().ok()
+    }
+
     /// Sets a value and checks that the kernel took it.
     ///
     /// # Errors

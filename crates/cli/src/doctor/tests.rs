@@ -14,6 +14,7 @@ fn healthy() -> Facts {
             cpus: 8,
             cpu_quota_milli: None,
             memory_max_bytes: None,
+            memory_bytes: 8 << 30,
             files_soft: 1_024,
             files_hard: 1_048_576,
         },
@@ -28,6 +29,10 @@ fn healthy() -> Facts {
         syn_backlog: Some(4_096),
         local_ports: Some((32_768, 60_999)),
         tw_reuse: Some(2),
+        conntrack_max: Some(2_097_152),
+        conntrack_buckets: Some(524_288),
+        tcp_mem_pages: Some(575_802),
+        abort_on_overflow: Some(0),
         migrate_req: Some(1),
         fin_timeout_s: Some(60),
     }
@@ -45,6 +50,7 @@ fn small_container() -> Facts {
         in_container: true,
         uring: Err("io_uring_setup: operation not permitted (a seccomp filter?)".to_owned()),
         somaxconn: Some(128),
+        conntrack_max: Some(32_768),
         ..healthy()
     }
 }
@@ -61,6 +67,9 @@ fn old_box() -> Facts {
         syn_backlog: Some(256),
         local_ports: Some((32_768, 40_000)),
         tw_reuse: Some(0),
+        conntrack_max: None,
+        tcp_mem_pages: Some(16_384),
+        abort_on_overflow: Some(1),
         migrate_req: Some(0),
         ..healthy()
     }
@@ -71,6 +80,7 @@ fn switched_off() -> Facts {
         uring: Err("io_uring_setup: not permitted (kernel.io_uring_disabled is 2)".into()),
         uring_disabled: Some(2),
         fin_timeout_s: Some(120),
+        conntrack_buckets: Some(65_536),
         ..healthy()
     }
 }
@@ -85,6 +95,10 @@ fn nothing_readable() -> Facts {
         syn_backlog: None,
         local_ports: None,
         tw_reuse: None,
+        conntrack_max: None,
+        conntrack_buckets: None,
+        tcp_mem_pages: None,
+        abort_on_overflow: None,
         migrate_req: None,
         fin_timeout_s: None,
         ..healthy()
@@ -225,4 +239,19 @@ fn the_state_is_where_such_states_are_kept() {
     assert_eq!(with(&[("HOME", "/h")]), path("/h/.local/state/gustnado/doctor.json"));
     assert_eq!(with(&[("XDG_STATE_HOME", "/s"), ("HOME", "/h")]), path("/s/gustnado/doctor.json"));
     assert_eq!(with(&[("XDG_STATE_HOME", "relative")]), None);
+}
+
+#[test]
+fn a_load_that_the_table_of_tracked_connections_cannot_hold_is_warned_of() {
+    let place = tempfile::tempdir().expect("a folder");
+    let folder = place.path().join("net/netfilter");
+    std::fs::create_dir_all(&folder).expect("made");
+    let settings = KernelSettings(place.path().to_owned());
+    assert_eq!(connections::no_room(&settings, 1_000_000), None, "nothing is tracked");
+    std::fs::write(folder.join("nf_conntrack_max"), "262144\n").expect("written");
+    std::fs::write(folder.join("nf_conntrack_count"), "144\n").expect("written");
+    assert_eq!(connections::no_room(&settings, 262_000), None);
+    let warning = connections::no_room(&settings, 1_000_000).expect("no room");
+    assert!(warning.contains("found 262,000 of 262,144 free"), "{warning}");
+    assert!(warning.ends_with("nf_conntrack_max=1048576"), "{warning}");
 }

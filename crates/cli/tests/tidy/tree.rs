@@ -30,7 +30,8 @@ impl Source {
 
     /// Returns whether the limit on lines holds for it, though it is no code.
     pub(crate) fn is_script(&self) -> bool {
-        self.has_extension("lua") || ["Makefile", ".ci/run", "fuzz/run"].contains(&&*self.path)
+        self.has_extension("lua")
+            || ["Makefile", ".ci/run", ".ci/test", "fuzz/run"].contains(&&*self.path)
     }
 
     /// Lines with their numbers, from 1.

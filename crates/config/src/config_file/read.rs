@@ -6,6 +6,7 @@ use std::path::Path;
 use toml::de::{DeTable, DeValue};
 
 use super::hosts::{Hosts, read_hosts};
+use super::listeners::read_listeners;
 use super::parts::{check_folder, read_headers};
 use super::route::{read_page, read_route};
 use super::specs::SiteSpec;
@@ -13,6 +14,7 @@ use super::value::{FolderCheck, ValueReader, ValueTable, found, named};
 use super::{ConfigFile, SiteError, syntax};
 use crate::Config;
 use crate::file_settings::{FileSetting, FileSettings};
+use crate::listen::ListenSpec;
 use crate::table::TUNABLES;
 use crate::tunable::{Field, Tunable};
 
@@ -83,6 +85,11 @@ fn read_setting(
     let name = tunable.name;
     let mut items = Vec::new();
     let text: Option<OsString> = match (&tunable.field, value.get_ref()) {
+        (Field::List { .. }, DeValue::String(_) | DeValue::Array(_)) if name == "listen" => {
+            let (value, listeners) = read_listeners(reader, table)?;
+            items = listeners;
+            Some(value)
+        }
         (Field::List { what, allowed, .. }, DeValue::String(_) | DeValue::Array(_)) => {
             let before = reader.problems.len();
             for text in reader.texts(table, name)? {
@@ -90,7 +97,7 @@ fn read_setting(
                 if !allowed(found) || found.contains(',') {
                     reader.problem(line, format!("{name}: expected {what}, found {found:?}"));
                 }
-                items.push((address(reader, found), line));
+                items.push((found.to_owned(), line));
             }
             if reader.problems.len() > before {
                 return None;
@@ -136,14 +143,6 @@ fn read_setting(
     Some(FileSetting { name, value, line, items })
 }
 
-/// Returns a listener's address; the path of a Unix socket is relative to the file.
-fn address(reader: &ValueReader<'_>, text: &str) -> String {
-    match text.strip_prefix("unix:").filter(|path| !path.is_empty()) {
-        Some(path) => format!("unix:{}", reader.path(path).display()),
-        None => text.to_owned(),
-    }
-}
-
 /// Checks what no setting can check for itself.
 fn check_settings(reader: &mut ValueReader<'_>, settings: &[FileSetting]) {
     let of = |name: &str| settings.iter().find(|setting| setting.name == name);
@@ -158,8 +157,10 @@ fn check_settings(reader: &mut ValueReader<'_>, settings: &[FileSetting]) {
             reader.problem(other.line, text);
         }
     }
+    let address = |text: &str| ListenSpec::parse(text).map(|spec| spec.address).unwrap_or_default();
     for (at, (text, line)) in listen.items.iter().enumerate() {
-        if listen.items[..at].iter().any(|(other, _)| other == text) {
+        let text = address(text);
+        if listen.items[..at].iter().any(|(other, _)| address(other) == text) {
             reader.problem(*line, format!("listen: {text:?} is set twice; leave one out"));
         }
     }

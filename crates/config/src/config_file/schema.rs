@@ -53,6 +53,13 @@ fn setting(tunable: &Tunable) -> (String, Json) {
         Field::Switch { .. } => key("type", text("boolean")),
         Field::Choice { names, .. } => key("enum", texts(names.iter().copied())),
         Field::Text { .. } | Field::Path { .. } => key("type", text("string")),
+        Field::List { .. } if tunable.name == "listen" => {
+            let each = Json::Map(vec![key(
+                "anyOf",
+                Json::List(vec![of_type("string"), reference("listen")]),
+            )]);
+            key("anyOf", Json::List(vec![of_type("string"), array_of(each)]))
+        }
         Field::List { .. } => key("anyOf", Json::List(vec![of_type("string"), strings()])),
         Field::Number { unit, min, max, zero, .. } => {
             let number = whole_number(*unit, (*min, *max), zero.is_some());
@@ -104,10 +111,37 @@ fn definitions() -> Json {
     ];
     Json::Map(vec![
         key("headers", headers),
+        key("listen", listener()),
         key("route", route()),
         key("site", Json::Map(closed("A site for some hosts", site, &["hosts"]))),
         key("error-page", Json::Map(closed("A page for a status of 4xx or 5xx", page, &["file"]))),
     ])
+}
+
+fn listener() -> Json {
+    let networks = Json::Map(vec![
+        key("description", text("Peers that may send a PROXY header")),
+        key("anyOf", Json::List(vec![of_type("string"), strings()])),
+    ]);
+    let backlog = Json::Map(vec![
+        key("description", text("Connections the kernel may hold ready until they are accepted")),
+        key("type", text("integer")),
+        key("minimum", Json::Number(1)),
+        key("maximum", Json::Number(65_535)),
+    ]);
+    let keys = vec![
+        key("address", described("string", "127.0.0.1:80, [::1]:80, unix:PATH, unix:@NAME, fd:3")),
+        key("proxy-protocol", described("boolean", "Whether a PROXY header is required")),
+        key("proxy-allow-from", networks),
+        key("backlog", backlog),
+        key("defer-accept", described("boolean", "Accept when the first bytes are here")),
+        key("mode", described("string", "Permissions of a Unix socket, in octal")),
+        key("owner", described("string", "User, or USER:GROUP, of a Unix socket")),
+        key("v6only", described("boolean", "Whether an IPv6 address takes IPv6 only")),
+        key("freebind", described("boolean", "Whether the machine may get the address later")),
+        key("device", described("string", "Network interface that connections come from")),
+    ];
+    Json::Map(closed("A listener", keys, &["address"]))
 }
 
 fn route() -> Json {

@@ -9,7 +9,7 @@ use super::error::Problem;
 use crate::nearest::nearest;
 
 /// The keys that hold tables.
-const TABLES: [&str; 5] = ["settings", "headers", "route", "site", "error-page"];
+const TABLES: [&str; 6] = ["settings", "headers", "listen", "route", "site", "error-page"];
 
 /// A value with its line.
 #[derive(Debug, Clone, Copy)]

@@ -9,7 +9,7 @@ use crate::status::Status;
 /// Why a request body was refused. The connection cannot go on after any of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum BodyError {
+pub enum BodyDecodeError {
     /// The body has, or is announced to have, more bytes than the limit.
     TooLarge {
         /// The limit that was passed.
@@ -39,7 +39,7 @@ pub enum BodyError {
     },
 }
 
-impl BodyError {
+impl BodyDecodeError {
     /// Returns the status that tells the client.
     pub const fn status(&self) -> Status {
         match self {
@@ -67,7 +67,7 @@ impl BodyError {
     }
 }
 
-impl fmt::Display for BodyError {
+impl fmt::Display for BodyDecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TooLarge { limit_bytes } => {
@@ -93,4 +93,4 @@ impl fmt::Display for BodyError {
     }
 }
 
-impl Error for BodyError {}
+impl Error for BodyDecodeError {}

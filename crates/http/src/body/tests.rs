@@ -1,4 +1,4 @@
-use super::{BodyDecoder, BodyError};
+use super::{BodyDecodeError, BodyDecoder};
 use crate::head::Framing;
 use crate::limits::Limits;
 
@@ -6,7 +6,11 @@ const LIMITS: Limits =
     Limits { head_bytes_max: 100, target_bytes_max: 10, fields_max: 2, body_bytes_max: 1_000 };
 
 /// The whole body, how many bytes it took, and whether it ended.
-fn read(framing: Framing, input: &[u8], step: usize) -> Result<(Vec<u8>, usize, bool), BodyError> {
+fn read(
+    framing: Framing,
+    input: &[u8],
+    step: usize,
+) -> Result<(Vec<u8>, usize, bool), BodyDecodeError> {
     let mut decoder = BodyDecoder::new(framing, &LIMITS);
     let (mut data, mut at, mut there) = (Vec::new(), 0, 0);
     loop {
@@ -27,7 +31,7 @@ fn read(framing: Framing, input: &[u8], step: usize) -> Result<(Vec<u8>, usize, 
     }
 }
 
-fn chunked(input: &str) -> Result<(Vec<u8>, usize, bool), BodyError> {
+fn chunked(input: &str) -> Result<(Vec<u8>, usize, bool), BodyDecodeError> {
     let whole = read(Framing::Chunked, input.as_bytes(), usize::MAX / 2);
     for step in 1..20 {
         assert_eq!(read(Framing::Chunked, input.as_bytes(), step), whole, "{input:?} by {step}");
@@ -150,7 +154,7 @@ fn the_limit_counts_all_chunks_together() {
     let full = format!("{}0\r\n\r\n", hundred.repeat(10));
     assert!(matches!(chunked(&full), Ok((data, _, true)) if data.len() == 1_000));
     let past = format!("{}1\r\na\r\n0\r\n\r\n", hundred.repeat(10));
-    assert_eq!(chunked(&past), Err(BodyError::TooLarge { limit_bytes: 1_000 }));
+    assert_eq!(chunked(&past), Err(BodyDecodeError::TooLarge { limit_bytes: 1_000 }));
 }
 
 #[test]

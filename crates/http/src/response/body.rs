@@ -2,7 +2,7 @@
 //! trailers behind it.
 
 use super::ResponseFraming;
-use crate::body::{BodyDecoder, BodyError, Piece};
+use crate::body::{BodyDecodeError, BodyDecoder, Piece};
 use crate::head::Framing;
 use crate::limits::Limits;
 use crate::request::FieldLines;
@@ -51,15 +51,15 @@ impl ResponseBody {
     /// consumed; however the bytes are cut, the data is the same.
     ///
     /// # Errors
-    /// [`BodyError`]. The connection must then be closed.
-    pub fn decode<'a>(&mut self, input: &'a [u8]) -> Result<Piece<'a>, BodyError> {
+    /// [`BodyDecodeError`]. The connection must then be closed.
+    pub fn decode<'a>(&mut self, input: &'a [u8]) -> Result<Piece<'a>, BodyDecodeError> {
         let decoder = match &mut self.end {
             End::Framed(decoder) => decoder,
             End::Close { received, bytes_max, closed } => {
                 let data = if *closed { &[] } else { input };
                 *received += data.len() as u64;
                 if *received > *bytes_max {
-                    return Err(BodyError::TooLarge { limit_bytes: *bytes_max });
+                    return Err(BodyDecodeError::TooLarge { limit_bytes: *bytes_max });
                 }
                 return Ok(Piece { consumed: data.len(), data, done: *closed });
             }

@@ -364,7 +364,8 @@ mod tests {
         while ran == 0.0 {
             assert!(began.elapsed() < Duration::from_secs(10), "no thread has run for 10 s");
             std::hint::spin_loop();
-            ran = run_s(id, 1).expect("it was reported before") - before;
+            // It is unknown where a thread has ended while it was asked for.
+            ran = run_s(id, 1).map_or(0.0, |now| now - before);
         }
         let ticks = ran * 100.0;
         assert!((ticks - ticks.round()).abs() > f64::EPSILON, "{ran} s");

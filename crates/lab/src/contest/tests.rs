@@ -164,7 +164,7 @@ fn a_contender_that_dies_under_load_is_a_run_that_says_so() {
     }
     // It responds to the requests before the load, and ends a moment later.
     let mortal = r#"["bash", "-c", "python3 -m http.server --bind 127.0.0.1 -d {root} {port} & \
-        sleep 1.2; echo that was it; kill $!; exit 5"]"#
+        sleep 2.5; echo that was it; kill $!; exit 5"]"#
         .replace("\\\n        ", "");
     let folder = tempfile::tempdir().expect("a folder");
     let both = contender("mortal", &mortal, "") + &contender("good", SERVER, "");
@@ -172,7 +172,7 @@ fn a_contender_that_dies_under_load_is_a_run_that_says_so() {
     // The generator stays until it is dead.
     contest.scenarios[0].arguments = vec!["--stay".to_owned()];
     let mut tools = tools();
-    tools.generator[2] = GENERATOR.replace("sleep 0.2", "sleep 1.5");
+    tools.generator[2] = GENERATOR.replace("sleep 0.2", "sleep 2.8");
     let stop = AtomicBool::new(false);
     let record = run(&contest, &tools, &stop, &mut |_| {}).expect("it begins");
     let why = record.runs[0].failure.clone().expect("it died");

@@ -23,19 +23,19 @@ const JSON: &[(&str, Atom)] = &[
     ("duration_us", Atom::Micros),
 ];
 /// The format for terminals.
-const BRIEF: &[Piece] = &[
-    Piece::Atom(Atom::Clock),
-    Piece::Fixed("  "),
-    Piece::Atom(Atom::Method),
-    Piece::Fixed(" "),
-    Piece::Atom(Atom::Target),
-    Piece::Fixed("  "),
-    Piece::Atom(Atom::Status),
-    Piece::Fixed("  "),
-    Piece::Atom(Atom::Bytes),
-    Piece::Fixed(" B  "),
-    Piece::Atom(Atom::DecimalMillis),
-    Piece::Fixed(" ms"),
+const BRIEF: &[FormatItem] = &[
+    FormatItem::Atom(Atom::Clock),
+    FormatItem::Fixed("  "),
+    FormatItem::Atom(Atom::Method),
+    FormatItem::Fixed(" "),
+    FormatItem::Atom(Atom::Target),
+    FormatItem::Fixed("  "),
+    FormatItem::Atom(Atom::Status),
+    FormatItem::Fixed("  "),
+    FormatItem::Atom(Atom::Bytes),
+    FormatItem::Fixed(" B  "),
+    FormatItem::Atom(Atom::DecimalMillis),
+    FormatItem::Fixed(" ms"),
 ];
 const NAMES: [&str; 4] = ["common", "combined", "json", "brief"];
 
@@ -99,7 +99,7 @@ impl Atom {
 
 /// A part of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Piece {
+pub(super) enum FormatItem {
     /// Text from the format, the same in every line.
     Text(Vec<u8>),
     /// Text from a built-in format.
@@ -114,7 +114,7 @@ pub(super) enum Piece {
 /// A compiled format.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Format {
-    pub(super) pieces: Vec<Piece>,
+    pub(super) items: Vec<FormatItem>,
     /// Values are JSON, and unknown ones are `null`.
     pub(super) is_json: bool,
     pub(super) wants_address: bool,
@@ -128,76 +128,76 @@ impl Format {
     /// # Errors
     /// [`FormatError`].
     pub(super) fn new(text: &str) -> Result<Self, FormatError> {
-        let pieces = match text {
+        let items = match text {
             "common" => parse(COMMON)?,
             "combined" => parse(COMBINED)?,
             "json" => json(),
             "brief" => BRIEF.to_vec(),
             own => parse(own)?,
         };
-        let has = |wanted: fn(&Piece) -> bool| pieces.iter().any(wanted);
+        let has = |wanted: fn(&FormatItem) -> bool| items.iter().any(wanted);
         Ok(Self {
             is_json: text == "json",
-            wants_address: has(|piece| *piece == Piece::Atom(Atom::Address)),
-            wants_response: has(|piece| matches!(piece, Piece::ResponseField(_))),
-            pieces,
+            wants_address: has(|item| *item == FormatItem::Atom(Atom::Address)),
+            wants_response: has(|item| matches!(item, FormatItem::ResponseField(_))),
+            items,
         })
     }
 }
 
-fn json() -> Vec<Piece> {
-    let mut pieces = Vec::new();
+fn json() -> Vec<FormatItem> {
+    let mut items = Vec::new();
     for (place, (name, atom)) in JSON.iter().enumerate() {
         let before = if place == 0 { "{" } else { "," };
-        push_text(&mut pieces, &format!("{before}\"{name}\":"));
-        pieces.push(Piece::Atom(*atom));
+        push_text(&mut items, &format!("{before}\"{name}\":"));
+        items.push(FormatItem::Atom(*atom));
     }
-    push_text(&mut pieces, "}");
-    pieces
+    push_text(&mut items, "}");
+    items
 }
 
-fn parse(format: &str) -> Result<Vec<Piece>, FormatError> {
+fn parse(format: &str) -> Result<Vec<FormatItem>, FormatError> {
     if let Some(at) = format.find(char::is_control) {
         return Err(FormatError::new(Expected::NoControl, format, at, 1));
     }
     if format.len() > FORMAT_BYTES_MAX || !format.contains('%') {
         return Err(FormatError::no_format(format));
     }
-    let (mut pieces, mut at) = (Vec::new(), 0);
+    let (mut items, mut at) = (Vec::new(), 0);
     while let Some(found) = format[at..].find('%') {
-        push_text(&mut pieces, &format[at..at + found]);
+        push_text(&mut items, &format[at..at + found]);
         at += found;
         let rest = &format[at + 1..];
         if rest.starts_with('%') {
-            push_text(&mut pieces, "%");
+            push_text(&mut items, "%");
             at += 2;
             continue;
         }
         let inside = rest.strip_prefix('(').and_then(|rest| rest.split_once(")s"));
-        let piece = inside.and_then(|(name, _)| Some((piece_of(name)?, name.len())));
-        let Some((piece, length)) = piece else {
+        let item = inside.and_then(|(name, _)| Some((item_of(name)?, name.len())));
+        let Some((item, length)) = item else {
             let length = guess::extent(&format[at..]);
             return Err(FormatError::new(Expected::Atom, format, at, length));
         };
-        match piece {
-            Piece::Text(bytes) => push_bytes(&mut pieces, &bytes),
-            piece => pieces.push(piece),
+        match item {
+            FormatItem::Text(bytes) => push_bytes(&mut items, &bytes),
+            item => items.push(item),
         }
         at += "%()s".len() + length;
     }
-    push_text(&mut pieces, &format[at..]);
-    Ok(pieces)
+    push_text(&mut items, &format[at..]);
+    Ok(items)
 }
 
-/// Returns the piece of an atom, by the text in its parentheses.
-fn piece_of(name: &str) -> Option<Piece> {
+/// Returns the item of an atom, by the text in its parentheses.
+fn item_of(name: &str) -> Option<FormatItem> {
     if let Some((field, kind)) = name.strip_prefix('{').and_then(|name| name.rsplit_once('}')) {
         let is_name = !field.is_empty() && !field.contains(['{', '}', '(', ')', '%']);
         return match kind {
             _ if !is_name => None,
-            "i" => Some(Piece::RequestField(field.to_owned())),
-            "o" => Some(Piece::ResponseField(field.to_owned())),
-            "e" => Some(Piece::Text(variable(field))),
+            "i" => Some(FormatItem::RequestField(field.to_owned())),
+            "o" => Some(FormatItem::ResponseField(field.to_owned())),
+            "e" => Some(FormatItem::Text(variable(field))),
             _ => None,
         };
     }
@@ -205,9 +205,9 @@ fn piece_of(name: &str) -> Option<Piece> {
     let (letter, rest) = (letters.next()?, letters.next());
     match (letter, rest) {
         (_, Some(_)) => None,
-        ('l', None) => Some(Piece::Text(b"-".to_vec())),
-        ('p', None) => Some(Piece::Text(format!("<{}>", std::process::id()).into_bytes())),
-        (letter, None) => Atom::of_letter(letter).map(Piece::Atom),
+        ('l', None) => Some(FormatItem::Text(b"-".to_vec())),
+        ('p', None) => Some(FormatItem::Text(format!("<{}>", std::process::id()).into_bytes())),
+        (letter, None) => Atom::of_letter(letter).map(FormatItem::Atom),
     }
 }
 
@@ -223,16 +223,16 @@ fn variable(name: &str) -> Vec<u8> {
     text
 }
 
-fn push_text(pieces: &mut Vec<Piece>, text: &str) {
-    push_bytes(pieces, text.as_bytes());
+fn push_text(items: &mut Vec<FormatItem>, text: &str) {
+    push_bytes(items, text.as_bytes());
 }
 
 /// Adds text, joined with the text before it.
-fn push_bytes(pieces: &mut Vec<Piece>, bytes: &[u8]) {
-    match pieces.last_mut() {
+fn push_bytes(items: &mut Vec<FormatItem>, bytes: &[u8]) {
+    match items.last_mut() {
         _ if bytes.is_empty() => {}
-        Some(Piece::Text(before)) => before.extend_from_slice(bytes),
-        _ => pieces.push(Piece::Text(bytes.to_vec())),
+        Some(FormatItem::Text(before)) => before.extend_from_slice(bytes),
+        _ => items.push(FormatItem::Text(bytes.to_vec())),
     }
 }
 
@@ -312,34 +312,39 @@ impl std::error::Error for FormatError {}
 mod tests {
     use super::*;
 
-    fn pieces(format: &str) -> Vec<Piece> {
-        Format::new(format).expect("a format").pieces
+    fn items(format: &str) -> Vec<FormatItem> {
+        Format::new(format).expect("a format").items
     }
 
     fn said(format: &str) -> String {
         Format::new(format).expect_err("no format").to_string()
     }
 
-    fn text(text: &str) -> Piece {
-        Piece::Text(text.as_bytes().to_vec())
+    fn text(text: &str) -> FormatItem {
+        FormatItem::Text(text.as_bytes().to_vec())
     }
 
     #[test]
     fn text_and_atoms_alternate() {
         assert_eq!(
-            pieces("a %(h)s%(s)s 100 %% %(l)s"),
-            [text("a "), Piece::Atom(Atom::Address), Piece::Atom(Atom::Status), text(" 100 % -"),]
+            items("a %(h)s%(s)s 100 %% %(l)s"),
+            [
+                text("a "),
+                FormatItem::Atom(Atom::Address),
+                FormatItem::Atom(Atom::Status),
+                text(" 100 % -"),
+            ]
         );
     }
 
     #[test]
     fn fields_have_names() {
         assert_eq!(
-            pieces("%({X-Trace-Id}i)s|%({Content-Type}o)s"),
+            items("%({X-Trace-Id}i)s|%({Content-Type}o)s"),
             [
-                Piece::RequestField("X-Trace-Id".to_owned()),
+                FormatItem::RequestField("X-Trace-Id".to_owned()),
                 text("|"),
-                Piece::ResponseField("Content-Type".to_owned()),
+                FormatItem::ResponseField("Content-Type".to_owned()),
             ]
         );
     }
@@ -347,11 +352,11 @@ mod tests {
     #[test]
     fn what_does_not_change_becomes_text() {
         let id = std::process::id();
-        assert_eq!(pieces("%(p)s"), [text(&format!("<{id}>"))]);
-        assert_eq!(pieces("%({GUSTNADO_NO_SUCH_VARIABLE}e)s"), [text("-")]);
+        assert_eq!(items("%(p)s"), [text(&format!("<{id}>"))]);
+        assert_eq!(items("%({GUSTNADO_NO_SUCH_VARIABLE}e)s"), [text("-")]);
         let path = std::env::var("PATH").expect("tests have a PATH");
         if !path.contains(['"', '\\']) && path.is_ascii() {
-            assert_eq!(pieces("%({PATH}e)s"), [text(&path)]);
+            assert_eq!(items("%({PATH}e)s"), [text(&path)]);
         }
     }
 
@@ -366,8 +371,8 @@ mod tests {
 
     #[test]
     fn usual_formats_have_names() {
-        assert_eq!(pieces("common"), pieces(COMMON));
-        assert_eq!(pieces("combined"), pieces(COMBINED));
+        assert_eq!(items("common"), items(COMMON));
+        assert_eq!(items("combined"), items(COMBINED));
         let json = Format::new("json").expect("a usual format");
         assert!(json.is_json && json.wants_address && !json.wants_response);
         assert!(!Format::new("%(r)s").expect("a format").wants_address);

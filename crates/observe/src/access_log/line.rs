@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use gustnado_http::date::imf_fixdate;
 use gustnado_http::head::Version;
-use gustnado_http::request::Request as View;
+use gustnado_http::request::RequestView;
 
 use super::escape;
-use super::format::{Atom, Format, Piece};
+use super::format::{Atom, Format, FormatItem};
 
 /// The known properties of a request and its response.
 pub(crate) struct Line<'a> {
@@ -27,7 +27,7 @@ pub(crate) struct Line<'a> {
 /// The request, as far as it was received.
 #[derive(Clone, Copy)]
 pub(crate) enum LoggedRequest<'a> {
-    Request(View<'a>),
+    Request(RequestView<'a>),
     /// The first line of a refused request.
     Refused(&'a [u8]),
     /// No complete line was received.
@@ -49,13 +49,13 @@ enum Value<'a> {
 impl Format {
     /// Writes a line and its end.
     pub(super) fn write(&self, line: &Line<'_>, out: &mut Vec<u8>) {
-        for piece in &self.pieces {
-            match piece {
-                Piece::Text(text) => out.extend_from_slice(text),
-                Piece::Fixed(text) => out.extend_from_slice(text.as_bytes()),
-                Piece::Atom(atom) => self.write_atom(*atom, line, out),
-                Piece::RequestField(name) => self.put(Value::Text(line.field(name)), out),
-                Piece::ResponseField(name) => {
+        for item in &self.items {
+            match item {
+                FormatItem::Text(text) => out.extend_from_slice(text),
+                FormatItem::Fixed(text) => out.extend_from_slice(text.as_bytes()),
+                FormatItem::Atom(atom) => self.write_atom(*atom, line, out),
+                FormatItem::RequestField(name) => self.put(Value::Text(line.field(name)), out),
+                FormatItem::ResponseField(name) => {
                     self.put(Value::Text(response_field(line.response, name)), out);
                 }
             }
@@ -201,7 +201,7 @@ impl<'a> Line<'a> {
     }
 }
 
-fn version(view: View<'_>) -> &'static [u8] {
+fn version(view: RequestView<'_>) -> &'static [u8] {
     match view.version() {
         Version::Http10 => b"HTTP/1.0",
         Version::Http11 => b"HTTP/1.1",

@@ -169,19 +169,19 @@ counters! {
         worker "Bytes of its responses that the kernel has taken.",
         cell BytesSent;
     answers_1xx: Counter Everywhere [answers class "1xx"],
-        server u64 "Responses with a status of 100 to 199.", cell Answers1xx;
+        server u64 "Responses with a status of 100 to 199.", cell Responses1xx;
     answers_2xx: Counter Everywhere [answers class "2xx"],
-        server u64 "Responses with a status of 200 to 299.", cell Answers2xx;
+        server u64 "Responses with a status of 200 to 299.", cell Responses2xx;
     answers_3xx: Counter Everywhere [answers class "3xx"],
-        server u64 "Responses with a status of 300 to 399.", cell Answers3xx;
+        server u64 "Responses with a status of 300 to 399.", cell Responses3xx;
     answers_4xx: Counter Everywhere [answers class "4xx"],
         server u64 "Responses with a status of 400 to 499.",
         worker "Responses with a status of 400 to 499.",
-        cell Answers4xx;
+        cell Responses4xx;
     answers_5xx: Counter Everywhere [answers class "5xx"],
         server u64 "Responses with a status of 500 to 599.",
         worker "Responses with a status of 500 to 599.",
-        cell Answers5xx;
+        cell Responses5xx;
     bad_requests: Counter Everywhere,
         server u64 "Refused requests: their head or body was malformed or past a limit.",
         worker "Requests that it has refused as malformed or past a limit.",
@@ -190,6 +190,10 @@ counters! {
         server u64 "Connections without a valid PROXY header where one is required, or with one \
             from an untrusted sender.",
         cell ProxyRefused;
+    clients_over: Counter Everywhere,
+        server u64 "Connections closed at once because their client had as many as \
+            `--connections-per-client` allows.",
+        cell ClientsOver;
     timeouts: Counter Everywhere,
         server u64 "Connections closed because the peer was silent or slow for too long.",
         worker "Connections that it has closed because the peer was silent or slow.",
@@ -212,12 +216,56 @@ counters! {
         server u64 "Failed accepts because no descriptor or memory was free; accepting then \
             pauses for a moment.";
     accept_failed: Counter Everywhere, server u64 "Accepts that failed for another reason.";
+    evicted: Counter Everywhere,
+        server u64 "Idle connections closed to make room for others: the connection limit was \
+            reached, or descriptors had run out.";
     accept_paused: Counter Everywhere,
         server u64 "Times that accepting paused because the connection limit was reached.";
+    handlers_running: Gauge Everywhere,
+        server u64 "Handlers that run now under a limit: of their number, of their route, or of \
+            threads.";
+    handlers_queued: Gauge Everywhere,
+        server u64 "Requests that wait for a handler or a thread now.";
+    handlers_refused: Counter Everywhere,
+        server u64 "Requests that got 503 because too many handlers ran and too many others \
+            waited, or because they had waited for too long.";
     panics: Counter Everywhere,
         server u64 "Handlers that panicked; the panic was contained.",
         worker "Handlers that panicked on it.",
         cell Panics;
+    bodies_cut: Counter Everywhere,
+        server u64 "Request bodies that were cut because memory for bodies was short: the slow \
+            ones with 408, others with 503.",
+        worker "Request bodies that it has cut because memory was short.",
+        cell BodiesCut;
+    heads_cut: Counter Everywhere,
+        server u64 "Parts of request heads that got 503 because memory for heads was short.",
+        worker "Parts of request heads that it has cut because memory was short.",
+        cell HeadsCut;
+    sends_cut: Counter Everywhere,
+        server u64 "Connections reset because memory for responses was short, and their client \
+            held much of it for long while it took little.",
+        worker "Connections that it has reset because their client took too little.",
+        cell SendsCut;
+    bodies_spooled: Counter Everywhere,
+        server u64 "Request bodies that were put to the disk: they were long, or memory for bodies \
+            was short.";
+    spool_bytes: Gauge Everywhere, server u64 "Bytes of request bodies on the disk now.";
+    spool_failed: Counter Everywhere,
+        server u64 "Times that a request body could not be put to the disk.";
+    memory_heads: Gauge Everywhere,
+        server u64 "Bytes held of request heads and later requests that are not parsed yet.";
+    memory_bodies: Gauge Everywhere, server u64 "Bytes held of request bodies.";
+    memory_sends: Gauge Everywhere,
+        server u64 "Bytes held of responses that clients have not taken yet, in buffers larger \
+            than 16 KiB.";
+    memory_cache: Gauge Everywhere,
+        server u64 "Bytes held of prepared responses, by the caches of all workers.";
+    memory_receives: Gauge Everywhere,
+        server u64 "Bytes of the buffers that requests are received into.";
+    memory_queue: Gauge Everywhere,
+        server u64 "Bytes held of requests that wait for a handler or a thread, their bodies \
+            excepted.";
     waits: Counter Everywhere,
         server u64 "Times that a worker's thread gave up its CPU to wait, as counted by the \
             kernel.",
@@ -237,6 +285,9 @@ counters! {
         server u64 "Workers removed because they were not needed.";
     workers_failed: Counter InStats,
         server u64 "Workers that were needed but could not be started.";
+    workers_held: Gauge Everywhere,
+        server u64 "Current number of workers that a handler has held for 5 seconds or longer: \
+            their other connections wait.";
     reloads: Counter InStats,
         server u64 "Configurations applied by a reload.";
     reloads_refused: Counter InStats,

@@ -4,9 +4,9 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use super::{Backend, Reactor, foreign};
-use crate::Token;
 use crate::io::{Io, IoId, IoKind};
 use crate::socket_addrs::SocketAddrs;
+use crate::{Endpoint, Token};
 
 impl Reactor {
     /// Runs `ask` on an ordinary descriptor of a socket: its own one, or under `io_uring` one that
@@ -58,6 +58,26 @@ impl Reactor {
                 uring.addrs(io, woken)
             }
         }
+    }
+
+    /// Returns where a socket's peer is: what is known, or what the kernel says, which is not kept.
+    ///
+    /// # Errors
+    /// As [`Reactor::with_descriptor`]. `NotConnected`: the peer has reset the connection.
+    pub fn peer_unkept(&mut self, io: &Io, woken: &mut Vec<Token>) -> io::Result<Endpoint> {
+        let known = match (&self.backend, &io.0) {
+            (Backend::Epoll(epoll), IoKind::Epoll(_)) => {
+                let (index, generation) = io.id().parts();
+                epoll.known_addrs(index, generation)?
+            }
+            (Backend::Uring(uring), IoKind::Uring(io)) => uring.known_addrs(*io),
+            _ => None,
+        };
+        let addrs = match known {
+            Some(addrs) => addrs,
+            None => self.with_descriptor(io, woken, SocketAddrs::of)?,
+        };
+        addrs.peer.ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 
     /// Overrides the peer and local address, e.g. from a PROXY header.

@@ -52,6 +52,23 @@ impl Reactor {
         }
     }
 
+    /// Returns whether a connection waits to be accepted; if none does, the token is woken when one
+    /// comes.
+    ///
+    /// # Errors
+    /// The kernel cannot watch the socket: it is out of memory.
+    pub fn has_pending(&mut self, listener: &Listener, token: Token) -> io::Result<bool> {
+        match (&mut self.backend, &listener.0) {
+            (Backend::Epoll(epoll), ListenerKind::Epoll(listener)) => {
+                epoll.has_pending(listener, token)
+            }
+            (Backend::Uring(uring), ListenerKind::Uring(listener)) => {
+                Ok(uring.has_pending(*listener, token))
+            }
+            _ => foreign(),
+        }
+    }
+
     /// Stops accepting. What the kernel had accepted by then can still be asked for; once that is
     /// done and [`Reactor::is_listening`] says no, the listener can be dropped.
     pub fn unlisten(&mut self, listener: &Listener) {

@@ -13,6 +13,7 @@
 use std::io;
 use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::ptr;
 
 use rustix::io::Errno;
 use rustix::net::SocketAddrAny;
@@ -110,6 +111,20 @@ pub(crate) fn recv_by_number(number: i32, room: &mut [u8]) -> io::Result<usize> 
     let result =
         unsafe { libc::recv(number, room.as_mut_ptr().cast(), room.len(), libc::MSG_DONTWAIT) };
     usize::try_from(result).map_err(|_| io::Error::last_os_error())
+}
+
+/// Takes up to `bytes_max` bytes off a TCP socket without copying them anywhere, and without
+/// waiting (tcp(7): `MSG_TRUNC`).
+///
+/// # Errors
+/// `EFAULT`: it is no TCP socket, and no byte was taken.
+pub(crate) fn discard_received(socket: BorrowedFd<'_>, bytes_max: usize) -> Result<usize, Errno> {
+    let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
+    // SAFETY: TCP copies nothing with this flag. Any other socket would write from the first byte
+    // on, and at address 0 no memory of this process can be.
+    let result = unsafe { libc::recv(socket.as_raw_fd(), ptr::null_mut(), bytes_max, flags) };
+    usize::try_from(result)
+        .map_err(|_| Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO))
 }
 
 /// `send(2)` on a socket by its number, without waiting: whether it is open is for the kernel to

@@ -1,4 +1,4 @@
-//! Socket options and a signal mask that rustix does not name.
+//! Socket options, a signal mask and a call to the allocator that rustix does not name.
 
 #![expect(unsafe_code, reason = "rustix has no such calls; each block says what the kernel reads")]
 
@@ -12,6 +12,12 @@ use super::by_number::{result_of, socket_number};
 pub(crate) fn set_defer_accept(socket: BorrowedFd<'_>, seconds: u32) -> io::Result<()> {
     let value = libc::c_int::try_from(seconds).unwrap_or(libc::c_int::MAX);
     set_number(socket, libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT, value)
+}
+
+/// Sets `TCP_NOTSENT_LOWAT`: the bytes beyond those under way that a TCP socket takes to be sent.
+pub(crate) fn set_notsent_lowat(socket: BorrowedFd<'_>, bytes: usize) -> io::Result<()> {
+    let value = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
+    set_number(socket, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, value)
 }
 
 /// `SO_BINDTOIFINDEX` (Linux 5.0), which libc does not name.
@@ -28,6 +34,12 @@ pub(crate) fn bind_to_no_interface(socket: BorrowedFd<'_>) -> io::Result<()> {
 /// Returns whether that was done.
 pub(crate) fn is_bound_to_no_interface(socket: BorrowedFd<'_>) -> bool {
     socket_number(socket.as_raw_fd(), SO_BINDTOIFINDEX) == Some(NO_INTERFACE)
+}
+
+/// Binds a socket to an interface, by its number: packets of others do not reach it.
+pub(crate) fn bind_to_interface(socket: BorrowedFd<'_>, index: u32) -> io::Result<()> {
+    let index = libc::c_int::try_from(index).unwrap_or(NO_INTERFACE);
+    set_number(socket, libc::SOL_SOCKET, SO_BINDTOIFINDEX, index)
 }
 
 /// Makes the kernel give all new connections of a `SO_REUSEPORT` group to the socket that was its
@@ -78,4 +90,15 @@ pub fn block_file_size_signal() {
     unsafe { libc::sigaddset(signals.as_mut_ptr(), libc::SIGXFSZ) };
     // SAFETY: the set is initialized and outlives the call; the mask so far is not asked for.
     unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, signals.as_ptr(), std::ptr::null_mut()) };
+}
+
+/// Gives the free pages of the heap back to the kernel. It takes some 0.1 ms for each megabyte, in
+/// which threads that allocate may wait. Only glibc's allocator keeps so many that it has to be
+/// called.
+pub fn trim_heap() {
+    // SAFETY: it takes the allocator's own locks, and touches free memory only.
+    #[cfg(target_env = "gnu")]
+    unsafe {
+        libc::malloc_trim(0)
+    };
 }

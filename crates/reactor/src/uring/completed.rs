@@ -23,6 +23,8 @@ impl Uring {
             Completion::Received { key, result, buffer, more } => {
                 self.received(key, result, buffer, more)
             }
+            Completion::ReceivedLarge { key, result, buf } => self.received_large(key, result, buf),
+            Completion::Discarded { key, result } => self.discarded(key, result),
             Completion::Sent { key, result, out } => self.sent(key, result, out),
             Completion::AcceptedDirect { key, result, more } => {
                 let listening = &mut self.listening[key.index as usize];
@@ -52,6 +54,11 @@ impl Uring {
                 socket.state.set(SocketState::POLLED);
                 self.finish(key)
             }
+            Completion::ListenerPolled { key } => {
+                let listening = &mut self.listening[key.index as usize];
+                listening.end_poll();
+                Some(listening.waiter)
+            }
             // No task waits for it, but the slot has to stay until it is over.
             Completion::ShutDown { key } => {
                 self.live(key)?.state.clear(SocketState::SHUTTING_DOWN);
@@ -77,6 +84,7 @@ impl Uring {
         if result > 0 && !out.has_left() && !socket.state.has(SocketState::CLOSING) {
             // The kernel took a part. Sent on from here, so that the task is woken once, and its
             // deadline sees the send as one.
+            out.note_blocked();
             self.socket(key).send = self.ring.send(target, key, out).cast_signed();
             return None;
         }

@@ -2,10 +2,11 @@
 //! lacks.
 //!
 //! The kernel installs one when it is asked to (Linux 6.8). A socket that sends files keeps its own
-//! for as long as there are enough; any other call has one installed and closes it again.
+//! for a moment, in case that another file follows; any other call has one installed and closes it
+//! again.
 
-use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::{io, mem};
 
 use rustix::io::Errno;
 
@@ -13,6 +14,10 @@ use super::socket::SocketState;
 use super::{Uring, UringIo};
 use crate::sys::{EnterWait, Key};
 use crate::{SocketAddrs, Token};
+
+/// For how long a socket keeps a descriptor without sending a file, at least, and twice this at
+/// most. One that sends file after file is not to have one installed for each.
+const FILE_IDLE_MS: u64 = 250;
 
 /// How often the ring is entered for a descriptor. Once is enough, unless the completion queue had
 /// overflowed: then its completion comes with the next time.
@@ -29,7 +34,8 @@ impl Uring {
     /// A descriptor is installed, or cannot be.
     pub(super) fn installed(&mut self, key: Key, result: io::Result<OwnedFd>) -> Option<Token> {
         let socket = self.live(key)?;
-        socket.state.clear(SocketState::INSTALLING);
+        let is_awaited = socket.state.has(SocketState::INSTALLING_NOW);
+        socket.state.clear(SocketState::INSTALLING | SocketState::INSTALLING_NOW);
         // The descriptor shares its flags with the socket, which the ring does not need to be
         // non-blocking. Without that, a `sendfile` on it would hold the thread.
         let result = result.and_then(|fd| {
@@ -45,15 +51,69 @@ impl Uring {
                 self.install_error = Some(error);
             }
         }
-        self.finish(key)
+        self.finish(key).filter(|_| !is_awaited)
     }
 
     /// A file is sent. Its connection may be idle for long now, and there may be more of them than
-    /// descriptors: so half of what may be installed stays with those that send a file.
+    /// descriptors: so half of what may be installed stays with those that send a file, and for a
+    /// moment with those that may send another one.
     pub(crate) fn file_sent(&mut self, io: UringIo) {
-        if self.installed > self.installed_max / 2 && io.key.index < self.table {
-            self.uninstall(io.key);
+        if io.key.index >= self.table {
+            return;
         }
+        if self.installed > self.installed_max / 2 {
+            self.uninstall(io.key);
+            return;
+        }
+        let socket = self.socket(io.key);
+        if socket.fd.is_none() {
+            return;
+        }
+        let is_listed = socket.state.has(SocketState::LISTED);
+        socket.state.set(SocketState::FILE_SENT | SocketState::LISTED);
+        if !is_listed {
+            self.file_sent.push(io.key);
+        }
+    }
+
+    /// Returns whether a descriptor will have to be closed.
+    #[inline]
+    pub(crate) fn has_idle_fds(&self) -> bool {
+        !self.file_sent.is_empty()
+    }
+
+    /// Closes the descriptors of sockets that have sent no file for a while. Returns when others
+    /// may have to be closed; `u64::MAX` if there are none.
+    #[cold]
+    pub(crate) fn close_idle_fds(&mut self, now_ms: u64) -> u64 {
+        let mut at_ms = *self.sweep_at_ms.get_or_insert(now_ms + FILE_IDLE_MS);
+        if now_ms >= at_ms {
+            at_ms = now_ms + FILE_IDLE_MS;
+            let mut listed = mem::take(&mut self.file_sent);
+            listed.retain(|key| self.stays_listed(*key));
+            self.file_sent = listed;
+            self.sweep_at_ms = self.has_idle_fds().then_some(at_ms);
+        }
+        if self.has_idle_fds() { at_ms } else { u64::MAX }
+    }
+
+    /// Looks at a socket that has sent a file. Returns whether its descriptor is still to be
+    /// closed.
+    fn stays_listed(&mut self, key: Key) -> bool {
+        let Some(socket) = self.live(key) else { return false };
+        if !socket.state.has(SocketState::FILE_SENT) {
+            // It sends another one.
+            socket.state.clear(SocketState::LISTED);
+            return false;
+        }
+        if !socket.state.has(SocketState::FILE_LONG_SENT) {
+            socket.state.set(SocketState::FILE_LONG_SENT);
+            return true;
+        }
+        let done = SocketState::FILE_SENT | SocketState::FILE_LONG_SENT | SocketState::LISTED;
+        socket.state.clear(done);
+        self.uninstall(key);
+        false
     }
 
     #[cold]
@@ -75,6 +135,11 @@ impl Uring {
         let addrs = self.with_descriptor(io, woken, SocketAddrs::of)?;
         self.keep_addrs(io, addrs.clone());
         Ok(addrs)
+    }
+
+    /// Returns the names of an open socket, if they are kept.
+    pub(crate) fn known_addrs(&self, io: UringIo) -> Option<SocketAddrs> {
+        self.addrs.get(&io.key.index).cloned()
     }
 
     /// Keeps the names of an open socket.
@@ -125,6 +190,7 @@ impl Uring {
         self.install_error = None;
         if !self.socket(key).state.has(SocketState::INSTALLING) {
             self.install(key);
+            self.socket(key).state.set(SocketState::INSTALLING_NOW);
         }
         for _ in 0..TRIES {
             let entered = self.ring.enter(EnterWait::Not);
@@ -135,6 +201,8 @@ impl Uring {
             }
         }
         let socket = self.socket(key);
+        // From here on it would be for the task.
+        socket.state.clear(SocketState::INSTALLING_NOW);
         if let Some(fd) = socket.fd.take() {
             self.installed -= 1;
             return Ok(fd);

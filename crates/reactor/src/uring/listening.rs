@@ -8,6 +8,7 @@ use std::task::Poll;
 
 use super::{Uring, UringIo};
 use crate::Token;
+use crate::listener_poll::has_pending;
 use crate::sys::Key;
 
 /// A listening socket and the connections that wait to be asked for.
@@ -17,6 +18,8 @@ pub(super) struct UringListener {
     is_closed: bool,
     backlog: usize,
     pub(super) armed: Armed,
+    /// A poll is under way that ends when a connection waits.
+    pub(super) polling: bool,
     pub(super) direct: VecDeque<io::Result<u32>>,
     pub(super) ordinary: VecDeque<io::Result<OwnedFd>>,
     pub(super) waiter: Token,
@@ -46,7 +49,22 @@ impl UringListener {
     /// The accept that was armed is over.
     pub(super) fn disarm(&mut self) {
         self.armed = Armed::No;
-        if self.is_closed {
+        self.close_if_done();
+    }
+
+    /// The poll for a connection is over.
+    pub(super) fn end_poll(&mut self) {
+        self.polling = false;
+        self.close_if_done();
+    }
+
+    /// Returns whether the kernel still uses the socket.
+    pub(super) fn is_busy(&self) -> bool {
+        self.armed != Armed::No || self.polling
+    }
+
+    fn close_if_done(&mut self) {
+        if self.is_closed && !self.is_busy() {
             self.socket = None;
         }
     }
@@ -61,6 +79,7 @@ impl Uring {
             is_closed: false,
             backlog,
             armed: Armed::No,
+            polling: false,
             direct: VecDeque::new(),
             ordinary: VecDeque::new(),
             waiter: 0,
@@ -114,12 +133,35 @@ impl Uring {
         Poll::Pending
     }
 
+    /// Returns whether a connection waits, in the kernel or here; if none does, the token is woken
+    /// when one comes.
+    pub(crate) fn has_pending(&mut self, index: u32, token: Token) -> bool {
+        let listening = &mut self.listening[index as usize];
+        listening.waiter = token;
+        if !listening.direct.is_empty() || !listening.ordinary.is_empty() {
+            return true;
+        }
+        let Some(socket) = listening.socket.as_ref().filter(|_| !listening.is_closed) else {
+            return false;
+        };
+        if has_pending(socket) {
+            return true;
+        }
+        // Where accepting is armed, its completion wakes the token.
+        if !listening.polling && listening.armed == Armed::No {
+            listening.polling = true;
+            self.ring.poll_listener(socket.as_fd(), key_of(index));
+        }
+        false
+    }
+
     /// Stops accepting. Connections that were accepted already can still be asked for.
     pub(crate) fn unlisten(&mut self, index: u32) {
         let listening = &mut self.listening[index as usize];
         listening.is_closed = true;
         match listening.armed {
-            Armed::No => listening.socket = None,
+            Armed::No if !listening.polling => listening.socket = None,
+            Armed::No => self.ring.cancel_accept(key_of(index)),
             Armed::Stopping => {}
             Armed::One | Armed::Many | Armed::OneAway => {
                 self.ring.cancel_accept(key_of(index));
@@ -136,6 +178,6 @@ impl Uring {
 
     /// Returns whether the kernel may still accept for this listener.
     pub(crate) fn is_listening(&self, index: u32) -> bool {
-        self.listening[index as usize].armed != Armed::No
+        self.listening[index as usize].is_busy()
     }
 }

@@ -9,16 +9,13 @@ use std::task::Poll;
 
 use rustix::io::Errno;
 
+use super::large::Overflow;
 use super::socket::SocketState;
 use super::{Uring, UringIo, socket_of};
 use crate::Token;
 use crate::buf::RecvBuf;
 use crate::provided_bufs::BUFFER_BYTES;
-use crate::sys::Key;
-
-/// A connection with this many unread pieces receives no more until its task has caught up. What
-/// still comes before the kernel has stopped is copied, so that a flood holds no more buffers.
-const BUFS_MAX: u16 = 2;
+use crate::sys::{Key, RecvKind};
 
 impl Uring {
     pub(crate) fn recv(&mut self, io: UringIo, token: Token) -> Poll<io::Result<RecvBuf>> {
@@ -30,8 +27,9 @@ impl Uring {
         }
         if socket.state.has(SocketState::OVERFLOWED) {
             socket.state.clear(SocketState::OVERFLOWED | SocketState::WANTS_BYTES);
-            let bytes = overflow.remove(&io.key.index).unwrap_or_default();
-            return Poll::Ready(Ok(RecvBuf::owned(bytes)));
+            if let Some(bytes) = overflow.remove(&io.key.index).and_then(Overflow::into_bytes) {
+                return Poll::Ready(Ok(bytes));
+            }
         }
         if socket.state.has(SocketState::END) {
             let error = recv_errors.get(&io.key.index).copied();
@@ -45,11 +43,12 @@ impl Uring {
             if ring.pool().available() == 0 {
                 starved.push_back(io.key);
             } else {
-                socket.state.set(SocketState::RECEIVING);
+                let kind = socket.state.arm();
                 let target = socket.target(self.table, io.key);
-                ring.recv(target, io.key, socket.state.is_multishot());
+                ring.recv(target, io.key, kind);
             }
         }
+        socket.state.clear(SocketState::WANTS_LARGE);
         socket.state.set(SocketState::WANTS_BYTES);
         Poll::Pending
     }
@@ -77,7 +76,7 @@ impl Uring {
             // The owner is only a hint: the buffer may have been given back since. If that socket
             // has others queued, they are due as well.
             if let Some(socket) = self.get(index)
-                && socket.recv_queue.len() > 0
+                && !socket.recv_queue.is_empty()
             {
                 self.set_aside(Key { index, generation: socket.generation });
             }
@@ -96,10 +95,11 @@ impl Uring {
         }
         if !bytes.is_empty() {
             socket.state.set(SocketState::OVERFLOWED);
-            // Copied before, but received later than what was still queued.
-            let behind = self.overflow.remove(&key.index).unwrap_or_default();
-            bytes.extend_from_slice(&behind);
-            self.overflow.insert(key.index, bytes);
+            // Received later than what was still queued.
+            if let Some(behind) = self.overflow.remove(&key.index).and_then(Overflow::into_bytes) {
+                bytes.extend_from_slice(behind.bytes());
+            }
+            self.overflow.insert(key.index, Overflow::Copied(bytes));
         }
         let socket = self.socket(key);
         if socket.state.has(SocketState::RECEIVING)
@@ -129,7 +129,7 @@ impl Uring {
         }
         if !more {
             // Cleared before anything else: what follows may arm the next receive.
-            socket.state.clear(SocketState::RECEIVING | SocketState::STOPPING_RECEIVE);
+            socket.state.clear(SocketState::RECEIVE);
         }
         match (buffer, u16::try_from(result)) {
             (Some(buffer), Ok(len)) if len > 0 && !socket.state.has(SocketState::CLOSING) => {
@@ -152,20 +152,21 @@ impl Uring {
         } else {
             socket.state.clear(SocketState::DRAINED);
         }
-        let is_ahead = socket.recv_queue.len() >= BUFS_MAX;
-        if is_ahead || socket.state.has(SocketState::OVERFLOWED) {
+        if socket.recv_queue.has_several() || socket.state.has(SocketState::OVERFLOWED) {
             // Once bytes have been copied, all that follow are, until the task has taken them: the
             // queue is read first, so a buffer put there now would overtake them.
             socket.state.set(SocketState::OVERFLOWED);
-            let bytes = overflow.entry(key.index).or_default();
-            bytes.extend_from_slice(pool.lend(buffer, len).bytes());
+            let behind = overflow.entry(key.index).or_default();
+            behind.append(pool.lend(buffer, len).bytes());
         } else {
             pool.append(&mut socket.recv_queue, buffer, len, key.index);
         }
-        // The kernel goes on by itself until it is told to stop, and the cancellation takes effect
-        // later: what it receives in between is what the overflow is for.
+        // A connection with two unread pieces receives no more until its task has caught up, so
+        // that a flood holds no more buffers. The kernel goes on by itself until it is told to
+        // stop, and the cancellation takes effect later: what it receives in between is what the
+        // overflow is for.
         let stop = more
-            && socket.recv_queue.len() >= BUFS_MAX
+            && socket.recv_queue.has_several()
             && !socket.state.has(SocketState::STOPPING_RECEIVE);
         if stop {
             socket.state.set(SocketState::STOPPING_RECEIVE);
@@ -175,7 +176,7 @@ impl Uring {
     }
 
     /// A receive has ended without bytes: by the peer's end, for want of a buffer, or by an error.
-    fn receive_ended(&mut self, key: Key, result: i32) -> Option<Token> {
+    pub(super) fn receive_ended(&mut self, key: Key, result: i32) -> Option<Token> {
         let socket = self.socket(key);
         let wants_bytes =
             socket.state.has(SocketState::WANTS_BYTES) && !socket.state.has(SocketState::CLOSING);
@@ -192,11 +193,13 @@ impl Uring {
             Some(Errno::CANCELED | Errno::INTR) => {
                 // It was stopped for being ahead, and its task has caught up meanwhile: it waits,
                 // and no other event would arm a receive.
+                if wants_bytes && socket.state.has(SocketState::WANTS_LARGE) {
+                    return socket.wake_reader();
+                }
                 if wants_bytes {
-                    socket.state.set(SocketState::RECEIVING);
-                    let multishot = socket.state.is_multishot();
+                    let kind = socket.state.arm();
                     let target = self.target(key);
-                    self.ring.recv(target, key, multishot);
+                    self.ring.recv(target, key, kind);
                     return None;
                 }
                 return self.finish_closing(key);
@@ -211,7 +214,11 @@ impl Uring {
 
     /// Arms the receives that had to wait for buffers, as many as there are buffers now.
     pub(super) fn feed_starved(&mut self) {
+        if self.starved.is_empty() {
+            return;
+        }
         let mut buffers = self.ring.pool().available();
+        let mut large = self.large_for_starved();
         while buffers > 0
             && let Some(key) = self.starved.pop_front()
         {
@@ -222,9 +229,14 @@ impl Uring {
             if socket.state.has(SocketState::RECEIVING | SocketState::CLOSING) {
                 continue;
             }
-            let multishot = socket.state.is_multishot();
-            socket.state.set(SocketState::RECEIVING);
-            self.ring.recv(target, key, multishot);
+            if socket.state.has(SocketState::WANTS_LARGE) && large > 0 {
+                socket.state.set(SocketState::RECEIVING);
+                self.ring.recv(target, key, RecvKind::Large);
+                large -= 1;
+                continue;
+            }
+            let kind = socket.state.arm();
+            self.ring.recv(target, key, kind);
             buffers -= 1;
         }
     }

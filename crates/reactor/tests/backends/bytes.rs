@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use gustnado_reactor::{Io, IoChoice};
 
-use crate::harness::{Harness, connect, pattern, read_some};
+use crate::harness::{Harness, connect, pattern, read_some, write_aside};
 
 on_both_backends!(
     bytes_come_in_order_however_many,
@@ -25,12 +25,9 @@ on_both_backends!(
 
 fn bytes_come_in_order_however_many(io: IoChoice) {
     let mut harness = Harness::open(io);
-    let (io, mut client) = harness.pair();
+    let (io, client) = harness.pair();
     let sent = pattern(3 << 20);
-    let writer = thread::spawn({
-        let sent = sent.clone();
-        move || client.write_all(&sent).expect("the reactor reads")
-    });
+    let writer = write_aside(client, &sent);
     let came = harness.recv_all(&io);
     writer.join().expect("the writer ends");
     assert!(came == sent, "{} bytes came of {}", came.len(), sent.len());

@@ -2,11 +2,12 @@
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
 use std::os::fd::AsFd;
 use std::thread;
 use std::time::Duration;
 
-use gustnado_reactor::{BackendKind, Clock, Io, IoChoice, Options};
+use gustnado_reactor::{BackendKind, Io, IoChoice, Options, Wait};
 
 use crate::harness::{Harness, connect, pattern, read_some};
 
@@ -17,6 +18,7 @@ on_both_backends!(
     a_head_and_its_file_arrive_in_order,
     a_file_for_a_peer_that_is_gone_is_an_error,
     idle_sockets_keep_few_descriptors_of_the_files_they_were_sent,
+    a_descriptor_for_files_goes_once_no_more_of_them_are_sent,
 );
 
 fn file_of(bytes: &[u8]) -> File {
@@ -133,10 +135,54 @@ fn a_file_for_a_peer_that_is_gone_is_an_error(io: IoChoice) {
     assert!(failed.is_some(), "a hundred sends fail sooner or later");
 }
 
+fn a_descriptor_for_files_goes_once_no_more_of_them_are_sent(io: IoChoice) {
+    let mut harness = Harness::open(io);
+    let (listener, address) = harness.listen();
+    let file = file_of(b"the body");
+    let mut pairs = Vec::new();
+    for _ in 0..5 {
+        let client = connect(address);
+        pairs.push((harness.accept(&listener), client));
+    }
+    let is_uring = harness.reactor.backend() == BackendKind::Uring;
+    // The last one gets a file again and again, others one each, and one gets none.
+    for place in [1, 2, 3] {
+        get_file(&mut harness, &mut pairs[place], &file);
+    }
+    let mut sent_ms = 0;
+    for _ in 0..70 {
+        sent_ms = harness.reactor.clock().read_ms();
+        get_file(&mut harness, &mut pairs[4], &file);
+        harness.turn_for(10);
+        assert!(harness.reactor.fd(&pairs[4].0).is_some(), "it is not to be made for each file");
+    }
+    if is_uring {
+        let kept = pairs[..4].iter().filter(|(io, _)| harness.reactor.fd(io).is_some()).count();
+        assert_eq!(kept, 0, "they were sent one 0.7 s ago");
+        // A wait ends for it, of which nothing else has to know.
+        harness.reactor.turn(Wait::Forever, &mut harness.woken).expect("the kernel waits");
+        harness.turn_until("it is closed", |reactor| reactor.fd(&pairs[4].0).is_none());
+        let kept_ms = harness.reactor.clock().read_ms() - sent_ms;
+        assert!(kept_ms >= 200, "{kept_ms} ms");
+        // Closed or not, the next file arrives.
+    }
+    for pair in &mut pairs {
+        get_file(&mut harness, pair, &file);
+    }
+    for (io, _) in pairs {
+        harness.close(io);
+    }
+}
+
+/// Sends a file of eight bytes to its end.
+fn get_file(harness: &mut Harness, (io, client): &mut (Io, TcpStream), file: &File) {
+    assert_eq!(send_file(harness, io, file, 0, 8), 8);
+    harness.reactor.file_sent(io);
+    client.read_exact(&mut [0; 8]).expect("it comes");
+}
+
 fn idle_sockets_keep_few_descriptors_of_the_files_they_were_sent(io: IoChoice) {
-    let clock = Clock::start();
-    let mut harness =
-        Harness::over(&Options { io, direct_max: 64, buffers: 64, installed_max: 8, clock });
+    let mut harness = Harness::over(&Options { installed_max: 8, ..Harness::options(io, 64, 64) });
     let (listener, address) = harness.listen();
     let file = file_of(b"the body");
     let mut pairs: Vec<_> = (0..12)

@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use gustnado_reactor::{BackendKind, Clock, Endpoint, Io, IoChoice, IoId, Options, Reactor};
+use gustnado_reactor::{
+    BackendKind, BufferAccount, Clock, Endpoint, Io, IoChoice, IoId, Options, Reactor,
+};
 use rustix::net::sockopt;
 
 use crate::harness::{Harness, PATIENCE, has_uring};
@@ -155,6 +157,7 @@ fn a_number_of_buffers_that_no_ring_can_have_is_refused() {
             buffers,
             installed_max: 0,
             clock: Clock::start(),
+            account: BufferAccount::default(),
         };
         let (reactor, refused) = Reactor::new(&options).expect("epoll stands in");
         let refused = refused.expect("a ring cannot have so many");
@@ -184,6 +187,7 @@ fn names_are_never_another_socket_s_while_its_owner_closes() {
         buffers: 8,
         installed_max: 0,
         clock: Clock::start(),
+        account: BufferAccount::default(),
     };
     let (_alert, seeds) = Reactor::shared(&options, 2).expect("a reactor can be had");
     let [owner, asker] = <[_; 2]>::try_from(seeds).ok().expect("two were asked for");
@@ -192,7 +196,7 @@ fn names_are_never_another_socket_s_while_its_owner_closes() {
     let (mut answered, mut refused) = (0, 0);
     thread::scope(|scope| {
         scope.spawn(|| {
-            let mut reactor = owner.grow();
+            let mut reactor = owner.grow(BufferAccount::default());
             let until = Instant::now() + Duration::from_millis(700);
             while Instant::now() < until {
                 let socket = UdpSocket::bind("127.0.0.1:0").expect("a port is free");
@@ -205,7 +209,7 @@ fn names_are_never_another_socket_s_while_its_owner_closes() {
             }
             is_over.store(true, Ordering::Relaxed);
         });
-        let mut reactor = asker.grow();
+        let mut reactor = asker.grow(BufferAccount::default());
         while !is_over.load(Ordering::Relaxed) {
             let (id, local) = newest.lock().expect("nobody panics").clone();
             match reactor.addrs(id, &mut Vec::new()) {

@@ -5,11 +5,12 @@ use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::task::Poll;
+use std::thread;
 use std::time::Duration;
 
 use gustnado_reactor::{
-    Accepted, BackendKind, Clock, Endpoint, Io, IoChoice, Listener, Options, Reactor, SendBuf,
-    Token, Wait, bind, probe_uring,
+    Accepted, BackendKind, BufferAccount, Clock, Endpoint, Io, IoChoice, Listener, Options,
+    Reactor, SendBuf, Token, Wait, bind, probe_uring,
 };
 
 /// How long one wait may take. Nothing that works comes near it, even on a busy machine.
@@ -33,8 +34,13 @@ impl Harness {
     /// - `direct_max`: entries of the ring's descriptor table.
     /// - `buffers`: receive buffers of the ring.
     pub(crate) fn with(io: IoChoice, direct_max: usize, buffers: u16) -> Self {
-        let clock = Clock::start();
-        Self::over(&Options { io, direct_max, buffers, installed_max: 64, clock })
+        Self::over(&Self::options(io, direct_max, buffers))
+    }
+
+    /// The same, for tests that change others.
+    pub(crate) fn options(io: IoChoice, direct_max: usize, buffers: u16) -> Options {
+        let (clock, account) = (Clock::start(), BufferAccount::default());
+        Options { io, direct_max, buffers, installed_max: 64, clock, account }
     }
 
     pub(crate) fn over(options: &Options) -> Self {
@@ -195,6 +201,15 @@ pub(crate) fn read_some(client: &mut impl Read, bytes: &mut [u8]) -> Result<usiz
 /// Bytes that tell where they stood.
 pub(crate) fn pattern(len: usize) -> Vec<u8> {
     (0..len).map(|at| at.to_le_bytes()[0] ^ at.to_le_bytes()[1] ^ at.to_le_bytes()[2]).collect()
+}
+
+/// Writes bytes from a thread, which then closes the connection.
+pub(crate) fn write_aside(
+    mut client: impl Write + Send + 'static,
+    bytes: &[u8],
+) -> thread::JoinHandle<()> {
+    let bytes = bytes.to_vec();
+    thread::spawn(move || client.write_all(&bytes).expect("the reactor reads"))
 }
 
 /// Makes two tests of each function named: one over epoll, one over `io_uring`.

@@ -13,5 +13,6 @@ mod connecting;
 mod endpoints;
 mod files;
 mod handles;
+mod large;
 mod waking;
 mod wheel;

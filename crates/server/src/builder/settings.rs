@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::Server;
 use crate::config::{
-    Acceptor, Config, ForwardedFields, Io, Listing, Placement, ResponseVersion, SchedulerKind,
-    TrafficClass,
+    Acceptor, BodyPolicy, Config, ForwardedFields, Io, Listing, Placement, ResponseVersion,
+    SchedulerKind, TrafficClass,
 };
 
 /// Declares a method for each field of [`Config`], or of a part of it, named like the field.
@@ -38,8 +38,9 @@ impl Server {
         self.tune(|config| config.root = Some(folder.into()))
     }
 
-    /// Sets [`listen`](Config::listen): several addresses, in place of host, port and uds. Then
-    /// [`Server::start`] listens there.
+    /// Sets [`listen`](Config::listen): several addresses, in place of host, port and uds, each
+    /// with settings of its own behind it if it has any
+    /// ([`ListenSpec`](crate::config::ListenSpec)). Then [`Server::start`] listens there.
     pub fn listen_on(self, addresses: &[&str]) -> Self {
         self.tune(|config| config.listen = owned(addresses))
     }
@@ -64,6 +65,21 @@ impl Server {
         self.tune(|config| config.uds = Some(path.into()))
     }
 
+    /// Sets [`uds_mode`](Config::uds_mode): permissions in octal such as `660`.
+    pub fn uds_mode(self, octal: &str) -> Self {
+        self.tune(|config| octal.clone_into(&mut config.uds_mode))
+    }
+
+    /// Sets [`uds_owner`](Config::uds_owner): `www-data`, `www-data:web`, or numbers.
+    pub fn uds_owner(self, name: &str) -> Self {
+        self.tune(|config| name.clone_into(&mut config.uds_owner))
+    }
+
+    /// Sets [`body_spool`](Config::body_spool): the folder on whose disk long bodies are kept.
+    pub fn body_spool(self, folder: impl Into<PathBuf>) -> Self {
+        self.tune(|config| config.body_spool = Some(folder.into()))
+    }
+
     /// Sets [`Pace::clients_max`](crate::config::Pace::clients_max).
     pub fn pace_clients_max(self, clients: usize) -> Self {
         self.tune(|config| config.pace.clients_max = clients)
@@ -78,6 +94,12 @@ impl Server {
     /// Sets [`access_log_format`](Config::access_log_format): the format of such a line.
     pub fn access_log_format(self, format: &str) -> Self {
         self.tune(|config| format.clone_into(&mut config.access_log_format))
+    }
+
+    /// Sets [`user`](Config::user): `www-data`, `www-data:web`, or numbers. A server started by
+    /// root changes to it, with the whole process, once it listens.
+    pub fn user(self, name: &str) -> Self {
+        self.tune(|config| name.clone_into(&mut config.user))
     }
 
     /// Sets [`server_name`](Config::server_name).
@@ -95,16 +117,20 @@ mod tests {
     use super::*;
     use crate::config::TUNABLES;
 
-    const SHORTER: [&str; 10] = [
+    const SHORTER: [&str; 14] = [
         "root",
         "listen_on",
         "forwarded_allow_ips",
         "proxy_allow_from",
         "host_name",
         "uds",
+        "uds_mode",
+        "uds_owner",
+        "body_spool",
         "pace_clients_max",
         "access_log",
         "access_log_format",
+        "user",
         "server_name",
     ];
 

@@ -3,11 +3,13 @@
 use std::io;
 use std::sync::Arc;
 
-use gustnado_tasks::{BoxTask, Endpoint, ListenerHandle, Workers};
+use gustnado_config::{ListenSpec, Networks};
+use gustnado_tasks::{BoxTask, Endpoint, ListenOptions, ListenerHandle, Workers};
 
 use super::StartError;
 use crate::config::Config;
-use gustnado_app::app::AppHandle;
+use crate::privileges;
+use gustnado_app::app::{AppHandle, ListenerKey, ProxyRules};
 use gustnado_h1 as conn;
 use gustnado_tcp::first_address;
 
@@ -16,9 +18,36 @@ use gustnado_tcp::first_address;
 pub(super) struct Listeners(Vec<OpenListener>);
 
 struct OpenListener {
-    /// The endpoint as configured: port 0 is not yet resolved.
-    configured: Endpoint,
+    /// As configured: port 0 is not yet resolved.
+    plan: ListenerPlan,
     listening: ListenerHandle,
+}
+
+/// One listener of a configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ListenerPlan {
+    pub(super) endpoint: Endpoint,
+    /// Its place among those with the same endpoint.
+    nth: usize,
+    options: ListenOptions,
+    proxies: ProxyRule,
+}
+
+/// A listener's rule about PROXY headers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum ProxyRule {
+    /// That of the settings.
+    Usual,
+    /// None is read.
+    Off,
+    /// One is required, of these networks.
+    From(Networks),
+}
+
+impl ListenerPlan {
+    fn key(&self) -> ListenerKey {
+        (self.endpoint.clone(), self.nth)
+    }
 }
 
 impl Listeners {
@@ -26,23 +55,34 @@ impl Listeners {
     pub(super) fn open(
         &mut self,
         workers: &Workers,
-        endpoint: Endpoint,
+        plan: ListenerPlan,
         current: &Arc<AppHandle>,
     ) -> Result<(), StartError> {
-        let current = Arc::clone(current);
+        let (current, key) = (Arc::clone(current), plan.key());
         let serve = Box::new(move |connection| {
             let app = current.app();
-            let task: BoxTask = Box::pin(conn::serve(connection, app));
-            task
+            let proxies = app.proxies.of(&key);
+            if app.connections_per_client > 0 {
+                return Box::pin(conn::serve_limited(connection, app, proxies)) as BoxTask;
+            }
+            Box::pin(conn::serve(connection, app, proxies))
         });
-        let failed = |error| StartError::from_bind(endpoint.clone(), error);
-        let listening = workers.listen(&endpoint, false, serve).map_err(failed)?;
-        self.0.push(OpenListener { configured: endpoint, listening });
+        let failed = |error| StartError::from_bind(plan.endpoint.clone(), error);
+        let listening = workers.listen_with(&plan.endpoint, &plan.options, false, serve);
+        self.0.push(OpenListener { listening: listening.map_err(failed)?, plan });
         Ok(())
     }
 
     pub(super) fn listens_on(&self, endpoint: &Endpoint) -> bool {
-        self.0.iter().any(|listener| listener.configured == *endpoint)
+        self.0.iter().any(|listener| listener.plan.endpoint == *endpoint)
+    }
+
+    /// Returns whether any of these listens already with other options, which its sockets keep.
+    pub(super) fn keeps_options(&self, plans: &[ListenerPlan]) -> bool {
+        let is_other = |open: &OpenListener, plan: &ListenerPlan| {
+            open.plan.endpoint == plan.endpoint && open.plan.options != plan.options
+        };
+        plans.iter().any(|plan| self.0.iter().any(|open| is_other(open, plan)))
     }
 
     /// Adds listeners opened during a reload.
@@ -51,9 +91,10 @@ impl Listeners {
     }
 
     /// Stops all other listeners; open connections stay open. Returns the stopped endpoints.
-    pub(super) fn keep_only(&mut self, endpoints: &[Endpoint]) -> Vec<Endpoint> {
-        let (kept, gone): (Vec<_>, Vec<_>) =
-            self.0.drain(..).partition(|listener| endpoints.contains(&listener.configured));
+    pub(super) fn keep_only(&mut self, plans: &[ListenerPlan]) -> Vec<Endpoint> {
+        let is_kept =
+            |open: &OpenListener| plans.iter().any(|plan| plan.endpoint == open.plan.endpoint);
+        let (kept, gone): (Vec<_>, Vec<_>) = self.0.drain(..).partition(is_kept);
         self.0 = kept;
         let stop = |listener: OpenListener| {
             listener.listening.stop();
@@ -64,7 +105,7 @@ impl Listeners {
 
     /// Takes over an inherited socket. Returns whether there is one.
     pub(super) fn take_over(&self, endpoint: &Endpoint) -> bool {
-        let found = self.0.iter().find(|listener| listener.configured == *endpoint);
+        let found = self.0.iter().find(|listener| listener.plan.endpoint == *endpoint);
         found.inspect(|listener| listener.listening.take_over()).is_some()
     }
 
@@ -86,28 +127,103 @@ impl Listeners {
     }
 }
 
-/// Returns the endpoints of a configuration.
-pub(crate) fn endpoints(config: &Config) -> Result<Vec<Endpoint>, StartError> {
-    if !config.listen.is_empty() {
-        let endpoints: Vec<Endpoint> =
-            config.listen.iter().map(|text| endpoint(text)).collect::<Result<_, _>>()?;
-        // Port 0 picks another free port each time, so it may repeat.
-        let is_any = |one: &Endpoint| matches!(one, Endpoint::Tcp(address) if address.port() == 0);
-        let mut places = endpoints.iter().enumerate();
-        let twice = places.find(|(at, one)| !is_any(one) && endpoints[..*at].contains(one));
-        if let Some((_, endpoint)) = twice {
-            return Err(StartError::Twice { endpoint: endpoint.clone() });
-        }
-        return Ok(endpoints);
+/// Returns the listeners of a configuration.
+pub(super) fn plans(config: &Config) -> Result<Vec<ListenerPlan>, StartError> {
+    if config.listen.is_empty() {
+        let endpoint = match &config.uds {
+            Some(path) => Endpoint::Unix(path.clone()),
+            None => tcp(&config.host, config.port)?,
+        };
+        return Ok(vec![plan(config, endpoint, &ListenSpec::default())?]);
     }
-    match &config.uds {
-        Some(path) => Ok(vec![Endpoint::Unix(path.clone())]),
-        None => Ok(vec![tcp(&config.host, config.port)?]),
+    let mut plans: Vec<ListenerPlan> = Vec::new();
+    for text in &config.listen {
+        let spec = spec(text)?;
+        let mut plan = plan(config, endpoint(&spec.address)?, &spec)?;
+        plan.nth = plans.iter().filter(|known| known.endpoint == plan.endpoint).count();
+        // Port 0 picks another free port each time, so it may repeat.
+        let is_any = matches!(plan.endpoint, Endpoint::Tcp(address) if address.port() == 0);
+        if !is_any && plan.nth > 0 {
+            return Err(StartError::Twice { endpoint: plan.endpoint });
+        }
+        plans.push(plan);
+    }
+    Ok(plans)
+}
+
+/// Returns the rules about PROXY headers.
+pub(super) fn proxy_rules(config: &Config, plans: &[ListenerPlan]) -> ProxyRules {
+    // The start has already refused malformed networks.
+    let usual = || Networks::of(&config.proxy_allow_from).unwrap_or_default();
+    let own = |plan: &ListenerPlan| {
+        let rule = match &plan.proxies {
+            ProxyRule::Usual => return None,
+            ProxyRule::Off => None,
+            ProxyRule::From(networks) => Some(Arc::new(networks.clone())),
+        };
+        Some((plan.key(), rule))
+    };
+    ProxyRules {
+        usual: config.proxy_protocol.then(usual).map(Arc::new),
+        own: plans.iter().filter_map(own).collect(),
     }
 }
 
-/// Parses `127.0.0.1:80`, `[::1]:80`, `localhost:80`, `unix:/run/site.sock` or `fd:3`.
-pub(crate) fn endpoint(text: &str) -> Result<Endpoint, StartError> {
+fn plan(
+    config: &Config,
+    endpoint: Endpoint,
+    spec: &ListenSpec,
+) -> Result<ListenerPlan, StartError> {
+    let mut options = config.worker_plan(1).listen_options();
+    options.defer_accept = spec.defer_accept.unwrap_or(options.defer_accept);
+    let bind = &mut options.bind;
+    bind.backlog = spec.backlog.unwrap_or(bind.backlog);
+    (bind.v6only, bind.freebind, bind.device) = (spec.v6only, spec.freebind, spec.device.clone());
+    if endpoint.socket_file().is_some() {
+        bind.mode = spec.mode.or_else(|| u32::from_str_radix(&config.uds_mode, 8).ok());
+        let owner = spec.owner.as_deref().unwrap_or(&config.uds_owner);
+        if !owner.is_empty() {
+            let unknown = || StartError::Owner { text: owner.to_owned() };
+            bind.owner = privileges::owner(owner).ok_or_else(unknown)?;
+        }
+    }
+    let proxies = proxy_rule(config, spec)?;
+    Ok(ListenerPlan { endpoint, nth: 0, options, proxies })
+}
+
+/// Returns a listener's rule about PROXY headers.
+fn proxy_rule(config: &Config, spec: &ListenSpec) -> Result<ProxyRule, StartError> {
+    if spec.proxy_protocol.is_none() && spec.proxy_allow_from.is_empty() {
+        return Ok(ProxyRule::Usual);
+    }
+    if !spec.proxy_protocol.unwrap_or(config.proxy_protocol) {
+        return Ok(ProxyRule::Off);
+    }
+    let own = Some(&spec.proxy_allow_from).filter(|own| !own.is_empty());
+    let texts = own.unwrap_or(&config.proxy_allow_from);
+    if texts.is_empty() {
+        return Err(StartError::AnyProxy);
+    }
+    let wrong =
+        |text: &str| StartError::Network { setting: "proxy-allow-from", text: text.to_owned() };
+    Ok(ProxyRule::From(Networks::of(texts).map_err(wrong)?))
+}
+
+fn spec(text: &str) -> Result<ListenSpec, StartError> {
+    let failed = |problem| StartError::Host {
+        host: text.to_owned(),
+        error: io::Error::new(io::ErrorKind::InvalidInput, problem),
+    };
+    ListenSpec::parse(text).map_err(failed)
+}
+
+/// Parses the address of a listener: `127.0.0.1:80`, `[::1]:80`, `localhost:80`,
+/// `unix:/run/site.sock`, `unix:@name` or `fd:3`. What is behind it is left out.
+pub(crate) fn endpoint_of(text: &str) -> Result<Endpoint, StartError> {
+    endpoint(&spec(text)?.address)
+}
+
+fn endpoint(text: &str) -> Result<Endpoint, StartError> {
     if let Some(path) = text.strip_prefix("unix:") {
         return Ok(Endpoint::Unix(path.into()));
     }
@@ -125,4 +241,20 @@ pub(crate) fn endpoint(text: &str) -> Result<Endpoint, StartError> {
 fn tcp(host: &str, port: u16) -> Result<Endpoint, StartError> {
     let unknown = |error| StartError::Host { host: host.to_owned(), error };
     first_address((host, port)).map(Endpoint::Tcp).map_err(unknown)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Server;
+
+    #[test]
+    fn a_check_looks_up_no_name_and_refuses_what_no_machine_understands() {
+        let check = |listener: &str| Server::new().listen_on(&[listener]).check();
+        check("no-such-host.invalid:80").expect("another machine may know it");
+        for listener in ["127.0.0.1:80 nonsense", "no-port", "127.0.0.1:80 mode=660"] {
+            assert!(check(listener).is_err(), "{listener}");
+        }
+        let twice = Server::new().listen_on(&["127.0.0.1:80", "127.0.0.1:80"]).check();
+        assert!(twice.is_err());
+    }
 }

@@ -5,10 +5,10 @@ use std::sync::atomic::Ordering;
 
 use gustnado_tasks::Endpoint;
 
-use super::listeners::{self, Listeners};
-use super::{ReloadState, Running, StartError, lines};
+use super::listeners::{self, ListenerPlan, Listeners};
+use super::{ReloadState, Running, StartError, lines, set_budgets};
 use crate::builder::Server;
-use crate::config::{Config, TUNABLES};
+use crate::config::{Config, Machine, TUNABLES};
 use gustnado_app::app::App;
 use gustnado_observe::access_log::AccessLog;
 
@@ -55,32 +55,42 @@ impl Running {
         if self.shared.is_draining() {
             return Err(StartError::Ending);
         }
-        let kept = keep(&state.config, &mut to.config);
-        let endpoints = listeners::endpoints(&to.config)?;
+        let mut kept = keep(&state.config, &mut to.config);
+        let plans = listeners::plans(&to.config)?;
+        let endpoints: Vec<_> = plans.iter().map(|plan| plan.endpoint.clone()).collect();
         let lists = super::lists(&to.config, &endpoints);
-        let tables = self.resources.tables(&to, &self.shared, lists)?;
+        let machine = Machine::read();
+        let tables = self.resources.tables(&to, &self.shared, &machine, lists)?;
         let old = self.current.app();
         let (places, logs) = (self.shared.places(), &self.shared.logs);
         let log = AccessLog::of(&to.config, places, logs, old.access_log.as_deref())?;
         let mut more = Listeners::default();
-        for endpoint in endpoints.iter().filter(|one| !state.listeners.listens_on(one)) {
-            if let Err(error) = more.open(&self.workers, endpoint.clone(), &self.current) {
+        let is_open = |plan: &&ListenerPlan| state.listeners.listens_on(&plan.endpoint);
+        for plan in plans.iter().filter(|plan| !is_open(plan)) {
+            if let Err(error) = more.open(&self.workers, plan.clone(), &self.current) {
                 more.stop();
                 return Err(error);
             }
         }
         // From here on nothing can fail.
+        if state.listeners.keeps_options(&plans) {
+            kept.push("listen");
+        }
         let opened = more.addresses();
         self.shared.set_lines(lines(&to.config, &to.fields));
+        set_budgets(self.workers.ledger(), &machine.memory_plan(&to.config));
         let current = Arc::downgrade(&self.current);
         let (hooks, shared) = (to.hooks.clone(), Arc::clone(&self.shared));
-        self.current.replace(App::new(&to.config, tables, (hooks, log), shared, current));
+        let proxies = listeners::proxy_rules(&to.config, &plans);
+        self.current.replace(App::new(&to.config, tables, (hooks, log), shared, current, proxies));
         if let Some(log) = &old.access_log {
             log.flush();
         }
         state.listeners.extend(more);
-        let closed = state.listeners.keep_only(&endpoints);
+        let closed = state.listeners.keep_only(&plans);
         let changed = changed(&state.config, &to.config);
+        self.shared.handler_limits.set(&to.config);
+        self.shared.spool.set(&to.config);
         state.config = to.config;
         Ok(Reloaded { changed, kept, opened, closed })
     }

@@ -9,8 +9,9 @@ use std::{io, thread};
 
 use gustnado_tasks::{DrainReport, Driven, Endpoint, mailbox};
 
-use super::{Running, StartError, check_server, endpoint, start_server, start_server_driven};
+use super::{Running, StartError, check_server, endpoint_of, start_server, start_server_driven};
 use crate::builder::Server;
+use crate::config::ListenSpec;
 
 /// A listening socket: std's `TcpListener` or `UnixListener`, with the feature `tower`
 /// also those of tokio.
@@ -58,14 +59,17 @@ impl Server {
     /// Starts the server on one address.
     ///
     /// - `address`: `127.0.0.1:3456`, `[::1]:80`, `localhost:0` (0 picks a free port),
-    ///   `unix:/run/site.sock`, or `fd:3` for a socket that listens already.
+    ///   `unix:/run/site.sock`, `unix:@name`, or `fd:3` for a socket that listens already. Settings
+    ///   of its own follow with blanks between them: see [`ListenSpec`].
     ///
     /// # Errors
     /// [`StartError`]: one line with the problem, its place and the remedy.
     pub fn listen(mut self, address: &str) -> Result<Running, StartError> {
         let config = &mut self.config;
         (config.listen, config.uds) = (Vec::new(), None);
-        match endpoint(address)? {
+        let has_own = ListenSpec::parse(address).is_ok_and(|spec| spec.has_own());
+        match endpoint_of(address)? {
+            _ if has_own => config.listen = vec![address.to_owned()],
             Endpoint::Tcp(found) => {
                 (config.host, config.port) = (found.ip().to_string(), found.port());
             }

@@ -8,7 +8,10 @@ use gustnado_tasks::Endpoint;
 use gustnado_files::FilesError;
 use gustnado_observe::access_log::{FormatError, LogError};
 use gustnado_web::routes::RouteError;
+use rustix::io::Errno;
 use thiserror::Error;
+
+use crate::privileges::UserError;
 
 /// Error at the start of a server. `Display` is one line: problem, place, remedy.
 #[derive(Error)]
@@ -42,6 +45,18 @@ pub enum StartError {
     /// The routes cannot be served.
     #[error("{0}")]
     Routes(RouteError),
+    /// The process cannot change to the user of the settings.
+    #[error("{0}")]
+    User(#[source] UserError),
+    /// The owner of a Unix socket is unknown.
+    #[error(
+        "uds-owner {text}: expected a user and a group of this machine, found none called so; \
+         `getent passwd` and `getent group` list them"
+    )]
+    Owner {
+        /// The text as given.
+        text: String,
+    },
     /// The access log cannot be opened.
     #[error(
         "--access-log {}: cannot be written: {error}; choose a file in a folder that you may write \
@@ -50,6 +65,19 @@ pub enum StartError {
     )]
     AccessLog {
         /// The place.
+        path: PathBuf,
+        /// The kernel's error.
+        #[source]
+        error: io::Error,
+    },
+    /// The folder for request bodies cannot be written to.
+    #[error(
+        "--body-spool {}: cannot be written: {error}; choose a folder that you may write to, on a \
+         disk with free space",
+        .path.display()
+    )]
+    BodySpool {
+        /// The folder.
         path: PathBuf,
         /// The kernel's error.
         #[source]
@@ -141,6 +169,10 @@ impl StartError {
         }
     }
 
+    pub(super) fn from_spool((path, error): (PathBuf, io::Error)) -> Self {
+        Self::BodySpool { path, error }
+    }
+
     pub(super) fn from_workers(error: gustnado_tasks::WorkersStartError) -> Self {
         match error {
             gustnado_tasks::WorkersStartError::Thread(error) => Self::Worker { error },
@@ -169,7 +201,10 @@ impl StartError {
             | Self::NotSocket { .. }
             | Self::Folder(_)
             | Self::Routes(_)
+            | Self::User(_)
+            | Self::Owner { .. }
             | Self::AccessLog { .. }
+            | Self::BodySpool { .. }
             | Self::AccessLogFormat(_) => 78,
             _ => 1,
         }
@@ -217,6 +252,9 @@ fn remedy(endpoint: &Endpoint, error: &io::Error) -> String {
             "no interface of this machine has that address; `ip address` lists those it has, and \
              0.0.0.0 is all of them"
                 .to_owned()
+        }
+        (Endpoint::Tcp(_), _) if error.raw_os_error() == Some(Errno::NODEV.raw_os_error()) => {
+            "this machine has no such interface; `ip link` lists those it has".to_owned()
         }
         (Endpoint::Tcp(_), _) => format!("{error}; give an address of this machine with --host"),
     }

@@ -33,8 +33,8 @@ fn an_unknown_key_is_named_with_its_line_and_its_neighbour() {
         [
             "site.toml:2: no key is called \"header-timeuot\"; did you mean \"header-timeout\"?",
             "site.toml:3: no key is called \"wibble-wobble-bobble\"; settings have the names of \
-             flags (`gustnado serve --help`), and there are settings, headers, route, \
-             site, error-page",
+             flags (`gustnado serve --help`), and there are settings, headers, listen, \
+             route, site, error-page",
         ]
     );
     assert_eq!(
@@ -72,7 +72,8 @@ fn a_wrong_value_says_what_was_expected_and_found() {
              65535, found \"1t\"; leave it out for 16k",
             "site.toml:7: listen: expected text in quotes, found 5",
             "site.toml:7: listen: expected an address such as 127.0.0.1:80, [::1]:80, \
-             unix:/run/site.sock or fd:3, found \"127.0.0.1\"",
+             unix:/run/site.sock, \
+             unix:@name or fd:3, found \"127.0.0.1\"",
         ]
     );
 }
@@ -331,5 +332,38 @@ proptest! {
                 prop_assert!(error.problems().iter().all(is_inside), "{text}\n{error}");
             }
         }
+    }
+}
+
+#[test]
+fn a_table_for_each_listener_becomes_its_text() {
+    let folder = folder();
+    let path = folder.path().join("site.toml");
+    let text = "[[listen]]\naddress = \"127.0.0.1:0\"\n[[listen]]\naddress = \"unix:a b.sock\"\n\
+                mode = \"660\"\nproxy-protocol = true\n\
+                proxy-allow-from = [\"10.0.0.0/8\", \"unix\"]\n\
+                backlog = 12\n";
+    let file = SiteFile::parse(&path, text).expect("nothing is wrong with it");
+    let socket = folder.path().join("a\\ b.sock");
+    let own = "proxy-protocol proxy-allow-from=10.0.0.0/8 proxy-allow-from=unix backlog=12 \
+               mode=660";
+    let own = format!("unix:{} {own}", socket.display());
+    assert_eq!(file.settings().config.listen, ["127.0.0.1:0", &own]);
+    let again = SiteFile::effective(Some(&file), &file.settings());
+    let again = SiteFile::parse(&path, &again).expect("it can be read again");
+    assert_eq!(again.settings().config.listen, file.settings().config.listen);
+    let problem = |text: &str| SiteFile::parse(&path, text).expect_err(text).to_string();
+    for (text, part) in [
+        ("[[listen]]\nmode = \"660\"\n", "expected the key address"),
+        ("[[listen]]\naddress = \"127.0.0.1:0\"\nv6onyl = true\n", "did you mean \"v6only\"?"),
+        (
+            "[[listen]]\naddress = \"unix:x\"\nmode = 660\n",
+            "listen.mode: expected a value in quotes",
+        ),
+        ("[[listen]]\naddress = \"127.0.0.1:0\"\nv6only = true\n", "v6only is of an IPv6 address"),
+        ("listen = [\"[::1]:81\", \"[::1]:81 v6only\"]\n", "is set twice"),
+    ] {
+        let found = problem(text);
+        assert!(found.contains(part), "{text}: {found}");
     }
 }

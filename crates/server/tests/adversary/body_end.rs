@@ -17,7 +17,7 @@ use gustnado_tasks::sleep;
 
 use crate::harness::client::{get, request};
 use crate::harness::folder::noise;
-use crate::harness::{Answer, Client, Folder, Server, Setup};
+use crate::harness::{Answer, Client, Folder, Server, Setup, wait_until};
 
 on_every_server!(
     no_early_response_of_a_route_lets_its_body_be_a_request,
@@ -296,10 +296,14 @@ fn no_last_response_lets_its_body_be_a_request(setup: Setup) {
 }
 
 fn no_draining_server_takes_a_body_for_a_request(setup: Setup) {
-    let smuggled = Smuggled::default();
-    let routes = smuggled.routes().post("/task", async |_: Request| {
-        sleep(Duration::from_millis(100)).await;
-        "task"
+    let (smuggled, begun) = (Smuggled::default(), Arc::new(AtomicUsize::new(0)));
+    let count = Arc::clone(&begun);
+    let routes = smuggled.routes().post("/task", move |_: Request| {
+        count.fetch_add(1, Ordering::SeqCst);
+        async {
+            sleep(Duration::from_millis(100)).await;
+            "task"
+        }
     });
     let server = Server::routes(setup.patient_config(), routes);
     let clients = KINDS.map(|kind| {
@@ -308,7 +312,7 @@ fn no_draining_server_takes_a_body_for_a_request(setup: Setup) {
         client.send(request("POST", "/task", &framing));
         (client, body)
     });
-    thread::sleep(Duration::from_millis(20));
+    wait_until("all are in the handler", || begun.load(Ordering::SeqCst) == KINDS.len());
     thread::scope(|scope| {
         for (mut client, body) in clients {
             scope.spawn(move || {

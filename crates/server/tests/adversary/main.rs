@@ -8,11 +8,14 @@
 mod harness;
 
 mod body_end;
+mod body_memory;
 mod exhaustion;
 mod fairness;
 mod grammar;
+mod memory_shares;
 mod paths;
 mod receive_buffers;
+mod receive_memory;
 mod slow_disk;
 mod stopping;
 mod time_limits;

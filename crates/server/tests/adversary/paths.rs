@@ -131,7 +131,7 @@ fn no_spelling_reaches_a_file_past_a_predicate(setup: Setup) {
         ["/private/", "/a+b/", "/c!$&'()*,;=:@d/"].iter().any(|base| path.starts_with(base))
     };
     let refuse =
-        |_: &mut Request| Flow::Answer(Response::text("guarded").status(Status::FORBIDDEN));
+        |_: &mut Request| Flow::Respond(Response::text("guarded").status(Status::FORBIDDEN));
     let by_link = Routes::new()
         .root(folder.root())
         .middleware(Middleware::before(refuse).only_if(is_guarded));

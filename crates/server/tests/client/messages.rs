@@ -11,7 +11,7 @@ use gustnado::config::Config;
 use gustnado::{Endpoint, Request, Response, Routes, Status};
 use gustnado_http::head::Version;
 use gustnado_http::method::Method;
-use gustnado_http::response::Response as Interim;
+use gustnado_http::response::ResponseView;
 
 use crate::harness::folder::noise;
 use crate::harness::{Folder, Server, Setup};
@@ -149,7 +149,7 @@ fn interim_answers_come_before_the_final_one(setup: Setup) {
     in_task(setup, async move {
         let client = client();
         let mut answer = client.get(&url).send().await.expect("an answer");
-        let interim: Vec<u16> = answer.interim().map(Interim::status).collect();
+        let interim: Vec<u16> = answer.interim().map(ResponseView::status).collect();
         assert_eq!((answer.status(), interim.as_slice()), (200, [103, 103].as_slice()));
         let first = answer.interim().next().expect("two of them");
         assert_eq!(first.values("link").collect::<Vec<_>>(), [b"</a>", b"</b>"]);

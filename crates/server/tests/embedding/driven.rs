@@ -105,7 +105,7 @@ fn a_loop_that_sleeps_itself_sees_by_the_descriptor_when_to_look() {
             due = look();
         } else if let Some(replier) = kept.lock().unwrap_or_else(PoisonError::into_inner).take() {
             // Between two looks, on this thread: the descriptor says that there is something to do.
-            replier.answer(Response::text("later"));
+            replier.respond(Response::text("later"));
             assert!(can_read(&descriptor, PATIENCE), "a task of this thread was woken");
         }
     }
@@ -207,9 +207,9 @@ fn the_loop_answers_later_from_its_own_thread_or_another() {
         for replier in take(&line) {
             count += 1;
             if count % 2 == 0 {
-                thread::spawn(move || assert!(replier.answer("thread")));
+                thread::spawn(move || assert!(replier.respond("thread")));
             } else {
-                assert!(replier.answer("loop"));
+                assert!(replier.respond("loop"));
             }
         }
         asking.is_finished()
@@ -235,7 +235,7 @@ fn whoever_goes_before_the_answer_is_told_of() {
     rustix::net::sockopt::set_socket_linger(&client, Some(Duration::ZERO)).expect("it can");
     drop(client);
     run.turn_until("it is told", || lost.load(Ordering::SeqCst));
-    assert!(replier.is_lost() && !replier.answer("too late"));
+    assert!(replier.is_lost() && !replier.respond("too late"));
 }
 
 #[test]
@@ -260,7 +260,7 @@ fn the_thread_that_drives_drains_step_by_step() {
         run.turn();
         assert_eq!(drain.step(&run.running), None, "an answer is under way");
     }
-    assert!(repliers.remove(0).answer("in time"));
+    assert!(repliers.remove(0).respond("in time"));
     let mut report = None;
     run.turn_until("it has ended", || {
         report = drain.step(&run.running);

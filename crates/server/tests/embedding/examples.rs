@@ -13,6 +13,9 @@ mod four_schedulers;
 #[path = "../../examples/jobs_page.rs"]
 mod jobs_page;
 #[expect(dead_code, reason = "an example's `main` is for people")]
+#[path = "../../examples/long_bodies.rs"]
+mod long_bodies;
+#[expect(dead_code, reason = "an example's `main` is for people")]
 #[path = "../../examples/prefix_to_all.rs"]
 mod prefix_to_all;
 #[expect(dead_code, reason = "an example's `main` is for people")]
@@ -45,12 +48,27 @@ on_every_server!(
     the_clock_ticks_until_its_client_goes,
     a_connection_goes_on_in_another_protocol,
     the_workloads_give_what_other_languages_give,
+    a_long_body_is_one_slice_from_the_disk,
 );
 
 const TICK: Duration = Duration::from_millis(50);
 
 fn of(setup: Setup, server: gustnado::Server) -> Server {
     Server::built(server.config(setup.config()))
+}
+
+fn a_long_body_is_one_slice_from_the_disk(setup: Setup) {
+    let server = of(setup, long_bodies::server());
+    let body = "a line\n".repeat(300_000);
+    let post = |target: &str, body: &str| {
+        let length = format!("Content-Length: {}\r\n", body.len());
+        server.ask(request("POST", target, &length) + body).text()
+    };
+    assert_eq!(post("/lines", &body), "300000 lines in 2100000 bytes\n");
+    assert_eq!(server.stats().bodies_spooled, 1);
+    assert_eq!(post("/note", "short"), "a note of 5 bytes\n");
+    assert_eq!(post("/count", "shorter"), "7 bytes\n");
+    assert_eq!(server.stats().bodies_spooled, 1);
 }
 
 fn echo_greets_and_sends_back_what_comes(setup: Setup) {

@@ -78,7 +78,7 @@ fn what_stands_around_handlers_can_ask_too(setup: Setup) {
             if is_loopback(request) {
                 return Flow::Next;
             }
-            Flow::Answer(Response::new(Status::FORBIDDEN))
+            Flow::Respond(Response::new(Status::FORBIDDEN))
         })
         .middleware(Middleware::around(async |request: Request, next: Next| {
             let peer = request.peer().map(|peer| peer.to_string()).unwrap_or_default();

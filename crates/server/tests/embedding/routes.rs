@@ -196,7 +196,7 @@ fn a_link_may_answer_instead(setup: Setup) {
     let handler = move |_: &Request| counted.fetch_add(1, Ordering::Relaxed).to_string();
     let guard = |request: &mut Request| match request.header("authorization") {
         Some("let me in") => Flow::Next,
-        _ => Flow::Answer(Status::UNAUTHORIZED.into_response().header("WWW-Authenticate", "Word")),
+        _ => Flow::Respond(Status::UNAUTHORIZED.into_response().header("WWW-Authenticate", "Word")),
     };
     let server = Server::routes(setup.config(), Routes::new().chain(guard).get("/", handler));
     let refused = server.get("/");
@@ -230,7 +230,7 @@ fn links_run_around_folders_too(setup: Setup) {
     folder.file("big.bin", vec![7; 100_000]);
     let guard = |request: &mut Request| match request.header("x-friend") {
         Some(_) => Flow::Next,
-        None => Flow::Answer(Response::new(Status::FORBIDDEN)),
+        None => Flow::Respond(Response::new(Status::FORBIDDEN)),
     };
     let stamp = Middleware::after(|_: &Request, response: &mut Response| {
         response.try_header("X-Stamp", "1").expect("a good field");
@@ -279,7 +279,7 @@ fn a_link_may_run_around_a_handler_of_any_kind(setup: Setup) {
 }
 
 fn a_link_may_be_meant_for_some_requests_only(setup: Setup) {
-    let teapot = Middleware::before(|_: &mut Request| Flow::Answer(Response::new(Status::GONE)))
+    let teapot = Middleware::before(|_: &mut Request| Flow::Respond(Response::new(Status::GONE)))
         .only_if(|request: &Request| request.raw_path().starts_with("/old"));
     let routes = Routes::new().middleware(teapot).any("/{*rest}", |_: &Request| "here");
     let server = Server::routes(setup.config(), routes);

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::net::{AddressFamily, SocketType, sockopt};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 
 use super::answer::{Answer, Length};
 use super::{PATIENCE, tcp_table, wait_until};
@@ -84,15 +84,32 @@ impl Client {
 
     /// Connects over TCP with room for a few kilobytes only, so that an answer soon fills it.
     pub(crate) fn connect_narrow(address: SocketAddr) -> Self {
+        Self::connect_narrow_from(1, address)
+    }
+
+    /// The same from the address 127.0.0.`host`.
+    pub(crate) fn connect_narrow_from(host: u8, address: SocketAddr) -> Self {
         let socket = Self::socket();
         sockopt::set_socket_recv_buffer_size(&socket, 8192).expect("a small buffer");
+        Self::bound(socket, host, address)
+    }
+
+    /// Connects over TCP from the address 127.0.0.`host`: as another client.
+    pub(crate) fn connect_from(host: u8, address: SocketAddr) -> Self {
+        Self::bound(Self::socket(), host, address)
+    }
+
+    fn bound(socket: std::os::fd::OwnedFd, host: u8, address: SocketAddr) -> Self {
+        rustix::net::bind(&socket, &SocketAddr::from(([127, 0, 0, host], 0))).expect("our own");
         rustix::net::connect(&socket, &address).expect("a connection");
         Self::over(TcpStream::from(socket))
     }
 
     /// A TCP socket that is not connected yet.
     pub(crate) fn socket() -> std::os::fd::OwnedFd {
-        rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket")
+        // Not left to the processes that other tests start meanwhile.
+        let (family, kind, flags) = (AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC);
+        rustix::net::socket_with(family, kind, flags, None).expect("a socket")
     }
 
     /// Speaks over a connection that exists.
@@ -137,8 +154,7 @@ impl Client {
         }
     }
 
-    /// Waits until the server has read what was sent. (The table that tells takes milliseconds to
-    /// read on a busy machine: this is not for loops.)
+    /// Waits until the server has read what was sent.
     pub(crate) fn wait_until_read(&self) {
         let (own, server) = self.ends();
         wait_until("the server has read all", || tcp_table::is_all_read(own, server));

@@ -11,7 +11,7 @@ pub(crate) mod client;
 pub(crate) mod folder;
 pub(crate) mod process;
 pub(crate) mod server;
-mod tcp_table;
+pub(crate) mod tcp_table;
 
 pub(crate) use answer::Answer;
 pub(crate) use client::Client;

@@ -25,7 +25,7 @@ on_every_server!(
 on_every_server!(alone: without_descriptors_the_server_waits_serves_and_recovers);
 
 /// Connections that have each been answered once, and stay open.
-fn connected_clients(server: &Server, count: usize) -> Vec<Client> {
+pub(crate) fn connected_clients(server: &Server, count: usize) -> Vec<Client> {
     let mut clients: Vec<_> = (0..count).map(|_| server.connect()).collect();
     for client in &mut clients {
         assert_eq!(client.get("/").status, 200);
@@ -201,12 +201,18 @@ fn without_descriptors_the_server_waits_serves_and_recovers(setup: Setup) {
     }
     if !waiting.is_empty() {
         server.wait_until("the failure is counted", |stats| stats.accept_exhausted > 0);
-        let spent = process::processor_time_over(Duration::from_millis(800));
-        assert!(spent < Duration::from_millis(250), "{spent:?} of 800 ms spent on trying");
+        // Not for so long that those who are connected would be idle, and give way.
+        let spent = process::processor_time_over(Duration::from_millis(400));
+        assert!(spent < Duration::from_millis(125), "{spent:?} of 400 ms spent on trying");
     }
     for (_, client) in &mut connected {
         assert_eq!(client.read_answer().status, 200);
-        assert_eq!(client.get("/").status, 200, "the connections it has are served");
+        // On a busy machine it was idle for long enough to give way to those who wait.
+        client.send_unless_closed(get("/"));
+        if !client.try_answer().is_ok_and(|answer| answer.status == 200) {
+            // Its end is counted a moment after its client sees it.
+            server.wait_until("it gave way, or it is served", |stats| stats.evicted > 0);
+        }
     }
     setrlimit(Resource::Nofile, before).expect("the old limit");
     for (_, client) in &mut waiting {
@@ -216,7 +222,7 @@ fn without_descriptors_the_server_waits_serves_and_recovers(setup: Setup) {
 }
 
 /// Lowers the limit of descriptors until only so many can still be opened. Returns what it was.
-fn leave_descriptors(count: usize) -> Rlimit {
+pub(crate) fn leave_descriptors(count: usize) -> Rlimit {
     let before = getrlimit(Resource::Nofile);
     let listing = std::fs::read_dir("/proc/self/fd").expect("the descriptors of this process");
     let names = listing.map(|entry| entry.expect("a descriptor").file_name());

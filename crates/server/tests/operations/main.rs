@@ -6,9 +6,18 @@ mod harness;
 
 mod access_log;
 mod access_log_start;
+mod burst;
+mod client_limit;
+mod descriptors;
+mod eviction;
 mod growing;
+mod handler_kinds;
+mod handler_limit;
+mod held;
 mod idle;
+mod kernel_memory;
 mod limits;
+mod listeners;
 mod pace;
 mod proxies;
 mod schedulers;

@@ -9,7 +9,7 @@ use gustnado::Endpoint;
 use gustnado::protocol::{
     ConnectError, ConnectOptions, Connector, ConnectorState, Factory, Protocol, Reason, Transport,
 };
-use rustix::net::{AddressFamily, SocketType};
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
 use crate::harness::{Folder, PATIENCE, Setup, wait_until};
 use crate::tape::{Tape, address, echo, engine, taped};
@@ -125,16 +125,16 @@ pub(crate) fn a_connection_to_nowhere_fails(setup: Setup) {
 
 /// A listener whose backlog is full, so that the kernel answers nobody; and what fills it.
 fn full_listener() -> (TcpListener, Vec<std::os::fd::OwnedFd>) {
-    let socket =
-        rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
+    let family = AddressFamily::INET;
+    let socket = rustix::net::socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None);
+    let socket = socket.expect("a socket");
     let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     rustix::net::bind(&socket, &any).expect("a port");
     rustix::net::listen(&socket, 0).expect("it listens");
     let listener = TcpListener::from(socket);
     let to = listener.local_addr().expect("an address");
-    let flags = rustix::net::SocketFlags::NONBLOCK;
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let connect = |_| {
-        let family = AddressFamily::INET;
         let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, None);
         let socket = socket.expect("a socket");
         // Whether it is made or only begun, it takes a place.

@@ -38,7 +38,7 @@ pub(crate) fn wait_for_dump(shared: &WorkersShared, now_ms: u64, within: Duratio
 fn ask(shared: &WorkersShared, now_ms: u64) -> Arc<DumpRequest> {
     let handles = shared.handles.iter().chain(shared.acceptor.get());
     let look = Arc::new(DumpRequest::new(now_ms, Arc::clone(&shared.names)));
-    look.expect_answers(handles.filter(|handle| handle.answer(&look)).count());
+    look.expect_replies(handles.filter(|handle| handle.reply(&look)).count());
     look
 }
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod block_on;
 pub(crate) mod context;
+pub(crate) mod eviction;
 pub(crate) mod send_batch;
 pub(crate) mod turn;
 mod wake;

@@ -1,10 +1,11 @@
 //! Accepting: a task per listening socket, that waits for room, accepts, and places the connection.
 
 mod close;
+mod room;
 
 use std::future::{Future, poll_fn};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,6 +13,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use gustnado_reactor::{Accepted, Io, Listener};
+use room::{wait_for_descriptor, wait_for_room, wait_while_scarce};
 use rustix::io::Errno;
 use rustix::net::sockopt::socket_reuseport;
 
@@ -134,7 +136,13 @@ async fn next(
     let serves = |ctx: &WorkerContext| serves(ctx, listener_shared);
     if context::with(|ctx| serves(ctx) && choose(ctx, me).is_none()) {
         context::with(|ctx| count(&ctx.shared.counts.accept_paused));
-        wait_here(|ctx| (!serves(ctx) || choose(ctx, me).is_some()).then_some(())).await;
+        let has_room = |ctx: &WorkerContext| !serves(ctx) || choose(ctx, me).is_some();
+        let has_pending = |ctx: &WorkerContext| {
+            let pending = ctx.reactor.borrow_mut().has_pending(listener, ctx.token());
+            // Where the kernel cannot watch it, one may wait.
+            pending.unwrap_or(true)
+        };
+        wait_for_room(|ctx| has_room(ctx).then_some(()), has_pending).await;
     }
     loop {
         if context::with(|ctx| ctx.shared.is_over_share()) {
@@ -197,30 +205,25 @@ fn choose(ctx: &WorkerContext, me: AcceptorPlace) -> Option<usize> {
     ctx.shared.connection_slots.choose(me.place, ctx.shared.placement, me.hands_over)
 }
 
-/// Waits for `done`, looking whenever a slot is freed or the phase changes.
-async fn wait_here<T>(mut done: impl FnMut(&WorkerContext) -> Option<T>) -> T {
-    let shared = context::with(|ctx| ctx.shared.clone());
-    let look = || {
-        let found = context::with(&mut done);
-        if found.is_none() {
-            shared.elastic.report(LoadEvent::SlotsFull);
-        }
-        found
-    };
-    shared.connection_slots.wait_for(look).await
-}
-
 /// Gives a connection its slot and its task. It was accepted, so it is kept while all are full.
 async fn place(accepted: Accepted, me: AcceptorPlace, listener_shared: &Arc<ListenerShared>) {
     context::with(|ctx| count(&ctx.shared.counts.accepted));
     match accepted {
         Accepted::Here(io) => place_own(io, me, listener_shared).await,
         Accepted::Away(connection) => {
+            let number = usize::try_from(connection.as_raw_fd()).unwrap_or_default();
+            let is_scarce = context::with(|ctx| {
+                number >= ctx.shared.scarce_from && ctx.phase() == Phase::Serving
+            });
             let Some(worker) = wait_for_place(|ctx| choose(ctx, me)).await else { return };
             if Some(worker) == me.place {
                 context::with(|ctx| take_in(ctx, connection, worker, listener_shared));
             } else {
                 hand_over(worker, connection, listener_shared);
+            }
+            if is_scarce {
+                // Before accepting fails, and files cannot be opened.
+                wait_while_scarce(EXHAUSTED_PAUSE).await;
             }
         }
     }
@@ -269,13 +272,13 @@ fn hand_over(worker: usize, connection: OwnedFd, listener_shared: &Arc<ListenerS
 
 /// Takes a slot of the worker that `wanted` names. `None` when the server cuts connections.
 async fn wait_for_place(mut wanted: impl FnMut(&WorkerContext) -> Option<usize>) -> Option<usize> {
-    wait_here(|ctx| {
+    let take = |ctx: &WorkerContext| {
         if ctx.phase() >= Phase::Cutting {
             return Some(None);
         }
         wanted(ctx).filter(|&worker| ctx.shared.connection_slots.take(worker)).map(Some)
-    })
-    .await
+    };
+    wait_for_room(take, |_| true).await
 }
 
 impl IncomingHandler for ListenerShared {
@@ -351,8 +354,10 @@ async fn after_error(error: &io::Error) {
         });
     });
     // What waits in the backlog would fail as fast as it can be tried.
-    if failure != AcceptFailure::ThisOne {
-        sleep(EXHAUSTED_PAUSE).await;
+    match failure {
+        AcceptFailure::ThisOne => {}
+        AcceptFailure::Exhausted => wait_for_descriptor(EXHAUSTED_PAUSE).await,
+        AcceptFailure::All => sleep(EXHAUSTED_PAUSE).await,
     }
 }
 
@@ -369,7 +374,8 @@ fn start(
     let incoming = Arc::clone(listener_shared) as Arc<dyn IncomingHandler>;
     let polled = PolledListener { socket: Arc::clone(&socket), incoming, worker: me };
     let polled = ctx.shared.elastic.poll_listener(polled)?;
-    let listener = ctx.reactor.borrow_mut().listen(Arc::clone(&socket), ctx.shared.backlog)?;
+    let backlog = listener_shared.backlog;
+    let listener = ctx.reactor.borrow_mut().listen(Arc::clone(&socket), backlog)?;
     let open = AcceptorGuard::new(&ctx.shared);
     let listener_shared = Arc::clone(listener_shared);
     ctx.insert(Box::pin(accept_all(listener, socket, me, listener_shared, polled, open)))

@@ -1,5 +1,7 @@
 //! Connections of tasks: deadlines, receiving, sending, files.
 
+mod receiving;
+
 use std::convert::Infallible;
 use std::fs::File;
 use std::future::poll_fn;
@@ -11,8 +13,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use gustnado_reactor::{
-    Endpoint, Interest, Io, Outbound, Reactor, RecvBuf, SendBuf, SocketAddrs, Unsent,
-    connect_socket,
+    Endpoint, Interest, Io, Outbound, Reactor, SendBuf, SocketAddrs, Unsent, connect_socket,
 };
 use rustix::net::sockopt;
 
@@ -20,9 +21,11 @@ use crate::exec::executor::context::{self, Alarm, WorkerContext};
 use crate::exec::task::yield_now;
 use crate::exec::timers::time::Now;
 use crate::exec::waits::WaitsOn;
-use crate::exec::worker::workers_shared::Phase;
+use crate::exec::worker::evictions::{EvictionAnswer, EvictionQuestion};
+use crate::exec::worker::workers_shared::count;
 use crate::net::connection_error::ConnectionError;
 use crate::net::connection_id::ConnectionId;
+use crate::net::idleness::{Idleness, disturbance};
 use crate::net::progress_timeout::ProgressTimeout;
 use crate::net::send_watch::SendWatch;
 
@@ -70,7 +73,7 @@ impl Connection {
         let mut connection = Self::new(io.map_err(ConnectionError::Broken)?, None);
         connection.set_deadline(connection.now.mono_ms + timeout_ms);
         poll_fn(|_| {
-            connection.attempt(WaitsOn::SocketWrite, false, |reactor, io, _, ctx| {
+            connection.attempt(WaitsOn::SocketWrite, Idleness::Busy, |reactor, io, _, ctx| {
                 reactor.ready(io, Interest::Write, ctx.token()).map(|()| reactor.connected(io))
             })
         })
@@ -136,49 +139,6 @@ impl Connection {
         self.alarm.at_ms
     }
 
-    /// Receives bytes; an empty piece is the peer's end.
-    ///
-    /// - `idle`: nothing is owed to the peer, so the server's draining ends the wait.
-    ///
-    /// # Errors
-    /// [`ConnectionError`].
-    pub fn poll_recv(&mut self, idle: bool) -> Poll<Result<RecvBuf, ConnectionError>> {
-        self.attempt(WaitsOn::SocketRead, idle, |reactor, io, _, ctx| {
-            if !ctx.may_operate() {
-                return Poll::Pending;
-            }
-            let received = reactor.recv(io, ctx.token());
-            if let Poll::Ready(Ok(piece)) = &received {
-                ctx.charge_bytes(piece.bytes().len());
-            }
-            received
-        })
-    }
-
-    /// Like [`Connection::poll_recv`], for tasks that send something before they receive again, or
-    /// receive little: the send alone counts against what the task may do in one run.
-    ///
-    /// # Errors
-    /// [`ConnectionError`].
-    #[inline]
-    pub fn poll_recv_request(&mut self, idle: bool) -> Poll<Result<RecvBuf, ConnectionError>> {
-        self.attempt(WaitsOn::SocketRead, idle, |reactor, io, _, ctx| reactor.recv(io, ctx.token()))
-    }
-
-    /// [`Connection::poll_recv`] as a future.
-    ///
-    /// # Errors
-    /// [`ConnectionError`].
-    pub async fn recv(&mut self, idle: bool) -> Result<RecvBuf, ConnectionError> {
-        poll_fn(|_| self.poll_recv(idle)).await
-    }
-
-    /// From now on receives only when it is asked to: what the peer sends meanwhile stays in the
-    /// kernel, which makes it wait. For callers that are slow to ask on purpose.
-    pub fn receive_on_demand(&mut self) {
-        context::with(|ctx| ctx.reactor.borrow_mut().receive_on_demand(&self.io));
-    }
-
     /// An empty buffer to fill and [`Connection::send`].
     pub fn outgoing() -> Box<SendBuf> {
         context::with(|ctx| ctx.reactor.borrow_mut().outgoing())
@@ -215,7 +175,7 @@ impl Connection {
     /// # Errors
     /// [`ConnectionError`].
     pub fn poll_sent(&mut self) -> Poll<Result<(), ConnectionError>> {
-        let sent = self.attempt(WaitsOn::SocketWrite, false, |reactor, io, out, ctx| {
+        let sent = self.attempt(WaitsOn::SocketWrite, Idleness::Busy, |reactor, io, out, ctx| {
             let waits = ctx.defer_send() || !ctx.may_operate();
             if waits { Poll::Pending } else { reactor.send(io, out, ctx.token()) }
         });
@@ -251,7 +211,7 @@ impl Connection {
         while *offset < end {
             let step = usize::try_from((end - *offset).min(FILE_STEP)).unwrap_or(COPY_STEP);
             let sent = poll_fn(|_| {
-                self.attempt(WaitsOn::SocketWrite, false, |reactor, io, _, ctx| {
+                self.attempt(WaitsOn::SocketWrite, Idleness::Busy, |reactor, io, _, ctx| {
                     if !ctx.may_operate() {
                         return Poll::Pending;
                     }
@@ -370,8 +330,9 @@ impl Connection {
     ///
     /// - `idle`: as for [`Connection::poll_recv`].
     pub fn poll_deadline(&mut self, idle: bool) -> Poll<ConnectionError> {
-        let never = self
-            .attempt(WaitsOn::Socket, idle, |_, _, _, _| Poll::<io::Result<Infallible>>::Pending);
+        let never = self.attempt(WaitsOn::Socket, Idleness::of(idle), |_, _, _, _| {
+            Poll::<io::Result<Infallible>>::Pending
+        });
         never.map(|ended| match ended {
             Err(error) => error,
             Ok(never) => match never {},
@@ -404,6 +365,35 @@ impl Connection {
         Ok(self.id().addrs()?.local)
     }
 
+    /// Returns where the peer is without keeping it, for one that may never be asked for again.
+    ///
+    /// # Errors
+    /// As [`Connection::peer`].
+    pub fn peer_unkept(&self) -> io::Result<Endpoint> {
+        context::with(|ctx| ctx.ask_reactor(|reactor, woken| reactor.peer_unkept(&self.io, woken)))
+    }
+
+    /// Says after [`ConnectionError::GiveWay`] that this connection may be closed. Returns whether
+    /// it is to be: then no other one is in its place.
+    ///
+    /// - `client`: returns a number of whose it is. The client with most gives way first.
+    pub fn give_way(&self, client: impl FnOnce() -> Option<u64>) -> bool {
+        let (answer, is_chosen) = match context::with(|ctx| ctx.eviction_answer.get()) {
+            EvictionAnswer::Waiting(EvictionQuestion::DoSo, _) => (EvictionAnswer::GivesWay, true),
+            EvictionAnswer::Waiting(EvictionQuestion::CouldIt, deadline_ms) => {
+                (EvictionAnswer::Candidate { deadline_ms, client: client() }, false)
+            }
+            _ => return false,
+        };
+        context::with(|ctx| ctx.eviction_answer.set(answer));
+        is_chosen
+    }
+
+    /// Counts this connection as closed to make room for others.
+    pub fn count_evicted(&self) {
+        context::with(|ctx| count(&ctx.shared.counts.evicted));
+    }
+
     /// Overrides the peer and local address, e.g. from a PROXY header.
     pub fn override_addrs(&self, addrs: SocketAddrs) {
         context::with(|ctx| ctx.reactor.borrow_mut().override_addrs(&self.io, addrs));
@@ -432,7 +422,7 @@ impl Connection {
     fn attempt<T>(
         &mut self,
         on: WaitsOn,
-        idle: bool,
+        idle: Idleness,
         operation: impl FnOnce(
             &mut Reactor,
             &Io,
@@ -449,9 +439,10 @@ impl Connection {
                 Poll::Pending => ctx.waits_on(on),
             }
             drop(reactor);
-            let phase = ctx.phase();
-            if phase >= Phase::Cutting || (idle && phase >= Phase::Draining) {
-                return Poll::Ready(Err(ConnectionError::Ending));
+            if !ctx.shared.is_undisturbed()
+                && let Some(error) = disturbance(ctx, (on, idle), &mut self.alarm)
+            {
+                return Poll::Ready(Err(error));
             }
             self.alarm.poll_at(self.now.mono_ms, ctx).map(|()| Err(ConnectionError::TimedOut))
         })

@@ -22,6 +22,8 @@ pub(crate) struct ListenerShared {
     pub(crate) serve: Box<Serve>,
     /// Connections are wanted as ordinary descriptors, also where the reactor has a table.
     pub(crate) descriptors: bool,
+    /// Connections that may wait in each of its sockets.
+    pub(crate) backlog: usize,
     close_flag: Arc<CloseFlag>,
 }
 
@@ -29,7 +31,7 @@ impl ListenerShared {
     /// - `sockets`: of the endpoint, in the order they were opened in: ours alone, or others' too.
     pub(crate) fn new(
         serve: Box<Serve>,
-        descriptors: bool,
+        (descriptors, backlog): (bool, u32),
         endpoint: &Endpoint,
         sockets: &[Arc<OwnedFd>],
     ) -> Arc<Self> {
@@ -39,7 +41,7 @@ impl ListenerShared {
             acceptors: Lock::default(),
             closing: Closing::of(sockets),
         });
-        Arc::new(Self { serve, descriptors, close_flag })
+        Arc::new(Self { serve, descriptors, backlog: backlog as usize, close_flag })
     }
 
     /// Returns what its acceptors share while it closes.
@@ -116,7 +118,7 @@ impl ListenerHandle {
         if self.close_flag.closed.swap(true, Ordering::SeqCst) {
             return;
         }
-        if let Endpoint::Unix(path) = &self.endpoint {
+        if let Some(path) = self.endpoint.socket_file() {
             // If another process has removed it, it is gone as well.
             let _ = std::fs::remove_file(path);
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gustnado_reactor::{BackendKind, IoChoice, SocketOptions, descriptor_limit};
+use gustnado_reactor::{BackendKind, BindOptions, IoChoice, SocketOptions, descriptor_limit};
 
 use crate::exec::schedule::SchedulerKind;
 use crate::exec::worker::descriptors::descriptors_for_connections;
@@ -47,6 +47,15 @@ pub struct WorkerPlan {
     pub throttle: Throttle,
 }
 
+/// Options of one listener, where it differs from the plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListenOptions {
+    /// What its sockets are bound with.
+    pub bind: BindOptions,
+    /// As [`WorkerPlan::defer_accept`].
+    pub defer_accept: bool,
+}
+
 /// The capacity of a plan on this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capacity {
@@ -59,6 +68,12 @@ pub struct Capacity {
 }
 
 impl WorkerPlan {
+    /// Returns the options of a listener that has nothing of its own.
+    pub fn listen_options(&self) -> ListenOptions {
+        let bind = BindOptions::of_backlog(self.backlog);
+        ListenOptions { bind, defer_accept: self.defer_accept }
+    }
+
     /// Workers at most: those of the start, and what [`WorkerPlan::growth`] adds. The shared
     /// schedulers have 64 at most.
     pub fn workers_max(&self) -> usize {

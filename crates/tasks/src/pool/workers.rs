@@ -34,6 +34,8 @@ pub struct Workers {
     plan: WorkerPlan,
     /// Until it has been ended.
     running: Lock<Option<RunningThreads>>,
+    /// Worker 0 runs on its caller's thread.
+    is_driven: bool,
     notes: Vec<String>,
     backend: BackendKind,
     clock: Clock,
@@ -80,7 +82,7 @@ impl Workers {
             started.end();
             return Err(WorkersStartError::Thread(error));
         }
-        Ok(Self::of(started, factory, notes))
+        Ok(Self::of(started, factory, notes, false))
     }
 
     /// Like [`Workers::start`], with the first worker on the calling thread. It works when the
@@ -100,15 +102,20 @@ impl Workers {
         let clock = Clock::start();
         let factory = WorkerFactory { plan, backend, capacity, clock };
         let (started, driven) = factory.start_driven().map_err(WorkersStartError::Thread)?;
-        Ok((Self::of(started, factory, notes), driven))
+        Ok((Self::of(started, factory, notes, true), driven))
     }
 
-    fn of(started: StartedWorkers, factory: WorkerFactory, notes: Vec<String>) -> Self {
+    fn of(
+        started: StartedWorkers,
+        factory: WorkerFactory,
+        notes: Vec<String>,
+        is_driven: bool,
+    ) -> Self {
         let StartedWorkers { shared, threads, wake_targets, notes: said } = started;
         let WorkerFactory { plan, backend, clock, .. } = factory;
         let notes = notes.into_iter().chain(said).collect();
         let running = Lock::new(Some(RunningThreads { threads, wake_targets }));
-        Self { shared, plan, running, notes, backend, clock }
+        Self { shared, plan, running, is_driven, notes, backend, clock }
     }
 
     /// Returns what a user should know about the start: why a wish was not granted.

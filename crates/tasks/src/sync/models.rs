@@ -7,6 +7,7 @@ mod bucket;
 mod claim;
 mod connection_slots;
 mod group;
+mod ledger;
 mod queue;
 mod ready_bits;
 mod sleep_state;

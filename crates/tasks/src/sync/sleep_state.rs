@@ -55,7 +55,7 @@ pub(crate) struct Ping {
 
 impl Ping {
     /// Answers: the worker has come round. Returns whether the asking thread wants to be told.
-    pub(crate) fn answer(&self) -> bool {
+    pub(crate) fn reply(&self) -> bool {
         self.answered.store(true, Ordering::SeqCst);
         // With the fence below: either this sees `is_late`, or the asking thread sees the answer.
         fence(Ordering::SeqCst);
@@ -67,7 +67,7 @@ impl Ping {
     }
 
     /// Asks to be told of the answer. Returns whether there is none yet.
-    pub(crate) fn await_answer(&self) -> bool {
+    pub(crate) fn await_reply(&self) -> bool {
         self.is_late.store(true, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         !self.is_answered()

@@ -5,7 +5,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Poll, ready};
 
-use gustnado_tasks::{ConnectionError, ProgressTimeout, Rate, RecvBuf, now};
+use gustnado_tasks::{Connection, ConnectionError, ProgressTimeout, Rate, RecvBuf, now};
 
 use super::Socket;
 use crate::pacer::Pacer;
@@ -71,11 +71,27 @@ impl Socket {
     /// # Errors
     /// [`ConnectionError`].
     pub async fn receive(&mut self, idle: bool) -> Result<RecvBuf, ConnectionError> {
+        self.receive_by(idle, Connection::poll_recv).await
+    }
+
+    /// [`Socket::receive`] for a loop whose idle connections may give way.
+    ///
+    /// # Errors
+    /// [`ConnectionError`].
+    pub async fn receive_request(&mut self, idle: bool) -> Result<RecvBuf, ConnectionError> {
+        self.receive_by(idle, Connection::poll_recv_or_give_way).await
+    }
+
+    async fn receive_by(
+        &mut self,
+        idle: bool,
+        poll: impl Fn(&mut Connection, bool) -> Poll<Result<RecvBuf, ConnectionError>>,
+    ) -> Result<RecvBuf, ConnectionError> {
         let due_ms = self.deadline_ms();
         let paused_ms = self.await_reading(idle).await?;
         // The pause used the same timer, so the peer's deadline is set again, later by the pause.
         self.set_deadline(due_ms.saturating_add(paused_ms));
-        let piece = self.recv(idle).await?;
+        let piece = poll_fn(|_| poll(&mut self.connection, idle)).await?;
         self.charge_read(&piece);
         Ok(piece)
     }

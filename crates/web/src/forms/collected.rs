@@ -94,6 +94,7 @@ impl<'l> Room<'l> {
 /// Reads a file to its end, into memory while the limits allow it, then to the disk.
 async fn read_file(mut part: Part<'_>, room: &mut Room<'_>) -> Result<Upload, FormError> {
     let (mut gathered, mut length, mut spill) = (Vec::new(), 0_u64, None::<Spill>);
+    let kept = part.form.kept();
     while let Some(piece) = part.next().await.transpose()? {
         let bytes = piece.len();
         length += bytes as u64;
@@ -101,9 +102,11 @@ async fn read_file(mut part: Part<'_>, room: &mut Room<'_>) -> Result<Upload, Fo
         if let Some(spill) = &mut spill {
             room.take_disk(bytes)?;
             spill.push(piece).await?;
+            part.form.set_kept(kept + spill.gathered());
             continue;
         }
         gathered.push(piece);
+        part.form.set_kept(part.form.kept() + bytes);
         if let Some(left) = room.memory_bytes.checked_sub(bytes) {
             room.memory_bytes = left;
             continue;
@@ -115,7 +118,10 @@ async fn read_file(mut part: Part<'_>, room: &mut Room<'_>) -> Result<Upload, Fo
         spill = Some(Spill::start(folder, std::mem::take(&mut gathered)).await?);
     }
     let content = match spill {
-        Some(spill) => UploadContent::Disk(spill.finish().await?),
+        Some(spill) => {
+            part.form.set_kept(kept);
+            UploadContent::Disk(spill.finish().await?)
+        }
         // A copy: a short piece might keep a long buffer alive.
         None => UploadContent::Memory(gathered.concat().into()),
     };
@@ -212,6 +218,7 @@ impl Request {
                 }
                 value => value?,
             };
+            parts.set_kept(parts.kept() + name.len() + value.len());
             // In another charset it may have become longer, so this counts slightly too much.
             room.value_bytes = room.value_bytes.saturating_sub(value.len());
             form.values.push((name, value));

@@ -38,6 +38,9 @@ pub struct Multipart {
     body: Body,
     /// Bytes that were received and not yet decoded.
     held: BytesMut,
+    /// Bytes that were received, and those of them that are kept decoded.
+    taken: u64,
+    kept: usize,
     decoder: MultipartDecoder,
     is_in_part: bool,
     has_failed: bool,
@@ -84,7 +87,9 @@ impl Multipart {
         loop {
             match self.decoder.decode(&self.held)? {
                 MultipartEvent::NeedMore => {
+                    self.note_held();
                     let piece = self.body.next().await.ok_or(FormError::Truncated)??;
+                    self.taken += piece.len() as u64;
                     if self.held.is_empty() {
                         // This avoids a copy if the buffer has no other owner.
                         self.held = piece.into();
@@ -104,9 +109,28 @@ impl Multipart {
                     self.held.advance(len);
                     return Ok(PartEvent::PartEnd);
                 }
-                MultipartEvent::End => return Ok(PartEvent::End),
+                MultipartEvent::End => {
+                    self.note_held();
+                    return Ok(PartEvent::End);
+                }
             }
         }
+    }
+
+    /// Has what it holds charged to the body: the rest has gone where the program puts it.
+    fn note_held(&self) {
+        let held = self.held.len() + self.kept;
+        self.body.set_released(self.taken.saturating_sub(held as u64));
+    }
+
+    /// Returns how many decoded bytes are kept for the form.
+    pub(super) fn kept(&self) -> usize {
+        self.kept
+    }
+
+    /// Sets how many are kept: they count as held of the body.
+    pub(super) fn set_kept(&mut self, bytes: usize) {
+        self.kept = bytes;
     }
 }
 
@@ -119,7 +143,7 @@ impl fmt::Debug for Multipart {
 /// One part of a form: a value, or a file.
 #[derive(Debug)]
 pub struct Part<'f> {
-    form: &'f mut Multipart,
+    pub(super) form: &'f mut Multipart,
     pub(super) head: PartHead,
 }
 
@@ -174,6 +198,7 @@ impl Part<'_> {
     /// [`FormError::ValueTooLarge`], and as [`Part::next`].
     pub async fn bytes(&mut self, bytes_max: usize) -> Result<Bytes, FormError> {
         let mut all = BytesMut::new();
+        let kept = self.form.kept;
         while let Some(piece) = self.next().await.transpose()? {
             if piece.len() > bytes_max - all.len() {
                 return Err(FormError::ValueTooLarge { limit_bytes: bytes_max });
@@ -183,7 +208,10 @@ impl Part<'_> {
             } else {
                 all.extend_from_slice(&piece);
             }
+            self.form.kept = kept + all.len();
         }
+        // From here on it is the caller's.
+        self.form.kept = kept;
         Ok(all.freeze())
     }
 
@@ -218,7 +246,16 @@ impl Request {
     pub fn multipart(&mut self, limits: &FormLimits) -> Result<Multipart, FormError> {
         let decoder = decoder(self, limits)?;
         let body = self.take_body();
-        Ok(Multipart { body, held: BytesMut::new(), decoder, is_in_part: false, has_failed: false })
+        body.set_sifted();
+        Ok(Multipart {
+            body,
+            held: BytesMut::new(),
+            taken: 0,
+            kept: 0,
+            decoder,
+            is_in_part: false,
+            has_failed: false,
+        })
     }
 }
 

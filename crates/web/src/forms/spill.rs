@@ -3,21 +3,17 @@
 use std::io::{self, Write};
 use std::mem;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use bytes::Bytes;
-use gustnado_tasks::{sleep, yield_now};
+use gustnado_tasks::yield_now;
 use tempfile::NamedTempFile;
 
 use super::FormError;
+use crate::disk_job::{JobFailure, run_on};
 use crate::route_cache::RouteCache;
 
 /// Bytes that are gathered before they are written.
 const STEP_BYTES: usize = 256 << 10;
-/// How often a full thread pool is tried, and the time between two tries.
-const TRIES: u32 = 100;
-const PAUSE: Duration = Duration::from_millis(10);
 
 /// A temporary file that is being written. Dropping it deletes the file.
 pub(super) struct Spill {
@@ -40,6 +36,11 @@ impl Spill {
         let file = Some(made.await??);
         let bytes = gathered.iter().map(Bytes::len).sum();
         Ok(Self { file, gathered, bytes })
+    }
+
+    /// Returns how many bytes are in memory.
+    pub(super) fn gathered(&self) -> usize {
+        self.bytes
     }
 
     /// Adds bytes, and writes once there are enough.
@@ -78,20 +79,8 @@ pub(super) async fn on_pool<T: Send + 'static>(
         yield_now().await;
         return Ok(done);
     };
-    // A full pool drops the function that it is given, and with it the file. So it gets a shared
-    // one.
-    let call = Arc::new(Mutex::new(Some(call)));
-    for _ in 0..TRIES {
-        let shared = Arc::clone(&call);
-        let run = move || {
-            let call = shared.lock().unwrap_or_else(PoisonError::into_inner).take();
-            call.map(|call| call())
-        };
-        match pool.run(run).await {
-            Ok(Some(Some(done))) => return Ok(done),
-            Ok(_) => return Err(io::Error::other("writing a file panicked").into()),
-            Err(_) => sleep(PAUSE).await,
-        }
-    }
-    Err(FormError::Busy)
+    run_on(&pool, call).await.map_err(|failure| match failure {
+        JobFailure::Busy => FormError::Busy,
+        JobFailure::Panicked => io::Error::other("writing a file panicked").into(),
+    })
 }

@@ -1,6 +1,6 @@
 //! The cookies of a request (RFC 6265 §4.2.1).
 
-use gustnado_http::request::{FieldLines, Request as View};
+use gustnado_http::request::{FieldLines, RequestView};
 
 /// Cookies in order: name and value as they were sent, without quotes. A part without `=` has an
 /// empty name, as in browsers; parts that are not UTF-8 are skipped.
@@ -11,7 +11,7 @@ pub struct Cookies<'a> {
 }
 
 impl<'a> Cookies<'a> {
-    pub(super) fn new(view: View<'a>) -> Self {
+    pub(super) fn new(view: RequestView<'a>) -> Self {
         Self { fields: view.fields(), rest: "" }
     }
 }

@@ -1,7 +1,7 @@
 //! Responses made of files.
 
 use gustnado_files::{FileContent, FileResponse, respond_with_file};
-use gustnado_http::request::Request as View;
+use gustnado_http::request::RequestView;
 use gustnado_tasks::Now;
 
 use super::{Content, Response};
@@ -10,7 +10,7 @@ impl Response {
     /// Opens the file, if the content is one by its path: the response becomes the one to be sent,
     /// which may be 206, 304 or 404. Waits for the disk.
     #[doc(hidden)]
-    pub fn open_file(&mut self, request: View<'_>, now: Now) {
+    pub fn open_file(&mut self, request: RequestView<'_>, now: Now) {
         let Content::Path(path) = &self.content else { return };
         let found = Self::from(respond_with_file(path, request, now));
         if self.fields.is_empty() && self.content_type.is_none() {

@@ -9,7 +9,7 @@ use futures_core::Stream;
 use gustnado_http::fields::{FieldError, FieldName, HeaderId, check_field};
 use gustnado_http::status::Status;
 
-use super::{Content, Response, Streamed};
+use super::{Content, ContentTypeId, Response, Streamed};
 use gustnado_files::{OpenFile, Segment};
 
 /// The head of a response of another framework, with any status. Fields that the server sets itself
@@ -145,7 +145,7 @@ impl ForeignHead {
             Some(HeaderId::Date) => self.response.extras().replaced.date = true,
             Some(HeaderId::Server) => self.response.extras().replaced.server = true,
             Some(HeaderId::ContentType) if self.response.content_type.is_none() => {
-                self.response.content_type = super::usual_type(value);
+                self.response.content_type = ContentTypeId::of(value);
                 if self.response.content_type.is_some() {
                     return;
                 }

@@ -107,7 +107,10 @@ impl<T: IntoResponse, E: IntoResponse> IntoResponse for Result<T, E> {
 /// The status of the error.
 impl IntoResponse for crate::body::BodyError {
     fn into_response(self) -> Response {
-        let response = Response::new(self.status());
+        let mut response = Response::new(self.status());
+        if self == Self::NoMemory {
+            response = response.header("Retry-After", "1");
+        }
         if self.ends_connection() { response.close() } else { response }
     }
 }

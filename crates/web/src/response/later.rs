@@ -18,7 +18,7 @@ use super::{IntoResponse, Response};
 ///
 /// let server = Server::new().get("/later", |_: Request| {
 ///     let (replier, reply) = reply_later();
-///     std::thread::spawn(move || replier.answer("here it is"));
+///     std::thread::spawn(move || replier.respond("here it is"));
 ///     reply
 /// });
 /// # drop(server);
@@ -87,7 +87,7 @@ impl ReplySlot {
 impl Replier {
     /// Sets the response. Returns whether it will be sent: not if the client is gone, or the
     /// handler timed out.
-    pub fn answer(mut self, response: impl IntoResponse) -> bool {
+    pub fn respond(mut self, response: impl IntoResponse) -> bool {
         self.0.take().is_some_and(|slot| slot.give(|| response.into_response()))
     }
 
@@ -192,7 +192,7 @@ mod tests {
         let bell = Arc::new(Bell::default());
         assert_eq!((poll(&mut reply, &bell), poll(&mut reply, &bell)), (None, None));
         replier.on_lost(|| panic!("nobody has gone"));
-        assert!(!replier.is_lost() && replier.answer(Status::NO_CONTENT));
+        assert!(!replier.is_lost() && replier.respond(Status::NO_CONTENT));
         assert_eq!(bell.0.load(Ordering::Relaxed), 1);
         assert_eq!(poll(&mut reply, &bell), Some(204));
     }
@@ -220,6 +220,6 @@ mod tests {
         assert_eq!((replier.is_lost(), calls.load(Ordering::Relaxed)), (true, 1));
         replier.on_lost(count(&calls));
         assert_eq!(calls.load(Ordering::Relaxed), 2);
-        assert!(!replier.answer("too late"));
+        assert!(!replier.respond("too late"));
     }
 }

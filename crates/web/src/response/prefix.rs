@@ -2,7 +2,7 @@
 
 use gustnado_http::response_writer::Opening;
 
-use super::UsualType;
+use super::ContentTypeId;
 
 /// First bytes of responses, and the second that they are valid for.
 #[derive(Debug)]
@@ -10,13 +10,13 @@ pub struct ResponsePrefix {
     pub unix_secs: u64,
     pub opening: Opening,
     /// The same up to the length of the content, for each frequent type.
-    pub by_type: [Vec<u8>; UsualType::COUNT],
+    pub by_type: [Vec<u8>; ContentTypeId::COUNT],
 }
 
 impl ResponsePrefix {
     pub fn new(unix_secs: u64, lines: &[u8]) -> Self {
         let opening = Opening::new(lines);
-        let by_type = UsualType::ALL.map(|kind| {
+        let by_type = ContentTypeId::ALL.map(|kind| {
             let fields = format!("Content-Type: {}\r\nContent-Length: ", kind.name());
             [opening.of_ok(), fields.as_bytes()].concat()
         });

@@ -28,7 +28,7 @@ fn a_phrase_of_its_own_is_kept_and_the_usual_one_costs_nothing() {
 fn fields_are_added_found_and_taken_away() {
     let mut response = Response::text("x").header("X-One", "a").header("x-ONE", "b");
     assert_eq!(response.header_value("x-one"), Some(b"a".as_slice()));
-    assert_eq!(response.header_value("content-TYPE"), Some(UsualType::Text.name().as_bytes()));
+    assert_eq!(response.header_value("content-TYPE"), Some(ContentTypeId::Text.name().as_bytes()));
     response.remove_header("X-one");
     assert_eq!(response.header_value("x-one"), None);
     let response = response.content_type("image/png").content_type("image/gif");

@@ -31,6 +31,12 @@ pub enum RouteError {
         /// The path.
         path: String,
     },
+    /// Two routes of a path have different limits of handlers.
+    #[error("the route {path} has two different limits; set one for all its methods")]
+    LimitRepeated {
+        /// The path.
+        path: String,
+    },
     /// A path is not well formed.
     #[error("the route {path:?} is malformed ({reason}); expected /exact, /{{name}} or /{{*rest}}")]
     Malformed {
@@ -44,6 +50,17 @@ pub enum RouteError {
     HostRepeated {
         /// Its name.
         host: String,
+    },
+    /// A handler needs whole bodies, but the policy is to keep none.
+    #[error(
+        "the route {path} keeps no bodies (body policy stream), but its handler for {method} needs \
+         them whole; make it a task that reads them in pieces, or choose memory or spool"
+    )]
+    NeedsWholeBody {
+        /// The path.
+        path: String,
+        /// The method.
+        method: &'static str,
     },
     /// A folder cannot be served.
     #[error("{0}")]

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use gustnado_config::BodyPolicy;
+
 use super::{Route, Routes, route};
 use crate::handler::IntoHandler;
 
@@ -14,6 +16,7 @@ impl RouteOptions {
     pub fn or(self, handler: Self) -> Self {
         Self {
             limit_body_bytes: self.limit_body_bytes.or(handler.limit_body_bytes),
+            body_policy: self.body_policy.or(handler.body_policy),
             half_close_ms: self.half_close_ms.or(handler.half_close_ms),
             takes_asterisk: self.takes_asterisk || handler.takes_asterisk,
             takes_connect: self.takes_connect || handler.takes_connect,
@@ -23,6 +26,16 @@ impl RouteOptions {
 }
 
 impl Route {
+    /// Sets where the whole bodies of this route's requests are kept, in place of `body-policy`: in
+    /// memory, or from 1 MiB on in temporary files; or nowhere, for handlers that read them in
+    /// pieces. With [`BodyPolicy::Stream`] an inline or blocking handler for a method whose
+    /// requests have content is an error at the start.
+    #[must_use]
+    pub fn body_policy(mut self, policy: BodyPolicy) -> Self {
+        self.options.body_policy = Some(policy);
+        self
+    }
+
     /// Sets how long a handler of this route may continue once its client has shut its sending
     /// side, in place of `half-close-timeout`; up to 49 days. With zero the handler is dropped at
     /// once, because a client that has closed looks the same as one that only shut its sending

@@ -4,19 +4,19 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use foldhash::fast::RandomState;
 use gustnado_http::method::Method;
 use gustnado_http::path::CanonicalPath;
 use gustnado_http::path::pattern::{before_rest, pattern};
-use gustnado_http::request::Request as View;
+use gustnado_http::request::RequestView;
 use gustnado_http::status::Status;
 use matchit::{InsertError, Params, Router};
 
 use super::entry::{EndpointKind, PathEntry, RouteEndpoint};
 use super::error::RouteError;
-use super::wrapper::{self, EndpointWrapper};
+use super::wrapper::{self, EndpointWrapper, check_policy};
 use super::{ErrorPage, Route, Routes, plain_status};
 use crate::build_context::BuildContext;
 use crate::handler::HandlerKind;
@@ -52,6 +52,8 @@ pub struct RouteTable {
     /// The endpoint for paths without a canonical form: 400.
     pub no_path: RouteEndpoint,
     pub pages: Pages,
+    /// Paths of routes as configured, by their labels.
+    labels: Vec<(u32, String)>,
 }
 
 /// The route of a request, and the named parts of its path.
@@ -104,11 +106,18 @@ impl Tables {
 
     /// Returns the table for a request's host.
     #[inline]
-    pub fn of_host(&self, view: View<'_>) -> &Arc<RouteTable> {
+    pub fn of_host(&self, view: RequestView<'_>) -> &Arc<RouteTable> {
         if self.has_hosts { self.find_host(view) } else { &self.rest }
     }
 
-    fn find_host(&self, view: View<'_>) -> &Arc<RouteTable> {
+    /// Returns the path of a route by its [label](super::RouteOptions::label).
+    pub fn path_of(&self, label: u32) -> Option<&str> {
+        let others = self.hosts.values().chain(self.suffixes.iter().map(|(_, table)| table));
+        let mut labels = others.chain([&self.rest]).flat_map(|table| &table.labels);
+        labels.find(|(of, _)| *of == label).map(|(_, path)| &**path)
+    }
+
+    fn find_host(&self, view: RequestView<'_>) -> &Arc<RouteTable> {
         let host = view.host().and_then(|host| std::str::from_utf8(host).ok()).unwrap_or("");
         let name = without_port(host);
         // A name may end in the root's dot (RFC 1034 §3.1): it is the same host.
@@ -149,9 +158,14 @@ impl RouteTable {
             fallback: PathEntry::all(&plain(plain_status(Status::NOT_FOUND, None))),
             no_path: wrapper.refusal(plain_status(Status::BAD_REQUEST, None), build),
             pages: Pages(routes.pages.clone()),
+            labels: Vec::new(),
         };
         if let Some(fallback) = &routes.fallback {
-            table.fallback = wrapper.fallback(&fallback.clone().with_pace(), build)?;
+            let mut fallback = fallback.clone().with_pace();
+            fallback.options.label = table.label("the fallback");
+            let handlers = wrapper::handlers_of(&fallback);
+            check_policy("the fallback", fallback.options.body_policy, handlers, build)?;
+            table.fallback = wrapper.fallback(&fallback, build)?;
         }
         if let Some(root) = &routes.root {
             let endpoint = wrapper.folder(root, 0, &Route::default(), build)?;
@@ -164,14 +178,17 @@ impl RouteTable {
             table.fallback = PathEntry::all(&endpoint);
         }
         for (matcher, handler) in &routes.matchers {
+            check_policy("of a matcher", None, [(None, handler)], build)?;
             let endpoint = plain(handler.0.clone());
             table.matchers.push((Arc::clone(matcher), endpoint));
         }
         // Added last, so that they replace no other route.
         let mut empty_rests = Vec::new();
         for (path, route) in merged(&routes.paths)? {
-            let route = route.with_pace();
+            let mut route = route.with_pace();
+            route.options.label = table.label(&path);
             wrapper::check(&route.fields)?;
+            check_policy(&path, route.options.body_policy, wrapper::handlers_of(&route), build)?;
             if let Some(folder) = &route.folder {
                 table.add_folder(&path, folder, &route, &wrapper, build)?;
             } else {
@@ -194,6 +211,14 @@ impl RouteTable {
             }
         }
         Ok(table)
+    }
+
+    /// Returns a label for a route, unique in this process.
+    fn label(&mut self, path: &str) -> u32 {
+        static LAST: AtomicU32 = AtomicU32::new(0);
+        let label = LAST.fetch_add(1, Ordering::Relaxed) + 1;
+        self.labels.push((label, path.to_owned()));
+        label
     }
 
     /// - `path`: as configured.
@@ -312,6 +337,14 @@ fn merged(paths: &[(String, Route)]) -> Result<Vec<(String, Route)>, RouteError>
             }
             known.pace = route.pace;
         }
+        match (known.limit, route.limit) {
+            (Some(one), Some(other)) if one.running_max != other.running_max => {
+                return Err(RouteError::LimitRepeated { path: path.clone() });
+            }
+            (one, other) => known.limit = one.or(other),
+        }
+        known.is_exempt |= route.is_exempt;
+        known.options.body_policy = known.options.body_policy.or(route.options.body_policy);
         known.options.keeps_empty |= route.options.keeps_empty;
         known.handlers.extend(route.handlers.iter().cloned());
         known.any = route.any.clone().or(known.any.take());
@@ -357,8 +390,10 @@ pub fn canonical_route(path: &str) -> Result<String, RouteError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::handler_limits::LimitContext;
     use crate::middleware::Runnable;
     use crate::request::Request;
+    use gustnado_config::Config;
     use gustnado_files::FileOptions;
     use gustnado_tasks::BlockingPool;
     use std::hint::black_box;
@@ -379,7 +414,8 @@ mod tests {
             routes.get(&path_of(at, "{id}"), move |_: &Request| at.to_string())
         });
         let files = FileOptions::default();
-        let build = BuildContext::new(BlockingPool::new(1, 1), files);
+        let limits = LimitContext::new(&Arc::default(), &Config::default());
+        let build = BuildContext::new(BlockingPool::new(1, 1), limits, files);
         Tables::new(&routes, &build).expect("no two paths are alike")
     }
 

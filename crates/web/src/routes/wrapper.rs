@@ -4,14 +4,15 @@ use std::future::ready;
 use std::path::Path;
 use std::sync::Arc;
 
-use gustnado_config::Headers;
+use gustnado_config::{BodyPolicy, Headers};
+use gustnado_http::method::Method;
 
 use super::entry::{EndpointKind, PathEntry, RouteEndpoint};
 use super::error::RouteError;
 use super::{Route, RouteOptions, Routes};
 use crate::build_context::BuildContext;
 use crate::fields::middleware;
-use crate::handler::{HandlerFuture, HandlerKind, TaskFn};
+use crate::handler::{Handler, HandlerFuture, HandlerKind, TaskFn};
 use crate::middleware::{Middleware, MiddlewareStack};
 use crate::response::Response;
 use gustnado_files::{FileOptions, Files, FolderHeaders, FolderResponse, Mounted};
@@ -41,12 +42,15 @@ impl EndpointWrapper {
     ) -> RouteEndpoint {
         let is_head_only = matches!(kind, HandlerKind::HeadOnly(_) | HandlerKind::OfServer(_));
         let options = options_of(&kind, route, build);
+        let keeps_none = options.body_policy == Some(BodyPolicy::Stream);
+        let is_discarded = is_head_only || (keeps_none && matches!(kind, HandlerKind::Inline(_)));
         // Middleware may read the body.
-        let reads_body = !is_head_only || self.has_middleware(route);
+        let reads_body = !is_discarded || self.has_middleware(route);
         let fields = middleware(&self.fields.with(&route.fields));
         let middleware: Vec<Middleware> =
             fields.iter().chain(&self.middleware).chain(&route.middleware).cloned().collect();
-        let runnable = MiddlewareStack::around(&middleware, kind, build);
+        let limits = build.limits.of_handler(route.limit, kind.threads(), route.is_exempt);
+        let runnable = MiddlewareStack::around(&middleware, kind, limits, build);
         let has_timeouts = route.options.has_timeouts();
         let runnable = if has_timeouts { runnable.with_own_time(reads_body) } else { runnable };
         RouteEndpoint { kind: EndpointKind::Run(runnable), options, reads_body }
@@ -73,7 +77,8 @@ impl EndpointWrapper {
     /// Refuses a request before middleware sees it. Header fields are added all the same.
     pub(super) fn refusal(&self, kind: HandlerKind, build: &BuildContext) -> RouteEndpoint {
         let middleware: Vec<Middleware> = middleware(&self.fields).into_iter().collect();
-        let kind = EndpointKind::Run(MiddlewareStack::around(&middleware, kind, build));
+        let limits = build.limits.of_handler(None, kind.threads(), true);
+        let kind = EndpointKind::Run(MiddlewareStack::around(&middleware, kind, limits, build));
         RouteEndpoint { kind, options: RouteOptions::default(), reads_body: false }
     }
 
@@ -99,7 +104,10 @@ impl EndpointWrapper {
             let kind = EndpointKind::Files { files, mounted_at };
             return Ok(RouteEndpoint { kind, options: route.options, reads_body: false });
         }
-        Ok(self.endpoint(HandlerKind::Task(handler(files, mounted_at)), route, build))
+        let handler = HandlerKind::Task(handler(files, mounted_at));
+        // A folder runs no handler of the program: it is not counted.
+        let route = Route { is_exempt: true, limit: None, ..route.clone() };
+        Ok(self.endpoint(handler, &route, build))
     }
 }
 
@@ -119,9 +127,8 @@ fn handler(files: Arc<Files>, mounted_at: usize) -> Arc<TaskFn> {
 }
 
 /// Returns a route's options, with those of its handler.
-#[cfg_attr(not(feature = "tower"), expect(unused_variables, reason = "only services bring some"))]
 fn options_of(kind: &HandlerKind, route: &Route, build: &BuildContext) -> RouteOptions {
-    match kind {
+    let options = match kind {
         #[cfg(feature = "tower")]
         HandlerKind::Service(_, options) => {
             let usual = build.service_body_bytes.unwrap_or(u64::MAX);
@@ -129,7 +136,42 @@ fn options_of(kind: &HandlerKind, route: &Route, build: &BuildContext) -> RouteO
             RouteOptions { limit_body_bytes: options.limit_body_bytes.or(Some(usual)), ..options }
         }
         _ => route.options,
+    };
+    let body_policy = options.body_policy.or(Some(build.body_policy));
+    RouteOptions { body_policy, ..options }
+}
+
+/// Checks that no handler needs a body whole that is not kept for it. Requests without content are
+/// handled all the same.
+pub(super) fn check_policy<'h>(
+    path: &str,
+    own: Option<BodyPolicy>,
+    handlers: impl IntoIterator<Item = (Option<Method>, &'h Handler)>,
+    build: &BuildContext,
+) -> Result<(), RouteError> {
+    if own.unwrap_or(build.body_policy) != BodyPolicy::Stream {
+        return Ok(());
     }
+    let has_content = |method: &Option<Method>| {
+        !matches!(method, Some(Method::Get | Method::Head | Method::Options | Method::Trace))
+    };
+    let needs_whole =
+        |handler: &Handler| matches!(handler.0, HandlerKind::Inline(_) | HandlerKind::Blocking(_));
+    let found =
+        handlers.into_iter().find(|(method, handler)| has_content(method) && needs_whole(handler));
+    match found {
+        Some((method, _)) => Err(RouteError::NeedsWholeBody {
+            path: path.to_owned(),
+            method: method.and_then(Method::as_str).unwrap_or("other methods"),
+        }),
+        None => Ok(()),
+    }
+}
+
+/// Returns the handlers of a route, with their methods.
+pub(super) fn handlers_of(route: &Route) -> impl Iterator<Item = (Option<Method>, &Handler)> {
+    let by_method = route.handlers.iter().map(|(method, handler)| (Some(*method), handler));
+    by_method.chain(route.any.as_ref().map(|handler| (None, handler)))
 }
 
 /// Checks whether fields can be sent.

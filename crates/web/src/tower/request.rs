@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use gustnado_http::head::Version;
 use gustnado_http::method::Method;
-use gustnado_http::request::{Request as View, TargetForm};
+use gustnado_http::request::{RequestView, TargetForm};
 use http::{HeaderMap, HeaderName, HeaderValue, Uri};
 
 use super::response::RequestTraits;
@@ -53,7 +53,7 @@ fn uri(form: TargetForm, target: Bytes) -> Option<Uri> {
 }
 
 /// Converts the method. `None` for a token that the crate `http` refuses; today it takes all.
-fn method(view: View<'_>) -> Option<http::Method> {
+fn method(view: RequestView<'_>) -> Option<http::Method> {
     Some(match view.method() {
         Method::Get => http::Method::GET,
         Method::Head => http::Method::HEAD,

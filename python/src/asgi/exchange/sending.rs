@@ -157,7 +157,7 @@ impl AsgiExchange {
         // Without the lock: if the client has disconnected, dropping the response calls back.
         let to = std::mem::replace(&mut self.state().to, ResponseSink::Given);
         match to {
-            ResponseSink::Client(replier) => _ = replier.answer(response),
+            ResponseSink::Client(replier) => _ = replier.respond(response),
             ResponseSink::Unclaimed => self.state().to = ResponseSink::Kept(Box::new(response)),
             ResponseSink::Kept(_) | ResponseSink::Given => {}
         }

@@ -61,7 +61,7 @@ fn tasks(routes: Routes, folder: &Folder) -> Routes {
 }
 
 fn guarded(routes: Routes) -> Routes {
-    let guard = |_: &mut Request| Flow::Answer(Response::new(Status::FORBIDDEN));
+    let guard = |_: &mut Request| Flow::Respond(Response::new(Status::FORBIDDEN));
     let unread = route().post(async |_: Request| "early");
     routes
         .route("/guarded", route().any(|_: &Request| "open").middleware(Middleware::before(guard)))

@@ -70,7 +70,7 @@ fn a_body_is_read_by_calls_outside_of_tasks() {
             && let Some(is_whole) = read(body, &mut bytes, &calls)
         {
             let (_, replier) = reading.take().expect("it is there");
-            assert!(is_whole && replier.answer(std::mem::take(&mut bytes).to_string()));
+            assert!(is_whole && replier.respond(std::mem::take(&mut bytes).to_string()));
         }
         asking.is_finished()
     });

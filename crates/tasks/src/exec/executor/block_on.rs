@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use gustnado_reactor::{Clock, IoChoice, Options, Reactor, descriptor_limit};
+use gustnado_reactor::{BufferAccount, Clock, IoChoice, Options, Reactor, descriptor_limit};
 
 use crate::exec::error::WorkersStartError;
 use crate::exec::executor::context::{self, WorkerContext};
@@ -90,9 +90,6 @@ pub(crate) fn is_busy() -> bool {
     LONE.with(|lone| lone.get().is_some_and(|lone| lone.busy.get()))
 }
 
-/// Connections that may wait to be accepted, per listening socket.
-const BACKLOG: usize = 1024;
-
 thread_local! {
     static LONE: OnceCell<LoneWorker> = const { OnceCell::new() };
 }
@@ -111,7 +108,9 @@ impl LoneWorker {
         let clock = Clock::start();
         let (direct_max, buffers) = (lone.direct_max, lone.buffers);
         let installed_max = descriptor_limit() / INSTALLED_PART;
-        let options = Options { io: lone.io, direct_max, buffers, installed_max, clock };
+        // Its ledger has no budgets.
+        let account = BufferAccount::default();
+        let options = Options { io: lone.io, direct_max, buffers, installed_max, clock, account };
         let (reactor, refused) = Reactor::new(&options).map_err(WorkersStartError::Thread)?;
         if let (IoChoice::Uring, Some(error)) = (lone.io, refused) {
             return Err(WorkersStartError::Thread(error));
@@ -129,11 +128,10 @@ impl LoneWorker {
             Arc::new(FixedWorkers(1)),
             connection_slots,
             Placement::Spread,
-            BACKLOG,
             never,
             throttle,
         );
-        let shared = Arc::new(shared);
+        let shared = Arc::new(shared.with_accounts(1));
         let schedule = SchedulerKind::Queue.pinned(0);
         let ctx = WorkerContext::new(reactor, schedule, None, wake_target, 0, shared);
         // The thread is its caller's, who may have another worker on it later.

@@ -13,6 +13,7 @@ use crate::exec::schedule::{BoxTask, Scheduler};
 use crate::exec::waits::{Waits, WaitsOn};
 use crate::exec::wakers::foreign::{self, ForeignWakers};
 use crate::exec::wakers::task_id::TaskId;
+use crate::exec::worker::evictions::EvictionAnswer;
 use crate::exec::worker::worker_group::WorkerGroup;
 use crate::exec::worker::worker_metrics::WorkerMetrics;
 use crate::exec::worker::workers_shared::{Phase, WorkersShared};
@@ -41,6 +42,8 @@ pub(crate) struct WorkerContext {
     pub(crate) main_woken: Cell<bool>,
     /// The caller's loop sleeps elsewhere, and has to be woken when a task becomes ready.
     pub(crate) wakes_caller: Cell<bool>,
+    /// What the running task says to the question whether it gives way.
+    pub(crate) eviction_answer: Cell<EvictionAnswer>,
     /// The tasks that have deferred their sends.
     pub(crate) send_batch: SendBatch,
     /// The target of wake-ups of this worker's tasks.
@@ -91,6 +94,7 @@ impl WorkerContext {
             left: Cell::new(BUDGET),
             main_woken: Cell::new(false),
             wakes_caller: Cell::new(false),
+            eviction_answer: Cell::default(),
             send_batch: SendBatch::default(),
             wake_target,
             worker,
@@ -134,6 +138,7 @@ impl WorkerContext {
     /// A task begins its run.
     pub(crate) fn begin(&self, id: TaskId) {
         self.metrics.set_task(id);
+        self.metrics.set_step(0);
         self.said.set(Waits::UNSAID);
         self.left.set(BUDGET);
     }
@@ -208,11 +213,11 @@ impl WorkerContext {
     /// Asks the reactor between two turns. Whom it wakes meanwhile is queued.
     pub(crate) fn ask_reactor<T>(&self, ask: impl FnOnce(&mut Reactor, &mut Vec<Token>) -> T) -> T {
         let mut woken = Vec::new();
-        let answer = ask(&mut self.reactor.borrow_mut(), &mut woken);
+        let reply = ask(&mut self.reactor.borrow_mut(), &mut woken);
         for token in woken {
             self.ready(TaskId::of_token(token));
         }
-        answer
+        reply
     }
 
     /// Keeps a task and queues it.
@@ -232,6 +237,22 @@ impl WorkerContext {
         match &self.timers {
             Timers::Own(timers) => timers.wheel.borrow_mut().arm(at_ms, waiter.token()),
             Timers::Shared(group) => group.arm(at_ms, waiter.token()),
+        }
+    }
+
+    /// Returns the timers that expire first after `after_ms`, in the order of their deadlines.
+    pub(crate) fn first_timers(&self, after_ms: u64, count_max: usize) -> Vec<(u64, Token)> {
+        match &self.timers {
+            Timers::Own(timers) => timers.wheel.borrow().first(after_ms, count_max),
+            Timers::Shared(group) => group.first_timers(after_ms, count_max),
+        }
+    }
+
+    /// Returns some of all timers, evenly spread, in no order.
+    pub(crate) fn spread_timers(&self, count_max: usize) -> Vec<(u64, Token)> {
+        match &self.timers {
+            Timers::Own(timers) => timers.wheel.borrow().spread(count_max),
+            Timers::Shared(group) => group.spread_timers(count_max),
         }
     }
 
@@ -437,6 +458,16 @@ impl Alarm {
             self.rearm(ctx);
         }
         Poll::Pending
+    }
+
+    /// Returns the deadline. If the timer is early, it is moved there: others may be idle for
+    /// longer.
+    #[cold]
+    pub(crate) fn move_timer(&mut self, ctx: &WorkerContext) -> u64 {
+        if self.armed_ms != self.at_ms {
+            self.rearm(ctx);
+        }
+        self.at_ms
     }
 
     #[cold]

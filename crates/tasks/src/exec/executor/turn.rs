@@ -8,9 +8,11 @@ use gustnado_reactor::{Token, Wait};
 
 use crate::exec::contained::contained;
 use crate::exec::executor::context::{BUDGET, WorkerContext};
+use crate::exec::executor::eviction::evict;
 use crate::exec::schedule::{BoxTask, Claimed};
 use crate::exec::wakers::task_id::TaskId;
 use crate::exec::worker::elastic::LoadEvent;
+use crate::exec::worker::evictions::{EvictionAnswer, EvictionQuestion};
 use crate::exec::worker::inbox::{Inbox, WorkerMessage};
 use crate::exec::worker::workers_shared::{Phase, count};
 
@@ -165,15 +167,32 @@ pub(crate) fn open(ctx: &WorkerContext, message: WorkerMessage, place: usize) {
         WorkerMessage::Arrival(arrival) => arrival.take_in(place),
         // A worker that shares nothing has a slot for every task.
         WorkerMessage::Task(task) => drop(ctx.insert(task)),
+        WorkerMessage::Evict => {
+            evict(ctx, place, |id, question| ask_to_give_way(ctx, id, question));
+        }
         WorkerMessage::Ping(ping) => {
-            if ping.answer() {
+            if ping.reply() {
                 ctx.shared.elastic.report(LoadEvent::Changed);
             }
         }
         WorkerMessage::Dump(look) => {
-            look.answer(ctx.wake_target, Some(ctx.worker), &*ctx.schedule);
+            look.reply(ctx.wake_target, Some(ctx.worker), &*ctx.schedule);
         }
     }
+}
+
+/// Runs a task that waits, and returns what it answers. One that runs elsewhere, or is queued, is
+/// not idle.
+fn ask_to_give_way(ctx: &WorkerContext, id: TaskId, question: EvictionQuestion) -> EvictionAnswer {
+    if id.is_foreign() {
+        return EvictionAnswer::None;
+    }
+    let Some(claimed) = ctx.schedule.claim_idle(id.slot(), id.generation()) else {
+        return EvictionAnswer::None;
+    };
+    ctx.eviction_answer.set(EvictionAnswer::Asked(question));
+    run(ctx, id, claimed.task);
+    ctx.eviction_answer.take()
 }
 
 /// Holds the running thread for so long, or until the server stops.
@@ -223,6 +242,7 @@ pub(crate) fn spin(ctx: &WorkerContext, woken: &mut Vec<Token>) -> std::io::Resu
 pub(crate) fn turn(ctx: &WorkerContext, wait: Wait, woken: &mut Vec<Token>) -> std::io::Result<()> {
     let result = ctx.reactor.borrow_mut().turn(wait, woken);
     ctx.note_time();
+    ctx.shared.watchdog.note_work();
     result
 }
 

@@ -74,24 +74,24 @@ impl BlockingPool {
         call: impl FnOnce() -> T + Send + 'static,
     ) -> Result<Option<T>, PoolFull> {
         let shared = Arc::new(Lock::new(JobResult { outcome: None, waiter: None }));
-        let answer = Arc::clone(&shared);
+        let reply = Arc::clone(&shared);
         self.submit(Box::new(move || {
             let outcome = contained(call).ok_or(());
             let waiter = {
-                let mut answer = answer.lock();
-                answer.outcome = Some(outcome);
-                answer.waiter.take()
+                let mut reply = reply.lock();
+                reply.outcome = Some(outcome);
+                reply.waiter.take()
             };
             if let Some(waiter) = waiter {
                 waiter.wake();
             }
         }))?;
         let outcome = poll_fn(|context| {
-            let mut answer = shared.lock();
-            if let Some(outcome) = answer.outcome.take() {
+            let mut reply = shared.lock();
+            if let Some(outcome) = reply.outcome.take() {
                 return Poll::Ready(outcome.ok());
             }
-            answer.waiter = Some(context.waker().clone());
+            reply.waiter = Some(context.waker().clone());
             context::waits_on(WaitsOn::Blocking);
             Poll::Pending
         });

@@ -79,11 +79,11 @@ type NamesById = HashMap<TaskId, Cow<'static, str>>;
 pub(crate) struct DumpRequest {
     now_ms: u64,
     names: Arc<TaskNames>,
-    answers: Lock<Answers>,
+    replies: Lock<Replies>,
 }
 
 #[derive(Default)]
-struct Answers {
+struct Replies {
     tasks: Vec<TaskInfo>,
     left_out: usize,
     /// Whose they are.
@@ -96,18 +96,18 @@ struct Answers {
 impl DumpRequest {
     /// A question that no worker was asked yet.
     pub(crate) fn new(now_ms: u64, names: Arc<TaskNames>) -> Self {
-        Self { now_ms, names, answers: Lock::default() }
+        Self { now_ms, names, replies: Lock::default() }
     }
 
     /// So many were asked.
-    pub(crate) fn expect_answers(&self, wanted: usize) {
-        self.answers.lock().wanted = Some(wanted);
+    pub(crate) fn expect_replies(&self, wanted: usize) {
+        self.replies.lock().wanted = Some(wanted);
     }
 
     /// Writes down the tasks of a wake target.
     ///
     /// - `worker`: the only one that runs them, if they are not shared.
-    pub(crate) fn answer(&self, wake_target: u16, worker: Option<usize>, schedule: &dyn Scheduler) {
+    pub(crate) fn reply(&self, wake_target: u16, worker: Option<usize>, schedule: &dyn Scheduler) {
         let mut seen = Vec::new();
         let mut left_out = 0;
         schedule.look(&mut |task| {
@@ -122,11 +122,11 @@ impl DumpRequest {
             seen.into_iter().map(|task| self.info(task, wake_target, worker, &names)).collect()
         };
         let waiter = {
-            let mut answers = self.answers.lock();
-            answers.tasks.extend(tasks);
-            answers.left_out += left_out;
-            answers.wake_targets.insert(wake_target);
-            answers.waiter.take()
+            let mut replies = self.replies.lock();
+            replies.tasks.extend(tasks);
+            replies.left_out += left_out;
+            replies.wake_targets.insert(wake_target);
+            replies.waiter.take()
         };
         if let Some(waiter) = waiter {
             waiter.wake();
@@ -157,12 +157,12 @@ impl DumpRequest {
 
     /// Returns whether all have answered.
     pub(crate) fn poll(&self, context: &mut Context<'_>) -> Poll<()> {
-        let mut answers = self.answers.lock();
-        if answers.wanted.is_some_and(|wanted| answers.wake_targets.len() >= wanted) {
+        let mut replies = self.replies.lock();
+        if replies.wanted.is_some_and(|wanted| replies.wake_targets.len() >= wanted) {
             return Poll::Ready(());
         }
-        let outdated = answers.waiter.replace(context.waker().clone());
-        drop(answers);
+        let outdated = replies.waiter.replace(context.waker().clone());
+        drop(replies);
         drop(outdated);
         Poll::Pending
     }
@@ -174,8 +174,8 @@ impl DumpRequest {
         &self,
         worker_metrics: impl Iterator<Item = &'d WorkerMetrics>,
     ) -> Dump {
-        let Answers { mut tasks, left_out, wake_targets, .. } =
-            std::mem::take(&mut *self.answers.lock());
+        let Replies { mut tasks, left_out, wake_targets, .. } =
+            std::mem::take(&mut *self.replies.lock());
         let mut silent = Vec::new();
         let names = self.names.lock();
         for metrics in worker_metrics {

@@ -124,10 +124,16 @@ impl WorkerHandle for Inbox {
         0
     }
 
-    fn answer(&self, look: &Arc<DumpRequest>) -> bool {
+    fn reply(&self, look: &Arc<DumpRequest>) -> bool {
         let asked = self.arrivals.put_dump(look);
         self.notify();
         asked
+    }
+
+    fn evict(&self) -> bool {
+        let is_open = self.arrivals.put_eviction();
+        self.notify();
+        is_open
     }
 
     fn wake_all(&self) {
@@ -144,6 +150,8 @@ pub(crate) enum WorkerMessage {
     Task(BoxTask),
     /// Write the tasks of this worker into a dump.
     Dump(Arc<DumpRequest>),
+    /// Ask idle connections to give way.
+    Evict,
     /// Answer that the worker comes round.
     Ping(Arc<Ping>),
 }
@@ -190,6 +198,12 @@ impl WorkerQueue {
             self.add(queued, WorkerMessage::Dump(Arc::clone(look)));
         }
         is_open
+    }
+
+    /// Queues a request that idle connections give way. Returns whether the worker still reads
+    /// messages.
+    pub(crate) fn put_eviction(&self) -> bool {
+        self.add(self.queued.lock(), WorkerMessage::Evict).is_none()
     }
 
     /// Takes in nothing more, unless something lies here. Returns whether that was done.

@@ -174,6 +174,14 @@ impl WorkerGroup {
         key
     }
 
+    pub(crate) fn first_timers(&self, after_ms: u64, count_max: usize) -> Vec<(u64, Token)> {
+        self.wheel.lock().first(after_ms, count_max)
+    }
+
+    pub(crate) fn spread_timers(&self, count_max: usize) -> Vec<(u64, Token)> {
+        self.wheel.lock().spread(count_max)
+    }
+
     pub(crate) fn disarm(&self, key: TimerKey) -> bool {
         self.wheel.lock().cancel(key)
     }
@@ -219,12 +227,18 @@ impl WorkerHandle for WorkerGroup {
     }
 
     /// Any thread may look at what all workers share.
-    fn answer(&self, look: &Arc<DumpRequest>) -> bool {
+    fn reply(&self, look: &Arc<DumpRequest>) -> bool {
         let wake_target = self.wake_target.get();
         if let Some(wake_target) = wake_target {
-            look.answer(*wake_target, None, &*self.schedule);
+            look.reply(*wake_target, None, &*self.schedule);
         }
         wake_target.is_some()
+    }
+
+    fn evict(&self) -> bool {
+        let is_open = self.arrivals.put_eviction();
+        self.wake_worker();
+        is_open
     }
 
     fn wake_all(&self) {

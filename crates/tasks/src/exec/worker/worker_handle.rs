@@ -21,7 +21,12 @@ pub(crate) trait WorkerHandle: WakeTarget {
 
     /// Writes all tasks that live here into a dump, at once or soon. Returns whether there is
     /// a worker to do it.
-    fn answer(&self, look: &Arc<DumpRequest>) -> bool;
+    fn reply(&self, look: &Arc<DumpRequest>) -> bool;
+
+    /// Sends word that connections are to be closed, as many as
+    /// [`crate::exec::worker::evictions::EvictionRequests`] says. Returns whether there is a worker
+    /// to do it.
+    fn evict(&self) -> bool;
 
     /// Makes all tasks ready, so that they see the phase has changed.
     fn wake_all(&self);

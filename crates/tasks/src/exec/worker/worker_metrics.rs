@@ -19,6 +19,9 @@ pub(crate) struct WorkerMetrics {
     pub(crate) wake_target: u16,
     task: AtomicU64,
     since: AtomicU32,
+    /// What the running task does, by a number of its own: see
+    /// [`note_step`](crate::note_step).
+    step: AtomicU32,
     /// The kernel's number of its thread; 0 before that runs.
     thread: AtomicU32,
     connections_added: AtomicU64,
@@ -95,6 +98,15 @@ impl WorkerMetrics {
 
     pub(crate) fn set_task(&self, id: TaskId) {
         self.task.store(id.token(), Ordering::Relaxed);
+    }
+
+    /// Returns what the running task has said that it does; 0: nothing.
+    pub(crate) fn step(&self) -> u32 {
+        self.step.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_step(&self, step: u32) {
+        self.step.store(step, Ordering::Relaxed);
     }
 
     /// Returns when the worker last looked at its clock: the task has run since then at most.

@@ -1,18 +1,27 @@
 //! State that all workers of one server share: how to reach each, the connection slots,
 //! and the phase that the server is in.
 
-use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::cmp::Reverse;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use gustnado_reactor::{BufferAccount, MemoryAccount, descriptor_limit};
+
 use crate::exec::error::SpawnError;
 use crate::exec::schedule::BoxTask;
+use crate::exec::wakers::task_id::TaskId;
+use crate::exec::worker::cuts::{CutDuring, Cuts};
+use crate::exec::worker::descriptors::scarce_from;
 use crate::exec::worker::dump_request::TaskNames;
 use crate::exec::worker::elastic::{Elastic, LoadEvent};
+use crate::exec::worker::evictions::EvictionRequests;
 use crate::exec::worker::throttle::ThrottleState;
+use crate::exec::worker::watchdog_waker::WatchdogWaker;
 use crate::exec::worker::worker_handle::WorkerHandle;
 use crate::exec::worker::worker_metrics::WorkerMetrics;
 use crate::sync::connection_slots::{ConnectionSlots, Placement};
+use crate::sync::ledger::Ledger;
 use crate::sync::lock::Lock;
 use crate::sync::shared_load::SharedLoad;
 
@@ -34,9 +43,18 @@ impl Phase {
     const ALL: [Self; 4] = [Self::Serving, Self::Draining, Self::Cutting, Self::Stopping];
 }
 
+/// Added to the word of the phase for each worker that is to ask idle connections to give way, and
+/// for each connection that is to be cut: an operation that has to wait checks for all with one
+/// load.
+const DISTURBANCE: u32 = 1 << 8;
+/// Connections that are closed where descriptors have run out: files need some too.
+const EVICTED_FOR_DESCRIPTORS: u32 = 16;
+
 /// State that the workers of one server share.
 pub(crate) struct WorkersShared {
-    phase: AtomicU8,
+    /// The [`Phase`], and on top how many workers ask connections to give way, and how
+    /// many connections are to be cut ([`DISTURBANCE`]).
+    phase: AtomicU32,
     /// One per entry of [`ConnectionSlots`]: each worker, or the group of all.
     pub(crate) handles: Vec<Arc<dyn WorkerHandle>>,
     /// The accepting thread, if there is one: it has no connections, but must hear of each phase.
@@ -44,10 +62,16 @@ pub(crate) struct WorkersShared {
     /// How many workers there are, and what may change that.
     pub(crate) elastic: Arc<dyn Elastic>,
     pub(crate) connection_slots: ConnectionSlots,
+    /// Connections that are to give way, by the index of the handle.
+    pub(crate) evictions: EvictionRequests,
+    cuts: Cuts,
+    pub(crate) watchdog: WatchdogWaker,
     /// What other processes have that accept from the same sockets.
     pub(crate) shared_load: OnceLock<SharedLoad>,
     pub(crate) placement: Placement,
-    pub(crate) backlog: usize,
+    /// Numbers of descriptors from here on are kept for files: the kernel gives the lowest that is
+    /// free, so a connection that gets one of these is the last for now.
+    pub(crate) scarce_from: usize,
     /// For how long accepting goes on at most in a drain.
     pub(crate) drain_accept_ms: u64,
     pub(crate) throttle: ThrottleState,
@@ -56,6 +80,8 @@ pub(crate) struct WorkersShared {
     pub(crate) acceptors: AtomicUsize,
     /// One per worker that has started.
     pub(crate) worker_metrics: Lock<Vec<Arc<WorkerMetrics>>>,
+    /// The memory that is held, by kind.
+    pub(crate) ledger: Arc<Ledger>,
     /// Names of tasks that have one.
     pub(crate) names: Arc<TaskNames>,
     /// The worker that the next task from elsewhere goes to.
@@ -74,6 +100,8 @@ pub struct Counts {
     pub accept_failed: AtomicU64,
     /// Times that accepting paused because all slots were taken.
     pub accept_paused: AtomicU64,
+    /// Idle connections closed to make room for others.
+    pub evicted: AtomicU64,
     /// Workers added since the start, those included that came back.
     pub workers_grown: AtomicU64,
     /// Workers that have gone again.
@@ -95,28 +123,43 @@ impl WorkersShared {
         elastic: Arc<dyn Elastic>,
         connection_slots: ConnectionSlots,
         placement: Placement,
-        backlog: usize,
         drain_accept: Duration,
         throttle: ThrottleState,
     ) -> Self {
-        let (phase, counts) = (AtomicU8::new(Phase::Serving as u8), Counts::default());
+        let (phase, counts) = (AtomicU32::new(Phase::Serving as u32), Counts::default());
+        let evictions = EvictionRequests::new(handles.len());
         Self {
             phase,
             handles,
             acceptor: OnceLock::new(),
             elastic,
             connection_slots,
+            evictions,
+            cuts: Cuts::default(),
+            watchdog: WatchdogWaker::default(),
             shared_load: OnceLock::new(),
             placement,
-            backlog,
+            scarce_from: scarce_from(descriptor_limit()),
             drain_accept_ms: u64::try_from(drain_accept.as_millis()).unwrap_or(u64::MAX >> 1),
             throttle,
             counts,
             acceptors: AtomicUsize::new(0),
             worker_metrics: Lock::default(),
+            ledger: Arc::new(Ledger::new(0)),
             names: Arc::default(),
             next_handle: AtomicUsize::new(0),
         }
+    }
+
+    /// Returns it with an account in the ledger for each of so many workers.
+    #[must_use]
+    pub(crate) fn with_accounts(self, workers: usize) -> Self {
+        Self { ledger: Arc::new(Ledger::new(workers)), ..self }
+    }
+
+    /// Returns the account of the workers' receive buffers.
+    pub(crate) fn buffer_account(&self) -> BufferAccount {
+        BufferAccount::new(Arc::clone(&self.ledger) as Arc<dyn MemoryAccount>)
     }
 
     /// Tells other processes how many connections are open here, where there are such processes.
@@ -168,15 +211,72 @@ impl WorkersShared {
     }
 
     pub(crate) fn phase(&self) -> Phase {
-        let phase = self.phase.load(Ordering::SeqCst);
-        Phase::ALL.get(usize::from(phase)).copied().unwrap_or(Phase::Stopping)
+        let phase = usize::try_from(self.phase.load(Ordering::SeqCst) % DISTURBANCE);
+        phase.ok().and_then(|phase| Phase::ALL.get(phase)).copied().unwrap_or(Phase::Stopping)
+    }
+
+    /// Returns whether the server neither ends nor asks connections to give way.
+    #[inline]
+    pub(crate) fn is_undisturbed(&self) -> bool {
+        self.phase.load(Ordering::SeqCst) == Phase::Serving as u32
+    }
+
+    /// Asks idle connections to give way, those of the workers that have most first.
+    pub(crate) fn request_evictions(&self, count: u32) {
+        let open_on = |place: &usize| self.connection_slots.open_on(*place);
+        let mut places: Vec<_> = (0..self.handles.len()).filter(|it| open_on(it) > 0).collect();
+        places.sort_by_key(|place| Reverse(open_on(place)));
+        places.truncate(count as usize);
+        let each = count.div_ceil(u32::try_from(places.len().max(1)).unwrap_or(count));
+        for place in places {
+            if self.evictions.add(place, each) {
+                self.phase.fetch_add(DISTURBANCE, Ordering::SeqCst);
+                if !self.handles[place].evict() {
+                    self.evictions.take(place);
+                    self.end_eviction();
+                }
+            }
+        }
+    }
+
+    /// Asks idle connections to give way, because descriptors have run out.
+    pub(crate) fn request_descriptors(&self) {
+        if self.phase() == Phase::Serving {
+            self.request_evictions(EVICTED_FOR_DESCRIPTORS);
+        }
+    }
+
+    /// Takes note that a worker has asked its connections.
+    pub(crate) fn end_eviction(&self) {
+        self.phase.fetch_sub(DISTURBANCE, Ordering::SeqCst);
+    }
+
+    /// Orders that a connection is cut once it waits.
+    pub(crate) fn add_cut(&self, task: TaskId, during: CutDuring) {
+        self.cuts.add(task, during);
+        self.phase.fetch_add(DISTURBANCE, Ordering::SeqCst);
+    }
+
+    /// Takes such an order out. Returns whether there was one.
+    pub(crate) fn take_cut(&self, task: TaskId, during: CutDuring) -> bool {
+        let is_taken = self.cuts.take(task, during);
+        if is_taken {
+            self.phase.fetch_sub(DISTURBANCE, Ordering::SeqCst);
+        }
+        is_taken
     }
 
     /// Goes forward to `phase`, and wakes all workers.
     pub(crate) fn advance(&self, phase: Phase) {
-        self.phase.fetch_max(phase as u8, Ordering::SeqCst);
+        let forward = |now: u32| {
+            let own = now % DISTURBANCE;
+            Some(now - own + own.max(phase as u32))
+        };
+        // It cannot fail: the closure always gives a value.
+        let _ = self.phase.fetch_update(Ordering::SeqCst, Ordering::SeqCst, forward);
         self.connection_slots.wake_waiting();
         self.elastic.report(LoadEvent::PhaseChanged);
+        self.watchdog.wake();
         for handle in self.handles.iter().chain(self.acceptor.get()) {
             handle.wake_all();
         }

@@ -71,7 +71,7 @@ impl PinnedPolicy {
     /// its answer when that comes.
     fn is_held(&self, worker: usize, now_ms: u64) -> bool {
         self.pings[worker].as_ref().is_some_and(|(ping, asked_ms)| {
-            now_ms >= asked_ms + self.grow_after_ms && ping.await_answer()
+            now_ms >= asked_ms + self.grow_after_ms && ping.await_reply()
         })
     }
 

@@ -1,5 +1,7 @@
 //! Looking at running workers: what they do, and starting tasks on them.
 
+use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::Workers;
@@ -7,6 +9,8 @@ use crate::exec::dump;
 use crate::exec::task::spawner::Spawner;
 use crate::exec::worker::dump_request::Dump;
 use crate::exec::worker::worker_metrics::Workload;
+use crate::pool::watchdog::{HeldWorker, Watchdog};
+use crate::sync::ledger::Ledger;
 
 impl Workers {
     /// Returns what all tasks do. Blocks the calling thread until the workers have answered: in a
@@ -32,6 +36,34 @@ impl Workers {
             (added + of.tasks_added, ended + of.tasks_ended)
         });
         added.saturating_sub(ended)
+    }
+
+    /// Returns the memory that connections hold, by kind.
+    pub fn ledger(&self) -> &Arc<Ledger> {
+        &self.shared.ledger
+    }
+
+    /// Watches the workers from a thread of its own: reports each that a task holds for `after` or
+    /// longer, once a second, and once more when it is free again. While all workers sleep, that
+    /// thread does too. A driven worker is not watched: its thread is its caller's.
+    ///
+    /// # Errors
+    /// The thread cannot be had.
+    pub fn watch(
+        &self,
+        after: Duration,
+        report: impl Fn(&HeldWorker) + Send + 'static,
+    ) -> io::Result<()> {
+        if self.is_driven && self.plan.workers_max() == 1 {
+            return Ok(());
+        }
+        let (shared, clock) = (Arc::clone(&self.shared), self.clock.clone());
+        let report = Box::new(report);
+        let thread = Watchdog::new(shared, clock, self.is_driven, after, report).start()?;
+        if let Some(running) = &mut *self.running.lock() {
+            running.threads.push(thread);
+        }
+        Ok(())
     }
 
     /// Returns what starts tasks on these workers, from any thread.

@@ -4,17 +4,30 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use gustnado_reactor::{Endpoint, bind, defer_accept, set_options};
+use gustnado_reactor::{Endpoint, bind_with, defer_accept, set_options};
 
 use super::Workers;
 use crate::exec::worker::arrival::{Arrival, IncomingHandler};
 use crate::exec::worker::workers_shared::Phase;
 use crate::net::acceptor::Acceptor;
 use crate::net::listener_handle::{ListenerHandle, ListenerShared, Serve};
-use crate::pool::plan::WorkerPlan;
+use crate::pool::plan::{ListenOptions, WorkerPlan};
 
 impl Workers {
     /// Listens on an endpoint, as the plan says.
+    ///
+    /// # Errors
+    /// As [`Workers::listen_with`].
+    pub fn listen(
+        &self,
+        endpoint: &Endpoint,
+        descriptors: bool,
+        serve: Box<Serve>,
+    ) -> io::Result<ListenerHandle> {
+        self.listen_with(endpoint, &self.plan.listen_options(), descriptors, serve)
+    }
+
+    /// Listens on an endpoint, with options of the listener's own.
     ///
     /// - `descriptors`: connections are to be ordinary descriptors, so that their addresses can be
     ///   asked for ([`crate::Connection::peer`]); under `io_uring` they then count against
@@ -24,17 +37,19 @@ impl Workers {
     ///
     /// # Errors
     /// The endpoint cannot be bound, or the workers are ending.
-    pub fn listen(
+    pub fn listen_with(
         &self,
         endpoint: &Endpoint,
+        options: &ListenOptions,
         descriptors: bool,
         serve: Box<Serve>,
     ) -> io::Result<ListenerHandle> {
         if self.phase() != Phase::Serving {
             return Err(io::Error::other("the workers are ending"));
         }
-        let (sockets, endpoint, refused) = open(&self.plan, endpoint)?;
-        let listener_shared = ListenerShared::new(serve, descriptors, &endpoint, &sockets);
+        let (sockets, endpoint, refused) = open(&self.plan, endpoint, options)?;
+        let listener_shared =
+            ListenerShared::new(serve, (descriptors, options.bind.backlog), &endpoint, &sockets);
         let listening = ListenerHandle::new(endpoint, refused, &listener_shared);
         let handles =
             self.shared.acceptor.get().map_or(&self.shared.handles[..], std::slice::from_ref);
@@ -55,11 +70,12 @@ impl Workers {
 fn open(
     plan: &WorkerPlan,
     endpoint: &Endpoint,
+    options: &ListenOptions,
 ) -> io::Result<(Vec<Arc<OwnedFd>>, Endpoint, Vec<String>)> {
     let alone = plan.scheduler.is_shared() || plan.acceptor == Acceptor::Dedicated;
     let acceptors = if alone { 1 } else { plan.workers };
-    let (mut sockets, endpoint) = bind(endpoint, acceptors, plan.backlog)?;
-    if plan.defer_accept {
+    let (mut sockets, endpoint) = bind_with(endpoint, acceptors, &options.bind)?;
+    if options.defer_accept {
         sockets.iter().try_for_each(defer_accept)?;
     }
     let mut refused = Vec::new();

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use gustnado_reactor::{
-    BackendKind, Clock, IoChoice, Options, Reactor, ReactorSeed, descriptor_limit,
+    BackendKind, BufferAccount, Clock, IoChoice, Options, Reactor, ReactorSeed, descriptor_limit,
 };
 
 use super::threads::{StartedWorkers, ThreadStarter};
@@ -131,7 +131,8 @@ impl WorkerFactory {
         shared: Arc<WorkersShared>,
     ) -> io::Result<(std::rc::Rc<WorkerContext>, Option<String>)> {
         let io = if self.backend == BackendKind::Uring { IoChoice::Uring } else { IoChoice::Epoll };
-        let (reactor, refused) = Reactor::new(&self.options(io, self.capacity))?;
+        let (reactor, refused) =
+            Reactor::new(&self.options(io, self.capacity, shared.buffer_account()))?;
         inbox.open(reactor.waker());
         let schedule = self.plan.scheduler.pinned(self.capacity.per_place);
         let ctx = WorkerContext::new(reactor, schedule, None, wake_target, worker, shared);
@@ -143,7 +144,7 @@ impl WorkerFactory {
         let floor = plan.workers.min(WORKERS_MAX);
         let ceiling = plan.workers_max().min(WORKERS_MAX);
         let schedule = plan.scheduler.shared(self.capacity.per_place);
-        let options = self.options(IoChoice::Epoll, self.capacity);
+        let options = self.options(IoChoice::Epoll, self.capacity, BufferAccount::default());
         let (waker, mut seeds) = Reactor::shared(&options, ceiling)?;
         let extra = seeds.split_off(floor);
         let group = Arc::new(WorkerGroup::new(schedule, waker, floor, ceiling - floor));
@@ -187,18 +188,18 @@ impl WorkerFactory {
         let Self { plan, capacity, .. } = self;
         let connection_slots =
             ConnectionSlots::new(handles.len(), capacity.total, capacity.per_place);
-        let backlog = plan.backlog as usize;
         let throttle = ThrottleState::new(plan.spin_us, plan.throttle);
         let (placement, drain_accept) = (plan.placement, plan.drain_accept);
-        Arc::new(WorkersShared::new(
+        let shared = WorkersShared::new(
             handles,
             elastic,
             connection_slots,
             placement,
-            backlog,
             drain_accept,
             throttle,
-        ))
+        );
+        // One more for a thread that only accepts.
+        Arc::new(shared.with_accounts(plan.workers_max() + 1))
     }
 
     /// One thread that accepts for all workers.
@@ -208,7 +209,7 @@ impl WorkerFactory {
         let first = start.shared.acceptor.set(Arc::clone(&inbox) as Arc<dyn WorkerHandle>);
         debug_assert!(first.is_ok(), "one thread accepts");
         let nothing = Capacity { per_place: 0, total: 0, direct: 0 };
-        let options = self.options(IoChoice::Epoll, nothing);
+        let options = self.options(IoChoice::Epoll, nothing, start.shared.buffer_account());
         let worker = self.plan.workers_max();
         start.thread("gust-accept".to_owned(), move |shared| {
             let (reactor, _) = Reactor::new(&options)?;
@@ -219,11 +220,11 @@ impl WorkerFactory {
         })
     }
 
-    fn options(&self, io: IoChoice, capacity: Capacity) -> Options {
+    fn options(&self, io: IoChoice, capacity: Capacity, account: BufferAccount) -> Options {
         let clock = self.clock.clone();
         let (direct_max, buffers) = (capacity.direct, self.plan.buffers);
         let installed_max = descriptor_limit() / INSTALLED_PART / self.plan.workers_max();
-        Options { io, direct_max, buffers, installed_max, clock }
+        Options { io, direct_max, buffers, installed_max, clock, account }
     }
 }
 
@@ -236,5 +237,6 @@ fn open_shared(
     shared: Arc<WorkersShared>,
 ) -> std::rc::Rc<WorkerContext> {
     let (schedule, group) = (group.schedule.share(), Some(Arc::clone(group)));
-    WorkerContext::new(ReactorSeed::grow(seed), schedule, group, wake_target, worker, shared)
+    let reactor = seed.grow(shared.buffer_account());
+    WorkerContext::new(reactor, schedule, group, wake_target, worker, shared)
 }

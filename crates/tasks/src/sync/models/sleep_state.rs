@@ -89,9 +89,9 @@ fn an_answer_that_is_waited_for_is_seen_or_told() {
         let ping = Arc::new(Ping::default());
         let worker = thread::spawn({
             let ping = Arc::clone(&ping);
-            move || ping.answer()
+            move || ping.reply()
         });
-        let waits = ping.await_answer();
+        let waits = ping.await_reply();
         let tells = worker.join().expect("the worker ends");
         assert!(tells || !waits, "it waits for an answer that was given");
     });

@@ -1,0 +1,82 @@
+//! Memory that goes back to the kernel after a burst of connections.
+//!
+//! The allocator keeps what was freed for whoever asks next. After a burst that is most of the
+//! process, for good. When most of the connections have gone, a thread of its own waits until no
+//! more of them go, gives the free pages back, and ends: an idle server has no tick, and no worker
+//! waits.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+use std::thread;
+use std::time::Duration;
+
+use gustnado_tasks::{Workers, connections_open, trim_heap};
+
+/// Connections whose memory is worth the work.
+const BURST_MIN: usize = 256;
+/// How long the thread waits until it looks at the connections again.
+const LOOK_PERIOD: Duration = Duration::from_secs(2);
+/// How often it looks at most, where connections keep on going.
+const LOOKS_MAX: u32 = 15;
+/// How long it rests after the work, so that bursts in a row are one.
+const REST: Duration = Duration::from_secs(8);
+
+/// The most connections since the heap was trimmed, and whether it is about to be.
+#[derive(Debug, Default)]
+pub(super) struct HeapTrim {
+    peak: AtomicUsize,
+    is_running: AtomicBool,
+}
+
+impl HeapTrim {
+    /// Notes that a connection has begun.
+    #[inline]
+    pub(super) fn note_opened(&self) {
+        let open = connections_open();
+        if open > self.peak.load(Ordering::Relaxed) {
+            self.peak.store(open, Ordering::Relaxed);
+        }
+    }
+
+    /// Notes that a connection has ended.
+    ///
+    /// - `workers`: those that have the connections.
+    #[inline]
+    pub(super) fn note_closed(self: &Arc<Self>, workers: Option<&Weak<Workers>>) {
+        let peak = self.peak.load(Ordering::Relaxed);
+        if peak >= BURST_MIN && connections_open() < peak / 2 {
+            self.begin(workers.cloned().unwrap_or_default());
+        }
+    }
+
+    #[cold]
+    fn begin(self: &Arc<Self>, workers: Weak<Workers>) {
+        if self.is_running.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let own = Arc::clone(self);
+        let spawned = thread::Builder::new().name("gust-trim".to_owned());
+        if spawned.spawn(move || own.run(&workers)).is_err() {
+            // No thread can be had just now: the next connection that ends tries again.
+            self.is_running.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// Waits until connections stop going, and trims the heap.
+    fn run(&self, workers: &Weak<Workers>) {
+        let open = || workers.upgrade().map_or(0, |workers| workers.connections_open());
+        let mut last = open();
+        for _ in 0..LOOKS_MAX {
+            thread::sleep(LOOK_PERIOD);
+            let now = open();
+            if now >= last {
+                break;
+            }
+            last = now;
+        }
+        trim_heap();
+        self.peak.store(open(), Ordering::Relaxed);
+        thread::sleep(REST);
+        self.is_running.store(false, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,80 @@
+//! The attributes of a file by which it is seen whether it has changed.
+
+use gustnado_http::etag::EntityTag;
+use gustnado_tasks::Now;
+use rustix::fs::Stat;
+
+use super::resolve::Identity;
+
+/// How long equal times do not prove equal bytes: two writes within one tick of the file system's
+/// clock have the same stamp. Such a file is loaded again at the next check.
+const SETTLING_SECS: u64 = 2;
+
+/// The state of a file when it was loaded, to be compared with the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Seen {
+    pub(super) stamp: Stamp,
+    is_settled: bool,
+}
+
+impl Seen {
+    pub(super) fn new(stamp: Stamp, now: Now) -> Self {
+        Self { stamp, is_settled: stamp.is_settled(now) }
+    }
+
+    /// Returns whether the file on the disk is certainly the same.
+    pub(super) fn is_unchanged(&self, stat: &Stat) -> bool {
+        self.is_settled && self.stamp == Stamp::of(stat)
+    }
+}
+
+/// The attributes that change with a file's bytes. The change time is one of them because programs
+/// cannot set it: a file copied with its old modification time and size must not look unchanged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stamp {
+    pub(super) device: u64,
+    inode: u64,
+    pub(super) size: u64,
+    modified: (i64, u64),
+    changed: (i64, u64),
+}
+
+impl Stamp {
+    pub(super) fn of(stat: &Stat) -> Stamp {
+        Stamp {
+            device: stat.st_dev,
+            inode: stat.st_ino,
+            size: u64::try_from(stat.st_size).unwrap_or(0),
+            modified: (stat.st_mtime, stat.st_mtime_nsec),
+            changed: (stat.st_ctime, stat.st_ctime_nsec),
+        }
+    }
+
+    /// Returns which file it is of.
+    pub(super) fn identity(&self) -> Identity {
+        Identity::new(self.device, self.inode)
+    }
+
+    /// Returns the entity tag. The device is left out: its number may differ after a restart.
+    pub(super) fn tag(&self) -> EntityTag {
+        let (modified, changed) = (self.modified, self.changed);
+        EntityTag::strong(&[
+            self.inode,
+            self.size,
+            modified.0.cast_unsigned(),
+            modified.1,
+            changed.0.cast_unsigned(),
+            changed.1,
+        ])
+    }
+
+    /// Returns the date of `Last-Modified`, which must not lie in the future (RFC 9110 §8.8.2.1).
+    pub(super) fn modified_secs(&self, now: Now) -> u64 {
+        u64::try_from(self.modified.0).unwrap_or(0).min(now.unix_secs)
+    }
+
+    fn is_settled(&self, now: Now) -> bool {
+        let latest = u64::try_from(self.modified.0.max(self.changed.0)).unwrap_or(0);
+        latest.saturating_add(SETTLING_SECS) <= now.unix_secs
+    }
+}

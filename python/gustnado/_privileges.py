@@ -1,0 +1,21 @@
+"""Root's privileges: dropped by `--user` once the sockets are open, before the application is
+imported."""
+
+import os
+
+from . import _gustnado
+
+
+def drop(plan):
+    """Changes this process to the user of the plan. The processes that it starts are that user's
+    too."""
+    user = plan.settings.get("user")
+    if user:
+        _gustnado.drop_privileges(user)
+
+
+def doubts(plan):
+    """Returns a line for a server that runs as root and could do without."""
+    if os.geteuid() == 0 and not plan.settings.get("user"):
+        yield ("it runs as root; --user NAME drops root's privileges once it listens (--quiet "
+               "hides this)")
