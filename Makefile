@@ -8,7 +8,7 @@ LOOM_TARGET := target/loom
 MIRI_CRATES := gustnado-http gustnado-tasks
 
 .PHONY: run test wheel package test-python test-python-peers test-twisted frameworks
-.PHONY: check fmt fmt-check clippy doc deny map loom miri
+.PHONY: check fmt fmt-check clippy doc deny map loom miri probe
 .PHONY: bench bench-quick callgrind gate c1m fuzz hostile
 
 # Serves the built-in site on http://127.0.0.1:8080
@@ -91,6 +91,10 @@ clippy:
 doc:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --all-features --no-deps \
 		--document-private-items
+
+# The score by Http11Probe's cases, and the reason of each that does not pass.
+probe:
+	$(CARGO) test -q -p gustnado --test http1 -- probe:: --nocapture
 
 # Every source file with the first line of what it says about itself.
 map:
