@@ -26,3 +26,6 @@ struct ProxiesGuide;
 #[cfg(feature = "tower")]
 #[doc = include_str!("../../../docs/tower.md")]
 struct TowerGuide;
+
+#[doc = include_str!("../../../docs/start/rust.md")]
+struct StartWithRust;
