@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Preprocessor of mdBook: links that leave docs/ lead to the repository, for the book has no such page.
+"""Preprocessor of mdBook: links that leave docs/ lead to the repository, which has their pages.
 
 mdBook calls it twice: `links.py supports html`, and then with `[context, book]` as JSON on
 standard input, of which it wants the book back."""
