@@ -48,7 +48,7 @@ pub(crate) fn command() -> Command {
             "gustnado contest [OPTIONS] FILE.toml\n       gustnado contest --compare OLD NEW",
         )
         .after_help("docs/contest.md has the keys of a file, the method, and how to read a report.")
-        .arg(file.help("The contest, such as examples/c10k.toml"))
+        .arg(file.help("The contest, such as contests/c10k.toml"))
         .arg(path("output").value_name("DIR").help("The folder that gets everything"))
         .arg(switch("check", "Send each contender ten requests, to prove the set-up"))
         .arg(switch("quick", "One round of a second for each scenario: a look, no measurement"))

@@ -183,14 +183,14 @@ fn a_scenario_may_ask_for_another_page() {
 
 #[test]
 fn the_contests_that_come_with_the_program_are_right() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../contests");
     let mut seen = 0;
-    for entry in std::fs::read_dir(folder).expect("the examples") {
+    for entry in std::fs::read_dir(folder).expect("the contests") {
         let path = entry.expect("an entry").path();
         if path.extension().is_some_and(|extension| extension == "toml") {
             let contest = read(&path).unwrap_or_else(|error| panic!("{error}"));
             assert!(contest.contenders.iter().any(|one| one.name.starts_with("gustnado")));
-            assert!(contest.folder.is_absolute() && contest.folder.ends_with("examples"));
+            assert!(contest.folder.is_absolute() && contest.folder.ends_with("contests"));
             seen += 1;
         }
     }
@@ -216,7 +216,7 @@ fn what_ab_cannot_do_is_refused() {
 
 #[test]
 fn the_contests_that_come_with_the_source_are_right() {
-    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples"));
+    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../contests"));
     let mut read_ones = 0;
     for entry in std::fs::read_dir(folder).expect("the folder is in the source") {
         let path = entry.expect("it can be listed").path();
@@ -230,7 +230,7 @@ fn the_contests_that_come_with_the_source_are_right() {
 
 #[test]
 fn niosteds_table_has_the_rows_that_it_had_and_is_measured_by_ab() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/niosted.toml");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../contests/niosted.toml");
     let contest = read(Path::new(path)).expect("it is right");
     let find = |name: &str| contest.contenders.iter().find(|one| one.name == name);
     for name in ["gustnado", "gustnado-python", "gustnado-cyclone", "cyclone", "tornado"] {
