@@ -64,7 +64,7 @@ def main() -> int:
 
 def hold(name: str) -> Path:
     machine.build(["release"])
-    program = machine.ROOT / "target" / "release" / "gustnado"
+    program = machine.TARGET / "release" / "gustnado"
     output = machine.BUILD / f"contest-{name}"
     file = machine.ROOT / "contests" / f"{name}.toml"
     done = subprocess.run([program, "contest", "--output", output, file], stdin=subprocess.DEVNULL)

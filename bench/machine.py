@@ -14,7 +14,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 HERE = ROOT / "bench"
-BUILD = ROOT / "target" / "bench"  # built programs, the served folder, raw outputs
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target").absolute()
+BUILD = TARGET / "bench"  # built programs, the served folder, raw outputs
 SITE = BUILD / "site"
 SERVER_CPU = "0"
 LOAD_CPU = str(min(1, (os.cpu_count() or 1) - 1))
@@ -113,7 +114,7 @@ def make_site() -> None:
 
 def gustnado(profile: str = "release") -> str:
     """Where the built binary of a Cargo profile lies."""
-    return str(ROOT / "target" / profile / "gustnado")
+    return str(TARGET / profile / "gustnado")
 
 
 def first_line(command: list[str]) -> str:

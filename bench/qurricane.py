@@ -76,7 +76,7 @@ def main() -> int:
     text = report(peers, runs, left_out, rounds)
     target = REPORT if rounds >= ROUNDS else BUILD / REPORT.name
     target.write_text(text)
-    say(f"written: {target.relative_to(ROOT)}")
+    say(f"written: {target}")
     print(text)
     return 0
 
@@ -86,7 +86,7 @@ def prepare() -> tuple[list[Peer], list[str]]:
     BUILD.mkdir(parents=True, exist_ok=True)
     build = ["cargo", "build", "--quiet", "--release", "-p", "gustnado", "--example", "echo"]
     machine.run_build(build)
-    echo = str(ROOT / "target" / "release" / "examples" / "echo")
+    echo = str(machine.TARGET / "release" / "examples" / "echo")
     peers = [
         Peer("Gustnado, io_uring", [echo, "127.0.0.1:{port}", "uring"]),
         Peer("Gustnado, epoll", [echo, "127.0.0.1:{port}", "epoll"]),

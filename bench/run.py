@@ -3,11 +3,12 @@
 
   bench/run.py                     everything but c1m, 5 rounds (some 25 minutes)
   bench/run.py s1 s2 --rounds 9    these two only
-  bench/run.py --quick             short rounds, to see that it works; not worth quoting
+  bench/run.py --quick             short rounds, to see that it works; judges nothing
   bench/run.py --gate              the counted figures only; fails where one is not reached (CI)
   bench/run.py c1m                 a million connections in one process
 
-Needs Python's standard library only. Missing programs are installed from Debian.
+Ends with 1 where a figure is not reached, except after --quick. Needs Python's standard library
+only. Missing programs are installed from Debian.
 """
 
 import argparse
@@ -89,12 +90,15 @@ def measure(chosen: argparse.Namespace) -> int:
         report.write(folder, name, in_order(results))
     page = folder / f"{name}.md"
     print(page.read_text())
-    say(f"written to {page.relative_to(machine.ROOT)}")
+    say(f"written to {page}")
     missed = [v for key in chosen.scenarios for v in results[key]["verdicts"] if not v["met"]]
     for verdict in missed:
         say(f"not reached: {verdict['measure']}: {verdict['found']}, wanted {verdict['reach']}")
-    failed = [verdict for verdict in missed if not verdict.get("passes", False)]
-    return 1 if chosen.gate and failed else 0
+    if chosen.quick:
+        return 0  # too short to judge anything by
+    # The gate allows the counted figures their slack.
+    failed = [verdict for verdict in missed if not (chosen.gate and verdict.get("passes"))]
+    return 1 if failed else 0
 
 
 def prepare(chosen: argparse.Namespace) -> None:

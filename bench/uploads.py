@@ -27,7 +27,7 @@ from contenders import HOST, free_port, tree
 from machine import BUILD, HERE, ROOT, BenchError, say
 
 REPORT = ROOT / "docs/results/uploads.md"
-SERVER = ROOT / "target/release/examples/body_count"
+SERVER = machine.TARGET / "release/examples/body_count"
 CONNECTIONS = 32
 # Bytes of a body, and how many seconds a round of them takes.
 SIZES = {100_000: 1, 2_000_000: 1, 20_000_000: 3}

@@ -80,8 +80,9 @@ def main() -> int:
 
 def compare(chosen: argparse.Namespace) -> str:
     manifest = str(HERE / "Cargo.toml")
-    machine.run_build(["cargo", "build", "--quiet", "--release", "--manifest-path", manifest])
-    binary = HERE / "target" / "release" / "gustnado-bench-axum"
+    machine.run_build(["cargo", "build", "--quiet", "--release", "--manifest-path", manifest,
+                       "--target-dir", str(machine.TARGET / "axum")])
+    binary = machine.TARGET / "axum" / "release" / "gustnado-bench-axum"
     running = {}
     parts = [head(chosen)]
     try:
