@@ -14,6 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 HERE = ROOT / "bench"
+NULL = ROOT / "crates/lab/presets/null.c"
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target").absolute()
 BUILD = TARGET / "bench"  # built programs, the served folder, raw outputs
 SITE = BUILD / "site"
@@ -91,8 +92,8 @@ def build(profiles: list[str]) -> None:
         command = ["cargo", "build", "--quiet", "-p", "gustnado-cli", "--profile", profile]
         run_build(command)
     c = ["gcc", "-O2", "-o"]
-    run_build([*c, str(BUILD / "null-epoll"), str(HERE / "null.c")])
-    run_build([*c, str(BUILD / "null-uring"), "-DURING", str(HERE / "null.c"), "-luring"])
+    run_build([*c, str(BUILD / "null-epoll"), str(NULL)])
+    run_build([*c, str(BUILD / "null-uring"), "-DURING", str(NULL), "-luring"])
     run_build([*c, str(BUILD / "idle"), str(HERE / "idle.c")])
     client = str(HERE / "c1m_client.c")
     run_build([*c, str(BUILD / "c1m_client"), client, "-luring", "-lpthread"])

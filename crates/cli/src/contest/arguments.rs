@@ -19,6 +19,8 @@ pub(crate) enum ContestSubcommand {
     Presets,
     /// Prints the file of a preset.
     Preset(String),
+    /// Prints the reference of all keys of a file.
+    Keys,
 }
 
 /// Options of a contest.
@@ -70,9 +72,10 @@ pub(crate) fn command() -> Command {
         .arg(flag("generator").hide(true).action(ArgAction::Append).allow_hyphen_values(true))
         .arg(switch("presets", "List the contenders that are known"))
         .arg(flag("preset").value_name("NAME").help("Print the file of one of them"))
+        .arg(switch("keys", "Print the keys of a file, each with its default and its meaning"))
         .group(
             ArgGroup::new("what")
-                .args(["file", "compare", "report", "presets", "preset"])
+                .args(["file", "compare", "report", "presets", "preset", "keys"])
                 .required(true),
         )
 }
@@ -93,6 +96,9 @@ pub(crate) fn read(flags: &ArgMatches) -> ContestSubcommand {
     };
     if flags.get_flag("presets") {
         return ContestSubcommand::Presets;
+    }
+    if flags.get_flag("keys") {
+        return ContestSubcommand::Keys;
     }
     if let Some(name) = flags.get_one::<String>("preset") {
         return ContestSubcommand::Preset(name.clone());
