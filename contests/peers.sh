@@ -44,6 +44,7 @@ unpack() {
     [ -n "$archive" ] || { echo "peers: apt names no archive; set DEBIAN_MIRROR" >&2; return 1; }
     command -v mmdebstrap >/dev/null || install mmdebstrap || return 1
     rm -rf "$root"
+    mkdir -p "$peers"
     mmdebstrap --quiet --variant=extract --include=nginx,haproxy,lighttpd "$release" "$root" \
         "deb $archive $release main" || return 1
     # Caddy is one static program. It may be missing where backports are.
@@ -56,10 +57,9 @@ unpack() {
 wrap() {
     name=$1 program=$2
     shift 2
-    loader=$(find "$root/lib64/" "$root/usr/lib64/" "$root/lib/" -name 'ld-linux*.so*' \
-        2>/dev/null | head -n 1)
-    libraries=$(find "$root/usr/lib" "$root/lib/" -maxdepth 1 -type d -name '*-linux-gnu*' |
-        sort -u | paste -sd: -)
+    loader=$(find "$root/usr/lib" "$root/usr/lib64" -name 'ld-linux*.so*' 2>/dev/null |
+        head -n 1)
+    libraries=$(find "$root/usr/lib" -maxdepth 1 -type d -name '*-linux-gnu*' | paste -sd: -)
     [ -x "$program" ] && [ -n "$loader" ] || return 1
     printf '#!/bin/sh\nexec "%s" --library-path "%s" "%s" %s "$@"\n' \
         "$loader" "$libraries" "$program" "$*" >"$peers/bin/$name"
