@@ -1,12 +1,14 @@
 /* null.c - the physical limit: a server that parses nothing.
  *
- *   null-epoll PORT BODY_BYTES [close]   epoll, level-triggered, one thread
- *   null-uring PORT BODY_BYTES [close]   built with -DURING: io_uring, multishot accept and recv
- *                                        into a provided-buffer ring, deferred task work
+ *   null-epoll PORT BODY [close]   epoll, level-triggered, one thread
+ *   null-uring PORT BODY [close]   built with -DURING: io_uring, multishot accept and recv
+ *                                  into a provided-buffer ring, deferred task work
  *
- * For each recv that holds N requests (N times CR LF CR LF), N canned 200 answers leave in one
+ * BODY is a number of bytes, which are all x, or the path of a file, which is read once.
+ * For each recv that holds N requests (N times CR LF CR LF), N canned 200 responses leave in one
  * send.
- * "close" answers `Connection: close` and closes after the first answer.
+ * "close" responds with `Connection: close` and closes after the first response. Any other word
+ * there means nothing.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -25,8 +27,14 @@ static char *canned;              /* `copies` responses back to back */
 static size_t rlen, copies;
 static int closing;
 
-static void prepare(size_t body) {
+static void prepare(const char *what) {
     char h[256];
+    FILE *file = strchr(what, '/') ? fopen(what, "r") : NULL;
+    size_t body = strtoul(what, NULL, 10);
+    if (strchr(what, '/')) {
+        if (!file || fseek(file, 0, SEEK_END)) { perror(what); exit(1); }
+        body = ftell(file);
+    }
     int hl = snprintf(h, sizeof h,
                       "HTTP/1.1 200 OK\r\nServer: null\r\nConnection: %s\r\n"
                       "Content-Type: text/plain\r\nContent-Length: %zu\r\n\r\n",
@@ -36,8 +44,14 @@ static void prepare(size_t body) {
     canned = malloc(rlen * copies);
     for (size_t i = 0; i < copies; i++) {
         memcpy(canned + i * rlen, h, hl);
-        memset(canned + i * rlen + hl, 'x', body);
+        if (file) {
+            rewind(file);
+            if (fread(canned + i * rlen + hl, 1, body, file) != body) { perror(what); exit(1); }
+        } else {
+            memset(canned + i * rlen + hl, 'x', body);
+        }
     }
+    if (file) fclose(file);
 }
 
 /* Count CRLFCRLF; *st carries the match state (0..3 bytes matched) across reads. */
@@ -117,8 +131,8 @@ int main(int argc, char **argv) {
     if (argc < 3) return 2;
     static char buf[65536];
     static struct epoll_event ev[1024];
-    closing = argc > 3;
-    prepare(atol(argv[2]));
+    closing = argc > 3 && !strcmp(argv[3], "close");
+    prepare(argv[2]);
     table();
     int ls = listener(atoi(argv[1]), SOCK_NONBLOCK), ep = epoll_create1(0);
     struct epoll_event e = {EPOLLIN, {.fd = ls}};
@@ -188,8 +202,8 @@ static void do_close(int fd) {
 
 int main(int argc, char **argv) {
     if (argc < 3) return 2;
-    closing = argc > 3;
-    prepare(atol(argv[2]));
+    closing = argc > 3 && !strcmp(argv[3], "close");
+    prepare(argv[2]);
     table();
     struct io_uring_params p = {
         .flags = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_CQSIZE,

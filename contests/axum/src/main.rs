@@ -1,10 +1,11 @@
-//! One axum app, served by Gustnado or by axum's own server: what `bench/axum/compare.py` measures.
+//! One axum app, served by Gustnado or by axum's own server: what `contests/axum.toml` measures.
 //!
 //! ```text
-//! gustnado-bench-axum epoll|uring|axum [THREADS]
+//! gustnado-bench-axum epoll|uring|axum [THREADS [ADDRESS]]
 //! ```
 //!
-//! It takes a free port, prints it, and serves until it is killed.
+//! Without an address it takes a free port of 127.0.0.1. It prints the port, and serves until it is
+//! killed.
 
 use std::process::ExitCode;
 
@@ -34,11 +35,12 @@ fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     let server = arguments.next().unwrap_or_default();
     let threads = arguments.next().map_or(Ok(1), |threads| threads.parse());
+    let address = arguments.next().unwrap_or_else(|| "127.0.0.1:0".to_owned());
     let served = match (&*server, threads) {
-        ("epoll", Ok(threads)) => on_gustnado(Io::Epoll, threads),
-        ("uring", Ok(threads)) => on_gustnado(Io::Uring, threads),
-        ("axum", Ok(threads)) => on_axum(threads),
-        _ => Err("expected: epoll|uring|axum [THREADS]".into()),
+        ("epoll", Ok(threads)) => on_gustnado(Io::Epoll, threads, &address),
+        ("uring", Ok(threads)) => on_gustnado(Io::Uring, threads, &address),
+        ("axum", Ok(threads)) => on_axum(threads, &address),
+        _ => Err("expected: epoll|uring|axum [THREADS [ADDRESS]]".into()),
     };
     match served {
         Ok(()) => ExitCode::SUCCESS,
@@ -49,19 +51,19 @@ fn main() -> ExitCode {
     }
 }
 
-fn on_gustnado(io: Io, threads: usize) -> Result<(), Failure> {
+fn on_gustnado(io: Io, threads: usize, address: &str) -> Result<(), Failure> {
     let server = Server::new().io(io).workers(threads).fallback(tower(app()));
-    let running = server.listen("127.0.0.1:0")?;
+    let running = server.listen(address)?;
     eprintln!("{} {:?}", running.backend(), running.notes());
     println!("{}", running.addresses()[0].to_string().rsplit(':').next().unwrap_or_default());
     Ok(running.run()?)
 }
 
-fn on_axum(threads: usize) -> Result<(), Failure> {
+fn on_axum(threads: usize, address: &str) -> Result<(), Failure> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     let runtime = builder.worker_threads(threads).enable_all().build()?;
     runtime.block_on(async {
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+        let listener = tokio::net::TcpListener::bind(address).await?;
         println!("{}", listener.local_addr()?.port());
         // The answers are small, and axum's own default is to let them wait for more.
         let listener = axum::serve::ListenerExt::tap_io(listener, |stream| {
