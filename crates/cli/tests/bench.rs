@@ -140,6 +140,41 @@ fn statuses_that_are_not_2xx_are_named_with_the_flag_that_takes_them() {
     assert!(taken.stdout.contains("Complete requests:    20\n"), "{taken:?}");
 }
 
+#[test]
+fn targets_come_from_a_file() {
+    let server = Server::start(&[]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("targets.txt");
+    let url = format!("http://{}", server.address);
+    let text = format!("# two\n3:{url}/\nHEAD {url}/nothing-here\n");
+    std::fs::write(&file, text).expect("written");
+    let file = file.to_str().expect("UTF-8");
+    let flags = ["bench", "-n", "40", "-c", "2", "--json", "--accept-status", "200-299,404"];
+    let found = ended(&mut command(&[&flags[..], &["--targets", file]].concat()));
+    assert_eq!(found.code, Some(0), "{found:?}");
+    let object: Value = serde_json::from_str(&found.stdout).expect("one object");
+    assert_eq!((&object["statuses"]["200"], &object["statuses"]["404"]), (&30.into(), &10.into()));
+    assert_eq!(object["urls"].as_array().map(Vec::len), Some(2), "{object:#}");
+}
+
+#[test]
+fn a_run_says_how_many_connections_were_served_and_what_share_succeeded() {
+    let server = Server::start(&[]);
+    let found = bench(&server, &["-c", "8", "-d", "300ms", "-t", "1", "--json"]);
+    assert_eq!(found.code, Some(0), "{found:?}");
+    let object: Value = serde_json::from_str(&found.stdout).expect("one object");
+    let connections = &object["connections"];
+    for name in ["asked", "due", "opened", "served", "held"] {
+        assert_eq!(connections[name], 8, "{name}: {object:#}");
+    }
+    assert_eq!(object["success_share"], 1.0, "{object:#}");
+    assert!(object["requests_before"].as_u64().is_some_and(|count| count >= 8), "{object:#}");
+    assert!(object["bytes_received_per_s"].as_f64().is_some_and(|rate| rate > 0.0), "{object:#}");
+    let page = bench(&server, &["-c", "8", "-d", "300ms", "-t", "1"]).stdout;
+    assert!(page.contains("Connections served:   8 of 8 while measuring (after 0."), "{page}");
+    assert!(page.contains(" s of ramp-up), 8 open at the end\n"), "{page}");
+}
+
 /// Returns the number of requests that a server has counted.
 fn requests_to(server: &Server) -> u64 {
     let answer = server.get("/stats.json");

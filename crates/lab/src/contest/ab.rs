@@ -14,7 +14,9 @@ use super::file::ScenarioSpec;
 use super::tool::{self, Tool, ToolError};
 use crate::figures::real;
 use crate::load::usage::Counters;
-use crate::outcome::{Errors, FORMAT, GeneratorUsage, Kernel, Latency, ModelSummary, Outcome};
+use crate::outcome::{
+    Errors, FORMAT, GeneratorUsage, Kernel, Latency, ModelSummary, Outcome, success_share,
+};
 
 /// Share of its time from which on its only thread counts as saturated.
 const BUSY: f64 = 0.95;
@@ -106,15 +108,22 @@ fn outcome(
         duration_s,
         requests,
         requests_in_window: requests,
+        requests_late: 0,
+        requests_before: 0,
         sent: complete,
         unanswered: 0,
         requests_per_s: if duration_s > 0.0 { real(requests) / duration_s } else { 0.0 },
+        success_share: success_share(requests, errors.total()),
         errors,
         statuses: BTreeMap::new(),
         bytes_received: needed(output, "Total transferred:")?,
+        bytes_received_per_s: None,
         // It does not report it.
         bytes_sent: 0,
         connections_opened: if scenario.keep_alive { scenario.connections } else { complete },
+        // It does not count which connections had a response.
+        connections: None,
+        ramp_up_s: 0.0,
         connections_missing: 0,
         connections_unserved: 0,
         latency_us,

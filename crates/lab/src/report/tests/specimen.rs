@@ -14,7 +14,7 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 
 use super::lab::outcome::{
-    Errors, GeneratorUsage, Kernel, Latency, ModelSummary, Outcome, OutcomeSecond,
+    ConnectionCounts, Errors, GeneratorUsage, Kernel, Latency, ModelSummary, Outcome, OutcomeSecond,
 };
 use super::lab::record::{
     ContenderRecord, Environment, Fate, Record, RunRecord, Sample, ScenarioRecord, Usage,
@@ -234,13 +234,19 @@ fn outcome(scenario: &ScenarioRecord, place: usize, cpu_us: f64, round: u32) -> 
         duration_s: 10.0,
         requests,
         requests_in_window: requests,
+        requests_late: 0,
+        requests_before: 0,
         sent: requests + errors.total(),
         unanswered: 0,
         requests_per_s: rate,
         statuses: BTreeMap::from([(200, requests)]),
+        success_share: None,
         bytes_received: requests * 1200,
+        bytes_received_per_s: Some(rate * 1200.0),
         bytes_sent: requests * 60,
         connections_opened: scenario.connections,
+        connections: Some(connections(scenario.connections)),
+        ramp_up_s: 0.1,
         connections_missing: 0,
         connections_unserved: 0,
         service_us: None,
@@ -259,6 +265,11 @@ fn outcome(scenario: &ScenarioRecord, place: usize, cpu_us: f64, round: u32) -> 
         errors,
     };
     (outcome, rate)
+}
+
+/// Connections that were all served and held.
+fn connections(asked: u64) -> ConnectionCounts {
+    ConnectionCounts { asked, due: asked, opened: asked, served: asked, held: Some(asked) }
 }
 
 /// A distribution around `base` microseconds with a tail that grows with the contender's place.
