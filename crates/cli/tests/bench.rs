@@ -119,7 +119,9 @@ fn too_few_descriptors_are_named_as_the_cause() {
 fn a_server_that_holds_fewer_than_were_asked_for_is_named_as_the_cause() {
     let server = Server::start(&["--connections-max", "20"]);
     let flags = ["--hold", "60", "-c", "2", "-t", "1", "-d", "300ms", "--connect-timeout", "500ms"];
-    let found = bench(&server, &[&flags[..], &["--timeout", "500ms"]].concat());
+    // A server that is full for long enough closes idle connections, so there is no ramp-up.
+    let others = ["--timeout", "500ms", "--ramp-up-max", "0s"];
+    let found = bench(&server, &[&flags[..], &others].concat());
     assert_eq!(found.code, Some(1), "{found:?}");
     let line = "of the 60 connections to hold, and those that send requests wait behind the others";
     assert!(found.stderr.contains(line), "{found:?}");

@@ -121,6 +121,76 @@ fn a_server_at_a_unix_socket_takes_part() {
     assert!(said.stdout.starts_with("unix  ok: 10 of 10 requests succeeded"), "{}", said.stdout);
 }
 
+const TOYS: &str = r#"
+title = "Toys that do other work"
+reference = "whole"
+rounds = 1
+[page]
+path = "x"
+[[scenario]]
+name = "many"
+connections = 300
+duration = "1s"
+arguments = ["--connect-timeout", "500ms"]
+"#;
+
+/// Returns the lines that begin with a name.
+fn lines_of<'a>(page: &'a str, name: &str) -> Vec<&'a str> {
+    page.lines().filter(|line| line.trim_start().starts_with(name)).collect()
+}
+
+#[test]
+fn who_does_other_work_stands_below_the_line_and_is_compared_with_nothing() {
+    if !is_possible() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("toys.toml");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/contest/toys.py");
+    let toys = ["limited", "whole", "late", "refusing"].map(|name| {
+        format!(
+            "[[contender]]\nname = \"{name}\"\n\
+             command = [\"python3\", \"{script}\", \"{name}\", \"{{port}}\"]\n"
+        )
+    });
+    fs::write(&file, TOYS.to_owned() + &toys.concat()).expect("written");
+    let out = folder.path().join("out");
+    let mut command = command(&["contest"]);
+    command.arg(&file).arg("--output").arg(&out).env("TMPDIR", folder.path());
+    let said = ended(&mut command);
+    assert_eq!(said.code, Some(0), "{}{}", said.stdout, said.stderr);
+    let (above, below) = said.stdout.split_once("not comparable:").expect("there is a line");
+    assert_eq!(lines_of(above, "whole").len(), 1, "{}", said.stdout);
+    for (name, why) in [
+        ("limited", "100 of 300 connections had a response while measuring"),
+        ("late", "0 of 300 connections had a response while measuring (it answered outside"),
+        ("refusing", "failures, 100 of 300 connections had a response while measuring"),
+    ] {
+        assert!(lines_of(above, name).is_empty(), "{}", said.stdout);
+        let reason = format!("{name}: not comparable: ");
+        let lines = lines_of(below, &reason);
+        assert!(lines.len() == 1 && lines[0].contains(why), "{name}: {}", said.stdout);
+        assert!(said.stderr.contains("NOT COMPARABLE: "), "{}", said.stderr);
+    }
+    assert!(!below.contains("×0") && !below.contains("×1"), "nothing has a ratio: {below}");
+    let page = fs::read_to_string(out.join("index.html")).expect("there is a page");
+    assert!(page.contains("In “many” whole needs"), "the verdict is about the one that is left");
+    assert!(page.contains("no other contender has a figure to compare"));
+    let table = fs::read_to_string(out.join("rounds.tsv")).expect("there is a table");
+    let heading: Vec<&str> = table.lines().next().expect("a heading").split('\t').collect();
+    let column = |name: &str| heading.iter().position(|one| *one == name).expect("a column");
+    let (why, served) = (column("not_comparable"), column("connections_served"));
+    for row in table.lines().skip(1).map(|line| line.split('\t').collect::<Vec<_>>()) {
+        assert_eq!(row[why].is_empty(), row[1] == "whole", "{row:?}");
+        let expected = match row[1] {
+            "whole" => "300",
+            "late" => "0",
+            _ => "100",
+        };
+        assert_eq!(row[served], expected, "{row:?}");
+    }
+}
+
 #[test]
 fn ctrl_c_ends_the_servers_and_keeps_what_was_measured() {
     if !is_possible() {

@@ -9,8 +9,9 @@ use super::file::{GeneratorKind, ModelSpec, ScenarioSpec};
 use super::tool::{Tool, ToolError};
 use crate::outcome::{FORMAT, Outcome};
 
-/// Additional time for opening and closing all connections.
+/// Additional time for opening, serving and closing all connections, and for each of them.
 const OVERHEAD: Duration = Duration::from_mins(1);
+const OVERHEAD_EACH: Duration = Duration::from_millis(2);
 
 /// Returns why a scenario cannot be measured: its generator is not installed.
 pub(super) fn missing(scenario: &ScenarioSpec) -> Option<String> {
@@ -41,7 +42,9 @@ pub(super) fn measure(
     cpus: &[u32],
     stop: &AtomicBool,
 ) -> Result<Outcome, Option<String>> {
-    let most = scenario.warm_up + scenario.duration + OVERHEAD;
+    let all = u32::try_from(scenario.connections.saturating_add(scenario.probes));
+    let each = OVERHEAD_EACH.saturating_mul(all.unwrap_or(u32::MAX));
+    let most = scenario.warm_up + scenario.duration + OVERHEAD + each;
     if scenario.generator == GeneratorKind::Ab {
         if socket.is_some() {
             return Err(Some("ab connects to no Unix socket; leave out the generator".to_owned()));

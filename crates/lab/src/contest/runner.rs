@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::cpus::CpuSplit;
-use super::file::{ContenderSpec, ContestSpec, PageSpec, ScenarioSpec};
+use super::file::{ContenderSpec, ContestSpec, ModelSpec, PageSpec, ScenarioSpec};
 use super::folders::{self, ContestFolder};
 use super::generator::{self, LoadTarget};
 use super::probe::{self, ProbeResponse};
@@ -186,7 +186,10 @@ impl<'a> ServerRunner<'a> {
         if found.is_ok() {
             std::thread::sleep(SETTLE);
         }
-        let window = found.as_ref().ok().filter(|_| !scenario.warm_up.is_zero());
+        // What comes before the window is not of the load: requests that are not counted, and
+        // opening the connections that are held.
+        let is_of_window = !scenario.warm_up.is_zero() || scenario.model == ModelSpec::Hold;
+        let window = found.as_ref().ok().filter(|_| is_of_window);
         let window = window.map(|of| (of.started_unix_s, of.started_unix_s + of.duration_s));
         let usage = sampler.finish(window);
         let (outcome, failure) = match found {

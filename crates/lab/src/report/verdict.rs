@@ -147,11 +147,30 @@ pub(super) fn troubles(view: &View<'_>) -> Vec<String> {
             Fate::Ran => {}
         }
         sentences.extend(failures(view, contender));
+        sentences.extend(other_work(view, contender));
     }
     if !absent.is_empty() {
         sentences.push(format!("Not installed on this machine: {}.", absent.join(", ")));
     }
     sentences
+}
+
+/// Names the first scenario in which a contender without failures did other work than the others,
+/// and counts those.
+fn other_work(view: &View<'_>, contender: &ContenderRecord) -> Option<String> {
+    let mut unfit = view.record.scenarios.iter().filter_map(|scenario| {
+        let row = view.row(scenario, contender)?;
+        let is_silent = row.missing.is_none() && view.failed(scenario, contender).is_none();
+        Some((scenario, row.unfit.as_ref().filter(|_| is_silent)?))
+    });
+    let (scenario, why) = unfit.next()?;
+    let (name, title) = (&contender.name, &scenario.title);
+    Some(match unfit.count() {
+        0 => format!("{name} is not comparable in “{title}”: {why}."),
+        others => {
+            format!("{name} is not comparable in {} scenarios; in “{title}”: {why}.", others + 1)
+        }
+    })
 }
 
 /// Counts the scenarios with failed requests, and names the one with most of them.
