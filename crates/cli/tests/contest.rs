@@ -121,22 +121,61 @@ fn a_server_at_a_unix_socket_takes_part() {
     assert!(said.stdout.starts_with("unix  ok: 10 of 10 requests succeeded"), "{}", said.stdout);
 }
 
-const TOYS: &str = r#"
-title = "Toys that do other work"
-reference = "whole"
-rounds = 1
-[page]
-path = "x"
-[[scenario]]
-name = "many"
-connections = 300
-duration = "1s"
-arguments = ["--connect-timeout", "500ms"]
-"#;
+#[test]
+fn a_page_that_is_not_there_can_be_measured_where_its_status_is_accepted() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("absent.toml");
+    let text = "rounds = 1\n[page]\npath = \"nothing-here\"\n[[contender]]\n\
+                preset = \"gustnado\"\nready_timeout = \"3s\"\n\
+                [[scenario]]\nname = \"own\"\nconnections = 2\nduration = \"200ms\"\n";
+    let checked = |text: &str| {
+        fs::write(&file, text).expect("written");
+        let mut command = command(&["contest"]);
+        command.arg(&file).arg("--output").arg(folder.path().join("out")).arg("--check");
+        ended(command.env("TMPDIR", folder.path()))
+    };
+    let refused = checked(text);
+    assert_eq!(refused.code, Some(1), "{}{}", refused.stdout, refused.stderr);
+    assert!(refused.stdout.contains("expected status 200, found 404"), "{}", refused.stdout);
+    let taken = checked(&format!("{text}accept_status = \"404\"\n"));
+    assert_eq!(taken.code, Some(0), "{}{}", taken.stdout, taken.stderr);
+    assert!(taken.stdout.contains("ok: 10 of 10 requests succeeded"), "{}", taken.stdout);
+}
 
-/// Returns the lines that begin with a name.
-fn lines_of<'a>(page: &'a str, name: &str) -> Vec<&'a str> {
-    page.lines().filter(|line| line.trim_start().starts_with(name)).collect()
+/// Servers that do other work than a contest asks for: their names, how many connections they
+/// serve, and the begin of the reason.
+const TOYS: [(&str, &str, &str); 3] = [
+    ("limited", "100", "100 of 300 connections had a response while measuring (connection limit"),
+    ("late", "0", "0 of 300 connections had a response while measuring (it answered outside"),
+    ("refusing", "100", "failures, 100 of 300 connections had a response while measuring"),
+];
+
+/// A contest of the toy `name` and of one that serves everything, which is the reference.
+fn toys(folder: &Path, name: &str) -> Command {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/contest/toys.py");
+    let contender = |name: &str| {
+        format!(
+            "[[contender]]\nname = \"{name}\"\n\
+             command = [\"python3\", \"{script}\", \"{name}\", \"{{port}}\"]\n"
+        )
+    };
+    let text = format!(
+        "reference = \"whole\"\nrounds = 1\n[page]\npath = \"x\"\n{}{}[[scenario]]\n\
+         name = \"many\"\nconnections = 300\nduration = \"700ms\"\n\
+         arguments = [\"--connect-timeout\", \"500ms\"]\n",
+        contender(name),
+        contender("whole")
+    );
+    let file = folder.join("toys.toml");
+    fs::write(&file, text).expect("written");
+    let mut command = command(&["contest"]);
+    command.arg(&file).arg("--output").arg(folder.join("out")).env("TMPDIR", folder);
+    command
+}
+
+/// Returns the number of lines that begin with a name.
+fn lines_of(page: &str, name: &str) -> usize {
+    page.lines().filter(|line| line.trim_start().starts_with(name)).count()
 }
 
 #[test]
@@ -144,51 +183,36 @@ fn who_does_other_work_stands_below_the_line_and_is_compared_with_nothing() {
     if !is_possible() {
         return;
     }
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("toys.toml");
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/contest/toys.py");
-    let toys = ["limited", "whole", "late", "refusing"].map(|name| {
-        format!(
-            "[[contender]]\nname = \"{name}\"\n\
-             command = [\"python3\", \"{script}\", \"{name}\", \"{{port}}\"]\n"
-        )
-    });
-    fs::write(&file, TOYS.to_owned() + &toys.concat()).expect("written");
-    let out = folder.path().join("out");
-    let mut command = command(&["contest"]);
-    command.arg(&file).arg("--output").arg(&out).env("TMPDIR", folder.path());
-    let said = ended(&mut command);
-    assert_eq!(said.code, Some(0), "{}{}", said.stdout, said.stderr);
-    let (above, below) = said.stdout.split_once("not comparable:").expect("there is a line");
-    assert_eq!(lines_of(above, "whole").len(), 1, "{}", said.stdout);
-    for (name, why) in [
-        ("limited", "100 of 300 connections had a response while measuring"),
-        ("late", "0 of 300 connections had a response while measuring (it answered outside"),
-        ("refusing", "failures, 100 of 300 connections had a response while measuring"),
-    ] {
-        assert!(lines_of(above, name).is_empty(), "{}", said.stdout);
-        let reason = format!("{name}: not comparable: ");
-        let lines = lines_of(below, &reason);
-        assert!(lines.len() == 1 && lines[0].contains(why), "{name}: {}", said.stdout);
+    for (name, served, why) in TOYS {
+        let folder = tempfile::tempdir().expect("a folder");
+        let said = ended(&mut toys(folder.path(), name));
+        assert_eq!(said.code, Some(0), "{}{}", said.stdout, said.stderr);
         assert!(said.stderr.contains("NOT COMPARABLE: "), "{}", said.stderr);
+        let (above, below) = said.stdout.split_once("not comparable:").expect("there is a line");
+        assert_eq!((lines_of(above, "whole"), lines_of(above, name)), (1, 0), "{}", said.stdout);
+        let reason = format!("{name}: not comparable: ");
+        let reasons = below.lines().filter(|line| line.trim_start().starts_with(&reason));
+        assert!(reasons.into_iter().all(|line| line.contains(why)), "{}", said.stdout);
+        assert_eq!(lines_of(below, &reason), 1, "{}", said.stdout);
+        let (table, _) = below.split_once(&reason).expect("it is there");
+        assert!(!table.contains(['×', '≈']), "nothing has a ratio: {table}");
+        let out = folder.path().join("out");
+        let page = fs::read_to_string(out.join("index.html")).expect("there is a page");
+        assert!(page.contains("no other contender has a figure to compare"), "it wins nothing");
+        let table = fs::read_to_string(out.join("rounds.tsv")).expect("there is a table");
+        assert_eq!(cells(&table, name, "connections_served"), served);
+        assert_eq!(cells(&table, "whole", "connections_served"), "300");
+        assert!(cells(&table, name, "not_comparable").contains(why));
+        assert_eq!(cells(&table, "whole", "not_comparable"), "");
     }
-    assert!(!below.contains("×0") && !below.contains("×1"), "nothing has a ratio: {below}");
-    let page = fs::read_to_string(out.join("index.html")).expect("there is a page");
-    assert!(page.contains("In “many” whole needs"), "the verdict is about the one that is left");
-    assert!(page.contains("no other contender has a figure to compare"));
-    let table = fs::read_to_string(out.join("rounds.tsv")).expect("there is a table");
-    let heading: Vec<&str> = table.lines().next().expect("a heading").split('\t').collect();
-    let column = |name: &str| heading.iter().position(|one| *one == name).expect("a column");
-    let (why, served) = (column("not_comparable"), column("connections_served"));
-    for row in table.lines().skip(1).map(|line| line.split('\t').collect::<Vec<_>>()) {
-        assert_eq!(row[why].is_empty(), row[1] == "whole", "{row:?}");
-        let expected = match row[1] {
-            "whole" => "300",
-            "late" => "0",
-            _ => "100",
-        };
-        assert_eq!(row[served], expected, "{row:?}");
-    }
+}
+
+/// Returns the cell of a contender's only run.
+fn cells<'a>(table: &'a str, contender: &str, column: &str) -> &'a str {
+    let mut rows = table.lines().map(|line| line.split('\t').collect::<Vec<_>>());
+    let heading = rows.next().expect("a heading");
+    let at = heading.iter().position(|name| *name == column).expect("a column");
+    rows.find(|row| row[1] == contender).expect("a row")[at]
 }
 
 #[test]

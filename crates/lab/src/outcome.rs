@@ -216,6 +216,20 @@ impl Errors {
         ]
     }
 
+    /// Adds those of another run.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.refused += other.refused;
+        self.unconnected += other.unconnected;
+        self.no_port += other.no_port;
+        self.reset += other.reset;
+        self.timed_out += other.timed_out;
+        self.short += other.short;
+        self.status += other.status;
+        self.length += other.length;
+        self.body += other.body;
+        self.unreadable += other.unreadable;
+    }
+
     /// All errors.
     pub fn total(&self) -> u64 {
         self.named().iter().map(|(_, count)| count).sum()

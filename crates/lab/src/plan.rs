@@ -3,6 +3,7 @@
 mod check;
 mod error;
 mod round;
+mod statuses;
 mod url;
 
 use std::net::IpAddr;

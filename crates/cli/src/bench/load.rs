@@ -104,15 +104,7 @@ fn io(matches: &ArgMatches) -> Result<Option<BackendChoice>, UsageError> {
 
 /// `404`, `200-399`, or `3xx` for a whole class.
 fn statuses(text: &str) -> Result<(u16, u16), UsageError> {
-    let class = text.strip_suffix("xx").and_then(|digit| digit.parse::<u16>().ok());
-    let number = |text: &str| text.trim().parse::<u16>().ok();
-    let found = match (class, text.split_once('-')) {
-        (Some(class), _) => (1..=5).contains(&class).then(|| (class * 100, class * 100 + 99)),
-        (None, Some((from, to))) => number(from).zip(number(to)),
-        (None, None) => number(text).map(|status| (status, status)),
-    };
-    let is_good = |(from, to): &(u16, u16)| *from >= 200 && *to < 600 && from <= to;
-    found.filter(is_good).ok_or_else(|| {
+    LoadPlan::parse_statuses(text).ok_or_else(|| {
         let form = "expected statuses from 200 to 599 such as 200,302 or 200-399,404 or 2xx";
         UsageError::of_usage(format!("--status: {form}, found {text:?}"))
     })

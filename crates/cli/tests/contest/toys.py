@@ -2,7 +2,7 @@
 
 - whole: serves every connection.
 - limited: accepts 100 connections at a time and leaves the others in its backlog.
-- late: responds at once to the first request of a connection, and 3 s late to all others.
+- late: responds at once to the first request of a connection, and 2.5 s late to all others.
 - refusing: resets every connection beyond 100.
 """
 
@@ -25,7 +25,7 @@ async def serve(loop, connection, room):
             while b"\r\n\r\n" in received:
                 head, _, received = received.partition(b"\r\n\r\n")
                 if MODE == "late" and served:
-                    await asyncio.sleep(3)
+                    await asyncio.sleep(2.5)
                 await loop.sock_sendall(connection, RESPONSE)
                 served += 1
                 if b"Connection: close" in head:

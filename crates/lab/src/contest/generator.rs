@@ -106,6 +106,11 @@ fn arguments(scenario: &ScenarioSpec, url: &str, cpus: usize) -> Vec<String> {
     if scenario.pipeline > 1 {
         add("--pipeline", scenario.pipeline.to_string());
     }
+    if !scenario.accept_status.is_empty() {
+        let range = |(from, to): &(u16, u16)| format!("{from}-{to}");
+        let ranges: Vec<String> = scenario.accept_status.iter().map(range).collect();
+        add("--status", ranges.join(","));
+    }
     match scenario.model {
         ModelSpec::Churn => words.push("--churn".to_owned()),
         _ if !scenario.keep_alive => words.push("--no-keep-alive".to_owned()),
@@ -142,6 +147,7 @@ mod tests {
             pipeline: 1,
             threads: None,
             rounds: 1,
+            accept_status: Vec::new(),
             arguments: Vec::new(),
         }
     }
@@ -161,6 +167,8 @@ mod tests {
             arguments(&hold, "u", 2).join(" "),
             "u --json -c 1 -d 1500ms -t 1 --rate 50 --hold 100 --warm-up 1000ms --check-every 1"
         );
+        let others = ScenarioSpec { accept_status: vec![(200, 399), (404, 404)], ..scenario() };
+        assert!(arguments(&others, "u", 1).join(" ").ends_with("--status 200-399,404-404"));
         let churn = ScenarioSpec { model: ModelSpec::Churn, requests: Some(9), ..scenario() };
         assert_eq!(
             arguments(&churn, "u", 1).join(" "),

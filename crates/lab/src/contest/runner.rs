@@ -201,8 +201,8 @@ impl<'a> ServerRunner<'a> {
         Ok(run(contender, scenario, round, usage).with(outcome, died.or(failure)))
     }
 
-    /// Sends requests until a response has status 2xx or the time is over; then the last response
-    /// counts.
+    /// Sends requests until a response has an accepted status or the time is over; then the last
+    /// response counts.
     fn first_response(
         &self,
         contender: &ContenderSpec,
@@ -224,7 +224,7 @@ impl<'a> ServerRunner<'a> {
             let most = ANSWER.min(contender.ready_timeout);
             let asked = probe::get(socket.as_deref(), port, path, most);
             match asked {
-                Ok(response) if (200..300).contains(&response.status) => return Ok(response),
+                Ok(response) if self.accepts(page, response.status) => return Ok(response),
                 Ok(response) if Instant::now() > until => return Ok(response),
                 Err(why) if Instant::now() > until => {
                     let seconds = contender.ready_timeout.as_secs_f32();
@@ -241,6 +241,15 @@ impl<'a> ServerRunner<'a> {
         }
     }
 
+    /// Returns whether a scenario with this page takes a status for a successful response.
+    fn accepts(&self, page: Option<&PageSpec>, status: u16) -> bool {
+        let of_page = self.contest.scenarios.iter().filter(|one| one.page.as_ref() == page);
+        of_page.map(|one| one.accept_status.as_slice()).any(|ranges| match ranges {
+            [] => (200..300).contains(&status),
+            ranges => ranges.iter().any(|(from, to)| (*from..=*to).contains(&status)),
+        })
+    }
+
     /// Refuses unequal work, unless the file allows it with a reason.
     fn compare(
         &self,
@@ -254,7 +263,8 @@ impl<'a> ServerRunner<'a> {
             Some(expected) => expected.as_slice(),
             None => found.body.as_slice(),
         };
-        let difference = probe::difference(&found, expected);
+        let accepts = |status| self.accepts(page.as_ref(), status);
+        let difference = probe::difference(&found, expected, accepts);
         match (difference, &contender.allow_unequal) {
             (Some(difference), None) => {
                 let name = folders::page_name(self.contest, page.as_ref());

@@ -87,19 +87,6 @@ impl Errors {
             FailureKind::Unreadable => &mut self.unreadable,
         } += 1;
     }
-
-    pub(super) fn add(&mut self, other: &Self) {
-        self.refused += other.refused;
-        self.unconnected += other.unconnected;
-        self.no_port += other.no_port;
-        self.reset += other.reset;
-        self.timed_out += other.timed_out;
-        self.short += other.short;
-        self.status += other.status;
-        self.length += other.length;
-        self.body += other.body;
-        self.unreadable += other.unreadable;
-    }
 }
 
 /// A histogram of times in microseconds, with three significant digits.

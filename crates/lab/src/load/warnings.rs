@@ -86,7 +86,7 @@ fn unserved(totals: &Totals, outcome: &Outcome) -> Option<String> {
     (connections.served < connections.due).then(|| {
         format!(
             "Only {} of {} had a response while measuring: the figures are those of fewer \
-             connections; measure for longer.",
+             connections.",
             grouped(connections.served),
             counted(connections.due, "connection")
         )

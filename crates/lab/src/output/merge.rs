@@ -221,7 +221,11 @@ impl<'a> Runs<'a> {
 
     fn errors(&self) -> Option<Errors> {
         let all = self.all(|outcome| Some(outcome.errors.clone()))?;
-        Some(all.iter().fold(Errors::default(), added))
+        let mut sum = Errors::default();
+        for errors in &all {
+            sum.add(errors);
+        }
+        Some(sum)
     }
 
     fn statuses(&self) -> Option<BTreeMap<u16, u64>> {
@@ -253,21 +257,6 @@ fn covered(spans: impl Iterator<Item = (f64, f64)>) -> f64 {
         reached = reached.max(to);
     }
     sum
-}
-
-fn added(one: Errors, other: &Errors) -> Errors {
-    Errors {
-        refused: one.refused + other.refused,
-        unconnected: one.unconnected + other.unconnected,
-        no_port: one.no_port + other.no_port,
-        reset: one.reset + other.reset,
-        timed_out: one.timed_out + other.timed_out,
-        short: one.short + other.short,
-        status: one.status + other.status,
-        length: one.length + other.length,
-        body: one.body + other.body,
-        unreadable: one.unreadable + other.unreadable,
-    }
 }
 
 /// Error of a file that is not a run.

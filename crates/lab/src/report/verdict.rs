@@ -1,7 +1,7 @@
 //! Summarises a contest in a few computed sentences.
 
 use super::view::{FailedRequests, View, is_unequal};
-use crate::plot::units::{ValueUnit, times};
+use crate::plot::units::{ValueUnit, interval_text, times};
 use crate::record::{ContenderRecord, Fate, ScenarioRecord};
 use crate::statistics::spread::paired;
 use crate::statistics::{Column, Ratio, Significance, pairs_of};
@@ -90,12 +90,11 @@ impl Winner<'_> {
                 "{begin} and {next} {more}: over {rounds} rounds that difference is within the \
                  noise."
             ),
-            Some(Ratio { value, interval: Some((low, high)), .. }) => format!(
+            Some(Ratio { value, interval: Some(ends), .. }) => format!(
                 "{begin}, the least; next is {next} with {more}, {} times as much (95 % interval \
-                 {} to {}: more than noise).",
+                 {}: more than noise).",
                 times(*value),
-                times(*low),
-                times(*high)
+                interval_text(*ends)
             ),
             _ => format!(
                 "{begin} and {next} {more}. These rounds are too few to show whether that is more \

@@ -75,6 +75,7 @@ const SCENARIO: Keys = Keys {
         "pipeline",
         "threads",
         "rounds",
+        "accept_status",
         "arguments",
     ],
     below: &[],

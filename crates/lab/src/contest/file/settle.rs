@@ -10,6 +10,7 @@ use super::keys::{Document, nearest};
 use super::presets;
 use super::{ContenderSpec, ContestSpec, GeneratorKind, ModelSpec, PageSpec, ScenarioSpec, shape};
 use crate::figures::counted;
+use crate::plan::LoadPlan;
 
 const ROUNDS: RangeInclusive<u64> = 1..=100;
 const CONNECTIONS: RangeInclusive<u64> = 1..=1_000_000;
@@ -294,6 +295,7 @@ fn scenario(
         pipeline: shape.pipeline.unwrap_or(1),
         threads: shape.threads,
         rounds: shape.rounds.unwrap_or(rounds),
+        accept_status: accept_status(problems, at, shape.accept_status.as_deref()),
         arguments: shape.arguments,
     };
     check_scenario(problems, at, &scenario);
@@ -301,6 +303,18 @@ fn scenario(
         check_ab(problems, at, &scenario);
     }
     scenario
+}
+
+/// Parses `200-399,404`.
+fn accept_status(problems: &mut Problems<'_>, at: usize, text: Option<&str>) -> Vec<(u16, u16)> {
+    let Some(text) = text else { return Vec::new() };
+    let found: Option<Vec<_>> = text.split(',').map(LoadPlan::parse_statuses).collect();
+    found.unwrap_or_else(|| {
+        let form = "expected statuses from 200 to 599 such as \"200-399,404\" or \"2xx\"";
+        let text = format!("{form}, found {text:?}; correct it");
+        problems.say(("scenario", at, "accept_status"), text);
+        Vec::new()
+    })
 }
 
 fn generator(problems: &mut Problems<'_>, at: usize, word: Option<&str>) -> GeneratorKind {
@@ -332,6 +346,9 @@ fn check_ab(problems: &mut Problems<'_>, at: usize, scenario: &ScenarioSpec) {
     }
     if scenario.threads.is_some() {
         say("threads", "ab has one thread; leave this out");
+    }
+    if !scenario.accept_status.is_empty() {
+        say("accept_status", "ab takes 2xx only; leave this out, or the generator");
     }
 }
 

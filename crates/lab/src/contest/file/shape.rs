@@ -76,6 +76,7 @@ pub(super) struct RawScenario {
     pub(super) pipeline: Option<u32>,
     pub(super) threads: Option<u32>,
     pub(super) rounds: Option<u32>,
+    pub(super) accept_status: Option<String>,
     pub(super) arguments: Vec<String>,
 }
 

@@ -215,6 +215,21 @@ fn what_ab_cannot_do_is_refused() {
 }
 
 #[test]
+fn accepted_statuses_are_ranges_within_their_bounds() {
+    let text = |statuses: &str| {
+        format!(
+            "[[contender]]\npreset = \"nginx\"\n[[scenario]]\nname = \"a\"\n\
+             accept_status = \"{statuses}\"\n"
+        )
+    };
+    let contest = parse(Path::new("c.toml"), &text("200-399, 404")).expect("it is right");
+    assert_eq!(contest.scenarios[0].accept_status, [(200, 399), (404, 404)]);
+    let expected = "c.toml:5: accept_status: expected statuses from 200 to 599 such as \
+                    \"200-399,404\" or \"2xx\", found \"all\"; correct it";
+    assert_eq!(problems(&text("all")), expected);
+}
+
+#[test]
 fn the_contests_that_come_with_the_source_are_right() {
     let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples"));
     let mut read_ones = 0;
