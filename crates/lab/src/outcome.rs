@@ -254,8 +254,8 @@ pub struct Latency {
 }
 
 impl Latency {
-    /// A percentile, if at least ten responses lie beyond it: the 99th needs 1,000 responses and the
-    /// 99.9th 10,000. The maximum is always known.
+    /// A percentile, if at least ten responses lie beyond it: the 99th needs 1,000 and the 99.9th
+    /// 10,000. The maximum is always known.
     pub fn percentile(&self, name: &str) -> Option<f64> {
         let share: f64 = name.parse().ok()?;
         let beyond = crate::figures::real(self.count) * (100.0 - share) / 100.0;

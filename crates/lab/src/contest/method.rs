@@ -3,6 +3,18 @@
 use super::cpus::CpuSplit;
 use super::file::{ContestSpec, GeneratorKind, PageSpec};
 
+/// What counts.
+const COUNTED: &str = "Only successful responses (2xx unless the scenario names other statuses, \
+    complete, of the right length) count as requests. Everything else is a failure, and shown. \
+    The rate is that of the responses in the measured time.";
+
+/// What is compared.
+const COMPARABLE: &str = "Measuring began once every connection had a response, or once no \
+    further one had. A row is not comparable if requests failed, if fewer than 99 % of the \
+    connections had a response within the measured time or were open at its end, if more than \
+    1 % of the requests had no response in it, or if a fixed rate was not reached. It stands \
+    below the line with its reason, has no ratio, and is in no plot.";
+
 /// The sentences of a contest.
 pub(super) fn sentences(contest: &ContestSpec, division: &CpuSplit) -> Vec<String> {
     let page = match &contest.page {
@@ -38,16 +50,8 @@ pub(super) fn sentences(contest: &ContestSpec, division: &CpuSplit) -> Vec<Strin
         ),
         fresh.to_owned(),
         division.sentence.clone(),
-        "Only successful responses (2xx, complete, of the right length) count as requests. \
-         Everything else is a failure, and shown. The rate is that of the responses in the \
-         measured time."
-            .to_owned(),
-        "Measuring began once every connection had a response, or once no further one had. A row \
-         is not comparable if requests failed, if fewer than 99 % of the connections had a \
-         response within the measured time or were open at its end, if more than 1 % of the \
-         requests had no response in it, or if a fixed rate was not reached. It stands below the \
-         line with its reason, has no ratio, and is in no plot."
-            .to_owned(),
+        COUNTED.to_owned(),
+        COMPARABLE.to_owned(),
         "A round in which the hypervisor took 5 % of the machine's CPU time is void and left out \
          where others remain. From 1 % on, CPU is counted in clock ticks, which do not hold stolen \
          time, with a note."

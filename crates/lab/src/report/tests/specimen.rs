@@ -205,16 +205,7 @@ fn outcome(scenario: &ScenarioRecord, place: usize, cpu_us: f64, round: u32) -> 
     } else {
         Errors::default()
     };
-    let series = (1..=10).map(|second| OutcomeSecond {
-        at_s: f64::from(second),
-        requests: (rate * (1.0 + 0.02 * f64::from(second % 3))) as u64,
-        errors: if fails && second == 6 { errors.total() } else { 0 },
-        connections: scenario.connections,
-        p50_us: latency.1.percentiles["50"],
-        p99_us: latency.1.percentiles["99"] * (1.0 + 0.05 * f64::from(second % 4)),
-        max_us: latency.1.max,
-    });
-    let series = series.collect();
+    let series = series(scenario, rate, &latency.1, if fails { errors.total() } else { 0 });
     let requests = (rate * 10.0) as u64;
     let outcome = Outcome {
         format: 1,
@@ -265,6 +256,25 @@ fn outcome(scenario: &ScenarioRecord, place: usize, cpu_us: f64, round: u32) -> 
         errors,
     };
     (outcome, rate)
+}
+
+/// Ten seconds, of which the sixth has all errors.
+fn series(
+    scenario: &ScenarioRecord,
+    rate: f64,
+    latency: &Latency,
+    errors: u64,
+) -> Vec<OutcomeSecond> {
+    let second = |second: u32| OutcomeSecond {
+        at_s: f64::from(second),
+        requests: (rate * (1.0 + 0.02 * f64::from(second % 3))) as u64,
+        errors: if second == 6 { errors } else { 0 },
+        connections: scenario.connections,
+        p50_us: latency.percentiles["50"],
+        p99_us: latency.percentiles["99"] * (1.0 + 0.05 * f64::from(second % 4)),
+        max_us: latency.max,
+    };
+    (1..=10).map(second).collect()
 }
 
 /// Connections that were all served and held.
