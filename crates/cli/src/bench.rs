@@ -11,8 +11,11 @@ mod merge;
 mod options;
 mod permission;
 mod progress;
+mod rates;
+mod requests;
 mod results;
 mod sources;
+mod targets;
 
 #[cfg(test)]
 mod tests;

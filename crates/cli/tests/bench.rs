@@ -119,7 +119,9 @@ fn too_few_descriptors_are_named_as_the_cause() {
 fn a_server_that_holds_fewer_than_were_asked_for_is_named_as_the_cause() {
     let server = Server::start(&["--connections-max", "20"]);
     let flags = ["--hold", "60", "-c", "2", "-t", "1", "-d", "300ms", "--connect-timeout", "500ms"];
-    let found = bench(&server, &[&flags[..], &["--timeout", "500ms"]].concat());
+    // A server that is full for long enough closes idle connections, so there is no ramp-up.
+    let others = ["--timeout", "500ms", "--ramp-up-max", "0s"];
+    let found = bench(&server, &[&flags[..], &others].concat());
     assert_eq!(found.code, Some(1), "{found:?}");
     let line = "of the 60 connections to hold, and those that send requests wait behind the others";
     assert!(found.stderr.contains(line), "{found:?}");
@@ -138,6 +140,41 @@ fn statuses_that_are_not_2xx_are_named_with_the_flag_that_takes_them() {
     let taken = ended(&mut command(&["bench", "-n", "20", "-c", "2", "--status", "404", &url]));
     assert_eq!(taken.code, Some(0), "{taken:?}");
     assert!(taken.stdout.contains("Complete requests:    20\n"), "{taken:?}");
+}
+
+#[test]
+fn targets_come_from_a_file() {
+    let server = Server::start(&[]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("targets.txt");
+    let url = format!("http://{}", server.address);
+    let text = format!("# two\n3:{url}/\nHEAD {url}/nothing-here\n");
+    std::fs::write(&file, text).expect("written");
+    let file = file.to_str().expect("UTF-8");
+    let flags = ["bench", "-n", "40", "-c", "2", "--json", "--accept-status", "200-299,404"];
+    let found = ended(&mut command(&[&flags[..], &["--targets", file]].concat()));
+    assert_eq!(found.code, Some(0), "{found:?}");
+    let object: Value = serde_json::from_str(&found.stdout).expect("one object");
+    assert_eq!((&object["statuses"]["200"], &object["statuses"]["404"]), (&30.into(), &10.into()));
+    assert_eq!(object["urls"].as_array().map(Vec::len), Some(2), "{object:#}");
+}
+
+#[test]
+fn a_run_says_how_many_connections_were_served_and_what_share_succeeded() {
+    let server = Server::start(&[]);
+    let found = bench(&server, &["-c", "8", "-d", "300ms", "-t", "1", "--json"]);
+    assert_eq!(found.code, Some(0), "{found:?}");
+    let object: Value = serde_json::from_str(&found.stdout).expect("one object");
+    let connections = &object["connections"];
+    for name in ["asked", "due", "opened", "served", "held"] {
+        assert_eq!(connections[name], 8, "{name}: {object:#}");
+    }
+    assert_eq!(object["success_share"], 1.0, "{object:#}");
+    assert!(object["requests_before"].as_u64().is_some_and(|count| count >= 8), "{object:#}");
+    assert!(object["bytes_received_per_s"].as_f64().is_some_and(|rate| rate > 0.0), "{object:#}");
+    let page = bench(&server, &["-c", "8", "-d", "300ms", "-t", "1"]).stdout;
+    assert!(page.contains("Connections served:   8 of 8 while measuring (after 0."), "{page}");
+    assert!(page.contains(" s of ramp-up), 8 open at the end\n"), "{page}");
 }
 
 /// Returns the number of requests that a server has counted.

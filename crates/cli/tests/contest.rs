@@ -122,6 +122,100 @@ fn a_server_at_a_unix_socket_takes_part() {
 }
 
 #[test]
+fn a_page_that_is_not_there_can_be_measured_where_its_status_is_accepted() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("absent.toml");
+    let text = "rounds = 1\n[page]\npath = \"nothing-here\"\n[[contender]]\n\
+                preset = \"gustnado\"\nready_timeout = \"3s\"\n\
+                [[scenario]]\nname = \"own\"\nconnections = 2\nduration = \"200ms\"\n";
+    let checked = |text: &str| {
+        fs::write(&file, text).expect("written");
+        let mut command = command(&["contest"]);
+        command.arg(&file).arg("--output").arg(folder.path().join("out")).arg("--check");
+        ended(command.env("TMPDIR", folder.path()))
+    };
+    let refused = checked(text);
+    assert_eq!(refused.code, Some(1), "{}{}", refused.stdout, refused.stderr);
+    assert!(refused.stdout.contains("expected status 200, found 404"), "{}", refused.stdout);
+    let taken = checked(&format!("{text}accept_status = \"404\"\n"));
+    assert_eq!(taken.code, Some(0), "{}{}", taken.stdout, taken.stderr);
+    assert!(taken.stdout.contains("ok: 10 of 10 requests succeeded"), "{}", taken.stdout);
+}
+
+/// Servers that do other work than a contest asks for: their names, how many connections they
+/// serve, and the begin of the reason.
+const TOYS: [(&str, &str, &str); 3] = [
+    ("limited", "100", "100 of 300 connections had a response while measuring (connection limit"),
+    ("late", "0", "0 of 300 connections had a response while measuring (it answered outside"),
+    ("refusing", "100", "failures, 100 of 300 connections had a response while measuring"),
+];
+
+/// A contest of the toy `name` and of one that serves everything, which is the reference.
+fn toys(folder: &Path, name: &str) -> Command {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/contest/toys.py");
+    let contender = |name: &str| {
+        format!(
+            "[[contender]]\nname = \"{name}\"\n\
+             command = [\"python3\", \"{script}\", \"{name}\", \"{{port}}\"]\n"
+        )
+    };
+    let text = format!(
+        "reference = \"whole\"\nrounds = 1\n[page]\npath = \"x\"\n{}{}[[scenario]]\n\
+         name = \"many\"\nconnections = 300\nduration = \"700ms\"\n\
+         arguments = [\"--connect-timeout\", \"500ms\"]\n",
+        contender(name),
+        contender("whole")
+    );
+    let file = folder.join("toys.toml");
+    fs::write(&file, text).expect("written");
+    let mut command = command(&["contest"]);
+    command.arg(&file).arg("--output").arg(folder.join("out")).env("TMPDIR", folder);
+    command
+}
+
+/// Returns the number of lines that begin with a name.
+fn lines_of(page: &str, name: &str) -> usize {
+    page.lines().filter(|line| line.trim_start().starts_with(name)).count()
+}
+
+#[test]
+fn who_does_other_work_stands_below_the_line_and_is_compared_with_nothing() {
+    if !is_possible() {
+        return;
+    }
+    for (name, served, why) in TOYS {
+        let folder = tempfile::tempdir().expect("a folder");
+        let said = ended(&mut toys(folder.path(), name));
+        assert_eq!(said.code, Some(0), "{}{}", said.stdout, said.stderr);
+        assert!(said.stderr.contains("NOT COMPARABLE: "), "{}", said.stderr);
+        let (above, below) = said.stdout.split_once("not comparable:").expect("there is a line");
+        assert_eq!((lines_of(above, "whole"), lines_of(above, name)), (1, 0), "{}", said.stdout);
+        let reason = format!("{name}: not comparable: ");
+        let reasons = below.lines().filter(|line| line.trim_start().starts_with(&reason));
+        assert!(reasons.into_iter().all(|line| line.contains(why)), "{}", said.stdout);
+        assert_eq!(lines_of(below, &reason), 1, "{}", said.stdout);
+        let (table, _) = below.split_once(&reason).expect("it is there");
+        assert!(!table.contains(['×', '≈']), "nothing has a ratio: {table}");
+        let out = folder.path().join("out");
+        let page = fs::read_to_string(out.join("index.html")).expect("there is a page");
+        assert!(page.contains("no other contender has a figure to compare"), "it wins nothing");
+        let table = fs::read_to_string(out.join("rounds.tsv")).expect("there is a table");
+        assert_eq!(cells(&table, name, "connections_served"), served);
+        assert_eq!(cells(&table, "whole", "connections_served"), "300");
+        assert!(cells(&table, name, "not_comparable").contains(why));
+        assert_eq!(cells(&table, "whole", "not_comparable"), "");
+    }
+}
+
+/// Returns the cell of a contender's only run.
+fn cells<'a>(table: &'a str, contender: &str, column: &str) -> &'a str {
+    let mut rows = table.lines().map(|line| line.split('\t').collect::<Vec<_>>());
+    let heading = rows.next().expect("a heading");
+    let at = heading.iter().position(|name| *name == column).expect("a column");
+    rows.find(|row| row[1] == contender).expect("a row")[at]
+}
+
+#[test]
 fn ctrl_c_ends_the_servers_and_keeps_what_was_measured() {
     if !is_possible() {
         return;

@@ -100,7 +100,7 @@ pub struct LoadProgress {
 /// Phase of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LoadPhase {
-    /// Connections are being opened.
+    /// Connections are being opened, and each is to have a response.
     #[default]
     Opening,
     /// The load runs and is not counted yet.

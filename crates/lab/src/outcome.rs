@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 /// Version of the JSON format; a reader refuses an unknown one.
 pub const FORMAT: u32 = 1;
 
-/// Responses that must lie beyond a percentile for it to be reported.
-const BEYOND_MIN: f64 = 5.0;
+/// Responses that must lie beyond a percentile for it to be shown.
+const BEYOND_MIN: f64 = 10.0;
 
 /// The outcome of one run.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
@@ -35,7 +35,15 @@ pub struct Outcome {
     /// the end, and includes those to requests of the warm-up.
     #[serde(default)]
     pub requests_in_window: u64,
-    /// Requests sent, with a response or without.
+    /// Successful responses of `requests` that arrived after the end.
+    #[serde(default)]
+    pub requests_late: u64,
+    /// Successful responses to requests of the ramp-up and the warm-up, which `requests` leaves
+    /// out.
+    #[serde(default)]
+    pub requests_before: u64,
+    /// Requests sent, with a response or without. Those of the ramp-up and the warm-up are left
+    /// out.
     pub sent: u64,
     /// Requests that had no response by the end, nor in the seconds of waiting after it. They count
     /// as no error and have no latency.
@@ -45,15 +53,29 @@ pub struct Outcome {
     pub requests_per_s: f64,
     /// All errors, by kind.
     pub errors: Errors,
+    /// Share of the requests that ended which succeeded, 0 to 1. Left out if none ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub success_share: Option<f64>,
     /// Responses by status code.
     pub statuses: BTreeMap<u16, u64>,
     /// Bytes received, heads included.
     pub bytes_received: u64,
+    /// Bytes received per second of `duration_s`, without those that arrived after the end. Left
+    /// out if nothing was measured, or the generator does not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_received_per_s: Option<f64>,
     /// Bytes sent, heads included.
     pub bytes_sent: u64,
-    /// Connections opened.
+    /// Connections opened, each time that one was.
     pub connections_opened: u64,
-    /// Connections that were not established when the load started.
+    /// The connections that carry requests. Left out if the generator does not count them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connections: Option<ConnectionCounts>,
+    /// Time from the opened connections to the load: until each had a response, or no further one
+    /// had.
+    #[serde(default)]
+    pub ramp_up_s: f64,
+    /// Connections that were not established when the ramp-up began.
     #[serde(default)]
     pub connections_missing: u64,
     /// Connections that sent requests, or had to, and never had a response. The figures are those
@@ -106,6 +128,28 @@ impl Outcome {
     pub fn responses_in_window(&self) -> f64 {
         self.requests_per_s * self.duration_s
     }
+}
+
+/// The share of ended requests that succeeded; `None` if none ended.
+pub fn success_share(succeeded: u64, failed: u64) -> Option<f64> {
+    let ended = succeeded + failed;
+    (ended > 0).then(|| crate::figures::real(succeeded) / crate::figures::real(ended))
+}
+
+/// The connections of a run that carry requests.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
+pub struct ConnectionCounts {
+    /// The requested number.
+    pub asked: u64,
+    /// Those on which requests were due while measuring: all, or as many as there were requests.
+    pub due: u64,
+    /// Those that were opened at least once.
+    pub opened: u64,
+    /// Those that had a response within the measured time.
+    pub served: u64,
+    /// Those that were open at its end. Left out if each request has its own connection.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<u64>,
 }
 
 /// The load model of a run.
@@ -172,6 +216,20 @@ impl Errors {
         ]
     }
 
+    /// Adds those of another run.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.refused += other.refused;
+        self.unconnected += other.unconnected;
+        self.no_port += other.no_port;
+        self.reset += other.reset;
+        self.timed_out += other.timed_out;
+        self.short += other.short;
+        self.status += other.status;
+        self.length += other.length;
+        self.body += other.body;
+        self.unreadable += other.unreadable;
+    }
+
     /// All errors.
     pub fn total(&self) -> u64 {
         self.named().iter().map(|(_, count)| count).sum()
@@ -196,12 +254,12 @@ pub struct Latency {
 }
 
 impl Latency {
-    /// A percentile, if at least five responses lie beyond it: the 99th needs 500 responses and the
-    /// 99.9th 5,000. The maximum is always known.
+    /// A percentile, if at least ten responses lie beyond it: the 99th needs 1,000 and the 99.9th
+    /// 10,000. The maximum is always known.
     pub fn percentile(&self, name: &str) -> Option<f64> {
         let share: f64 = name.parse().ok()?;
         let beyond = crate::figures::real(self.count) * (100.0 - share) / 100.0;
-        // A thousandth for rounding: 99.9 % of 5,000 leave five.
+        // A thousandth for rounding: 99.9 % of 10,000 leave ten.
         let is_told = self.count > 0 && (share >= 100.0 || beyond > BEYOND_MIN - 1e-3);
         self.percentiles.get(name).copied().filter(|_| is_told)
     }

@@ -3,6 +3,7 @@
 mod check;
 mod error;
 mod round;
+mod statuses;
 mod url;
 
 use std::net::IpAddr;
@@ -26,7 +27,11 @@ pub struct LoadPlan {
     pub load: LoadModel,
     /// The stop condition: the first one that holds. A run without one is refused.
     pub end: StopCondition,
-    /// Time of the same load before measuring.
+    /// Longest time until every connection has had a response, before measuring; zero: measuring
+    /// begins at once. A run of a number of requests begins at once, too: its first requests are
+    /// part of the number.
+    pub ramp_up_max: Duration,
+    /// Time of the same load before measuring, after the ramp-up.
     pub warm_up: Duration,
     /// Connections with requests, 1 to 1,000,000.
     pub connections: u64,
@@ -88,16 +93,10 @@ pub enum LoadModel {
         /// Requests per second.
         rate_per_s: f64,
     },
-    /// Open loop in steps, to find the rate at which the server no longer keeps up.
+    /// Open loop in steps, such as to find the rate at which the server no longer keeps up.
     Ramp {
-        /// Requests per second of the first step.
-        from_per_s: f64,
-        /// Requests per second of the last step.
-        to_per_s: f64,
-        /// Number of steps, 2 to 1,000.
-        steps: u32,
-        /// Time of each step.
-        step: Duration,
+        /// The steps in their order, 1 to 1,000.
+        stages: Vec<RateStage>,
     },
     /// Idle connections, while [`LoadPlan::connections`] others send requests: at a rate, or in a
     /// closed loop.
@@ -107,6 +106,27 @@ pub enum LoadModel {
         /// Requests per second of the others; `None`: closed loop.
         rate_per_s: Option<f64>,
     },
+}
+
+/// A step of a ramp: a rate, and for how long.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RateStage {
+    /// Requests per second.
+    pub rate_per_s: f64,
+    /// Time of the step.
+    pub length: Duration,
+}
+
+impl LoadModel {
+    /// Returns a ramp of steps of one length, whose rates rise evenly.
+    ///
+    /// - `rates`: requests per second of the first step and of the last one.
+    pub fn rising((from_per_s, to_per_s): (f64, f64), steps: u16, length: Duration) -> Self {
+        let last = f64::from(steps.saturating_sub(1).max(1));
+        let rate = |index: u16| from_per_s + (to_per_s - from_per_s) * f64::from(index) / last;
+        let stage = |index| RateStage { rate_per_s: rate(index), length };
+        Self::Ramp { stages: (0..steps).map(stage).collect() }
+    }
 }
 
 /// The end of a run.

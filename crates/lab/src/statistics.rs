@@ -15,6 +15,7 @@ mod tests;
 use serde::{Deserialize, Serialize};
 
 use crate::record::{Fate, Record, RunRecord, ScenarioRecord};
+pub(crate) use fit::other_work;
 use spread::{Estimate, paired, spread, unpaired};
 
 /// Ratios nearer to 1 than this are noise regardless of their interval: ticks of CPU time and
@@ -97,8 +98,9 @@ pub struct ContenderFigures {
     pub rounds: u32,
     /// Cause of missing figures, if there are none.
     pub missing: Option<String>,
-    /// Cause of a missing ratio, if there is none: the contender failed, did not serve every
-    /// connection, or has no valid round.
+    /// Why the row is not comparable, if it is not: the contender failed, did not serve or hold
+    /// every connection, responded outside the measured time, or has no valid round. Such a row has
+    /// no ratio, wins nothing, and is in no plot.
     pub unfit: Option<String>,
     /// Caveats of these figures, each once: failures of single rounds, and warnings of the
     /// generator.
@@ -204,7 +206,7 @@ impl Significance {
 }
 
 /// Returns the figures of every contender in every scenario, both in the order of the file. Those
-/// without figures are included.
+/// without figures, and those that are not comparable, are included.
 pub fn summarise(record: &Record) -> Vec<ContenderFigures> {
     let mut rows = Vec::new();
     for scenario in &record.scenarios {
@@ -259,13 +261,13 @@ pub fn value(run: &RunRecord, scenario: &ScenarioRecord, column: Column) -> Opti
 }
 
 /// Server CPU for each successful response, in microseconds. CPU and responses are counted over the
-/// same time: after a warm-up the measured time, else the whole run up to the last response.
+/// same time: the measured time, or the whole run with its ramp-up and its last responses.
 pub fn cpu_us_per_request(run: &RunRecord) -> Option<f64> {
     let outcome = run.outcome.as_ref()?;
     let answers = if run.usage.is_of_window {
         outcome.responses_in_window()
     } else {
-        number(outcome.requests)
+        number(outcome.requests + outcome.requests_before)
     };
     let cpu_s = run.usage.cpu_user_s + run.usage.cpu_system_s;
     (answers > 0.0).then(|| cpu_s * 1e6 / answers)

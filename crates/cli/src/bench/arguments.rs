@@ -12,6 +12,7 @@ pub(crate) fn command() -> Command {
         .about("Load an HTTP server and measure its responses")
         .override_usage(
             "gustnado bench [OPTIONS] [WEIGHT:]URL...\n       \
+             gustnado bench [OPTIONS] --targets FILE\n       \
              gustnado bench merge [--json] FILE...",
         )
         .after_help(
@@ -54,11 +55,14 @@ fn load() -> impl Iterator<Item = Arg> {
             .help("End after so long: 30, 30s, 5m [10s, if -n is not given]"),
         value("rate", "N")
             .short('q')
-            .conflicts_with("ramp")
+            .conflicts_with_all(["ramp", "stages"])
             .help("Open loop: this many requests per second, independent of the server"),
         value("ramp", "FROM:TO:STEPS[:SECONDS]")
-            .conflicts_with("hold")
+            .conflicts_with_all(["hold", "stages"])
             .help("Rates in steps, to find the knee; a step lasts 5 seconds unless said"),
+        value("stages", "TIME:RATE,...")
+            .conflicts_with("hold")
+            .help("Rates one after the other, each for its time: 10s:100,30s:1k"),
         value("hold", "N")
             .help("Hold this many idle connections, while the -c others send requests"),
         keep_alive,
@@ -66,7 +70,10 @@ fn load() -> impl Iterator<Item = Arg> {
         value("pipeline", "N").help("Requests under way at once on each connection [1]"),
         value("threads", "N").short('t').help("Threads of the generator [as many as CPUs]"),
         value("io", "KIND").help("The generator's way into the kernel: auto, uring, epoll [auto]"),
-        value("warm-up", "TIME").help("Time of load before measuring [0s]"),
+        value("ramp-up-max", "TIME").help(
+            "Longest time for each connection to have a response before measuring; 0s: none [10s]",
+        ),
+        value("warm-up", "TIME").help("Time of load after that, before measuring [0s]"),
     ]
     .into_iter()
     .map(|arg| arg.help_heading("Load"))
@@ -74,6 +81,8 @@ fn load() -> impl Iterator<Item = Arg> {
 
 fn requests() -> impl Iterator<Item = Arg> {
     [
+        value("targets", "FILE")
+            .help("Request what this file lists, too: a line [METHOD] [WEIGHT:]URL for each"),
         value("method", "METHOD").short('m').help("The method [GET, or POST with a body]"),
         value("header", "NAME: VALUE").short('H').action(ArgAction::Append).help("A header field"),
         value("body", "TEXT").short('b').help("The body"),
@@ -89,9 +98,10 @@ fn requests() -> impl Iterator<Item = Arg> {
 fn checks() -> impl Iterator<Item = Arg> {
     [
         value("status", "LIST")
+            .visible_alias("accept-status")
             .action(ArgAction::Append)
             .value_delimiter(',')
-            .help("Statuses that are success, such as 200,302 or 2xx,404 [2xx]"),
+            .help("Statuses that are success, such as 200,302 or 200-399,404 or 2xx [2xx]"),
         value("timeout", "TIME").help("Longest time for a response [30s]"),
         value("connect-timeout", "TIME").help("Longest time for connecting [5s]"),
         value("check-every", "N")

@@ -56,12 +56,16 @@ fn whole(text: &str) -> Option<u64> {
     is_whole.then(|| [before, behind, &"0".repeat(missing)].concat().parse().ok()).flatten()
 }
 
-/// A rate per second, which may have a fraction.
+/// A rate per second, which may have a fraction: `500`, `0.5`, `10k`.
 pub(super) fn rate(name: &str, text: &str) -> Result<f64, UsageError> {
-    match text.parse() {
+    let (digits, factor) = match text.strip_suffix(['k', 'K']) {
+        Some(digits) => (digits, 1e3),
+        None => text.strip_suffix(['m', 'M']).map_or((text, 1.0), |digits| (digits, 1e6)),
+    };
+    match digits.replace('_', "").parse::<f64>().map(|rate| rate * factor) {
         Ok(rate) if (0.001..=1e9).contains(&rate) => Ok(rate),
         _ => Err(UsageError::of_usage(format!(
-            "--{name}: expected requests per second such as 500 or 0.5, found {text:?}"
+            "--{name}: expected requests per second such as 500 or 0.5 or 10k, found {text:?}"
         ))),
     }
 }
@@ -89,7 +93,8 @@ pub(super) fn pace(matches: &ArgMatches, name: &str) -> Result<Option<u64>, Usag
     }
 }
 
-fn in_unit(unit: Unit, name: &str, text: &str) -> Result<u64, UsageError> {
+/// A value in a unit of the settings.
+pub(super) fn in_unit(unit: Unit, name: &str, text: &str) -> Result<u64, UsageError> {
     unit.read(text).ok_or_else(|| {
         UsageError::of_usage(format!("--{name}: expected {}, found {text:?}", unit.form()))
     })

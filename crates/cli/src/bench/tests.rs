@@ -3,7 +3,7 @@ use super::progress::{after_bar, line, share};
 use super::*;
 use crate::usage_error::UsageError;
 use gustnado_lab::load::{LoadPhase, LoadProgress};
-use gustnado_lab::plan::{BackendChoice, LoadModel, SlowClients};
+use gustnado_lab::plan::{BackendChoice, LoadModel, RateStage, SlowClients};
 use std::time::Duration;
 
 const URL: &str = "http://127.0.0.1:8080/";
@@ -57,10 +57,14 @@ fn the_habits_of_ab_wrk_and_hey_are_understood() {
 
 #[test]
 fn each_model_has_its_flags() {
-    let ramp = options(&["--ramp", "100:2000:20:0.5"]).plan;
-    let step = Duration::from_millis(500);
-    let expected = LoadModel::Ramp { from_per_s: 100.0, to_per_s: 2_000.0, steps: 20, step };
+    let ramp = options(&["--ramp", "100:2k:20:0.5"]).plan;
+    let expected = LoadModel::rising((100.0, 2_000.0), 20, Duration::from_millis(500));
     assert_eq!(ramp.load, expected);
+    let stages = options(&["--stages", "10s:100,500ms:1.5k"]).plan;
+    let stage = |rate_per_s, ms| RateStage { rate_per_s, length: Duration::from_millis(ms) };
+    let expected = vec![stage(100.0, 10_000), stage(1_500.0, 500)];
+    assert_eq!(stages.load, LoadModel::Ramp { stages: expected });
+    assert_eq!(stages.end, ramp.end);
     assert_eq!(
         ramp.end,
         gustnado_lab::plan::StopCondition::default(),
@@ -77,6 +81,8 @@ fn each_model_has_its_flags() {
     assert_eq!(options(&["--io", "uring"]).plan.io, Some(BackendChoice::Uring));
     assert_eq!(options(&["--source", "127.0.0.0/30"]).plan.sources.len(), 2);
     assert_eq!(options(&["--warm-up", "2"]).plan.warm_up, Duration::from_secs(2));
+    assert_eq!(options(&[]).plan.ramp_up_max, Duration::from_secs(10));
+    assert_eq!(options(&["--ramp-up-max", "0s"]).plan.ramp_up_max, Duration::ZERO);
 }
 
 #[test]
@@ -91,6 +97,9 @@ fn large_numbers_are_taken_as_people_write_them() {
     ] {
         assert_eq!(options(&["-n", text]).plan.end.requests, Some(number), "{text}");
     }
+    for (text, rate_per_s) in [("10k", 1e4), ("1.5m", 1.5e6), ("1_000", 1e3), ("0.5", 0.5)] {
+        assert_eq!(options(&["--rate", text]).plan.load, LoadModel::Open { rate_per_s }, "{text}");
+    }
     for text in ["k", "1.5", "1.5e0", "1e", "e6", "1e30", "-1k", "1.0001k", "1kk"] {
         assert!(refused(&[URL, &format!("-n={text}")]).starts_with("--requests: "), "{text}");
     }
@@ -101,6 +110,8 @@ fn statuses_that_are_right_are_named_or_a_class() {
     assert_eq!(options(&[]).plan.statuses, []);
     let plan = options(&["--status", "200,302", "--status=4xx"]).plan;
     assert_eq!(plan.statuses, [(200, 200), (302, 302), (400, 499)]);
+    let plan = options(&["--accept-status", "200-399,404"]).plan;
+    assert_eq!(plan.statuses, [(200, 399), (404, 404)]);
     let plan = options(&["--unix-socket", "/tmp/x.sock"]).plan;
     assert_eq!(plan.unix_socket, Some("/tmp/x.sock".into()));
 }
@@ -130,6 +141,22 @@ fn requests_have_weights_methods_fields_and_bodies() {
 }
 
 #[test]
+fn targets_of_a_file_are_requested_with_those_of_the_command_line() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("targets.txt");
+    std::fs::write(&path, "2:http://127.0.0.1/a\nget http://127.0.0.1/b\n").expect("written");
+    let plan = options(&["-b", "x=1", "--targets", &path.to_string_lossy()]).plan;
+    let found: Vec<_> =
+        plan.requests.iter().map(|of| (&*of.method, of.weight, &*of.url, of.body.len())).collect();
+    let expected = [
+        ("POST", 1, URL, 3),
+        ("POST", 2, "http://127.0.0.1/a", 3),
+        ("GET", 1, "http://127.0.0.1/b", 0),
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
 fn results_go_where_they_are_sent() {
     let options = options(&["--json", "--csv=a.csv", "--hgrm", "a.hgrm", "-g", "a.tsv"]);
     assert_eq!(options.json, Some(Destination::Standard));
@@ -156,6 +183,13 @@ fn each_mistake_is_one_line_with_what_was_expected() {
         (&[URL, "--rate", "-5"], "--rate: expected requests per second such as 500 or 0.5"),
         (&[URL, "--ramp", "1:2"], "--ramp: expected FROM:TO:STEPS[:SECONDS]"),
         (&[URL, "--ramp", "1:2:1"], "there are 2 to 1000 steps"),
+        (&[URL, "--ramp", "2:1:3"], "the first rate is the smaller one"),
+        (&[URL, "--stages", "10s"], "--stages: expected TIME:RATE,… such as 10s:100,30s:1000"),
+        (&[URL, "--stages", "10s:x"], "--stages: expected requests per second"),
+        (&[URL, "--stages", "1ms:1"], "a stage lasts 0.1 seconds or more"),
+        (&[URL, "--stages", "1s:1", "-d", "5s"], "--stages: it is as long as its steps"),
+        (&[URL, "--status", "399-200"], "--status: expected statuses from 200 to 599"),
+        (&["--targets", "/no/such"], "--targets: /no/such cannot be read"),
         (&[URL, "--ramp", "1:2:3:0"], "a step lasts 0.1 seconds or more"),
         (&[URL, "--ramp", "1:2:3", "-n", "5"], "--ramp: it is as long as its steps"),
         (&[URL, "--io", "urin"], "did you mean uring?"),

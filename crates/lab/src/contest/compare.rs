@@ -59,6 +59,9 @@ pub fn text(old: &Record, new: &Record) -> String {
     for line in apart(old, new) {
         let _ = writeln!(page, "note: {line}");
     }
+    for line in other_work(old, new) {
+        let _ = writeln!(page, "note: {line}");
+    }
     let real = |one: &&FigureChange| {
         let verdict = one.ratio.map(|ratio| ratio.verdict);
         let failed = one.column == Column::Failures && differs(one.old, one.new);
@@ -98,6 +101,21 @@ fn line(one: &FigureChange) -> String {
     let interval = interval
         .map_or(String::new(), |(low, high)| format!(" [{}, {}]", factor(low), factor(high)));
     format!("{scenario}, {contender}: {title} {old} -> {new}, ×{}{interval}: {word}", factor(value))
+}
+
+/// Returns the rows of either record that are not comparable, which have no ratio.
+fn other_work(old: &Record, new: &Record) -> Vec<String> {
+    let of = |record: &Record, which: &str| -> Vec<String> {
+        let unfit = |row: ContenderFigures| {
+            let why = row.unfit.filter(|_| row.missing.is_none())?;
+            Some(format!(
+                "{}, {}: not comparable in the {which} record: {why}",
+                row.scenario, row.contender
+            ))
+        };
+        summarise(record).into_iter().filter_map(unfit).collect()
+    };
+    [of(old, "older"), of(new, "newer")].concat()
 }
 
 fn differs(old: f64, new: f64) -> bool {

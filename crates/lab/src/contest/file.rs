@@ -192,6 +192,8 @@ pub struct ScenarioSpec {
     pub threads: Option<u32>,
     /// Number of rounds.
     pub rounds: u32,
+    /// Statuses of successful responses, as inclusive ranges. Empty: 2xx.
+    pub accept_status: Vec<(u16, u16)>,
     /// Additional arguments of the generator.
     pub arguments: Vec<String>,
     /// What is counted for each request.

@@ -12,7 +12,9 @@ use super::file::{GeneratorKind, ScenarioSpec};
 use super::tool::{self, Tool, ToolError, ToolOutput};
 use crate::figures::real;
 use crate::load::usage::Counters;
-use crate::outcome::{Errors, FORMAT, GeneratorUsage, Kernel, Latency, ModelSummary, Outcome};
+use crate::outcome::{
+    Errors, FORMAT, GeneratorUsage, Kernel, Latency, ModelSummary, Outcome, success_share,
+};
 
 /// Share of its threads' time from which on a generator counts as saturated.
 const BUSY: f64 = 0.95;
@@ -79,6 +81,7 @@ pub(super) fn measure(
     let mut outcome = parse(&output, run)
         .map_err(|why| Some(format!("{name}: {why}; {}", output.last_words())))?;
     outcome.started_unix_s = began.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+    outcome.success_share = success_share(outcome.requests, outcome.errors.total());
     outcome.kernel = kernel;
     outcome.generator = own_use(name, cpu, outcome.duration_s * f64::from(outcome.model.threads));
     Ok(outcome)
@@ -107,15 +110,22 @@ pub(super) fn blank(run: ForeignRun<'_>, threads: u64) -> Outcome {
         duration_s: 0.0,
         requests: 0,
         requests_in_window: 0,
+        requests_late: 0,
+        requests_before: 0,
         sent: 0,
         unanswered: 0,
         requests_per_s: 0.0,
+        success_share: None,
         errors: Errors::default(),
         statuses: BTreeMap::new(),
         bytes_received: 0,
+        bytes_received_per_s: None,
         // They do not report it.
         bytes_sent: 0,
         connections_opened: 0,
+        // They do not count which connections had a response.
+        connections: None,
+        ramp_up_s: 0.0,
         connections_missing: 0,
         connections_unserved: 0,
         latency_us: Latency::default(),

@@ -10,8 +10,9 @@ use super::tool::{Tool, ToolError};
 use super::{ab, h2load, wrk};
 use crate::outcome::{FORMAT, Outcome};
 
-/// Additional time for opening and closing all connections.
+/// Additional time for opening, serving and closing all connections, and for each of them.
 const OVERHEAD: Duration = Duration::from_mins(1);
+const OVERHEAD_EACH: Duration = Duration::from_millis(2);
 
 /// Returns why a scenario cannot be measured: its generator is not installed.
 pub(super) fn missing(scenario: &ScenarioSpec) -> Option<String> {
@@ -39,7 +40,9 @@ pub(super) fn measure(
     cpus: &[u32],
     stop: &AtomicBool,
 ) -> Result<Outcome, Option<String>> {
-    let most = scenario.warm_up + scenario.duration + OVERHEAD;
+    let all = u32::try_from(scenario.connections.saturating_add(scenario.probes));
+    let each = OVERHEAD_EACH.saturating_mul(all.unwrap_or(u32::MAX));
+    let most = scenario.warm_up + scenario.duration + OVERHEAD + each;
     let run = ForeignRun { scenario, url, cpus };
     let limits = (most, stop);
     if scenario.generator != GeneratorKind::Own && socket.is_some() {
@@ -113,6 +116,11 @@ fn arguments(scenario: &ScenarioSpec, url: &str, cpus: usize) -> Vec<String> {
     if scenario.pipeline > 1 {
         add("--pipeline", scenario.pipeline.to_string());
     }
+    if !scenario.accept_status.is_empty() {
+        let range = |(from, to): &(u16, u16)| format!("{from}-{to}");
+        let ranges: Vec<String> = scenario.accept_status.iter().map(range).collect();
+        add("--status", ranges.join(","));
+    }
     match scenario.model {
         ModelSpec::Churn => words.push("--churn".to_owned()),
         _ if !scenario.keep_alive => words.push("--no-keep-alive".to_owned()),
@@ -159,6 +167,8 @@ mod tests {
             arguments(&hold, "u", 2).join(" "),
             "u --json -c 1 -d 1500ms -t 1 --rate 50 --hold 100 --warm-up 1000ms --check-every 1"
         );
+        let others = ScenarioSpec { accept_status: vec![(200, 399), (404, 404)], ..scenario() };
+        assert!(arguments(&others, "u", 1).join(" ").ends_with("--status 200-399,404-404"));
         let churn = ScenarioSpec { model: ModelSpec::Churn, requests: Some(9), ..scenario() };
         assert_eq!(
             arguments(&churn, "u", 1).join(" "),

@@ -3,6 +3,18 @@
 use super::cpus::CpuSplit;
 use super::file::{ContestSpec, GeneratorKind, PageSpec};
 
+/// What counts.
+const COUNTED: &str = "Only successful responses (2xx unless the scenario names other statuses, \
+    complete, of the right length) count as requests. Everything else is a failure, and shown. \
+    The rate is that of the responses in the measured time.";
+
+/// What is compared.
+const COMPARABLE: &str = "Measuring began once every connection had a response, or once no \
+    further one had. A row is not comparable if requests failed, if fewer than 99 % of the \
+    connections had a response within the measured time or were open at its end, if more than \
+    1 % of the requests had no response in it, or if a fixed rate was not reached. It stands \
+    below the line with its reason, has no ratio, and is in no plot.";
+
 /// The sentences of a contest.
 pub(super) fn sentences(contest: &ContestSpec, division: &CpuSplit) -> Vec<String> {
     let page = match &contest.page {
@@ -38,17 +50,16 @@ pub(super) fn sentences(contest: &ContestSpec, division: &CpuSplit) -> Vec<Strin
         ),
         fresh.to_owned(),
         division.sentence.clone(),
-        "Only successful responses (2xx, complete, of the right length) count as requests. \
-         Everything else is a failure, and shown. A row with failures, or with connections that \
-         were never served, has no ratio. The rate is that of the responses in the measured time."
-            .to_owned(),
+        COUNTED.to_owned(),
+        COMPARABLE.to_owned(),
         "A round in which the hypervisor took 5 % of the machine's CPU time is void and left out \
          where others remain. From 1 % on, CPU is counted in clock ticks, which do not hold stolen \
          time, with a note."
             .to_owned(),
         "CPU is what the kernel charged to all processes of the server, those that ended included. \
-         Without a warm-up it is exact, from before the first connection to after the last; with \
-         one, it is that of the measured time, between readings 0.15 s apart."
+         Without a warm-up it is exact, from before the first connection to after the last, and \
+         divided by all responses of that time. With one, and where idle connections are held, it \
+         is that of the measured time, between readings 0.15 s apart."
             .to_owned(),
         "Memory is the proportional set size of all processes of the server. Buffers of its \
          sockets in the kernel are not in it. Memory for each connection is the peak less what it \
@@ -58,7 +69,7 @@ pub(super) fn sentences(contest: &ContestSpec, division: &CpuSplit) -> Vec<Strin
          geometric mean of the ratios within each round; its 95 % interval is Student's t over \
          their logarithms. If the interval includes 1, or the ratio is within 1 % of it, the \
          difference is called noise. Fewer than three rounds have no interval and no verdict. A \
-         percentile is given if five responses lie beyond it. Intervals are not corrected for \
+         percentile is given if ten responses lie beyond it. Intervals are not corrected for \
          how many there are."
             .to_owned(),
     ];

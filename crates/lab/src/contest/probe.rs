@@ -152,8 +152,14 @@ fn receive(stream: &mut TcpStream, to: &mut Vec<u8>, until: Instant) -> Result<u
 }
 
 /// Describes the difference between a response and the correct one; `None` if there is none.
-pub(super) fn difference(found: &ProbeResponse, right: &[u8]) -> Option<String> {
-    if !(200..300).contains(&found.status) {
+///
+/// - `accepts`: whether a status is one of a successful response.
+pub(super) fn difference(
+    found: &ProbeResponse,
+    right: &[u8],
+    accepts: impl Fn(u16) -> bool,
+) -> Option<String> {
+    if !accepts(found.status) {
         return Some(format!("expected status 200, found {}", found.status));
     }
     if found.body.len() != right.len() {
@@ -223,12 +229,13 @@ mod tests {
     #[test]
     fn unequal_work_is_found() {
         let of = |status, body: &[u8]| ProbeResponse { status, body: body.to_vec() };
-        assert_eq!(difference(&of(200, b"abc"), b"abc"), None);
-        let status = difference(&of(404, b"abc"), b"abc");
+        let is_2xx = |status| (200..300).contains(&status);
+        assert_eq!(difference(&of(200, b"abc"), b"abc", is_2xx), None);
+        let status = difference(&of(404, b"abc"), b"abc", is_2xx);
         assert_eq!(status.as_deref(), Some("expected status 200, found 404"));
-        let length = difference(&of(200, b"ab"), b"abc");
+        let length = difference(&of(200, b"ab"), b"abc", is_2xx);
         assert_eq!(length.as_deref(), Some("expected 3 bytes, found 2"));
-        let bytes = difference(&of(200, b"axc"), b"abc");
+        let bytes = difference(&of(200, b"axc"), b"abc", is_2xx);
         assert_eq!(bytes.as_deref(), Some("its bytes differ from byte 1 on"));
     }
 

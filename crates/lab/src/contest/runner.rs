@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::cpus::CpuSplit;
-use super::file::{ContenderSpec, ContestSpec, GeneratorKind, PageSpec, ScenarioSpec};
+use super::file::{ContenderSpec, ContestSpec, GeneratorKind, ModelSpec, PageSpec, ScenarioSpec};
 use super::folders::{self, ContestFolder};
 use super::generator::{self, LoadTarget};
 use super::probe::{self, ProbeResponse};
@@ -241,7 +241,11 @@ impl<'a> ServerRunner<'a> {
         if found.is_ok() {
             std::thread::sleep(SETTLE);
         }
-        let window = found.as_ref().ok().filter(|_| is_own && !scenario.warm_up.is_zero());
+        // What comes before the window is not of the load: requests that are not counted, and
+        // opening the connections that are held.
+        let is_of_window =
+            is_own && (!scenario.warm_up.is_zero() || scenario.model == ModelSpec::Hold);
+        let window = found.as_ref().ok().filter(|_| is_of_window);
         let window = window.map(|of| (of.started_unix_s, of.started_unix_s + of.duration_s));
         let usage = sampler.finish(window);
         let (outcome, failure) = match found {
@@ -304,8 +308,8 @@ impl<'a> ServerRunner<'a> {
         Ok(load(LoadTarget { url: &url, socket: socket.as_deref() }, &scenario))
     }
 
-    /// Sends requests until a response has status 2xx or the time is over; then the last response
-    /// counts.
+    /// Sends requests until a response has an accepted status or the time is over; then the last
+    /// response counts.
     fn first_response(
         &self,
         contender: &ContenderSpec,
@@ -328,7 +332,7 @@ impl<'a> ServerRunner<'a> {
             let most = ANSWER.min(contender.ready_timeout);
             let asked = probe::request(socket.as_deref(), port, (path, body), most);
             match asked {
-                Ok(response) if (200..300).contains(&response.status) => return Ok(response),
+                Ok(response) if self.accepts(page, response.status) => return Ok(response),
                 Ok(response) if Instant::now() > until => return Ok(response),
                 Err(why) if Instant::now() > until => {
                     let seconds = contender.ready_timeout.as_secs_f32();
@@ -345,6 +349,15 @@ impl<'a> ServerRunner<'a> {
         }
     }
 
+    /// Returns whether a scenario with this page takes a status for a successful response.
+    fn accepts(&self, page: Option<&PageSpec>, status: u16) -> bool {
+        let of_page = self.contest.scenarios.iter().filter(|one| one.page.as_ref() == page);
+        of_page.map(|one| one.accept_status.as_slice()).any(|ranges| match ranges {
+            [] => (200..300).contains(&status),
+            ranges => ranges.iter().any(|(from, to)| (*from..=*to).contains(&status)),
+        })
+    }
+
     /// Refuses unequal work, unless the file allows it with a reason.
     fn compare(
         &self,
@@ -358,7 +371,8 @@ impl<'a> ServerRunner<'a> {
             Some(expected) => expected.as_slice(),
             None => found.body.as_slice(),
         };
-        let difference = probe::difference(&found, expected);
+        let accepts = |status| self.accepts(page.as_ref(), status);
+        let difference = probe::difference(&found, expected, accepts);
         match (difference, &contender.allow_unequal) {
             (Some(difference), None) => {
                 let name = folders::page_name(self.contest, page.as_ref());

@@ -7,7 +7,7 @@ use crate::figures::{counted, grouped, grouped_text, percent};
 use crate::outcome::Outcome;
 use crate::record::{Fate, Record, RunRecord};
 use crate::statistics::{
-    Column, ContenderFigures, Figure, Significance, cpu_us_per_request, summarise,
+    Column, ContenderFigures, Figure, Significance, cpu_us_per_request, other_work, summarise,
 };
 use crate::steal::WORTH_A_WORD;
 
@@ -24,13 +24,9 @@ pub(super) fn progress(run: &RunRecord, connections: u64) -> String {
         0 => String::new(),
         failures => format!(", {failures} failures"),
     };
-    if outcome.connections_unserved > 0 {
-        let _ = write!(
-            failures,
-            ", {} of {} never had a response",
-            grouped(outcome.connections_unserved),
-            counted(outcome.model.connections, "connection")
-        );
+    let other_work = other_work(outcome);
+    if !other_work.is_empty() {
+        let _ = write!(failures, "; NOT COMPARABLE: {}", other_work.join(", "));
     }
     let stolen = run.usage.steal_share.max(outcome.steal_share);
     if stolen >= WORTH_A_WORD {
@@ -53,7 +49,7 @@ pub fn text(record: &Record, bold: &dyn Fn(&str) -> String, columns: usize) -> S
         page.push_str(&grid(&of_scenario, columns));
         for row in of_scenario {
             if let (Some(why), None) = (&row.unfit, &row.missing) {
-                let _ = writeln!(page, "  {}: not compared: {why}", row.contender);
+                let _ = writeln!(page, "  {}: not comparable: {why}", row.contender);
             }
             for note in &row.notes {
                 let _ = writeln!(page, "  {}: {note}", row.contender);
@@ -64,7 +60,8 @@ pub fn text(record: &Record, bold: &dyn Fn(&str) -> String, columns: usize) -> S
         page,
         "\nEach figure: the median over rounds, (least–greatest), then × the ratio to {} [95 % \
          interval]; ≈ where the difference is within the noise. Fewer than three rounds have no \
-         interval and no verdict. A row that is not compared (!) did other work than the others.",
+         interval and no verdict. A row below the line did other work than those above it, and is \
+         compared with nothing.",
         record.reference
     );
     page
@@ -103,6 +100,7 @@ fn checked(outcome: &Outcome, failure: Option<&str>) -> String {
         why.push(format!("{} had no response in time", counted(outcome.unanswered, "request")));
     }
     why.extend(failure.map(str::to_owned));
+    why.extend(other_work(outcome));
     if outcome.requests == 0 && why.is_empty() {
         why.push("there was no response in time".to_owned());
     }
@@ -118,8 +116,10 @@ pub fn is_well(record: &Record) -> bool {
         Fate::NotInstalled(_) => true,
         Fate::Failed(_) | Fate::Unequal(_) => false,
         Fate::Ran => record.runs.iter().any(|run| {
-            let whole =
-                |of: &Outcome| of.errors.total() == 0 && of.unanswered == 0 && of.requests > 0;
+            let whole = |of: &Outcome| {
+                let all = of.errors.total() == 0 && of.unanswered == 0 && of.requests > 0;
+                all && other_work(of).is_empty()
+            };
             run.contender == one.name
                 && run.failure.is_none()
                 && run.outcome.as_ref().is_some_and(whole)
@@ -128,17 +128,26 @@ pub fn is_well(record: &Record) -> bool {
     record.contenders.iter().all(fine)
 }
 
-/// Two lines for each row: medians with spread, and ratios with intervals.
+/// The line above the rows that are not comparable.
+const LINE: &str = "not comparable:";
+
+/// Two lines for each row: medians with spread, and ratios with intervals. Rows that are not
+/// comparable come last, below a line.
 fn grid(rows: &[&ContenderFigures], columns: usize) -> String {
     let mut lines: Vec<Vec<String>> = vec![heading()];
     let mut missing = Vec::new();
-    for row in rows {
+    let (below, above): (Vec<&ContenderFigures>, Vec<_>) =
+        rows.iter().copied().partition(|row| row.unfit.is_some() && row.missing.is_none());
+    let first_below = below.first().map(|row| &row.contender);
+    for row in above.into_iter().chain(below.clone()) {
         if let Some(why) = &row.missing {
             missing.push(format!("  {}: {why}\n", row.contender));
             continue;
         }
-        let mark = if row.unfit.is_some() { " !" } else { "" };
-        let mut figures = vec![format!("{}{mark}", row.contender)];
+        if first_below == Some(&row.contender) {
+            lines.push(vec![LINE.to_owned()]);
+        }
+        let mut figures = vec![row.contender.clone()];
         let mut spreads = vec![String::new()];
         let mut ratios = vec![String::new()];
         for column in Column::ALL {

@@ -47,6 +47,8 @@ pub(super) struct LoadConnection {
     /// Unsent rest of a request of a slow sender.
     unsent: slow::UnsentRequest,
     is_opening: bool,
+    /// Whether it was ever open.
+    was_open: bool,
     service: ServiceState,
 }
 
@@ -87,6 +89,7 @@ impl LoadConnection {
             closing: false,
             unsent: slow::UnsentRequest::default(),
             is_opening: true,
+            was_open: false,
             service: ServiceState::NotAsked,
         }
     }
@@ -157,6 +160,11 @@ impl LoadConnection {
         }
     }
 
+    /// Returns whether it had no response yet, and no request of it is under way.
+    fn is_new(&self) -> bool {
+        !self.service.is_served() && self.pending.is_empty()
+    }
+
     fn is_over(&self) -> bool {
         let now = self.shared.now();
         coordinator::with(|coordinator| coordinator.is_over(now))
@@ -167,7 +175,7 @@ impl LoadConnection {
         poll_fn(|context| {
             let now = self.shared.now();
             match coordinator::with(|coordinator| {
-                coordinator.next_for(self.slot, now, Some(context.waker()))
+                coordinator.next_for(self.slot, now, self.is_new(), Some(context.waker()))
             }) {
                 NextRequest::Send(permit) => Poll::Ready(Some(permit)),
                 NextRequest::Over => Poll::Ready(None),
@@ -191,6 +199,8 @@ impl LoadConnection {
                 self.connect = now - began;
                 coordinator.counts.connect.record(self.connect);
                 coordinator.counts.opened += 1;
+                coordinator.counts.ready += u64::from(!self.was_open);
+                self.was_open = true;
                 coordinator.counts.standing += 1;
                 coordinator.opened_at = now;
                 coordinator.failures_in_a_row = 0;
@@ -211,7 +221,7 @@ impl LoadConnection {
             coordinator.counts.requesting += first;
             let permit = match permit {
                 Some(permit) => permit,
-                None => match coordinator.next_for(self.slot, now, None) {
+                None => match coordinator.next_for(self.slot, now, true, None) {
                     NextRequest::Send(permit) => permit,
                     NextRequest::Wait | NextRequest::Over => return coordinator.counts.unmade += 1,
                 },
@@ -362,8 +372,10 @@ impl LoadConnection {
         let mut out = None;
         let mut filled = FillState::None;
         while self.pending.len() < self.depth {
-            match coordinator::with(|coordinator| coordinator.next_for(self.slot, now, Some(waker)))
-            {
+            let is_new = self.is_new();
+            match coordinator::with(|coordinator| {
+                coordinator.next_for(self.slot, now, is_new, Some(waker))
+            }) {
                 NextRequest::Send(permit) => {
                     let out = out.get_or_insert_with(Connection::outgoing);
                     self.put(permit, now, &mut out.bytes);
@@ -391,7 +403,10 @@ impl LoadConnection {
         }
         coordinator::with(|coordinator| {
             if coordinator.is_measured(now) {
-                coordinator.counts.bytes_received += bytes.len() as u64;
+                let count = bytes.len() as u64;
+                coordinator.counts.bytes_received += count;
+                coordinator.counts.bytes_in_window +=
+                    if coordinator.is_in_window(now) { count } else { 0 };
             }
             let mut at = 0;
             while at < bytes.len() {
@@ -413,7 +428,7 @@ impl LoadConnection {
                 at += used;
                 let Some(response) = response else { continue };
                 coordinator.record_response(pending, &response, self.first, now);
-                coordinator.counts.served += self.service.serve();
+                coordinator.note_served(&mut self.service, now);
                 self.first = 0;
                 self.pending.pop_front();
                 let keeps = response.keep_alive && coordinator.shared.plan.keep_alive;
@@ -434,10 +449,9 @@ impl LoadConnection {
     fn end_of_stream(&mut self, now: u64) -> LeaveReason {
         let Some(pending) = self.pending.front() else { return LeaveReason::Closed };
         if let Some(response) = self.reader.close() {
-            let first = self.service.serve();
             coordinator::with(|coordinator| {
                 coordinator.record_response(pending, &response, self.first, now);
-                coordinator.counts.served += first;
+                coordinator.note_served(&mut self.service, now);
             });
             self.pending.pop_front();
             return if self.pending.is_empty() {

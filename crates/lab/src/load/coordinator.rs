@@ -8,14 +8,13 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::Waker;
 
-use super::counts::{FailureKind, ThreadCounts};
+use super::counts::{FailureKind, ServiceState, ThreadCounts};
 use super::pending::{PendingRequest, SendPermit};
 use super::response_reader::{KnownHead, ReadResponse};
 use super::schedule::{Due, RequestSchedule};
 use super::shared::{LoadShared, MeasureWindow};
 use super::standstill;
 use super::trace::{TraceEntry, micros};
-use crate::plan::LoadModel;
 
 thread_local! {
     static COORDINATOR: RefCell<Option<Box<Coordinator>>> = const { RefCell::new(None) };
@@ -28,6 +27,10 @@ pub(super) struct Coordinator {
     pub(super) budget: u64,
     /// Begin and end of measuring; known once the load has started.
     pub(super) times: Option<MeasureWindow>,
+    /// Whether connections send requests that are not measured, until each had a response.
+    pub(super) ramps_up: bool,
+    /// When a connection had its first response for the last time.
+    pub(super) served_at: u64,
     pub(super) schedule: Option<RequestSchedule>,
     pub(super) slots: Vec<SlotState>,
     /// Slots that wait for a request, the longest waiting first.
@@ -98,6 +101,8 @@ impl Coordinator {
         Self {
             budget: shared.budget_of(thread),
             times: None,
+            ramps_up: false,
+            served_at: 0,
             schedule: None,
             slots: Vec::new(),
             idle: VecDeque::new(),
@@ -116,9 +121,16 @@ impl Coordinator {
 
     /// Returns what the connection at a slot does now.
     ///
+    /// - `is_new`: whether it had no response yet, and no request of it is under way.
     /// - `waits`: its waker, if it can wait for a request; without one, it only gets overdue
     ///   requests.
-    pub(super) fn next_for(&mut self, slot: u32, now: u64, waits: Option<&Waker>) -> NextRequest {
+    pub(super) fn next_for(
+        &mut self,
+        slot: u32,
+        now: u64,
+        is_new: bool,
+        waits: Option<&Waker>,
+    ) -> NextRequest {
         let at = slot as usize;
         match &mut self.slots[at] {
             SlotState::Busy => {}
@@ -134,7 +146,7 @@ impl Coordinator {
                 return NextRequest::Send(permit);
             }
         }
-        let next_for = self.next(now);
+        let next_for = self.next(now, is_new);
         if let (NextRequest::Wait, Some(waker)) = (next_for, waits) {
             self.slots[at] = SlotState::Waiting(waker.clone());
             self.idle.push_back(slot);
@@ -143,25 +155,45 @@ impl Coordinator {
     }
 
     /// Takes the next request, if it is due.
-    pub(super) fn next(&mut self, now: u64) -> NextRequest {
-        let Some(times) = self.times else { return NextRequest::Wait };
+    ///
+    /// - `is_new`: see [`Coordinator::next_for`].
+    pub(super) fn next(&mut self, now: u64, is_new: bool) -> NextRequest {
+        let Some(times) = self.times else {
+            // With a rate, nothing but the first request of each connection is due.
+            let is_due = self.ramps_up && (is_new || self.shared.plan.last_rate().is_none());
+            return if is_due {
+                NextRequest::Send(self.permit_one(None, false))
+            } else {
+                NextRequest::Wait
+            };
+        };
         let counted = now >= times.from;
         // An overdue request is not sent after the end: its response would lie outside the window.
         if now >= times.until || (counted && self.budget == 0) {
             return NextRequest::Over;
         }
         let Some(schedule) = &mut self.schedule else {
+            if counted && !is_new && self.is_reserved() {
+                return NextRequest::Over;
+            }
             return NextRequest::Send(self.permit_one(None, counted));
         };
         match schedule.peek() {
-            None => NextRequest::Over,
-            Some(due) if due.at > now => NextRequest::Wait,
-            Some(due) => {
+            Some(due) if due.at <= now => {
                 schedule.take();
                 // It counts by when it was due, not by when it is sent.
                 NextRequest::Send(self.permit_one(Some(due), due.at >= times.from))
             }
+            // After the last one, the connection is held until the end.
+            Some(_) | None => NextRequest::Wait,
         }
+    }
+
+    /// Returns whether all requests that are left of a number are for kept connections that had
+    /// none yet. Each of those takes one, also if it cannot be opened.
+    fn is_reserved(&self) -> bool {
+        let unasked = (self.slots.len() as u64).saturating_sub(self.counts.requesting);
+        self.shared.plan.keep_alive && self.budget <= unasked
     }
 
     fn permit_one(&mut self, due: Option<Due>, counted: bool) -> SendPermit {
@@ -193,7 +225,7 @@ impl Coordinator {
             if due_at > now || self.idle.is_empty() {
                 return Some(due_at);
             }
-            let NextRequest::Send(permit) = self.next(now) else { return None };
+            let NextRequest::Send(permit) = self.next(now, false) else { return None };
             let slot = self.idle.pop_front()?;
             let slot = &mut self.slots[slot as usize];
             if let SlotState::Waiting(waker) = std::mem::replace(slot, SlotState::Assigned(permit))
@@ -230,12 +262,9 @@ impl Coordinator {
     }
 
     /// Returns whether nothing is left but to wait for the requests `under_way`.
-    pub(super) fn is_over(&mut self, now: u64) -> bool {
+    pub(super) fn is_over(&self, now: u64) -> bool {
         let Some(times) = self.times else { return false };
-        let spent = now >= times.from && self.budget == 0;
-        spent
-            || now >= times.until
-            || self.schedule.as_mut().is_some_and(|all| all.peek().is_none())
+        now >= times.until || (now >= times.from && self.budget == 0)
     }
 
     /// Counts a sent request.
@@ -246,10 +275,39 @@ impl Coordinator {
         }
     }
 
-    /// Returns whether a moment lies within the measurement.
+    /// Returns whether measuring has begun.
     #[inline]
     pub(super) fn is_measured(&self, now: u64) -> bool {
         self.times.is_some_and(|times| now >= times.from)
+    }
+
+    /// Returns whether a moment lies within the measured time.
+    #[inline]
+    pub(super) fn is_in_window(&self, now: u64) -> bool {
+        self.times.is_some_and(|times| times.measures(now))
+    }
+
+    /// Notes that a connection had a response.
+    pub(super) fn note_served(&mut self, service: &mut ServiceState, now: u64) {
+        let first = service.serve(self.is_in_window(now));
+        self.counts.served += first.ever;
+        self.counts.served_in_window += first.in_window;
+        if first.ever > 0 {
+            self.served_at = now;
+        }
+    }
+
+    /// Begins the ramp-up.
+    pub(super) fn ramp_up(&mut self) {
+        self.ramps_up = self.shared.plan.ramps_up();
+        self.wake_idle();
+    }
+
+    /// Notes how many connections with requests are open when measuring ends. Later calls change
+    /// nothing.
+    pub(super) fn note_held(&mut self) {
+        let requesting = self.counts.standing - self.counts.held;
+        self.counts.held_to_end.get_or_insert(requesting);
     }
 
     /// Checks and counts a complete response.
@@ -261,8 +319,12 @@ impl Coordinator {
         now: u64,
     ) {
         let failure = self.check_response(pending.kind, response);
-        if failure.is_none() && self.times.is_some_and(|times| times.measures(now)) {
-            self.counts.in_window += 1;
+        if failure.is_none() {
+            let in_window = self.is_in_window(now);
+            let counted = pending.permit.counted;
+            self.counts.in_window += u64::from(in_window);
+            self.counts.before += u64::from(!counted);
+            self.counts.late += u64::from(counted && !in_window);
         }
         if pending.permit.counted {
             self.count_second(now);
@@ -335,9 +397,9 @@ impl Coordinator {
     }
 
     fn count_step(&mut self, pending: &PendingRequest, latency: Option<u64>, now: u64) {
-        let LoadModel::Ramp { step, .. } = self.shared.plan.load else { return };
         let (Some(due), Some(times)) = (pending.permit.due, self.times) else { return };
-        let end = times.from + super::schedule::nanos(step) * (u64::from(due.step) + 1);
+        let Some((_, end)) = self.shared.plan.stage_span(due.step) else { return };
+        let end = times.from.saturating_add(end);
         let Some(counts) = self.counts.steps.get_mut(usize::from(due.step)) else { return };
         match latency {
             None => counts.errors += 1,

@@ -26,12 +26,23 @@ pub(super) enum FailureKind {
     Unreadable,
 }
 
-/// Whether a connection sent a request, or had to, and whether it ever had a response.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Whether a connection sent a request, or had to, and whether it had a response, and when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ServiceState {
     NotAsked,
     Asked,
+    /// It had a response before measuring, or after it.
     Served,
+    /// It had a response within the measured time.
+    ServedInWindow,
+}
+
+/// What a response is to its connection: 1 for the first one at all, 1 for the first one within the
+/// measured time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FirstService {
+    pub(super) ever: u64,
+    pub(super) in_window: u64,
 }
 
 impl ServiceState {
@@ -44,10 +55,20 @@ impl ServiceState {
         u64::from(first)
     }
 
-    /// Notes a response. Returns 1 if it is the first one.
-    pub(super) fn serve(&mut self) -> u64 {
-        let before = std::mem::replace(self, Self::Served);
-        u64::from(before != Self::Served)
+    /// Notes a response.
+    pub(super) fn serve(&mut self, in_window: bool) -> FirstService {
+        let before = *self;
+        let now = if in_window { Self::ServedInWindow } else { Self::Served };
+        *self = before.max(now);
+        FirstService {
+            ever: u64::from(before < Self::Served),
+            in_window: u64::from(in_window && before < Self::ServedInWindow),
+        }
+    }
+
+    /// Returns whether it ever had a response.
+    pub(super) fn is_served(self) -> bool {
+        self >= Self::Served
     }
 }
 
@@ -65,19 +86,6 @@ impl Errors {
             FailureKind::Body => &mut self.body,
             FailureKind::Unreadable => &mut self.unreadable,
         } += 1;
-    }
-
-    pub(super) fn add(&mut self, other: &Self) {
-        self.refused += other.refused;
-        self.unconnected += other.unconnected;
-        self.no_port += other.no_port;
-        self.reset += other.reset;
-        self.timed_out += other.timed_out;
-        self.short += other.short;
-        self.status += other.status;
-        self.length += other.length;
-        self.body += other.body;
-        self.unreadable += other.unreadable;
     }
 }
 
@@ -131,12 +139,20 @@ pub(super) struct ThreadCounts {
     pub(super) right: u64,
     /// Successful responses that arrived while measuring, to requests of the warm-up too.
     pub(super) in_window: u64,
+    /// Successful responses to requests of the ramp-up and the warm-up.
+    pub(super) before: u64,
+    /// Successful responses to counted requests that arrived after the end.
+    pub(super) late: u64,
     pub(super) sent: u64,
     pub(super) errors: Errors,
     statuses: Vec<u64>,
     pub(super) bytes_received: u64,
+    /// Those of them that arrived before the end.
+    pub(super) bytes_in_window: u64,
     pub(super) bytes_sent: u64,
     pub(super) opened: u64,
+    /// Connections with requests that were opened, each counted once.
+    pub(super) ready: u64,
     /// Connections that failed while no request was due on them.
     pub(super) unmade: u64,
     /// Connections that received more than they requested.
@@ -157,9 +173,13 @@ pub(super) struct ThreadCounts {
     pub(super) last_end: u64,
     /// Intervals in which no request ended, in order.
     pub(super) standstills: Standstills,
-    /// Connections that sent requests, or had to, and those with any response.
+    /// Connections that sent requests, or had to, those with any response, and those with one
+    /// within the measured time.
     pub(super) requesting: u64,
     pub(super) served: u64,
+    pub(super) served_in_window: u64,
+    /// Connections with requests that were open when measuring ended.
+    pub(super) held_to_end: Option<u64>,
     part: ThreadSecond,
     finished: Vec<ThreadSecond>,
 }
@@ -169,12 +189,16 @@ impl ThreadCounts {
         Self {
             right: 0,
             in_window: 0,
+            before: 0,
+            late: 0,
             sent: 0,
             errors: Errors::default(),
             statuses: vec![0; 1000],
             bytes_received: 0,
+            bytes_in_window: 0,
             bytes_sent: 0,
             opened: 0,
+            ready: 0,
             unmade: 0,
             strays: 0,
             standing: 0,
@@ -191,6 +215,8 @@ impl ThreadCounts {
             standstills: Standstills::default(),
             requesting: 0,
             served: 0,
+            served_in_window: 0,
+            held_to_end: None,
             part: ThreadSecond::default(),
             finished: Vec::new(),
         }

@@ -3,7 +3,7 @@
 
 use super::counts::{LatencyHistogram, StepCounts};
 use super::model::model;
-use super::schedule::{RequestSchedule, nanos};
+use super::schedule::RequestSchedule;
 use super::series::TimeSeries;
 use super::shared::LoadShared;
 use super::thread::ThreadResult;
@@ -11,9 +11,11 @@ use super::totals::Totals;
 use super::usage::MachineDelta;
 use super::warnings::warnings;
 use super::{trace, usage};
-use crate::outcome::{FORMAT, HeldConnections, Latency, Outcome, OutcomeStep};
+use crate::outcome::{
+    ConnectionCounts, FORMAT, HeldConnections, Latency, Outcome, OutcomeStep, success_share,
+};
 use crate::output::histogram;
-use crate::plan::{BackendChoice, LoadModel, LoadPlan};
+use crate::plan::{BackendChoice, LoadModel, LoadPlan, RateStage};
 
 /// A step keeps up if this share of its due requests ends before it does.
 const KEPT_UP: f64 = 0.99;
@@ -45,16 +47,22 @@ pub(super) fn outcome_of(
         duration_s,
         requests: totals.right,
         requests_in_window: totals.in_window,
+        requests_late: totals.late,
+        requests_before: totals.before,
         sent: totals.sent,
         unanswered: totals.unanswered,
         connections_missing: totals.opening.missing,
         connections_unserved: totals.requesting - totals.served,
         requests_per_s: per_s(totals.in_window),
         errors: totals.errors.clone(),
+        success_share: success_share(totals.right, totals.errors.total()),
         statuses: totals.statuses.clone(),
         bytes_received: totals.bytes_received,
+        bytes_received_per_s: (duration_s > 0.0).then(|| per_s(totals.bytes_in_window)),
         bytes_sent: totals.bytes_sent,
         connections_opened: totals.opened,
+        connections: Some(connections(plan, &totals, duration_s)),
+        ramp_up_s: shared.ramp_up_s(),
         latency_us: summary(&latency),
         service_us: totals.service.as_ref().map(summary),
         connect_us: filled(&totals.connect),
@@ -96,29 +104,45 @@ fn filled(times: &LatencyHistogram) -> Option<Latency> {
 }
 
 fn steps(shared: &LoadShared, totals: &Totals) -> Vec<OutcomeStep> {
-    let (LoadModel::Ramp { step, .. }, Some(times)) = (&shared.plan.load, shared.times()) else {
+    let (LoadModel::Ramp { stages }, Some(times)) = (&shared.plan.load, shared.times()) else {
         return Vec::new();
     };
     let Some(all) = RequestSchedule::of(&shared.plan, times.go, times.from, times.until) else {
         return Vec::new();
     };
-    let reached = totals.ended.saturating_sub(times.from) / nanos(*step).max(1);
-    let step_of = |(index, counts): (u16, &StepCounts)| {
+    let reached = totals.ended.saturating_sub(times.from);
+    let step_of = |((index, counts), stage): ((u16, &StepCounts), &RateStage)| {
         let due = all.of_step(index);
         OutcomeStep {
-            rate_per_s: shared.plan.step_rate(u32::from(index)),
-            answered_per_s: counts.in_time as f64 / step.as_secs_f64(),
+            rate_per_s: stage.rate_per_s,
+            answered_per_s: counts.in_time as f64 / stage.length.as_secs_f64(),
             errors: counts.errors,
             latency_us: summary(&counts.latency),
             kept_up: due > 0 && counts.in_time as f64 >= KEPT_UP * due as f64,
         }
     };
     // A step that was cut short has no result.
+    let is_whole =
+        |index: u16| shared.plan.stage_span(index).is_some_and(|(_, end)| end <= reached);
     (0..)
         .zip(&totals.steps)
-        .take_while(|(index, _)| u64::from(*index) < reached)
+        .zip(stages)
+        .take_while(|((index, _), _)| is_whole(*index))
         .map(step_of)
         .collect()
+}
+
+fn connections(plan: &LoadPlan, totals: &Totals, duration_s: f64) -> ConnectionCounts {
+    let asked = plan.connections;
+    let by_rate = plan.due_within(duration_s);
+    let due = plan.end.requests.into_iter().chain(by_rate).fold(asked, u64::min);
+    ConnectionCounts {
+        asked,
+        due,
+        opened: totals.ready,
+        served: totals.served_in_window,
+        held: plan.keep_alive.then_some(totals.held_to_end),
+    }
 }
 
 fn held(plan: &LoadPlan, totals: &Totals) -> Option<HeldConnections> {

@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use crate::figures::counted;
 use crate::outcome::ModelSummary;
-use crate::plan::{BackendChoice, LoadModel, LoadPlan};
+use crate::plan::{BackendChoice, LoadModel, LoadPlan, RateStage};
+
+/// Stages of one length that are named one by one, at most.
+const STAGES_NAMED: usize = 4;
 
 /// Returns the model of a run.
 pub(super) fn model(plan: &LoadPlan, threads: u32, io: BackendChoice) -> ModelSummary {
@@ -47,12 +50,9 @@ fn sentence(plan: &LoadPlan) -> String {
              due, so nothing is hidden by a stall.",
             rate(rate_per_s)
         ),
-        LoadModel::Ramp { from_per_s, to_per_s, steps, step } => format!(
-            "Ramp: an open load on {connections} in {steps} steps of {}, from {} to {}; latency \
-             counts from when each was due.",
-            seconds(step),
-            rate(from_per_s),
-            rate(to_per_s)
+        LoadModel::Ramp { ref stages } => format!(
+            "Ramp: an open load on {connections}, {}; latency counts from when each was due.",
+            steps(stages)
         ),
         LoadModel::Hold { idle, rate_per_s } => {
             let how = rate_per_s.map_or_else(
@@ -93,6 +93,23 @@ fn add_details(plan: &LoadPlan, text: &mut String) {
     }
     if !plan.warm_up.is_zero() {
         add(format_args!("Before that, {} of the same were not counted.", seconds(plan.warm_up)));
+    }
+}
+
+/// Stages of one length by their number, others one by one.
+fn steps(stages: &[RateStage]) -> String {
+    let each =
+        |stage: &RateStage| format!("{} at {}", seconds(stage.length), rate(stage.rate_per_s));
+    let is_even = stages.windows(2).all(|two| two[0].length == two[1].length);
+    match stages {
+        [first, .., last] if is_even && stages.len() > STAGES_NAMED => format!(
+            "in {} steps of {}, from {} to {}",
+            stages.len(),
+            seconds(first.length),
+            rate(first.rate_per_s),
+            rate(last.rate_per_s)
+        ),
+        _ => stages.iter().map(each).collect::<Vec<_>>().join(", then "),
     }
 }
 

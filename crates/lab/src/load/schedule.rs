@@ -3,6 +3,8 @@
 //! All threads share one schedule; of `n` threads, each takes every `n`th request. Times are
 //! nanoseconds since the run's origin.
 
+use std::time::Duration;
+
 use crate::plan::{LoadModel, LoadPlan};
 
 /// One due request.
@@ -44,21 +46,20 @@ impl RequestSchedule {
             let interval = 1e9 / rate_per_s;
             stretches.push(Stretch { from, until, interval, step });
         };
-        match plan.load {
+        match &plan.load {
             LoadModel::Closed | LoadModel::Hold { rate_per_s: None, .. } => return None,
             LoadModel::Open { rate_per_s }
             | LoadModel::Hold { rate_per_s: Some(rate_per_s), .. } => {
-                add(go, from, rate_per_s, 0);
-                add(from, until, rate_per_s, 0);
+                add(go, from, *rate_per_s, 0);
+                add(from, until, *rate_per_s, 0);
             }
-            LoadModel::Ramp { from_per_s, steps, step, .. } => {
-                add(go, from, from_per_s, 0);
-                let length = nanos(step);
-                for index in 0..steps {
-                    let begin = from + length * u64::from(index);
-                    let rate = plan.step_rate(index);
-                    let end = (begin + length).min(until);
-                    add(begin, end, rate, u16::try_from(index).unwrap_or(u16::MAX));
+            LoadModel::Ramp { stages } => {
+                add(go, from, stages.first()?.rate_per_s, 0);
+                let mut begin = from;
+                for (index, stage) in (0..).zip(stages) {
+                    let end = begin.saturating_add(nanos(stage.length));
+                    add(begin, end.min(until), stage.rate_per_s, index);
+                    begin = end;
                 }
             }
         }
@@ -118,16 +119,38 @@ impl RequestSchedule {
 }
 
 impl LoadPlan {
-    /// Requests per second of a ramp's step.
-    pub(super) fn step_rate(&self, index: u32) -> f64 {
-        let LoadModel::Ramp { from_per_s, to_per_s, steps, .. } = self.load else { return 0.0 };
-        let share = f64::from(index) / f64::from(steps.saturating_sub(1).max(1));
-        from_per_s + (to_per_s - from_per_s) * share
+    /// Counts the requests that are due within so much measured time; `None` without a rate.
+    pub(super) fn due_within(&self, duration_s: f64) -> Option<u64> {
+        let end = nanos(Duration::try_from_secs_f64(duration_s).unwrap_or_default());
+        let schedule = RequestSchedule::of(self, 0, 0, end)?;
+        let count = |of: &Stretch| below(of.until.saturating_sub(of.from), of.interval);
+        Some(schedule.stretches.iter().map(count).sum())
+    }
+
+    /// The begin and end of a ramp's stage, in nanoseconds since measuring began.
+    pub(super) fn stage_span(&self, index: u16) -> Option<(u64, u64)> {
+        let LoadModel::Ramp { stages } = &self.load else { return None };
+        let mut begin = 0_u64;
+        for (at, stage) in (0..).zip(stages) {
+            let end = begin.saturating_add(nanos(stage.length));
+            if at == index {
+                return Some((begin, end));
+            }
+            begin = end;
+        }
+        None
+    }
+
+    /// The length of all stages of a ramp, in nanoseconds.
+    pub(super) fn ramp_length(&self) -> Option<u64> {
+        let LoadModel::Ramp { stages } = &self.load else { return None };
+        let sum = stages.iter().map(|stage| nanos(stage.length));
+        Some(sum.fold(0, u64::saturating_add))
     }
 }
 
 /// Nanoseconds of a duration, saturating after centuries.
-pub(super) fn nanos(duration: std::time::Duration) -> u64 {
+pub(super) fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX >> 1)
 }
 
@@ -184,7 +207,7 @@ mod tests {
     #[test]
     fn what_is_overdue_is_counted_without_a_list() {
         let step = Duration::from_secs(1);
-        let load = LoadModel::Ramp { from_per_s: 10.0, to_per_s: 30.0, steps: 3, step };
+        let load = LoadModel::rising((10.0, 30.0), 3, step);
         let plan = LoadPlan { load, ..LoadPlan::closed("http://a/", 1) };
         let whole = RequestSchedule::of(&plan, 0, SECOND, 4 * SECOND).expect("there is a rate");
         for now in [0, 1, SECOND / 2, SECOND, SECOND * 2 + 1, SECOND * 7 / 2, SECOND * 9] {

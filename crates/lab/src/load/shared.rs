@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::StopHandle;
 use super::counts::{ThreadCounts, ThreadSecond};
@@ -57,8 +57,11 @@ pub(super) struct LoadShared {
     pub(super) threads: u32,
     origin: Instant,
     origin_unix_us: u64,
-    /// Threads that have opened their connections.
+    /// Threads that have opened their connections, and when the last of them had.
     opened: AtomicU32,
+    begun: AtomicU64,
+    /// Threads whose connections were served, as far as they are.
+    ramped_up: AtomicU32,
     /// Threads whose load is over, and the kernel counters that the last of them read before any
     /// connection was closed.
     ended: AtomicU32,
@@ -96,6 +99,8 @@ impl LoadShared {
             origin: Instant::now(),
             origin_unix_us: u64::try_from(unix.as_micros()).unwrap_or(0),
             opened: AtomicU32::new(0),
+            begun: AtomicU64::new(NEVER),
+            ramped_up: AtomicU32::new(0),
             ended: AtomicU32::new(0),
             retransmits: OnceLock::new(),
             go: AtomicU64::new(NEVER),
@@ -118,9 +123,22 @@ impl LoadShared {
         self.origin_unix_us + at / 1000
     }
 
-    /// Notes that a thread has opened its connections. The last one starts the load.
+    /// Notes that a thread has opened its connections. The last one begins the ramp-up.
     pub(super) fn note_opened(&self) {
         if self.opened.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
+            self.begun.store(self.now(), Ordering::Release);
+        }
+    }
+
+    /// When all threads had opened their connections; `None` before that.
+    pub(super) fn begun(&self) -> Option<u64> {
+        Some(self.begun.load(Ordering::Acquire)).filter(|begun| *begun != NEVER)
+    }
+
+    /// Notes that the connections of a thread were served, or had time enough for it. The last one
+    /// starts the load.
+    pub(super) fn note_ramped_up(&self) {
+        if self.ramped_up.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
             self.go.store(self.now(), Ordering::Release);
         }
     }
@@ -144,10 +162,17 @@ impl LoadShared {
         let from = go.saturating_add(nanos(self.plan.warm_up));
         let mut until =
             self.plan.end.after.map_or(NEVER, |after| from.saturating_add(nanos(after)));
-        if let LoadModel::Ramp { steps, step, .. } = self.plan.load {
-            until = until.min(from.saturating_add(nanos(step).saturating_mul(u64::from(steps))));
+        if let Some(length) = self.plan.ramp_length() {
+            until = until.min(from.saturating_add(length));
         }
         Some(MeasureWindow { go, from, until })
+    }
+
+    /// Seconds from the opened connections to the start of the load.
+    pub(super) fn ramp_up_s(&self) -> f64 {
+        let ramp_up = self.begun().zip(self.times()).filter(|_| self.plan.ramps_up());
+        let took = ramp_up.map(|(begun, times)| times.go - begun);
+        Duration::from_nanos(took.unwrap_or(0)).as_secs_f64()
     }
 
     /// Returns whether it was stopped early.
@@ -183,17 +208,19 @@ impl LoadShared {
         all / threads + u64::from(thread < all % threads)
     }
 
-    /// Requests that a thread may send; `u64::MAX`: any number.
+    /// Requests that a thread may send; `u64::MAX`: any number. It has as many as connections, if
+    /// there are enough.
     pub(super) fn budget_of(&self, thread: u32) -> u64 {
-        self.plan.end.requests.map_or(u64::MAX, |all| self.share_of(thread, all))
+        let mirrored = self.threads - 1 - thread;
+        self.plan.end.requests.map_or(u64::MAX, |all| self.share_of(mirrored, all))
     }
 
     pub(super) fn counts(&self, thread: u32) -> ThreadCounts {
         let has_service = self.plan.last_rate().is_some();
-        let steps = if let LoadModel::Ramp { steps, .. } = self.plan.load { steps } else { 0 };
+        let steps = if let LoadModel::Ramp { stages } = &self.plan.load { stages.len() } else { 0 };
         let capacity = ENTRIES_MAX / self.threads as usize;
         let trace = self.plan.trace.as_ref().map(|_| Trace::new(capacity));
-        let counts = ThreadCounts::new(has_service, steps as usize, trace);
+        let counts = ThreadCounts::new(has_service, steps, trace);
         debug_assert!(thread < self.threads);
         counts
     }

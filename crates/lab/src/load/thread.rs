@@ -14,7 +14,7 @@ use gustnado_tasks::{
 use super::coordinator::{self, Coordinator};
 use super::counts::ThreadCounts;
 use super::schedule::{RequestSchedule, nanos};
-use super::shared::LoadShared;
+use super::shared::{LoadShared, MeasureWindow};
 use super::usage::ThreadClock;
 use super::{connection, held};
 use crate::plan::{BackendChoice, LoadModel};
@@ -208,21 +208,16 @@ async fn work(
     thread: u32,
     opening: ConnectPhase,
 ) -> Result<LoadEnd, ThreadError> {
-    let times = loop {
-        if let Some(times) = shared.times() {
-            break times;
-        }
-        if shared.is_stopped() {
-            let (at, clock) = (shared.now(), ThreadClock::default());
-            return Ok(LoadEnd { at, clock, opening, gave_up: false });
-        }
-        sleep(Duration::from_millis(1)).await;
+    let Some(times) = ramp_up(shared, thread).await else {
+        let (at, clock) = (shared.now(), ThreadClock::default());
+        return Ok(LoadEnd { at, clock, opening, gave_up: false });
     };
     let schedule = RequestSchedule::of(&shared.plan, times.go, times.from, times.until)
         .map(|all| all.part(thread, shared.threads));
     let paces = schedule.is_some();
     coordinator::with(|coordinator| {
         coordinator.times = Some(times);
+        coordinator.ramps_up = false;
         coordinator.schedule = schedule;
         coordinator.wake_idle();
     });
@@ -248,9 +243,53 @@ async fn work(
         wait(next, || Ok(!is_done(shared.now()))).await?;
     }
     let at = shared.now();
+    coordinator::with(Coordinator::note_held);
     let clock = clock.map(ThreadClock::stop).unwrap_or_default();
     await_others(shared).await;
     Ok(LoadEnd { at, clock, opening, gave_up })
+}
+
+/// Waits until every connection of the run had a response, or the server had enough time for it.
+/// Returns the times of the load, which then starts; `None` if the run was stopped.
+async fn ramp_up(shared: &LoadShared, thread: u32) -> Option<MeasureWindow> {
+    let (mut begins, mut ends) = (true, true);
+    loop {
+        if let Some(times) = shared.times() {
+            return Some(times);
+        }
+        if shared.is_stopped() {
+            return None;
+        }
+        if let Some(begun) = shared.begun() {
+            if std::mem::take(&mut begins) {
+                coordinator::with(Coordinator::ramp_up);
+            }
+            if ends && is_ramped_up(shared, begun) {
+                ends = false;
+                shared.note_ramped_up();
+                continue;
+            }
+            show(shared, thread);
+        }
+        sleep(Duration::from_millis(1)).await;
+    }
+}
+
+/// Returns whether every connection of the thread had a response, or no further one will have one
+/// soon.
+fn is_ramped_up(shared: &LoadShared, begun: u64) -> bool {
+    let plan = &shared.plan;
+    let now = shared.now();
+    coordinator::with(|coordinator| {
+        let all = coordinator.slots.len() as u64;
+        let standstill = now.saturating_sub(coordinator.served_at.max(begun));
+        let each = nanos(OPENING_EACH).saturating_mul(all);
+        let most = nanos(plan.ramp_up_max).saturating_add(each);
+        !plan.ramps_up()
+            || coordinator.counts.served >= all
+            || standstill > nanos(plan.connect_timeout)
+            || now.saturating_sub(begun) > most
+    })
 }
 
 /// Keeps the connections until all threads have finished and the kernel was queried about them,
@@ -295,6 +334,7 @@ fn is_done(now: u64) -> bool {
         if !coordinator.is_over(now) {
             return false;
         }
+        coordinator.note_held();
         if coordinator.under_way == 0 {
             return true;
         }

@@ -13,14 +13,18 @@ use crate::outcome::Errors;
 pub(super) struct Totals {
     pub(super) right: u64,
     pub(super) in_window: u64,
+    pub(super) before: u64,
+    pub(super) late: u64,
     /// Counted requests that have ended, successfully or not.
     pub(super) done: u64,
     pub(super) sent: u64,
     pub(super) errors: Errors,
     pub(super) statuses: BTreeMap<u16, u64>,
     pub(super) bytes_received: u64,
+    pub(super) bytes_in_window: u64,
     pub(super) bytes_sent: u64,
     pub(super) opened: u64,
+    pub(super) ready: u64,
     pub(super) unmade: u64,
     pub(super) strays: u64,
     pub(super) held: u64,
@@ -39,6 +43,8 @@ pub(super) struct Totals {
     pub(super) standstills: Option<Vec<Standstill>>,
     pub(super) requesting: u64,
     pub(super) served: u64,
+    pub(super) served_in_window: u64,
+    pub(super) held_to_end: u64,
     pub(super) ended: u64,
     pub(super) gave_up: bool,
 }
@@ -49,6 +55,8 @@ impl Totals {
         let counts = result.counts;
         self.right += counts.right;
         self.in_window += counts.in_window;
+        self.before += counts.before;
+        self.late += counts.late;
         self.done += counts.right + counts.errors.total();
         self.sent += counts.sent;
         self.errors.add(&counts.errors);
@@ -57,8 +65,10 @@ impl Totals {
             *self.statuses.entry(status).or_default() += count;
         }
         self.bytes_received += counts.bytes_received;
+        self.bytes_in_window += counts.bytes_in_window;
         self.bytes_sent += counts.bytes_sent;
         self.opened += counts.opened;
+        self.ready += counts.ready;
         self.unmade += counts.unmade;
         self.strays += counts.strays;
         self.held += counts.held_most;
@@ -92,6 +102,8 @@ impl Totals {
         }
         self.requesting += counts.requesting;
         self.served += counts.served;
+        self.served_in_window += counts.served_in_window;
+        self.held_to_end += counts.held_to_end.unwrap_or(0);
         self.ended = self.ended.max(result.end);
         self.gave_up |= result.gave_up;
         self

@@ -28,7 +28,7 @@ pub(super) fn warnings(
     let mut found = Vec::new();
     found.extend(early(plan, totals, outcome));
     found.extend(stolen(outcome));
-    found.extend(unserved(totals));
+    found.extend(unserved(totals, outcome));
     found.extend(hidden_stall(plan, totals, outcome, latency));
     found.extend(missed_rate(plan, totals, outcome));
     found.extend(knee(outcome));
@@ -54,12 +54,7 @@ fn early(plan: &LoadPlan, totals: &Totals, outcome: &Outcome) -> Option<String> 
     let StopCondition { requests, after } = plan.end;
     let all_asked = requests.is_some_and(|all| totals.done >= all);
     let in_time = after.is_some_and(|after| seconds + 0.05 >= after.as_secs_f64());
-    let ramp = match plan.load {
-        LoadModel::Ramp { steps, step, .. } => {
-            seconds + 0.05 >= step.as_secs_f64() * f64::from(steps)
-        }
-        _ => false,
-    };
+    let ramp = plan.ramp_length().is_some_and(|all| seconds + 0.05 >= all as f64 / 1e9);
     (!all_asked && !in_time && !ramp).then(|| {
         format!("It was stopped early after {seconds:.1} s: these are the figures until then.")
     })
@@ -76,15 +71,24 @@ fn stolen(outcome: &Outcome) -> Option<String> {
     })
 }
 
-/// Connections that were never served: the figures leave them out.
-fn unserved(totals: &Totals) -> Option<String> {
+/// Connections that were not served: the figures leave them out.
+fn unserved(totals: &Totals, outcome: &Outcome) -> Option<String> {
     let never = totals.requesting - totals.served;
-    (never > 0).then(|| {
-        format!(
+    if never > 0 {
+        return Some(format!(
             "{} of {} never had a response: the figures are those of the others alone, and say \
              nothing about this number of connections.",
             grouped(never),
             counted(totals.requesting, "connection")
+        ));
+    }
+    let connections = outcome.connections.as_ref()?;
+    (connections.served < connections.due).then(|| {
+        format!(
+            "Only {} of {} had a response while measuring: the figures are those of fewer \
+             connections.",
+            grouped(connections.served),
+            counted(connections.due, "connection")
         )
     })
 }
@@ -193,8 +197,8 @@ fn odd_connections(plan: &LoadPlan, totals: &Totals, outcome: &Outcome) -> Vec<S
     let mut found = Vec::new();
     if totals.opening.missing > 0 {
         found.push(format!(
-            "{} were not open when the load started, after {:.1} s of opening. Their requests \
-             count as failed until they are.",
+            "{} were not open after {:.1} s of opening. Their requests count as failed until they \
+             are.",
             counted(totals.opening.missing, "connection"),
             totals.opening.took as f64 / 1e9,
         ));

@@ -4,12 +4,14 @@ use crate::outcome::Outcome;
 use std::fmt::Write;
 
 /// Formats latency percentiles under a header: `percentile,latency_us`, and on an open loop
-/// `service_us` after it.
+/// `service_us` after it. A percentile with too few responses beyond it is left out.
 pub fn percentiles(outcome: &Outcome) -> String {
     let service = outcome.service_us.as_ref();
     let mut text = String::from("percentile,latency_us");
     text.push_str(if service.is_some() { ",service_us\n" } else { "\n" });
-    for (name, us) in super::tables::in_order(&outcome.latency_us) {
+    let latency = &outcome.latency_us;
+    let known = |(name, _): &(&str, f64)| latency.percentile(name).is_some();
+    for (name, us) in super::tables::in_order(latency).into_iter().filter(known) {
         write!(text, "{name},{us}").expect("memory takes all");
         if let Some(us) = service.and_then(|service| service.percentiles.get(name)) {
             write!(text, ",{us}").expect("memory takes all");
@@ -20,7 +22,7 @@ pub fn percentiles(outcome: &Outcome) -> String {
 }
 
 /// The columns of [`line()`], one line for each run.
-pub const COLUMNS: [&str; 25] = [
+pub const COLUMNS: [&str; 32] = [
     "started_unix_s",
     "url",
     "model",
@@ -46,6 +48,13 @@ pub const COLUMNS: [&str; 25] = [
     "generator_cpu_s",
     "bottleneck",
     "warnings",
+    "connections_due",
+    "connections_opened",
+    "connections_served",
+    "connections_held",
+    "ramp_up_s",
+    "success_share",
+    "bytes_received_per_s",
 ];
 
 /// Returns the header of a file of [`line()`]s, with its line end.
@@ -57,13 +66,14 @@ pub fn header() -> String {
 pub fn line(outcome: &Outcome) -> String {
     let model = &outcome.model;
     let latency = &outcome.latency_us;
-    let at = |name: &str| latency.percentiles.get(name).map(f64::to_string).unwrap_or_default();
+    let at = |name: &str| filled(latency.percentile(name));
+    let connections = outcome.connections.as_ref();
     let fields: [String; COLUMNS.len()] = [
         outcome.started_unix_s.to_string(),
         quoted(&outcome.urls.join(" ")),
         quoted(&model.name),
         model.connections.to_string(),
-        model.rate_per_s.map(|rate| rate.to_string()).unwrap_or_default(),
+        filled(model.rate_per_s),
         model.pipeline.to_string(),
         model.keep_alive.to_string(),
         model.threads.to_string(),
@@ -84,8 +94,20 @@ pub fn line(outcome: &Outcome) -> String {
         outcome.generator.cpu_s.to_string(),
         outcome.generator.bottleneck.to_string(),
         outcome.warnings.len().to_string(),
+        filled(connections.map(|of| of.due)),
+        filled(connections.map(|of| of.opened)),
+        filled(connections.map(|of| of.served)),
+        filled(connections.and_then(|of| of.held)),
+        outcome.ramp_up_s.to_string(),
+        filled(outcome.success_share),
+        filled(outcome.bytes_received_per_s),
     ];
     fields.join(",") + "\n"
+}
+
+/// A field that may not apply.
+fn filled<T: ToString>(value: Option<T>) -> String {
+    value.map(|value| value.to_string()).unwrap_or_default()
 }
 
 /// Quotes a field as in RFC 4180.

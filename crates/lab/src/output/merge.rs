@@ -1,15 +1,18 @@
 //! Merges runs: adds their requests and errors, and their latencies into one histogram.
 //!
-//! Inputs are objects of [`json`] and logs of `HdrHistogram` V2, in any mixture.
+//! Inputs are objects of [`json`] and logs of `HdrHistogram` V2, in any mixture. What cannot be
+//! added is left out: summaries without their histogram (`connect_us`, `first_byte_us`), the time
+//! series, and the counters of whole machines.
 
 use super::histogram::{self, HistogramLogError};
 use super::json::{self, OutcomeJsonError};
 use super::table::{TableText, failures};
 use super::tables;
 use crate::figures::{bytes, decimal, grouped, ms, real};
-use crate::outcome::{Errors, FORMAT, Latency, Outcome};
+use crate::outcome::{Errors, FORMAT, Latency, Outcome, success_share};
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// One run, as far as its file describes it.
@@ -29,8 +32,22 @@ pub struct Merged {
     pub format: u32,
     /// Names of the files.
     pub files: Vec<String>,
+    /// The programs that measured, each once. Empty if all files are logs.
+    pub tools: Vec<String>,
+    /// The requested URLs, each once. Empty if all files are logs.
+    pub urls: Vec<String>,
+    /// The models of the runs in a sentence each, each once. Empty if all files are logs.
+    pub models: Vec<String>,
+    /// When the first run began to measure, in seconds since 1970-01-01.
+    pub started_unix_s: f64,
     /// Successful and complete responses.
     pub requests: u64,
+    /// Requests sent; left out if a file is a log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent: Option<u64>,
+    /// Requests without a response; left out if a file is a log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unanswered: Option<u64>,
     /// Time in which at least one run measured; overlaps count once.
     pub duration_s: f64,
     /// Successful responses within the measurement of their run, per second of `duration_s`.
@@ -38,9 +55,29 @@ pub struct Merged {
     /// All errors; left out if a file is a log, which has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub errors: Option<Errors>,
+    /// Share of the requests that ended which succeeded, 0 to 1; left out if a file is a log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub success_share: Option<f64>,
+    /// Responses by status code; left out if a file is a log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub statuses: Option<BTreeMap<u16, u64>>,
     /// Bytes received; left out if a file is a log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_received: Option<u64>,
+    /// Bytes received while measuring, per second of `duration_s`; left out if a file is a log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_received_per_s: Option<f64>,
+    /// Bytes sent; left out if a file is a log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_sent: Option<u64>,
+    /// Connections opened; left out if a file is a log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connections_opened: Option<u64>,
+    /// CPU seconds of all generators; left out if a file is a log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generator_cpu_s: Option<f64>,
+    /// The warnings of all runs, each with the name of its file.
+    pub warnings: Vec<String>,
     /// Latency of all successful responses.
     pub latency_us: Latency,
     /// Its full histogram: `HdrHistogram` V2, compressed, base64. Values are microseconds.
@@ -77,27 +114,44 @@ impl Merged {
         for (_, part) in parts {
             histogram::add(&mut sum, &part.histogram)?;
         }
-        let outcomes = || parts.iter().map(|(_, part)| part.outcome.as_deref());
+        let runs = Runs(parts);
         let count =
             |part: &RunFile| part.outcome.as_ref().map_or(part.histogram.len(), |o| o.requests);
-        let requests = parts.iter().map(|(_, part)| count(part)).sum();
+        let requests: u64 = parts.iter().map(|(_, part)| count(part)).sum();
+        let errors = runs.errors();
         let in_window = |part: &RunFile| match &part.outcome {
             Some(outcome) => outcome.responses_in_window(),
             None => real(part.histogram.len()),
         };
         let responded: f64 = parts.iter().map(|(_, part)| in_window(part)).sum();
         let duration_s = covered(parts.iter().flat_map(|(_, part)| part.spans.iter().copied()));
-        let rate = if duration_s > 0.0 { responded / duration_s } else { 0.0 };
+        let per_s = |count: f64| if duration_s > 0.0 { count / duration_s } else { 0.0 };
+        let spans = parts.iter().flat_map(|(_, part)| &part.spans);
+        let begun = spans.map(|(from, _)| *from).reduce(f64::min);
+        let in_window = |of: &Outcome| Some(of.bytes_received_per_s? * of.duration_s);
         Ok(Self {
             format: FORMAT,
             files: parts.iter().map(|(name, _)| name.clone()).collect(),
+            tools: runs.distinct(|of| vec![of.tool.clone()]),
+            urls: runs.distinct(|of| of.urls.clone()),
+            models: runs.distinct(|of| vec![of.model.sentence.clone()]),
+            started_unix_s: begun.unwrap_or(0.0),
             requests,
+            sent: runs.sum(|of| of.sent),
+            unanswered: runs.sum(|of| of.unanswered),
             duration_s,
-            requests_per_s: rate,
-            errors: outcomes()
-                .map(|outcome| Some(&outcome?.errors))
-                .try_fold(Errors::default(), |sum, errors| Some(added(&sum, errors?))),
-            bytes_received: outcomes().map(|outcome| Some(outcome?.bytes_received)).sum(),
+            requests_per_s: per_s(responded),
+            success_share: errors.as_ref().and_then(|of| success_share(requests, of.total())),
+            errors,
+            statuses: runs.statuses(),
+            bytes_received: runs.sum(|of| of.bytes_received),
+            bytes_received_per_s: runs.all(in_window).map(|bytes| per_s(bytes.into_iter().sum())),
+            bytes_sent: runs.sum(|of| of.bytes_sent),
+            connections_opened: runs.sum(|of| of.connections_opened),
+            generator_cpu_s: runs
+                .all(|of| Some(of.generator.cpu_s))
+                .map(|seconds| seconds.into_iter().sum()),
+            warnings: runs.warnings(),
             latency_us: histogram::latency(&sum),
             histogram: histogram::encoded(&sum)?,
         })
@@ -119,6 +173,9 @@ impl Merged {
         }
         page.line("Requests per second", &format!("{} /s (mean)", decimal(self.requests_per_s)));
         page.line("Time per request", &format!("{} ms (mean)", ms(self.latency_us.mean)));
+        for warning in &self.warnings {
+            page.line("Warning", warning);
+        }
         page.gap();
         page.0.push_str(&tables::times(&[("Total", Some(&self.latency_us))]));
         page.gap();
@@ -133,6 +190,63 @@ impl Merged {
     }
 }
 
+/// The files that are merged, each with its name.
+struct Runs<'a>(&'a [(String, RunFile)]);
+
+impl<'a> Runs<'a> {
+    /// Returns the outcomes; a log has none.
+    fn outcomes(&self) -> impl Iterator<Item = Option<&'a Outcome>> {
+        self.0.iter().map(|(_, part)| part.outcome.as_deref())
+    }
+
+    /// Returns a value of each run; `None` if one of them does not have it.
+    fn all<T>(&self, value: impl Fn(&Outcome) -> Option<T>) -> Option<Vec<T>> {
+        self.outcomes().map(|outcome| value(outcome?)).collect()
+    }
+
+    fn sum(&self, count: impl Fn(&Outcome) -> u64) -> Option<u64> {
+        self.all(|outcome| Some(count(outcome))).map(|counts| counts.into_iter().sum())
+    }
+
+    /// Returns the texts of all runs, each once.
+    fn distinct(&self, texts: impl Fn(&Outcome) -> Vec<String>) -> Vec<String> {
+        let mut found: Vec<String> = Vec::new();
+        for text in self.outcomes().flatten().flat_map(texts) {
+            if !found.contains(&text) {
+                found.push(text);
+            }
+        }
+        found
+    }
+
+    fn errors(&self) -> Option<Errors> {
+        let all = self.all(|outcome| Some(outcome.errors.clone()))?;
+        let mut sum = Errors::default();
+        for errors in &all {
+            sum.add(errors);
+        }
+        Some(sum)
+    }
+
+    fn statuses(&self) -> Option<BTreeMap<u16, u64>> {
+        let mut sum = BTreeMap::new();
+        for outcome in self.outcomes() {
+            for (status, count) in &outcome?.statuses {
+                *sum.entry(*status).or_default() += count;
+            }
+        }
+        Some(sum)
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        let named = |(name, part): &(String, RunFile)| -> Vec<String> {
+            let warnings = part.outcome.iter().flat_map(|outcome| &outcome.warnings);
+            warnings.map(|warning| format!("{name}: {warning}")).collect()
+        };
+        self.0.iter().flat_map(named).collect()
+    }
+}
+
 /// The total length of the union of intervals.
 fn covered(spans: impl Iterator<Item = (f64, f64)>) -> f64 {
     let mut spans: Vec<(f64, f64)> = spans.collect();
@@ -143,21 +257,6 @@ fn covered(spans: impl Iterator<Item = (f64, f64)>) -> f64 {
         reached = reached.max(to);
     }
     sum
-}
-
-fn added(one: &Errors, other: &Errors) -> Errors {
-    Errors {
-        refused: one.refused + other.refused,
-        unconnected: one.unconnected + other.unconnected,
-        no_port: one.no_port + other.no_port,
-        reset: one.reset + other.reset,
-        timed_out: one.timed_out + other.timed_out,
-        short: one.short + other.short,
-        status: one.status + other.status,
-        length: one.length + other.length,
-        body: one.body + other.body,
-        unreadable: one.unreadable + other.unreadable,
-    }
 }
 
 /// Error of a file that is not a run.

@@ -2,10 +2,12 @@
 
 use super::tables;
 use crate::figures::{bytes, counted, decimal, grouped, ms, percent, real};
-use crate::outcome::{Errors, GeneratorUsage, Kernel, Outcome};
+use crate::outcome::{ConnectionCounts, Errors, GeneratorUsage, Kernel, Outcome};
 use crate::steal::WORTH_A_WORD;
 use std::fmt::Write;
 
+/// URLs that are shown, at most.
+const URLS_SHOWN: usize = 10;
 /// Column at which values begin.
 const WIDTH: usize = 21;
 
@@ -48,8 +50,12 @@ impl TableText {
 fn what(page: &mut TableText, outcome: &Outcome) {
     let model = &outcome.model;
     page.line("Measured by", &outcome.tool);
-    for (index, url) in outcome.urls.iter().enumerate() {
+    for (index, url) in outcome.urls.iter().take(URLS_SHOWN).enumerate() {
         page.line(if index == 0 { "URL" } else { "" }, url);
+    }
+    let others = outcome.urls.len().saturating_sub(URLS_SHOWN);
+    if others > 0 {
+        page.line("", &format!("and {} more", grouped(others as u64)));
     }
     page.line("Model", &model.sentence);
     let threads = counted(u64::from(model.threads), "thread");
@@ -76,6 +82,9 @@ fn how_much(page: &mut TableText, outcome: &Outcome) {
     page.line("Non-2xx responses", &statuses(outcome));
     let opened = grouped(outcome.connections_opened);
     page.line("Connections opened", &opened);
+    if let Some(connections) = &outcome.connections {
+        page.line("Connections served", &served(connections, outcome.ramp_up_s));
+    }
     let (received, sent) = (real(outcome.bytes_received), real(outcome.bytes_sent));
     page.line("Total transferred", &format!("{} received, {} sent", bytes(received), bytes(sent)));
     page.line("Requests per second", &format!("{} /s (mean)", decimal(outcome.requests_per_s)));
@@ -86,20 +95,26 @@ fn how_much(page: &mut TableText, outcome: &Outcome) {
         let each = 1e6 / outcome.requests_per_s;
         page.line("", &format!("{} ms (mean, across all concurrent requests)", ms(each)));
     }
-    if outcome.duration_s > 0.0 {
-        let rate = bytes(received / outcome.duration_s);
-        page.line("Transfer rate", &format!("{rate}/s received"));
+    if let Some(rate) = outcome.bytes_received_per_s {
+        page.line("Transfer rate", &format!("{}/s received", bytes(rate)));
     }
 }
 
-/// All errors, and those that the rate leaves out.
+/// The connections that had a response while measuring, and those that were open to the end.
+fn served(connections: &ConnectionCounts, ramp_up_s: f64) -> String {
+    let held = connections.held.map(|held| format!(", {} open at the end", grouped(held)));
+    let ramp_up = format!(" (after {ramp_up_s:.3} s of ramp-up)");
+    let ramp_up = if ramp_up_s > 0.0 { ramp_up } else { String::new() };
+    let (served, due) = (grouped(connections.served), grouped(connections.due));
+    format!("{served} of {due} while measuring{ramp_up}{}", held.unwrap_or_default())
+}
+
+/// All successful responses, and those that the rate leaves out.
 fn complete(outcome: &Outcome) -> String {
     let all = grouped(outcome.requests);
-    match outcome.requests.saturating_sub(outcome.requests_in_window) {
-        late if late > 0 && outcome.requests_in_window > 0 => {
-            format!("{all}, of which {} came after the end", grouped(late))
-        }
-        _ => all,
+    match outcome.requests_late {
+        0 => all,
+        late => format!("{all}, of which {} came after the end", grouped(late)),
     }
 }
 

@@ -79,7 +79,7 @@ pub(super) fn steps(steps: &[OutcomeStep]) -> String {
     let mut text = head.map(|name| format!("{name:>13}")).concat() + "  kept up\n";
     for step in steps {
         let latency = &step.latency_us;
-        let at = |name: &str| latency.percentiles.get(name).copied().map(ms).unwrap_or_default();
+        let at = |name: &str| latency.percentile(name).map_or_else(|| "-".to_owned(), ms);
         let columns = [
             decimal(step.rate_per_s),
             decimal(step.answered_per_s),

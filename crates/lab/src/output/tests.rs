@@ -5,8 +5,8 @@ use super::histogram::{self, HistogramLogError};
 use super::merge::{Merged, RunFile};
 use super::{csv, json, table};
 use crate::outcome::{
-    Errors, FORMAT, GeneratorUsage, HeldConnections, Kernel, Latency, ModelSummary, Outcome,
-    OutcomeSecond, OutcomeStep,
+    ConnectionCounts, Errors, FORMAT, GeneratorUsage, HeldConnections, Kernel, Latency,
+    ModelSummary, Outcome, OutcomeSecond, OutcomeStep,
 };
 use hdrhistogram::Histogram;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,14 +23,26 @@ pub(super) fn outcome() -> Outcome {
         duration_s: 10.0,
         requests: 983,
         requests_in_window: 983,
+        requests_late: 0,
+        requests_before: 60,
         sent: 1_002,
         unanswered: 0,
         requests_per_s: 98.3,
         errors: Errors { refused: 3, timed_out: 9, status: 5, ..Errors::default() },
+        success_share: Some(0.983),
         statuses: BTreeMap::from([(200, 983), (404, 3), (503, 2)]),
         bytes_received: 1_234_567,
+        bytes_received_per_s: Some(123_000.0),
         bytes_sent: 98_765,
         connections_opened: 53,
+        connections: Some(ConnectionCounts {
+            asked: 50,
+            due: 50,
+            opened: 50,
+            served: 49,
+            held: Some(48),
+        }),
+        ramp_up_s: 0.0125,
         connections_missing: 0,
         connections_unserved: 0,
         latency_us: latency(1.0),
@@ -159,7 +171,10 @@ fn the_page_of_a_run_without_an_answer_is_whole() {
         sent: 0,
         requests_per_s: 0.0,
         duration_s: 0.0,
+        success_share: Some(0.0),
         bytes_received: 0,
+        bytes_received_per_s: None,
+        connections: Some(ConnectionCounts { asked: 50, due: 50, ..ConnectionCounts::default() }),
         latency_us: Latency::default(),
         service_us: None,
         connect_us: None,
@@ -234,6 +249,15 @@ fn merging_adds_what_each_run_has() {
     assert_eq!(merged.requests, 2 * 983);
     assert_eq!(merged.errors.as_ref().map(Errors::total), Some(2 * 17));
     assert_eq!(merged.bytes_received, Some(2 * 1_234_567));
+    assert_eq!((merged.sent, merged.bytes_sent), (Some(2 * 1_002), Some(2 * 98_765)));
+    assert_eq!(merged.statuses.as_ref().map(|of| of[&404]), Some(6));
+    assert_eq!(merged.connections_opened, Some(106));
+    assert_eq!(merged.success_share.map(f64::to_bits), Some(0.983_f64.to_bits()));
+    let bytes_per_s = merged.bytes_received_per_s.expect("both say it");
+    assert!((bytes_per_s - 2.0 * 123_000.0 * 10.0 / 15.0).abs() < 1e-3, "{bytes_per_s}");
+    assert_eq!((merged.urls.len(), merged.tools.len(), merged.models.len()), (2, 1, 1));
+    assert!((merged.started_unix_s - outcome().started_unix_s).abs() < 1e-6);
+    assert_eq!(merged.warnings, ["a.json: 17 requests failed", "b.json: 17 requests failed"]);
     assert!((merged.duration_s - 15.0).abs() < 1e-6, "{}", merged.duration_s);
     assert_eq!(merged.latency_us.count, 1_501);
     assert!(merged.latency_us.max >= 70_000_000.0);
@@ -242,6 +266,7 @@ fn merging_adds_what_each_run_has() {
     let mixed = Merged::of(&[("a.json".to_owned(), first), ("a.hgrm".to_owned(), log)]);
     let mixed = mixed.expect("they can be added");
     assert_eq!((mixed.requests, mixed.errors.clone()), (983 + 1_000, None));
+    assert_eq!((mixed.sent, mixed.statuses.clone(), mixed.success_share), (None, None, None));
     assert!((mixed.duration_s - 10.0).abs() < 1e-6, "the same time counts once");
     golden("merged.txt", &mixed.table());
 }

@@ -7,8 +7,8 @@ use gustnado_tasks::descriptor_limit;
 
 use super::round::{ROUND_MAX, round_len};
 use super::{
-    BackendChoice, DESCRIPTORS_APART, LoadModel, LoadPlan, PlanError, RequestSpec, SlowClients,
-    StopCondition, UrlParts,
+    BackendChoice, DESCRIPTORS_APART, LoadModel, LoadPlan, PlanError, RateStage, RequestSpec,
+    SlowClients, StopCondition, UrlParts,
 };
 
 /// Descriptors that every run needs apart from its connections.
@@ -32,6 +32,7 @@ impl LoadPlan {
             requests: vec![ask],
             load: LoadModel::Closed,
             end: StopCondition::default(),
+            ramp_up_max: Duration::from_secs(10),
             warm_up: Duration::ZERO,
             connections,
             pipeline: 1,
@@ -62,6 +63,11 @@ impl LoadPlan {
         self.check_room()
     }
 
+    /// Returns whether every connection is to have a response before measuring begins.
+    pub(crate) fn ramps_up(&self) -> bool {
+        self.end.requests.is_none() && !self.ramp_up_max.is_zero()
+    }
+
     /// Connections with requests, and idle ones.
     pub(crate) fn all_connections(&self) -> u64 {
         let idle = if let LoadModel::Hold { idle, .. } = self.load { idle } else { 0 };
@@ -70,11 +76,11 @@ impl LoadPlan {
 
     /// Requests per second in all, if the plan has a rate.
     pub(crate) fn last_rate(&self) -> Option<f64> {
-        match self.load {
+        match &self.load {
             LoadModel::Closed => None,
-            LoadModel::Open { rate_per_s } => Some(rate_per_s),
-            LoadModel::Ramp { to_per_s, .. } => Some(to_per_s),
-            LoadModel::Hold { rate_per_s, .. } => rate_per_s,
+            LoadModel::Open { rate_per_s } => Some(*rate_per_s),
+            LoadModel::Ramp { stages } => stages.last().map(|stage| stage.rate_per_s),
+            LoadModel::Hold { rate_per_s, .. } => *rate_per_s,
         }
     }
 
@@ -156,12 +162,11 @@ impl LoadPlan {
             {
                 wrong(format!("a rate must be above 0 and at most 100,000,000, not {rate}"))
             }
-            LoadModel::Ramp { from_per_s, to_per_s, steps, step } => {
-                let rising = is_rate(from_per_s) && is_rate(to_per_s) && from_per_s < to_per_s;
-                if !rising || !(2..=1000).contains(&steps) || step.is_zero() {
+            LoadModel::Ramp { ref stages } => {
+                let is_good = |of: &RateStage| is_rate(of.rate_per_s) && !of.length.is_zero();
+                if !(1..=1000).contains(&stages.len()) || !stages.iter().all(is_good) {
                     return wrong(
-                        "a ramp needs two rates, the first one smaller, and 2 to 1,000 steps of \
-                         some length",
+                        "a ramp needs 1 to 1,000 steps, each with a rate above 0 and some length",
                     );
                 }
                 Ok(())
@@ -303,7 +308,7 @@ mod tests {
             ("1 byte per second", |plan| plan.slowness.read_bytes_per_s = Some(0)),
             ("a ramp needs", |plan| {
                 let step = Duration::from_secs(1);
-                plan.load = LoadModel::Ramp { from_per_s: 2.0, to_per_s: 1.0, steps: 3, step };
+                plan.load = LoadModel::rising((1.0, -1.0), 3, step);
             }),
             ("are kept alive", |plan| {
                 plan.load = LoadModel::Hold { idle: 1, rate_per_s: None };

@@ -168,6 +168,12 @@ mod tests {
     }
 
     #[test]
+    fn an_interval_is_short_however_wide_it_is() {
+        assert_eq!(interval_text((1.28, 1.362)), "1.28–1.36");
+        assert_eq!(interval_text((1.8e-17, 2e23)), "<0.01–>999");
+    }
+
+    #[test]
     fn ticks_are_short() {
         assert_eq!(ValueUnit::Microseconds.write_tick(2000.0), "2 ms");
         assert_eq!(ValueUnit::PerSecond.write_tick(10_000.0), "10,000/s");

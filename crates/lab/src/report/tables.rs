@@ -46,13 +46,36 @@ pub(super) fn figures(page: &mut Markup, view: &View<'_>, place: usize, scenario
         let mut names = vec![("contender", "")];
         names.extend(Column::ALL.map(|column| (heading(column), below(column))));
         heads(page, &names);
+        let (above, below): (Vec<_>, Vec<_>) =
+            view.contenders().partition(|(_, one)| is_above(view, scenario, one));
         page.open("tbody", &[]);
-        for (_, contender) in view.contenders() {
+        for (_, contender) in above {
+            figures_of(page, view, scenario, contender);
+        }
+        if !below.is_empty() {
+            line(page);
+        }
+        for (_, contender) in below {
             figures_of(page, view, scenario, contender);
         }
         page.close();
     });
     notes(page, view, scenario);
+}
+
+/// Returns whether a contender's figures are compared with those of others.
+fn is_above(view: &View<'_>, scenario: &ScenarioRecord, contender: &ContenderRecord) -> bool {
+    let row = view.compared(scenario, contender);
+    row.is_some_and(|row| row.missing.is_none()) && !is_unequal(contender)
+}
+
+/// Writes the line above the rows that are compared with nothing.
+fn line(page: &mut Markup) {
+    let columns = (Column::ALL.len() + 1).to_string();
+    page.open("tr", &[("class", "line")]);
+    let attributes = [("colspan", columns.as_str()), ("scope", "colgroup")];
+    page.element("th", &attributes, "Not comparable, or not measured");
+    page.close();
 }
 
 fn heading(column: Column) -> &'static str {
@@ -93,7 +116,8 @@ fn figures_of(
     if is_unequal(contender) {
         tags.push("not the same work");
     }
-    let unfit = row.and_then(|row| row.unfit.as_ref()).map(|why| format!("not compared: {why}"));
+    let unfit = row.filter(|row| row.missing.is_none()).and_then(|row| row.unfit.as_ref());
+    let unfit = unfit.map(|why| format!("not comparable: {why}"));
     tags.extend(unfit.as_deref());
     if !tags.is_empty() {
         page.empty("br", &[]);

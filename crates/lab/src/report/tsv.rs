@@ -6,22 +6,32 @@
 use std::fmt::Write as _;
 
 use super::view::View;
-use crate::outcome::{Errors, Latency, Outcome};
+use crate::figures::counted;
+use crate::outcome::{ConnectionCounts, Errors, Latency, Outcome};
 use crate::record::{RunRecord, ScenarioRecord};
-use crate::statistics::{Column, value};
+use crate::statistics::{Column, other_work, value};
 
 /// Writes a line for each run: `rounds.tsv`.
 pub(super) fn rounds(view: &View<'_>) -> String {
     let mut text = String::new();
     let figures = Column::ALL.map(column_name);
     let errors = Errors::default().named().map(|(name, _)| format!("error_{}", snake(name)));
-    let heading = ["scenario", "contender", "round", "failure", "model", "connections", "pipeline"]
-        .map(str::to_owned)
-        .into_iter()
-        .chain(figures.map(str::to_owned))
-        .chain(COUNTED.map(|(name, _)| name.to_owned()))
-        .chain(USED.map(|(name, _)| name.to_owned()))
-        .chain(errors);
+    let heading = [
+        "scenario",
+        "contender",
+        "round",
+        "failure",
+        "not_comparable",
+        "model",
+        "connections",
+        "pipeline",
+    ]
+    .map(str::to_owned)
+    .into_iter()
+    .chain(figures.map(str::to_owned))
+    .chain(COUNTED.map(|(name, _)| name.to_owned()))
+    .chain(USED.map(|(name, _)| name.to_owned()))
+    .chain(errors);
     line(&mut text, heading);
     for run in &view.record.runs {
         let scenario = view.record.scenarios.iter().find(|one| one.name == run.scenario);
@@ -80,14 +90,21 @@ fn column_name(column: Column) -> &'static str {
 type OfOutcome = (&'static str, fn(&Outcome) -> String);
 type OfRun = (&'static str, fn(&RunRecord) -> String);
 
-const COUNTED: [OfOutcome; 13] = [
+const COUNTED: [OfOutcome; 20] = [
     ("requests", |o| o.requests.to_string()),
+    ("requests_in_window", |o| o.requests_in_window.to_string()),
+    ("requests_before", |o| o.requests_before.to_string()),
+    ("requests_late", |o| o.requests_late.to_string()),
     ("sent", |o| o.sent.to_string()),
     ("duration_s", |o| o.duration_s.to_string()),
     ("started_unix_s", |o| o.started_unix_s.to_string()),
     ("bytes_received", |o| o.bytes_received.to_string()),
     ("bytes_sent", |o| o.bytes_sent.to_string()),
     ("connections_opened", |o| o.connections_opened.to_string()),
+    ("connections_due", |o| connections(o, |of| Some(of.due))),
+    ("connections_served", |o| connections(o, |of| Some(of.served))),
+    ("connections_held", |o| connections(o, |of| of.held)),
+    ("ramp_up_s", |o| o.ramp_up_s.to_string()),
     ("generator_cpu_s", |o| o.generator.cpu_s.to_string()),
     ("generator_cpu_share", |o| o.generator.cpu_share.to_string()),
     ("generator_bottleneck", |o| o.generator.bottleneck.to_string()),
@@ -108,6 +125,20 @@ const USED: [OfRun; 9] = [
     ("switches_forced", |r| r.usage.switches_forced.to_string()),
 ];
 
+/// A count of the connections; empty where the generator does not know it.
+fn connections(outcome: &Outcome, count: fn(&ConnectionCounts) -> Option<u64>) -> String {
+    let count = outcome.connections.as_ref().and_then(count);
+    count.map(|count| count.to_string()).unwrap_or_default()
+}
+
+/// Why a run is not comparable; empty if it is.
+fn not_comparable(outcome: Option<&Outcome>) -> String {
+    let Some(outcome) = outcome else { return "no figures".to_owned() };
+    let failures = Some(outcome.errors.total()).filter(|count| *count > 0);
+    let failures = failures.map(|count| counted(count, "failure"));
+    failures.into_iter().chain(other_work(outcome)).collect::<Vec<_>>().join(", ")
+}
+
 fn cells(run: &RunRecord, scenario: Option<&ScenarioRecord>) -> Vec<String> {
     let outcome = run.outcome.as_ref();
     let of = |make: fn(&Outcome) -> String| outcome.map(make).unwrap_or_default();
@@ -116,6 +147,7 @@ fn cells(run: &RunRecord, scenario: Option<&ScenarioRecord>) -> Vec<String> {
         run.contender.clone(),
         run.round.to_string(),
         run.failure.clone().unwrap_or_default(),
+        not_comparable(outcome),
         of(|o| o.model.name.clone()),
         of(|o| o.model.connections.to_string()),
         of(|o| o.model.pipeline.to_string()),

@@ -1,7 +1,7 @@
 //! Summarises a contest in a few computed sentences.
 
 use super::view::{FailedRequests, View, is_unequal};
-use crate::plot::units::{ValueUnit, times};
+use crate::plot::units::{ValueUnit, interval_text, times};
 use crate::record::{ContenderRecord, Fate, ScenarioRecord};
 use crate::statistics::spread::paired;
 use crate::statistics::{Column, Ratio, Significance, pairs_of};
@@ -90,12 +90,11 @@ impl Winner<'_> {
                 "{begin} and {next} {more}: over {rounds} rounds that difference is within the \
                  noise."
             ),
-            Some(Ratio { value, interval: Some((low, high)), .. }) => format!(
+            Some(Ratio { value, interval: Some(ends), .. }) => format!(
                 "{begin}, the least; next is {next} with {more}, {} times as much (95 % interval \
-                 {} to {}: more than noise).",
+                 {}: more than noise).",
                 times(*value),
-                times(*low),
-                times(*high)
+                interval_text(*ends)
             ),
             _ => format!(
                 "{begin} and {next} {more}. These rounds are too few to show whether that is more \
@@ -147,11 +146,30 @@ pub(super) fn troubles(view: &View<'_>) -> Vec<String> {
             Fate::Ran => {}
         }
         sentences.extend(failures(view, contender));
+        sentences.extend(other_work(view, contender));
     }
     if !absent.is_empty() {
         sentences.push(format!("Not installed on this machine: {}.", absent.join(", ")));
     }
     sentences
+}
+
+/// Names the first scenario in which a contender without failures did other work than the others,
+/// and counts those.
+fn other_work(view: &View<'_>, contender: &ContenderRecord) -> Option<String> {
+    let mut unfit = view.record.scenarios.iter().filter_map(|scenario| {
+        let row = view.row(scenario, contender)?;
+        let is_silent = row.missing.is_none() && view.failed(scenario, contender).is_none();
+        Some((scenario, row.unfit.as_ref().filter(|_| is_silent)?))
+    });
+    let (scenario, why) = unfit.next()?;
+    let (name, title) = (&contender.name, &scenario.title);
+    Some(match unfit.count() {
+        0 => format!("{name} is not comparable in “{title}”: {why}."),
+        others => {
+            format!("{name} is not comparable in {} scenarios; in “{title}”: {why}.", others + 1)
+        }
+    })
 }
 
 /// Counts the scenarios with failed requests, and names the one with most of them.

@@ -42,8 +42,28 @@ impl<'a> View<'a> {
             .find(|row| row.scenario == scenario.name && row.contender == contender.name)
     }
 
-    /// Returns the runs of one contender in one scenario.
+    /// Returns the figures of one contender in one scenario, if they are comparable.
+    pub(super) fn compared(
+        &self,
+        scenario: &ScenarioRecord,
+        contender: &ContenderRecord,
+    ) -> Option<&ContenderFigures> {
+        self.row(scenario, contender).filter(|row| row.unfit.is_none())
+    }
+
+    /// Returns the runs of one contender in one scenario that are compared and drawn: none if they
+    /// did other work than those of others.
     pub(super) fn runs(
+        &self,
+        scenario: &ScenarioRecord,
+        contender: &ContenderRecord,
+    ) -> impl Iterator<Item = &'a RunRecord> {
+        let is_compared = self.compared(scenario, contender).is_some();
+        self.all_runs(scenario, contender).filter(move |_| is_compared)
+    }
+
+    /// Returns all runs of one contender in one scenario.
+    fn all_runs(
         &self,
         scenario: &ScenarioRecord,
         contender: &ContenderRecord,
@@ -73,7 +93,7 @@ impl<'a> View<'a> {
     ) -> Option<FailedRequests> {
         let mut errors = Errors::default();
         let mut sent = 0;
-        for outcome in self.runs(scenario, contender).filter_map(|run| run.outcome.as_ref()) {
+        for outcome in self.all_runs(scenario, contender).filter_map(|run| run.outcome.as_ref()) {
             sent += outcome.sent.max(outcome.requests + outcome.errors.total());
             add(&mut errors, &outcome.errors);
         }
@@ -92,7 +112,7 @@ impl<'a> View<'a> {
     /// Returns whether a contender's figures in a scenario have any problem.
     pub(super) fn is_marred(&self, scenario: &ScenarioRecord, contender: &ContenderRecord) -> bool {
         self.failed(scenario, contender).is_some()
-            || self.runs(scenario, contender).any(|run| run.failure.is_some())
+            || self.all_runs(scenario, contender).any(|run| run.failure.is_some())
     }
 
     /// Returns the notes below a plot of some scenarios: missing contenders and failures.
@@ -145,12 +165,15 @@ impl<'a> View<'a> {
         let silent = contender.fate != Fate::Ran;
         let row = self.row(scenario, contender);
         let missing = row.and_then(|row| row.missing.clone()).filter(|_| !silent);
-        let rounds = self.runs(scenario, contender).filter(|_| row.is_some_and(|r| r.rounds > 0));
+        let all = self.all_runs(scenario, contender);
+        let rounds = all.filter(|_| row.is_some_and(|r| r.rounds > 0));
         let rounds: Vec<String> = rounds
             .filter_map(|run| Some(format!("round {}: {}", run.round, run.failure.as_ref()?)))
             .collect();
         let failed = self.failed(scenario, contender).map(|failed| failed.to_string());
-        missing.into_iter().chain(failed).chain(rounds)
+        let unfit = row.filter(|row| row.missing.is_none()).and_then(|row| row.unfit.as_ref());
+        let unfit = unfit.map(|why| format!("not comparable: {why}"));
+        missing.into_iter().chain(unfit).chain(failed).chain(rounds)
     }
 
     /// Describes the method of a scenario and the drawn part of its rounds: the subtitle of a plot.

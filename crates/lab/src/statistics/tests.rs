@@ -1,5 +1,5 @@
 use super::*;
-use crate::outcome::{Errors, HeldConnections, Latency, Outcome};
+use crate::outcome::{ConnectionCounts, Errors, HeldConnections, Latency, Outcome};
 use crate::record::{ContenderRecord, Environment, Usage};
 
 /// An outcome as the generator would write it.
@@ -11,7 +11,8 @@ fn outcome(requests: u64, p99: f64) -> Outcome {
         "format": 1, "tool": "t", "urls": [], "started_unix_s": 0.0, "duration_s": 1.0,
         "model": {"name": "closed", "sentence": "s", "connections": 10, "pipeline": 1,
                   "keep_alive": true, "threads": 1, "io": "epoll"},
-        "requests": requests, "sent": requests, "requests_per_s": requests,
+        "requests": requests, "requests_in_window": requests, "sent": requests,
+        "requests_per_s": requests,
         "errors": Errors::default(), "statuses": {}, "bytes_received": 0, "bytes_sent": 0,
         "connections_opened": 10, "latency_us": latency, "histogram": "",
         "generator": crate::outcome::GeneratorUsage::default(),
@@ -172,6 +173,11 @@ fn two_records_are_compared_by_all_their_rounds() {
 
 type Spoil = fn(&mut Outcome);
 
+/// Connections of which some had a response; all were opened and held.
+fn connections(asked: u64, served: u64) -> ConnectionCounts {
+    ConnectionCounts { asked, due: asked, opened: asked, served, held: Some(asked) }
+}
+
 /// Three rounds of two, of which `b` needs twice as much in each; `spoil` changes `b`'s.
 fn three_rounds(spoil: impl Fn(&mut RunRecord)) -> Vec<ContenderFigures> {
     let rounds = (1..=3).flat_map(|round| {
@@ -189,12 +195,38 @@ fn ratio_of(rows: &[ContenderFigures], column: Column) -> Option<Ratio> {
 #[test]
 fn a_row_that_did_other_work_has_figures_and_no_ratio() {
     assert!(ratio_of(&three_rounds(|_| {}), Column::Rate).is_some());
-    let spoils: [(&str, Spoil); 4] = [
+    let spoils: [(&str, Spoil); 8] = [
         ("21 failures", |of| of.errors.reset = 7),
         ("2 of 10 connections never had a response", |of| of.connections_unserved = 2),
-        ("4 connections were not open when the load started", |of| of.connections_missing = 4),
-        ("5 connections could not be held", |of| {
-            of.held = Some(HeldConnections { asked: 20, opened: 15, ..HeldConnections::default() });
+        (
+            "1,359 of 10,000 connections had a response while measuring (connection limit or \
+             accept stall of the server: the others were open and waited)",
+            |of| of.connections = Some(connections(10_000, 1_359)),
+        ),
+        (
+            "99 of 300 connections had a response while measuring (accept stall: the kernel \
+             dropped 12 handshakes at its full queue)",
+            |of| {
+                of.connections = Some(connections(300, 99));
+                of.kernel.listen_drops = 12;
+            },
+        ),
+        ("97 of 100 connections were open at the end", |of| {
+            of.connections = Some(ConnectionCounts { held: Some(97), ..connections(100, 100) });
+        }),
+        ("15 of 20 idle connections were held to the end", |of| {
+            of.held = Some(HeldConnections {
+                asked: 20,
+                opened: 18,
+                lost: 3,
+                ..HeldConnections::default()
+            });
+        }),
+        ("2,000 of 50,000 requests had no response within the measured time", |of| {
+            of.requests_per_s = 48_000.0;
+        }),
+        ("the rate was not reached: 50000.0 of 60000.0 requests per second had a response", |of| {
+            of.model.rate_per_s = Some(60_000.0);
         }),
     ];
     for (why, spoil) in spoils {
@@ -208,10 +240,46 @@ fn a_row_that_did_other_work_has_figures_and_no_ratio() {
 }
 
 #[test]
+fn a_hundredth_of_the_connections_may_be_missing() {
+    let of = |served: u64, held: u64| {
+        let counts = ConnectionCounts { held: Some(held), ..connections(1_000, served) };
+        three_rounds(|run| {
+            run.outcome.as_mut().expect("has one").connections = Some(counts.clone());
+        })[1]
+            .unfit
+            .is_none()
+    };
+    assert!(of(1_000, 1_000) && of(990, 990));
+    assert!(!of(989, 1_000) && !of(1_000, 989));
+}
+
+#[test]
+fn a_row_is_as_bad_as_its_worst_round() {
+    let rows = three_rounds(|run| {
+        let served = [1_000, 400, 700][run.round as usize - 1];
+        run.outcome.as_mut().expect("has one").connections = Some(connections(1_000, served));
+    });
+    let why = rows[1].unfit.as_deref().expect("two rounds were not served");
+    assert!(why.starts_with("400 of 1,000 connections had a response"), "{why}");
+}
+
+#[test]
+fn a_response_that_comes_late_is_none_of_the_measured_time() {
+    let rows = three_rounds(|run| {
+        let found = run.outcome.as_mut().expect("has one");
+        (found.requests_per_s, found.requests_late) = (0.0, found.requests);
+        found.connections = Some(connections(10, 0));
+    });
+    let why = rows[1].unfit.as_deref().expect("it answered after the end");
+    assert!(why.contains("it answered outside the measured time"), "{why}");
+    assert_eq!(ratio_of(&rows, Column::CpuPerRequest), None);
+}
+
+#[test]
 fn nothing_is_compared_with_a_reference_that_did_other_work() {
     let mut runs: Vec<RunRecord> =
         (1..=3).flat_map(|at| [run("a", at, 100_000, 1.0), run("b", at, 9_000, 1.0)]).collect();
-    runs[0].outcome.as_mut().expect("has one").connections_unserved = 1;
+    runs[0].outcome.as_mut().expect("has one").connections = Some(connections(10, 9));
     let rows = summarise(&record(runs));
     assert_eq!(ratio_of(&rows, Column::Rate), None);
     assert_eq!(rows[1].unfit, None, "it has done nothing wrong itself");
@@ -245,21 +313,27 @@ fn after_a_warm_up_cpu_is_divided_by_the_answers_of_the_same_time() {
     (found.requests_per_s, found.requests_in_window) = (920.0, 920);
     let whole = cpu_us_per_request(&warm).expect("answered");
     assert!((whole - 1_000.0).abs() < 1e-9, "without a warm-up all of both counts: {whole}");
+    let found = warm.outcome.as_mut().expect("has one");
+    found.requests_before = 1_000;
+    let whole = cpu_us_per_request(&warm).expect("answered");
+    assert!((whole - 500.0).abs() < 1e-9, "the ramp-up, too: {whole}");
     warm.usage.is_of_window = true;
     let window = cpu_us_per_request(&warm).expect("answered");
     assert!((window - 1e6 / 920.0).abs() < 1e-9, "{window}");
 }
 
 #[test]
-fn a_percentile_is_told_from_five_answers_beyond_it() {
+fn a_percentile_is_shown_from_ten_responses_beyond_it() {
     let of = |count: u64| {
         let found = run("a", 1, count, 1.0).outcome.expect("has one");
         ["50", "99", "99.9"].map(|name| found.latency_us.percentile(name).is_some())
     };
-    assert_eq!(of(9), [false; 3]);
-    assert_eq!(of(10), [true, false, false]);
-    assert_eq!(of(500), [true, true, false]);
-    assert_eq!(of(5_000), [true; 3]);
+    assert_eq!(of(19), [false; 3]);
+    assert_eq!(of(20), [true, false, false]);
+    assert_eq!(of(999), [true, false, false]);
+    assert_eq!(of(1_000), [true, true, false]);
+    assert_eq!(of(9_999), [true, true, false]);
+    assert_eq!(of(10_000), [true; 3]);
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod answers;
 mod endings;
 mod failures;
 mod models;
+mod ramp_up;
 mod toy;
 mod truth;
 

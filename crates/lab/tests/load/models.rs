@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use gustnado_lab::plan::{BackendChoice, LoadModel};
+use gustnado_lab::plan::{BackendChoice, LoadModel, RateStage};
 
 use crate::toy::{Reply, Toy, ok};
 use crate::{counted, outcome_of, timed, within};
@@ -18,6 +18,7 @@ crate::through_both_doors!(
     connections_that_are_never_served_are_named,
     an_open_loop_ends_after_its_number,
     a_ramp_finds_the_knee,
+    each_stage_has_its_own_rate_and_length,
     churn_opens_a_connection_for_each_request,
     pipelining_has_several_requests_under_way,
     connections_are_held_while_others_ask,
@@ -44,7 +45,9 @@ fn an_open_loop_keeps_its_rate(io: BackendChoice) {
         let mut plan = timed(&toy.url("/"), 8, Duration::from_secs(1), io);
         plan.load = LoadModel::Open { rate_per_s: 300.0 };
         let outcome = outcome_of(&plan);
-        assert_eq!((outcome.requests, outcome.sent), (toy.seen(), toy.seen()));
+        // Each connection had a request before, so that it was served once.
+        assert_eq!((outcome.requests, outcome.sent), (toy.seen() - 8, toy.seen() - 8));
+        assert_eq!(outcome.requests_before, 8);
         let service = outcome.service_us.expect("an open loop has both");
         assert_eq!(service.count, outcome.requests);
         assert!(service.mean <= outcome.latency_us.mean);
@@ -95,9 +98,12 @@ fn connections_that_are_never_served_are_named(io: BackendChoice) {
     });
     let mut plan = timed(&toy.url("/"), 8, Duration::from_millis(300), io);
     plan.response_timeout = Duration::from_millis(400);
+    plan.connect_timeout = Duration::from_millis(500);
     let outcome = outcome_of(&plan);
     assert!(outcome.requests > 0);
     assert_eq!(outcome.connections_unserved, 5, "{outcome:?}");
+    let connections = outcome.connections.as_ref().expect("they are counted");
+    assert_eq!((connections.due, connections.served), (8, 3), "{connections:?}");
     let word = "5 of 8 connections never had a response";
     assert!(outcome.warnings.iter().any(|found| found.starts_with(word)), "{outcome:?}");
 }
@@ -121,13 +127,32 @@ fn a_ramp_finds_the_knee(io: BackendChoice) {
     });
     let mut plan = timed(&toy.url("/"), 50, Duration::from_mins(1), io);
     let step = Duration::from_millis(700);
-    plan.load = LoadModel::Ramp { from_per_s: 40.0, to_per_s: 400.0, steps: 4, step };
+    plan.load = LoadModel::rising((40.0, 400.0), 4, step);
     let outcome = outcome_of(&plan);
     let rates: Vec<f64> = outcome.steps.iter().map(|step| step.rate_per_s).collect();
     assert_eq!(rates, [40.0, 160.0, 280.0, 400.0]);
     assert!(!outcome.steps[3].kept_up, "{:?}", outcome.steps);
     assert!(outcome.steps[3].answered_per_s < 250.0, "{:?}", outcome.steps);
     assert!(outcome.steps[0].errors == 0 && outcome.steps[0].latency_us.count == 28);
+}
+
+fn each_stage_has_its_own_rate_and_length(io: BackendChoice) {
+    let toy = Toy::friendly();
+    let mut plan = timed(&toy.url("/"), 4, Duration::from_mins(1), io);
+    let stage = |rate_per_s, ms| RateStage { rate_per_s, length: Duration::from_millis(ms) };
+    plan.load = LoadModel::Ramp { stages: vec![stage(100.0, 400), stage(20.0, 700)] };
+    plan.end.after = None;
+    let outcome = outcome_of(&plan);
+    let steps: Vec<_> = outcome
+        .steps
+        .iter()
+        .map(|step| (step.rate_per_s.to_bits(), step.latency_us.count))
+        .collect();
+    assert_eq!(steps, [(100.0_f64.to_bits(), 40), (20.0_f64.to_bits(), 14)], "{outcome:?}");
+    assert!((outcome.duration_s - 1.1).abs() < 0.05, "{}", outcome.duration_s);
+    let sentence = &outcome.model.sentence;
+    let stages = "0.4 s at 100 requests per second, then 0.7 s at 20 requests per second";
+    assert!(sentence.contains(stages), "{sentence}");
 }
 
 fn churn_opens_a_connection_for_each_request(io: BackendChoice) {
@@ -188,7 +213,7 @@ fn connections_are_held_while_others_ask(io: BackendChoice) {
         let outcome = outcome_of(&plan);
         let held = outcome.held.clone().expect("that is what it was about");
         assert_eq!((held.asked, held.opened, held.lost), (200, 200, 0));
-        assert_eq!((outcome.requests + 200, toy.opened()), (toy.seen(), 202));
+        assert_eq!((outcome.requests + 202, toy.opened()), (toy.seen(), 202));
         assert_eq!(outcome.model.name, "hold");
         assert!(outcome.series.iter().all(|second| second.connections == 202), "{outcome:?}");
         let asked = outcome.requests;

@@ -174,6 +174,9 @@ pub(super) static SCENARIO: &[FileKey<ScenarioDraft>] = keys![
     "rounds", Depends("the contest's"),
         Takes::Number(1..=100, |draft, rounds| draft.spec.rounds = small(rounds)),
         "Rounds of this one.";
+    "accept_status", Value("\"2xx\""),
+        Takes::Text(|draft, text| draft.accept_status = Some(text)),
+        "Statuses of successful responses, such as `\"200-399,404\"`. Redirects are not followed.";
     "arguments", None, Takes::Texts(|draft, words| draft.spec.arguments = words),
         "More arguments for the generator. The words below are filled in.";
     "count", None,

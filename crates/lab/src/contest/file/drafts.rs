@@ -20,4 +20,5 @@ pub(super) struct ScenarioDraft {
     pub(super) bytes: Option<u64>,
     pub(super) path: Option<String>,
     pub(super) send: Option<BodySpec>,
+    pub(super) accept_status: Option<String>,
 }

@@ -14,6 +14,7 @@ use super::{
     ScenarioSpec, presets,
 };
 use crate::figures::counted;
+use crate::plan::LoadPlan;
 
 /// Time of one run; with a number of requests, its maximum.
 const DURATION: Duration = Duration::from_secs(10);
@@ -239,6 +240,9 @@ fn settle_scenario(problems: &mut Problems, lines: &KeyLines, draft: &mut Scenar
     if is_post && spec.generator != GeneratorKind::Own {
         problems.say(lines, "send", "only gustnado bench sends a body; leave out the generator");
     }
+    if let Some(text) = draft.accept_status.take().filter(|text| text != "2xx") {
+        spec.accept_status = accept_status(problems, lines, &text);
+    }
     let word = spec.model.word();
     match (spec.model, spec.rate) {
         (ModelSpec::Open, None) => {
@@ -258,6 +262,16 @@ fn settle_scenario(problems: &mut Problems, lines: &KeyLines, draft: &mut Scenar
     if spec.generator != GeneratorKind::Own {
         check_foreign(problems, lines, spec);
     }
+}
+
+/// Parses `200-399,404`.
+fn accept_status(problems: &mut Problems, lines: &KeyLines, text: &str) -> Vec<(u16, u16)> {
+    let found: Option<Vec<_>> = text.split(',').map(LoadPlan::parse_statuses).collect();
+    found.unwrap_or_else(|| {
+        let form = "expected statuses from 200 to 599 such as \"200-399,404\" or \"2xx\"";
+        problems.say(lines, "accept_status", &format!("{form}, found {text:?}; correct it"));
+        Vec::new()
+    })
 }
 
 /// Reports what other generators cannot do.
@@ -282,6 +296,9 @@ fn check_foreign(problems: &mut Problems, lines: &KeyLines, spec: &ScenarioSpec)
     }
     if spec.threads.is_some() && spec.generator == GeneratorKind::Ab {
         say("threads", "ab has one thread; leave this out".to_owned());
+    }
+    if !spec.accept_status.is_empty() {
+        say("accept_status", format!("{name} takes 2xx only; leave this out, or the generator"));
     }
 }
 

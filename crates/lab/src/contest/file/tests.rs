@@ -205,6 +205,21 @@ fn what_other_generators_cannot_do_is_refused() {
 }
 
 #[test]
+fn accepted_statuses_are_ranges_within_their_bounds() {
+    let text = |statuses: &str| {
+        format!(
+            "[[contender]]\npreset = \"nginx\"\n[[scenario]]\nname = \"a\"\n\
+             accept_status = \"{statuses}\"\n"
+        )
+    };
+    let contest = parse(Path::new("c.toml"), &text("200-399, 404")).expect("it is right");
+    assert_eq!(contest.scenarios[0].accept_status, [(200, 399), (404, 404)]);
+    let expected = "c.toml:5: accept_status: expected statuses from 200 to 599 such as \
+                    \"200-399,404\" or \"2xx\", found \"all\"; correct it";
+    assert_eq!(problems(&text("all")), expected);
+}
+
+#[test]
 fn niosteds_table_has_the_rows_that_it_had_and_is_measured_by_ab() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../contests/niosted.toml");
     let contest = read(Path::new(path)).expect("it is right");

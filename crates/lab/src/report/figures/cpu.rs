@@ -42,7 +42,7 @@ fn bars(view: &View<'_>, scenarios: &[&ScenarioRecord]) -> Bars {
     let first: Vec<(&str, f64)> = view
         .contenders()
         .filter_map(|(_, contender)| {
-            let figure = view.row(scenarios[0], contender)?.cpu_us_per_request?;
+            let figure = view.compared(scenarios[0], contender)?.cpu_us_per_request?;
             Some((contender.name.as_str(), figure.median))
         })
         .collect();
@@ -72,8 +72,10 @@ fn bar(
     (owner, contender): (usize, &ContenderRecord),
 ) -> Bar {
     let row = view.row(scenario, contender);
-    let figure = row.and_then(|row| row.cpu_us_per_request);
+    let is_unfit = row.is_some_and(|row| row.unfit.is_some() && row.missing.is_none());
+    let figure = view.compared(scenario, contender).and_then(|row| row.cpu_us_per_request);
     let remark = match (figure, &contender.fate) {
+        (None, Fate::Ran) if is_unfit => "not comparable".to_owned(),
         (Some(figure), _) => figure.ratio.map(factor).unwrap_or_default(),
         (None, Fate::NotInstalled(_)) => "not installed".to_owned(),
         (None, Fate::Failed(_)) => "did not run".to_owned(),

@@ -58,9 +58,7 @@ fn series(
         .collect();
     let mut spots = Vec::new();
     for (place, name) in PERCENTILES.iter().enumerate() {
-        let values = measured
-            .iter()
-            .filter_map(|outcome| outcome.latency_us.percentiles.get(*name).copied());
+        let values = measured.iter().filter_map(|outcome| outcome.latency_us.percentile(name));
         let Some(middle) = MedianRange::of(values) else { continue };
         spots.push(Spot {
             x: index(place),

@@ -14,7 +14,7 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 
 use super::lab::outcome::{
-    Errors, GeneratorUsage, Kernel, Latency, ModelSummary, Outcome, OutcomeSecond,
+    ConnectionCounts, Errors, GeneratorUsage, Kernel, Latency, ModelSummary, Outcome, OutcomeSecond,
 };
 use super::lab::record::{
     ContenderRecord, Environment, Fate, Record, RunRecord, Sample, ScenarioRecord, Usage,
@@ -209,16 +209,7 @@ fn outcome(scenario: &ScenarioRecord, place: usize, cpu_us: f64, round: u32) -> 
     } else {
         Errors::default()
     };
-    let series = (1..=10).map(|second| OutcomeSecond {
-        at_s: f64::from(second),
-        requests: (rate * (1.0 + 0.02 * f64::from(second % 3))) as u64,
-        errors: if fails && second == 6 { errors.total() } else { 0 },
-        connections: scenario.connections,
-        p50_us: latency.1.percentiles["50"],
-        p99_us: latency.1.percentiles["99"] * (1.0 + 0.05 * f64::from(second % 4)),
-        max_us: latency.1.max,
-    });
-    let series = series.collect();
+    let series = series(scenario, rate, &latency.1, if fails { errors.total() } else { 0 });
     let requests = (rate * 10.0) as u64;
     let outcome = Outcome {
         format: 1,
@@ -238,13 +229,19 @@ fn outcome(scenario: &ScenarioRecord, place: usize, cpu_us: f64, round: u32) -> 
         duration_s: 10.0,
         requests,
         requests_in_window: requests,
+        requests_late: 0,
+        requests_before: 0,
         sent: requests + errors.total(),
         unanswered: 0,
         requests_per_s: rate,
         statuses: BTreeMap::from([(200, requests)]),
+        success_share: None,
         bytes_received: requests * 1200,
+        bytes_received_per_s: Some(rate * 1200.0),
         bytes_sent: requests * 60,
         connections_opened: scenario.connections,
+        connections: Some(connections(scenario.connections)),
+        ramp_up_s: 0.1,
         connections_missing: 0,
         connections_unserved: 0,
         service_us: None,
@@ -263,6 +260,30 @@ fn outcome(scenario: &ScenarioRecord, place: usize, cpu_us: f64, round: u32) -> 
         errors,
     };
     (outcome, rate)
+}
+
+/// Ten seconds, of which the sixth has all errors.
+fn series(
+    scenario: &ScenarioRecord,
+    rate: f64,
+    latency: &Latency,
+    errors: u64,
+) -> Vec<OutcomeSecond> {
+    let second = |second: u32| OutcomeSecond {
+        at_s: f64::from(second),
+        requests: (rate * (1.0 + 0.02 * f64::from(second % 3))) as u64,
+        errors: if second == 6 { errors } else { 0 },
+        connections: scenario.connections,
+        p50_us: latency.percentiles["50"],
+        p99_us: latency.percentiles["99"] * (1.0 + 0.05 * f64::from(second % 4)),
+        max_us: latency.max,
+    };
+    (1..=10).map(second).collect()
+}
+
+/// Connections that were all served and held.
+fn connections(asked: u64) -> ConnectionCounts {
+    ConnectionCounts { asked, due: asked, opened: asked, served: asked, held: Some(asked) }
 }
 
 /// A distribution around `base` microseconds with a tail that grows with the contender's place.
