@@ -1,5 +1,7 @@
 """What documents show: programs run, commands and their flags are there, tables are whole."""
 
+import functools
+import importlib
 import re
 import shlex
 import subprocess
@@ -10,13 +12,14 @@ from pathlib import Path
 import pytest
 from conftest import Server, free_port
 
+import gustnado
 from gustnado import _command_line, _peers
 from gustnado._options import FIT
 from gustnado._plan import plan_of
 
 HOUSE = Path(__file__).parents[2]
-PAGES = [*sorted((HOUSE / "docs" / "python").glob("*.md")), HOUSE / "python" / "README.md",
-         HOUSE / "docs" / "proxies.md", HOUSE / "docs" / "access-log.md", HOUSE / "README.md"]
+PAGES = [*sorted((HOUSE / "docs").rglob("*.md")), HOUSE / "python" / "README.md",
+         HOUSE / "README.md"]
 
 
 def blocks(page, language):
@@ -60,6 +63,17 @@ def ask(server, path):
         link.sendall(f"GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n".encode())
         time.sleep(0.2)
         return link.recv(65536)
+
+
+def test_names_of_the_reference_are_there():
+    text = (HOUSE / "docs" / "python" / "reference.md").read_text()
+    names = re.findall(r"^\| `gustnado\.([\w.]+)` \|", text, re.M)
+    assert len(names) > 15
+    for name in names:
+        if name.startswith("twisted"):
+            pytest.importorskip("twisted.internet")
+            importlib.import_module("gustnado.twisted")
+        functools.reduce(getattr, name.split("."), gustnado)
 
 
 def test_there_are_programs_and_commands():

@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import pathlib
+import subprocess
 import sys
 
 import pytest
@@ -46,3 +47,12 @@ def test_the_wheel_has_the_licence_texts_and_no_command_in_rust():
                 if name.startswith("_gustnado.") and name.endswith(".so"))
     # With the whole command in it there were six million.
     assert size < 3_500_000, size
+
+
+@pytest.mark.parametrize("system", ["darwin", "win32"])
+def test_a_build_on_another_system_ends_with_one_sentence(system):
+    text = f"import sys; sys.platform = {system!r}; import linux_only"
+    done = subprocess.run([sys.executable, "-c", text], cwd=HERE / "backend",
+                          capture_output=True, text=True)
+    assert done.returncode == 1 and done.stdout == ""
+    assert done.stderr.startswith("Gustnado runs on Linux only: ") and done.stderr.count("\n") == 1

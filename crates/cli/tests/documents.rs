@@ -9,19 +9,14 @@ use std::path::{Path, PathBuf};
 
 use gustnado::{Ended, Server, command, ended, shell};
 
-/// The pages of the program; those of Python are run from there.
-const PAGES: &[&str] = &[
-    "README.md",
-    "docs/access-log.md",
-    "docs/limits.md",
-    "docs/bench.md",
-    "docs/configuration.md",
-    "docs/contest.md",
-    "docs/deployment.md",
-    "docs/embedding.md",
-    "docs/proxies.md",
-    "docs/tower.md",
-];
+/// Pages that state what was measured and what was decided.
+const REPORTS: &[&str] = &["docs/adr/", "docs/results/"];
+
+/// Languages of blocks that are run, or checked by a test; `rust` may have attributes behind it.
+const RUN: &[&str] = &["rust", "sh", "toml", "python"];
+
+/// Languages of blocks that are no program of ours.
+const SHOWN: &[&str] = &["text", "nginx", "haproxy", "ini"];
 
 /// Commands that something else runs, by how they begin.
 const ELSEWHERE: &[(&str, &str)] = &[
@@ -36,7 +31,11 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("pip install ./python", "make test-python"),
     ("gustnado run", "python/tests/test_documents.py"),
     ("sudo gustnado", "crates/cli/tests/privileges.rs does the same, where it is root"),
-    ("twistd", "python/tests/test_documents.py"),
+    ("twistd", "python/tests/test_twisted.py"),
+    ("trial --reactor", "make test-twisted"),
+    ("uvicorn ", "another server's command, for comparison"),
+    ("gunicorn ", "another server's command, for comparison"),
+    ("pip install --no-deps cyclone", "make test-python"),
     (
         "printf 'PROXY",
         "it connects to `gustnado run`; crates/server/tests/operations/proxies.rs sends the same",
@@ -46,12 +45,12 @@ const ELSEWHERE: &[(&str, &str)] = &[
 /// Blocks that nothing runs, by a command in them, and why.
 const SKIPPED: &[(&str, &str)] = &[
     ("git clone", "git, pip and a film; crates/server/tests/files/serving.rs requests the same"),
-    ("gustnado contest examples/c10k.toml --check", "a contest takes minutes and other servers"),
+    ("gustnado contest contests/c10k.toml --check", "a contest takes minutes and other servers"),
     ("gustnado contest --compare", "it compares what two contests have left"),
 ];
 
 struct Block {
-    page: &'static str,
+    page: String,
     language: String,
     lines: Vec<String>,
 }
@@ -60,16 +59,36 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
+/// The README and every page of the book, by their paths from the root.
+fn pages() -> Vec<String> {
+    let mut pages = vec!["README.md".to_owned()];
+    let mut folders = vec!["docs".to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(root().join(&folder)).expect("a folder").flatten() {
+            let path = format!("{folder}/{}", entry.file_name().to_string_lossy());
+            if entry.path().is_dir() {
+                folders.push(path);
+            } else if entry.path().extension().is_some_and(|end| end == "md") {
+                pages.push(path);
+            }
+        }
+    }
+    pages.retain(|page| !REPORTS.iter().any(|report| page.starts_with(report)));
+    pages.sort();
+    assert!(pages.len() > 25, "the book is not where this test looks for it: {pages:?}");
+    pages
+}
+
 fn blocks() -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
-    for page in PAGES {
-        let text = fs::read_to_string(root().join(page)).expect("a page");
+    for page in pages() {
+        let text = fs::read_to_string(root().join(&page)).expect("a page");
         let mut open = false;
         for line in text.lines() {
             if let Some(language) = line.strip_prefix("```") {
                 if !open {
-                    let (language, lines) = (language.to_owned(), Vec::new());
-                    blocks.push(Block { page, language, lines });
+                    let (page, language) = (page.clone(), language.to_owned());
+                    blocks.push(Block { page, language, lines: Vec::new() });
                 }
                 open = !open;
             } else if open {
@@ -79,6 +98,22 @@ fn blocks() -> Vec<Block> {
         assert!(!open, "{page}: the last block has no end");
     }
     blocks
+}
+
+/// Nothing escapes the tests by its language: neither a word that none of them knows, nor a page
+/// that the documentation tests leave out.
+#[test]
+fn every_block_is_run_or_no_program() {
+    let place = root().join("crates/server/src/documents.rs");
+    let compiled = fs::read_to_string(place).expect("the documentation tests");
+    for Block { page, language, lines } in blocks() {
+        let (word, attributes) = language.split_once(',').unwrap_or((&*language, ""));
+        let known = RUN.contains(&word) || SHOWN.contains(&word);
+        assert!(known, "{page}: name the language of the block, or call it text: {lines:?}");
+        assert!(["", "no_run"].contains(&attributes), "{page}: {attributes}: {lines:?}");
+        let is_compiled = compiled.contains(&format!("../../../{page}\""));
+        assert!(word != "rust" || is_compiled, "{page} is not in crates/server/src/documents.rs");
+    }
 }
 
 /// A folder in which every path of the documents is there.
@@ -113,6 +148,23 @@ fn configuration_files_are_what_check_takes() {
         checked += 1;
     }
     assert!(checked >= 8, "only {checked} blocks were found");
+}
+
+/// A contest is checked as its page says: each server is started, and gets ten requests.
+#[test]
+fn contests_are_what_their_check_takes() {
+    let (mut checked, folder) = (0, folder());
+    for block in blocks().iter().filter(|block| block.language == "toml") {
+        let text = block.lines.join("\n");
+        if text.contains("[[contender]]") {
+            fs::write(folder.path().join("mine.toml"), &text).expect("a file");
+            let mut check = command(&["contest", "mine.toml", "--check"]);
+            let found = ended(check.current_dir(folder.path()));
+            assert_eq!(found.code, Some(0), "{}:\n{}\n{}", block.page, found.stdout, found.stderr);
+            checked += 1;
+        }
+    }
+    assert_eq!(checked, 2, "docs/contest.md and docs/start/load.md show one each");
 }
 
 /// A command of the documents as it can be run here: on a free port, in a short time.

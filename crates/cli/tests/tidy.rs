@@ -2,6 +2,8 @@
 //!
 //! The lists of exceptions only shrink: an entry that is no longer needed fails too.
 
+#[path = "tidy/book.rs"]
+mod book;
 #[path = "tidy/crates.rs"]
 mod crates;
 #[path = "tidy/modules.rs"]

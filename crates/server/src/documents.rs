@@ -7,21 +7,36 @@ struct Readme;
 #[doc = include_str!("../../../docs/access-log.md")]
 struct AccessLogGuide;
 
+#[cfg(feature = "json")]
+#[doc = include_str!("../../../docs/bodies.md")]
+struct BodiesGuide;
+
 #[doc = include_str!("../../../docs/configuration.md")]
 struct ConfigurationGuide;
 
 #[doc = include_str!("../../../docs/deployment.md")]
 struct DeploymentGuide;
 
-#[cfg(feature = "json")]
 #[doc = include_str!("../../../docs/embedding.md")]
 struct EmbeddingGuide;
 
 #[doc = include_str!("../../../docs/limits.md")]
 struct LimitsGuide;
 
+#[doc = include_str!("../../../docs/pace.md")]
+struct PaceGuide;
+
+#[doc = include_str!("../../../docs/protocols.md")]
+struct ProtocolsGuide;
+
 #[doc = include_str!("../../../docs/proxies.md")]
 struct ProxiesGuide;
+
+#[doc = include_str!("../../../docs/start/rust.md")]
+struct StartWithRust;
+
+#[doc = include_str!("../../../docs/tasks.md")]
+struct TasksGuide;
 
 #[cfg(feature = "tower")]
 #[doc = include_str!("../../../docs/tower.md")]

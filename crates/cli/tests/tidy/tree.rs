@@ -156,7 +156,8 @@ fn without_line(path: &str) -> &str {
     path.split(':').next().unwrap_or(path)
 }
 
-fn links(text: &str) -> impl Iterator<Item = &str> {
+/// The targets of all links.
+pub(crate) fn links(text: &str) -> impl Iterator<Item = &str> {
     text.match_indices("](").filter_map(|(at, mark)| {
         let rest = &text[at + mark.len()..];
         let end = rest.find([')', ' ', '\n'])?;

@@ -4,9 +4,10 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use super::ab;
 use super::file::{GeneratorKind, ModelSpec, ScenarioSpec};
+use super::foreign::{self, ForeignRun};
 use super::tool::{Tool, ToolError};
+use super::{ab, h2load, wrk};
 use crate::outcome::{FORMAT, Outcome};
 
 /// Additional time for opening, serving and closing all connections, and for each of them.
@@ -15,10 +16,7 @@ const OVERHEAD_EACH: Duration = Duration::from_millis(2);
 
 /// Returns why a scenario cannot be measured: its generator is not installed.
 pub(super) fn missing(scenario: &ScenarioSpec) -> Option<String> {
-    match scenario.generator {
-        GeneratorKind::Own => None,
-        GeneratorKind::Ab => ab::missing(),
-    }
+    foreign::missing(scenario.generator)
 }
 
 /// The address of the load.
@@ -45,11 +43,23 @@ pub(super) fn measure(
     let all = u32::try_from(scenario.connections.saturating_add(scenario.probes));
     let each = OVERHEAD_EACH.saturating_mul(all.unwrap_or(u32::MAX));
     let most = scenario.warm_up + scenario.duration + OVERHEAD + each;
-    if scenario.generator == GeneratorKind::Ab {
-        if socket.is_some() {
-            return Err(Some("ab connects to no Unix socket; leave out the generator".to_owned()));
+    let run = ForeignRun { scenario, url, cpus };
+    let limits = (most, stop);
+    if scenario.generator != GeneratorKind::Own && socket.is_some() {
+        let name = scenario.generator.word();
+        return Err(Some(format!("{name} connects to no Unix socket; leave out the generator")));
+    }
+    match scenario.generator {
+        GeneratorKind::Own => {}
+        GeneratorKind::Ab => {
+            return foreign::measure(run, &ab::arguments(run), ab::outcome, limits);
         }
-        return ab::measure(scenario, url, cpus, most, stop);
+        GeneratorKind::Wrk => {
+            return foreign::measure(run, &wrk::arguments(run), wrk::outcome, limits);
+        }
+        GeneratorKind::H2load => {
+            return foreign::measure(run, &h2load::arguments(run), h2load::outcome, limits);
+        }
     }
     let mut command: Vec<String> =
         program.iter().cloned().chain(arguments(scenario, url, cpus.len())).collect();
@@ -132,23 +142,13 @@ mod tests {
     pub(super) fn scenario() -> ScenarioSpec {
         ScenarioSpec {
             name: "page".to_owned(),
-            title: "Page".to_owned(),
-            sweep: None,
-            page: None,
-            generator: GeneratorKind::Own,
-            model: ModelSpec::Closed,
             connections: 100,
             probes: 1,
-            rate: None,
-            requests: None,
             duration: Duration::from_millis(1_500),
-            warm_up: Duration::ZERO,
             keep_alive: true,
             pipeline: 1,
-            threads: None,
             rounds: 1,
-            accept_status: Vec::new(),
-            arguments: Vec::new(),
+            ..ScenarioSpec::default()
         }
     }
 
