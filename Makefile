@@ -109,7 +109,8 @@ site: book $(PYTHON_HOME)/bin/python
 	$(CARGO) doc -p gustnado --all-features --no-deps
 	rm -rf target/book/rust && cp -r target/doc target/book/rust
 	$(PYTHON_HOME)/bin/pip install --quiet "./python[twisted]" "pdoc>=15,<17"
-	$(PYTHON_HOME)/bin/pdoc -o target/book/python-api gustnado gustnado.twisted
+	$(PYTHON_HOME)/bin/python book/python_api.py target/book/python-api
+	$(PYTHON) book/check.py target/book
 
 # Every source file with the first line of what it says about itself.
 map:

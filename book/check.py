@@ -11,6 +11,8 @@ import urllib.parse
 
 # mdBook's own pages: one that repeats all others, and one for addresses that are not there.
 LEFT_OUT = {"print.html", "404.html", "toc.html"}
+# rustdoc checks its links itself, and makes some that only its script understands.
+RUSTDOC = "rust"
 
 
 class Page(html.parser.HTMLParser):
@@ -30,7 +32,9 @@ class Page(html.parser.HTMLParser):
 
 
 def dead(root):
-    pages = {path: Page(path) for path in root.rglob("*.html") if path.name not in LEFT_OUT}
+    paths = [path for path in root.rglob("*.html")
+             if path.name not in LEFT_OUT and RUSTDOC not in path.relative_to(root).parts[:-1]]
+    pages = {path: Page(path) for path in paths}
     for path, page in sorted(pages.items()):
         for link in page.links:
             parts = urllib.parse.urlsplit(link)
