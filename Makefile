@@ -8,8 +8,8 @@ LOOM_TARGET := target/loom
 MIRI_CRATES := gustnado-http gustnado-tasks
 
 .PHONY: run test wheel package test-python test-python-peers test-twisted frameworks
-.PHONY: check fmt fmt-check clippy doc book site deny map loom miri
-.PHONY: bench bench-quick callgrind gate c1m fuzz hostile
+.PHONY: check fmt fmt-check clippy doc book site deny map loom miri probe
+.PHONY: bench bench-quick contest callgrind gate c1m fuzz hostile
 
 # Serves the built-in site on http://127.0.0.1:8080
 run:
@@ -92,6 +92,9 @@ doc:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --all-features --no-deps \
 		--document-private-items
 
+# The score by Http11Probe's cases, and the reason of each that does not pass.
+probe:
+	$(CARGO) test -q -p gustnado --test http1 -- probe:: --nocapture
 # The book of docs/, in target/book. Its builder is compiled at the first call, for some minutes.
 MDBOOK_VERSION := 0.5.4
 MDBOOK := target/tools/bin/mdbook
@@ -135,11 +138,23 @@ miri:
 		for crate in $(MIRI_CRATES); do $(CARGO) +nightly miri test -p $$crate --lib || exit 1; done; \
 	else echo "miri: skipped; it needs a nightly toolchain with the component miri"; fi
 
+# Each of these fails where a figure to reach is missed; bench-quick judges nothing.
+GUSTNADO := $(or $(CARGO_TARGET_DIR),target)/release/gustnado
+CONTEST_OUTPUT := $(or $(CARGO_TARGET_DIR),target)/bench
 bench:
+	$(CARGO) build --release -p gustnado-cli
+	$(GUSTNADO) contest contests/foundation.toml --output $(CONTEST_OUTPUT)/contest-foundation
 	$(PYTHON) bench/run.py
 
 bench-quick:
+	$(CARGO) build --release -p gustnado-cli
+	$(GUSTNADO) contest contests/foundation.toml --quick --output $(CONTEST_OUTPUT)/quick
 	$(PYTHON) bench/run.py --quick
+
+# Any contest of contests/ by its name: make contest NAME=c10k
+contest:
+	$(CARGO) build --release -p gustnado-cli
+	$(GUSTNADO) contest contests/$(NAME).toml --output $(CONTEST_OUTPUT)/contest-$(NAME)
 
 callgrind:
 	$(PYTHON) bench/run.py instructions --gate

@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import time
+import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -75,59 +76,31 @@ def scheduled(io: str, scheduler: str) -> Contender:
     return Contender(f"gustnado-{io} {scheduler}", "gustnado", io=io, scheduler=scheduler)
 
 
-# nginx as somebody who wants to win would set it up. Two settings are not what the books say:
-# - tcp_nopush is off: on loopback it makes nginx 4 to 5 times dearer with a 1 MB file (488 against
-#   90 us of CPU per request), 1.3 times with 64 KB, and no cheaper with 4 KB.
-# - open_file_cache stays off, its default: it would let nginx answer with a file that has been
-#   replaced since, which Gustnado never does.
-NGINX_CONF = """daemon off;
-{single}
-{user}
-worker_processes 1;
-worker_rlimit_nofile {files};
-pid {folder}/nginx.pid;
-error_log {folder}/error.log crit;
-events {{ use epoll; worker_connections {connections}; multi_accept on; accept_mutex off; }}
-http {{
-    access_log off;
-    sendfile on;
-    tcp_nopush off;
-    tcp_nodelay on;
-    keepalive_timeout 600s;
-    keepalive_requests 1000000000;
-    default_type text/plain;
-    client_body_temp_path {folder}/t1;
-    proxy_temp_path {folder}/t2;
-    fastcgi_temp_path {folder}/t3;
-    uwsgi_temp_path {folder}/t4;
-    scgi_temp_path {folder}/t5;
-    server {{
-        listen 127.0.0.1:{port} backlog=4096;
-        root {site};
-        location = /13.txt {{ return 200 "{x13}"; }}
-        location = /19.txt {{ return 200 "{x19}"; }}
-    }}
-}}
-"""
+# The only tuned nginx there is: the one of the contests.
+NGINX_PRESET = machine.ROOT / "crates/lab/presets/nginx-tuned.toml"
+NGINX_DESCRIPTORS = 20_000
 
 
-def nginx_folder(port: int, single: bool) -> Path:
-    """Writes the settings of one nginx; `single` keeps it in one process, for callgrind."""
-    folder = nginx_path(port)
-    folder.mkdir(parents=True, exist_ok=True)
-    files = 20_000
-    text = NGINX_CONF.format(
-        single="master_process off;" if single else "",
-        user="user root;" if os.geteuid() == 0 and not single else "",
-        files=files,
-        connections=files - 100,
-        folder=folder,
-        port=port,
-        site=SITE,
-        x13="x" * 13,
-        x19="x" * 19,
-    )
-    (folder / "nginx.conf").write_text(text)
+def nginx_folder(port: int, single: bool, more: str = "", folder: Path | None = None) -> Path:
+    """Writes the settings of one nginx; `single` keeps it in one process, for callgrind.
+
+    `more` is put into its server block."""
+    folder = folder or nginx_path(port)
+    (folder / "more").mkdir(parents=True, exist_ok=True)
+    words = {
+        "user": "root" if os.geteuid() == 0 else "nobody",
+        "cpus": 1,
+        "descriptors": NGINX_DESCRIPTORS,
+        "work": folder,
+        "port": port,
+        "root": SITE,
+    }
+    text = tomllib.loads(NGINX_PRESET.read_text())["files"]["nginx.conf"]
+    for word, meaning in words.items():
+        text = text.replace("{" + word + "}", str(meaning))
+    first = "daemon off;\n" + ("master_process off;\n" if single else "")
+    (folder / "nginx.conf").write_text(first + text)
+    (folder / "more" / "more.conf").write_text(more)
     return folder
 
 

@@ -64,9 +64,9 @@ def main() -> int:
 
 def hold(name: str) -> Path:
     machine.build(["release"])
-    program = machine.ROOT / "target" / "release" / "gustnado"
+    program = machine.TARGET / "release" / "gustnado"
     output = machine.BUILD / f"contest-{name}"
-    file = machine.ROOT / "examples" / f"{name}.toml"
+    file = machine.ROOT / "contests" / f"{name}.toml"
     done = subprocess.run([program, "contest", "--output", output, file], stdin=subprocess.DEVNULL)
     if done.returncode:
         raise BenchError(f"the contest {name} ended with {done.returncode}")
@@ -86,7 +86,7 @@ def page(held: str, record: dict) -> str:
         if name == held:
             parts += section(name, record)
         else:
-            own = [text for text in found if f"examples/{name}.toml" in text]
+            own = [text for text in found if f"contests/{name}.toml" in text]
             parts += [f"## {own[0].rstrip()}", ""] if own else []
     return "\n".join(parts).rstrip() + "\n"
 
@@ -97,7 +97,7 @@ def section(name: str, record: dict) -> list[str]:
     rounds = max((run["round"] for run in record["runs"]), default=0)
     lines = [
         f"## {record['title']}", "",
-        f"From `examples/{name}.toml`; {when}, commit `{around['commit']}`,",
+        f"From `contests/{name}.toml`; {when}, commit `{around['commit']}`,",
         f"{around['kernel']}, {around['cpus']} x {around['cpu']}; "
         f"{rounds} rounds.", "",
     ]

@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-SERVER = ROOT / "target/release/gustnado"
+SERVER = Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target") / "release/gustnado"
 REPORT = ROOT / "docs/results/fairness.md"
 HOST = "127.0.0.1"
 PIPELINES = 4

@@ -27,7 +27,7 @@ from contenders import GUSTNADO_EPOLL, GUSTNADO_URING, HOST, Server, Work, send_
 from holding import patient
 from machine import BenchError, say
 
-LOAD = str(machine.ROOT / "target" / "release" / "examples" / "load")
+LOAD = str(machine.TARGET / "release" / "examples" / "load")
 RESULTS = machine.ROOT / "docs" / "results"
 CONNECTIONS = 50
 HELD = 100_000

@@ -1,4 +1,4 @@
-"""The load generators, and what they say in the end."""
+"""wrk, and what it says in the end."""
 
 import re
 import subprocess
@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import machine
 from contenders import HOST, Work
-from machine import HERE, BenchError
+from machine import BenchError
 
-AB_SECONDS_MAX = 120
 
 
 @dataclass(frozen=True)
@@ -24,15 +23,12 @@ class Load:
 
 @dataclass(frozen=True)
 class Wrk:
-    """Keep-alive load for a time; `script` is a file of this folder."""
+    """Keep-alive load for a time."""
 
     connections: int
-    script: str = ""
 
     def run(self, port: int, work: Work, seconds: float) -> Load:
         words = ["wrk", "-t1", f"-c{self.connections}", f"-d{max(1, round(seconds))}s", "--latency"]
-        if self.script:
-            words += ["-s", str(HERE / self.script)]
         text = output([*words, f"http://{HOST}:{port}{work.path}"], seconds + 30)
         counts = re.search(r"(\d+) requests in", text)
         if not counts:
@@ -44,41 +40,6 @@ class Wrk:
             p50_us=wrk_latency(text, "50%"),
             p99_us=wrk_latency(text, "99%"),
         )
-
-    def describe(self) -> str:
-        script = f" -s bench/{self.script}" if self.script else ""
-        return f"`wrk -t1 -c{self.connections}{script}`"
-
-
-@dataclass(frozen=True)
-class Ab:
-    """A number of requests, with or without keep-alive."""
-
-    requests: int
-    connections: int
-    keep_alive: bool
-
-    def run(self, port: int, work: Work, seconds: float) -> Load:
-        requests = self.requests if seconds >= 2 else max(self.connections, self.requests // 4)
-        words = ["ab", "-q", "-n", str(requests), "-c", str(self.connections)]
-        words += ["-k"] if self.keep_alive else []
-        text = output([*words, f"http://{HOST}:{port}{work.path}"], AB_SECONDS_MAX)
-        done = re.search(r"Complete requests:\s+(\d+)", text)
-        if not done:
-            raise BenchError("ab says: " + " ".join(text.split())[-300:])
-        failed = int(re.search(r"Failed requests:\s+(\d+)", text)[1])
-        refused = re.search(r"Non-2xx responses:\s+(\d+)", text)
-        return Load(
-            requests=int(done[1]),
-            failed=failed + (int(refused[1]) if refused else 0),
-            per_second=float(re.search(r"Requests per second:\s+([\d.]+)", text)[1]),
-            p50_us=ab_latency(text, "50%"),
-            p99_us=ab_latency(text, "99%"),
-        )
-
-    def describe(self) -> str:
-        flag = " -k" if self.keep_alive else ""
-        return f"`ab{flag} -n {self.requests} -c {self.connections}`"
 
 
 def output(command: list[str], seconds: float) -> str:
@@ -111,8 +72,3 @@ def wrk_latency(text: str, label: str) -> float | None:
     if not found:
         return None
     return float(found[1]) * {"us": 1, "ms": 1e3, "s": 1e6, "m": 60e6}[found[2]]
-
-
-def ab_latency(text: str, label: str) -> float | None:
-    found = re.search(rf"^\s+{label}\s+(\d+)", text, re.M)
-    return float(found[1]) * 1e3 if found else None

@@ -14,7 +14,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 HERE = ROOT / "bench"
-BUILD = ROOT / "target" / "bench"  # built programs, the served folder, raw outputs
+NULL = ROOT / "crates/lab/presets/null.c"
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target").absolute()
+BUILD = TARGET / "bench"  # built programs, the served folder, raw outputs
 SITE = BUILD / "site"
 SERVER_CPU = "0"
 LOAD_CPU = str(min(1, (os.cpu_count() or 1) - 1))
@@ -90,8 +92,8 @@ def build(profiles: list[str]) -> None:
         command = ["cargo", "build", "--quiet", "-p", "gustnado-cli", "--profile", profile]
         run_build(command)
     c = ["gcc", "-O2", "-o"]
-    run_build([*c, str(BUILD / "null-epoll"), str(HERE / "null.c")])
-    run_build([*c, str(BUILD / "null-uring"), "-DURING", str(HERE / "null.c"), "-luring"])
+    run_build([*c, str(BUILD / "null-epoll"), str(NULL)])
+    run_build([*c, str(BUILD / "null-uring"), "-DURING", str(NULL), "-luring"])
     run_build([*c, str(BUILD / "idle"), str(HERE / "idle.c")])
     client = str(HERE / "c1m_client.c")
     run_build([*c, str(BUILD / "c1m_client"), client, "-luring", "-lpthread"])
@@ -113,7 +115,7 @@ def make_site() -> None:
 
 def gustnado(profile: str = "release") -> str:
     """Where the built binary of a Cargo profile lies."""
-    return str(ROOT / "target" / profile / "gustnado")
+    return str(TARGET / profile / "gustnado")
 
 
 def first_line(command: list[str]) -> str:

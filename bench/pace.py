@@ -34,7 +34,7 @@ ALONE_SECONDS = 15
 ASKED_PER_SECOND = 400
 ASKING_CONNECTIONS = 8
 HOST = "127.0.0.1"
-BINARY = machine.ROOT / "target" / "release" / "examples" / "paced_download"
+BINARY = machine.TARGET / "release" / "examples" / "paced_download"
 RESULTS = machine.ROOT / "docs" / "results"
 PERCENTILES = (50, 90, 99, 99.9)
 

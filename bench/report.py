@@ -1,4 +1,4 @@
-"""Numbers into words: docs/results/foundation.json, and foundation.md made from it."""
+"""Numbers into words: docs/results/counted.json, and counted.md made from it."""
 
 import json
 from pathlib import Path
@@ -26,7 +26,7 @@ def write(folder: Path, name: str, scenarios: dict) -> Path:
 
 def markdown(name: str, scenarios: dict) -> str:
     parts = [
-        "# The foundation, measured\n",
+        "# Counts, connections held, and the start\n",
         f"Made by `make bench`; the raw numbers are in [{name}.json]({name}.json), and "
         "[README.md](README.md) says how to read them.\n",
         where(scenarios),
@@ -77,33 +77,7 @@ def section(key: str, scenario: dict) -> str:
         lines += TABLES[scenario["kind"]](scenario["rows"])
     for who, why in scenario["missing"].items():
         lines += ["", f"Not measured: {who}: {why}."]
-    if scenario.get("noise"):
-        lines += ["", noise_line(scenario["noise"])]
     return "\n".join(lines).rstrip() + "\n"
-
-
-def noise_line(noise: dict) -> str:
-    return (
-        "Noise (% of one CPU, median / worst run): stolen by the host "
-        f"{noise['stolen_median']:.0f} / {noise['stolen_worst']:.0f}, other processes and the "
-        f"harness {noise['other_median']:.0f} / {noise['other_worst']:.0f}."
-    )
-
-
-def load_table(rows: list[dict]) -> list[str]:
-    lines = [
-        "| server | CPU-us per request | spread | / null | / nginx | requests/s | p50 | p99 "
-        "| failed |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
-    for row in sorted(rows, key=lambda row: row["cpu_us"]):
-        spread = f"{row['cpu_us_min']:.2f}-{row['cpu_us_max']:.2f}"
-        lines.append(
-            f"| {row['name']} | {row['cpu_us']:.2f} | {spread} | {times(row['to_null'])} | "
-            f"{times(row['to_nginx'])} | {row['per_second']:,.0f} | {duration(row['p50_us'])} | "
-            f"{duration(row['p99_us'])} | {row['failed']} of {row['requests']:,} |"
-        )
-    return lines
 
 
 def instruction_table(rows: list[dict]) -> list[str]:
@@ -176,17 +150,12 @@ def start_table(rows: list[dict]) -> list[str]:
 
 
 TABLES = {
-    "load": load_table,
     "instructions": instruction_table,
     "system_calls": system_call_table,
     "idle": idle_table,
     "million": million_table,
     "start": start_table,
 }
-
-
-def times(ratio: float | None) -> str:
-    return "-" if ratio is None else f"{ratio:.2f}"
 
 
 def megabytes(count: float) -> str:

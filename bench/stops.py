@@ -153,7 +153,8 @@ def commit():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--program", default="target/release/gustnado")
+    target = os.environ.get("CARGO_TARGET_DIR") or "target"
+    parser.add_argument("--program", default=f"{target}/release/gustnado")
     parser.add_argument("--stops", type=int, default=12)
     parser.add_argument("--clients", type=int, default=8)
     parser.add_argument("--workers", type=int, default=2)

@@ -23,11 +23,11 @@ import time
 from pathlib import Path
 
 import machine
-from contenders import HOST, free_port, tree
+from contenders import HOST, free_port, nginx_folder, tree
 from machine import BUILD, HERE, ROOT, BenchError, say
 
 REPORT = ROOT / "docs/results/uploads.md"
-SERVER = ROOT / "target/release/examples/body_count"
+SERVER = machine.TARGET / "release/examples/body_count"
 CONNECTIONS = 32
 # Bytes of a body, and how many seconds a round of them takes.
 SIZES = {100_000: 1, 2_000_000: 1, 20_000_000: 3}
@@ -45,23 +45,9 @@ PYTHON = [
     for interface in ("asgi", "wsgi")
 ]
 
-NGINX_CONF = """daemon off;
-{user}
-worker_processes 1;
-pid {folder}/nginx.pid;
-error_log {folder}/error.log crit;
-events {{ use epoll; worker_connections 4096; }}
-http {{
-    access_log off;
-    keepalive_requests 1000000000;
-    client_max_body_size 0;
-    client_body_temp_path {folder}/t1;
-    proxy_temp_path {folder}/t2;
-    fastcgi_temp_path {folder}/t3;
-    uwsgi_temp_path {folder}/t4;
-    scgi_temp_path {folder}/t5;
-    server {{ listen 127.0.0.1:{port} backlog=4096; location / {{ return 200 "fixed"; }} }}
-}}
+NGINX_LOCATION = """
+client_max_body_size 0;
+location = /fixed { return 200 "fixed"; }
 """
 
 
@@ -79,11 +65,7 @@ def command(name: str, port: int, python: str) -> list[str]:
         discard = ["discard"] if name == "null-discard" else []
         return [str(BUILD / "upload_null"), str(port), "65536", *discard]
     if name == "nginx":
-        folder = BUILD / "upload-nginx"
-        folder.mkdir(parents=True, exist_ok=True)
-        user = "user root;" if os.geteuid() == 0 else ""
-        conf = NGINX_CONF.format(user=user, folder=folder, port=port)
-        (folder / "nginx.conf").write_text(conf)
+        folder = nginx_folder(port, False, NGINX_LOCATION, BUILD / "upload-nginx")
         return ["nginx", "-p", str(folder), "-c", str(folder / "nginx.conf")]
     return [str(SERVER), f"{HOST}:{port}", name.removeprefix("gustnado-")]
 

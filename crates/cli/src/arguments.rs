@@ -380,7 +380,7 @@ fn refusal_line(error: &clap::Error, of: &str) -> String {
         }
         ErrorKind::InvalidValue => format!("{found}: expected a value, found none; give one"),
         ErrorKind::MissingRequiredArgument if of == "contest" => {
-            "contest: expected a file such as examples/c10k.toml, found none; `gustnado contest \
+            "contest: expected a file such as contests/c10k.toml, found none; `gustnado contest \
              --help` shows what else there is"
                 .to_owned()
         }

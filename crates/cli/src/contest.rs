@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use gustnado_lab::contest::file::{self, ContestSpec};
-use gustnado_lab::contest::{self, Tools, compare, presets, store, table};
+use gustnado_lab::contest::{self, Tools, compare, presets, reach, store, table};
 use gustnado_lab::record::Record;
 use gustnado_lab::report;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -29,6 +29,7 @@ pub(crate) fn run(options: ContestSubcommand, program: &Path) -> u8 {
     let done = match options {
         ContestSubcommand::Presets => Ok(page(&presets::list())),
         ContestSubcommand::Preset(name) => show_preset(&name),
+        ContestSubcommand::Keys => Ok(page(&file::reference())),
         ContestSubcommand::Compare(old, new) => compare_records(&old, &new),
         ContestSubcommand::Report(path) => report_again(&path),
         ContestSubcommand::Run(options) => run_contest(*options, program, output),
@@ -107,7 +108,7 @@ fn verdict(record: &Record, is_check: bool, stop: &AtomicBool) -> u8 {
     if stop.load(Ordering::Relaxed) {
         return u8::try_from(exit::by_signal(SIGINT)).unwrap_or(exit::FAILED);
     }
-    if record.cut.is_some() || (is_check && !table::is_well(record)) {
+    if record.cut.is_some() || (is_check && !table::is_well(record)) || !reach::is_reached(record) {
         return exit::FAILED;
     }
     exit::CLEAN
@@ -158,6 +159,9 @@ fn listen(stop: &Arc<AtomicBool>, output: Console) -> std::io::Result<Handle> {
 fn show(record: &Record) {
     let paint = page_paint();
     page(&table::text(record, &|text| paint.bold(text), columns()));
+    if !record.verdicts.is_empty() {
+        page(&format!("\n{}\n{}", paint.bold("Figures to reach"), reach::text(record)));
+    }
 }
 
 /// Maximum width of a line: from the shell, else what every terminal can show.

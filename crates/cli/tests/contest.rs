@@ -170,7 +170,7 @@ fn a_slip_in_a_file_is_named_with_its_line() {
     assert!(said.stderr.contains(":1: tilte: no such key here; did you mean title?"));
     let said = ended(&mut command(&["contest"]));
     assert_eq!(said.code, Some(2), "{}", said.stderr);
-    let line = "contest: expected a file such as examples/c10k.toml, found none; ";
+    let line = "contest: expected a file such as contests/c10k.toml, found none; ";
     assert!(said.stderr.contains(line), "{}", said.stderr);
 }
 

@@ -46,7 +46,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
 /// Blocks that nothing runs, by a command in them, and why.
 const SKIPPED: &[(&str, &str)] = &[
     ("git clone", "git, pip and a film; crates/server/tests/files/serving.rs requests the same"),
-    ("gustnado contest examples/c10k.toml --check", "a contest takes minutes and other servers"),
+    ("gustnado contest contests/c10k.toml --check", "a contest takes minutes and other servers"),
     ("gustnado contest --compare", "it compares what two contests have left"),
 ];
 

@@ -7,16 +7,20 @@
 
 mod ab;
 pub mod compare;
+mod counting;
 mod cpus;
 mod environment;
 pub mod file;
 mod folders;
+mod foreign;
 mod generator;
+mod h2load;
 mod method;
 mod narrow;
 mod probe;
 mod process;
 mod process_tree;
+pub mod reach;
 mod runner;
 mod sampling;
 pub mod store;
@@ -25,6 +29,7 @@ mod template;
 #[cfg(test)]
 mod tests;
 mod tool;
+mod wrk;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -146,6 +151,7 @@ pub fn run(
             round.record.cut = Some(cut);
         }
     }
+    round.record.verdicts = reach::judge(contest, &round.record);
     // A full disk was reported already, and the previous record is intact.
     let _ = round.save();
     Ok(round.record)
@@ -171,6 +177,7 @@ fn begin(contest: &ContestSpec, tools: &Tools, division: &cpus::CpuSplit) -> Rec
         model: of.model.word().to_owned(),
         sentence: of.sentence(),
         sweep: of.sweep.clone(),
+        contenders: of.contenders.clone(),
     };
     Record {
         format: record::FORMAT,
@@ -187,6 +194,7 @@ fn begin(contest: &ContestSpec, tools: &Tools, division: &cpus::CpuSplit) -> Rec
         contenders: contest.contenders.iter().map(contender).collect(),
         scenarios: contest.scenarios.iter().map(scenario).collect(),
         runs: Vec::new(),
+        verdicts: Vec::new(),
     }
 }
 
@@ -209,6 +217,10 @@ impl ContestRun<'_> {
     /// be the measure of the others'.
     fn prepare(&mut self) -> Result<(), String> {
         let contest = self.contest;
+        self.runner.set_up().map_err(|unmeasured| match unmeasured {
+            Unmeasured::Fate(Fate::Failed(why)) => format!("its set_up {why}"),
+            _ => INTERRUPTED.to_owned(),
+        })?;
         let mut order: Vec<usize> = (0..contest.contenders.len()).collect();
         order.sort_by_key(|at| contest.contenders[*at].name != contest.reference);
         for at in order {
@@ -221,10 +233,9 @@ impl ContestRun<'_> {
                     continue;
                 }
             }
-            match self.runner.start(contender) {
-                // Dropped, and thereby stopped, at the end.
-                Ok(ready) => {
-                    self.record.contenders[at].command.clone_from(&ready.command);
+            match self.runner.check(contender) {
+                Ok(command) => {
+                    self.record.contenders[at].command = command;
                     let version = self.record.contenders[at].version.clone().unwrap_or_default();
                     let name = &contender.name;
                     self.line(&format!("{name}: ready, the same bytes; {version}"));
@@ -260,13 +271,18 @@ impl ContestRun<'_> {
         let pairs = contest.contenders.iter().zip(&self.record.contenders);
         let taking_part = pairs.filter(|(_, known)| known.fate == Fate::Ran);
         let contenders: Vec<&ContenderSpec> = taking_part.map(|(contender, _)| contender).collect();
-        let rounds: u32 = contest.scenarios.iter().map(|scenario| scenario.rounds).sum();
-        let all = rounds as usize * contenders.len();
+        let all: usize = contest
+            .scenarios
+            .iter()
+            .map(|of| {
+                of.rounds as usize * contenders.iter().filter(|one| of.has(&one.name)).count()
+            })
+            .sum();
         let (mut done, begun) = (0, Instant::now());
         for scenario in &contest.scenarios {
             let mut running = BTreeMap::new();
             for round in 1..=scenario.rounds {
-                for contender in &contenders {
+                for contender in contenders.iter().filter(|one| scenario.has(&one.name)) {
                     self.check_time()?;
                     done += 1;
                     let run = self.one_run(contender, scenario, round, &mut running)?;
@@ -297,10 +313,13 @@ impl ContestRun<'_> {
         }
         let ready = match running.remove(&contender.name) {
             Some(ready) => Ok(ready),
-            None => self.runner.start(contender),
+            None => self.runner.start(contender, scenario),
         };
         let measured = ready.and_then(|mut ready| {
-            let run = self.runner.measure(contender, &mut ready, scenario, round)?;
+            let mut run = self.runner.measure(contender, &mut ready, scenario, round)?;
+            if run.outcome.is_some() {
+                self.runner.count(contender, &ready, scenario, &mut run)?;
+            }
             if !self.contest.fresh && run.outcome.is_some() {
                 running.insert(contender.name.clone(), ready);
             }
@@ -349,10 +368,11 @@ pub fn estimate(contest: &ContestSpec) -> Duration {
             Some(_) => scenario.duration.min(Duration::from_secs(5)),
             None => scenario.duration,
         };
-        (length + scenario.warm_up + AROUND) * scenario.rounds
+        let part = contest.contenders.iter().filter(|one| scenario.has(&one.name)).count();
+        let runs = scenario.rounds * u32::try_from(part).unwrap_or(u32::MAX);
+        (length + scenario.warm_up + AROUND) * runs
     };
-    let contenders = u32::try_from(contest.contenders.len()).unwrap_or(u32::MAX);
-    contest.scenarios.iter().map(of).sum::<Duration>() * contenders
+    contest.scenarios.iter().map(of).sum()
 }
 
 /// Returns the file with a contender's output.

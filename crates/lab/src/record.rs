@@ -41,6 +41,37 @@ pub struct Record {
     pub scenarios: Vec<ScenarioRecord>,
     /// All runs, in chronological order.
     pub runs: Vec<RunRecord>,
+    /// The figures to reach, in the order of the file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub verdicts: Vec<ReachVerdict>,
+}
+
+/// A figure to reach, and what was found.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+pub struct ReachVerdict {
+    /// [`ScenarioRecord::name`].
+    pub scenario: String,
+    /// The contender that is judged.
+    pub contender: String,
+    /// The contender that it is compared with: then the figure and its limit are factors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+    /// What is judged, with its unit.
+    pub quantity: String,
+    /// The limit.
+    pub limit: f64,
+    /// Whether the limit is the least figure; otherwise it is the greatest.
+    pub is_least: bool,
+    /// The figure; `None` if there is none.
+    pub found: Option<f64>,
+    /// The 95 % interval of a factor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval: Option<(f64, f64)>,
+    /// Whether it was reached. A missing figure is not.
+    pub is_met: bool,
+    /// Why there is no figure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
 }
 
 /// The machine and its settings.
@@ -123,6 +154,9 @@ pub struct ScenarioRecord {
     /// drawn over `connections`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sweep: Option<String>,
+    /// The contenders that take part; empty: all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub contenders: Vec<String>,
 }
 
 /// One contender in one round of one scenario.
@@ -170,6 +204,12 @@ pub struct Usage {
     pub switches_voluntary: u64,
     /// Involuntary context switches.
     pub switches_forced: u64,
+    /// Instructions in user space for each request, if they were counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions_per_request: Option<f64>,
+    /// System calls for each request, if they were counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system_calls_per_request: Option<f64>,
     /// Time series.
     pub samples: Vec<Sample>,
 }

@@ -209,7 +209,9 @@ pub fn summarise(record: &Record) -> Vec<ContenderFigures> {
     let mut rows = Vec::new();
     for scenario in &record.scenarios {
         let base = Measured::of(record, &record.reference, scenario);
-        for contender in &record.contenders {
+        let takes_part =
+            |name: &String| scenario.contenders.is_empty() || scenario.contenders.contains(name);
+        for contender in record.contenders.iter().filter(|one| takes_part(&one.name)) {
             let measured = Measured::of(record, &contender.name, scenario);
             let against = (contender.name != record.reference).then_some(&base);
             rows.push(row(&contender.fate, scenario, &contender.name, &measured, against));

@@ -1,4 +1,4 @@
-//! Handlers with work to do, as `examples/workloads.toml` compares them with other languages': one
+//! Handlers with work to do, as `contests/workloads.toml` compares them with other languages': one
 //! counts primes, one needs a megabyte.
 //!
 //! ```text

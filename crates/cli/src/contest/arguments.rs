@@ -19,6 +19,8 @@ pub(crate) enum ContestSubcommand {
     Presets,
     /// Prints the file of a preset.
     Preset(String),
+    /// Prints the reference of all keys of a file.
+    Keys,
 }
 
 /// Options of a contest.
@@ -48,7 +50,7 @@ pub(crate) fn command() -> Command {
             "gustnado contest [OPTIONS] FILE.toml\n       gustnado contest --compare OLD NEW",
         )
         .after_help("docs/contest.md has the keys of a file, the method, and how to read a report.")
-        .arg(file.help("The contest, such as examples/c10k.toml"))
+        .arg(file.help("The contest, such as contests/c10k.toml"))
         .arg(path("output").value_name("DIR").help("The folder that gets everything"))
         .arg(switch("check", "Send each contender ten requests, to prove the set-up"))
         .arg(switch("quick", "One round of a second for each scenario: a look, no measurement"))
@@ -70,9 +72,10 @@ pub(crate) fn command() -> Command {
         .arg(flag("generator").hide(true).action(ArgAction::Append).allow_hyphen_values(true))
         .arg(switch("presets", "List the contenders that are known"))
         .arg(flag("preset").value_name("NAME").help("Print the file of one of them"))
+        .arg(switch("keys", "Print the keys of a file, each with its default and its meaning"))
         .group(
             ArgGroup::new("what")
-                .args(["file", "compare", "report", "presets", "preset"])
+                .args(["file", "compare", "report", "presets", "preset", "keys"])
                 .required(true),
         )
 }
@@ -93,6 +96,9 @@ pub(crate) fn read(flags: &ArgMatches) -> ContestSubcommand {
     };
     if flags.get_flag("presets") {
         return ContestSubcommand::Presets;
+    }
+    if flags.get_flag("keys") {
+        return ContestSubcommand::Keys;
     }
     if let Some(name) = flags.get_one::<String>("preset") {
         return ContestSubcommand::Preset(name.clone());

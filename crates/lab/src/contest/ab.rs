@@ -5,67 +5,19 @@
 //! generator has both.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::str::FromStr;
-use std::sync::atomic::AtomicBool;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::file::ScenarioSpec;
-use super::tool::{self, Tool, ToolError};
+use super::foreign::{self, ForeignRun};
+use super::tool::ToolOutput;
 use crate::figures::real;
-use crate::load::usage::Counters;
-use crate::outcome::{Errors, FORMAT, GeneratorUsage, Kernel, Latency, ModelSummary, Outcome};
+use crate::outcome::{Errors, Latency, Outcome};
 
-/// Share of its time from which on its only thread counts as saturated.
-const BUSY: f64 = 0.95;
 /// Its percentiles are whole numbers.
 const PERCENTILES: [&str; 9] = ["50", "66", "75", "80", "90", "95", "98", "99", "100"];
 
-/// Returns why it cannot be used; `None` if it is installed.
-pub(super) fn missing() -> Option<String> {
-    let why = "there is no program ab; to install it: apt-get install apache2-utils (Debian, \
-               Ubuntu), dnf install httpd-tools (Fedora)";
-    (!tool::find("ab")).then(|| why.to_owned())
-}
-
-/// Runs it against a URL.
-///
-/// - `most`: the time-out.
-///
-/// # Errors
-/// A sentence that says why there is no outcome; `None` if the contest was stopped.
-pub(super) fn measure(
-    scenario: &ScenarioSpec,
-    url: &str,
-    cpus: &[u32],
-    most: Duration,
-    stop: &AtomicBool,
-) -> Result<Outcome, Option<String>> {
-    let command = arguments(scenario, url);
-    let (began, kernel, cpu) = (SystemTime::now(), Counters::read(), children_s());
-    let tool = Tool { command: &command, folder: None, environment: &[], cpus, most };
-    let output = match tool.run(stop) {
-        Ok(output) => output,
-        Err(ToolError::Interrupted) => return Err(None),
-        Err(error) => return Err(Some(format!("ab: {error}"))),
-    };
-    let cpu = [0, 1].map(|at| children_s()[at] - cpu[at]);
-    let kernel = Counters::read().since(&kernel);
-    if !output.status.success() {
-        let code = output.status.code().unwrap_or(-1);
-        return Err(Some(format!("ab: exit code {code}: {}", output.last_words())));
-    }
-    let found = outcome(&output.stdout, &output.stderr, scenario, url);
-    let mut outcome = found.map_err(|why| Some(format!("ab: {why}; {}", output.last_words())))?;
-    outcome.started_unix_s = began.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
-    outcome.kernel = kernel;
-    outcome.generator = own_use(cpu, outcome.duration_s);
-    Ok(outcome)
-}
-
 /// Returns a scenario's ab command. The percentiles go to standard error, because with `-q` it is
 /// otherwise empty.
-fn arguments(scenario: &ScenarioSpec, url: &str) -> Vec<String> {
+pub(super) fn arguments(ForeignRun { scenario, url, .. }: ForeignRun<'_>) -> Vec<String> {
     // `-t` sets a number of requests too, so `-n` follows it.
     let seconds = scenario.duration.as_secs_f64().ceil().max(1.0);
     let requests = scenario.requests.unwrap_or(1);
@@ -84,12 +36,14 @@ fn arguments(scenario: &ScenarioSpec, url: &str) -> Vec<String> {
 ///
 /// - `output`: its standard output.
 /// - `table`: its percentiles: a line for each, with milliseconds.
-fn outcome(
-    output: &str,
-    table: &str,
-    scenario: &ScenarioSpec,
-    url: &str,
+pub(super) fn outcome(
+    ToolOutput { stdout: output, stderr: table, .. }: &ToolOutput,
+    run: ForeignRun<'_>,
 ) -> Result<Outcome, String> {
+    parsed(output, table, run)
+}
+
+fn parsed(output: &str, table: &str, run: ForeignRun<'_>) -> Result<Outcome, String> {
     let complete: u64 = needed(output, "Complete requests:")?;
     let duration_s: f64 = needed(output, "Time taken for tests:")?;
     let mean_ms: f64 = needed(output, "Time per request:")?;
@@ -97,39 +51,19 @@ fn outcome(
     let errors = Errors { status, ..errors(output) };
     let requests = complete.saturating_sub(errors.total());
     let latency_us = Latency { count: complete, mean: mean_ms * 1e3, ..latencies(output, table)? };
+    let keep_alive = run.scenario.keep_alive;
     Ok(Outcome {
-        format: FORMAT,
         tool: version(output),
-        urls: vec![url.to_owned()],
-        model: model(scenario),
-        started_unix_s: 0.0,
         duration_s,
         requests,
         requests_in_window: requests,
         sent: complete,
-        unanswered: 0,
         requests_per_s: if duration_s > 0.0 { real(requests) / duration_s } else { 0.0 },
         errors,
-        statuses: BTreeMap::new(),
         bytes_received: needed(output, "Total transferred:")?,
-        // It does not report it.
-        bytes_sent: 0,
-        connections_opened: if scenario.keep_alive { scenario.connections } else { complete },
-        connections_missing: 0,
-        connections_unserved: 0,
+        connections_opened: if keep_alive { run.scenario.connections } else { complete },
         latency_us,
-        service_us: None,
-        connect_us: None,
-        first_byte_us: None,
-        histogram: String::new(),
-        generator: GeneratorUsage::default(),
-        kernel: Kernel::default(),
-        retransmits: None,
-        steal_share: 0.0,
-        warnings: Vec::new(),
-        series: Vec::new(),
-        steps: Vec::new(),
-        held: None,
+        ..foreign::blank(run, 1)
     })
 }
 
@@ -185,51 +119,6 @@ fn latencies(output: &str, table: &str) -> Result<Latency, String> {
 fn version(output: &str) -> String {
     let line = output.lines().next().unwrap_or_default().trim_start_matches("This is ");
     line.split(" <").next().unwrap_or_default().to_owned()
-}
-
-fn model(scenario: &ScenarioSpec) -> ModelSummary {
-    ModelSummary {
-        name: scenario.model.word().to_owned(),
-        sentence: scenario.sentence(),
-        connections: scenario.connections,
-        rate_per_s: None,
-        pipeline: 1,
-        keep_alive: scenario.keep_alive,
-        threads: 1,
-        io: "epoll".to_owned(),
-    }
-}
-
-/// Its own resource usage.
-///
-/// - `cpu_s`: in user space and in the kernel.
-fn own_use(cpu_s: [f64; 2], wall_s: f64) -> GeneratorUsage {
-    let [cpu_user_s, cpu_system_s] = cpu_s;
-    let cpu_s = cpu_user_s + cpu_system_s;
-    let share = if wall_s > 0.0 { (cpu_s / wall_s).min(1.0) } else { 0.0 };
-    let bottleneck = share >= BUSY;
-    let whether = if bottleneck { "was" } else { "was not" };
-    let verdict =
-        format!("ab {whether} the bottleneck: its thread ran {:.0} % of the time.", share * 100.0);
-    GeneratorUsage {
-        cpu_s,
-        cpu_user_s,
-        cpu_system_s,
-        cpu_share: share,
-        busiest_thread_share: share,
-        bottleneck,
-        verdict,
-    }
-}
-
-/// CPU seconds, in user space and in the kernel, of all child processes that were waited for.
-fn children_s() -> [f64; 2] {
-    let text = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The name in parentheses may hold any character.
-    let rest = text.rsplit(')').next().unwrap_or_default();
-    let fields: Vec<&str> = rest.split_whitespace().collect();
-    let ticks = |at: usize| fields.get(at).and_then(|field| field.parse().ok()).unwrap_or(0.0);
-    [13, 14].map(|at| ticks(at) / real(rustix::param::clock_ticks_per_second()))
 }
 
 #[cfg(test)]

@@ -3,13 +3,16 @@
 //! This module parses and validates it, and reports all its mistakes at once, each with its line.
 //! It does not run anything.
 
+mod declared;
+mod drafts;
 mod duration;
 mod error;
 mod keys;
 pub mod presets;
+mod raw;
+mod reference;
 mod sentence;
 mod settle;
-mod shape;
 #[cfg(test)]
 mod tests;
 
@@ -19,13 +22,16 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use toml::de::DeTable;
+
 pub use error::{FileError, FileProblem};
+pub use reference::reference;
 
 /// Maximum length of a file.
 const BYTES_MAX: u64 = 1 << 20;
 
 /// A contest from its file, with presets filled in and sweeps expanded.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ContestSpec {
     /// Title, one line.
     pub title: String,
@@ -45,6 +51,8 @@ pub struct ContestSpec {
     pub server_cpus: Option<Vec<u32>>,
     /// CPUs of the generator; `None`: chosen.
     pub generator_cpus: Option<Vec<u32>>,
+    /// Commands that run once before everything else.
+    pub set_up: Vec<Vec<String>>,
     /// The requested page.
     pub page: PageSpec,
     /// The contenders.
@@ -67,12 +75,44 @@ pub enum PageSpec {
     /// Content that each contender provides at this path; the reference's response is the correct
     /// one.
     Path(String),
+    /// The response to a POST of a body to this path.
+    Post(String, BodySpec),
+}
+
+/// The body of a request.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum BodySpec {
+    /// A text.
+    Text(String),
+    /// That many bytes.
+    Bytes(u64),
+}
+
+impl BodySpec {
+    /// The bytes that are sent.
+    pub(super) fn content(&self) -> Vec<u8> {
+        match self {
+            Self::Text(text) => text.clone().into_bytes(),
+            Self::Bytes(bytes) => vec![b'x'; usize::try_from(*bytes).unwrap_or_default()],
+        }
+    }
+}
+
+impl Default for PageSpec {
+    fn default() -> Self {
+        Self::Bytes(4_096)
+    }
 }
 
 impl PageSpec {
     /// Bytes of the page; 0 if they are only known after the first response.
     pub(super) fn bytes(&self) -> u64 {
         if let Self::Bytes(bytes) = self { *bytes } else { 0 }
+    }
+
+    /// The body of its request.
+    pub(super) fn body(&self) -> Option<&BodySpec> {
+        if let Self::Post(_, body) = self { Some(body) } else { None }
     }
 }
 
@@ -109,12 +149,14 @@ pub struct ContenderSpec {
     pub ready_timeout: Duration,
     /// Time between TERM and KILL.
     pub stop_timeout: Duration,
+    /// The value of `{cpus}`; `None`: the number of CPUs of the servers.
+    pub cpus: Option<u64>,
     /// Reason that it takes part although its responses differ.
     pub allow_unequal: Option<String>,
 }
 
 /// A scenario.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ScenarioSpec {
     /// Short unique name.
     pub name: String,
@@ -124,6 +166,8 @@ pub struct ScenarioSpec {
     pub sweep: Option<String>,
     /// The requested page, if it is not the page of the contest.
     pub page: Option<PageSpec>,
+    /// Names of the contenders that take part; empty: all.
+    pub contenders: Vec<String>,
     /// The load generator.
     pub generator: GeneratorKind,
     /// The load model.
@@ -150,21 +194,100 @@ pub struct ScenarioSpec {
     pub rounds: u32,
     /// Additional arguments of the generator.
     pub arguments: Vec<String>,
+    /// What is counted for each request.
+    pub counts: Vec<CountKind>,
+    /// Requests sent for a count.
+    pub count_requests: u64,
+    /// Figures to reach.
+    pub reach: Vec<ReachSpec>,
+}
+
+impl ScenarioSpec {
+    /// Returns whether a contender takes part.
+    pub fn has(&self, contender: &str) -> bool {
+        self.contenders.is_empty() || self.contenders.iter().any(|name| name == contender)
+    }
 }
 
 /// A load generator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GeneratorKind {
     /// `gustnado bench`.
+    #[default]
     Own,
     /// `ApacheBench`, which the older experiments used.
     Ab,
+    /// `wrk`.
+    Wrk,
+    /// `h2load`, of nghttp2, with HTTP/1.1.
+    H2load,
+}
+
+impl GeneratorKind {
+    /// All of them.
+    pub(super) const ALL: [Self; 4] = [Self::Own, Self::Ab, Self::Wrk, Self::H2load];
+    /// Their words in a file, in the same order.
+    pub(super) const WORDS: &'static [&'static str] = &["gustnado", "ab", "wrk", "h2load"];
+
+    /// Its word in a file.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Own => "gustnado",
+            Self::Ab => "ab",
+            Self::Wrk => "wrk",
+            Self::H2load => "h2load",
+        }
+    }
+}
+
+/// Something that is counted exactly, for each request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CountKind {
+    /// Instructions in user space, by callgrind.
+    Instructions,
+    /// System calls, by strace.
+    SystemCalls,
+}
+
+impl CountKind {
+    /// All of them.
+    pub(super) const ALL: [Self; 2] = [Self::Instructions, Self::SystemCalls];
+    /// Their words in a file, in the same order.
+    pub(super) const WORDS: &'static [&'static str] = &["instructions", "system_calls"];
+
+    /// Its word in a file.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Instructions => "instructions",
+            Self::SystemCalls => "system_calls",
+        }
+    }
+}
+
+/// Figures that a contender has to reach in a scenario: limits, or factors of another's figures.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ReachSpec {
+    /// The contender that is judged.
+    pub of: String,
+    /// The contender that it is compared with.
+    pub to: Option<String>,
+    /// Most CPU per request.
+    pub cpu: Option<f64>,
+    /// Most memory for each connection.
+    pub memory: Option<f64>,
+    /// Least requests per second.
+    pub rate: Option<f64>,
+    /// Most instructions for each request.
+    pub instructions: Option<f64>,
+    /// Most system calls for each request.
+    pub system_calls: Option<f64>,
 }
 
 /// A load model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ModelSpec {
     /// Closed loop: each connection sends a request as soon as it has a response.
+    #[default]
     Closed,
     /// Open loop: requests at a fixed rate.
     Open,
@@ -175,6 +298,11 @@ pub enum ModelSpec {
 }
 
 impl ModelSpec {
+    /// All of them.
+    pub(super) const ALL: [Self; 4] = [Self::Closed, Self::Open, Self::Hold, Self::Churn];
+    /// Their words in a file, in the same order.
+    pub(super) const WORDS: &'static [&'static str] = &["closed", "open", "hold", "churn"];
+
     /// Its word in a file.
     pub fn word(self) -> &'static str {
         match self {
@@ -200,20 +328,36 @@ pub fn read(path: &Path) -> Result<ContestSpec, FileError> {
 /// # Errors
 /// All its mistakes.
 pub fn parse(path: &Path, text: &str) -> Result<ContestSpec, FileError> {
-    let keys::Checked { document, left, problems } = keys::check(path, text, &keys::CONTEST)?;
-    let (shape, problems) = shape::read_whole(path, left, problems)?;
-    settle::contest(path, text, (&document, problems), shape)
+    let table = parse_toml(path, text)?;
+    settle::contest(path, text, raw::RawTable::of_file(text, &table))
 }
 
 /// Parses the text of a preset.
 pub(super) fn parse_preset(name: &str, text: &str) -> Result<ContenderSpec, FileError> {
     let path = PathBuf::from(format!("{name}.toml"));
-    let keys::Checked { left, problems, .. } = keys::check(&path, text, &keys::CONTENDER)?;
-    let (shape, problems) = shape::read_whole(&path, left, problems)?;
-    if !problems.is_empty() {
-        return Err(FileError::new(&path, problems));
+    let table = parse_toml(&path, text)?;
+    let mut problems = raw::Problems::default();
+    let table = raw::RawTable::of_file(text, &table);
+    let (contender, _) = settle::contender(table, &mut problems, settle::plain_contender());
+    if problems.found.is_empty() {
+        Ok(contender)
+    } else {
+        Err(FileError::new(&path, problems.found))
     }
-    Ok(settle::plain_contender(shape))
+}
+
+fn parse_toml<'a>(path: &Path, text: &'a str) -> Result<DeTable<'a>, FileError> {
+    let (table, errors) = DeTable::parse_recoverable(text);
+    let problem = |error: &toml::de::Error| {
+        let line = error.span().map_or(0, |span| raw::line_of(text, span.start));
+        FileProblem { line, text: format!("{}; see https://toml.io", error.message().trim()) }
+    };
+    // Values after a mistake of syntax are often a consequence of it.
+    if errors.is_empty() {
+        Ok(table.into_inner())
+    } else {
+        Err(FileError::new(path, errors.iter().map(problem).collect()))
+    }
 }
 
 fn read_text(path: &Path) -> Result<String, FileError> {

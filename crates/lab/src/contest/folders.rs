@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::file::{ContestSpec, PageSpec};
+use super::file::{BodySpec, ContestSpec, PageSpec};
 
 /// Prefix of the folders of all contests; the process's id follows.
 const PREFIX: &str = "gustnado-contest-";
@@ -41,6 +41,20 @@ impl ContestFolder {
     /// The folder of the pages.
     pub(super) fn root(&self) -> PathBuf {
         self.base.join("root")
+    }
+
+    /// A file with the body of a request, written on first use.
+    pub(super) fn body(&self, body: &BodySpec) -> io::Result<PathBuf> {
+        let name = match body {
+            BodySpec::Text(_) => "body-text".to_owned(),
+            BodySpec::Bytes(bytes) => format!("body-{bytes}"),
+        };
+        let path = self.base.join(name);
+        // A text may be another one than that of the last scenario.
+        if matches!(body, BodySpec::Text(_)) || !path.exists() {
+            fs::write(&path, body.content())?;
+        }
+        Ok(path)
     }
 
     /// The folder of one contender, created on first use.
@@ -104,13 +118,31 @@ pub(super) fn pages(contest: &ContestSpec) -> Vec<Option<PageSpec>> {
     pages
 }
 
+/// The pages of the scenarios that a contender takes part in.
+pub(super) fn pages_of(contest: &ContestSpec, contender: &str) -> Vec<Option<PageSpec>> {
+    let scenarios = contest.scenarios.iter().filter(|scenario| scenario.has(contender));
+    let mut pages: Vec<Option<PageSpec>> = scenarios.map(|one| one.page.clone()).collect();
+    pages.sort_unstable();
+    pages.dedup();
+    pages
+}
+
+/// The value of `{target}`: where cargo builds the code base that a folder is part of.
+pub(super) fn cargo_target(folder: &Path) -> PathBuf {
+    if let Some(target) = std::env::var_os("CARGO_TARGET_DIR").filter(|target| !target.is_empty()) {
+        return std::path::absolute(&target).unwrap_or_else(|_| target.into());
+    }
+    let root = folder.ancestors().find(|folder| folder.join("Cargo.lock").is_file());
+    root.unwrap_or(folder).join("target")
+}
+
 /// The value of `{page}` in a URL.
 pub(super) fn page_name(contest: &ContestSpec, page: Option<&PageSpec>) -> String {
     match page.unwrap_or(&contest.page) {
         PageSpec::Bytes(bytes) if page.is_some() => format!("page-{bytes}.html"),
         PageSpec::Bytes(_) => "page.html".to_owned(),
         PageSpec::File(path) => path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-        PageSpec::Path(path) => path.clone(),
+        PageSpec::Path(path) | PageSpec::Post(path, _) => path.clone(),
     }
 }
 
@@ -122,7 +154,7 @@ pub(super) fn content(
     Ok(match page.unwrap_or(&contest.page) {
         PageSpec::Bytes(bytes) => Some(text(*bytes)),
         PageSpec::File(path) => Some(fs::read(path)?),
-        PageSpec::Path(_) => None,
+        PageSpec::Path(_) | PageSpec::Post(..) => None,
     })
 }
 

@@ -4,9 +4,10 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use super::ab;
 use super::file::{GeneratorKind, ModelSpec, ScenarioSpec};
+use super::foreign::{self, ForeignRun};
 use super::tool::{Tool, ToolError};
+use super::{ab, h2load, wrk};
 use crate::outcome::{FORMAT, Outcome};
 
 /// Additional time for opening and closing all connections.
@@ -14,10 +15,7 @@ const OVERHEAD: Duration = Duration::from_mins(1);
 
 /// Returns why a scenario cannot be measured: its generator is not installed.
 pub(super) fn missing(scenario: &ScenarioSpec) -> Option<String> {
-    match scenario.generator {
-        GeneratorKind::Own => None,
-        GeneratorKind::Ab => ab::missing(),
-    }
+    foreign::missing(scenario.generator)
 }
 
 /// The address of the load.
@@ -42,11 +40,23 @@ pub(super) fn measure(
     stop: &AtomicBool,
 ) -> Result<Outcome, Option<String>> {
     let most = scenario.warm_up + scenario.duration + OVERHEAD;
-    if scenario.generator == GeneratorKind::Ab {
-        if socket.is_some() {
-            return Err(Some("ab connects to no Unix socket; leave out the generator".to_owned()));
+    let run = ForeignRun { scenario, url, cpus };
+    let limits = (most, stop);
+    if scenario.generator != GeneratorKind::Own && socket.is_some() {
+        let name = scenario.generator.word();
+        return Err(Some(format!("{name} connects to no Unix socket; leave out the generator")));
+    }
+    match scenario.generator {
+        GeneratorKind::Own => {}
+        GeneratorKind::Ab => {
+            return foreign::measure(run, &ab::arguments(run), ab::outcome, limits);
         }
-        return ab::measure(scenario, url, cpus, most, stop);
+        GeneratorKind::Wrk => {
+            return foreign::measure(run, &wrk::arguments(run), wrk::outcome, limits);
+        }
+        GeneratorKind::H2load => {
+            return foreign::measure(run, &h2load::arguments(run), h2load::outcome, limits);
+        }
     }
     let mut command: Vec<String> =
         program.iter().cloned().chain(arguments(scenario, url, cpus.len())).collect();
@@ -124,22 +134,13 @@ mod tests {
     pub(super) fn scenario() -> ScenarioSpec {
         ScenarioSpec {
             name: "page".to_owned(),
-            title: "Page".to_owned(),
-            sweep: None,
-            page: None,
-            generator: GeneratorKind::Own,
-            model: ModelSpec::Closed,
             connections: 100,
             probes: 1,
-            rate: None,
-            requests: None,
             duration: Duration::from_millis(1_500),
-            warm_up: Duration::ZERO,
             keep_alive: true,
             pipeline: 1,
-            threads: None,
             rounds: 1,
-            arguments: Vec::new(),
+            ..ScenarioSpec::default()
         }
     }
 

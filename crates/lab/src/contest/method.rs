@@ -8,7 +8,7 @@ pub(super) fn sentences(contest: &ContestSpec, division: &CpuSplit) -> Vec<Strin
     let page = match &contest.page {
         PageSpec::Bytes(bytes) => format!("a page of {bytes} bytes"),
         PageSpec::File(path) => format!("the file {}", path.display()),
-        PageSpec::Path(path) => format!("what each has at /{path}"),
+        PageSpec::Path(path) | PageSpec::Post(path, _) => format!("what each has at /{path}"),
     };
     let fresh = if contest.fresh {
         "Every run started the server, waited for a correct response, loaded the server, \
@@ -62,10 +62,20 @@ pub(super) fn sentences(contest: &ContestSpec, division: &CpuSplit) -> Vec<Strin
          how many there are."
             .to_owned(),
     ];
-    if contest.scenarios.iter().any(|one| one.generator == GeneratorKind::Ab) {
+    if contest.scenarios.iter().any(|one| one.generator != GeneratorKind::Own) {
         sentences.push(
-            "Where ab made the load, percentiles are its own, over all responses; it has no finer \
-             ones, no distribution, no time series, and no bytes sent."
+            "Where ab, wrk or h2load made the load, percentiles are its own, over all responses; \
+             it has no finer ones (h2load none), no distribution, no time series, and no bytes \
+             sent."
+                .to_owned(),
+        );
+    }
+    if contest.scenarios.iter().any(|one| !one.counts.is_empty()) {
+        sentences.push(
+            "Instructions are those of the server in user space (callgrind): the difference \
+             between two servers' lives, one with ten times the requests of the other, for each \
+             request between. System calls are those of all its threads (strace), for each \
+             request. The least of all rounds counts."
                 .to_owned(),
         );
     }

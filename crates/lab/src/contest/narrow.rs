@@ -22,6 +22,13 @@ impl ContestSpec {
         let all: Vec<&str> = self.contenders.iter().map(|one| one.name.as_str()).collect();
         check_names("contender", names, &all)?;
         self.contenders.retain(|one| names.contains(&one.name));
+        let is_left = |name: &String| names.contains(name);
+        self.scenarios.retain_mut(|scenario| {
+            let has_all = scenario.contenders.is_empty();
+            scenario.contenders.retain(is_left);
+            scenario.reach.retain(|one| is_left(&one.of) && one.to.as_ref().is_none_or(is_left));
+            has_all || !scenario.contenders.is_empty()
+        });
         if !names.contains(&self.reference) {
             self.reference =
                 self.contenders.first().map(|one| one.name.clone()).unwrap_or_default();
@@ -54,13 +61,16 @@ impl ContestSpec {
         self
     }
 
-    /// One round of a second for each scenario: a quick look, not a measurement.
+    /// One round of a second for each scenario: a quick look, not a measurement, which judges no
+    /// figure to reach.
     #[must_use]
     pub fn quick(self) -> Self {
         let mut contest = self.with_rounds(1);
         for scenario in &mut contest.scenarios {
             scenario.duration = QUICK;
             scenario.warm_up = scenario.warm_up.min(QUICK / 4);
+            // A second is too short to be judged by.
+            scenario.reach.clear();
         }
         contest
     }
@@ -72,7 +82,9 @@ impl ContestSpec {
         contest.scenarios.truncate(1);
         for scenario in &mut contest.scenarios {
             scenario.connections = scenario.connections.min(CHECKED_CONNECTIONS);
-            if scenario.generator == GeneratorKind::Ab {
+            scenario.contenders.clear();
+            scenario.counts.clear();
+            if scenario.generator != GeneratorKind::Own {
                 // The contenders are checked with the built-in generator, which does not take the
                 // arguments of another one.
                 scenario.generator = GeneratorKind::Own;

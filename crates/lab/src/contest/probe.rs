@@ -12,6 +12,10 @@ use gustnado_http::limits::Limits;
 use gustnado_http::method::Method;
 use gustnado_http::response::{ResponseBody, ResponseHead};
 
+use super::file::BodySpec;
+
+/// The field of a body's kind, as the generator sends it, too.
+const KIND: &str = "Content-Type: application/json\r\n";
 /// Longest body that is read.
 const BYTES_MAX: u64 = (1 << 30) + 1;
 
@@ -32,14 +36,15 @@ pub(super) fn port_and_path(url: &str) -> Option<(u16, &str)> {
 /// Requests a page on a new connection.
 ///
 /// - `socket`: a Unix socket to connect to instead of the port.
+/// - `body`: the body of a POST; without one it is a GET.
 /// - `most`: the time-out of all of it.
 ///
 /// # Errors
 /// A sentence that says why there is no complete response.
-pub(super) fn get(
+pub(super) fn request(
     socket: Option<&Path>,
     port: u16,
-    path: &str,
+    (path, body): (&str, Option<&BodySpec>),
     most: Duration,
 ) -> Result<ProbeResponse, String> {
     let until = Instant::now() + most;
@@ -51,10 +56,18 @@ pub(super) fn get(
         Some(path) => UnixStream::connect(path).map(|stream| OwnedFd::from(stream).into()),
     }
     .map_err(failed("it does not listen"))?;
-    let request =
-        format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n");
+    let content = body.map(BodySpec::content);
+    let (method, framing) = match &content {
+        None => ("GET", String::new()),
+        Some(content) => ("POST", format!("{KIND}Content-Length: {}\r\n", content.len())),
+    };
+    let mut request = format!(
+        "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n{framing}\r\n"
+    )
+    .into_bytes();
+    request.extend(content.unwrap_or_default());
     stream.set_write_timeout(Some(most)).map_err(failed("no bound on sending"))?;
-    stream.write_all(request.as_bytes()).map_err(failed("it does not take a request"))?;
+    stream.write_all(&request).map_err(failed("it does not take a request"))?;
     read(&mut stream, until)
 }
 
@@ -169,7 +182,7 @@ mod tests {
                 let _ = stream.read(&mut request).expect("it asks");
                 stream.write_all(bytes).expect("it reads");
             });
-            get(None, port, "/x", PATIENCE)
+            request(None, port, ("/x", None), PATIENCE)
         })
     }
 
@@ -203,7 +216,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("bound").port();
         drop(listener);
-        let error = get(None, port, "/", PATIENCE).expect_err("nobody is there");
+        let error = request(None, port, ("/", None), PATIENCE).expect_err("nobody is there");
         assert!(error.contains("does not listen"), "{error}");
     }
 

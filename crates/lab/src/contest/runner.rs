@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::cpus::CpuSplit;
-use super::file::{ContenderSpec, ContestSpec, PageSpec, ScenarioSpec};
+use super::file::{ContenderSpec, ContestSpec, GeneratorKind, PageSpec, ScenarioSpec};
 use super::folders::{self, ContestFolder};
 use super::generator::{self, LoadTarget};
 use super::probe::{self, ProbeResponse};
@@ -20,9 +20,9 @@ use super::tool::{self, Tool, ToolError};
 use super::{Tools, environment};
 use crate::record::{Fate, RunRecord, Usage};
 
-/// Time-outs of a version command and of a set-up command.
+/// Time-outs of a version command and of a set-up command, which may compile much.
 const VERSION: Duration = Duration::from_secs(20);
-const SET_UP: Duration = Duration::from_mins(3);
+const SET_UP: Duration = Duration::from_mins(20);
 /// Time-out of one response while a server is checked.
 const ANSWER: Duration = Duration::from_secs(5);
 /// Time for a server to close the generator's connections, which is its work, too.
@@ -54,7 +54,7 @@ fn not_installed(contender: &ContenderSpec, found: &str) -> Unmeasured {
 /// A running server that responds correctly.
 #[derive(Debug)]
 pub(super) struct ReadyServer {
-    server: ServerProcess,
+    pub(super) server: ServerProcess,
     port: u16,
     /// Its command line.
     pub(super) command: Vec<String>,
@@ -64,9 +64,9 @@ pub(super) struct ReadyServer {
 #[derive(Debug)]
 pub(super) struct ServerRunner<'a> {
     contest: &'a ContestSpec,
-    tools: &'a Tools,
-    stop: &'a AtomicBool,
-    division: CpuSplit,
+    pub(super) tools: &'a Tools,
+    pub(super) stop: &'a AtomicBool,
+    pub(super) division: CpuSplit,
     descriptors: u64,
     folders: ContestFolder,
     logs: PathBuf,
@@ -110,6 +110,7 @@ impl<'a> ServerRunner<'a> {
         if needs.is_empty() {
             needs.extend(command.first().cloned());
         }
+        self.write_files(contender, &words)?;
         // A need with an absolute path may be a library.
         let is_file = |need: &Path| need.is_absolute() && need.is_file();
         let is_there = |need: &&String| tool::find(need) || is_file(Path::new(need));
@@ -123,12 +124,6 @@ impl<'a> ServerRunner<'a> {
                 return Err(not_installed(contender, &found));
             }
         }
-        let version = if contender.version.is_empty() {
-            None
-        } else {
-            self.tool(contender, &contender.version, &words, VERSION)?.first_line()
-        };
-        self.write_files(contender, &words)?;
         for set_up in &contender.set_up {
             let output = self.tool(contender, set_up, &words, SET_UP)?;
             if !output.status.success() {
@@ -136,13 +131,70 @@ impl<'a> ServerRunner<'a> {
                 return Err(failed(format!("its set-up `{what}` failed: {words}")));
             }
         }
-        Ok(version)
+        // It may be the version of what was set up.
+        if contender.version.is_empty() {
+            return Ok(None);
+        }
+        Ok(self.tool(contender, &contender.version, &words, VERSION)?.first_line())
     }
 
-    /// Starts a contender and waits until it responds correctly.
-    pub(super) fn start(&self, contender: &ContenderSpec) -> Result<ReadyServer, Unmeasured> {
+    /// Runs the commands of the contest itself, in the folder of its file.
+    pub(super) fn set_up(&self) -> Result<(), Unmeasured> {
+        let contest = self.contest;
+        let words = self.words_of_contest();
+        for command in &contest.set_up {
+            let (command, folder) = (words.fill_all(command), Some(contest.folder.as_path()));
+            let environment = &[];
+            let tool = Tool { command: &command, folder, environment, cpus: &[], most: SET_UP };
+            let what = command.join(" ");
+            let output = tool.run(self.stop).map_err(|error| match error {
+                ToolError::Interrupted => Unmeasured::Interrupted,
+                error => failed(format!("`{what}`: {error}")),
+            })?;
+            if !output.status.success() {
+                return Err(failed(format!("`{what}` failed: {}", output.last_words())));
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts a contender, checks its responses for the pages of all its scenarios, and stops it.
+    /// Returns its command line. One whose command names the page is started for each.
+    pub(super) fn check(&self, contender: &ContenderSpec) -> Result<Vec<String>, Unmeasured> {
+        let mut pages = folders::pages_of(self.contest, &contender.name);
+        let has_page = contender.command.iter().any(|word| word.contains("{page}"));
+        if pages.is_empty() {
+            pages.push(None);
+        }
+        let mut command = Vec::new();
+        for pages in pages.chunks(if has_page { 1 } else { pages.len() }) {
+            let ReadyServer { command: filled, .. } = self.start_for(contender, pages, true)?;
+            command = filled;
+        }
+        Ok(command)
+    }
+
+    /// Starts a contender for a scenario and waits until it responds correctly.
+    pub(super) fn start(
+        &self,
+        contender: &ContenderSpec,
+        scenario: &ScenarioSpec,
+    ) -> Result<ReadyServer, Unmeasured> {
+        self.start_for(contender, std::slice::from_ref(&scenario.page), scenario.keep_alive)
+    }
+
+    fn start_for(
+        &self,
+        contender: &ContenderSpec,
+        pages: &[Option<PageSpec>],
+        keep_alive: bool,
+    ) -> Result<ReadyServer, Unmeasured> {
         let port = free_port().map_err(|error| failed(format!("no free port: {error}")))?;
-        let words = self.words(contender, port)?;
+        let page = pages.first().and_then(Option::as_ref);
+        let words = self
+            .words(contender, port)?
+            .with("page", folders::page_name(self.contest, page))
+            .with("connection", if keep_alive { "keep-alive" } else { "close" });
         self.write_files(contender, &words)?;
         let folder = self.work(contender)?;
         let command = words.fill_all(&contender.command);
@@ -158,9 +210,9 @@ impl<'a> ServerRunner<'a> {
         let server = ServerProcess::start(&launch)
             .map_err(|error| failed(format!("it could not be started: {error}")))?;
         let mut ready = ReadyServer { server, port, command };
-        for page in folders::pages(self.contest) {
+        for page in pages {
             let response = self.first_response(contender, &mut ready, page.as_ref())?;
-            self.compare(contender, page, response)?;
+            self.compare(contender, page.clone(), response)?;
         }
         Ok(ready)
     }
@@ -173,20 +225,23 @@ impl<'a> ServerRunner<'a> {
         scenario: &ScenarioSpec,
         round: u32,
     ) -> Result<RunRecord, Unmeasured> {
-        let url = self.url(contender, ready.port, scenario.page.as_ref())?;
+        let is_own = scenario.generator == GeneratorKind::Own;
+        if !is_own && !scenario.warm_up.is_zero() {
+            self.warm_up(contender, ready, scenario)?;
+        }
         let tree = ready.server.tree().clone();
         let expected = scenario.warm_up + scenario.duration;
         let generator_cpus = &self.division.generator;
         let sampler = Sampler::start(tree, expected, generator_cpus)
             .map_err(|error| failed(format!("nothing could be sampled: {error}")))?;
         let program = &self.tools.generator;
-        let socket = self.socket(contender, ready.port)?;
-        let target = LoadTarget { url: &url, socket: socket.as_deref() };
-        let found = generator::measure(program, scenario, target, generator_cpus, self.stop);
+        let found = self.with_target(contender, ready, scenario, |target, scenario| {
+            generator::measure(program, scenario, target, generator_cpus, self.stop)
+        })?;
         if found.is_ok() {
             std::thread::sleep(SETTLE);
         }
-        let window = found.as_ref().ok().filter(|_| !scenario.warm_up.is_zero());
+        let window = found.as_ref().ok().filter(|_| is_own && !scenario.warm_up.is_zero());
         let window = window.map(|of| (of.started_unix_s, of.started_unix_s + of.duration_s));
         let usage = sampler.finish(window);
         let (outcome, failure) = match found {
@@ -196,6 +251,57 @@ impl<'a> ServerRunner<'a> {
         };
         let died = ready.server.ended().map(|how| format!("under load, {how}"));
         Ok(run(contender, scenario, round, usage).with(outcome, died.or(failure)))
+    }
+
+    /// Loads a server before another generator does, with the built-in one over kept connections:
+    /// new ones would take the ports of the load that counts.
+    fn warm_up(
+        &self,
+        contender: &ContenderSpec,
+        ready: &ReadyServer,
+        scenario: &ScenarioSpec,
+    ) -> Result<(), Unmeasured> {
+        let load = ScenarioSpec {
+            generator: GeneratorKind::Own,
+            duration: scenario.warm_up,
+            warm_up: Duration::ZERO,
+            requests: None,
+            keep_alive: true,
+            arguments: Vec::new(),
+            ..scenario.clone()
+        };
+        let program = &self.tools.generator;
+        let found = self.with_target(contender, ready, &load, |target, load| {
+            generator::measure(program, load, target, &self.division.generator, self.stop)
+        })?;
+        match found {
+            Ok(_) => Ok(()),
+            Err(Some(why)) => Err(failed(format!("it was not warmed up: {why}"))),
+            Err(None) => Err(Unmeasured::Interrupted),
+        }
+    }
+
+    /// Calls a function with the address of a running server, and with the scenario whose arguments
+    /// have their words filled in.
+    pub(super) fn with_target<T>(
+        &self,
+        contender: &ContenderSpec,
+        ready: &ReadyServer,
+        scenario: &ScenarioSpec,
+        load: impl FnOnce(LoadTarget<'_>, &ScenarioSpec) -> T,
+    ) -> Result<T, Unmeasured> {
+        let url = self.url(contender, ready.port, scenario.page.as_ref())?;
+        let socket = self.socket(contender, ready.port)?;
+        let mut scenario = scenario.clone();
+        scenario.arguments = self.words(contender, ready.port)?.fill_all(&scenario.arguments);
+        if let Some(body) = scenario.page.as_ref().and_then(PageSpec::body) {
+            let file = self.folders.body(body).map_err(|error| failed(format!("{error}")))?;
+            let kind = "Content-Type: application/json";
+            let words = ["--method", "POST", "--header", kind, "--body-file"].map(str::to_owned);
+            scenario.arguments.extend(words);
+            scenario.arguments.push(file.display().to_string());
+        }
+        Ok(load(LoadTarget { url: &url, socket: socket.as_deref() }, &scenario))
     }
 
     /// Sends requests until a response has status 2xx or the time is over; then the last response
@@ -209,6 +315,7 @@ impl<'a> ServerRunner<'a> {
         let until = Instant::now() + contender.ready_timeout;
         let url = self.url(contender, ready.port, page)?;
         let socket = self.socket(contender, ready.port)?;
+        let body = page.and_then(PageSpec::body);
         let (port, path) =
             probe::port_and_path(&url).ok_or_else(|| failed(format!("no URL: {url}")))?;
         loop {
@@ -219,7 +326,7 @@ impl<'a> ServerRunner<'a> {
                 return Err(failed(format!("it did not start: {how}")));
             }
             let most = ANSWER.min(contender.ready_timeout);
-            let asked = probe::get(socket.as_deref(), port, path, most);
+            let asked = probe::request(socket.as_deref(), port, (path, body), most);
             match asked {
                 Ok(response) if (200..300).contains(&response.status) => return Ok(response),
                 Ok(response) if Instant::now() > until => return Ok(response),
@@ -301,19 +408,27 @@ impl<'a> ServerRunner<'a> {
     }
 
     fn words(&self, contender: &ContenderSpec, port: u16) -> Result<Words, Unmeasured> {
-        Ok(Words::default()
-            .with("port", port)
+        let work = self.work(contender)?;
+        let words = self.words_of_contest().with("port", port).with("work", work.display());
+        Ok(contender.cpus.map_or(words.clone(), |cpus| words.with("cpus", cpus)))
+    }
+
+    /// The words that mean the same for all contenders.
+    fn words_of_contest(&self) -> Words {
+        let folder = &self.contest.folder;
+        Words::default()
             .with("root", self.folders.root().display())
-            .with("here", self.contest.folder.display())
-            .with("work", self.work(contender)?.display())
+            .with("here", folder.display())
+            .with("target", folders::cargo_target(folder).display())
             .with("page", folders::page_name(self.contest, None))
+            .with("connection", "keep-alive")
             .with("cpus", self.division.servers.len().max(1))
             .with("descriptors", self.descriptors)
             .with("user", environment::user())
-            .with("self", self.tools.program.display()))
+            .with("self", self.tools.program.display())
     }
 
-    fn work(&self, contender: &ContenderSpec) -> Result<PathBuf, Unmeasured> {
+    pub(super) fn work(&self, contender: &ContenderSpec) -> Result<PathBuf, Unmeasured> {
         let is_it = |other: &ContenderSpec| other.name == contender.name;
         let at = self.contest.contenders.iter().position(is_it).unwrap_or_default();
         self.folders.work(at).map_err(|error| failed(format!("its folder: {error}")))

@@ -247,9 +247,8 @@ fn usage(readings: &[UsageReading], window: Option<(f64, f64)>) -> Usage {
         descriptors_peak: most(|reading| reading.descriptors),
         threads_peak: most(|reading| reading.threads),
         processes: most(|reading| reading.processes),
-        switches_voluntary: 0,
-        switches_forced: 0,
         samples: readings.iter().filter(|reading| reading.at >= from).map(sample).collect(),
+        ..Usage::default()
     }
 }
 

@@ -264,3 +264,94 @@ fn a_comparison_says_what_changed_by_more_than_noise() {
     let same = compare::text(&old, &old);
     assert!(same.contains("Nothing changed by more than noise"), "{same}");
 }
+
+#[test]
+fn figures_to_reach_are_judged_by_what_was_measured() {
+    if !is_possible() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let all =
+        contender("a", SERVER, "") + &contender("b", SERVER, "") + &contender("c", "[\"c\"]", "");
+    let mut contest = contest(&all, folder.path());
+    let limit = |of: &str, to: Option<&str>| file::ReachSpec {
+        of: of.to_owned(),
+        to: to.map(str::to_owned),
+        ..file::ReachSpec::default()
+    };
+    // The generator of these tests always has 5,000 responses per second.
+    contest.scenarios[0].reach = vec![
+        file::ReachSpec { rate: Some(4_999.0), ..limit("a", None) },
+        file::ReachSpec { rate: Some(5_001.0), ..limit("a", None) },
+        file::ReachSpec { rate: Some(0.9), ..limit("a", Some("b")) },
+        file::ReachSpec { cpu: Some(1e6), ..limit("a", Some("c")) },
+        file::ReachSpec { instructions: Some(1e6), ..limit("a", None) },
+    ];
+    let (record, _) = held(&contest, &AtomicBool::new(false));
+    let met: Vec<bool> = record.verdicts.iter().map(|verdict| verdict.is_met).collect();
+    assert_eq!(met, [true, false, true, false, false], "{:#?}", record.verdicts);
+    assert!(!reach::is_reached(&record));
+    let page = reach::text(&record);
+    let line = "NOT REACHED  page, a: requests/s (/s): 5,000.00, at least 5,001.00";
+    assert!(page.lines().any(|one| one == line), "{page}");
+    let line = "reached      page, a: requests/s (/s) as a factor of b's: 1.00, at least 0.90";
+    assert!(page.lines().any(|one| one == line), "{page}");
+    assert!(page.contains("c: not installed: there is no program c"), "{page}");
+    assert!(page.contains("instructions/request: not counted, at most"), "{page}");
+    assert!(contest.quick().scenarios[0].reach.is_empty(), "a look judges nothing");
+}
+
+#[test]
+fn a_scenario_has_some_contenders_and_a_contest_has_a_set_up() {
+    if !is_possible() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let both = contender("a", SERVER, "") + &contender("b", SERVER, "");
+    let mut contest = contest(&both, folder.path()).with_rounds(1);
+    contest.folder = folder.path().to_owned();
+    contest.set_up = vec![["touch", "made"].map(str::to_owned).into()];
+    contest.scenarios.push(contest.scenarios[0].clone());
+    contest.scenarios[0].contenders = vec!["b".to_owned()];
+    "all".clone_into(&mut contest.scenarios[1].name);
+    let (record, _) = held(&contest, &AtomicBool::new(false));
+    let runs: Vec<_> = record.runs.iter().map(|run| (&*run.scenario, &*run.contender)).collect();
+    assert_eq!(runs, [("page", "b"), ("all", "a"), ("all", "b")]);
+    assert_eq!(summarise(&record).len(), 3, "there is no row for who does not take part");
+    assert!(folder.path().join("made").exists());
+    let only = contest.clone().with_contenders(&["a".to_owned()]).expect("there is one");
+    assert_eq!(only.scenarios.len(), 1, "one is without contenders");
+    contest.set_up = vec![["sh", "-c", "echo no compiler; exit 1"].map(str::to_owned).into()];
+    let (record, _) = held(&contest, &AtomicBool::new(false));
+    let why = record.cut.expect("it did not begin");
+    assert!(why.contains("its set_up") && why.contains("no compiler"), "{why}");
+}
+
+#[test]
+fn a_contender_that_names_the_page_is_started_for_each() {
+    if !is_possible() {
+        return;
+    }
+    // It serves one page at any path: the one in its command.
+    let one = r#"["python3", "-c", "import sys, http.server as h
+class A(h.BaseHTTPRequestHandler):
+    def do_GET(self):
+        body = open(sys.argv[2], 'rb').read()
+        self.send_response(200)
+        self.send_header('Content-Length', len(body))
+        self.end_headers()
+        self.wfile.write(body)
+h.HTTPServer(('127.0.0.1', int(sys.argv[1])), A).serve_forever()", "{port}", "{root}/{page}"]"#
+        .replace('\n', "\\n");
+    let folder = tempfile::tempdir().expect("a folder");
+    let both = contender("files", SERVER, "") + &contender("one", &one, "");
+    let mut contest = contest(&both, folder.path()).with_rounds(1);
+    contest.scenarios.push(contest.scenarios[0].clone());
+    let second = &mut contest.scenarios[1];
+    "longer".clone_into(&mut second.name);
+    second.page = Some(file::PageSpec::Bytes(5_000));
+    let (record, lines) = held(&contest, &AtomicBool::new(false));
+    assert!(record.contenders.iter().all(|one| one.fate == Fate::Ran), "{lines:?}");
+    assert_eq!(record.runs.len(), 4);
+    assert!(record.runs.iter().all(|run| run.failure.is_none()));
+}

@@ -68,8 +68,10 @@ fn record(runs: Vec<RunRecord>) -> Record {
             model: "closed".to_owned(),
             sentence: String::new(),
             sweep: None,
+            contenders: Vec::new(),
         }],
         runs,
+        verdicts: Vec::new(),
     }
 }
 

@@ -4,6 +4,8 @@
 #[path = "../harness/mod.rs"]
 mod harness;
 
+#[cfg(feature = "json")]
+mod arena;
 mod driven;
 mod examples;
 mod forms;

@@ -12,6 +12,7 @@ mod keep_alive;
 mod large_bodies;
 mod pipelining;
 mod posts;
+mod probe;
 mod requests;
 mod route_times;
 mod spooled_bodies;

@@ -1,7 +1,11 @@
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use super::*;
-use crate::contest::file;
+use crate::contest::file::{self, GeneratorKind, ScenarioSpec};
+use crate::contest::foreign::{measure, missing};
+use crate::contest::tool;
 
 const SAID: &str = "\
 This is ApacheBench, Version 2.3 <$Revision: 1903618 $>
@@ -32,6 +36,10 @@ fn scenario(more: &str) -> ScenarioSpec {
     contest.scenarios[0].clone()
 }
 
+fn run<'a>(scenario: &'a ScenarioSpec, url: &'a str) -> ForeignRun<'a> {
+    ForeignRun { scenario, url, cpus: &[] }
+}
+
 /// The table that it writes, where each percent is that many milliseconds.
 fn table() -> String {
     let lines = (0..=100).map(|percent| format!("{percent},{percent}.125\n"));
@@ -42,19 +50,20 @@ fn table() -> String {
 fn a_scenario_becomes_a_command_of_ab() {
     let plain = scenario("requests = 100000\nkeep_alive = false\nduration = \"90500ms\"\n");
     assert_eq!(
-        arguments(&plain, "http://127.0.0.1:1/x").join(" "),
+        arguments(run(&plain, "http://127.0.0.1:1/x")).join(" "),
         "ab -q -r -s 30 -t 91 -n 100000 -c 25 -e /dev/stderr http://127.0.0.1:1/x"
     );
     let kept = scenario("requests = 10\narguments = [\"-B\", \"127.0.0.2\"]\n");
     assert_eq!(
-        arguments(&kept, "u").join(" "),
+        arguments(run(&kept, "u")).join(" "),
         "ab -q -r -s 30 -t 120 -n 10 -c 10 -e /dev/stderr -k -B 127.0.0.2 u"
     );
 }
 
 #[test]
 fn only_right_answers_count_and_times_are_microseconds() {
-    let found = outcome(SAID, &table(), &scenario("requests = 200\n"), "u").expect("all is there");
+    let found =
+        parsed(SAID, &table(), run(&scenario("requests = 200\n"), "u")).expect("all is there");
     assert_eq!(found.tool, "ApacheBench, Version 2.3");
     assert_eq!((found.sent, found.requests, found.bytes_received), (200, 190, 70_000));
     assert_eq!((found.errors.unconnected, found.errors.length, found.errors.status), (1, 2, 7));
@@ -69,23 +78,15 @@ fn only_right_answers_count_and_times_are_microseconds() {
 #[test]
 fn what_is_missing_in_its_words_is_named() {
     let scenario = scenario("requests = 200\n");
-    let error = outcome("Hello", &table(), &scenario, "u").expect_err("nothing is there");
+    let error = parsed("Hello", &table(), run(&scenario, "u")).expect_err("nothing is there");
     assert!(error.contains("Complete requests:"), "{error}");
-    let error = outcome(SAID, "0,1\n", &scenario, "u").expect_err("no percentiles");
+    let error = parsed(SAID, "0,1\n", run(&scenario, "u")).expect_err("no percentiles");
     assert!(error.contains("no line for"), "{error}");
 }
 
 #[test]
-fn a_thread_that_runs_all_the_time_is_the_bottleneck() {
-    let found = own_use([0.2, 0.77], 1.0);
-    assert!(found.bottleneck && found.verdict.contains("97 %"), "{found:?}");
-    assert!(!own_use([0.2, 0.3], 1.0).bottleneck);
-    assert!(!own_use([0.0, 0.0], 0.0).bottleneck);
-}
-
-#[test]
 fn it_loads_a_server_where_it_is_installed() {
-    if missing().is_some() || !tool::find("python3") {
+    if missing(GeneratorKind::Ab).is_some() || !tool::find("python3") {
         println!("skipped: there is no ab or no python3");
         return;
     }
@@ -105,7 +106,8 @@ fn it_loads_a_server_where_it_is_installed() {
     let url = format!("http://127.0.0.1:{}/", line.trim());
     let scenario = scenario("requests = 60\nkeep_alive = false\n");
     let most = Duration::from_mins(1);
-    let found = measure(&scenario, &url, &[], most, &AtomicBool::new(false));
+    let run = run(&scenario, &url);
+    let found = measure(run, &arguments(run), outcome, (most, &AtomicBool::new(false)));
     child.kill().expect("it runs");
     child.wait().expect("it was killed");
     let found = found.expect("it answers");

@@ -1,60 +1,46 @@
 //! Durations in a file: `"1.5s"`, `"200ms"`, `"30m"`, `"2h"`, or a number of seconds.
 
-use std::fmt;
 use std::time::Duration;
-
-use serde::Deserialize;
-use serde::de::{Deserializer, Error, Visitor};
-
-/// A duration, from a text or a number of seconds.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Length(pub(super) Duration);
 
 const UNITS: [(&str, f64); 4] = [("ms", 0.001), ("s", 1.0), ("m", 60.0), ("h", 3_600.0)];
 
-impl Length {
-    fn of_seconds(seconds: f64) -> Option<Self> {
-        let bounded = seconds.is_finite() && (0.0..=1e6).contains(&seconds);
-        bounded.then(|| Self(Duration::from_secs_f64(seconds)))
-    }
+/// Returns the duration of a number of seconds; `None` if it is negative or beyond all bounds.
+pub(super) fn of_seconds(seconds: f64) -> Option<Duration> {
+    let bounded = seconds.is_finite() && (0.0..=1e6).contains(&seconds);
+    bounded.then(|| Duration::from_secs_f64(seconds))
+}
 
-    fn of_text(text: &str) -> Option<Self> {
-        let ends = |(unit, seconds): &(&str, f64)| {
-            let number = text.strip_suffix(unit)?.trim().parse::<f64>().ok()?;
-            Self::of_seconds(number * seconds)
-        };
-        UNITS.iter().find_map(ends)
+/// Parses a number with a unit.
+pub(super) fn of_text(text: &str) -> Option<Duration> {
+    let ends = |(unit, seconds): &(&str, f64)| {
+        let number = text.strip_suffix(unit)?.trim().parse::<f64>().ok()?;
+        of_seconds(number * seconds)
+    };
+    UNITS.iter().find_map(ends)
+}
+
+/// Formats a duration in the largest unit that needs no fraction.
+pub(super) fn written(length: Duration) -> String {
+    let millis = length.as_millis();
+    match millis {
+        0 => "0s".to_owned(),
+        _ if millis.is_multiple_of(3_600_000) => format!("{}h", millis / 3_600_000),
+        _ if millis.is_multiple_of(60_000) => format!("{}m", millis / 60_000),
+        _ if millis.is_multiple_of(1_000) => format!("{}s", millis / 1_000),
+        _ => format!("{millis}ms"),
     }
 }
 
-impl<'de> Deserialize<'de> for Length {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(OfLength)
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-struct OfLength;
-
-impl Visitor<'_> for OfLength {
-    type Value = Length;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a length of time such as \"1.5s\", \"200ms\", \"30m\" or a number of seconds")
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<Length, E> {
-        let unexpected = || E::invalid_value(serde::de::Unexpected::Str(text), &self);
-        Length::of_text(text).ok_or_else(unexpected)
-    }
-
-    fn visit_f64<E: Error>(self, seconds: f64) -> Result<Length, E> {
-        let unexpected = || E::invalid_value(serde::de::Unexpected::Float(seconds), &self);
-        Length::of_seconds(seconds).ok_or_else(unexpected)
-    }
-
-    fn visit_i64<E: Error>(self, seconds: i64) -> Result<Length, E> {
-        let unexpected = || E::invalid_value(serde::de::Unexpected::Signed(seconds), &self);
-        let seconds = u32::try_from(seconds).ok();
-        seconds.and_then(|of| Length::of_seconds(f64::from(of))).ok_or_else(unexpected)
+    #[test]
+    fn a_duration_is_written_as_it_is_read() {
+        for text in ["0s", "200ms", "1500ms", "45s", "90s", "5m", "36h"] {
+            assert_eq!(of_text(text).map(written).as_deref(), Some(text));
+        }
+        assert_eq!(of_text("1.5s"), Some(Duration::from_millis(1_500)));
+        assert_eq!((of_text("soon"), of_text("1h1h"), of_seconds(-1.0)), (None, None, None));
     }
 }

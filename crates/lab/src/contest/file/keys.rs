@@ -1,212 +1,98 @@
-//! Known keys and their lines: reports all unknown keys at once, before any value is read.
+//! The declaration of a key, and all that derives from it: its value is read, its default is set,
+//! unknown keys are reported, and the reference has its row.
 
-use std::ops::Range;
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::ops::RangeInclusive;
+use std::time::Duration;
 
-use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeArray, DeValue};
 
-use super::error::{FileError, FileProblem};
+use super::duration;
+use super::raw::{KeyLines, Problems, RawTable};
 
-/// The keys of a table, and of its subtables.
-pub(super) struct Keys {
-    own: &'static [&'static str],
-    below: &'static [(&'static str, &'static Keys)],
+/// A key of a table: its only declaration.
+pub(super) struct FileKey<T> {
+    pub(super) name: &'static str,
+    pub(super) fallback: Fallback,
+    /// Its meaning, in Markdown.
+    pub(super) doc: &'static str,
+    pub(super) takes: Takes<T>,
 }
 
-pub(super) const CONTEST: Keys = Keys {
-    own: &[
-        "title",
-        "about",
-        "reference",
-        "rounds",
-        "output",
-        "fresh",
-        "time_limit",
-        "server_cpus",
-        "generator_cpus",
-        "page",
-        "contender",
-        "scenario",
-    ],
-    below: &[("page", &PAGE), ("contender", &CONTENDER), ("scenario", &SCENARIO)],
-};
-
-const PAGE: Keys = Keys { own: &["bytes", "file", "path"], below: &[] };
-
-pub(super) const CONTENDER: Keys = Keys {
-    own: &[
-        "preset",
-        "name",
-        "about",
-        "tuning",
-        "needs",
-        "installed_if",
-        "install",
-        "command",
-        "version",
-        "set_up",
-        "files",
-        "environment",
-        "url",
-        "unix_socket",
-        "ready_timeout",
-        "stop_timeout",
-        "allow_unequal",
-    ],
-    below: &[],
-};
-
-const SCENARIO: Keys = Keys {
-    own: &[
-        "name",
-        "title",
-        "bytes",
-        "path",
-        "generator",
-        "model",
-        "connections",
-        "probes",
-        "rate",
-        "requests",
-        "duration",
-        "warm_up",
-        "keep_alive",
-        "pipeline",
-        "threads",
-        "rounds",
-        "arguments",
-    ],
-    below: &[],
-};
-
-/// The lines of a file's keys.
-pub(super) struct Document {
-    tables: Vec<TableLines>,
+/// The value of a key that is left out.
+pub(super) enum Fallback {
+    /// There is none.
+    None,
+    /// This value, as a file would have it.
+    Value(&'static str),
+    /// It depends on others, as this text says; the checks fill it in.
+    Depends(&'static str),
 }
 
-/// Lines of one table and its keys.
-struct TableLines {
-    /// Name of the list that contains it; empty for the file itself.
-    list: String,
-    /// Index in that list.
-    at: usize,
-    line: usize,
-    keys: Vec<(String, usize)>,
+/// The kind of a value, and where it is kept.
+pub(super) enum Takes<T> {
+    Text(fn(&mut T, String)),
+    Number(RangeInclusive<u64>, fn(&mut T, u64)),
+    /// A list of numbers.
+    Numbers(RangeInclusive<u64>, fn(&mut T, Vec<u64>)),
+    /// A number or a list of them.
+    Sweep(RangeInclusive<u64>, fn(&mut T, Vec<u64>)),
+    Fraction(RangeInclusive<f64>, fn(&mut T, f64)),
+    Length(RangeInclusive<Duration>, fn(&mut T, Duration)),
+    Switch(fn(&mut T, bool)),
+    /// One of several words; its index is kept.
+    Choice(&'static [&'static str], fn(&mut T, usize)),
+    /// Several of several words.
+    Choices(&'static [&'static str], fn(&mut T, Vec<usize>)),
+    Texts(fn(&mut T, Vec<String>)),
+    /// Commands: lists of words.
+    Commands(fn(&mut T, Vec<Vec<String>>)),
+    /// A table of texts.
+    Map(fn(&mut T, BTreeMap<String, String>)),
+    /// A table of its own, or a list of them; `settle` reads it.
+    Tables,
 }
 
-impl Document {
-    /// Returns the line of a key in a table of a list (`("scenario", 2)`; the file itself is `("",
-    /// 0)`), or the line of that table, or 0.
-    pub(super) fn line(&self, list: &str, at: usize, key: &str) -> usize {
-        let table = self.tables.iter().find(|table| table.list == list && table.at == at);
-        table.map_or(0, |table| {
-            let known = table.keys.iter().find(|(name, _)| name == key);
-            known.map_or(table.line, |(_, line)| *line)
-        })
-    }
-}
-
-/// A text with checked keys.
-pub(super) struct Checked {
-    pub(super) document: Document,
-    /// The text without its unknown keys, everything else in its place.
-    pub(super) left: String,
-    /// A line for each unknown key.
-    pub(super) problems: Vec<FileProblem>,
-}
-
-/// Parses a text and checks all its keys.
-///
-/// # Errors
-/// Invalid TOML. Unknown keys are taken out and reported together with all other mistakes.
-pub(super) fn check(path: &Path, text: &str, known: &Keys) -> Result<Checked, FileError> {
-    let mut walk = KeyWalk { text, problems: Vec::new(), tables: Vec::new(), unknown: Vec::new() };
-    let (document, errors) = DeTable::parse_recoverable(text);
-    for error in errors {
-        let line = error.span().map_or(0, |span| walk.line(span.start));
-        let text = format!("{}; see https://toml.io", error.message().trim());
-        walk.problems.push(FileProblem { line, text });
-    }
-    if !walk.problems.is_empty() {
-        // An error after a mistake is often a consequence of it.
-        return Err(FileError::new(path, walk.problems));
-    }
-    walk.table(document.get_ref(), ("", 0, 0), known);
-    let KeyWalk { problems, tables, unknown, .. } = walk;
-    let mut left = text.to_owned();
-    for span in unknown {
-        match without(&left, span) {
-            Some(without) => left = without,
-            // Nothing after it can be parsed without it.
-            None => return Err(FileError::new(path, problems)),
+/// Sets all keys that have a default.
+pub(super) fn set_defaults<T>(keys: &[FileKey<T>], target: &mut T) {
+    for key in keys {
+        if let Fallback::Value(text) = key.fallback {
+            let value = DeValue::parse(text).expect("a test reads every default");
+            key.takes.read(value.get_ref(), target).expect("a test reads every default");
         }
     }
-    Ok(Checked { document: Document { tables }, left, problems })
 }
 
-/// Replaces a part of the text by blanks, so that all lines keep their numbers; `None` if the
-/// result is not valid TOML.
-pub(super) fn without(text: &str, span: Range<usize>) -> Option<String> {
-    let blank = |c: char| if c == '\n' { "\n".to_owned() } else { " ".repeat(c.len_utf8()) };
-    let gone: String = text.get(span.clone())?.chars().map(blank).collect();
-    let left = [&text[..span.start], &gone, &text[span.end..]].concat();
-    DeTable::parse_recoverable(&left).1.is_empty().then_some(left)
-}
-
-struct KeyWalk<'a> {
-    text: &'a str,
-    problems: Vec<FileProblem>,
-    tables: Vec<TableLines>,
-    /// Unknown keys with the spans of their values.
-    unknown: Vec<Range<usize>>,
-}
-
-impl KeyWalk<'_> {
-    fn line(&self, offset: usize) -> usize {
-        self.text[..offset].matches('\n').count() + 1
-    }
-
-    fn table(&mut self, table: &DeTable<'_>, place: (&str, usize, usize), known: &Keys) {
-        let (list, at, line) = place;
-        let mut keys = Vec::new();
-        for (key, value) in table {
-            let name: &str = key.get_ref();
-            let line = self.line(key.span().start);
-            keys.push((name.to_owned(), line));
-            if !known.own.contains(&name) {
-                self.problems.push(FileProblem { line, text: unknown(name, known.own) });
-                self.unknown.push(key.span().start..value.span().end);
-            }
-            if let Some((_, below)) = known.below.iter().find(|(table, _)| *table == name) {
-                self.value(value, name, below);
-            }
-        }
-        self.tables.push(TableLines { list: list.to_owned(), at, line, keys });
-    }
-
-    fn value(&mut self, value: &Spanned<DeValue<'_>>, name: &str, known: &Keys) {
-        let line = self.line(value.span().start);
-        match value.get_ref() {
-            DeValue::Table(table) => self.table(table, (name, 0, line), known),
-            DeValue::Array(items) => {
-                for (at, item) in items.iter().enumerate() {
-                    let line = self.line(item.span().start);
-                    if let DeValue::Table(table) = item.get_ref() {
-                        self.table(table, (name, at, line), known);
-                    }
-                }
-            }
-            // The next step reports that this is not a table.
-            _ => {}
+/// Reads a table and reports all its mistakes. A key with a mistake keeps its default.
+pub(super) fn read<T>(
+    keys: &[FileKey<T>],
+    table: RawTable<'_>,
+    problems: &mut Problems,
+    target: &mut T,
+) -> KeyLines {
+    let lines = table.lines();
+    for (name, value) in table.entries() {
+        let read = match keys.iter().find(|key| key.name == name) {
+            Some(key) => key.takes.read(value, target),
+            None => Err(unknown(name, &names(keys))),
+        };
+        if let Err(text) = read {
+            problems.say(&lines, name, &text);
         }
     }
+    lines
+}
+
+/// The names of all keys.
+fn names<T>(keys: &[FileKey<T>]) -> Vec<&'static str> {
+    keys.iter().map(|key| key.name).collect()
 }
 
 fn unknown(name: &str, known: &[&str]) -> String {
     match nearest(name, known) {
-        Some(near) => format!("{name}: no such key here; did you mean {near}?"),
-        None => format!("{name}: no such key here; there are {}", known.join(", ")),
+        Some(near) => format!("no such key here; did you mean {near}?"),
+        None => format!("no such key here; there are {}", known.join(", ")),
     }
 }
 
@@ -217,7 +103,159 @@ pub(super) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     (score(&best) > 0.8).then_some(*best)
 }
 
-#[cfg(test)]
-pub(super) fn lists() -> [&'static [&'static str]; 4] {
-    [CONTEST.own, PAGE.own, CONTENDER.own, SCENARIO.own]
+impl<T> Takes<T> {
+    /// Reads a value and keeps it.
+    ///
+    /// # Errors
+    /// A sentence with what was expected and what was found.
+    fn read(&self, value: &DeValue<'_>, target: &mut T) -> Result<(), String> {
+        let wrong = || format!("expected {}, found {}; correct it", self.words(), shown(value));
+        match self {
+            Self::Text(set) => set(target, value.as_str().ok_or_else(wrong)?.to_owned()),
+            Self::Number(range, set) => set(target, whole(value, range).ok_or_else(wrong)?),
+            Self::Numbers(range, set) => set(target, wholes(value, range).ok_or_else(wrong)?),
+            Self::Sweep(range, set) => {
+                let one = whole(value, range).map(|number| vec![number]);
+                let all = one.or_else(|| wholes(value, range)).filter(|all| !all.is_empty());
+                set(target, all.ok_or_else(wrong)?);
+            }
+            Self::Fraction(range, set) => {
+                let number = real(value).filter(|number| range.contains(number));
+                set(target, number.ok_or_else(wrong)?);
+            }
+            Self::Length(range, set) => {
+                let length = length(value).filter(|length| range.contains(length));
+                set(target, length.ok_or_else(wrong)?);
+            }
+            Self::Switch(set) => set(target, value.as_bool().ok_or_else(wrong)?),
+            Self::Choice(words, set) => set(target, place(value, words).ok_or_else(wrong)?),
+            Self::Choices(words, set) => {
+                let places = each(value, |item| place(item, words));
+                set(target, places.ok_or_else(wrong)?);
+            }
+            Self::Texts(set) => set(target, texts(value).ok_or_else(wrong)?),
+            Self::Commands(set) => set(target, each(value, texts).ok_or_else(wrong)?),
+            Self::Map(set) => {
+                let table = value.as_table().ok_or_else(wrong)?;
+                let pairs = table.iter().map(|(key, value)| {
+                    let text = value.get_ref().as_str()?;
+                    Some((key.get_ref().to_string(), text.to_owned()))
+                });
+                set(target, pairs.collect::<Option<_>>().ok_or_else(wrong)?);
+            }
+            Self::Tables => {
+                let is_table = |item: &DeValue<'_>| item.is_table().then_some(());
+                if !value.is_table() {
+                    each(value, is_table).ok_or_else(wrong)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Describes the values that it takes.
+    fn words(&self) -> String {
+        match self {
+            Self::Text(_) => "a text".to_owned(),
+            Self::Number(range, _) => format!("{} to {}", range.start(), range.end()),
+            Self::Numbers(range, _) => {
+                format!("a list of numbers from {} to {}", range.start(), range.end())
+            }
+            Self::Sweep(range, _) => {
+                let (from, to) = (range.start(), range.end());
+                format!("a number such as 1000, or a list such as [100, 1000], from {from} to {to}")
+            }
+            Self::Fraction(range, _) => format!("{} to {}", range.start(), range.end()),
+            Self::Length(range, _) => {
+                let (from, to) = (duration::written(*range.start()), range.end());
+                format!("a length of time from {from} to {}", duration::written(*to))
+            }
+            Self::Switch(_) => "true or false".to_owned(),
+            Self::Choice(words, _) => one_of(words),
+            Self::Choices(words, _) => format!("a list of {}", one_of(words)),
+            Self::Texts(_) => "a list of texts".to_owned(),
+            Self::Commands(_) => "a list of commands, each a list of words".to_owned(),
+            Self::Map(_) => "a table of texts".to_owned(),
+            Self::Tables => "a table, or a list of them".to_owned(),
+        }
+    }
+}
+
+/// `a, b or c`
+fn one_of(words: &[&str]) -> String {
+    match words.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
+        _ => words.concat(),
+    }
+}
+
+/// Shows a value in a message.
+fn shown(value: &DeValue<'_>) -> String {
+    match value {
+        DeValue::String(text) => format!("{text:?}"),
+        DeValue::Integer(number) => number.to_string(),
+        DeValue::Float(number) => number.to_string(),
+        DeValue::Boolean(switch) => switch.to_string(),
+        DeValue::Datetime(moment) => moment.to_string(),
+        DeValue::Array(items) => {
+            let items: Vec<String> = items.iter().map(|item| shown(item.get_ref())).collect();
+            format!("[{}]", items.join(", "))
+        }
+        DeValue::Table(_) => "a table".to_owned(),
+    }
+}
+
+fn whole(value: &DeValue<'_>, range: &RangeInclusive<u64>) -> Option<u64> {
+    let number = value.as_integer()?;
+    let number = u64::from_str_radix(number.as_str(), number.radix()).ok()?;
+    range.contains(&number).then_some(number)
+}
+
+fn wholes(value: &DeValue<'_>, range: &RangeInclusive<u64>) -> Option<Vec<u64>> {
+    each(value, |item| whole(item, range))
+}
+
+fn real(value: &DeValue<'_>) -> Option<f64> {
+    match value {
+        DeValue::Integer(number) if number.radix() == 10 => number.as_str().parse().ok(),
+        DeValue::Float(number) => number.as_str().parse().ok(),
+        _ => None,
+    }
+}
+
+fn length(value: &DeValue<'_>) -> Option<Duration> {
+    match value.as_str() {
+        Some(text) => duration::of_text(text),
+        None => duration::of_seconds(real(value)?),
+    }
+}
+
+fn place(value: &DeValue<'_>, words: &[&str]) -> Option<usize> {
+    let word = value.as_str()?;
+    words.iter().position(|known| *known == word)
+}
+
+fn texts(value: &DeValue<'_>) -> Option<Vec<String>> {
+    each(value, |item| item.as_str().map(str::to_owned))
+}
+
+/// Reads each item of a list.
+fn each<V>(value: &DeValue<'_>, read: impl Fn(&DeValue<'_>) -> Option<V>) -> Option<Vec<V>> {
+    let items: &DeArray<'_> = value.as_array()?;
+    items.iter().map(|item| read(item.get_ref())).collect()
+}
+
+/// Returns the rows of a table of the reference.
+pub(super) fn rows<T>(keys: &[FileKey<T>]) -> String {
+    let mut page = "| key | default | takes | meaning |\n| --- | --- | --- | --- |\n".to_owned();
+    for key in keys {
+        let default = match key.fallback {
+            Fallback::None => "none".to_owned(),
+            Fallback::Value(text) => format!("`{text}`"),
+            Fallback::Depends(text) => text.to_owned(),
+        };
+        let (name, takes, doc) = (key.name, key.takes.words(), key.doc);
+        let _ = writeln!(page, "| `{name}` | {default} | {takes} | {doc} |");
+    }
+    page
 }

@@ -14,7 +14,10 @@ macro_rules! presets {
 
 presets![
     "gustnado",
+    "gustnado-epoll",
     "gustnado-uring",
+    "null",
+    "null-uring",
     "nginx",
     "nginx-tuned",
     "apache",
@@ -24,12 +27,19 @@ presets![
     "h2o",
     "h2o-tuned",
     "caddy",
+    "caddy-tuned",
+    "hyper",
     "node",
+    "node-tuned",
     "julia",
     "python",
     "go",
+    "go-tuned",
     "java",
 ];
+
+/// Sources in files of their own, by the text that stands for them in a preset.
+const SOURCES: &[(&str, &str)] = &[("@null.c", include_str!("../../../presets/null.c"))];
 
 /// Returns the names of all presets.
 pub fn names() -> Vec<&'static str> {
@@ -46,6 +56,11 @@ pub(super) fn find(name: &str) -> Option<ContenderSpec> {
     let preset = super::parse_preset(name, text(name)?);
     let mut contender = preset.expect("a test reads every preset");
     name.clone_into(&mut contender.name);
+    for text in contender.files.values_mut() {
+        if let Some((_, source)) = SOURCES.iter().find(|(word, _)| *word == text.as_str()) {
+            (*source).clone_into(text);
+        }
+    }
     Some(contender)
 }
 
@@ -74,6 +89,12 @@ mod tests {
             assert!(!preset.version.is_empty(), "{name}");
             assert!(!preset.install.is_empty(), "{name}");
         }
+    }
+
+    #[test]
+    fn a_source_in_a_file_of_its_own_is_filled_in() {
+        let null = find("null").expect("it is in the list");
+        assert!(null.files["null.c"].contains("int main"), "{:?}", null.files);
     }
 
     #[test]

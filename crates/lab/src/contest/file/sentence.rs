@@ -47,8 +47,8 @@ impl ScenarioSpec {
             depth => format!(", {depth} requests under way at once on each (pipelined)"),
         };
         let who = match self.generator {
-            GeneratorKind::Own => "",
-            GeneratorKind::Ab => "by ab: ",
+            GeneratorKind::Own => String::new(),
+            other => format!("by {}: ", other.word()),
         };
         format!("{who}{load}{kept}{depth}, {end}{warm}.")
     }

@@ -65,6 +65,7 @@ pub(crate) fn empty() -> Record {
         contenders: Vec::new(),
         scenarios: Vec::new(),
         runs: Vec::new(),
+        verdicts: Vec::new(),
     }
 }
 
@@ -118,6 +119,7 @@ fn scenarios() -> Vec<ScenarioRecord> {
                 "{connections} connections, each sends a request once it has a response, for 10 s."
             ),
             sweep: Some("1 KiB page".to_owned()),
+            contenders: Vec::new(),
         })
         .into();
     all.push(ScenarioRecord {
@@ -130,6 +132,7 @@ fn scenarios() -> Vec<ScenarioRecord> {
         sentence: "10,000 connections are held idle while another sends 100 requests a second."
             .into(),
         sweep: None,
+        contenders: Vec::new(),
     });
     all
 }
@@ -174,6 +177,7 @@ fn run(
             switches_voluntary: 1200,
             switches_forced: 80,
             samples: samples(busy_s, before, peak),
+            ..Usage::default()
         },
     }
 }
