@@ -95,12 +95,14 @@ doc:
 # The score by Http11Probe's cases, and the reason of each that does not pass.
 probe:
 	$(CARGO) test -q -p gustnado --test http1 -- probe:: --nocapture
-# The book of docs/, in target/book. Its builder is compiled at the first call, for some minutes.
+# The book of docs/, in target/book, with the reports of contests that are in target/bench. Its
+# builder is compiled at the first call, for some minutes.
 MDBOOK_VERSION := 0.5.4
 MDBOOK := target/tools/bin/mdbook
 book: $(MDBOOK)
 	rm -rf target/book
 	$(MDBOOK) build
+	$(PYTHON) book/reports.py target/book
 	$(PYTHON) book/check.py target/book
 
 $(MDBOOK):

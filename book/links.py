@@ -9,6 +9,10 @@ import posixpath
 import re
 import sys
 
+import reports
+
+# The page that lists reports of contests, if there are any.
+RESULTS = "results/contests.md"
 REPOSITORY = "https://github.com/gustnado/gustnado/blob/main/"
 LINK = re.compile(r"(\]\()([^)\s]+)(\))")
 
@@ -33,6 +37,8 @@ def rewrite(items):
         page = chapter.get("source_path") or chapter.get("path") or ""
         chapter["content"] = LINK.sub(
             lambda link: link[1] + address(link[2], page) + link[3], chapter["content"])
+        if page == RESULTS:
+            chapter["content"] += reports.section()
         rewrite(chapter["sub_items"])
 
 
