@@ -95,12 +95,14 @@ doc:
 # The score by Http11Probe's cases, and the reason of each that does not pass.
 probe:
 	$(CARGO) test -q -p gustnado --test http1 -- probe:: --nocapture
-# The book of docs/, in target/book. Its builder is compiled at the first call, for some minutes.
+# The book of docs/, in target/book, with the reports of contests that are in target/bench. Its
+# builder is compiled at the first call, for some minutes.
 MDBOOK_VERSION := 0.5.4
 MDBOOK := target/tools/bin/mdbook
 book: $(MDBOOK)
 	rm -rf target/book
 	$(MDBOOK) build
+	$(PYTHON) book/reports.py target/book
 	$(PYTHON) book/check.py target/book
 
 $(MDBOOK):
@@ -112,7 +114,8 @@ site: book $(PYTHON_HOME)/bin/python
 	$(CARGO) doc -p gustnado --all-features --no-deps
 	rm -rf target/book/rust && cp -r target/doc target/book/rust
 	$(PYTHON_HOME)/bin/pip install --quiet "./python[twisted]" "pdoc>=15,<17"
-	$(PYTHON_HOME)/bin/pdoc -o target/book/python-api gustnado gustnado.twisted
+	$(PYTHON_HOME)/bin/python book/python_api.py target/book/python-api
+	$(PYTHON) book/check.py target/book
 
 # Every source file with the first line of what it says about itself.
 map:

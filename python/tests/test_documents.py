@@ -67,7 +67,8 @@ def ask(server, path):
 
 def test_names_of_the_reference_are_there():
     text = (HOUSE / "docs" / "python" / "reference.md").read_text()
-    names = re.findall(r"^\| `gustnado\.([\w.]+)` \|", text, re.M)
+    rows = re.findall(r"^\| `gustnado\.([\w.]+)` \|", text, re.M)
+    names = rows + re.findall(r"^### ([\w.]+)$", text, re.M)
     assert len(names) > 15
     for name in names:
         if name.startswith("twisted"):
