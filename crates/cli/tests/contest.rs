@@ -77,12 +77,16 @@ fn a_contest_leaves_a_table_a_record_and_a_page_that_can_be_made_again() {
     assert!(said.stderr.contains("4/4 page (3) round 2, python: "), "{}", said.stderr);
     assert!(said.stdout.contains("µs CPU/request"), "{}", said.stdout);
     let out = folder.path().join("out");
-    assert!(out.join("contest.json").exists() && out.join("index.html").exists());
+    assert!(out.join("contest.jsonl").exists() && out.join("index.html").exists());
     fs::remove_file(out.join("index.html")).expect("it was there");
-    let record = out.join("contest.json").to_string_lossy().into_owned();
+    let record = out.join("contest.jsonl").to_string_lossy().into_owned();
     let again = ended(&mut command(&["contest", "--report", &record]));
     assert_eq!(again.code, Some(0), "{}", again.stderr);
     assert!(out.join("index.html").exists());
+    let table = ended(&mut command(&["contest", "--report", &record, "--markdown"]));
+    assert!(table.stdout.starts_with("## Two servers\n"), "{}", table.stdout);
+    let rows = table.stdout.lines().filter(|line| line.starts_with("| ")).count();
+    assert_eq!(rows, 2 + 3, "{}", table.stdout);
     let same = ended(&mut command(&["contest", "--compare", &record, &record]));
     assert!(same.stdout.contains("Nothing changed by more than noise."), "{}", same.stdout);
 }
@@ -129,7 +133,7 @@ fn ctrl_c_ends_the_servers_and_keeps_what_was_measured() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut command = contest(folder.path(), &["--rounds", "100"]);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("starts");
-    let record = folder.path().join("out/contest.json");
+    let record = folder.path().join("out/contest.jsonl");
     let measured = || fs::read_to_string(&record).is_ok_and(|text| text.contains("generator.py"));
     wait_until("a run is kept", measured);
     let id = i32::try_from(child.id()).expect("process ids are small");

@@ -8,6 +8,7 @@
 //! Everything here is a function of the record.
 
 mod fit;
+pub mod reference;
 pub(crate) mod spread;
 #[cfg(test)]
 mod tests;
@@ -207,11 +208,12 @@ impl Significance {
 /// without figures are included.
 pub fn summarise(record: &Record) -> Vec<ContenderFigures> {
     let mut rows = Vec::new();
+    let reference = reference::choose(record);
     for scenario in &record.scenarios {
-        let base = Measured::of(record, &record.reference, scenario);
+        let base = Measured::of(record, reference, scenario);
         for contender in &record.contenders {
             let measured = Measured::of(record, &contender.name, scenario);
-            let against = (contender.name != record.reference).then_some(&base);
+            let against = (contender.name != reference).then_some(&base);
             rows.push(row(&contender.fate, scenario, &contender.name, &measured, against));
         }
     }
@@ -308,6 +310,10 @@ impl<'a> Measured<'a> {
     fn pairs(&self, other: &Self, column: Column) -> Vec<(f64, f64)> {
         let (of, to) = (self.runs.iter().copied(), other.runs.iter().copied());
         pairs_of(of, to, self.scenario, column)
+    }
+
+    fn has_outcome(&self) -> bool {
+        self.runs.iter().any(|run| run.outcome.is_some())
     }
 
     /// See [`ContenderFigures::unfit`].

@@ -7,7 +7,7 @@ use crate::figures::{counted, grouped, grouped_text, percent};
 use crate::outcome::Outcome;
 use crate::record::{Fate, Record, RunRecord};
 use crate::statistics::{
-    Column, ContenderFigures, Figure, Significance, cpu_us_per_request, summarise,
+    Column, ContenderFigures, Figure, Significance, cpu_us_per_request, reference, summarise,
 };
 use crate::steal::WORTH_A_WORD;
 
@@ -65,7 +65,7 @@ pub fn text(record: &Record, bold: &dyn Fn(&str) -> String, columns: usize) -> S
         "\nEach figure: the median over rounds, (least–greatest), then × the ratio to {} [95 % \
          interval]; ≈ where the difference is within the noise. Fewer than three rounds have no \
          interval and no verdict. A row that is not compared (!) did other work than the others.",
-        record.reference
+        reference::choose(record)
     );
     page
 }

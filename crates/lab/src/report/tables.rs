@@ -8,7 +8,7 @@ use crate::record::{ContenderRecord, Environment, Fate, ScenarioRecord};
 use crate::statistics::{Column, ContenderFigures, Figure, Ratio, Significance};
 
 /// Writes a table in a scrollable box, also for the keyboard.
-fn boxed(page: &mut Markup, id: &str, caption: &str, content: impl FnOnce(&mut Markup)) {
+pub(super) fn boxed(page: &mut Markup, id: &str, caption: &str, content: impl FnOnce(&mut Markup)) {
     let attributes =
         [("class", "scroll"), ("role", "region"), ("tabindex", "0"), ("aria-labelledby", id)];
     page.open("div", &attributes);
@@ -55,7 +55,7 @@ pub(super) fn figures(page: &mut Markup, view: &View<'_>, place: usize, scenario
     notes(page, view, scenario);
 }
 
-fn heading(column: Column) -> &'static str {
+pub(super) fn heading(column: Column) -> &'static str {
     match column {
         Column::CpuPerRequest => "server CPU per request",
         Column::Rate => "rate",
@@ -84,7 +84,7 @@ fn figures_of(
     page.open("th", &[("scope", "row")]);
     page.text(&contender.name);
     let mut tags = Vec::new();
-    if contender.name == view.record.reference {
+    if contender.name == view.reference {
         tags.push("reference");
     }
     if !contender.tuning.is_empty() {
@@ -151,14 +151,15 @@ fn figure(
     page.close();
 }
 
-fn small(page: &mut Markup, text: &str) {
+/// Writes small text on a line of its own, if there is any.
+pub(super) fn small(page: &mut Markup, text: &str) {
     if !text.is_empty() {
         page.empty("br", &[]);
         page.element("small", &[], text);
     }
 }
 
-fn unit(column: Column) -> ValueUnit {
+pub(super) fn unit(column: Column) -> ValueUnit {
     match column {
         Column::Rate => ValueUnit::PerSecond,
         Column::MemoryPerConnection => ValueUnit::Bytes,
@@ -173,6 +174,12 @@ fn spread(figure: &Figure, unit: ValueUnit) -> String {
         return String::new();
     }
     range(unit, figure.low, figure.high)
+}
+
+/// `1.32 ×`, or `≈ 1.01 ×` within the noise.
+pub(super) fn ratio_text(ratio: Ratio) -> String {
+    let sign = if ratio.verdict == Significance::Noise { "≈ " } else { "" };
+    format!("{sign}{} ×", times(ratio.value))
 }
 
 /// `1.32 × (1.28–1.36)`, or that it is noise, or that the rounds are too few.
