@@ -163,7 +163,7 @@ fn parse(text: &[u8]) -> Result<Record, StoreErrorKind> {
     }
     let record = record.ok_or(StoreErrorKind::Empty)?;
     let cut = ended.unwrap_or_else(|| Some(BROKEN_OFF.to_owned()));
-    Ok(Record { runs, took_s, cut, ..record })
+    Ok(Record { took_s, cut, runs, ..record })
 }
 
 /// Checks the format of a record by its first line. Up to format 1 a record was one object.

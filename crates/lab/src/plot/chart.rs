@@ -40,7 +40,7 @@ pub struct Axis {
     pub scale: Scale,
     /// Labels of a named scale, whose values are indices.
     pub names: Vec<String>,
-    /// Text after a name in the heading of values.
+    /// Text after a value of this axis where the values of all lines are shown.
     pub suffix: String,
 }
 
@@ -79,7 +79,7 @@ pub struct Series {
 pub struct Spot {
     /// Horizontal value.
     pub x: f64,
-    /// Vertical value; `None` without one that can be compared, drawn as a cross at the foot.
+    /// Vertical value; `None` without one that can be compared, which leaves a gap.
     pub y: Option<f64>,
     /// Minimum and maximum of the rounds, if there were several.
     pub spread: Option<(f64, f64)>,
@@ -106,9 +106,9 @@ impl Serialize for Spot {
     }
 }
 
-/// A number with five significant digits: more cannot be seen, and would double the page.
+/// A number with seven significant digits, which is more than is shown of any.
 fn rounded(value: f64) -> f64 {
-    format!("{value:.4e}").parse().unwrap_or(value)
+    format!("{value:.6e}").parse().unwrap_or(value)
 }
 
 #[cfg(test)]
@@ -119,8 +119,8 @@ mod tests {
     fn a_spot_is_as_short_as_it_can_be() {
         let json = |spot: Spot| serde_json::to_string(&spot).expect("memory takes it");
         let spot = Spot { x: 1.0, y: Some(0.123_456_789), ..Spot::default() };
-        assert_eq!(json(spot), "[1.0,0.12346]");
-        assert_eq!(json(Spot { spread: Some((1.0, 2.0)), ..spot }), "[1.0,0.12346,1.0,2.0]");
+        assert_eq!(json(spot), "[1.0,0.1234568]");
+        assert_eq!(json(Spot { spread: Some((1.0, 2.0)), ..spot }), "[1.0,0.1234568,1.0,2.0]");
         assert_eq!(json(Spot { x: 1.0, ..Spot::default() }), "[1.0,null]");
         // What is not finite is no JSON number.
         assert_eq!(json(Spot { x: 1.0, y: Some(f64::NAN), ..Spot::default() }), "[1.0,null]");

@@ -127,8 +127,6 @@ const plot = (() => {
   const text = (x, y, anchor, content, kind = "") =>
     `<text x="${pixels(x)}" y="${pixels(y)}" text-anchor="${anchor}"` +
     `${kind && ` class="${kind}"`}>${escaped(content)}</text>`;
-  const cross = (x, y) =>
-    `<path class="x" d="M${pixels(x - 5)} ${pixels(y - 5)}l10 10m0 -10l-10 10"/>`;
 
   const grid = (inner, chart, x, y, width) => {
     const parts = [text(2, 14, "start", chart.y.title + (y.isLog ? " (logarithmic)" : ""), "c")];
@@ -159,8 +157,8 @@ const plot = (() => {
       })
       .join("");
 
-  // One line with its band and marks. `lost` counts crosses at the foot of a place.
-  const series = (line, isStep, at, inner, lost) => {
+  // One line with its band and marks. It has a gap where it has no value.
+  const series = (line, isStep, at) => {
     const parts = [];
     const band = line.points.filter(([, y, low]) => y != null && low != null);
     if (band.length > 1) {
@@ -181,15 +179,11 @@ const plot = (() => {
       else piece.push(at(x, y));
     }
     stroke();
+    const isMarked = line.points.length <= MARKS_MAX;
     for (const [x, y] of line.points) {
-      const [across, down] = at(x, y ?? 0);
-      if (y == null) {
-        const level = lost.get(x) ?? 0;
-        lost.set(x, level + 1);
-        parts.push(cross(across, inner.bottom - 9 - level * 14));
-      } else if (line.points.length <= MARKS_MAX) {
-        parts.push(`<circle class="f" cx="${pixels(across)}" cy="${pixels(down)}" r="3.5"/>`);
-      }
+      if (y == null || !isMarked) continue;
+      const [across, down] = at(x, y);
+      parts.push(`<circle class="f" cx="${pixels(across)}" cy="${pixels(down)}" r="3.5"/>`);
     }
     return `<g class="i${line.of % 7}">${parts.join("")}</g>`;
   };
@@ -198,8 +192,8 @@ const plot = (() => {
   const labels = (lines, names, at, inner) => {
     const all = lines.map((line) => {
       const last = [...line.points].reverse().find(([, y]) => y != null);
-      const end = last ? at(last[0], last[1])[1] : inner.bottom;
-      return { of: line.of, end, y: end };
+      const [x, end] = last ? at(last[0], last[1]) : [0, inner.bottom];
+      return { of: line.of, isNear: x > inner.right - 40, end, y: end };
     });
     all.sort((a, b) => a.end - b.end);
     let least = inner.top;
@@ -207,12 +201,14 @@ const plot = (() => {
     let most = inner.bottom;
     for (const one of all.reverse()) most = (one.y = Math.min(one.y, most)) - 15;
     const right = inner.right;
-    return all.map(
-      ({ of, end, y }) =>
-        `<g class="i${of % 7}"><path class="l thin" d="M${pixels(right + 2)} ${pixels(end)}` +
-        `L${pixels(right + 12)} ${pixels(y)}H${pixels(right + 18)}"/>` +
-        `${text(right + 22, y + 4, "start", short(names[of]))}</g>`,
-    );
+    return all.map(({ of, isNear, end, y }) => {
+      // Only to a line that ends here.
+      const from = isNear ? `M${pixels(right + 2)} ${pixels(end)}L` : "M";
+      return (
+        `<g class="i${of % 7}"><path class="l thin" d="${from}${pixels(right + 12)} ${pixels(y)}` +
+        `H${pixels(right + 18)}"/>${text(right + 22, y + 4, "start", short(names[of]))}</g>`
+      );
+    });
   };
 
   /**
@@ -226,7 +222,7 @@ const plot = (() => {
     const y = scaleOf(chart.y, points.flatMap((point) => [point[1], point[2], point[3]]));
     const isBeside = width >= 600;
     const of = lines.map((line) => short(names[line.of]));
-    const beside = isBeside && lines.length > 0 ? 30 + widest(of) * PER_LETTER : 16;
+    const beside = isBeside && lines.length > 0 ? 30 + widest(of) * PER_LETTER : 24;
     const low = Math.min(Math.max(Math.round(width * 0.45), 240), 380);
     const height = Math.max(low, isBeside ? lines.length * 15 + 80 : 0);
     const inner = {
@@ -238,9 +234,8 @@ const plot = (() => {
     inner.x = (place) => inner.left + place * (inner.right - inner.left);
     inner.y = (place) => inner.bottom - place * (inner.bottom - inner.top);
     const at = (a, b) => [inner.x(x.place(a)), inner.y(y.place(b))];
-    const lost = new Map();
     const parts = grid(inner, chart, x, y, width);
-    for (const line of lines) parts.push(series(line, chart.step, at, inner, lost));
+    for (const line of lines) parts.push(series(line, chart.step, at));
     if (isBeside) parts.push(...labels(lines, names, at, inner));
     const stops = [...new Set(points.map((point) => point[0]))].sort((a, b) => a - b);
     return {
@@ -253,6 +248,7 @@ const plot = (() => {
         : lines.map((line) => `<span>${sample(line.of)}${escaped(names[line.of])}</span>`).join(" "),
       stops: stops.map((value) => ({ value, across: inner.x(x.place(value)) })),
       inner,
+      height,
     };
   };
 
@@ -280,8 +276,8 @@ const plot = (() => {
       rows.push({ of: line.of, y: y ?? -1, said });
     }
     rows.sort((a, b) => b.y - a.y);
-    const heading =
-      chart.x.scale === "named" ? chart.x.names[value] + chart.x.suffix : shown(chart.x.unit, value);
+    const { scale, names: categories, unit, suffix } = chart.x;
+    const heading = (scale === "named" ? categories[value] : shown(unit, value)) + suffix;
     const list = rows.map(
       ({ of, said }) =>
         `<span>${sample(of)}${escaped(short(names[of]))}</span><span>${escaped(said)}</span>`,

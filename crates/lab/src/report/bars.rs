@@ -13,7 +13,7 @@ use crate::statistics::Figure;
 const OPEN_MAX: usize = 3;
 /// The longest bar, as a multiple of the shortest one. Longer ones have an open end: one slow
 /// server must not make all others alike.
-const LENGTH_MAX: f64 = 10.0;
+const LENGTH_MAX: f64 = 5.0;
 
 /// Writes a picture for each scenario; of a sweep for its last point.
 pub(super) fn write(page: &mut Markup, view: &View<'_>) {

@@ -26,9 +26,9 @@
       tip.innerHTML = plot.describe(chart, names, value, hidden);
       rule.style.cssText = `left:${across}px;top:${drawn.inner.top}px;` +
         `height:${drawn.inner.bottom - drawn.inner.top}px`;
-      const room = width - tip.offsetWidth;
-      const beside = across + 12 <= room ? across + 12 : across - tip.offsetWidth - 12;
-      tip.style.left = `${Math.max(0, Math.min(beside, room))}px`;
+      // Below the plot, so that it hides none of it.
+      const left = Math.min(across - tip.offsetWidth / 2, width - tip.offsetWidth);
+      tip.style.cssText = `left:${Math.max(0, left)}px;top:${drawn.height - 26}px`;
     };
     const render = (anew) => {
       const found = Math.floor(box.clientWidth);

@@ -44,8 +44,8 @@ impl ReportSection {
         match self {
             Self::Sweeps => {
                 "The same work with more and more connections. A server that scales keeps its \
-                 rate, and its memory grows no faster than the connections. A cross at the foot is \
-                 a point that cannot be compared."
+                 rate, and its memory grows no faster than the connections. A point that cannot \
+                 be compared is left out."
             }
             Self::Percentiles => {
                 "The latency that this percentage of requests did not exceed. 100 is the slowest \

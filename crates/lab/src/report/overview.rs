@@ -149,9 +149,9 @@ fn columns<'a>(view: &View<'a>) -> Vec<&'a ScenarioRecord> {
     if all.len() <= COLUMNS_MAX {
         return all.iter().collect();
     }
-    let last = headlines(view);
+    let headlines = headlines(view);
     let is_end = |one: &&ScenarioRecord| {
-        let is_last = last.iter().any(|other| other.name == one.name);
+        let is_last = headlines.iter().any(|other| other.name == one.name);
         let same = all.iter().filter(|other| other.sweep == one.sweep);
         let least = same.map(|other| other.connections).min();
         is_last || least == Some(one.connections)

@@ -73,12 +73,8 @@ fn head(page: &mut Markup, view: &View<'_>) {
 }
 
 fn banner(page: &mut Markup, view: &View<'_>) {
-    let record = view.record;
     page.open("header", &[]);
-    page.element("h1", &[], &record.title);
-    for paragraph in record.about.split("\n\n").filter(|text| !text.trim().is_empty()) {
-        page.element("p", &[], paragraph.trim());
-    }
+    page.element("h1", &[], &view.record.title);
     page.element("p", &[("class", "faint")], &format!("{}.", overview::conditions(view)));
     page.close();
 }
@@ -188,6 +184,9 @@ fn picture(page: &mut Markup, place: usize, plot: &Plot) {
 }
 
 fn method(page: &mut Markup, view: &View<'_>) {
+    for paragraph in view.record.about.split("\n\n").filter(|text| !text.trim().is_empty()) {
+        page.element("p", &[], paragraph.trim());
+    }
     page.open("ul", &[]);
     for sentence in &view.record.method {
         page.element("li", &[], sentence);

@@ -18,7 +18,7 @@ pub(super) fn lines(view: &View<'_>) -> Vec<String> {
 /// Names the contenders that cannot be compared, in a sentence; `None` if all can.
 fn uncompared(view: &View<'_>) -> Option<String> {
     let all = view.record.scenarios.len();
-    let named = |(_, contender): (usize, &ContenderRecord)| {
+    let said = |(_, contender): (usize, &ContenderRecord)| {
         let scenarios = view.record.scenarios.iter();
         let missed = scenarios.filter(|one| view.reason(one, contender).is_some()).count();
         let (name, words) = (&contender.name, fate(contender).0);
@@ -29,7 +29,7 @@ fn uncompared(view: &View<'_>) -> Option<String> {
             _ => Some(format!("{name} ({words})")),
         }
     };
-    let names: Vec<String> = view.contenders().filter_map(named).collect();
+    let names: Vec<String> = view.contenders().filter_map(said).collect();
     (!names.is_empty()).then(|| format!("Not compared: {}.", names.join(", ")))
 }
 

@@ -105,7 +105,10 @@ fn chart(view: &View<'_>, sweep: &str, points: &[&ScenarioRecord], measure: &Swe
             ValueUnit::Number.write_tick(float(most)),
             ends_sentence(&at_most, measure.unit)
         ),
-        x: Axis::new("connections", ValueUnit::Number, Scale::Log),
+        x: Axis {
+            suffix: " connections".to_owned(),
+            ..Axis::new("connections", ValueUnit::Number, Scale::Log)
+        },
         y: Axis::new(measure.axis, measure.unit, measure.scale),
         step: false,
         lines,
