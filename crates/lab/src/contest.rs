@@ -162,7 +162,8 @@ pub fn run(
     }
     round.record.took_s = round.took_s();
     // A full disk was reported already, and the lines before are intact.
-    let _ = round.file.end(&round.record);
+    let described = round.file.describe(&round.record);
+    let _ = described.and_then(|()| round.file.end(&round.record));
     Ok(round.record)
 }
 

@@ -205,8 +205,9 @@ const plot = (() => {
       // Only to a line that ends here.
       const from = isNear ? `M${pixels(right + 2)} ${pixels(end)}L` : "M";
       return (
-        `<g class="i${of % 7}"><path class="l thin" d="${from}${pixels(right + 12)} ${pixels(y)}` +
-        `H${pixels(right + 18)}"/>${text(right + 22, y + 4, "start", short(names[of]))}</g>`
+        `<g class="i${of % 7}"><path class="l${isNear ? " thin" : ""}" stroke-dasharray="` +
+        `${isNear ? "" : DASHES[of % 5]}" d="${from}${pixels(right + 8)} ${pixels(y)}` +
+        `H${pixels(right + 19)}"/>${text(right + 22, y + 4, "start", short(names[of]))}</g>`
       );
     });
   };

@@ -55,11 +55,8 @@ fn panel(page: &mut Markup, view: &View<'_>, scenario: &ScenarioRecord) {
     let mut drawn: Vec<(&ContenderRecord, &Figure)> = Vec::new();
     let mut others: Vec<(&ContenderRecord, String)> = Vec::new();
     for (_, contender) in view.contenders() {
-        let row = view.row(scenario, contender);
-        match (
-            view.reason(scenario, contender),
-            row.and_then(|row| row.cpu_us_per_request.as_ref()),
-        ) {
+        let Some(row) = view.row(scenario, contender) else { continue };
+        match (view.reason(scenario, contender), row.cpu_us_per_request.as_ref()) {
             (None, Some(figure)) => drawn.push((contender, figure)),
             (why, _) => others.push((contender, why.unwrap_or_else(|| "no figure".to_owned()))),
         }

@@ -180,7 +180,8 @@ fn row(
         })
     };
     let cells: Vec<_> = columns.iter().map(cell).collect();
-    let all = view.record.scenarios.len();
+    let scenarios = view.record.scenarios.iter();
+    let all = scenarios.filter(|scenario| view.row(scenario, contender).is_some()).count();
     let remark = match (&contender.fate, missing.as_slice()) {
         (_, []) => String::new(),
         (Fate::Ran, [only]) if all == 1 => format!("not compared: {only}"),

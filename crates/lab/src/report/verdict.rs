@@ -17,10 +17,11 @@ pub(super) fn lines(view: &View<'_>) -> Vec<String> {
 
 /// Names the contenders that cannot be compared, in a sentence; `None` if all can.
 fn uncompared(view: &View<'_>) -> Option<String> {
-    let all = view.record.scenarios.len();
     let said = |(_, contender): (usize, &ContenderRecord)| {
         let scenarios = view.record.scenarios.iter();
-        let missed = scenarios.filter(|one| view.reason(one, contender).is_some()).count();
+        let of_it: Vec<_> = scenarios.filter(|one| view.row(one, contender).is_some()).collect();
+        let missed = of_it.iter().filter(|one| view.reason(one, contender).is_some()).count();
+        let all = of_it.len();
         let (name, words) = (&contender.name, fate(contender).0);
         match contender.fate {
             _ if missed == 0 => None,

@@ -111,18 +111,17 @@ impl<'a> View<'a> {
         self.contenders().filter(|(_, contender)| self.is_compared(scenario, contender))
     }
 
-    /// Returns why a contender's figures in a scenario cannot be compared; `None` if they can.
+    /// Returns why a contender's figures in a scenario cannot be compared; `None` if they can, or if
+    /// it takes no part.
     pub(super) fn reason(
         &self,
         scenario: &ScenarioRecord,
         contender: &ContenderRecord,
     ) -> Option<String> {
+        let row = self.row(scenario, contender)?;
         if contender.fate != Fate::Ran {
             return Some(fate(contender).0.to_owned());
         }
-        let Some(row) = self.row(scenario, contender) else {
-            return Some("not measured".to_owned());
-        };
         row.missing.clone().or_else(|| row.unfit.clone())
     }
 
