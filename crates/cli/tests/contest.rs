@@ -92,6 +92,37 @@ fn a_contest_leaves_a_table_a_record_and_a_page_that_can_be_made_again() {
 }
 
 #[test]
+fn a_contest_goes_on_and_its_table_is_published_once_that_was_said() {
+    if !is_possible() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let only = ["--only", "python", "--rounds"];
+    let first = ended(contest(folder.path(), &only).arg("1"));
+    assert_eq!(first.code, Some(0), "{}", first.stderr);
+    let page = folder.path().join("page.md");
+    fs::write(&page, "# Page\n\n## Two servers\n\nby hand\n").expect("written");
+    let to_page = format!("--markdown={}", page.display());
+    let second = ended(contest(folder.path(), &only).args(["2", "--continue", &to_page]));
+    assert!(second.stderr.contains("2/2 page (3) round 2, python: "), "{}", second.stderr);
+    assert!(!second.stderr.contains("round 1, python: "), "{}", second.stderr);
+    // The page says nothing of its machine.
+    assert_eq!(second.code, Some(1), "{}", second.stderr);
+    assert!(second.stderr.contains("--publish publishes them all the same"), "{}", second.stderr);
+    assert!(fs::read_to_string(&page).expect("kept").ends_with("by hand\n"));
+    let out = folder.path().join("out").to_string_lossy().into_owned();
+    let mut again = command(&["contest", "--report", &out, &to_page, "--publish"]);
+    let again = ended(&mut again);
+    assert_eq!(again.code, Some(0), "{}", again.stderr);
+    let text = fs::read_to_string(&page).expect("written");
+    assert!(text.contains("; 2 rounds, ") && !text.contains("by hand"), "{text}");
+    // Another selection is another contest.
+    let other = ended(&mut contest(folder.path(), &["--continue"]));
+    assert_eq!(other.code, Some(1), "{}", other.stderr);
+    assert!(other.stderr.contains("--continue: the selection of contenders"), "{}", other.stderr);
+}
+
+#[test]
 fn without_ab_its_scenario_says_so_and_the_others_are_measured() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("ab.toml");

@@ -37,6 +37,8 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("gustnado run", "python/tests/test_documents.py"),
     ("sudo gustnado", "crates/cli/tests/privileges.rs does the same, where it is root"),
     ("twistd", "python/tests/test_documents.py"),
+    ("gustnado contest mine.toml --continue", "crates/cli/tests/contest.rs"),
+    ("gustnado contest --report DIR", "crates/cli/tests/contest.rs"),
     (
         "printf 'PROXY",
         "it connects to `gustnado run`; crates/server/tests/operations/proxies.rs sends the same",

@@ -128,17 +128,18 @@ const plot = (() => {
     `<text x="${pixels(x)}" y="${pixels(y)}" text-anchor="${anchor}"` +
     `${kind && ` class="${kind}"`}>${escaped(content)}</text>`;
 
+  const rule = (from, to) => `<path class="g" d="M${from.map(pixels).join(" ")}${to}"/>`;
   const grid = (inner, chart, x, y, width) => {
     const parts = [text(2, 14, "start", chart.y.title + (y.isLog ? " (logarithmic)" : ""), "c")];
     for (const tick of y.ticks(7)) {
       const down = inner.y(y.place(tick));
-      parts.push(`<path class="g" d="M${pixels(inner.left)} ${pixels(down)}H${pixels(inner.right)}"/>`);
+      parts.push(rule([inner.left, down], `H${pixels(inner.right)}`));
       parts.push(text(inner.left - 6, down + 4, "end", y.label(tick)));
     }
     let free = 0;
     for (const tick of x.ticks(9)) {
       const across = inner.x(x.place(tick));
-      parts.push(`<path class="g" d="M${pixels(across)} ${pixels(inner.top)}V${pixels(inner.bottom)}"/>`);
+      parts.push(rule([across, inner.top], `V${pixels(inner.bottom)}`));
       const half = (x.label(tick).length * PER_LETTER) / 2;
       if (across - half < free || across + half > width) continue; // labels would touch
       parts.push(text(across, inner.bottom + 17, "middle", x.label(tick)));
@@ -205,7 +206,7 @@ const plot = (() => {
       // Only to a line that ends here.
       const from = isNear ? `M${pixels(right + 2)} ${pixels(end)}L` : "M";
       return (
-        `<g class="i${of % 7}"><path class="l${isNear ? " thin" : ""}" stroke-dasharray="` +
+        `<g class="i${of % 7}"><path class="l ${isNear ? "thin" : "stub"}" stroke-dasharray="` +
         `${isNear ? "" : DASHES[of % 5]}" d="${from}${pixels(right + 8)} ${pixels(y)}` +
         `H${pixels(right + 19)}"/>${text(right + 22, y + 4, "start", short(names[of]))}</g>`
       );
@@ -222,8 +223,8 @@ const plot = (() => {
     const x = scaleOf(chart.x, points.map((point) => point[0]));
     const y = scaleOf(chart.y, points.flatMap((point) => [point[1], point[2], point[3]]));
     const isBeside = width >= 600;
-    const of = lines.map((line) => short(names[line.of]));
-    const beside = isBeside && lines.length > 0 ? 30 + widest(of) * PER_LETTER : 24;
+    const texts = lines.map((line) => short(names[line.of]));
+    const beside = isBeside && lines.length > 0 ? 30 + widest(texts) * PER_LETTER : 24;
     const low = Math.min(Math.max(Math.round(width * 0.45), 240), 380);
     const height = Math.max(low, isBeside ? lines.length * 15 + 80 : 0);
     const inner = {
@@ -246,7 +247,7 @@ const plot = (() => {
         `${parts.join("")}</svg>`,
       legend: isBeside
         ? ""
-        : lines.map((line) => `<span>${sample(line.of)}${escaped(names[line.of])}</span>`).join(" "),
+        : lines.map(({ of }) => `<span>${sample(of)}${escaped(names[of])}</span>`).join(" "),
       stops: stops.map((value) => ({ value, across: inner.x(x.place(value)) })),
       inner,
       height,

@@ -12,9 +12,9 @@ use crate::plot::chart::Chart;
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
 
 /// What the bars show.
-const PICTURE: &str = "Its CPU time, user and system, by successful response: unlike a rate it does \
-                       not depend on the generator. Less is better. A whisker spans the rounds; a \
-                       bar with an open end is longer than there is room for.";
+const PICTURE: &str = "Its CPU time, user and system, by successful response: unlike a rate it \
+                       does not depend on the generator. Less is better. A whisker spans the \
+                       rounds; a bar with an open end is longer than there is room for.";
 
 /// Renders the page: the verdict, the picture and one table; everything else is folded.
 pub(super) fn write(view: &View<'_>, plots: &[Plot]) -> String {

@@ -111,8 +111,8 @@ impl<'a> View<'a> {
         self.contenders().filter(|(_, contender)| self.is_compared(scenario, contender))
     }
 
-    /// Returns why a contender's figures in a scenario cannot be compared; `None` if they can, or if
-    /// it takes no part.
+    /// Returns why a contender's figures in a scenario cannot be compared; `None` if they can, or
+    /// if it takes no part.
     pub(super) fn reason(
         &self,
         scenario: &ScenarioRecord,
@@ -125,8 +125,8 @@ impl<'a> View<'a> {
         row.missing.clone().or_else(|| row.unfit.clone())
     }
 
-    /// Names the contenders that are not drawn in a plot of some scenarios, and why, in a sentence;
-    /// `None` if all are.
+    /// Names the contenders that are not drawn in a plot of some scenarios, and why, in a
+    /// sentence; `None` if all are.
     pub(super) fn undrawn(&self, scenarios: &[&ScenarioRecord]) -> Option<String> {
         let mut all = Vec::new();
         for (_, contender) in self.contenders() {
