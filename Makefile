@@ -9,7 +9,7 @@ MIRI_CRATES := gustnado-http gustnado-tasks
 
 .PHONY: run test wheel package test-python test-python-peers test-twisted frameworks
 .PHONY: check fmt fmt-check clippy doc book site deny map loom miri probe
-.PHONY: bench bench-quick contest callgrind gate c1m fuzz hostile
+.PHONY: bench bench-quick contest contests callgrind gate c1m fuzz hostile
 
 # Serves the built-in site on http://127.0.0.1:8080
 run:
@@ -164,6 +164,17 @@ callgrind:
 # Instructions and system calls per request, counted: fails where a limit is passed.
 gate:
 	$(PYTHON) bench/run.py --gate
+
+# The contests that come with the source, some two hours; their tables replace those in
+# docs/results/contests.md. All are held before the first table changes the tree.
+CONTESTS := c10k workloads qurricane niosted asynchttpd tinyhttpserver
+CONTEST = $${CARGO_TARGET_DIR:-target}/release/gustnado contest
+contests:
+	$(CARGO) build --release -p gustnado-cli
+	for name in $(CONTESTS); do \
+		$(CONTEST) contests/$$name.toml --output target/bench/contest-$$name || exit 1; done
+	for name in $(CONTESTS); do $(CONTEST) --report target/bench/contest-$$name \
+		--markdown=docs/results/contests.md $(CONTESTS_FLAGS) || exit 1; done
 
 # A million connections in one process: 8 GB of free memory and a few minutes.
 c1m:

@@ -37,6 +37,8 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("uvicorn ", "another server's command, for comparison"),
     ("gunicorn ", "another server's command, for comparison"),
     ("pip install --no-deps cyclone", "make test-python"),
+    ("gustnado contest mine.toml --continue", "crates/cli/tests/contest.rs"),
+    ("gustnado contest --report DIR", "crates/cli/tests/contest.rs"),
     (
         "printf 'PROXY",
         "it connects to `gustnado run`; crates/server/tests/operations/proxies.rs sends the same",
