@@ -45,19 +45,8 @@ impl<'a> View<'a> {
             .find(|row| row.scenario == scenario.name && row.contender == contender.name)
     }
 
-    /// Returns the runs of one contender in one scenario that are compared and drawn: none if they
-    /// did other work than those of others.
+    /// Returns the runs of one contender in one scenario.
     pub(super) fn runs(
-        &self,
-        scenario: &ScenarioRecord,
-        contender: &ContenderRecord,
-    ) -> impl Iterator<Item = &'a RunRecord> {
-        let is_compared = self.is_compared(scenario, contender);
-        self.all_runs(scenario, contender).filter(move |_| is_compared)
-    }
-
-    /// Returns all runs of one contender in one scenario.
-    fn all_runs(
         &self,
         scenario: &ScenarioRecord,
         contender: &ContenderRecord,
@@ -87,7 +76,7 @@ impl<'a> View<'a> {
     ) -> Option<FailedRequests> {
         let mut errors = Errors::default();
         let mut sent = 0;
-        for outcome in self.all_runs(scenario, contender).filter_map(|run| run.outcome.as_ref()) {
+        for outcome in self.runs(scenario, contender).filter_map(|run| run.outcome.as_ref()) {
             sent += outcome.sent.max(outcome.requests + outcome.errors.total());
             add(&mut errors, &outcome.errors);
         }
