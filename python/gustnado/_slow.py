@@ -5,6 +5,8 @@ It costs requests nothing. The engine counts its turns; while one goes on for lo
 thread shows the request that holds it, and where.
 """
 
+from __future__ import annotations
+
 import asyncio
 import logging
 import os
@@ -14,6 +16,13 @@ import threading
 import time
 
 from ._gustnado import Request
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import CodeType, FrameType
+
+    from ._gustnado import Alert, _HandlerSpec
 
 log = logging.getLogger("gustnado")
 
@@ -38,21 +47,24 @@ class Lookout:
     - `thread`: the identity of the engine's thread.
     - `handlers`: functions with their places, for those that do not take a request."""
 
-    def __init__(self, alert, limit, thread, handlers):
+    def __init__(
+        self, alert: Alert, limit: float, thread: int, handlers: list[_HandlerSpec]
+    ) -> None:
         self._alert, self._limit, self._thread = alert, limit, thread
-        self._places = {
+        self._places: dict[CodeType | None, str] = {
             getattr(function, "__code__", None): f"{method or 'ANY'} {path}"
             for method, path, function, *_ in handlers
         }
         self._ended = threading.Event()
         threading.Thread(target=self._watch, name="gustnado-slow", daemon=True).start()
 
-    def end(self):
+    def end(self) -> None:
         self._ended.set()
 
-    def _watch(self):
+    def _watch(self) -> None:
         """Samples four times within the limit. Code found each time blocks, if no turn ended."""
-        turns, held, since = -1, None, 0.0
+        turns, since = -1, 0.0
+        held: Holding | None = None
         while not self._ended.wait(self._limit / 4):
             now, (found, up_for) = time.monotonic(), self._alert.pulse()
             holding = self._holding() if found == turns else None
@@ -66,7 +78,7 @@ class Lookout:
                 self._name(held, since, turns)
                 turns, held = -1, None
 
-    def _name(self, held, since, turns):
+    def _name(self, held: Holding, since: float, turns: int) -> None:
         """Waits until the thread is free, and logs the handler that blocked it, with the time."""
         again = self._limit * PATIENCE
         while not self._ended.wait(CLOSE_LOOK_SECONDS):
@@ -85,9 +97,10 @@ class Lookout:
                     held.request, held.place, took,
                 )
 
-    def _holding(self):
+    def _holding(self) -> Holding | None:
         """Returns the application code that runs on the engine's thread, if any."""
-        frames, frame = [], sys._current_frames().get(self._thread)
+        frames: list[FrameType] = []
+        frame = sys._current_frames().get(self._thread)
         while frame is not None and not frame.f_code.co_filename.startswith(_OURS + "_process"):
             frames.append(frame)
             frame = frame.f_back
@@ -101,7 +114,7 @@ class Holding:
 
     - `frames`: innermost first."""
 
-    def __init__(self, frames, places):
+    def __init__(self, frames: list[FrameType], places: Mapping[CodeType | None, str]) -> None:
         self.frame = frames[-1]
         requests = filter(None, map(_request_of, reversed(frames)))
         handlers = filter(None, (places.get(frame.f_code) for frame in reversed(frames)))
@@ -109,17 +122,17 @@ class Holding:
         self.place = _name(next(filter(_is_own, frames), frames[0]))
 
 
-def _is_own(frame):
+def _is_own(frame: FrameType) -> bool:
     return not frame.f_code.co_filename.startswith((*_FOREIGN, _OURS))
 
 
-def _name(frame):
+def _name(frame: FrameType) -> str:
     code = frame.f_code
     name = getattr(code, "co_qualname", code.co_name)
     return f"{frame.f_globals.get('__name__', '?')}.{name}"
 
 
-def _request_of(frame):
+def _request_of(frame: FrameType) -> str | None:
     """Returns the request among a function's arguments, if there is one."""
     code = frame.f_code
     named = code.co_varnames[:min(code.co_argcount, 4)]

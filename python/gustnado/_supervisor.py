@@ -1,5 +1,7 @@
 """Supervises worker processes: starts, watches, replaces and stops them."""
 
+from __future__ import annotations
+
 import dataclasses
 import gc
 import json
@@ -15,9 +17,17 @@ import time
 
 from . import _loading, _logs, _privileges, _sockets, _watching
 from ._forked import Forked
-from ._plan import WORKERS_MAX
+from ._options import WORKERS_MAX
 from ._run import say_start
 from ._shared_load import SharedLoad
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ._plan import Plan
+    from ._process import Process
+    from ._sockets import Listening
 
 log = logging.getLogger("gustnado")
 
@@ -37,7 +47,7 @@ HEARD = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD, signal.SI
 class Worker:
     """A worker process."""
 
-    def __init__(self, number, plan, listening, load):
+    def __init__(self, number: int, plan: Plan, listening: Listening, load: SharedLoad) -> None:
         self.number = number
         self.place = load.take_place()
         plan = dataclasses.replace(plan.on(listening), shared_load=self.place)
@@ -49,9 +59,10 @@ class Worker:
         self.is_stopping = False
         # Whether to reopen its logs once it is ready.
         self._reopens = False
-        self.kill_at = None
+        self.kill_at: float | None = None
         # The worker that it replaces once it is ready.
-        self.replaces = None
+        self.replaces: int | None = None
+        self.process: subprocess.Popen[bytes] | Forked
         if isinstance(plan.app, str):
             self.process = _started(theirs, listening, load)
             ours.sendall(plan.to_json().encode() + b"\n")
@@ -61,10 +72,10 @@ class Worker:
         ours.setblocking(False)
 
     @property
-    def pid(self):
+    def pid(self) -> int:
         return self.process.pid
 
-    def said(self):
+    def said(self) -> tuple[list[tuple[str, dict[str, Any]]], bool]:
         """Returns its messages, and whether it still runs."""
         try:
             piece = self.channel.recv(65536)
@@ -75,7 +86,7 @@ class Worker:
         *lines, self._pending = (self._pending + piece).split(b"\n")
         return [json.loads(line) for line in lines], bool(piece)
 
-    def waits_until_ready(self):
+    def waits_until_ready(self) -> bool:
         """Waits until it is ready. Returns whether it is, and has not ended."""
         with selectors.DefaultSelector() as selector:
             selector.register(self.channel, selectors.EVENT_READ)
@@ -87,7 +98,7 @@ class Worker:
                     self.become_ready()
         return self.is_ready
 
-    def end(self, grace, left=None):
+    def end(self, grace: float, left: list[int] | None = None) -> None:
         """- `left`: the indices of sockets that are unserved once all workers have ended."""
         if not self.is_ending:
             self.is_ending = True
@@ -95,7 +106,7 @@ class Worker:
             if not (left and self._says_left(left)):
                 self._signal(signal.SIGTERM)
 
-    def _says_left(self, left):
+    def _says_left(self, left: list[int]) -> bool:
         """Makes it drain the queues of these sockets, and end."""
         if not self.is_ready:
             return False
@@ -105,44 +116,46 @@ class Worker:
             return False
         return True
 
-    def begin_stopping(self, seconds):
+    def begin_stopping(self, seconds: float) -> None:
         """Starts the time-out of the application's shutdown."""
         self.is_stopping = True
         # (It enforces the time-out itself, unless its thread is blocked.)
         self._has_left(seconds + 2 * KILL_SECONDS)
 
-    def has_stopped(self):
+    def has_stopped(self) -> None:
         self.is_stopping = False
         self._has_left(KILL_SECONDS)
 
-    def _has_left(self, seconds):
+    def _has_left(self, seconds: float) -> None:
         if self.kill_at is not None:
             self.kill_at = time.monotonic() + seconds
 
-    def become_ready(self):
+    def become_ready(self) -> None:
         self.is_ready = True
         if self._reopens:
             self.reopen_logs()
 
-    def reopen_logs(self):
+    def reopen_logs(self) -> None:
         """Makes it reopen its logs: now, or once it is ready."""
         self._reopens = not self.is_ready
         if self.is_ready:
             self._signal(signal.SIGUSR1)
 
-    def end_at_once(self):
+    def end_at_once(self) -> None:
         """Sends a second signal, at which it flushes its log and ends."""
         self._signal(signal.SIGTERM)
 
-    def kill(self):
+    def kill(self) -> None:
         self._signal(signal.SIGKILL)
 
-    def _signal(self, number):
+    def _signal(self, number: int) -> None:
         if self.process.poll() is None:
             self.process.send_signal(number)
 
 
-def _started(channel, listening, load):
+def _started(
+    channel: socket.socket, listening: Listening, load: SharedLoad
+) -> subprocess.Popen[bytes]:
     """A worker in a new interpreter, which imports its application."""
     numbers = [channel.fileno(), *(one.fileno() for one in listening.sockets), *load.numbers()]
     command = [sys.executable, "-m", "gustnado._worker", str(channel.fileno())]
@@ -154,7 +167,7 @@ def _started(channel, listening, load):
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _copied(plan, ours, theirs):
+def _copied(plan: Plan, ours: socket.socket, theirs: socket.socket) -> int:
     """Runs a worker that is a copy of this process."""
     from . import _worker
 
@@ -163,7 +176,7 @@ def _copied(plan, ours, theirs):
     return _worker.serve(theirs, plan)
 
 
-def _preloaded(plan):
+def _preloaded(plan: Plan) -> Plan:
     """The same with the application as an object, which workers begin with as copies do.
 
     Raises LoadError where it cannot be imported, ValueError where that makes no sense."""
@@ -185,7 +198,9 @@ class Supervisor:
 
     - `listening`, `load`: those of a worker that is there already."""
 
-    def __init__(self, plan, listening=None, load=None):
+    def __init__(
+        self, plan: Plan, listening: Listening | None = None, load: SharedLoad | None = None
+    ) -> None:
         if plan.reload and not isinstance(plan.app, str):
             raise ValueError("--reload needs an application by its name: 'module:app'")
         self._is_preloaded = plan.preload and isinstance(plan.app, str) and listening is None
@@ -198,18 +213,18 @@ class Supervisor:
             raise
         self._load = load or SharedLoad()
         self._selector = selectors.DefaultSelector()
-        self._workers = {}
+        self._workers: dict[int, Worker] = {}
         self._count = plan.workers
         self._next_number = 1
         self._is_ending = False
         self._code = 0
         self._failures, self._not_before = 0, 0.0
         # Numbers of workers that are to be replaced, one after the other.
-        self._to_replace = []
+        self._to_replace: list[int] = []
         self._has_said = False
         self._watch = _watching.Watch(plan.reload_dirs) if plan.reload else None
 
-    def run(self, worker=None, before=None):
+    def run(self, worker: Worker | None = None, before: Process | None = None) -> int:
         """Keeps workers until a signal ends it. Returns the exit code.
 
         - `worker`: one that is ready already.
@@ -237,8 +252,8 @@ class Supervisor:
         while self._workers or not self._is_ending:
             for key, _events in self._selector.select(self._patience()):
                 if key.data is None:
-                    for number in wake_reader.recv(4096):
-                        self._on_signal(number)
+                    for byte in wake_reader.recv(4096):
+                        self._on_signal(byte)
                 else:
                     self._on_words(key.data)
             self._reap()
@@ -249,7 +264,7 @@ class Supervisor:
         self._listening.close()
         return self._code
 
-    def _patience(self):
+    def _patience(self) -> float:
         """Returns the time until the next check is due."""
         if self._watch is not None:
             return 0.25
@@ -259,20 +274,20 @@ class Supervisor:
         ending = any(worker.kill_at for worker in self._workers.values())
         return 0.1 if ending or misses else 5.0
 
-    def _live(self):
+    def _live(self) -> list[Worker]:
         return [worker for worker in self._workers.values() if not worker.is_ending]
 
-    def _start(self, replaces=None):
+    def _start(self, replaces: int | None = None) -> None:
         worker = Worker(self._next_number, self.plan, self._listening, self._load)
         self._next_number += 1
         worker.replaces = replaces
         self._add(worker)
 
-    def _add(self, worker):
+    def _add(self, worker: Worker) -> None:
         self._workers[worker.number] = worker
         self._selector.register(worker.channel, selectors.EVENT_READ, worker)
 
-    def _on_signal(self, number):
+    def _on_signal(self, number: int) -> None:
         if number in (signal.SIGINT, signal.SIGTERM):
             if self._is_ending:
                 self._end_at_once()
@@ -293,7 +308,7 @@ class Supervisor:
             self._count -= 1
             self._live()[-1].end(self.plan.grace)
 
-    def _on_words(self, worker):
+    def _on_words(self, worker: Worker) -> None:
         lines, is_there = worker.said()
         for kind, facts in lines:
             if kind == "ready":
@@ -310,7 +325,7 @@ class Supervisor:
             self._selector.unregister(worker.channel)
             worker.channel.close()
 
-    def _on_ready(self, worker, facts):
+    def _on_ready(self, worker: Worker, facts: dict[str, Any]) -> None:
         worker.become_ready()
         if worker.replaces is not None:
             before = self._workers.get(worker.replaces)
@@ -321,7 +336,7 @@ class Supervisor:
             self._has_said = True
             say_start(self.plan, self._listening.names(), facts)
 
-    def _reap(self):
+    def _reap(self) -> None:
         for worker in list(self._workers.values()):
             code = worker.process.poll()
             if code is None:
@@ -346,7 +361,7 @@ class Supervisor:
                     # The application has not ended in order.
                     self._code = self._code or 1
 
-    def _on_death(self, worker, code):
+    def _on_death(self, worker: Worker, code: int) -> None:
         if not worker.is_ready and not self._has_said and not self._watch:
             # It has logged why it cannot start.
             self._code = code if code > 0 else NO_START
@@ -369,7 +384,7 @@ class Supervisor:
             log.error("worker %d goes on in its place", worker.replaces)
             self._to_replace.clear()
 
-    def _keep_up(self):
+    def _keep_up(self) -> None:
         """Starts missing workers, and continues the replacement."""
         if self._is_ending:
             return
@@ -388,11 +403,11 @@ class Supervisor:
             if worker is not None and not worker.is_ending:
                 self._start(replaces=number)
 
-    def _replace_all(self, why):
+    def _replace_all(self, why: str) -> None:
         log.info("workers are replaced one by one: %s", why)
         self._to_replace = [worker.number for worker in self._live() if worker.replaces is None]
 
-    def _end(self):
+    def _end(self) -> None:
         left = self._listening.own_numbers()
         for worker in self._workers.values():
             worker.end(self.plan.grace, left)
@@ -402,7 +417,7 @@ class Supervisor:
             # be queued and never served.
             self._listening.close()
 
-    def _end_at_once(self):
+    def _end_at_once(self) -> None:
         for worker in self._workers.values():
             worker.end_at_once()
         time.sleep(LAST_WORDS_SECONDS)
@@ -410,7 +425,7 @@ class Supervisor:
             worker.kill()
 
 
-def _how(code):
+def _how(code: int) -> str:
     """Describes how a process has ended."""
     if code >= 0:
         return f"exit code {code}"
