@@ -119,7 +119,7 @@ def row(record: dict, scenario: dict, contender: dict) -> str:
         return f"| {name} | {'not measured' if state == 'ran' else state} | | | | |"
     failures = sum(sum(run["outcome"]["errors"].values()) for run in runs)
     figures = [median(runs, cpu_us), median(runs, lambda run: run["outcome"]["requests_per_s"])]
-    figures += [median(runs, lambda run: percentile(run, of)) for of in ("50", "99")]
+    figures += [median(runs, lambda run, of=of: percentile(run, of)) for of in ("50", "99")]
     texts = ["-" if figure is None else f"{figure:,.{places}f}"
              for figure, places in zip(figures, (1, 0, 2, 2))]
     return f"| {name} | {' | '.join(texts)} | {failures:,} |"

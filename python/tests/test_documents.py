@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 from conftest import Server, free_port
-
 from gustnado import _command_line, _peers
 from gustnado._options import FIT
 from gustnado._plan import plan_of

@@ -7,7 +7,6 @@ import subprocess
 import sys
 
 import pytest
-
 from gustnado import _command_line
 from gustnado._environment import assignments
 from gustnado._options import FIT, SettingError

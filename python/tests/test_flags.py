@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from gustnado import _command_line, _peers
 from gustnado._options import FIT, OPTIONS, SettingError
 from gustnado._plan import plan_of
