@@ -28,6 +28,10 @@ gustnado.Server(app, timeout_keep_alive=[])  # a line
 gustnado.run("main:app", port=1, workers="auto", static={"/x": "x"}, timeout=1.5, bind=[":80"])
 version: str = gustnado.__version__
 gustnado.stream(5)  # a line
+gustnado.Reponse("text")  # a line
+app.get("/x", exmpt=True)  # a line
+app.post("/x", body="disk")  # a line
+gustnado.Response.open()[1].writ(b"x")  # a line
 """
 
 
