@@ -19,7 +19,7 @@ from ._events import events
 from ._gustnado import Request, Response, Writer
 from ._gustnado import __version__ as __version__
 
-# Type checkers take it for true. `typing` would be a tenth of what importing this package takes.
+# Type checkers take it for true. At run time nothing is imported for types.
 TYPE_CHECKING = False
 
 __all__ = ["App", "ClientDisconnected", "Request", "Response", "Server", "Writer", "events", "run",

@@ -37,11 +37,11 @@ EXAMPLES = """\
   gustnado run --reload main:app                while it is developed"""
 
 
-class Page(Exception):
+class PrintAndExit(Exception):
     """Help or a version, which is printed instead of anything else."""
 
 
-class Words:
+class Arguments:
     """What a command line says.
 
     - `given`: by the names of settings, lists of pairs: a text, and what the user has written.
@@ -75,9 +75,9 @@ class Words:
         else:
             flag, value = _split(word)
             if flag in ("-h", "--help"):
-                raise Page(page(is_whole=flag == "--help"))
+                raise PrintAndExit(page(is_whole=flag == "--help"))
             if flag in ("-v", "-V", "--version"):
-                raise Page(version())
+                raise PrintAndExit(version())
             option = _SHORTS.get(flag) or OPTIONS.get(flag.removeprefix("--"))
             if option is not None and flag.startswith(("--", option.short or "--")):
                 self._take_ours(option, flag, value)

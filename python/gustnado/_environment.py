@@ -28,8 +28,8 @@ _ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
 
 
 def variables(environ: Mapping[str, str]) -> tuple[dict[str, tuple[str, str]], list[str]]:
-    """Settings that are variables: by their names, a text and the variable. And what is to be said
-    of those that are none."""
+    """Returns the settings that are variables, by their names: a text and the variable. And
+    warnings about variables that are no settings."""
     found: dict[str, tuple[str, str]] = {}
     warnings: list[str] = []
     # (GUSTNADO_ENV would describe the environment that it is part of.)

@@ -25,12 +25,12 @@ class Lifespan:
         self.state: dict[str, Any] = {}
         self._app, self._mode = app, mode
         self._task: asyncio.Task[None] | None = None
-        self._asked: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self._events: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self._started, self._stopped = asyncio.Event(), asyncio.Event()
         self._failure: str | None = None
         # It ended without a message.
         self._has_failed = False
-        self._was_asked = False
+        self._has_received = False
 
     async def start(self) -> None:
         if self._mode == "off":
@@ -38,7 +38,7 @@ class Lifespan:
         self._task = task = asyncio.get_running_loop().create_task(self._run())
         # (A signal may have ended it, which is logged already.)
         task.add_done_callback(lambda task: task.cancelled() or task.exception())
-        await self._asked.put({"type": "lifespan.startup"})
+        await self._events.put({"type": "lifespan.startup"})
         await self._either(task, self._started)
         if self._failure is not None:
             raise LifespanError(self._failure)
@@ -47,7 +47,7 @@ class Lifespan:
         """Shuts the application down within that many seconds. Returns whether it succeeded."""
         if self._task is None or self._task.done():
             return True
-        await self._asked.put({"type": "lifespan.shutdown"})
+        await self._events.put({"type": "lifespan.shutdown"})
         if not await self._either(self._task, self._stopped, seconds):
             log.error("the application's shutdown took longer than %g s: it is cut; give it more "
                       "with --lifespan-timeout", seconds)
@@ -86,7 +86,7 @@ class Lifespan:
             elif self._mode == "on":
                 log.error("the application's lifespan has failed", exc_info=error)
                 self._failure = "the application could not start"
-            elif self._was_asked:
+            elif self._has_received:
                 log.warning("the application's lifespan has failed while it started; requests are "
                             "served all the same; with --lifespan on they would not be, and with "
                             "--lifespan off it is not called", exc_info=error)
@@ -96,8 +96,8 @@ class Lifespan:
             self._stopped.set()
 
     async def _receive(self) -> dict[str, Any]:
-        self._was_asked = True
-        return await self._asked.get()
+        self._has_received = True
+        return await self._events.get()
 
     async def _send(self, message: dict[str, Any]) -> None:
         kind = message["type"]

@@ -100,13 +100,13 @@ def redirect(plan: Plan) -> None:
     sys.stdout.flush()
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
     try:
-        number = os.open(plan.error_log, flags, 0o666)
+        fd = os.open(plan.error_log, flags, 0o666)
     except OSError as error:
         raise SettingError(
             f"--error-log {plan.error_log}: {error.strerror}; name a file in a folder that you "
             "may write to, or -"
         ) from None
-    os.dup2(number, 2)
+    os.dup2(fd, 2)
     if plan.capture_output:
-        os.dup2(number, 1)
-    os.close(number)
+        os.dup2(fd, 1)
+    os.close(fd)

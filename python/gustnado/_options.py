@@ -118,7 +118,7 @@ def one_of(
     names: tuple[str, ...], synonyms: dict[str, str] | None = None,
     elsewhere: dict[str, str] | None = None,
 ) -> Callable[[str], str]:
-    """- `elsewhere`: what is to be said instead of values that others take."""
+    """- `elsewhere`: messages for values that other servers take."""
 
     def read(text: str) -> str:
         lower = text.strip().lower()

@@ -28,8 +28,8 @@ def _no_settings(_flag: str, _value: str) -> Sequence[Setting]:
 class Row(typing.NamedTuple):
     """- `words`: the flags, with blanks between them.
     - `here`: what they are here, in Markdown.
-    - `sets`: of a flag and its value, the settings: name, text, and whether anything that is said
-    otherwise counts more."""
+    - `sets`: of a flag and its value, the settings: name, text, and whether any other source
+    takes precedence."""
 
     words: str
     kind: str

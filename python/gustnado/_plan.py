@@ -96,7 +96,7 @@ class Plan:
         """The same on sockets that are open already."""
         settings = {name: value for name, value in self.settings.items()
                     if name not in _OF_SOCKETS}
-        return dataclasses.replace(self, settings={**settings, "listen": listening.numbers()})
+        return dataclasses.replace(self, settings={**settings, "listen": listening.engine_form()})
 
     def engine_settings(self) -> list[tuple[str, str]]:
         """Returns the settings in the engine's form: pairs of text. A process has one worker."""

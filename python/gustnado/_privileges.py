@@ -22,7 +22,7 @@ def drop(plan: Plan) -> None:
         _gustnado.drop_privileges(user)
 
 
-def doubts(plan: Plan) -> Iterator[str]:
+def warnings(plan: Plan) -> Iterator[str]:
     """Returns a line for a server that runs as root and could do without."""
     if os.geteuid() == 0 and not plan.settings.get("user"):
         yield ("it runs as root; --user NAME drops root's privileges once it listens (--quiet "

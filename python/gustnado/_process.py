@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ._gustnado import _HandlerSpec
     from ._plan import Plan
     from ._shared_load import SharedLoad
-    from ._slow import Lookout
+    from ._slow import SlowHandlerMonitor
     from ._supervisor import Worker
 
     # A loop of Python, with the engine that it drives.
@@ -40,10 +40,10 @@ START_SECONDS = 1.0
 # Additional time after the shutdown time-out, before a blocked loop is killed.
 CUT_SECONDS = 1.0
 # Interval at which a process checks its number of requests and its memory.
-LOOK_SECONDS = 1.0
+CHECK_SECONDS = 1.0
 
 
-class Ended(KeyboardInterrupt):
+class StoppedEarly(KeyboardInterrupt):
     """A signal has ended the process before it served. (Loops of asyncio let it through.)"""
 
 
@@ -63,7 +63,7 @@ class Process:
         self._signals = signals if is_main else ()
         self._reloads = reloads
         # Whether it should end; and whether by a signal, after which a second one ends it at once.
-        self._ending = self._was_told = False
+        self._ending = self._was_signalled = False
         # Until it serves there is nothing to end in order, and a signal stops what is under way.
         self._is_starting = True
         self._start_note: threading.Timer | None = None
@@ -80,11 +80,11 @@ class Process:
             self._requests_max += random.randint(0, plan.max_requests_jitter)
         self._engine: Engine | None = None
         self._interface = ""
-        self._lookout: Lookout | None = None
+        self._slow_handlers: SlowHandlerMonitor | None = None
         self._handlers: list[_HandlerSpec] = []
         self._listening: _sockets.Listening | None = None
         # Inherited sockets that no other process serves once this one has ended.
-        self._left: list[int] = []
+        self._unserved_fds: list[int] = []
 
     @property
     def engine(self) -> Engine:
@@ -98,9 +98,9 @@ class Process:
         assert self._listening is not None
         return self._listening
 
-    def take_over(self, numbers: list[int]) -> None:
+    def take_over(self, fds: list[int]) -> None:
         """Makes this process drain the queues of these sockets when it ends."""
-        self._left = numbers
+        self._unserved_fds = fds
 
     def run(self) -> int:
         """Serves until it is ended. Returns the exit code.
@@ -110,18 +110,18 @@ class Process:
             # Early, since without a handler these would kill the process.
             signal.signal(signal.SIGUSR1, self._reopen_logs)
             signal.signal(signal.SIGHUP, self._on_hup)
-        for number in self._signals:
-            signal.signal(number, self._on_signal)
+        for signum in self._signals:
+            signal.signal(signum, self._on_signal)
         interval = sys.getswitchinterval()
         sys.setswitchinterval(self.plan.switch_interval)
         try:
             self._load_and_serve()
-        except Ended:
+        except StoppedEarly:
             pass
         finally:
             # A signal has nothing left to stop, and must not interrupt the report of a failure.
             self._is_starting = False
-            self._now_starts(None)
+            self._announce_wait(None)
             sys.setswitchinterval(interval)
         return self._code
 
@@ -138,7 +138,7 @@ class Process:
                 _privileges.drop(self.plan)
             app = self.plan.app
             if isinstance(app, str):
-                self._now_starts("the application's import")
+                self._announce_wait("the application's import")
                 app = _loading.load(app, self.plan.app_dir, self.plan.factory)
             _logs.keep()
             self._interface = interface = _loading.interface_of(app, self.plan.interface)
@@ -148,11 +148,11 @@ class Process:
         finally:
             if self.successor is None and self._listening is not None:
                 self._listening.close()
-            if self._lookout is not None:
-                self._lookout.end()
+            if self._slow_handlers is not None:
+                self._slow_handlers.end()
             self._watch_hangs(False)
 
-    def _now_starts(self, what: str | None) -> None:
+    def _announce_wait(self, what: str | None) -> None:
         """Logs what is waited for if that takes long; `None`: nothing."""
         if self._start_note is not None:
             self._start_note.cancel()
@@ -164,9 +164,9 @@ class Process:
             self._start_note = note
 
     @property
-    def was_told(self) -> bool:
+    def was_signalled(self) -> bool:
         """Whether a signal has ended it."""
-        return self._was_told
+        return self._was_signalled
 
     def hand_over(self, successor: tuple[Worker, SharedLoad]) -> None:
         """Passes the sockets to a successor process and drains this one. From any thread."""
@@ -229,20 +229,20 @@ class Process:
     def _run_alone(self) -> None:
         self._wake = self.engine.alert().set
         while not self._ending:
-            self.engine.run(LOOK_SECONDS)
-            self._look()
+            self.engine.run(CHECK_SECONDS)
+            self._check_limits()
         self._begin_drain()
         while (cut := self.engine.step_drain()) is None:
             self.engine.turn(STEP_SECONDS)
-        self._say_end(cut)
+        self._log_end(cut)
 
-    def _on_signal(self, number: int, _frame: FrameType | None = None) -> None:
-        if self._was_told:
-            self._stop_at_once(number)
-        self._was_told = True
+    def _on_signal(self, signum: int, _frame: FrameType | None = None) -> None:
+        if self._was_signalled:
+            self._stop_at_once(signum)
+        self._was_signalled = True
         self.stop()
         if self._is_starting:
-            raise Ended
+            raise StoppedEarly
 
     # --- On a loop of Python's.
 
@@ -277,25 +277,25 @@ class Process:
         if self._signals:
             loop.add_signal_handler(signal.SIGUSR1, self._reopen_logs)
             loop.add_signal_handler(signal.SIGHUP, self._on_hup)
-        for number in self._signals:
-            loop.add_signal_handler(number, self._on_signal, number)
+        for signum in self._signals:
+            loop.add_signal_handler(signum, self._on_signal, signum)
         self._start(how)
         loops.drive(self.engine)
         while not ended.is_set():
             try:
-                await asyncio.wait_for(ended.wait(), LOOK_SECONDS)
+                await asyncio.wait_for(ended.wait(), CHECK_SECONDS)
             except asyncio.TimeoutError:
-                self._look()
+                self._check_limits()
         self._begin_drain()
         while (cut := self.engine.step_drain()) is None:
             await asyncio.sleep(STEP_SECONDS)
-        self._say_end(cut)
+        self._log_end(cut)
         loops.drive(None)
         await self._stop(lifespan)
 
     async def _has_started(self, lifespan: Lifespan, ended: asyncio.Event) -> bool:
         """Runs the application's startup. Returns whether it succeeded before a stop."""
-        self._now_starts("the application's lifespan")
+        self._announce_wait("the application's lifespan")
         starting = asyncio.ensure_future(lifespan.start())
         # (A signal may have ended it: that is known.)
         starting.add_done_callback(lambda task: task.cancelled() or task.exception())
@@ -317,14 +317,14 @@ class Process:
             # supervisor. From here on they are noted at once, and those that the loop has still
             # to read are noted as well.
             self._wake = lambda: None
-            loop, numbers = asyncio.get_running_loop(), [*self._signals, signal.SIGHUP]
-            for number in numbers:
-                loop.add_signal_handler(number, self._note_signal, number)
-                signal.signal(number, self._note_signal)
+            loop, signums = asyncio.get_running_loop(), [*self._signals, signal.SIGHUP]
+            for signum in signums:
+                loop.add_signal_handler(signum, self._note_signal, signum)
+                signal.signal(signum, self._note_signal)
             await asyncio.sleep(STEP_SECONDS)
-            for number in numbers:
-                loop.remove_signal_handler(number)
-                signal.signal(number, self._note_signal)
+            for signum in signums:
+                loop.remove_signal_handler(signum)
+                signal.signal(signum, self._note_signal)
             await asyncio.sleep(STEP_SECONDS)
         self.report("stopping", {})
         cut = threading.Timer(seconds + CUT_SECONDS, os._exit, [1])
@@ -356,38 +356,39 @@ class Process:
     def _start(self, how: str) -> None:
         """Announces that it serves, and starts the watch of its thread."""
         self._is_starting = False
-        self._now_starts(None)
+        self._announce_wait(None)
         if self.plan.shared_load is not None:
             self.engine.share_load(*self.plan.shared_load)
         if self.plan.slow_handler > 0:
-            from ._slow import Lookout
+            from ._slow import SlowHandlerMonitor
 
             alert, thread = self.engine.alert(), threading.get_ident()
-            self._lookout = Lookout(alert, self.plan.slow_handler, thread, self._handlers)
+            limit = self.plan.slow_handler
+            self._slow_handlers = SlowHandlerMonitor(alert, limit, thread, self._handlers)
         self._watch_hangs(True)
         names = self.listening.names()
         self.report("ready", {"names": names, "how": how, "interface": self._interface})
 
     def _watch_hangs(self, is_on: bool) -> None:
-        """Has the process end, with the stacks of its threads printed, unless this is called again
-        in time. It takes no turn of the interpreter, so code that holds its lock ends too."""
+        """Ends the process and prints the stacks of its threads, unless it is called again in time.
+        It takes no turn of the interpreter, so code that holds its lock ends too."""
         if not self.plan.timeout:
             return
         import faulthandler
 
         if is_on:
             # (From the last look on, up to one more may pass in order.)
-            seconds = self.plan.timeout + LOOK_SECONDS
+            seconds = self.plan.timeout + CHECK_SECONDS
             faulthandler.dump_traceback_later(seconds, file=2, exit=True)
         else:
             faulthandler.cancel_dump_traceback_later()
 
-    def _note_signal(self, number: int, _frame: FrameType | None = None) -> None:
+    def _note_signal(self, signum: int, _frame: FrameType | None = None) -> None:
         """Notes a signal for the supervisor that this process becomes. It may come twice."""
-        if number == signal.SIGHUP:
+        if signum == signal.SIGHUP:
             self.reloads_again = True
         else:
-            self._was_told = True
+            self._was_signalled = True
 
     def _reopen_logs(self, *_: object) -> None:
         """USR1: reopens the logs after a rotation."""
@@ -399,26 +400,26 @@ class Process:
         except OSError as error:
             log.error("USR1: %s; the old file is written on", error)
 
-    def _stop_at_once(self, number: int) -> None:
+    def _stop_at_once(self, signum: int) -> None:
         if self._engine is not None:
             self._engine.flush_logs()
-        os._exit(128 + number)
+        os._exit(128 + signum)
 
     def _begin_drain(self) -> None:
         self._watch_hangs(False)
         if self.successor is None:
             # The engine has its own descriptors, and drains their queues.
-            for number in [*self.listening.own_numbers(), *self._left]:
-                self.engine.take_socket_over(number)
+            for fd in [*self.listening.own_fds(), *self._unserved_fds]:
+                self.engine.take_socket_over(fd)
             self.listening.close()
         self.engine.begin_drain(self.plan.grace)
 
-    def _say_end(self, cut: int) -> None:
+    def _log_end(self, cut: int) -> None:
         self.engine.flush_logs()
         if cut:
             log.warning("the time for ending was over: %d connections were cut", cut)
 
-    def _look(self) -> None:
+    def _check_limits(self) -> None:
         """Whether the process has reached a limit of requests, memory or age."""
         self._watch_hangs(True)
         if self._recycles:

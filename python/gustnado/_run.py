@@ -23,24 +23,24 @@ if TYPE_CHECKING:
     Report = Callable[[str, dict[str, Any]], object]
 
 # Errors of a start. Every other exception is a bug, and shows its traceback.
-FAILURES = (_loading.LoadError, LifespanError, OSError, ValueError)
+START_ERRORS = (_loading.LoadError, LifespanError, OSError, ValueError)
 
 
 def main(arguments: Sequence[str]) -> int:
     try:
-        words = _command_line.Words(arguments)
-        if words.app is None:
+        parsed = _command_line.Arguments(arguments)
+        if parsed.app is None:
             raise SettingError(
                 "expected an application, found none; name its module and its name there: "
                 "gustnado run main:app"
             )
-        plan, warnings = plan_of(words.app, words.given, words.weak)
+        plan, warnings = plan_of(parsed.app, parsed.given, parsed.weak)
         warn(warnings)
         _logs.set_up(plan)
-    except _command_line.Page as page:
-        return show(page)
-    except FAILURES as error:
-        return refused(error)
+    except _command_line.PrintAndExit as asked:
+        return print_page(asked)
+    except START_ERRORS as error:
+        return report_failure(error)
     return serve(plan)
 
 
@@ -48,8 +48,8 @@ def serve(plan: Plan) -> int:
     """Serves until it is ended. Returns the exit code."""
     try:
         return run(plan, lambda kind, facts: print_event(plan, kind, facts))
-    except FAILURES as error:
-        return refused(error)
+    except START_ERRORS as error:
+        return report_failure(error)
 
 
 def run(
@@ -59,7 +59,7 @@ def run(
 
     - `began`: called with the process that serves, if it is this one."""
     with PidFile(plan.pid):
-        be_named(plan.name)
+        set_process_name(plan.name)
         if is_supervised(plan):
             from ._supervisor import Supervisor
 
@@ -92,7 +92,7 @@ class PidFile:
             return
         try:
             other = _pid_in(self._path)
-            if other is not None and other != os.getpid() and _is_there(other):
+            if other is not None and other != os.getpid() and _is_alive(other):
                 raise SettingError(
                     f"--pid {self._path}: process {other} is there, and is running; end it, "
                     "or name another file"
@@ -111,7 +111,7 @@ class PidFile:
             try:
                 os.unlink(self._path)
             except PermissionError:
-                pass  # After --user, a folder of root's keeps it; the number is nobody's then.
+                pass  # After --user, a folder of root's keeps it; no process has the number then.
 
 
 def _pid_in(path: str) -> int | None:
@@ -122,7 +122,7 @@ def _pid_in(path: str) -> int | None:
         return None
 
 
-def _is_there(number: int) -> bool:
+def _is_alive(number: int) -> bool:
     try:
         os.kill(number, 0)
     except ProcessLookupError:
@@ -132,7 +132,7 @@ def _is_there(number: int) -> bool:
     return True
 
 
-def be_named(name: str) -> None:
+def set_process_name(name: str) -> None:
     """Sets the process name in ps and top. (The kernel keeps 15 bytes.)"""
     if name:
         with open("/proc/self/comm", "w") as file:
@@ -143,10 +143,10 @@ def be_named(name: str) -> None:
 
 def print_event(plan: Plan, kind: str, facts: dict[str, Any]) -> None:
     if kind == "ready":
-        say_start(plan, facts["names"], facts)
+        print_banner(plan, facts["names"], facts)
 
 
-def say_start(plan: Plan, names: list[str], facts: dict[str, Any]) -> None:
+def print_banner(plan: Plan, names: list[str], facts: dict[str, Any]) -> None:
     """Where is served, what, and by how many processes and threads. The first line begins as that
     of `gustnado serve`, for scripts too."""
     if plan.quiet:
@@ -158,12 +158,12 @@ def say_start(plan: Plan, names: list[str], facts: dict[str, Any]) -> None:
     count = f"{plan.workers} process{'es' if plan.workers > 1 else ''}"
     lines = [("serves", f"{plan.title} ({facts['how']}, {count})"),
              ("runs", _threads.sentence(plan, facts["interface"]))]
-    lines += [("note", doubt) for doubt in _threads.doubts(plan, facts["interface"])]
-    lines += [("note", doubt) for doubt in _privileges.doubts(plan)]
+    lines += [("note", warning) for warning in _threads.warnings(plan, facts["interface"])]
+    lines += [("note", warning) for warning in _privileges.warnings(plan)]
     lines.append(("stop", "Ctrl-C lets responses finish, a second Ctrl-C does not"))
     text = [f"{paint('32', f'gustnado {__version__}')} listens on {urls}"]
     text += [f"  {paint('2', f'{name:<6}')}  {line}" for name, line in lines]
-    say("\n".join(text))
+    print_line("\n".join(text))
 
 
 def _is_terminal() -> bool:
@@ -178,7 +178,7 @@ def _plain(_code: str, text: str) -> str:
     return text
 
 
-def show(page: object) -> int:
+def print_page(page: object) -> int:
     try:
         print(page, flush=True)
     except BrokenPipeError:
@@ -187,16 +187,16 @@ def show(page: object) -> int:
     return 0
 
 
-def say(line: str) -> None:
+def print_line(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
 def warn(warnings: list[str]) -> None:
     for warning in warnings:
-        say(f"warning: {warning}")
+        print_line(f"warning: {warning}")
 
 
-def refused(error: BaseException) -> int:
+def report_failure(error: BaseException) -> int:
     """One line, with the application's own error before it. Returns the exit code."""
     cause = error.__cause__
     if cause is not None:
@@ -207,7 +207,7 @@ def refused(error: BaseException) -> int:
         while trace is not None and _is_ours(trace):
             trace = trace.tb_next
         traceback.print_exception(type(cause), cause, trace)
-    say(f"gustnado: {error}")
+    print_line(f"gustnado: {error}")
     return 2 if isinstance(error, ValueError) else 1
 
 

@@ -41,7 +41,7 @@ def made(app: Callable[..., object] | App | str, settings: Settings) -> Server:
     except ValueError as error:
         if not _is_main():
             raise
-        raise SystemExit(_run.refused(error)) from None
+        raise SystemExit(_run.report_failure(error)) from None
 
 
 def _is_main() -> bool:
@@ -108,11 +108,11 @@ class Server:
         self._ended.clear()
         try:
             code = self._run()
-        except _run.FAILURES as error:
+        except _run.START_ERRORS as error:
             self._failure = error
             if not _is_main():
                 raise
-            raise SystemExit(_run.refused(error)) from None
+            raise SystemExit(_run.report_failure(error)) from None
         finally:
             self._process = self._owner = None
             self._ended.set()
@@ -161,7 +161,7 @@ class Server:
     def _run_quietly(self) -> None:
         try:
             self.run()
-        except _run.FAILURES:
+        except _run.START_ERRORS:
             pass  # It is raised where it was started.
 
     def __exit__(

@@ -15,23 +15,23 @@ class SharedLoad:
     def __init__(self) -> None:
         # It is optional: without it, the first process to wake accepts.
         try:
-            self.number: int | None = os.memfd_create("gustnado")
+            self.fd: int | None = os.memfd_create("gustnado")
         except (AttributeError, OSError):
-            self.number = None
+            self.fd = None
         self._taken: set[int] = set()
 
-    def numbers(self) -> list[int]:
+    def fds(self) -> list[int]:
         """Returns the descriptors that workers inherit."""
-        return [] if self.number is None else [self.number]
+        return [] if self.fd is None else [self.fd]
 
     def take_place(self) -> tuple[int, int] | None:
         """A place for one more process, as the engine takes it: the file and the place."""
-        if self.number is None:
+        if self.fd is None:
             return None
         place = next(place for place in range(len(self._taken) + 1) if place not in self._taken)
         self._taken.add(place)
-        _clear(self.number, place)
-        return self.number, place
+        _clear(self.fd, place)
+        return self.fd, place
 
     def give_back(self, place: tuple[int, int] | None) -> None:
         """Clears the place of an ended process."""

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 log = logging.getLogger("gustnado")
 
 # Interval of checks while the thread is blocked.
-CLOSE_LOOK_SECONDS = 0.01
+BLOCKED_CHECK_SECONDS = 0.01
 # Multiple of the limit at which a running handler is named.
-PATIENCE = 10
+REPEAT_FACTOR = 10
 
 _OURS = os.path.dirname(__file__) + os.sep
 # Packages of event loops.
@@ -41,7 +41,7 @@ _FOREIGN = (
 )
 
 
-class Lookout:
+class SlowHandlerMonitor:
     """- `alert`: the engine's, which counts its turns.
     - `limit`: seconds that a handler may hold the thread without being named.
     - `thread`: the identity of the engine's thread.
@@ -64,40 +64,40 @@ class Lookout:
     def _watch(self) -> None:
         """Samples four times within the limit. Code found each time blocks, if no turn ended."""
         turns, since = -1, 0.0
-        held: Holding | None = None
+        held: RunningCode | None = None
         while not self._ended.wait(self._limit / 4):
             now, (found, up_for) = time.monotonic(), self._alert.pulse()
-            holding = self._holding() if found == turns else None
-            if holding is None:
+            running = self._running_code() if found == turns else None
+            if running is None:
                 turns, held, since = found, None, now - up_for
-            elif held is None or holding.frame is not held.frame:
+            elif held is None or running.frame is not held.frame:
                 # It was not in the last sample, or there was none.
                 since = max(now - up_for, since if held is None else now)
-                held = holding
+                held = running
             elif now - since >= self._limit:
                 self._name(held, since, turns)
                 turns, held = -1, None
 
-    def _name(self, held: Holding, since: float, turns: int) -> None:
+    def _name(self, held: RunningCode, since: float, turns: int) -> None:
         """Waits until the thread is free, and logs the handler that blocked it, with the time."""
-        again = self._limit * PATIENCE
-        while not self._ended.wait(CLOSE_LOOK_SECONDS):
+        again = self._limit * REPEAT_FACTOR
+        while not self._ended.wait(BLOCKED_CHECK_SECONDS):
             took = time.monotonic() - since
-            holding = self._holding() if self._alert.pulse()[0] == turns else None
-            if holding is None or holding.frame is not held.frame:
+            running = self._running_code() if self._alert.pulse()[0] == turns else None
+            if running is None or running.frame is not held.frame:
                 log.warning(
                     "%s (%s) held the thread for %.2f s: nothing else was served meanwhile",
                     held.request, held.place, took,
                 )
                 return
             if took >= again:
-                again *= PATIENCE
+                again *= REPEAT_FACTOR
                 log.warning(
                     "%s (%s) holds the thread for %.0f s already: nothing else is served",
                     held.request, held.place, took,
                 )
 
-    def _holding(self) -> Holding | None:
+    def _running_code(self) -> RunningCode | None:
         """Returns the application code that runs on the engine's thread, if any."""
         frames: list[FrameType] = []
         frame = sys._current_frames().get(self._thread)
@@ -106,10 +106,10 @@ class Lookout:
             frame = frame.f_back
         while frames and frames[-1].f_code.co_filename.startswith((_OURS, _LOOPS)):
             frames.pop()
-        return Holding(frames, self._places) if frames else None
+        return RunningCode(frames, self._places) if frames else None
 
 
-class Holding:
+class RunningCode:
     """Code of an application's that runs.
 
     - `frames`: innermost first."""

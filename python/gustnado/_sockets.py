@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     _Address = tuple[Any, ...]
 
 # Time for which a busy address is retried, since its holder may be ending.
-GOING_SECONDS = 2.0
+RETRY_SECONDS = 2.0
 # Mode of a Unix socket: every user may connect, such as a proxy's.
 UDS_MODE = 0o666
 # Time for which a connection must stay open to count as served.
-STAYS_SECONDS = 0.2
+PROBE_SECONDS = 0.2
 
 
 class Listening:
@@ -36,12 +36,12 @@ class Listening:
     ) -> None:
         self.sockets, self._ours, self._own = sockets, ours, own
 
-    def numbers(self) -> str:
+    def engine_form(self) -> str:
         """Returns them in the engine's form."""
         both = zip(self.sockets, self._own, strict=True)
         return ",".join(f"fd:{one.fileno()}{own}" for one, own in both)
 
-    def own_numbers(self) -> list[int]:
+    def own_fds(self) -> list[int]:
         """Returns the sockets that no other process serves: their queues must be drained."""
         return [one.fileno() for one in self._ours]
 
@@ -64,7 +64,7 @@ def listen(settings: dict[str, Any]) -> Listening:
         asked = of_path(settings["uds"])
     if not asked and os.environ.get("LISTEN_PID") == str(os.getpid()):
         count = int(os.environ.get("LISTEN_FDS", "0"))
-        asked = ",".join(f"fd:{number}" for number in range(3, 3 + count))
+        asked = ",".join(f"fd:{fd}" for fd in range(3, 3 + count))
     if not asked:
         asked = f"{settings.get('host', '127.0.0.1')}:{settings.get('port', 8080)}"
     usual = {"backlog": int(settings.get("backlog", 4096)), "owner": settings.get("uds-owner"),
@@ -104,7 +104,7 @@ def mode_of(given: object) -> int:
 def _open(address: str, options: dict[str, Any]) -> socket.socket:
     if address.startswith("fd:"):
         return _inherited(address)
-    until = time.monotonic() + GOING_SECONDS
+    until = time.monotonic() + RETRY_SECONDS
     try:
         while True:
             try:
@@ -129,7 +129,7 @@ def _listening(address: str, options: dict[str, Any]) -> socket.socket:
         if opened.family == socket.AF_UNIX and not _is_abstract(opened):
             # No client can connect before it listens.
             if options["owner"]:
-                _give(opened.getsockname(), options["owner"])
+                _chown(opened.getsockname(), options["owner"])
             os.chmod(opened.getsockname(), options["mode"])
         opened.listen(options["backlog"])
     except OSError:
@@ -138,7 +138,7 @@ def _listening(address: str, options: dict[str, Any]) -> socket.socket:
     return opened
 
 
-def _give(path: str, owner: str) -> None:
+def _chown(path: str, owner: str) -> None:
     user, _colon, group = owner.partition(":")
     try:
         shutil.chown(path, _id_of(user), _id_of(group) if group else None)
@@ -166,16 +166,16 @@ def _remedy(error: Exception) -> str:
 
 
 def _inherited(address: str) -> socket.socket:
-    number = address.removeprefix("fd:").lstrip("/")
+    fd = address.removeprefix("fd:").lstrip("/")
     try:
-        found = socket.socket(fileno=int(number))
+        found = socket.socket(fileno=int(fd))
         if not found.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
             found.detach()
             raise OSError("it is a socket, but none that listens")
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise OSError(
-            f"cannot listen on descriptor {number}: {reason}; expected the number of a listening "
+            f"cannot listen on descriptor {fd}: {reason}; expected the number of a listening "
             "socket that this process was started with"
         ) from None
     return found
@@ -234,7 +234,7 @@ def _is_served(address: str) -> bool:
     family, where = _resolved(address)
     try:
         with socket.socket(family, socket.SOCK_STREAM) as probe:
-            probe.settimeout(STAYS_SECONDS)
+            probe.settimeout(PROBE_SECONDS)
             # (To any address is to this machine.)
             probe.connect(where)
             return bool(probe.recv(1))

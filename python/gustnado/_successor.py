@@ -21,8 +21,8 @@ _starting = threading.Lock()
 
 
 def start(process: Process, listening: Listening) -> bool:
-    """Starts it, and has `process` end once it is ready. If it cannot start, all stays as it is.
-    Returns whether one is not being started already."""
+    """Starts a successor, and ends `process` once it is ready. If it cannot start, all stays as it
+    is. Returns false if one is being started already."""
     is_first = _starting.acquire(blocking=False)
     if is_first:
         log.info("HUP: the application is imported again")

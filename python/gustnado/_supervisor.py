@@ -18,7 +18,7 @@ import time
 from . import _loading, _logs, _privileges, _sockets, _watching
 from ._forked import Forked
 from ._options import WORKERS_MAX
-from ._run import say_start
+from ._run import print_banner
 from ._shared_load import SharedLoad
 
 TYPE_CHECKING = False
@@ -37,11 +37,13 @@ PAUSE_SECONDS, PAUSE_MAX_SECONDS = 0.1, 10.0
 # Additional time after the drain time-out, before a worker is killed.
 KILL_SECONDS = 1.0
 # Time to flush its log at a second signal.
-LAST_WORDS_SECONDS = 0.1
+FLUSH_SECONDS = 0.1
 NO_START = 3
 # Signals that a supervisor handles.
-HEARD = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD, signal.SIGTTIN,
-         signal.SIGTTOU, signal.SIGUSR1)
+HANDLED_SIGNALS = (
+    signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD, signal.SIGTTIN, signal.SIGTTOU,
+    signal.SIGUSR1,
+)
 
 
 class Worker:
@@ -64,10 +66,10 @@ class Worker:
         self.replaces: int | None = None
         self.process: subprocess.Popen[bytes] | Forked
         if isinstance(plan.app, str):
-            self.process = _started(theirs, listening, load)
+            self.process = _spawned(theirs, listening, load)
             ours.sendall(plan.to_json().encode() + b"\n")
         else:
-            self.process = Forked(lambda: _copied(plan, ours, theirs))
+            self.process = Forked(lambda: _run_copy(plan, ours, theirs))
         theirs.close()
         ours.setblocking(False)
 
@@ -75,7 +77,7 @@ class Worker:
     def pid(self) -> int:
         return self.process.pid
 
-    def said(self) -> tuple[list[tuple[str, dict[str, Any]]], bool]:
+    def messages(self) -> tuple[list[tuple[str, dict[str, Any]]], bool]:
         """Returns its messages, and whether it still runs."""
         try:
             piece = self.channel.recv(65536)
@@ -93,7 +95,7 @@ class Worker:
             is_there = True
             while is_there and not self.is_ready:
                 selector.select()
-                lines, is_there = self.said()
+                lines, is_there = self.messages()
                 if any(kind == "ready" for kind, _ in lines):
                     self.become_ready()
         return self.is_ready
@@ -103,10 +105,10 @@ class Worker:
         if not self.is_ending:
             self.is_ending = True
             self.kill_at = time.monotonic() + grace + KILL_SECONDS
-            if not (left and self._says_left(left)):
+            if not (left and self._send_left(left)):
                 self._signal(signal.SIGTERM)
 
-    def _says_left(self, left: list[int]) -> bool:
+    def _send_left(self, left: list[int]) -> bool:
         """Makes it drain the queues of these sockets, and end."""
         if not self.is_ready:
             return False
@@ -148,26 +150,26 @@ class Worker:
     def kill(self) -> None:
         self._signal(signal.SIGKILL)
 
-    def _signal(self, number: int) -> None:
+    def _signal(self, signum: int) -> None:
         if self.process.poll() is None:
-            self.process.send_signal(number)
+            self.process.send_signal(signum)
 
 
-def _started(
+def _spawned(
     channel: socket.socket, listening: Listening, load: SharedLoad
 ) -> subprocess.Popen[bytes]:
     """A worker in a new interpreter, which imports its application."""
-    numbers = [channel.fileno(), *(one.fileno() for one in listening.sockets), *load.numbers()]
+    fds = [channel.fileno(), *(one.fileno() for one in listening.sockets), *load.fds()]
     command = [sys.executable, "-m", "gustnado._worker", str(channel.fileno())]
     # Ctrl-C is the supervisor's, also before the worker can ignore it itself.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
-        return subprocess.Popen(command, pass_fds=numbers, stdin=subprocess.DEVNULL)
+        return subprocess.Popen(command, pass_fds=fds, stdin=subprocess.DEVNULL)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _copied(plan: Plan, ours: socket.socket, theirs: socket.socket) -> int:
+def _run_copy(plan: Plan, ours: socket.socket, theirs: socket.socket) -> int:
     """Runs a worker that is a copy of this process."""
     from . import _worker
 
@@ -221,7 +223,7 @@ class Supervisor:
         self._failures, self._not_before = 0, 0.0
         # Numbers of workers that are to be replaced, one after the other.
         self._to_replace: list[int] = []
-        self._has_said = False
+        self._has_announced = False
         self._watch = _watching.Watch(plan.reload_dirs) if plan.reload else None
 
     def run(self, worker: Worker | None = None, before: Process | None = None) -> int:
@@ -233,14 +235,14 @@ class Supervisor:
         wake_reader.setblocking(False)
         wake_writer.setblocking(False)
         signal.set_wakeup_fd(wake_writer.fileno())
-        for number in HEARD:
-            signal.signal(number, lambda *_: None)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, HEARD)
+        for handled in HANDLED_SIGNALS:
+            signal.signal(handled, lambda *_: None)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED_SIGNALS)
         self._selector.register(wake_reader, selectors.EVENT_READ, None)
         if worker is not None:
-            self._has_said, self._next_number = True, worker.number + 1
+            self._has_announced, self._next_number = True, worker.number + 1
             self._add(worker)
-        if before is not None and before.was_told:
+        if before is not None and before.was_signalled:
             self._end()
         elif before is not None and before.reloads_again:
             self._replace_all("HUP")
@@ -250,21 +252,21 @@ class Supervisor:
             gc.freeze()
         # (They are started one by one, between two checks for signals.)
         while self._workers or not self._is_ending:
-            for key, _events in self._selector.select(self._patience()):
+            for key, _events in self._selector.select(self._poll_seconds()):
                 if key.data is None:
-                    for byte in wake_reader.recv(4096):
-                        self._on_signal(byte)
+                    for signum in wake_reader.recv(4096):
+                        self._on_signal(signum)
                 else:
-                    self._on_words(key.data)
+                    self._on_messages(key.data)
             self._reap()
-            self._keep_up()
+            self._maintain()
         signal.set_wakeup_fd(-1)
         # Further signals do not change the exit code.
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, signal.SIGTERM])
         self._listening.close()
         return self._code
 
-    def _patience(self) -> float:
+    def _poll_seconds(self) -> float:
         """Returns the time until the next check is due."""
         if self._watch is not None:
             return 0.25
@@ -287,29 +289,29 @@ class Supervisor:
         self._workers[worker.number] = worker
         self._selector.register(worker.channel, selectors.EVENT_READ, worker)
 
-    def _on_signal(self, number: int) -> None:
-        if number in (signal.SIGINT, signal.SIGTERM):
+    def _on_signal(self, signum: int) -> None:
+        if signum in (signal.SIGINT, signal.SIGTERM):
             if self._is_ending:
                 self._end_at_once()
-                self._code = 128 + number
+                self._code = 128 + signum
             self._end()
-        elif number == signal.SIGHUP:
+        elif signum == signal.SIGHUP:
             if self._is_preloaded:
                 log.warning("HUP: workers restart with the loaded code; to import it again, "
                             "restart, or leave --preload out")
             self._replace_all("HUP")
-        elif number == signal.SIGUSR1:
+        elif signum == signal.SIGUSR1:
             _logs.redirect(self.plan)
             for worker in self._workers.values():
                 worker.reopen_logs()
-        elif number == signal.SIGTTIN and self._count < WORKERS_MAX:
+        elif signum == signal.SIGTTIN and self._count < WORKERS_MAX:
             self._count += 1
-        elif number == signal.SIGTTOU and self._count > 1:
+        elif signum == signal.SIGTTOU and self._count > 1:
             self._count -= 1
             self._live()[-1].end(self.plan.grace)
 
-    def _on_words(self, worker: Worker) -> None:
-        lines, is_there = worker.said()
+    def _on_messages(self, worker: Worker) -> None:
+        lines, is_there = worker.messages()
         for kind, facts in lines:
             if kind == "ready":
                 self._on_ready(worker, facts)
@@ -332,9 +334,9 @@ class Supervisor:
             if before is not None:
                 before.end(self.plan.grace)
             worker.replaces = None
-        if not self._has_said and sum(one.is_ready for one in self._live()) >= self._count:
-            self._has_said = True
-            say_start(self.plan, self._listening.names(), facts)
+        if not self._has_announced and sum(one.is_ready for one in self._live()) >= self._count:
+            self._has_announced = True
+            print_banner(self.plan, self._listening.names(), facts)
 
     def _reap(self) -> None:
         for worker in list(self._workers.values()):
@@ -349,20 +351,20 @@ class Supervisor:
             del self._workers[worker.number]
             self._load.give_back(worker.place)
             if worker.channel.fileno() >= 0:
-                self._on_words(worker)
+                self._on_messages(worker)
             if not worker.is_ending:
                 self._on_death(worker, code)
             elif code == 0:
                 log.info("worker %d (pid %d) has ended", worker.number, worker.pid)
             else:
                 log.warning("worker %d (pid %d) has ended: %s", worker.number, worker.pid,
-                            _how(code))
+                            _how_ended(code))
                 if self._is_ending and worker.is_ready and (code > 0 or worker.is_stopping):
                     # The application has not ended in order.
                     self._code = self._code or 1
 
     def _on_death(self, worker: Worker, code: int) -> None:
-        if not worker.is_ready and not self._has_said and not self._watch:
+        if not worker.is_ready and not self._has_announced and not self._watch:
             # It has logged why it cannot start.
             self._code = code if code > 0 else NO_START
             self._end()
@@ -373,7 +375,7 @@ class Supervisor:
             self._not_before = math.inf
             return
         log.error("worker %d (pid %d) has died: %s", worker.number, worker.pid,
-                  _how(code))
+                  _how_ended(code))
         if time.monotonic() - worker.started >= STABLE_SECONDS:
             self._failures = 0
         else:
@@ -384,7 +386,7 @@ class Supervisor:
             log.error("worker %d goes on in its place", worker.replaces)
             self._to_replace.clear()
 
-    def _keep_up(self) -> None:
+    def _maintain(self) -> None:
         """Starts missing workers, and continues the replacement."""
         if self._is_ending:
             return
@@ -408,7 +410,7 @@ class Supervisor:
         self._to_replace = [worker.number for worker in self._live() if worker.replaces is None]
 
     def _end(self) -> None:
-        left = self._listening.own_numbers()
+        left = self._listening.own_fds()
         for worker in self._workers.values():
             worker.end(self.plan.grace, left)
         if not self._is_ending:
@@ -420,12 +422,12 @@ class Supervisor:
     def _end_at_once(self) -> None:
         for worker in self._workers.values():
             worker.end_at_once()
-        time.sleep(LAST_WORDS_SECONDS)
+        time.sleep(FLUSH_SECONDS)
         for worker in self._workers.values():
             worker.kill()
 
 
-def _how(code: int) -> str:
+def _how_ended(code: int) -> str:
     """Describes how a process has ended."""
     if code >= 0:
         return f"exit code {code}"

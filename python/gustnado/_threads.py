@@ -35,7 +35,7 @@ def sentence(plan: Plan, interface: str) -> str:
     return f"{_count(plan.workers, 'process', 'es')} x ({inside}) on {_count(cpus(), 'CPU', 's')}"
 
 
-def doubts(plan: Plan, interface: str) -> Iterator[str]:
+def warnings(plan: Plan, interface: str) -> Iterator[str]:
     """Returns warnings about unlikely settings, each with a remedy."""
     here = cpus()
     if plan.workers > here and interface != "wsgi":

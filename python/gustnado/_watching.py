@@ -10,18 +10,18 @@ class Watch:
 
     def __init__(self, folders: list[str]) -> None:
         self._folders = folders
-        self._seen = self._look()
+        self._seen = self._scan()
 
     def changed(self) -> str | None:
         """Returns a file that has changed since the last call; `None` without one."""
-        seen = self._look()
+        seen = self._scan()
         if seen == self._seen:
             return None
         different = sorted(set(seen.items()) ^ set(self._seen.items()))
         self._seen = seen
         return different[0][0]
 
-    def _look(self) -> dict[str, int]:
+    def _scan(self) -> dict[str, int]:
         seen: dict[str, int] = {}
         for folder in self._folders:
             for base, folders, files in os.walk(folder):

@@ -23,7 +23,7 @@ def main() -> int:
     with channel.makefile("rb") as lines:
         plan = Plan.from_json(lines.readline())
     _logs.set_up(plan)
-    _run.be_named(plan.name)
+    _run.set_process_name(plan.name)
     return serve(channel, plan)
 
 
@@ -42,14 +42,14 @@ def serve(channel: socket.socket, plan: Plan) -> int:
             pass  # It is gone, and this process ends for that.
 
     process = Process(plan, report, [signal.SIGTERM], reloads=False)
-    threading.Thread(target=_heed, args=(channel, process), daemon=True).start()
+    threading.Thread(target=_follow_supervisor, args=(channel, process), daemon=True).start()
     try:
         return process.run()
-    except _run.FAILURES as error:
-        return _run.refused(error)
+    except _run.START_ERRORS as error:
+        return _run.report_failure(error)
 
 
-def _heed(channel: socket.socket, process: Process) -> None:
+def _follow_supervisor(channel: socket.socket, process: Process) -> None:
     """Ends this process in order when its supervisor ends, which says which sockets are left to
     it then, or is gone."""
     said = b""

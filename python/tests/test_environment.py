@@ -26,7 +26,7 @@ if __name__ == "__main__":
 
 
 def planned(words, environ):
-    found = _command_line.Words([*words.split(), "main:app"])
+    found = _command_line.Arguments([*words.split(), "main:app"])
     return plan_of(found.app, found.given, found.weak, environ)
 
 
