@@ -206,7 +206,6 @@ def modules():
 
 
 def locale():
-
     class Numbers(RequestHandler):
         def get(self):
             self.write(self.locale.friendly_number(1234567) + " " + self.locale.list("abc"))
