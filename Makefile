@@ -8,7 +8,7 @@ LOOM_TARGET := target/loom
 MIRI_CRATES := gustnado-http gustnado-tasks
 
 .PHONY: run test wheel package test-python test-python-peers test-twisted frameworks
-.PHONY: check fmt fmt-check clippy doc book site deny map loom miri probe
+.PHONY: check fmt fmt-check clippy doc book site deny lint-python map loom miri probe
 .PHONY: bench bench-quick contest contests callgrind gate c1m fuzz hostile
 
 # Serves the built-in site on http://127.0.0.1:8080
@@ -75,7 +75,7 @@ $(TWISTED_HOME)/bin/python:
 	$(PYTHON) -m venv $(@D)/..
 
 # The tidy test (crates/cli/tests/tidy.rs) is one of the tests.
-check: fmt-check clippy test doc deny
+check: fmt-check clippy test doc deny lint-python
 
 fmt-check:
 	$(CARGO) fmt --all --check
@@ -126,6 +126,14 @@ map:
 deny:
 	@if command -v cargo-deny >/dev/null; then $(CARGO) deny check bans licenses sources; \
 	else echo "deny: skipped; for it: $(CARGO) install --locked cargo-deny"; fi
+
+# Types and style of everything in Python, by the versions that the package names: neither needs it
+# to be built.
+lint-python: $(PYTHON_HOME)/bin/python
+	@$(PYTHON_HOME)/bin/pip install --quiet \
+		$$(grep -oE '"(mypy|ruff)[^"]*"' python/pyproject.toml | tr -d '"')
+	$(PYTHON_HOME)/bin/ruff check --config python/pyproject.toml python bench .ci/test
+	cd python && $(CURDIR)/$(PYTHON_HOME)/bin/mypy
 
 # Every interleaving of the lock-free parts, within the bounds that
 # crates/tasks/src/sync/models.rs sets. Cargo is content with no test at all, so they are counted.
