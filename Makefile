@@ -94,7 +94,7 @@ doc:
 
 # The score by Http11Probe's cases, and the reason of each that does not pass.
 probe:
-	$(CARGO) test -q -p gustnado --test http1 -- probe:: --nocapture
+	$(CARGO) test -q -p gustnado --all-features --test http1 -- probe:: --nocapture
 
 # Every source file with the first line of what it says about itself.
 map:
