@@ -94,7 +94,8 @@ doc:
 
 # The score by Http11Probe's cases, and the reason of each that does not pass.
 probe:
-	$(CARGO) test -q -p gustnado --test http1 -- probe:: --nocapture
+	$(CARGO) test -q -p gustnado --all-features --test http1 -- probe:: --nocapture
+
 # The book of docs/, in target/book, with the reports of contests that are in target/bench. Its
 # builder is compiled at the first call, for some minutes.
 MDBOOK_VERSION := 0.5.4
