@@ -324,6 +324,39 @@ fn all_mistakes_of_a_file_are_said_at_once() {
 }
 
 #[test]
+fn a_figure_that_is_missed_ends_the_contest_with_1() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("reach.toml");
+    let run = |rate: &str, more: &[&str]| {
+        let text = format!(
+            "rounds = 1\n[[contender]]\npreset = \"gustnado\"\n[[scenario]]\nname = \"page\"\n\
+             connections = 1\nduration = \"200ms\"\nreach = {{ rate = {rate} }}\n"
+        );
+        fs::write(&file, text).expect("written");
+        let mut command = command(&["contest"]);
+        command.arg(&file).arg("--output").arg(folder.path().join("out")).args(more);
+        ended(command.env("TMPDIR", folder.path()))
+    };
+    let reached = run("1", &[]);
+    assert_eq!(reached.code, Some(0), "{}{}", reached.stdout, reached.stderr);
+    assert!(reached.stdout.contains("reached      page, gustnado: "), "{}", reached.stdout);
+    let missed = run("1e9", &[]);
+    assert_eq!(missed.code, Some(1), "{}{}", missed.stdout, missed.stderr);
+    assert!(missed.stdout.contains("NOT REACHED  page, gustnado: "), "{}", missed.stdout);
+    let quick = run("1e9", &["--quick"]);
+    assert_eq!(quick.code, Some(0), "a look judges nothing: {}", quick.stdout);
+}
+
+#[test]
+fn the_keys_of_a_file_can_be_printed() {
+    let said = ended(&mut command(&["contest", "--keys"]));
+    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    for key in ["| `set_up` |", "| `preset` |", "| `generator` |", "| `reach` |", "| `cpu` |"] {
+        assert!(said.stdout.contains(key), "{key} in\n{}", said.stdout);
+    }
+}
+
+#[test]
 fn presets_can_be_listed_and_read() {
     let said = ended(&mut command(&["contest", "--presets"]));
     assert!(said.stdout.contains("nginx-tuned"), "{}", said.stdout);

@@ -304,7 +304,7 @@ fn figures_to_reach_are_judged_by_what_was_measured() {
     let page = reach::text(&record);
     let line = "NOT REACHED  page, a: requests/s (/s): 5,000.00, at least 5,001.00";
     assert!(page.lines().any(|one| one == line), "{page}");
-    let line = "reached      page, a: requests/s (/s) as a factor of b's: 1.00, at least 0.90";
+    let line = "reached      page, a: requests/s (/s) as a factor of b's: 1.000, at least 0.900";
     assert!(page.lines().any(|one| one == line), "{page}");
     assert!(page.contains("c: not installed: there is no program c"), "{page}");
     assert!(page.contains("instructions/request: not counted, at most"), "{page}");

@@ -242,7 +242,8 @@ fn figures_to_reach_are_read_and_checked() {
     let text = "[[contender]]\nname = \"a\"\ncommand = [\"a\"]\n\
                 [[contender]]\nname = \"b\"\ncommand = [\"b\"]\n\
                 [[scenario]]\nname = \"s\"\ncount = [\"system_calls\"]\n\
-                contenders = [\"a\", \"b\"]\nreach = [{ to = \"b\", cpu = 1.05 }, { of = \"b\", system_calls = 2 }]\n";
+                contenders = [\"a\", \"b\"]\n\
+                reach = [{ to = \"b\", cpu = 1.05 }, { of = \"b\", system_calls = 2 }]\n";
     let contest = parsed(text).expect("it is right");
     let scenario = &contest.scenarios[0];
     assert_eq!(scenario.counts, [CountKind::SystemCalls]);
