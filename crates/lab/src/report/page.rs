@@ -3,7 +3,7 @@
 use super::figures::{Plot, ReportSection};
 use super::view::View;
 use super::{bars, overview, tables, verdict};
-use crate::contest::RECORD;
+use crate::contest::{RECORD, reach};
 use crate::markup::Markup;
 use crate::plot;
 use crate::plot::chart::Chart;
@@ -103,6 +103,12 @@ fn findings(page: &mut Markup, view: &View<'_>) {
     bars::write(page, view);
     page.element("h2", &[], "At a glance");
     overview::write(page, &overview::of(view));
+    let reached = reach::text(view.record);
+    if !reached.trim().is_empty() {
+        page.element("h2", &[], "Figures to reach");
+        let lines: Vec<String> = reached.lines().map(|line| line.trim().to_owned()).collect();
+        tables::items(page, &lines);
+    }
     page.close();
 }
 
