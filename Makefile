@@ -8,8 +8,8 @@ LOOM_TARGET := target/loom
 MIRI_CRATES := gustnado-http gustnado-tasks
 
 .PHONY: run test wheel package test-python test-python-peers test-twisted frameworks
-.PHONY: check fmt fmt-check clippy doc book site deny map loom miri probe
-.PHONY: bench bench-quick contest callgrind gate c1m fuzz hostile
+.PHONY: check fmt fmt-check clippy doc book site deny lint-python map loom miri probe
+.PHONY: bench bench-quick contest contests callgrind gate c1m fuzz hostile
 
 # Serves the built-in site on http://127.0.0.1:8080
 run:
@@ -75,7 +75,7 @@ $(TWISTED_HOME)/bin/python:
 	$(PYTHON) -m venv $(@D)/..
 
 # The tidy test (crates/cli/tests/tidy.rs) is one of the tests.
-check: fmt-check clippy test doc deny
+check: fmt-check clippy test doc deny lint-python
 
 fmt-check:
 	$(CARGO) fmt --all --check
@@ -94,13 +94,16 @@ doc:
 
 # The score by Http11Probe's cases, and the reason of each that does not pass.
 probe:
-	$(CARGO) test -q -p gustnado --test http1 -- probe:: --nocapture
-# The book of docs/, in target/book. Its builder is compiled at the first call, for some minutes.
+	$(CARGO) test -q -p gustnado --all-features --test http1 -- probe:: --nocapture
+
+# The book of docs/, in target/book, with the reports of contests that are in target/bench. Its
+# builder is compiled at the first call, for some minutes.
 MDBOOK_VERSION := 0.5.4
 MDBOOK := target/tools/bin/mdbook
 book: $(MDBOOK)
 	rm -rf target/book
 	$(MDBOOK) build
+	$(PYTHON) book/reports.py target/book
 	$(PYTHON) book/check.py target/book
 
 $(MDBOOK):
@@ -112,7 +115,8 @@ site: book $(PYTHON_HOME)/bin/python
 	$(CARGO) doc -p gustnado --all-features --no-deps
 	rm -rf target/book/rust && cp -r target/doc target/book/rust
 	$(PYTHON_HOME)/bin/pip install --quiet "./python[twisted]" "pdoc>=15,<17"
-	$(PYTHON_HOME)/bin/pdoc -o target/book/python-api gustnado gustnado.twisted
+	$(PYTHON_HOME)/bin/python book/python_api.py target/book/python-api
+	$(PYTHON) book/check.py target/book
 
 # Every source file with the first line of what it says about itself.
 map:
@@ -123,6 +127,14 @@ map:
 deny:
 	@if command -v cargo-deny >/dev/null; then $(CARGO) deny check bans licenses sources; \
 	else echo "deny: skipped; for it: $(CARGO) install --locked cargo-deny"; fi
+
+# Types and style of everything in Python, by the versions that the package names: neither needs it
+# to be built.
+lint-python: $(PYTHON_HOME)/bin/python
+	@$(PYTHON_HOME)/bin/pip install --quiet \
+		$$(grep -oE '"(mypy|ruff)[^"]*"' python/pyproject.toml | tr -d '"')
+	$(PYTHON_HOME)/bin/ruff check --config python/pyproject.toml python bench .ci/test
+	cd python && $(CURDIR)/$(PYTHON_HOME)/bin/mypy
 
 # Every interleaving of the lock-free parts, within the bounds that
 # crates/tasks/src/sync/models.rs sets. Cargo is content with no test at all, so they are counted.
@@ -161,6 +173,17 @@ callgrind:
 # Instructions and system calls per request, counted: fails where a limit is passed.
 gate:
 	$(PYTHON) bench/run.py --gate
+
+# The contests that come with the source, some two hours; their tables replace those in
+# docs/results/contests.md. All are held before the first table changes the tree.
+CONTESTS := c10k workloads qurricane niosted asynchttpd tinyhttpserver
+CONTEST = $${CARGO_TARGET_DIR:-target}/release/gustnado contest
+contests:
+	$(CARGO) build --release -p gustnado-cli
+	for name in $(CONTESTS); do \
+		$(CONTEST) contests/$$name.toml --output target/bench/contest-$$name || exit 1; done
+	for name in $(CONTESTS); do $(CONTEST) --report target/bench/contest-$$name \
+		--markdown=docs/results/contests.md $(CONTESTS_FLAGS) || exit 1; done
 
 # A million connections in one process: 8 GB of free memory and a few minutes.
 c1m:

@@ -196,7 +196,7 @@ def page(found: dict) -> str:
              "measures it.", ""]
     for key, section in (("cost", cost_section), ("held", held_section), ("stall", stall_section)):
         if key in found:
-            parts += section(found[key]) + [where(found[key]), ""]
+            parts += [*section(found[key]), where(found[key]), ""]
     return "\n".join(parts).rstrip() + "\n"
 
 

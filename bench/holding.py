@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import machine
 from contenders import HOST, Contender, Server, Work, check_answer, send_signal
 from load import Load, Wrk
 from machine import BUILD, BenchError, say

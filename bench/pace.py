@@ -10,6 +10,7 @@ Needs Python's standard library only.
 """
 
 import argparse
+import itertools
 import json
 import math
 import multiprocessing
@@ -202,7 +203,7 @@ def ask_steadily(port: int, seconds: float, results) -> None:
 
 def account(connections, backend, marks, cpu_seconds, before, beside, after) -> dict:
     whole = rates(marks[0], marks[-1])
-    windows = [rate for pair in zip(marks, marks[1:]) for rate in rates(*pair)]
+    windows = [rate for pair in itertools.pairwise(marks) for rate in rates(*pair)]
     seconds = marks[-1][0] - marks[0][0]
     return {
         "commit": commit(),
@@ -360,7 +361,10 @@ def rate_panel(figures: dict, left: int, top: int, width: int, height: int) -> l
     counts = figures["histogram"]
     most = max(counts)
     step = width / len(counts)
-    place = lambda tenths: left + (tenths + EDGE + 0.5) * step
+
+    def place(tenths):
+        return left + (tenths + EDGE + 0.5) * step
+
     title = f"{figures['within']:,} of {figures['connections']:,} connections within 5 % of 8 KiB/s"
     parts = [
         text(left - 40, top - 40, title, "title"),
@@ -392,7 +396,10 @@ def answer_panel(figures: dict, left: int, top: int, width: int, height: int) ->
     low = math.log2(min(one["cdf_ms"][0] for one in found.values()))
     high = math.log2(max(one["cdf_ms"][199] for one in found.values()))
     low, high = math.floor(low), math.ceil(high)
-    across = lambda ms: left + (min(max(math.log2(ms), low), high) - low) / (high - low) * width
+
+    def across(ms):
+        return left + (min(max(math.log2(ms), low), high) - low) / (high - low) * width
+
     title = f"Unpaced responses, {figures['asked_per_second']} per second"
     parts = [
         text(left - 40, top - 40, title, "title"),

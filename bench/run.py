@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Counts, holds and starts Gustnado side by side with the null servers and nginx. Loads are contests
-(contests/foundation.toml).
+"""Counts, holds and starts Gustnado side by side with the null servers and nginx. Loads are
+contests (contests/foundation.toml).
 
   bench/run.py                     everything but c1m (some ten minutes)
   bench/run.py idle start          these two only

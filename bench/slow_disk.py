@@ -53,7 +53,7 @@ class SlowFiles:
                 request = os.read(self.fuse, 1 << 20)
             except OSError:
                 return
-            size, kind, unique, node = struct.unpack_from("<IIQQ", request)
+            _size, kind, unique, node = struct.unpack_from("<IIQQ", request)
             if kind in (FORGET, BATCH_FORGET):
                 continue
             if kind == INIT:

@@ -9,18 +9,23 @@ import posixpath
 import re
 import sys
 
+import reports
+
+# The page that lists reports of contests, if there are any.
+RESULTS = "results/contests.md"
 REPOSITORY = "https://github.com/gustnado/gustnado/blob/main/"
 LINK = re.compile(r"(\]\()([^)\s]+)(\))")
 
 
-def outside(target, page):
-    """The address for a link of `page` (its path in docs/), or the link itself."""
+def address(target, page):
+    """What a link of `page` (its path in docs/) leads to in the book."""
     if "://" in target or target.startswith(("#", "mailto:")):
         return target
     path, mark, anchor = target.partition("#")
     path = posixpath.normpath(posixpath.join("docs", posixpath.dirname(page), path))
     if path.startswith("docs/"):
-        return target
+        # (mdBook makes `index.html` of a README, and leaves links to it as they were.)
+        return target.replace("README.md", "index.md")
     return REPOSITORY + path + mark + anchor
 
 
@@ -31,7 +36,9 @@ def rewrite(items):
             continue
         page = chapter.get("source_path") or chapter.get("path") or ""
         chapter["content"] = LINK.sub(
-            lambda link: link[1] + outside(link[2], page) + link[3], chapter["content"])
+            lambda link: link[1] + address(link[2], page) + link[3], chapter["content"])
+        if page == RESULTS:
+            chapter["content"] += reports.section()
         rewrite(chapter["sub_items"])
 
 

@@ -94,7 +94,7 @@ class Server:
                 words = (word.split("=") for word in line.split()[1:])
                 self.counters = {name: int(number) for name, number in words}
                 continue
-            self.said = (self.said + [line.strip()])[-50:]
+            self.said = [*self.said, line.strip()][-50:]
             found = re.search(r"listens on http://127\.0\.0\.1:(\d+)/", line)
             if found:
                 self.port = int(found.group(1))

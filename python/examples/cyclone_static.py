@@ -19,7 +19,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 class Page(cyclone.web.RequestHandler):
     def get(self):
         # A link that changes with the file, so that it can be kept for years.
-        self.write('<a href="%s">a file</a>\n' % self.static_url("hello.txt"))
+        self.write(f'<a href="{self.static_url("hello.txt")}">a file</a>\n')
 
 
 application = cyclone.web.Application([(r"/", Page)], static_path=os.path.join(HERE, "public"))

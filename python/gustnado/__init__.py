@@ -11,17 +11,28 @@
     app.run(port=8000)
 """
 
+from __future__ import annotations
+
 from ._app import App, stream
+from ._errors import ClientDisconnected
 from ._events import events
-from ._gustnado import Request, Response, Writer, __version__
+from ._gustnado import Request, Response, Writer
+from ._gustnado import __version__ as __version__
 
-__all__ = ["App", "Request", "Response", "Server", "Writer", "events", "run", "stream"]
+# Type checkers take it for true. At run time nothing is imported for types.
+TYPE_CHECKING = False
 
+__all__ = ["App", "ClientDisconnected", "Request", "Response", "Server", "Writer", "events", "run",
+           "stream"]
 
-def __getattr__(name):
-    # Only a program that serves needs what they take.
-    if name in ("Server", "run"):
-        from . import _server
+if TYPE_CHECKING:
+    from ._server import Server, run
+else:
 
-        return getattr(_server, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    def __getattr__(name):
+        # Only a program that serves needs what they take.
+        if name in ("Server", "run"):
+            from . import _server
+
+            return getattr(_server, name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,8 +1,40 @@
 """An application: functions and folders by path."""
 
+from __future__ import annotations
+
+import functools
+from collections.abc import AsyncIterable
+
 from . import _routes
-from ._chain import Chain
+from ._errors import ClientDisconnected
 from ._gustnado import Response, canonical_route
+from ._middleware import Middleware
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable, Iterable
+    from os import PathLike
+    from typing import Literal, TypedDict, TypeVar, overload
+
+    from typing_extensions import Unpack
+
+    from ._gustnado import Writer, _Fields, _HandlerSpec
+    from ._server import Server
+    from ._settings import Settings
+
+    # Any function may be a handler: it takes the request, named parts of the path, both or nothing.
+    _Function = TypeVar("_Function", bound=Callable[..., object])
+    _BodyPolicy = Literal["stream", "memory", "spool"]
+    _Piece = str | bytes | bytearray | memoryview
+
+    class _RouteOptions(TypedDict, total=False):
+        """The keyword arguments of `App.route`."""
+
+        merge_slashes: bool
+        exempt: bool
+        limit_concurrency: int | None
+        body: _BodyPolicy | None
 
 
 class App:
@@ -12,17 +44,24 @@ class App:
     a dictionary or list (JSON), None (204), a pair of a status and one of these, or a `Response`.
     """
 
-    def __init__(self):
-        self._places = []
-        self._folders = []
-        self._chain = Chain()
+    def __init__(self) -> None:
+        # Of each handler: method, path, function, and the options of `route`.
+        self._handlers: list[tuple[
+            str | None, str, Callable[..., object], bool, bool, int, _BodyPolicy | None]] = []
+        self._folders: list[tuple[str, str]] = []
+        self._middleware = Middleware()
         # Servers that `run` has started.
-        self._servers = []
+        self._servers: list[Server] = []
 
-    def route(self, path, method=None, *, merge_slashes=True, exempt=False,
-              limit_concurrency=None, body=None):
-        """Adds a handler for a method, or for all that have none of their own.
+    def route(
+        self, path: str, method: str | None = None, *, merge_slashes: bool = True,
+        exempt: bool = False, limit_concurrency: int | None = None,
+        body: _BodyPolicy | None = None,
+    ) -> Callable[[_Function], _Function]:
+        """Adds a handler for a method, or for all that have none of their own. It is a decorator.
 
+        - `path`: begins with a slash. `{name}` is one segment, `{*rest}` the rest.
+        - `method`: such as `"OPTIONS"`.
         - `merge_slashes`: whether the rest that `{*rest}` matches loses its empty segments.
         - `exempt`: whether the handler runs at once, however many the setting `limit_concurrency`
           allows.
@@ -30,72 +69,142 @@ class App:
           allows; others wait, or get 503. None: no limit of its own.
         - `body`: where whole bodies are kept, in place of `body_policy`: `"memory"`, `"spool"` (in
           memory up to 1 MiB, else on the disk), or `"stream"`: nowhere.
+
+        Raises `ValueError` for a path that no request can have, and `TypeError` for a function
+        whose parameters do not fit it.
         """
         _routes.check(path)
-        options = merge_slashes, exempt, _routes.limit(limit_concurrency), body
+        handlers_max = _routes.limit(limit_concurrency)
 
-        def add(function):
-            _routes.handler(method, path, function, *options)
-            self._places.append((method, path, function, *options))
+        def add(function: _Function) -> _Function:
+            added = (method, path, function, merge_slashes, exempt, handlers_max, body)
+            _routes.handler(*added)
+            self._handlers.append(added)
             return function
 
         return add
 
-    def get(self, path, **options):
+    def get(
+        self, path: str, **options: Unpack[_RouteOptions]
+    ) -> Callable[[_Function], _Function]:
+        """Adds a handler for GET. HEAD gets the same without the content.
+
+        - `options`: those of `route`.
+        """
         return self.route(path, "GET", **options)
 
-    def post(self, path, **options):
+    def post(
+        self, path: str, **options: Unpack[_RouteOptions]
+    ) -> Callable[[_Function], _Function]:
+        """Adds a handler for POST.
+
+        - `options`: those of `route`.
+        """
         return self.route(path, "POST", **options)
 
-    def put(self, path, **options):
+    def put(
+        self, path: str, **options: Unpack[_RouteOptions]
+    ) -> Callable[[_Function], _Function]:
+        """Adds a handler for PUT.
+
+        - `options`: those of `route`.
+        """
         return self.route(path, "PUT", **options)
 
-    def patch(self, path, **options):
+    def patch(
+        self, path: str, **options: Unpack[_RouteOptions]
+    ) -> Callable[[_Function], _Function]:
+        """Adds a handler for PATCH.
+
+        - `options`: those of `route`.
+        """
         return self.route(path, "PATCH", **options)
 
-    def delete(self, path, **options):
+    def delete(
+        self, path: str, **options: Unpack[_RouteOptions]
+    ) -> Callable[[_Function], _Function]:
+        """Adds a handler for DELETE.
+
+        - `options`: those of `route`.
+        """
         return self.route(path, "DELETE", **options)
 
-    def files(self, path, folder):
-        """Serves a folder below a path. The engine does, without Python."""
+    def files(self, path: str, folder: str | PathLike[str]) -> App:
+        """Serves a folder below a path, and returns the application. The engine sends the files,
+        without Python."""
         canonical_route(path or "/")
         self._folders.append((path, str(folder)))
         return self
 
-    def before(self, function=None, *, under="/"):
+    if TYPE_CHECKING:
+
+        @overload
+        def before(self, function: _Function, *, under: str = "/") -> _Function: ...
+        @overload
+        def before(
+            self, function: None = None, *, under: str = "/"
+        ) -> Callable[[_Function], _Function]: ...
+
+    def before(
+        self, function: _Function | None = None, *, under: str = "/"
+    ) -> _Function | Callable[[_Function], _Function]:
         """Adds a function that is called with each request to a handler below a path, before it.
+        It is a decorator, with or without arguments.
 
-        What it returns is the response, unless it is None. For decorating, too. Files that the
-        engine serves never enter Python.
+        What it returns is the response, unless it is None. Files that the engine serves never
+        enter Python.
+
+        - `under`: the path below which it is called, by whole segments.
         """
-        return self._add_link(self._chain.before, function, under)
+        return self._add_middleware(self._middleware.before, function, under)
 
-    def after(self, function=None, *, under="/"):
-        """Adds a function that is called with each such request and its `Response`.
+    if TYPE_CHECKING:
+
+        @overload
+        def after(self, function: _Function, *, under: str = "/") -> _Function: ...
+        @overload
+        def after(
+            self, function: None = None, *, under: str = "/"
+        ) -> Callable[[_Function], _Function]: ...
+
+    def after(
+        self, function: _Function | None = None, *, under: str = "/"
+    ) -> _Function | Callable[[_Function], _Function]:
+        """Adds a function that is called with each such request and its `Response`. It is a
+        decorator, with or without arguments.
 
         It may change the response. What it returns replaces it, unless it is None.
+
+        - `under`: the path below which it is called, by whole segments.
         """
-        return self._add_link(self._chain.after, function, under)
+        return self._add_middleware(self._middleware.after, function, under)
 
-    def _add_link(self, add, function, under):
-        if function is None:
-            return lambda decorated: self._add_link(add, decorated, under)
-        canonical_route(under)
-        add(function, under)
-        return function
+    def _add_middleware(
+        self, add: Callable[[Callable[..., object], str], None], function: _Function | None,
+        under: str,
+    ) -> _Function | Callable[[_Function], _Function]:
+        def decorate(decorated: _Function) -> _Function:
+            canonical_route(under)
+            add(decorated, under)
+            return decorated
 
-    def handlers(self):
+        return decorate if function is None else decorate(function)
+
+    def handlers(self) -> list[_HandlerSpec]:
         """Returns all handlers with their middleware, as the engine takes them."""
-        return [_routes.handler(method, path, self._chain.around(path, function), *options)
-                for method, path, function, *options in self._places]
+        around = self._middleware.around
+        return [
+            _routes.handler(method, path, around(path, function), merges, exempt, most, body)
+            for method, path, function, merges, exempt, most, body in self._handlers
+        ]
 
-    def run(self, **settings):
+    def run(self, **settings: Unpack[Settings]) -> None:
         """Serves until Ctrl-C or TERM, or `stop`, then lets responses finish.
 
         With several `workers`, each is a process that begins as a copy of this one. Where it cannot
         start, the program exits with 1 or 2.
 
-        `settings` are the flags of `gustnado run`: `port=8000, timeout_keep_alive="30s"`.
+        - `settings`: the flags of `gustnado run`: `port=8000, timeout_keep_alive="30s"`.
         """
         from . import _server
 
@@ -106,53 +215,64 @@ class App:
         finally:
             self._servers.remove(server)
 
-    def stop(self):
-        """Ends in order what `run` serves, from any thread. Returns at once."""
+    def stop(self) -> None:
+        """Drains and stops what `run` serves, from any thread. Returns at once."""
         for server in list(self._servers):
             server.stop()
 
 
-def stream(pieces, **options):
+def stream(
+    pieces: Iterable[_Piece] | AsyncIterable[_Piece], *, status: int = 200,
+    headers: _Fields | None = None, content_type: str | None = None,
+) -> Response:
     """Returns a response with an iterable, plain or asynchronous, of bytes or text.
 
-    For coroutine functions."""
+    For coroutine functions. When the client disconnects, the iterable is closed.
+
+    - `status`: 200 to 999.
+    - `headers`: a dictionary, or pairs.
+    """
     import asyncio
 
-    response, writer = Response.open(**options)
-    task = asyncio.get_running_loop().create_task(_pump(pieces, writer, _handler_name()))
-    _pumping.add(task)
-    task.add_done_callback(_pumping.discard)
+    response, writer = Response.open(status, headers, content_type)
+    task = asyncio.get_running_loop().create_task(_send(pieces, writer, _handler_name()))
+    _senders.add(task)
+    task.add_done_callback(_senders.discard)
     # A task that waits for its next piece would otherwise wait for ever.
     writer.when_lost(task.cancel)
     return response
 
 
 # The loop holds its tasks weakly.
-_pumping = set()
+_senders: set[asyncio.Task[None]] = set()
 
 
-def _handler_name():
+def _handler_name() -> str:
     """The name of a task or function in the log: a task of a handler has its coroutine's."""
     import asyncio
 
     task = asyncio.current_task()
-    return "a stream" if task is None else task.get_coro().__qualname__
+    coroutine = None if task is None else task.get_coro()
+    name: str = getattr(coroutine, "__qualname__", "a stream")
+    return name
 
 
-async def _pump(pieces, writer, name):
+async def _send(
+    pieces: Iterable[_Piece] | AsyncIterable[_Piece], writer: Writer, name: str
+) -> None:
     import asyncio
 
     try:
-        if hasattr(pieces, "__aiter__"):
+        if isinstance(pieces, AsyncIterable):
             async for piece in pieces:
-                await _write(writer, piece)
+                if not await _write(writer, piece):
+                    return
         else:
             for piece in pieces:
-                await _write(writer, piece)
+                if not await _write(writer, piece):
+                    return
                 await asyncio.sleep(0)
         writer.close()
-    except _ClientGone:
-        pass
     except asyncio.CancelledError:
         raise
     except BaseException as error:
@@ -167,18 +287,17 @@ async def _pump(pieces, writer, name):
             await close()
 
 
-class _ClientGone(Exception):
-    """The client has disconnected. (A `ConnectionError` may be the source's own.)"""
-
-
-async def _write(writer, piece):
-    try:
-        if writer.write(piece.encode() if isinstance(piece, str) else piece):
-            return
-    except ConnectionError:
-        raise _ClientGone from None
+async def _write(writer: Writer, piece: _Piece) -> bool:
+    """Writes a piece and waits for room. Returns whether the client is still connected: an
+    exception of the pieces' own source must not pass for its end."""
     import asyncio
 
-    room = asyncio.get_running_loop().create_future()
-    writer.when_room(lambda: room.done() or room.set_result(None))
-    await room
+    try:
+        has_room = writer.write(piece.encode() if isinstance(piece, str) else piece)
+    except ClientDisconnected:
+        return False
+    if not has_room:
+        room = asyncio.get_running_loop().create_future()
+        writer.when_room(functools.partial(_routes.set_done, room))
+        await room
+    return True

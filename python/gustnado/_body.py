@@ -1,37 +1,47 @@
 """The body of a request, for coroutines."""
 
+from __future__ import annotations
+
 import asyncio
+import functools
 
 from . import _routes
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
 
-async def read(request, limit=None, usual=None):
+    from ._gustnado import Request
+
+
+async def read(request: Request, limit: int | None = None, default: int | None = None) -> bytes:
     """Returns the whole body as bytes.
 
-    - `usual`: the default limit; none: the server's own.
+    - `default`: the limit without `limit`; none: the server's own.
     """
-    is_said = limit is not None
-    limit = limit if is_said else usual
-    pieces, length = [], 0
+    bytes_max = default if limit is None else limit
+    pieces: list[bytes] = []
+    length = 0
     async for piece in stream(request):
         length += len(piece)
-        if limit is not None and length > limit:
+        if bytes_max is not None and length > bytes_max:
             request.note_too_large()
-            if not is_said:
+            if limit is None:
                 _routes.warn(
-                    f"{request.target}: refused with 413: its body has more than {limit} bytes; "
-                    "request.read(limit=…) takes more, as does --limit-body-bytes for all handlers"
+                    f"{request.target}: refused with 413: its body has more than {bytes_max} "
+                    "bytes; request.read(limit=…) takes more, as does --limit-body-bytes for all "
+                    "handlers"
                 )
-            raise ValueError(f"the body has more than {limit} bytes")
+            raise ValueError(f"the body has more than {bytes_max} bytes")
         pieces.append(piece)
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
-async def stream(request):
+async def stream(request: Request) -> AsyncIterator[bytes]:
     """Yields pieces as they arrive."""
     while True:
         waiting = asyncio.get_running_loop().create_future()
-        piece = request.next_or_call(lambda: waiting.done() or waiting.set_result(None))
+        piece = request.next_or_call(functools.partial(_routes.set_done, waiting))
         if piece is None:
             await waiting
         elif piece:

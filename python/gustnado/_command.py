@@ -1,5 +1,7 @@
 """The command `gustnado` of the Python package: `run`, and pointers to everything else."""
 
+from __future__ import annotations
+
 import os
 import signal
 import sys
@@ -28,7 +30,7 @@ name: `cargo install --path crates/cli` in the sources, https://github.com/gustn
 """
 
 
-def main():
+def main() -> int:
     arguments = sys.argv[1:]
     first = arguments[0] if arguments else "--help"
     if first == "run":
@@ -55,7 +57,7 @@ def main():
     return 2
 
 
-def _not_here(first, elsewhere):
+def _not_here(first: str, elsewhere: str) -> str:
     if first in ELSEWHERE or os.path.isdir(first):
         what = f"`{first}`" if first in ELSEWHERE else "serving a folder"
         return f"{what} is not in the Python package\n{elsewhere}"

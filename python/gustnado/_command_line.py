@@ -1,12 +1,32 @@
 """Parses a command line: our flags, and those of other servers."""
 
+from __future__ import annotations
+
 import os
 import sys
 import textwrap
 
 from . import _peers
-from ._options import (FIT, FRIENDLY, NO, OPTIONAL, OPTIONS, REPEATED, SWITCH, UNFIT, YES,
-                       SettingError, nearest)
+from ._options import (
+    FIT,
+    FRIENDLY,
+    NO,
+    OPTIONAL,
+    OPTIONS,
+    REPEATED,
+    SWITCH,
+    UNFIT,
+    YES,
+    SettingError,
+    nearest,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ._options import Option
+    from ._peers import Row
 
 HELP_WIDTH = 100
 USAGE = "usage: gustnado run [OPTIONS] MODULE:NAME"
@@ -17,22 +37,24 @@ EXAMPLES = """\
   gustnado run --reload main:app                while it is developed"""
 
 
-class Page(Exception):
+class PrintAndExit(Exception):
     """Help or a version, which is printed instead of anything else."""
 
 
-class Words:
+class Arguments:
     """What a command line says.
 
     - `given`: by the names of settings, lists of pairs: a text, and what the user has written.
     - `weak`: the same, for what counts only if nothing else says it.
     - `app`: the application's name; `None`: there is none."""
 
-    def __init__(self, arguments):
-        self.given, self.weak, self.names = {}, {}, []
+    def __init__(self, arguments: Iterable[str]) -> None:
+        self.given: dict[str, list[tuple[str, str]]] = {}
+        self.weak: dict[str, list[tuple[str, str]]] = {}
+        self.names: list[str] = []
         self._left = list(arguments)
         # The word after `--access-log`, which may be the application instead.
-        self._doubtful = None
+        self._doubtful: str | None = None
         while self._left:
             self._take(self._left.pop(0))
         if not self.names and self._doubtful is not None:
@@ -44,7 +66,7 @@ class Words:
             )
         self.app = self.names[0] if self.names else None
 
-    def _take(self, word):
+    def _take(self, word: str) -> None:
         if word == "--":
             self.names += self._left
             self._left = []
@@ -53,9 +75,9 @@ class Words:
         else:
             flag, value = _split(word)
             if flag in ("-h", "--help"):
-                raise Page(page(is_whole=flag == "--help"))
+                raise PrintAndExit(page(is_whole=flag == "--help"))
             if flag in ("-v", "-V", "--version"):
-                raise Page(version())
+                raise PrintAndExit(version())
             option = _SHORTS.get(flag) or OPTIONS.get(flag.removeprefix("--"))
             if option is not None and flag.startswith(("--", option.short or "--")):
                 self._take_ours(option, flag, value)
@@ -64,7 +86,7 @@ class Words:
             else:
                 raise SettingError(_unknown(flag))
 
-    def _take_ours(self, option, flag, value):
+    def _take_ours(self, option: Option, flag: str, value: str | None) -> None:
         if option.name in UNFIT:
             raise SettingError(f"{flag}: {UNFIT[option.name]}")
         if value is None and option.kind == SWITCH:
@@ -78,25 +100,25 @@ class Words:
             value = self._value_of(flag)
         self._set(option.name, value, flag)
 
-    def _set(self, name, value, place):
+    def _set(self, name: str, value: str, place: str) -> None:
         if OPTIONS[name].kind == REPEATED:
             self.given.setdefault(name, []).append((value, place))
         else:
             self.given[name] = [(value, place)]
 
-    def _take_theirs(self, row, flag, value):
+    def _take_theirs(self, row: Row, flag: str, value: str | None) -> None:
         if row.kind == _peers.REFUSED:
             raise SettingError(row.refusal(flag))
         if row.takes and value is None:
             value = self._value_of(flag)
-        for name, text, is_weak in row.sets(flag, value):
+        for name, text, is_weak in row.sets(flag, value or ""):
             if is_weak:
                 self.weak[name] = [(text, flag)]
             else:
                 self._set(name, text, flag)
 
-    def _value_of(self, flag):
-        if not self._left or self._left[0].startswith("--") and _is_known(self._left[0]):
+    def _value_of(self, flag: str) -> str:
+        if not self._left or (self._left[0].startswith("--") and _is_known(self._left[0])):
             raise SettingError(f"{flag}: expected a value, found none; write one behind it")
         return self._left.pop(0)
 
@@ -104,7 +126,7 @@ class Words:
 _SHORTS = {option.short: option for option in OPTIONS.values() if option.short}
 
 
-def _split(word):
+def _split(word: str) -> tuple[str, str | None]:
     """Splits a flag from a value in the same word: `--port=80`, `-p80`, `-p=80`."""
     if word.startswith("--"):
         flag, equals, value = word.partition("=")
@@ -112,18 +134,18 @@ def _split(word):
     return word[:2], word[2:].removeprefix("=") if len(word) > 2 else None
 
 
-def _is_known(word):
+def _is_known(word: str) -> bool:
     flag = _split(word)[0]
     return flag.removeprefix("--") in OPTIONS or flag in _peers.BY_WORD
 
 
-def _unknown(flag):
+def _unknown(flag: str) -> str:
     near = nearest(flag, [option.flag for option in FIT.values()])
     hint = f"did you mean {near}?" if near else "`gustnado run --help` lists them all"
     return f"{flag}: no such flag; {hint}"
 
 
-def version():
+def version() -> str:
     from ._gustnado import __version__
 
     return f"gustnado {__version__} (CPython {sys.version.split()[0]})"
@@ -131,9 +153,9 @@ def version():
 
 # --- Help.
 
-def page(is_whole):
+def page(is_whole: bool) -> str:
     """- `is_whole`: with the engine's settings too."""
-    groups = {}
+    groups: dict[str, list[Option]] = {}
     for option in FIT.values():
         groups.setdefault(option.group, []).append(option)
     order = [name for name in FRIENDLY if name in groups]
@@ -149,7 +171,7 @@ def page(is_whole):
     return "\n".join(lines)
 
 
-def _entry(option):
+def _entry(option: Option) -> list[str]:
     short = f"{option.short}, " if option.short else "    "
     value = {SWITCH: "", OPTIONAL: f" [{option.placeholder}]"}.get(
         option.kind, f" {option.placeholder}")
@@ -161,13 +183,13 @@ def _entry(option):
     return [f"{head:<34}{wrapped[0]}", *(" " * 34 + line for line in wrapped[1:])]
 
 
-def _width():
+def _width() -> int:
     columns = os.environ.get("COLUMNS", "")
     width = int(columns) if columns.isdigit() else HELP_WIDTH
     return min(max(width, 60), HELP_WIDTH)
 
 
-def _foot(is_whole):
+def _foot(is_whole: bool) -> list[str]:
     lines = [
         "Times are written 500ms, 30s, 5m, 2h or as plain seconds; sizes 64k, 10m, 1g or as plain",
         "bytes. Each flag is a variable too: GUSTNADO_TIMEOUT_KEEP_ALIVE=30s; PORT and",

@@ -1,9 +1,15 @@
 """Settings from environment variables, and files of variables."""
 
+from __future__ import annotations
+
 import os
 import re
 
 from ._options import FIT, OPTIONS, UNFIT, SettingError, nearest
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, MutableMapping
 
 # Variables of other conventions: the settings they mean unless those of `GUSTNADO_` are set.
 PLAIN = {"PORT": "port", "WEB_CONCURRENCY": "workers"}
@@ -21,10 +27,11 @@ _NAMED = re.compile(r"\$\{([^}:]+)(?::-([^}]*))?\}")
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
 
 
-def variables(environ):
-    """Settings that are variables: by their names, a text and the variable. And what is to be said
-    of those that are none."""
-    found, warnings = {}, []
+def variables(environ: Mapping[str, str]) -> tuple[dict[str, tuple[str, str]], list[str]]:
+    """Returns the settings that are variables, by their names: a text and the variable. And
+    warnings about variables that are no settings."""
+    found: dict[str, tuple[str, str]] = {}
+    warnings: list[str] = []
     # (GUSTNADO_ENV would describe the environment that it is part of.)
     known = {option.variable: name for name, option in OPTIONS.items() if name != "env"}
     for variable in sorted(environ):
@@ -50,11 +57,11 @@ def variables(environ):
     return found, warnings
 
 
-def _is_service_link(variable):
+def _is_service_link(variable: str) -> bool:
     return variable.startswith(("GUSTNADO_SERVICE_", "GUSTNADO_PORT_"))
 
 
-def _stray(variable):
+def _stray(variable: str) -> str:
     if variable in _OF_OTHERS:
         return f"{variable}: ignored; `gustnado run` reads no configuration file"
     near = nearest(variable, [option.variable for option in FIT.values()])
@@ -62,7 +69,7 @@ def _stray(variable):
     return f"{variable} is no setting: ignored; {hint}"
 
 
-def load(path, environ=None):
+def load(path: str, environ: MutableMapping[str, str] | None = None) -> None:
     """Sets the variables of a file, except those that are set already."""
     environ = os.environ if environ is None else environ
     try:
@@ -75,9 +82,12 @@ def load(path, environ=None):
         environ.setdefault(name, value)
 
 
-def assignments(text, path, environ):
+def assignments(
+    text: str, path: str, environ: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
     """The names and values of a file of lines NAME=value, as python-dotenv reads them."""
-    place, known = 0, {}
+    place = 0
+    known: dict[str, str] = {}
     while place < len(text):
         if found := _EMPTY.match(text, place):
             if found.end() == place:
@@ -95,7 +105,7 @@ def assignments(text, path, environ):
         place = found.end()
 
 
-def _value(found, known):
+def _value(found: re.Match[str], known: Mapping[str, str]) -> str:
     if found["literal"] is not None:
         return found["literal"]
     if found["quoted"] is not None:

@@ -1,9 +1,16 @@
 """Worker processes that begin as copies of this one: for applications that are objects."""
 
+from __future__ import annotations
+
 import os
 import signal
 import sys
 import traceback
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import NoReturn
 
 # Signals that a supervisor handles and a worker does not.
 _OF_SUPERVISORS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD, signal.SIGTTIN,
@@ -14,8 +21,8 @@ class Forked:
     """A process that calls `run`, and ends with the exit code that it returns. Its interface is
     that of `subprocess.Popen`."""
 
-    def __init__(self, run):
-        self._code = None
+    def __init__(self, run: Callable[[], int]) -> None:
+        self._code: int | None = None
         # Between the fork and `_alone`, the copy would handle a signal as the supervisor does.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _OF_SUPERVISORS)
         self.pid = os.fork()
@@ -23,19 +30,25 @@ class Forked:
             _alone(run, before)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
-    def poll(self):
+    def poll(self) -> int | None:
         if self._code is None:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
                 self._code = os.waitstatus_to_exitcode(status)
         return self._code
 
-    def send_signal(self, number):
+    def wait(self) -> int:
+        if self._code is None:
+            _pid, status = os.waitpid(self.pid, 0)
+            self._code = os.waitstatus_to_exitcode(status)
+        return self._code
+
+    def send_signal(self, number: int) -> None:
         if self.poll() is None:
             os.kill(self.pid, number)
 
 
-def _alone(run, mask):
+def _alone(run: Callable[[], int], mask: Iterable[int]) -> NoReturn:
     """Runs the copy. Never returns."""
     code = 1
     try:

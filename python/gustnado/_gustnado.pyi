@@ -1,10 +1,17 @@
-"""The native half. Programs use `Request`, `Response` and `Writer` from `gustnado`. The classes
-below them are internal."""
+"""The native half. Programs use `Request`, `Response` and `Writer` from `gustnado`. All that is
+below them is internal."""
 
 from asyncio import AbstractEventLoop
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from os import PathLike
 from typing import Any, Literal, TypeAlias, final
+
+__all__ = [
+    "Alert", "Asgi", "CycloneWords", "Engine", "Poller", "Request", "Response", "TwistedLink",
+    "TwistedTimeout", "TwistedWords", "Writer", "Wsgi", "__version__", "canonical_route",
+    "check_setting", "cyclone_head", "drop_privileges", "escape_for_log", "parse_listener",
+    "settings",
+]
 
 _Fields: TypeAlias = (
     dict[str, str]
@@ -13,6 +20,14 @@ _Fields: TypeAlias = (
     | Iterable[tuple[str, str]]
     | Iterable[tuple[str, str | bytes]]
 )
+
+# A handler in the engine's form: method (None: all), path, function, whether it takes the request,
+# the named parts that it takes, whether slashes are merged, whether it is exempt from the limit of
+# handlers, how many of its path run at a time, where bodies are kept, whether it is a coroutine
+# function.
+_HandlerSpec: TypeAlias = tuple[
+    str | None, str, Callable[..., object], bool, list[str], bool, bool, int, str | None, bool
+]
 
 @final
 class Request:
@@ -101,6 +116,8 @@ __version__: str
 def settings() -> list[tuple[str, str, bool, str, str, str, str]]: ...
 def check_setting(name: str, value: str, place: str, is_variable: bool) -> None: ...
 def canonical_route(path: str) -> str: ...
+def parse_listener(text: str) -> tuple[str, dict[str, Any], str]: ...
+def drop_privileges(user: str) -> None: ...
 
 @final
 class Engine:
@@ -108,10 +125,7 @@ class Engine:
     def __new__(
         cls,
         settings: list[tuple[str, str]],
-        handlers: list[
-            tuple[str | None, str, Callable[..., object], bool, list[str], bool, bool, int,
-                  str | None, bool]
-        ],
+        handlers: list[_HandlerSpec],
         folders: list[tuple[str, str]],
         context: object,
         application: Asgi | Wsgi | None,
@@ -171,4 +185,78 @@ class Wsgi:
     def end(self) -> None: ...
 
 # What Twisted's reactor is made of: `gustnado.twisted` has what programs use of it.
-def __getattr__(name: str) -> Any: ...
+
+@final
+class Poller:
+    """Stands in for `select.epoll` in Twisted's reactor."""
+    def __new__(cls) -> Poller: ...
+    def register(self, number: int, events: int) -> None: ...
+    def modify(self, number: int, events: int) -> None: ...
+    def unregister(self, number: int) -> None: ...
+    def poll(self, timeout: float = ..., _maxevents: int = ...) -> list[tuple[int, int]]: ...
+    def answer_requests(
+        self,
+        encode: Callable[[bytes], bytes],
+        on_failure: Callable[[int, BaseException | None], object],
+    ) -> None: ...
+    def serve(self, number: int, link: TwistedLink) -> None: ...
+    def unserve(self, number: int) -> None: ...
+    def flush_now(self, link: TwistedLink) -> None: ...
+    def flush_later(self, link: TwistedLink) -> None: ...
+    def close(self) -> None: ...
+    @property
+    def closed(self) -> bool: ...
+
+@final
+class TwistedLink:
+    """A connection of Twisted's."""
+    def __new__(
+        cls,
+        fd: int,
+        server: object,
+        write: Callable[[bytes], object],
+        protocol: object,
+        channel: object,
+        contexts: list[Any],
+        context: object,
+        is_simple: bool | None,
+        cyclone: tuple[CycloneWords, object] | None,
+    ) -> TwistedLink: ...
+    def take_ordinary(
+        self,
+        words: TwistedWords,
+        peer: object,
+        host: object,
+        reads: object,
+        timeout: TwistedTimeout | None,
+    ) -> None: ...
+    def put(self, data: bytes) -> bool: ...
+    def hand_over(self) -> None: ...
+    def forget(self) -> None: ...
+
+@final
+class TwistedTimeout:
+    """Replaces a channel's `callLater`, and the call that it returns."""
+    def __new__(cls, reactor: object, cancelled: type[Exception]) -> TwistedTimeout: ...
+    def __call__(
+        self, delay: float, then: Callable[..., object], *arguments: object, **named: object
+    ) -> Any: ...
+    def active(self) -> bool: ...
+    def reset(self, delay: float) -> None: ...
+    def cancel(self) -> None: ...
+    def end(self) -> None: ...
+    def fire(self) -> None: ...
+
+@final
+class TwistedWords:
+    """Shared objects of Twisted."""
+    def __new__(cls, source: object) -> TwistedWords: ...
+    def know_files(self, source: object) -> None: ...
+
+@final
+class CycloneWords:
+    """Shared objects of Cyclone."""
+    def __new__(cls, source: object) -> CycloneWords: ...
+
+def cyclone_head(handler: object) -> bytes | None: ...
+def escape_for_log(word: str | bytes) -> str: ...

@@ -1,10 +1,18 @@
 """Imports the application of `module:app`, and detects its interface."""
 
+from __future__ import annotations
+
 import difflib
 import importlib
 import inspect
 import os
 import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+    from typing import Any
 
 INTERFACES = ("native", "asgi", "wsgi")
 
@@ -16,7 +24,7 @@ class LoadError(Exception):
     """
 
 
-def load(name, folder=".", factory=False):
+def load(name: str, folder: str = ".", factory: bool = False) -> Any:
     """Imports an application: `package.module:name`, or `package.module` for one called `app` or
     `application`. The name may have dots; with `factory` it is called for the application."""
     if folder not in sys.path:
@@ -45,7 +53,7 @@ def load(name, folder=".", factory=False):
     return app
 
 
-def _check_name(name, module_name, path, folder):
+def _check_name(name: str, module_name: str, path: str, folder: str) -> None:
     """Refuses a file in place of a module."""
     if not module_name.endswith(".py") and "/" not in module_name:
         return
@@ -60,7 +68,7 @@ def _check_name(name, module_name, path, folder):
     raise LoadError(f"{name}: expected a module, found a file; did you mean {hint}?")
 
 
-def _attribute(module, module_name, path):
+def _attribute(module: ModuleType, module_name: str, path: str) -> Any:
     if not path:
         for usual in ("app", "application"):
             if hasattr(module, usual):
@@ -69,7 +77,7 @@ def _attribute(module, module_name, path):
             f"the module {module_name!r} has neither `app` nor `application`; "
             f"name what it has: {module_name}:NAME"
         )
-    found = module
+    found: Any = module
     for part in path.split("."):
         if not hasattr(found, part):
             nearest = difflib.get_close_matches(part, dir(found), 1)
@@ -79,7 +87,7 @@ def _attribute(module, module_name, path):
     return found
 
 
-def interface_of(app, asked="auto"):
+def interface_of(app: Any, asked: str = "auto") -> str:
     """Returns `native`, `asgi` or `wsgi`: as configured, or by inspection of the application."""
     from ._app import App
 
@@ -95,7 +103,7 @@ def interface_of(app, asked="auto"):
         return "native"
     if not callable(app):
         raise LoadError(_not_an_application(app))
-    called = app if inspect.isroutine(app) else getattr(app, "__call__")
+    called = app if inspect.isroutine(app) else app.__call__
     if inspect.iscoroutinefunction(called) or inspect.iscoroutinefunction(app):
         return "asgi"
     arguments = _arguments(called)
@@ -112,14 +120,14 @@ def interface_of(app, asked="auto"):
     )
 
 
-def _named(app):
+def _named(app: Any) -> str:
     """Describes a function with its parameters, which say more than its address."""
     if not inspect.isfunction(app):
         return repr(app)
     return f"the function {app.__name__}{inspect.signature(app)}"
 
 
-def _arguments(called):
+def _arguments(called: Callable[..., Any]) -> int | None:
     """Returns the number of required arguments, if it is known."""
     try:
         parameters = inspect.signature(called).parameters.values()
@@ -132,7 +140,7 @@ def _arguments(called):
     return len(needed)
 
 
-def _not_an_application(app):
+def _not_an_application(app: object) -> str:
     return (
         f"expected an application, found {app!r} of type {type(app).__name__}; "
         "if it makes one when it is called, say --factory"

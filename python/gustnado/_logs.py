@@ -3,6 +3,8 @@
 The root logger is the application's: nothing here touches it.
 """
 
+from __future__ import annotations
+
 import json
 import logging
 import os
@@ -10,22 +12,30 @@ import sys
 
 from ._options import SettingError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TextIO
+
+    from ._plan import Plan
+
 FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 OWN = "gustnado"
 
 
-class _ToStderr(logging.StreamHandler):
+class _ToStderr(logging.Handler):
     """Writes to the current standard error."""
 
-    def __init__(self):
-        logging.Handler.__init__(self)
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            sys.stderr.write(self.format(record) + "\n")
+            sys.stderr.flush()
+        except RecursionError:
+            raise  # The report of it would recurse as well.
+        except Exception:
+            self.handleError(record)
 
-    @property
-    def stream(self):
-        return sys.stderr
 
-
-def set_up(plan):
+def set_up(plan: Plan) -> None:
     """Gives the server's loggers a handler, unless the program has given them one."""
     redirect(plan)
     own = logging.getLogger(OWN)
@@ -40,7 +50,7 @@ def set_up(plan):
         _configure(plan.log_config)
 
 
-def keep():
+def keep() -> None:
     """Undoes what `logging.config` does to loggers that are not in it: without this, an
     application that configures its own logging would silence the server."""
     for name, found in list(logging.root.manager.loggerDict.items()):
@@ -48,7 +58,7 @@ def keep():
             found.disabled = False
 
 
-def _configure(path):
+def _configure(path: str) -> None:
     """Configures logging by a file: JSON, YAML, or the format of `logging.config.fileConfig`."""
     import logging.config
 
@@ -70,7 +80,7 @@ def _configure(path):
     keep()
 
 
-def _read(path, file):
+def _read(path: str, file: TextIO) -> Any:
     if path.endswith(".json"):
         return json.load(file)
     try:
@@ -81,7 +91,7 @@ def _read(path, file):
     return yaml.safe_load(file)
 
 
-def redirect(plan):
+def redirect(plan: Plan) -> None:
     """Redirects standard error, and with `capture_output` standard output, to a plan's file.
     A second call reopens the file after a rotation."""
     if plan.error_log in ("", "-"):
@@ -90,13 +100,13 @@ def redirect(plan):
     sys.stdout.flush()
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
     try:
-        number = os.open(plan.error_log, flags, 0o666)
+        fd = os.open(plan.error_log, flags, 0o666)
     except OSError as error:
         raise SettingError(
             f"--error-log {plan.error_log}: {error.strerror}; name a file in a folder that you "
             "may write to, or -"
         ) from None
-    os.dup2(number, 2)
+    os.dup2(fd, 2)
     if plan.capture_output:
-        os.dup2(number, 1)
-    os.close(number)
+        os.dup2(fd, 1)
+    os.close(fd)

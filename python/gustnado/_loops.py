@@ -1,7 +1,13 @@
 """Event loops that drive the engine: asyncio's own, and uvloop."""
 
+from __future__ import annotations
+
 import asyncio
 import importlib.util
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ._gustnado import Engine
 
 NAMES = ("auto", "asyncio", "uvloop")
 
@@ -10,7 +16,7 @@ class LoopError(ValueError):
     """A loop that is not available. Its text is for the user."""
 
 
-def choose(name):
+def choose(name: str) -> AsyncioLoop | Uvloop:
     """`auto` is uvloop if it is installed: requests that never wait cost the same on both, and
     those that wait cost less on it (docs/python/asgi.md has the figures)."""
     if name == "auto":
@@ -23,14 +29,14 @@ class AsyncioLoop:
 
     name = "asyncio"
 
-    def __init__(self):
+    def __init__(self) -> None:
         from ._selector import EngineSelector
 
         self._selector = EngineSelector()
-        self.loop = asyncio.SelectorEventLoop(self._selector)
+        self.loop: asyncio.AbstractEventLoop = asyncio.SelectorEventLoop(self._selector)
         asyncio.set_event_loop(self.loop)
 
-    def drive(self, engine):
+    def drive(self, engine: Engine | None) -> None:
         """Makes the loop drive this engine; none: no engine."""
         self._selector.drive(engine)
 
@@ -40,7 +46,7 @@ class Uvloop:
 
     name = "uvloop"
 
-    def __init__(self):
+    def __init__(self) -> None:
         try:
             import uvloop
         except ImportError as error:
@@ -52,13 +58,15 @@ class Uvloop:
         class Loop(uvloop.Loop):
             """Creates a loop whose object has its own attributes, which eager tasks need."""
 
-        self.loop = Loop()
+        self.loop: asyncio.AbstractEventLoop = Loop()
         asyncio.set_event_loop(self.loop)
-        self._engine, self._fd = None, None
+        self._engine: Engine | None = None
+        self._fd = -1
         # When the engine's next turn is due without an event of its descriptor.
-        self._timer, self._due = None, 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self._due = 0.0
 
-    def drive(self, engine):
+    def drive(self, engine: Engine | None) -> None:
         if self._engine is not None:
             self.loop.remove_reader(self._fd)
             self._forget_timer()
@@ -69,7 +77,7 @@ class Uvloop:
             # Not here: eager tasks must not begin within another one.
             self.loop.call_soon(self._turn)
 
-    def _turn(self):
+    def _turn(self) -> None:
         if self._engine is None:
             return
         due = self._engine.poll_once()
@@ -83,11 +91,11 @@ class Uvloop:
             self._forget_timer()
             self._timer, self._due = self.loop.call_at(at, self._on_time), at
 
-    def _on_time(self):
+    def _on_time(self) -> None:
         self._timer = None
         self._turn()
 
-    def _forget_timer(self):
+    def _forget_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -4,12 +4,19 @@ One table for the command line, the environment, keyword arguments and help. The
 settings are in it as the engine lists them.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import difflib
 import math
 import re
 
 from . import _gustnado, _sockets
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
 
 APPLICATION, ADDRESS, PROCESSES = "Application", "Address", "Processes"
 OUTPUT, DEVELOPMENT = "Output", "Development"
@@ -49,20 +56,20 @@ class Option:
     placeholder: str
     group: str
     doc: str
-    read: object = None
+    read: Callable[[str], Any] | None = None
     field: str = ""
     kind: str = VALUE
     short: str = ""
 
     @property
-    def flag(self):
+    def flag(self) -> str:
         return f"--{self.name}"
 
     @property
-    def variable(self):
+    def variable(self) -> str:
         return "GUSTNADO_" + self.name.upper().replace("-", "_")
 
-    def value(self, text, place, is_variable=False):
+    def value(self, text: str, place: str, is_variable: bool = False) -> Any:
         """Its value by a text.
 
         - `place`: what a user has written: `--port`, `port` or `GUSTNADO_PORT`."""
@@ -93,8 +100,10 @@ class Option:
 
 # --- How texts are read.
 
-def whole(least, most=math.inf, words=()):
-    def read(text):
+def whole(
+    least: int, most: float = math.inf, words: tuple[str, ...] = ()
+) -> Callable[[str], int | str]:
+    def read(text: str) -> int | str:
         if text.strip().lower() in words:
             return text.strip().lower()
         number = int(text)
@@ -105,10 +114,13 @@ def whole(least, most=math.inf, words=()):
     return read
 
 
-def one_of(names, synonyms=None, elsewhere=None):
-    """- `elsewhere`: what is to be said instead of values that others take."""
+def one_of(
+    names: tuple[str, ...], synonyms: dict[str, str] | None = None,
+    elsewhere: dict[str, str] | None = None,
+) -> Callable[[str], str]:
+    """- `elsewhere`: messages for values that other servers take."""
 
-    def read(text):
+    def read(text: str) -> str:
         lower = text.strip().lower()
         if elsewhere and lower in elsewhere:
             raise ValueError(text, elsewhere[lower])
@@ -121,7 +133,7 @@ def one_of(names, synonyms=None, elsewhere=None):
     return read
 
 
-def seconds(text):
+def seconds(text: str) -> float:
     found = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(ms|s|m|h|d|)\s*", text)
     if not found:
         raise ValueError(text)
@@ -132,35 +144,35 @@ def seconds(text):
     return number
 
 
-def _is_zero(text):
+def _is_zero(text: str) -> bool:
     try:
         return seconds(text) == 0
     except ValueError:
         return False
 
 
-def size(text):
+def size(text: str) -> int:
     found = re.fullmatch(r"\s*(\d+)\s*([kmgt]?)b?\s*", text.lower())
     if not found:
         raise ValueError(text)
     return int(found[1]) * UNITS[found[2]]
 
 
-def switch(text):
+def switch(text: str) -> bool:
     lower = text.strip().lower()
     if lower not in YES + NO:
         raise ValueError(text)
     return lower in YES
 
 
-def interval(text):
+def interval(text: str) -> float:
     number = float(text)
     if not 0 < number <= 1:
         raise ValueError(text)
     return number
 
 
-def umask(text):
+def umask(text: str) -> int:
     """Parses a mode as gunicorn does: octal with a leading zero."""
     number = int(text, 8) if re.fullmatch(r"0[0-7]+", text) else int(text, 0)
     if not 0 <= number <= 0o777:
@@ -168,21 +180,21 @@ def umask(text):
     return number
 
 
-def mount(text):
+def mount(text: str) -> tuple[str, str]:
     path, equals, folder = text.partition("=")
     if not equals or not path.startswith("/") or not folder:
         raise ValueError(text, "write it as --static /assets=./assets")
     return path, folder
 
 
-def pair(text):
+def pair(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name:
         raise ValueError(text, "write it as NAME=value")
     return name, value
 
 
-def address(text):
+def address(text: str) -> str:
     """Returns a listener in the engine's form: its address, and settings of its own behind it.
     Without a host: every interface."""
     text, *own = re.split(r"(?<!\\)[ \t]+", text.strip(), maxsplit=1)
@@ -194,7 +206,7 @@ def address(text):
     return " ".join([found, *own])
 
 
-def _address(text):
+def _address(text: str) -> str:
     text = text.removeprefix("tcp://")
     if text.startswith("unix:"):
         path = re.sub("^//+", "/", text.removeprefix("unix:"))
@@ -211,7 +223,7 @@ def _address(text):
     return f"{host or '0.0.0.0'}:{int(port)}"
 
 
-def text(text):
+def text(text: str) -> str:
     return text
 
 
@@ -342,7 +354,7 @@ UNFIT = {
 }
 
 
-def _of_engine(row):
+def _of_engine(row: tuple[str, str, bool, str, str, str, str]) -> Option:
     name, doc, is_switch, heading, default, takes, placeholder = row
     kind = SWITCH if is_switch else REPEATED if name in _LISTS_OF_ENGINE else VALUE
     if name == "access-log":
@@ -355,7 +367,7 @@ def _of_engine(row):
                   short=_SHORTS_OF_ENGINE.get(name, ""))
 
 
-def _table():
+def _table() -> dict[str, Option]:
     own = {option.name: option for option in _OWN}
     engine = [_of_engine(row) for row in _gustnado.settings() if row[0] not in own]
     first = {name: place for place, name in enumerate(_FRIENDLY_OF_ENGINE)}
@@ -371,7 +383,7 @@ OPTIONS = _table()
 FIT = {name: option for name, option in OPTIONS.items() if name not in UNFIT}
 
 
-def nearest(name, names):
+def nearest(name: str, names: Iterable[str]) -> str:
     """Returns a suggestion for a mistyped name; empty without one."""
-    found = difflib.get_close_matches(name, names, 1, 0.7)
+    found = difflib.get_close_matches(name, list(names), 1, 0.7)
     return found[0] if found else ""

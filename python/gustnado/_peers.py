@@ -4,52 +4,66 @@ One table: the command line acts by it, and the tables of docs/python/asgi.md an
 of it (`python -m gustnado._peers uvicorn`). A name in this table is never guessed at.
 """
 
+from __future__ import annotations
+
 import re
 import sys
 import typing
 
 from ._options import SettingError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    Setting = tuple[str, str, bool]
+
 SAME, OURS, NOTHING, REFUSED = "same", "ours", "nothing", "refused"
+
+
+def _no_settings(_flag: str, _value: str) -> Sequence[Setting]:
+    return ()
 
 
 class Row(typing.NamedTuple):
     """- `words`: the flags, with blanks between them.
     - `here`: what they are here, in Markdown.
-    - `sets`: of a flag and its value, the settings: name, text, and whether anything that is said
-    otherwise counts more."""
+    - `sets`: of a flag and its value, the settings: name, text, and whether any other source
+    takes precedence."""
 
     words: str
     kind: str
     here: str
     takes: bool = True
-    sets: object = None
+    sets: Callable[[str, str], Sequence[Setting]] = _no_settings
     program: str = ""
 
-    def refusal(self, flag):
+    def refusal(self, flag: str) -> str:
         plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", self.here).replace("`", "")
         return f"{flag} ({self.program}): {plain}"
 
 
-def same(words, here="the same"):
+def same(words: str, here: str = "the same") -> Row:
     return Row(words, SAME, here)
 
 
-def ours(words, name, here, change=str):
+def ours(words: str, name: str, here: str, change: Callable[[str], str] = str) -> Row:
     """It is another name of our flag, which takes a value, too."""
     return Row(words, OURS, here, True, lambda flag, value: [(name, change(value), False)])
 
 
-def switch(words, here, *sets):
+def switch(words: str, here: str, *sets: Setting) -> Row:
     """It takes no value. `sets`: name, text, and whether that is weak."""
     return Row(words, OURS, here, False, lambda flag, value: sets)
 
 
-def choice(words, here, values, otherwise):
+def choice(
+    words: str, here: str, values: dict[str, list[Setting]], otherwise: str
+) -> Row:
     """- `values`: what each one sets.
     - `otherwise`: why no other is there."""
 
-    def sets(flag, value):
+    def sets(flag: str, value: str) -> list[Setting]:
         found = [one for name, one in values.items() if name.lower() == value.lower()]
         if not found:
             known = ", ".join(values)
@@ -59,12 +73,12 @@ def choice(words, here, values, otherwise):
     return Row(words, OURS, here, True, sets)
 
 
-def nothing(words, here, takes=False):
+def nothing(words: str, here: str, takes: bool = False) -> Row:
     """It is accepted without effect: this is always so."""
-    return Row(words, NOTHING, here, takes, lambda flag, value: [])
+    return Row(words, NOTHING, here, takes)
 
 
-def refused(words, here):
+def refused(words: str, here: str) -> Row:
     return Row(words, REFUSED, here)
 
 
@@ -74,7 +88,8 @@ _WS = "none: there are no WebSockets yet"
 _LOGGING = ("none: `--log-config FILE`, or `logging.config` in the application; the loggers are "
             "`gustnado` and `gustnado.error`")
 _MANAGER = "none: that is the service manager's, as in systemd's"
-_ASGI, _WSGI = [("interface", "asgi", False)], [("interface", "wsgi", False)]
+_ASGI: list[Setting] = [("interface", "asgi", False)]
+_WSGI: list[Setting] = [("interface", "wsgi", False)]
 _MIB = "`--max-worker-rss`; a plain number is MiB, as with granian"
 
 UVICORN = (
@@ -306,9 +321,9 @@ GRANIAN = (
 PROGRAMS = {"uvicorn": UVICORN, "gunicorn": GUNICORN, "granian": GRANIAN}
 
 
-def _by_word():
+def _by_word() -> dict[str, Row]:
     """Each flag's row; where several programs have one, the first that has it counts."""
-    found = {}
+    found: dict[str, Row] = {}
     for program, rows in PROGRAMS.items():
         for row in rows:
             for word in row.words.split() if row.kind != SAME else ():
@@ -319,7 +334,7 @@ def _by_word():
 BY_WORD = _by_word()
 
 
-def table(program):
+def table(program: str) -> str:
     """Returns a program's flags in Markdown."""
     lines = [f"| {program} | here |", "| --- | --- |"]
     for row in PROGRAMS[program]:

@@ -1,12 +1,25 @@
 """The plan of a server: its settings, independent of their source."""
 
+from __future__ import annotations
+
 import dataclasses
 import json
 import os
 
 from . import _environment, _sockets
-from ._options import (FIT, NEVER, OPTIONS, REPEATED, UNFIT, WORKERS_MAX, YES, SettingError,
-                       nearest)
+from ._options import FIT, NEVER, OPTIONS, REPEATED, UNFIT, WORKERS_MAX, YES, SettingError, nearest
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, MutableMapping
+    from typing import Any
+
+    from ._sockets import Listening
+
+    # By the name of a setting: its texts, each with the place that it is from.
+    Given = dict[str, list[tuple[str, str]]]
+    # The same, and whether each is from a variable.
+    _Said = dict[str, list[tuple[str, str, bool]]]
 
 GRACE_SECONDS = 10.0
 LIFESPAN_SECONDS = 30.0
@@ -19,16 +32,16 @@ class Plan:
     """It can be passed to another process, unless the application is an object."""
 
     # An application, or `module:name`.
-    app: object
+    app: Any
     # Its name in the banner, also after it was loaded.
     title: str = "the application"
     interface: str = "auto"
     factory: bool = False
     app_dir: str = "."
     # The engine's settings, by the names of the command line.
-    settings: dict = dataclasses.field(default_factory=dict)
+    settings: dict[str, Any] = dataclasses.field(default_factory=dict)
     # Folders by path, which the engine serves.
-    static: dict = dataclasses.field(default_factory=dict)
+    static: dict[str, str] = dataclasses.field(default_factory=dict)
     workers: int = 1
     # The application is imported once, before workers begin as copies of the process that did.
     preload: bool = False
@@ -62,30 +75,30 @@ class Plan:
     # Only errors are printed.
     quiet: bool = False
     reload: bool = False
-    reload_dirs: list = dataclasses.field(default_factory=list)
+    reload_dirs: list[str] = dataclasses.field(default_factory=list)
     # Of a worker: the file in memory with all workers' loads, and its place there.
-    shared_load: tuple | None = None
+    shared_load: tuple[int, int] | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_workers(self.workers)
         # Whole segments: `/app/` and `app` mean `/app`.
         segments = self.root_path.strip("/")
         self.root_path = f"/{segments}" if segments else ""
 
-    def to_json(self):
+    def to_json(self) -> str:
         return json.dumps(dataclasses.asdict(self))
 
     @classmethod
-    def from_json(cls, text):
+    def from_json(cls, text: str | bytes) -> Plan:
         return cls(**json.loads(text))
 
-    def on(self, listening):
+    def on(self, listening: Listening) -> Plan:
         """The same on sockets that are open already."""
         settings = {name: value for name, value in self.settings.items()
                     if name not in _OF_SOCKETS}
-        return dataclasses.replace(self, settings={**settings, "listen": listening.numbers()})
+        return dataclasses.replace(self, settings={**settings, "listen": listening.engine_form()})
 
-    def engine_settings(self):
+    def engine_settings(self) -> list[tuple[str, str]]:
         """Returns the settings in the engine's form: pairs of text. A process has one worker."""
         # (Python's loops have no half-close: a client that stops sending counts as disconnected.)
         settings = {"half-close-timeout": "0s", **self.settings, "workers": "1"}
@@ -94,13 +107,13 @@ class Plan:
         return [(name, text_of(value)) for name, value in settings.items()]
 
 
-def check_workers(count):
+def check_workers(count: int) -> None:
     """Raises ValueError for a number of worker processes that there cannot be."""
     if not 1 <= count <= WORKERS_MAX:
         raise ValueError(f"expected 1 to {WORKERS_MAX} worker processes, found {count}")
 
 
-def text_of(value):
+def text_of(value: object) -> str:
     """Formats a setting's value for messages."""
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -109,9 +122,9 @@ def text_of(value):
     return str(value)
 
 
-def arguments_of(given):
+def arguments_of(given: Mapping[str, object]) -> Given:
     """Keyword arguments as settings: `timeout_keep_alive="30s"` is `--timeout-keep-alive 30s`."""
-    found = {}
+    found: Given = {}
     for argument, value in given.items():
         name = _ARGUMENTS.get(argument, argument.replace("_", "-"))
         if name not in OPTIONS:
@@ -135,7 +148,10 @@ def arguments_of(given):
 _ARGUMENTS = {"grace": "timeout-graceful-shutdown"}
 
 
-def plan_of(app, given, weak=None, environ=None):
+def plan_of(
+    app: object, given: Given, weak: Given | None = None,
+    environ: MutableMapping[str, str] | None = None,
+) -> tuple[Plan, list[str]]:
     """Returns a plan, and lines that a user should see.
 
     - `given`: by the names of settings, lists of pairs: a text, and what a user has written.
@@ -144,7 +160,7 @@ def plan_of(app, given, weak=None, environ=None):
     _prepare(given, environ)
     variables, warnings = _environment.variables(environ)
     # Whether a variable says it decides about the words of a refusal.
-    said = {name: [(*pair, False) for pair in pairs] for name, pairs in given.items()}
+    said: _Said = {name: [(*pair, False) for pair in pairs] for name, pairs in given.items()}
     for name, (text, variable) in variables.items():
         if name not in said:
             texts = text.split(",") if OPTIONS[name].kind == REPEATED else [text]
@@ -156,7 +172,7 @@ def plan_of(app, given, weak=None, environ=None):
     return _plan(app, values), warnings
 
 
-def _prepare(given, environ):
+def _prepare(given: Given, environ: MutableMapping[str, str]) -> None:
     """Sets the folder and the environment, before everything else is read."""
     for text, place in given.get("chdir") or _one_variable("chdir", environ):
         try:
@@ -170,17 +186,17 @@ def _prepare(given, environ):
         _environment.load(text, environ)
 
 
-def _one_variable(name, environ):
+def _one_variable(name: str, environ: Mapping[str, str]) -> list[tuple[str, str]]:
     variable = OPTIONS[name].variable
     return [(environ[variable], variable)] if environ.get(variable) else []
 
 
-def _settle_address(said):
+def _settle_address(said: _Said) -> list[str]:
     """Leaves one way to say where to listen: flags count more than variables, and `listen`, `bind`,
     `uds` and `fd` more than `host` and `port`. Returns what does not count, in words."""
     direct, parts = ("bind", "listen", "uds", "fd"), ("host", "port")
 
-    def of(names, is_variable):
+    def of(names: tuple[str, ...], is_variable: bool) -> list[str]:
         return [name for name in names if name in said and said[name][0][2] is is_variable]
 
     for winners, losers in [
@@ -196,7 +212,7 @@ def _settle_address(said):
     return []
 
 
-def _settle_memory(said):
+def _settle_memory(said: _Said) -> list[str]:
     """Gives `max-memory` the meaning that it had before: `max-worker-rss`, unless that is set, too,
     or the value has no other meaning. Returns what to say about that, in words."""
     if "max-memory" not in said or "max-worker-rss" in said:
@@ -214,8 +230,9 @@ def _settle_memory(said):
             f"connections, as it is now where {prefix}{written} is set"]
 
 
-def _plan(app, values):
-    settings, own = {}, {}
+def _plan(app: object, values: dict[str, list[Any]]) -> Plan:
+    settings: dict[str, Any] = {}
+    own: dict[str, Any] = {}
     for name, found in values.items():
         option = OPTIONS[name]
         if option.field:
@@ -247,14 +264,14 @@ def _plan(app, values):
     return Plan(app, settings=settings, **own)
 
 
-def _close_after_each(settings):
+def _close_after_each(settings: dict[str, Any]) -> None:
     """A keep-alive time of 0 means one request per connection, as with uvicorn and gunicorn."""
     if settings.get("timeout-keep-alive") == NEVER:
         del settings["timeout-keep-alive"]
         settings["max-requests-per-connection"] = "1"
 
 
-def _check_folders(own):
+def _check_folders(own: dict[str, Any]) -> None:
     for path, folder in own["static"].items():
         if not os.path.isdir(folder):
             raise SettingError(

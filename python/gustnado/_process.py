@@ -1,5 +1,7 @@
 """One serving process: the application, its loop, signals, and the drain."""
 
+from __future__ import annotations
+
 import asyncio
 import logging
 import os
@@ -15,6 +17,21 @@ from ._lifespan import Lifespan
 from ._routes import CallContext
 from ._wsgi import FileWrapper, template
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from types import FrameType
+    from typing import Any
+
+    from ._gustnado import _HandlerSpec
+    from ._plan import Plan
+    from ._shared_load import SharedLoad
+    from ._slow import SlowHandlerMonitor
+    from ._supervisor import Worker
+
+    # A loop of Python, with the engine that it drives.
+    _Loops = _loops.AsyncioLoop | _loops.Uvloop
+
 log = logging.getLogger("gustnado")
 
 STEP_SECONDS = 0.005
@@ -23,10 +40,10 @@ START_SECONDS = 1.0
 # Additional time after the shutdown time-out, before a blocked loop is killed.
 CUT_SECONDS = 1.0
 # Interval at which a process checks its number of requests and its memory.
-LOOK_SECONDS = 1.0
+CHECK_SECONDS = 1.0
 
 
-class Ended(KeyboardInterrupt):
+class StoppedEarly(KeyboardInterrupt):
     """A signal has ended the process before it served. (Loops of asyncio let it through.)"""
 
 
@@ -37,38 +54,55 @@ class Process:
     none can be received.
     - `reloads`: whether HUP starts a successor, which imports the application again."""
 
-    def __init__(self, plan, report, signals=(signal.SIGINT, signal.SIGTERM), reloads=True):
+    def __init__(
+        self, plan: Plan, report: Callable[[str, dict[str, Any]], object],
+        signals: Sequence[signal.Signals] = (signal.SIGINT, signal.SIGTERM), reloads: bool = True,
+    ) -> None:
         self.plan, self.report = plan, report
         is_main = threading.current_thread() is threading.main_thread()
         self._signals = signals if is_main else ()
         self._reloads = reloads
         # Whether it should end; and whether by a signal, after which a second one ends it at once.
-        self._ending = self._was_told = False
+        self._ending = self._was_signalled = False
         # Until it serves there is nothing to end in order, and a signal stops what is under way.
-        self._is_starting, self._start_note = True, None
+        self._is_starting = True
+        self._start_note: threading.Timer | None = None
         self._since = time.monotonic()
         self._code = 0
         # Wakes the serving thread when it should end.
-        self._wake = lambda: None
+        self._wake: Callable[[], object] = lambda: None
         # What takes over, once it is ready: see `_successor`. And whether HUP came again since.
-        self.successor, self.reloads_again = None, False
+        self.successor: tuple[Worker, SharedLoad] | None = None
+        self.reloads_again = False
         self._recycles = False
         self._requests_max = plan.max_requests
         if self._requests_max:
             self._requests_max += random.randint(0, plan.max_requests_jitter)
-        self.engine = None
-        self._interface = None
-        self._lookout = None
-        self._handlers = []
-        self.listening = None
+        self._engine: Engine | None = None
+        self._interface = ""
+        self._slow_handlers: SlowHandlerMonitor | None = None
+        self._handlers: list[_HandlerSpec] = []
+        self._listening: _sockets.Listening | None = None
         # Inherited sockets that no other process serves once this one has ended.
-        self._left = []
+        self._unserved_fds: list[int] = []
 
-    def take_over(self, numbers):
+    @property
+    def engine(self) -> Engine:
+        """The engine, once `_build` has created it."""
+        assert self._engine is not None
+        return self._engine
+
+    @property
+    def listening(self) -> _sockets.Listening:
+        """Its sockets, once they are open."""
+        assert self._listening is not None
+        return self._listening
+
+    def take_over(self, fds: list[int]) -> None:
         """Makes this process drain the queues of these sockets when it ends."""
-        self._left = numbers
+        self._unserved_fds = fds
 
-    def run(self):
+    def run(self) -> int:
         """Serves until it is ended. Returns the exit code.
 
         Raises LoadError, LifespanError, OSError or ValueError where it cannot start."""
@@ -76,49 +110,49 @@ class Process:
             # Early, since without a handler these would kill the process.
             signal.signal(signal.SIGUSR1, self._reopen_logs)
             signal.signal(signal.SIGHUP, self._on_hup)
-        for number in self._signals:
-            signal.signal(number, self._on_signal)
+        for signum in self._signals:
+            signal.signal(signum, self._on_signal)
         interval = sys.getswitchinterval()
         sys.setswitchinterval(self.plan.switch_interval)
         try:
             self._load_and_serve()
-        except Ended:
+        except StoppedEarly:
             pass
         finally:
             # A signal has nothing left to stop, and must not interrupt the report of a failure.
             self._is_starting = False
-            self._now_starts(None)
+            self._announce_wait(None)
             sys.setswitchinterval(interval)
         return self._code
 
-    def stop(self):
+    def stop(self) -> None:
         """Drains and stops it, from any thread."""
         self._ending = True
         self._wake()
 
-    def _load_and_serve(self):
+    def _load_and_serve(self) -> None:
         try:
             if self.plan.settings.get("user"):
                 # The application is imported without root's privileges.
-                self.listening = _sockets.listen(self.plan.settings)
+                self._listening = _sockets.listen(self.plan.settings)
                 _privileges.drop(self.plan)
             app = self.plan.app
             if isinstance(app, str):
-                self._now_starts("the application's import")
+                self._announce_wait("the application's import")
                 app = _loading.load(app, self.plan.app_dir, self.plan.factory)
             _logs.keep()
             self._interface = interface = _loading.interface_of(app, self.plan.interface)
-            if self.listening is None:
-                self.listening = _sockets.listen(self.plan.settings)
+            if self._listening is None:
+                self._listening = _sockets.listen(self.plan.settings)
             self._serve_as(interface, app)
         finally:
-            if self.successor is None and self.listening is not None:
-                self.listening.close()
-            if self._lookout is not None:
-                self._lookout.end()
+            if self.successor is None and self._listening is not None:
+                self._listening.close()
+            if self._slow_handlers is not None:
+                self._slow_handlers.end()
             self._watch_hangs(False)
 
-    def _now_starts(self, what):
+    def _announce_wait(self, what: str | None) -> None:
         """Logs what is waited for if that takes long; `None`: nothing."""
         if self._start_note is not None:
             self._start_note.cancel()
@@ -130,17 +164,17 @@ class Process:
             self._start_note = note
 
     @property
-    def was_told(self):
+    def was_signalled(self) -> bool:
         """Whether a signal has ended it."""
-        return self._was_told
+        return self._was_signalled
 
-    def hand_over(self, successor):
+    def hand_over(self, successor: tuple[Worker, SharedLoad]) -> None:
         """Passes the sockets to a successor process and drains this one. From any thread."""
         self.successor = successor
         self._ending = True
         self._wake()
 
-    def _on_hup(self, *_):
+    def _on_hup(self, *_: object) -> None:
         if self._is_starting or not self._reloads:
             return  # What is being started is new.
         if self.successor is not None:
@@ -157,7 +191,7 @@ class Process:
                      "again: it ends")
             self._on_signal(signal.SIGHUP)
 
-    def _serve_as(self, interface, app):
+    def _serve_as(self, interface: str, app: Any) -> None:
         if interface == "asgi":
             self._run_with_loop(app, interface)
         elif interface == "wsgi":
@@ -171,7 +205,7 @@ class Process:
 
     # --- Without a loop of Python's.
 
-    def _run_wsgi(self, app):
+    def _run_wsgi(self, app: Callable[..., Any]) -> None:
         plan = self.plan
         host, port = _sockets.server_of(self.listening.sockets)
         environ = template(host, port, "http", plan.root_path, plan.threads, plan.workers)
@@ -192,36 +226,36 @@ class Process:
             # One that is held is a daemon: it ends with the process.
             thread.join(0.1)
 
-    def _run_alone(self):
+    def _run_alone(self) -> None:
         self._wake = self.engine.alert().set
         while not self._ending:
-            self.engine.run(LOOK_SECONDS)
-            self._look()
+            self.engine.run(CHECK_SECONDS)
+            self._check_limits()
         self._begin_drain()
         while (cut := self.engine.step_drain()) is None:
             self.engine.turn(STEP_SECONDS)
-        self._say_end(cut)
+        self._log_end(cut)
 
-    def _on_signal(self, number, _frame=None):
-        if self._was_told:
-            self._stop_at_once(number)
-        self._was_told = True
+    def _on_signal(self, signum: int, _frame: FrameType | None = None) -> None:
+        if self._was_signalled:
+            self._stop_at_once(signum)
+        self._was_signalled = True
         self.stop()
         if self._is_starting:
-            raise Ended
+            raise StoppedEarly
 
     # --- On a loop of Python's.
 
-    def _run_with_loop(self, app, interface):
+    def _run_with_loop(self, app: Any, interface: str) -> None:
         loops = _loops.choose(self.plan.loop)
         try:
             loops.loop.run_until_complete(self._serve(app, interface, loops))
         finally:
             loops.drive(None)
-            self.engine = None
+            self._engine = None
             _end_loop(loops.loop)
 
-    async def _serve(self, app, interface, loops):
+    async def _serve(self, app: Any, interface: str, loops: _Loops) -> None:
         ended, loop = asyncio.Event(), loops.loop
         self._wake = lambda: loop.call_soon_threadsafe(ended.set)
         if self._ending:
@@ -243,30 +277,31 @@ class Process:
         if self._signals:
             loop.add_signal_handler(signal.SIGUSR1, self._reopen_logs)
             loop.add_signal_handler(signal.SIGHUP, self._on_hup)
-        for number in self._signals:
-            loop.add_signal_handler(number, self._on_signal, number)
+        for signum in self._signals:
+            loop.add_signal_handler(signum, self._on_signal, signum)
         self._start(how)
         loops.drive(self.engine)
         while not ended.is_set():
             try:
-                await asyncio.wait_for(ended.wait(), LOOK_SECONDS)
+                await asyncio.wait_for(ended.wait(), CHECK_SECONDS)
             except asyncio.TimeoutError:
-                self._look()
+                self._check_limits()
         self._begin_drain()
         while (cut := self.engine.step_drain()) is None:
             await asyncio.sleep(STEP_SECONDS)
-        self._say_end(cut)
+        self._log_end(cut)
         loops.drive(None)
         await self._stop(lifespan)
 
-    async def _has_started(self, lifespan, ended):
+    async def _has_started(self, lifespan: Lifespan, ended: asyncio.Event) -> bool:
         """Runs the application's startup. Returns whether it succeeded before a stop."""
-        self._now_starts("the application's lifespan")
+        self._announce_wait("the application's lifespan")
         starting = asyncio.ensure_future(lifespan.start())
         # (A signal may have ended it: that is known.)
         starting.add_done_callback(lambda task: task.cancelled() or task.exception())
         ending = asyncio.ensure_future(ended.wait())
-        await asyncio.wait({starting, ending}, return_when=asyncio.FIRST_COMPLETED)
+        both: set[asyncio.Future[Any]] = {starting, ending}
+        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
         ending.cancel()
         if self._ending and not starting.done():
             starting.cancel()
@@ -274,7 +309,7 @@ class Process:
         await starting
         return True
 
-    async def _stop(self, lifespan):
+    async def _stop(self, lifespan: Lifespan) -> None:
         """Shuts the application down, in a time that excludes the drain."""
         seconds = self.plan.lifespan_timeout
         if self.successor is not None:
@@ -282,14 +317,14 @@ class Process:
             # supervisor. From here on they are noted at once, and those that the loop has still
             # to read are noted as well.
             self._wake = lambda: None
-            loop, numbers = asyncio.get_running_loop(), [*self._signals, signal.SIGHUP]
-            for number in numbers:
-                loop.add_signal_handler(number, self._note_signal, number)
-                signal.signal(number, self._note_signal)
+            loop, signums = asyncio.get_running_loop(), [*self._signals, signal.SIGHUP]
+            for signum in signums:
+                loop.add_signal_handler(signum, self._note_signal, signum)
+                signal.signal(signum, self._note_signal)
             await asyncio.sleep(STEP_SECONDS)
-            for number in numbers:
-                loop.remove_signal_handler(number)
-                signal.signal(number, self._note_signal)
+            for signum in signums:
+                loop.remove_signal_handler(signum)
+                signal.signal(signum, self._note_signal)
             await asyncio.sleep(STEP_SECONDS)
         self.report("stopping", {})
         cut = threading.Timer(seconds + CUT_SECONDS, os._exit, [1])
@@ -305,82 +340,86 @@ class Process:
 
     # --- Both.
 
-    def _build(self, handlers, folders, context, application):
+    def _build(
+        self, handlers: list[_HandlerSpec], folders: list[tuple[str, str]], context: CallContext,
+        application: Asgi | Wsgi | None,
+    ) -> None:
         """Creates the engine, which validates the settings. It serves with its first turn."""
         folders = [*folders, *self.plan.static.items()]
         settings = self.plan.on(self.listening).engine_settings()
-        self.engine = Engine(settings, handlers, folders, context, application,
-                             self.plan.workers)
+        self._engine = Engine(settings, handlers, folders, context, application,
+                              self.plan.workers)
         for note in self.engine.notes():
             log.info("%s", note)
         self._handlers = handlers
 
-    def _start(self, how):
+    def _start(self, how: str) -> None:
         """Announces that it serves, and starts the watch of its thread."""
         self._is_starting = False
-        self._now_starts(None)
+        self._announce_wait(None)
         if self.plan.shared_load is not None:
             self.engine.share_load(*self.plan.shared_load)
         if self.plan.slow_handler > 0:
-            from ._slow import Lookout
+            from ._slow import SlowHandlerMonitor
 
             alert, thread = self.engine.alert(), threading.get_ident()
-            self._lookout = Lookout(alert, self.plan.slow_handler, thread, self._handlers)
+            limit = self.plan.slow_handler
+            self._slow_handlers = SlowHandlerMonitor(alert, limit, thread, self._handlers)
         self._watch_hangs(True)
         names = self.listening.names()
         self.report("ready", {"names": names, "how": how, "interface": self._interface})
 
-    def _watch_hangs(self, is_on):
-        """Has the process end, with the stacks of its threads printed, unless this is called again
-        in time. It takes no turn of the interpreter, so code that holds its lock ends too."""
+    def _watch_hangs(self, is_on: bool) -> None:
+        """Ends the process and prints the stacks of its threads, unless it is called again in time.
+        It takes no turn of the interpreter, so code that holds its lock ends too."""
         if not self.plan.timeout:
             return
         import faulthandler
 
         if is_on:
             # (From the last look on, up to one more may pass in order.)
-            seconds = self.plan.timeout + LOOK_SECONDS
+            seconds = self.plan.timeout + CHECK_SECONDS
             faulthandler.dump_traceback_later(seconds, file=2, exit=True)
         else:
             faulthandler.cancel_dump_traceback_later()
 
-    def _note_signal(self, number, _frame=None):
+    def _note_signal(self, signum: int, _frame: FrameType | None = None) -> None:
         """Notes a signal for the supervisor that this process becomes. It may come twice."""
-        if number == signal.SIGHUP:
+        if signum == signal.SIGHUP:
             self.reloads_again = True
         else:
-            self._was_told = True
+            self._was_signalled = True
 
-    def _reopen_logs(self, *_):
+    def _reopen_logs(self, *_: object) -> None:
         """USR1: reopens the logs after a rotation."""
         _logs.redirect(self.plan)
-        if self.engine is None:
+        if self._engine is None:
             return  # It opens the log at its start.
         try:
-            self.engine.reopen_logs()
+            self._engine.reopen_logs()
         except OSError as error:
             log.error("USR1: %s; the old file is written on", error)
 
-    def _stop_at_once(self, number):
-        if self.engine is not None:
-            self.engine.flush_logs()
-        os._exit(128 + number)
+    def _stop_at_once(self, signum: int) -> None:
+        if self._engine is not None:
+            self._engine.flush_logs()
+        os._exit(128 + signum)
 
-    def _begin_drain(self):
+    def _begin_drain(self) -> None:
         self._watch_hangs(False)
         if self.successor is None:
             # The engine has its own descriptors, and drains their queues.
-            for number in [*self.listening.own_numbers(), *self._left]:
-                self.engine.take_socket_over(number)
+            for fd in [*self.listening.own_fds(), *self._unserved_fds]:
+                self.engine.take_socket_over(fd)
             self.listening.close()
         self.engine.begin_drain(self.plan.grace)
 
-    def _say_end(self, cut):
+    def _log_end(self, cut: int) -> None:
         self.engine.flush_logs()
         if cut:
             log.warning("the time for ending was over: %d connections were cut", cut)
 
-    def _look(self):
+    def _check_limits(self) -> None:
         """Whether the process has reached a limit of requests, memory or age."""
         self._watch_hangs(True)
         if self._recycles:
@@ -396,12 +435,11 @@ class Process:
             self._recycles = True
             self.report("recycle", {"reason": reason})
 
-
-    def _age(self):
+    def _age(self) -> float:
         return time.monotonic() - self._since
 
 
-def _end_loop(loop):
+def _end_loop(loop: asyncio.AbstractEventLoop) -> None:
     """Cancels remaining tasks, as asyncio.run does."""
     try:
         left = asyncio.all_tasks(loop)
@@ -415,7 +453,7 @@ def _end_loop(loop):
         loop.close()
 
 
-def _scope(plan, server):
+def _scope(plan: Plan, server: tuple[str, int]) -> dict[str, Any]:
     """The scope of a request but for what differs.
 
     What each request has is in it already, so that copies are large enough from the start.
@@ -432,7 +470,7 @@ def _scope(plan, server):
     }
 
 
-def _memory():
+def _memory() -> int:
     """Returns the private resident memory of the process in bytes."""
     with open("/proc/self/statm", "rb") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -1,25 +1,36 @@
 """Converts an application's functions for the engine."""
 
+from __future__ import annotations
+
 import re
 
+from ._errors import ClientDisconnected
 from ._gustnado import canonical_route
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import asyncio
+    import inspect
+    from collections.abc import Callable
+
+    from ._gustnado import _HandlerSpec
 
 # `{name}` and `{*rest}` in a path.
 _PART = re.compile(r"\{\*?([^}]*)\}")
-
-# The error of `send` after a disconnect: see `python/src/asgi/exchange.rs`.
-CLIENT_GONE = "the client has gone"
 
 
 class CallContext:
     """Shared context of all handlers: see `python/src/call.rs`."""
 
-    def __init__(self, loop=None):
+    def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
         self.loop = loop
         self.to_json = to_json
 
     @staticmethod
-    def on_error(error, what, is_peers_fault=False):
+    def on_error(
+        error: BaseException | None, what: str, is_peers_fault: bool = False
+    ) -> None:
+        """Logs the exception of a handler or application."""
         import asyncio
         import logging
 
@@ -30,37 +41,43 @@ class CallContext:
         elif isinstance(error, asyncio.CancelledError):
             # Its canceller knows why; at the server's end, that is the server.
             log.debug("%s: it was cancelled", what)
-        elif type(error) is OSError and error.args == (CLIENT_GONE,):
+        elif isinstance(error, ClientDisconnected):
             # An application need not catch this: there is no client to respond to.
-            log.debug("%s: %s", what, CLIENT_GONE)
+            log.debug("%s: %s", what, error)
         else:
             log.error("%s", what, exc_info=error)
 
 
-def warn(what):
+def warn(what: str) -> None:
     """Logs a warning for the operator."""
     import logging
 
     logging.getLogger("gustnado.error").warning("%s", what)
 
 
-def to_json(value):
+def set_done(future: asyncio.Future[None]) -> None:
+    """Wakes what waits for a future. It may have been cancelled meanwhile."""
+    if not future.done():
+        future.set_result(None)
+
+
+def to_json(value: object) -> str:
     import json
 
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
-def is_coroutine_function(function):
+def is_coroutine_function(function: object) -> bool:
     """Whether it is one, or an object or functools.partial that calls one."""
     import inspect
 
     if inspect.iscoroutinefunction(function):
         return True
-    called = getattr(function, "func", None) or getattr(type(function), "__call__", None)
+    called = getattr(function, "func", None) or type(function).__call__
     return inspect.iscoroutinefunction(called)
 
 
-def check(path):
+def check(path: str) -> None:
     """Raises ValueError for a path that no request could come to, or whose parts have one name."""
     canonical_route(path)
     if not path.startswith("/"):
@@ -75,7 +92,7 @@ def check(path):
         )
 
 
-def taken(path, function):
+def taken(path: str, function: Callable[..., object]) -> tuple[list[str], bool]:
     """The named parts of a path that a function takes, and whether it takes the request.
 
     It takes parts by their names, and the request as the parameter that is none of them.
@@ -83,7 +100,8 @@ def taken(path, function):
     import inspect
 
     parts = _PART.findall(path)
-    takes_request, named = False, []
+    takes_request = False
+    named: list[str] = []
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind is parameter.VAR_POSITIONAL:
             continue
@@ -102,7 +120,7 @@ def taken(path, function):
     return named, takes_request
 
 
-def signature(parts):
+def signature(parts: list[str]) -> inspect.Signature:
     """Returns that of a function of the request and these parts of the path."""
     import inspect
 
@@ -111,7 +129,7 @@ def signature(parts):
     return inspect.Signature([kind("request", kind.POSITIONAL_ONLY), *named])
 
 
-def limit(handlers_max):
+def limit(handlers_max: int | None) -> int:
     """Returns how many handlers of a path run at a time, for the engine: 0 is no limit."""
     if handlers_max is None:
         return 0
@@ -121,7 +139,10 @@ def limit(handlers_max):
     return handlers_max
 
 
-def handler(method, path, function, merge_slashes=True, exempt=False, handlers_max=0, body=None):
+def handler(
+    method: str | None, path: str, function: Callable[..., object], merge_slashes: bool = True,
+    exempt: bool = False, handlers_max: int = 0, body: str | None = None,
+) -> _HandlerSpec:
     """Returns a handler in the engine's form."""
     if body not in (None, "stream", "memory", "spool"):
         raise ValueError(f'body={body!r}: expected "stream", "memory" or "spool"')
@@ -131,5 +152,6 @@ def handler(method, path, function, merge_slashes=True, exempt=False, handlers_m
             body, waits)
 
 
-def _name(function):
-    return getattr(function, "__qualname__", repr(function))
+def _name(function: Callable[..., object]) -> str:
+    name: str = getattr(function, "__qualname__", repr(function))
+    return name

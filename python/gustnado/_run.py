@@ -1,5 +1,7 @@
 """`gustnado run module:app`: runs a server from the command line, and prints its banner."""
 
+from __future__ import annotations
+
 import os
 import sys
 
@@ -9,42 +11,55 @@ from ._options import SettingError
 from ._plan import plan_of
 from ._process import Process
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from types import TracebackType
+    from typing import Any
+
+    from ._plan import Plan
+
+    # Called with a kind of event and its facts.
+    Report = Callable[[str, dict[str, Any]], object]
+
 # Errors of a start. Every other exception is a bug, and shows its traceback.
-FAILURES = (_loading.LoadError, LifespanError, OSError, ValueError)
+START_ERRORS = (_loading.LoadError, LifespanError, OSError, ValueError)
 
 
-def main(arguments):
+def main(arguments: Sequence[str]) -> int:
     try:
-        words = _command_line.Words(arguments)
-        if words.app is None:
+        parsed = _command_line.Arguments(arguments)
+        if parsed.app is None:
             raise SettingError(
                 "expected an application, found none; name its module and its name there: "
                 "gustnado run main:app"
             )
-        plan, warnings = plan_of(words.app, words.given, words.weak)
+        plan, warnings = plan_of(parsed.app, parsed.given, parsed.weak)
         warn(warnings)
         _logs.set_up(plan)
-    except _command_line.Page as page:
-        return show(page)
-    except FAILURES as error:
-        return refused(error)
+    except _command_line.PrintAndExit as asked:
+        return print_page(asked)
+    except START_ERRORS as error:
+        return report_failure(error)
     return serve(plan)
 
 
-def serve(plan):
+def serve(plan: Plan) -> int:
     """Serves until it is ended. Returns the exit code."""
     try:
         return run(plan, lambda kind, facts: print_event(plan, kind, facts))
-    except FAILURES as error:
-        return refused(error)
+    except START_ERRORS as error:
+        return report_failure(error)
 
 
-def run(plan, report, began=None):
+def run(
+    plan: Plan, report: Report, began: Callable[[Process], object] | None = None
+) -> int:
     """The same, but for what it cannot start for, which is raised.
 
     - `began`: called with the process that serves, if it is this one."""
     with PidFile(plan.pid):
-        be_named(plan.name)
+        set_process_name(plan.name)
         if is_supervised(plan):
             from ._supervisor import Supervisor
 
@@ -56,11 +71,11 @@ def run(plan, report, began=None):
         if process.successor is not None:
             from . import _successor
 
-            return _successor.supervise(process)
+            return _successor.supervise(process, *process.successor)
     return code
 
 
-def is_supervised(plan):
+def is_supervised(plan: Plan) -> bool:
     """Whether the plan needs a supervisor."""
     return bool(plan.workers > 1 or plan.reload or plan.preload or plan.max_requests
                 or plan.max_worker_rss or plan.max_lifetime or plan.timeout)
@@ -69,15 +84,15 @@ def is_supervised(plan):
 class PidFile:
     """Keeps a file with this process's id while it serves."""
 
-    def __init__(self, path):
+    def __init__(self, path: str) -> None:
         self._path = os.path.abspath(path) if path else None
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         if self._path is None:
             return
         try:
             other = _pid_in(self._path)
-            if other is not None and other != os.getpid() and _is_there(other):
+            if other is not None and other != os.getpid() and _is_alive(other):
                 raise SettingError(
                     f"--pid {self._path}: process {other} is there, and is running; end it, "
                     "or name another file"
@@ -90,16 +105,16 @@ class PidFile:
                 "write to"
             ) from None
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         # (Workers that are copies leave it alone.)
         if self._path is not None and _pid_in(self._path) == os.getpid():
             try:
                 os.unlink(self._path)
             except PermissionError:
-                pass  # After --user, a folder of root's keeps it; the number is nobody's then.
+                pass  # After --user, a folder of root's keeps it; no process has the number then.
 
 
-def _pid_in(path):
+def _pid_in(path: str) -> int | None:
     try:
         with open(path) as file:
             return int(file.read(32))
@@ -107,7 +122,7 @@ def _pid_in(path):
         return None
 
 
-def _is_there(number):
+def _is_alive(number: int) -> bool:
     try:
         os.kill(number, 0)
     except ProcessLookupError:
@@ -117,7 +132,7 @@ def _is_there(number):
     return True
 
 
-def be_named(name):
+def set_process_name(name: str) -> None:
     """Sets the process name in ps and top. (The kernel keeps 15 bytes.)"""
     if name:
         with open("/proc/self/comm", "w") as file:
@@ -126,40 +141,44 @@ def be_named(name):
 
 # --- Output.
 
-def print_event(plan, kind, facts):
+def print_event(plan: Plan, kind: str, facts: dict[str, Any]) -> None:
     if kind == "ready":
-        say_start(plan, facts["names"], facts)
+        print_banner(plan, facts["names"], facts)
 
 
-def say_start(plan, names, facts):
+def print_banner(plan: Plan, names: list[str], facts: dict[str, Any]) -> None:
     """Where is served, what, and by how many processes and threads. The first line begins as that
     of `gustnado serve`, for scripts too."""
     if plan.quiet:
         return
     from ._gustnado import __version__
 
-    paint = _painted if _is_terminal() else lambda code, text: text
+    paint = _painted if _is_terminal() else _plain
     urls = " and ".join(paint("1", name) for name in names)
     count = f"{plan.workers} process{'es' if plan.workers > 1 else ''}"
     lines = [("serves", f"{plan.title} ({facts['how']}, {count})"),
              ("runs", _threads.sentence(plan, facts["interface"]))]
-    lines += [("note", doubt) for doubt in _threads.doubts(plan, facts["interface"])]
-    lines += [("note", doubt) for doubt in _privileges.doubts(plan)]
+    lines += [("note", warning) for warning in _threads.warnings(plan, facts["interface"])]
+    lines += [("note", warning) for warning in _privileges.warnings(plan)]
     lines.append(("stop", "Ctrl-C lets responses finish, a second Ctrl-C does not"))
     text = [f"{paint('32', f'gustnado {__version__}')} listens on {urls}"]
     text += [f"  {paint('2', f'{name:<6}')}  {line}" for name, line in lines]
-    say("\n".join(text))
+    print_line("\n".join(text))
 
 
-def _is_terminal():
+def _is_terminal() -> bool:
     return sys.stderr.isatty() and not os.environ.get("NO_COLOR")
 
 
-def _painted(code, text):
+def _painted(code: str, text: str) -> str:
     return f"\x1b[{code}m{text}\x1b[0m"
 
 
-def show(page):
+def _plain(_code: str, text: str) -> str:
+    return text
+
+
+def print_page(page: object) -> int:
     try:
         print(page, flush=True)
     except BrokenPipeError:
@@ -168,16 +187,16 @@ def show(page):
     return 0
 
 
-def say(line):
+def print_line(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def warn(warnings):
+def warn(warnings: list[str]) -> None:
     for warning in warnings:
-        say(f"warning: {warning}")
+        print_line(f"warning: {warning}")
 
 
-def refused(error):
+def report_failure(error: BaseException) -> int:
     """One line, with the application's own error before it. Returns the exit code."""
     cause = error.__cause__
     if cause is not None:
@@ -188,10 +207,10 @@ def refused(error):
         while trace is not None and _is_ours(trace):
             trace = trace.tb_next
         traceback.print_exception(type(cause), cause, trace)
-    say(f"gustnado: {error}")
+    print_line(f"gustnado: {error}")
     return 2 if isinstance(error, ValueError) else 1
 
 
-def _is_ours(trace):
+def _is_ours(trace: TracebackType) -> bool:
     name = trace.tb_frame.f_code.co_filename
     return "importlib" in name or os.path.dirname(__file__) in name

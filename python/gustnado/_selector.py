@@ -1,6 +1,17 @@
 """asyncio's way to the engine: a selector whose `select` is a turn of the engine."""
 
+from __future__ import annotations
+
 import selectors
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from _typeshed import FileDescriptorLike
+
+    from ._gustnado import Engine
 
 
 class EngineSelector(selectors.BaseSelector):
@@ -9,12 +20,12 @@ class EngineSelector(selectors.BaseSelector):
     Before an engine is there, and after it, it is as any other.
     """
 
-    def __init__(self):
-        self._keys = {}
+    def __init__(self) -> None:
+        self._keys: dict[int, selectors.SelectorKey] = {}
         self._plain = selectors.DefaultSelector()
-        self._engine = None
+        self._engine: Engine | None = None
 
-    def drive(self, engine):
+    def drive(self, engine: Engine | None) -> None:
         """Makes each `select` a turn of this engine; with none it only polls."""
         keys = list(self._keys.values())
         for key in keys:
@@ -23,7 +34,9 @@ class EngineSelector(selectors.BaseSelector):
         for key in keys:
             self.register(key.fileobj, key.events, key.data)
 
-    def register(self, fileobj, events, data=None):
+    def register(
+        self, fileobj: FileDescriptorLike, events: int, data: Any = None
+    ) -> selectors.SelectorKey:
         fd = _fd_of(fileobj)
         if fd in self._keys:
             raise KeyError(f"{fileobj!r} (descriptor {fd}) is registered already")
@@ -34,7 +47,9 @@ class EngineSelector(selectors.BaseSelector):
         self._keys[fd] = key = selectors.SelectorKey(fileobj, fd, events, data)
         return key
 
-    def modify(self, fileobj, events, data=None):
+    def modify(
+        self, fileobj: FileDescriptorLike, events: int, data: Any = None
+    ) -> selectors.SelectorKey:
         key = self.get_key(fileobj)
         if events != key.events:
             if self._engine is None:
@@ -44,7 +59,7 @@ class EngineSelector(selectors.BaseSelector):
         self._keys[key.fd] = key = key._replace(events=events, data=data)
         return key
 
-    def unregister(self, fileobj):
+    def unregister(self, fileobj: FileDescriptorLike) -> selectors.SelectorKey:
         key = self.get_key(fileobj)
         del self._keys[key.fd]
         try:
@@ -56,7 +71,7 @@ class EngineSelector(selectors.BaseSelector):
             pass  # It was closed, and so forgotten.
         return key
 
-    def select(self, timeout=None):
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         if self._engine is None:
             plain = self._plain.select(timeout)
             ready = [(found.fd, events) for found, events in plain]
@@ -72,26 +87,26 @@ class EngineSelector(selectors.BaseSelector):
                 found.append((key, events & key.events))
         return found
 
-    def get_key(self, fileobj):
+    def get_key(self, fileobj: FileDescriptorLike) -> selectors.SelectorKey:
         try:
             return self._keys[_fd_of(fileobj)]
         except (KeyError, ValueError):
             raise KeyError(f"{fileobj!r} is not registered") from None
 
-    def get_map(self):
+    def get_map(self) -> Mapping[FileDescriptorLike, selectors.SelectorKey]:
         return {key.fileobj: key for key in self._keys.values()}
 
-    def close(self):
+    def close(self) -> None:
         self._keys.clear()
         self._engine = None
         self._plain.close()
 
 
-def _wants(events):
+def _wants(events: int) -> tuple[bool, bool]:
     return bool(events & selectors.EVENT_READ), bool(events & selectors.EVENT_WRITE)
 
 
-def _fd_of(fileobj):
+def _fd_of(fileobj: FileDescriptorLike) -> int:
     if isinstance(fileobj, int):
         return fileobj
     return fileobj.fileno()

@@ -3,6 +3,8 @@
 The engine writes and reads it: a process with more than its share lets the others accept first.
 Here processes are given places in it, and what the dead have left is taken out."""
 
+from __future__ import annotations
+
 import os
 
 # The value of a process that does not accept.
@@ -10,32 +12,33 @@ ABSENT = b"\xff\xff\xff\xff"
 
 
 class SharedLoad:
-    def __init__(self):
+    def __init__(self) -> None:
         # It is optional: without it, the first process to wake accepts.
         try:
-            self.number = os.memfd_create("gustnado")
+            self.fd: int | None = os.memfd_create("gustnado")
         except (AttributeError, OSError):
-            self.number = None
-        self._taken = set()
+            self.fd = None
+        self._taken: set[int] = set()
 
-    def numbers(self):
+    def fds(self) -> list[int]:
         """Returns the descriptors that workers inherit."""
-        return [] if self.number is None else [self.number]
+        return [] if self.fd is None else [self.fd]
 
-    def take_place(self):
+    def take_place(self) -> tuple[int, int] | None:
         """A place for one more process, as the engine takes it: the file and the place."""
-        if self.number is None:
+        if self.fd is None:
             return None
         place = next(place for place in range(len(self._taken) + 1) if place not in self._taken)
         self._taken.add(place)
-        self._clear(place)
-        return self.number, place
+        _clear(self.fd, place)
+        return self.fd, place
 
-    def give_back(self, place):
+    def give_back(self, place: tuple[int, int] | None) -> None:
         """Clears the place of an ended process."""
         if place is not None:
-            self._clear(place[1])
+            _clear(*place)
             self._taken.discard(place[1])
 
-    def _clear(self, place):
-        os.pwrite(self.number, ABSENT, place * len(ABSENT))
+
+def _clear(fd: int, place: int) -> None:
+    os.pwrite(fd, ABSENT, place * len(ABSENT))

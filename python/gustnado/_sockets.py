@@ -1,5 +1,7 @@
 """Listening sockets: opened here, and passed to engines in this and other processes."""
 
+from __future__ import annotations
+
 import errno
 import os
 import shutil
@@ -8,12 +10,18 @@ import time
 
 from ._gustnado import parse_listener
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    _Address = tuple[Any, ...]
+
 # Time for which a busy address is retried, since its holder may be ending.
-GOING_SECONDS = 2.0
+RETRY_SECONDS = 2.0
 # Mode of a Unix socket: every user may connect, such as a proxy's.
 UDS_MODE = 0o666
 # Time for which a connection must stay open to count as served.
-STAYS_SECONDS = 0.2
+PROBE_SECONDS = 0.2
 
 
 class Listening:
@@ -23,19 +31,21 @@ class Listening:
     - `own`: the settings of each listener that the engine takes, as text.
     """
 
-    def __init__(self, sockets, ours, own):
+    def __init__(
+        self, sockets: list[socket.socket], ours: list[socket.socket], own: list[str]
+    ) -> None:
         self.sockets, self._ours, self._own = sockets, ours, own
 
-    def numbers(self):
+    def engine_form(self) -> str:
         """Returns them in the engine's form."""
         both = zip(self.sockets, self._own, strict=True)
         return ",".join(f"fd:{one.fileno()}{own}" for one, own in both)
 
-    def own_numbers(self):
+    def own_fds(self) -> list[int]:
         """Returns the sockets that no other process serves: their queues must be drained."""
         return [one.fileno() for one in self._ours]
 
-    def close(self):
+    def close(self) -> None:
         """Closes this process's descriptors."""
         for one in self.sockets:
             if one in self._ours:
@@ -43,23 +53,25 @@ class Listening:
             one.close()
         self.sockets, self._ours, self._own = [], [], []
 
-    def names(self):
+    def names(self) -> list[str]:
         return [name_of(one) for one in self.sockets]
 
 
-def listen(settings):
+def listen(settings: dict[str, Any]) -> Listening:
     """Opens the sockets of the settings."""
     asked = str(settings.get("listen") or "")
     if not asked and settings.get("uds"):
         asked = of_path(settings["uds"])
     if not asked and os.environ.get("LISTEN_PID") == str(os.getpid()):
         count = int(os.environ.get("LISTEN_FDS", "0"))
-        asked = ",".join(f"fd:{number}" for number in range(3, 3 + count))
+        asked = ",".join(f"fd:{fd}" for fd in range(3, 3 + count))
     if not asked:
         asked = f"{settings.get('host', '127.0.0.1')}:{settings.get('port', 8080)}"
     usual = {"backlog": int(settings.get("backlog", 4096)), "owner": settings.get("uds-owner"),
              "mode": mode_of(settings.get("uds-permissions", UDS_MODE))}
-    opened, ours, owns = [], [], []
+    opened: list[socket.socket] = []
+    ours: list[socket.socket] = []
+    owns: list[str] = []
     for text in asked.split(","):
         address, of_socket, own = parse_listener(text)
         one = _open(address, {**usual, **of_socket})
@@ -70,13 +82,13 @@ def listen(settings):
     return Listening(opened, ours, owns)
 
 
-def of_path(path):
+def of_path(path: object) -> str:
     """Returns the listener of a Unix socket."""
     path = str(path).replace("\\", "\\\\").replace(" ", "\\ ")
     return f"unix:{path}"
 
 
-def mode_of(given):
+def mode_of(given: object) -> int:
     """Permissions: a number, or octal text as `chmod` takes it.
 
     Raises ValueError where it is neither."""
@@ -89,10 +101,10 @@ def mode_of(given):
     return mode
 
 
-def _open(address, options):
+def _open(address: str, options: dict[str, Any]) -> socket.socket:
     if address.startswith("fd:"):
         return _inherited(address)
-    until = time.monotonic() + GOING_SECONDS
+    until = time.monotonic() + RETRY_SECONDS
     try:
         while True:
             try:
@@ -111,13 +123,13 @@ def _open(address, options):
         raise OSError(f"cannot listen on {address}: {reason}{_remedy(error)}") from None
 
 
-def _listening(address, options):
+def _listening(address: str, options: dict[str, Any]) -> socket.socket:
     opened = _bound(address, options)
     try:
         if opened.family == socket.AF_UNIX and not _is_abstract(opened):
             # No client can connect before it listens.
             if options["owner"]:
-                _give(opened.getsockname(), options["owner"])
+                _chown(opened.getsockname(), options["owner"])
             os.chmod(opened.getsockname(), options["mode"])
         opened.listen(options["backlog"])
     except OSError:
@@ -126,20 +138,23 @@ def _listening(address, options):
     return opened
 
 
-def _give(path, owner):
+def _chown(path: str, owner: str) -> None:
     user, _colon, group = owner.partition(":")
-    number = (lambda name: int(name) if name.isdigit() else name)
     try:
-        shutil.chown(path, number(user), number(group) if group else None)
+        shutil.chown(path, _id_of(user), _id_of(group) if group else None)
     except LookupError as error:
         raise ValueError(f"owner {owner}: {error}") from None
 
 
-def _is_abstract(opened):
+def _id_of(name: str) -> int | str:
+    return int(name) if name.isdigit() else name
+
+
+def _is_abstract(opened: socket.socket) -> bool:
     return isinstance(opened.getsockname(), bytes)
 
 
-def _remedy(error):
+def _remedy(error: Exception) -> str:
     number = getattr(error, "errno", None)
     if number == errno.EADDRINUSE:
         return "; end what listens there, or choose another --port"
@@ -150,23 +165,23 @@ def _remedy(error):
     return ""
 
 
-def _inherited(address):
-    number = address.removeprefix("fd:").lstrip("/")
+def _inherited(address: str) -> socket.socket:
+    fd = address.removeprefix("fd:").lstrip("/")
     try:
-        found = socket.socket(fileno=int(number))
+        found = socket.socket(fileno=int(fd))
         if not found.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
             found.detach()
             raise OSError("it is a socket, but none that listens")
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise OSError(
-            f"cannot listen on descriptor {number}: {reason}; expected the number of a listening "
+            f"cannot listen on descriptor {fd}: {reason}; expected the number of a listening "
             "socket that this process was started with"
         ) from None
     return found
 
 
-def _bound(address, options):
+def _bound(address: str, options: dict[str, Any]) -> socket.socket:
     if address.startswith("unix:"):
         path = address.removeprefix("unix:")
         opened = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -190,7 +205,7 @@ def _bound(address, options):
     return opened
 
 
-def _prepare(opened, options):
+def _prepare(opened: socket.socket, options: dict[str, Any]) -> None:
     """Sets what a socket is bound with."""
     is_v6 = opened.family == socket.AF_INET6
     if "v6only" in options and is_v6:
@@ -202,7 +217,7 @@ def _prepare(opened, options):
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, options["device"].encode())
 
 
-def _resolved(address):
+def _resolved(address: str) -> tuple[socket.AddressFamily, _Address]:
     """The family, and the address as the kernel takes it."""
     host, colon, port = address.rpartition(":")
     if not colon:
@@ -213,13 +228,13 @@ def _resolved(address):
     return family, where
 
 
-def _is_served(address):
+def _is_served(address: str) -> bool:
     """Whether a connection there is made and stays open. One that a server leaves behind that is
     just going is refused or reset."""
     family, where = _resolved(address)
     try:
         with socket.socket(family, socket.SOCK_STREAM) as probe:
-            probe.settimeout(STAYS_SECONDS)
+            probe.settimeout(PROBE_SECONDS)
             # (To any address is to this machine.)
             probe.connect(where)
             return bool(probe.recv(1))
@@ -229,7 +244,7 @@ def _is_served(address):
         return False
 
 
-def _remove_stale(path):
+def _remove_stale(path: str) -> None:
     """Removes a stale socket file."""
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
@@ -240,7 +255,7 @@ def _remove_stale(path):
         pass
 
 
-def _remove(listening):
+def _remove(listening: socket.socket) -> None:
     """Removes the file of a Unix socket."""
     if listening.family != socket.AF_UNIX or _is_abstract(listening):
         return
@@ -250,7 +265,7 @@ def _remove(listening):
         pass  # It was removed already.
 
 
-def name_of(listening):
+def name_of(listening: socket.socket) -> str:
     name = listening.getsockname()
     if listening.family == socket.AF_UNIX:
         return f"unix:@{name[1:].decode()}" if isinstance(name, bytes) else f"unix:{name}"
@@ -263,9 +278,10 @@ def name_of(listening):
 _EVERY = {"0.0.0.0": ("127.0.0.1", " (every IPv4 interface)"), "::": ("::1", " (every interface)")}
 
 
-def server_of(sockets):
+def server_of(sockets: list[socket.socket]) -> tuple[str, int]:
     """Returns the default server name and port of requests."""
     for one in sockets:
         if one.family != socket.AF_UNIX:
-            return one.getsockname()[:2]
+            host, port, *_ = one.getsockname()
+            return host, port
     return "localhost", 80

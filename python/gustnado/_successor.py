@@ -2,20 +2,27 @@
 sockets over. Then this one ends serving, and stays as the supervisor of the other, so that its
 id stays the same for its parent."""
 
+from __future__ import annotations
+
 import logging
 import threading
 
 from ._shared_load import SharedLoad
 from ._supervisor import Supervisor, Worker
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ._process import Process
+    from ._sockets import Listening
+
 log = logging.getLogger("gustnado")
 
 _starting = threading.Lock()
 
 
-def start(process, listening):
-    """Starts it, and has `process` end once it is ready. If it cannot start, all stays as it is.
-    Returns whether one is not being started already."""
+def start(process: Process, listening: Listening) -> bool:
+    """Starts a successor, and ends `process` once it is ready. If it cannot start, all stays as it
+    is. Returns false if one is being started already."""
     is_first = _starting.acquire(blocking=False)
     if is_first:
         log.info("HUP: the application is imported again")
@@ -23,7 +30,7 @@ def start(process, listening):
     return is_first
 
 
-def _start(process, listening):
+def _start(process: Process, listening: Listening) -> None:
     try:
         load = SharedLoad()
         worker = Worker(1, process.plan, listening, load)
@@ -36,8 +43,7 @@ def _start(process, listening):
         _starting.release()
 
 
-def supervise(process):
+def supervise(process: Process, worker: Worker, load: SharedLoad) -> int:
     """Goes on as the supervisor of what has taken over. Returns the exit code."""
-    worker, load = process.successor
     supervisor = Supervisor(process.plan, process.listening, load)
     return supervisor.run(worker, process)

@@ -1,5 +1,7 @@
 """Supervises worker processes: starts, watches, replaces and stops them."""
 
+from __future__ import annotations
+
 import dataclasses
 import gc
 import json
@@ -15,9 +17,17 @@ import time
 
 from . import _loading, _logs, _privileges, _sockets, _watching
 from ._forked import Forked
-from ._plan import WORKERS_MAX
-from ._run import say_start
+from ._options import WORKERS_MAX
+from ._run import print_banner
 from ._shared_load import SharedLoad
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ._plan import Plan
+    from ._process import Process
+    from ._sockets import Listening
 
 log = logging.getLogger("gustnado")
 
@@ -27,17 +37,19 @@ PAUSE_SECONDS, PAUSE_MAX_SECONDS = 0.1, 10.0
 # Additional time after the drain time-out, before a worker is killed.
 KILL_SECONDS = 1.0
 # Time to flush its log at a second signal.
-LAST_WORDS_SECONDS = 0.1
+FLUSH_SECONDS = 0.1
 NO_START = 3
 # Signals that a supervisor handles.
-HEARD = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD, signal.SIGTTIN,
-         signal.SIGTTOU, signal.SIGUSR1)
+HANDLED_SIGNALS = (
+    signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD, signal.SIGTTIN, signal.SIGTTOU,
+    signal.SIGUSR1,
+)
 
 
 class Worker:
     """A worker process."""
 
-    def __init__(self, number, plan, listening, load):
+    def __init__(self, number: int, plan: Plan, listening: Listening, load: SharedLoad) -> None:
         self.number = number
         self.place = load.take_place()
         plan = dataclasses.replace(plan.on(listening), shared_load=self.place)
@@ -49,22 +61,23 @@ class Worker:
         self.is_stopping = False
         # Whether to reopen its logs once it is ready.
         self._reopens = False
-        self.kill_at = None
+        self.kill_at: float | None = None
         # The worker that it replaces once it is ready.
-        self.replaces = None
+        self.replaces: int | None = None
+        self.process: subprocess.Popen[bytes] | Forked
         if isinstance(plan.app, str):
-            self.process = _started(theirs, listening, load)
+            self.process = _spawned(theirs, listening, load)
             ours.sendall(plan.to_json().encode() + b"\n")
         else:
-            self.process = Forked(lambda: _copied(plan, ours, theirs))
+            self.process = Forked(lambda: _run_copy(plan, ours, theirs))
         theirs.close()
         ours.setblocking(False)
 
     @property
-    def pid(self):
+    def pid(self) -> int:
         return self.process.pid
 
-    def said(self):
+    def messages(self) -> tuple[list[tuple[str, dict[str, Any]]], bool]:
         """Returns its messages, and whether it still runs."""
         try:
             piece = self.channel.recv(65536)
@@ -75,27 +88,27 @@ class Worker:
         *lines, self._pending = (self._pending + piece).split(b"\n")
         return [json.loads(line) for line in lines], bool(piece)
 
-    def waits_until_ready(self):
+    def waits_until_ready(self) -> bool:
         """Waits until it is ready. Returns whether it is, and has not ended."""
         with selectors.DefaultSelector() as selector:
             selector.register(self.channel, selectors.EVENT_READ)
             is_there = True
             while is_there and not self.is_ready:
                 selector.select()
-                lines, is_there = self.said()
+                lines, is_there = self.messages()
                 if any(kind == "ready" for kind, _ in lines):
                     self.become_ready()
         return self.is_ready
 
-    def end(self, grace, left=None):
+    def end(self, grace: float, left: list[int] | None = None) -> None:
         """- `left`: the indices of sockets that are unserved once all workers have ended."""
         if not self.is_ending:
             self.is_ending = True
             self.kill_at = time.monotonic() + grace + KILL_SECONDS
-            if not (left and self._says_left(left)):
+            if not (left and self._send_left(left)):
                 self._signal(signal.SIGTERM)
 
-    def _says_left(self, left):
+    def _send_left(self, left: list[int]) -> bool:
         """Makes it drain the queues of these sockets, and end."""
         if not self.is_ready:
             return False
@@ -105,56 +118,58 @@ class Worker:
             return False
         return True
 
-    def begin_stopping(self, seconds):
+    def begin_stopping(self, seconds: float) -> None:
         """Starts the time-out of the application's shutdown."""
         self.is_stopping = True
         # (It enforces the time-out itself, unless its thread is blocked.)
         self._has_left(seconds + 2 * KILL_SECONDS)
 
-    def has_stopped(self):
+    def has_stopped(self) -> None:
         self.is_stopping = False
         self._has_left(KILL_SECONDS)
 
-    def _has_left(self, seconds):
+    def _has_left(self, seconds: float) -> None:
         if self.kill_at is not None:
             self.kill_at = time.monotonic() + seconds
 
-    def become_ready(self):
+    def become_ready(self) -> None:
         self.is_ready = True
         if self._reopens:
             self.reopen_logs()
 
-    def reopen_logs(self):
+    def reopen_logs(self) -> None:
         """Makes it reopen its logs: now, or once it is ready."""
         self._reopens = not self.is_ready
         if self.is_ready:
             self._signal(signal.SIGUSR1)
 
-    def end_at_once(self):
+    def end_at_once(self) -> None:
         """Sends a second signal, at which it flushes its log and ends."""
         self._signal(signal.SIGTERM)
 
-    def kill(self):
+    def kill(self) -> None:
         self._signal(signal.SIGKILL)
 
-    def _signal(self, number):
+    def _signal(self, signum: int) -> None:
         if self.process.poll() is None:
-            self.process.send_signal(number)
+            self.process.send_signal(signum)
 
 
-def _started(channel, listening, load):
+def _spawned(
+    channel: socket.socket, listening: Listening, load: SharedLoad
+) -> subprocess.Popen[bytes]:
     """A worker in a new interpreter, which imports its application."""
-    numbers = [channel.fileno(), *(one.fileno() for one in listening.sockets), *load.numbers()]
+    fds = [channel.fileno(), *(one.fileno() for one in listening.sockets), *load.fds()]
     command = [sys.executable, "-m", "gustnado._worker", str(channel.fileno())]
     # Ctrl-C is the supervisor's, also before the worker can ignore it itself.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
-        return subprocess.Popen(command, pass_fds=numbers, stdin=subprocess.DEVNULL)
+        return subprocess.Popen(command, pass_fds=fds, stdin=subprocess.DEVNULL)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _copied(plan, ours, theirs):
+def _run_copy(plan: Plan, ours: socket.socket, theirs: socket.socket) -> int:
     """Runs a worker that is a copy of this process."""
     from . import _worker
 
@@ -163,7 +178,7 @@ def _copied(plan, ours, theirs):
     return _worker.serve(theirs, plan)
 
 
-def _preloaded(plan):
+def _preloaded(plan: Plan) -> Plan:
     """The same with the application as an object, which workers begin with as copies do.
 
     Raises LoadError where it cannot be imported, ValueError where that makes no sense."""
@@ -185,7 +200,9 @@ class Supervisor:
 
     - `listening`, `load`: those of a worker that is there already."""
 
-    def __init__(self, plan, listening=None, load=None):
+    def __init__(
+        self, plan: Plan, listening: Listening | None = None, load: SharedLoad | None = None
+    ) -> None:
         if plan.reload and not isinstance(plan.app, str):
             raise ValueError("--reload needs an application by its name: 'module:app'")
         self._is_preloaded = plan.preload and isinstance(plan.app, str) and listening is None
@@ -198,18 +215,18 @@ class Supervisor:
             raise
         self._load = load or SharedLoad()
         self._selector = selectors.DefaultSelector()
-        self._workers = {}
+        self._workers: dict[int, Worker] = {}
         self._count = plan.workers
         self._next_number = 1
         self._is_ending = False
         self._code = 0
         self._failures, self._not_before = 0, 0.0
         # Numbers of workers that are to be replaced, one after the other.
-        self._to_replace = []
-        self._has_said = False
+        self._to_replace: list[int] = []
+        self._has_announced = False
         self._watch = _watching.Watch(plan.reload_dirs) if plan.reload else None
 
-    def run(self, worker=None, before=None):
+    def run(self, worker: Worker | None = None, before: Process | None = None) -> int:
         """Keeps workers until a signal ends it. Returns the exit code.
 
         - `worker`: one that is ready already.
@@ -218,14 +235,14 @@ class Supervisor:
         wake_reader.setblocking(False)
         wake_writer.setblocking(False)
         signal.set_wakeup_fd(wake_writer.fileno())
-        for number in HEARD:
-            signal.signal(number, lambda *_: None)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, HEARD)
+        for handled in HANDLED_SIGNALS:
+            signal.signal(handled, lambda *_: None)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED_SIGNALS)
         self._selector.register(wake_reader, selectors.EVENT_READ, None)
         if worker is not None:
-            self._has_said, self._next_number = True, worker.number + 1
+            self._has_announced, self._next_number = True, worker.number + 1
             self._add(worker)
-        if before is not None and before.was_told:
+        if before is not None and before.was_signalled:
             self._end()
         elif before is not None and before.reloads_again:
             self._replace_all("HUP")
@@ -235,21 +252,21 @@ class Supervisor:
             gc.freeze()
         # (They are started one by one, between two checks for signals.)
         while self._workers or not self._is_ending:
-            for key, _events in self._selector.select(self._patience()):
+            for key, _events in self._selector.select(self._poll_seconds()):
                 if key.data is None:
-                    for number in wake_reader.recv(4096):
-                        self._on_signal(number)
+                    for signum in wake_reader.recv(4096):
+                        self._on_signal(signum)
                 else:
-                    self._on_words(key.data)
+                    self._on_messages(key.data)
             self._reap()
-            self._keep_up()
+            self._maintain()
         signal.set_wakeup_fd(-1)
         # Further signals do not change the exit code.
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, signal.SIGTERM])
         self._listening.close()
         return self._code
 
-    def _patience(self):
+    def _poll_seconds(self) -> float:
         """Returns the time until the next check is due."""
         if self._watch is not None:
             return 0.25
@@ -259,42 +276,42 @@ class Supervisor:
         ending = any(worker.kill_at for worker in self._workers.values())
         return 0.1 if ending or misses else 5.0
 
-    def _live(self):
+    def _live(self) -> list[Worker]:
         return [worker for worker in self._workers.values() if not worker.is_ending]
 
-    def _start(self, replaces=None):
+    def _start(self, replaces: int | None = None) -> None:
         worker = Worker(self._next_number, self.plan, self._listening, self._load)
         self._next_number += 1
         worker.replaces = replaces
         self._add(worker)
 
-    def _add(self, worker):
+    def _add(self, worker: Worker) -> None:
         self._workers[worker.number] = worker
         self._selector.register(worker.channel, selectors.EVENT_READ, worker)
 
-    def _on_signal(self, number):
-        if number in (signal.SIGINT, signal.SIGTERM):
+    def _on_signal(self, signum: int) -> None:
+        if signum in (signal.SIGINT, signal.SIGTERM):
             if self._is_ending:
                 self._end_at_once()
-                self._code = 128 + number
+                self._code = 128 + signum
             self._end()
-        elif number == signal.SIGHUP:
+        elif signum == signal.SIGHUP:
             if self._is_preloaded:
                 log.warning("HUP: workers restart with the loaded code; to import it again, "
                             "restart, or leave --preload out")
             self._replace_all("HUP")
-        elif number == signal.SIGUSR1:
+        elif signum == signal.SIGUSR1:
             _logs.redirect(self.plan)
             for worker in self._workers.values():
                 worker.reopen_logs()
-        elif number == signal.SIGTTIN and self._count < WORKERS_MAX:
+        elif signum == signal.SIGTTIN and self._count < WORKERS_MAX:
             self._count += 1
-        elif number == signal.SIGTTOU and self._count > 1:
+        elif signum == signal.SIGTTOU and self._count > 1:
             self._count -= 1
             self._live()[-1].end(self.plan.grace)
 
-    def _on_words(self, worker):
-        lines, is_there = worker.said()
+    def _on_messages(self, worker: Worker) -> None:
+        lines, is_there = worker.messages()
         for kind, facts in lines:
             if kind == "ready":
                 self._on_ready(worker, facts)
@@ -310,18 +327,18 @@ class Supervisor:
             self._selector.unregister(worker.channel)
             worker.channel.close()
 
-    def _on_ready(self, worker, facts):
+    def _on_ready(self, worker: Worker, facts: dict[str, Any]) -> None:
         worker.become_ready()
         if worker.replaces is not None:
             before = self._workers.get(worker.replaces)
             if before is not None:
                 before.end(self.plan.grace)
             worker.replaces = None
-        if not self._has_said and sum(one.is_ready for one in self._live()) >= self._count:
-            self._has_said = True
-            say_start(self.plan, self._listening.names(), facts)
+        if not self._has_announced and sum(one.is_ready for one in self._live()) >= self._count:
+            self._has_announced = True
+            print_banner(self.plan, self._listening.names(), facts)
 
-    def _reap(self):
+    def _reap(self) -> None:
         for worker in list(self._workers.values()):
             code = worker.process.poll()
             if code is None:
@@ -334,20 +351,20 @@ class Supervisor:
             del self._workers[worker.number]
             self._load.give_back(worker.place)
             if worker.channel.fileno() >= 0:
-                self._on_words(worker)
+                self._on_messages(worker)
             if not worker.is_ending:
                 self._on_death(worker, code)
             elif code == 0:
                 log.info("worker %d (pid %d) has ended", worker.number, worker.pid)
             else:
                 log.warning("worker %d (pid %d) has ended: %s", worker.number, worker.pid,
-                            _how(code))
+                            _how_ended(code))
                 if self._is_ending and worker.is_ready and (code > 0 or worker.is_stopping):
                     # The application has not ended in order.
                     self._code = self._code or 1
 
-    def _on_death(self, worker, code):
-        if not worker.is_ready and not self._has_said and not self._watch:
+    def _on_death(self, worker: Worker, code: int) -> None:
+        if not worker.is_ready and not self._has_announced and not self._watch:
             # It has logged why it cannot start.
             self._code = code if code > 0 else NO_START
             self._end()
@@ -358,7 +375,7 @@ class Supervisor:
             self._not_before = math.inf
             return
         log.error("worker %d (pid %d) has died: %s", worker.number, worker.pid,
-                  _how(code))
+                  _how_ended(code))
         if time.monotonic() - worker.started >= STABLE_SECONDS:
             self._failures = 0
         else:
@@ -369,7 +386,7 @@ class Supervisor:
             log.error("worker %d goes on in its place", worker.replaces)
             self._to_replace.clear()
 
-    def _keep_up(self):
+    def _maintain(self) -> None:
         """Starts missing workers, and continues the replacement."""
         if self._is_ending:
             return
@@ -388,12 +405,12 @@ class Supervisor:
             if worker is not None and not worker.is_ending:
                 self._start(replaces=number)
 
-    def _replace_all(self, why):
+    def _replace_all(self, why: str) -> None:
         log.info("workers are replaced one by one: %s", why)
         self._to_replace = [worker.number for worker in self._live() if worker.replaces is None]
 
-    def _end(self):
-        left = self._listening.own_numbers()
+    def _end(self) -> None:
+        left = self._listening.own_fds()
         for worker in self._workers.values():
             worker.end(self.plan.grace, left)
         if not self._is_ending:
@@ -402,15 +419,15 @@ class Supervisor:
             # be queued and never served.
             self._listening.close()
 
-    def _end_at_once(self):
+    def _end_at_once(self) -> None:
         for worker in self._workers.values():
             worker.end_at_once()
-        time.sleep(LAST_WORDS_SECONDS)
+        time.sleep(FLUSH_SECONDS)
         for worker in self._workers.values():
             worker.kill()
 
 
-def _how(code):
+def _how_ended(code: int) -> str:
     """Describes how a process has ended."""
     if code >= 0:
         return f"exit code {code}"

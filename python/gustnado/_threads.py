@@ -1,24 +1,31 @@
 """Describes processes and threads in a sentence, and warns of odd combinations."""
 
+from __future__ import annotations
+
 import os
 
 from ._options import size
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ._plan import Plan
 
 
 # What each process takes at least for connections, bodies and caches.
 MEMORY_MIN = 16 << 20
 
 
-def cpus():
+def cpus() -> int:
     """Returns the number of CPUs that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
-def sentence(plan, interface):
+def sentence(plan: Plan, interface: str) -> str:
     """For example: 2 processes x (1 engine thread + 8 threads for WSGI) on 2 CPUs."""
-    inside = "1 engine thread"
     if interface == "wsgi" and plan.threads > 1:
-        inside += f" + {plan.threads} threads for WSGI"
+        inside = f"1 engine thread + {plan.threads} threads for WSGI"
     elif interface == "wsgi":
         inside = "1 thread for engine and WSGI"
     elif interface == "asgi":
@@ -28,7 +35,7 @@ def sentence(plan, interface):
     return f"{_count(plan.workers, 'process', 'es')} x ({inside}) on {_count(cpus(), 'CPU', 's')}"
 
 
-def doubts(plan, interface):
+def warnings(plan: Plan, interface: str) -> Iterator[str]:
     """Returns warnings about unlikely settings, each with a remedy."""
     here = cpus()
     if plan.workers > here and interface != "wsgi":
@@ -61,7 +68,7 @@ def doubts(plan, interface):
         yield f"--threads {plan.threads} changes nothing: only WSGI applications run on threads"
 
 
-def _size_of(text):
+def _size_of(text: str) -> int | None:
     """Returns the bytes of a size, or none: the engine refuses what is not one."""
     try:
         return size(text)
@@ -69,5 +76,5 @@ def _size_of(text):
         return None
 
 
-def _count(number, one, many):
+def _count(number: int, one: str, many: str) -> str:
     return f"{number} {one}{many if number != 1 else ''}"

@@ -1,26 +1,28 @@
 """Finds changed source files, for `--reload`."""
 
+from __future__ import annotations
+
 import os
 
 
 class Watch:
     """Watches the modification times of all Python files below folders."""
 
-    def __init__(self, folders):
+    def __init__(self, folders: list[str]) -> None:
         self._folders = folders
-        self._seen = self._look()
+        self._seen = self._scan()
 
-    def changed(self):
+    def changed(self) -> str | None:
         """Returns a file that has changed since the last call; `None` without one."""
-        seen = self._look()
+        seen = self._scan()
         if seen == self._seen:
             return None
         different = sorted(set(seen.items()) ^ set(self._seen.items()))
         self._seen = seen
         return different[0][0]
 
-    def _look(self):
-        seen = {}
+    def _scan(self) -> dict[str, int]:
+        seen: dict[str, int] = {}
         for folder in self._folders:
             for base, folders, files in os.walk(folder):
                 folders[:] = [one for one in folders if one[0] != "." and one != "__pycache__"]

@@ -1,5 +1,7 @@
 """One worker process of a supervisor's: `python -m gustnado._worker DESCRIPTOR`, or its copy."""
 
+from __future__ import annotations
+
 import json
 import os
 import signal
@@ -11,17 +13,21 @@ from . import _logs, _run
 from ._plan import Plan
 from ._process import Process
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
-def main():
+
+def main() -> int:
     channel = socket.socket(fileno=int(sys.argv[1]))
     with channel.makefile("rb") as lines:
         plan = Plan.from_json(lines.readline())
     _logs.set_up(plan)
-    _run.be_named(plan.name)
+    _run.set_process_name(plan.name)
     return serve(channel, plan)
 
 
-def serve(channel, plan):
+def serve(channel: socket.socket, plan: Plan) -> int:
     """Serves until its supervisor says otherwise. Returns the exit code.
 
     - `channel`: the messages to the supervisor; it closes when the supervisor is gone."""
@@ -29,21 +35,21 @@ def serve(channel, plan):
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
 
-    def report(kind, what):
+    def report(kind: str, what: dict[str, Any]) -> None:
         try:
             channel.sendall(json.dumps([kind, what]).encode() + b"\n")
         except OSError:
             pass  # It is gone, and this process ends for that.
 
     process = Process(plan, report, [signal.SIGTERM], reloads=False)
-    threading.Thread(target=_heed, args=(channel, process), daemon=True).start()
+    threading.Thread(target=_follow_supervisor, args=(channel, process), daemon=True).start()
     try:
         return process.run()
-    except _run.FAILURES as error:
-        return _run.refused(error)
+    except _run.START_ERRORS as error:
+        return _run.report_failure(error)
 
 
-def _heed(channel, process):
+def _follow_supervisor(channel: socket.socket, process: Process) -> None:
     """Ends this process in order when its supervisor ends, which says which sockets are left to
     it then, or is gone."""
     said = b""

@@ -1,6 +1,15 @@
 """Objects in the environment of WSGI applications."""
 
+from __future__ import annotations
+
 import logging
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+    from typing_extensions import Self
 
 log = logging.getLogger("gustnado.wsgi")
 
@@ -8,15 +17,17 @@ log = logging.getLogger("gustnado.wsgi")
 class FileWrapper:
     """`wsgi.file_wrapper`: the kernel sends wrapped files."""
 
-    def __init__(self, filelike, block_size=65536):
+    close: Callable[[], object]
+
+    def __init__(self, filelike: Any, block_size: int = 65536) -> None:
         self.filelike, self.block_size = filelike, block_size
         if hasattr(filelike, "close"):
             self.close = filelike.close
 
-    def __iter__(self):
+    def __iter__(self) -> Self:
         return self
 
-    def __next__(self):
+    def __next__(self) -> Any:
         block = self.filelike.read(self.block_size)
         if not block:
             raise StopIteration
@@ -26,19 +37,19 @@ class FileWrapper:
 class Errors:
     """`wsgi.errors`: lines go to the log."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._begun = ""
 
-    def write(self, text):
+    def write(self, text: str) -> None:
         *lines, self._begun = (self._begun + text).split("\n")
         for line in lines:
             log.error("%s", line)
 
-    def writelines(self, lines):
+    def writelines(self, lines: Iterable[str]) -> None:
         for line in lines:
             self.write(line)
 
-    def flush(self):
+    def flush(self) -> None:
         if self._begun:
             log.error("%s", self._begun)
             self._begun = ""
@@ -50,7 +61,9 @@ _OF_EACH = (
 )
 
 
-def template(host, port, scheme, root_path, threads, processes):
+def template(
+    host: str, port: int, scheme: str, root_path: str, threads: int, processes: int
+) -> dict[str, Any]:
     """Returns the common part of all environments.
 
     What each request has is in it already, so that copies are large enough from the start.

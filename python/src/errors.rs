@@ -5,8 +5,31 @@ use std::io;
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyType;
 
 use gustnado::StartError;
+
+/// The class `gustnado.ClientDisconnected`, which is written in Python.
+static CLIENT_DISCONNECTED: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+
+fn client_disconnected_class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+    CLIENT_DISCONNECTED.import(py, "gustnado._errors", "ClientDisconnected")
+}
+
+/// Loads the exceptions of the package. An import runs Python code, which must not happen later,
+/// while a value is borrowed.
+pub(crate) fn load(py: Python<'_>) -> PyResult<()> {
+    client_disconnected_class(py).map(drop)
+}
+
+/// Returns the exception for a client that has disconnected.
+pub(crate) fn client_disconnected(text: &str) -> PyErr {
+    Python::attach(|py| match client_disconnected_class(py) {
+        Ok(class) => PyErr::from_type(class.clone(), text.to_owned()),
+        Err(error) => error,
+    })
+}
 
 /// Reports exceptions of handlers and applications.
 pub(crate) struct ErrorReporter(pub(crate) Py<PyAny>);

@@ -116,9 +116,18 @@ fn drop_privileges(user: &str) -> PyResult<()> {
 
 #[pymodule]
 mod _gustnado {
+    use pyo3::prelude::*;
+
+    use crate::errors;
+
     #[pymodule_export]
     #[expect(non_upper_case_globals, reason = "it is Python's name")]
     const __version__: &str = env!("CARGO_PKG_VERSION");
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        errors::load(module.py())
+    }
+
     #[pymodule_export]
     use super::{canonical_route, check_setting, drop_privileges, parse_listener, settings};
     #[pymodule_export]

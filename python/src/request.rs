@@ -12,9 +12,10 @@ use pyo3::types::{PyBytes, PyDict, PyString};
 
 use gustnado::BodyError;
 
+use crate::errors::client_disconnected;
 use crate::guarded::Guarded;
 
-/// A request: head and body.
+/// A request: head and body. Values are converted on demand.
 #[pyclass(frozen, module = "gustnado", name = "Request")]
 pub(crate) struct PyRequest {
     inner: Guarded<gustnado::Request>,
@@ -155,20 +156,20 @@ impl PyRequest {
         self.inner().cookie(name).map(str::to_owned).or(default)
     }
 
-    /// The client's address without a port; `None` for a Unix socket. Proxies named by
-    /// `--forwarded-allow-ips` can set it.
+    /// The client's address without a port; `None` for a Unix socket. A proxy that
+    /// `--forwarded-allow-ips` trusts may name another one.
     #[getter]
     fn client(&self) -> Option<String> {
         self.inner().client_ip().map(|ip| ip.to_string())
     }
 
-    /// The scheme: `https` if such a proxy says so, else `http`.
+    /// The scheme: `https` if a trusted proxy says so, else `http`.
     #[getter]
     fn scheme(&self) -> &'static str {
         self.inner().scheme()
     }
 
-    /// The requested host, as such a proxy or the request says.
+    /// The requested host: by a trusted proxy, or by the request itself. `None` without either.
     #[getter]
     fn public_host(&self) -> Option<String> {
         self.inner().public_host().map(Cow::into_owned)
@@ -180,7 +181,8 @@ impl PyRequest {
         self.inner().peer().map(|peer| peer.to_string())
     }
 
-    /// The whole body, for plain functions. A coroutine function uses `await request.read()`.
+    /// The whole body, for plain functions. A coroutine function uses `await request.read()`: there
+    /// this raises `RuntimeError`.
     #[getter]
     fn body<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         match &self.whole {
@@ -194,6 +196,9 @@ impl PyRequest {
     /// Returns a coroutine that reads the whole body.
     ///
     /// - `limit`: more bytes raise `ValueError`. The default is 1 MiB, or `--limit-body-bytes`.
+    ///
+    /// It raises `ClientDisconnected` if the client disconnects, and `ConnectionError` for a body
+    /// that is malformed, too large for the server, or too slow.
     #[pyo3(signature = (limit = None))]
     fn read<'py>(slf: &Bound<'py, Self>, limit: Option<u64>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
@@ -202,7 +207,8 @@ impl PyRequest {
         read.call1((slf, limit, slf.get().read_max))
     }
 
-    /// Returns an asynchronous iterator over the pieces of the body.
+    /// Returns an asynchronous iterator over the pieces of the body, as they arrive. It raises what
+    /// `read` raises.
     fn stream<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         py.import(intern!(py, "gustnado._body"))?.getattr(intern!(py, "stream"))?.call1((slf,))
@@ -228,12 +234,15 @@ impl PyRequest {
             Poll::Ready(Some(Ok(bytes))) => Ok(Some(PyBytes::new(py, &bytes))),
             Poll::Ready(Some(Err(error))) => {
                 self.broken.set(Some(error));
-                Err(PyConnectionError::new_err(error.to_string()))
+                Err(match error {
+                    BodyError::Gone => client_disconnected(&error.to_string()),
+                    _ => PyConnectionError::new_err(error.to_string()),
+                })
             }
         }
     }
 
-    /// Notes that the body exceeds the handler's limit.
+    /// Notes that the body exceeds the handler's limit: an exception of the handler is 413 then.
     fn note_too_large(&self) {
         self.broken.set(Some(BodyError::TooLarge));
     }

@@ -17,14 +17,16 @@ use crate::pipe::{owned, pipe};
 use crate::writer::ResponseBodyWriter;
 
 /// A response with status, fields and content. It can be returned once.
+///
+/// - `content`: text, bytes, or nothing.
+/// - `status`: 200 to 999.
+/// - `headers`: a dictionary, or pairs.
+/// - `content_type`: the default is that of the content.
 #[pyclass(frozen, module = "gustnado", name = "Response")]
 pub(crate) struct PyResponse(Guarded<Option<EngineResponse>>);
 
 #[pymethods]
 impl PyResponse {
-    /// - `content`: text, bytes, or nothing.
-    /// - `status`: 200 to 999.
-    /// - `headers`: a dictionary, or pairs.
     #[new]
     #[pyo3(signature = (content = None, status = 200, headers = None, content_type = None))]
     fn new(
@@ -55,7 +57,7 @@ impl PyResponse {
         Self::with(EngineResponse::file(path), status, headers, content_type)
     }
 
-    /// Converts a value that a handler may return.
+    /// Converts a value that a handler may return. Raises `TypeError` for any other.
     #[staticmethod]
     fn of(value: &Bound<'_, PyAny>) -> PyResult<Self> {
         let py = value.py();
@@ -84,7 +86,8 @@ impl PyResponse {
         self.read(|response| response.header_value(name).map(latin1).or(default))
     }
 
-    /// Adds a field.
+    /// Adds a field. Raises `ValueError` for one that only the server may send, such as
+    /// `Content-Length`, and for a value that could split the response.
     fn add_header(&self, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let value = latin1(value)?;
         match &mut *self.inner() {

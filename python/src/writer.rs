@@ -2,10 +2,11 @@
 
 use std::sync::MutexGuard;
 
-use pyo3::exceptions::{PyConnectionError, PyRuntimeError};
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
 use crate::bytes_like::bytes_of;
+use crate::errors::client_disconnected;
 use crate::guarded::Guarded;
 use crate::pipe::{PipeSpace, PipeWriter};
 
@@ -34,7 +35,7 @@ impl ResponseBodyWriter {
 impl ResponseBodyWriter {
     /// Writes a piece. Returns whether more may be written at once; if not, wait for `when_room`.
     ///
-    /// Raises `ConnectionError` if the client has gone.
+    /// Raises `ClientDisconnected` if the client has disconnected.
     fn write(&self, piece: &Bound<'_, PyAny>) -> PyResult<bool> {
         let piece = bytes_of(piece, "a piece of a response")?;
         let mut state = self.state();
@@ -42,13 +43,13 @@ impl ResponseBodyWriter {
             return Err(PyRuntimeError::new_err("the response was closed already"));
         };
         if writer.is_lost() {
-            return Err(PyConnectionError::new_err("the client has gone"));
+            return Err(client_disconnected("the client has disconnected"));
         }
         state.space = writer.push(piece);
         Ok(state.space.is_none())
     }
 
-    /// Calls `then` once more may be written or the client has gone, which may be at once.
+    /// Calls `then` once more may be written or the client has disconnected, which may be at once.
     fn when_room(&self, py: Python<'_>, then: Py<PyAny>) -> PyResult<()> {
         let space = self.state().space.take();
         match space {
@@ -66,8 +67,8 @@ impl ResponseBodyWriter {
         }
     }
 
-    /// Calls `then` once the client has gone before `close`, or at once if it has. It replaces an
-    /// earlier one.
+    /// Calls `then` once the client has disconnected before `close`, or at once if it has. It
+    /// replaces an earlier one.
     fn when_lost(&self, then: Py<PyAny>) {
         let call = move || {
             Python::attach(|py| {

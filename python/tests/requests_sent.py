@@ -1,5 +1,6 @@
 """Requests of the kinds that servers have been found to differ in, as raw bytes."""
 
+import itertools
 import random
 
 HOST = b"Host: a\r\n"
@@ -192,7 +193,7 @@ def pieces(request, name=""):
         chance = random.Random(f"{seed} {name}")
         count = min(len(request) - 1, chance.randint(1, 6))
         cuts = [0, *sorted(chance.sample(range(1, len(request)), count)), len(request)]
-        ways[f"cut, {seed}"] = [request[a:b] for a, b in zip(cuts, cuts[1:])]
+        ways[f"cut, {seed}"] = [request[a:b] for a, b in itertools.pairwise(cuts)]
     return ways
 
 

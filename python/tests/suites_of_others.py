@@ -8,7 +8,7 @@ import sys
 from typing import NamedTuple
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "peers"))
-from run import unpacked  # noqa: E402  (It fetches sdists.)
+from run import unpacked
 
 # The part of Scrapy's that uses the reactor itself: the rest would be the same on any.
 OF_SCRAPY = (

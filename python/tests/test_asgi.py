@@ -288,7 +288,7 @@ def test_a_client_that_goes_is_heard_of(server):
         link.sendall(b"GET /wait HTTP/1.1\r\nHost: a\r\n\r\n")
         time.sleep(0.2)
     deadline = time.monotonic() + 5
-    while server.get("/seen").body != b"http.disconnect OSError":
+    while server.get("/seen").body != b"http.disconnect ClientDisconnected":
         assert time.monotonic() < deadline, server.get("/seen").body
         time.sleep(0.05)
 

@@ -3,7 +3,6 @@
 import json
 
 import pytest
-
 from gustnado._events import event_text
 
 PROGRAM = """

@@ -7,10 +7,10 @@ import pytest
 
 pytest.importorskip("cyclone")
 
-from cyclone_programs import BROKEN, PROGRAMS, outcome  # noqa: E402
-from pairs import Pair  # noqa: E402
-from requests_sent import FORM, get, post  # noqa: E402
-from test_twisted import exchange  # noqa: E402
+from cyclone_programs import BROKEN, PROGRAMS, outcome
+from pairs import Pair
+from requests_sent import FORM, get, post
+from test_twisted import exchange
 
 PROGRAM = """
 import sys

@@ -67,7 +67,8 @@ def ask(server, path):
 
 def test_names_of_the_reference_are_there():
     text = (HOUSE / "docs" / "python" / "reference.md").read_text()
-    names = re.findall(r"^\| `gustnado\.([\w.]+)` \|", text, re.M)
+    rows = re.findall(r"^\| `gustnado\.([\w.]+)` \|", text, re.M)
+    names = rows + re.findall(r"^### ([\w.]+)$", text, re.M)
     assert len(names) > 15
     for name in names:
         if name.startswith("twisted"):
@@ -82,7 +83,7 @@ def test_there_are_programs_and_commands():
 
 @pytest.mark.parametrize("line", COMMANDS)
 def test_commands_are_understood(line):
-    words = _command_line.Words(shlex.split(line.replace("$PORT", "8000"))[2:])
+    words = _command_line.Arguments(shlex.split(line.replace("$PORT", "8000"))[2:])
     given = {name: pairs for name, pairs in words.given.items() if name != "static"}
     plan, _ = plan_of(words.app, given, words.weak, {})
     assert ":" in plan.app or "." in plan.app

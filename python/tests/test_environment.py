@@ -7,7 +7,6 @@ import subprocess
 import sys
 
 import pytest
-
 from gustnado import _command_line
 from gustnado._environment import assignments
 from gustnado._options import FIT, SettingError
@@ -27,7 +26,7 @@ if __name__ == "__main__":
 
 
 def planned(words, environ):
-    found = _command_line.Words([*words.split(), "main:app"])
+    found = _command_line.Arguments([*words.split(), "main:app"])
     return plan_of(found.app, found.given, found.weak, environ)
 
 

@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from conftest import Server, free_port
 
 EXAMPLES = Path(__file__).parent.parent / "examples"

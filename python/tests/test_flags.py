@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from gustnado import _command_line, _peers
 from gustnado._options import FIT, OPTIONS, SettingError
 from gustnado._plan import plan_of
@@ -16,7 +15,7 @@ DOCS = Path(__file__).parents[2] / "docs/python"
 
 def plan_by(*words, environ=None):
     """What a command line comes to."""
-    found = _command_line.Words([*words, "main:app"] if "main:app" not in words else words)
+    found = _command_line.Arguments([*words, "main:app"] if "main:app" not in words else words)
     return plan_of(found.app, found.given, found.weak, {} if environ is None else environ)[0]
 
 
@@ -123,7 +122,7 @@ def test_it_comes_to_a_plan(words):
 
 def test_max_memory_has_its_old_meaning_unless_the_new_flag_is_there():
     def planned(*words, environ=None):
-        found = _command_line.Words([*words, "main:app"])
+        found = _command_line.Arguments([*words, "main:app"])
         return plan_of(found.app, found.given, found.weak, environ or {})
 
     plan, warnings = planned("--max-memory", "300m")
@@ -221,7 +220,7 @@ def test_the_documents_have_the_table(program, page):
         f"docs/python/{page} is not as `python -m gustnado._peers {program}` prints it")
 
 
-# --- Words.
+# --- Arguments.
 
 @pytest.mark.parametrize("words, app, access_log", [
     (["--access-log", "main:app"], "main:app", "-"),
@@ -236,7 +235,7 @@ def test_the_documents_have_the_table(program, page):
     (["--port=80", "--", "main:app"], "main:app", None),
 ])
 def test_an_application_is_not_taken_for_a_file(words, app, access_log):
-    found = _command_line.Words(words)
+    found = _command_line.Arguments(words)
     assert found.app == app
     assert dict.get(found.given, "access-log", [(None, "")])[0][0] == access_log
 

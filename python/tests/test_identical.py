@@ -8,8 +8,8 @@ import pytest
 
 pytest.importorskip("twisted")
 
-from pairs import Compared, Pair  # noqa: E402
-from requests_sent import FORM, cases_of, get, kinds, post  # noqa: E402
+from pairs import Compared, Pair
+from requests_sent import FORM, cases_of, get, kinds, post
 
 BASIC = b"Authorization: Basic am9lOmJsb3c=\r\n"
 WRONG = b"Authorization: Basic am9lOm5v\r\n"

@@ -1,5 +1,6 @@
 """To any request, this reactor responds as Twisted's own: requests are made up by hypothesis."""
 
+import itertools
 import os
 
 import pytest
@@ -7,7 +8,8 @@ import pytest
 pytest.importorskip("twisted")
 hypothesis = pytest.importorskip("hypothesis")
 
-from hypothesis import HealthCheck, event, given, settings, strategies as st  # noqa: E402
+from hypothesis import HealthCheck, event, given, settings  # noqa: E402
+from hypothesis import strategies as st  # noqa: E402
 from pairs import Pair  # noqa: E402
 
 EXAMPLES = int(os.environ.get("GUSTNADO_EXAMPLES", "200"))
@@ -79,7 +81,7 @@ def sendings(draw):
     whole = b"".join(draw(st.lists(requests, min_size=1, max_size=3)))
     cuts = draw(st.lists(st.integers(0, len(whole)), max_size=4))
     cuts = [0, *sorted(cuts), len(whole)]
-    return [whole[a:b] for a, b in zip(cuts, cuts[1:]) if a < b]
+    return [whole[a:b] for a, b in itertools.pairwise(cuts) if a < b]
 
 
 @pytest.fixture(scope="module")

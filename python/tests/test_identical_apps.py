@@ -4,8 +4,8 @@ import pytest
 
 pytest.importorskip("twisted")
 
-from pairs import Compared, Pair  # noqa: E402
-from requests_sent import FORM, cases_of, get, kinds, post  # noqa: E402
+from pairs import Compared, Pair
+from requests_sent import FORM, cases_of, get, kinds, post
 
 KLEIN = cases_of({
     **kinds(b"/seen", b"/written"),

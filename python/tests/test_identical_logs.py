@@ -10,8 +10,8 @@ import pytest
 
 pytest.importorskip("twisted")
 
-from pairs import Pair, Until, exchange, mask  # noqa: E402
-from requests_sent import get, post  # noqa: E402
+from pairs import Pair, Until, exchange, mask
+from requests_sent import get, post
 
 # Sent one after the other, for the order in the log is compared, too.
 REQUESTS = [

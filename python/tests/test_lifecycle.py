@@ -83,7 +83,7 @@ def test_a_single_process_reloads_and_loses_nothing(run, tmp_path, program):
         for version in (b"SECOND", b"THIRD"):
             (tmp_path / "site_app.py").write_text(program.replace("VERSION", version.decode()))
             server.process.send_signal(signal.SIGHUP)
-            wait_until(lambda: answers and answers[-1].endswith(version), server)
+            wait_until(lambda version=version: answers and answers[-1].endswith(version), server)
     finally:
         is_over.set()
         asking.join()

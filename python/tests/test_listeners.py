@@ -7,7 +7,6 @@ import subprocess
 import sys
 
 import pytest
-
 from gustnado import _sockets
 
 APP = '''
@@ -76,7 +75,7 @@ def test_the_engine_gets_the_rest():
     own = "proxy-protocol defer-accept=false proxy-allow-from=10.0.0.0/8"
     opened = listening(f"127.0.0.1:0 {own} backlog=9", "127.0.0.1:0")
     one, two = (one.fileno() for one in opened.sockets)
-    assert opened.numbers() == f"fd:{one} {own},fd:{two}"
+    assert opened.engine_form() == f"fd:{one} {own},fd:{two}"
     opened.close()
 
 

@@ -5,7 +5,6 @@ import logging
 import os
 
 import pytest
-
 from gustnado import _logs
 from gustnado._options import SettingError
 from gustnado._plan import Plan

@@ -6,7 +6,6 @@ import subprocess
 import sys
 
 import pytest
-
 from gustnado import App
 
 NATIVE = """

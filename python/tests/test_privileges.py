@@ -10,7 +10,6 @@ import urllib.request
 import pytest
 
 
-
 def another_user_can_run_it():
     """Whether this interpreter and the package are of use to another user."""
     command = [sys.executable, "-c", "import gustnado"]

@@ -394,10 +394,10 @@ def test_processes_without_a_cpu_are_doubted():
 
     here = _threads.cpus()
     plan = Plan("x:y", workers=here + 1)
-    assert any(f"--workers {here} is enough" in one for one in _threads.doubts(plan, "asgi"))
-    assert not list(_threads.doubts(Plan("x:y", workers=here), "asgi"))
+    assert any(f"--workers {here} is enough" in one for one in _threads.warnings(plan, "asgi"))
+    assert not list(_threads.warnings(Plan("x:y", workers=here), "asgi"))
     plan = Plan("x:y", threads=8)
-    assert any("--threads 8 changes nothing" in one for one in _threads.doubts(plan, "asgi"))
+    assert any("--threads 8 changes nothing" in one for one in _threads.warnings(plan, "asgi"))
 
 
 # --- Handlers that hold the thread.

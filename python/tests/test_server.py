@@ -7,9 +7,8 @@ import threading
 import time
 import urllib.request
 
-import pytest
-
 import gustnado
+import pytest
 from gustnado._options import SettingError
 
 

@@ -2,7 +2,6 @@
 
 import os
 import re
-import socket
 import subprocess
 import sys
 import time
@@ -180,7 +179,7 @@ def exchange(server, pieces):
                     came += more
                 is_closed = True
                 break
-            except socket.timeout:
+            except TimeoutError:
                 pass
             except ConnectionResetError:
                 is_closed = True

@@ -1,7 +1,6 @@
 """What programs do with Twisted that is out of the ordinary, and works here as it does on epoll."""
 
 import pytest
-
 from conftest import read_all
 
 pytest.importorskip("twisted")

@@ -92,7 +92,7 @@ class Suite:
             kind for kind, _ in self.results[index].values()).items()))
 
     def compare(self, test, epoll, ours):
-        if epoll[0] != ours[0] or epoll[0] == "skips" and epoll != ours:
+        if epoll[0] != ours[0] or (epoll[0] == "skips" and epoll != ours):
             self.different += 1
             self.notes.append(f"{test}: {epoll[0]} on epoll, {ours[0]} on ours: {ours[1]}")
         elif epoll[0] in ("failures", "errors"):

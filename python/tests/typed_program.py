@@ -93,8 +93,11 @@ async def written() -> Response:
 
 
 def write(writer: Writer) -> None:
-    if not writer.write(b"done"):
-        writer.when_room(lambda: print("there is room"))
+    try:
+        if not writer.write(b"done"):
+            writer.when_room(lambda: print("there is room"))
+    except gustnado.ClientDisconnected as error:
+        print(error.args)
     writer.close()
 
 

@@ -5,6 +5,7 @@ pub(crate) mod arguments;
 pub(crate) mod member;
 mod progress;
 
+use std::error::Error as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use gustnado_lab::contest::file::{self, ContestSpec};
 use gustnado_lab::contest::{self, Tools, compare, presets, reach, store, table};
 use gustnado_lab::record::Record;
-use gustnado_lab::report;
+use gustnado_lab::report::{self, markdown};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 
@@ -20,7 +21,7 @@ use crate::figures::counted;
 use crate::output::{Console, page, page_paint};
 use crate::usage_error::UsageError;
 use crate::{doctor, exit};
-use arguments::{ContestOptions, ContestSubcommand};
+use arguments::{ContestOptions, ContestSubcommand, MarkdownOptions};
 use progress::ContestProgress;
 
 /// Runs the subcommand and returns the exit code.
@@ -31,7 +32,7 @@ pub(crate) fn run(options: ContestSubcommand, program: &Path) -> u8 {
         ContestSubcommand::Preset(name) => show_preset(&name),
         ContestSubcommand::Keys => Ok(page(&file::reference())),
         ContestSubcommand::Compare(old, new) => compare_records(&old, &new),
-        ContestSubcommand::Report(path) => report_again(&path),
+        ContestSubcommand::Report(path, markdown) => report_again(&path, &markdown),
         ContestSubcommand::Run(options) => run_contest(*options, program, output),
     };
     done.unwrap_or_else(|refusal| {
@@ -60,21 +61,20 @@ fn compare_records(old: &Path, new: &Path) -> Result<u8, UsageError> {
     Ok(page(&compare::text(&old, &new)))
 }
 
-fn report_again(path: &Path) -> Result<u8, UsageError> {
+fn report_again(path: &Path, markdown: &MarkdownOptions) -> Result<u8, UsageError> {
     let record = store::read(path).map_err(|error| refused(exit::FAILED)(error.to_string()))?;
     let folder = if path.is_dir() { path } else { path.parent().unwrap_or(Path::new("")) };
-    show(&record);
-    write_report(&record, folder, Console::new(false))?;
+    leave(&record, folder, markdown, Console::new(false))?;
     Ok(exit::CLEAN)
 }
 
 fn run_contest(options: ContestOptions, program: &Path, output: Console) -> Result<u8, UsageError> {
-    let is_check = options.check;
+    let (is_check, goes_on) = (options.check, options.goes_on);
     let mut tools = Tools::of(program);
     if !options.generator.is_empty() {
         tools.generator.clone_from(&options.generator);
     }
-    let contest = narrowed(options)?;
+    let (contest, markdown) = narrowed(options)?;
     let stop = Arc::new(AtomicBool::new(false));
     let signals = listen(&stop, output)
         .map_err(|error| refused(exit::FAILED)(format!("cannot wait for signals: {error}")))?;
@@ -91,15 +91,14 @@ fn run_contest(options: ContestOptions, program: &Path, output: Console) -> Resu
         output.warn(&warning);
     }
     let meter = ContestProgress::new(output);
-    let result = contest::run(&contest, &tools, &stop, &mut |event| meter.show(event));
+    let result = contest::run(&contest, &tools, goes_on, &stop, &mut |event| meter.show(event));
     meter.clear();
     signals.close();
     let record = result.map_err(|error| refused(exit::FAILED)(error.to_string()))?;
     if is_check {
         page(&table::checks(&record));
     } else {
-        show(&record);
-        write_report(&record, &contest.output, output)?;
+        leave(&record, &contest.output, &markdown, output)?;
     }
     Ok(verdict(&record, is_check, &stop))
 }
@@ -114,8 +113,8 @@ fn verdict(record: &Record, is_check: bool, stop: &AtomicBool) -> u8 {
     exit::CLEAN
 }
 
-/// Reads a contest's file, and narrows it as the options say.
-fn narrowed(options: ContestOptions) -> Result<ContestSpec, UsageError> {
+/// Reads a contest's file, and narrows it as the options say. Returns where its table goes, too.
+fn narrowed(options: ContestOptions) -> Result<(ContestSpec, MarkdownOptions), UsageError> {
     let usage = refused(exit::USAGE);
     let contest = file::read(&options.file);
     let mut contest = contest.map_err(|error| refused(exit::CONFIG)(error.to_string()))?;
@@ -139,7 +138,7 @@ fn narrowed(options: ContestOptions) -> Result<ContestSpec, UsageError> {
         // A check must not overwrite a measurement.
         contest.output = contest.output.join("check");
     }
-    Ok(contest)
+    Ok((contest, options.markdown))
 }
 
 /// Makes every signal stop the contest, which stops all its processes before this one ends.
@@ -154,6 +153,31 @@ fn listen(stop: &Arc<AtomicBool>, output: Console) -> std::io::Result<Handle> {
         }
     })?;
     Ok(handle)
+}
+
+/// Prints the table of a record, writes its report, and publishes it where that was asked for.
+fn leave(
+    record: &Record,
+    folder: &Path,
+    markdown: &MarkdownOptions,
+    output: Console,
+) -> Result<(), UsageError> {
+    match &markdown.page {
+        Some(path) if path == Path::new("-") => {
+            page(&markdown::section(record));
+        }
+        _ => show(record),
+    }
+    write_report(record, folder, output)?;
+    let Some(path) = markdown.page.as_deref().filter(|path| *path != Path::new("-")) else {
+        return Ok(());
+    };
+    markdown::publish(record, path, markdown.publish).map_err(|error| {
+        let cause = error.source().map_or_else(String::new, |cause| format!(": {cause}"));
+        refused(exit::FAILED)(format!("{error}{cause}; the raw data is kept"))
+    })?;
+    output.say(&format!("published: {}", path.display()));
+    Ok(())
 }
 
 fn show(record: &Record) {

@@ -77,14 +77,49 @@ fn a_contest_leaves_a_table_a_record_and_a_page_that_can_be_made_again() {
     assert!(said.stderr.contains("4/4 page (3) round 2, python: "), "{}", said.stderr);
     assert!(said.stdout.contains("µs CPU/request"), "{}", said.stdout);
     let out = folder.path().join("out");
-    assert!(out.join("contest.json").exists() && out.join("index.html").exists());
+    assert!(out.join("contest.jsonl").exists() && out.join("index.html").exists());
     fs::remove_file(out.join("index.html")).expect("it was there");
-    let record = out.join("contest.json").to_string_lossy().into_owned();
+    let record = out.join("contest.jsonl").to_string_lossy().into_owned();
     let again = ended(&mut command(&["contest", "--report", &record]));
     assert_eq!(again.code, Some(0), "{}", again.stderr);
     assert!(out.join("index.html").exists());
+    let table = ended(&mut command(&["contest", "--report", &record, "--markdown"]));
+    assert!(table.stdout.starts_with("## Two servers\n"), "{}", table.stdout);
+    let rows = table.stdout.lines().filter(|line| line.starts_with("| ")).count();
+    assert_eq!(rows, 2 + 3, "{}", table.stdout);
     let same = ended(&mut command(&["contest", "--compare", &record, &record]));
     assert!(same.stdout.contains("Nothing changed by more than noise."), "{}", same.stdout);
+}
+
+#[test]
+fn a_contest_goes_on_and_its_table_is_published_once_that_was_said() {
+    if !is_possible() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let only = ["--only", "python", "--rounds"];
+    let first = ended(contest(folder.path(), &only).arg("1"));
+    assert_eq!(first.code, Some(0), "{}", first.stderr);
+    let page = folder.path().join("page.md");
+    fs::write(&page, "# Page\n\n## Two servers\n\nby hand\n").expect("written");
+    let to_page = format!("--markdown={}", page.display());
+    let second = ended(contest(folder.path(), &only).args(["2", "--continue", &to_page]));
+    assert!(second.stderr.contains("2/2 page (3) round 2, python: "), "{}", second.stderr);
+    assert!(!second.stderr.contains("round 1, python: "), "{}", second.stderr);
+    // The page says nothing of its machine.
+    assert_eq!(second.code, Some(1), "{}", second.stderr);
+    assert!(second.stderr.contains("--publish publishes them all the same"), "{}", second.stderr);
+    assert!(fs::read_to_string(&page).expect("kept").ends_with("by hand\n"));
+    let out = folder.path().join("out").to_string_lossy().into_owned();
+    let mut again = command(&["contest", "--report", &out, &to_page, "--publish"]);
+    let again = ended(&mut again);
+    assert_eq!(again.code, Some(0), "{}", again.stderr);
+    let text = fs::read_to_string(&page).expect("written");
+    assert!(text.contains("; 2 rounds, ") && !text.contains("by hand"), "{text}");
+    // Another selection is another contest.
+    let other = ended(&mut contest(folder.path(), &["--continue"]));
+    assert_eq!(other.code, Some(1), "{}", other.stderr);
+    assert!(other.stderr.contains("--continue: the selection of contenders"), "{}", other.stderr);
 }
 
 #[test]
@@ -223,7 +258,7 @@ fn ctrl_c_ends_the_servers_and_keeps_what_was_measured() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut command = contest(folder.path(), &["--rounds", "100"]);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("starts");
-    let record = folder.path().join("out/contest.json");
+    let record = folder.path().join("out/contest.jsonl");
     let measured = || fs::read_to_string(&record).is_ok_and(|text| text.contains("generator.py"));
     wait_until("a run is kept", measured);
     let id = i32::try_from(child.id()).expect("process ids are small");
@@ -286,6 +321,39 @@ fn all_mistakes_of_a_file_are_said_at_once() {
         assert!(said.stderr.contains(line), "{line:?} in\n{}", said.stderr);
     }
     assert_eq!(said.stderr.lines().count(), 4, "{}", said.stderr);
+}
+
+#[test]
+fn a_figure_that_is_missed_ends_the_contest_with_1() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("reach.toml");
+    let run = |rate: &str, more: &[&str]| {
+        let text = format!(
+            "rounds = 1\n[[contender]]\npreset = \"gustnado\"\n[[scenario]]\nname = \"page\"\n\
+             connections = 1\nduration = \"200ms\"\nreach = {{ rate = {rate} }}\n"
+        );
+        fs::write(&file, text).expect("written");
+        let mut command = command(&["contest"]);
+        command.arg(&file).arg("--output").arg(folder.path().join("out")).args(more);
+        ended(command.env("TMPDIR", folder.path()))
+    };
+    let reached = run("1", &[]);
+    assert_eq!(reached.code, Some(0), "{}{}", reached.stdout, reached.stderr);
+    assert!(reached.stdout.contains("reached      page, gustnado: "), "{}", reached.stdout);
+    let missed = run("1e9", &[]);
+    assert_eq!(missed.code, Some(1), "{}{}", missed.stdout, missed.stderr);
+    assert!(missed.stdout.contains("NOT REACHED  page, gustnado: "), "{}", missed.stdout);
+    let quick = run("1e9", &["--quick"]);
+    assert_eq!(quick.code, Some(0), "a look judges nothing: {}", quick.stdout);
+}
+
+#[test]
+fn the_keys_of_a_file_can_be_printed() {
+    let said = ended(&mut command(&["contest", "--keys"]));
+    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    for key in ["| `set_up` |", "| `preset` |", "| `generator` |", "| `reach` |", "| `cpu` |"] {
+        assert!(said.stdout.contains(key), "{key} in\n{}", said.stdout);
+    }
 }
 
 #[test]

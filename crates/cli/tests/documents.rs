@@ -4,6 +4,7 @@
 
 mod gustnado;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -36,6 +37,8 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("uvicorn ", "another server's command, for comparison"),
     ("gunicorn ", "another server's command, for comparison"),
     ("pip install --no-deps cyclone", "make test-python"),
+    ("gustnado contest mine.toml --continue", "crates/cli/tests/contest.rs"),
+    ("gustnado contest --report DIR", "crates/cli/tests/contest.rs"),
     (
         "printf 'PROXY",
         "it connects to `gustnado run`; crates/server/tests/operations/proxies.rs sends the same",
@@ -254,4 +257,30 @@ fn at_most_one_block_in_twenty_is_skipped() {
     let skipped = programs.iter().filter(|block| is_skipped(block)).count();
     assert_eq!(skipped, SKIPPED.len(), "the list names what is not there, or a block twice");
     assert!(skipped * 20 <= programs.len(), "{skipped} of {} are skipped", programs.len());
+}
+
+/// The keys that the first column of the tables of a section names.
+fn keys_in(section: &str) -> BTreeSet<&str> {
+    let rows = section.lines().filter_map(|line| line.strip_prefix("| `"));
+    rows.filter_map(|row| row.split_once('`')).map(|(key, _)| key).collect()
+}
+
+#[test]
+fn the_page_of_keys_has_those_of_the_schema() {
+    let schema = fs::read(root().join("docs/site.schema.json")).expect("the schema");
+    let schema: serde_json::Value = serde_json::from_slice(&schema).expect("JSON");
+    let page = fs::read_to_string(root().join("docs/keys.md")).expect("the page");
+    let sections: Vec<(&str, &str)> =
+        page.split("\n## ").skip(1).filter_map(|section| section.split_once('\n')).collect();
+    let section = |name: &str| sections.iter().find(|(title, _)| *title == name).expect(name).1;
+    for name in ["listen", "route", "site", "error-page"] {
+        let found = schema["$defs"][name]["properties"].as_object().expect("its keys");
+        let wanted: BTreeSet<&str> = found.keys().map(String::as_str).collect();
+        assert_eq!(keys_in(section(name)), wanted, "{name}");
+    }
+    let settings = fs::read_to_string(root().join("docs/tuning.md")).expect("the settings");
+    let is_setting = |key: &str| settings.contains(&format!("| `--{key}` |"));
+    let found = schema["properties"].as_object().expect("its keys").keys().map(String::as_str);
+    let wanted: BTreeSet<&str> = found.filter(|key| *key == "listen" || !is_setting(key)).collect();
+    assert_eq!(keys_in(section("The top of the file")), wanted);
 }

@@ -42,13 +42,13 @@ use crate::record::{self, Fate, Record, RunRecord};
 pub use file::presets;
 use file::{ContenderSpec, ContestSpec, PageSpec, ScenarioSpec};
 use runner::{ReadyServer, ServerRunner, Unmeasured, run_without_result, slug};
-use store::StoreError;
+use store::{RecordFile, StoreError};
 
 /// The file of the record in the output folder.
-pub const RECORD: &str = "contest.json";
+pub const RECORD: &str = "contest.jsonl";
 
 /// The previous record.
-pub const PREVIOUS: &str = "contest.previous.json";
+pub const PREVIOUS: &str = "contest.previous.jsonl";
 
 /// The programs that a contest needs apart from the contenders.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,6 +96,8 @@ pub enum ContestError {
     Store(StoreError),
     /// The CPUs named in the file are not available.
     Cpus(String),
+    /// The record to go on with is of another contest, in this respect.
+    Changed(&'static str),
 }
 
 impl fmt::Display for ContestError {
@@ -106,15 +108,20 @@ impl fmt::Display for ContestError {
             }
             Self::Store(error) => write!(f, "{error}"),
             Self::Cpus(why) => write!(f, "{why}"),
+            Self::Changed(what) => {
+                write!(f, "--continue: {what} changed since; begin again without it")
+            }
         }
     }
 }
 
 impl std::error::Error for ContestError {}
 
-/// Runs a contest. The record is saved in the output folder after each run, so that no measurement
+/// Runs a contest. Each run is appended to the record in the output folder, so that no measurement
 /// is lost; [`Record::cut`] says whether it ended early.
 ///
+/// - `goes_on`: whether the record in the output folder is continued: its runs are kept, and those
+///   that are missing are added.
 /// - `stop`: ends it early, after everything that it started.
 /// - `on_event`: receives its events.
 ///
@@ -123,6 +130,7 @@ impl std::error::Error for ContestError {}
 pub fn run(
     contest: &ContestSpec,
     tools: &Tools,
+    goes_on: bool,
     stop: &AtomicBool,
     on_event: &mut dyn FnMut(ContestEvent<'_>),
 ) -> Result<Record, ContestError> {
@@ -134,17 +142,23 @@ pub fn run(
     let of_folder = |error| ContestError::Folder(output.clone(), error);
     fs::create_dir_all(&logs).map_err(of_folder)?;
     environment::raise_descriptors();
-    let record = begin(contest, tools, &division);
+    let mut record = begin(contest, tools, &division);
+    let path = output.join(RECORD);
+    if goes_on {
+        take_over(&mut record, store::read(&path).map_err(ContestError::Store)?)?;
+    }
     let runner = ServerRunner::build(contest, tools, stop, division, logs)
         .map_err(|error| ContestError::Folder(std::env::temp_dir(), error))?;
-    let path = output.join(RECORD);
     // The previous measurement is kept for comparison, if there is one.
     let _ = fs::rename(&path, output.join(PREVIOUS));
-    store::save(&record, &path).map_err(ContestError::Store)?;
+    let file = RecordFile::create(&path, &record).map_err(ContestError::Store)?;
     let until = Instant::now() + contest.time_limit;
+    let (begun, before_s) = (Instant::now(), record.took_s);
     let mut round =
-        ContestRun { contest, runner, record, path, begun: Instant::now(), until, stop, on_event };
-    match round.prepare().and_then(|()| round.measure()) {
+        ContestRun { contest, runner, record, file, begun, before_s, until, stop, on_event };
+    let prepared = round.prepare();
+    let kept = round.file.describe(&round.record).map_err(|error| unkept(&error));
+    match prepared.and(kept).and_then(|()| round.measure()) {
         Ok(()) => {}
         Err(cut) => {
             (round.on_event)(ContestEvent::Line(&cut));
@@ -152,9 +166,41 @@ pub fn run(
         }
     }
     round.record.verdicts = reach::judge(contest, &round.record);
-    // A full disk was reported already, and the previous record is intact.
-    let _ = round.save();
+    round.record.took_s = round.took_s();
+    // A full disk was reported already, and the lines before are intact.
+    let described = round.file.describe(&round.record);
+    let _ = described.and_then(|()| round.file.end(&round.record));
     Ok(round.record)
+}
+
+/// Takes the runs of an earlier record of the same contest over.
+fn take_over(record: &mut Record, earlier: Record) -> Result<(), ContestError> {
+    let names = |of: &Record| -> Vec<String> {
+        let contenders = of.contenders.iter().map(|one| one.name.clone());
+        contenders.chain(of.scenarios.iter().map(|one| one.sentence.clone())).collect()
+    };
+    let what = if earlier.file != record.file {
+        "the contest’s file"
+    } else if names(&earlier) != names(record) {
+        "the selection of contenders and scenarios"
+    } else if (&earlier.tool, &earlier.environment.commit)
+        != (&record.tool, &record.environment.commit)
+    {
+        "the program that measures"
+    } else {
+        record.started_unix_s = earlier.started_unix_s;
+        record.took_s = earlier.took_s;
+        record.runs = earlier.runs;
+        return Ok(());
+    };
+    Err(ContestError::Changed(what))
+}
+
+fn unkept(error: &StoreError) -> String {
+    format!(
+        "the record could not be kept any further: {error}; free some space and go on with \
+         --continue"
+    )
 }
 
 /// Returns a record without measurements.
@@ -203,8 +249,10 @@ struct ContestRun<'a> {
     contest: &'a ContestSpec,
     runner: ServerRunner<'a>,
     record: Record,
-    path: PathBuf,
+    file: RecordFile,
     begun: Instant,
+    /// Seconds that the contest had taken before it was continued.
+    before_s: f64,
     until: Instant,
     stop: &'a AtomicBool,
     on_event: &'a mut dyn FnMut(ContestEvent<'_>),
@@ -242,12 +290,11 @@ impl ContestRun<'_> {
                 }
                 Err(unmeasured) => self.exclude(at, unmeasured)?,
             }
-            self.save()?;
         }
         for (at, scenario) in contest.scenarios.iter().enumerate() {
             self.record.scenarios[at].body_bytes = self.runner.body_bytes(scenario);
         }
-        self.save()
+        Ok(())
     }
 
     /// Records that a contender does not take part.
@@ -262,7 +309,7 @@ impl ContestRun<'_> {
         };
         self.line(&line);
         self.record.contenders[at].fate = fate;
-        self.save()
+        Ok(())
     }
 
     /// Runs all scenarios; in each all rounds; in each all contenders, one after the other.
@@ -278,21 +325,26 @@ impl ContestRun<'_> {
                 of.rounds as usize * contenders.iter().filter(|one| of.has(&one.name)).count()
             })
             .sum();
-        let (mut done, begun) = (0, Instant::now());
+        let (mut done, mut measured, begun) = (0, 0, Instant::now());
         for scenario in &contest.scenarios {
             let mut running = BTreeMap::new();
             for round in 1..=scenario.rounds {
                 for contender in contenders.iter().filter(|one| scenario.has(&one.name)) {
                     self.check_time()?;
                     done += 1;
+                    if self.has_run(contender, scenario, round) {
+                        continue;
+                    }
+                    measured += 1;
                     let run = self.one_run(contender, scenario, round, &mut running)?;
                     let line = table::progress(&run, scenario.connections);
                     self.line(&format!("{done}/{all} {line}"));
-                    let each = begun.elapsed() / u32::try_from(done).unwrap_or(u32::MAX);
+                    let each = begun.elapsed() / measured;
                     let left = each * u32::try_from(all - done).unwrap_or(u32::MAX);
                     (self.on_event)(ContestEvent::Progress { done, all, left });
+                    let kept = self.file.run(self.took_s(), &run);
                     self.record.runs.push(run);
-                    self.save()?;
+                    kept.map_err(|error| unkept(&error))?;
                 }
             }
         }
@@ -349,14 +401,14 @@ impl ContestRun<'_> {
         Ok(())
     }
 
-    fn save(&mut self) -> Result<(), String> {
-        self.record.took_s = self.begun.elapsed().as_secs_f64();
-        store::save(&self.record, &self.path).map_err(|error| {
-            format!(
-                "the record could not be kept any further: {error}; free some space and run \
-                 it again"
-            )
-        })
+    /// Returns whether a run is in the record already, because the contest was continued.
+    fn has_run(&self, contender: &ContenderSpec, scenario: &ScenarioSpec, round: u32) -> bool {
+        let wanted = (&contender.name, &scenario.name, round);
+        self.record.runs.iter().any(|run| (&run.contender, &run.scenario, run.round) == wanted)
+    }
+
+    fn took_s(&self) -> f64 {
+        self.before_s + self.begun.elapsed().as_secs_f64()
     }
 }
 

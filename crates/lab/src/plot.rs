@@ -1,18 +1,10 @@
-//! Plots: from numbers to a drawing, and from a drawing to SVG and PNG.
+//! Plots: lines as data, which the page of a report draws itself, and numbers with units.
 //!
-//! A chart ([`lines::Chart`], [`bars::Bars`]) lays itself out as a [`drawing::Drawing`], a list of
-//! shapes. Two writers render it: [`svg`] for the page, where it follows light and dark, and
-//! [`png`] for everywhere else. What does not live here: which plots a report has, and their
-//! numbers.
+//! [`SCRIPT`] draws a [`chart::Chart`] in the width that a window has. Which plots a report has,
+//! and their numbers, is the report's.
 
-pub mod bars;
-pub mod drawing;
-pub mod font;
-mod frame;
-pub mod lines;
-pub mod palette;
-pub mod png;
-pub mod scale;
-pub mod svg;
-pub mod ticks;
+pub mod chart;
 pub mod units;
+
+/// The JavaScript that draws charts. It needs no library, and no document until it is used.
+pub const SCRIPT: &str = include_str!("plot/plot.js");

@@ -1,4 +1,4 @@
-//! The result of a contest: `contest.json`, from which reports and comparisons are made.
+//! The result of a contest: `contest.jsonl`, from which reports and comparisons are made.
 
 use std::collections::BTreeMap;
 
@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::outcome::Outcome;
 
-/// Version of the JSON format; a reader refuses an unknown one.
-pub const FORMAT: u32 = 1;
+/// Version of the format; a reader refuses another one. Since 2 the record has a line for each run.
+pub const FORMAT: u32 = 2;
 
 /// The results of a contest, as far as it came.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]

@@ -8,6 +8,7 @@
 //! Everything here is a function of the record.
 
 mod fit;
+pub mod reference;
 pub(crate) mod spread;
 #[cfg(test)]
 mod tests;
@@ -209,13 +210,14 @@ impl Significance {
 /// without figures, and those that are not comparable, are included.
 pub fn summarise(record: &Record) -> Vec<ContenderFigures> {
     let mut rows = Vec::new();
+    let reference = reference::choose(record);
     for scenario in &record.scenarios {
-        let base = Measured::of(record, &record.reference, scenario);
+        let base = Measured::of(record, reference, scenario);
         let takes_part =
             |name: &String| scenario.contenders.is_empty() || scenario.contenders.contains(name);
         for contender in record.contenders.iter().filter(|one| takes_part(&one.name)) {
             let measured = Measured::of(record, &contender.name, scenario);
-            let against = (contender.name != record.reference).then_some(&base);
+            let against = (contender.name != reference).then_some(&base);
             rows.push(row(&contender.fate, scenario, &contender.name, &measured, against));
         }
     }
@@ -312,6 +314,10 @@ impl<'a> Measured<'a> {
     fn pairs(&self, other: &Self, column: Column) -> Vec<(f64, f64)> {
         let (of, to) = (self.runs.iter().copied(), other.runs.iter().copied());
         pairs_of(of, to, self.scenario, column)
+    }
+
+    fn has_outcome(&self) -> bool {
+        self.runs.iter().any(|run| run.outcome.is_some())
     }
 
     /// See [`ContenderFigures::unfit`].

@@ -7,7 +7,8 @@
 //! curl --data 'hello there' http://127.0.0.1:3456/echo
 //! ```
 //!
-//! A second argument, `uring` or `epoll`, chooses the kernel interface; `contests/qurricane.toml` does.
+//! A second argument, `uring` or `epoll`, chooses the kernel interface, as
+//! `contests/qurricane.toml` does.
 
 use std::env;
 

@@ -24,8 +24,9 @@ use pyo3::types::{PyDict, PyString, PyWeakrefMethods, PyWeakrefReference};
 use gustnado::{BodyError, ForeignHead, Replier, Reply, Request, Response, reply_later};
 
 use super::awaitables::{LoopFuture, ReadyNone, ReadyValue};
-use super::message::{self, expect, gone};
+use super::message::{self, expect};
 use crate::coroutine::{LoopTurn, NotOurs, Pause};
+use crate::errors::client_disconnected;
 use crate::guarded::Guarded;
 use crate::pipe::PipeWriter;
 use sending::SendOutcome;
@@ -336,7 +337,7 @@ impl ExchangeState {
 
     pub(super) fn lost(&mut self) -> PyErr {
         self.knows_loss = true;
-        gone()
+        client_disconnected("the client has disconnected")
     }
 
     /// Restores a phase that does not allow content, and returns the error.

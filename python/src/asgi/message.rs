@@ -1,6 +1,6 @@
 //! Messages to an ASGI application, and the parsing of those it sends.
 
-use pyo3::exceptions::{PyOSError, PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
@@ -89,9 +89,4 @@ pub(super) fn check_length(head: &ForeignHead, length: u64) -> PyResult<()> {
         ))),
         _ => Ok(()),
     }
-}
-
-/// Returns the exception of a send after a disconnect.
-pub(super) fn gone() -> PyErr {
-    PyOSError::new_err("the client has gone")
 }

@@ -112,7 +112,7 @@ def test_valid_request(servers, name):
 
 def faring(found, expected):
     """In a word, what has become of requests of which all should have been served."""
-    for status, content in found:
+    for status, _content in found:
         if status != 200:
             return status
     if len(found) < len(expected):

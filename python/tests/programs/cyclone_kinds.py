@@ -69,7 +69,7 @@ class Flushes(RequestHandler):
     @defer.inlineCallbacks
     def get(self):
         for number in range(3):
-            self.write("piece %d\n" % number)
+            self.write(f"piece {number}\n")
             self.flush()
             yield task.deferLater(reactor, 0.01, lambda: None)
 
@@ -134,7 +134,7 @@ class Join(RequestHandler):
 
 class Errors(RequestHandler):
     def write_error(self, status_code, **more):
-        self.write("own page for %d" % status_code)
+        self.write(f"own page for {status_code}")
 
     def get(self):
         raise HTTPError(404)
@@ -206,8 +206,6 @@ def modules():
 
 
 def locale():
-    import cyclone.locale
-
     class Numbers(RequestHandler):
         def get(self):
             self.write(self.locale.friendly_number(1234567) + " " + self.locale.list("abc"))
@@ -364,7 +362,7 @@ def client():
     class Fetches(RequestHandler):
         @defer.inlineCallbacks
         def get(self):
-            there = "http://127.0.0.1:%s/there" % sys.argv[2]
+            there = f"http://127.0.0.1:{sys.argv[2]}/there"
             is_bytes = self.get_argument("bytes", None)
             answer = yield cyclone.httpclient.fetch(there.encode() if is_bytes else there)
             self.write(answer.body)

@@ -1,14 +1,23 @@
 """The resources of `web.py`."""
 
-from zope.interface import implementer
-
 from twisted.cred import portal
 from twisted.cred.checkers import InMemoryUsernamePasswordDatabaseDontUse
 from twisted.internet import defer, interfaces, reactor, task
 from twisted.python import log
 from twisted.web import (
-    guard, pages, proxy, resource, server, static, template, util, vhost, wsgi, xmlrpc,
+    guard,
+    pages,
+    proxy,
+    resource,
+    server,
+    static,
+    template,
+    util,
+    vhost,
+    wsgi,
+    xmlrpc,
 )
+from zope.interface import implementer
 
 
 class Page(resource.Resource):

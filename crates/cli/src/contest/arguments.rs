@@ -14,13 +14,22 @@ pub(crate) enum ContestSubcommand {
     /// Compares two records.
     Compare(PathBuf, PathBuf),
     /// Makes the report of a record again.
-    Report(PathBuf),
+    Report(PathBuf, MarkdownOptions),
     /// Lists the presets.
     Presets,
     /// Prints the file of a preset.
     Preset(String),
     /// Prints the reference of all keys of a file.
     Keys,
+}
+
+/// Where a contest's table in Markdown goes.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct MarkdownOptions {
+    /// A page, or `-` for standard output.
+    pub(crate) page: Option<PathBuf>,
+    /// Whether a page gets results of another machine, of a tree with changes, or of a part.
+    pub(crate) publish: bool,
 }
 
 /// Options of a contest.
@@ -30,6 +39,9 @@ pub(crate) struct ContestOptions {
     pub(crate) output: Option<PathBuf>,
     pub(crate) check: bool,
     pub(crate) quick: bool,
+    /// Whether the record in the output folder is continued.
+    pub(crate) goes_on: bool,
+    pub(crate) markdown: MarkdownOptions,
     pub(crate) rounds: Option<u32>,
     pub(crate) only: Vec<String>,
     pub(crate) scenarios: Vec<String>,
@@ -54,6 +66,7 @@ pub(crate) fn command() -> Command {
         .arg(path("output").value_name("DIR").help("The folder that gets everything"))
         .arg(switch("check", "Send each contender ten requests, to prove the set-up"))
         .arg(switch("quick", "One round of a second for each scenario: a look, no measurement"))
+        .arg(switch("continue", "Go on with a contest that was broken off, from its record"))
         .arg(
             flag("rounds")
                 .value_name("N")
@@ -69,6 +82,21 @@ pub(crate) fn command() -> Command {
                 .help("Say what changed between two records, and whether it is more than noise"),
         )
         .arg(path("report").value_name("RECORD").help("Make the report of a record again"))
+        .arg(
+            path("markdown")
+                .num_args(0..=1)
+                .require_equals(true)
+                .default_missing_value("-")
+                .value_name("PAGE")
+                .help("Print a table in Markdown, or replace the contest's section of a page"),
+        )
+        .arg(
+            switch(
+                "publish",
+                "Replace it also by results of another machine or of changed sources",
+            )
+            .requires("markdown"),
+        )
         .arg(flag("generator").hide(true).action(ArgAction::Append).allow_hyphen_values(true))
         .arg(switch("presets", "List the contenders that are known"))
         .arg(flag("preset").value_name("NAME").help("Print the file of one of them"))
@@ -94,6 +122,7 @@ pub(crate) fn read(flags: &ArgMatches) -> ContestSubcommand {
     let names = |name: &str| -> Vec<String> {
         flags.get_many::<String>(name).into_iter().flatten().cloned().collect()
     };
+    let markdown = MarkdownOptions { page: path("markdown"), publish: flags.get_flag("publish") };
     if flags.get_flag("presets") {
         return ContestSubcommand::Presets;
     }
@@ -104,7 +133,7 @@ pub(crate) fn read(flags: &ArgMatches) -> ContestSubcommand {
         return ContestSubcommand::Preset(name.clone());
     }
     if let Some(record) = path("report") {
-        return ContestSubcommand::Report(record);
+        return ContestSubcommand::Report(record, markdown);
     }
     let mut both = flags.get_many::<PathBuf>("compare").into_iter().flatten().cloned();
     if let (Some(old), Some(new)) = (both.next(), both.next()) {
@@ -115,6 +144,8 @@ pub(crate) fn read(flags: &ArgMatches) -> ContestSubcommand {
         output: path("output"),
         check: flags.get_flag("check"),
         quick: flags.get_flag("quick"),
+        goes_on: flags.get_flag("continue"),
+        markdown,
         rounds: flags.get_one("rounds").copied(),
         only: names("only"),
         scenarios: names("scenario"),
@@ -167,6 +198,15 @@ mod tests {
             options(&["--preset", "nginx"]).expect("right"),
             ContestSubcommand::Preset("nginx".into())
         );
+        let page = |words: &[&str]| match options(words).expect("right") {
+            ContestSubcommand::Report(_, markdown) => (markdown.page, markdown.publish),
+            _ => panic!("no report"),
+        };
+        assert_eq!(page(&["--report", "r"]), (None, false));
+        assert_eq!(page(&["--report", "r", "--markdown"]), (Some("-".into()), false));
+        let words = ["--report", "r", "--markdown=p.md", "--publish"];
+        assert_eq!(page(&words), (Some("p.md".into()), true));
+        assert!(options(&["--report", "r", "--publish"]).is_err());
         assert!(options(&[]).is_err());
         assert!(options(&["c.toml", "--rounds", "0"]).is_err());
     }

@@ -10,7 +10,7 @@ use std::str::FromStr;
 use super::foreign::{self, ForeignRun};
 use super::tool::ToolOutput;
 use crate::figures::real;
-use crate::outcome::{Errors, Latency, Outcome, success_share};
+use crate::outcome::{Errors, Latency, Outcome};
 
 /// Its percentiles are whole numbers.
 const PERCENTILES: [&str; 9] = ["50", "66", "75", "80", "90", "95", "98", "99", "100"];
@@ -59,7 +59,6 @@ fn parsed(output: &str, table: &str, run: ForeignRun<'_>) -> Result<Outcome, Str
         requests_in_window: requests,
         sent: complete,
         requests_per_s: if duration_s > 0.0 { real(requests) / duration_s } else { 0.0 },
-        success_share: success_share(requests, errors.total()),
         errors,
         bytes_received: needed(output, "Total transferred:")?,
         connections_opened: if keep_alive { run.scenario.connections } else { complete },

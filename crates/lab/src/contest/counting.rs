@@ -107,7 +107,10 @@ impl ServerRunner<'_> {
         requests: u64,
     ) -> Result<(u64, u64), Unmeasured> {
         let folder = self.work(contender)?;
-        outputs(&folder).iter().for_each(|path| drop(fs::remove_file(path)));
+        for path in outputs(&folder) {
+            // It is of the life before.
+            let _ = fs::remove_file(path);
+        }
         let mut traced = contender.clone();
         let file = format!("--callgrind-out-file={}/callgrind.%p", folder.display());
         let words = ["valgrind", "--tool=callgrind", "--trace-children=yes", &file];

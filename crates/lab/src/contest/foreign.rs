@@ -12,7 +12,9 @@ use super::file::{GeneratorKind, ScenarioSpec};
 use super::tool::{self, Tool, ToolError, ToolOutput};
 use crate::figures::real;
 use crate::load::usage::Counters;
-use crate::outcome::{Errors, FORMAT, GeneratorUsage, Kernel, Latency, ModelSummary, Outcome};
+use crate::outcome::{
+    Errors, FORMAT, GeneratorUsage, Kernel, Latency, ModelSummary, Outcome, success_share,
+};
 
 /// Share of its threads' time from which on a generator counts as saturated.
 const BUSY: f64 = 0.95;
@@ -79,6 +81,7 @@ pub(super) fn measure(
     let mut outcome = parse(&output, run)
         .map_err(|why| Some(format!("{name}: {why}; {}", output.last_words())))?;
     outcome.started_unix_s = began.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+    outcome.success_share = success_share(outcome.requests, outcome.errors.total());
     outcome.kernel = kernel;
     outcome.generator = own_use(name, cpu, outcome.duration_s * f64::from(outcome.model.threads));
     Ok(outcome)
@@ -112,8 +115,8 @@ pub(super) fn blank(run: ForeignRun<'_>, threads: u64) -> Outcome {
         sent: 0,
         unanswered: 0,
         requests_per_s: 0.0,
-        errors: Errors::default(),
         success_share: None,
+        errors: Errors::default(),
         statuses: BTreeMap::new(),
         bytes_received: 0,
         bytes_received_per_s: None,

@@ -77,6 +77,14 @@ pub(super) fn sentences(contest: &ContestSpec, division: &CpuSplit) -> Vec<Strin
          how many there are."
             .to_owned(),
     ];
+    sentences.extend(by_other_programs(contest));
+    sentences.extend(unequal);
+    sentences
+}
+
+/// What generators and tools of others have to do with the figures.
+fn by_other_programs(contest: &ContestSpec) -> Vec<String> {
+    let mut sentences = Vec::new();
     if contest.scenarios.iter().any(|one| one.generator != GeneratorKind::Own) {
         sentences.push(
             "Where ab, wrk or h2load made the load, percentiles are its own, over all responses; \
@@ -94,6 +102,5 @@ pub(super) fn sentences(contest: &ContestSpec, division: &CpuSplit) -> Vec<Strin
                 .to_owned(),
         );
     }
-    sentences.extend(unequal);
     sentences
 }

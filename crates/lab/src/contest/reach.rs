@@ -145,14 +145,19 @@ pub fn text(record: &Record) -> String {
         let ReachVerdict { scenario, contender, quantity, .. } = one;
         let of = one.to.as_ref().map_or(String::new(), |to| format!(" as a factor of {to}'s"));
         let bound = if one.is_least { "at least" } else { "at most" };
-        let found = match (&one.found, &one.why) {
-            (Some(found), _) => decimal(*found),
+        // A factor has a third place, or what is just beyond a limit would look like it.
+        let shown = |value: f64| match one.to {
+            Some(_) => format!("{value:.3}"),
+            None => decimal(value),
+        };
+        let found = match (one.found, &one.why) {
+            (Some(found), _) => shown(found),
             (None, why) => why.clone().unwrap_or_default(),
         };
         let interval = one
             .interval
-            .map_or(String::new(), |(low, high)| format!(" [{}, {}]", decimal(low), decimal(high)));
-        let limit = decimal(one.limit);
+            .map_or(String::new(), |(low, high)| format!(" [{}, {}]", shown(low), shown(high)));
+        let limit = shown(one.limit);
         let _ = writeln!(
             page,
             "{word:12} {scenario}, {contender}: {quantity}{of}: {found}{interval}, {bound} {limit}"

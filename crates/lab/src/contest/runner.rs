@@ -243,8 +243,9 @@ impl<'a> ServerRunner<'a> {
         }
         // What comes before the window is not of the load: requests that are not counted, and
         // opening the connections that are held.
-        let is_of_window = !scenario.warm_up.is_zero() || scenario.model == ModelSpec::Hold;
-        let window = found.as_ref().ok().filter(|_| is_own && is_of_window);
+        let is_of_window =
+            is_own && (!scenario.warm_up.is_zero() || scenario.model == ModelSpec::Hold);
+        let window = found.as_ref().ok().filter(|_| is_of_window);
         let window = window.map(|of| (of.started_unix_s, of.started_unix_s + of.duration_s));
         let usage = sampler.finish(window);
         let (outcome, failure) = match found {

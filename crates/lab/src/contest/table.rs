@@ -7,7 +7,8 @@ use crate::figures::{counted, grouped, grouped_text, percent};
 use crate::outcome::Outcome;
 use crate::record::{Fate, Record, RunRecord};
 use crate::statistics::{
-    Column, ContenderFigures, Figure, Significance, cpu_us_per_request, other_work, summarise,
+    Column, ContenderFigures, Figure, Significance, cpu_us_per_request, other_work, reference,
+    summarise,
 };
 use crate::steal::WORTH_A_WORD;
 
@@ -62,7 +63,7 @@ pub fn text(record: &Record, bold: &dyn Fn(&str) -> String, columns: usize) -> S
          interval]; ≈ where the difference is within the noise. Fewer than three rounds have no \
          interval and no verdict. A row below the line did other work than those above it, and is \
          compared with nothing.",
-        record.reference
+        reference::choose(record)
     );
     page
 }

@@ -66,7 +66,7 @@ fn is_possible() -> bool {
 
 fn held(contest: &ContestSpec, stop: &AtomicBool) -> (Record, Vec<String>) {
     let mut lines = Vec::new();
-    let record = run(contest, &tools(), stop, &mut |event| match event {
+    let record = run(contest, &tools(), false, stop, &mut |event| match event {
         ContestEvent::Line(line) => lines.push(line.to_owned()),
         ContestEvent::Progress { done, all, left } => {
             lines.push(format!("{done} of {all}, {}", left > Duration::ZERO));
@@ -174,7 +174,7 @@ fn a_contender_that_dies_under_load_is_a_run_that_says_so() {
     let mut tools = tools();
     tools.generator[2] = GENERATOR.replace("sleep 0.2", "sleep 2.8");
     let stop = AtomicBool::new(false);
-    let record = run(&contest, &tools, &stop, &mut |_| {}).expect("it begins");
+    let record = run(&contest, &tools, false, &stop, &mut |_| {}).expect("it begins");
     let why = record.runs[0].failure.clone().expect("it died");
     assert!(why.contains("under load") && why.contains("exit code 5"), "{why}");
     assert_eq!(record.runs[1].failure, None);
@@ -189,7 +189,7 @@ fn an_end_asked_for_keeps_what_was_measured() {
     let contest = contest(&contender("a", SERVER, ""), folder.path()).with_rounds(50);
     let stop = AtomicBool::new(false);
     let mut runs = 0;
-    let record = run(&contest, &tools(), &stop, &mut |event| {
+    let record = run(&contest, &tools(), false, &stop, &mut |event| {
         runs += usize::from(matches!(event, ContestEvent::Line(line) if line.contains("round")));
         stop.store(runs == 2, Ordering::Relaxed);
     });
@@ -200,28 +200,38 @@ fn an_end_asked_for_keeps_what_was_measured() {
 }
 
 #[test]
-fn a_disk_that_takes_no_more_leaves_the_last_record_whole() {
+fn a_contest_that_was_broken_off_goes_on_where_it_was() {
+    if !is_possible() {
+        return;
+    }
     let folder = tempfile::tempdir().expect("a folder");
-    let both = contender("a", "[\"no-such-program\"]", "");
-    let (record, _) = held(&contest(&both, folder.path()), &AtomicBool::new(false));
-    let path = folder.path().join(RECORD);
-    // A folder in the way of the new file is as good as a full disk.
-    fs::create_dir(path.with_extension("json.new")).expect("made");
-    let changed = Record { title: "changed".to_owned(), ..record.clone() };
-    assert!(store::save(&changed, &path).is_err());
-    assert_eq!(store::read(&path).expect("kept"), record);
+    let both = contender("a", SERVER, "") + &contender("b", SERVER, "");
+    let both = contest(&both, folder.path());
+    let stop = AtomicBool::new(false);
+    let first = run(&both, &tools(), false, &stop, &mut |event| {
+        let is_run = matches!(event, ContestEvent::Line(line) if line.contains("round"));
+        stop.fetch_or(is_run, Ordering::Relaxed);
+    });
+    let first = first.expect("it begins");
+    assert_eq!(first.runs.len(), 1);
+    stop.store(false, Ordering::Relaxed);
+    let whole = run(&both, &tools(), true, &stop, &mut |_| {}).expect("it goes on");
+    assert_eq!((whole.runs.len(), &whole.cut), (4, &None));
+    assert_eq!(whole.runs[0], first.runs[0]);
+    assert!(whole.took_s > first.took_s && whole.started_unix_s <= first.started_unix_s);
+    assert_eq!(store::read(folder.path()).expect("kept"), whole);
+    let fewer = both.with_contenders(&["b".to_owned()]).expect("there is one");
+    let error = run(&fewer, &tools(), true, &stop, &mut |_| {}).expect_err("another selection");
+    assert!(error.to_string().contains("the selection of contenders"), "{error}");
+    assert_eq!(store::read(folder.path()).expect("untouched"), whole);
 }
 
 #[test]
-fn a_record_of_another_format_is_refused() {
+fn an_old_record_in_the_folder_is_named_as_such() {
     let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join(RECORD);
-    fs::write(&path, "{\"format\": 99}").expect("written");
-    let error = store::read(&path).expect_err("another format").to_string();
-    assert!(error.contains("expected a record of format 1, found 99"), "{error}");
-    fs::write(&path, "no JSON").expect("written");
-    let error = store::read(&path).expect_err("no record").to_string();
-    assert!(error.contains("no record of a contest"), "{error}");
+    fs::write(folder.path().join("contest.json"), "{\"format\":1}").expect("written");
+    let error = store::read(folder.path()).expect_err("another format").to_string();
+    assert!(error.contains("contest.json: expected a record of format 2, found 1"), "{error}");
 }
 
 #[test]
@@ -294,7 +304,7 @@ fn figures_to_reach_are_judged_by_what_was_measured() {
     let page = reach::text(&record);
     let line = "NOT REACHED  page, a: requests/s (/s): 5,000.00, at least 5,001.00";
     assert!(page.lines().any(|one| one == line), "{page}");
-    let line = "reached      page, a: requests/s (/s) as a factor of b's: 1.00, at least 0.90";
+    let line = "reached      page, a: requests/s (/s) as a factor of b's: 1.000, at least 0.900";
     assert!(page.lines().any(|one| one == line), "{page}");
     assert!(page.contains("c: not installed: there is no program c"), "{page}");
     assert!(page.contains("instructions/request: not counted, at most"), "{page}");

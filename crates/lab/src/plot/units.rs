@@ -2,18 +2,23 @@
 
 use crate::figures::grouped_text;
 
-/// The unit of a number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The unit of a number. The script of plots knows them by their words in JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum ValueUnit {
     /// Microseconds, formatted in µs, ms or s.
+    #[serde(rename = "us")]
     Microseconds,
     /// Seconds.
+    #[serde(rename = "s")]
     Seconds,
     /// A rate per second.
+    #[serde(rename = "rate")]
     PerSecond,
     /// Bytes, formatted in KiB, MiB and so on.
     Bytes,
     /// A bare number.
+    #[serde(rename = "count")]
     Number,
     /// A share of one, formatted in percent.
     Share,

@@ -1,48 +1,62 @@
 //! The page of a report: a self-contained `index.html`.
 
-use std::time::{Duration, UNIX_EPOCH};
-
 use super::figures::{Plot, ReportSection};
 use super::view::View;
-use super::{tables, verdict};
+use super::{bars, overview, tables, verdict};
+use crate::contest::RECORD;
 use crate::markup::Markup;
-use crate::plot::drawing::{ColourRole, Size};
-use crate::plot::{palette, svg};
+use crate::plot;
+use crate::plot::chart::Chart;
 
 /// Content security policy: the page fetches and sends nothing.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
 
-/// Number of plots in a section from which on they are collapsed.
-const OPEN_MAX: usize = 6;
+/// What the bars show.
+const PICTURE: &str = "Its CPU time, user and system, by successful response: unlike a rate it \
+                       does not depend on the generator. Less is better. A whisker spans the \
+                       rounds; a bar with an open end is longer than there is room for.";
 
-/// Renders the page.
+/// Renders the page: the verdict, the picture and one table; everything else is folded.
 pub(super) fn write(view: &View<'_>, plots: &[Plot]) -> String {
     let mut page = Markup::default();
     page.trusted("<!doctype html>\n");
     page.open("html", &[("lang", "en")]);
     head(&mut page, view);
     page.open("body", &[]);
-    page.element("a", &[("class", "skip"), ("href", "#verdict")], "Skip to the verdict");
     banner(&mut page, view);
     page.open("main", &[]);
     findings(&mut page, view);
-    figures(&mut page, view);
-    pictures(&mut page, view, plots);
+    section(&mut page, "figures", "All figures", |page| figures(page, view));
+    pictures(&mut page, plots);
     section(&mut page, "contenders", "Contenders", |page| tables::contenders(page, view));
     section(&mut page, "environment", "Environment", |page| tables::environment(page, view));
     section(&mut page, "method", "Method", |page| method(page, view));
-    section(&mut page, "data", "Raw data", |page| data(page, plots));
+    section(&mut page, "data", "Raw data", data);
     section(&mut page, "file", "The contest’s file", |page| file(page, view));
     page.close();
     page.open("footer", &[]);
     page.element("p", &[], &format!("Made by {}.", view.record.tool));
     page.close();
-    page.open("script", &[]);
-    page.trusted(include_str!("behaviour.js"));
-    page.close();
+    scripts(&mut page, view, plots);
     page.close();
     page.close();
     page.finish()
+}
+
+/// Writes the data of the plots and the scripts that draw them.
+fn scripts(page: &mut Markup, view: &View<'_>, plots: &[Plot]) {
+    let names: Vec<&str> = view.contenders().map(|(_, one)| one.name.as_str()).collect();
+    let charts: Vec<&Chart> = plots.iter().map(|plot| &plot.chart).collect();
+    let data = serde_json::json!({ "names": names, "charts": charts }).to_string();
+    // Nothing in a script is escaped, so that no name may end it or look like markup.
+    let data = data.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026");
+    page.open("script", &[("id", "plot-data"), ("type", "application/json")]);
+    page.trusted(&data);
+    page.close();
+    page.open("script", &[]);
+    page.trusted(plot::SCRIPT);
+    page.trusted(include_str!("behaviour.js"));
+    page.close();
 }
 
 fn head(page: &mut Markup, view: &View<'_>) {
@@ -53,158 +67,126 @@ fn head(page: &mut Markup, view: &View<'_>) {
     page.empty("meta", &[("name", "viewport"), ("content", viewport)]);
     page.element("title", &[], &format!("{} – contest of servers", view.record.title));
     page.open("style", &[]);
-    page.trusted(&palette::style_sheet());
     page.trusted(include_str!("style.css"));
     page.close();
     page.close();
 }
 
 fn banner(page: &mut Markup, view: &View<'_>) {
-    let record = view.record;
     page.open("header", &[]);
-    page.element("h1", &[], &record.title);
-    for paragraph in record.about.split("\n\n").filter(|text| !text.trim().is_empty()) {
-        page.element("p", &[], paragraph.trim());
-    }
-    let rounds = match view.rounds() {
-        1 => "one round".to_owned(),
-        many => format!("{many} rounds"),
-    };
-    let minutes = (record.took_s / 60.0).max(0.0);
-    let line = format!(
-        "{}, {rounds} in {minutes:.0} min, by {}",
-        date(record.started_unix_s),
-        record.tool
-    );
-    page.element("p", &[("class", "faint")], &line);
-    page.open("nav", &[("aria-label", "Sections")]);
-    for (id, name) in [
-        ("figures", "Figures"),
-        ("plots", "Plots"),
-        ("contenders", "Contenders"),
-        ("environment", "Environment"),
-        ("method", "Method"),
-        ("data", "Raw data"),
-        ("file", "File"),
-    ] {
-        page.element("a", &[("href", &format!("#{id}"))], name);
-        page.text(" ");
-    }
-    page.close();
+    page.element("h1", &[], &view.record.title);
+    page.element("p", &[("class", "faint")], &format!("{}.", overview::conditions(view)));
     page.close();
 }
 
-/// A date in HTTP's form (RFC 9110 §5.6.7), in UTC, clamped to the years it can represent.
-fn date(unix_s: f64) -> String {
-    const END_S: f64 = 253_402_300_799.0;
-    let since =
-        Duration::from_secs_f64(if unix_s.is_finite() { unix_s } else { 0.0 }.clamp(0.0, END_S));
-    httpdate::fmt_http_date(UNIX_EPOCH + since)
-}
-
+/// Writes a folded section.
 fn section(page: &mut Markup, id: &str, title: &str, content: impl FnOnce(&mut Markup)) {
-    let heading = format!("{id}-h");
-    page.open("section", &[("id", id), ("aria-labelledby", &heading)]);
-    page.element("h2", &[("id", &heading)], title);
+    page.open("details", &[("id", id)]);
+    page.open("summary", &[]);
+    page.element("h2", &[], title);
+    page.close();
     content(page);
     page.close();
 }
 
 fn findings(page: &mut Markup, view: &View<'_>) {
-    page.open("section", &[("id", "verdict"), ("tabindex", "-1"), ("aria-label", "Verdict")]);
+    page.open("section", &[("aria-label", "Verdict")]);
     if let Some(why) = &view.record.cut {
         let text = format!("This contest ended early: {why}. What follows is what was measured.");
         page.element("p", &[("class", "alarm")], &text);
     }
-    page.element("p", &[("class", "verdict")], &verdict::winners(view));
-    tables::items(page, &verdict::troubles(view));
+    for line in verdict::lines(view) {
+        page.element("p", &[("class", "verdict")], &line);
+    }
+    page.element("h2", &[], "Server CPU for each request");
+    page.element("p", &[("class", "faint")], PICTURE);
+    bars::write(page, view);
+    page.element("h2", &[], "At a glance");
+    overview::write(page, &overview::of(view));
     page.close();
 }
 
 fn figures(page: &mut Markup, view: &View<'_>) {
-    section(page, "figures", "Figures", |page| {
-        let reference = &view.record.reference;
-        let rounds = match view.rounds() {
-            0 | 1 => "There was one round, so that no spread and no interval can be given.".into(),
-            many => format!(
-                "Each figure is the median of {many} rounds; below it stand the least and the \
-                 greatest round, and how many times as much it is as with {reference}, with the \
-                 95 % interval of that."
-            ),
-        };
-        page.element("p", &[], &rounds);
-        for (place, scenario) in view.record.scenarios.iter().enumerate() {
-            page.element("h3", &[], &scenario.title);
-            tables::figures(page, view, place, scenario);
-        }
-        if view.record.scenarios.is_empty() {
-            page.element("p", &[], "There is no scenario.");
-        }
-    });
+    tables::items(page, &verdict::troubles(view));
+    let reference = view.reference;
+    let rounds = match view.rounds() {
+        0 | 1 => "There was one round, so that no spread and no interval can be given.".into(),
+        many => format!(
+            "Each figure is the median of {many} rounds; below it stand the least and the \
+             greatest round, and how many times as much it is as with {reference}, with the \
+             95 % interval of that."
+        ),
+    };
+    page.element("p", &[], &rounds);
+    for (place, scenario) in view.record.scenarios.iter().enumerate() {
+        page.element("h3", &[], &scenario.title);
+        tables::figures(page, view, place, scenario);
+    }
+    if view.record.scenarios.is_empty() {
+        page.element("p", &[], "There is no scenario.");
+    }
 }
 
-fn pictures(page: &mut Markup, view: &View<'_>, plots: &[Plot]) {
+/// Writes the plots, a folded section for each kind of them.
+fn pictures(page: &mut Markup, plots: &[Plot]) {
     section(page, "plots", "Plots", |page| {
-        let text = "Each contender has its own colour, dashes and mark. A cross (×) is a failure, \
-                    a hollow mark is work that is not the same.";
-        page.element("p", &[], text);
-        page.open("div", &[("id", "choice"), ("hidden", "")]);
-        for (owner, contender) in view.contenders() {
-            let ink = palette::class(ColourRole::Contender(owner));
-            let attributes = [("data-owner", owner.to_string()), ("class", ink)];
-            let attributes = attributes.each_ref().map(|(name, value)| (*name, value.as_str()));
-            page.element("span", &attributes, &contender.name);
-        }
-        page.close();
-        for part in ReportSection::ALL {
-            let of_part: Vec<&Plot> = plots.iter().filter(|plot| plot.part == part).collect();
-            if of_part.is_empty() {
-                continue;
-            }
-            page.element("h3", &[], part.heading());
-            page.element("p", &[], part.explanation());
-            let folded = of_part.len() > OPEN_MAX;
-            if folded {
-                page.open("details", &[]);
-                let count = of_part.len();
-                page.element("summary", &[], &format!("{}: {count} plots", part.heading()));
-            }
-            for plot in of_part {
-                picture(page, plot);
-            }
-            if folded {
-                page.close();
-            }
-        }
+        page.element(
+            "noscript",
+            &[],
+            "Drawing the plots takes JavaScript. Their figures are in the tables, and each second \
+             and percentile in the raw data.",
+        );
         if plots.is_empty() {
             page.element("p", &[], "Nothing was measured that could be drawn.");
         }
+        page.element("div", &[("id", "choice"), ("hidden", "")], "");
+        for (at, part) in ReportSection::ALL.into_iter().enumerate() {
+            let of_part: Vec<(usize, &Plot)> =
+                plots.iter().enumerate().filter(|(_, plot)| plot.part == part).collect();
+            if of_part.is_empty() {
+                continue;
+            }
+            let open = [("open", "")];
+            page.open("details", if at == 0 { &open } else { &[] });
+            page.open("summary", &[]);
+            page.element("h3", &[], part.heading());
+            page.close();
+            page.element("p", &[], part.explanation());
+            page.open("div", &[("class", "plots")]);
+            for (place, plot) in of_part {
+                picture(page, place, plot);
+            }
+            page.close();
+            page.close();
+        }
     });
 }
 
-/// One plot, drawn for wide and for narrow windows; the style sheet shows one of them.
-fn picture(page: &mut Markup, plot: &Plot) {
-    let stem = plot.stem.as_str();
-    page.open("figure", &[("id", stem)]);
-    for (class, size) in [("wide", Size::Wide), ("narrow", Size::Narrow)] {
-        page.open("div", &[("class", class)]);
-        svg::element(page, &plot.kind.draw(size), &format!("{stem}-{class}"));
-        page.close();
-    }
-    page.open("figcaption", &[]);
-    page.text(plot.kind.summary());
+/// Writes the place of one plot, which the script fills as wide as it is.
+fn picture(page: &mut Markup, place: usize, plot: &Plot) {
+    let (stem, chart) = (plot.stem.as_str(), &plot.chart);
+    let caption = format!("{stem}-c");
+    page.open("figure", &[("id", stem), ("data-plot", &place.to_string())]);
+    page.open("figcaption", &[("id", &caption)]);
+    page.element("b", &[], &chart.title);
     page.text(" ");
-    for kind in ["png", "svg"] {
-        let label = format!("{} of “{}”", kind.to_uppercase(), plot.kind.title());
-        let href = format!("plots/{stem}.{kind}");
-        page.element("a", &[("href", &href), ("aria-label", &label)], &kind.to_uppercase());
-        page.text(" ");
-    }
+    page.element("small", &[], &chart.subtitle);
     page.close();
+    let drawn = [("class", "drawn"), ("role", "group"), ("tabindex", "0")];
+    let labelled = [("aria-labelledby", caption.as_str()), ("aria-description", &chart.summary)];
+    page.element("div", &[drawn.as_slice(), &labelled].concat(), "");
+    page.element("p", &[("class", "legend")], "");
+    page.element("p", &[("class", "faint")], &chart.summary);
+    if let Some(undrawn) = &chart.undrawn {
+        page.element("p", &[("class", "faint")], undrawn);
+    }
     page.close();
 }
 
 fn method(page: &mut Markup, view: &View<'_>) {
+    for paragraph in view.record.about.split("\n\n").filter(|text| !text.trim().is_empty()) {
+        page.element("p", &[], paragraph.trim());
+    }
     page.open("ul", &[]);
     for sentence in &view.record.method {
         page.element("li", &[], sentence);
@@ -224,10 +206,10 @@ fn method(page: &mut Markup, view: &View<'_>) {
     page.close();
 }
 
-fn data(page: &mut Markup, plots: &[Plot]) {
+fn data(page: &mut Markup) {
     page.open("ul", &[]);
     for (name, what) in [
-        ("contest.json", "everything that was measured, and what this page was made from"),
+        (RECORD, "everything that was measured, and what this page was made from"),
         ("rounds.tsv", "a line for each contender, scenario and round"),
         ("percentiles.tsv", "the percentiles of each of them"),
     ] {
@@ -236,24 +218,6 @@ fn data(page: &mut Markup, plots: &[Plot]) {
         page.text(&format!(": {what}."));
         page.close();
     }
-    page.close();
-    if plots.is_empty() {
-        return;
-    }
-    page.open("details", &[]);
-    page.element("summary", &[], &format!("{} plots, each as PNG and as SVG", plots.len()));
-    page.open("ul", &[]);
-    for plot in plots {
-        page.open("li", &[]);
-        page.text(&format!("{}: ", plot.kind.title()));
-        for kind in ["png", "svg"] {
-            let name = format!("plots/{}.{kind}", plot.stem);
-            page.element("a", &[("href", &name)], &name);
-            page.text(" ");
-        }
-        page.close();
-    }
-    page.close();
     page.close();
 }
 

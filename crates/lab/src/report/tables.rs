@@ -8,7 +8,7 @@ use crate::record::{ContenderRecord, Environment, Fate, ScenarioRecord};
 use crate::statistics::{Column, ContenderFigures, Figure, Ratio, Significance};
 
 /// Writes a table in a scrollable box, also for the keyboard.
-fn boxed(page: &mut Markup, id: &str, caption: &str, content: impl FnOnce(&mut Markup)) {
+pub(super) fn boxed(page: &mut Markup, id: &str, caption: &str, content: impl FnOnce(&mut Markup)) {
     let attributes =
         [("class", "scroll"), ("role", "region"), ("tabindex", "0"), ("aria-labelledby", id)];
     page.open("div", &attributes);
@@ -47,7 +47,7 @@ pub(super) fn figures(page: &mut Markup, view: &View<'_>, place: usize, scenario
         names.extend(Column::ALL.map(|column| (heading(column), below(column))));
         heads(page, &names);
         let (above, below): (Vec<_>, Vec<_>) =
-            view.contenders().partition(|(_, one)| is_above(view, scenario, one));
+            view.contenders().partition(|(_, one)| view.is_compared(scenario, one));
         page.open("tbody", &[]);
         for (_, contender) in above {
             figures_of(page, view, scenario, contender);
@@ -63,12 +63,6 @@ pub(super) fn figures(page: &mut Markup, view: &View<'_>, place: usize, scenario
     notes(page, view, scenario);
 }
 
-/// Returns whether a contender's figures are compared with those of others.
-fn is_above(view: &View<'_>, scenario: &ScenarioRecord, contender: &ContenderRecord) -> bool {
-    let row = view.compared(scenario, contender);
-    row.is_some_and(|row| row.missing.is_none()) && !is_unequal(contender)
-}
-
 /// Writes the line above the rows that are compared with nothing.
 fn line(page: &mut Markup) {
     let columns = (Column::ALL.len() + 1).to_string();
@@ -78,7 +72,7 @@ fn line(page: &mut Markup) {
     page.close();
 }
 
-fn heading(column: Column) -> &'static str {
+pub(super) fn heading(column: Column) -> &'static str {
     match column {
         Column::CpuPerRequest => "server CPU per request",
         Column::Rate => "rate",
@@ -107,7 +101,7 @@ fn figures_of(
     page.open("th", &[("scope", "row")]);
     page.text(&contender.name);
     let mut tags = Vec::new();
-    if contender.name == view.record.reference {
+    if contender.name == view.reference {
         tags.push("reference");
     }
     if !contender.tuning.is_empty() {
@@ -175,14 +169,15 @@ fn figure(
     page.close();
 }
 
-fn small(page: &mut Markup, text: &str) {
+/// Writes small text on a line of its own, if there is any.
+pub(super) fn small(page: &mut Markup, text: &str) {
     if !text.is_empty() {
         page.empty("br", &[]);
         page.element("small", &[], text);
     }
 }
 
-fn unit(column: Column) -> ValueUnit {
+pub(super) fn unit(column: Column) -> ValueUnit {
     match column {
         Column::Rate => ValueUnit::PerSecond,
         Column::MemoryPerConnection => ValueUnit::Bytes,
@@ -197,6 +192,12 @@ fn spread(figure: &Figure, unit: ValueUnit) -> String {
         return String::new();
     }
     range(unit, figure.low, figure.high)
+}
+
+/// `1.32 ×`, or `≈ 1.01 ×` within the noise.
+pub(super) fn ratio_text(ratio: Ratio) -> String {
+    let sign = if ratio.verdict == Significance::Noise { "≈ " } else { "" };
+    format!("{sign}{} ×", times(ratio.value))
 }
 
 /// `1.32 × (1.28–1.36)`, or that it is noise, or that the rounds are too few.

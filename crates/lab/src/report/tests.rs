@@ -1,25 +1,20 @@
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::Read as _;
 
-use flate2::read::ZlibDecoder;
 use roxmltree::Document;
 
 use super::*;
 use crate as lab;
-use crate::plot::drawing::Drawing;
+use crate::plot::chart::Chart;
 use crate::record::Fate;
 
+mod drawing;
+mod publishing;
 mod specimen;
 
-/// Every plot of a record in both sizes.
-fn drawings(record: &Record) -> Vec<Drawing> {
-    let view = View::of(record);
-    let plots = figures::all(&view);
-    plots
-        .iter()
-        .flat_map(|plot| [Size::Wide, Size::Narrow].map(|size| plot.kind.draw(size)))
-        .collect()
+/// Every plot of a record.
+fn charts(record: &Record) -> Vec<Chart> {
+    figures::all(&View::of(record)).into_iter().map(|plot| plot.chart).collect()
 }
 
 fn page_of(record: &Record) -> String {
@@ -32,7 +27,8 @@ fn page_of(record: &Record) -> String {
 fn parsed<R>(page: &str, look: impl FnOnce(&Document<'_>) -> R) -> R {
     let mut xml = page.trim_start_matches("<!doctype html>\n").to_owned();
     for (begin, end) in [("<style>", "</style>"), ("<script>", "</script>")] {
-        let (from, to) = (xml.find(begin).expect("there is one"), xml.find(end).expect("it ends"));
+        let from = xml.find(begin).expect("there is one");
+        let to = from + xml[from..].find(end).expect("it ends");
         xml.replace_range(from + begin.len()..to, "");
     }
     look(&Document::parse(&xml).expect("the page is well formed"))
@@ -44,64 +40,57 @@ fn text_of(document: &Document<'_>) -> String {
 }
 
 #[test]
-fn every_plot_is_well_formed_and_all_its_numbers_are_finite() {
-    let drawings = drawings(&specimen::record());
-    assert!(drawings.len() >= 2 * (1 + 3 + 5 + 5 + 20), "{}", drawings.len());
-    for drawing in drawings {
-        let svg = svg::file(&drawing);
-        let document = Document::parse(&svg).unwrap_or_else(|error| panic!("{error}: {svg}"));
-        for node in document.descendants() {
-            for attribute in node.attributes() {
-                let numeric = ["points", "x", "y", "cx", "cy", "r", "width", "height"];
-                if !numeric.contains(&attribute.name()) {
-                    continue;
-                }
-                for number in attribute.value().split([' ', ',']) {
-                    let value: f64 = number.parse().expect("a number");
-                    assert!(value.is_finite(), "{}: {number}", drawing.title);
-                    assert!((-1.0..10_000.0).contains(&value), "{}: {number}", drawing.title);
-                }
-            }
+fn the_verdict_and_the_picture_come_first_and_the_rest_is_folded() {
+    parsed(&page_of(&specimen::record()), |page| {
+        let main = page.descendants().find(|node| node.has_tag_name("main")).expect("one");
+        let first = main.first_element_child().expect("it has content");
+        let verdicts = first.children().filter(|node| node.attribute("class") == Some("verdict"));
+        assert!((1..=3).contains(&verdicts.count()));
+        let tables = first.descendants().filter(|node| node.has_tag_name("table"));
+        let classes: Vec<_> = tables.map(|node| node.attribute("class")).collect();
+        let (last, pictures) = classes.split_last().expect("there are tables");
+        assert!(!pictures.is_empty() && pictures.iter().all(|class| *class == Some("bars")));
+        assert_eq!(*last, None, "the one table");
+        let others = main.children().filter(roxmltree::Node::is_element).skip(1);
+        for other in others {
+            assert!(other.has_tag_name("details"), "{:?}", other.tag_name());
+            assert_eq!(other.attribute("open"), None);
         }
-    }
+    });
 }
 
 #[test]
-fn nothing_is_drawn_outside_of_its_drawing() {
-    for drawing in drawings(&specimen::record()) {
-        for part in &drawing.parts {
-            let points = match &part.shape {
-                lab::plot::drawing::Shape::Line { points, .. }
-                | lab::plot::drawing::Shape::Polygon { points, .. }
-                | lab::plot::drawing::Shape::Area(points) => points.clone(),
-                lab::plot::drawing::Shape::Circle { centre, .. } => vec![*centre],
-                lab::plot::drawing::Shape::Text { at, text, size, anchor, .. } => {
-                    let width = lab::plot::font::width(text, *size);
-                    match anchor {
-                        lab::plot::drawing::Anchor::Start => vec![*at, (at.0 + width, at.1)],
-                        lab::plot::drawing::Anchor::Middle => {
-                            vec![(at.0 - width / 2.0, at.1), (at.0 + width / 2.0, at.1)]
-                        }
-                        lab::plot::drawing::Anchor::End => vec![(at.0 - width, at.1), *at],
-                    }
-                }
-            };
-            for (x, y) in points {
-                assert!((0.0..=drawing.width).contains(&x), "{}: {part:?}", drawing.title);
-                assert!((0.0..=drawing.height).contains(&y), "{}: {part:?}", drawing.title);
-            }
-        }
-    }
+fn a_bar_is_as_long_as_its_figure_and_what_is_not_compared_has_none() {
+    parsed(&page_of(&specimen::record()), |page| {
+        let has_title = |node: &roxmltree::Node<'_, '_>| {
+            text_of_node(*node).starts_with("1 KiB page, 10000 connections")
+        };
+        let mut tables = page.descendants().filter(|node| node.attribute("class") == Some("bars"));
+        let table = tables.find(has_title).expect("the sweep's last point");
+        let rows = table.descendants().filter(|node| node.has_tag_name("tr"));
+        let widths: Vec<(String, Option<f64>)> = rows
+            .map(|row| {
+                let name = row.descendants().find(|node| node.has_tag_name("th")).expect("a name");
+                let bar = row.descendants().find(|node| node.attribute("class") == Some("bar"));
+                let style = bar.and_then(|bar| bar.attribute("style"));
+                let width = style.map(|style| style[6..style.len() - 1].parse().expect("%"));
+                (text_of_node(name), width)
+            })
+            .collect();
+        let names: Vec<&str> = widths.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["gustnado", "nginx", "Python http.server", "Caddy", "lighttpd"]);
+        let (ours, nginx) = (widths[0].1.expect("a bar"), widths[1].1.expect("a bar"));
+        assert!((nginx / ours - 17.5 / 11.0).abs() < 0.1, "{ours} {nginx}");
+        assert!(widths[2..].iter().all(|(_, width)| width.is_none()), "{widths:?}");
+        assert!(text_of_node(table).contains("405 failures"));
+    });
 }
 
 #[test]
 fn a_line_says_its_model_and_pipelining_on_every_plot() {
-    for drawing in drawings(&specimen::record()) {
-        let svg = svg::file(&drawing);
-        let document = Document::parse(&svg).expect("well formed");
-        let text = text_of(&document);
-        assert!(text.to_lowercase().contains("model:"), "{}", drawing.title);
-        assert!(text.contains("pipelining"), "{}: {text}", drawing.title);
+    for chart in charts(&specimen::record()) {
+        assert!(chart.subtitle.to_lowercase().contains("model:"), "{}", chart.title);
+        assert!(chart.subtitle.contains("pipelining"), "{}", chart.title);
     }
     let mut record = specimen::record();
     for run in &mut record.runs {
@@ -111,38 +100,82 @@ fn a_line_says_its_model_and_pipelining_on_every_plot() {
 }
 
 #[test]
-fn failures_and_absences_are_said_on_every_plot_they_concern() {
+fn what_cannot_be_compared_is_on_no_plot_and_is_named_below_it() {
     let record = specimen::record();
-    for drawing in drawings(&record) {
-        let text = text_of(&Document::parse(&svg::file(&drawing)).expect("well formed"));
-        assert!(text.contains("Not installed here: Caddy."), "{}", drawing.title);
-        assert!(text.contains("lighttpd did not do the same work"), "{}", drawing.title);
-        if drawing.title.contains("10000 connections") {
-            assert!(text.contains("405 of"), "{}: {text}", drawing.title);
-            assert!(text.contains("not comparable: 405 failures"), "{}: {text}", drawing.title);
-            // It did other work than the others, so it is no line next to theirs.
-            let is_python = |part: &lab::plot::drawing::DrawingPart| part.owner == Some(2);
-            assert!(!drawing.parts.iter().any(is_python), "{}", drawing.title);
+    for chart in charts(&record) {
+        let said = chart.undrawn.as_deref().expect("some cannot");
+        assert!(said.contains("Caddy (not installed)"), "{}: {said}", chart.title);
+        assert!(said.contains("lighttpd (not the same work)"), "{}: {said}", chart.title);
+        let drawn: Vec<usize> = chart.lines.iter().map(|line| line.owner).collect();
+        assert!(!drawn.contains(&3) && !drawn.contains(&4), "{}", chart.title);
+        if chart.title.contains("10000 connections") {
+            assert!(said.contains("Python http.server (405 failures)"), "{said}");
+            assert!(!drawn.contains(&2), "{}", chart.title);
+        }
+        if chart.title.contains("over connections") {
+            let python = chart.lines.iter().find(|line| line.owner == 2).expect("three points");
+            let known: Vec<bool> = python.spots.iter().map(|spot| spot.y.is_some()).collect();
+            assert_eq!(known, [true, true, true, false], "{}", chart.title);
         }
     }
 }
 
-/// Returns whether a cross is on a drawing: two strokes of a contender in the colour of text.
-fn has_cross(drawing: &Drawing) -> bool {
-    let crosses = drawing.parts.iter().filter(|part| {
-        let is_text = part.ink == lab::plot::drawing::ColourRole::Text && part.owner.is_some();
-        is_text && part.tip.is_some()
-    });
-    crosses.count() >= 2
-}
-
 #[test]
-fn a_record_without_failures_has_no_cross() {
+fn a_record_without_failures_compares_all() {
     let mut record = specimen::record();
     record.contenders.truncate(2);
     record.runs.retain(|run| ["gustnado", "nginx"].contains(&run.contender.as_str()));
-    assert!(drawings(&record).iter().all(|drawing| !has_cross(drawing)));
-    assert!(!page_of(&record).contains("requests failed"));
+    record.scenarios.truncate(4);
+    record.runs.retain(|run| run.scenario != "hold");
+    assert!(charts(&record).iter().all(|chart| chart.undrawn.is_none()));
+    let page = page_of(&record);
+    assert!(!page.contains("requests failed") && !page.contains("Not compared"));
+}
+
+#[test]
+fn one_two_and_sixteen_contenders_are_all_drawn() {
+    for count in [1, 2, 16] {
+        let mut record = specimen::record();
+        let of_one = |run: &&lab::record::RunRecord| run.contender == "gustnado";
+        let runs: Vec<_> = record.runs.iter().filter(of_one).cloned().collect();
+        let one = record.contenders[0].clone();
+        (record.contenders, record.runs) = (Vec::new(), Vec::new());
+        for place in 0..count {
+            let name = format!("server {place}");
+            record
+                .contenders
+                .push(lab::record::ContenderRecord { name: name.clone(), ..one.clone() });
+            let named = runs
+                .iter()
+                .cloned()
+                .map(|run| lab::record::RunRecord { contender: name.clone(), ..run });
+            record.runs.extend(named);
+        }
+        record.reference = "server 0".to_owned();
+        for chart in charts(&record) {
+            assert_eq!(chart.lines.len(), count, "{}", chart.title);
+        }
+        parsed(&page_of(&record), |page| {
+            let of_class = |class| {
+                page.descendants().filter(|node| node.attribute("class") == Some(class)).count()
+            };
+            assert_eq!(of_class("bar"), 2 * count, "the sweep's last point, and the idle ones");
+            assert_eq!(of_class("bars"), 2);
+        });
+    }
+}
+
+#[test]
+fn ratios_refer_to_a_contender_without_failures() {
+    let mut record = specimen::record();
+    record.reference = "Python http.server".to_owned();
+    assert_eq!(lab::statistics::reference::choose(&record), "gustnado");
+    let page = page_of(&record);
+    assert!(page.contains("ratio to gustnado, because Python http.server cannot be compared"));
+    record.reference = "nginx".to_owned();
+    assert_eq!(lab::statistics::reference::choose(&record), "nginx", "as the file says");
+    record.runs.clear();
+    assert_eq!(lab::statistics::reference::choose(&record), "nginx", "nothing else is better");
 }
 
 #[test]
@@ -151,8 +184,7 @@ fn every_contender_is_in_every_table_with_what_became_of_it() {
     parsed(&page_of(&record), |page| {
         let tables = page.descendants().filter(|node| node.has_tag_name("table"));
         let mut figures = 0;
-        for table in tables.filter(|table| text_of_node(*table).contains("server CPU per request"))
-        {
+        for table in tables.filter(|table| text_of_node(*table).contains("in all rounds")) {
             figures += 1;
             let text = text_of_node(table);
             for contender in &record.contenders {
@@ -244,9 +276,6 @@ fn hostile_names_stay_text() {
         assert!(text_of(page).contains("<script>alert(1)</script>"));
         assert!(page.descendants().all(|node| node.attribute("onload").is_none()));
     });
-    for drawing in drawings(&record) {
-        Document::parse(&svg::file(&drawing)).expect("well formed");
-    }
     let view = View::of(&record);
     let stems: Vec<String> = figures::all(&view).into_iter().map(|plot| plot.stem).collect();
     let plain = |stem: &String| stem.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
@@ -282,13 +311,17 @@ fn a_single_round_shows_no_spread_and_no_interval() {
     assert!(page.contains("no spread and no interval can be given"));
     assert!(page.contains("(too few rounds)"));
     parsed(&page, |page| {
-        for small in page.descendants().filter(|node| node.has_tag_name("small")) {
+        let is_cell = |node: &roxmltree::Node<'_, '_>| {
+            node.has_tag_name("small") && node.parent().is_some_and(|of| of.has_tag_name("td"))
+        };
+        for small in page.descendants().filter(is_cell) {
             assert!(!text_of_node(small).contains('–'), "{}", text_of_node(small));
         }
     });
-    for drawing in drawings(&record) {
-        let is_area = |shape: &_| matches!(shape, lab::plot::drawing::Shape::Area(_));
-        assert!(!drawing.parts.iter().any(|part| is_area(&part.shape)), "{}", drawing.title);
+    let spots = |chart: &Chart| chart.lines.iter().flat_map(|line| line.spots.clone()).collect();
+    for chart in charts(&record) {
+        let spots: Vec<_> = spots(&chart);
+        assert!(spots.iter().all(|spot| spot.spread.is_none()), "{}", chart.title);
     }
 }
 
@@ -311,7 +344,7 @@ fn the_verdict_names_noise_as_noise() {
         let factor = if run.round == 1 { 1.05 } else { 0.97 };
         (run.usage.cpu_user_s, run.usage.cpu_system_s) = (cpu_s * factor, 0.0);
     }
-    let said = verdict::winners(&View::of(&record));
+    let said = verdict::winners(&View::of(&record)).join(" ");
     assert!(said.contains("within the noise"), "{said}");
 }
 
@@ -334,12 +367,8 @@ fn empty_and_nearly_empty_records_have_a_page() {
     }
     for record in [specimen::empty(), without_runs, without_outcomes, odd] {
         parsed(&page_of(&record), |page| assert!(text_of(page).contains("Environment")));
-        for (place, drawing) in drawings(&record).iter().enumerate() {
-            Document::parse(&svg::file(drawing)).expect("well formed");
-            if place < 2 {
-                png::file(drawing).expect("a picture");
-            }
-        }
+        let section = markdown::section(&record);
+        assert!(section.starts_with("## "), "{section}");
     }
 }
 
@@ -352,41 +381,9 @@ fn files_are_written_where_the_page_says() {
     assert_eq!(written[0], folder.path().join("index.html"));
     let page = fs::read_to_string(&written[0]).expect("a page");
     for link in page.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next()) {
-        let beside = !link.starts_with('#') && link != "contest.json";
+        let beside = !link.starts_with('#') && link != lab::contest::RECORD;
         assert!(!beside || folder.path().join(link).is_file(), "{link}");
     }
     let error = write(&record, &written[0]).expect_err("a file is no folder");
     assert!(error.to_string().contains("cannot write"), "{error}");
-}
-
-#[test]
-fn a_picture_decodes_and_is_not_blank() {
-    let drawing = &drawings(&specimen::record())[0];
-    let file = png::file(drawing).expect("a picture");
-    assert_eq!(&file[..8], b"\x89PNG\r\n\x1a\n");
-    let (mut rest, mut packed, mut size) = (&file[8..], Vec::new(), (0, 0));
-    while !rest.is_empty() {
-        let length = usize::try_from(number(rest)).expect("small");
-        let (name, content) = (&rest[4..8], &rest[8..8 + length]);
-        let mut sum = flate2::Crc::new();
-        sum.update(&rest[4..8 + length]);
-        assert_eq!(sum.sum(), number(&rest[8 + length..]));
-        match name {
-            b"IHDR" => size = (number(content), number(&content[4..])),
-            b"IDAT" => packed.extend(content),
-            _ => assert_eq!(name, b"IEND"),
-        }
-        rest = &rest[12 + length..];
-    }
-    assert!((f64::from(size.0) - drawing.width * 2.0).abs() < 1.0);
-    let mut lines = Vec::new();
-    ZlibDecoder::new(packed.as_slice()).read_to_end(&mut lines).expect("it unpacks");
-    let row = 1 + 3 * usize::try_from(size.0).expect("small");
-    assert_eq!(lines.len(), row * usize::try_from(size.1).expect("small"));
-    let inked = lines.chunks(row).filter(|line| line[1..].iter().any(|byte| *byte != 0)).count();
-    assert!(inked > 100, "{inked} rows differ from the one above");
-}
-
-fn number(bytes: &[u8]) -> u32 {
-    u32::from_be_bytes(bytes[..4].try_into().expect("four bytes"))
 }

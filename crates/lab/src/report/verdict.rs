@@ -1,24 +1,55 @@
 //! Summarises a contest in a few computed sentences.
 
-use super::view::{FailedRequests, View, is_unequal};
+use super::bars::headlines;
+use super::view::{FailedRequests, View, fate, is_unequal};
 use crate::plot::units::{ValueUnit, interval_text, times};
 use crate::record::{ContenderRecord, Fate, ScenarioRecord};
 use crate::statistics::spread::paired;
 use crate::statistics::{Column, Ratio, Significance, pairs_of};
 
-/// Names the contenders with the least CPU usage.
-pub(super) fn winners(view: &View<'_>) -> String {
+/// Returns the verdict in three lines at most: the winners, the first comparison, and those that
+/// are not compared.
+pub(super) fn lines(view: &View<'_>) -> Vec<String> {
+    let mut lines = winners(view);
+    lines.extend(uncompared(view));
+    lines
+}
+
+/// Names the contenders that cannot be compared, in a sentence; `None` if all can.
+fn uncompared(view: &View<'_>) -> Option<String> {
+    let said = |(_, contender): (usize, &ContenderRecord)| {
+        let scenarios = view.record.scenarios.iter();
+        let of_it: Vec<_> = scenarios.filter(|one| view.row(one, contender).is_some()).collect();
+        let missed = of_it.iter().filter(|one| view.reason(one, contender).is_some()).count();
+        let all = of_it.len();
+        let (name, words) = (&contender.name, fate(contender).0);
+        match contender.fate {
+            _ if missed == 0 => None,
+            Fate::Ran if missed == all => Some(name.clone()),
+            Fate::Ran => Some(format!("{name} in {missed} of {all} scenarios")),
+            _ => Some(format!("{name} ({words})")),
+        }
+    };
+    let names: Vec<String> = view.contenders().filter_map(said).collect();
+    (!names.is_empty()).then(|| format!("Not compared: {}.", names.join(", ")))
+}
+
+/// Names the contenders with the least CPU usage, in two sentences at most.
+pub(super) fn winners(view: &View<'_>) -> Vec<String> {
     let winners: Vec<Winner<'_>> =
         view.record.scenarios.iter().filter_map(|scenario| winner(view, scenario)).collect();
     if winners.is_empty() {
-        return "Nothing was measured that could be compared.".to_owned();
+        return vec!["Nothing was measured that could be compared.".to_owned()];
     }
     let mut sentences: Vec<String> = Vec::new();
     if winners.len() > 1 && winners.iter().any(Winner::is_told) {
         sentences.push(counted(&winners));
     }
-    sentences.extend(winners.first().map(|winner| winner.sentence(view.rounds())));
-    sentences.join(" ")
+    // The scenario of the first picture, if it has a winner.
+    let first = headlines(view).first().map(|scenario| &scenario.name);
+    let shown = winners.iter().find(|winner| Some(&winner.scenario.name) == first);
+    sentences.extend(shown.or(winners.first()).map(|winner| winner.sentence(view.rounds())));
+    sentences
 }
 
 /// The contender with the least CPU usage in a scenario, and the next one.

@@ -4,17 +4,19 @@ use std::fmt;
 
 use crate::figures::grouped;
 use crate::outcome::Errors;
-use crate::plot::units::{ValueUnit, range};
+use crate::plot::units::ValueUnit;
 use crate::record::{ContenderRecord, Fate, Record, RunRecord, ScenarioRecord};
 use crate::statistics::spread::spread;
 use crate::statistics::{self, ContenderFigures};
 
-/// Maximum length of explanations on plots; tables have them in full.
-const NOTE_CHARS_MAX: usize = 160;
+/// Maximum length of a reason below a plot; tables have it in full.
+const REASON_CHARS_MAX: usize = 80;
 
 /// A record with derived values.
 pub(super) struct View<'a> {
     pub(super) record: &'a Record,
+    /// The contender that ratios refer to.
+    pub(super) reference: &'a str,
     pub(super) rows: Vec<ContenderFigures>,
 }
 
@@ -28,7 +30,8 @@ pub(super) struct MedianRange {
 
 impl<'a> View<'a> {
     pub(super) fn of(record: &'a Record) -> Self {
-        Self { record, rows: statistics::summarise(record) }
+        let reference = statistics::reference::choose(record);
+        Self { record, reference, rows: statistics::summarise(record) }
     }
 
     /// Returns the figures of one contender in one scenario.
@@ -42,28 +45,8 @@ impl<'a> View<'a> {
             .find(|row| row.scenario == scenario.name && row.contender == contender.name)
     }
 
-    /// Returns the figures of one contender in one scenario, if they are comparable.
-    pub(super) fn compared(
-        &self,
-        scenario: &ScenarioRecord,
-        contender: &ContenderRecord,
-    ) -> Option<&ContenderFigures> {
-        self.row(scenario, contender).filter(|row| row.unfit.is_none())
-    }
-
-    /// Returns the runs of one contender in one scenario that are compared and drawn: none if they
-    /// did other work than those of others.
+    /// Returns the runs of one contender in one scenario.
     pub(super) fn runs(
-        &self,
-        scenario: &ScenarioRecord,
-        contender: &ContenderRecord,
-    ) -> impl Iterator<Item = &'a RunRecord> {
-        let is_compared = self.compared(scenario, contender).is_some();
-        self.all_runs(scenario, contender).filter(move |_| is_compared)
-    }
-
-    /// Returns all runs of one contender in one scenario.
-    fn all_runs(
         &self,
         scenario: &ScenarioRecord,
         contender: &ContenderRecord,
@@ -93,7 +76,7 @@ impl<'a> View<'a> {
     ) -> Option<FailedRequests> {
         let mut errors = Errors::default();
         let mut sent = 0;
-        for outcome in self.all_runs(scenario, contender).filter_map(|run| run.outcome.as_ref()) {
+        for outcome in self.runs(scenario, contender).filter_map(|run| run.outcome.as_ref()) {
             sent += outcome.sent.max(outcome.requests + outcome.errors.total());
             add(&mut errors, &outcome.errors);
         }
@@ -109,71 +92,62 @@ impl<'a> View<'a> {
         Some(FailedRequests { count: errors.total(), sent, kinds: kinds.join(", ") })
     }
 
-    /// Returns whether a contender's figures in a scenario have any problem.
-    pub(super) fn is_marred(&self, scenario: &ScenarioRecord, contender: &ContenderRecord) -> bool {
-        self.failed(scenario, contender).is_some()
-            || self.all_runs(scenario, contender).any(|run| run.failure.is_some())
-    }
-
-    /// Returns the notes below a plot of some scenarios: missing contenders and failures.
-    pub(super) fn notes(&self, scenarios: &[&ScenarioRecord]) -> Vec<String> {
-        let mut notes = Vec::new();
-        let mut absent = Vec::new();
-        for (_, contender) in self.contenders() {
-            let name = &contender.name;
-            match &contender.fate {
-                Fate::NotInstalled(_) => {
-                    absent.push(name.as_str());
-                    continue;
-                }
-                Fate::Unequal(why) => {
-                    notes.push(format!("Hollow: {name} did not do the same work: {why}"));
-                }
-                Fate::Failed(why) => notes.push(format!("× {name}: {why}")),
-                Fate::Ran => {}
-            }
-            for scenario in scenarios {
-                let place = if scenarios.len() > 1 {
-                    format!(" ({})", scenario.title)
-                } else {
-                    String::new()
-                };
-                notes.extend(
-                    self.complaints(scenario, contender)
-                        .map(|complaint| format!("× {name}{place}: {complaint}")),
-                );
-            }
-        }
-        if !absent.is_empty() {
-            notes.push(format!("Not installed here: {}.", absent.join(", ")));
-        }
-        for note in &mut notes {
-            if let Some((cut, _)) = note.char_indices().nth(NOTE_CHARS_MAX) {
-                note.truncate(cut);
-                note.push('…');
-            }
-        }
-        notes
-    }
-
-    /// Describes the problems of a contender in one scenario.
-    fn complaints(
+    /// Returns whether a contender's figures in a scenario can be compared with others.
+    pub(super) fn is_compared(
         &self,
         scenario: &ScenarioRecord,
         contender: &ContenderRecord,
-    ) -> impl Iterator<Item = String> {
-        let silent = contender.fate != Fate::Ran;
+    ) -> bool {
         let row = self.row(scenario, contender);
-        let missing = row.and_then(|row| row.missing.clone()).filter(|_| !silent);
-        let all = self.all_runs(scenario, contender);
-        let rounds = all.filter(|_| row.is_some_and(|r| r.rounds > 0));
-        let rounds: Vec<String> = rounds
-            .filter_map(|run| Some(format!("round {}: {}", run.round, run.failure.as_ref()?)))
-            .collect();
-        let failed = self.failed(scenario, contender).map(|failed| failed.to_string());
-        let unfit = row.filter(|row| row.missing.is_none()).and_then(|row| row.unfit.as_ref());
-        let unfit = unfit.map(|why| format!("not comparable: {why}"));
-        missing.into_iter().chain(unfit).chain(failed).chain(rounds)
+        let is_whole = row.is_some_and(|row| row.missing.is_none() && row.unfit.is_none());
+        is_whole && !is_unequal(contender)
+    }
+
+    /// Returns the contenders of a scenario that can be compared, with their indices.
+    pub(super) fn compared(
+        &self,
+        scenario: &ScenarioRecord,
+    ) -> impl Iterator<Item = (usize, &'a ContenderRecord)> {
+        self.contenders().filter(|(_, contender)| self.is_compared(scenario, contender))
+    }
+
+    /// Returns why a contender's figures in a scenario cannot be compared; `None` if they can, or
+    /// if it takes no part.
+    pub(super) fn reason(
+        &self,
+        scenario: &ScenarioRecord,
+        contender: &ContenderRecord,
+    ) -> Option<String> {
+        let row = self.row(scenario, contender)?;
+        if contender.fate != Fate::Ran {
+            return Some(fate(contender).0.to_owned());
+        }
+        row.missing.clone().or_else(|| row.unfit.clone())
+    }
+
+    /// Names the contenders that are not drawn in a plot of some scenarios, and why, in a
+    /// sentence; `None` if all are.
+    pub(super) fn undrawn(&self, scenarios: &[&ScenarioRecord]) -> Option<String> {
+        let mut all = Vec::new();
+        for (_, contender) in self.contenders() {
+            let reasons = scenarios
+                .iter()
+                .filter_map(|scenario| Some((*scenario, self.reason(scenario, contender)?)));
+            let reasons: Vec<_> = reasons.collect();
+            let Some((first, why)) = reasons.first() else { continue };
+            let mut why = why.trim_end_matches('.').to_owned();
+            if let Some((cut, _)) = why.char_indices().nth(REASON_CHARS_MAX) {
+                why.truncate(cut);
+                why.push('…');
+            }
+            let place = match reasons.len() {
+                _ if contender.fate != Fate::Ran || scenarios.len() == 1 => String::new(),
+                1 => format!(" in “{}”", first.title),
+                many => format!(" in “{}”, and {} more", first.title, many - 1),
+            };
+            all.push(format!("{} ({why}{place})", contender.name));
+        }
+        (!all.is_empty()).then(|| format!("Not compared: {}.", all.join(", ")))
     }
 
     /// Describes the method of a scenario and the drawn part of its rounds: the subtitle of a plot.
@@ -233,17 +207,6 @@ impl MedianRange {
         let found = spread(&finite)?;
         let ends = (finite.len() > 1).then_some((found.low, found.high));
         Some(Self { median: found.median, ends })
-    }
-
-    /// `12.0 µs (11.8–12.4 µs)`.
-    pub(super) fn write(self, unit: ValueUnit) -> String {
-        let median = unit.write(self.median);
-        match self.ends {
-            Some((low, high)) => {
-                format!("{median} ({})", range(unit, low, high))
-            }
-            None => median,
-        }
     }
 }
 

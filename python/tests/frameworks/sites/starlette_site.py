@@ -3,12 +3,7 @@
 import zlib
 
 from starlette.applications import Starlette
-from starlette.responses import (
-    JSONResponse,
-    PlainTextResponse,
-    RedirectResponse,
-    StreamingResponse,
-)
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, StreamingResponse
 from starlette.routing import Route
 
 

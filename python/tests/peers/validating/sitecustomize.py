@@ -14,7 +14,7 @@ InputWrapper.read = lambda self, size=-1: read_so_many(self, size)
 
 
 class Finder(abc.MetaPathFinder):
-    """Has `gustnado._process` changed once it has been imported."""
+    """Changes `gustnado._process` once it has been imported."""
 
     def find_spec(self, name, path=None, target=None):
         if name != "gustnado._process":

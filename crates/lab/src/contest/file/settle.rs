@@ -240,9 +240,8 @@ fn settle_scenario(problems: &mut Problems, lines: &KeyLines, draft: &mut Scenar
     if is_post && spec.generator != GeneratorKind::Own {
         problems.say(lines, "send", "only gustnado bench sends a body; leave out the generator");
     }
-    match accept_status(draft.accept_status.as_deref()) {
-        Ok(ranges) => spec.accept_status = ranges,
-        Err(text) => problems.say(lines, "accept_status", &text),
+    if let Some(text) = draft.accept_status.take().filter(|text| text != "2xx") {
+        spec.accept_status = accept_status(problems, lines, &text);
     }
     let word = spec.model.word();
     match (spec.model, spec.rate) {
@@ -265,13 +264,13 @@ fn settle_scenario(problems: &mut Problems, lines: &KeyLines, draft: &mut Scenar
     }
 }
 
-/// Parses `200-399,404`; the usual statuses are no range.
-fn accept_status(text: Option<&str>) -> Result<Vec<(u16, u16)>, String> {
-    let Some(text) = text.filter(|text| *text != "2xx") else { return Ok(Vec::new()) };
+/// Parses `200-399,404`.
+fn accept_status(problems: &mut Problems, lines: &KeyLines, text: &str) -> Vec<(u16, u16)> {
     let found: Option<Vec<_>> = text.split(',').map(LoadPlan::parse_statuses).collect();
-    found.ok_or_else(|| {
+    found.unwrap_or_else(|| {
         let form = "expected statuses from 200 to 599 such as \"200-399,404\" or \"2xx\"";
-        format!("{form}, found {text:?}; correct it")
+        problems.say(lines, "accept_status", &format!("{form}, found {text:?}; correct it"));
+        Vec::new()
     })
 }
 
@@ -295,11 +294,11 @@ fn check_foreign(problems: &mut Problems, lines: &KeyLines, spec: &ScenarioSpec)
         let text = "has one request under way on each connection; leave this out";
         say("pipeline", format!("{name} {text}"));
     }
-    if !spec.accept_status.is_empty() {
-        say("accept_status", format!("{name} takes 2xx only; leave this out, or the generator"));
-    }
     if spec.threads.is_some() && spec.generator == GeneratorKind::Ab {
         say("threads", "ab has one thread; leave this out".to_owned());
+    }
+    if !spec.accept_status.is_empty() {
+        say("accept_status", format!("{name} takes 2xx only; leave this out, or the generator"));
     }
 }
 

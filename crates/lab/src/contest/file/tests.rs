@@ -205,6 +205,21 @@ fn what_other_generators_cannot_do_is_refused() {
 }
 
 #[test]
+fn accepted_statuses_are_ranges_within_their_bounds() {
+    let text = |statuses: &str| {
+        format!(
+            "[[contender]]\npreset = \"nginx\"\n[[scenario]]\nname = \"a\"\n\
+             accept_status = \"{statuses}\"\n"
+        )
+    };
+    let contest = parse(Path::new("c.toml"), &text("200-399, 404")).expect("it is right");
+    assert_eq!(contest.scenarios[0].accept_status, [(200, 399), (404, 404)]);
+    let expected = "c.toml:5: accept_status: expected statuses from 200 to 599 such as \
+                    \"200-399,404\" or \"2xx\", found \"all\"; correct it";
+    assert_eq!(problems(&text("all")), expected);
+}
+
+#[test]
 fn niosteds_table_has_the_rows_that_it_had_and_is_measured_by_ab() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../contests/niosted.toml");
     let contest = read(Path::new(path)).expect("it is right");
@@ -227,7 +242,8 @@ fn figures_to_reach_are_read_and_checked() {
     let text = "[[contender]]\nname = \"a\"\ncommand = [\"a\"]\n\
                 [[contender]]\nname = \"b\"\ncommand = [\"b\"]\n\
                 [[scenario]]\nname = \"s\"\ncount = [\"system_calls\"]\n\
-                contenders = [\"a\", \"b\"]\nreach = [{ to = \"b\", cpu = 1.05 }, { of = \"b\", system_calls = 2 }]\n";
+                contenders = [\"a\", \"b\"]\n\
+                reach = [{ to = \"b\", cpu = 1.05 }, { of = \"b\", system_calls = 2 }]\n";
     let contest = parsed(text).expect("it is right");
     let scenario = &contest.scenarios[0];
     assert_eq!(scenario.counts, [CountKind::SystemCalls]);
@@ -253,19 +269,4 @@ fn a_scenario_may_send_a_body() {
     assert_eq!(contest.scenarios[0].page, Some(PageSpec::Post("echo".to_owned(), body)));
     let nowhere = problems(&text.replace("path = \"/echo\"\n", ""));
     assert!(nowhere.contains("send: it needs a path to send to"), "{nowhere}");
-}
-
-#[test]
-fn accepted_statuses_are_ranges_within_their_bounds() {
-    let text = |statuses: &str| {
-        format!(
-            "[[contender]]\npreset = \"nginx\"\n[[scenario]]\nname = \"a\"\n\
-             accept_status = \"{statuses}\"\n"
-        )
-    };
-    let contest = parse(Path::new("c.toml"), &text("200-399, 404")).expect("it is right");
-    assert_eq!(contest.scenarios[0].accept_status, [(200, 399), (404, 404)]);
-    let expected = "c.toml:5: accept_status: expected statuses from 200 to 599 such as \
-                    \"200-399,404\" or \"2xx\", found \"all\"; correct it";
-    assert_eq!(problems(&text("all")), expected);
 }

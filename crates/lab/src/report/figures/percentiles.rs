@@ -1,25 +1,24 @@
 //! Latency by percentile: the plot of the evaluation of 2018.
 
-use super::{ChartKind, Plot, ReportSection, push, upwards};
-use crate::plot::lines::{Chart, Series, Spot};
-use crate::plot::scale::{Axis, Scale};
+use super::{Plot, ReportSection, push};
+use crate::plot::chart::{Axis, Chart, Scale, Series, Spot};
 use crate::plot::units::{ValueUnit, index};
 use crate::record::{ContenderRecord, ScenarioRecord};
-use crate::report::view::{MedianRange, View, ends_sentence, is_unequal};
+use crate::report::view::{MedianRange, View, ends_sentence};
 
 /// Those of the evaluation of 2018, at equal distances as there.
 const PERCENTILES: [&str; 9] = ["50", "66", "75", "80", "90", "95", "98", "99", "100"];
 
 pub(super) fn add(view: &View<'_>, plots: &mut Vec<Plot>) {
     for scenario in &view.record.scenarios {
-        let kind = ChartKind::Lines(chart(view, scenario));
-        push(plots, ReportSection::Percentiles, "percentiles", &scenario.name, kind);
+        let chart = chart(view, scenario);
+        push(plots, ReportSection::Percentiles, "percentiles", &scenario.name, chart);
     }
 }
 
 fn chart(view: &View<'_>, scenario: &ScenarioRecord) -> Chart {
     let lines: Vec<Series> =
-        view.contenders().filter_map(|one| series(view, scenario, one)).collect();
+        view.compared(scenario).filter_map(|one| series(view, scenario, one)).collect();
     let at_99: Vec<(&str, f64)> = lines
         .iter()
         .filter_map(|line| {
@@ -36,13 +35,14 @@ fn chart(view: &View<'_>, scenario: &ScenarioRecord) -> Chart {
         subtitle: view.measured(scenario),
         summary,
         x: Axis {
-            title: "percent of requests that took at most so long".to_owned(),
-            scale: Scale::Named(PERCENTILES.map(str::to_owned).to_vec()),
-            unit: ValueUnit::Number,
+            names: PERCENTILES.map(str::to_owned).to_vec(),
+            suffix: " % of requests".to_owned(),
+            ..Axis::new("% of requests, the fastest first", ValueUnit::Number, Scale::Named)
         },
-        y: upwards("latency", ValueUnit::Microseconds, false, &lines),
+        y: Axis::new("latency", ValueUnit::Microseconds, Scale::Fit),
+        step: false,
         lines,
-        notes: view.notes(&[scenario]),
+        undrawn: view.undrawn(&[scenario]),
     }
 }
 
@@ -60,17 +60,7 @@ fn series(
     for (place, name) in PERCENTILES.iter().enumerate() {
         let values = measured.iter().filter_map(|outcome| outcome.latency_us.percentile(name));
         let Some(middle) = MedianRange::of(values) else { continue };
-        spots.push(Spot {
-            x: index(place),
-            y: Some(middle.median),
-            spread: middle.ends,
-            failed: false,
-            marked: true,
-            tip: format!("{}, {name} %: {}", contender.name, middle.write(ValueUnit::Microseconds)),
-        });
+        spots.push(Spot { x: index(place), y: Some(middle.median), spread: middle.ends });
     }
-    let last = spots.last_mut()?;
-    last.failed = view.is_marred(scenario, contender);
-    let hollow = is_unequal(contender);
-    Some(Series { owner, name: contender.name.clone(), spots, hollow })
+    (!spots.is_empty()).then(|| Series { owner, name: contender.name.clone(), spots })
 }

@@ -1,12 +1,12 @@
 //! Rate, latency and memory over the number of connections.
 
-use super::{ChartKind, Plot, ReportSection, push, upwards};
+use super::{Plot, ReportSection, push};
 use crate::outcome::Outcome;
-use crate::plot::lines::{Chart, Series, Spot};
-use crate::plot::scale::{Axis, Scale};
+use crate::plot::chart::{Axis, Chart, Scale, Series, Spot};
 use crate::plot::units::{ValueUnit, float};
-use crate::record::{ContenderRecord, Fate, RunRecord, ScenarioRecord};
-use crate::report::view::{MedianRange, View, ends_sentence, is_unequal};
+use crate::record::{ContenderRecord, RunRecord, ScenarioRecord};
+use crate::report::view::{MedianRange, View, ends_sentence};
+use crate::statistics::cpu_us_per_request;
 
 /// A metric over the number of connections.
 struct SweepMetric {
@@ -14,34 +14,44 @@ struct SweepMetric {
     title: &'static str,
     axis: &'static str,
     unit: ValueUnit,
-    /// Whether its axis always begins at zero.
-    from_zero: bool,
+    scale: Scale,
     value: fn(&RunRecord, &Outcome) -> Option<f64>,
 }
 
-const MEASURES: [SweepMetric; 3] = [
+const MEASURES: [SweepMetric; 4] = [
+    SweepMetric {
+        stem: "cpu-by-connections",
+        title: "Server CPU per request over connections",
+        axis: "server CPU for each request",
+        unit: ValueUnit::Microseconds,
+        scale: Scale::Fit,
+        value: |run, _| cpu_us_per_request(run),
+    },
     SweepMetric {
         stem: "rate-by-connections",
         title: "Rate over connections",
         axis: "successful responses per second",
         unit: ValueUnit::PerSecond,
-        from_zero: true,
+        scale: Scale::Zero,
         value: |_, outcome| Some(outcome.requests_per_s),
     },
     SweepMetric {
         stem: "p99-by-connections",
         title: "99th percentile of latency over connections",
-        axis: "latency that 99 % of requests kept within",
+        axis: "99th percentile of latency",
         unit: ValueUnit::Microseconds,
-        from_zero: false,
-        value: |_, outcome| outcome.latency_us.percentile("99"),
+        scale: Scale::Fit,
+        value: |_, outcome| {
+            let found = outcome.latency_us.percentiles.get("99").copied();
+            found.filter(|_| outcome.latency_us.count > 0)
+        },
     },
     SweepMetric {
         stem: "memory-by-connections",
         title: "Server memory over connections",
-        axis: "the most memory it had (proportional set size)",
+        axis: "peak memory (proportional set size)",
         unit: ValueUnit::Bytes,
-        from_zero: false,
+        scale: Scale::Fit,
         value: |run, _| Some(float(run.usage.memory_peak_bytes)),
     },
 ];
@@ -59,8 +69,8 @@ pub(super) fn add(view: &View<'_>, plots: &mut Vec<Plot>) {
             continue;
         }
         for measure in &MEASURES {
-            let kind = ChartKind::Lines(chart(view, sweep, &points, measure));
-            push(plots, ReportSection::Sweeps, measure.stem, sweep, kind);
+            let chart = chart(view, sweep, &points, measure);
+            push(plots, ReportSection::Sweeps, measure.stem, sweep, chart);
         }
     }
 }
@@ -96,16 +106,13 @@ fn chart(view: &View<'_>, sweep: &str, points: &[&ScenarioRecord], measure: &Swe
             ends_sentence(&at_most, measure.unit)
         ),
         x: Axis {
-            title: "connections (logarithmic)".to_owned(),
-            scale: Scale::factors(
-                ValueUnit::Number,
-                points.iter().map(|scenario| float(scenario.connections)),
-            ),
-            unit: ValueUnit::Number,
+            suffix: " connections".to_owned(),
+            ..Axis::new("connections", ValueUnit::Number, Scale::Log)
         },
-        y: upwards(measure.axis, measure.unit, measure.from_zero, &lines),
+        y: Axis::new(measure.axis, measure.unit, measure.scale),
+        step: false,
         lines,
-        notes: view.notes(points),
+        undrawn: view.undrawn(points),
     }
 }
 
@@ -121,7 +128,7 @@ fn subtitle(view: &View<'_>, points: &[&ScenarioRecord]) -> String {
     )
 }
 
-/// Returns the line of one contender; `None` if it could not be started, which the notes mention.
+/// Returns the line of one contender; `None` if it has no figure that can be compared.
 fn series(
     view: &View<'_>,
     points: &[&ScenarioRecord],
@@ -135,31 +142,13 @@ fn series(
             continue;
         }
         let values = runs.iter().filter_map(|run| (measure.value)(run, run.outcome.as_ref()?));
-        let middle = MedianRange::of(values);
-        let (name, at) =
-            (&contender.name, ValueUnit::Number.write_tick(float(scenario.connections)));
-        let mut tip = match middle {
-            Some(middle) => format!("{name}, {at} connections: {}", middle.write(measure.unit)),
-            None => format!("{name}, {at} connections: could not be measured"),
-        };
-        if let Some(failed) = view.failed(scenario, contender) {
-            tip = format!("{tip}; {failed}");
-        }
+        let middle = MedianRange::of(values).filter(|_| view.is_compared(scenario, contender));
         spots.push(Spot {
             x: float(scenario.connections),
             y: middle.map(|middle| middle.median),
             spread: middle.and_then(|middle| middle.ends),
-            failed: view.is_marred(scenario, contender),
-            marked: true,
-            tip,
         });
     }
-    let drawn = spots.iter().any(|spot| spot.y.is_some()) || contender.fate == Fate::Ran;
-    let hollow = is_unequal(contender);
-    (drawn && !spots.is_empty()).then(|| Series {
-        owner,
-        name: contender.name.clone(),
-        spots,
-        hollow,
-    })
+    let is_drawn = spots.iter().any(|spot| spot.y.is_some());
+    is_drawn.then(|| Series { owner, name: contender.name.clone(), spots })
 }

@@ -2,19 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use super::{ChartKind, Plot, ReportSection, push, upwards};
+use super::{Plot, ReportSection, push};
 use crate::outcome::{Outcome, OutcomeSecond};
-use crate::plot::lines::{Chart, Series, Spot};
-use crate::plot::scale::{Axis, Scale};
+use crate::plot::chart::{Axis, Chart, Scale, Series, Spot};
 use crate::plot::units::{ValueUnit, float, index};
 use crate::record::{ContenderRecord, RunRecord, ScenarioRecord};
-use crate::report::view::{MedianRange, View, ends_sentence, is_unequal};
+use crate::report::view::{MedianRange, View, ends_sentence};
 
 /// One second of one run.
 struct TimelinePoint {
     at_s: f64,
     value: f64,
-    failed: bool,
 }
 
 /// A metric over time.
@@ -23,7 +21,7 @@ struct TimelineMetric {
     title: &'static str,
     axis: &'static str,
     unit: ValueUnit,
-    from_zero: bool,
+    scale: Scale,
     moments: fn(&RunRecord) -> Vec<TimelinePoint>,
 }
 
@@ -33,31 +31,31 @@ const MEASURES: [TimelineMetric; 4] = [
         title: "Rate over time",
         axis: "successful responses per second",
         unit: ValueUnit::PerSecond,
-        from_zero: true,
+        scale: Scale::Zero,
         moments: rate,
     },
     TimelineMetric {
         stem: "p99-over-time",
         title: "99th percentile of latency over time",
-        axis: "latency that 99 % of each second's requests kept within",
+        axis: "99th percentile of latency",
         unit: ValueUnit::Microseconds,
-        from_zero: false,
+        scale: Scale::Fit,
         moments: latency,
     },
     TimelineMetric {
         stem: "cpu-over-time",
         title: "Server CPU over time",
-        axis: "CPUs kept busy by all its processes",
+        axis: "CPUs kept busy",
         unit: ValueUnit::Cpus,
-        from_zero: true,
+        scale: Scale::Zero,
         moments: cpu,
     },
     TimelineMetric {
         stem: "memory-over-time",
         title: "Server memory over time",
-        axis: "memory of all its processes (proportional set size)",
+        axis: "memory (proportional set size)",
         unit: ValueUnit::Bytes,
-        from_zero: false,
+        scale: Scale::Fit,
         moments: memory,
     },
 ];
@@ -70,12 +68,14 @@ const PART_MIN_S: f64 = 0.2;
 pub(super) fn add(view: &View<'_>, plots: &mut Vec<Plot>) {
     for scenario in &view.record.scenarios {
         for measure in &MEASURES {
-            let lines: Vec<Series> =
-                view.contenders().filter_map(|one| series(view, scenario, measure, one)).collect();
+            let lines: Vec<Series> = view
+                .compared(scenario)
+                .filter_map(|one| series(view, scenario, measure, one))
+                .collect();
             // A line of one point shows no development.
             if lines.iter().any(|line| line.spots.len() > 1) {
-                let kind = ChartKind::Lines(chart(view, scenario, measure, lines));
-                push(plots, ReportSection::Time, measure.stem, &scenario.name, kind);
+                let chart = chart(view, scenario, measure, lines);
+                push(plots, ReportSection::Time, measure.stem, &scenario.name, chart);
             }
         }
     }
@@ -89,19 +89,15 @@ fn chart(
 ) -> Chart {
     let ends: Vec<(&str, f64)> =
         lines.iter().filter_map(|line| Some((line.name.as_str(), line.spots.last()?.y?))).collect();
-    let longest = lines.iter().flat_map(|line| &line.spots).map(|spot| spot.x);
     Chart {
         title: format!("{}: {}", measure.title, scenario.title),
         subtitle: view.measured(scenario),
         summary: format!("At the end: {}.", ends_sentence(&ends, measure.unit)),
-        x: Axis {
-            title: "since measuring began".to_owned(),
-            scale: Scale::from_zero(ValueUnit::Seconds, longest),
-            unit: ValueUnit::Seconds,
-        },
-        y: upwards(measure.axis, measure.unit, measure.from_zero, &lines),
+        x: Axis::new("since measuring began", ValueUnit::Seconds, Scale::Zero),
+        y: Axis::new(measure.axis, measure.unit, measure.scale),
+        step: false,
         lines,
-        notes: view.notes(&[scenario]),
+        undrawn: view.undrawn(&[scenario]),
     }
 }
 
@@ -113,19 +109,8 @@ fn series(
 ) -> Option<Series> {
     let rounds: Vec<Vec<TimelinePoint>> =
         view.runs(scenario, contender).map(|run| (measure.moments)(run)).collect();
-    let mut spots = together(&rounds);
-    let every = spots.len().div_ceil(10).max(1);
-    for (place, spot) in spots.iter_mut().enumerate() {
-        spot.marked = place % every == every / 2 || spot.failed;
-        let value = MedianRange { median: spot.y.unwrap_or(0.0), ends: spot.spread };
-        let (value, at) = (value.write(measure.unit), ValueUnit::Seconds.write(spot.x));
-        let failed = if spot.failed { ", with failures" } else { "" };
-        spot.tip = format!("{}, {at}: {value}{failed}", contender.name);
-    }
-    let last = spots.last_mut()?;
-    last.failed |= view.is_marred(scenario, contender);
-    let hollow = is_unequal(contender);
-    Some(Series { owner, name: contender.name.clone(), spots, hollow })
+    let spots = together(&rounds);
+    (!spots.is_empty()).then(|| Series { owner, name: contender.name.clone(), spots })
 }
 
 /// Merges rounds: at each moment the median of those with a value.
@@ -146,8 +131,6 @@ fn together(rounds: &[Vec<TimelinePoint>]) -> Vec<Spot> {
             x: float(place) * step,
             y: Some(middle.median),
             spread: middle.ends.filter(|_| rounds.len() > 1),
-            failed: moments.iter().any(|moment| moment.failed),
-            ..Spot::default()
         })
     };
     places.into_iter().filter_map(spot).collect()
@@ -161,7 +144,7 @@ fn rate(run: &RunRecord) -> Vec<TimelinePoint> {
         before_s = second.at_s;
         if lasted_s >= PART_MIN_S {
             let value = float(second.requests) / lasted_s;
-            moments.push(TimelinePoint { at_s: second.at_s, value, failed: second.errors > 0 });
+            moments.push(TimelinePoint { at_s: second.at_s, value });
         }
     }
     moments
@@ -175,11 +158,7 @@ fn measured(outcome: &Outcome) -> impl Iterator<Item = &OutcomeSecond> {
 fn latency(run: &RunRecord) -> Vec<TimelinePoint> {
     let seconds = run.outcome.iter().flat_map(measured);
     let responded = seconds.filter(|second| second.requests > 0);
-    let moment = |second: &OutcomeSecond| TimelinePoint {
-        at_s: second.at_s,
-        value: second.p99_us,
-        failed: second.errors > 0,
-    };
+    let moment = |second: &OutcomeSecond| TimelinePoint { at_s: second.at_s, value: second.p99_us };
     responded.map(moment).collect()
 }
 
@@ -187,7 +166,6 @@ fn memory(run: &RunRecord) -> Vec<TimelinePoint> {
     let moment = |sample: &crate::record::Sample| TimelinePoint {
         at_s: sample.at_s,
         value: float(sample.memory_bytes),
-        failed: false,
     };
     run.usage.samples.iter().map(moment).collect()
 }
@@ -204,7 +182,7 @@ fn cpu(run: &RunRecord) -> Vec<TimelinePoint> {
         let lasted_s = sample.at_s - from.at_s;
         if lasted_s >= PART_MIN_S {
             let value = ((sample.cpu_s - from.cpu_s) / lasted_s).max(0.0);
-            moments.push(TimelinePoint { at_s: sample.at_s, value, failed: false });
+            moments.push(TimelinePoint { at_s: sample.at_s, value });
             before = Some(sample);
         }
     }

@@ -17,7 +17,7 @@ use super::lab::outcome::{
     ConnectionCounts, Errors, GeneratorUsage, Kernel, Latency, ModelSummary, Outcome, OutcomeSecond,
 };
 use super::lab::record::{
-    ContenderRecord, Environment, Fate, Record, RunRecord, Sample, ScenarioRecord, Usage,
+    ContenderRecord, Environment, FORMAT, Fate, Record, RunRecord, Sample, ScenarioRecord, Usage,
 };
 
 const PERCENTILES: [&str; 11] =
@@ -48,7 +48,7 @@ pub(crate) fn record() -> Record {
 /// A record without contenders, scenarios and runs.
 pub(crate) fn empty() -> Record {
     Record {
-        format: 1,
+        format: FORMAT,
         tool: "gustnado 0.1.0".to_owned(),
         title: String::new(),
         about: String::new(),

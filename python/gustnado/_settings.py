@@ -1,4 +1,6 @@
-"""The arguments of `gustnado.run`, `Server` and `App.run`. Made by tests/settings_stub.py."""
+"""The arguments of `gustnado.run`, `Server` and `App.run`. Made by tests/settings_types.py."""
+
+from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from os import PathLike
@@ -6,7 +8,10 @@ from typing import Literal, TypedDict
 
 _Path = str | PathLike[str]
 
+
 class Settings(TypedDict, total=False):
+    """The flags of `gustnado run`, with `_` for `-`. None is as if it were not there."""
+
     grace: float | None
     accept_delay: float | str | None
     acceptor: Literal["per-worker", "dedicated"] | None

@@ -1,6 +1,6 @@
-"""Prints `gustnado/_settings.pyi`, the types of settings, from the table that the command has:
+"""Prints `gustnado/_settings.py`, the types of settings, from the table that the command has:
 
-    python tests/settings_stub.py > gustnado/_settings.pyi
+    python tests/settings_types.py > gustnado/_settings.py
 """
 
 import re
@@ -8,7 +8,9 @@ import re
 from gustnado._options import FIT, REPEATED, SWITCH
 
 HEAD = '''\
-"""The arguments of `gustnado.run`, `Server` and `App.run`. Made by tests/settings_stub.py."""
+"""The arguments of `gustnado.run`, `Server` and `App.run`. Made by tests/settings_types.py."""
+
+from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from os import PathLike
@@ -16,7 +18,10 @@ from typing import Literal, TypedDict
 
 _Path = str | PathLike[str]
 
+
 class Settings(TypedDict, total=False):
+    """The flags of `gustnado run`, with `_` for `-`. None is as if it were not there."""
+
 '''
 
 
@@ -39,7 +44,7 @@ def type_of(option):
     }.get(option.placeholder, "str").replace("'", '"')
 
 
-def stub():
+def text():
     lines = [HEAD + "    grace: float | None"]
     for name, option in sorted(FIT.items()):
         lines.append(f"    {name.replace('-', '_')}: {type_of(option)} | None".replace("'", '"'))
@@ -47,4 +52,4 @@ def stub():
 
 
 if __name__ == "__main__":
-    print(stub(), end="")
+    print(text(), end="")
