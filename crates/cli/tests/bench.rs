@@ -174,7 +174,7 @@ fn a_run_says_how_many_connections_were_served_and_what_share_succeeded() {
     assert!(object["bytes_received_per_s"].as_f64().is_some_and(|rate| rate > 0.0), "{object:#}");
     let page = bench(&server, &["-c", "8", "-d", "300ms", "-t", "1"]).stdout;
     assert!(page.contains("Connections served:   8 of 8 while measuring (after 0."), "{page}");
-    assert!(page.contains(" s of ramp-up), 8 open at the end\n"), "{page}");
+    assert!(page.contains(" s of ramp-up), 8 held to the end\n"), "{page}");
 }
 
 /// Returns the number of requests that a server has counted.

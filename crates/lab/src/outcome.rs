@@ -147,7 +147,8 @@ pub struct ConnectionCounts {
     pub opened: u64,
     /// Those that had a response within the measured time.
     pub served: u64,
-    /// Those that were open at its end. Left out if each request has its own connection.
+    /// Those that were held to its end: open, or closed by the server after a whole response and
+    /// not refused since. Left out if each request has its own connection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<u64>,
 }

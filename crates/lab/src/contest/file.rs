@@ -65,6 +65,17 @@ pub struct ContestSpec {
     pub text: String,
 }
 
+impl ContestSpec {
+    /// Returns whether a scenario with this page takes a status for a successful response.
+    pub(super) fn accepts(&self, page: Option<&PageSpec>, status: u16) -> bool {
+        let of_page = self.scenarios.iter().filter(|one| one.page.as_ref() == page);
+        of_page.map(|one| one.accept_status.as_slice()).any(|ranges| match ranges {
+            [] => (200..300).contains(&status),
+            ranges => ranges.iter().any(|(from, to)| (*from..=*to).contains(&status)),
+        })
+    }
+}
+
 /// A requested page.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PageSpec {

@@ -11,9 +11,20 @@ const COUNTED: &str = "Only successful responses (2xx unless the scenario names 
 /// What is compared.
 const COMPARABLE: &str = "Measuring began once every connection had a response, or once no \
     further one had. A row is not comparable if requests failed, if fewer than 99 % of the \
-    connections had a response within the measured time or were open at its end, if more than \
+    connections had a response within the measured time or were held to its end, if more than \
     1 % of the requests had no response in it, or if a fixed rate was not reached. It stands \
     below the line with its reason, has no ratio, and is in no plot.";
+
+/// What CPU is.
+const CPU: &str = "CPU is what the kernel charged to all processes of the server, those that \
+    ended included. Without a warm-up it is exact, from before the first connection to after the \
+    last, and divided by all responses of that time. With one, and where idle connections are \
+    held, it is that of the measured time, between readings 0.15 s apart.";
+
+/// What memory is.
+const MEMORY: &str = "Memory is the proportional set size of all processes of the server. \
+    Buffers of its sockets in the kernel are not in it. Memory for each connection is the peak \
+    less what it had before the first one, divided by the connections.";
 
 /// The sentences of a contest.
 pub(super) fn sentences(contest: &ContestSpec, division: &CpuSplit) -> Vec<String> {
@@ -56,15 +67,8 @@ pub(super) fn sentences(contest: &ContestSpec, division: &CpuSplit) -> Vec<Strin
          where others remain. From 1 % on, CPU is counted in clock ticks, which do not hold stolen \
          time, with a note."
             .to_owned(),
-        "CPU is what the kernel charged to all processes of the server, those that ended included. \
-         Without a warm-up it is exact, from before the first connection to after the last, and \
-         divided by all responses of that time. With one, and where idle connections are held, it \
-         is that of the measured time, between readings 0.15 s apart."
-            .to_owned(),
-        "Memory is the proportional set size of all processes of the server. Buffers of its \
-         sockets in the kernel are not in it. Memory for each connection is the peak less what it \
-         had before the first one, divided by the connections."
-            .to_owned(),
+        CPU.to_owned(),
+        MEMORY.to_owned(),
         "A figure is the median over rounds, with the least and the greatest. A ratio is the \
          geometric mean of the ratios within each round; its 95 % interval is Student's t over \
          their logarithms. If the interval includes 1, or the ratio is within 1 % of it, the \

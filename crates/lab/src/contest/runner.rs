@@ -332,7 +332,7 @@ impl<'a> ServerRunner<'a> {
             let most = ANSWER.min(contender.ready_timeout);
             let asked = probe::request(socket.as_deref(), port, (path, body), most);
             match asked {
-                Ok(response) if self.accepts(page, response.status) => return Ok(response),
+                Ok(response) if self.contest.accepts(page, response.status) => return Ok(response),
                 Ok(response) if Instant::now() > until => return Ok(response),
                 Err(why) if Instant::now() > until => {
                     let seconds = contender.ready_timeout.as_secs_f32();
@@ -349,15 +349,6 @@ impl<'a> ServerRunner<'a> {
         }
     }
 
-    /// Returns whether a scenario with this page takes a status for a successful response.
-    fn accepts(&self, page: Option<&PageSpec>, status: u16) -> bool {
-        let of_page = self.contest.scenarios.iter().filter(|one| one.page.as_ref() == page);
-        of_page.map(|one| one.accept_status.as_slice()).any(|ranges| match ranges {
-            [] => (200..300).contains(&status),
-            ranges => ranges.iter().any(|(from, to)| (*from..=*to).contains(&status)),
-        })
-    }
-
     /// Refuses unequal work, unless the file allows it with a reason.
     fn compare(
         &self,
@@ -371,7 +362,7 @@ impl<'a> ServerRunner<'a> {
             Some(expected) => expected.as_slice(),
             None => found.body.as_slice(),
         };
-        let accepts = |status| self.accepts(page.as_ref(), status);
+        let accepts = |status| self.contest.accepts(page.as_ref(), status);
         let difference = probe::difference(&found, expected, accepts);
         match (difference, &contender.allow_unequal) {
             (Some(difference), None) => {

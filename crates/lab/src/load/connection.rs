@@ -12,7 +12,7 @@ use std::time::Duration;
 use gustnado_tasks::{Connection, ConnectionError, Outbound, sleep};
 
 use super::coordinator::{self, NextRequest};
-use super::counts::{FailureKind, ServiceState};
+use super::counts::{FailureKind, OpenState, ServiceState};
 use super::pending::{PendingRequest, SendPermit};
 use super::response_reader::ResponseReader;
 use super::route::{TargetRoute, broken, millis};
@@ -47,8 +47,7 @@ pub(super) struct LoadConnection {
     /// Unsent rest of a request of a slow sender.
     unsent: slow::UnsentRequest,
     is_opening: bool,
-    /// Whether it was ever open.
-    was_open: bool,
+    open_state: OpenState,
     service: ServiceState,
 }
 
@@ -89,7 +88,7 @@ impl LoadConnection {
             closing: false,
             unsent: slow::UnsentRequest::default(),
             is_opening: true,
-            was_open: false,
+            open_state: OpenState::Unopened,
             service: ServiceState::NotAsked,
         }
     }
@@ -198,15 +197,13 @@ impl LoadConnection {
                 self.connection = Some(connection);
                 self.connect = now - began;
                 coordinator.counts.connect.record(self.connect);
-                coordinator.counts.opened += 1;
-                coordinator.counts.ready += u64::from(!self.was_open);
-                self.was_open = true;
-                coordinator.counts.standing += 1;
+                coordinator.counts.note_open(&mut self.open_state);
                 coordinator.opened_at = now;
                 coordinator.failures_in_a_row = 0;
                 Ok(())
             }
             Err(failure) => {
+                coordinator.counts.note_lost(&mut self.open_state);
                 coordinator.failures_in_a_row += 1;
                 Err(failure)
             }
@@ -402,12 +399,7 @@ impl LoadConnection {
             return Some(self.end_of_stream(now));
         }
         coordinator::with(|coordinator| {
-            if coordinator.is_measured(now) {
-                let count = bytes.len() as u64;
-                coordinator.counts.bytes_received += count;
-                coordinator.counts.bytes_in_window +=
-                    if coordinator.is_in_window(now) { count } else { 0 };
-            }
+            coordinator.record_received(bytes.len(), now);
             let mut at = 0;
             while at < bytes.len() {
                 let Some(pending) = self.pending.front() else {
@@ -472,6 +464,7 @@ impl LoadConnection {
         let now = self.shared.now();
         coordinator::with(|coordinator| {
             let mut failure = failure;
+            coordinator.counts.note_lost(&mut self.open_state);
             for pending in self.pending.drain(..) {
                 coordinator.record_failure(&pending, failure, now);
                 if failure != FailureKind::TimedOut {

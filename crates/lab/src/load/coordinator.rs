@@ -303,11 +303,14 @@ impl Coordinator {
         self.wake_idle();
     }
 
-    /// Notes how many connections with requests are open when measuring ends. Later calls change
-    /// nothing.
-    pub(super) fn note_held(&mut self) {
-        let requesting = self.counts.standing - self.counts.held;
-        self.counts.held_to_end.get_or_insert(requesting);
+    /// Counts received bytes.
+    pub(super) fn record_received(&mut self, bytes: usize, now: u64) {
+        if self.is_measured(now) {
+            self.counts.bytes_received += bytes as u64;
+        }
+        if self.is_in_window(now) {
+            self.counts.bytes_in_window += bytes as u64;
+        }
     }
 
     /// Checks and counts a complete response.

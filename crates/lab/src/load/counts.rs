@@ -37,6 +37,16 @@ pub(super) enum ServiceState {
     ServedInWindow,
 }
 
+/// Whether a connection was ever open, and whether the server holds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OpenState {
+    Unopened,
+    /// It is open, or the server closed it after a whole response and did not refuse it since.
+    Held,
+    /// It broke, or could not be opened again.
+    Lost,
+}
+
 /// What a response is to its connection: 1 for the first one at all, 1 for the first one within the
 /// measured time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -178,7 +188,8 @@ pub(super) struct ThreadCounts {
     pub(super) requesting: u64,
     pub(super) served: u64,
     pub(super) served_in_window: u64,
-    /// Connections with requests that were open when measuring ended.
+    /// Connections with requests that the server holds, and their number when measuring ended.
+    holding: u64,
     pub(super) held_to_end: Option<u64>,
     part: ThreadSecond,
     finished: Vec<ThreadSecond>,
@@ -216,6 +227,7 @@ impl ThreadCounts {
             requesting: 0,
             served: 0,
             served_in_window: 0,
+            holding: 0,
             held_to_end: None,
             part: ThreadSecond::default(),
             finished: Vec::new(),
@@ -253,6 +265,28 @@ impl ThreadCounts {
         let mut last = std::mem::take(&mut self.part);
         last.connections = self.standing;
         last
+    }
+
+    /// Notes an established connection.
+    pub(super) fn note_open(&mut self, state: &mut OpenState) {
+        let before = std::mem::replace(state, OpenState::Held);
+        self.opened += 1;
+        self.standing += 1;
+        self.ready += u64::from(before == OpenState::Unopened);
+        self.holding += u64::from(before != OpenState::Held);
+    }
+
+    /// Notes a connection that broke, or could not be opened.
+    pub(super) fn note_lost(&mut self, state: &mut OpenState) {
+        if *state == OpenState::Held {
+            *state = OpenState::Lost;
+            self.holding -= 1;
+        }
+    }
+
+    /// Notes the connections that are held when measuring ends. Later calls change nothing.
+    pub(super) fn note_end(&mut self) {
+        self.held_to_end.get_or_insert(self.holding);
     }
 
     pub(super) fn responded(&mut self, status: u16) {

@@ -243,7 +243,7 @@ async fn work(
         wait(next, || Ok(!is_done(shared.now()))).await?;
     }
     let at = shared.now();
-    coordinator::with(Coordinator::note_held);
+    coordinator::with(|coordinator| coordinator.counts.note_end());
     let clock = clock.map(ThreadClock::stop).unwrap_or_default();
     await_others(shared).await;
     Ok(LoadEnd { at, clock, opening, gave_up })
@@ -334,7 +334,7 @@ fn is_done(now: u64) -> bool {
         if !coordinator.is_over(now) {
             return false;
         }
-        coordinator.note_held();
+        coordinator.counts.note_end();
         if coordinator.under_way == 0 {
             return true;
         }

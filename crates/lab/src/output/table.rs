@@ -100,9 +100,9 @@ fn how_much(page: &mut TableText, outcome: &Outcome) {
     }
 }
 
-/// The connections that had a response while measuring, and those that were open to the end.
+/// The connections that had a response while measuring, and those that were held to the end.
 fn served(connections: &ConnectionCounts, ramp_up_s: f64) -> String {
-    let held = connections.held.map(|held| format!(", {} open at the end", grouped(held)));
+    let held = connections.held.map(|held| format!(", {} held to the end", grouped(held)));
     let ramp_up = format!(" (after {ramp_up_s:.3} s of ramp-up)");
     let ramp_up = if ramp_up_s > 0.0 { ramp_up } else { String::new() };
     let (served, due) = (grouped(connections.served), grouped(connections.due));

@@ -110,7 +110,7 @@ fn unserved(outcome: &Outcome, connections: &ConnectionCounts) -> Vec<String> {
     }
     if let Some(held) = held.filter(|held| is_short(*held, asked)) {
         why.push(format!(
-            "{} of {} were open at the end",
+            "{} of {} were held to the end",
             grouped(held),
             counted(asked, "connection")
         ));

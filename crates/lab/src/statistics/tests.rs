@@ -211,7 +211,7 @@ fn a_row_that_did_other_work_has_figures_and_no_ratio() {
                 of.kernel.listen_drops = 12;
             },
         ),
-        ("97 of 100 connections were open at the end", |of| {
+        ("97 of 100 connections were held to the end", |of| {
             of.connections = Some(ConnectionCounts { held: Some(97), ..connections(100, 100) });
         }),
         ("15 of 20 idle connections were held to the end", |of| {

@@ -19,6 +19,7 @@ crate::through_both_doors!(
     a_server_that_serves_a_part_is_found_out,
     a_server_that_responds_too_late_has_served_nothing,
     connections_that_are_lost_are_not_held,
+    connections_that_are_closed_after_a_response_are_held,
     without_a_ramp_up_measuring_begins_at_once,
 );
 
@@ -130,6 +131,17 @@ fn connections_that_are_lost_are_not_held(io: BackendChoice) {
     server.join().expect("it only waits");
     let connections = outcome.connections.expect("they are counted");
     assert_eq!(connections, ConnectionCounts { held: Some(0), ..all_served(2) });
+}
+
+fn connections_that_are_closed_after_a_response_are_held(io: BackendChoice) {
+    let toy = Toy::start(|_| {
+        let head = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\n";
+        Reply::Last(format!("{head}hello").into_bytes())
+    });
+    let outcome = outcome_of(&counted(&toy.url("/"), 3, 30, io));
+    assert_eq!((outcome.requests, outcome.errors.total()), (30, 0), "{outcome:?}");
+    assert!(outcome.connections_opened >= 30, "{outcome:?}");
+    assert_eq!(outcome.connections, Some(all_served(3)));
 }
 
 fn without_a_ramp_up_measuring_begins_at_once(io: BackendChoice) {
