@@ -1,4 +1,4 @@
-"""The ASGI entry for HttpArena: its HTTP/1.1 profiles without TLS, an application without a framework.
+"""The ASGI entry for HttpArena: its HTTP/1.1 profiles without TLS, without a framework.
 
     gustnado run --workers auto --host 0.0.0.0 --port 8080 app:app
 """

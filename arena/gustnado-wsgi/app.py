@@ -1,4 +1,4 @@
-"""The WSGI entry for HttpArena: its HTTP/1.1 profiles without TLS, an application without a framework.
+"""The WSGI entry for HttpArena: its HTTP/1.1 profiles without TLS, without a framework.
 
     gustnado run --workers auto --host 0.0.0.0 --port 8080 app:app
 """
@@ -58,13 +58,15 @@ def listing(environ, start):
 
 
 def file(environ, start):
-    """A file by its name alone, sent by the kernel."""
+    """A file by its name alone, sent by the server where it can."""
     path = STATIC / Path(environ["PATH_INFO"]).name
     if not path.is_file():
         return respond(start, b"not found", status="404 Not Found")
     kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
-    start("200 OK", [("Content-Type", kind), ("Content-Length", str(path.stat().st_size))])
-    return environ["wsgi.file_wrapper"](path.open("rb"))
+    if wrapper := environ.get("wsgi.file_wrapper"):
+        start("200 OK", [("Content-Type", kind), ("Content-Length", str(path.stat().st_size))])
+        return wrapper(path.open("rb"))
+    return respond(start, path.read_bytes(), kind)
 
 
 PAGES = {"/baseline11": baseline, "/pipeline": pipeline, "/upload": upload}

@@ -1,5 +1,6 @@
-//! The entry for HttpArena (<https://www.http-arena.com>): its HTTP/1.1 profiles without TLS, in the
-//! category *production*. Routes and handlers of the public API, default settings.
+//! The entry for `HttpArena` (<https://www.http-arena.com>): its HTTP/1.1 profiles without TLS.
+//!
+//! It is in the category *production*: routes and handlers of the public API, default settings.
 //!
 //! ```text
 //! cargo run --release --features json --example arena -- 127.0.0.1:8080 /data
@@ -90,7 +91,7 @@ fn sum(request: &Request) -> Result<String, QueryError> {
 
 fn sum_with_body(request: &Request) -> Result<String, Status> {
     let Terms { a, b } = request.query_as().map_err(|_| Status::BAD_REQUEST)?;
-    let text = request.text().map_err(|error| error.status())?;
+    let text = request.text().map_err(BodyError::status)?;
     let number: i64 = text.trim().parse().map_err(|_| Status::BAD_REQUEST)?;
     Ok((a + b + number).to_string())
 }

@@ -1,4 +1,4 @@
-//! The entry for HttpArena does what each of its profiles asks for, as `arena/README.md` says.
+//! The entry for `HttpArena` does what each of its profiles asks for, as `arena/README.md` says.
 
 #[expect(dead_code, reason = "an entry's `main` is for its container")]
 #[path = "../../../../arena/gustnado/main.rs"]

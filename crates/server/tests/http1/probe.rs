@@ -1,4 +1,4 @@
-//! The 215 cases of Http11Probe (<https://www.http-probe.com>), in its state of 17 February 2026,
+//! The 215 cases of `Http11Probe` (<https://www.http-probe.com>), in its state of 17 February 2026,
 //! with its verdicts: the requests and the rules are taken from it, the code is not.
 //!
 //! A case passes, or its row says why it does not. `make probe` prints the score, which
@@ -63,7 +63,7 @@ on_every_server!(
     conditions_are_kept,
 );
 
-/// What Http11Probe says about a response.
+/// What `Http11Probe` says about a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Pass,
@@ -80,12 +80,12 @@ type Statuses = &'static [(u16, u16)];
 const SUCCESS: (u16, u16) = (200, 299);
 const BAD: (u16, u16) = (400, 400);
 
-/// How Http11Probe judges a case: by the first status, or by its absence.
+/// How `Http11Probe` judges a case: by the first status, or by its absence.
 #[derive(Clone, Copy)]
 struct Rule {
     pass: Statuses,
     warn: Statuses,
-    /// Whether silence passes, until Http11Probe stops waiting.
+    /// Whether silence passes, until `Http11Probe` stops waiting.
     silence: bool,
     /// What else a response that passes must fulfil.
     also: Option<fn(&Answer) -> Verdict>,
@@ -162,7 +162,7 @@ impl Case {
         Self { sent: Cow::Owned(sent), ..Self::new(id, "", rule, status) }
     }
 
-    /// Shown by Http11Probe, and not counted.
+    /// Shown by `Http11Probe`, and not counted.
     const fn unscored(mut self) -> Self {
         self.is_scored = false;
         self
@@ -209,7 +209,11 @@ fn server(setup: Setup) -> (Server, Folder) {
         shown
     };
     let cookies = |request: &Request| {
-        request.cookies().map(|(name, value)| format!("{name}={value}\n")).collect::<String>()
+        let mut shown = String::new();
+        for (name, value) in request.cookies() {
+            writeln!(shown, "{name}={value}").expect("a string takes everything");
+        }
+        shown
     };
     let routes = Routes::new()
         .route("/", root)
@@ -236,8 +240,8 @@ fn each_case_gets_its_response(setup: Setup) {
         let answer = read(&mut client, &case);
         let found = case.rule.judge(&answer);
         if (answer.status, found) != (due, case.verdict()) {
-            let id = case.id;
-            problems.push(format!("{id}: {found:?}, not {:?}: {answer:?}", case.verdict()));
+            let (id, wanted) = (case.id, case.verdict());
+            problems.push(format!("{id}: {found:?}, not {wanted:?} with {due}: {answer:?}"));
         }
         // No second response, and no content behind that to HEAD.
         client.expect_as_said(&answer, case.id);

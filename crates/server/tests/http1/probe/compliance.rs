@@ -1,4 +1,4 @@
-//! Http11Probe's suite of compliance: lines, fields, bodies, methods, what responses carry.
+//! `Http11Probe`'s suite of compliance: lines, fields, bodies, methods, what responses carry.
 
 use super::{
     Answer, BAD, Case, Fail, Pass, REFUSED, Rule, STRICT, SUCCEEDS, SUCCESS, Verdict, Warn,

@@ -1,4 +1,4 @@
-//! Http11Probe's suites of cookies and of normalization: what reaches a handler, and under which
+//! `Http11Probe`'s suites of cookies and of normalization: what reaches a handler, and under which
 //! name. `/echo` returns the fields that a handler sees, `/cookie` the cookies.
 
 use super::{Answer, BAD, Case, Fail, Pass, Rule, SUCCEEDS, SUCCESS, Verdict, Warn};

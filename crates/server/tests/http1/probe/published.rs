@@ -1,5 +1,5 @@
-//! Which cases the scores of others are of: those of 12 February 2026, the last ones that are
-//! published as a file with the results of each case.
+//! Which cases the scores of others are of: those of 12 February 2026, the last ones that could be
+//! read case by case.
 
 /// Scored cases that have come since.
 pub(super) const ADDED: [&str; 38] = [

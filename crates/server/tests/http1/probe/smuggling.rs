@@ -1,4 +1,4 @@
-//! Http11Probe's suite of smuggling: two framings at once, and lengths that can be read two ways.
+//! `Http11Probe`'s suite of smuggling: two framings at once, and lengths that can be read two ways.
 //!
 //! Its cases of a second step, which is sent if the first left the connection open, have their
 //! first step here where that has to be refused.

@@ -1,4 +1,4 @@
-//! Http11Probe's cases of two requests on one connection, none of which is scored.
+//! `Http11Probe`'s cases of two requests on one connection, none of which is scored.
 
 use super::{Pass, Verdict, Warn};
 
