@@ -1,0 +1,82 @@
+//! The profiles on actix-web 4 and actix-files: PORT FOLDER CPUS.
+
+use std::env;
+
+use actix_web::http::header::ContentType;
+use actix_web::{web, App, HttpResponse, HttpServer};
+use futures_util::StreamExt;
+use serde::Deserialize;
+
+#[path = "data.rs"]
+mod data;
+
+use data::Item;
+
+#[derive(Deserialize)]
+struct Terms {
+    a: i64,
+    b: i64,
+}
+
+#[derive(Deserialize)]
+struct Multiplier {
+    m: i64,
+}
+
+fn text(content: String) -> HttpResponse {
+    HttpResponse::Ok().content_type(ContentType::plaintext()).body(content)
+}
+
+async fn sum(terms: web::Query<Terms>) -> HttpResponse {
+    text((terms.a + terms.b).to_string())
+}
+
+async fn sum_with_body(terms: web::Query<Terms>, body: String) -> HttpResponse {
+    match body.trim().parse::<i64>() {
+        Ok(number) => text((terms.a + terms.b + number).to_string()),
+        Err(_) => HttpResponse::BadRequest().finish(),
+    }
+}
+
+async fn pipeline() -> HttpResponse {
+    HttpResponse::Ok().content_type(ContentType::plaintext()).body("ok")
+}
+
+async fn count(mut body: web::Payload) -> actix_web::Result<HttpResponse> {
+    let mut bytes = 0;
+    while let Some(piece) = body.next().await {
+        bytes += piece?.len();
+    }
+    Ok(text(bytes.to_string()))
+}
+
+async fn list(
+    count: web::Path<usize>,
+    multiplier: web::Query<Multiplier>,
+    items: web::Data<Vec<Item>>,
+) -> HttpResponse {
+    HttpResponse::Ok().json(data::listing(&items, *count, multiplier.m))
+}
+
+#[actix_web::main]
+async fn main() -> std::io::Result<()> {
+    let words: Vec<String> = env::args().collect();
+    let (port, threads): (u16, usize) = (words[1].parse().unwrap(), words[3].parse().unwrap());
+    let items = web::Data::new(data::items(&words[2])?);
+    let folder = format!("{}/static", words[2]);
+    HttpServer::new(move || {
+        App::new()
+            .app_data(items.clone())
+            .route("/baseline11", web::get().to(sum))
+            .route("/baseline11", web::post().to(sum_with_body))
+            .route("/pipeline", web::get().to(pipeline))
+            .route("/json/{count}", web::get().to(list))
+            .route("/upload", web::post().to(count))
+            .service(actix_files::Files::new("/static", &folder))
+    })
+    .backlog(4096)
+    .workers(threads)
+    .bind(("127.0.0.1", port))?
+    .run()
+    .await
+}
