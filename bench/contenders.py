@@ -81,12 +81,10 @@ NGINX_PRESET = machine.ROOT / "crates/lab/presets/nginx-tuned.toml"
 NGINX_DESCRIPTORS = 20_000
 
 
-def nginx_folder(port: int, single: bool, more: str = "", folder: Path | None = None) -> Path:
-    """Writes the settings of one nginx; `single` keeps it in one process, for callgrind.
-
-    `more` is put into its server block."""
-    folder = folder or nginx_path(port)
-    (folder / "more").mkdir(parents=True, exist_ok=True)
+def nginx_folder(port: int, single: bool) -> Path:
+    """Writes the settings of one nginx; `single` keeps it in one process, for callgrind."""
+    folder = nginx_path(port)
+    folder.mkdir(parents=True, exist_ok=True)
     words = {
         "user": "root" if os.geteuid() == 0 else "nobody",
         "cpus": 1,
@@ -100,7 +98,6 @@ def nginx_folder(port: int, single: bool, more: str = "", folder: Path | None = 
         text = text.replace("{" + word + "}", str(meaning))
     first = "daemon off;\n" + ("master_process off;\n" if single else "")
     (folder / "nginx.conf").write_text(first + text)
-    (folder / "more" / "more.conf").write_text(more)
     return folder
 
 

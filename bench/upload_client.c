@@ -1,5 +1,5 @@
 // Sends bodies on keep-alive connections, each as fast as it is taken; what a server costs per
-// request is then what bench/uploads.py reads from the kernel.
+// request is then what bench/python_uploads.py reads from the kernel.
 //
 //   upload_client PORT PATH BODY_BYTES CONNECTIONS SECONDS
 //

@@ -7,7 +7,8 @@
 //! curl --data-binary @Cargo.lock http://127.0.0.1:3456/count
 //! ```
 //!
-//! A second argument, `uring` or `epoll`, chooses the kernel interface; `bench/uploads.py` does.
+//! A second argument, `uring` or `epoll`, chooses the kernel interface, as
+//! `contests/uploads.toml` does.
 
 use std::env;
 use std::path::Path;

@@ -112,6 +112,7 @@ fn who_cannot_take_part_is_a_row_that_says_why_and_the_rest_go_on() {
         --bind 127.0.0.1 -d o {port}"]"#
         .replace("\\\n        ", "");
     let all = [
+        contender("odd", &other, "allow_unequal = \"it is the reference, and no measure\""),
         contender("good", SERVER, ""),
         contender("absent", "[\"no-such-program\"]", "install = \"buy it\""),
         contender("bare", SERVER, "installed_if = [[\"python3\", \"-c\", \"import no_such\"]]"),
@@ -150,7 +151,7 @@ fn who_cannot_take_part_is_a_row_that_says_why_and_the_rest_go_on() {
     let unequal = Fate::Unequal("page.html: expected 300 bytes, found 6".to_owned());
     assert_eq!(fate("unequal"), unequal);
     let ran: Vec<_> = record.runs.iter().map(|run| run.contender.as_str()).collect();
-    assert_eq!(ran, ["good", "forgiven"]);
+    assert_eq!(ran, ["odd", "good", "forgiven"]);
     assert!(record.method.iter().any(|line| line.contains("it is known")));
     assert!(!table::is_well(&record));
     let page = table::checks(&record);

@@ -1,19 +1,15 @@
 #!/usr/bin/env python3
-"""What receiving a body costs the server, for 100 KB, 2 MB and 20 MB on 32 connections.
+"""What receiving a body costs a Python application, for 100 KB, 2 MB and 20 MB on 32 connections,
+compared with granian. (What it costs the server is contests/uploads.toml.)
 
-  bench/uploads.py                 all sizes, 7 rounds each (some six minutes)
-  bench/uploads.py --rounds 3      fewer
-  bench/uploads.py --python VENV/bin/python   Python applications too, compared with granian
-  bench/uploads.py --report        the same, kept in docs/results/uploads.md
+  bench/python_uploads.py --python VENV/bin/python            7 rounds each (some four minutes)
+  bench/python_uploads.py --python VENV/bin/python --report   kept in docs/results/python-uploads.md
 
 VENV has this package and granian: pip install ./python granian
-Bodies that a task reads in pieces and counts are compared with bench/upload_null.c, which parses
-nothing and reads 64 KiB at a time; bodies that nothing reads with its discarding form, and with
-nginx. Every server takes all bytes. The server has the first CPU, the client the second.
+The server has the first CPU, the client the second. Ends with 1 where a goal is missed.
 """
 
 import argparse
-import os
 import signal
 import socket
 import statistics
@@ -23,32 +19,20 @@ import time
 from pathlib import Path
 
 import machine
-from contenders import HOST, free_port, nginx_folder, tree
+from contenders import HOST, free_port, tree
 from machine import BUILD, HERE, ROOT, BenchError, say
 
-REPORT = ROOT / "docs/results/uploads.md"
-SERVER = machine.TARGET / "release/examples/body_count"
+REPORT = ROOT / "docs/results/python-uploads.md"
 CONNECTIONS = 32
 # Bytes of a body, and how many seconds a round of them takes.
 SIZES = {100_000: 1, 2_000_000: 1, 20_000_000: 3}
-OURS = ["gustnado-epoll", "gustnado-uring"]
 # Who is measured in each scenario, the first of them the one to compare with; what is to be
-# reached, as (which part of whose figure at most, or nothing to reach).
-READ = ("read in pieces", "/count", ["null", *OURS], [(1.2, "null")])
-MEMORY = ("whole in memory", "/memory", ["null", *OURS], [(None, "null")])
-SPOOL = ("whole, spooled", "/spool", ["null", *OURS], [(None, "null")])
-UNREAD = ("left unread", "/fixed", ["null-discard", "nginx", *OURS],
-          [(1.3, "null-discard"), (0.8, "nginx")])
+# reached, as (which part of whose figure at most).
 PYTHON = [
     (f"{interface.upper()} application", "/", [f"granian-{interface}", f"python-{interface}"],
      [(0.5, f"granian-{interface}")])
     for interface in ("asgi", "wsgi")
 ]
-
-NGINX_LOCATION = """
-client_max_body_size 0;
-location = /fixed { return 200 "fixed"; }
-"""
 
 
 def command(name: str, port: int, python: str) -> list[str]:
@@ -58,16 +42,8 @@ def command(name: str, port: int, python: str) -> list[str]:
     if server == "granian":
         return [python, "-m", "granian", "--host", HOST, "--port", str(port), "--no-ws",
                 "--interface", interface, "--working-dir", str(HERE / "python"), application]
-    if server == "python":
-        return [python, "-m", "gustnado", "run", "--app-dir", str(HERE / "python"),
-                "--port", str(port), application]
-    if name.startswith("null"):
-        discard = ["discard"] if name == "null-discard" else []
-        return [str(BUILD / "upload_null"), str(port), "65536", *discard]
-    if name == "nginx":
-        folder = nginx_folder(port, False, NGINX_LOCATION, BUILD / "upload-nginx")
-        return ["nginx", "-p", str(folder), "-c", str(folder / "nginx.conf")]
-    return [str(SERVER), f"{HOST}:{port}", name.removeprefix("gustnado-")]
+    return [python, "-m", "gustnado", "run", "--app-dir", str(HERE / "python"),
+            "--port", str(port), application]
 
 
 class Contender:
@@ -135,7 +111,7 @@ def measure(scenario: tuple, rounds: int, python: str) -> tuple[list[str], list[
                 print(lines[-1], flush=True)
             for goal, against in goals:
                 for name in names:
-                    if name == against or not name.startswith(("gustnado", "python")):
+                    if name == against or not name.startswith("python"):
                         continue
                     ratio = compared(found, name, against)[0]
                     if goal and ratio > goal:
@@ -167,18 +143,16 @@ def compared(found: dict, name: str, other: str) -> tuple[float, float, float]:
 
 
 def build() -> None:
-    machine.install_missing(["gcc", "nginx", "taskset"])
+    machine.install_missing(["gcc", "taskset"])
     BUILD.mkdir(parents=True, exist_ok=True)
-    example = ["cargo", "build", "--quiet", "--release", "-p", "gustnado", "--example"]
-    machine.run_build([*example, "body_count"])
-    for program in ("upload_null", "upload_client"):
-        machine.run_build(["gcc", "-O2", "-o", str(BUILD / program), str(HERE / f"{program}.c")])
+    client = str(BUILD / "upload_client")
+    machine.run_build(["gcc", "-O2", "-o", client, str(HERE / "upload_client.c")])
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--python", default="", help="an interpreter with both packages")
+    parser.add_argument("--python", required=True, help="an interpreter with both packages")
     parser.add_argument("--report", action="store_true", help=f"keep it in {REPORT.name}")
     chosen = parser.parse_args()
     try:
@@ -186,12 +160,12 @@ def main() -> int:
         heading = "| body bytes | scenario | server | us | range | ratio | requests |"
         lines, missed = [heading, "| --- " * 7 + "|"], []
         print(*lines, sep="\n")
-        for scenario in [READ, MEMORY, SPOOL, UNREAD, *(PYTHON if chosen.python else [])]:
+        for scenario in PYTHON:
             found, not_reached = measure(scenario, chosen.rounds, chosen.python)
             lines += found
             missed += not_reached
     except BenchError as error:
-        say(f"uploads: {error}")
+        say(f"python_uploads: {error}")
         return 1
     verdict = "Missed: " + "; ".join(missed) + "." if missed else "All goals are reached."
     print(verdict)
@@ -202,21 +176,15 @@ def main() -> int:
 
 def keep(lines: list[str], verdict: str, rounds: int) -> None:
     meta = machine.describe()
-    text = f"""# What receiving a body costs
+    text = f"""# What receiving a body costs a Python application
 
-`bench/uploads.py --report`, {meta["date"]}, commit {meta["commit"]}, Linux {meta["kernel"]},
-{meta["cpus"]}, {meta["versions"]["nginx"]}.
+`bench/python_uploads.py --report`, {meta["date"]}, commit {meta["commit"]}, Linux {meta["kernel"]},
+{meta["cpus"]}.
 
 CPU-microseconds of the server per request, median and range of {rounds} interleaved rounds, on
-{CONNECTIONS} connections over loopback. `null` is `bench/upload_null.c`, which parses nothing and
-reads 64 KiB at a time; `null-discard` is the same with MSG_TRUNC, 64 KiB at a time. A ratio is the
-median of the rounds' ratios, with the smallest and the largest.
-
-- Read in pieces: a task handler reads the body and counts its bytes. Goal: 1.2 x null.
-- Whole: an inline handler has all of the body, in memory or by the policy `spool`, where all but
-  100 KB are on the disk.
-- ASGI and WSGI: an application that reads the body in pieces. Goal: 0.5 x granian.
-- Left unread: a fixed response. Goals: 1.3 x null-discard, 0.8 x nginx.
+{CONNECTIONS} connections over loopback. The application reads the body in pieces and responds with
+its length. A ratio is the median of the rounds' ratios, with the smallest and the largest. Goal:
+0.5 x granian.
 
 {verdict}
 
