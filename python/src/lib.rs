@@ -134,6 +134,7 @@ mod _gustnado {
     #[pymodule_export]
     use crate::twisted::{
         CycloneWords, TwistedLink, TwistedTimeout, TwistedWords, cyclone_head, escape_for_log,
+        read_plain_request,
     };
     #[pymodule_export]
     use crate::writer::ResponseBodyWriter;

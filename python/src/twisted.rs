@@ -23,7 +23,7 @@ use crate::guarded::Guarded;
 pub(crate) use cyclone::{CycloneWords, cyclone_head};
 use ordinary::Ordinary;
 pub(crate) use ordinary::TwistedWords;
-use plain::Plain;
+use plain::PlainRequest;
 pub(crate) use timeout::TwistedTimeout;
 pub(crate) use words::{HeadWords, escape_for_log};
 
@@ -295,7 +295,7 @@ impl TwistedLink {
             let ordinary = self.ordinary.get();
             // Ordinary requests do not need it.
             let mut is_reset = !matches!(self.channel_kind, ChannelKind::Site { .. });
-            while let Some(plain) = plain::parse(rest) {
+            while let Some(plain) = PlainRequest::read(rest) {
                 let taken = ordinary.map(|it| it.respond(self, channel, head_words, &plain));
                 match &self.channel_kind {
                     _ if taken.transpose()? == Some(true) => {}
@@ -315,7 +315,7 @@ impl TwistedLink {
                         respond_for_cyclone(channel, known.as_ref(), &plain)?;
                     }
                 }
-                rest = &rest[plain.length..];
+                rest = &rest[plain.len()..];
                 if !rest.is_empty() && self.is_leaving(py)? {
                     // The rest stays where Twisted's parser leaves it then.
                     self.is_touched.set(true);
@@ -374,12 +374,41 @@ impl TwistedLink {
     }
 }
 
+/// What [`read_plain_request`] returns: method, target, version, fields, body, and the length of all.
+type PlainParts<'py> = (
+    Bound<'py, PyBytes>,
+    Bound<'py, PyBytes>,
+    &'static str,
+    Vec<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)>,
+    Bound<'py, PyBytes>,
+    usize,
+);
+
+/// Returns the parts of the plain request at the beginning of received bytes, if there is one, so
+/// that a test can compare them with what Twisted reads.
+#[pyfunction]
+pub(crate) fn read_plain_request<'py>(
+    py: Python<'py>,
+    received: &[u8],
+) -> Option<PlainParts<'py>> {
+    let plain = PlainRequest::read(received)?;
+    let bytes = |part: &[u8]| PyBytes::new(py, part);
+    Some((
+        bytes(plain.method()),
+        bytes(plain.target()),
+        if plain.is_old() { "HTTP/1.0" } else { "HTTP/1.1" },
+        plain.fields().map(|(name, value)| (bytes(name), bytes(value))).collect(),
+        bytes(plain.body()),
+        plain.len(),
+    ))
+}
+
 /// Brings a channel of twisted.web to the state in which its own parser would leave it.
 fn respond_for_site(
     channel: &Bound<'_, PyAny>,
     request: &Bound<'_, PyAny>,
     head_words: &HeadWords,
-    plain: &Plain<'_>,
+    plain: &PlainRequest<'_>,
 ) -> PyResult<()> {
     let py = channel.py();
     channel.getattr(intern!(py, "requests"))?.call_method1(intern!(py, "append"), (request,))?;
@@ -392,17 +421,17 @@ fn respond_for_site(
             None => headers.set_item(name, PyList::new(py, [value])?)?,
         }
     }
-    let version = head_words.version(py, plain.is_old);
+    let version = head_words.version(py, plain.is_old());
     request.call_method0(intern!(py, "parseCookies"))?;
     let persistent = channel.call_method1(intern!(py, "checkPersistence"), (request, &version))?;
     channel.setattr(intern!(py, "persistent"), persistent)?;
-    request.call_method1(intern!(py, "gotLength"), (plain.body.len(),))?;
-    if !plain.body.is_empty() {
-        let body = PyBytes::new(py, plain.body);
+    request.call_method1(intern!(py, "gotLength"), (plain.body().len(),))?;
+    if !plain.body().is_empty() {
+        let body = PyBytes::new(py, plain.body());
         request.call_method1(intern!(py, "handleContentChunk"), (body,))?;
     }
-    channel.setattr(intern!(py, "_command"), PyBytes::new(py, plain.method))?;
-    channel.setattr(intern!(py, "_path"), PyBytes::new(py, plain.target))?;
+    channel.setattr(intern!(py, "_command"), PyBytes::new(py, plain.method()))?;
+    channel.setattr(intern!(py, "_path"), PyBytes::new(py, plain.target()))?;
     channel.setattr(intern!(py, "_version"), version)?;
     channel.call_method0(intern!(py, "allContentReceived")).map(drop)
 }
@@ -411,21 +440,21 @@ fn respond_for_site(
 fn respond_for_cyclone(
     channel: &Bound<'_, PyAny>,
     known: Option<&(Py<CycloneWords>, Py<PyAny>)>,
-    plain: &Plain<'_>,
+    plain: &PlainRequest<'_>,
 ) -> PyResult<()> {
     let py = channel.py();
     if let Some((words, remote)) = known
-        && plain.body.is_empty()
+        && plain.body().is_empty()
         && let Some(request) = words.get().make_request(channel, plain, remote.bind(py))?
     {
         channel.setattr(intern!(py, "_request"), &request)?;
         return channel.call_method1(intern!(py, "request_callback"), (request,)).map(drop);
     }
-    channel.call_method1(intern!(py, "_on_headers"), (PyBytes::new(py, plain.head),))?;
+    channel.call_method1(intern!(py, "_on_headers"), (PyBytes::new(py, plain.head_lines()),))?;
     // A head that Cyclone refuses is consumed already.
     let waits = !channel.getattr(intern!(py, "line_mode"))?.is_truthy()?;
-    if waits && !plain.body.is_empty() {
-        let body = PyBytes::new(py, plain.body);
+    if waits && !plain.body().is_empty() {
+        let body = PyBytes::new(py, plain.body());
         channel.call_method1(intern!(py, "rawDataReceived"), (body,))?;
     }
     Ok(())

@@ -20,7 +20,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
 use super::TwistedLink;
-use super::plain::Plain;
+use super::plain::PlainRequest;
 use super::timeout::TwistedTimeout;
 use super::words::HeadWords;
 use crate::guarded::Guarded;
@@ -115,13 +115,13 @@ impl Ordinary {
         link: &TwistedLink,
         channel: &Bound<'_, PyAny>,
         names: &HeadWords,
-        plain: &Plain<'_>,
+        plain: &PlainRequest<'_>,
     ) -> PyResult<bool> {
         let py = channel.py();
         let is = |of: &Bound<'_, PyAny>, name| of.getattr(name)?.is_truthy();
         let requests = channel.getattr(intern!(py, "requests"))?;
-        if !plain.body.is_empty()
-            || plain.target.split(|byte| *byte == b'?').next() == Some(b"*")
+        if !plain.body().is_empty()
+            || plain.target().split(|byte| *byte == b'?').next() == Some(b"*")
             || is(self.site.bind(py), intern!(py, "displayTracebacks"))?
             || is(channel, intern!(py, "_waitingForTransport"))?
             || !requests.is_instance_of::<PyList>()
@@ -165,7 +165,7 @@ impl Ordinary {
         &self,
         channel: &Bound<'py, PyAny>,
         names: &HeadWords,
-        plain: &Plain<'_>,
+        plain: &PlainRequest<'_>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let (py, words) = (channel.py(), self.words.get());
         let request = words.new.bind(py).call1((&words.request,))?;
@@ -185,7 +185,7 @@ impl Ordinary {
                 None => fields.set_item(name, PyList::new(py, [value])?)?,
             }
         }
-        let closes = !plain.is_old && says_close(&fields, names)?;
+        let closes = !plain.is_old() && says_close(&fields, names)?;
         set(intern!(py, "requestHeaders"), self.make_headers(fields)?)?;
         set(intern!(py, "received_cookies"), PyDict::new(py).into_any())?;
         let fields = PyDict::new(py);
@@ -197,13 +197,16 @@ impl Ordinary {
         set(intern!(py, "cookies"), PyList::empty(py).into_any())?;
         set(intern!(py, "transport"), channel.getattr(intern!(py, "transport"))?)?;
         set(intern!(py, "queued"), false.into_pyobject(py)?.to_owned().into_any())?;
-        let parses = self.site.bind(py).getattr(intern!(py, "_parsePOSTFormSubmission"))?;
-        set(intern!(py, "_parsePOSTFormSubmission"), parses)?;
+        // Releases before 25.5 have no such attribute.
+        let name = intern!(py, "_parsePOSTFormSubmission");
+        if let Some(parses) = self.site.bind(py).getattr_opt(name)? {
+            set(name, parses)?;
+        }
         set(intern!(py, "_adapterCache"), PyDict::new(py).into_any())?;
         if has_cookies {
             request.call_method0(intern!(py, "parseCookies"))?;
         }
-        channel.setattr(intern!(py, "persistent"), !closes && !plain.is_old)?;
+        channel.setattr(intern!(py, "persistent"), !closes && !plain.is_old())?;
         set(intern!(py, "content"), words.bytes_io.bind(py).call0()?)?;
         Ok(request)
     }
@@ -240,22 +243,22 @@ impl Ordinary {
         &self,
         request: &Bound<'_, PyAny>,
         names: &HeadWords,
-        plain: &Plain<'_>,
+        plain: &PlainRequest<'_>,
     ) -> PyResult<()> {
         let (py, words) = (request.py(), self.words.get());
-        let (path, query) = match memchr::memchr(b'?', plain.target) {
-            Some(at) => (&plain.target[..at], Some(&plain.target[at + 1..])),
-            None => (plain.target, None),
+        let (path, query) = match memchr::memchr(b'?', plain.target()) {
+            Some(at) => (&plain.target()[..at], Some(&plain.target()[at + 1..])),
+            None => (plain.target(), None),
         };
-        let target = PyBytes::new(py, plain.target);
+        let target = PyBytes::new(py, plain.target());
         let args = match query {
             Some(query) => words.parse_qs.bind(py).call1((PyBytes::new(py, query), 1))?,
             None => PyDict::new(py).into_any(),
         };
         request.setattr(intern!(py, "args"), args)?;
-        request.setattr(intern!(py, "method"), names.method(py, plain.method))?;
+        request.setattr(intern!(py, "method"), names.method(py, plain.method()))?;
         request.setattr(intern!(py, "uri"), &target)?;
-        request.setattr(intern!(py, "clientproto"), names.version(py, plain.is_old))?;
+        request.setattr(intern!(py, "clientproto"), names.version(py, plain.is_old()))?;
         let whole = if query.is_some() { PyBytes::new(py, path) } else { target };
         request.setattr(intern!(py, "path"), whole)?;
         request.setattr(intern!(py, "site"), &self.site)?;

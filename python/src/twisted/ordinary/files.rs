@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
 use super::super::TwistedLink;
-use super::super::plain::Plain;
+use super::super::plain::PlainRequest;
 use super::{Ordinary, is_function};
 use crate::regular;
 
@@ -107,7 +107,7 @@ impl Ordinary {
         &self,
         link: &TwistedLink,
         channel: &Bound<'_, PyAny>,
-        plain: &Plain<'_>,
+        plain: &PlainRequest<'_>,
     ) -> PyResult<bool> {
         let (py, words) = (channel.py(), self.words.get());
         let Some(files) = words.files.get() else { return Ok(false) };
@@ -116,13 +116,13 @@ impl Ordinary {
                 .iter()
                 .any(|special| name.eq_ignore_ascii_case(special))
         };
-        if plain.is_old
-            || plain.method != b"GET"
+        if plain.is_old()
+            || plain.method() != b"GET"
             || plain.fields().any(|(name, _)| is_special(name))
         {
             return Ok(false);
         }
-        let path = plain.target.split(|byte| *byte == b'?').next().unwrap_or_default();
+        let path = plain.target().split(|byte| *byte == b'?').next().unwrap_or_default();
         let Some(path) = path.strip_prefix(b"/") else { return Ok(false) };
         let parts: Vec<_> = path.split(|byte| *byte == b'/').collect();
         let root = self.site.bind(py).getattr(intern!(py, "resource"))?;

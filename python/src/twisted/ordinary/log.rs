@@ -4,7 +4,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
-use super::super::plain::Plain;
+use super::super::plain::PlainRequest;
 use super::super::words::{HeadWords, escaped};
 use super::{Ordinary, is_function};
 
@@ -118,15 +118,15 @@ impl Ordinary {
 
 impl CombinedLog<'_> {
     /// Writes the line of a request with a response of that many bytes, without Python.
-    pub(super) fn write_plain(&self, plain: &Plain<'_>, sent: u64) -> PyResult<()> {
+    pub(super) fn write_plain(&self, plain: &PlainRequest<'_>, sent: u64) -> PyResult<()> {
         let last = |name: &[u8]| {
             let mut values = plain.fields().filter(|(own, _)| own.eq_ignore_ascii_case(name));
             let last = values.by_ref().last().map_or(&b""[..], |(_, value)| value);
             if last.is_empty() { &b"-"[..] } else { last }
         };
         self.write(&CombinedLogLine {
-            method: plain.method,
-            uri: plain.target,
+            method: plain.method(),
+            uri: plain.target(),
             version: b"HTTP/1.1",
             code: 200,
             sent,
