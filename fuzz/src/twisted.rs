@@ -1,6 +1,6 @@
 //! Plain requests under Twisted: what the engine's parser takes there, against Twisted's own rules
-//! in a reading that shares no code with it. `python/tests/test_twisted_reading.py` compares it with
-//! Twisted itself.
+//! in a reading that shares no code with it. `python/tests/test_twisted_reading.py` compares the
+//! parser with Twisted itself.
 #![no_main]
 
 #[path = "../../python/src/twisted/plain.rs"]

@@ -20,9 +20,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
 use crate::guarded::Guarded;
-pub(crate) use cyclone::{CycloneWords, cyclone_head};
+pub(crate) use cyclone::{CycloneApi, cyclone_head};
 use ordinary::Ordinary;
-pub(crate) use ordinary::TwistedWords;
+pub(crate) use ordinary::TwistedApi;
 use plain::PlainRequest;
 pub(crate) use timeout::TwistedTimeout;
 pub(crate) use words::{HeadWords, escape_for_log};
@@ -34,7 +34,7 @@ const WAITING_MAX: usize = 64 << 10;
 
 /// A connection of a site.
 #[pyclass(frozen, module = "gustnado._gustnado")]
-pub(crate) struct TwistedLink {
+pub(crate) struct TwistedConnection {
     fd: RawFd,
     /// The transport.
     server: Py<PyAny>,
@@ -63,9 +63,9 @@ pub(crate) struct TwistedLink {
 enum ChannelKind {
     /// twisted.web's. The channel's own factory makes its requests, and may take the channel only.
     Site { request_factory: Py<PyAny>, is_simple: bool },
-    /// Cyclone's, with its shared words and the client's address, if its own functions are not
+    /// Cyclone's, with its API and the client's address, if its own functions are not
     /// needed.
-    Cyclone(Option<(Py<CycloneWords>, Py<PyAny>)>),
+    Cyclone(Option<(Py<CycloneApi>, Py<PyAny>)>),
 }
 
 /// The result of polling a readable connection.
@@ -79,7 +79,7 @@ pub(crate) enum ConnectionLook {
 }
 
 #[pymethods]
-impl TwistedLink {
+impl TwistedConnection {
     /// - `fd`: the connection's descriptor.
     /// - `server`: the transport, a `tcp.Server`.
     /// - `write`: its own method.
@@ -87,7 +87,7 @@ impl TwistedLink {
     /// - `contexts`, `context`: the stack of log contexts, and that of this connection.
     /// - `is_simple`: the channel's request factory takes the channel only; `None`: it has no such
     ///   factory, because it is Cyclone's.
-    /// - `cyclone`: Cyclone's shared words, and the client's address.
+    /// - `cyclone`: Cyclone's API, and the client's address.
     #[new]
     #[expect(clippy::too_many_arguments, reason = "it is made in one place")]
     fn new(
@@ -99,7 +99,7 @@ impl TwistedLink {
         contexts: Py<PyList>,
         context: Py<PyAny>,
         is_simple: Option<bool>,
-        cyclone: Option<(Py<CycloneWords>, Py<PyAny>)>,
+        cyclone: Option<(Py<CycloneApi>, Py<PyAny>)>,
     ) -> PyResult<Self> {
         let channel_kind = match is_simple {
             Some(is_simple) => {
@@ -127,24 +127,24 @@ impl TwistedLink {
 
     /// Enables the handling of ordinary requests to a site.
     ///
-    /// - `words`: Twisted's shared words.
+    /// - `api`: Twisted's API.
     /// - `peer`, `host`: the connection's ends.
     /// - `reads`: the descriptors that the reactor reads.
     /// - `timeout`: the replacement of the channel's `callLater`.
-    fn take_ordinary(
+    fn enable_ordinary(
         slf: &Bound<'_, Self>,
-        words: Py<TwistedWords>,
+        api: Py<TwistedApi>,
         peer: Py<PyAny>,
         host: Py<PyAny>,
         reads: Py<PyAny>,
         timeout: Option<Py<TwistedTimeout>>,
     ) -> PyResult<()> {
-        let (py, link) = (slf.py(), slf.get());
-        let site = link.channel.getattr(py, intern!(py, "site"))?;
-        let fd = link.fd.into_pyobject(py)?.into_any().unbind();
-        let ordinary = Ordinary { words, site, peer, host, fd, reads, timeout };
+        let (py, connection) = (slf.py(), slf.get());
+        let site = connection.channel.getattr(py, intern!(py, "site"))?;
+        let fd = connection.fd.into_pyobject(py)?.into_any().unbind();
+        let ordinary = Ordinary { api, site, peer, host, fd, reads, timeout };
         // It is logged once.
-        _ = link.ordinary.set(ordinary);
+        _ = connection.ordinary.set(ordinary);
         Ok(())
     }
 
@@ -181,7 +181,7 @@ impl TwistedLink {
     }
 }
 
-impl TwistedLink {
+impl TwistedConnection {
     /// Sends queued bytes. Twisted's own buffers get what the kernel does not take.
     ///
     /// - `send`: sends to a descriptor; `None` if it is not watched.
@@ -374,7 +374,7 @@ impl TwistedLink {
     }
 }
 
-/// What [`read_plain_request`] returns: method, target, version, fields, body, and the length of all.
+/// Method, target, version, fields and body of a request, and its total length.
 type PlainParts<'py> = (
     Bound<'py, PyBytes>,
     Bound<'py, PyBytes>,
@@ -387,10 +387,7 @@ type PlainParts<'py> = (
 /// Returns the parts of the plain request at the beginning of received bytes, if there is one, so
 /// that a test can compare them with what Twisted reads.
 #[pyfunction]
-pub(crate) fn read_plain_request<'py>(
-    py: Python<'py>,
-    received: &[u8],
-) -> Option<PlainParts<'py>> {
+pub(crate) fn read_plain_request<'py>(py: Python<'py>, received: &[u8]) -> Option<PlainParts<'py>> {
     let plain = PlainRequest::read(received)?;
     let bytes = |part: &[u8]| PyBytes::new(py, part);
     Some((
@@ -439,13 +436,13 @@ fn respond_for_site(
 /// Does the same with a connection of Cyclone, which takes heads whole.
 fn respond_for_cyclone(
     channel: &Bound<'_, PyAny>,
-    known: Option<&(Py<CycloneWords>, Py<PyAny>)>,
+    known: Option<&(Py<CycloneApi>, Py<PyAny>)>,
     plain: &PlainRequest<'_>,
 ) -> PyResult<()> {
     let py = channel.py();
-    if let Some((words, remote)) = known
+    if let Some((api, remote)) = known
         && plain.body().is_empty()
-        && let Some(request) = words.get().make_request(channel, plain, remote.bind(py))?
+        && let Some(request) = api.get().make_request(channel, plain, remote.bind(py))?
     {
         channel.setattr(intern!(py, "_request"), &request)?;
         return channel.call_method1(intern!(py, "request_callback"), (request,)).map(drop);
