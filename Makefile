@@ -8,6 +8,7 @@ LOOM_TARGET := target/loom
 MIRI_CRATES := gustnado-http gustnado-tasks
 
 .PHONY: run test wheel package test-python test-python-peers test-twisted frameworks
+.PHONY: test-twisted-releases
 .PHONY: check fmt fmt-check clippy doc book site deny lint-python map loom miri probe
 .PHONY: bench bench-quick contest contests callgrind gate c1m fuzz hostile
 
@@ -69,6 +70,23 @@ test-twisted: wheel $(TWISTED_HOME)/bin/python
 		--report docs/results/twisted-suites.md
 	$(TWISTED_HOME)/bin/python python/tests/trial_of_twisted.py --others \
 		--sources $(TWISTED_HOME)/sources --report docs/results/twisted-programs.md
+
+# The comparisons with Twisted on each release whose functions are known, in an environment of its
+# own for each. `make test-twisted-releases TWISTED_RELEASES=24.11.0` takes one. Digests first.
+TWISTED_RELEASES ?= 24.7.0 24.11.0 25.5.0 26.4.0 26.10.0
+TWISTED_TESTS := test_twisted*.py test_identical*.py test_cyclone.py
+test-twisted-releases: wheel
+	set -e; for release in $(TWISTED_RELEASES); do \
+		home=target/python-twisted-$$release; echo "Twisted $$release"; \
+		test -x $$home/bin/python || $(PYTHON) -m venv $$home; \
+		$$home/bin/pip install --quiet "twisted==$$release" \
+			"gustnado[test] @ file://$$(ls $(CURDIR)/$(WHEELS)/gustnado-*.whl)"; \
+		$$home/bin/pip install --quiet --no-deps cyclone==1.3; \
+		$$home/bin/$(INSTALL_WHEEL); \
+		$$home/bin/python python/tests/twisted_digests.py; \
+		$$home/bin/python -m pytest -q -n 5 --reruns 1 -r R \
+			$(addprefix python/tests/,$(TWISTED_TESTS)); \
+	done
 
 $(PYTHON_HOME)/bin/python $(PEERS_HOME)/bin/python $(FRAMEWORKS_HOME)/bin/python \
 $(TWISTED_HOME)/bin/python:

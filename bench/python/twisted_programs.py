@@ -7,9 +7,10 @@ reactor_name, program, port = sys.argv[1:4]
 log_path = sys.argv[4] if len(sys.argv) > 4 else None
 if reactor_name == "gustnado":
     from gustnado.twisted import install
+    install(cyclone=program == "cyclone")
 else:
     from twisted.internet.epollreactor import install
-install()
+    install()
 
 from twisted.internet import protocol, reactor  # noqa: E402
 

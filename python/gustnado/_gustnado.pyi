@@ -7,10 +7,10 @@ from os import PathLike
 from typing import Any, Literal, TypeAlias, final
 
 __all__ = [
-    "Alert", "Asgi", "CycloneWords", "Engine", "Poller", "Request", "Response", "TwistedLink",
-    "TwistedTimeout", "TwistedWords", "Writer", "Wsgi", "__version__", "canonical_route",
+    "Alert", "Asgi", "CycloneApi", "Engine", "Poller", "Request", "Response", "TwistedApi",
+    "TwistedConnection", "TwistedTimeout", "Writer", "Wsgi", "__version__", "canonical_route",
     "check_setting", "cyclone_head", "drop_privileges", "escape_for_log", "parse_listener",
-    "settings",
+    "read_plain_request", "settings",
 ]
 
 _Fields: TypeAlias = (
@@ -199,17 +199,17 @@ class Poller:
         encode: Callable[[bytes], bytes],
         on_failure: Callable[[int, BaseException | None], object],
     ) -> None: ...
-    def serve(self, number: int, link: TwistedLink) -> None: ...
+    def serve(self, number: int, connection: TwistedConnection) -> None: ...
     def unserve(self, number: int) -> None: ...
-    def flush_now(self, link: TwistedLink) -> None: ...
-    def flush_later(self, link: TwistedLink) -> None: ...
+    def flush_now(self, connection: TwistedConnection) -> None: ...
+    def flush_later(self, connection: TwistedConnection) -> None: ...
     def close(self) -> None: ...
     @property
     def closed(self) -> bool: ...
 
 @final
-class TwistedLink:
-    """A connection of Twisted's."""
+class TwistedConnection:
+    """A connection of a site."""
     def __new__(
         cls,
         fd: int,
@@ -220,11 +220,11 @@ class TwistedLink:
         contexts: list[Any],
         context: object,
         is_simple: bool | None,
-        cyclone: tuple[CycloneWords, object] | None,
-    ) -> TwistedLink: ...
-    def take_ordinary(
+        cyclone: tuple[CycloneApi, object] | None,
+    ) -> TwistedConnection: ...
+    def enable_ordinary(
         self,
-        words: TwistedWords,
+        api: TwistedApi,
         peer: object,
         host: object,
         reads: object,
@@ -248,15 +248,18 @@ class TwistedTimeout:
     def fire(self) -> None: ...
 
 @final
-class TwistedWords:
-    """Shared objects of Twisted."""
-    def __new__(cls, source: object) -> TwistedWords: ...
-    def know_files(self, source: object) -> None: ...
+class TwistedApi:
+    """Twisted's classes and functions."""
+    def __new__(cls, source: object) -> TwistedApi: ...
+    def set_files(self, source: object) -> None: ...
 
 @final
-class CycloneWords:
-    """Shared objects of Cyclone."""
-    def __new__(cls, source: object) -> CycloneWords: ...
+class CycloneApi:
+    """Cyclone's classes and functions."""
+    def __new__(cls, source: object) -> CycloneApi: ...
 
 def cyclone_head(handler: object) -> bytes | None: ...
 def escape_for_log(word: str | bytes) -> str: ...
+def read_plain_request(
+    received: bytes,
+) -> tuple[bytes, bytes, str, list[tuple[bytes, bytes]], bytes, int] | None: ...

@@ -142,7 +142,8 @@ mod _gustnado {
     use crate::response::PyResponse;
     #[pymodule_export]
     use crate::twisted::{
-        CycloneWords, TwistedLink, TwistedTimeout, TwistedWords, cyclone_head, escape_for_log,
+        CycloneApi, TwistedApi, TwistedConnection, TwistedTimeout, cyclone_head, escape_for_log,
+        read_plain_request,
     };
     #[pymodule_export]
     use crate::writer::ResponseBodyWriter;

@@ -22,7 +22,7 @@ use gustnado_reactor::{
 
 use crate::errors;
 use crate::guarded::Guarded;
-use crate::twisted::{ConnectionLook, HeadWords, TwistedLink};
+use crate::twisted::{ConnectionLook, HeadWords, TwistedConnection};
 use interest_set::InterestSet;
 
 const IN: u32 = 0x1;
@@ -62,9 +62,9 @@ thread_local! {
 
 /// Connections whose plain requests get their responses during a poll.
 struct SiteConnections {
-    links: Guarded<HashMap<RawFd, Py<TwistedLink>>>,
+    connections: Guarded<HashMap<RawFd, Py<TwistedConnection>>>,
     /// Those with unsent bytes.
-    waiting: Guarded<Vec<Py<TwistedLink>>>,
+    waiting: Guarded<Vec<Py<TwistedConnection>>>,
     head_words: HeadWords,
     /// Called with a descriptor and the exception of a request received on it.
     on_failure: Py<PyAny>,
@@ -143,7 +143,7 @@ impl Poller {
     fn answer_requests(&self, py: Python<'_>, encode: Py<PyAny>, on_failure: Py<PyAny>) {
         // A second call changes nothing.
         _ = self.sites.set(SiteConnections {
-            links: Guarded::default(),
+            connections: Guarded::default(),
             waiting: Guarded::default(),
             head_words: HeadWords::new(py, encode),
             on_failure,
@@ -151,10 +151,10 @@ impl Poller {
         });
     }
 
-    /// Passes what is received on a descriptor to a link.
-    fn serve(&self, number: RawFd, link: Py<TwistedLink>) {
+    /// Passes what is received on a descriptor to a connection.
+    fn serve(&self, number: RawFd, connection: Py<TwistedConnection>) {
         if let Some(sites) = self.sites.get() {
-            let before = sites.links.borrow_mut().insert(number, link);
+            let before = sites.connections.borrow_mut().insert(number, connection);
             drop(before);
         }
     }
@@ -162,20 +162,20 @@ impl Poller {
     fn unserve(&self, number: RawFd) {
         if let Some(sites) = self.sites.get() {
             // Without the lock: a finalizer of a dropped object may come back here.
-            let before = sites.links.borrow_mut().remove(&number);
+            let before = sites.connections.borrow_mut().remove(&number);
             drop(before);
         }
     }
 
-    /// Flushes a link now.
-    fn flush_now(&self, py: Python<'_>, link: &Bound<'_, TwistedLink>) -> PyResult<()> {
-        link.get().flush(py, |number, bytes| self.send_watched(number, bytes))
+    /// Flushes a connection now.
+    fn flush_now(&self, py: Python<'_>, connection: &Bound<'_, TwistedConnection>) -> PyResult<()> {
+        connection.get().flush(py, |number, bytes| self.send_watched(number, bytes))
     }
 
-    /// Flushes a link before the next sleep.
-    fn flush_later(&self, link: Py<TwistedLink>) {
+    /// Flushes a connection before the next sleep.
+    fn flush_later(&self, connection: Py<TwistedConnection>) {
         if let Some(sites) = self.sites.get() {
-            sites.waiting.borrow_mut().push(link);
+            sites.waiting.borrow_mut().push(connection);
         }
     }
 
@@ -260,18 +260,18 @@ impl Poller {
         self.with_thread_state(|thread_state| thread_state.reactor.recv_watched(number, buf))
     }
 
-    /// Sends the output of links since the last poll.
+    /// Sends the output of connections since the last poll.
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
         let Some(sites) = self.sites.get() else { return Ok(()) };
-        for link in sites.waiting.take() {
-            if let Err(error) = self.flush_now(py, link.bind(py)) {
-                sites.on_failure.call1(py, (link.get().fd(), error.into_value(py)))?;
+        for connection in sites.waiting.take() {
+            if let Err(error) = self.flush_now(py, connection.bind(py)) {
+                sites.on_failure.call1(py, (connection.get().fd(), error.into_value(py)))?;
             }
         }
         Ok(())
     }
 
-    /// Lets links handle their events. Returns the events of others.
+    /// Lets connections handle their events. Returns the events of others.
     fn respond(
         &self,
         py: Python<'_>,
@@ -282,15 +282,20 @@ impl Poller {
         let mut buf = sites.buf.take();
         for (key, events) in found {
             let number = RawFd::try_from(key).unwrap_or(-1);
-            let link = sites.links.borrow_mut().get(&number).map(|link| link.clone_ref(py));
-            let Some(link) = link.filter(|_| events & IN != 0) else {
+            let connection = sites
+                .connections
+                .borrow_mut()
+                .get(&number)
+                .map(|connection| connection.clone_ref(py));
+            let Some(connection) = connection.filter(|_| events & IN != 0) else {
                 left.push((key, events));
                 continue;
             };
-            let looked = link.get().poll_once(py, &sites.head_words, &mut buf, |number, buf| {
-                self.recv_watched(number, buf)
-            });
-            sites.waiting.borrow_mut().push(link);
+            let looked =
+                connection.get().poll_once(py, &sites.head_words, &mut buf, |number, buf| {
+                    self.recv_watched(number, buf)
+                });
+            sites.waiting.borrow_mut().push(connection);
             match looked {
                 Ok(ConnectionLook::Done) if events & OUT == 0 => {}
                 Ok(ConnectionLook::Done) => left.push((key, OUT)),

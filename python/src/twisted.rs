@@ -20,10 +20,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
 use crate::guarded::Guarded;
-pub(crate) use cyclone::{CycloneWords, cyclone_head};
+pub(crate) use cyclone::{CycloneApi, cyclone_head};
 use ordinary::Ordinary;
-pub(crate) use ordinary::TwistedWords;
-use plain::Plain;
+pub(crate) use ordinary::TwistedApi;
+use plain::PlainRequest;
 pub(crate) use timeout::TwistedTimeout;
 pub(crate) use words::{HeadWords, escape_for_log};
 
@@ -34,7 +34,7 @@ const WAITING_MAX: usize = 64 << 10;
 
 /// A connection of a site.
 #[pyclass(frozen, module = "gustnado._gustnado")]
-pub(crate) struct TwistedLink {
+pub(crate) struct TwistedConnection {
     fd: RawFd,
     /// The transport.
     server: Py<PyAny>,
@@ -63,9 +63,9 @@ pub(crate) struct TwistedLink {
 enum ChannelKind {
     /// twisted.web's. The channel's own factory makes its requests, and may take the channel only.
     Site { request_factory: Py<PyAny>, is_simple: bool },
-    /// Cyclone's, with its shared words and the client's address, if its own functions are not
+    /// Cyclone's, with its API and the client's address, if its own functions are not
     /// needed.
-    Cyclone(Option<(Py<CycloneWords>, Py<PyAny>)>),
+    Cyclone(Option<(Py<CycloneApi>, Py<PyAny>)>),
 }
 
 /// The result of polling a readable connection.
@@ -79,7 +79,7 @@ pub(crate) enum ConnectionLook {
 }
 
 #[pymethods]
-impl TwistedLink {
+impl TwistedConnection {
     /// - `fd`: the connection's descriptor.
     /// - `server`: the transport, a `tcp.Server`.
     /// - `write`: its own method.
@@ -87,7 +87,7 @@ impl TwistedLink {
     /// - `contexts`, `context`: the stack of log contexts, and that of this connection.
     /// - `is_simple`: the channel's request factory takes the channel only; `None`: it has no such
     ///   factory, because it is Cyclone's.
-    /// - `cyclone`: Cyclone's shared words, and the client's address.
+    /// - `cyclone`: Cyclone's API, and the client's address.
     #[new]
     #[expect(clippy::too_many_arguments, reason = "it is made in one place")]
     fn new(
@@ -99,7 +99,7 @@ impl TwistedLink {
         contexts: Py<PyList>,
         context: Py<PyAny>,
         is_simple: Option<bool>,
-        cyclone: Option<(Py<CycloneWords>, Py<PyAny>)>,
+        cyclone: Option<(Py<CycloneApi>, Py<PyAny>)>,
     ) -> PyResult<Self> {
         let channel_kind = match is_simple {
             Some(is_simple) => {
@@ -127,24 +127,24 @@ impl TwistedLink {
 
     /// Enables the handling of ordinary requests to a site.
     ///
-    /// - `words`: Twisted's shared words.
+    /// - `api`: Twisted's API.
     /// - `peer`, `host`: the connection's ends.
     /// - `reads`: the descriptors that the reactor reads.
     /// - `timeout`: the replacement of the channel's `callLater`.
-    fn take_ordinary(
+    fn enable_ordinary(
         slf: &Bound<'_, Self>,
-        words: Py<TwistedWords>,
+        api: Py<TwistedApi>,
         peer: Py<PyAny>,
         host: Py<PyAny>,
         reads: Py<PyAny>,
         timeout: Option<Py<TwistedTimeout>>,
     ) -> PyResult<()> {
-        let (py, link) = (slf.py(), slf.get());
-        let site = link.channel.getattr(py, intern!(py, "site"))?;
-        let fd = link.fd.into_pyobject(py)?.into_any().unbind();
-        let ordinary = Ordinary { words, site, peer, host, fd, reads, timeout };
+        let (py, connection) = (slf.py(), slf.get());
+        let site = connection.channel.getattr(py, intern!(py, "site"))?;
+        let fd = connection.fd.into_pyobject(py)?.into_any().unbind();
+        let ordinary = Ordinary { api, site, peer, host, fd, reads, timeout };
         // It is logged once.
-        _ = link.ordinary.set(ordinary);
+        _ = connection.ordinary.set(ordinary);
         Ok(())
     }
 
@@ -181,7 +181,7 @@ impl TwistedLink {
     }
 }
 
-impl TwistedLink {
+impl TwistedConnection {
     /// Sends queued bytes. Twisted's own buffers get what the kernel does not take.
     ///
     /// - `send`: sends to a descriptor; `None` if it is not watched.
@@ -295,7 +295,7 @@ impl TwistedLink {
             let ordinary = self.ordinary.get();
             // Ordinary requests do not need it.
             let mut is_reset = !matches!(self.channel_kind, ChannelKind::Site { .. });
-            while let Some(plain) = plain::parse(rest) {
+            while let Some(plain) = PlainRequest::read(rest) {
                 let taken = ordinary.map(|it| it.respond(self, channel, head_words, &plain));
                 match &self.channel_kind {
                     _ if taken.transpose()? == Some(true) => {}
@@ -315,7 +315,7 @@ impl TwistedLink {
                         respond_for_cyclone(channel, known.as_ref(), &plain)?;
                     }
                 }
-                rest = &rest[plain.length..];
+                rest = &rest[plain.len()..];
                 if !rest.is_empty() && self.is_leaving(py)? {
                     // The rest stays where Twisted's parser leaves it then.
                     self.is_touched.set(true);
@@ -374,12 +374,38 @@ impl TwistedLink {
     }
 }
 
+/// Method, target, version, fields and body of a request, and its total length.
+type PlainParts<'py> = (
+    Bound<'py, PyBytes>,
+    Bound<'py, PyBytes>,
+    &'static str,
+    Vec<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)>,
+    Bound<'py, PyBytes>,
+    usize,
+);
+
+/// Returns the parts of the plain request at the beginning of received bytes, if there is one, so
+/// that a test can compare them with what Twisted reads.
+#[pyfunction]
+pub(crate) fn read_plain_request<'py>(py: Python<'py>, received: &[u8]) -> Option<PlainParts<'py>> {
+    let plain = PlainRequest::read(received)?;
+    let bytes = |part: &[u8]| PyBytes::new(py, part);
+    Some((
+        bytes(plain.method()),
+        bytes(plain.target()),
+        if plain.is_old() { "HTTP/1.0" } else { "HTTP/1.1" },
+        plain.fields().map(|(name, value)| (bytes(name), bytes(value))).collect(),
+        bytes(plain.body()),
+        plain.len(),
+    ))
+}
+
 /// Brings a channel of twisted.web to the state in which its own parser would leave it.
 fn respond_for_site(
     channel: &Bound<'_, PyAny>,
     request: &Bound<'_, PyAny>,
     head_words: &HeadWords,
-    plain: &Plain<'_>,
+    plain: &PlainRequest<'_>,
 ) -> PyResult<()> {
     let py = channel.py();
     channel.getattr(intern!(py, "requests"))?.call_method1(intern!(py, "append"), (request,))?;
@@ -392,17 +418,17 @@ fn respond_for_site(
             None => headers.set_item(name, PyList::new(py, [value])?)?,
         }
     }
-    let version = head_words.version(py, plain.is_old);
+    let version = head_words.version(py, plain.is_old());
     request.call_method0(intern!(py, "parseCookies"))?;
     let persistent = channel.call_method1(intern!(py, "checkPersistence"), (request, &version))?;
     channel.setattr(intern!(py, "persistent"), persistent)?;
-    request.call_method1(intern!(py, "gotLength"), (plain.body.len(),))?;
-    if !plain.body.is_empty() {
-        let body = PyBytes::new(py, plain.body);
+    request.call_method1(intern!(py, "gotLength"), (plain.body().len(),))?;
+    if !plain.body().is_empty() {
+        let body = PyBytes::new(py, plain.body());
         request.call_method1(intern!(py, "handleContentChunk"), (body,))?;
     }
-    channel.setattr(intern!(py, "_command"), PyBytes::new(py, plain.method))?;
-    channel.setattr(intern!(py, "_path"), PyBytes::new(py, plain.target))?;
+    channel.setattr(intern!(py, "_command"), PyBytes::new(py, plain.method()))?;
+    channel.setattr(intern!(py, "_path"), PyBytes::new(py, plain.target()))?;
     channel.setattr(intern!(py, "_version"), version)?;
     channel.call_method0(intern!(py, "allContentReceived")).map(drop)
 }
@@ -410,22 +436,22 @@ fn respond_for_site(
 /// Does the same with a connection of Cyclone, which takes heads whole.
 fn respond_for_cyclone(
     channel: &Bound<'_, PyAny>,
-    known: Option<&(Py<CycloneWords>, Py<PyAny>)>,
-    plain: &Plain<'_>,
+    known: Option<&(Py<CycloneApi>, Py<PyAny>)>,
+    plain: &PlainRequest<'_>,
 ) -> PyResult<()> {
     let py = channel.py();
-    if let Some((words, remote)) = known
-        && plain.body.is_empty()
-        && let Some(request) = words.get().make_request(channel, plain, remote.bind(py))?
+    if let Some((api, remote)) = known
+        && plain.body().is_empty()
+        && let Some(request) = api.get().make_request(channel, plain, remote.bind(py))?
     {
         channel.setattr(intern!(py, "_request"), &request)?;
         return channel.call_method1(intern!(py, "request_callback"), (request,)).map(drop);
     }
-    channel.call_method1(intern!(py, "_on_headers"), (PyBytes::new(py, plain.head),))?;
+    channel.call_method1(intern!(py, "_on_headers"), (PyBytes::new(py, plain.head_lines()),))?;
     // A head that Cyclone refuses is consumed already.
     let waits = !channel.getattr(intern!(py, "line_mode"))?.is_truthy()?;
-    if waits && !plain.body.is_empty() {
-        let body = PyBytes::new(py, plain.body);
+    if waits && !plain.body().is_empty() {
+        let body = PyBytes::new(py, plain.body());
         channel.call_method1(intern!(py, "rawDataReceived"), (body,))?;
     }
     Ok(())

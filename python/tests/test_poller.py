@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 PROGRAM = """
-from gustnado._gustnado import Poller, TwistedLink
+from gustnado._gustnado import Poller, TwistedConnection
 
 poller = Poller()
 poller.answer_requests(lambda name: name, lambda number, error: None)
@@ -23,7 +23,7 @@ class Ends:
 
 def link(number):
     server, channel = Ends(number), object()
-    return TwistedLink(number, server, None, None, channel, [], None, None, None)
+    return TwistedConnection(number, server, None, None, channel, [], None, None, None)
 
 poller.serve(5, link(6))
 poller.serve(6, link(7))

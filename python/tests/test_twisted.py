@@ -163,7 +163,7 @@ def both(request, tmp_path, start):
     return servers
 
 
-def exchange(server, pieces):
+def exchange(server, pieces, quiet=0.15):
     """Sends pieces, with a pause between them, and returns what came and whether it was closed."""
     came, is_closed = b"", False
     with server.connect() as link:
@@ -172,7 +172,6 @@ def exchange(server, pieces):
                 link.sendall(piece)
             except OSError:
                 break
-            quiet = 0.15
             link.settimeout(quiet)
             try:
                 while more := link.recv(1 << 20):
@@ -190,7 +189,11 @@ def exchange(server, pieces):
 
 @pytest.mark.parametrize("name", CASES)
 def test_every_answer_is_the_same(both, name):
-    epoll, ours = (exchange(server, CASES[name]) for server in both)
+    # A busy machine may need longer than the pause.
+    for quiet in (0.15, 0.6, 2):
+        epoll, ours = (exchange(server, CASES[name], quiet) for server in both)
+        if ours == epoll:
+            break
     assert ours == epoll
 
 

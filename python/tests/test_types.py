@@ -73,6 +73,15 @@ def test_a_typed_program_on_twisted_is_right_and_runs(tmp_path):
     assert (done.returncode, done.stdout) == (0, "GustnadoReactor\n"), done.stderr
 
 
+def test_the_modules_for_twisted_are_typed(tmp_path):
+    pytest.importorskip("twisted")
+    pytest.importorskip("cyclone")
+    # Many functions of Twisted have no types.
+    words = ("--strict", "--allow-untyped-calls", "--cache-dir=c")
+    code, text = mypy(tmp_path, "mypy", *words, "-p", "gustnado.twisted")
+    assert code == 0, text
+
+
 def test_what_is_wrong_in_a_program_is_found(tmp_path):
     (tmp_path / "wrong.py").write_text(WRONG)
     code, text = mypy(tmp_path, "mypy", "--strict", "--cache-dir=c", "wrong.py")

@@ -96,7 +96,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("lab", &["http", "tasks"]),
     ("cli", &["server", "lab"]),
     // (Not the command: it was nine tenths of the wheel.)
-    ("python", &["reactor", "server"]),
+    ("python", &["http", "reactor", "server"]),
 ];
 
 /// Crates that only the tests of a crate use. (The examples of `web` are written for users of the

@@ -1,53 +1,73 @@
-"""Digests of Cyclone's own functions, those of its release 1.3.
+"""Functions of Cyclone that the engine replaces, as they are in its release 1.3.
 
-`python/src/twisted/cyclone.rs` replaces some of them; faster forms with the same results replace
-some more. A class that has another one keeps its own.
+`python/src/twisted/cyclone.rs` does the work of those that make a request, and changes no class.
+`patch` replaces those that make a response, where a program has asked for it.
 """
 
+from __future__ import annotations
+
 import datetime
+import functools
 import re
 import time
 from types import SimpleNamespace
+from typing import Any
 
-import cyclone
+import cyclone  # type: ignore[import-untyped]
 from cyclone import escape, httpserver, httputil, web
 
-from .._gustnado import CycloneWords, cyclone_head
-from ._known import as_ever, digest, functions_of
+from .._gustnado import CycloneApi, cyclone_head
+from ._digests import CYCLONE_RELEASES
+from ._replaced import FunctionNames, Functions, log_unknown
 
-_DIGEST = "6f50dc70137f72d013069947b3864431576a62e9784db3907c82fcd700faa121"
-
-_FUNCTIONS = (
+_OF_REQUESTS: FunctionNames = (
     (escape, ("parse_qs_bytes", "to_unicode", "utf8")),
     (httpserver.HTTPConnection, ("_on_headers", "connectionMade")),
     (httpserver.HTTPRequest, ("__init__",)),
     (httputil.HTTPHeaders, ("__init__", "__setitem__", "_normalize_name", "add", "parse",
                             "parse_line", "update")),
+)
+_OF_RESPONSES: FunctionNames = (
     (web.RequestHandler, ("_convert_header_value", "_generate_headers", "clear")),
 )
 
-_originals = functions_of(_FUNCTIONS)
-_as_ever = [(names, name, own) for names, name, own in as_ever(_originals)
-            if name not in ("_convert_header_value", "_generate_headers", "clear")]
-_is_known = digest(_originals) == _DIGEST
-_slow_value = web.RequestHandler._convert_header_value
-_slow_head = web.RequestHandler._generate_headers
+_request_functions = Functions(_OF_REQUESTS)
+_response_functions = Functions(_OF_RESPONSES)
 
 _server = f"cyclone/{cyclone.version}"
-_date, _date_of = "", None
+_date, _date_second = "", -1
 _is_unsafe = re.compile(r"[\x00-\x1f]").search
+_original_value = web.RequestHandler._convert_header_value
+_original_head = web.RequestHandler._generate_headers
 
 
-def _date_now():
-    global _date, _date_of
+def digests() -> dict[str, str]:
+    """Returns the digests of all functions that are replaced, by their names."""
+    return {**_request_functions.digests(), **_response_functions.digests()}
+
+
+def _are_known(functions: Functions, effect: str) -> bool:
+    nearest, unknown = functions.unknown(CYCLONE_RELEASES)
+    if unknown:
+        log_unknown("Cyclone", nearest, unknown, effect)
+    return not unknown
+
+
+_are_requests_known = _are_known(
+    _request_functions, "the engine leaves requests to Cyclone's own functions"
+)
+
+
+def _date_now() -> str:
+    global _date, _date_second
     now = int(time.time())
-    if now != _date_of:
+    if now != _date_second:
         _date = datetime.datetime.utcnow().strftime("%a, %d %b %Y %H:%M:%S GMT")
-        _date_of = now
+        _date_second = now
     return _date
 
 
-def _clear(self):
+def _clear(self: Any) -> None:
     """`RequestHandler.clear`, which makes the date of a second once."""
     kind = "text/html; charset=UTF-8"
     self._headers = {"Server": _server, "Content-Type": kind, "Date": _date_now()}
@@ -60,17 +80,17 @@ def _clear(self):
     self._status_code, self._reason = 200, web.http_client.responses[200]
 
 
-def _convert_header_value(self, value):
+def _convert_header_value(self: Any, value: object) -> object:
     kind = type(value)
     if kind is int:
         return str(value)
-    if kind is str and len(value) <= 4000 and not _is_unsafe(value):
+    if isinstance(value, str) and kind is str and len(value) <= 4000 and not _is_unsafe(value):
         return value
-    return _slow_value(self, value)
+    return _original_value(self, value)
 
 
-def _generate_headers(self):
-    return cyclone_head(self) or _slow_head(self)
+def _generate_headers(self: Any) -> object:
+    return cyclone_head(self) or _original_head(self)
 
 
 _faster = {
@@ -80,16 +100,18 @@ _faster = {
 }
 
 
-def install():
-    """Replaces Cyclone's functions, unless they were replaced already."""
-    if not _is_known:
+@functools.cache
+def patch() -> None:
+    """Replaces methods of `RequestHandler`, unless a program has replaced one already. A second
+    call does nothing."""
+    if not _response_functions.are_in_place():
         return
-    for name, faster in _faster.items():
-        if vars(web.RequestHandler)[name] is _originals[web.RequestHandler, name]:
-            setattr(web.RequestHandler, name, faster)
+    if _are_known(_response_functions, "functions of Cyclone are not replaced"):
+        for name, function in _faster.items():
+            setattr(web.RequestHandler, name, function)
 
 
-_words = _is_known and CycloneWords(SimpleNamespace(
+_api = CycloneApi(SimpleNamespace(
     new=object.__new__,
     new_headers=dict.__new__,
     request=httpserver.HTTPRequest,
@@ -99,13 +121,13 @@ _words = _is_known and CycloneWords(SimpleNamespace(
 ))
 
 
-def words_for(connection):
-    """Returns the shared words for a new connection, or nothing."""
-    is_as_ever = (
-        _is_known
+def api_for(connection: Any) -> CycloneApi | None:
+    """Returns Cyclone's API for the requests of a new connection, or nothing."""
+    is_original = (
+        _are_requests_known
         and type(connection) is httpserver.HTTPConnection
         and not connection.factory.settings.get("xheaders")
         and "_on_headers" not in vars(connection)
-        and all(names[name] is own for names, name, own in _as_ever)
+        and _request_functions.are_in_place()
     )
-    return _words if is_as_ever else None
+    return _api if is_original else None

@@ -1,30 +1,37 @@
 """Faster equivalents of functions of twisted.web that are called for each request."""
 
+from __future__ import annotations
+
 import time
 
 from twisted.web import http, server
 
 from .._gustnado import escape_for_log
 
-_slow_date = http.datetimeToString
-_date, _date_of = b"", None
+_original_date = http.datetimeToString
+_date, _date_second = b"", -1
 
 
-def date(msSinceEpoch=None):
-    """`datetimeToString`, which makes the text of a second once."""
-    global _date, _date_of
+def date(msSinceEpoch: float | None = None) -> bytes:
+    """Returns what `datetimeToString` does, and makes the text of a second once."""
+    global _date, _date_second
     if msSinceEpoch is not None:
-        return _slow_date(msSinceEpoch)
+        text: bytes = _original_date(msSinceEpoch)
+        return text
     now = int(time.time())
-    if now != _date_of:
-        _date, _date_of = _slow_date(now), now
+    if now != _date_second:
+        _date, _date_second = _original_date(now), now
     return _date
 
 
-def install():
-    """Replaces Twisted's functions, unless they were replaced already."""
+def install(replaces_escape: bool) -> None:
+    """Replaces Twisted's functions, unless they were replaced already.
+
+    - `replaces_escape`: whether `_escape` is one that `escape_for_log` equals.
+    """
     for module in (http, server):
-        if module.datetimeToString is _slow_date:
-            module.datetimeToString = date
-    if http._escape.__module__ == http.__name__:
+        names = vars(module)
+        if names["datetimeToString"] is _original_date:
+            names["datetimeToString"] = date
+    if replaces_escape and http._escape.__module__ == http.__name__:
         http._escape = escape_for_log

@@ -1,33 +1,29 @@
-"""Digests of Twisted's own functions that `python/src/twisted/ordinary.rs` replaces.
+"""Functions of Twisted that `python/src/twisted/ordinary.rs` replaces.
 
-It replaces them as they are in the releases named here, to the letter. With any other release,
+It replaces them as they are in the releases of `_digests`, to the letter. With any other release,
 and where a program has put something else in their place, they are called themselves.
 """
 
-import hashlib
-import inspect
-import sys
-from io import BytesIO
-from types import SimpleNamespace
+from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+from io import BytesIO
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import twisted
 from twisted.internet import address
 from twisted.protocols import basic, policies
 from twisted.python import components, failure, filepath
 from twisted.web import http, http_headers, resource, server
 
-from .._gustnado import TwistedWords, escape_for_log
+from .._gustnado import TwistedApi, escape_for_log
+from ._digests import RELEASES
+from ._replaced import FunctionNames, Functions, log_unknown
 
-# Digests of the functions' sources, by the first release with them.
-_DIGESTS = {
-    "26.10.0": "9c7dfd164bb4290250d885638008a2b96df1de47b4550235383aab098a919146",
-}
-
-_DIGESTS_OF_FILES = {
-    "26.10.0": "e0f994599ad5f9be182a2f6c33b4ccdc25b56be74341cf2dbabe279da78d3826",
-}
-
-_FUNCTIONS = (
-    (http, ("_getContentFile", "combinedLogFormatter")),
+_FUNCTIONS: FunctionNames = (
+    (http, ("_escape", "_getContentFile", "combinedLogFormatter")),
     (http.Request, ("__init__", "_cleanup", "finish", "getClientAddress", "getHeader", "gotLength",
                     "parseCookies", "requestReceived", "setHeader", "setResponseCode", "write")),
     (http.HTTPChannel, ("allContentReceived", "allHeadersReceived", "checkPersistence", "getHost",
@@ -45,14 +41,23 @@ _FUNCTIONS = (
     (policies.TimeoutMixin, ("resetTimeout", "setTimeout")),
 )
 
+_CHANNEL_NAMES = {
+    *(name for owner, names in _FUNCTIONS if owner is http.HTTPChannel for name in names),
+    "setLineMode", "setRawMode", "setTimeout", "resetTimeout",
+}
 
-def functions_of(wanted):
-    """Returns the needed functions, by owner and name."""
-    return {(kind, name): vars(kind)[name] for kind, names in wanted for name in names}
+
+def functions() -> Functions:
+    """Returns the functions of a request."""
+    return Functions(_FUNCTIONS)
 
 
-def _functions_of_files(static):
-    return functions_of((
+def functions_of_files(static: ModuleType) -> Functions:
+    """Returns the functions that find a file and send it.
+
+    - `static`: the module `twisted.web.static`.
+    """
+    return Functions((
         (static, ("getTypeAndEncoding",)),
         (static.File, ("__init__", "_setContentHeaders", "createSimilarFile", "getChild",
                        "getFileSize", "makeProducer", "openForReading", "render_GET")),
@@ -63,49 +68,39 @@ def _functions_of_files(static):
     ))
 
 
-def digest(functions):
-    """Returns the digests of the functions' sources."""
-    found = hashlib.sha256()
-    for function in functions.values():
-        found.update(inspect.getsource(getattr(function, "__func__", function)).encode())
-    return found.hexdigest()
-
-
-def as_ever(functions):
-    """The same, to be compared with what is there by then: names, a name and its function."""
-    return [(vars(kind), name, own) for (kind, name), own in functions.items()]
-
-
-class _Again:
+class _Rendered:
     """A resource that was rendered already."""
 
-    def __init__(self, resource, error, body):
-        self._resource, self._error, self._body, self._is_asked = resource, error, body, False
+    def __init__(self, resource: Any, error: BaseException | None, body: object) -> None:
+        self._resource, self._error, self._body, self._is_used = resource, error, body, False
 
-    def render(self, request):
-        if self._is_asked:
-            return self._resource.render(request)
-        self._is_asked = True
+    def render(self, request: server.Request) -> object:
+        if self._is_used:
+            rendered: object = self._resource.render(request)
+            return rendered
+        self._is_used = True
         if self._error is not None:
             raise self._error
         return self._body
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return repr(self._resource)
 
-    def __str__(self):
+    def __str__(self) -> str:
         return str(self._resource)
 
 
-def _go_on(request, resource, error, body):
+def _go_on(
+    request: server.Request, resource: object, error: BaseException | None, body: object
+) -> None:
     """Continues `process` with the result or exception of a resource."""
     try:
-        request.render(_Again(resource, error, body))
+        request.render(_Rendered(resource, error, body))
     except BaseException:
         request.processingFailed(failure.Failure())
 
 
-def _failed(request, error):
+def _failed(request: server.Request, error: BaseException) -> None:
     """Continues `process` with an earlier exception."""
     try:
         raise error
@@ -113,8 +108,8 @@ def _failed(request, error):
         request.processingFailed(failure.Failure())
 
 
-def _words(make_date):
-    return TwistedWords(SimpleNamespace(
+def _api(make_date: Callable[[], bytes]) -> TwistedApi:
+    return TwistedApi(SimpleNamespace(
         new=object.__new__,
         request=server.Request,
         headers=http_headers.Headers,
@@ -137,56 +132,56 @@ def _words(make_date):
 
 
 class Known:
-    """Whether connections have only known functions."""
+    """Whether connections have only known functions. It is made before any is replaced."""
 
-    def __init__(self, date):
+    def __init__(self, date: Callable[[], bytes]) -> None:
         self._date = date
-        self._originals = functions_of(_FUNCTIONS)
-        self._as_ever = as_ever(self._originals)
-        is_known = digest(self._originals) in _DIGESTS.values()
+        self._functions = functions()
         self._version = server.version
-        is_known = is_known and isinstance(self._version, bytes)
-        self._words = _words(date) if is_known else None
-        self._files = None
+        nearest, unknown = self._functions.unknown(RELEASES)
+        self.has_known_escape = "http._escape" not in unknown
+        self._api = _api(date) if not unknown and isinstance(self._version, bytes) else None
+        self._files: Functions | None = None
+        if unknown:
+            effect = "the engine leaves ordinary requests to Twisted's own functions"
+            log_unknown(f"Twisted {twisted.__version__}", nearest, unknown, effect)
 
-    def words_for(self, channel):
-        """Returns the shared words for ordinary requests of a new connection, or nothing."""
-        if self._words is None or channel.requestFactory is not server.Request:
+    def api_for(self, channel: http.HTTPChannel) -> TwistedApi | None:
+        """Returns Twisted's API for ordinary requests of a new connection, or nothing."""
+        if self._api is None or channel.requestFactory is not server.Request:
             return None
         site = getattr(channel, "site", None)
         if type(channel) is not http.HTTPChannel or not isinstance(site, server.Site):
             return None
-        is_as_ever = (
-            server.datetimeToString is self._date
+        is_original = (
+            vars(server)["datetimeToString"] is self._date
             and server.version is self._version
             and http._escape is escape_for_log
             and type(site).getResourceFor is server.Site.getResourceFor
             and "getResourceFor" not in vars(site)
             and not hasattr(site, "getContentFile")
             and vars(channel).keys().isdisjoint(_CHANNEL_NAMES)
-            and all(names[name] is own for names, name, own in self._as_ever)
+            and self._functions.are_in_place(except_for=("_escape",))
         )
-        if not is_as_ever:
+        if not is_original:
             return None
-        self._look_for_files()
-        return self._words
+        self._find_files(self._api)
+        return self._api
 
-    def _look_for_files(self):
+    def _find_files(self, api: TwistedApi) -> None:
         static = sys.modules.get("twisted.web.static")
         if static is None or self._files is not None:
             return
-        self._files = _functions_of_files(static)
-        if digest(self._files) in _DIGESTS_OF_FILES.values():
-            self._words.know_files(SimpleNamespace(
-                file=static.File,
-                get_child=static.File.getChild,
-                create_similar=static.File.createSimilarFile,
-                child_with_default=resource.Resource.getChildWithDefault,
-                make_date=http.datetimeToString,
-            ))
-
-
-_CHANNEL_NAMES = {
-    *(name for kind, names in _FUNCTIONS if kind is http.HTTPChannel for name in names),
-    "setLineMode", "setRawMode", "setTimeout", "resetTimeout",
-}
+        self._files = functions_of_files(static)
+        nearest, unknown = self._files.unknown(RELEASES)
+        if unknown:
+            effect = "the engine leaves files to Twisted's own functions"
+            log_unknown(f"Twisted {twisted.__version__}", nearest, unknown, effect)
+            return
+        api.set_files(SimpleNamespace(
+            file=static.File,
+            get_child=static.File.getChild,
+            create_similar=static.File.createSimilarFile,
+            child_with_default=resource.Resource.getChildWithDefault,
+            make_date=http.datetimeToString,
+        ))

@@ -1,12 +1,15 @@
 """The reactor: Twisted's own epoll reactor, with descriptors watched by the engine."""
 
+from __future__ import annotations
+
 import sys
+from typing import Any
 
 from twisted.internet import main, posixbase, tcp
 from twisted.internet.epollreactor import EPollReactor
 from twisted.internet.interfaces import IReactorFDSet
 from twisted.python import log
-from zope.interface import implementer
+from zope.interface import implementer  # type: ignore[import-untyped]
 
 from .._gustnado import Poller
 
@@ -17,47 +20,54 @@ class GustnadoReactor(EPollReactor):
     processes, threads, time, descriptors, names.
 
     The engine reads plain HTTP requests to a `twisted.web.server.Site` and responds to them.
+
+    - `cyclone`: whether functions of Cyclone's `RequestHandler` are replaced by faster ones once an
+      application of Cyclone is served.
     """
 
-    def __init__(self):
+    def __init__(self, cyclone: bool = False) -> None:
         self._poller = Poller()
-        self._reads = set()
-        self._writes = set()
-        self._selectables = {}
+        self._reads: set[int] = set()
+        self._writes: set[int] = set()
+        self._selectables: dict[int, Any] = {}
         self._continuousPolling = posixbase._ContinuousPolling(self)
         self._answers_requests = False
+        self._patches_cyclone = cyclone
         # (Not EPollReactor's: it would make a poller of its own.)
         posixbase.PosixReactorBase.__init__(self)
 
-    def listenTCP(self, port, factory, backlog=50, interface=""):
+    def listenTCP(
+        self, port: Any, factory: Any, backlog: int = 50, interface: str = ""
+    ) -> tcp.Port:
         listening = tcp.Port(port, factory, backlog, interface, self)
         self._serve_natively(listening, factory)
         listening.startListening()
         return listening
 
-    def _serve_natively(self, listening, factory):
+    def _serve_natively(self, listening: tcp.Port, factory: object) -> None:
         """Lets the engine serve plain requests, if the factory allows it."""
         # (A program without a site does not pay for importing all of it.)
         if "twisted.web.http" not in sys.modules and "cyclone.web" not in sys.modules:
             return
         from . import _http
 
-        if not _http.is_site(factory):
+        if not _http.is_site(factory, self._patches_cyclone):
             return
         if not self._answers_requests:
             self._answers_requests = True
             self._poller.answer_requests(_http.encode_name, self._failed)
-        listening.transport = _http.make_transport
+        # It is called as the class is.
+        listening.transport = _http.make_transport  # type: ignore[assignment]
 
-    def _failed(self, number, error):
+    def _failed(self, fd: int, error: BaseException | None) -> None:
         """What `doPoll` does with an exception of a transport's; with none, it cannot be read."""
-        selectable = self._selectables.get(number)
+        selectable = self._selectables.get(fd)
         if selectable is not None:
             log.callWithLogger(selectable, self._lose, selectable, error)
         elif error is not None:
             log.err(error)
 
-    def _lose(self, selectable, error):
+    def _lose(self, selectable: Any, error: BaseException | None) -> None:
         if error is None:
             error = main.CONNECTION_LOST
         else:
@@ -65,9 +75,14 @@ class GustnadoReactor(EPollReactor):
         self._disconnectSelectable(selectable, error, True)
 
 
-def install():
-    """Makes it the reactor of this process. To be called before `twisted.internet.reactor` is
-    imported anywhere."""
-    reactor = GustnadoReactor()
+def install(cyclone: bool = False) -> GustnadoReactor:
+    """Makes it the reactor of this process, and returns it. To be called before
+    `twisted.internet.reactor` is imported anywhere.
+
+    - `cyclone`: whether functions of Cyclone's `RequestHandler` are replaced by faster ones once an
+      application of Cyclone is served.
+
+    Raises `ReactorAlreadyInstalledError` where that is too late."""
+    reactor = GustnadoReactor(cyclone)
     main.installReactor(reactor)
     return reactor

@@ -7,12 +7,12 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
-use super::plain::Plain;
+use super::plain::PlainRequest;
 use crate::name_cache::NameCache;
 
-/// Shared Python objects of Cyclone.
+/// Cyclone's classes and functions.
 #[pyclass(frozen, module = "gustnado._gustnado")]
-pub(crate) struct CycloneWords {
+pub(crate) struct CycloneApi {
     new: Py<PyAny>,
     new_headers: Py<PyAny>,
     request: Py<PyAny>,
@@ -26,7 +26,7 @@ pub(crate) struct CycloneWords {
 const NAMES_MAX: usize = 256;
 
 #[pymethods]
-impl CycloneWords {
+impl CycloneApi {
     #[new]
     fn new(source: &Bound<'_, PyAny>) -> PyResult<Self> {
         let of = |name: &str| source.getattr(name).map(Bound::unbind);
@@ -42,7 +42,7 @@ impl CycloneWords {
     }
 }
 
-impl CycloneWords {
+impl CycloneApi {
     /// Replaces `HTTPConnection._on_headers` for a request without a body. Returns the request,
     /// unless its head is better left to Cyclone.
     ///
@@ -50,12 +50,13 @@ impl CycloneWords {
     pub(super) fn make_request<'py>(
         &self,
         connection: &Bound<'py, PyAny>,
-        plain: &Plain<'_>,
+        plain: &PlainRequest<'_>,
         remote: &Bound<'py, PyAny>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let py = connection.py();
         let Some(headers) = self.make_headers(py, plain)? else { return Ok(None) };
-        let (Ok(method), Ok(uri)) = (str::from_utf8(plain.method), str::from_utf8(plain.target))
+        let (Ok(method), Ok(uri)) =
+            (str::from_utf8(plain.method()), str::from_utf8(plain.target()))
         else {
             return Ok(None);
         };
@@ -64,7 +65,8 @@ impl CycloneWords {
             |name: &Bound<'py, PyString>, value: &Bound<'py, PyAny>| request.setattr(name, value);
         let text = |text: &str| PyString::new(py, text).into_any();
         let (path, query) = uri.split_once('?').unwrap_or((uri, ""));
-        let version = if plain.is_old { intern!(py, "HTTP/1.0") } else { intern!(py, "HTTP/1.1") };
+        let version =
+            if plain.is_old() { intern!(py, "HTTP/1.0") } else { intern!(py, "HTTP/1.1") };
         set(intern!(py, "method"), &PyString::intern(py, method).into_any())?;
         set(intern!(py, "uri"), &text(uri))?;
         set(intern!(py, "version"), version)?;
@@ -103,7 +105,7 @@ impl CycloneWords {
     fn make_headers<'py>(
         &self,
         py: Python<'py>,
-        plain: &Plain<'_>,
+        plain: &PlainRequest<'_>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let headers = self.new_headers.bind(py).call1((&self.headers,))?;
         // Its entries are set by `dict`, not by the override of this class.

@@ -19,16 +19,16 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
-use super::TwistedLink;
-use super::plain::Plain;
+use super::TwistedConnection;
+use super::plain::PlainRequest;
 use super::timeout::TwistedTimeout;
 use super::words::HeadWords;
 use crate::guarded::Guarded;
-use files::FileWords;
+use files::FilesApi;
 
-/// Shared Python objects of Twisted. Its fields have the names in `gustnado.twisted._known`.
+/// Twisted's classes and functions. Its fields have the names in `gustnado.twisted._known`.
 #[pyclass(frozen, module = "gustnado._gustnado")]
-pub(crate) struct TwistedWords {
+pub(crate) struct TwistedApi {
     new: Py<PyAny>,
     request: Py<PyAny>,
     headers: Py<PyAny>,
@@ -50,11 +50,11 @@ pub(crate) struct TwistedWords {
     /// The current second and its text.
     date: Guarded<(u64, Option<Py<PyBytes>>)>,
     /// Empty until files are served.
-    files: OnceLock<FileWords>,
+    files: OnceLock<FilesApi>,
 }
 
 #[pymethods]
-impl TwistedWords {
+impl TwistedApi {
     #[new]
     fn new(source: &Bound<'_, PyAny>) -> PyResult<Self> {
         let of = |name: &str| source.getattr(name).map(Bound::unbind);
@@ -83,16 +83,16 @@ impl TwistedWords {
     }
 
     /// Enables sending files without Python.
-    fn know_files(&self, source: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn set_files(&self, source: &Bound<'_, PyAny>) -> PyResult<()> {
         // A second call changes nothing.
-        _ = self.files.set(FileWords::new(source)?);
+        _ = self.files.set(FilesApi::new(source)?);
         Ok(())
     }
 }
 
 /// A connection with ordinary requests.
 pub(super) struct Ordinary {
-    pub(super) words: Py<TwistedWords>,
+    pub(super) api: Py<TwistedApi>,
     pub(super) site: Py<PyAny>,
     pub(super) peer: Py<PyAny>,
     pub(super) host: Py<PyAny>,
@@ -112,16 +112,16 @@ impl Ordinary {
     /// Responds to a request, unless it is unusual: then nothing has happened.
     pub(super) fn respond(
         &self,
-        link: &TwistedLink,
+        connection: &TwistedConnection,
         channel: &Bound<'_, PyAny>,
         names: &HeadWords,
-        plain: &Plain<'_>,
+        plain: &PlainRequest<'_>,
     ) -> PyResult<bool> {
         let py = channel.py();
         let is = |of: &Bound<'_, PyAny>, name| of.getattr(name)?.is_truthy();
         let requests = channel.getattr(intern!(py, "requests"))?;
-        if !plain.body.is_empty()
-            || plain.target.split(|byte| *byte == b'?').next() == Some(b"*")
+        if !plain.body().is_empty()
+            || plain.target().split(|byte| *byte == b'?').next() == Some(b"*")
             || is(self.site.bind(py), intern!(py, "displayTracebacks"))?
             || is(channel, intern!(py, "_waitingForTransport"))?
             || !requests.is_instance_of::<PyList>()
@@ -129,7 +129,7 @@ impl Ordinary {
         {
             return Ok(false);
         }
-        if self.send_file(link, channel, plain)? {
+        if self.send_file(connection, channel, plain)? {
             return Ok(true);
         }
         let requests = requests.cast_into::<PyList>()?;
@@ -138,15 +138,15 @@ impl Ordinary {
         self.begin(channel)?;
         self.describe(&request, names, plain)?;
         match self.render(&request) {
-            Ok((_, body)) if body.is(&self.words.get().not_done_yet) => {}
+            Ok((_, body)) if body.is(&self.api.get().not_done_yet) => {}
             Ok((resource, body)) => {
-                if !self.finish(link, channel, names, &request, &body)? {
-                    let go_on = &self.words.get().go_on;
+                if !self.finish(connection, channel, names, &request, &body)? {
+                    let go_on = &self.api.get().go_on;
                     go_on.call1(py, (request, resource, py.None(), body))?;
                 }
             }
             Err((Some(resource), error)) => {
-                let go_on = &self.words.get().go_on;
+                let go_on = &self.api.get().go_on;
                 go_on.call1(py, (request, resource, error.into_value(py), py.None()))?;
             }
             Err((None, error)) => self.fail(&request, error)?,
@@ -156,7 +156,7 @@ impl Ordinary {
 
     fn fail(&self, request: &Bound<'_, PyAny>, error: PyErr) -> PyResult<()> {
         let py = request.py();
-        self.words.get().failed.call1(py, (request, error.into_value(py))).map(drop)
+        self.api.get().failed.call1(py, (request, error.into_value(py))).map(drop)
     }
 
     /// Replaces `Request.__init__`, and sets the head's lines and what is known of the connection's
@@ -165,10 +165,10 @@ impl Ordinary {
         &self,
         channel: &Bound<'py, PyAny>,
         names: &HeadWords,
-        plain: &Plain<'_>,
+        plain: &PlainRequest<'_>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let (py, words) = (channel.py(), self.words.get());
-        let request = words.new.bind(py).call1((&words.request,))?;
+        let (py, api) = (channel.py(), self.api.get());
+        let request = api.new.bind(py).call1((&api.request,))?;
         let set =
             |name: &Bound<'py, PyString>, value: Bound<'py, PyAny>| request.setattr(name, value);
         set(intern!(py, "notifications"), PyList::empty(py).into_any())?;
@@ -185,7 +185,7 @@ impl Ordinary {
                 None => fields.set_item(name, PyList::new(py, [value])?)?,
             }
         }
-        let closes = !plain.is_old && says_close(&fields, names)?;
+        let closes = !plain.is_old() && says_close(&fields, names)?;
         set(intern!(py, "requestHeaders"), self.make_headers(fields)?)?;
         set(intern!(py, "received_cookies"), PyDict::new(py).into_any())?;
         let fields = PyDict::new(py);
@@ -197,20 +197,23 @@ impl Ordinary {
         set(intern!(py, "cookies"), PyList::empty(py).into_any())?;
         set(intern!(py, "transport"), channel.getattr(intern!(py, "transport"))?)?;
         set(intern!(py, "queued"), false.into_pyobject(py)?.to_owned().into_any())?;
-        let parses = self.site.bind(py).getattr(intern!(py, "_parsePOSTFormSubmission"))?;
-        set(intern!(py, "_parsePOSTFormSubmission"), parses)?;
+        // Releases before 25.5 have no such attribute.
+        let name = intern!(py, "_parsePOSTFormSubmission");
+        if let Some(parses) = self.site.bind(py).getattr_opt(name)? {
+            set(name, parses)?;
+        }
         set(intern!(py, "_adapterCache"), PyDict::new(py).into_any())?;
         if has_cookies {
             request.call_method0(intern!(py, "parseCookies"))?;
         }
-        channel.setattr(intern!(py, "persistent"), !closes && !plain.is_old)?;
-        set(intern!(py, "content"), words.bytes_io.bind(py).call0()?)?;
+        channel.setattr(intern!(py, "persistent"), !closes && !plain.is_old())?;
+        set(intern!(py, "content"), api.bytes_io.bind(py).call0()?)?;
         Ok(request)
     }
 
     fn make_headers<'py>(&self, raw: Bound<'py, PyDict>) -> PyResult<Bound<'py, PyAny>> {
-        let (py, words) = (raw.py(), self.words.get());
-        let headers = words.new.bind(py).call1((&words.headers,))?;
+        let (py, api) = (raw.py(), self.api.get());
+        let headers = api.new.bind(py).call1((&api.headers,))?;
         headers.setattr(intern!(py, "_rawHeaders"), raw)?;
         Ok(headers)
     }
@@ -240,28 +243,28 @@ impl Ordinary {
         &self,
         request: &Bound<'_, PyAny>,
         names: &HeadWords,
-        plain: &Plain<'_>,
+        plain: &PlainRequest<'_>,
     ) -> PyResult<()> {
-        let (py, words) = (request.py(), self.words.get());
-        let (path, query) = match memchr::memchr(b'?', plain.target) {
-            Some(at) => (&plain.target[..at], Some(&plain.target[at + 1..])),
-            None => (plain.target, None),
+        let (py, api) = (request.py(), self.api.get());
+        let (path, query) = match memchr::memchr(b'?', plain.target()) {
+            Some(at) => (&plain.target()[..at], Some(&plain.target()[at + 1..])),
+            None => (plain.target(), None),
         };
-        let target = PyBytes::new(py, plain.target);
+        let target = PyBytes::new(py, plain.target());
         let args = match query {
-            Some(query) => words.parse_qs.bind(py).call1((PyBytes::new(py, query), 1))?,
+            Some(query) => api.parse_qs.bind(py).call1((PyBytes::new(py, query), 1))?,
             None => PyDict::new(py).into_any(),
         };
         request.setattr(intern!(py, "args"), args)?;
-        request.setattr(intern!(py, "method"), names.method(py, plain.method))?;
+        request.setattr(intern!(py, "method"), names.method(py, plain.method()))?;
         request.setattr(intern!(py, "uri"), &target)?;
-        request.setattr(intern!(py, "clientproto"), names.version(py, plain.is_old))?;
+        request.setattr(intern!(py, "clientproto"), names.version(py, plain.is_old()))?;
         let whole = if query.is_some() { PyBytes::new(py, path) } else { target };
         request.setattr(intern!(py, "path"), whole)?;
         request.setattr(intern!(py, "site"), &self.site)?;
         let fields = raw_of(request, intern!(py, "responseHeaders"))?;
-        fields.set_item(&names.spelled.server, PyList::new(py, [words.version.bind(py)])?)?;
-        fields.set_item(&names.spelled.date, PyList::new(py, [words.date(py)?])?)?;
+        fields.set_item(&names.spelled.server, PyList::new(py, [api.version.bind(py)])?)?;
+        fields.set_item(&names.spelled.date, PyList::new(py, [api.date(py)?])?)?;
         request.setattr(intern!(py, "prepath"), PyList::empty(py))?;
         let parts = path.get(1..).unwrap_or_default().split(|byte| *byte == b'/');
         let parts = parts.map(|part| match memchr::memchr(b'%', part) {
@@ -283,15 +286,15 @@ impl Ordinary {
     }
 
     fn find<'py>(&self, request: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let (py, words) = (request.py(), self.words.get());
+        let (py, api) = (request.py(), self.api.get());
         request.setattr(intern!(py, "sitepath"), PyList::empty(py))?;
         let root = self.site.bind(py).getattr(intern!(py, "resource"))?;
         let resource = if root.getattr(intern!(py, "isLeaf"))?.is_truthy()? {
             root
         } else {
-            words.child_of.bind(py).call1((root, request))?
+            api.child_of.bind(py).call1((root, request))?
         };
-        if words.provides_encoding.bind(py).call1((&resource,))?.is_truthy()? {
+        if api.provides_encoding.bind(py).call1((&resource,))?.is_truthy()? {
             let encoder = resource.call_method1(intern!(py, "getEncoder"), (request,))?;
             if !encoder.is_none() {
                 request.setattr(intern!(py, "_encoder"), encoder)?;
@@ -307,7 +310,7 @@ impl Ordinary {
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = request.py();
         let render = resource.getattr(intern!(py, "render"))?;
-        if is_function(resource, &render, &self.words.get().resource_render)? {
+        if is_function(resource, &render, &self.api.get().resource_render)? {
             let method = request.getattr(intern!(py, "method"))?;
             let name = match method.cast::<PyBytes>().map(PyBytesMethods::as_bytes) {
                 Ok(b"GET") => intern!(py, "render_GET"),
@@ -324,7 +327,7 @@ impl Ordinary {
     }
 }
 
-impl TwistedWords {
+impl TwistedApi {
     /// Returns the date of this second.
     fn date<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());

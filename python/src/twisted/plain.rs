@@ -1,104 +1,107 @@
-//! Requests that every parser reads alike.
+//! Requests that the engine's parser and Twisted's read alike.
+//!
+//! The engine's parser reads them. What it refuses, and the little that it takes and a release of
+//! Twisted reads otherwise, is no plain request: Twisted's own code gets it. Nothing here needs
+//! Python, so `fuzz/src/twisted.rs` can compare it with Twisted's rules.
 
-/// Twisted's own limits.
-const HEAD_BYTES_MAX: usize = 16_384;
-const FIELDS_MAX: usize = 500;
+use gustnado_http::head::{Decoded, Framing, Head, Version};
+use gustnado_http::limits::Limits;
+use gustnado_http::request::{FieldLines, RequestView};
 
-/// A complete request that every parser reads alike.
-pub(super) struct Plain<'a> {
-    /// Its lines with their ends, except the empty one.
-    pub(super) head: &'a [u8],
-    pub(super) method: &'a [u8],
-    pub(super) target: &'a [u8],
-    /// Whether it is HTTP/1.0.
-    pub(super) is_old: bool,
-    fields: Vec<(&'a [u8], &'a [u8])>,
-    pub(super) body: &'a [u8],
-    /// Its total length.
-    pub(super) length: usize,
+/// Twisted's own limits, each a little lower: it counts lines and fields in its own way.
+const LIMITS: Limits = Limits {
+    head_bytes_max: 16_383,
+    target_bytes_max: 16_383,
+    fields_max: 499,
+    body_bytes_max: u64::MAX,
+};
+
+/// Where the minor version is, in bytes from the end of the target.
+const MINOR_VERSION: usize = b" HTTP/1.".len();
+
+/// A complete request with its body.
+pub(super) struct PlainRequest<'a> {
+    bytes: &'a [u8],
+    head: Head,
 }
 
-impl<'a> Plain<'a> {
-    /// Names as received, and values without surrounding blanks.
-    pub(super) fn fields(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
-        self.fields.iter().copied()
-    }
-}
-
-/// Parses a request at the beginning of the received bytes. `None` if it is incomplete or not
-/// plain.
-///
-/// Plain means: lines that end with CRLF, tokens (RFC 9110 §5.6.2), a target of the bytes that
-/// Twisted takes, HTTP/1.0 or 1.1, at most one Content-Length of digits, no Transfer-Encoding,
-/// Expect or Upgrade, no folding, no control bytes in values, and everything within Twisted's
-/// limits.
-pub(super) fn parse(bytes: &[u8]) -> Option<Plain<'_>> {
-    let (line, mut rest) = split_line(bytes)?;
-    let mut parts = line.split(|byte| *byte == b' ');
-    let (method, target, version) = (parts.next()?, parts.next()?, parts.next()?);
-    let is_line = parts.next().is_none()
-        && is_token(method)
-        && !target.is_empty()
-        && target.iter().all(|byte| (33..=176).contains(byte));
-    let is_old = match version {
-        b"HTTP/1.1" => false,
-        b"HTTP/1.0" => true,
-        _ => return None,
-    };
-    if !is_line {
-        return None;
-    }
-    let (mut fields, mut length) = (Vec::with_capacity(16), None);
-    loop {
-        let (line, behind) = split_line(rest)?;
-        rest = behind;
-        if line.is_empty() {
-            break;
-        }
-        let colon = line.iter().position(|byte| *byte == b':')?;
-        let (name, value) = (&line[..colon], trimmed(&line[colon + 1..]));
-        if !is_token(name) || value.iter().any(|byte| matches!(byte, 0 | b'\r' | b'\n')) {
+impl<'a> PlainRequest<'a> {
+    /// Reads a request at the beginning of the received bytes. `None` if it is incomplete or not
+    /// plain.
+    pub(super) fn read(received: &'a [u8]) -> Option<Self> {
+        // The engine skips up to four empty lines there, and Twisted one.
+        if received.first() == Some(&b'\r') {
             return None;
         }
-        match name.len() {
-            14 if name.eq_ignore_ascii_case(b"content-length") => {
-                let digits = str::from_utf8(value).ok()?;
-                if length.is_some() || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
-                    return None;
-                }
-                length = Some(digits.parse::<usize>().ok()?);
-            }
-            17 if name.eq_ignore_ascii_case(b"transfer-encoding") => return None,
-            6 if name.eq_ignore_ascii_case(b"expect") => return None,
-            7 if name.eq_ignore_ascii_case(b"upgrade") => return None,
-            _ => {}
-        }
-        fields.push((name, value));
+        let Ok(Decoded::Done(head)) = Head::decode(received, &mut 0, &LIMITS) else {
+            return None;
+        };
+        let body_bytes = match head.framing() {
+            Framing::None => 0,
+            Framing::Length(length) => usize::try_from(length).ok()?,
+            Framing::Chunked => return None,
+        };
+        let bytes = received.get(..head.len().checked_add(body_bytes)?)?;
+        let request = Self { bytes, head };
+        request.is_plain().then_some(request)
     }
-    let head = bytes.len() - rest.len();
-    let body = rest.get(..length.unwrap_or(0))?;
-    let is_small = head < HEAD_BYTES_MAX && fields.len() < FIELDS_MAX;
-    let length = head + body.len();
-    let head = &bytes[..head - 2];
-    is_small.then_some(Plain { head, method, target, is_old, fields, body, length })
-}
 
-/// Splits off a line without its end. It may contain a bare LF or CR, which no part of a plain
-/// request may have.
-fn split_line(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    let end = memchr::memchr(b'\n', bytes)?;
-    let line = bytes[..end].strip_suffix(b"\r")?;
-    Some((line, &bytes[end + 1..]))
-}
-
-fn trimmed(mut value: &[u8]) -> &[u8] {
-    while let [b' ' | b'\t', rest @ ..] | [rest @ .., b' ' | b'\t'] = value {
-        value = rest;
+    /// Returns whether every release of Twisted reads it as the engine does.
+    fn is_plain(&self) -> bool {
+        let version = self.method().len() + 1 + self.target().len() + MINOR_VERSION;
+        // The engine serves later minor versions as 1.1, and Twisted refuses them.
+        matches!(self.bytes.get(version), Some(b'0' | b'1'))
+            && is_token_everywhere(self.method())
+            && self.fields().all(|(name, _)| is_token_everywhere(name) && !is_special(name))
     }
-    value
+
+    fn view(&self) -> RequestView<'_> {
+        self.head.on(self.bytes)
+    }
+
+    /// Returns the length of the whole request.
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Returns the lines of the head with their ends, except the empty one.
+    pub(super) fn head_lines(&self) -> &'a [u8] {
+        &self.bytes[..self.head.len() - b"\r\n".len()]
+    }
+
+    pub(super) fn method(&self) -> &[u8] {
+        self.view().method_token()
+    }
+
+    pub(super) fn target(&self) -> &[u8] {
+        self.view().target()
+    }
+
+    /// Returns whether it is HTTP/1.0.
+    pub(super) fn is_old(&self) -> bool {
+        self.head.version() == Version::Http10
+    }
+
+    /// Returns names as received, and values without surrounding blanks.
+    pub(super) fn fields(&self) -> FieldLines<'_> {
+        self.view().fields()
+    }
+
+    pub(super) fn body(&self) -> &'a [u8] {
+        &self.bytes[self.head.len()..]
+    }
 }
 
-fn is_token(bytes: &[u8]) -> bool {
-    let is = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
-    !bytes.is_empty() && bytes.iter().all(is)
+/// Returns whether every release takes these bytes of a token: 24.7 refuses an ampersand.
+fn is_token_everywhere(token: &[u8]) -> bool {
+    !token.contains(&b'&')
+}
+
+/// Returns whether Twisted does more with a field than to keep it.
+fn is_special(name: &[u8]) -> bool {
+    match name.len() {
+        6 => name.eq_ignore_ascii_case(b"expect"),
+        7 => name.eq_ignore_ascii_case(b"upgrade"),
+        _ => false,
+    }
 }

@@ -12,9 +12,10 @@ def install():
     """Takes the reactor of the first word: to be called before any other import of Twisted's."""
     if sys.argv[1] == "gustnado":
         from gustnado.twisted import install
+        install(cyclone=True)
     else:
         from twisted.internet.epollreactor import install
-    install()
+        install()
 
 
 def listen(factory):

@@ -8,16 +8,16 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
-use super::super::TwistedLink;
-use super::super::plain::Plain;
+use super::super::TwistedConnection;
+use super::super::plain::PlainRequest;
 use super::{Ordinary, is_function};
 use crate::regular;
 
 /// Largest file that is read at once; Twisted's producers send larger ones.
 const FILE_BYTES_MAX: u64 = 256 << 10;
 
-/// Shared Python objects of Twisted for files.
-pub(super) struct FileWords {
+/// Twisted's classes and functions for files.
+pub(super) struct FilesApi {
     file: Py<PyAny>,
     get_child: Py<PyAny>,
     create_similar: Py<PyAny>,
@@ -36,7 +36,7 @@ struct ServedFile {
     modified: i64,
 }
 
-impl FileWords {
+impl FilesApi {
     pub(super) fn new(source: &Bound<'_, PyAny>) -> PyResult<Self> {
         let of = |name: &str| source.getattr(name).map(Bound::unbind);
         Ok(Self {
@@ -105,24 +105,24 @@ impl Ordinary {
     /// Responds to a request with a file, if it leads to an ordinary one.
     pub(super) fn send_file(
         &self,
-        link: &TwistedLink,
+        connection: &TwistedConnection,
         channel: &Bound<'_, PyAny>,
-        plain: &Plain<'_>,
+        plain: &PlainRequest<'_>,
     ) -> PyResult<bool> {
-        let (py, words) = (channel.py(), self.words.get());
-        let Some(files) = words.files.get() else { return Ok(false) };
+        let (py, api) = (channel.py(), self.api.get());
+        let Some(files) = api.files.get() else { return Ok(false) };
         let is_special = |name: &[u8]| {
             [&b"range"[..], b"if-modified-since", b"connection"]
                 .iter()
                 .any(|special| name.eq_ignore_ascii_case(special))
         };
-        if plain.is_old
-            || plain.method != b"GET"
+        if plain.is_old()
+            || plain.method() != b"GET"
             || plain.fields().any(|(name, _)| is_special(name))
         {
             return Ok(false);
         }
-        let path = plain.target.split(|byte| *byte == b'?').next().unwrap_or_default();
+        let path = plain.target().split(|byte| *byte == b'?').next().unwrap_or_default();
         let Some(path) = path.strip_prefix(b"/") else { return Ok(false) };
         let parts: Vec<_> = path.split(|byte| *byte == b'/').collect();
         let root = self.site.bind(py).getattr(intern!(py, "resource"))?;
@@ -131,11 +131,11 @@ impl Ordinary {
         let Ok(Some(found)) = files.read(&top, left) else { return Ok(false) };
         let Some(log) = self.log_of(channel)? else { return Ok(false) };
         let date = files.make_date.bind(py).call1((found.modified,))?;
-        let (date, now) = (date.cast_into::<PyBytes>()?, words.date(py)?);
+        let (date, now) = (date.cast_into::<PyBytes>()?, api.date(py)?);
         let mut head = Vec::with_capacity(256);
         for part in [
             b"HTTP/1.1 200 OK\r\nServer: ",
-            words.version.as_bytes(py),
+            api.version.as_bytes(py),
             b"\r\nDate: ",
             now.as_bytes(),
             b"\r\nAccept-Ranges: bytes\r\nContent-Length: ",
@@ -149,7 +149,7 @@ impl Ordinary {
             head.extend_from_slice(part);
         }
         channel.setattr(intern!(py, "persistent"), true)?;
-        link.append(py, &[&head, &found.content])?;
+        connection.append(py, &[&head, &found.content])?;
         if let Some(log) = log {
             log.write_plain(plain, found.content.len() as u64)?;
         }

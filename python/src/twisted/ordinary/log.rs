@@ -4,7 +4,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
-use super::super::plain::Plain;
+use super::super::plain::PlainRequest;
 use super::super::words::{HeadWords, escaped};
 use super::{Ordinary, is_function};
 
@@ -52,12 +52,12 @@ impl Ordinary {
         &self,
         channel: &Bound<'py, PyAny>,
     ) -> PyResult<Option<Option<CombinedLog<'py>>>> {
-        let (py, words) = (channel.py(), self.words.get());
+        let (py, api) = (channel.py(), self.api.get());
         let factory = channel.getattr_opt(intern!(py, "factory"))?;
         let Some(factory) = factory.filter(|factory| !factory.is_none()) else {
             return Ok(Some(None));
         };
-        if !is_function(&factory, &factory.getattr(intern!(py, "log"))?, &words.factory_log)? {
+        if !is_function(&factory, &factory.getattr(intern!(py, "log"))?, &api.factory_log)? {
             return Ok(None);
         }
         let file = factory.getattr(intern!(py, "_logFile"))?;
@@ -65,8 +65,8 @@ impl Ordinary {
             return Ok(Some(None));
         }
         let peer = self.peer.bind(py);
-        if !factory.getattr(intern!(py, "_logFormatter"))?.is(&words.formatter)
-            || !peer.is_instance(words.addresses.bind(py))?
+        if !factory.getattr(intern!(py, "_logFormatter"))?.is(&api.formatter)
+            || !peer.is_instance(api.addresses.bind(py))?
         {
             return Ok(None);
         }
@@ -85,10 +85,10 @@ impl Ordinary {
         names: &HeadWords,
         request: &Bound<'_, PyAny>,
     ) -> PyResult<bool> {
-        let (py, words) = (request.py(), self.words.get());
+        let (py, api) = (request.py(), self.api.get());
         let fields = request.getattr(intern!(py, "requestHeaders"))?;
         if !request.getattr(intern!(py, "client"))?.is(&self.peer)
-            || !fields.get_type().is(&words.headers)
+            || !fields.get_type().is(&api.headers)
         {
             return Ok(false);
         }
@@ -118,15 +118,15 @@ impl Ordinary {
 
 impl CombinedLog<'_> {
     /// Writes the line of a request with a response of that many bytes, without Python.
-    pub(super) fn write_plain(&self, plain: &Plain<'_>, sent: u64) -> PyResult<()> {
+    pub(super) fn write_plain(&self, plain: &PlainRequest<'_>, sent: u64) -> PyResult<()> {
         let last = |name: &[u8]| {
             let mut values = plain.fields().filter(|(own, _)| own.eq_ignore_ascii_case(name));
             let last = values.by_ref().last().map_or(&b""[..], |(_, value)| value);
             if last.is_empty() { &b"-"[..] } else { last }
         };
         self.write(&CombinedLogLine {
-            method: plain.method,
-            uri: plain.target,
+            method: plain.method(),
+            uri: plain.target(),
             version: b"HTTP/1.1",
             code: 200,
             sent,

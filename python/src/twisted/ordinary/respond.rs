@@ -5,7 +5,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
-use super::super::TwistedLink;
+use super::super::TwistedConnection;
 use super::super::timeout::TwistedTimeout;
 use super::super::words::HeadWords;
 use super::{Ordinary, is_function, raw_of};
@@ -20,7 +20,7 @@ impl Ordinary {
     /// anything is unusual.
     pub(super) fn finish(
         &self,
-        link: &TwistedLink,
+        connection: &TwistedConnection,
         channel: &Bound<'_, PyAny>,
         names: &HeadWords,
         request: &Bound<'_, PyAny>,
@@ -34,7 +34,7 @@ impl Ordinary {
         let length = body.as_bytes().len();
         let Some(head) = make_head(names, request, length)? else { return Ok(false) };
         request.setattr(intern!(py, "startedWriting"), 1)?;
-        link.append(py, &[&head, body.as_bytes()])?;
+        connection.append(py, &[&head, body.as_bytes()])?;
         request.setattr(intern!(py, "sentLength"), body.as_bytes().len())?;
         if let Err(error) = self.end(channel, names, request) {
             self.fail(request, error)?;
@@ -44,7 +44,7 @@ impl Ordinary {
 
     /// Returns whether `write` and `finish` would do nothing unusual.
     fn is_untouched(&self, names: &HeadWords, request: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let (py, words) = (request.py(), self.words.get());
+        let (py, api) = (request.py(), self.api.get());
         let is = |name| request.getattr(name)?.is_truthy();
         let is_none = |name| Ok::<_, PyErr>(request.getattr(name)?.is_none());
         let method = request.getattr(intern!(py, "method"))?;
@@ -58,12 +58,8 @@ impl Ordinary {
             && is_none(intern!(py, "lastModified"))?
             && is_none(intern!(py, "etag"))?
             && is_none(intern!(py, "producer"))?
-            && is_function(request, &request.getattr(intern!(py, "write"))?, &words.request_write)?
-            && is_function(
-                request,
-                &request.getattr(intern!(py, "finish"))?,
-                &words.request_finish,
-            )?)
+            && is_function(request, &request.getattr(intern!(py, "write"))?, &api.request_write)?
+            && is_function(request, &request.getattr(intern!(py, "finish"))?, &api.request_finish)?)
     }
 
     /// Replaces the rest of `http.Request.finish`, and `HTTPChannel.requestDone`.
