@@ -6,11 +6,11 @@ import signal
 import socket
 import subprocess
 import time
-import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import machine
+import tomllib
 from machine import BUILD, FILES, SITE, BenchError
 
 HOST = "127.0.0.1"

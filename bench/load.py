@@ -9,7 +9,6 @@ from contenders import HOST, Work
 from machine import BenchError
 
 
-
 @dataclass(frozen=True)
 class Load:
     """What one run of a generator counted. Latencies are in microseconds."""

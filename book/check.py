@@ -45,7 +45,7 @@ def dead(root):
             target = path if not parts.path else target
             target = target / "index.html" if target.is_dir() else target
             known = pages.get(target)
-            if not target.exists() or known and parts.fragment not in known.anchors:
+            if not target.exists() or (known and parts.fragment not in known.anchors):
                 yield f"{path.relative_to(root)}: {link}"
 
 

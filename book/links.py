@@ -36,7 +36,8 @@ def rewrite(items):
             continue
         page = chapter.get("source_path") or chapter.get("path") or ""
         chapter["content"] = LINK.sub(
-            lambda link: link[1] + address(link[2], page) + link[3], chapter["content"])
+            lambda link, page=page: link[1] + address(link[2], page) + link[3],
+            chapter["content"])
         if page == RESULTS:
             chapter["content"] += reports.section()
         rewrite(chapter["sub_items"])

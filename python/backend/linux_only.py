@@ -7,7 +7,7 @@ if not sys.platform.startswith("linux"):
     sys.exit("Gustnado runs on Linux only: on a Mac or on Windows, install it in a container or "
              "a virtual machine")
 
-from maturin import (  # noqa: E402, F401
+from maturin import (  # noqa: F401
     build_editable,
     build_sdist,
     build_wheel,

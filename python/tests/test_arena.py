@@ -5,7 +5,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from conftest import Answer, Server, free_port, post_chunked
 
 ARENA = Path(__file__).parent.parent.parent / "arena"

@@ -9,10 +9,9 @@ import sys
 import time
 from pathlib import Path
 
+import gustnado
 import pytest
 from conftest import Server, free_port
-
-import gustnado
 from gustnado import _command_line, _peers
 from gustnado._options import FIT
 from gustnado._plan import plan_of

@@ -11,10 +11,10 @@ import pytest
 
 pytest.importorskip("twisted")
 
-from gustnado._gustnado import read_plain_request  # noqa: E402
-from requests_sent import get, kinds, post  # noqa: E402
-from twisted.internet.testing import StringTransport  # noqa: E402
-from twisted.web import http  # noqa: E402
+from gustnado._gustnado import read_plain_request
+from requests_sent import get, kinds, post
+from twisted.internet.testing import StringTransport
+from twisted.web import http
 
 CORPUS = Path(__file__).parents[2] / "fuzz" / "corpus"
 EXAMPLES = int(os.environ.get("GUSTNADO_EXAMPLES", "4000"))

@@ -8,9 +8,9 @@ import pytest
 
 pytest.importorskip("twisted")
 
-from gustnado.twisted._digests import CYCLONE_RELEASES, RELEASES  # noqa: E402
-from pairs import REACTORS  # noqa: E402
-from test_twisted import exchange  # noqa: E402
+from gustnado.twisted._digests import CYCLONE_RELEASES, RELEASES
+from pairs import REACTORS
+from test_twisted import exchange
 
 SCRIPT = Path(__file__).parent / "twisted_digests.py"
 
