@@ -151,7 +151,8 @@ deny:
 lint-python: $(PYTHON_HOME)/bin/python
 	@$(PYTHON_HOME)/bin/pip install --quiet \
 		$$(grep -oE '"(mypy|ruff)[^"]*"' python/pyproject.toml | tr -d '"')
-	$(PYTHON_HOME)/bin/ruff check --config python/pyproject.toml python bench book arena contests .ci/test
+	$(PYTHON_HOME)/bin/ruff check --config python/pyproject.toml \
+		python bench book arena contests .ci/test
 	cd python && $(CURDIR)/$(PYTHON_HOME)/bin/mypy
 
 # Every interleaving of the lock-free parts, within the bounds that

@@ -107,7 +107,8 @@ fn a_server_that_lets_few_in_is_not_waited_for(io: BackendChoice) {
     let began = Instant::now();
     let outcome = outcome_of(&plan);
     let took = began.elapsed();
-    assert!(took < Duration::from_secs(6), "{took:?}");
+    // Opening and the ramp-up until no more come, the two seconds, and three for what is under way.
+    assert!(took < Duration::from_secs(7), "{took:?}");
     assert_eq!(outcome.requests, 0);
     let connections = outcome.connections.as_ref().expect("they are counted");
     assert!((1..200).contains(&connections.opened), "{connections:?}");
