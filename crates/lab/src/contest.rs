@@ -13,6 +13,7 @@ mod environment;
 pub mod file;
 mod folders;
 mod foreign;
+mod free_port;
 mod generator;
 mod h2load;
 mod method;

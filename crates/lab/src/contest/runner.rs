@@ -3,7 +3,6 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -11,6 +10,7 @@ use std::time::{Duration, Instant};
 use super::cpus::CpuSplit;
 use super::file::{ContenderSpec, ContestSpec, GeneratorKind, ModelSpec, PageSpec, ScenarioSpec};
 use super::folders::{self, ContestFolder};
+use super::free_port::free_port;
 use super::generator::{self, LoadTarget};
 use super::probe::{self, ProbeResponse};
 use super::process::{Launch, ServerProcess};
@@ -486,11 +486,6 @@ impl RunRecord {
 fn variables(contender: &ContenderSpec, words: &Words) -> Vec<(String, String)> {
     let filled = |(name, value): (&String, &String)| (name.clone(), words.fill(value));
     contender.environment.iter().map(filled).collect()
-}
-
-/// Returns a port that was free a moment ago.
-fn free_port() -> std::io::Result<u16> {
-    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 
 /// Converts a name to a file name.
