@@ -173,7 +173,7 @@ fn a_contender_that_dies_under_load_is_a_run_that_says_so() {
     // The generator stays until it is dead.
     contest.scenarios[0].arguments = vec!["--stay".to_owned()];
     let mut tools = tools();
-    tools.generator[2] = GENERATOR.replace("sleep 0.2", "sleep 2.8");
+    tools.generator[2] = GENERATOR.replace("sleep 0.2", "sleep 4");
     let stop = AtomicBool::new(false);
     let record = run(&contest, &tools, false, &stop, &mut |_| {}).expect("it begins");
     let why = record.runs[0].failure.clone().expect("it died");
