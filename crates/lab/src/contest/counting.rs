@@ -10,8 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::file::{ContenderSpec, CountKind, GeneratorKind, ModelSpec, ScenarioSpec};
-use super::generator;
-use super::runner::{ReadyServer, ServerRunner, Unmeasured};
+use super::runner::{ReadyServer, ServerRunner, Unmeasured, failed};
 use super::tool;
 use crate::figures::real;
 use crate::record::{Fate, RunRecord};
@@ -142,11 +141,7 @@ impl ServerRunner<'_> {
         }
         (load.generator, load.model, load.rate) = (GeneratorKind::Own, ModelSpec::Closed, None);
         (load.requests, load.duration, load.warm_up) = (Some(requests), LOAD, Duration::ZERO);
-        let found = self.with_target(contender, ready, &load, |target, load| {
-            let program = &self.tools.generator;
-            generator::measure(program, load, target, &self.division.generator, self.stop)
-        })?;
-        match found {
+        match self.generate(contender, ready, &load)? {
             Ok(outcome) if outcome.requests > 0 && outcome.errors.total() == 0 => {
                 Ok(outcome.requests)
             }
@@ -154,14 +149,9 @@ impl ServerRunner<'_> {
                 let (right, wrong) = (outcome.requests, outcome.errors.total());
                 Err(failed(format!("{right} requests succeeded and {wrong} failed")))
             }
-            Err(Some(why)) => Err(failed(why)),
-            Err(None) => Err(Unmeasured::Interrupted),
+            Err(why) => Err(failed(why)),
         }
     }
-}
-
-fn failed(why: impl Into<String>) -> Unmeasured {
-    Unmeasured::Fate(Fate::Failed(why.into()))
 }
 
 fn reason(fate: Fate) -> String {

@@ -18,6 +18,7 @@ use super::sampling::Sampler;
 use super::template::Words;
 use super::tool::{self, Tool, ToolError};
 use super::{Tools, environment};
+use crate::outcome::Outcome;
 use crate::record::{Fate, RunRecord, Usage};
 
 /// Time-outs of a version command and of a set-up command, which may compile much.
@@ -39,7 +40,7 @@ pub(super) enum Unmeasured {
     Fate(Fate),
 }
 
-fn failed(why: impl Into<String>) -> Unmeasured {
+pub(super) fn failed(why: impl Into<String>) -> Unmeasured {
     Unmeasured::Fate(Fate::Failed(why.into()))
 }
 
@@ -231,27 +232,23 @@ impl<'a> ServerRunner<'a> {
         }
         let tree = ready.server.tree().clone();
         let expected = scenario.warm_up + scenario.duration;
-        let generator_cpus = &self.division.generator;
-        let sampler = Sampler::start(tree, expected, generator_cpus)
+        let sampler = Sampler::start(tree, expected, &self.division.generator)
             .map_err(|error| failed(format!("nothing could be sampled: {error}")))?;
-        let program = &self.tools.generator;
-        let found = self.with_target(contender, ready, scenario, |target, scenario| {
-            generator::measure(program, scenario, target, generator_cpus, self.stop)
-        })?;
-        if found.is_ok() {
+        let found = self.generate(contender, ready, scenario);
+        let measured = found.as_ref().ok().and_then(|found| found.as_ref().ok());
+        if measured.is_some() {
             std::thread::sleep(SETTLE);
         }
         // What comes before the window is not of the load: requests that are not counted, and
         // opening the connections that are held.
         let is_of_window =
             is_own && (!scenario.warm_up.is_zero() || scenario.model == ModelSpec::Hold);
-        let window = found.as_ref().ok().filter(|_| is_of_window);
+        let window = measured.filter(|_| is_of_window);
         let window = window.map(|of| (of.started_unix_s, of.started_unix_s + of.duration_s));
         let usage = sampler.finish(window);
-        let (outcome, failure) = match found {
+        let (outcome, failure) = match found? {
             Ok(outcome) => (Some(outcome), None),
-            Err(None) => return Err(Unmeasured::Interrupted),
-            Err(Some(why)) => (None, Some(why)),
+            Err(why) => (None, Some(why)),
         };
         let died = ready.server.ended().map(|how| format!("under load, {how}"));
         Ok(run(contender, scenario, round, usage).with(outcome, died.or(failure)))
@@ -274,26 +271,20 @@ impl<'a> ServerRunner<'a> {
             arguments: Vec::new(),
             ..scenario.clone()
         };
-        let program = &self.tools.generator;
-        let found = self.with_target(contender, ready, &load, |target, load| {
-            generator::measure(program, load, target, &self.division.generator, self.stop)
-        })?;
-        match found {
+        match self.generate(contender, ready, &load)? {
             Ok(_) => Ok(()),
-            Err(Some(why)) => Err(failed(format!("it was not warmed up: {why}"))),
-            Err(None) => Err(Unmeasured::Interrupted),
+            Err(why) => Err(failed(format!("it was not warmed up: {why}"))),
         }
     }
 
-    /// Calls a function with the address of a running server, and with the scenario whose arguments
-    /// have their words filled in.
-    pub(super) fn with_target<T>(
+    /// Loads a running server as a scenario says, whose arguments get their words filled in.
+    /// Returns the outcome, or why there is none.
+    pub(super) fn generate(
         &self,
         contender: &ContenderSpec,
         ready: &ReadyServer,
         scenario: &ScenarioSpec,
-        load: impl FnOnce(LoadTarget<'_>, &ScenarioSpec) -> T,
-    ) -> Result<T, Unmeasured> {
+    ) -> Result<Result<Outcome, String>, Unmeasured> {
         let url = self.url(contender, ready.port, scenario.page.as_ref())?;
         let socket = self.socket(contender, ready.port)?;
         let mut scenario = scenario.clone();
@@ -305,7 +296,13 @@ impl<'a> ServerRunner<'a> {
             scenario.arguments.extend(words);
             scenario.arguments.push(file.display().to_string());
         }
-        Ok(load(LoadTarget { url: &url, socket: socket.as_deref() }, &scenario))
+        let target = LoadTarget { url: &url, socket: socket.as_deref() };
+        let (program, cpus) = (&self.tools.generator, &self.division.generator);
+        match generator::measure(program, &scenario, target, cpus, self.stop) {
+            Ok(outcome) => Ok(Ok(outcome)),
+            Err(Some(why)) => Ok(Err(why)),
+            Err(None) => Err(Unmeasured::Interrupted),
+        }
     }
 
     /// Sends requests until a response has an accepted status or the time is over; then the last
@@ -478,7 +475,7 @@ fn run(contender: &ContenderSpec, scenario: &ScenarioSpec, round: u32, usage: Us
 }
 
 impl RunRecord {
-    fn with(self, outcome: Option<crate::outcome::Outcome>, failure: Option<String>) -> Self {
+    fn with(self, outcome: Option<Outcome>, failure: Option<String>) -> Self {
         Self { outcome, failure, ..self }
     }
 }
