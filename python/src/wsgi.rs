@@ -2,12 +2,14 @@
 
 mod body;
 mod environ;
+mod input;
 mod result;
 mod start;
 mod thread_queue;
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyType};
 
@@ -25,6 +27,9 @@ use result::CallEnd;
 use start::StartResponse;
 use thread_queue::{HandlerCall, ThreadQueue};
 
+/// The body of a request without one.
+static EMPTY: Bytes = Bytes::new();
+
 /// A WSGI application.
 #[pyclass(frozen, module = "gustnado._gustnado")]
 pub(crate) struct Wsgi(Arc<WsgiApp>);
@@ -37,7 +42,9 @@ struct WsgiApp {
     /// Names of fields in an environment.
     names: NameCache<PyString>,
     /// `io.BytesIO`
-    input: Py<PyAny>,
+    bytes_io: Py<PyAny>,
+    /// `io.BufferedReader`
+    buffered_reader: Py<PyAny>,
     /// `gustnado.FileWrapper`
     file_wrapper: Py<PyType>,
     reporter: ErrorReporter,
@@ -66,13 +73,15 @@ impl Wsgi {
         on_error: Py<PyAny>,
     ) -> PyResult<Self> {
         let py = file_wrapper.py();
+        let io = py.import("io")?;
         let (threads, waiting_max) = threads;
         Ok(Self(Arc::new(WsgiApp {
             app,
             template: RequestTemplate::new(template),
             root_path,
             names: NameCache::new(environ::NAMES_MAX),
-            input: py.import("io")?.getattr("BytesIO")?.unbind(),
+            bytes_io: io.getattr("BytesIO")?.unbind(),
+            buffered_reader: io.getattr("BufferedReader")?.unbind(),
             file_wrapper: file_wrapper.clone().unbind(),
             reporter: ErrorReporter(on_error),
             thread_queue: (threads > 1).then(ThreadQueue::default),
@@ -130,7 +139,8 @@ impl Wsgi {
             if let Some(refusal) = tunnel::refuse(request) {
                 return refusal;
             }
-            inside.respond_at_once(request, Input::Memory(request.bytes()))
+            let body = request.whole_body().unwrap_or(&EMPTY);
+            inside.respond_at_once(request, Input::Memory(body))
         };
         let handler = by_length(MEMORY_BYTES_MAX as u64, at_once, task);
         routes.fallback_route(place.any(handler))

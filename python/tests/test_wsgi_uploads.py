@@ -8,7 +8,7 @@ import pytest
 from conftest import post_chunked
 
 PROGRAM = """
-import hashlib, os, time
+import hashlib, io, os, time
 
 held = []
 
@@ -21,6 +21,18 @@ def app(environ, start_response):
         first, second = read.readline(), read.readline(3)
         rest = read.readlines()
         return [b"%d %d %d" % (len(first), len(second), sum(map(len, rest)))]
+    if path == "/seek":
+        end, last = read.seek(-3, 2), read.read(10)
+        start, first = read.seek(0), bytearray(4)
+        read.readinto(first)
+        rest = len(read.read())
+        read.close()
+        try:
+            read.read()
+        except ValueError:
+            return [repr((end, last, start, bytes(first), rest)).encode()]
+    if path == "/text":
+        return [next(iter(io.TextIOWrapper(read, "utf-8"))).strip().encode()]
     if path == "/hold":
         held.append(read)
         return [b"held"]
@@ -59,6 +71,18 @@ def test_long_ones_are_in_a_file_without_a_name(run, options):
     body = b"a line\n" * 200_000
     assert server.post("/lines", body).body == b"7 3 %d" % (len(body) - 10)
     assert [name for name in os.listdir(server.folder) if "tmp" in name] == []
+
+
+def test_long_ones_in_memory_are_read_where_they_lie(run, options):
+    server = run(PROGRAM, *options)
+    for length in (64 << 10, 300_001, MIB):
+        body = b"0123" + b"a line\n" * (length // 7) + b"xyz"
+        body = body[:length - 3] + b"xyz"
+        assert server.post("/kind", body).body == b"BufferedReader"
+        found = server.post("/seek", body).body
+        assert found == repr((length - 3, b"xyz", 0, b"0123", length - 4)).encode()
+        assert server.post("/lines", body).body == b"11 3 %d" % (length - 14)
+        assert server.post("/text", body).body == b"0123a line"
 
 
 def test_a_limit_that_is_set_holds_and_is_named(run, options):

@@ -35,6 +35,11 @@ const LARGE_BYTES: u64 = 16 << 10;
 /// The same for a body in small chunks, once so many bytes have come.
 const LARGE_BODY_BYTES: u64 = 64 << 10;
 
+/// With less room than this more is made for a body that is kept; and how much at once, after its
+/// first bytes.
+const ROOM_BYTES_MIN: usize = 64 << 10;
+const ROOM_BYTES_MAX: usize = 1 << 20;
+
 /// A request that waits for its body.
 #[derive(Debug)]
 pub(super) struct BodyRequest {
@@ -229,6 +234,7 @@ impl Conn {
             body_policy: options.body_policy,
             waits_since_ms: None,
             granted_ms: 0,
+            handed_ms: self.socket.now().mono_ms,
             read: options.read,
             is_broken: false,
             is_tunnel: false,
@@ -362,9 +368,10 @@ impl Conn {
                     Discarded::Received(piece) => BodyInput::Received(piece),
                 })
             }
-            (Some(_), Some(body)) if has_room && is_large(decoder) => {
+            (Some(left), Some(body)) if has_room && is_large(decoder) => {
                 let before = body.len();
-                let received = self.socket.poll_recv_onto(idle, body);
+                let room = room_for(body, left);
+                let received = self.socket.poll_recv_onto(idle, body, room);
                 received.map_ok(|piece| {
                     piece.map_or(BodyInput::Taken(body.len() - before), BodyInput::Received)
                 })
@@ -425,8 +432,20 @@ impl Conn {
 }
 
 /// Returns whether so much of a body is to come that it is worth a large buffer.
-fn is_large(decoder: &BodyDecoder) -> bool {
+pub(super) fn is_large(decoder: &BodyDecoder) -> bool {
     decoder.next_run() >= LARGE_BYTES || decoder.received() >= LARGE_BODY_BYTES
+}
+
+/// Returns for how many more bytes of a body that is kept there should be room, once some are here:
+/// for all of a short one, since growing copies what is there. Of a long one a part comes first: a
+/// client that announces much may send little.
+fn room_for(body: &Vec<u8>, left: u64) -> usize {
+    let left = usize::try_from(left).unwrap_or(usize::MAX);
+    if body.capacity() - body.len() >= left.min(ROOM_BYTES_MIN) {
+        return 0;
+    }
+    let is_coming = body.len() >= ROOM_BYTES_MIN;
+    left.min(if is_coming { body.len().max(ROOM_BYTES_MAX) } else { 2 * ROOM_BYTES_MIN })
 }
 
 /// Decodes bytes of a body, and appends its data to `keep`. Returns how many bytes were used.

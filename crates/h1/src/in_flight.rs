@@ -12,10 +12,11 @@ use gustnado_http::body::{BodyDecodeError, BodyDecoder};
 use gustnado_http::response_writer::continue_100;
 use gustnado_http::status::Status;
 use gustnado_tasks::{
-    Connection, ConnectionError, ProgressTimeout, ProgressWindow, Rate, RecvBuf, note_step,
+    Connection, ConnectionError, ProgressTimeout, ProgressWindow, Rate, RecvBuf, note_step, now,
 };
 
 use super::Conn;
+use super::body::is_large;
 use super::body_end::BodyEnd;
 use super::body_memory::cut_error;
 use super::timeouts::RouteTimeouts;
@@ -26,6 +27,10 @@ use gustnado_web::handler::RunningHandler;
 use gustnado_web::request_head::RequestHeadRef;
 use gustnado_web::response::{Content, Response};
 use gustnado_web::routes::RouteTable;
+
+/// How long the bytes behind a piece of a large body are left to the kernel, for a reader that asks
+/// for them soon. Read ahead they would be copied, and would come in small pieces.
+const READER_MS: u64 = 5;
 
 /// How long a handler may ignore that its request's body is broken, if there is no half-close
 /// time-out.
@@ -66,6 +71,8 @@ pub(super) struct Incoming {
     pub(super) waits_since_ms: Option<u64>,
     /// Until when the program has extended the client's time.
     pub(super) granted_ms: u64,
+    /// When its reader was last given bytes.
+    pub(super) handed_ms: u64,
     /// Its rate, if its route has one.
     pub(super) read: Option<Rate>,
     /// It cannot be read to its end, so the next request on this connection cannot be found.
@@ -121,9 +128,7 @@ impl InFlight {
             self.idle_until_ms = timeouts.idle_from(now_ms);
         }
     }
-}
 
-impl InFlight {
     /// Ends the body with an error: its rest cannot be read.
     pub(super) fn break_off(&mut self, error: BodyError) -> ConnAction {
         self.incoming.is_broken = true;
@@ -146,6 +151,13 @@ impl Incoming {
     pub(super) fn stop_waiting(&mut self, now_ms: u64) {
         self.waits_since_ms = None;
         self.window.stop(now_ms);
+    }
+
+    /// Returns until when a reader that was given bytes of a large body is expected to ask for more.
+    fn reader_ms(&self, now_ms: u64) -> Option<u64> {
+        let until_ms = self.handed_ms + READER_MS;
+        let more_comes = !self.decoder.is_done() && is_large(&self.decoder);
+        (until_ms > now_ms && more_comes).then_some(until_ms)
     }
 
     /// Writes `100 Continue` if the client waits for it and the response streams from the body:
@@ -284,8 +296,7 @@ impl Conn {
             }
             let InFlight { incoming, parts, .. } = in_flight;
             if self.feed_unread(incoming, parts) {
-                let now_ms = self.socket.now().mono_ms;
-                in_flight.note_progress(now_ms);
+                in_flight.note_progress(self.socket.now().mono_ms);
                 return Poll::Ready(Ok(ConnAction::BodyFed));
             }
             if std::mem::take(&mut incoming.expects_continue) {
@@ -301,10 +312,10 @@ impl Conn {
             let failed = match ready!(self.poll_recv_incoming(incoming, channel)) {
                 Ok(piece) if !piece.bytes().is_empty() => {
                     incoming.stop_waiting(self.socket.now().mono_ms);
+                    incoming.handed_ms = self.socket.now().mono_ms;
                     incoming.began_ms += self.socket.charge_read(&piece);
                     if self.feed(piece.into_bytes(), incoming, parts) {
-                        let now_ms = self.socket.now().mono_ms;
-                        in_flight.note_progress(now_ms);
+                        in_flight.note_progress(self.socket.now().mono_ms);
                         return Poll::Ready(Ok(ConnAction::BodyFed));
                     }
                     continue;
@@ -434,7 +445,10 @@ impl Conn {
                 .unread
                 .as_ref()
                 .map_or((0, false), |unread| (unread.bytes.len(), unread.is_over_budget()));
-            let paused_ms = self.socket.read_pause_ms();
+            let paused_ms = match self.socket.read_pause_ms() {
+                u64::MAX => in_flight.incoming.reader_ms(now().mono_ms),
+                paced_ms => Some(paced_ms),
+            };
             if in_flight.incoming.is_broken && in_flight.gone_ms.is_none() {
                 // Bytes behind a broken body belong to no request, so the connection is treated as
                 // half-closed.
@@ -446,19 +460,19 @@ impl Conn {
             }
             let gone_ms = in_flight.gone_ms.unwrap_or(u64::MAX);
             let until_ms = gone_ms.min(in_flight.idle_until_ms);
-            self.socket.set_deadline(until_ms.min(paused_ms));
+            self.socket.set_deadline(until_ms.min(paused_ms.unwrap_or(u64::MAX)));
             // Past the read-ahead limit the socket is no longer read: the kernel's window then
             // stops the peer.
             let is_full = unread >= self.app.read_ahead_bytes || is_short;
-            let is_held = paused_ms < u64::MAX || is_full || is_body_next;
+            let is_held = paused_ms.is_some() || is_full || is_body_next;
             let waited = if in_flight.gone_ms.is_some() || is_held {
                 self.socket.poll_deadline(in_flight.is_half_closed).map(Err)
             } else {
                 self.socket.poll_recv(false)
             };
             match ready!(waited) {
-                // Only the pace's pause has ended, no time-out.
-                Err(ConnectionError::TimedOut) if paused_ms < until_ms => {}
+                // Only a pause has ended, no time-out.
+                Err(ConnectionError::TimedOut) if paused_ms.is_some_and(|ms| ms < until_ms) => {}
                 Ok(piece) if piece.bytes().is_empty() => {
                     let patience_ms = in_flight.incoming.half_close_ms;
                     // A client that closes while its handler runs has usually gone. Without a

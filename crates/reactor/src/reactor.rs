@@ -234,14 +234,16 @@ impl Reactor {
     /// Receives bytes of a body that is known to be large behind those of `bytes`, which grows by
     /// what arrives: uncopied under epoll; else they come as from [`Reactor::recv_large`]. So does
     /// the peer's end.
+    ///
+    /// - `room`: for how many bytes room is made, once some are here.
     pub fn recv_onto(
         &mut self,
         io: &Io,
-        bytes: &mut Vec<u8>,
+        (bytes, room): (&mut Vec<u8>, usize),
         token: Token,
     ) -> Poll<io::Result<Option<RecvBuf>>> {
         match (&mut self.backend, &io.0) {
-            (Backend::Epoll(epoll), IoKind::Epoll(io)) => epoll.recv_onto(io, bytes, token),
+            (Backend::Epoll(epoll), IoKind::Epoll(io)) => epoll.recv_onto(io, (bytes, room), token),
             _ => self.recv_large(io, token).map_ok(Some),
         }
     }

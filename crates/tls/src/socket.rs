@@ -162,17 +162,20 @@ impl Socket {
     /// Like [`Socket::poll_recv_large`], behind the bytes of a body that is read whole. `None`:
     /// they were appended to `bytes`.
     ///
+    /// - `room`: for how many bytes room is made, once some are here.
+    ///
     /// # Errors
     /// [`ConnectionError`].
     pub fn poll_recv_onto(
         &mut self,
         idle: bool,
         bytes: &mut Vec<u8>,
+        room: usize,
     ) -> Poll<Result<Option<RecvBuf>, ConnectionError>> {
         if self.is_paced() {
             return self.poll_recv(idle).map_ok(Some);
         }
-        self.connection.poll_recv_onto(idle, bytes)
+        self.connection.poll_recv_onto(idle, bytes, room)
     }
 
     /// Discards up to `bytes_max` bytes, at least 1, without a copy where that is possible. Once

@@ -30,7 +30,7 @@ pub(super) enum WsgiBody {
 /// A borrowed body.
 #[derive(Clone, Copy)]
 pub(super) enum Input<'a> {
-    Memory(&'a [u8]),
+    Memory(&'a Bytes),
     File(&'a Py<PyAny>, u64),
 }
 

@@ -5,12 +5,13 @@ use std::borrow::Cow;
 use percent_encoding::percent_decode_str;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyString};
+use pyo3::types::{PyDict, PyString};
 
 use gustnado::{Endpoint, Request, Version};
 
 use super::WsgiApp;
 use super::body::Input;
+use super::input;
 use crate::request::method;
 use crate::root_path::below;
 
@@ -70,9 +71,7 @@ pub(super) fn make<'py>(
     }
     let has_length = add_fields(&environ, app, request)?;
     let (input, length) = match body {
-        Input::Memory(bytes) => {
-            (app.input.bind(py).call1((PyBytes::new(py, bytes),))?, bytes.len() as u64)
-        }
+        Input::Memory(bytes) => (input::open(py, app, bytes)?, bytes.len() as u64),
         Input::File(file, length) => (file.bind(py).clone(), length),
     };
     if has_length || length > 0 {

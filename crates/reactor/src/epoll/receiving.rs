@@ -14,9 +14,6 @@ use crate::buf::{Discarded, RecvBuf};
 use crate::readiness::{END, IN};
 use crate::sys::by_number::discard_received;
 
-/// How many bytes there is room for when more of a whole body is received.
-const ROOM_BYTES: usize = 64 << 10;
-
 impl Epoll {
     /// Receives into a large buffer; into the worker's own where no large one is left.
     pub(crate) fn recv_large(&mut self, io: &EpollIo, token: Token) -> Poll<io::Result<RecvBuf>> {
@@ -46,7 +43,7 @@ impl Epoll {
     pub(crate) fn recv_onto(
         &mut self,
         io: &EpollIo,
-        bytes: &mut Vec<u8>,
+        (bytes, room): (&mut Vec<u8>, usize),
         token: Token,
     ) -> Poll<io::Result<Option<RecvBuf>>> {
         let readiness = self.readiness(io);
@@ -54,7 +51,7 @@ impl Epoll {
         if !readiness.has(IN) && self.must_wait(io, readiness, IN, token)? {
             return Poll::Pending;
         }
-        bytes.reserve(ROOM_BYTES);
+        bytes.reserve_exact(room.max(1));
         let bytes_max = bytes.capacity() - bytes.len();
         let received = self.receive_by(io, token, bytes_max, || {
             recv(&io.fd, spare_capacity(bytes), RecvFlags::empty()).map(|(_, len)| len)

@@ -151,8 +151,9 @@ fn bytes_are_received_behind_those_of_a_body(io: IoChoice) {
     let mut came = Vec::new();
     loop {
         let before = came.len();
-        let piece =
-            harness.finish("append", |reactor, token| reactor.recv_onto(&io, &mut came, token));
+        let piece = harness.finish("append", |reactor, token| {
+            reactor.recv_onto(&io, (&mut came, 64 << 10), token)
+        });
         match piece.expect("bytes or the end come") {
             None => assert!(came.len() > before, "nothing was appended"),
             Some(piece) if piece.bytes().is_empty() => break,

@@ -94,19 +94,22 @@ impl Connection {
     /// Like [`Connection::poll_recv_large`], behind the bytes of a body that is read whole. `None`:
     /// they were appended to `bytes`.
     ///
+    /// - `room`: for how many bytes room is made, once some are here.
+    ///
     /// # Errors
     /// [`ConnectionError`].
     pub fn poll_recv_onto(
         &mut self,
         idle: bool,
         bytes: &mut Vec<u8>,
+        room: usize,
     ) -> Poll<Result<Option<RecvBuf>, ConnectionError>> {
         let before = bytes.len();
         self.attempt(WaitsOn::SocketRead, Idleness::of(idle), |reactor, io, _, ctx| {
             if !ctx.may_operate() {
                 return Poll::Pending;
             }
-            let received = reactor.recv_onto(io, bytes, ctx.token());
+            let received = reactor.recv_onto(io, (bytes, room), ctx.token());
             if let Poll::Ready(Ok(piece)) = &received {
                 let apart = piece.as_ref().map_or(0, |piece| piece.bytes().len());
                 ctx.charge_bytes(bytes.len() - before + apart);
