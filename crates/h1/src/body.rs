@@ -345,7 +345,7 @@ impl Conn {
         has_room: bool,
         idle: bool,
     ) -> Poll<Result<RecvBuf, ConnectionError>> {
-        if has_room && is_large(decoder) {
+        if has_room && Self::is_large(decoder) {
             return self.socket.poll_recv_large(idle);
         }
         self.socket.poll_recv(idle)
@@ -368,7 +368,7 @@ impl Conn {
                     Discarded::Received(piece) => BodyInput::Received(piece),
                 })
             }
-            (Some(left), Some(body)) if has_room && is_large(decoder) => {
+            (Some(left), Some(body)) if has_room && Self::is_large(decoder) => {
                 let before = body.len();
                 let room = room_for(body, left);
                 let received = self.socket.poll_recv_onto(idle, body, room);
@@ -407,6 +407,11 @@ impl Conn {
         Ok(decoder.is_done())
     }
 
+    /// Returns whether so much of a body is to come that it is worth a large buffer.
+    pub(super) fn is_large(decoder: &BodyDecoder) -> bool {
+        decoder.next_run() >= LARGE_BYTES || decoder.received() >= LARGE_BODY_BYTES
+    }
+
     /// Keeps what was received behind a body.
     pub(super) fn keep_behind(&mut self, bytes: &[u8]) {
         if !bytes.is_empty() {
@@ -429,11 +434,6 @@ impl Conn {
         }
         Ok(decoder.is_done())
     }
-}
-
-/// Returns whether so much of a body is to come that it is worth a large buffer.
-pub(super) fn is_large(decoder: &BodyDecoder) -> bool {
-    decoder.next_run() >= LARGE_BYTES || decoder.received() >= LARGE_BODY_BYTES
 }
 
 /// Returns for how many more bytes of a body that is kept there should be room, once some are here:

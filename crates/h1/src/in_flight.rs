@@ -16,7 +16,6 @@ use gustnado_tasks::{
 };
 
 use super::Conn;
-use super::body::is_large;
 use super::body_end::BodyEnd;
 use super::body_memory::cut_error;
 use super::timeouts::RouteTimeouts;
@@ -153,10 +152,10 @@ impl Incoming {
         self.window.stop(now_ms);
     }
 
-    /// Returns until when a reader that was given bytes of a large body is expected to ask for more.
+    /// Returns until when a reader of a large body is expected to ask for more.
     fn reader_ms(&self, now_ms: u64) -> Option<u64> {
         let until_ms = self.handed_ms + READER_MS;
-        let more_comes = !self.decoder.is_done() && is_large(&self.decoder);
+        let more_comes = !self.decoder.is_done() && Conn::is_large(&self.decoder);
         (until_ms > now_ms && more_comes).then_some(until_ms)
     }
 

@@ -231,11 +231,9 @@ impl Reactor {
         }
     }
 
-    /// Receives bytes of a body that is known to be large behind those of `bytes`, which grows by
-    /// what arrives: uncopied under epoll; else they come as from [`Reactor::recv_large`]. So does
-    /// the peer's end.
-    ///
-    /// - `room`: for how many bytes room is made, once some are here.
+    /// Receives bytes of a body that is known to be large behind those of `bytes`, where room is
+    /// made for `room` more once some are here: uncopied under epoll; else they come as from
+    /// [`Reactor::recv_large`]. So does the peer's end.
     pub fn recv_onto(
         &mut self,
         io: &Io,

@@ -22,21 +22,21 @@ pub(super) fn open<'py>(
     if body.len() < IN_PLACE_BYTES_MIN {
         return app.bytes_io.bind(py).call1((PyBytes::new(py, body),));
     }
-    let raw = RawBody(Guarded::new(Reading { bytes: Some(body.clone()), at: 0 }));
+    let raw = RawBody(Guarded::new(BodyCursor { bytes: Some(body.clone()), at: 0 }));
     app.buffered_reader.bind(py).call1((raw,))
 }
 
 /// The raw stream beneath an `io.BufferedReader`: what that needs of `io.RawIOBase`.
 #[pyclass(frozen, module = "gustnado._gustnado")]
-struct RawBody(Guarded<Reading>);
+struct RawBody(Guarded<BodyCursor>);
 
-struct Reading {
+struct BodyCursor {
     /// `None` once it is closed.
     bytes: Option<Bytes>,
     at: usize,
 }
 
-impl Reading {
+impl BodyCursor {
     fn bytes(&self) -> PyResult<&Bytes> {
         self.bytes.as_ref().ok_or_else(|| PyValueError::new_err("I/O operation on closed file."))
     }
@@ -73,11 +73,11 @@ impl RawBody {
 
     #[pyo3(signature = (offset, whence = 0))]
     fn seek(&self, offset: i64, whence: u8) -> PyResult<u64> {
-        let mut reading = self.0.borrow_mut();
+        let mut cursor = self.0.borrow_mut();
         let from = match whence {
             0 => 0,
-            1 => reading.at,
-            2 => reading.bytes()?.len(),
+            1 => cursor.at,
+            2 => cursor.bytes()?.len(),
             other => {
                 let text = format!("expected 0, 1 or 2 as whence, found {other}");
                 return Err(PyValueError::new_err(text));
@@ -85,7 +85,7 @@ impl RawBody {
         };
         let at = (from as u64).checked_add_signed(offset);
         let at = at.ok_or_else(|| PyValueError::new_err("expected a place behind the start"))?;
-        reading.at = usize::try_from(at)?;
+        cursor.at = usize::try_from(at)?;
         Ok(at)
     }
 
