@@ -9,7 +9,7 @@ MIRI_CRATES := gustnado-http gustnado-tasks
 
 .PHONY: run test wheel package test-python test-python-peers test-twisted frameworks
 .PHONY: test-twisted-releases
-.PHONY: check fmt fmt-check clippy doc book site deny lint-python map loom miri probe
+.PHONY: check fmt fmt-check clippy doc image book site deny lint-python map loom miri probe
 .PHONY: bench bench-quick contest contests callgrind gate c1m fuzz hostile
 
 # Serves the built-in site on http://127.0.0.1:8080
@@ -113,6 +113,14 @@ doc:
 # The score by Http11Probe's cases, and the reason of each that does not pass.
 probe:
 	$(CARGO) test -q -p gustnado --all-features --test http1 -- probe:: --nocapture
+
+# The container image, where a builder is at hand: it serves a page, and nothing of it stays.
+image:
+	@builder=$$(command -v docker || command -v podman) || \
+		{ echo "image: skipped; it needs docker or podman"; exit 0; }; set -e; \
+	$$builder build -t gustnado-tried .; \
+	$$builder run --rm gustnado-tried --version; \
+	$$builder rmi gustnado-tried
 
 # The book of docs/, in target/book, with the reports of contests that are in target/bench. Its
 # builder is compiled at the first call, for some minutes.

@@ -19,9 +19,9 @@ import tempfile
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-SERVER = Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target") / "release/gustnado"
-REPORT = ROOT / "docs/results/fairness.md"
+import machine
+
+SERVER = machine.TARGET / "release/gustnado"
 HOST = "127.0.0.1"
 PIPELINES = 4
 SLOW_READERS = 1_000
@@ -166,7 +166,8 @@ def figures(times):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=int, default=10)
-    parser.add_argument("--report", action="store_true", help=f"keep it in {REPORT.name}")
+    parser.add_argument("--report", action="store_true", help="write docs/results/fairness.md")
+    parser.add_argument("--publish", action="store_true", help="also over another machine's page")
     chosen = parser.parse_args()
     lines = ["| backend | beside | requests | p50 ms | p99 | p99.9 | worst |"]
     lines.append("| --- | --- | --- | --- | --- | --- | --- |")
@@ -182,27 +183,24 @@ def main():
     verdict = "Missed: " + "; ".join(missed) + "." if missed else "All goals are reached."
     print(verdict)
     if chosen.report:
-        keep(lines, verdict)
+        keep(lines, verdict, chosen.publish)
     return 1 if missed else 0
 
 
-def keep(lines, verdict):
-    def said(*command):
-        return subprocess.run(command, capture_output=True, text=True, cwd=ROOT).stdout.strip()
-
-    commit, changes = said("git", "rev-parse", "--short", "HEAD"), said("git", "status", "-s")
+def keep(lines, verdict, publish):
+    about = machine.describe()
     goals = ", ".join(f"{name} {value:g} ms" for name, value in GOALS.items())
-    text = f"""# Honest clients beside clients that would have a worker for themselves
+    text = f"""# Honest clients next to clients that would have a worker for themselves
 
-`bench/fairness.py --report`, {time.strftime("%Y-%m-%d")}, commit {commit}\
-{" with local changes" if changes else ""}, Linux {os.uname().release}, {os.cpu_count()} CPUs.
+`bench/fairness.py --report`, {about["date"]}, commit {about["commit"]}, Linux {about["kernel"]},
+{about["cpus"]}.
 
 One worker on one CPU. {PIPELINES} pipelines that are always full, or {SLOW_READERS} connections
 that read nothing of a large file and send more; they share the other CPU with an honest client,
 which asks on a kept connection and on new ones. Goals: {goals}. {verdict}
 
 """
-    REPORT.write_text(text + "\n".join(lines) + "\n")
+    machine.page("fairness.md", publish).write_text(text + "\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":

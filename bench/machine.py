@@ -18,6 +18,7 @@ NULL = ROOT / "crates/lab/presets/null.c"
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target").absolute()
 BUILD = TARGET / "bench"  # built programs, the served folder, raw outputs
 SITE = BUILD / "site"
+RESULTS = ROOT / "docs/results"  # the published pages
 SERVER_CPU = "0"
 LOAD_CPU = str(min(1, (os.cpu_count() or 1) - 1))
 DESCRIPTORS_WANTED = 20_000
@@ -127,6 +128,24 @@ def first_line(command: list[str]) -> str:
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return (done.stdout.strip() or done.stderr.strip()).split("\n")[0].strip()
+
+
+def page(name: str, publish: bool = False) -> Path:
+    """Where a page goes: among the published ones, or among the raw outputs if it may not.
+
+    Figures of changed sources are never published, and another machine's page is replaced only
+    where `publish` says so.
+    """
+    about, published = describe(), RESULTS / name
+    if "local changes" in about["commit"]:
+        reason = "there are local changes: commit them first"
+    elif not publish and published.exists() and about["cpus"] not in published.read_text():
+        reason = "docs/results has another machine's page: --publish replaces it"
+    else:
+        return published
+    BUILD.mkdir(parents=True, exist_ok=True)
+    say(f"not published: {reason}. Written to {BUILD / name}")
+    return BUILD / name
 
 
 def describe() -> dict:

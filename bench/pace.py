@@ -5,7 +5,7 @@
   bench/pace.py --seconds 60
 
 Starts crates/server/examples/paced_download.rs. Unpaced requests are sent at a steady rate
-before, while and after the paced connections download. Writes docs/results/pace.{svg,md,json}.
+before, while and after the paced connections download. Writes docs/results/pace.{svg,md}.
 Needs Python's standard library only.
 """
 
@@ -36,7 +36,6 @@ ASKED_PER_SECOND = 400
 ASKING_CONNECTIONS = 8
 HOST = "127.0.0.1"
 BINARY = machine.TARGET / "release" / "examples" / "paced_download"
-RESULTS = machine.ROOT / "docs" / "results"
 PERCENTILES = (50, 90, 99, 99.9)
 
 
@@ -46,6 +45,7 @@ def main() -> int:
     )
     parser.add_argument("--connections", type=int, default=1_000, metavar="N")
     parser.add_argument("--seconds", type=int, default=30, metavar="N", help="at least 10")
+    parser.add_argument("--publish", action="store_true", help="also over another machine's page")
     chosen = parser.parse_args()
     if chosen.seconds < 2 * WINDOW_SECONDS:
         parser.error(f"--seconds {chosen.seconds}: at least {2 * WINDOW_SECONDS}")
@@ -54,10 +54,12 @@ def main() -> int:
     except (BenchError, OSError) as error:
         say(f"bench: {error}")
         return 1
-    (RESULTS / "pace.json").write_text(json.dumps(figures, indent=1) + "\n")
-    (RESULTS / "pace.md").write_text(page(figures))
-    (RESULTS / "pace.svg").write_text(plot(figures))
-    say(f"within 5 %: {figures['within']} of {figures['connections']}; see docs/results/pace.md")
+    place = machine.page("pace.md", chosen.publish)
+    machine.BUILD.mkdir(parents=True, exist_ok=True)
+    (machine.BUILD / "pace.json").write_text(json.dumps(figures, indent=1) + "\n")
+    place.write_text(page(figures))
+    place.with_suffix(".svg").write_text(plot(figures))
+    say(f"within 5 %: {figures['within']} of {figures['connections']}; see {place}")
     return 0 if figures["within"] == figures["connections"] else 1
 
 
@@ -206,7 +208,8 @@ def account(connections, backend, marks, cpu_seconds, before, beside, after) -> 
     windows = [rate for pair in itertools.pairwise(marks) for rate in rates(*pair)]
     seconds = marks[-1][0] - marks[0][0]
     return {
-        "commit": commit(),
+        "commit": machine.describe()["commit"],
+        "cpus": machine.describe()["cpus"],
         "date": time.strftime("%Y-%m-%d"),
         "kernel": os.uname().release,
         "backend": backend,
@@ -226,12 +229,6 @@ def account(connections, backend, marks, cpu_seconds, before, beside, after) -> 
             "alone again": answers(after, ALONE_SECONDS),
         },
     }
-
-
-def commit() -> str:
-    words = ["git", "describe", "--always", "--dirty"]
-    found = subprocess.run(words, cwd=machine.ROOT, capture_output=True, text=True)
-    return found.stdout.strip() or "unknown"
 
 
 def rates(first, last) -> list[float]:
@@ -290,7 +287,7 @@ def page(figures: dict) -> str:
         "",
         "![How far off each connection's rate is, and how fast unpaced responses are](pace.svg)",
         "",
-        f"Measured on {figures['date']} at commit `{figures['commit']}`,",
+        f"Measured on {figures['date']} at commit `{figures['commit']}`, {figures['cpus']},",
         f"Linux {figures['kernel']}, over {figures['backend']},",
         f"for {figures['seconds']:g} seconds. The server has one CPU, and uses",
         f"{figures['server_cpu_share']:.0%} of it for all of this. `bench/pace.py` measures it.",

@@ -17,7 +17,7 @@ VENV has the package and what it is compared with; what is missing is said, and 
   pip install --no-deps cyclone
 
 A server has one CPU, the generator (target/release/gustnado bench, or wrk) another; contenders
-take turns. Writes docs/results/python.{md,json}; what was not measured this time stays there.
+take turns. Writes docs/results/python.md; what was not measured this time stays there.
 """
 
 import argparse
@@ -39,7 +39,6 @@ from contenders import free_port, send_signal, tree
 from machine import LOAD_CPU, SERVER_CPU, BenchError, pinned, say
 
 PROGRAMS = machine.HERE / "python"
-RESULTS = machine.ROOT / "docs" / "results"
 CONNECTIONS = 64
 IDLE = 10_000
 GUSTNADO = ["-m", "gustnado", "run", "--app-dir", "{programs}", "--port", "{port}"]
@@ -426,9 +425,11 @@ def main():
                        help="an interpreter whose gustnado ours is held against")
     words.add_argument("--rounds", type=int, default=5)
     words.add_argument("--seconds", type=float, default=3)
+    words.add_argument("--publish", action="store_true", help="also over another machine's page")
     asked = words.parse_args()
     machine.raise_descriptor_limit()
-    path = RESULTS / "python.json"
+    path = machine.BUILD / "python.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
     found = json.loads(path.read_text()) if path.exists() else {}
     parts = WITH_BEFORE if asked.before else [part for part, _ in SECTIONS]
     for part in parts:
@@ -445,9 +446,10 @@ def main():
                 **{key: known[key] for key in ("commit", "date", "kernel", "cpus")},
             }
             path.write_text(json.dumps(found, indent=1) + "\n")
-            (RESULTS / "python.md").write_text(page(found))
     if not asked.before:
-        say(f"written: {path.relative_to(machine.ROOT)} and python.md beside it")
+        place = machine.page("python.md", asked.publish)
+        place.write_text(page(found))
+        say(f"written: {place}, and the raw numbers to {path}")
     return 0
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Whether `gustnado run` always ends, and loses nothing by it.
 
-    bench/python_ends.py --repeats 1000 --out docs/results/python-ends
+    bench/python_ends.py --repeats 1000 --report
 
 Each repeat starts a server, loads it with short requests on fresh and on kept connections, with
 streams that never end and with clients that send a byte a second, and then ends or reloads it. It
@@ -18,7 +18,6 @@ import concurrent.futures
 import importlib.util
 import json
 import multiprocessing
-import os
 import pathlib
 import platform
 import random
@@ -30,6 +29,8 @@ import sys
 import tempfile
 import threading
 import time
+
+import machine
 
 GRACE_SECONDS = 1.0
 # What the end may take beyond the deadline: leaving the interpreter, on a busy machine.
@@ -417,11 +418,13 @@ def page(tallies, seconds, options):
     """The outcome for people."""
     repeats = sum(tally.repeats for tally in tallies.values())
     good = repeats - sum(tally.bad for tally in tallies.values())
+    about = machine.describe()
     lines = [
         "# Ends of `gustnado run`", "",
         f"{good} of {repeats} repeats ended as they should.", "",
-        f"- commit {commit()}, Linux {platform.release()}, Python {platform.python_version()}, "
-        f"{os.cpu_count()} CPUs, {options.lanes} repeats at a time, {seconds:.0f} s in all",
+        f"- commit {about['commit']}, Linux {about['kernel']}, {about['cpus']}, "
+        f"Python {platform.python_version()}, {options.lanes} repeats at a time, "
+        f"{seconds:.0f} s in all",
         f"- `--timeout-graceful-shutdown {GRACE_SECONDS:g}s`; longer than "
         f"{GRACE_SECONDS + MARGIN_SECONDS:g} s from the signal to the end is a failure", "",
         "| scenario | repeats | as they should | longest end | exit codes "
@@ -439,20 +442,13 @@ def page(tallies, seconds, options):
     return "\n".join(lines) + "\n"
 
 
-def commit():
-    done = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True,
-        cwd=pathlib.Path(__file__).parent,
-    )
-    return done.stdout.strip() or "unknown"
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=1000)
     parser.add_argument("--lanes", type=int, default=6, help="repeats at a time")
     parser.add_argument("--only", action="append", choices=SCENARIOS, help="may be repeated")
-    parser.add_argument("--out", metavar="PATH", help="write PATH.md and PATH.json")
+    parser.add_argument("--report", action="store_true", help="write docs/results/python-ends.md")
+    parser.add_argument("--publish", action="store_true", help="also over another machine's page")
     parser.add_argument("--extra", action="append", default=[], help="a word for `gustnado run`")
     options = parser.parse_args()
     names = options.only or list(SCENARIOS)
@@ -466,11 +462,12 @@ def main():
     print(text)
     for name, tally in tallies.items():
         print(name, dict(tally.counts), file=sys.stderr)
-    if options.out:
-        pathlib.Path(options.out + ".md").write_text(text)
+    if options.report:
+        machine.page("python-ends.md", options.publish).write_text(text)
         found = {name: {**vars(tally), "took": sorted(round(one, 3) for one in tally.took)}
                  for name, tally in tallies.items()}
-        pathlib.Path(options.out + ".json").write_text(json.dumps(found, indent=1) + "\n")
+        machine.BUILD.mkdir(parents=True, exist_ok=True)
+        (machine.BUILD / "python-ends.json").write_text(json.dumps(found, indent=1) + "\n")
     return 1 if any(tally.bad for tally in tallies.values()) else 0
 
 

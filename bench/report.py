@@ -27,8 +27,7 @@ def write(folder: Path, name: str, scenarios: dict) -> Path:
 def markdown(name: str, scenarios: dict) -> str:
     parts = [
         "# Counts, connections held, and the start\n",
-        f"Made by `make bench`; the raw numbers are in [{name}.json]({name}.json), and "
-        "[README.md](README.md) says how to read them.\n",
+        "Made by `make bench`; [README.md](README.md) says how to read it.\n",
         where(scenarios),
         figures(scenarios),
     ]

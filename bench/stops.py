@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Who is lost when a server ends under clients that come with a new connection for each request.
 
-    bench/stops.py --program target/release/gustnado --stops 12 --out docs/results/stops.md
+    bench/stops.py --program target/release/gustnado --stops 12 --report
 
 Each stop starts a server, loads it with clients that ask once per connection, sends TERM, and waits
 for the end. A request is lost if its connection was made and no whole response came. Refused
@@ -12,17 +12,16 @@ Loopback only; it ends what it has started, by its process id, and nothing else.
 """
 
 import argparse
-import datetime
 import multiprocessing
 import os
-import pathlib
-import platform
 import select
 import signal
 import socket
 import subprocess
 import sys
 import time
+
+import machine
 
 LOAD_SECONDS = 0.5
 REQUEST = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -146,11 +145,6 @@ def idle_once(command):
     return wait_for(server, time.monotonic())
 
 
-def commit():
-    said = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
-    return said.stdout.strip() or "unknown"
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     target = os.environ.get("CARGO_TARGET_DIR") or "target"
@@ -158,7 +152,8 @@ def main():
     parser.add_argument("--stops", type=int, default=12)
     parser.add_argument("--clients", type=int, default=8)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--out", type=pathlib.Path)
+    parser.add_argument("--report", action="store_true", help="write docs/results/stops.md")
+    parser.add_argument("--publish", action="store_true", help="also over another machine's page")
     given = parser.parse_args()
     rows, worst = [], []
     for io in ("uring", "epoll"):
@@ -179,17 +174,18 @@ def main():
             print(*row, lost[:5], flush=True)
             rows.append(row)
             worst += lost
-    if given.out:
+    if given.report:
         write(given, rows)
     return 1 if len(worst) > 4 else 0
 
 
 def write(given, rows):
+    about = machine.describe()
     lines = [
         "# Stops under load",
         "",
-        f"`bench/stops.py`, {datetime.date.today()}, commit {commit()}, "
-        f"Linux {platform.release()}, {os.cpu_count()} CPUs.",
+        f"`bench/stops.py`, {about['date']}, commit {about['commit']}, "
+        f"Linux {about['kernel']}, {about['cpus']}.",
         "",
         f"{given.stops} stops (TERM) for each row, under {given.clients} clients with a new "
         f"connection for each request; {given.workers} workers. A request is lost if its "
@@ -203,7 +199,7 @@ def write(given, rows):
     for io, deferred, answered, lost, longest, took, idle in rows:
         lines.append(f"| {names[io]} | {deferred} | {answered} | {lost} | "
                      f"{longest:.1f} ms | {took:.0f} ms | {idle:.0f} ms |")
-    given.out.write_text("\n".join(lines) + "\n")
+    machine.page("stops.md", given.publish).write_text("\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":

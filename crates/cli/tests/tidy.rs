@@ -22,8 +22,8 @@ use std::path::Path;
 
 use tree::{Source, root, sources};
 
-/// Bytes of any text file: what is larger was made, not written.
-const FILE_BYTES_MAX: usize = 200_000;
+/// Bytes of any file, pictures too: what is larger was made, not written.
+const FILE_BYTES_MAX: u64 = 200_000;
 const FILE_LINES_MAX: usize = 500;
 const FUNCTION_LINES_MAX: usize = 70;
 const LINE_CHARS_MAX: usize = 100;
@@ -151,12 +151,44 @@ fn files_are_short() {
 
 #[test]
 fn files_are_small() {
-    let large = sources().into_iter().filter(|source| source.text.len() > FILE_BYTES_MAX);
-    let problems = large.map(|source| {
-        let kib = source.text.len() >> 10;
-        format!("{}: {kib} KiB: publish what a program has made, do not commit it", source.path)
+    let large = tree::sizes().into_iter().filter(|(_, bytes)| *bytes > FILE_BYTES_MAX);
+    let problems = large.map(|(path, bytes)| {
+        format!("{path}: {} KiB: publish what a program has made, do not commit it", bytes >> 10)
     });
     report(&problems.collect::<Vec<_>>());
+}
+
+/// What marks a figure whose sources no commit holds.
+const DIRTY_MARKS: &[&str] = &["with local changes", "-dirty"];
+
+/// Results that bear such a mark, until they are measured again.
+const DIRTY_RESULTS: &[&str] = &[
+    "docs/results/axum.md",
+    "docs/results/fairness.md",
+    "docs/results/foundation.md",
+    "docs/results/generator.md",
+    "docs/results/pace.md",
+    "docs/results/pace.svg",
+    "docs/results/python.md",
+];
+
+#[test]
+fn results_name_the_commit_that_they_are_of() {
+    let mut problems = Vec::new();
+    for source in sources().iter().filter(|source| source.path.starts_with("docs/results/")) {
+        let is_dirty = DIRTY_MARKS.iter().any(|mark| source.text.contains(mark));
+        let (path, is_listed) = (&source.path, DIRTY_RESULTS.contains(&&*source.path));
+        if is_dirty && !is_listed {
+            problems.push(format!("{path}: measured with local changes: commit, measure again"));
+        }
+        if is_listed && !is_dirty {
+            problems.push(format!("{path}: of a clean tree by now: take it out of DIRTY_RESULTS"));
+        }
+    }
+    for path in DIRTY_RESULTS.iter().filter(|path| !root().join(path).exists()) {
+        problems.push(format!("{path}: gone: take it out of DIRTY_RESULTS"));
+    }
+    report(&problems);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// Folders that are made, not written, or hold bytes that are not text.
 const SKIPPED: &[&str] =
@@ -48,6 +49,16 @@ impl Source {
 pub(crate) fn root() -> PathBuf {
     let cli = Path::new(env!("CARGO_MANIFEST_DIR"));
     cli.ancestors().nth(2).expect("crates/cli/ lies in the code base").to_path_buf()
+}
+
+/// Every file of the code base that git knows, with its bytes.
+pub(crate) fn sizes() -> Vec<(String, u64)> {
+    let listed = Command::new("git").arg("ls-files").current_dir(root()).output();
+    // (Without git there are only sources that were packed, which were looked at before.)
+    let Ok(listed) = listed else { return Vec::new() };
+    let bytes = |path: &str| fs::metadata(root().join(path)).map(|about| about.len());
+    let names = String::from_utf8_lossy(&listed.stdout);
+    names.lines().filter_map(|path| Some((path.to_owned(), bytes(path).ok()?))).collect()
 }
 
 /// Every text file of the code base.
