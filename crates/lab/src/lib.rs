@@ -12,6 +12,7 @@ pub mod contest;
 pub mod figures;
 pub mod load;
 pub mod markup;
+pub mod notation;
 pub mod outcome;
 pub mod output;
 pub mod plan;

@@ -89,9 +89,9 @@ pub struct LoadProgress {
     pub connections: u64,
     /// Successful responses in the last complete second.
     pub requests_per_s: f64,
-    /// Median latency in that second, in microseconds.
+    /// Median latency in that second, in microseconds; 0 with too few responses.
     pub p50_us: f64,
-    /// 99th percentile in that second, in microseconds.
+    /// 99th percentile in that second, in microseconds; 0 with too few responses.
     pub p99_us: f64,
     /// Current phase.
     pub phase: LoadPhase,

@@ -250,7 +250,8 @@ pub struct Latency {
     pub sd: f64,
     /// Maximum.
     pub max: f64,
-    /// By percentile, with these keys: 50, 66, 75, 80, 90, 95, 98, 99, 99.9, 99.99 and 100.
+    /// By percentile, with those of these keys that at least ten responses lie beyond: 50, 66, 75,
+    /// 80, 90, 95, 98, 99, 99.9 and 99.99; and 100, the maximum.
     pub percentiles: BTreeMap<String, f64>,
 }
 
@@ -259,11 +260,17 @@ impl Latency {
     /// 10,000. The maximum is always known.
     pub fn percentile(&self, name: &str) -> Option<f64> {
         let share: f64 = name.parse().ok()?;
-        let beyond = crate::figures::real(self.count) * (100.0 - share) / 100.0;
-        // A thousandth for rounding: 99.9 % of 10,000 leave ten.
-        let is_told = self.count > 0 && (share >= 100.0 || beyond > BEYOND_MIN - 1e-3);
-        self.percentiles.get(name).copied().filter(|_| is_told)
+        // (Records of earlier versions hold all of them.)
+        self.percentiles.get(name).copied().filter(|_| is_told(self.count, share))
     }
+}
+
+/// Returns whether so many responses tell a percentile: at least ten lie beyond it, or it is the
+/// maximum.
+pub(crate) fn is_told(count: u64, percentile: f64) -> bool {
+    let beyond = crate::figures::real(count) * (100.0 - percentile) / 100.0;
+    // A thousandth for rounding: 99.9 % of 10,000 leave ten.
+    count > 0 && (percentile >= 100.0 || beyond > BEYOND_MIN - 1e-3)
 }
 
 /// Resource usage of the generator.
@@ -311,9 +318,9 @@ pub struct OutcomeSecond {
     pub errors: u64,
     /// Connections open at its end.
     pub connections: u64,
-    /// Median latency; 0 without a response.
+    /// Median latency; 0 with fewer than 20 responses.
     pub p50_us: f64,
-    /// 99th percentile.
+    /// 99th percentile; 0 with fewer than 1,000.
     pub p99_us: f64,
     /// Maximum.
     pub max_us: f64,

@@ -3,6 +3,7 @@
 use crate::usage_error::UsageError;
 use clap::ArgMatches;
 use gustnado::config::Unit;
+use gustnado_lab::notation::{real, whole};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -36,34 +37,10 @@ where
     }
 }
 
-/// A whole number in human notation: `10000`, `10_000`, `10k`, `1.5M`, `1e6`.
-fn whole(text: &str) -> Option<u64> {
-    let text = text.replace('_', "");
-    if let Ok(number) = text.parse() {
-        return Some(number);
-    }
-    let (digits, zeros) = match text.split_once(['e', 'E']) {
-        Some((digits, zeros)) => (digits, zeros.parse::<usize>().ok().filter(|zeros| *zeros < 20)?),
-        None if text.ends_with(['k', 'K']) => (&text[..text.len() - 1], 3),
-        None if text.ends_with(['m', 'M']) => (&text[..text.len() - 1], 6),
-        None => return None,
-    };
-    let (before, behind) = digits.split_once('.').unwrap_or((digits, ""));
-    // As text, so that nothing is rounded.
-    let missing = zeros.checked_sub(behind.len())?;
-    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    let is_whole = !before.is_empty() && is_number(before) && is_number(behind);
-    is_whole.then(|| [before, behind, &"0".repeat(missing)].concat().parse().ok()).flatten()
-}
-
 /// A rate per second, which may have a fraction: `500`, `0.5`, `10k`.
 pub(super) fn rate(name: &str, text: &str) -> Result<f64, UsageError> {
-    let (digits, factor) = match text.strip_suffix(['k', 'K']) {
-        Some(digits) => (digits, 1e3),
-        None => text.strip_suffix(['m', 'M']).map_or((text, 1.0), |digits| (digits, 1e6)),
-    };
-    match digits.replace('_', "").parse::<f64>().map(|rate| rate * factor) {
-        Ok(rate) if (0.001..=1e9).contains(&rate) => Ok(rate),
+    match real(text) {
+        Some(rate) if (0.001..=1e9).contains(&rate) => Ok(rate),
         _ => Err(UsageError::of_usage(format!(
             "--{name}: expected requests per second such as 500 or 0.5 or 10k, found {text:?}"
         ))),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::counts::{LatencyHistogram, ThreadSecond};
 use super::shared::LoadShared;
 use super::{LoadPhase, LoadProgress};
-use crate::outcome::OutcomeSecond;
+use crate::outcome::{OutcomeSecond, is_told};
 
 /// Seconds by which a thread may lag before they are closed without it.
 const OPEN_SECONDS_MAX: usize = 5;
@@ -125,7 +125,11 @@ impl TimeSeries {
 
 /// - `ends`: the end of measuring, and that of the last request.
 fn second(part: &ThreadSecond, ends: Option<(f64, f64)>) -> OutcomeSecond {
-    let at = |percentile: f64| part.latency.0.value_at_percentile(percentile) as f64;
+    let histogram = &part.latency.0;
+    let at = |percentile: f64| {
+        let us = histogram.value_at_percentile(percentile) as f64;
+        if is_told(histogram.len(), percentile) { us } else { 0.0 }
+    };
     let (began, latency) = (part.second as f64, (part.second + 1) as f64);
     let end = |(ended_s, last_s): (f64, f64)| if began < ended_s { ended_s } else { last_s };
     OutcomeSecond {
@@ -135,6 +139,6 @@ fn second(part: &ThreadSecond, ends: Option<(f64, f64)>) -> OutcomeSecond {
         connections: part.connections,
         p50_us: at(50.0),
         p99_us: at(99.0),
-        max_us: part.latency.0.max() as f64,
+        max_us: histogram.max() as f64,
     }
 }

@@ -3,7 +3,7 @@
 //! Values are whole microseconds.
 
 use crate::figures::real;
-use crate::outcome::{Latency, Outcome};
+use crate::outcome::{Latency, Outcome, is_told};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
@@ -70,7 +70,11 @@ pub fn latency(histogram: &Histogram<u64>) -> Latency {
         mean: histogram.mean(),
         sd: histogram.stdev(),
         max: real(histogram.max()),
-        percentiles: PERCENTILES.map(|(name, number)| (name.to_owned(), at(number))).into(),
+        percentiles: PERCENTILES
+            .iter()
+            .filter(|(_, number)| is_told(histogram.len(), *number))
+            .map(|(name, number)| ((*name).to_owned(), at(*number)))
+            .collect(),
     }
 }
 

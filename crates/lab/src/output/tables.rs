@@ -1,5 +1,6 @@
 //! Tables of that page: parts of a request, percentiles, steps of a ramp.
 
+use super::histogram::PERCENTILES;
 use crate::figures::{counted, decimal, grouped, ms};
 use crate::outcome::{Latency, Outcome, OutcomeStep};
 use std::fmt::Write;
@@ -31,9 +32,9 @@ pub(super) fn times(rows: &[(&str, Option<&Latency>)]) -> String {
         let Some(latency) = latency.filter(|latency| latency.count > 0) else {
             continue;
         };
-        let median = latency.percentiles.get("50").copied().unwrap_or(f64::NAN);
-        let times = [latency.min, latency.mean, latency.sd, median, latency.max];
-        let times = times.map(|us| format!("{:>11}", ms(us))).concat();
+        let [min, mean, sd, max] = [latency.min, latency.mean, latency.sd, latency.max].map(ms);
+        let median = latency.percentile("50").map_or("-".to_owned(), ms);
+        let times = [min, mean, sd, median, max].map(|time| format!("{time:>11}")).concat();
         let count = grouped(latency.count);
         writeln!(text, "{name:14}{times}{count:>11}").expect("memory takes all");
     }
@@ -56,16 +57,16 @@ pub(super) fn served(latency: &Latency, service: Option<&Latency>) -> String {
         text.push_str("        (from when   (from when it\n");
         text.push_str("         it was due)      was sent)\n");
     }
-    let (known, unknown): (Vec<_>, Vec<_>) =
-        in_order(latency).into_iter().partition(|(name, _)| latency.percentile(name).is_some());
-    for (name, us) in known {
-        let service_us = service.and_then(|service| service.percentiles.get(name));
-        let service_us = service_us.map(|us| format!("{:>16}", ms(*us))).unwrap_or_default();
+    let is_known = |name: &str| latency.percentile(name).is_some();
+    for (name, us) in in_order(latency).into_iter().filter(|(name, _)| is_known(name)) {
+        let service_us = service.and_then(|service| service.percentile(name));
+        let service_us = service_us.map(|us| format!("{:>16}", ms(us))).unwrap_or_default();
         let last = if name == "100" { " (longest request)" } else { "" };
         writeln!(text, "{name:>6} %{:>12}{service_us}{last}", ms(us)).expect("memory takes all");
     }
-    if latency.count > 0 && !unknown.is_empty() {
-        let names: Vec<String> = unknown.iter().map(|(name, _)| format!("{name} %")).collect();
+    let unknown = PERCENTILES.iter().filter(|(name, _)| !is_known(name));
+    let names: Vec<String> = unknown.map(|(name, _)| format!("{name} %")).collect();
+    if latency.count > 0 && !names.is_empty() {
         let responses = counted(latency.count, "response");
         writeln!(text, "    {responses} are too few for {}", names.join(", "))
             .expect("memory takes all");

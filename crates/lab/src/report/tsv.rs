@@ -50,6 +50,7 @@ pub(super) fn percentiles(view: &View<'_>) -> String {
             let mut sorted: Vec<(f64, &String, f64)> = latency
                 .percentiles
                 .iter()
+                .filter(|(name, _)| latency.percentile(name).is_some())
                 .map(|(name, us)| (name.parse().unwrap_or(f64::MAX), name, *us))
                 .collect();
             sorted.sort_by(|a, b| a.0.total_cmp(&b.0));

@@ -10,6 +10,7 @@ use toml::de::{DeArray, DeValue};
 
 use super::duration;
 use super::raw::{KeyLines, Problems, RawTable};
+use crate::notation;
 
 /// A key of a table: its only declaration.
 pub(super) struct FileKey<T> {
@@ -120,7 +121,8 @@ impl<T> Takes<T> {
                 set(target, all.ok_or_else(wrong)?);
             }
             Self::Fraction(range, set) => {
-                let number = real(value).filter(|number| range.contains(number));
+                let number = value.as_str().map_or_else(|| real(value), notation::real);
+                let number = number.filter(|number| range.contains(number));
                 set(target, number.ok_or_else(wrong)?);
             }
             Self::Length(range, set) => {
@@ -206,8 +208,13 @@ fn shown(value: &DeValue<'_>) -> String {
 }
 
 fn whole(value: &DeValue<'_>, range: &RangeInclusive<u64>) -> Option<u64> {
-    let number = value.as_integer()?;
-    let number = u64::from_str_radix(number.as_str(), number.radix()).ok()?;
+    let number = match value.as_str() {
+        Some(text) => notation::whole(text)?,
+        None => {
+            let number = value.as_integer()?;
+            u64::from_str_radix(number.as_str(), number.radix()).ok()?
+        }
+    };
     range.contains(&number).then_some(number)
 }
 

@@ -18,7 +18,7 @@ pub fn reference() -> String {
 
 const CONTEST_TEXT: &str = "\
 Lengths of time are written `\"1.5s\"`, `\"200ms\"`, `\"30m\"`, `\"2h\"`, or as a number of
-seconds.";
+seconds. Counts may be written `\"10k\"` or `\"1.5m\"` too.";
 
 const CONTENDER_TEXT: &str = "\
 `gustnado contest --presets` lists the known contenders, and `gustnado contest --preset nginx-tuned`

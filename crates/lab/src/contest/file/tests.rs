@@ -56,6 +56,20 @@ fn a_file_says_who_takes_part_and_what_is_asked() {
 }
 
 #[test]
+fn counts_are_taken_as_the_flags_of_bench_take_them() {
+    let text = SMALL
+        .replace("[10, 200]", "[\"1k\", 200]")
+        .replace("rate = 50", "rate = \"1.5k\"")
+        .replace("requests = 100", "requests = \"1m\"");
+    let contest = parsed(&text).expect("it is right");
+    assert_eq!(contest.scenarios[0].name, "page-1000");
+    let idle = &contest.scenarios[2];
+    assert_eq!((idle.requests, idle.rate), (Some(1_000_000), Some(1_500.0)));
+    let wrong = problems(&SMALL.replace("requests = 100", "requests = \"many\""));
+    assert!(wrong.contains("requests: expected 1 to 1000000000, found \"many\""), "{wrong}");
+}
+
+#[test]
 fn every_unknown_key_is_named_with_its_line_and_what_was_probably_meant() {
     let text = "titel = \"x\"\n[[contender]]\npreset = \"nginx\"\nport = 5\n\
                 [[scenario]]\nname = \"a\"\nconections = 5\n";

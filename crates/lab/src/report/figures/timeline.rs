@@ -157,7 +157,7 @@ fn measured(outcome: &Outcome) -> impl Iterator<Item = &OutcomeSecond> {
 
 fn latency(run: &RunRecord) -> Vec<TimelinePoint> {
     let seconds = run.outcome.iter().flat_map(measured);
-    let responded = seconds.filter(|second| second.requests > 0);
+    let responded = seconds.filter(|second| second.p99_us > 0.0);
     let moment = |second: &OutcomeSecond| TimelinePoint { at_s: second.at_s, value: second.p99_us };
     responded.map(moment).collect()
 }
