@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures of the Python package what no contest can, and prints it for docs/results/python.md.
+"""Measures what no contest can of the Python package; prints sections for docs/results/python.md.
 
   bench/python.py                        everything, some two minutes
   bench/python.py --only echo            a protocol without HTTP on both reactors
@@ -35,7 +35,7 @@ GUSTNADO = ["-m", "gustnado", "run", "--app-dir", PROGRAMS]
 
 
 class Server:
-    """A program in Python on one CPU, which listens on the port that its last argument is."""
+    """A program in Python on one CPU. Its last argument is the port that it listens on."""
 
     def __init__(self, python, *words):
         self.port = free_port()
