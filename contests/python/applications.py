@@ -1,4 +1,4 @@
-"""An application by handlers, ASGI, WSGI and RSGI, whose paths say what is sent; and two that read a
+"""Applications by handlers, ASGI, WSGI and RSGI, whose paths say what is sent; and two that read a
 body.
 
 Frameworks are imported by the first request for them, so that the others do not pay for them.
