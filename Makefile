@@ -206,7 +206,7 @@ gate:
 # CONTESTS_FLAGS=--publish: docs/contest.md. CONTESTS="axum:axum uploads:uploads" holds these two.
 CONTESTS := c10k:contests foundation:foundation large-files:large-files workloads:contests \
 	qurricane:contests niosted:contests asynchttpd:contests tinyhttpserver:contests axum:axum \
-	arena:arena arena-files:arena uploads:uploads uploads-python:uploads
+	arena:arena arena-files:arena uploads:uploads uploads-python:uploads python:python
 contests:
 	$(CARGO) build --release -p gustnado-cli
 	failed=0; for pair in $(CONTESTS); do name=$${pair%%:*}; \

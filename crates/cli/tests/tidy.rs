@@ -169,7 +169,6 @@ const DIRTY_RESULTS: &[&str] = &[
     "docs/results/generator.md",
     "docs/results/pace.md",
     "docs/results/pace.svg",
-    "docs/results/python.md",
 ];
 
 #[test]

@@ -1,9 +1,12 @@
-"""Programs of Twisted's on either reactor: REACTOR PROGRAM PORT [LOG]."""
+"""Programs of Twisted's on either reactor: REACTOR PORT PROGRAM [LOG].
+
+A contest names a program by the page that it requests: /hello, /hello.txt; or cyclone.
+"""
 
 import os
 import sys
 
-reactor_name, program, port = sys.argv[1:4]
+reactor_name, port, program = sys.argv[1:4]
 log_path = sys.argv[4] if len(sys.argv) > 4 else None
 if reactor_name == "gustnado":
     from gustnado.twisted import install
@@ -12,7 +15,7 @@ else:
     from twisted.internet.epollreactor import install
     install()
 
-from twisted.internet import protocol, reactor  # noqa: E402
+from twisted.internet import reactor  # noqa: E402
 
 
 def site():
@@ -30,6 +33,12 @@ def site():
     return made
 
 
+def files():
+    from twisted.web import server, static
+
+    return server.Site(static.File(os.getcwd()), logPath=log_path)
+
+
 def cyclone():
     import cyclone.web
 
@@ -37,23 +46,9 @@ def cyclone():
         def get(self):
             self.write("Hello, world!")
 
-    return cyclone.web.Application([(r"/", Hello)])
+    return cyclone.web.Application([("/hello", Hello)])
 
 
-def echo():
-    class Echo(protocol.Protocol):
-        def dataReceived(self, data):
-            self.transport.write(data)
-
-    return protocol.Factory.forProtocol(Echo)
-
-
-def files():
-    from twisted.web import server, static
-
-    return server.Site(static.File(os.path.dirname(log_path)), logPath=log_path)
-
-
-FACTORIES = {"site": site, "cyclone": cyclone, "echo": echo, "files": files}
-reactor.listenTCP(int(port), FACTORIES[program](), backlog=2048, interface="127.0.0.1")
+FACTORIES = {"hello": site, "hello.txt": files, "cyclone": cyclone}
+reactor.listenTCP(int(port), FACTORIES[program](), backlog=4096, interface="127.0.0.1")
 reactor.run()
