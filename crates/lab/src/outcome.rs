@@ -260,7 +260,7 @@ impl Latency {
     /// 10,000. The maximum is always known.
     pub fn percentile(&self, name: &str) -> Option<f64> {
         let share: f64 = name.parse().ok()?;
-        // (Records of earlier versions hold all of them.)
+        // Records of earlier versions hold all of them.
         self.percentiles.get(name).copied().filter(|_| is_told(self.count, share))
     }
 }

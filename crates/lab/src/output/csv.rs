@@ -13,7 +13,7 @@ pub fn percentiles(outcome: &Outcome) -> String {
     let known = |(name, _): &(&str, f64)| latency.percentile(name).is_some();
     for (name, us) in super::tables::in_order(latency).into_iter().filter(known) {
         write!(text, "{name},{us}").expect("memory takes all");
-        if let Some(us) = service.and_then(|service| service.percentiles.get(name)) {
+        if let Some(us) = service.and_then(|service| service.percentile(name)) {
             write!(text, ",{us}").expect("memory takes all");
         }
         text.push('\n');

@@ -2,7 +2,7 @@
 
 use super::histogram::PERCENTILES;
 use crate::figures::{counted, decimal, grouped, ms};
-use crate::outcome::{Latency, Outcome, OutcomeStep};
+use crate::outcome::{Latency, Outcome, OutcomeStep, is_told};
 use std::fmt::Write;
 
 /// The known percentiles in ascending order.
@@ -64,7 +64,7 @@ pub(super) fn served(latency: &Latency, service: Option<&Latency>) -> String {
         let last = if name == "100" { " (longest request)" } else { "" };
         writeln!(text, "{name:>6} %{:>12}{service_us}{last}", ms(us)).expect("memory takes all");
     }
-    let unknown = PERCENTILES.iter().filter(|(name, _)| !is_known(name));
+    let unknown = PERCENTILES.iter().filter(|(_, share)| !is_told(latency.count, *share));
     let names: Vec<String> = unknown.map(|(name, _)| format!("{name} %")).collect();
     if latency.count > 0 && !names.is_empty() {
         let responses = counted(latency.count, "response");

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Plot, ReportSection, push};
-use crate::outcome::{Outcome, OutcomeSecond};
+use crate::outcome::{Outcome, OutcomeSecond, is_told};
 use crate::plot::chart::{Axis, Chart, Scale, Series, Spot};
 use crate::plot::units::{ValueUnit, float, index};
 use crate::record::{ContenderRecord, RunRecord, ScenarioRecord};
@@ -157,7 +157,7 @@ fn measured(outcome: &Outcome) -> impl Iterator<Item = &OutcomeSecond> {
 
 fn latency(run: &RunRecord) -> Vec<TimelinePoint> {
     let seconds = run.outcome.iter().flat_map(measured);
-    let responded = seconds.filter(|second| second.p99_us > 0.0);
+    let responded = seconds.filter(|second| is_told(second.requests, 99.0));
     let moment = |second: &OutcomeSecond| TimelinePoint { at_s: second.at_s, value: second.p99_us };
     responded.map(moment).collect()
 }
