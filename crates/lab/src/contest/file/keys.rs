@@ -208,12 +208,11 @@ fn shown(value: &DeValue<'_>) -> String {
 }
 
 fn whole(value: &DeValue<'_>, range: &RangeInclusive<u64>) -> Option<u64> {
-    let number = match value.as_str() {
-        Some(text) => notation::whole(text)?,
-        None => {
-            let number = value.as_integer()?;
-            u64::from_str_radix(number.as_str(), number.radix()).ok()?
-        }
+    let number = if let Some(text) = value.as_str() {
+        notation::whole(text)?
+    } else {
+        let number = value.as_integer()?;
+        u64::from_str_radix(number.as_str(), number.radix()).ok()?
     };
     range.contains(&number).then_some(number)
 }
