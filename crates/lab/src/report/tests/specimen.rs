@@ -201,7 +201,7 @@ fn samples(cpu_s: f64, before: f64, peak: f64) -> Vec<Sample> {
 fn outcome(scenario: &ScenarioRecord, place: usize, cpu_us: f64, round: u32) -> (Outcome, f64) {
     let fails = place == 2 && scenario.connections == 10_000;
     let held = scenario.model == "hold";
-    let rate = if held { 100.0 } else { 0.95e6 / cpu_us };
+    let rate = if held { 1_100.0 } else { 0.95e6 / cpu_us };
     let base = if held { cpu_us * 8.0 } else { scenario.connections as f64 / rate * 1e6 };
     let latency = latency(base, place, (rate * 10.0) as u64);
     let errors = if fails {
