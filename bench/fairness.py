@@ -200,7 +200,7 @@ that read nothing of a large file and send more; they share the other CPU with a
 which asks on a kept connection and on new ones. Goals: {goals}. {verdict}
 
 """
-    machine.page("fairness.md", publish).write_text(text + "\n".join(lines) + "\n")
+    machine.page("fairness.md", about, publish).write_text(text + "\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":

@@ -63,7 +63,7 @@ def main() -> int:
     if asked.only in (None, "stall"):
         found["stall"] = stall(asked.rate)
     path.write_text(json.dumps(found, indent=1) + "\n")
-    place = machine.page("generator.md", asked.publish)
+    place = machine.page("generator.md", machine.describe(), asked.publish)
     place.write_text(page(found))
     say(f"written: {place}, and the raw numbers to {path}")
     return 0

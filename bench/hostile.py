@@ -165,7 +165,7 @@ def main():
     finally:
         site.remove()
     if given.report:
-        page = machine.page("hostile.md", given.publish)
+        page = machine.page("hostile.md", given.machine, given.publish)
         page.write_text(verdict.page(runs, given.machine))
     wrong = [one for run in runs for one in run["problems"]]
     for one in wrong:

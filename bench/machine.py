@@ -130,13 +130,13 @@ def first_line(command: list[str]) -> str:
     return (done.stdout.strip() or done.stderr.strip()).split("\n")[0].strip()
 
 
-def page(name: str, publish: bool = False) -> Path:
+def page(name: str, about: dict, publish: bool) -> Path:
     """Where a page goes: among the published ones, or among the raw outputs if it may not.
 
     Figures of changed sources are never published, and another machine's page is replaced only
-    where `publish` says so.
+    where `publish` says so. `about` is what `describe` says.
     """
-    about, published = describe(), RESULTS / name
+    published = RESULTS / name
     if "local changes" in about["commit"]:
         reason = "there are local changes: commit them first"
     elif not publish and published.exists() and about["cpus"] not in published.read_text():

@@ -54,7 +54,7 @@ def main() -> int:
     except (BenchError, OSError) as error:
         say(f"bench: {error}")
         return 1
-    place = machine.page("pace.md", chosen.publish)
+    place = machine.page("pace.md", figures, chosen.publish)
     machine.BUILD.mkdir(parents=True, exist_ok=True)
     (machine.BUILD / "pace.json").write_text(json.dumps(figures, indent=1) + "\n")
     place.write_text(page(figures))
@@ -207,9 +207,10 @@ def account(connections, backend, marks, cpu_seconds, before, beside, after) -> 
     whole = rates(marks[0], marks[-1])
     windows = [rate for pair in itertools.pairwise(marks) for rate in rates(*pair)]
     seconds = marks[-1][0] - marks[0][0]
+    about = machine.describe()
     return {
-        "commit": machine.describe()["commit"],
-        "cpus": machine.describe()["cpus"],
+        "commit": about["commit"],
+        "cpus": about["cpus"],
         "date": time.strftime("%Y-%m-%d"),
         "kernel": os.uname().release,
         "backend": backend,

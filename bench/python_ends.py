@@ -414,11 +414,10 @@ class Tally:
         self.wrong.update(wrong)
 
 
-def page(tallies, seconds, options):
+def page(tallies, seconds, options, about):
     """The outcome for people."""
     repeats = sum(tally.repeats for tally in tallies.values())
     good = repeats - sum(tally.bad for tally in tallies.values())
-    about = machine.describe()
     lines = [
         "# Ends of `gustnado run`", "",
         f"{good} of {repeats} repeats ended as they should.", "",
@@ -458,12 +457,13 @@ def main():
         tallies[name].add(took, code, counts, wrong)
         for one in wrong:
             print(f"{name}: {one}", flush=True)
-    text = page(tallies, time.monotonic() - began, options)
+    about = machine.describe()
+    text = page(tallies, time.monotonic() - began, options, about)
     print(text)
     for name, tally in tallies.items():
         print(name, dict(tally.counts), file=sys.stderr)
     if options.report:
-        machine.page("python-ends.md", options.publish).write_text(text)
+        machine.page("python-ends.md", about, options.publish).write_text(text)
         found = {name: {**vars(tally), "took": sorted(round(one, 3) for one in tally.took)}
                  for name, tally in tallies.items()}
         machine.BUILD.mkdir(parents=True, exist_ok=True)

@@ -1,9 +1,7 @@
-"""Numbers into words: docs/results/counted.json, and counted.md made from it."""
+"""Numbers into words: a page, and the raw numbers that it is made from."""
 
 import json
 from pathlib import Path
-
-RESULTS = "docs/results"
 
 
 def load_results(path: Path) -> dict:

@@ -49,6 +49,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("scenarios", nargs="*", metavar="scenario", help=f"one of {names}")
     parser.add_argument("--quick", action="store_true", help="short, into target/bench only")
     parser.add_argument("--gate", action="store_true", help="the counted figures, for CI")
+    parser.add_argument("--publish", action="store_true", help="also over another machine's page")
     parser.add_argument("--only", metavar="NAMES", help="only these contenders, comma-separated")
     parser.add_argument("--connections", type=int, default=holding.MILLION, help="for c1m")
     chosen = parser.parse_args()
@@ -76,15 +77,18 @@ def main() -> int:
 
 def measure(chosen: argparse.Namespace) -> int:
     prepare(chosen)
-    folder = machine.BUILD if chosen.quick or chosen.gate else machine.ROOT / report.RESULTS
     name = "gate" if chosen.gate else "quick" if chosen.quick else "counted"
-    results = {} if chosen.gate or chosen.quick else report.load_results(folder / f"{name}.json")
+    is_counted = name == "counted"
+    results = report.load_results(machine.BUILD / f"{name}.json") if is_counted else {}
     meta = machine.describe()
     for key in chosen.scenarios:
         results[key] = {**measure_one(key, chosen), "meta": meta}
-        report.write(folder, name, in_order(results))
-    page = folder / f"{name}.md"
-    print(page.read_text())
+        page = report.write(machine.BUILD, name, in_order(results))
+    text = page.read_text()
+    print(text)
+    if is_counted:
+        page = machine.page(page.name, meta, chosen.publish)
+        page.write_text(text)
     say(f"written to {page}")
     missed = [v for key in chosen.scenarios for v in results[key]["verdicts"] if not v["met"]]
     for verdict in missed:

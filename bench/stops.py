@@ -199,7 +199,7 @@ def write(given, rows):
     for io, deferred, answered, lost, longest, took, idle in rows:
         lines.append(f"| {names[io]} | {deferred} | {answered} | {lost} | "
                      f"{longest:.1f} ms | {took:.0f} ms | {idle:.0f} ms |")
-    machine.page("stops.md", given.publish).write_text("\n".join(lines) + "\n")
+    machine.page("stops.md", about, given.publish).write_text("\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":
