@@ -114,7 +114,7 @@ doc:
 probe:
 	$(CARGO) test -q -p gustnado --all-features --test http1 -- probe:: --nocapture
 
-# The container image, where a builder is at hand: it serves a page, and nothing of it stays.
+# Builds the container image, runs its program and removes it, where docker or podman is at hand.
 image:
 	@builder=$$(command -v docker || command -v podman) || \
 		{ echo "image: skipped; it needs docker or podman"; exit 0; }; set -e; \
