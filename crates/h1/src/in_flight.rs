@@ -28,8 +28,10 @@ use gustnado_web::response::{Content, Response};
 use gustnado_web::routes::RouteTable;
 
 /// How long the bytes behind a piece of a large body are left to the kernel, for a reader that asks
-/// for them soon. Read ahead they would be copied, and would come in small pieces.
-const READER_MS: u64 = 5;
+/// for them soon. Read ahead they would be copied, and would come in small pieces. Longer than a
+/// turn in which each of many readers copies a large piece; a client that goes away meanwhile is
+/// noticed so much later.
+const READER_MS: u64 = 50;
 
 /// How long a handler may ignore that its request's body is broken, if there is no half-close
 /// time-out.
