@@ -163,7 +163,6 @@ const DIRTY_MARKS: &[&str] = &["with local changes", "-dirty"];
 
 /// Results that bear such a mark, until they are measured again.
 const DIRTY_RESULTS: &[&str] = &[
-    "docs/results/axum.md",
     "docs/results/fairness.md",
     "docs/results/foundation.md",
     "docs/results/generator.md",

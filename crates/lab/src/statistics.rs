@@ -15,6 +15,7 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
+use crate::outcome::Outcome;
 use crate::record::{Fate, Record, RunRecord, ScenarioRecord};
 pub(crate) use fit::other_work;
 use spread::{Estimate, paired, spread, unpaired};
@@ -39,6 +40,9 @@ pub enum Column {
     P999,
     /// The greatest latency.
     Max,
+    /// Bytes that the generator received for each response, head and body: those of servers that do
+    /// the same work differ by their heads.
+    BytesPerResponse,
     /// Server memory in bytes for each connection: peak minus idle.
     MemoryPerConnection,
     /// All errors.
@@ -47,13 +51,14 @@ pub enum Column {
 
 impl Column {
     /// All columns, in the order of all tables.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::CpuPerRequest,
         Self::Rate,
         Self::P50,
         Self::P99,
         Self::P999,
         Self::Max,
+        Self::BytesPerResponse,
         Self::MemoryPerConnection,
         Self::Failures,
     ];
@@ -67,6 +72,7 @@ impl Column {
             Self::P99 => "p99",
             Self::P999 => "p99.9",
             Self::Max => "max",
+            Self::BytesPerResponse => "bytes/resp",
             Self::MemoryPerConnection => "memory/conn",
             Self::Failures => "failures",
         }
@@ -77,7 +83,7 @@ impl Column {
         match self {
             Self::CpuPerRequest | Self::P50 | Self::P99 | Self::P999 | Self::Max => "µs",
             Self::Rate => "/s",
-            Self::MemoryPerConnection => "bytes",
+            Self::BytesPerResponse | Self::MemoryPerConnection => "bytes",
             Self::Failures => "",
         }
     }
@@ -118,6 +124,8 @@ pub struct ContenderFigures {
     pub p999_us: Option<Figure>,
     /// See [`Column::Max`].
     pub max_us: Option<Figure>,
+    /// See [`Column::BytesPerResponse`].
+    pub bytes_per_response: Option<Figure>,
     /// See [`Column::MemoryPerConnection`].
     pub memory_bytes_per_connection: Option<Figure>,
     /// See [`Column::Failures`]. It has no ratio.
@@ -134,6 +142,7 @@ impl ContenderFigures {
             Column::P99 => self.p99_us.as_ref(),
             Column::P999 => self.p999_us.as_ref(),
             Column::Max => self.max_us.as_ref(),
+            Column::BytesPerResponse => self.bytes_per_response.as_ref(),
             Column::MemoryPerConnection => self.memory_bytes_per_connection.as_ref(),
             Column::Failures => self.failures.as_ref(),
         }
@@ -251,6 +260,7 @@ pub fn value(run: &RunRecord, scenario: &ScenarioRecord, column: Column) -> Opti
         Column::P99 => percentile("99"),
         Column::P999 => percentile("99.9"),
         Column::Max => (outcome.latency_us.count > 0).then_some(outcome.latency_us.max),
+        Column::BytesPerResponse => bytes_per_response(outcome),
         Column::MemoryPerConnection => {
             let held = outcome.held.as_ref().map(|held| held.opened);
             let connections = held.unwrap_or(scenario.connections);
@@ -260,6 +270,15 @@ pub fn value(run: &RunRecord, scenario: &ScenarioRecord, column: Column) -> Opti
         }
         Column::Failures => Some(number(outcome.errors.total())),
     }
+}
+
+/// Those of the measured time if the generator tells them apart: what it receives of a response
+/// before or after it belongs to none that counts.
+fn bytes_per_response(outcome: &Outcome) -> Option<f64> {
+    let in_window = outcome.bytes_received_per_s.map(|bytes| (bytes, outcome.requests_per_s));
+    let all = (number(outcome.bytes_received), number(outcome.requests));
+    let (bytes, responses) = in_window.unwrap_or(all);
+    (bytes > 0.0 && responses > 0.0).then(|| bytes / responses)
 }
 
 /// Server CPU for each successful response, in microseconds. CPU and responses are counted over the
@@ -401,6 +420,7 @@ fn row(
         p99_us: figure(Column::P99),
         p999_us: figure(Column::P999),
         max_us: figure(Column::Max),
+        bytes_per_response: figure(Column::BytesPerResponse),
         memory_bytes_per_connection: figure(Column::MemoryPerConnection),
         failures: figure(Column::Failures),
     }

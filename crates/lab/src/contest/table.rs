@@ -266,6 +266,7 @@ pub(super) fn shown(column: Column, value: f64) -> String {
     match column {
         Column::CpuPerRequest | Column::Rate => short(value),
         Column::P50 | Column::P99 | Column::P999 | Column::Max => time(value),
+        Column::BytesPerResponse => grouped_text(&format!("{value:.0}")),
         Column::MemoryPerConnection => bytes(value),
         Column::Failures => format!("{value:.0}"),
     }

@@ -7,7 +7,7 @@ use super::tables::{boxed, heading, ratio_text, small, unit};
 use super::view::{View, fate};
 use crate::figures::counted;
 use crate::markup::Markup;
-use crate::plot::units::float;
+use crate::plot::units::{ValueUnit, float, range};
 use crate::record::{ContenderRecord, Fate, ScenarioRecord};
 use crate::statistics::Column;
 
@@ -56,9 +56,10 @@ pub(super) fn of(view: &View<'_>) -> Overview {
     let reference = ratios(view);
     let (caption, headings, cells): (_, Vec<String>, Vec<(&ScenarioRecord, Column)>) = if several {
         let cells = scenarios.iter().map(|scenario| (*scenario, Column::CpuPerRequest));
+        let titles = scenarios.iter().map(|scenario| scenario.title.clone());
         (
             format!("Server CPU for each request. Less is better.{reference}"),
-            scenarios.iter().map(|scenario| scenario.title.clone()).collect(),
+            titles.chain([heading(Column::BytesPerResponse).to_owned()]).collect(),
             cells.collect(),
         )
     } else {
@@ -67,6 +68,7 @@ pub(super) fn of(view: &View<'_>) -> Overview {
             Column::Rate,
             Column::P50,
             Column::P99,
+            Column::BytesPerResponse,
             Column::MemoryPerConnection,
         ];
         let title = scenarios.first().map_or(String::new(), |one| format!("{}.", one.title));
@@ -74,8 +76,14 @@ pub(super) fn of(view: &View<'_>) -> Overview {
         let heads = shown.map(|column| heading(column).to_owned());
         (format!("{title}{reference}"), heads.into(), cells.collect())
     };
-    let mut rows: Vec<OverviewRow> =
-        view.contenders().map(|(_, contender)| row(view, contender, &cells)).collect();
+    let whole = |contender| {
+        let mut row = row(view, contender, &cells);
+        if several {
+            row.cells.push(bytes(view, contender, &scenarios));
+        }
+        row
+    };
+    let mut rows: Vec<OverviewRow> = view.contenders().map(|(_, one)| whole(one)).collect();
     let rank = |row: &OverviewRow| {
         let first = row.cells.iter().flatten().next().map(|cell| cell.value);
         (!row.is_compared(), row.cells.first().is_none_or(Option::is_none), first)
@@ -193,6 +201,25 @@ fn row(
         _ => fate(contender).0.to_owned(),
     };
     OverviewRow { name: contender.name.clone(), cells, remark }
+}
+
+/// The bytes for each response, from the least to the greatest of several scenarios.
+fn bytes(
+    view: &View<'_>,
+    contender: &ContenderRecord,
+    scenarios: &[&ScenarioRecord],
+) -> Option<OverviewCell> {
+    let found = scenarios.iter().filter(|scenario| view.is_compared(scenario, contender));
+    let found = found.filter_map(|scenario| view.row(scenario, contender)?.bytes_per_response);
+    let medians: Vec<f64> = found.map(|figure| figure.median.round()).collect();
+    let least = medians.iter().copied().reduce(f64::min)?;
+    let most = medians.iter().copied().reduce(f64::max)?;
+    let figure = if least < most {
+        range(ValueUnit::Number, least, most)
+    } else {
+        ValueUnit::Number.write(least)
+    };
+    Some(OverviewCell { value: least, figure, ratio: String::new() })
 }
 
 /// The machine and the conditions of a contest on one line.

@@ -76,6 +76,7 @@ pub(super) fn heading(column: Column) -> &'static str {
     match column {
         Column::CpuPerRequest => "server CPU per request",
         Column::Rate => "rate",
+        Column::BytesPerResponse => "bytes per response",
         Column::MemoryPerConnection => "memory per connection",
         other => other.title(),
     }
@@ -85,6 +86,7 @@ fn below(column: Column) -> &'static str {
     match column {
         Column::Rate => "more is better",
         Column::Failures => "in all rounds",
+        Column::BytesPerResponse => "head and body",
         _ => "less is better",
     }
 }
@@ -181,7 +183,7 @@ pub(super) fn unit(column: Column) -> ValueUnit {
     match column {
         Column::Rate => ValueUnit::PerSecond,
         Column::MemoryPerConnection => ValueUnit::Bytes,
-        Column::Failures => ValueUnit::Number,
+        Column::BytesPerResponse | Column::Failures => ValueUnit::Number,
         _ => ValueUnit::Microseconds,
     }
 }

@@ -83,6 +83,7 @@ fn column_name(column: Column) -> &'static str {
         Column::P99 => "p99_us",
         Column::P999 => "p99_9_us",
         Column::Max => "max_us",
+        Column::BytesPerResponse => "bytes_per_response",
         Column::MemoryPerConnection => "memory_bytes_per_connection",
         Column::Failures => "failures",
     }

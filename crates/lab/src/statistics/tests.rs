@@ -13,7 +13,7 @@ fn outcome(requests: u64, p99: f64) -> Outcome {
                   "keep_alive": true, "threads": 1, "io": "epoll"},
         "requests": requests, "requests_in_window": requests, "sent": requests,
         "requests_per_s": requests,
-        "errors": Errors::default(), "statuses": {}, "bytes_received": 0, "bytes_sent": 0,
+        "errors": Errors::default(), "statuses": {}, "bytes_received": 100 * requests, "bytes_sent": 0,
         "connections_opened": 10, "latency_us": latency, "histogram": "",
         "generator": crate::outcome::GeneratorUsage::default(),
         "kernel": crate::outcome::Kernel::default(), "warnings": [], "series": [],
@@ -100,9 +100,22 @@ fn a_row_has_the_median_over_rounds_and_the_ratio_within_each() {
     let memory = rows[1].memory_bytes_per_connection.expect("measured");
     assert!((memory.median - 1_024.0).abs() < 1e-9);
     assert_eq!(memory.ratio.expect("has a reference").verdict, Significance::Noise);
+    let bytes = rows[1].bytes_per_response.expect("counted");
+    assert!((bytes.median - 100.0).abs() < 1e-9);
     assert!(rows[1].failures.expect("counted").ratio.is_none());
     assert_eq!(rows[2].missing.as_deref(), Some("not installed: apt-get install c"));
     assert_eq!(rows[2].rounds, 0);
+}
+
+#[test]
+fn bytes_of_a_response_are_those_of_the_measured_time() {
+    // The outcome has bytes of responses that do not count, too.
+    let mut run = run("a", 1, 1_000, 1.0);
+    let outcome = run.outcome.as_mut().expect("has one");
+    outcome.bytes_received = 150_000;
+    outcome.bytes_received_per_s = Some(140_000.0);
+    let rows = summarise(&record(vec![run]));
+    assert!((rows[0].bytes_per_response.expect("counted").median - 140.0).abs() < 1e-9);
 }
 
 #[test]

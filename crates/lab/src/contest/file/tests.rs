@@ -248,7 +248,7 @@ fn niosteds_table_has_the_rows_that_it_had_and_is_measured_by_ab() {
     }
     let ab = &contest.scenarios[0];
     assert_eq!((ab.generator, ab.connections), (GeneratorKind::Ab, 25));
-    assert_eq!((ab.requests, ab.keep_alive), (Some(100_000), false));
+    assert_eq!((ab.requests, ab.keep_alive), (Some(20_000), false));
 }
 
 #[test]

@@ -30,6 +30,7 @@ fn a_table_names_commit_machine_and_date_and_has_a_row_for_each_contender() {
     let cells = |row: &str| row.matches(" | ").count();
     assert!(rows.iter().all(|row| cells(row) == cells(rows[0])), "{text}");
     assert!(rows[2].starts_with("| gustnado | 10.5 µs |"), "{text}");
+    assert!(rows[0].contains("bytes per response") && rows[2].contains("| 1,200 |"), "{text}");
     assert!(rows[4].contains("not compared in 2 scenarios: 405 failures"), "{text}");
     assert!(rows[5].contains("not installed") && rows[6].contains("not the same work"), "{text}");
 }
