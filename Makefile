@@ -201,9 +201,10 @@ callgrind:
 gate:
 	$(PYTHON) bench/run.py --gate
 
-# The contests, each with the page of docs/results that has its table; some two and a half hours. All are
-# held before the first table changes the tree, and published also where a figure was not reached.
-# CONTESTS_FLAGS=--publish: docs/contest.md. CONTESTS="axum:axum uploads:uploads" holds these two.
+# The contests, each with the page of docs/results that has its table; some two and a half hours.
+# All are held before the first table changes the tree, and published also where a figure was not
+# reached. CONTESTS_FLAGS=--publish: docs/contest.md. CONTESTS="axum:axum uploads:uploads" holds
+# these two.
 CONTESTS := c10k:contests foundation:foundation large-files:large-files workloads:contests \
 	qurricane:contests niosted:contests asynchttpd:contests tinyhttpserver:contests axum:axum \
 	arena:arena arena-files:arena uploads:uploads uploads-python:uploads python:python
