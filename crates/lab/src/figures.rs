@@ -5,6 +5,11 @@ pub(crate) fn grouped(number: u64) -> String {
     grouped_text(&number.to_string())
 }
 
+/// A number without its fraction, with thousands separators: `11,095`.
+pub(crate) fn whole(value: f64) -> String {
+    grouped_text(&format!("{value:.0}"))
+}
+
 /// A formatted number with thousands separators added: `-1,234,567.8`.
 pub(crate) fn grouped_text(number: &str) -> String {
     let (whole, rest) = number.split_at(number.find('.').unwrap_or(number.len()));

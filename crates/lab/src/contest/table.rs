@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::ops::Range;
 
-use crate::figures::{counted, grouped, grouped_text, percent};
+use crate::figures::{counted, grouped, grouped_text, percent, whole};
 use crate::outcome::Outcome;
 use crate::record::{Fate, Record, RunRecord};
 use crate::statistics::{
@@ -266,7 +266,7 @@ pub(super) fn shown(column: Column, value: f64) -> String {
     match column {
         Column::CpuPerRequest | Column::Rate => short(value),
         Column::P50 | Column::P99 | Column::P999 | Column::Max => time(value),
-        Column::BytesPerResponse => grouped_text(&format!("{value:.0}")),
+        Column::BytesPerResponse => whole(value),
         Column::MemoryPerConnection => bytes(value),
         Column::Failures => format!("{value:.0}"),
     }

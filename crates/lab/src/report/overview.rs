@@ -5,9 +5,9 @@ use std::time::{Duration, UNIX_EPOCH};
 use super::bars::headlines;
 use super::tables::{boxed, heading, ratio_text, small, unit};
 use super::view::{View, fate};
-use crate::figures::counted;
+use crate::figures::{counted, whole};
 use crate::markup::Markup;
-use crate::plot::units::{ValueUnit, float, range};
+use crate::plot::units::float;
 use crate::record::{ContenderRecord, Fate, ScenarioRecord};
 use crate::statistics::Column;
 
@@ -214,11 +214,8 @@ fn bytes(
     let medians: Vec<f64> = found.map(|figure| figure.median.round()).collect();
     let least = medians.iter().copied().reduce(f64::min)?;
     let most = medians.iter().copied().reduce(f64::max)?;
-    let figure = if least < most {
-        range(ValueUnit::Number, least, most)
-    } else {
-        ValueUnit::Number.write(least)
-    };
+    let figure =
+        if least < most { format!("{}–{}", whole(least), whole(most)) } else { whole(least) };
     Some(OverviewCell { value: least, figure, ratio: String::new() })
 }
 
