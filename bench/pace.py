@@ -71,9 +71,10 @@ def measure(connections: int, seconds: int) -> dict:
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     os.sched_setaffinity(0, {int(machine.LOAD_CPU)})
     try:
-        backend = server.stdout.readline().strip().rpartition(" over ")[2]
-        if not backend:
-            raise BenchError("the example ended; see what it says above")
+        first = server.stdout.readline()
+        backend = first.removeprefix("over ").partition(";")[0]
+        if not first.startswith("over "):
+            raise BenchError(f"expected the example's backend, found {first!r}; see above")
         say(f"pace: unpaced requests alone, over {backend}")
         before = Traffic(port, ALONE_SECONDS).take()
         say(f"pace: the same beside {connections} downloads at {RATE} bytes per second")

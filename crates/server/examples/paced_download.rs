@@ -24,7 +24,8 @@ pub(crate) fn site(rate: u64) -> Routes {
 fn main() -> gustnado::Result<()> {
     let mut arguments = std::env::args().skip(1);
     let address = arguments.next().unwrap_or_else(|| "127.0.0.1:3456".to_owned());
-    println!("try: curl -o /dev/null http://{address}/slow");
     let rate = arguments.next().and_then(|rate| rate.parse().ok()).unwrap_or(8 << 10);
-    Server::new().routes(site(rate)).listen(&address)?.run()
+    let running = Server::new().routes(site(rate)).listen(&address)?;
+    println!("over {}; try: curl -o /dev/null http://{address}/slow", running.backend());
+    running.run()
 }
