@@ -211,8 +211,20 @@ impl LoadShared {
     /// Requests that a thread may send; `u64::MAX`: any number. It has as many as connections, if
     /// there are enough.
     pub(super) fn budget_of(&self, thread: u32) -> u64 {
+        let Some(all) = self.plan.end.requests else { return u64::MAX };
+        let Some((place, places)) = self.place_of(thread) else { return 0 };
+        let (place, places) = (u64::from(place), u64::from(places));
+        all / places + u64::from(place < all % places)
+    }
+
+    /// Returns a thread's place among those with a connection that sends requests, and how many
+    /// these are. `None`: it only holds idle ones.
+    pub(super) fn place_of(&self, thread: u32) -> Option<(u32, u32)> {
+        // Held connections are dealt out from the first thread on, the others from the last one.
         let mirrored = self.threads - 1 - thread;
-        self.plan.end.requests.map_or(u64::MAX, |all| self.share_of(mirrored, all))
+        let places = u64::from(self.threads).min(self.plan.connections);
+        let places = u32::try_from(places).expect("no more than threads");
+        (mirrored < places).then_some((mirrored, places))
     }
 
     pub(super) fn counts(&self, thread: u32) -> ThreadCounts {

@@ -212,8 +212,10 @@ async fn work(
         let (at, clock) = (shared.now(), ThreadClock::default());
         return Ok(LoadEnd { at, clock, opening, gave_up: false });
     };
-    let schedule = RequestSchedule::of(&shared.plan, times.go, times.from, times.until)
-        .map(|all| all.part(thread, shared.threads));
+    let schedule = shared.place_of(thread).and_then(|(place, places)| {
+        let all = RequestSchedule::of(&shared.plan, times.go, times.from, times.until)?;
+        Some(all.part(place, places))
+    });
     let paces = schedule.is_some();
     coordinator::with(|coordinator| {
         coordinator.times = Some(times);

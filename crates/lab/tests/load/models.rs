@@ -22,6 +22,7 @@ crate::through_both_doors!(
     churn_opens_a_connection_for_each_request,
     pipelining_has_several_requests_under_way,
     connections_are_held_while_others_ask,
+    threads_that_only_hold_take_no_part_of_the_rate,
     a_slow_sender_is_slow,
     a_slow_reader_is_slow,
 );
@@ -216,6 +217,19 @@ fn connections_are_held_while_others_ask(io: BackendChoice) {
         assert_eq!((outcome.requests + 202, toy.opened()), (toy.seen(), 202));
         assert_eq!(outcome.model.name, "hold");
         assert!(outcome.series.iter().all(|second| second.connections == 202), "{outcome:?}");
+        let asked = outcome.requests;
+        if asked == 50 { Ok(()) } else { Err(format!("{asked}: {:?}", outcome.warnings)) }
+    });
+}
+
+fn threads_that_only_hold_take_no_part_of_the_rate(io: BackendChoice) {
+    within(|| {
+        let toy = Toy::friendly();
+        let mut plan = timed(&toy.url("/"), 1, Duration::from_secs(1), io);
+        plan.load = LoadModel::Hold { idle: 30, rate_per_s: Some(50.0) };
+        plan.threads = Some(3);
+        let outcome = outcome_of(&plan);
+        assert_eq!(outcome.model.threads, 3);
         let asked = outcome.requests;
         if asked == 50 { Ok(()) } else { Err(format!("{asked}: {:?}", outcome.warnings)) }
     });
