@@ -161,30 +161,14 @@ fn files_are_small() {
 /// What marks a figure whose sources no commit holds.
 const DIRTY_MARKS: &[&str] = &["with local changes", "-dirty"];
 
-/// Results that bear such a mark, until they are measured again.
-const DIRTY_RESULTS: &[&str] = &[
-    "docs/results/fairness.md",
-    "docs/results/foundation.md",
-    "docs/results/generator.md",
-    "docs/results/pace.md",
-    "docs/results/pace.svg",
-];
-
 #[test]
 fn results_name_the_commit_that_they_are_of() {
     let mut problems = Vec::new();
     for source in sources().iter().filter(|source| source.path.starts_with("docs/results/")) {
-        let is_dirty = DIRTY_MARKS.iter().any(|mark| source.text.contains(mark));
-        let (path, is_listed) = (&source.path, DIRTY_RESULTS.contains(&&*source.path));
-        if is_dirty && !is_listed {
+        if DIRTY_MARKS.iter().any(|mark| source.text.contains(mark)) {
+            let path = &source.path;
             problems.push(format!("{path}: measured with local changes: commit, measure again"));
         }
-        if is_listed && !is_dirty {
-            problems.push(format!("{path}: of a clean tree by now: take it out of DIRTY_RESULTS"));
-        }
-    }
-    for path in DIRTY_RESULTS.iter().filter(|path| !root().join(path).exists()) {
-        problems.push(format!("{path}: gone: take it out of DIRTY_RESULTS"));
     }
     report(&problems);
 }
