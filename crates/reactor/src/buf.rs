@@ -52,9 +52,39 @@ enum RecvSource {
 /// Apart, so that the usual source under epoll is told from these by one comparison.
 enum OtherSource {
     End,
+    Opened { bytes: Rc<Vec<u8>>, len: usize },
     Owned(Box<[u8]>),
     ProvidedBuf(ProvidedBuf),
     Large(LargeBuf),
+}
+
+/// How many bytes a worker's buffer for opened ones has at least.
+const OPENED_BYTES_MIN: usize = 64 * 1024;
+
+/// The buffer that a worker opens received bytes into which came sealed: one is enough, for pieces
+/// do not last.
+#[derive(Default)]
+pub struct OpenedRoom(Rc<Vec<u8>>);
+
+impl OpenedRoom {
+    /// Returns the buffer to open into: another one while a piece of the last is still held.
+    ///
+    /// - `bytes_min`: how long it is at least. It stays as long as the longest that was wanted,
+    ///   which is as much as one receive brings.
+    pub fn bytes(&mut self, bytes_min: usize) -> &mut [u8] {
+        let is_enough = self.0.len() >= bytes_min.max(OPENED_BYTES_MIN);
+        if !is_enough || Rc::get_mut(&mut self.0).is_none() {
+            let len = bytes_min.max(OPENED_BYTES_MIN).max(self.0.len());
+            self.0 = Rc::new(vec![0; len]);
+        }
+        Rc::get_mut(&mut self.0).expect("nobody else holds it")
+    }
+
+    /// Returns the first `len` bytes, which were just opened.
+    pub fn opened(&self, len: usize) -> RecvBuf {
+        let bytes = Rc::clone(&self.0);
+        RecvBuf(RecvSource::Other(OtherSource::Opened { bytes, len }))
+    }
 }
 
 /// The outcome of discarding.
@@ -82,7 +112,8 @@ impl Discarded {
 }
 
 impl RecvBuf {
-    pub(crate) fn end() -> Self {
+    /// Returns the peer's end.
+    pub fn end() -> Self {
         Self(RecvSource::Other(OtherSource::End))
     }
 
@@ -122,6 +153,7 @@ impl OtherSource {
     fn bytes(&self) -> &[u8] {
         match self {
             Self::End => &[],
+            Self::Opened { bytes, len } => &bytes[..*len],
             Self::Owned(bytes) => bytes,
             Self::ProvidedBuf(provided) => provided.bytes(),
             Self::Large(buf) => buf.bytes(),
@@ -227,6 +259,27 @@ impl SendBuf {
     /// Undoes what was said of what follows.
     pub fn expect_nothing(&mut self) {
         self.form = if self.shared.is_empty() { SendForm::Plain } else { SendForm::Parts };
+    }
+
+    /// Returns whether it is kept back for what follows.
+    pub fn waits_for_more(&self) -> bool {
+        self.form == SendForm::Waiting
+    }
+
+    /// Returns the next bytes that have not left and lie in one place; none if all have left.
+    pub fn next_part(&self) -> &[u8] {
+        self.parts().next().unwrap_or_default()
+    }
+
+    /// Counts the next bytes as left, for an owner that sends them in another form.
+    pub fn advance(&mut self, bytes: usize) {
+        self.at += bytes;
+        debug_assert!(self.at <= self.len(), "more has left than there is");
+    }
+
+    /// Returns how many bytes have not left.
+    pub fn left(&self) -> usize {
+        self.len() - self.at
     }
 
     /// Returns how many bytes there are in all, those that have left too.

@@ -48,7 +48,7 @@ mod waker;
 mod watched;
 mod wheel;
 
-pub use buf::{Discarded, RecvBuf, SendBuf, SendGuard, Unsent};
+pub use buf::{Discarded, OpenedRoom, RecvBuf, SendBuf, SendGuard, Unsent};
 pub use clock::Clock;
 pub use io::{Io, IoId};
 pub use lazy_table::LazyTable;

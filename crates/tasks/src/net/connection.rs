@@ -314,6 +314,11 @@ impl Connection {
         !self.sending && self.out.is_some()
     }
 
+    /// Returns whether what is to be sent [waits for more](SendBuf::wait_for_more).
+    pub fn waits_for_more(&self) -> bool {
+        self.out.as_ref().is_some_and(|out| out.waits_for_more())
+    }
+
     /// Returns how many bytes of a send that was given up the kernel has not taken; 0 where the
     /// peer is gone and that is not known.
     pub fn unsent_bytes(&self) -> u64 {
