@@ -1,14 +1,15 @@
 //! The state that all connections of a server share: limits, routes, counters.
 
+mod guards;
 mod handle;
 mod heap_trim;
-mod proxy_rules;
+mod openings;
 mod server_shared;
 
 use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -31,8 +32,9 @@ use gustnado_web::route_cache::RouteCache;
 use gustnado_web::routes::Tables;
 use gustnado_web::trusted_proxies::TrustedProxies;
 
+pub use guards::Guards;
 pub use handle::AppHandle;
-pub use proxy_rules::{ListenerKey, ProxyRules};
+pub use openings::{ConnectionOpening, ListenerKey, Openings};
 pub use server_shared::ServerShared;
 
 /// Drops the running thread's caches of the server that it works for.
@@ -90,8 +92,13 @@ pub struct App {
     pub access_log: Option<Arc<AccessLog>>,
     /// Connections that one client may have; 0 is no limit.
     pub connections_per_client: u32,
-    /// Which listeners require a PROXY header, and from whom.
-    pub proxies: ProxyRules,
+    /// What connections begin with, for each listener.
+    pub openings: Openings,
+    /// The line of `Strict-Transport-Security` (RFC 6797); empty: there is none.
+    hsts_line: Box<str>,
+    /// What requests have to meet before they are routed, if there is something: then
+    /// [`Notice::has_guards`].
+    pub guards: Option<Arc<Guards>>,
     /// The proxies whose fields about the client are trusted, if any.
     pub trusted_proxies: Option<Arc<TrustedProxies>>,
     /// Bytes of later requests that are read while a handler runs.
@@ -101,13 +108,33 @@ pub struct App {
     /// The routes in force.
     pub tables: Arc<Tables>,
     tallies: Arc<[Tally]>,
-    /// Set once connections must check for a drain or another app before they respond. One flag for
-    /// both, so that a request tests it with one load.
-    notice: AtomicBool,
+    /// What connections must look at before they respond, so that a request tests it with one load.
+    notice: AtomicU8,
     shared: Arc<ServerShared>,
     current: Weak<AppHandle>,
     /// The pace of connections, if they have one.
     pace: Option<Arc<Pace>>,
+}
+
+/// What connections must look at before they respond. Mostly it is nothing.
+#[derive(Clone, Copy)]
+pub struct Notice(u8);
+
+impl Notice {
+    const NEWS: u8 = 1;
+    const GUARDS: u8 = 2;
+
+    /// Returns whether a connection must check [`App::is_draining`] and [`App::successor`].
+    #[inline]
+    pub fn has_news(self) -> bool {
+        self.0 & Self::NEWS != 0
+    }
+
+    /// Returns whether requests have to meet [`App::guards`].
+    #[inline]
+    pub fn has_guards(self) -> bool {
+        self.0 & Self::GUARDS != 0
+    }
 }
 
 impl App {
@@ -117,7 +144,7 @@ impl App {
         (hooks, access_log): (Hooks, Option<Arc<AccessLog>>),
         shared: Arc<ServerShared>,
         current: Weak<AppHandle>,
-        proxies: ProxyRules,
+        openings: Openings,
     ) -> Self {
         let write = ProgressTimeout {
             silence_ms: millis(config.write_timeout),
@@ -149,17 +176,20 @@ impl App {
             hooks,
             access_log,
             connections_per_client: config.connections_per_client,
-            proxies,
+            hsts_line: hsts_line(config.hsts),
+            guards: Guards::of(config, &openings, !config.forwarded_allow_ips.is_empty()),
+            openings,
             trusted_proxies: TrustedProxies::of(config),
             read_ahead_bytes: config.read_ahead_bytes,
             stream_buffer_bytes: config.stream_buffer_bytes,
             tables,
             tallies: Arc::clone(&shared.tallies),
-            notice: AtomicBool::new(false),
+            notice: AtomicU8::new(0),
             shared,
             current,
             pace: Pace::new(&config.pace).map(Arc::new),
         }
+        .with_notice()
     }
 
     /// Returns a copy with other routes.
@@ -171,17 +201,26 @@ impl App {
             hooks: self.hooks.clone(),
             access_log: self.access_log.clone(),
             connections_per_client: self.connections_per_client,
-            proxies: self.proxies.clone(),
+            hsts_line: self.hsts_line.clone(),
+            guards: self.guards.clone(),
+            openings: self.openings.clone(),
             trusted_proxies: self.trusted_proxies.clone(),
             read_ahead_bytes: self.read_ahead_bytes,
             stream_buffer_bytes: self.stream_buffer_bytes,
             tables,
             tallies: Arc::clone(&self.tallies),
-            notice: AtomicBool::new(false),
+            notice: AtomicU8::new(0),
             shared: Arc::clone(&self.shared),
             current: Weak::clone(&self.current),
             pace: self.pace.clone(),
         }
+        .with_notice()
+    }
+
+    fn with_notice(mut self) -> Self {
+        let guards = if self.guards.is_some() { Notice::GUARDS } else { 0 };
+        self.notice = AtomicU8::new(guards);
+        self
     }
 
     /// Returns how a refusal announces the connection's end.
@@ -247,16 +286,16 @@ impl App {
         })
     }
 
-    /// Returns whether a connection must check [`App::is_draining`] and [`App::successor`].
+    /// Returns what a connection must look at before it responds.
     #[inline]
-    pub fn has_notice(&self) -> bool {
+    pub fn notice(&self) -> Notice {
         // Relaxed: a connection that sees the flag, or the state that it announces, too late serves
         // one more request, as if that had come earlier.
-        self.notice.load(Ordering::Relaxed)
+        Notice(self.notice.load(Ordering::Relaxed))
     }
 
     fn give_notice(&self) {
-        self.notice.store(true, Ordering::SeqCst);
+        self.notice.fetch_or(Notice::NEWS, Ordering::SeqCst);
     }
 
     /// Returns whether each connection's next response is its last.
@@ -317,19 +356,37 @@ impl App {
     pub fn response_prefix(&self, unix_secs: u64) -> Rc<ResponsePrefix> {
         PREFIX.with_borrow_mut(|prefix| {
             if prefix.unix_secs != unix_secs {
-                *prefix = self.new_prefix(unix_secs);
+                *prefix = self.next_prefix(unix_secs);
             }
             Rc::clone(prefix)
         })
     }
 
+    /// Returns the same for a response that came without https: it must not be asked for there (RFC
+    /// 6797 §7.2).
+    pub fn plain_response_prefix(&self, unix_secs: u64) -> ResponsePrefix {
+        self.new_prefix(unix_secs, "")
+    }
+
     #[cold]
     #[inline(never)]
-    fn new_prefix(&self, unix_secs: u64) -> Rc<ResponsePrefix> {
+    fn next_prefix(&self, unix_secs: u64) -> Rc<ResponsePrefix> {
+        Rc::new(self.new_prefix(unix_secs, &self.hsts_line))
+    }
+
+    fn new_prefix(&self, unix_secs: u64, more: &str) -> ResponsePrefix {
         let mut lines = self.shared.lines().to_vec();
+        lines.extend_from_slice(more.as_bytes());
         lines.extend_from_slice(b"Date: ");
         lines.extend_from_slice(&imf_fixdate(unix_secs));
         lines.extend_from_slice(b"\r\n");
-        Rc::new(ResponsePrefix::new(unix_secs, &lines))
+        ResponsePrefix::new(unix_secs, &lines)
+    }
+}
+
+fn hsts_line(lasts: Duration) -> Box<str> {
+    match lasts.as_secs() {
+        0 => "".into(),
+        seconds => format!("Strict-Transport-Security: max-age={seconds}\r\n").into(),
     }
 }

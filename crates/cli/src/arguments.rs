@@ -282,11 +282,12 @@ const FIRST: [&str; 10] = [
     "workers",
 ];
 /// Headings of the other settings, the most used first.
-const GROUPS: [SettingGroup; 7] = [
+const GROUPS: [SettingGroup; 8] = [
     SettingGroup::Files,
     SettingGroup::Output,
     SettingGroup::Limits,
     SettingGroup::Time,
+    SettingGroup::Tls,
     SettingGroup::Address,
     SettingGroup::Engine,
     SettingGroup::Pace,
@@ -302,9 +303,19 @@ Examples:
   gustnado serve ./public -p 8000 --listing    another port; folders without index are listed
   gustnado serve ./public --host 0.0.0.0       for other machines too
   gustnado serve ./public --access-log a.log   a line for each request
+  gustnado serve ./public --tls-cert cert.pem --tls-key key.pem    by HTTPS
   gustnado serve --config site.toml            several folders, hosts, redirects, header fields
 
 {all-args}{after-help}";
+
+/// Names that a flag has on other servers, and that mean the same here.
+fn aliases(name: &str) -> &'static [&'static str] {
+    match name {
+        "tls-cert" => &["certfile", "ssl-certfile"],
+        "tls-key" => &["keyfile", "ssl-keyfile"],
+        _ => &[],
+    }
+}
 
 fn argument(tunable: &'static Tunable) -> Arg {
     let default = if tunable.default.is_empty() { "none" } else { tunable.default };
@@ -326,7 +337,7 @@ fn argument(tunable: &'static Tunable) -> Arg {
     if tunable.is_argument() {
         return arg;
     }
-    let arg = arg.long(tunable.name);
+    let arg = arg.long(tunable.name).aliases(aliases(tunable.name));
     let is_first = FIRST.contains(&tunable.name);
     let arg = if is_first { arg } else { arg.help_heading(tunable.group.heading()) };
     match (&tunable.field, tunable.name) {

@@ -9,6 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use gustnado::{Ended, Server, command, ended, shell};
+use rcgen::generate_simple_self_signed;
 
 /// Pages that state what was measured and what was decided.
 const REPORTS: &[&str] = &["docs/adr/", "docs/results/"];
@@ -132,6 +133,11 @@ fn folder() -> tempfile::TempDir {
         ("site.toml", "root = \"./public\"\nport = 0\n"),
     ] {
         fs::write(folder.path().join(name), text).expect("a file");
+    }
+    for (cert, key) in [("cert.pem", "key.pem"), ("shop.pem", "shop.key")] {
+        let made = generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
+        fs::write(folder.path().join(cert), made.cert.pem()).expect("a file");
+        fs::write(folder.path().join(key), made.signing_key.serialize_pem()).expect("a file");
     }
     folder
 }
@@ -273,7 +279,7 @@ fn the_page_of_keys_has_those_of_the_schema() {
     let sections: Vec<(&str, &str)> =
         page.split("\n## ").skip(1).filter_map(|section| section.split_once('\n')).collect();
     let section = |name: &str| sections.iter().find(|(title, _)| *title == name).expect(name).1;
-    for name in ["listen", "route", "site", "error-page"] {
+    for name in ["listen", "route", "site", "site.tls", "error-page"] {
         let found = schema["$defs"][name]["properties"].as_object().expect("its keys");
         let wanted: BTreeSet<&str> = found.keys().map(String::as_str).collect();
         assert_eq!(keys_in(section(name)), wanted, "{name}");

@@ -123,8 +123,8 @@ const ERRORS_OF: &[&str] = &[
 const MACHINE_PATHS: &[&str] =
     &[concat!("/wo", "rk"), concat!("/tmp/", "gust"), concat!("/fa", "rm")];
 
-/// Crates that may be linked in more than one version.
-const DUPLICATES: &[&str] = &[];
+/// Crates that may be linked in more than one version. `syn` runs in macros, and in no program.
+const DUPLICATES: &[&str] = &["syn"];
 
 #[test]
 fn files_are_short() {

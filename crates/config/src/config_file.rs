@@ -13,6 +13,7 @@ mod read;
 mod redirect;
 mod route;
 mod schema;
+mod site_tls;
 mod specs;
 mod syntax;
 mod value;
@@ -30,7 +31,7 @@ pub use error::{Problem, SiteError};
 pub use redirect::Template;
 pub use route::PLAIN;
 pub use schema::schema;
-pub use specs::{ErrorPageSpec, RouteAction, RouteSpec, SiteSpec};
+pub use specs::{ErrorPageSpec, RouteAction, RouteSpec, SiteSpec, SiteTls};
 pub use value::FolderCheck;
 
 /// The largest file that is read.

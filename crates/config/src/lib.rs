@@ -75,6 +75,7 @@ mod socket_memory;
 mod sockets;
 mod table;
 mod text;
+mod tls;
 mod tunable;
 mod unit;
 
@@ -103,6 +104,7 @@ pub use reference::reference;
 pub use response_version::ResponseVersion;
 pub use socket_memory::SocketMemory;
 pub use table::TUNABLES;
+pub use tls::{TlsClientAuth, TlsRecords, TlsVersionMin};
 pub use tunable::{Field, SettingGroup, Tunable};
 pub use unit::Unit;
 
@@ -126,6 +128,17 @@ settings! { $
         uds_mode: String,
         /// User, and group after a colon, of Unix sockets; empty is the process's.
         uds_owner: String,
+        /// The server's certificate with its chain, in PEM; `None` is no TLS.
+        tls_cert: Option<PathBuf>,
+        /// Its private key, in PEM; `None` is in the file of the certificate.
+        tls_key: Option<PathBuf>,
+        /// The authorities that may have issued clients' certificates, in PEM.
+        tls_client_ca: Option<PathBuf>,
+        /// Lists of clients' certificates that are revoked, in PEM.
+        tls_client_crl: Option<PathBuf>,
+        /// Keys of session tickets that servers on several machines share; `None` is keys of the
+        /// process, which it replaces every six hours.
+        tls_ticket_keys: Option<PathBuf>,
         /// Proxies that are trusted to name the client: `192.0.2.1`, `10.0.0.0/8`,
         /// `2001:db8::/32`, `unix` for those on Unix sockets, `*` for all.
         forwarded_allow_ips: Vec<String>,
@@ -155,6 +168,22 @@ settings! { $
         /// Whether a TCP connection is accepted only once its first bytes are here, or a second has
         /// passed.
         defer_accept: bool,
+        /// The oldest version of TLS that clients may speak.
+        tls_version_min: TlsVersionMin = TlsVersionMin::V12,
+        /// How long a TLS handshake may take.
+        tls_handshake_timeout: Duration,
+        /// What seals and opens the records of TLS after the handshake.
+        tls_records: TlsRecords = TlsRecords::Rustls,
+        /// Whether clients are refused that ask for no name, or for one that no certificate has.
+        tls_strict_names: bool,
+        /// Whether clients have to present a certificate.
+        tls_client_auth: TlsClientAuth = TlsClientAuth::None,
+        /// How many TLS handshakes may be under way; beyond it, the oldest one ends.
+        tls_handshakes: usize,
+        /// Whether plain HTTP is answered with 308 to the same URL of https.
+        https_redirect: bool,
+        /// For how long browsers shall use https only; zero says nothing to them.
+        hsts: Duration,
         /// The fields in which trusted proxies name the client.
         forwarded_fields: ForwardedFields = ForwardedFields::XForwarded,
         /// Whether every connection has to begin with a PROXY header, of version 1 or 2. No server

@@ -13,6 +13,9 @@ use super::text::is_address;
 pub struct ListenSpec {
     /// `127.0.0.1:80`, `[::1]:80`, `unix:/run/site.sock`, `unix:@name` or `fd:3`.
     pub address: String,
+    /// Whether it speaks TLS: `https://` or `http://` before the address, or the word `tls`.
+    /// `None`: if there is a certificate.
+    pub tls: Option<bool>,
     /// In place of the setting `proxy-protocol`.
     pub proxy_protocol: Option<bool>,
     /// In place of the setting `proxy-allow-from`; empty is none of its own.
@@ -34,7 +37,8 @@ pub struct ListenSpec {
 }
 
 /// The names of its settings, as keys of a table have them.
-pub(super) const KEYS: [&str; 9] = [
+pub(super) const KEYS: [&str; 10] = [
+    "tls",
     "proxy-protocol",
     "proxy-allow-from",
     "backlog",
@@ -54,7 +58,13 @@ impl ListenSpec {
     /// What is wrong with it, and the remedy.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut words = words(text).into_iter();
-        let mut spec = Self { address: words.next().unwrap_or_default(), ..Self::default() };
+        let first = words.next().unwrap_or_default();
+        let (address, tls) = match first.split_once("://") {
+            Some(("https", address)) => (address.trim_end_matches('/').to_owned(), Some(true)),
+            Some(("http", address)) => (address.trim_end_matches('/').to_owned(), Some(false)),
+            _ => (first, None),
+        };
+        let mut spec = Self { address, tls, ..Self::default() };
         if !is_address(&spec.address) {
             let found = &spec.address;
             return Err(format!(
@@ -81,11 +91,12 @@ impl ListenSpec {
             Some(_) => None,
         };
         match (name, switch, value) {
+            ("tls", Some(on), _) => self.tls = Some(on),
             ("proxy-protocol", Some(on), _) => self.proxy_protocol = Some(on),
             ("defer-accept", Some(on), _) => self.defer_accept = Some(on),
             ("v6only", Some(on), _) => self.v6only = Some(on),
             ("freebind", Some(on), _) => self.freebind = on,
-            ("proxy-protocol" | "defer-accept" | "v6only" | "freebind", None, _) => {
+            ("tls" | "proxy-protocol" | "defer-accept" | "v6only" | "freebind", None, _) => {
                 return wrong("true or false");
             }
             ("proxy-allow-from", _, Some(network)) if is_network(network) => {
@@ -155,6 +166,7 @@ impl fmt::Display for ListenSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.address.replace('\\', "\\\\").replace(' ', "\\ "))?;
         let switches = [
+            ("tls", self.tls),
             ("proxy-protocol", self.proxy_protocol),
             ("defer-accept", self.defer_accept),
             ("v6only", self.v6only),
@@ -229,12 +241,23 @@ mod tests {
             "[::]:80 defer-accept=false v6only freebind backlog=7 device=eth0",
             "0.0.0.0:80 proxy-protocol proxy-allow-from=10.0.0.0/8 proxy-allow-from=unix",
             "127.0.0.1:80 proxy-protocol=false",
+            "[::]:443 tls",
+            "unix:@x tls=false",
         ] {
             let spec = ListenSpec::parse(text).expect(text);
             assert_eq!(spec.to_string(), text);
         }
         let spec = ListenSpec::parse("unix:/a\\ b  mode=0600").expect("blanks may repeat");
         assert_eq!((&*spec.address, spec.mode), ("unix:/a b", Some(0o600)));
+        for (text, address, tls) in [
+            ("https://[::]:443", "[::]:443", Some(true)),
+            ("https://127.0.0.1:443/ backlog=7", "127.0.0.1:443", Some(true)),
+            ("http://127.0.0.1:80", "127.0.0.1:80", Some(false)),
+            ("127.0.0.1:80", "127.0.0.1:80", None),
+        ] {
+            let spec = ListenSpec::parse(text).expect(text);
+            assert_eq!((&*spec.address, spec.tls), (address, tls));
+        }
         assert!(spec.has_own() && !ListenSpec::parse("[::1]:1").expect("plain").has_own());
     }
 

@@ -8,7 +8,7 @@ use super::text::{bare, is_field_text, is_host, is_user};
 use super::tunable::{Field, SettingGroup, Tunable};
 use super::{
     Acceptor, ForwardedFields, Io, Listing, Placement, ResponseVersion, SchedulerKind,
-    TrafficClass, bodies, handlers, memory, pace, sockets,
+    TrafficClass, bodies, handlers, memory, pace, sockets, tls,
 };
 
 const NETWORKS: &str = "an address such as 192.0.2.1, a network such as 10.0.0.0/8, unix, or * \
@@ -109,6 +109,19 @@ pub static TUNABLES: &[Tunable] = &[
         doc: "Peers that may send a PROXY header, none by default; others get 403",
         field: list!(proxy_allow_from, NETWORKS, is_network),
     },
+    tls::CERT,
+    tls::KEY,
+    tls::VERSION_MIN,
+    tls::HANDSHAKE_TIMEOUT,
+    tls::RECORDS,
+    tls::STRICT_NAMES,
+    tls::CLIENT_AUTH,
+    tls::CLIENT_CA,
+    tls::CLIENT_CRL,
+    tls::TICKET_KEYS,
+    tls::HANDSHAKES,
+    tls::HTTPS_REDIRECT,
+    tls::HSTS,
     Tunable {
         name: "recv-buffer-bytes",
         group: SettingGroup::Address,

@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 pub enum SettingGroup {
     /// Listening addresses.
     Address,
+    /// TLS.
+    Tls,
     /// Workers, kernel interface, scheduler.
     Engine,
     /// Sizes and counts.
@@ -28,8 +30,9 @@ pub enum SettingGroup {
 
 impl SettingGroup {
     /// Every group in the order of the documentation.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Address,
+        Self::Tls,
         Self::Engine,
         Self::Limits,
         Self::Time,
@@ -42,6 +45,7 @@ impl SettingGroup {
     pub fn heading(self) -> &'static str {
         match self {
             Self::Address => "Address",
+            Self::Tls => "TLS",
             Self::Engine => "Engine",
             Self::Limits => "Limits",
             Self::Time => "Time",

@@ -292,7 +292,7 @@ impl Conn {
     ///
     /// - `goes_on`: the connection would persist after the response.
     pub(super) fn unwanted_bytes_max(&self, goes_on: bool) -> u64 {
-        let is_last = self.app.has_notice() && self.app.is_draining();
+        let is_last = self.app.notice().has_news() && self.app.is_draining();
         if goes_on && !is_last && !self.socket.is_paced() {
             return DISCARDED_BYTES_MAX;
         }

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use gustnado_app::app::App;
+use gustnado_app::app::{App, ConnectionOpening};
 use gustnado_app::client_slots::ClientSlot;
-use gustnado_config::Networks;
 use gustnado_observe::stats::{Added, Fault};
 use gustnado_tasks::Connection;
 
@@ -16,33 +15,32 @@ use super::{Conn, LAST_LINGER_MS, NextStep};
 ///
 /// A future of its own, so that connections of other servers hold no slot.
 ///
-/// - `proxies`: as for [`super::serve`].
-pub async fn serve_limited(connection: Connection, app: Arc<App>, proxies: Option<Arc<Networks>>) {
+/// - `opening`: as for [`super::serve`].
+pub async fn serve_limited(connection: Connection, app: Arc<App>, opening: ConnectionOpening) {
     let mut conn = Conn::new(connection, app);
-    let first = if let Some(proxies) = proxies {
-        NextStep::ProxyHeader(proxies)
-    } else if conn.app.pace().is_some() {
-        NextStep::FirstAtPace
-    } else {
-        NextStep::Receive
-    };
-    let (first, slot) = conn.enter(first).await;
+    let (first, slot) = conn.enter(opening).await;
     let Some(slot) = slot else { return };
     Serving::rare(conn, first).await;
     drop(slot);
 }
 
 impl Conn {
-    /// Takes a slot of the client, behind the PROXY header if one is required. Without a slot the
-    /// connection is ended. Returns the first step that is left.
-    async fn enter(&mut self, first: NextStep) -> (NextStep, Option<ClientSlot>) {
+    /// Takes a slot of the client, behind the PROXY header if one is required, and before the
+    /// handshake, which costs the most. Without a slot the connection is ended. Returns the first
+    /// step that is left.
+    async fn enter(&mut self, mut opening: ConnectionOpening) -> (NextStep, Option<ClientSlot>) {
         let sender = self.socket.peer();
-        let NextStep::ProxyHeader(proxies) = first else {
+        let Some(proxies) = opening.proxies.take() else {
             let slot = self.app.take_client_slot(&sender);
             self.end_without(slot.is_none()).await;
-            return (first, slot);
+            return (NextStep::Opening(Box::new(opening)), slot);
         };
-        let next = self.begin_with_proxy_header(&proxies).await;
+        let next = match self.begin_with_proxy_header(&proxies).await {
+            NextStep::Receive | NextStep::Again if opening.tls.is_some() => {
+                NextStep::Opening(Box::new(opening))
+            }
+            next => next,
+        };
         let client = self.socket.peer();
         // A balancer that speaks for itself, to see whether the server is there, is no client.
         let is_own = matches!((&sender, &client), (Ok(sender), Ok(client)) if sender == client);

@@ -100,8 +100,7 @@ impl Conn {
             prefix: &turn.prefix,
             now: turn.time,
             ending: received.ending(),
-            socket: self.socket.id(),
-            trusted_proxies: self.app.trusted_proxies.as_ref(),
+            origin: self.origin(),
             // A route with time-outs of its own runs as a task, never here.
             timeouts: None,
             read_ms: turn.time.mono_ms,

@@ -17,10 +17,12 @@ mod client_limit;
 mod exchange;
 mod file_wait;
 mod folder;
+mod guards;
 mod in_flight;
 mod last_call;
 mod limit;
 mod next_send;
+mod opening;
 mod pace;
 mod pathless;
 mod pending;
@@ -43,13 +45,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use gustnado_config::Networks;
 use gustnado_http::request::RequestView;
 use gustnado_http::status::Status;
 use gustnado_tasks::{Connection, ConnectionError, RecvBuf, contained};
 use gustnado_tls::Socket;
 
-use gustnado_app::app::App;
+use gustnado_app::app::{App, ConnectionOpening};
 use gustnado_app::bodies::BodyHold;
 use gustnado_app::hooks::ClosedConnection;
 use gustnado_observe::exchange::Exchanges;
@@ -62,7 +63,6 @@ use limit::RequestTimeout;
 use pace::BufferedRequest;
 use pending::{ContentEnd, PendingContent};
 use progress::{ResponseProgress, TurnEnd};
-use proxy_protocol::NoProxyHeader;
 use serving::Serving;
 use unread::Unread;
 use upgrade::TunnelEnd;
@@ -109,10 +109,8 @@ fn low_half(ms: u64) -> u32 {
 
 /// The next step of a connection, taken once everything written has been sent.
 enum NextStep {
-    /// Read the PROXY header that the connection must begin with.
-    ProxyHeader(Arc<Networks>),
-    /// Begin a connection that has a pace.
-    FirstAtPace,
+    /// Read what the connection begins with: a PROXY header, a handshake; and set its pace.
+    Opening(Box<ConnectionOpening>),
     /// Receive the next request.
     Receive,
     /// Respond to the requests in the unread bytes.
@@ -149,18 +147,15 @@ enum NextStep {
 ///
 /// On a server with a pace, every step is a rare one, so the usual steps need no check for it.
 ///
-/// - `proxies`: where the connection must begin with a PROXY header, the networks that may send it.
+/// - `opening`: what the connection begins with.
 pub fn serve(
     connection: Connection,
     app: Arc<App>,
-    proxies: Option<Arc<Networks>>,
+    opening: ConnectionOpening,
 ) -> impl Future<Output = ()> + Send {
     let conn = Conn::new(connection, app);
-    if let Some(proxies) = proxies {
-        return Serving::rare(conn, NextStep::ProxyHeader(proxies));
-    }
-    if conn.app.pace().is_some() {
-        return Serving::rare(conn, NextStep::FirstAtPace);
+    if !opening.is_none() || conn.app.pace().is_some() {
+        return Serving::rare(conn, NextStep::Opening(Box::new(opening)));
     }
     Serving::Usual(conn)
 }
@@ -192,7 +187,9 @@ impl Conn {
             match next {
                 // The variant holds nothing: forgetting it saves the call that drops the others.
                 NextStep::Receive => mem::forget(next),
-                NextStep::Close if !self.socket.is_sending() => return Poll::Ready(None),
+                NextStep::Close if !self.socket.is_sending() && !self.socket.is_sealed() => {
+                    return Poll::Ready(None);
+                }
                 rare => return Poll::Ready(Some(rare)),
             }
         }
@@ -204,7 +201,10 @@ impl Conn {
             next = self.finish(next).await;
             match next {
                 NextStep::Receive => return Some(self),
-                NextStep::Close if !self.socket.is_sending() => return None,
+                NextStep::Close if !self.socket.is_sending() => {
+                    self.socket.close().await;
+                    return None;
+                }
                 _ => {}
             }
         }
@@ -221,6 +221,7 @@ impl Conn {
         match received {
             Ok(piece) => match piece.bytes() {
                 [] => NextStep::Close,
+                bytes if self.socket.is_sealed() => self.after_sealed(bytes, context),
                 bytes => {
                     let end = self.respond_to_piece(bytes, context);
                     self.after_turn(end)
@@ -235,6 +236,21 @@ impl Conn {
             Err(ConnectionError::Cut) => {
                 self.cut_head();
                 NextStep::Linger
+            }
+            Err(error) => self.give_up(&error),
+        }
+    }
+
+    /// Does the same with bytes that have to be opened.
+    #[cold]
+    #[inline(never)]
+    fn after_sealed(&mut self, bytes: &[u8], context: &mut Context<'_>) -> NextStep {
+        match self.socket.open_bytes(bytes) {
+            Ok(None) => NextStep::Receive,
+            Ok(Some(opened)) if opened.bytes().is_empty() => NextStep::Close,
+            Ok(Some(opened)) => {
+                let end = self.respond_to_piece(opened.bytes(), context);
+                self.after_turn(end)
             }
             Err(error) => self.give_up(&error),
         }
@@ -267,11 +283,7 @@ impl Conn {
             }
         }
         match next {
-            NextStep::ProxyHeader(proxies) => self.begin_with_proxy_header(&proxies).await,
-            NextStep::FirstAtPace => {
-                self.set_pace();
-                NextStep::Receive
-            }
+            NextStep::Opening(opening) => self.open(*opening).await,
             NextStep::ReceiveAtPace => self.receive_at_pace().await,
             NextStep::AgainAtPace => self.respond_at_pace().await,
             NextStep::Again => {
@@ -307,28 +319,13 @@ impl Conn {
                 Err(failed) => self.give_up(&failed.error),
             },
             NextStep::Linger => {
-                let is_last = self.app.has_notice() && self.app.is_draining();
+                let is_last = self.app.notice().has_news() && self.app.is_draining();
                 self.linger(if is_last { LAST_LINGER_MS } else { LINGER_MS }).await;
                 NextStep::Close
             }
             NextStep::LastCall => self.last_call().await,
             NextStep::GiveWay => self.close_for_others().await,
             usual => usual,
-        }
-    }
-
-    /// Starts a connection that must begin with a PROXY header.
-    async fn begin_with_proxy_header(&mut self, proxies: &Networks) -> NextStep {
-        let header = self.read_proxy_header(proxies).await;
-        // Only now: the client's address, which selects its buckets, comes from the header.
-        self.set_pace();
-        match header {
-            Ok(()) if self.unread.is_some() => NextStep::Again,
-            Ok(()) => NextStep::Receive,
-            Err(NoProxyHeader::Refused(status)) => self.refuse_and_end(status, None),
-            Err(NoProxyHeader::RequestTimeout(timeout)) => self.after_request_timeout(timeout),
-            Err(NoProxyHeader::Closed) => NextStep::Close,
-            Err(NoProxyHeader::Lost(error)) => self.give_up(&error),
         }
     }
 
@@ -384,7 +381,9 @@ impl Conn {
                         self.refuse_and_end(status, Some(request.head.on(&request.bytes)))
                     }
                     Ok(mut body) => {
-                        let ending = self.wanted(&request.head).with(body.pending().end());
+                        let ending = self
+                            .wanted(&request.head, self.app.notice())
+                            .with(body.pending().end());
                         self.respond_too_many(&request.head, ending, wait_ms);
                         self.after_progress(ResponseProgress::written(ending))
                     }

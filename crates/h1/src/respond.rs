@@ -1,14 +1,13 @@
 //! Writes a handler's response as bytes.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use gustnado_http::fields::HeaderId;
 use gustnado_http::head::Version;
 use gustnado_http::method::Method;
 use gustnado_http::response_writer::{Opening, Persist, ResponseWriter, WrittenHead};
 use gustnado_http::status::Status;
-use gustnado_tasks::{ConnectionId, Now, contained};
+use gustnado_tasks::{Now, contained};
 
 use super::Conn;
 use super::body_end::{BodyEnd, Ending, RequestedPersist};
@@ -20,11 +19,10 @@ use gustnado_files::CachedFile;
 use gustnado_observe::exchange::SentCallbacks;
 use gustnado_web::body::Body;
 use gustnado_web::error_page::error_page;
-use gustnado_web::request::{Request, RequestPeer};
+use gustnado_web::request::{Request, RequestPeer, RequestSource};
 use gustnado_web::request_head::RequestHeadRef;
 use gustnado_web::response::{Content, INLINE_BYTES_MAX, Response, ResponsePrefix, StatusLine};
 use gustnado_web::routes::Pages;
-use gustnado_web::trusted_proxies::TrustedProxies;
 
 /// Everything that a written response depends on but the response itself.
 pub(super) struct WriteContext<'a> {
@@ -33,8 +31,7 @@ pub(super) struct WriteContext<'a> {
     pub(super) prefix: &'a ResponsePrefix,
     pub(super) now: Now,
     pub(super) ending: Ending,
-    pub(super) socket: ConnectionId,
-    pub(super) trusted_proxies: Option<&'a Arc<TrustedProxies>>,
+    pub(super) origin: RequestSource<'a>,
     /// Time-outs of its route, if it has its own.
     pub(super) timeouts: Option<RouteTimeouts>,
     /// When the request was read.
@@ -256,7 +253,7 @@ fn finish_framed(
 fn page(response: Response, wanted: &WriteContext<'_>) -> Response {
     let status = response.status;
     let made = wanted.pages.of(status).and_then(|page| {
-        let origin = RequestPeer::lent(wanted.socket, wanted.trusted_proxies);
+        let origin = RequestPeer::lent(wanted.origin);
         let request = Request::new(wanted.parts.clone(), Body::empty(), origin);
         contained(|| page(&request, status))
     });

@@ -9,7 +9,7 @@ use gustnado_http::head::{Framing, Head};
 use gustnado_http::method::Method;
 use gustnado_http::path::CanonicalPath;
 use gustnado_http::status::Status;
-use gustnado_tasks::{Connection, ConnectionError, ConnectionId, SendBuf, contained, note_step};
+use gustnado_tasks::{Connection, ConnectionError, SendBuf, contained, note_step};
 
 use super::Conn;
 use super::body::BodyUse;
@@ -25,11 +25,10 @@ use gustnado_files::Mounted;
 use gustnado_web::body::Body;
 use gustnado_web::handler::{HandlerId, InlineFn, RunningHandler, TaskFn};
 use gustnado_web::middleware::{Matcher, Runnable};
-use gustnado_web::request::Request;
+use gustnado_web::request::{Request, RequestSource};
 use gustnado_web::response::{Content, Response};
 use gustnado_web::route_cache::RouteCache;
 use gustnado_web::routes::{EndpointKind, RouteEndpoint, RouteOptions, RouteTable};
-use gustnado_web::trusted_proxies::TrustedProxies;
 
 /// A request and the endpoint that was found for it.
 pub(super) struct RoutedRequest<'a> {
@@ -138,8 +137,9 @@ impl Conn {
 
     /// Returns where a request came from, as its handler may ask.
     #[inline]
-    pub(super) fn origin(&self) -> (ConnectionId, Option<&Arc<TrustedProxies>>) {
-        (self.socket.id(), self.app.trusted_proxies.as_ref())
+    pub(super) fn origin(&self) -> RequestSource<'_> {
+        let trusted_proxies = self.app.trusted_proxies.as_ref();
+        RequestSource { socket: Some(&self.socket), trusted_proxies }
     }
 
     #[inline(never)] // It would take registers from the way of inline handlers.
@@ -378,7 +378,7 @@ impl Conn {
         let response = self.response_of(&mut in_flight).await?;
         self.socket.refresh_now();
         let (mut out, turn) = (Connection::outgoing(), self.turn_context());
-        let wanted = self.wanted(in_flight.parts.head());
+        let wanted = self.wanted(in_flight.parts.head(), self.app.notice());
         let (mut responded, progress) =
             self.finish_in_flight(response, in_flight, wanted, &turn, &mut out);
         self.record(&out.bytes, &mut responded, &progress);
@@ -411,8 +411,7 @@ impl Conn {
             prefix: &turn.prefix,
             now: turn.time,
             ending: wanted.with(end),
-            socket: self.socket.id(),
-            trusted_proxies: self.app.trusted_proxies.as_ref(),
+            origin: self.origin(),
             timeouts: in_flight.timeouts,
             read_ms: in_flight.incoming.began_ms,
         };
@@ -439,7 +438,7 @@ fn find<'t, 'p>(
     cache: &RouteCache,
     table: &'t RouteTable,
     received: &ReceivedRequest<'p>,
-    origin: (ConnectionId, Option<&Arc<TrustedProxies>>),
+    origin: RequestSource<'_>,
 ) -> RouteMatch<'t, 'p> {
     let view = received.view();
     let Ok(path) = CanonicalPath::of(view.path()) else { return (&table.no_path, None, None) };

@@ -54,8 +54,7 @@ impl Future for Serving {
 mod tests {
     use std::sync::Arc;
 
-    use gustnado_app::app::App;
-    use gustnado_config::Networks;
+    use gustnado_app::app::{App, ConnectionOpening};
     use gustnado_tasks::Connection;
 
     use crate::serve;
@@ -63,7 +62,7 @@ mod tests {
     /// Returns the size of a function's result, without calling it.
     fn output_bytes<F, O>(_: F) -> usize
     where
-        F: Fn(Connection, Arc<App>, Option<Arc<Networks>>) -> O,
+        F: Fn(Connection, Arc<App>, ConnectionOpening) -> O,
     {
         size_of::<O>()
     }

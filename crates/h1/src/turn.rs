@@ -12,7 +12,7 @@ use super::body_end::{PendingBody, RequestedPersist};
 use super::progress::{ResponseProgress, TurnEnd};
 use super::received::{ReceivedRequest, TurnContext};
 use super::unread::Unread;
-use gustnado_app::app::ConnPolicy;
+use gustnado_app::app::{ConnPolicy, Notice};
 use gustnado_config::ResponseVersion;
 
 /// The responses of a turn are sent at this many bytes, even if more requests are buffered: a
@@ -91,7 +91,7 @@ impl Conn {
     ) -> ResponseProgress {
         let (mut out, turn) = (Connection::outgoing(), self.turn_context());
         let (head, bytes) = (&request.head, &*request.bytes);
-        let wanted = self.wanted(head);
+        let wanted = self.wanted(head, self.app.notice());
         let mut received = ReceivedRequest { body, ..ReceivedRequest::new(head, bytes, wanted) };
         let progress = self.respond_by_route(&mut received, &turn, &mut out, context);
         self.record(&out.bytes, &mut received.response, &progress);
@@ -126,14 +126,19 @@ impl Conn {
                     *seen = 0;
                     used += head.len();
                     // Before anything is done about it: no request is served by old routes.
-                    if self.app.has_notice() && self.app.is_outdated() {
+                    let notice = self.app.notice();
+                    if notice.has_news() && self.app.is_outdated() {
                         break outdated(head, rest);
                     }
                     self.requests = self.requests.saturating_add(1);
                     if self.app.access_log.is_some() {
                         self.open_exchange(Some(head), rest);
                     }
-                    let mut received = ReceivedRequest::new(head, rest, self.wanted(head));
+                    let wanted = self.wanted(head, notice);
+                    let mut received = ReceivedRequest::new(head, rest, wanted);
+                    if notice.has_guards() && self.is_guarded(&mut received, &turn, &mut out) {
+                        break TurnEnd::Last(ResponseProgress::Lingering);
+                    }
                     let progress = self.respond_by_route(&mut received, &turn, &mut out, context);
                     self.record(&out.bytes, &mut received.response, &progress);
                     used += received.body_bytes_used;
@@ -190,9 +195,9 @@ impl Conn {
 
     /// Returns whether the connection would persist after the response to this head.
     #[inline]
-    pub(super) fn wanted(&self, head: &Head) -> RequestedPersist {
+    pub(super) fn wanted(&self, head: &Head, notice: Notice) -> RequestedPersist {
         let wanted = self.wanted_unnoticed(head);
-        let is_last = self.app.has_notice() && self.app.is_draining();
+        let is_last = notice.has_news() && self.app.is_draining();
         if is_last { wanted.ended() } else { wanted }
     }
 

@@ -73,6 +73,7 @@ statuses! {
     EXPECTATION_FAILED 417 "Expectation Failed"
     MISDIRECTED_REQUEST 421 "Misdirected Request"
     UNPROCESSABLE_CONTENT 422 "Unprocessable Content"
+    TOO_EARLY 425 "Too Early"
     UPGRADE_REQUIRED 426 "Upgrade Required"
     PRECONDITION_REQUIRED 428 "Precondition Required"
     TOO_MANY_REQUESTS 429 "Too Many Requests"

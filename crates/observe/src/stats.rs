@@ -62,6 +62,8 @@ pub enum Fault {
     TooManyConnections,
     /// It did not begin with a valid PROXY header from a permitted sender.
     NoProxyHeader,
+    /// Its TLS handshake has failed.
+    NoHandshake,
 }
 
 impl Fault {
@@ -80,6 +82,7 @@ impl Fault {
             Self::SendCut => &[Cell::SendsCut],
             Self::TooManyConnections => &[Cell::ClientsOver],
             Self::NoProxyHeader => &[Cell::ProxyRefused],
+            Self::NoHandshake => &[Cell::HandshakesFailed],
         }
     }
 }

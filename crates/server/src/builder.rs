@@ -10,6 +10,7 @@ use gustnado_http::status::Status;
 use crate::config::{Config, ConfigError, Machine, Origin, Settings};
 use gustnado_app::hooks::{ClosedConnection, Hooks, LimitAction, LimitEvent, Refused};
 use gustnado_config::Headers;
+use gustnado_config::config_file::SiteTls;
 use gustnado_web::handler::IntoHandler;
 use gustnado_web::middleware::{Flow, Middleware};
 use gustnado_web::request::Request;
@@ -38,6 +39,8 @@ pub struct Server {
     pub(crate) fields: Headers,
     /// Serves the built-in page where there is nothing else.
     pub(crate) or_built_in: bool,
+    /// Certificates of hosts that have some of their own.
+    pub(crate) site_tls: Vec<(Vec<String>, SiteTls)>,
     pub(crate) hooks: Hooks,
 }
 
@@ -58,6 +61,16 @@ impl Server {
 
     fn with(mut self, change: impl FnOnce(Routes) -> Routes) -> Self {
         self.routes = change(self.routes);
+        self
+    }
+
+    /// Gives hosts a certificate of their own, presented to clients that ask for them. Others get
+    /// that of the setting [`tls_cert`](Config::tls_cert).
+    ///
+    /// - `hosts`: `example.org`, or `*.example.org` for all below it, as in [`Routes::hosts`].
+    pub fn site_tls(mut self, hosts: &[impl AsRef<str>], tls: SiteTls) -> Self {
+        let hosts = hosts.iter().map(|host| host.as_ref().to_ascii_lowercase()).collect();
+        self.site_tls.push((hosts, tls));
         self
     }
 

@@ -8,6 +8,8 @@
 pub use gustnado_config::{
     Acceptor, BodyPolicy, Config, ConfigError, Effective, Field, ForwardedFields, Io, ListenSpec,
     Listing, Machine, MemoryPlan, Origin, Pace, Placement, Resolved, ResponseVersion,
-    SchedulerKind, SettingGroup, Settings, SocketMemory, TUNABLES, TrafficClass, Tunable, Unit,
-    nearest, reference,
+    SchedulerKind, SettingGroup, Settings, SocketMemory, TUNABLES, TlsClientAuth, TlsRecords,
+    TlsVersionMin, TrafficClass, Tunable, Unit, nearest, reference,
 };
+
+pub use gustnado_config::config_file::SiteTls;

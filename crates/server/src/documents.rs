@@ -38,6 +38,10 @@ struct StartWithRust;
 #[doc = include_str!("../../../docs/tasks.md")]
 struct TasksGuide;
 
+#[cfg(feature = "tls")]
+#[doc = include_str!("../../../docs/tls.md")]
+struct TlsGuide;
+
 #[cfg(feature = "tower")]
 #[doc = include_str!("../../../docs/tower.md")]
 struct TowerGuide;

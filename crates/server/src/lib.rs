@@ -57,6 +57,11 @@ pub use gustnado_observe::stats::{Stats, WorkerStats};
 pub use gustnado_tasks::{DrainReport, Endpoint};
 #[doc(inline)]
 pub use gustnado_tcp as protocol;
+#[doc(inline)]
+pub use gustnado_tls::TlsInfo;
+#[cfg(feature = "tls")]
+#[doc(inline)]
+pub use gustnado_tls::TlsVersion;
 #[doc(hidden)]
 pub use gustnado_web::admission::overloaded;
 #[doc(inline)]

@@ -7,6 +7,7 @@ mod logs;
 mod reload;
 mod serve;
 mod start_error;
+mod tls;
 mod urls;
 
 use std::io::{self, IsTerminal, Write as _};
@@ -83,9 +84,10 @@ fn start_with<D>(
     let account = account(config)?.map(locked).transpose()?;
     let machine = Machine::read();
     let count = machine.workers(config).value;
-    let plans = listeners::plans(config)?;
+    let plans = listeners::plans(&builder)?;
     let endpoints: Vec<_> = plans.iter().map(|plan| plan.endpoint.clone()).collect();
-    let proxies = listeners::proxy_rules(config, &plans);
+    let tls = listeners::tls_acceptor(&builder, &plans)?;
+    let openings = listeners::openings(config, &plans, tls.as_ref());
     let plan = config.worker_plan(count);
     let resources = RouteResources::new(config, plan.workers_max());
     let scheduler = config.scheduler.as_str();
@@ -97,7 +99,7 @@ fn start_with<D>(
     let log = AccessLog::of(config, shared.places(), &shared.logs, None)?;
     let hooks = (builder.hooks.clone(), log);
     let current = AppHandle::new(|current| {
-        App::new(config, tables, hooks, Arc::clone(&shared), current, proxies)
+        App::new(config, tables, hooks, Arc::clone(&shared), current, openings)
     });
     let (workers, driven) = start(&plan).map_err(StartError::from_workers)?;
     let workers = Arc::new(workers);
@@ -114,14 +116,20 @@ fn start_with<D>(
         workers.spawner().spawn(writing).map_err(failed)?;
     }
     held_workers::watch(&workers, &shared, &current, config.restart_hung)?;
+    if tls.is_some() {
+        let failed = |error| StartError::Worker { error };
+        tls::watch_files(&current, &shared).map_err(failed)?;
+    }
     if let Some(account) = account {
         account.enter().map_err(StartError::User)?;
     }
-    let addresses = listeners.addresses();
-    let notes = workers.notes().iter().cloned().chain(listeners.refused()).collect();
+    let (addresses, has_tls) = (listeners.addresses(), listeners.has_tls());
+    let of_tls = tls.as_deref().map(tls::notes).unwrap_or_default();
+    let notes = workers.notes().iter().cloned().chain(listeners.refused()).chain(of_tls).collect();
     let config = builder.config;
     let state = Mutex::new(ReloadState { config: config.clone(), listeners });
-    let running = Running { workers, current, shared, resources, state, config, addresses, notes };
+    let running =
+        Running { workers, current, shared, resources, state, config, addresses, has_tls, notes };
     Ok((running, driven))
 }
 
@@ -166,9 +174,9 @@ fn lists(config: &Config, endpoints: &[Endpoint]) -> bool {
 pub(crate) fn check_server(builder: &Server) -> Result<(), StartError> {
     AccessLog::format_of(&builder.config)?;
     account(&builder.config)?;
-    match listeners::plans(&builder.config) {
+    match listeners::plans(builder) {
         // Names are looked up where the server starts, which may be another machine.
-        Ok(_) => {}
+        Ok(plans) => listeners::tls_acceptor(builder, &plans).map(drop)?,
         Err(StartError::Host { error, .. }) if error.kind() != io::ErrorKind::InvalidInput => {}
         Err(error) => return Err(error),
     }
@@ -291,6 +299,8 @@ pub struct Running {
     state: Mutex<ReloadState>,
     config: Config,
     addresses: Vec<Endpoint>,
+    /// Which of them speak TLS.
+    has_tls: Vec<bool>,
     notes: Vec<String>,
 }
 
@@ -308,7 +318,8 @@ impl Running {
 
     /// Returns the same addresses as URLs: `http://127.0.0.1:8080/`.
     pub fn urls(&self) -> Vec<String> {
-        self.addresses.iter().map(urls::url).collect()
+        let has_tls = self.has_tls.iter().copied().chain(std::iter::repeat(false));
+        self.addresses.iter().zip(has_tls).map(|(to, has_tls)| urls::url(to, has_tls)).collect()
     }
 
     /// Returns the current addresses: a reload may have opened and closed listeners.

@@ -36,7 +36,7 @@ use thiserror::Error;
 use crate::client::{self, ClientError, ClientOptions};
 use crate::config::{Config, Listing};
 use crate::server::{blocking_pool, lines};
-use gustnado_app::app::{self, App, AppHandle, ProxyRules, ServerShared};
+use gustnado_app::app::{self, App, AppHandle, ConnectionOpening, Openings, ServerShared};
 use gustnado_app::hooks::Hooks;
 use gustnado_files::{FileOptions, Folders};
 use gustnado_h1 as conn;
@@ -101,7 +101,7 @@ impl TestClient {
                 (Hooks::default(), None),
                 shared,
                 current,
-                ProxyRules::default(),
+                Openings::default(),
             )
         });
         let app = current.app();
@@ -139,7 +139,7 @@ impl TestClient {
         let (near, far): (OwnedFd, OwnedFd) =
             socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
         let (near, far) = (Connection::adopt(near)?, Connection::adopt(far)?);
-        let serving = conn::serve(far, Arc::clone(&self.app), None);
+        let serving = conn::serve(far, Arc::clone(&self.app), ConnectionOpening::default());
         spawn_detached(serving).map_err(|_| io::Error::other("no task slot is left"))?;
         Ok(near)
     }

@@ -1,7 +1,8 @@
 //! The one interface that a protocol's loop has to its connection.
 //!
-//! A [`Socket`] is a connection that may have a pace. Operations that do not depend on a pace keep
-//! their name; the pace itself is a [`Pacer`], which is allocated only if something is paced.
+//! A [`Socket`] is a connection that may have a pace, and may be sealed by TLS. Operations that
+//! depend on neither keep their name; the pace itself is a [`Pacer`]. Both are allocated only where
+//! there is one.
 //!
 //! | to | there is |
 //! | --- | --- |
@@ -11,16 +12,63 @@
 //! | end | [`Socket::shutdown_write`], [`Socket::linger`], [`Socket::reset_on_drop`]; drop it |
 //! | keep time | [`Socket::set_deadline`], [`Socket::now`], [`Socket::poll_deadline`] |
 //! | know the peer | [`Socket::peer`], [`Socket::local`] |
+//! | begin TLS | [`Socket::accept_tls`] |
 //! | give it to another protocol | [`Socket::take`] |
 //!
-//! What lives here: sockets, and the arithmetic of their pace. What does not: the choice of a
-//! connection's pace, and any protocol. It uses tasks.
+//! TLS is in two parts, neither of which does I/O. The handshake (`handshake`) is rustls's. It
+//! leaves secrets behind, and the records of the connection (`records`) are sealed and opened with
+//! them here, in the worker's buffers: a connection that waits holds its secrets and nothing else.
+//!
+//! What lives here: sockets, the arithmetic of their pace, and TLS. What does not: the choice of a
+//! connection's pace or certificate, and any protocol above. It uses tasks.
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "tls")]
+mod acceptor;
+mod client_policy;
+#[cfg(feature = "tls")]
+mod clients;
+#[cfg(feature = "tls")]
+mod handshake;
+#[cfg(feature = "tls")]
+mod identity;
+#[cfg(feature = "tls")]
+mod in_flight;
+#[cfg(not(feature = "tls"))]
+mod no_tls;
 mod pacer;
 mod rates;
+#[cfg(feature = "tls")]
+mod records;
+#[cfg(feature = "tls")]
+mod session;
+#[cfg(feature = "tls")]
+mod settings;
+#[cfg(feature = "tls")]
+mod sites;
 mod socket;
+#[cfg(feature = "tls")]
+mod stamps;
+#[cfg(feature = "tls")]
+mod tickets;
 
+#[cfg(feature = "tls")]
+pub use acceptor::{AcceptError, TlsAcceptor};
+pub use client_policy::ClientPolicy;
+#[cfg(feature = "tls")]
+pub use clients::{ClientSettings, ClientsError};
+#[cfg(feature = "tls")]
+pub use handshake::{HandshakeError, TlsInfo};
+#[cfg(feature = "tls")]
+pub use identity::{IdentityError, SiteIdentity};
+#[cfg(not(feature = "tls"))]
+pub use no_tls::{AcceptError, TlsAcceptor, TlsInfo};
 pub use pacer::Pacer;
 pub use rates::{Buckets, Flows, ResponsePace};
+#[cfg(feature = "tls")]
+pub use records::{RecordError, TlsVersion};
+#[cfg(feature = "tls")]
+pub use settings::{TlsSettings, TlsSettingsError, TlsSite};
 pub use socket::{MoreTime, SendFailed, Socket};
+#[cfg(feature = "tls")]
+pub use tickets::{TicketKeys, TicketKeysError};

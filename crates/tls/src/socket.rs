@@ -1,6 +1,10 @@
 //! A connection as a protocol's loop uses it.
 
 mod paced;
+#[cfg(feature = "tls")]
+mod record_sizes;
+#[cfg(feature = "tls")]
+mod sealed;
 mod sending;
 
 use std::future::poll_fn;
@@ -13,33 +17,44 @@ use gustnado_tasks::{
 };
 
 use crate::pacer::Pacer;
+#[cfg(feature = "tls")]
+use sealed::Sealed;
 
 pub use sending::{MoreTime, SendFailed};
 
-/// A connection that may have a pace.
+/// A connection that may have a pace, and may be sealed by TLS.
 ///
 /// Everything on it happens in one task. Its deadline bounds every operation; when the server ends,
 /// operations fail with [`ConnectionError::Ending`]. Dropping it closes the connection.
 #[derive(Debug)]
 pub struct Socket {
     connection: Connection,
-    /// Allocated only where something is paced: most connections have none.
+    /// Allocated only where something is paced or sealed.
+    more: Option<Box<More>>,
+}
+
+/// What few connections have.
+#[derive(Debug, Default)]
+struct More {
     pacer: Option<Box<Pacer>>,
+    #[cfg(feature = "tls")]
+    sealed: Option<Box<Sealed>>,
 }
 
 impl Socket {
-    /// Creates a socket without a pace.
+    /// Creates a socket without a pace, and without TLS.
     #[inline]
     pub fn new(connection: Connection) -> Self {
-        Self { connection, pacer: None }
+        Self { connection, more: None }
     }
 
-    /// Takes the connection and its pace out, for an owner that cannot be moved out of.
+    /// Takes the connection out, with its pace and its TLS, for an owner that cannot be moved out
+    /// of.
     ///
     /// The rest counts as closed: operations on it that need a connection panic.
     #[must_use = "dropping it closes the connection"]
     pub fn take(&mut self) -> Self {
-        Self { connection: self.connection.take(), pacer: self.pacer.take() }
+        Self { connection: self.connection.take(), more: self.more.take() }
     }
 
     /// Returns whether [`Socket::take`] has not been called.
@@ -112,11 +127,15 @@ impl Socket {
     /// [`ConnectionError`].
     #[inline]
     pub fn poll_recv(&mut self, idle: bool) -> Poll<Result<RecvBuf, ConnectionError>> {
-        self.connection.poll_recv(idle)
+        let received = self.connection.poll_recv(idle);
+        if received.is_ready() && self.is_sealed() {
+            return self.open(received, |connection| connection.poll_recv(idle));
+        }
+        received
     }
 
     /// Receives for a loop that responds before it receives again: only the send is charged to the
-    /// task's budget.
+    /// task's budget. On a sealed socket [`Socket::open_bytes`] opens what comes.
     ///
     /// # Errors
     /// [`ConnectionError`].
@@ -152,8 +171,8 @@ impl Socket {
     /// # Errors
     /// [`ConnectionError`].
     pub fn poll_recv_large(&mut self, idle: bool) -> Poll<Result<RecvBuf, ConnectionError>> {
-        // At a pace few bytes come at a time.
-        if self.is_paced() {
+        // At a pace few bytes come at a time, and sealed ones are opened into another buffer.
+        if self.more.is_some() {
             return self.poll_recv(idle);
         }
         self.connection.poll_recv_large(idle)
@@ -172,7 +191,7 @@ impl Socket {
         bytes: &mut Vec<u8>,
         room: usize,
     ) -> Poll<Result<Option<RecvBuf>, ConnectionError>> {
-        if self.is_paced() {
+        if self.more.is_some() {
             return self.poll_recv(idle).map_ok(Some);
         }
         self.connection.poll_recv_onto(idle, bytes, room)
@@ -188,8 +207,8 @@ impl Socket {
         idle: bool,
         bytes_max: u64,
     ) -> Poll<Result<Discarded, ConnectionError>> {
-        // A pace counts what is received.
-        if self.is_paced() {
+        // A pace counts what is received, and sealed bytes have to be opened to be counted.
+        if self.more.is_some() {
             return self.poll_recv(idle).map_ok(Discarded::Received);
         }
         self.connection.poll_discard(idle, bytes_max)
@@ -208,7 +227,7 @@ impl Socket {
         self.connection.receive_on_demand();
     }
 
-    /// Takes over bytes to send; [`Socket::poll_sent`] sends them.
+    /// Takes over bytes to send; [`Socket::poll_sent`] sends them, and seals them before that.
     #[inline]
     pub fn start_send(&mut self, out: Box<SendBuf>) {
         self.connection.start_send(out);
@@ -216,6 +235,9 @@ impl Socket {
 
     /// Takes back the bytes of [`Socket::start_send`], if none of them was sent yet.
     pub fn take_unsent(&mut self) -> Option<Box<SendBuf>> {
+        if self.is_sealed() {
+            return self.take_unsent_sealed();
+        }
         self.connection.take_unsent()
     }
 
@@ -231,6 +253,9 @@ impl Socket {
     /// [`ConnectionError`].
     #[inline]
     pub fn poll_sent(&mut self) -> Poll<Result<(), ConnectionError>> {
+        if self.is_sealed() {
+            return self.poll_sent_sealed();
+        }
         self.connection.poll_sent()
     }
 
@@ -242,11 +267,17 @@ impl Socket {
 
     /// Returns the bytes of a failed send that the kernel has not taken.
     pub fn unsent_bytes(&self) -> u64 {
+        if self.is_sealed() {
+            return self.left_sealed();
+        }
         self.connection.unsent_bytes()
     }
 
     /// Shuts down the sending side.
     pub fn shutdown_write(&mut self) {
+        if self.is_sealed() {
+            self.queue_close();
+        }
         self.connection.shutdown_write();
     }
 
@@ -256,6 +287,10 @@ impl Socket {
     /// - `wait_ms`, `bytes_max`: bounds of this, in time and bytes.
     /// - `idle`: as for [`Socket::poll_recv`].
     pub async fn linger(&mut self, wait_ms: u64, bytes_max: usize, idle: bool) {
+        if self.is_sealed() {
+            // Boxed, as this future is part of every connection's.
+            Box::pin(self.close()).await;
+        }
         self.shutdown_write();
         self.set_deadline(self.now().mono_ms.saturating_add(wait_ms));
         let mut left = bytes_max;

@@ -14,21 +14,18 @@ use std::fmt;
 use std::task::Waker;
 
 use bytes::Bytes;
-use std::sync::Arc;
 
 use gustnado_http::fields::{FieldError, check_field};
 use gustnado_http::head::{Head, Version};
 use gustnado_http::method::Method;
 use gustnado_http::path::CanonicalPath;
 use gustnado_http::request::RequestView;
-use gustnado_tasks::ConnectionId;
 
 use crate::body::{Body, BodyError};
-use crate::trusted_proxies::TrustedProxies;
 
 use crate::request_head::{RequestHead, RequestHeadRef, as_text};
 pub use cookies::Cookies;
-pub use peer::RequestPeer;
+pub use peer::{RequestPeer, RequestSource};
 pub use query::{Pairs, percent_decoded};
 pub use typed::ParamError;
 
@@ -65,17 +62,17 @@ impl Request {
         used: &Cell<Option<Box<Self>>>,
         head: &Head,
         bytes: &[u8],
-        (link, trusted_proxies): (ConnectionId, Option<&Arc<TrustedProxies>>),
+        origin: RequestSource<'_>,
     ) -> Box<Self> {
         if let Some(mut used) = used.take()
             && let Some(parts) = used.parts.get_mut()
         {
             parts.refill(head, bytes);
-            used.peer.lend(link);
+            used.peer.lend(origin);
             return used;
         }
         // A reused request is of the same app: see `RouteCache`.
-        let peer = RequestPeer::lent(link, trusted_proxies);
+        let peer = RequestPeer::lent(origin);
         Box::new(Self::new(RequestHead::take(head, bytes), Body::empty(), peer))
     }
 
@@ -362,7 +359,8 @@ pub mod tests {
             other => panic!("expected a head, got {other:?}"),
         };
         let parts = RequestHead::take(&head, text.as_bytes());
-        Request::new(parts, Body::empty(), RequestPeer::lent(ConnectionId::NONE, None))
+        let origin = RequestSource { socket: None, trusted_proxies: None };
+        Request::new(parts, Body::empty(), RequestPeer::lent(origin))
     }
 
     #[test]

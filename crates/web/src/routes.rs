@@ -30,7 +30,7 @@ pub use entry::{EndpointKind, ErrorPage, RouteEndpoint};
 pub use error::RouteError;
 #[doc(hidden)]
 pub use table::canonical_route;
-pub use table::{Pages, RouteTable, Tables};
+pub use table::{Pages, RouteTable, Tables, host_name};
 
 /// Routes, middleware and error pages of one site, or a part of one.
 ///

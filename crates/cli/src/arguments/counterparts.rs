@@ -34,7 +34,7 @@ const LISTEN: Counterpart =
     Ours("--host ADDRESS and --port N, or --listen ADDRESS:PORT for several");
 const FOLDER: Counterpart = Ours("the folder without a flag: gustnado serve DIR");
 const INDEX: Counterpart = Ours("--listing");
-const TLS: Counterpart = Proxy("TLS");
+const TLS: Counterpart = Ours("--tls-cert FILE and --tls-key FILE");
 const GZIP: Counterpart = Proxy("compression");
 const HTTP2: Counterpart = Proxy("HTTP/2");
 const WEBSOCKET: Counterpart = Because("there are no WebSockets yet");
@@ -71,9 +71,8 @@ const TABLE: &[(&[&str], Counterpart)] = &[
     (&["--listings", "--index-of", "--directory-index", "-z"], INDEX),
     (&["--no-listing", "--no-directory-listing", "--disable-indexing"], Ours("--listing=off")),
     (&["--index", "--index-file", "--default-file"], Because("the index is always index.html")),
-    (&["--tls", "--ssl", "--https", "--cert", "--key", "--certfile", "--keyfile"], TLS),
-    (&["--tls-cert", "--tls-key", "--ssl-cert", "--ssl-key", "--ssl-certfile"], TLS),
-    (&["--ssl-keyfile", "--certificate", "--http2-tls-cert", "--http2-tls-key", "-S"], TLS),
+    (&["--tls", "--ssl", "--https", "--cert", "--key", "--ssl-cert", "--ssl-key"], TLS),
+    (&["--certificate", "--ssl-certificate", "--http2-tls-cert", "--http2-tls-key", "-S"], TLS),
     (&["--gzip", "--compression", "--compress", "--brotli", "--zstd", "--deflate"], GZIP),
     (&["--compression-static", "--gzip-static", "-g"], GZIP),
     (&["--http2", "--http3", "--h2", "--h2c", "--http"], HTTP2),

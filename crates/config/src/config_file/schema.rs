@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::route::{LISTINGS, METHODS, REDIRECTS};
+use crate::TlsClientAuth;
 use crate::table::TUNABLES;
 use crate::text::quoted;
 use crate::tunable::{Field, Tunable};
@@ -101,6 +102,7 @@ fn definitions() -> Json {
     let site = vec![
         key("hosts", hosts()),
         key("root", described("string", "Folder that is served where no route matches")),
+        key("tls", reference("site.tls")),
         key("headers", reference("headers")),
         key("route", list_of("Routes", "route")),
         key("error-page", list_of("Pages for errors", "error-page")),
@@ -114,8 +116,24 @@ fn definitions() -> Json {
         key("listen", listener()),
         key("route", route()),
         key("site", Json::Map(closed("A site for some hosts", site, &["hosts"]))),
+        key("site.tls", site_tls()),
         key("error-page", Json::Map(closed("A page for a status of 4xx or 5xx", page, &["file"]))),
     ])
+}
+
+fn site_tls() -> Json {
+    let client_auth = Json::Map(vec![
+        key("description", text("Whether clients have to present a certificate")),
+        key("enum", texts(TlsClientAuth::NAMES)),
+    ]);
+    let keys = vec![
+        key("cert", described("string", "Certificate of the site, each issuer behind it, in PEM")),
+        key("key", described("string", "Its private key; left out, it is in the same file")),
+        key("client-auth", client_auth),
+        key("client-ca", described("string", "Authorities of clients' certificates, in PEM")),
+        key("client-crl", described("string", "Lists of those that are revoked, in PEM")),
+    ];
+    Json::Map(closed("TLS of the site", keys, &["cert"]))
 }
 
 fn listener() -> Json {
@@ -131,6 +149,10 @@ fn listener() -> Json {
     ]);
     let keys = vec![
         key("address", described("string", "127.0.0.1:80, [::1]:80, unix:PATH, unix:@NAME, fd:3")),
+        key(
+            "tls",
+            described("boolean", "Whether it speaks TLS, as with https:// before the address"),
+        ),
         key("proxy-protocol", described("boolean", "Whether a PROXY header is required")),
         key("proxy-allow-from", networks),
         key("backlog", backlog),

@@ -7,6 +7,7 @@ use gustnado_http::method::Method;
 use gustnado_http::status::Status;
 
 use super::redirect::Template;
+use crate::TlsClientAuth;
 use crate::headers::Headers;
 
 /// A site: the routes of some hosts.
@@ -18,12 +19,29 @@ pub struct SiteSpec {
     pub hosts: Vec<String>,
     /// The folder that is served where no route matches.
     pub root: Option<PathBuf>,
+    /// Its certificate, if it has one of its own.
+    pub tls: Option<SiteTls>,
     /// Headers of its responses.
     pub headers: Headers,
     /// In the order of the file.
     pub routes: Vec<RouteSpec>,
     /// One for a status at most.
     pub pages: Vec<ErrorPageSpec>,
+}
+
+/// What a site has of its own for TLS.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SiteTls {
+    /// Its certificate, each issuer behind it, in PEM.
+    pub cert: PathBuf,
+    /// Its private key, in PEM; `None` is in the file of the certificate.
+    pub key: Option<PathBuf>,
+    /// Whether its clients have to present a certificate.
+    pub client_auth: TlsClientAuth,
+    /// The authorities that may have issued those, in PEM.
+    pub client_ca: Option<PathBuf>,
+    /// Lists of those that are revoked, in PEM.
+    pub client_crl: Option<PathBuf>,
 }
 
 /// A route of a site.

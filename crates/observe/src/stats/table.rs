@@ -190,6 +190,9 @@ counters! {
         server u64 "Connections without a valid PROXY header where one is required, or with one \
             from an untrusted sender.",
         cell ProxyRefused;
+    handshakes_failed: Counter Everywhere,
+        server u64 "Connections whose TLS handshake failed, was too slow, or was none.",
+        cell HandshakesFailed;
     clients_over: Counter Everywhere,
         server u64 "Connections closed at once because their client had as many as \
             `--connections-per-client` allows.",

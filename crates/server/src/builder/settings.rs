@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::Server;
 use crate::config::{
     Acceptor, BodyPolicy, Config, ForwardedFields, Io, Listing, Placement, ResponseVersion,
-    SchedulerKind, TrafficClass,
+    SchedulerKind, TlsClientAuth, TlsRecords, TlsVersionMin, TrafficClass,
 };
 
 /// Declares a method for each field of [`Config`], or of a part of it, named like the field.
@@ -75,6 +75,32 @@ impl Server {
         self.tune(|config| name.clone_into(&mut config.uds_owner))
     }
 
+    /// Sets [`tls_cert`](Config::tls_cert): the certificate with its chain, in PEM. Listeners then
+    /// speak TLS.
+    pub fn tls_cert(self, path: impl Into<PathBuf>) -> Self {
+        self.tune(|config| config.tls_cert = Some(path.into()))
+    }
+
+    /// Sets [`tls_key`](Config::tls_key): its private key, in PEM.
+    pub fn tls_key(self, path: impl Into<PathBuf>) -> Self {
+        self.tune(|config| config.tls_key = Some(path.into()))
+    }
+
+    /// Sets [`tls_client_ca`](Config::tls_client_ca): the authorities of clients' certificates.
+    pub fn tls_client_ca(self, path: impl Into<PathBuf>) -> Self {
+        self.tune(|config| config.tls_client_ca = Some(path.into()))
+    }
+
+    /// Sets [`tls_client_crl`](Config::tls_client_crl): clients' certificates that are revoked.
+    pub fn tls_client_crl(self, path: impl Into<PathBuf>) -> Self {
+        self.tune(|config| config.tls_client_crl = Some(path.into()))
+    }
+
+    /// Sets [`tls_ticket_keys`](Config::tls_ticket_keys): keys that several servers share.
+    pub fn tls_ticket_keys(self, path: impl Into<PathBuf>) -> Self {
+        self.tune(|config| config.tls_ticket_keys = Some(path.into()))
+    }
+
     /// Sets [`body_spool`](Config::body_spool): the folder on whose disk long bodies are kept.
     pub fn body_spool(self, folder: impl Into<PathBuf>) -> Self {
         self.tune(|config| config.body_spool = Some(folder.into()))
@@ -117,7 +143,12 @@ mod tests {
     use super::*;
     use crate::config::TUNABLES;
 
-    const SHORTER: [&str; 14] = [
+    const SHORTER: [&str; 19] = [
+        "tls_cert",
+        "tls_key",
+        "tls_client_ca",
+        "tls_client_crl",
+        "tls_ticket_keys",
         "root",
         "listen_on",
         "forwarded_allow_ips",

@@ -7,11 +7,13 @@ use gustnado_config::{ListenSpec, Networks};
 use gustnado_tasks::{BoxTask, Endpoint, ListenOptions, ListenerHandle, Workers};
 
 use super::StartError;
+use crate::builder::Server;
 use crate::config::Config;
 use crate::privileges;
-use gustnado_app::app::{AppHandle, ListenerKey, ProxyRules};
+use gustnado_app::app::{AppHandle, ConnectionOpening, ListenerKey, Openings};
 use gustnado_h1 as conn;
 use gustnado_tcp::first_address;
+use gustnado_tls::TlsAcceptor;
 
 /// The open listeners of a server.
 #[derive(Default)]
@@ -31,6 +33,7 @@ pub(super) struct ListenerPlan {
     nth: usize,
     options: ListenOptions,
     proxies: ProxyRule,
+    has_tls: bool,
 }
 
 /// A listener's rule about PROXY headers.
@@ -61,11 +64,11 @@ impl Listeners {
         let (current, key) = (Arc::clone(current), plan.key());
         let serve = Box::new(move |connection| {
             let app = current.app();
-            let proxies = app.proxies.of(&key);
+            let opening = app.openings.of(&key);
             if app.connections_per_client > 0 {
-                return Box::pin(conn::serve_limited(connection, app, proxies)) as BoxTask;
+                return Box::pin(conn::serve_limited(connection, app, opening)) as BoxTask;
             }
-            Box::pin(conn::serve(connection, app, proxies))
+            Box::pin(conn::serve(connection, app, opening))
         });
         let failed = |error| StartError::from_bind(plan.endpoint.clone(), error);
         let listening = workers.listen_with(&plan.endpoint, &plan.options, false, serve);
@@ -121,6 +124,11 @@ impl Listeners {
         self.0.iter().map(|listener| listener.listening.endpoint().clone()).collect()
     }
 
+    /// Returns which of them speak TLS, in the same order.
+    pub(super) fn has_tls(&self) -> Vec<bool> {
+        self.0.iter().map(|listener| listener.plan.has_tls).collect()
+    }
+
     /// Stops all of them, and removes the files of Unix sockets.
     pub(super) fn stop(&mut self) {
         self.keep_only(&[]);
@@ -128,18 +136,19 @@ impl Listeners {
 }
 
 /// Returns the listeners of a configuration.
-pub(super) fn plans(config: &Config) -> Result<Vec<ListenerPlan>, StartError> {
+pub(super) fn plans(server: &Server) -> Result<Vec<ListenerPlan>, StartError> {
+    let config = &server.config;
     if config.listen.is_empty() {
         let endpoint = match &config.uds {
             Some(path) => Endpoint::Unix(path.clone()),
             None => tcp(&config.host, config.port)?,
         };
-        return Ok(vec![plan(config, endpoint, &ListenSpec::default())?]);
+        return Ok(vec![plan(server, endpoint, &ListenSpec::default())?]);
     }
     let mut plans: Vec<ListenerPlan> = Vec::new();
     for text in &config.listen {
         let spec = spec(text)?;
-        let mut plan = plan(config, endpoint(&spec.address)?, &spec)?;
+        let mut plan = plan(server, endpoint(&spec.address)?, &spec)?;
         plan.nth = plans.iter().filter(|known| known.endpoint == plan.endpoint).count();
         // Port 0 picks another free port each time, so it may repeat.
         let is_any = matches!(plan.endpoint, Endpoint::Tcp(address) if address.port() == 0);
@@ -151,29 +160,62 @@ pub(super) fn plans(config: &Config) -> Result<Vec<ListenerPlan>, StartError> {
     Ok(plans)
 }
 
-/// Returns the rules about PROXY headers.
-pub(super) fn proxy_rules(config: &Config, plans: &[ListenerPlan]) -> ProxyRules {
+/// Returns what connections begin with, for each listener.
+///
+/// - `tls`: takes the handshakes of those with TLS.
+pub(super) fn openings(
+    config: &Config,
+    plans: &[ListenerPlan],
+    tls: Option<&Arc<TlsAcceptor>>,
+) -> Openings {
     // The start has already refused malformed networks.
-    let usual = || Networks::of(&config.proxy_allow_from).unwrap_or_default();
-    let own = |plan: &ListenerPlan| {
-        let rule = match &plan.proxies {
-            ProxyRule::Usual => return None,
+    let networks = || Networks::of(&config.proxy_allow_from).unwrap_or_default();
+    let usual_proxies = config.proxy_protocol.then(networks).map(Arc::new);
+    let opening = |plan: &ListenerPlan| {
+        let proxies = match &plan.proxies {
+            ProxyRule::Usual => usual_proxies.clone(),
             ProxyRule::Off => None,
             ProxyRule::From(networks) => Some(Arc::new(networks.clone())),
         };
-        Some((plan.key(), rule))
+        ConnectionOpening { proxies, tls: tls.filter(|_| plan.has_tls).cloned() }
     };
-    ProxyRules {
-        usual: config.proxy_protocol.then(usual).map(Arc::new),
-        own: plans.iter().filter_map(own).collect(),
+    // Most servers have one listener, or several that are alike: those are not looked up.
+    let is_alike =
+        |plan: &ListenerPlan| plan.proxies == plans[0].proxies && plan.has_tls == plans[0].has_tls;
+    if plans.iter().all(is_alike) {
+        let usual = plans.first().map(opening).unwrap_or_default();
+        return Openings { usual, own: Vec::new() };
+    }
+    let own = plans.iter().map(|plan| (plan.key(), opening(plan))).collect();
+    Openings { usual: ConnectionOpening::default(), own }
+}
+
+/// Returns what takes the handshakes, where a listener has TLS.
+pub(super) fn tls_acceptor(
+    server: &Server,
+    plans: &[ListenerPlan],
+) -> Result<Option<Arc<TlsAcceptor>>, StartError> {
+    let config = &server.config;
+    // A proxy in front may speak https for it.
+    let is_plain = |plan: &&ListenerPlan| !plan.has_tls && config.forwarded_allow_ips.is_empty();
+    if !config.hsts.is_zero()
+        && !config.https_redirect
+        && let Some(plan) = plans.iter().find(is_plain)
+    {
+        return Err(StartError::HstsInPlain { endpoint: plan.endpoint.clone() });
+    }
+    match plans.iter().find(|plan| plan.has_tls) {
+        Some(plan) => super::tls::acceptor(server, &plan.endpoint).map(Some),
+        None => Ok(None),
     }
 }
 
 fn plan(
-    config: &Config,
+    server: &Server,
     endpoint: Endpoint,
     spec: &ListenSpec,
 ) -> Result<ListenerPlan, StartError> {
+    let config = &server.config;
     let mut options = config.worker_plan(1).listen_options();
     options.defer_accept = spec.defer_accept.unwrap_or(options.defer_accept);
     let bind = &mut options.bind;
@@ -188,7 +230,8 @@ fn plan(
         }
     }
     let proxies = proxy_rule(config, spec)?;
-    Ok(ListenerPlan { endpoint, nth: 0, options, proxies })
+    let has_tls = spec.tls.unwrap_or(config.tls_cert.is_some() || !server.site_tls.is_empty());
+    Ok(ListenerPlan { endpoint, nth: 0, options, proxies, has_tls })
 }
 
 /// Returns a listener's rule about PROXY headers.

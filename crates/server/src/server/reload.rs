@@ -56,11 +56,12 @@ impl Running {
             return Err(StartError::Ending);
         }
         let mut kept = keep(&state.config, &mut to.config);
-        let plans = listeners::plans(&to.config)?;
+        let plans = listeners::plans(&to)?;
         let endpoints: Vec<_> = plans.iter().map(|plan| plan.endpoint.clone()).collect();
         let lists = super::lists(&to.config, &endpoints);
         let machine = Machine::read();
         let tables = self.resources.tables(&to, &self.shared, &machine, lists)?;
+        let tls = listeners::tls_acceptor(&to, &plans)?;
         let old = self.current.app();
         let (places, logs) = (self.shared.places(), &self.shared.logs);
         let log = AccessLog::of(&to.config, places, logs, old.access_log.as_deref())?;
@@ -81,8 +82,8 @@ impl Running {
         set_budgets(self.workers.ledger(), &machine.memory_plan(&to.config));
         let current = Arc::downgrade(&self.current);
         let (hooks, shared) = (to.hooks.clone(), Arc::clone(&self.shared));
-        let proxies = listeners::proxy_rules(&to.config, &plans);
-        self.current.replace(App::new(&to.config, tables, (hooks, log), shared, current, proxies));
+        let openings = listeners::openings(&to.config, &plans, tls.as_ref());
+        self.current.replace(App::new(&to.config, tables, (hooks, log), shared, current, openings));
         if let Some(log) = &old.access_log {
             log.flush();
         }

@@ -57,6 +57,43 @@ pub enum StartError {
         /// The text as given.
         text: String,
     },
+    /// A listener is to speak TLS, and there is no certificate.
+    #[error(
+        "{endpoint}: TLS needs a certificate; give --tls-cert FILE and --tls-key FILE, in PEM, or \
+         leave https:// out"
+    )]
+    NoCertificate {
+        /// The listener.
+        endpoint: Endpoint,
+    },
+    /// The certificate, its key or another setting of TLS is of no use.
+    #[cfg(feature = "tls")]
+    #[error("{0}")]
+    Tls(#[source] gustnado_tls::TlsSettingsError),
+    /// Certificates of clients are wanted, and of no authority.
+    #[error(
+        "tls-client-auth: expected tls-client-ca FILE too, the authorities of clients' \
+         certificates in PEM; give it, or leave tls-client-auth out"
+    )]
+    NoClientCa,
+    /// Plain HTTP would tell browsers to use https only, which they must not be told there.
+    #[error(
+        "hsts: {endpoint} is plain HTTP, which must not send it (RFC 6797); add https-redirect, or \
+         leave that listener out"
+    )]
+    HstsInPlain {
+        /// The listener.
+        endpoint: Endpoint,
+    },
+    /// This build has no TLS.
+    #[error(
+        "{endpoint}: this build has no TLS; build it with the cargo feature `tls`, or leave \
+         https:// and --tls-cert out"
+    )]
+    NoTls {
+        /// The listener.
+        endpoint: Endpoint,
+    },
     /// The access log cannot be opened.
     #[error(
         "--access-log {}: cannot be written: {error}; choose a file in a folder that you may write \
@@ -205,7 +242,13 @@ impl StartError {
             | Self::Owner { .. }
             | Self::AccessLog { .. }
             | Self::BodySpool { .. }
+            | Self::NoCertificate { .. }
+            | Self::NoClientCa
+            | Self::HstsInPlain { .. }
+            | Self::NoTls { .. }
             | Self::AccessLogFormat(_) => 78,
+            #[cfg(feature = "tls")]
+            Self::Tls(_) => 78,
             _ => 1,
         }
     }

@@ -5,7 +5,9 @@ use gustnado_tasks::Endpoint;
 /// Returns the URL of an address such as `127.0.0.1:8080`, `[::]:80` or `unix:/p`.
 ///
 /// For the address of all interfaces, which is not reachable itself, it has the loopback address.
-pub(super) fn url(endpoint: &Endpoint) -> String {
+///
+/// - `has_tls`: whether it is of `https`.
+pub(super) fn url(endpoint: &Endpoint, has_tls: bool) -> String {
     let endpoint = endpoint.resolved();
     let address = endpoint.to_string();
     let Endpoint::Tcp(_) = endpoint else { return address };
@@ -15,8 +17,9 @@ pub(super) fn url(endpoint: &Endpoint) -> String {
         "[::]" => ("[::1]", " (every interface)"),
         host => (host, ""),
     };
-    let port = if port == "80" { String::new() } else { format!(":{port}") };
-    format!("http://{place}{port}/{note}")
+    let (scheme, usual) = if has_tls { ("https", "443") } else { ("http", "80") };
+    let port = if port == usual { String::new() } else { format!(":{port}") };
+    format!("{scheme}://{place}{port}/{note}")
 }
 
 #[cfg(test)]
@@ -33,8 +36,11 @@ mod tests {
             ("[::]:81", "http://[::1]:81/ (every interface)"),
         ] {
             let endpoint = Endpoint::Tcp(address.parse().expect("an address"));
-            assert_eq!(url(&endpoint), shown);
+            assert_eq!(url(&endpoint, false), shown);
         }
-        assert_eq!(url(&Endpoint::Unix("/run/g.sock".into())), "unix:/run/g.sock");
+        let endpoint = |text: &str| Endpoint::Tcp(text.parse().expect("an address"));
+        assert_eq!(url(&endpoint("127.0.0.1:443"), true), "https://127.0.0.1/");
+        assert_eq!(url(&endpoint("[::1]:80"), true), "https://[::1]:80/");
+        assert_eq!(url(&Endpoint::Unix("/run/g.sock".into()), false), "unix:/run/g.sock");
     }
 }

@@ -25,6 +25,11 @@ pub(super) fn server(file: &ConfigFile, config: Config) -> Server {
         routes = routes.hosts(&site.hosts, of_site);
     }
     let mut server = Server::new().config(config).routes(routes).or_built_in();
+    for site in &file.sites {
+        if let Some(tls) = &site.tls {
+            server = server.site_tls(&site.hosts, tls.clone());
+        }
+    }
     server.fields = common;
     server
 }

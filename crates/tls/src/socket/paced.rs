@@ -19,17 +19,17 @@ impl Socket {
             // only delayed the processing would buffer without bound.
             self.receive_on_demand();
         }
-        self.pacer = Some(pacer);
+        self.more.get_or_insert_default().pacer = Some(pacer);
     }
 
     /// Returns whether there is a pace.
     pub fn is_paced(&self) -> bool {
-        self.pacer.is_some()
+        self.pacer().is_some()
     }
 
     /// Begins the response to a request that was read at `read_ms`.
     pub fn begin_response(&mut self, read_ms: u64) {
-        if let Some(pacer) = &mut self.pacer {
+        if let Some(pacer) = self.pacer_mut() {
             pacer.begin_response(read_ms);
         }
     }
@@ -39,7 +39,7 @@ impl Socket {
     /// # Errors
     /// The client's bucket of requests is empty.
     pub fn admit(&mut self, now_ms: u64) -> Result<(), u64> {
-        self.pacer.as_mut().map_or(Ok(()), |pacer| pacer.admit(now_ms))
+        self.pacer_mut().map_or(Ok(()), |pacer| pacer.admit(now_ms))
     }
 
     /// Begins a response of a route with a pace of its own.
@@ -51,7 +51,7 @@ impl Socket {
 
     /// Ends the response of such a route.
     pub fn end_route(&mut self) {
-        if let Some(pacer) = &mut self.pacer {
+        if let Some(pacer) = self.pacer_mut() {
             pacer.end_route();
         }
     }
@@ -91,7 +91,14 @@ impl Socket {
         let paused_ms = self.await_reading(idle).await?;
         // The pause used the same timer, so the peer's deadline is set again, later by the pause.
         self.set_deadline(due_ms.saturating_add(paused_ms));
-        let piece = poll_fn(|_| poll(&mut self.connection, idle)).await?;
+        let piece = poll_fn(|_| {
+            let received = poll(&mut self.connection, idle);
+            if received.is_ready() && self.is_sealed() {
+                return self.open(received, |connection| poll(connection, idle));
+            }
+            received
+        });
+        let piece = piece.await?;
         self.charge_read(&piece);
         Ok(piece)
     }
@@ -102,10 +109,10 @@ impl Socket {
     /// # Errors
     /// The server ends.
     pub async fn await_turn(&mut self, wanted: u64) -> Result<u64, ConnectionError> {
-        let Some(pacer) = &mut self.pacer else { return Ok(wanted) };
+        let Some(pacer) = self.pacer_mut() else { return Ok(wanted) };
         let first_byte_at_ms = pacer.take_first_byte_at_ms();
         self.pause(first_byte_at_ms, false).await?;
-        let Some(pacer) = &mut self.pacer else { return Ok(wanted) };
+        let Some(pacer) = self.pacer_mut() else { return Ok(wanted) };
         let grant = pacer.grant(now().mono_ms, wanted);
         self.pause(grant.at_ms, false).await?;
         Ok(grant.bytes)
@@ -118,7 +125,7 @@ impl Socket {
     /// # Errors
     /// The server ends.
     pub async fn await_reading(&mut self, idle: bool) -> Result<u64, ConnectionError> {
-        let Some(pacer) = &self.pacer else { return Ok(0) };
+        let Some(pacer) = self.pacer() else { return Ok(0) };
         let (at_ms, began_ms) = (pacer.read_at_ms(), now().mono_ms);
         self.pause(at_ms, idle).await?;
         Ok(now().mono_ms - began_ms)
@@ -129,13 +136,13 @@ impl Socket {
     /// # Errors
     /// The server ends.
     pub fn poll_reading(&mut self) -> Poll<Result<(), ConnectionError>> {
-        let at_ms = self.pacer.as_ref().map_or(0, |pacer| pacer.read_at_ms());
+        let at_ms = self.pacer().map_or(0, Pacer::read_at_ms);
         self.poll_pause(at_ms, false)
     }
 
     /// Returns the time until which nothing is received; `u64::MAX` if receiving is possible now.
     pub fn read_pause_ms(&self) -> u64 {
-        let at_ms = self.pacer.as_ref().map_or(0, |pacer| pacer.read_at_ms());
+        let at_ms = self.pacer().map_or(0, Pacer::read_at_ms);
         if at_ms > 0 && now().mono_ms < at_ms { at_ms } else { u64::MAX }
     }
 
@@ -143,7 +150,7 @@ impl Socket {
     /// extended.
     pub fn charge_read(&mut self, piece: &RecvBuf) -> u64 {
         let (now_ms, bytes) = (self.now().mono_ms, piece.bytes().len() as u64);
-        self.pacer.as_mut().map_or(0, |pacer| pacer.charge_read(now_ms, bytes))
+        self.pacer_mut().map_or(0, |pacer| pacer.charge_read(now_ms, bytes))
     }
 
     /// Returns how slow the peer may be during one step. Bytes that it took in earlier steps extend
@@ -153,21 +160,29 @@ impl Socket {
         patience: ProgressTimeout,
         began_ms: u64,
     ) -> ProgressTimeout {
-        let Some(pacer) = &self.pacer else { return patience };
+        let Some(pacer) = self.pacer() else { return patience };
         let until_ms = pacer.send_deadline_ms(patience, began_ms);
         ProgressTimeout { silence_ms: until_ms.saturating_sub(began_ms), ..patience }
     }
 
     /// Notes that the peer has taken the bytes of a step.
     pub(super) fn note_sent(&mut self, began_ms: u64, bytes: u64) {
-        if let Some(pacer) = &mut self.pacer {
+        if let Some(pacer) = self.pacer_mut() {
             pacer.note_sent(now().mono_ms - began_ms, bytes);
         }
     }
 
     /// Returns the pacer of this socket, and creates one without limits if there is none.
     fn own_pacer(&mut self) -> &mut Pacer {
-        self.pacer.get_or_insert_default()
+        self.more.get_or_insert_default().pacer.get_or_insert_default()
+    }
+
+    fn pacer(&self) -> Option<&Pacer> {
+        self.more.as_ref()?.pacer.as_deref()
+    }
+
+    fn pacer_mut(&mut self) -> Option<&mut Pacer> {
+        self.more.as_mut()?.pacer.as_deref_mut()
     }
 
     /// Waits until `until_ms`, or fails once the server ends.

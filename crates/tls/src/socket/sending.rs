@@ -97,6 +97,13 @@ impl Socket {
         more: MoreTime<'_>,
     ) -> Result<(), ConnectionError> {
         let (began_ms, before) = (now().mono_ms, *at);
+        if self.is_sealed() {
+            let patience = self.step_patience(patience, began_ms);
+            // Boxed, as this future is part of every connection's.
+            Box::pin(self.send_file_sealed(file, at, end, patience, more)).await?;
+            self.note_sent(began_ms, end - before);
+            return Ok(());
+        }
         let mut patience = self.step_patience(patience, began_ms);
         loop {
             match self.connection.send_file(file, at, end, patience).await {
@@ -128,8 +135,7 @@ impl Socket {
         loop {
             match poll_fn(|_| self.poll_sent()).await {
                 Ok(()) => return Ok(()),
-                Err(ConnectionError::TimedOut)
-                    if self.connection.look_at_send(&mut watch, patience, None) => {}
+                Err(ConnectionError::TimedOut) if self.look_at_send(&mut watch, patience) => {}
                 Err(ConnectionError::TimedOut) if self.extend_deadline(more(0)) => {}
                 Err(error) => {
                     let unsent = self.unsent_bytes();
@@ -137,6 +143,13 @@ impl Socket {
                 }
             }
         }
+    }
+
+    /// Looks at how far a send has come, as [`Connection::look_at_send`].
+    fn look_at_send(&mut self, watch: &mut SendWatch, patience: ProgressTimeout) -> bool {
+        // Of sealed bytes the connection knows one step alone.
+        let whole = self.is_sealed().then(|| (0, self.left_sealed()));
+        self.connection.look_at_send(watch, patience, whole)
     }
 
     /// Extends the deadline from now. Returns whether there was time to add.

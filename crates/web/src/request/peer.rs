@@ -6,9 +6,31 @@ use std::sync::Arc;
 use std::task::Waker;
 
 use gustnado_tasks::{ConnectionId, Endpoint, SocketAddrs, TaskMark};
+use gustnado_tls::{Socket, TlsInfo};
 
 use super::Request;
 use crate::trusted_proxies::TrustedProxies;
+
+/// Where a request came from, as its handler may ask. Most files are sent without a look at it.
+#[derive(Clone, Copy)]
+pub struct RequestSource<'a> {
+    /// Its connection; `None` for one that came by none.
+    pub socket: Option<&'a Socket>,
+    /// The proxies that are trusted to report the client.
+    pub trusted_proxies: Option<&'a Arc<TrustedProxies>>,
+}
+
+impl RequestSource<'_> {
+    #[inline]
+    fn connection(&self) -> ConnectionId {
+        self.socket.map_or(ConnectionId::NONE, Socket::id)
+    }
+
+    #[inline]
+    fn tls(&self) -> Option<&Arc<TlsInfo>> {
+        self.socket?.tls()
+    }
+}
 
 /// Connection of a request, the task that may query it, and the trusted proxies.
 #[derive(Clone)]
@@ -18,18 +40,25 @@ pub struct RequestPeer {
     /// anywhere.
     task: TaskMark,
     trusted_proxies: Option<Arc<TrustedProxies>>,
+    tls: Option<Arc<TlsInfo>>,
 }
 
 impl RequestPeer {
     /// Creates the value for a request that is lent to a call and does not leave it.
-    pub fn lent(connection: ConnectionId, trusted_proxies: Option<&Arc<TrustedProxies>>) -> Self {
-        Self { connection, task: TaskMark::ANY, trusted_proxies: trusted_proxies.cloned() }
+    pub fn lent(origin: RequestSource<'_>) -> Self {
+        let (connection, tls) = (origin.connection(), origin.tls().cloned());
+        let trusted_proxies = origin.trusted_proxies.cloned();
+        Self { connection, task: TaskMark::ANY, trusted_proxies, tls }
     }
 
     /// Does the same for a reused request of the same server.
     #[inline]
-    pub(super) fn lend(&mut self, connection: ConnectionId) {
-        (self.connection, self.task) = (connection, TaskMark::ANY);
+    pub(super) fn lend(&mut self, origin: RequestSource<'_>) {
+        (self.connection, self.task) = (origin.connection(), TaskMark::ANY);
+        let tls = origin.tls();
+        if self.tls.is_some() || tls.is_some() {
+            self.tls = tls.cloned();
+        }
     }
 
     /// Binds the request to the connection's task: its owner may take it anywhere from now on.
@@ -90,10 +119,16 @@ impl Request {
     }
 
     /// Returns the scheme of the client's request, `https` or `http`, as a trusted proxy reports
-    /// it; otherwise `http`.
+    /// it; otherwise that of the connection.
     pub fn scheme(&self) -> &'static str {
         self.reported_by_proxies(|trusted_proxies, peer| trusted_proxies.scheme(self.view(), peer))
-            .unwrap_or("http")
+            .unwrap_or(if self.peer.tls.is_some() { "https" } else { "http" })
+    }
+
+    /// Returns what the handshake of the connection has agreed on: version, cipher, names. `None`
+    /// without TLS.
+    pub fn tls(&self) -> Option<&TlsInfo> {
+        self.peer.tls.as_deref()
     }
 
     /// Returns the host of the client's request, with its port if that is not the scheme's default,

@@ -118,10 +118,7 @@ impl Tables {
     }
 
     fn find_host(&self, view: RequestView<'_>) -> &Arc<RouteTable> {
-        let host = view.host().and_then(|host| std::str::from_utf8(host).ok()).unwrap_or("");
-        let name = without_port(host);
-        // A name may end in the root's dot (RFC 1034 §3.1): it is the same host.
-        let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
+        let name = host_name(view);
         let by_suffix = || self.suffixes.iter().find(|(suffix, _)| name.ends_with(suffix.as_str()));
         let found = self.hosts.get(&name).or_else(|| by_suffix().map(|(_, table)| table));
         found.unwrap_or(&self.rest)
@@ -131,6 +128,14 @@ impl Tables {
 fn fresh_number() -> u64 {
     static LAST: AtomicU64 = AtomicU64::new(0);
     LAST.fetch_add(1, Ordering::Relaxed) + 1
+}
+
+/// Returns the name of a request's host in lower case, without its port; empty without one.
+pub fn host_name(view: RequestView<'_>) -> String {
+    let host = view.host().and_then(|host| std::str::from_utf8(host).ok()).unwrap_or("");
+    let name = without_port(host);
+    // A name may end in the root's dot (RFC 1034 §3.1): it is the same host.
+    name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()
 }
 
 /// Returns a host without its port; an IPv6 address keeps its brackets.

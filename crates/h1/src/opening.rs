@@ -1,0 +1,77 @@
+//! The beginning of a connection, before its first request: a PROXY header, a handshake.
+
+use gustnado_app::app::ConnectionOpening;
+use gustnado_config::Networks;
+use gustnado_http::status::Status;
+use gustnado_observe::stats::{Added, Fault};
+use gustnado_tasks::ConnectionError;
+use gustnado_tls::TlsAcceptor;
+
+use super::proxy_protocol::NoProxyHeader;
+use super::unread::Unread;
+use super::{Conn, NextStep};
+
+impl Conn {
+    /// Reads what a connection begins with. Returns what comes next.
+    pub(super) async fn open(&mut self, opening: ConnectionOpening) -> NextStep {
+        let ConnectionOpening { proxies, tls } = opening;
+        let next = if let Some(proxies) = &proxies {
+            self.begin_with_proxy_header(proxies).await
+        } else {
+            self.set_pace();
+            NextStep::Receive
+        };
+        match (next, tls) {
+            (NextStep::Receive | NextStep::Again, Some(tls)) => self.begin_tls(&tls).await,
+            (next, _) => next,
+        }
+    }
+
+    /// Reads the PROXY header that a connection must begin with.
+    pub(super) async fn begin_with_proxy_header(&mut self, proxies: &Networks) -> NextStep {
+        let header = self.read_proxy_header(proxies).await;
+        // Only now: the client's address, which selects its buckets, comes from the header.
+        self.set_pace();
+        match header {
+            Ok(()) if self.unread.is_some() => NextStep::Again,
+            Ok(()) => NextStep::Receive,
+            Err(NoProxyHeader::Refused(status)) => self.refuse_and_end(status, None),
+            Err(NoProxyHeader::RequestTimeout(timeout)) => self.after_request_timeout(timeout),
+            Err(NoProxyHeader::Closed) => NextStep::Close,
+            Err(NoProxyHeader::Lost(error)) => self.give_up(&error),
+        }
+    }
+
+    /// Takes the handshake of TLS. The first request has its own time behind it.
+    async fn begin_tls(&mut self, tls: &TlsAcceptor) -> NextStep {
+        let received = self.unread.take().map_or(Vec::new(), |unread| unread.bytes);
+        let error = match self.socket.accept_tls(tls, &received).await {
+            Ok(content) => {
+                let now_ms = self.socket.now().mono_ms;
+                self.socket.set_deadline(now_ms + self.app.times.first_ms);
+                return self.begin_with(content);
+            }
+            Err(error) => error,
+        };
+        self.app.count(&Added { fault: Some(Fault::NoHandshake), ..Added::default() });
+        match error.lost() {
+            Some(ConnectionError::TimedOut) => {
+                self.socket.reset_on_drop();
+                NextStep::Close
+            }
+            Some(_) => NextStep::Close,
+            // The one alert that such a client understands.
+            None if error.is_plain_http() => self.refuse_and_end(Status::BAD_REQUEST, None),
+            None => NextStep::Linger,
+        }
+    }
+
+    /// Begins with bytes of requests that are here already.
+    fn begin_with(&mut self, bytes: Vec<u8>) -> NextStep {
+        if bytes.is_empty() {
+            return NextStep::Receive;
+        }
+        self.unread = Some(Box::new(Unread::new(bytes)));
+        NextStep::Again
+    }
+}

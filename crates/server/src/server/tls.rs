@@ -1,0 +1,188 @@
+//! TLS of a server: what its settings say, as the socket's crate takes it; and its files, which are
+//! read again when they change.
+
+use std::sync::Arc;
+
+use gustnado_app::app::{AppHandle, ServerShared};
+use gustnado_tasks::Endpoint;
+use gustnado_tls::TlsAcceptor;
+
+use super::StartError;
+use crate::builder::Server;
+
+#[cfg(feature = "tls")]
+mod with_tls {
+    use std::io::{self, Write as _};
+    use std::sync::atomic::Ordering;
+    use std::sync::{OnceLock, Weak};
+    use std::thread;
+    use std::time::{Duration, SystemTime};
+
+    use gustnado_config::config_file::SiteTls;
+    use gustnado_config::{Config, TlsClientAuth, TlsRecords, TlsVersionMin};
+    use gustnado_tls::{ClientSettings, TicketKeys, TlsSettings, TlsSite};
+
+    use super::{AppHandle, Arc, Endpoint, Server, ServerShared, StartError, TlsAcceptor};
+
+    /// How often files are looked at.
+    const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+    /// Reads the certificates and keys of the settings.
+    ///
+    /// - `endpoint`: a listener that needs them, for the message.
+    pub(in crate::server) fn acceptor(
+        server: &Server,
+        endpoint: &Endpoint,
+    ) -> Result<Arc<TlsAcceptor>, StartError> {
+        let config = &server.config;
+        if config.tls_cert.is_none() && server.site_tls.is_empty() {
+            return Err(StartError::NoCertificate { endpoint: endpoint.clone() });
+        }
+        let settings = TlsSettings {
+            usual: usual(config)?,
+            is_strict: config.tls_strict_names,
+            sites: server
+                .site_tls
+                .iter()
+                .map(|(hosts, tls)| site(hosts.clone(), tls))
+                .collect::<Result<_, _>>()?,
+            needs_v13: config.tls_version_min == TlsVersionMin::V13,
+            protocols: vec![b"http/1.1".to_vec()],
+            own_records: config.tls_records == TlsRecords::Own,
+            handshake_ms: gustnado_config::millis(config.tls_handshake_timeout),
+            handshakes_max: config.tls_handshakes,
+            ticket_keys: config.tls_ticket_keys.clone(),
+            logs_keys: std::env::var_os("SSLKEYLOGFILE").is_some(),
+        };
+        let acceptor = TlsAcceptor::new(settings, ticket_keys()?, now_s());
+        acceptor.map(Arc::new).map_err(StartError::Tls)
+    }
+
+    fn usual(config: &Config) -> Result<Option<TlsSite>, StartError> {
+        let Some(cert) = config.tls_cert.clone() else { return Ok(None) };
+        let (key, client_auth) = (config.tls_key.clone(), config.tls_client_auth);
+        let (client_ca, client_crl) = (config.tls_client_ca.clone(), config.tls_client_crl.clone());
+        let own = SiteTls { cert, key, client_auth, client_ca, client_crl };
+        site(Vec::new(), &own).map(Some)
+    }
+
+    fn site(hosts: Vec<String>, own: &SiteTls) -> Result<TlsSite, StartError> {
+        let clients = match (own.client_auth, &own.client_ca) {
+            (TlsClientAuth::None, _) => None,
+            (_, None) => return Err(StartError::NoClientCa),
+            (wanted, Some(authorities)) => Some(ClientSettings {
+                is_required: wanted == TlsClientAuth::Required,
+                authorities: authorities.clone(),
+                revoked: own.client_crl.clone(),
+            }),
+        };
+        // One file may hold both.
+        let key = own.key.as_ref().unwrap_or(&own.cert).clone();
+        Ok(TlsSite { hosts, certificates: own.cert.clone(), key, clients })
+    }
+
+    /// Returns the keys of tickets of this process: they outlive all reloads.
+    fn ticket_keys() -> Result<&'static Arc<TicketKeys>, StartError> {
+        static KEYS: OnceLock<Arc<TicketKeys>> = OnceLock::new();
+        if let Some(keys) = KEYS.get() {
+            return Ok(keys);
+        }
+        let none = || io::Error::other("the system gives no random bytes");
+        let keys = TicketKeys::random().ok_or_else(none);
+        let keys = keys.map_err(|error| StartError::Worker { error })?;
+        Ok(KEYS.get_or_init(|| Arc::new(keys)))
+    }
+
+    fn now_s() -> i64 {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        now.map_or(0, |now| i64::try_from(now.as_secs()).unwrap_or(i64::MAX))
+    }
+
+    /// Returns what is to be said about TLS at the start.
+    pub(in crate::server) fn notes(acceptor: &TlsAcceptor) -> Vec<String> {
+        let now_s = now_s();
+        let mut notes: Vec<String> = acceptor
+            .identities()
+            .iter()
+            .filter_map(|identity| Some((identity, identity.ends_soon(now_s)?)))
+            .map(|(identity, left_s)| {
+                let names = identity.names.join(", ");
+                format!("the certificate of {names} ends in {} days; renew it", left_s / 86_400)
+            })
+            .collect();
+        notes.sort();
+        notes.dedup();
+        if let Some(path) = std::env::var_os("SSLKEYLOGFILE") {
+            let path = path.display();
+            notes.push(format!(
+                "SSLKEYLOGFILE is set: THE KEYS OF ALL CONNECTIONS ARE WRITTEN TO {path}; who \
+                 reads it can read them; unset it in production"
+            ));
+        }
+        notes
+    }
+
+    /// Looks at the files of certificates from now on, as long as the server runs. A pair that
+    /// cannot be used leaves the last one in force.
+    pub(in crate::server) fn watch_files(
+        current: &Arc<AppHandle>,
+        shared: &Arc<ServerShared>,
+    ) -> io::Result<()> {
+        // Weak: the thread ends with the server.
+        let (current, shared) = (Arc::downgrade(current), Arc::downgrade(shared));
+        let watching = move || {
+            loop {
+                thread::sleep(LOOK_EVERY);
+                if !look(&current, &shared) {
+                    return;
+                }
+            }
+        };
+        thread::Builder::new().name("tls-files".to_owned()).spawn(watching).map(drop)
+    }
+
+    /// Returns whether the server still runs.
+    fn look(current: &Weak<AppHandle>, shared: &Weak<ServerShared>) -> bool {
+        let (Some(current), Some(shared)) = (current.upgrade(), shared.upgrade()) else {
+            return false;
+        };
+        let app = current.app();
+        let Some(tls) = app.openings.tls() else { return true };
+        match tls.refresh(now_s()) {
+            Ok(false) => {}
+            Ok(true) => {
+                shared.reloads.fetch_add(1, Ordering::Relaxed);
+                say("gustnado: certificates were read again; open connections keep theirs");
+            }
+            Err(error) => {
+                shared.reloads_refused.fetch_add(1, Ordering::Relaxed);
+                say(&format!("gustnado: {error}; the last valid certificates stay in force"));
+            }
+        }
+        true
+    }
+
+    fn say(line: &str) {
+        // Standard error may be closed; there is nowhere else to say it.
+        _ = writeln!(io::stderr(), "{line}");
+    }
+}
+
+#[cfg(feature = "tls")]
+pub(super) use with_tls::{acceptor, notes, watch_files};
+
+/// Says that this build has no TLS.
+#[cfg(not(feature = "tls"))]
+pub(super) fn acceptor(_: &Server, endpoint: &Endpoint) -> Result<Arc<TlsAcceptor>, StartError> {
+    Err(StartError::NoTls { endpoint: endpoint.clone() })
+}
+
+#[cfg(not(feature = "tls"))]
+pub(super) fn notes(acceptor: &TlsAcceptor) -> Vec<String> {
+    match *acceptor {}
+}
+
+#[cfg(not(feature = "tls"))]
+pub(super) fn watch_files(_: &Arc<AppHandle>, _: &Arc<ServerShared>) -> std::io::Result<()> {
+    unreachable!("there is no acceptor")
+}

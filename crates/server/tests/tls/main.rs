@@ -1,0 +1,13 @@
+//! HTTPS as clients see it: handshakes, requests, files and bodies over TLS, and what is refused.
+
+#[macro_use]
+#[path = "../harness/mod.rs"]
+mod harness;
+
+mod authority;
+mod client;
+mod handshakes;
+mod plain;
+mod renewal;
+mod requests;
+mod sites;

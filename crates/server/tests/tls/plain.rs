@@ -1,0 +1,104 @@
+//! Plain HTTP beside TLS: redirects, HSTS, and what proxies report.
+
+use std::io::Write;
+
+use gustnado::config::{Config, TlsRecords};
+use rustls::version::TLS13;
+
+use super::client::{Certificate, TlsClient};
+use crate::harness::client::{get, request};
+use crate::harness::{Client, Server, Setup};
+
+on_every_server!(
+    plain_requests_are_sent_to_https,
+    browsers_are_told_to_stay_with_https_by_tls_alone,
+    hsts_in_plain_is_refused_at_the_start,
+    a_request_that_may_be_a_replay_gets_425,
+    a_proxy_header_comes_before_the_handshake,
+);
+
+fn config(certificate: &Certificate, setup: Setup) -> Config {
+    let listen = ["http://127.0.0.1:0", "https://127.0.0.1:0"].map(str::to_owned).to_vec();
+    Config { listen, ..certificate.config(setup, TlsRecords::Own) }
+}
+
+fn plain_requests_are_sent_to_https(setup: Setup) {
+    let certificate = Certificate::new();
+    let proxies = vec!["127.0.0.1".to_owned()];
+    let config = Config {
+        https_redirect: true,
+        forwarded_allow_ips: proxies,
+        ..config(&certificate, setup)
+    };
+    let server = Server::start(config);
+    for (host, target, location) in [
+        ("example.org", "/a%20b/?x=1&y", "https://example.org/a%20b/?x=1&y"),
+        ("Example.org.:8080", "/", "https://example.org/"),
+        ("[::1]:80", "/", "https://[::1]/"),
+    ] {
+        let asked = format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n");
+        let answer = server.ask(asked);
+        assert_eq!((answer.status, answer.expect_field("location")), (308, location));
+        assert!(answer.closes());
+    }
+    // A proxy has spoken https for it.
+    let secure = server.ask(request("GET", "/", "X-Forwarded-Proto: https\r\n"));
+    assert_eq!(secure.status, 200);
+    let acme = server.get("/.well-known/acme-challenge/x");
+    assert_eq!(acme.status, 404);
+}
+
+fn browsers_are_told_to_stay_with_https_by_tls_alone(setup: Setup) {
+    let certificate = Certificate::new();
+    let config = Config {
+        https_redirect: true,
+        hsts: std::time::Duration::from_hours(24),
+        ..config(&certificate, setup)
+    };
+    let server = Server::start(config);
+    assert_eq!(server.get("/").field("strict-transport-security"), None);
+    let to = server.running().addresses()[1].to_string().parse().expect("an address");
+    let mut client = TlsClient::connect_at(to, &certificate.trusted(&[&TLS13]));
+    let answer = client.ask(get("/"));
+    assert_eq!(answer.expect_field("strict-transport-security"), "max-age=86400");
+}
+
+fn hsts_in_plain_is_refused_at_the_start(setup: Setup) {
+    let certificate = Certificate::new();
+    let hsts = std::time::Duration::from_hours(24);
+    let config = Config { hsts, ..config(&certificate, setup) };
+    let error = gustnado::start(config).expect_err("a plain listener").to_string();
+    assert!(error.contains("https-redirect"), "{error}");
+}
+
+fn a_request_that_may_be_a_replay_gets_425(setup: Setup) {
+    let trusted =
+        Config { forwarded_allow_ips: vec!["127.0.0.1".to_owned()], ..setup.patient_config() };
+    let server = Server::start(trusted);
+    let early = |method: &str| request(method, "/", "Early-Data: 1\r\n");
+    assert_eq!(server.ask(early("GET")).status, 200);
+    assert_eq!(server.ask(early("POST")).status, 425);
+    assert_ne!(server.ask(request("POST", "/", "")).status, 425);
+    // Nobody else is believed.
+    let server = Server::start(setup.patient_config());
+    assert_ne!(server.ask(early("POST")).status, 425);
+}
+
+fn a_proxy_header_comes_before_the_handshake(setup: Setup) {
+    let certificate = Certificate::new();
+    let config = Config {
+        proxy_protocol: true,
+        proxy_allow_from: vec!["127.0.0.1".to_owned()],
+        ..certificate.config(setup, TlsRecords::Own)
+    };
+    let server = Server::start(config);
+    let mut client = TlsClient::connect(&server, &certificate.trusted(&[&TLS13]));
+    let header = b"PROXY TCP4 192.0.2.9 192.0.2.1 4000 443\r\n";
+    client.0.sock.write_all(header).expect("it is sent");
+    assert_eq!(client.ask(get("/")).status, 200);
+    // Without the header there is no handshake.
+    let mut plain: Client = server.connect();
+    plain.send(b"\x16\x03\x01\x00\x04\x01\x00\x00\x00");
+    plain.read_until_ended();
+    server.wait_until("it is counted", |stats| stats.proxy_refused == 1);
+}

@@ -1,0 +1,105 @@
+//! Certificates that are replaced while the server runs, and sessions that outlive them.
+
+use std::fs;
+
+use gustnado::config::{Config, TlsRecords};
+use gustnado::{Request, Server as Builder};
+use rustls::HandshakeKind;
+use rustls::version::TLS13;
+
+use super::authority::{Authority, ClientOf};
+use super::client::{TlsClient, request_of};
+use crate::harness::client::get;
+use crate::harness::{Server, Setup, wait_until};
+
+on_every_server!(
+    a_replaced_certificate_is_read_again_and_ends_no_session,
+    a_pair_that_cannot_be_used_leaves_the_last_one,
+    a_reload_ends_no_session,
+    servers_that_share_keys_resume_each_others_sessions,
+);
+
+fn config(authority: &Authority, setup: Setup) -> Config {
+    let pair = authority.issue("server", &["a.test"]);
+    Config {
+        tls_cert: Some(pair.cert),
+        tls_key: Some(pair.key),
+        tls_records: TlsRecords::Own,
+        ..setup.patient_config()
+    }
+}
+
+/// The server's certificate as a new connection gets it, and how the handshake went.
+fn presented(
+    server: &Server,
+    config: &std::sync::Arc<rustls::ClientConfig>,
+) -> (Vec<u8>, HandshakeKind) {
+    let mut client = TlsClient::connect_to(server, "a.test", config);
+    assert_eq!(client.ask(request_of("a.test")).status, 200);
+    let connection = &client.0.conn;
+    let chain = connection.peer_certificates().expect("the server's");
+    (chain[0].to_vec(), connection.handshake_kind().expect("it is over"))
+}
+
+fn a_replaced_certificate_is_read_again_and_ends_no_session(setup: Setup) {
+    let authority = Authority::new();
+    let server = Server::start(config(&authority, setup));
+    let trusted = authority.client(&[&TLS13], ClientOf::Nobody);
+    let (first, _) = presented(&server, &trusted);
+    let mut open = TlsClient::connect_to(&server, "a.test", &trusted);
+    assert_eq!(open.ask(get("/")).status, 200);
+
+    authority.issue("server", &["a.test"]);
+    let others = || authority.client(&[&TLS13], ClientOf::Nobody);
+    wait_until("the new one is there", || presented(&server, &others()).0 != first);
+    assert!(server.stats().reloads >= 1);
+    assert_eq!(open.ask(get("/")).status, 200, "an open connection goes on");
+    assert_eq!(presented(&server, &trusted).1, HandshakeKind::Resumed);
+}
+
+fn a_pair_that_cannot_be_used_leaves_the_last_one(setup: Setup) {
+    let authority = Authority::new();
+    let config = config(&authority, setup);
+    let cert = config.tls_cert.clone().expect("it is set");
+    let server = Server::start(config);
+    let others = || authority.client(&[&TLS13], ClientOf::Nobody);
+    let (first, _) = presented(&server, &others());
+
+    let whole = fs::read(&cert).expect("the file");
+    fs::write(&cert, &whole[..whole.len() / 2]).expect("half of it");
+    wait_until("it is refused", || server.stats().reloads_refused >= 1);
+    assert!(presented(&server, &others()).0 == first);
+
+    // The key of another certificate, until its own is written too.
+    let before = server.stats().reloads;
+    authority.issue("server", &["a.test"]);
+    wait_until("both are there", || server.stats().reloads > before);
+    assert!(presented(&server, &others()).0 != first);
+}
+
+fn a_reload_ends_no_session(setup: Setup) {
+    let authority = Authority::new();
+    let config = config(&authority, setup);
+    let server = Server::start(config.clone());
+    let trusted = authority.client(&[&TLS13], ClientOf::Nobody);
+    assert_eq!(presented(&server, &trusted).1, HandshakeKind::Full);
+    authority.issue("server", &["a.test"]);
+    let next = Builder::new().config(config).get("/", |_: &Request| "");
+    server.running().reload(next).expect("a reload");
+    assert_eq!(presented(&server, &trusted).1, HandshakeKind::Resumed);
+}
+
+fn servers_that_share_keys_resume_each_others_sessions(setup: Setup) {
+    let authority = Authority::new();
+    let file = authority.path().with_file_name("tickets");
+    fs::write(&file, format!("{}\n", "5a".repeat(32))).expect("a file");
+    let config = Config { tls_ticket_keys: Some(file.clone()), ..config(&authority, setup) };
+    let (one, other) = (Server::start(config.clone()), Server::start(config));
+    let trusted = authority.client(&[&TLS13], ClientOf::Nobody);
+    assert_eq!(presented(&one, &trusted).1, HandshakeKind::Full);
+    assert_eq!(presented(&other, &trusted).1, HandshakeKind::Resumed);
+    // A new key in front seals from now on, and the old one still opens.
+    fs::write(&file, format!("{}\n{}\n", "77".repeat(32), "5a".repeat(32))).expect("a file");
+    wait_until("it is read", || other.stats().reloads >= 1);
+    assert_eq!(presented(&other, &trusted).1, HandshakeKind::Resumed);
+}

@@ -1,0 +1,150 @@
+//! How a server takes connections by TLS: what it presents to clients, by the name they ask for.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use gustnado_tasks::ConnectionError;
+use rustls::server::ClientHello;
+
+use crate::client_policy::ClientPolicy;
+use crate::handshake::{ChooseConfig, Chosen, HandshakeError};
+use crate::identity::SiteIdentity;
+use crate::in_flight::HandshakesUnderWay;
+use crate::settings::{TlsSettings, TlsSettingsError};
+use crate::sites::{Site, Sites};
+use crate::stamps::FileStamps;
+use crate::tickets::TicketKeys;
+
+/// Why a connection has not got through its handshake.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AcceptError {
+    /// What the client sent.
+    #[error(transparent)]
+    Handshake(#[from] HandshakeError),
+    /// The connection is lost, or the time is over.
+    #[error("the connection ended in its handshake: {0}")]
+    Lost(ConnectionError),
+    /// The client has closed before the end of the handshake.
+    #[error("the client closed in its handshake")]
+    Closed,
+    /// Too many handshakes were under way, and this was the oldest one.
+    #[error("the handshake gave way to newer ones")]
+    Evicted,
+}
+
+impl AcceptError {
+    /// Returns whether the client speaks plain HTTP, so that it can be told so in plain HTTP.
+    pub fn is_plain_http(&self) -> bool {
+        matches!(self, Self::Handshake(HandshakeError::PlainHttp))
+    }
+
+    /// Returns the error of a connection that is lost: nothing can be sent on it.
+    pub fn lost(&self) -> Option<&ConnectionError> {
+        match self {
+            Self::Lost(error) => Some(error),
+            Self::Handshake(_) | Self::Closed | Self::Evicted => None,
+        }
+    }
+}
+
+/// Takes connections by TLS. One serves all listeners and workers.
+#[derive(Debug)]
+pub struct TlsAcceptor {
+    settings: TlsSettings,
+    tickets: Arc<TicketKeys>,
+    current: RwLock<Current>,
+    pub(crate) in_flight: HandshakesUnderWay,
+    pub(crate) own_records: bool,
+    pub(crate) handshake_ms: u64,
+}
+
+/// What was last read from files.
+#[derive(Debug)]
+struct Current {
+    sites: Arc<Sites>,
+    /// The files as they were before they were read.
+    stamps: FileStamps,
+}
+
+impl TlsAcceptor {
+    /// Reads the certificates, keys and authorities.
+    ///
+    /// - `tickets`: the keys of tickets of the process, so that a reload ends no session; keys of a
+    ///   file take their place.
+    /// - `now_s`: seconds since 1970, for the validity of the certificates.
+    ///
+    /// # Errors
+    /// [`TlsSettingsError`].
+    pub fn new(
+        settings: TlsSettings,
+        tickets: &Arc<TicketKeys>,
+        now_s: i64,
+    ) -> Result<Self, TlsSettingsError> {
+        let tickets = match &settings.ticket_keys {
+            Some(path) => Arc::new(TicketKeys::read(path)?),
+            None => Arc::clone(tickets),
+        };
+        let stamps = FileStamps::of(&settings);
+        let sites = Arc::new(Sites::read(&settings, &tickets, now_s)?);
+        let (own_records, handshake_ms) = (settings.own_records, settings.handshake_ms);
+        let current = RwLock::new(Current { sites, stamps });
+        let in_flight = HandshakesUnderWay::new(settings.handshakes_max);
+        Ok(Self { settings, tickets, current, in_flight, own_records, handshake_ms })
+    }
+
+    /// Reads all files again if one of them has changed since the last call. Connections keep what
+    /// they have; what cannot be read leaves everything as it is. Returns whether it was replaced.
+    ///
+    /// # Errors
+    /// [`TlsSettingsError`]: each change is reported once.
+    pub fn refresh(&self, now_s: i64) -> Result<bool, TlsSettingsError> {
+        let stamps = FileStamps::of(&self.settings);
+        {
+            let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+            if current.stamps == stamps {
+                return Ok(false);
+            }
+            current.stamps = stamps;
+        }
+        let keys = self.settings.ticket_keys.as_deref().map(TicketKeys::read).transpose()?;
+        let sites = Arc::new(Sites::read(&self.settings, &self.tickets, now_s)?);
+        // From here on nothing can fail.
+        if let Some(keys) = keys {
+            self.tickets.replace(keys);
+        }
+        self.current.write().unwrap_or_else(PoisonError::into_inner).sites = sites;
+        Ok(true)
+    }
+
+    /// Returns what is presented to clients, of each site.
+    pub fn identities(&self) -> Vec<SiteIdentity> {
+        self.sites().all().map(|site| site.identity.clone()).collect()
+    }
+
+    /// Returns what a host wants of its clients' certificates.
+    ///
+    /// - `host`: in lower case, without a port.
+    pub fn policy_of(&self, host: &str) -> ClientPolicy {
+        self.sites().of_host(host).map_or(ClientPolicy::NONE, |site| site.policy)
+    }
+
+    /// Returns whether a host wants certificates of its clients at all.
+    pub fn has_policies(&self) -> bool {
+        self.sites().all().any(|site| site.policy != ClientPolicy::NONE)
+    }
+
+    fn sites(&self) -> Arc<Sites> {
+        Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner).sites)
+    }
+}
+
+impl ChooseConfig for TlsAcceptor {
+    fn choose(&self, hello: &ClientHello<'_>) -> Option<Chosen> {
+        let sites = self.sites();
+        let site: &Arc<Site> = match hello.server_name() {
+            Some(name) => sites.of_host(&name.to_ascii_lowercase())?,
+            None => sites.usual()?,
+        };
+        Some(Chosen { config: Arc::clone(&site.config), policy: site.policy })
+    }
+}

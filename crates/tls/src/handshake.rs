@@ -1,0 +1,401 @@
+//! The handshake of a TLS connection, which rustls does; and what is left of it.
+//!
+//! Without I/O: received bytes go in, bytes to send come out. The library gets whole records, one
+//! at a time, so that nothing of the peer's is inside it when it is dropped.
+
+mod capture;
+
+use std::sync::Arc;
+
+use rustls::server::{Accepted, Acceptor, ClientHello, ServerConfig, ServerConnection};
+use rustls::{CipherSuite, ConnectionTrafficSecrets, HandshakeKind, ProtocolVersion};
+
+use crate::client_policy::ClientPolicy;
+use crate::identity::{subject, to_pem};
+use crate::records::{Cipher, DirectionSecret, Records, SEALED_BYTES_MAX, Secrets, TlsVersion};
+use crate::session::{Session, give, write_out};
+use capture::Capture;
+
+/// Bytes of a `ClientHello`'s records, at most. One with a post-quantum share, a grease of its own
+/// and every extension has some 2 KiB.
+const HELLO_BYTES_MAX: usize = 16 << 10;
+/// Bytes of all records of a handshake, at most: a client's certificate chain is the most of them.
+const HANDSHAKE_BYTES_MAX: usize = 128 << 10;
+const HEAD_BYTES: usize = 5;
+const HANDSHAKE_RECORD: u8 = 22;
+
+/// Chooses the configuration for a client by its hello: the site that it names, and what it offers.
+pub(crate) trait ChooseConfig {
+    /// Returns what was chosen; `None` refuses the client (`unrecognized_name`).
+    fn choose(&self, hello: &ClientHello<'_>) -> Option<Chosen>;
+}
+
+/// What was chosen for a client.
+pub(crate) struct Chosen {
+    /// The library's configuration.
+    pub config: Arc<ServerConfig>,
+    /// What the handshake will have shown about the client.
+    pub policy: ClientPolicy,
+}
+
+/// Why a handshake has failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HandshakeError {
+    /// The first bytes are a request in plain HTTP.
+    #[error("plain HTTP on a port of TLS")]
+    PlainHttp,
+    /// The first bytes are neither TLS nor HTTP.
+    #[error("no TLS record: it begins with {first:#04x}")]
+    NotTls {
+        /// The first byte.
+        first: u8,
+    },
+    /// No site has the name that the client asks for.
+    #[error("no site for the name {}", name.as_deref().unwrap_or("(none)"))]
+    UnknownName {
+        /// As the client sent it.
+        name: Option<String>,
+    },
+    /// A record, or all of them together, is longer than any handshake has need of.
+    #[error("a handshake of more than {bytes_max} bytes")]
+    TooLong {
+        /// The limit.
+        bytes_max: usize,
+    },
+    /// The library refuses what the client sent.
+    #[error("{0}")]
+    Refused(rustls::Error),
+}
+
+/// What two ends have agreed on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TlsInfo {
+    /// The protocol's version.
+    pub version: TlsVersion,
+    /// The name of the cipher suite, such as `TLS13_AES_128_GCM_SHA256`.
+    pub cipher: &'static str,
+    /// The number of the cipher suite (RFC 8446 §B.4).
+    pub cipher_id: u16,
+    /// The name of the key exchange group, such as `X25519MLKEM768`; none where a session of TLS
+    /// 1.2 was resumed.
+    pub group: Option<&'static str>,
+    /// The name that the client asked for (RFC 6066 §3), in lower case.
+    pub server_name: Option<Box<str>>,
+    /// The protocol by ALPN (RFC 7301).
+    pub alpn: Option<Box<[u8]>>,
+    /// Whether an earlier session was resumed.
+    pub is_resumed: bool,
+    /// The client's certificates in DER, its own first; empty without one.
+    pub client_chain: Vec<Vec<u8>>,
+    policy: ClientPolicy,
+}
+
+impl TlsInfo {
+    /// Returns what the site of the handshake wanted of the client's certificate.
+    pub fn policy(&self) -> ClientPolicy {
+        self.policy
+    }
+
+    /// Returns the client's certificates in PEM, its own first.
+    pub fn client_chain_pem(&self) -> Vec<String> {
+        self.client_chain.iter().filter_map(|der| to_pem(der)).collect()
+    }
+
+    /// Returns the subject of the client's certificate (RFC 4514): `CN=client,O=Example`. `None`
+    /// without one, or where it has no subject.
+    pub fn client_subject(&self) -> Option<String> {
+        subject(self.client_chain.first()?)
+    }
+}
+
+/// A handshake under way.
+pub(crate) struct Handshake {
+    state: State,
+    /// The beginning of a record that is not whole.
+    partial: Vec<u8>,
+    taken: usize,
+}
+
+enum State {
+    Hello(Box<Acceptor>),
+    Going(Box<Going>),
+    Done,
+}
+
+struct Going {
+    connection: ServerConnection,
+    capture: Arc<Capture>,
+    policy: ClientPolicy,
+}
+
+/// How far a handshake has come.
+pub(crate) enum HandshakeProgress {
+    /// More has to be received.
+    NeedMore,
+    /// It is over.
+    Done(Box<Established>),
+}
+
+/// An established connection.
+pub(crate) struct Established {
+    /// Its records.
+    pub session: Session,
+    /// What was agreed on.
+    pub info: TlsInfo,
+    /// Bytes that were received behind the handshake, still sealed.
+    pub rest: Vec<u8>,
+}
+
+impl Default for Handshake {
+    fn default() -> Self {
+        Self { state: State::Hello(Box::default()), partial: Vec::new(), taken: 0 }
+    }
+}
+
+impl Handshake {
+    /// Takes received bytes, and does nothing with them yet.
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        self.partial.extend_from_slice(bytes);
+    }
+
+    /// Returns whether [`Handshake::advance`] has something to do.
+    pub(crate) fn is_ready(&self) -> bool {
+        // A malformed record is found by reading it.
+        self.whole_record().map_or(true, |bytes| bytes.is_some())
+    }
+
+    /// Returns whether the client's hello is what comes next: to answer it takes the most time.
+    pub(crate) fn is_at_hello(&self) -> bool {
+        matches!(self.state, State::Hello(_))
+    }
+
+    /// Goes on by all whole records. What is to be sent is appended to `out`, also where it fails:
+    /// an alert.
+    ///
+    /// - `own_records`: whether the own layer takes over afterwards, or the library goes on.
+    ///
+    /// # Errors
+    /// [`HandshakeError`]; the handshake is over then.
+    pub(crate) fn advance(
+        &mut self,
+        configs: &dyn ChooseConfig,
+        own_records: bool,
+        out: &mut Vec<u8>,
+    ) -> Result<HandshakeProgress, HandshakeError> {
+        loop {
+            let Some(bytes) = self.whole_record()? else { return Ok(HandshakeProgress::NeedMore) };
+            self.taken += bytes;
+            let bytes_max = if self.is_at_hello() { HELLO_BYTES_MAX } else { HANDSHAKE_BYTES_MAX };
+            if self.taken > bytes_max {
+                return Err(HandshakeError::TooLong { bytes_max });
+            }
+            let record: Vec<u8> = self.partial.drain(..bytes).collect();
+            self.take_record(&record, configs, own_records, out)?;
+            if self.is_over() {
+                return self.finish(own_records, out).map(HandshakeProgress::Done);
+            }
+        }
+    }
+
+    /// Returns the length of the first record, if it is whole.
+    fn whole_record(&self) -> Result<Option<usize>, HandshakeError> {
+        let is_first = matches!(self.state, State::Hello(_)) && self.taken == 0;
+        if let (true, Some(first)) = (is_first, self.partial.first())
+            && *first != HANDSHAKE_RECORD
+        {
+            return Err(not_tls(&self.partial, *first));
+        }
+        let [_, _, _, high, low, ..] = *self.partial else { return Ok(None) };
+        let sealed = usize::from(u16::from_be_bytes([high, low]));
+        if sealed > SEALED_BYTES_MAX {
+            return Err(HandshakeError::TooLong { bytes_max: SEALED_BYTES_MAX });
+        }
+        Ok(Some(HEAD_BYTES + sealed).filter(|record| self.partial.len() >= *record))
+    }
+
+    fn take_record(
+        &mut self,
+        mut record: &[u8],
+        configs: &dyn ChooseConfig,
+        own_records: bool,
+        out: &mut Vec<u8>,
+    ) -> Result<(), HandshakeError> {
+        match &mut self.state {
+            State::Hello(acceptor) => {
+                // The library takes a few kilobytes at a time.
+                while !record.is_empty() {
+                    acceptor.read_tls(&mut record).expect("memory does not fail");
+                }
+                match acceptor.accept() {
+                    Ok(None) => {}
+                    Ok(Some(accepted)) => {
+                        let going = begin(accepted, configs, own_records, out)?;
+                        self.state = State::Going(Box::new(going));
+                    }
+                    Err((error, mut alert)) => {
+                        alert.write_all(out).expect("memory does not fail");
+                        return Err(HandshakeError::Refused(error));
+                    }
+                }
+            }
+            State::Going(going) => {
+                let connection = &mut going.connection;
+                let processed = give(connection, record);
+                write_out(connection, out);
+                processed.map_err(HandshakeError::Refused)?;
+            }
+            State::Done => unreachable!("nothing is received after the end"),
+        }
+        Ok(())
+    }
+
+    fn is_over(&self) -> bool {
+        matches!(&self.state, State::Going(going) if !going.connection.is_handshaking())
+    }
+
+    /// Takes the result out of the library.
+    fn finish(
+        &mut self,
+        own_records: bool,
+        out: &mut Vec<u8>,
+    ) -> Result<Box<Established>, HandshakeError> {
+        let State::Going(going) = std::mem::replace(&mut self.state, State::Done) else {
+            unreachable!("only a handshake that is going on ends");
+        };
+        let Going { mut connection, capture, policy } = *going;
+        // Tickets leave with the last of the handshake, under the numbers that secrets begin at.
+        write_out(&mut connection, out);
+        let info = info(&connection, policy).map_err(HandshakeError::Refused)?;
+        let session = if own_records {
+            let secrets = extract(connection, &capture).map_err(HandshakeError::Refused)?;
+            let records = Records::new(&secrets).expect("the library's secrets have their length");
+            Session::Own(Box::new(records))
+        } else {
+            Session::Library(Box::new(connection))
+        };
+        let rest = std::mem::take(&mut self.partial);
+        Ok(Box::new(Established { session, info, rest }))
+    }
+}
+
+/// Starts a connection by the configuration that the client's hello chooses.
+fn begin(
+    accepted: Accepted,
+    configs: &dyn ChooseConfig,
+    own_records: bool,
+    out: &mut Vec<u8>,
+) -> Result<Going, HandshakeError> {
+    let hello = accepted.client_hello();
+    let name = hello.server_name().map(str::to_owned);
+    let Some(Chosen { config, policy }) = configs.choose(&hello) else {
+        out.extend_from_slice(&UNRECOGNIZED_NAME);
+        return Err(HandshakeError::UnknownName { name });
+    };
+    // The configuration is all sites' and lasts; a clone of it, a few counters, captures the
+    // secrets of this handshake alone.
+    let capture = Arc::new(Capture::new(Arc::clone(&config.key_log)));
+    let config = if own_records {
+        let mut config = ServerConfig::clone(&config);
+        config.key_log = Arc::clone(&capture) as _;
+        config.enable_secret_extraction = true;
+        Arc::new(config)
+    } else {
+        config
+    };
+    match accepted.into_connection(config) {
+        Ok(mut connection) => {
+            write_out(&mut connection, out);
+            Ok(Going { connection, capture, policy })
+        }
+        Err((error, mut alert)) => {
+            alert.write_all(out).expect("memory does not fail");
+            Err(HandshakeError::Refused(error))
+        }
+    }
+}
+
+/// A fatal alert in plain, before any key: `unrecognized_name` (RFC 6066 §3).
+const UNRECOGNIZED_NAME: [u8; 7] = [21, 3, 3, 0, 2, 2, 112];
+
+fn not_tls(bytes: &[u8], first: u8) -> HandshakeError {
+    // A method's letter. What follows is not looked at: it may not have come yet.
+    if bytes[0].is_ascii_uppercase() {
+        HandshakeError::PlainHttp
+    } else {
+        HandshakeError::NotTls { first }
+    }
+}
+
+fn version(connection: &ServerConnection) -> Option<TlsVersion> {
+    match connection.protocol_version()? {
+        ProtocolVersion::TLSv1_2 => Some(TlsVersion::V12),
+        ProtocolVersion::TLSv1_3 => Some(TlsVersion::V13),
+        _ => None,
+    }
+}
+
+fn info(connection: &ServerConnection, policy: ClientPolicy) -> Result<TlsInfo, rustls::Error> {
+    let unfinished = || rustls::Error::HandshakeNotComplete;
+    let suite = connection.negotiated_cipher_suite().ok_or_else(unfinished)?;
+    let chain = connection.peer_certificates().unwrap_or_default();
+    Ok(TlsInfo {
+        version: version(connection).ok_or_else(unfinished)?,
+        cipher: suite.suite().as_str().unwrap_or("unknown"),
+        cipher_id: u16::from(suite.suite()),
+        group: connection.negotiated_key_exchange_group().and_then(|group| group.name().as_str()),
+        server_name: connection.server_name().map(|name| name.to_ascii_lowercase().into()),
+        alpn: connection.alpn_protocol().map(Into::into),
+        is_resumed: connection.handshake_kind() == Some(HandshakeKind::Resumed),
+        client_chain: chain.iter().map(|certificate| certificate.to_vec()).collect(),
+        policy,
+    })
+}
+
+/// Takes the secrets of both directions out of a finished handshake.
+fn extract(connection: ServerConnection, capture: &Capture) -> Result<Secrets, rustls::Error> {
+    let suite = connection.negotiated_cipher_suite().map(|suite| suite.suite());
+    let is_v13 = version(&connection) == Some(TlsVersion::V13);
+    let extracted = connection.dangerous_extract_secrets()?;
+    let cipher = cipher(&extracted.tx.1, suite)?;
+    let direction = |(record, keys): (u64, ConnectionTrafficSecrets), secret: Option<Vec<u8>>| {
+        if is_v13 {
+            let secret = secret.ok_or(rustls::Error::HandshakeNotComplete)?;
+            return Ok(DirectionSecret::V13(secret, record));
+        }
+        let (ConnectionTrafficSecrets::Aes128Gcm { key, iv }
+        | ConnectionTrafficSecrets::Aes256Gcm { key, iv }
+        | ConnectionTrafficSecrets::Chacha20Poly1305 { key, iv }) = &keys
+        else {
+            return Err(unsupported());
+        };
+        let iv = iv.as_ref().try_into().map_err(|_| unsupported())?;
+        Ok(DirectionSecret::V12(key.as_ref().to_vec(), iv, record))
+    };
+    let (read, write) = capture.take();
+    Ok(Secrets {
+        cipher,
+        read: direction(extracted.rx, read)?,
+        write: direction(extracted.tx, write)?,
+    })
+}
+
+fn cipher(
+    keys: &ConnectionTrafficSecrets,
+    suite: Option<CipherSuite>,
+) -> Result<Cipher, rustls::Error> {
+    match keys {
+        ConnectionTrafficSecrets::Aes128Gcm { .. } => Ok(Cipher::Aes128Gcm),
+        ConnectionTrafficSecrets::Aes256Gcm { .. } => Ok(Cipher::Aes256Gcm),
+        ConnectionTrafficSecrets::Chacha20Poly1305 { .. } => Ok(Cipher::Chacha20Poly1305),
+        _ => Err(rustls::Error::General(format!("no own records for {suite:?}"))),
+    }
+}
+
+fn unsupported() -> rustls::Error {
+    rustls::Error::General("no own records for this cipher".to_owned())
+}
+
+#[cfg(test)]
+mod tests;

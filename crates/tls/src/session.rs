@@ -1,0 +1,146 @@
+//! What seals and opens the records of an established connection: the own layer, or the library.
+
+use std::fmt;
+use std::io::{Read, Write};
+
+use rustls::IoState;
+use rustls::server::ServerConnection;
+
+use crate::records::{Opened, RecordError, Records, record_bytes};
+
+/// What seals and opens the records of an established connection.
+pub(crate) enum Session {
+    /// The own layer.
+    Own(Box<Records>),
+    /// The library's connection.
+    Library(Box<ServerConnection>),
+}
+
+impl Session {
+    /// Opens received bytes, as [`Records::open`].
+    ///
+    /// # Errors
+    /// [`RecordError`].
+    pub(crate) fn open(
+        &mut self,
+        received: &[u8],
+        room: &mut [u8],
+        now_ms: u64,
+    ) -> Result<Opened, RecordError> {
+        match self {
+            Self::Own(records) => records.open(received, room, now_ms),
+            Self::Library(connection) => open_by_library(connection, received, room),
+        }
+    }
+
+    /// Seals content behind what `out` holds.
+    ///
+    /// # Errors
+    /// [`RecordError`].
+    pub(crate) fn seal(
+        &mut self,
+        content: &[u8],
+        record_bytes: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<(), RecordError> {
+        match self {
+            Self::Own(records) => records.seal(content, record_bytes, out),
+            Self::Library(connection) => {
+                // Its buffer has a limit: what it takes is written out before the next.
+                for content in content.chunks(record_bytes) {
+                    connection.writer().write_all(content).expect("a record fits its buffer");
+                    write_out(connection, out);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Seals the alert of an error, where it has one. The library has done that already.
+    ///
+    /// # Errors
+    /// [`RecordError`].
+    pub(crate) fn alert(
+        &mut self,
+        error: RecordError,
+        out: &mut Vec<u8>,
+    ) -> Result<(), RecordError> {
+        match self {
+            Self::Own(records) => records.alert(error, out),
+            Self::Library(connection) => {
+                write_out(connection, out);
+                Ok(())
+            }
+        }
+    }
+
+    /// Seals the orderly end of this direction.
+    ///
+    /// # Errors
+    /// [`RecordError`].
+    pub(crate) fn close(&mut self, out: &mut Vec<u8>) -> Result<(), RecordError> {
+        match self {
+            Self::Own(records) => records.close(out),
+            Self::Library(connection) => {
+                connection.send_close_notify();
+                write_out(connection, out);
+                Ok(())
+            }
+        }
+    }
+}
+
+fn open_by_library(
+    connection: &mut ServerConnection,
+    received: &[u8],
+    room: &mut [u8],
+) -> Result<Opened, RecordError> {
+    let mut opened = Opened::default();
+    while !opened.is_end {
+        let rest = &received[opened.taken..];
+        let free = room.len() - opened.content;
+        let whole = record_bytes(rest)?.filter(|bytes| rest.len().min(free) >= *bytes);
+        let Some(bytes) = whole else { break };
+        opened.taken += bytes;
+        let state = give(connection, &rest[..bytes]).map_err(|error| match error {
+            rustls::Error::AlertReceived(alert) => RecordError::Alert(u8::from(alert)),
+            rustls::Error::DecryptError => RecordError::BadMac,
+            _ => RecordError::Malformed("record"),
+        })?;
+        let content = state.plaintext_bytes_to_read();
+        let room = &mut room[opened.content..opened.content + content];
+        connection.reader().read_exact(room).expect("it is there");
+        opened.content += content;
+        opened.is_end = state.peer_has_closed();
+    }
+    Ok(opened)
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Own(_) => "Own",
+            Self::Library(_) => "Library",
+        })
+    }
+}
+
+/// Gives a whole record to the library, which takes a few kilobytes at a time.
+pub(crate) fn give(
+    connection: &mut ServerConnection,
+    mut record: &[u8],
+) -> Result<IoState, rustls::Error> {
+    loop {
+        connection.read_tls(&mut record).expect("memory does not fail");
+        let state = connection.process_new_packets()?;
+        if record.is_empty() {
+            return Ok(state);
+        }
+    }
+}
+
+pub(crate) fn write_out(connection: &mut ServerConnection, out: &mut Vec<u8>) {
+    while connection.wants_write() {
+        connection.write_tls(out).expect("memory does not fail");
+    }
+}

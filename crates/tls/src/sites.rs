@@ -1,0 +1,137 @@
+//! The sites of a server: each with its certificates, and what it wants of its clients.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use aws_lc_rs::digest::{Context, SHA256};
+use rustls::crypto::CryptoProvider;
+use rustls::server::{NoServerSessionStorage, ServerConfig};
+use rustls::sign::SingleCertAndKey;
+use rustls::version::{TLS12, TLS13};
+use rustls::{KeyLog, KeyLogFile};
+
+use crate::client_policy::ClientPolicy;
+use crate::clients::ClientChecks;
+use crate::identity::SiteIdentity;
+use crate::settings::{TlsSettings, TlsSettingsError, TlsSite};
+use crate::tickets::{SiteTickets, TicketKeys};
+
+/// All sites, by host.
+#[derive(Debug)]
+pub(crate) struct Sites {
+    exact: HashMap<String, Arc<Site>>,
+    /// `.example.org` for `*.example.org`, the longest first.
+    suffixes: Vec<(String, Arc<Site>)>,
+    usual: Option<Arc<Site>>,
+}
+
+/// A site as the library takes it.
+#[derive(Debug)]
+pub(crate) struct Site {
+    pub(crate) config: Arc<ServerConfig>,
+    pub(crate) identity: SiteIdentity,
+    pub(crate) policy: ClientPolicy,
+}
+
+impl Sites {
+    /// Reads the files of all sites.
+    ///
+    /// # Errors
+    /// [`TlsSettingsError`].
+    pub(crate) fn read(
+        settings: &TlsSettings,
+        tickets: &Arc<TicketKeys>,
+        now_s: i64,
+    ) -> Result<Self, TlsSettingsError> {
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let key_log = settings.logs_keys.then(|| Arc::new(KeyLogFile::new()) as Arc<dyn KeyLog>);
+        let read = |site| Site::read(site, settings, &provider, tickets, key_log.as_ref(), now_s);
+        let usual = settings.usual.as_ref().map(read).transpose()?.map(Arc::new);
+        let mut sites = Self { exact: HashMap::new(), suffixes: Vec::new(), usual: None };
+        match usual {
+            Some(usual) if settings.is_strict => sites.add(&usual.identity.names, &usual),
+            usual => sites.usual = usual,
+        }
+        for spec in &settings.sites {
+            sites.add(&spec.hosts, &Arc::new(read(spec)?));
+        }
+        sites.suffixes.sort_by_key(|(suffix, _)| Reverse(suffix.len()));
+        Ok(sites)
+    }
+
+    /// Adds a site; its hosts are no longer those of sites before it.
+    fn add(&mut self, hosts: &[String], site: &Arc<Site>) {
+        for host in hosts {
+            match host.strip_prefix('*') {
+                Some(suffix) => {
+                    self.suffixes.retain(|(known, _)| known != suffix);
+                    self.suffixes.push((suffix.to_owned(), Arc::clone(site)));
+                }
+                None => _ = self.exact.insert(host.clone(), Arc::clone(site)),
+            }
+        }
+    }
+
+    /// Returns the site of a host; that of all others where it has none of its own.
+    ///
+    /// - `host`: in lower case, without a port and without the root's dot.
+    pub(crate) fn of_host(&self, host: &str) -> Option<&Arc<Site>> {
+        let by_suffix = || self.suffixes.iter().find(|(suffix, _)| host.ends_with(&**suffix));
+        let own = self.exact.get(host).or_else(|| by_suffix().map(|(_, site)| site));
+        own.or(self.usual.as_ref())
+    }
+
+    /// Returns the site of clients that ask for no name.
+    pub(crate) fn usual(&self) -> Option<&Arc<Site>> {
+        self.usual.as_ref()
+    }
+
+    /// Returns all of them; one with several hosts may come several times.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Site>> {
+        let of_suffixes = self.suffixes.iter().map(|(_, site)| site);
+        self.exact.values().chain(of_suffixes).chain(&self.usual)
+    }
+}
+
+impl Site {
+    fn read(
+        site: &TlsSite,
+        settings: &TlsSettings,
+        provider: &Arc<CryptoProvider>,
+        tickets: &Arc<TicketKeys>,
+        key_log: Option<&Arc<dyn KeyLog>>,
+        now_s: i64,
+    ) -> Result<Self, TlsSettingsError> {
+        let identity = SiteIdentity::read(&site.certificates, &site.key, provider, now_s)?;
+        let ClientChecks { verifier, policy } =
+            ClientChecks::read(site.clients.as_ref(), provider)?;
+        let versions: &[_] = if settings.needs_v13 { &[&TLS13] } else { &[&TLS13, &TLS12] };
+        let resolver = SingleCertAndKey::from(Arc::clone(&identity.key));
+        let mut config = ServerConfig::builder_with_provider(Arc::clone(provider))
+            .with_protocol_versions(versions)?
+            .with_client_cert_verifier(verifier)
+            .with_cert_resolver(Arc::new(resolver));
+        config.alpn_protocols.clone_from(&settings.protocols);
+        // Sessions are in the tickets that clients keep: nothing grows here.
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        let binding = binding(&site.hosts, policy);
+        config.ticketer = Arc::new(SiteTickets { keys: Arc::clone(tickets), binding });
+        if let Some(key_log) = key_log {
+            config.key_log = Arc::clone(key_log);
+        }
+        Ok(Self { config: Arc::new(config), identity, policy })
+    }
+}
+
+/// Returns what tickets of a site are bound to: its hosts, and whose certificates it wants. It is
+/// the same on all machines with the same settings.
+fn binding(hosts: &[String], policy: ClientPolicy) -> [u8; 32] {
+    let mut digest = Context::new(&SHA256);
+    for host in hosts {
+        digest.update(host.as_bytes());
+        digest.update(b"\n");
+    }
+    digest.update(&policy.to_be_bytes());
+    digest.finish().as_ref().try_into().expect("SHA-256 has 32 bytes")
+}

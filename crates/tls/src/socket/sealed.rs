@@ -1,0 +1,473 @@
+//! Operations of a socket whose bytes travel in records of TLS.
+//!
+//! Content is sealed when it is about to be sent, and not when it is handed over: until then it can
+//! be taken back. Sealed once, it belongs to the connection's send buffer, which alone sends it on:
+//! no path leads back to the content, so no record is sealed twice.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::fs::File;
+use std::future::poll_fn;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::task::{Poll, ready};
+
+use gustnado_tasks::{
+    Charge, Connection, ConnectionError, MemoryKind, OpenedRoom, ProgressTimeout, RecvBuf, SendBuf,
+    yield_now,
+};
+
+use super::record_sizes::RecordSizes;
+use super::sending::MoreTime;
+use super::{More, Socket};
+use crate::acceptor::{AcceptError, TlsAcceptor};
+use crate::handshake::{Established, Handshake, HandshakeProgress, TlsInfo};
+use crate::in_flight::{UnderWay, await_turn};
+use crate::records::{Opened, RecordError, record_bytes};
+use crate::session::Session;
+
+/// How much content is sealed at once: the kernel's send buffer takes as much.
+const STEP_BYTES: usize = 64 << 10;
+
+/// Bytes that a handshake under way holds, most of them in the library.
+const HANDSHAKE_BYTES: usize = 10 << 10;
+
+/// How long the rest of a record may take where no request is under way.
+const RECORD_MS: u64 = 10_000;
+
+thread_local! {
+    /// What this worker opens records into.
+    static ROOM: RefCell<OpenedRoom> = RefCell::default();
+}
+
+/// The TLS side of a socket.
+pub(super) struct Sealed {
+    session: Session,
+    info: Arc<TlsInfo>,
+    /// The beginning of a record that is not whole. Nobody has vouched for its bytes.
+    partial: Vec<u8>,
+    /// What is left of content, while the connection sends the records of its beginning.
+    out: Option<Box<SendBuf>>,
+    /// What the connection sends is records. Otherwise it is content, which is not sealed yet.
+    sends_records: bool,
+    /// Records without content that are to be sent: tickets, an alert.
+    records: Vec<u8>,
+    /// The peer has ended its direction in order.
+    has_ended: bool,
+    /// This end has done so.
+    is_closed: bool,
+    sizes: RecordSizes,
+}
+
+impl fmt::Debug for Sealed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sealed").field("info", &self.info).finish_non_exhaustive()
+    }
+}
+
+impl Sealed {
+    fn new(established: Established) -> Self {
+        let Established { session, info, .. } = established;
+        Self {
+            session,
+            info: Arc::new(info),
+            partial: Vec::new(),
+            out: None,
+            sends_records: false,
+            records: Vec::new(),
+            has_ended: false,
+            is_closed: false,
+            sizes: RecordSizes::default(),
+        }
+    }
+
+    /// Opens the whole records among the bytes that are here. The piece is empty if there is no
+    /// content in them.
+    fn open(&mut self, received: &[u8], now_ms: u64) -> Result<RecvBuf, RecordError> {
+        ROOM.with_borrow_mut(|room| {
+            // All of it fits, so that no whole record is left for later.
+            let opened_into = room.bytes(self.partial.len() + received.len());
+            let (mut rest, mut content) = (received, 0);
+            if !self.partial.is_empty() {
+                rest = self.complete(received)?;
+                let opened = self.session.open(&self.partial, opened_into, now_ms)?;
+                content = self.note(opened);
+                if opened.taken == self.partial.len() {
+                    self.partial = Vec::new();
+                } else {
+                    self.partial.drain(..opened.taken);
+                    self.partial.extend_from_slice(rest);
+                    return Ok(room.opened(content));
+                }
+            }
+            if !rest.is_empty() && !self.has_ended {
+                let opened = self.session.open(rest, &mut opened_into[content..], now_ms)?;
+                content += self.note(opened);
+                self.partial.extend_from_slice(&rest[opened.taken..]);
+            }
+            Ok(room.opened(content))
+        })
+    }
+
+    /// Moves as many received bytes as its first record lacks behind the partial ones. Returns the
+    /// others.
+    fn complete<'a>(&mut self, received: &'a [u8]) -> Result<&'a [u8], RecordError> {
+        let mut rest = received;
+        loop {
+            let missing = match record_bytes(&self.partial)? {
+                Some(bytes) => bytes.saturating_sub(self.partial.len()),
+                // Its head is not whole.
+                None => 1,
+            };
+            let (more, behind) = rest.split_at(missing.min(rest.len()));
+            self.partial.extend_from_slice(more);
+            rest = behind;
+            if more.is_empty() {
+                return Ok(rest);
+            }
+        }
+    }
+
+    fn note(&mut self, opened: Opened) -> usize {
+        self.has_ended |= opened.is_end;
+        opened.content
+    }
+
+    /// Seals the next step of what is to be sent. `None`: there is nothing.
+    fn seal_next(&mut self, now_ms: u64) -> Result<Option<Box<SendBuf>>, RecordError> {
+        if self.records.is_empty() && self.out.is_none() {
+            return Ok(None);
+        }
+        let mut sealed = Connection::outgoing();
+        sealed.bytes.append(&mut self.records);
+        self.records = Vec::new();
+        if let Some(mut out) = self.out.take() {
+            self.seal_step(&mut out, &mut sealed.bytes, now_ms)?;
+            if out.left() > 0 {
+                self.out = Some(out);
+            } else {
+                Connection::put_back(out);
+            }
+        }
+        Ok(Some(sealed))
+    }
+
+    fn seal_step(
+        &mut self,
+        out: &mut SendBuf,
+        sealed: &mut Vec<u8>,
+        now_ms: u64,
+    ) -> Result<(), RecordError> {
+        let mut left = out.left().min(STEP_BYTES);
+        let record_bytes = self.sizes.next(now_ms, out.left());
+        let mut joined = Vec::new();
+        while left > 0 {
+            let part = out.next_part();
+            let wanted = left.min(record_bytes);
+            if part.len() >= wanted {
+                // All whole records of this place at once: the cipher is set up once for them.
+                let bytes =
+                    if part.len() >= left { left } else { part.len() - part.len() % wanted };
+                self.session.seal(&part[..bytes], record_bytes, sealed)?;
+                out.advance(bytes);
+                left -= bytes;
+                continue;
+            }
+            // A head and the beginning of its content leave in one record.
+            joined.clear();
+            while joined.len() < wanted {
+                let part = out.next_part();
+                let bytes = part.len().min(wanted - joined.len());
+                joined.extend_from_slice(&part[..bytes]);
+                out.advance(bytes);
+            }
+            self.session.seal(&joined, record_bytes, sealed)?;
+            left -= wanted;
+        }
+        Ok(())
+    }
+
+    /// Sends records without content, as far as the kernel takes them now. What it leaves is sent
+    /// by the next [`Socket::poll_sent`].
+    fn flush(&mut self, connection: &mut Connection) {
+        if connection.is_sending() || self.records.is_empty() {
+            return;
+        }
+        let mut out = Connection::outgoing();
+        out.bytes.append(&mut self.records);
+        self.records = Vec::new();
+        connection.start_send(out);
+        // A failed send is found by the next operation.
+        self.sends_records = connection.poll_sent().is_pending();
+    }
+
+    /// Returns how many bytes of content are not sealed.
+    pub(super) fn left(&self) -> usize {
+        self.out.as_ref().map_or(0, |out| out.left())
+    }
+}
+
+/// An error of records as one of the connection.
+fn broken(error: RecordError) -> ConnectionError {
+    ConnectionError::Broken(io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
+impl Socket {
+    /// Takes a connection by TLS: the handshake, within the acceptor's time. From then on content
+    /// is sealed and opened. Returns content that came right behind the handshake.
+    ///
+    /// - `received`: bytes that were received before: behind a PROXY header.
+    ///
+    /// # Errors
+    /// [`AcceptError`]. The peer was told, but for plain HTTP, which can still be answered.
+    pub async fn accept_tls(
+        &mut self,
+        acceptor: &TlsAcceptor,
+        received: &[u8],
+    ) -> Result<Vec<u8>, AcceptError> {
+        let mut handshake = Handshake::default();
+        self.refresh_now();
+        self.set_deadline(self.now().mono_ms.saturating_add(acceptor.handshake_ms));
+        handshake.push(received);
+        let mut under_way = None;
+        loop {
+            while !handshake.is_ready() {
+                let piece = self.recv_of_handshake(under_way.as_ref()).await?;
+                if under_way.is_none() {
+                    let mut charge = Charge::new(MemoryKind::Heads);
+                    charge.set(HANDSHAKE_BYTES);
+                    under_way = Some((acceptor.in_flight.begin(), charge));
+                }
+                handshake.push(piece.bytes());
+            }
+            if handshake.is_at_hello() {
+                await_turn().await;
+            }
+            let mut out = Vec::new();
+            let failed = match handshake.advance(acceptor, acceptor.own_records, &mut out) {
+                Ok(HandshakeProgress::Done(established)) => {
+                    return self.begin_sealed(*established, out);
+                }
+                Ok(HandshakeProgress::NeedMore) => None,
+                Err(error) => Some(error),
+            };
+            if !out.is_empty() {
+                let mut sent = Connection::outgoing();
+                sent.bytes.append(&mut out);
+                self.connection.send(sent).await.map_err(AcceptError::Lost)?;
+            }
+            if let Some(error) = failed {
+                return Err(error.into());
+            }
+        }
+    }
+
+    /// Seals and opens from now on. Returns content that came behind the handshake.
+    ///
+    /// - `records`: the last of the handshake: tickets.
+    fn begin_sealed(
+        &mut self,
+        mut established: Established,
+        records: Vec<u8>,
+    ) -> Result<Vec<u8>, AcceptError> {
+        let rest = std::mem::take(&mut established.rest);
+        let mut sealed = Box::new(Sealed::new(established));
+        sealed.records = records;
+        self.more.get_or_insert_default().sealed = Some(sealed);
+        let now_ms = self.now().mono_ms;
+        let (connection, sealed) = self.sealed();
+        match sealed.open(&rest, now_ms) {
+            Ok(content) => {
+                // Tickets leave with the first response, if its request is here.
+                if content.bytes().is_empty() {
+                    sealed.flush(connection);
+                }
+                Ok(content.bytes().to_vec())
+            }
+            Err(error) => {
+                self.tell(error);
+                Err(AcceptError::Lost(broken(error)))
+            }
+        }
+    }
+
+    /// Receives bytes of a handshake, unless it has to give way to others.
+    async fn recv_of_handshake(
+        &mut self,
+        under_way: Option<&(UnderWay<'_>, Charge)>,
+    ) -> Result<RecvBuf, AcceptError> {
+        let piece = poll_fn(|context| {
+            if under_way.is_some_and(|(under_way, _)| under_way.poll_evicted(context)) {
+                return Poll::Ready(Err(AcceptError::Evicted));
+            }
+            self.connection.poll_recv(false).map_err(AcceptError::Lost)
+        });
+        let piece = piece.await?;
+        if piece.bytes().is_empty() { Err(AcceptError::Closed) } else { Ok(piece) }
+    }
+
+    /// Returns whether bytes travel by TLS.
+    #[inline]
+    pub fn is_sealed(&self) -> bool {
+        self.more.as_ref().is_some_and(|more| more.sealed.is_some())
+    }
+
+    /// Returns what the handshake has agreed on.
+    #[inline]
+    pub fn tls(&self) -> Option<&Arc<TlsInfo>> {
+        self.more.as_ref()?.sealed.as_ref().map(|sealed| &sealed.info)
+    }
+
+    /// Splits off the TLS side.
+    ///
+    /// # Panics
+    /// There is none.
+    fn sealed(&mut self) -> (&mut Connection, &mut Sealed) {
+        let More { sealed, .. } = &mut **self.more.as_mut().expect("it is sealed");
+        (&mut self.connection, sealed.as_mut().expect("it is sealed"))
+    }
+
+    /// Opens what was received, and receives by `poll` until there is content.
+    pub(super) fn open(
+        &mut self,
+        mut received: Poll<Result<RecvBuf, ConnectionError>>,
+        mut poll: impl FnMut(&mut Connection) -> Poll<Result<RecvBuf, ConnectionError>>,
+    ) -> Poll<Result<RecvBuf, ConnectionError>> {
+        loop {
+            let piece = ready!(received)?;
+            if piece.bytes().is_empty() {
+                return Poll::Ready(Ok(piece));
+            }
+            match self.open_bytes(piece.bytes()) {
+                Ok(Some(content)) => return Poll::Ready(Ok(content)),
+                Ok(None) => received = poll(&mut self.connection),
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+    }
+
+    /// Opens received bytes. `None`: there is no content in them, and more has to be received.
+    ///
+    /// # Errors
+    /// [`ConnectionError::Broken`]: the peer was told.
+    pub fn open_bytes(&mut self, received: &[u8]) -> Result<Option<RecvBuf>, ConnectionError> {
+        let (connection, sealed) = self.sealed();
+        let now_ms = connection.now().mono_ms;
+        let was_whole = sealed.partial.is_empty();
+        let opened = sealed.open(received, now_ms);
+        if was_whole && !sealed.partial.is_empty() {
+            // A request's time-outs begin with its first byte, which is not opened yet.
+            connection.set_deadline(connection.deadline_ms().min(now_ms + RECORD_MS));
+        }
+        match opened {
+            Ok(content) if !content.bytes().is_empty() => Ok(Some(content)),
+            Ok(_) => Ok(sealed.has_ended.then(RecvBuf::end)),
+            Err(error) => {
+                self.tell(error);
+                Err(broken(error))
+            }
+        }
+    }
+
+    /// Tells the peer of an error, if the kernel takes it at once.
+    fn tell(&mut self, error: RecordError) {
+        let (connection, sealed) = self.sealed();
+        sealed.is_closed = true;
+        if sealed.session.alert(error, &mut sealed.records).is_ok() {
+            sealed.flush(connection);
+        }
+    }
+
+    #[inline(never)] // It would take registers from the way of plain connections.
+    pub(super) fn take_unsent_sealed(&mut self) -> Option<Box<SendBuf>> {
+        let (connection, sealed) = self.sealed();
+        if sealed.sends_records { None } else { connection.take_unsent() }
+    }
+
+    /// Returns how much of a send has not left: content, and records on their way.
+    #[inline(never)] // It would take registers from the way of plain connections.
+    pub(super) fn left_sealed(&self) -> u64 {
+        let sealed = self.more.as_ref().and_then(|more| more.sealed.as_ref());
+        let content = sealed.map_or(0, |sealed| sealed.left());
+        content as u64 + self.connection.unsent_bytes()
+    }
+
+    /// Seals and sends what was taken over, step by step.
+    #[inline(never)] // It would take registers from the way of plain connections.
+    pub(super) fn poll_sent_sealed(&mut self) -> Poll<Result<(), ConnectionError>> {
+        let (connection, sealed) = self.sealed();
+        loop {
+            if sealed.sends_records {
+                ready!(connection.poll_sent())?;
+                sealed.sends_records = false;
+            } else if connection.waits_for_more() {
+                return connection.poll_sent();
+            } else if let Some(content) = connection.take_unsent() {
+                sealed.out = Some(content);
+            }
+            match sealed.seal_next(connection.now().mono_ms) {
+                Ok(Some(records)) => {
+                    sealed.sends_records = true;
+                    connection.start_send(records);
+                }
+                Ok(None) => return Poll::Ready(Ok(())),
+                Err(error) => return Poll::Ready(Err(broken(error))),
+            }
+        }
+    }
+
+    /// Ends this direction in order: the peer knows then that nothing was cut off. Content that was
+    /// given up is cut off.
+    #[inline(never)] // It would take registers from the way of plain connections.
+    pub(super) fn queue_close(&mut self) {
+        let (connection, sealed) = self.sealed();
+        let has_unsent = sealed.out.is_some() || connection.is_sending();
+        if !has_unsent && !std::mem::replace(&mut sealed.is_closed, true) {
+            // A key that is used up cannot say it; the connection ends all the same.
+            _ = sealed.session.close(&mut sealed.records);
+            sealed.flush(connection);
+        }
+    }
+
+    /// Sends bytes of a file, step by step: they have to be read to be sealed.
+    pub(super) async fn send_file_sealed(
+        &mut self,
+        file: &File,
+        at: &mut u64,
+        end: u64,
+        patience: ProgressTimeout,
+        more: MoreTime<'_>,
+    ) -> Result<(), ConnectionError> {
+        while *at < end {
+            let step = usize::try_from(end - *at).map_or(STEP_BYTES, |left| left.min(STEP_BYTES));
+            let mut out = Connection::outgoing();
+            out.bytes.resize(step, 0);
+            let read = file.read_at(&mut out.bytes, *at).map_err(ConnectionError::Broken)?;
+            if read == 0 {
+                return Err(ConnectionError::FileTruncated);
+            }
+            out.bytes.truncate(read);
+            self.send_at_once(out, patience, &mut *more).await?;
+            *at += read as u64;
+            if *at < end {
+                yield_now().await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes in order: what says so leaves before the socket is closed.
+    pub async fn close(&mut self) {
+        if !self.is_sealed() {
+            return;
+        }
+        self.queue_close();
+        self.refresh_now();
+        self.set_deadline(self.now().mono_ms.saturating_add(CLOSE_MS));
+        _ = poll_fn(|_| self.poll_sent()).await;
+    }
+}
+
+/// How long the last record waits for room in the kernel.
+const CLOSE_MS: u64 = 1_000;
