@@ -82,7 +82,20 @@ def refused(words: str, here: str) -> Row:
     return Row(words, REFUSED, here)
 
 
-_TLS = "not here yet: put a proxy with TLS in front ([proxies.md](../proxies.md))"
+def client_auth(word: str) -> Row:
+    """It is a number or a name of Python's module `ssl`."""
+    values: dict[str, list[Setting]] = {
+        name: [("tls-client-auth", value, False)] for name, value in _CLIENT_AUTH.items()
+    }
+    return choice(word, "`--tls-client-auth none`, `optional` or `required`", values,
+                  "they are those of Python's `ssl`")
+
+
+_CIPHERS = ("none: AES-GCM and ChaCha20-Poly1305, and keys without a password: "
+            "[tls.md](../tls.md)")
+_CERT, _KEY = "`--tls-cert FILE`: [tls.md](../tls.md)", "`--tls-key FILE`"
+_CLIENT_AUTH = {"0": "none", "1": "optional", "2": "required", "CERT_NONE": "none",
+                "CERT_OPTIONAL": "optional", "CERT_REQUIRED": "required"}
 _HTTP2 = "none: HTTP/1.1 only; a proxy may use HTTP/2 with clients"
 _WS = "none: there are no WebSockets yet"
 _LOGGING = ("none: `--log-config FILE`, or `logging.config` in the application; the loggers are "
@@ -149,8 +162,12 @@ UVICORN = (
             "longer is replaced"),
     refused("--reset-contextvars",
             "none: each request is a task, with a copy of the server's context"),
-    refused("--ssl-keyfile --ssl-certfile --ssl-keyfile-password --ssl-version --ssl-cert-reqs "
-            "--ssl-ca-certs --ssl-ciphers", _TLS),
+    ours("--ssl-certfile", "tls-cert", _CERT),
+    ours("--ssl-keyfile", "tls-key", _KEY),
+    ours("--ssl-ca-certs", "tls-client-ca", "`--tls-client-ca FILE`"),
+    client_auth("--ssl-cert-reqs"),
+    refused("--ssl-version", "`--tls-version-min 1.3`; 1.2 and 1.3 are spoken"),
+    refused("--ssl-keyfile-password --ssl-ciphers", _CIPHERS),
     same("--version --help"),
 )
 
@@ -230,8 +247,13 @@ GUNICORN = (
     refused("--http-protocols --http2-cleartext --http2-max-concurrent-streams "
             "--http2-initial-window-size --http2-max-frame-size --http2-max-header-list-size",
             _HTTP2),
-    refused("--certfile --keyfile --ssl-version --cert-reqs --ca-certs --ciphers "
-            "--suppress-ragged-eofs --do-handshake-on-connect", _TLS),
+    ours("--certfile", "tls-cert", _CERT),
+    ours("--keyfile", "tls-key", _KEY),
+    ours("--ca-certs", "tls-client-ca", "`--tls-client-ca FILE`"),
+    client_auth("--cert-reqs"),
+    refused("--ssl-version", "`--tls-version-min 1.3`; 1.2 and 1.3 are spoken"),
+    refused("--ciphers", _CIPHERS),
+    nothing("--suppress-ragged-eofs --do-handshake-on-connect", "accepted: so it is"),
     ours("--asgi-loop", "loop", "`--loop`: [asgi.md](asgi.md)"),
     ours("--asgi-lifespan", "lifespan", "`--lifespan`: [asgi.md](asgi.md)"),
     refused("--asgi-disconnect-grace-period", "none: the application hears at once of a client "
@@ -282,8 +304,18 @@ GRANIAN = (
     switch("--no-access-log", "accepted, and the default", ("access-log", "", False)),
     refused("--access-log-fmt", "`--access-log-format TEXT`, with the atoms of gunicorn: "
             "[access-log.md](../access-log.md)"),
-    refused("--ssl-certificate --ssl-keyfile --ssl-keyfile-password --ssl-protocol-min --ssl-ca "
-            "--ssl-crl --ssl-client-verify --no-ssl-client-verify", _TLS),
+    ours("--ssl-certificate", "tls-cert", _CERT),
+    ours("--ssl-keyfile", "tls-key", _KEY),
+    ours("--ssl-ca", "tls-client-ca", "`--tls-client-ca FILE`"),
+    ours("--ssl-crl", "tls-client-crl", "`--tls-client-crl FILE`"),
+    choice("--ssl-protocol-min", "`--tls-version-min 1.2` or `1.3`",
+           {"tls1.2": [("tls-version-min", "1.2", False)],
+            "tls1.3": [("tls-version-min", "1.3", False)]}, "no other is spoken"),
+    switch("--ssl-client-verify", "`--tls-client-auth required`",
+           ("tls-client-auth", "required", False)),
+    switch("--no-ssl-client-verify", "`--tls-client-auth none`, the default",
+           ("tls-client-auth", "none", False)),
+    refused("--ssl-keyfile-password", _CIPHERS),
     ours("--url-path-prefix", "root-path", "`--root-path`"),
     nothing("--respawn-failed-workers", "accepted: so it is"),
     refused("--no-respawn-failed-workers", "none: workers that die are always replaced"),

@@ -56,6 +56,8 @@ class Settings(TypedDict, total=False):
     header_timeout: float | str | None
     hidden: bool | None
     host: str | None
+    hsts: float | str | None
+    https_redirect: bool | None
     interface: Literal["auto", "native", "asgi", "wsgi"] | None
     io: Literal["auto", "uring", "epoll"] | None
     lifespan: Literal["auto", "on", "off"] | None
@@ -121,6 +123,17 @@ class Settings(TypedDict, total=False):
     timeout: float | str | None
     timeout_graceful_shutdown: float | str | None
     timeout_keep_alive: float | str | None
+    tls_cert: _Path | None
+    tls_client_auth: Literal["none", "optional", "required"] | None
+    tls_client_ca: _Path | None
+    tls_client_crl: _Path | None
+    tls_handshake_timeout: float | str | None
+    tls_handshakes: int | None
+    tls_key: _Path | None
+    tls_records: Literal["rustls", "own"] | None
+    tls_strict_names: bool | None
+    tls_ticket_keys: _Path | None
+    tls_version_min: str | None
     uds: _Path | None
     uds_owner: str | None
     uds_permissions: str | None

@@ -7,7 +7,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
-use gustnado::{Endpoint, Request, Version};
+use gustnado::{Endpoint, Request, TlsInfo, TlsVersion, Version};
 
 use crate::request::method;
 use crate::request_template::RequestTemplate;
@@ -76,6 +76,12 @@ pub(super) fn make<'py>(
     if request.scheme() == "https" {
         scope.set_item(intern!(py, "scheme"), intern!(py, "https"))?;
     }
+    if let Some(tls) = request.tls() {
+        let extensions = scope.get_item(intern!(py, "extensions"))?;
+        if let Some(extensions) = extensions {
+            extensions.set_item(intern!(py, "tls"), tls_extension(py, tls)?)?;
+        }
+    }
     if let Some(Endpoint::Tcp(client)) = request.client() {
         let client = (client.ip().to_canonical().to_string(), client.port());
         scope.set_item(intern!(py, "client"), client)?;
@@ -84,6 +90,23 @@ pub(super) fn make<'py>(
         scope.set_item(intern!(py, "state"), state.copy()?)?;
     }
     Ok(scope)
+}
+
+/// What the handshake has agreed on, as the extension `tls` of ASGI has it.
+fn tls_extension<'py>(py: Python<'py>, tls: &TlsInfo) -> PyResult<Bound<'py, PyDict>> {
+    let extension = PyDict::new(py);
+    extension.set_item(intern!(py, "server_cert"), py.None())?;
+    extension.set_item(intern!(py, "client_cert_chain"), tls.client_chain_pem())?;
+    extension.set_item(intern!(py, "client_cert_name"), tls.client_subject())?;
+    // A client whose certificate is wrong does not get in.
+    extension.set_item(intern!(py, "client_cert_error"), py.None())?;
+    let version = match tls.version {
+        TlsVersion::V12 => 0x0303,
+        TlsVersion::V13 => 0x0304,
+    };
+    extension.set_item(intern!(py, "tls_version"), version)?;
+    extension.set_item(intern!(py, "cipher_suite"), tls.cipher_id)?;
+    Ok(extension)
 }
 
 /// Pairs of bytes, with names in lower case.

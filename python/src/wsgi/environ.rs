@@ -7,7 +7,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
-use gustnado::{Endpoint, Request, Version};
+use gustnado::{Endpoint, Request, TlsInfo, TlsVersion, Version};
 
 use super::WsgiApp;
 use super::body::Input;
@@ -69,6 +69,9 @@ pub(super) fn make<'py>(
     if request.scheme() == "https" {
         set(intern!(py, "wsgi.url_scheme"), "https")?;
     }
+    if let Some(tls) = request.tls() {
+        add_tls(&environ, tls)?;
+    }
     let has_length = add_fields(&environ, app, request)?;
     let (input, length) = match body {
         Input::Memory(bytes) => (input::open(py, app, bytes)?, bytes.len() as u64),
@@ -80,6 +83,24 @@ pub(super) fn make<'py>(
     }
     environ.set_item(intern!(py, "wsgi.input"), input)?;
     Ok(environ)
+}
+
+/// Adds what the handshake has agreed on, by the names of Apache's `mod_ssl`.
+fn add_tls(environ: &Bound<'_, PyDict>, tls: &TlsInfo) -> PyResult<()> {
+    let py = environ.py();
+    let version = match tls.version {
+        TlsVersion::V12 => "TLSv1.2",
+        TlsVersion::V13 => "TLSv1.3",
+    };
+    let verified = if tls.client_chain.is_empty() { "NONE" } else { "SUCCESS" };
+    environ.set_item(intern!(py, "HTTPS"), intern!(py, "on"))?;
+    environ.set_item(intern!(py, "SSL_PROTOCOL"), version)?;
+    environ.set_item(intern!(py, "SSL_CIPHER"), tls.cipher)?;
+    environ.set_item(intern!(py, "SSL_CLIENT_VERIFY"), verified)?;
+    if let Some(subject) = tls.client_subject() {
+        environ.set_item(intern!(py, "SSL_CLIENT_S_DN"), subject)?;
+    }
+    Ok(())
 }
 
 /// Adds the fields except Content-Length. Returns whether there is one.
