@@ -10,7 +10,7 @@ MIRI_CRATES := gustnado-http gustnado-tasks
 .PHONY: run test wheel package test-python test-python-peers test-twisted frameworks
 .PHONY: test-twisted-releases
 .PHONY: check fmt fmt-check clippy doc image book site deny lint-python map loom miri probe
-.PHONY: bench bench-quick contest contests callgrind gate c1m fuzz hostile
+.PHONY: bench bench-quick contest contests callgrind gate c1m fuzz hostile tls-records
 
 # Serves the built-in site on http://127.0.0.1:8080
 run:
@@ -218,6 +218,12 @@ contests:
 		--markdown=docs/results/$${pair##*:}.md $(CONTESTS_FLAGS) || failed=1; done; exit $$failed
 
 # A million connections in one process: 8 GB of free memory and a few minutes.
+# Our own layer of TLS records against rustls's, over so many records: some minutes.
+TLS_RECORDS ?= 100000000
+tls-records:
+	GUSTNADO_TLS_RECORDS=$(TLS_RECORDS) $(CARGO) test --release -p gustnado-tls --features tls \
+		both_layers_agree_on_any_records -- --nocapture
+
 c1m:
 	$(PYTHON) bench/run.py c1m
 

@@ -10,6 +10,7 @@ use crate::handshake::{ChooseConfig, Chosen, HandshakeError};
 use crate::identity::SiteIdentity;
 use crate::in_flight::HandshakesUnderWay;
 use crate::settings::{TlsSettings, TlsSettingsError};
+use crate::shared_infos::SharedInfos;
 use crate::sites::{Site, Sites};
 use crate::stamps::FileStamps;
 use crate::tickets::TicketKeys;
@@ -54,6 +55,7 @@ pub struct TlsAcceptor {
     tickets: Arc<TicketKeys>,
     current: RwLock<Current>,
     pub(crate) in_flight: HandshakesUnderWay,
+    pub(crate) infos: SharedInfos,
     pub(crate) own_records: bool,
     pub(crate) handshake_ms: u64,
 }
@@ -89,7 +91,8 @@ impl TlsAcceptor {
         let (own_records, handshake_ms) = (settings.own_records, settings.handshake_ms);
         let current = RwLock::new(Current { sites, stamps });
         let in_flight = HandshakesUnderWay::new(settings.handshakes_max);
-        Ok(Self { settings, tickets, current, in_flight, own_records, handshake_ms })
+        let infos = SharedInfos::default();
+        Ok(Self { settings, tickets, current, in_flight, infos, own_records, handshake_ms })
     }
 
     /// Reads all files again if one of them has changed since the last call. Connections keep what

@@ -398,4 +398,6 @@ fn unsupported() -> rustls::Error {
 }
 
 #[cfg(test)]
+mod differential;
+#[cfg(test)]
 mod tests;

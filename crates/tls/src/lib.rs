@@ -45,6 +45,8 @@ mod session;
 #[cfg(feature = "tls")]
 mod settings;
 #[cfg(feature = "tls")]
+mod shared_infos;
+#[cfg(feature = "tls")]
 mod sites;
 mod socket;
 #[cfg(feature = "tls")]

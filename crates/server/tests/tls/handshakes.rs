@@ -15,6 +15,7 @@ on_every_server!(
     plain_http_gets_a_clear_400,
     what_is_no_handshake_gets_an_alert,
     a_handshake_has_its_time,
+    the_oldest_handshake_gives_way,
     an_old_version_is_refused,
     a_listener_may_stay_plain,
 );
@@ -81,6 +82,28 @@ fn a_handshake_has_its_time(setup: Setup) {
     // The server's clock is one of milliseconds, and had begun.
     assert!(began.elapsed() >= limit / 2, "{:?}", began.elapsed());
     assert_eq!(server.stats().handshakes_failed, 1);
+}
+
+fn the_oldest_handshake_gives_way(setup: Setup) {
+    let certificate = Certificate::new();
+    let server = Server::start(Config { tls_handshakes: 2, ..config(&certificate, setup) });
+    let half = || {
+        let mut client: Client = server.connect();
+        client.send(b"\x16\x03\x01\x01\x00");
+        client.wait_until_read();
+        client
+    };
+    let (mut first, mut second) = (half(), half());
+    let mut third = half();
+    first.read_until_ended();
+    server.wait_until("it is counted", |stats| stats.handshakes_failed == 1);
+    second.expect_silence(Duration::from_millis(50));
+    // An honest client gets in, and the next one ends.
+    let mut client = TlsClient::connect(&server, &certificate.trusted(&[&TLS13]));
+    assert_eq!(client.ask(get("/")).status, 200);
+    second.read_until_ended();
+    third.expect_silence(Duration::from_millis(50));
+    assert_eq!(client.ask(get("/")).status, 200, "one that is over gives way to nobody");
 }
 
 fn an_old_version_is_refused(setup: Setup) {

@@ -9,7 +9,7 @@ use super::*;
 
 const NAME: &str = "example.org";
 
-struct OneSite(Arc<ServerConfig>);
+pub(super) struct OneSite(Arc<ServerConfig>);
 
 impl ChooseConfig for OneSite {
     fn choose(&self, hello: &ClientHello<'_>) -> Option<Chosen> {
@@ -30,7 +30,7 @@ fn receive(
 }
 
 /// A server's and a client's configuration that fit each other.
-fn configs(
+pub(super) fn configs(
     versions: &[&'static SupportedProtocolVersion],
     suite: Option<CipherSuite>,
 ) -> (OneSite, Arc<ClientConfig>) {
@@ -61,12 +61,12 @@ fn configs(
     (OneSite(Arc::new(server)), Arc::new(client))
 }
 
-fn client(config: &Arc<ClientConfig>, name: &'static str) -> ClientConnection {
+pub(super) fn client(config: &Arc<ClientConfig>, name: &'static str) -> ClientConnection {
     let name = ServerName::try_from(name).expect("a name");
     ClientConnection::new(Arc::clone(config), name).expect("a client")
 }
 
-fn written(client: &mut ClientConnection) -> Vec<u8> {
+pub(super) fn written(client: &mut ClientConnection) -> Vec<u8> {
     let mut bytes = Vec::new();
     while client.wants_write() {
         client.write_tls(&mut bytes).expect("memory does not fail");
@@ -74,7 +74,7 @@ fn written(client: &mut ClientConnection) -> Vec<u8> {
     bytes
 }
 
-fn give(client: &mut ClientConnection, mut bytes: &[u8]) {
+pub(super) fn give(client: &mut ClientConnection, mut bytes: &[u8]) {
     while !bytes.is_empty() {
         client.read_tls(&mut bytes).expect("memory does not fail");
         client.process_new_packets().expect("the server is right");
@@ -82,7 +82,7 @@ fn give(client: &mut ClientConnection, mut bytes: &[u8]) {
 }
 
 /// Makes a connection. The client's first bytes of content come with the last of its handshake.
-fn shaken(site: &OneSite, client: &mut ClientConnection, own: bool) -> Box<Established> {
+pub(super) fn shaken(site: &OneSite, client: &mut ClientConnection, own: bool) -> Box<Established> {
     let mut handshake = Handshake::default();
     for _ in 0..10 {
         let mut out = Vec::new();
@@ -103,13 +103,14 @@ fn opened(session: &mut Session, bytes: &[u8], now_ms: u64) -> (Vec<u8>, bool) {
     (room, opened.is_end)
 }
 
-fn content(client: &mut ClientConnection) -> Vec<u8> {
+pub(super) fn content(client: &mut ClientConnection) -> Vec<u8> {
     let mut bytes = Vec::new();
     _ = client.reader().read_to_end(&mut bytes);
     bytes
 }
 
-fn every_kind() -> impl Iterator<Item = (&'static SupportedProtocolVersion, CipherSuite, bool)> {
+pub(super) fn every_kind()
+-> impl Iterator<Item = (&'static SupportedProtocolVersion, CipherSuite, bool)> {
     let kinds = [
         (&TLS13, CipherSuite::TLS13_AES_128_GCM_SHA256),
         (&TLS13, CipherSuite::TLS13_AES_256_GCM_SHA384),

@@ -9,6 +9,7 @@ use std::fmt;
 use std::fs::File;
 use std::future::poll_fn;
 use std::io;
+use std::mem;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::task::{Poll, ready};
@@ -18,6 +19,7 @@ use gustnado_tasks::{
     yield_now,
 };
 
+use super::held_bytes::HeldBytes;
 use super::record_sizes::RecordSizes;
 use super::sending::MoreTime;
 use super::{More, Socket};
@@ -45,14 +47,12 @@ thread_local! {
 pub(super) struct Sealed {
     session: Session,
     info: Arc<TlsInfo>,
-    /// The beginning of a record that is not whole. Nobody has vouched for its bytes.
-    partial: Vec<u8>,
+    /// What it holds besides, which one that waits does not.
+    held: HeldBytes,
     /// What is left of content, while the connection sends the records of its beginning.
     out: Option<Box<SendBuf>>,
     /// What the connection sends is records. Otherwise it is content, which is not sealed yet.
     sends_records: bool,
-    /// Records without content that are to be sent: tickets, an alert.
-    records: Vec<u8>,
     /// The peer has ended its direction in order.
     has_ended: bool,
     /// This end has done so.
@@ -67,15 +67,13 @@ impl fmt::Debug for Sealed {
 }
 
 impl Sealed {
-    fn new(established: Established) -> Self {
-        let Established { session, info, .. } = established;
+    fn new(session: Session, info: Arc<TlsInfo>) -> Self {
         Self {
             session,
-            info: Arc::new(info),
-            partial: Vec::new(),
+            info,
+            held: HeldBytes::default(),
             out: None,
             sends_records: false,
-            records: Vec::new(),
             has_ended: false,
             is_closed: false,
             sizes: RecordSizes::default(),
@@ -87,46 +85,27 @@ impl Sealed {
     fn open(&mut self, received: &[u8], now_ms: u64) -> Result<RecvBuf, RecordError> {
         ROOM.with_borrow_mut(|room| {
             // All of it fits, so that no whole record is left for later.
-            let opened_into = room.bytes(self.partial.len() + received.len());
+            let mut partial = self.held.take_partial();
+            let opened_into = room.bytes(partial.len() + received.len());
             let (mut rest, mut content) = (received, 0);
-            if !self.partial.is_empty() {
-                rest = self.complete(received)?;
-                let opened = self.session.open(&self.partial, opened_into, now_ms)?;
+            if !partial.is_empty() {
+                rest = complete(&mut partial, received)?;
+                let opened = self.session.open(&partial, opened_into, now_ms)?;
                 content = self.note(opened);
-                if opened.taken == self.partial.len() {
-                    self.partial = Vec::new();
-                } else {
-                    self.partial.drain(..opened.taken);
-                    self.partial.extend_from_slice(rest);
-                    return Ok(room.opened(content));
-                }
+                partial.drain(..opened.taken);
             }
-            if !rest.is_empty() && !self.has_ended {
+            if partial.is_empty() && !rest.is_empty() && !self.has_ended {
                 let opened = self.session.open(rest, &mut opened_into[content..], now_ms)?;
                 content += self.note(opened);
-                self.partial.extend_from_slice(&rest[opened.taken..]);
+                rest = &rest[opened.taken..];
             }
+            partial.extend_from_slice(rest);
+            if self.has_ended {
+                partial = Vec::new();
+            }
+            self.held.keep_partial(partial);
             Ok(room.opened(content))
         })
-    }
-
-    /// Moves as many received bytes as its first record lacks behind the partial ones. Returns the
-    /// others.
-    fn complete<'a>(&mut self, received: &'a [u8]) -> Result<&'a [u8], RecordError> {
-        let mut rest = received;
-        loop {
-            let missing = match record_bytes(&self.partial)? {
-                Some(bytes) => bytes.saturating_sub(self.partial.len()),
-                // Its head is not whole.
-                None => 1,
-            };
-            let (more, behind) = rest.split_at(missing.min(rest.len()));
-            self.partial.extend_from_slice(more);
-            rest = behind;
-            if more.is_empty() {
-                return Ok(rest);
-            }
-        }
     }
 
     fn note(&mut self, opened: Opened) -> usize {
@@ -136,12 +115,12 @@ impl Sealed {
 
     /// Seals the next step of what is to be sent. `None`: there is nothing.
     fn seal_next(&mut self, now_ms: u64) -> Result<Option<Box<SendBuf>>, RecordError> {
-        if self.records.is_empty() && self.out.is_none() {
+        let records = self.held.take_records();
+        if records.is_empty() && self.out.is_none() {
             return Ok(None);
         }
         let mut sealed = Connection::outgoing();
-        sealed.bytes.append(&mut self.records);
-        self.records = Vec::new();
+        sealed.bytes.extend_from_slice(&records);
         if let Some(mut out) = self.out.take() {
             self.seal_step(&mut out, &mut sealed.bytes, now_ms)?;
             if out.left() > 0 {
@@ -191,12 +170,15 @@ impl Sealed {
     /// Sends records without content, as far as the kernel takes them now. What it leaves is sent
     /// by the next [`Socket::poll_sent`].
     fn flush(&mut self, connection: &mut Connection) {
-        if connection.is_sending() || self.records.is_empty() {
+        if connection.is_sending() {
+            return;
+        }
+        let records = self.held.take_records();
+        if records.is_empty() {
             return;
         }
         let mut out = Connection::outgoing();
-        out.bytes.append(&mut self.records);
-        self.records = Vec::new();
+        out.bytes.extend_from_slice(&records);
         connection.start_send(out);
         // A failed send is found by the next operation.
         self.sends_records = connection.poll_sent().is_pending();
@@ -205,6 +187,24 @@ impl Sealed {
     /// Returns how many bytes of content are not sealed.
     pub(super) fn left(&self) -> usize {
         self.out.as_ref().map_or(0, |out| out.left())
+    }
+}
+
+/// Moves as many received bytes as its first record lacks behind a partial one. Returns the others.
+fn complete<'a>(partial: &mut Vec<u8>, received: &'a [u8]) -> Result<&'a [u8], RecordError> {
+    let mut rest = received;
+    loop {
+        let missing = match record_bytes(partial)? {
+            Some(bytes) => bytes.saturating_sub(partial.len()),
+            // Its head is not whole.
+            None => 1,
+        };
+        let (more, behind) = rest.split_at(missing.min(rest.len()));
+        partial.extend_from_slice(more);
+        rest = behind;
+        if more.is_empty() {
+            return Ok(rest);
+        }
     }
 }
 
@@ -247,7 +247,7 @@ impl Socket {
             let mut out = Vec::new();
             let failed = match handshake.advance(acceptor, acceptor.own_records, &mut out) {
                 Ok(HandshakeProgress::Done(established)) => {
-                    return self.begin_sealed(*established, out);
+                    return self.begin_sealed(acceptor, *established, out);
                 }
                 Ok(HandshakeProgress::NeedMore) => None,
                 Err(error) => Some(error),
@@ -268,12 +268,13 @@ impl Socket {
     /// - `records`: the last of the handshake: tickets.
     fn begin_sealed(
         &mut self,
-        mut established: Established,
+        acceptor: &TlsAcceptor,
+        established: Established,
         records: Vec<u8>,
     ) -> Result<Vec<u8>, AcceptError> {
-        let rest = std::mem::take(&mut established.rest);
-        let mut sealed = Box::new(Sealed::new(established));
-        sealed.records = records;
+        let Established { session, info, rest } = established;
+        let mut sealed = Box::new(Sealed::new(session, acceptor.infos.share(info)));
+        sealed.held.add_records(records);
         self.more.get_or_insert_default().sealed = Some(sealed);
         let now_ms = self.now().mono_ms;
         let (connection, sealed) = self.sealed();
@@ -354,9 +355,9 @@ impl Socket {
     pub fn open_bytes(&mut self, received: &[u8]) -> Result<Option<RecvBuf>, ConnectionError> {
         let (connection, sealed) = self.sealed();
         let now_ms = connection.now().mono_ms;
-        let was_whole = sealed.partial.is_empty();
+        let was_whole = !sealed.held.has_partial();
         let opened = sealed.open(received, now_ms);
-        if was_whole && !sealed.partial.is_empty() {
+        if was_whole && sealed.held.has_partial() {
             // A request's time-outs begin with its first byte, which is not opened yet.
             connection.set_deadline(connection.deadline_ms().min(now_ms + RECORD_MS));
         }
@@ -374,7 +375,9 @@ impl Socket {
     fn tell(&mut self, error: RecordError) {
         let (connection, sealed) = self.sealed();
         sealed.is_closed = true;
-        if sealed.session.alert(error, &mut sealed.records).is_ok() {
+        let mut records = Vec::new();
+        if sealed.session.alert(error, &mut records).is_ok() {
+            sealed.held.add_records(records);
             sealed.flush(connection);
         }
     }
@@ -423,9 +426,11 @@ impl Socket {
     pub(super) fn queue_close(&mut self) {
         let (connection, sealed) = self.sealed();
         let has_unsent = sealed.out.is_some() || connection.is_sending();
-        if !has_unsent && !std::mem::replace(&mut sealed.is_closed, true) {
+        if !has_unsent && !mem::replace(&mut sealed.is_closed, true) {
             // A key that is used up cannot say it; the connection ends all the same.
-            _ = sealed.session.close(&mut sealed.records);
+            let mut records = Vec::new();
+            _ = sealed.session.close(&mut records);
+            sealed.held.add_records(records);
             sealed.flush(connection);
         }
     }
