@@ -182,6 +182,8 @@ pub struct SendBuf {
     pub(crate) at: usize,
     /// Dropped with the bytes.
     guard: Option<Box<dyn SendGuard>>,
+    /// It is one of those for whole steps of a file, of which a worker keeps a few.
+    is_for_steps: bool,
 }
 
 /// What is kept as long as the bytes of a send, and follows how many of them have left.
@@ -355,18 +357,31 @@ impl SendBuf {
 /// How many unused [`SendBuf`]s a worker keeps, and how large each may be.
 const SPARE_MAX: usize = 64;
 const SPARE_BYTES_MAX: usize = 16 * 1024;
+/// The same of those for whole steps of a file: to allocate them anew would cost as much as to fill
+/// them.
+const STEP_SPARE_MAX: usize = 8;
+const STEP_SPARE_BYTES_MAX: usize = 72 * 1024;
 
 /// Unused [`SendBuf`]s: answering allocates nothing once a worker is warm.
 #[derive(Debug, Default)]
 #[expect(clippy::vec_box, reason = "they travel boxed: a link and a socket hold 8 bytes of each")]
 pub(crate) struct BufPool {
     unused: Vec<Box<SendBuf>>,
+    for_steps: Vec<Box<SendBuf>>,
 }
 
 impl BufPool {
     #[expect(clippy::unnecessary_box_returns, reason = "kept boxed, see above")]
     pub(crate) fn take(&mut self) -> Box<SendBuf> {
         self.unused.pop().unwrap_or_default()
+    }
+
+    /// Returns a buffer for a whole step of a file that has to be read.
+    #[expect(clippy::unnecessary_box_returns, reason = "kept boxed, see above")]
+    pub(crate) fn take_for_step(&mut self) -> Box<SendBuf> {
+        let mut out = self.for_steps.pop().unwrap_or_default();
+        out.is_for_steps = true;
+        out
     }
 
     #[inline]
@@ -384,7 +399,11 @@ impl BufPool {
     #[cold]
     #[inline(never)]
     fn put_unusual(&mut self, mut out: Box<SendBuf>) {
-        if self.unused.len() < SPARE_MAX {
+        if out.is_for_steps && self.for_steps.len() < STEP_SPARE_MAX {
+            out.clear(STEP_SPARE_BYTES_MAX);
+            self.for_steps.push(out);
+        } else if self.unused.len() < SPARE_MAX {
+            out.is_for_steps = false;
             out.clear(SPARE_BYTES_MAX);
             self.unused.push(out);
         }

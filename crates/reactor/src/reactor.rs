@@ -276,6 +276,12 @@ impl Reactor {
         self.buf_pool().take()
     }
 
+    /// Returns an empty buffer for a whole step of a file that has to be read: a worker keeps a few
+    /// of that size.
+    pub fn outgoing_for_step(&mut self) -> Box<SendBuf> {
+        self.buf_pool().take_for_step()
+    }
+
     /// Gives an unused buffer back.
     pub fn put_back(&mut self, out: Box<SendBuf>) {
         self.buf_pool().put(out);

@@ -25,10 +25,10 @@ type Client = rustls::StreamOwned<ClientConnection, TcpStream>;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let [address, authority, mode, count, more @ ..] = &*words else {
+    let [address, authority, mode, number, more @ ..] = &*words else {
         return Err("expected ADDRESS CERTIFICATE full|resumed|held COUNT [GROUP]".into());
     };
-    let count: usize = count.parse()?;
+    let count: usize = number.parse()?;
     let is_resumed = mode == "resumed";
     let config = Arc::new(config(authority, more.first().map(String::as_str), is_resumed)?);
     if is_resumed {

@@ -7,6 +7,8 @@ mod paced;
 mod record_sizes;
 #[cfg(feature = "tls")]
 mod sealed;
+#[cfg(feature = "tls")]
+mod sealed_files;
 mod sending;
 
 use std::future::poll_fn;

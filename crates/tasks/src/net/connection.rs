@@ -144,6 +144,11 @@ impl Connection {
         context::with(|ctx| ctx.reactor.borrow_mut().outgoing())
     }
 
+    /// The same for a whole step of a file that has to be read.
+    pub fn outgoing_for_step() -> Box<SendBuf> {
+        context::with(|ctx| ctx.reactor.borrow_mut().outgoing_for_step())
+    }
+
     /// Gives a buffer back that was not sent.
     pub fn put_back(out: Box<SendBuf>) {
         context::with(|ctx| ctx.reactor.borrow_mut().put_back(out));

@@ -18,7 +18,7 @@ const RECORDS_OF_CONNECTION: u64 = 2_000_000;
 /// The peer may replace its key so often.
 const UPDATE_EVERY_MS: u64 = 1_000;
 
-/// SplitMix64: the same records for the same seed.
+/// Numbers by `SplitMix64`: the same records for the same seed.
 struct Random(u64);
 
 impl Random {
@@ -41,8 +41,7 @@ impl Random {
             1..10 => 1 + self.below(2_000),
             _ => 1 + self.below(64),
         };
-        let first = self.next().to_le_bytes();
-        (0..len).map(|at| first[at % 8].wrapping_add(at as u8)).collect()
+        self.next().to_le_bytes().into_iter().cycle().take(len).collect()
     }
 }
 
@@ -63,16 +62,16 @@ fn both_layers_agree_on_any_records() {
 
 fn agree(
     version: &'static SupportedProtocolVersion,
-    suite: CipherSuite,
+    cipher: CipherSuite,
     wanted: u64,
     seed: u64,
 ) -> u64 {
-    let (site, config) = configs(&[version], Some(suite));
+    let (site, trusting) = configs(&[version], Some(cipher));
     let has_updates = version.version == rustls::ProtocolVersion::TLSv1_3;
     let mut random = Random(seed);
     let (mut all, mut now_ms) = (0, 0);
     while all < wanted {
-        let mut client = client(&config, "example.org");
+        let mut client = client(&trusting, "example.org");
         let Established { mut session, rest, .. } = *shaken(&site, &mut client, true);
         assert!(matches!(session, Session::Own(_)), "the own layer is what is compared");
         let (mut partial, mut here) = (rest, 0);
@@ -90,7 +89,7 @@ fn agree(
                 sent.extend_from_slice(&bytes);
             }
             let opened = open_cut(&mut session, &mut partial, &sealed, &mut random, now_ms);
-            assert!(opened == sent, "{suite:?}, seed {seed}, behind {} records", all + here);
+            assert!(opened == sent, "{cipher:?}, seed {seed}, behind {} records", all + here);
             here += batch as u64;
 
             for _ in 0..batch {
@@ -99,7 +98,7 @@ fn agree(
                 let mut out = Vec::new();
                 session.seal(&bytes, most, &mut out).expect("the key is fresh");
                 give(&mut client, &out);
-                assert!(content(&mut client) == bytes, "{suite:?}, seed {seed}, to the client");
+                assert!(content(&mut client) == bytes, "{cipher:?}, seed {seed}, to the client");
                 here += bytes.len().div_ceil(most) as u64;
             }
         }

@@ -6,31 +6,27 @@
 
 use std::cell::RefCell;
 use std::fmt;
-use std::fs::File;
 use std::future::poll_fn;
 use std::io;
 use std::mem;
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::task::{Poll, ready};
 
 use gustnado_tasks::{
-    Charge, Connection, ConnectionError, MemoryKind, OpenedRoom, ProgressTimeout, RecvBuf, SendBuf,
-    yield_now,
+    Charge, Connection, ConnectionError, MemoryKind, OpenedRoom, RecvBuf, SendBuf, SendGuard,
 };
 
 use super::held_bytes::HeldBytes;
 use super::record_sizes::RecordSizes;
-use super::sending::MoreTime;
 use super::{More, Socket};
 use crate::acceptor::{AcceptError, TlsAcceptor};
 use crate::handshake::{Established, Handshake, HandshakeProgress, TlsInfo};
 use crate::in_flight::{UnderWay, await_turn};
-use crate::records::{Opened, RecordError, record_bytes};
+use crate::records::{CONTENT_BYTES_MAX, Opened, RecordError, record_bytes};
 use crate::session::Session;
 
 /// How much content is sealed at once: the kernel's send buffer takes as much.
-const STEP_BYTES: usize = 64 << 10;
+pub(super) const STEP_BYTES: usize = 64 << 10;
 
 /// Bytes that a handshake under way holds, most of them in the library.
 const HANDSHAKE_BYTES: usize = 10 << 10;
@@ -45,19 +41,19 @@ thread_local! {
 
 /// The TLS side of a socket.
 pub(super) struct Sealed {
-    session: Session,
+    pub(super) session: Session,
     info: Arc<TlsInfo>,
     /// What it holds besides, which one that waits does not.
-    held: HeldBytes,
+    pub(super) held: HeldBytes,
     /// What is left of content, while the connection sends the records of its beginning.
     out: Option<Box<SendBuf>>,
     /// What the connection sends is records. Otherwise it is content, which is not sealed yet.
-    sends_records: bool,
+    pub(super) sends_records: bool,
     /// The peer has ended its direction in order.
     has_ended: bool,
     /// This end has done so.
     is_closed: bool,
-    sizes: RecordSizes,
+    pub(super) sizes: RecordSizes,
 }
 
 impl fmt::Debug for Sealed {
@@ -119,10 +115,13 @@ impl Sealed {
         if records.is_empty() && self.out.is_none() {
             return Ok(None);
         }
-        let mut sealed = Connection::outgoing();
+        let is_long = self.left() > CONTENT_BYTES_MAX / 2;
+        let mut sealed =
+            if is_long { Connection::outgoing_for_step() } else { Connection::outgoing() };
         sealed.bytes.extend_from_slice(&records);
         if let Some(mut out) = self.out.take() {
             self.seal_step(&mut out, &mut sealed.bytes, now_ms)?;
+            charged(&mut sealed);
             if out.left() > 0 {
                 self.out = Some(out);
             } else {
@@ -190,6 +189,25 @@ impl Sealed {
     }
 }
 
+/// Charges a long send for as long as its bytes are held.
+pub(super) fn charged(out: &mut SendBuf) {
+    if out.is_large() {
+        let mut charge = Charge::new(MemoryKind::Sends);
+        charge.set(out.bytes.capacity());
+        out.keep_with(Box::new(HeldStep { _charge: charge }));
+    }
+}
+
+/// The memory of a step that is sent.
+#[derive(Debug)]
+struct HeldStep {
+    _charge: Charge,
+}
+
+impl SendGuard for HeldStep {
+    fn note_blocked(&self, _: usize) {}
+}
+
 /// Moves as many received bytes as its first record lacks behind a partial one. Returns the others.
 fn complete<'a>(partial: &mut Vec<u8>, received: &'a [u8]) -> Result<&'a [u8], RecordError> {
     let mut rest = received;
@@ -209,7 +227,7 @@ fn complete<'a>(partial: &mut Vec<u8>, received: &'a [u8]) -> Result<&'a [u8], R
 }
 
 /// An error of records as one of the connection.
-fn broken(error: RecordError) -> ConnectionError {
+pub(super) fn broken(error: RecordError) -> ConnectionError {
     ConnectionError::Broken(io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
@@ -324,7 +342,7 @@ impl Socket {
     ///
     /// # Panics
     /// There is none.
-    fn sealed(&mut self) -> (&mut Connection, &mut Sealed) {
+    pub(super) fn sealed(&mut self) -> (&mut Connection, &mut Sealed) {
         let More { sealed, .. } = &mut **self.more.as_mut().expect("it is sealed");
         (&mut self.connection, sealed.as_mut().expect("it is sealed"))
     }
@@ -433,33 +451,6 @@ impl Socket {
             sealed.held.add_records(records);
             sealed.flush(connection);
         }
-    }
-
-    /// Sends bytes of a file, step by step: they have to be read to be sealed.
-    pub(super) async fn send_file_sealed(
-        &mut self,
-        file: &File,
-        at: &mut u64,
-        end: u64,
-        patience: ProgressTimeout,
-        more: MoreTime<'_>,
-    ) -> Result<(), ConnectionError> {
-        while *at < end {
-            let step = usize::try_from(end - *at).map_or(STEP_BYTES, |left| left.min(STEP_BYTES));
-            let mut out = Connection::outgoing();
-            out.bytes.resize(step, 0);
-            let read = file.read_at(&mut out.bytes, *at).map_err(ConnectionError::Broken)?;
-            if read == 0 {
-                return Err(ConnectionError::FileTruncated);
-            }
-            out.bytes.truncate(read);
-            self.send_at_once(out, patience, &mut *more).await?;
-            *at += read as u64;
-            if *at < end {
-                yield_now().await;
-            }
-        }
-        Ok(())
     }
 
     /// Closes in order: what says so leaves before the socket is closed.

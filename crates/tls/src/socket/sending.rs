@@ -126,7 +126,7 @@ impl Socket {
     }
 
     /// Waits until the bytes that were taken over have left. The deadline is set already.
-    async fn sent(
+    pub(super) async fn sent(
         &mut self,
         mut watch: SendWatch,
         patience: ProgressTimeout,
