@@ -222,9 +222,10 @@ def page(found: dict, all_peers: list[Peer]) -> str:
     about = machine.describe()
     lines = [
         "# HTTPS, measured", "",
-        "Made by `bench/tls.py --report`: server CPU in microseconds for each request or connection, "
-        f"the median of {ROUNDS}", "rounds in turn, and its least and most. The server has one CPU, "
-        "wrk or a client of rustls the other. The certificate",
+        "Made by `bench/tls.py --report`: server CPU in microseconds for each request or "
+        f"connection, the median of {ROUNDS}",
+        "rounds in turn, and its least and most. The server has one CPU, wrk or a client of "
+        "rustls the other. The certificate",
         f"is of P-256. A new connection asks for 4 KB once. Idle ones are {HELD:,} that have asked "
         "once.", "",
         f"{about['date']}, commit {about['commit']}, {about['cpus']}, Linux {about['kernel']}.", "",

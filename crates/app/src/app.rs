@@ -337,6 +337,13 @@ impl App {
         }
     }
 
+    /// Adds a TLS handshake that succeeded.
+    pub fn count_handshake(&self, is_resumed: bool) {
+        if let Some(tally) = self.tally() {
+            tally.add_handshake(is_resumed);
+        }
+    }
+
     /// Takes back bytes that were counted and have not left.
     #[cold]
     pub fn take_back(&self, unsent: u64) {

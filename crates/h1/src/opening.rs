@@ -4,8 +4,7 @@ use gustnado_app::app::ConnectionOpening;
 use gustnado_config::Networks;
 use gustnado_http::status::Status;
 use gustnado_observe::stats::{Added, Fault};
-use gustnado_tasks::ConnectionError;
-use gustnado_tls::TlsAcceptor;
+use gustnado_tls::{HandshakeFailure, TlsAcceptor};
 
 use super::proxy_protocol::NoProxyHeader;
 use super::unread::Unread;
@@ -49,21 +48,24 @@ impl Conn {
             Ok(content) => {
                 let now_ms = self.socket.now().mono_ms;
                 self.socket.set_deadline(now_ms + self.app.times.first_ms);
+                self.app.count_handshake(self.socket.tls().is_some_and(|tls| tls.is_resumed()));
                 return self.begin_with(content);
             }
             Err(error) => error,
         };
-        self.app.count(&Added { fault: Some(Fault::NoHandshake), ..Added::default() });
-        match error.lost() {
-            Some(ConnectionError::TimedOut) => {
-                self.socket.reset_on_drop();
-                NextStep::Close
-            }
-            Some(_) => NextStep::Close,
-            // The one alert that such a client understands.
-            None if error.is_plain_http() => self.refuse_and_end(Status::BAD_REQUEST, None),
-            None => NextStep::Linger,
+        let (fault, next) = match error.failure() {
+            // The one answer that such a client understands.
+            HandshakeFailure::Plain => (Fault::HandshakePlain, None),
+            HandshakeFailure::Refused => (Fault::HandshakeRefused, Some(NextStep::Linger)),
+            HandshakeFailure::Slow => (Fault::HandshakeSlow, Some(NextStep::Close)),
+            HandshakeFailure::Evicted => (Fault::HandshakeEvicted, Some(NextStep::Close)),
+            HandshakeFailure::Lost => (Fault::HandshakeLost, Some(NextStep::Close)),
+        };
+        if matches!(fault, Fault::HandshakeSlow | Fault::HandshakeEvicted) {
+            self.socket.reset_on_drop();
         }
+        self.app.count(&Added { fault: Some(fault), ..Added::default() });
+        next.unwrap_or_else(|| self.refuse_and_end(Status::BAD_REQUEST, None))
     }
 
     /// Begins with bytes of requests that are here already.

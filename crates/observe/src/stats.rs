@@ -62,8 +62,16 @@ pub enum Fault {
     TooManyConnections,
     /// It did not begin with a valid PROXY header from a permitted sender.
     NoProxyHeader,
-    /// Its TLS handshake has failed.
-    NoHandshake,
+    /// Its TLS handshake sent what was refused, or was none.
+    HandshakeRefused,
+    /// It sent plain HTTP where TLS is spoken.
+    HandshakePlain,
+    /// Its handshake took too long.
+    HandshakeSlow,
+    /// Its handshake gave way to newer ones.
+    HandshakeEvicted,
+    /// It was closed or lost in its handshake.
+    HandshakeLost,
 }
 
 impl Fault {
@@ -82,7 +90,11 @@ impl Fault {
             Self::SendCut => &[Cell::SendsCut],
             Self::TooManyConnections => &[Cell::ClientsOver],
             Self::NoProxyHeader => &[Cell::ProxyRefused],
-            Self::NoHandshake => &[Cell::HandshakesFailed],
+            Self::HandshakeRefused => &[Cell::HandshakesFailed, Cell::HandshakesRefused],
+            Self::HandshakePlain => &[Cell::HandshakesFailed, Cell::HandshakesPlain],
+            Self::HandshakeSlow => &[Cell::HandshakesFailed, Cell::HandshakesSlow],
+            Self::HandshakeEvicted => &[Cell::HandshakesFailed, Cell::HandshakesEvicted],
+            Self::HandshakeLost => &[Cell::HandshakesFailed],
         }
     }
 }
@@ -109,6 +121,12 @@ impl Tally {
         if class < CLASSES {
             add(&self.cells[FIRST_CLASS + class], 1);
         }
+    }
+
+    /// Adds a TLS handshake that succeeded.
+    pub fn add_handshake(&self, is_resumed: bool) {
+        add(&self.cells[Cell::Handshakes as usize], 1);
+        add(&self.cells[Cell::HandshakesResumed as usize], u64::from(is_resumed));
     }
 
     /// Takes back bytes that were counted as sent and have not left.

@@ -271,15 +271,9 @@ impl Reactor {
         }
     }
 
-    /// An empty buffer for [`Reactor::send`].
-    pub fn outgoing(&mut self) -> Box<SendBuf> {
-        self.buf_pool().take()
-    }
-
-    /// Returns an empty buffer for a whole step of a file that has to be read: a worker keeps a few
-    /// of that size.
-    pub fn outgoing_for_step(&mut self) -> Box<SendBuf> {
-        self.buf_pool().take_for_step()
+    /// An empty buffer for [`Reactor::send`], or for a whole step of a file that has to be read.
+    pub fn outgoing(&mut self, for_step: bool) -> Box<SendBuf> {
+        if for_step { self.buf_pool().take_for_step() } else { self.buf_pool().take() }
     }
 
     /// Gives an unused buffer back.

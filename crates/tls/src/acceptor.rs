@@ -7,6 +7,7 @@ use rustls::server::ClientHello;
 
 use crate::client_policy::ClientPolicy;
 use crate::handshake::{ChooseConfig, Chosen, HandshakeError};
+use crate::handshake_failure::HandshakeFailure;
 use crate::identity::SiteIdentity;
 use crate::in_flight::HandshakesUnderWay;
 use crate::settings::{TlsSettings, TlsSettingsError};
@@ -34,16 +35,14 @@ pub enum AcceptError {
 }
 
 impl AcceptError {
-    /// Returns whether the client speaks plain HTTP, so that it can be told so in plain HTTP.
-    pub fn is_plain_http(&self) -> bool {
-        matches!(self, Self::Handshake(HandshakeError::PlainHttp))
-    }
-
-    /// Returns the error of a connection that is lost: nothing can be sent on it.
-    pub fn lost(&self) -> Option<&ConnectionError> {
+    /// Returns how it failed, as it is counted.
+    pub fn failure(&self) -> HandshakeFailure {
         match self {
-            Self::Lost(error) => Some(error),
-            Self::Handshake(_) | Self::Closed | Self::Evicted => None,
+            Self::Handshake(HandshakeError::PlainHttp) => HandshakeFailure::Plain,
+            Self::Handshake(_) => HandshakeFailure::Refused,
+            Self::Lost(ConnectionError::TimedOut) => HandshakeFailure::Slow,
+            Self::Lost(_) | Self::Closed => HandshakeFailure::Lost,
+            Self::Evicted => HandshakeFailure::Evicted,
         }
     }
 }

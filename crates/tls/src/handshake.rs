@@ -93,6 +93,11 @@ pub struct TlsInfo {
 }
 
 impl TlsInfo {
+    /// Returns whether an earlier session was resumed.
+    pub fn is_resumed(&self) -> bool {
+        self.is_resumed
+    }
+
     /// Returns what the site of the handshake wanted of the client's certificate.
     pub fn policy(&self) -> ClientPolicy {
         self.policy

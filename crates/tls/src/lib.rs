@@ -30,6 +30,7 @@ mod client_policy;
 mod clients;
 #[cfg(feature = "tls")]
 mod handshake;
+mod handshake_failure;
 #[cfg(feature = "tls")]
 mod identity;
 #[cfg(feature = "tls")]
@@ -61,6 +62,7 @@ pub use client_policy::ClientPolicy;
 pub use clients::{ClientSettings, ClientsError};
 #[cfg(feature = "tls")]
 pub use handshake::{HandshakeError, TlsInfo};
+pub use handshake_failure::HandshakeFailure;
 #[cfg(feature = "tls")]
 pub use identity::{IdentityError, SiteIdentity};
 #[cfg(not(feature = "tls"))]

@@ -8,6 +8,7 @@ use std::task::Poll;
 use gustnado_tasks::{Connection, ConnectionError, ProgressTimeout, RecvBuf, SendBuf};
 
 use crate::client_policy::ClientPolicy;
+use crate::handshake_failure::HandshakeFailure;
 use crate::socket::{MoreTime, Socket};
 
 /// Takes connections by TLS. There is none in a build without the feature `tls`.
@@ -31,13 +32,8 @@ impl TlsAcceptor {
 pub enum AcceptError {}
 
 impl AcceptError {
-    /// Returns whether the client speaks plain HTTP.
-    pub fn is_plain_http(&self) -> bool {
-        match *self {}
-    }
-
-    /// Returns the error of a connection that is lost.
-    pub fn lost(&self) -> Option<&ConnectionError> {
+    /// Returns how it failed.
+    pub fn failure(&self) -> HandshakeFailure {
         match *self {}
     }
 }
@@ -47,6 +43,11 @@ impl AcceptError {
 pub enum TlsInfo {}
 
 impl TlsInfo {
+    /// Returns whether an earlier session was resumed.
+    pub fn is_resumed(&self) -> bool {
+        match *self {}
+    }
+
     /// Returns what the site of the handshake wanted of the client's certificate.
     pub fn policy(&self) -> ClientPolicy {
         match *self {}

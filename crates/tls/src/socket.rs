@@ -1,7 +1,5 @@
 //! A connection as a protocol's loop uses it.
 
-#[cfg(feature = "tls")]
-mod held_bytes;
 mod paced;
 #[cfg(feature = "tls")]
 mod record_sizes;
@@ -10,6 +8,8 @@ mod sealed;
 #[cfg(feature = "tls")]
 mod sealed_files;
 mod sending;
+#[cfg(feature = "tls")]
+mod transient_bytes;
 
 use std::future::poll_fn;
 use std::io;

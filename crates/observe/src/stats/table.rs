@@ -190,9 +190,27 @@ counters! {
         server u64 "Connections without a valid PROXY header where one is required, or with one \
             from an untrusted sender.",
         cell ProxyRefused;
+    handshakes: Counter Everywhere,
+        server u64 "TLS handshakes that succeeded.",
+        cell Handshakes;
+    handshakes_resumed: Counter Everywhere,
+        server u64 "Those of them that resumed a session.",
+        cell HandshakesResumed;
     handshakes_failed: Counter Everywhere,
-        server u64 "Connections whose TLS handshake failed, was too slow, or was none.",
+        server u64 "Connections whose TLS handshake failed, for any reason.",
         cell HandshakesFailed;
+    handshakes_refused: Counter Everywhere,
+        server u64 "Those of them that sent what was refused, or no TLS.",
+        cell HandshakesRefused;
+    handshakes_plain: Counter Everywhere,
+        server u64 "Those of them that sent plain HTTP.",
+        cell HandshakesPlain;
+    handshakes_slow: Counter Everywhere,
+        server u64 "Those of them that took longer than `--tls-handshake-timeout` allows.",
+        cell HandshakesSlow;
+    handshakes_evicted: Counter Everywhere,
+        server u64 "Those of them that gave way to newer ones, of more than `--tls-handshakes`.",
+        cell HandshakesEvicted;
     clients_over: Counter Everywhere,
         server u64 "Connections closed at once because their client had as many as \
             `--connections-per-client` allows.",

@@ -151,7 +151,7 @@ impl Harness {
 
     #[expect(clippy::unnecessary_box_returns, reason = "the reactor hands them out boxed")]
     pub(crate) fn outgoing(&mut self, bytes: &[u8]) -> Box<SendBuf> {
-        let mut out = self.reactor.outgoing();
+        let mut out = self.reactor.outgoing(false);
         assert!(out.is_empty(), "what comes from the store is empty");
         out.bytes.extend_from_slice(bytes);
         out

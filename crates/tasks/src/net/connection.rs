@@ -141,12 +141,12 @@ impl Connection {
 
     /// An empty buffer to fill and [`Connection::send`].
     pub fn outgoing() -> Box<SendBuf> {
-        context::with(|ctx| ctx.reactor.borrow_mut().outgoing())
+        context::with(|ctx| ctx.reactor.borrow_mut().outgoing(false))
     }
 
     /// The same for a whole step of a file that has to be read.
     pub fn outgoing_for_step() -> Box<SendBuf> {
-        context::with(|ctx| ctx.reactor.borrow_mut().outgoing_for_step())
+        context::with(|ctx| ctx.reactor.borrow_mut().outgoing(true))
     }
 
     /// Gives a buffer back that was not sent.

@@ -16,8 +16,8 @@ use gustnado_tasks::{
     Charge, Connection, ConnectionError, MemoryKind, OpenedRoom, RecvBuf, SendBuf, SendGuard,
 };
 
-use super::held_bytes::HeldBytes;
 use super::record_sizes::RecordSizes;
+use super::transient_bytes::TransientBytes;
 use super::{More, Socket};
 use crate::acceptor::{AcceptError, TlsAcceptor};
 use crate::handshake::{Established, Handshake, HandshakeProgress, TlsInfo};
@@ -44,7 +44,7 @@ pub(super) struct Sealed {
     pub(super) session: Session,
     info: Arc<TlsInfo>,
     /// What it holds besides, which one that waits does not.
-    pub(super) held: HeldBytes,
+    pub(super) held: TransientBytes,
     /// What is left of content, while the connection sends the records of its beginning.
     out: Option<Box<SendBuf>>,
     /// What the connection sends is records. Otherwise it is content, which is not sealed yet.
@@ -67,7 +67,7 @@ impl Sealed {
         Self {
             session,
             info,
-            held: HeldBytes::default(),
+            held: TransientBytes::default(),
             out: None,
             sends_records: false,
             has_ended: false,

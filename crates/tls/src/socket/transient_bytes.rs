@@ -6,10 +6,10 @@ use gustnado_tasks::{Charge, MemoryKind};
 
 /// Bytes that a sealed connection holds for a moment, charged.
 #[derive(Default)]
-pub(super) struct HeldBytes(Option<Box<Held>>);
+pub(super) struct TransientBytes(Option<Box<Transient>>);
 
 #[derive(Default)]
-struct Held {
+struct Transient {
     /// The beginning of a record that is not whole. Nobody has vouched for its bytes.
     partial: Vec<u8>,
     /// Records without content that are to be sent: tickets, an alert.
@@ -18,7 +18,7 @@ struct Held {
     charge: Option<Charge>,
 }
 
-impl HeldBytes {
+impl TransientBytes {
     pub(super) fn has_partial(&self) -> bool {
         self.0.as_ref().is_some_and(|held| !held.partial.is_empty())
     }
