@@ -19,11 +19,11 @@ import statistics
 import subprocess
 import sys
 import time
-import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
-import contenders
 import machine
+import tomllib
 from contenders import HOST, free_port, tree
 from machine import BUILD, ROOT, SITE, BenchError, say
 
@@ -139,7 +139,7 @@ def peers(only: list[str]) -> list[Peer]:
                             "    certificate-file: {cert}\n    key-file: {key}\n")
         words = ["h2o", "-m", "worker", "-c", "{work}/h2o.conf"]
         found.append(Peer("h2o", words, {"h2o.conf": conf}, machine.first_line(["h2o", "-v"])))
-    caddy = shutil.which("caddy") or (PEERS / "caddy").exists() and str(PEERS / "caddy")
+    caddy = shutil.which("caddy") or ((PEERS / "caddy").exists() and str(PEERS / "caddy"))
     if caddy and (not only or "caddy" in only):
         conf = ("{\n  admin off\n  auto_https off\n}\nhttps://localhost:{port} {\n"
                 "  bind 127.0.0.1\n  tls {cert} {key}\n  root * {root}\n  file_server\n}\n")
@@ -200,17 +200,17 @@ def measure(all_peers: list[Peer], rounds: int) -> dict[str, dict[str, list[floa
         for peer in all_peers:
             with peer:
                 for name, words in BODIES.items():
-                    note(found, name, peer, lambda: body_cost(peer, words))
+                    note(found, name, peer, body_cost, words)
                 for name, (mode, group) in CONNECTIONS.items():
-                    note(found, name, peer, lambda: connection_cost(peer, mode, group))
+                    note(found, name, peer, connection_cost, mode, group)
                 if number == 0:
-                    note(found, IDLE, peer, lambda: idle_bytes(peer))
+                    note(found, IDLE, peer, idle_bytes)
     return found
 
 
-def note(found: dict, name: str, peer: Peer, take) -> None:
+def note(found: dict, name: str, peer: Peer, take: Callable[..., float], *words: object) -> None:
     try:
-        value = take()
+        value = take(peer, *words)
     except (BenchError, subprocess.TimeoutExpired) as error:
         say(f"  {peer.name}: {name}: {error}")
         return
@@ -237,7 +237,7 @@ def page(found: dict, all_peers: list[Peer]) -> str:
         for name in [*BODIES, *CONNECTIONS, IDLE]:
             values = found.get(name, {}).get(peer.name, [])
             if not values:
-                cells.append("–")
+                cells.append("none")
                 continue
             middle = statistics.median(values)
             shown = f"{middle:,.0f}" if middle >= 100 else f"{middle:.1f}"
