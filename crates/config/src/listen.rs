@@ -266,7 +266,7 @@ mod tests {
         for (text, part) in [
             ("", "expected an address"),
             ("127.0.0.1", "expected an address"),
-            ("127.0.0.1:80 proxy", "expected one of proxy-protocol, proxy-allow-from, "),
+            ("127.0.0.1:80 proxy", "expected one of tls, proxy-protocol, "),
             ("unix:/my site.sock", "a blank in a path"),
             ("[::1]:80 v6only=maybe", "v6only: expected true or false, found \"maybe\""),
             ("127.0.0.1:80 v6only", "v6only is of an IPv6 address such as [::]:80, found 127"),

@@ -108,7 +108,7 @@ pub(super) const RECORDS: Tunable = Tunable {
     name: "tls-records",
     group: SettingGroup::Tls,
     default: "rustls",
-    doc: "What seals and opens records after the handshake: the library, or the server's own layer",
+    doc: "What seals records after the handshake: the library, or the server's own layer",
     field: choice!(tls_records, TlsRecords),
 };
 
@@ -172,7 +172,7 @@ pub(super) const HSTS: Tunable = Tunable {
     name: "hsts",
     group: SettingGroup::Tls,
     default: "off",
-    doc: "For how long browsers shall use https only (Strict-Transport-Security), such as 365d",
+    doc: "How long browsers use https only (Strict-Transport-Security), such as 365d",
     field: duration!(hsts, 1_000..=YEARS, or "off"),
 };
 

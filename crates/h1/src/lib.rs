@@ -245,7 +245,7 @@ impl Conn {
     #[cold]
     #[inline(never)]
     fn after_sealed(&mut self, bytes: &[u8], context: &mut Context<'_>) -> NextStep {
-        match self.socket.open_bytes(bytes) {
+        match self.socket.open_bytes(bytes, self.unread.is_none()) {
             Ok(None) => NextStep::Receive,
             Ok(Some(opened)) if opened.bytes().is_empty() => NextStep::Close,
             Ok(Some(opened)) => {

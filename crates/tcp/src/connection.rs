@@ -124,14 +124,18 @@ impl ProtocolLoop {
 
     /// Gives the peer the chance to read everything, or tells it that it will not.
     pub(super) async fn linger(&mut self, reason: Reason) {
-        let talks_on = self.transport.is_written_out() && !self.transport.has_finished_reading();
+        let is_written_out = self.transport.is_written_out();
+        let talks_on = is_written_out && !self.transport.has_finished_reading();
         let Some(socket) = self.transport.socket() else { return };
-        if matches!(reason, Reason::Aborted | Reason::Overrun) {
+        let is_cut = matches!(reason, Reason::Aborted | Reason::Overrun);
+        if is_cut {
             socket.reset_on_drop();
         }
+        // Boxed, so that no connection keeps room for its end.
         if talks_on {
-            // Boxed, so that no connection keeps room for its end.
             Box::pin(socket.linger(LINGER_MS, LINGER_BYTES_MAX, true)).await;
+        } else if socket.is_sealed() && is_written_out && !is_cut {
+            Box::pin(socket.close()).await;
         }
     }
 

@@ -87,6 +87,7 @@ impl Socket {
     pub(super) fn open(
         &mut self,
         _: Poll<Result<RecvBuf, ConnectionError>>,
+        _: bool,
         _: impl FnMut(&mut Connection) -> Poll<Result<RecvBuf, ConnectionError>>,
     ) -> Poll<Result<RecvBuf, ConnectionError>> {
         unreachable!("nothing is sealed")
@@ -96,7 +97,7 @@ impl Socket {
     ///
     /// # Errors
     /// [`ConnectionError`].
-    pub fn open_bytes(&mut self, _: &[u8]) -> Result<Option<RecvBuf>, ConnectionError> {
+    pub fn open_bytes(&mut self, _: &[u8], _: bool) -> Result<Option<RecvBuf>, ConnectionError> {
         unreachable!("nothing is sealed")
     }
 

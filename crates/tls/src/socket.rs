@@ -133,7 +133,7 @@ impl Socket {
     pub fn poll_recv(&mut self, idle: bool) -> Poll<Result<RecvBuf, ConnectionError>> {
         let received = self.connection.poll_recv(idle);
         if received.is_ready() && self.is_sealed() {
-            return self.open(received, |connection| connection.poll_recv(idle));
+            return self.open(received, idle, |connection| connection.poll_recv(idle));
         }
         received
     }
@@ -277,10 +277,11 @@ impl Socket {
         self.connection.unsent_bytes()
     }
 
-    /// Shuts down the sending side.
+    /// Shuts down the sending side. By TLS that is an alert (RFC 8446 §6.1), which may still be on its
+    /// way to the kernel: shutting the socket down would cut it off.
     pub fn shutdown_write(&mut self) {
         if self.is_sealed() {
-            self.queue_close();
+            return self.queue_close();
         }
         self.connection.shutdown_write();
     }
@@ -295,7 +296,7 @@ impl Socket {
             // Boxed, as this future is part of every connection's.
             Box::pin(self.close()).await;
         }
-        self.shutdown_write();
+        self.connection.shutdown_write();
         self.set_deadline(self.now().mono_ms.saturating_add(wait_ms));
         let mut left = bytes_max;
         // Polled in one place, as this future is part of every connection's.

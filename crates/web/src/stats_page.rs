@@ -137,8 +137,9 @@ mod tests {
         };
         let server = "ready uptime_ms connections_open connections_accepted connections_added \
             connections_removed tasks_live requests bytes_sent answers_1xx answers_2xx \
-            answers_3xx answers_4xx answers_5xx bad_requests proxy_refused handshakes_failed \
-            clients_over timeouts \
+            answers_3xx answers_4xx answers_5xx bad_requests proxy_refused handshakes \
+            handshakes_resumed handshakes_failed handshakes_refused handshakes_plain \
+            handshakes_slow handshakes_evicted clients_over timeouts \
             idle_closed never_asked files_cut files_exhausted accept_exhausted accept_failed \
             evicted accept_paused handlers_running handlers_queued \
             handlers_refused panics bodies_cut heads_cut sends_cut bodies_spooled spool_bytes \

@@ -11,3 +11,4 @@ mod plain;
 mod renewal;
 mod requests;
 mod sites;
+mod tunnels;

@@ -94,7 +94,7 @@ impl Socket {
         let piece = poll_fn(|_| {
             let received = poll(&mut self.connection, idle);
             if received.is_ready() && self.is_sealed() {
-                return self.open(received, |connection| poll(connection, idle));
+                return self.open(received, idle, |connection| poll(connection, idle));
             }
             received
         });

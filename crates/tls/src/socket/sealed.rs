@@ -348,9 +348,12 @@ impl Socket {
     }
 
     /// Opens what was received, and receives by `poll` until there is content.
+    ///
+    /// - `idle`: as for [`Socket::poll_recv`].
     pub(super) fn open(
         &mut self,
         mut received: Poll<Result<RecvBuf, ConnectionError>>,
+        idle: bool,
         mut poll: impl FnMut(&mut Connection) -> Poll<Result<RecvBuf, ConnectionError>>,
     ) -> Poll<Result<RecvBuf, ConnectionError>> {
         loop {
@@ -358,7 +361,7 @@ impl Socket {
             if piece.bytes().is_empty() {
                 return Poll::Ready(Ok(piece));
             }
-            match self.open_bytes(piece.bytes()) {
+            match self.open_bytes(piece.bytes(), idle) {
                 Ok(Some(content)) => return Poll::Ready(Ok(content)),
                 Ok(None) => received = poll(&mut self.connection),
                 Err(error) => return Poll::Ready(Err(error)),
@@ -368,20 +371,38 @@ impl Socket {
 
     /// Opens received bytes. `None`: there is no content in them, and more has to be received.
     ///
+    /// - `idle`: no request is under way, so that the rest of a record has a time of its own.
+    ///
     /// # Errors
     /// [`ConnectionError::Broken`]: the peer was told.
-    pub fn open_bytes(&mut self, received: &[u8]) -> Result<Option<RecvBuf>, ConnectionError> {
+    pub fn open_bytes(
+        &mut self,
+        received: &[u8],
+        idle: bool,
+    ) -> Result<Option<RecvBuf>, ConnectionError> {
         let (connection, sealed) = self.sealed();
         let now_ms = connection.now().mono_ms;
         let was_whole = !sealed.held.has_partial();
         let opened = sealed.open(received, now_ms);
-        if was_whole && sealed.held.has_partial() {
+        let is_whole = !sealed.held.has_partial();
+        if was_whole && !is_whole && idle {
             // A request's time-outs begin with its first byte, which is not opened yet.
-            connection.set_deadline(connection.deadline_ms().min(now_ms + RECORD_MS));
+            let due_ms = connection.deadline_ms();
+            sealed.held.set_due(due_ms);
+            connection.set_deadline(due_ms.min(now_ms + RECORD_MS));
         }
         match opened {
-            Ok(content) if !content.bytes().is_empty() => Ok(Some(content)),
-            Ok(_) => Ok(sealed.has_ended.then(RecvBuf::end)),
+            Ok(content) if !content.bytes().is_empty() => {
+                // From here on the request has its own time.
+                _ = sealed.held.take_due();
+                Ok(Some(content))
+            }
+            Ok(_) => {
+                if is_whole && let Some(due_ms) = sealed.held.take_due() {
+                    connection.set_deadline(due_ms);
+                }
+                Ok(sealed.has_ended.then(RecvBuf::end))
+            }
             Err(error) => {
                 self.tell(error);
                 Err(broken(error))

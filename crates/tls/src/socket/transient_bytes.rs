@@ -14,7 +14,9 @@ struct Transient {
     partial: Vec<u8>,
     /// Records without content that are to be sent: tickets, an alert.
     records: Vec<u8>,
-    /// What both take.
+    /// When an idle connection's time is over that waits for the rest of a record.
+    due_ms: Option<u64>,
+    /// What all of it takes.
     charge: Option<Charge>,
 }
 
@@ -35,6 +37,18 @@ impl TransientBytes {
         self.settle();
     }
 
+    /// Notes a deadline that was brought forward for the rest of a record.
+    pub(super) fn set_due(&mut self, due_ms: u64) {
+        self.0.get_or_insert_default().due_ms = Some(due_ms);
+    }
+
+    /// Takes that deadline back, once the record has come and held no content.
+    pub(super) fn take_due(&mut self) -> Option<u64> {
+        let due_ms = self.0.as_mut()?.due_ms.take();
+        self.settle();
+        due_ms
+    }
+
     pub(super) fn take_records(&mut self) -> Vec<u8> {
         let records = self.0.as_mut().map_or(Vec::new(), |held| mem::take(&mut held.records));
         self.settle();
@@ -52,7 +66,7 @@ impl TransientBytes {
     /// Charges what is held, or lets go of what holds nothing.
     fn settle(&mut self) {
         let Some(held) = &mut self.0 else { return };
-        if held.partial.is_empty() && held.records.is_empty() {
+        if held.partial.is_empty() && held.records.is_empty() && held.due_ms.is_none() {
             self.0 = None;
             return;
         }
