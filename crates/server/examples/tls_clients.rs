@@ -25,12 +25,12 @@ type Client = rustls::StreamOwned<ClientConnection, TcpStream>;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let [address, authority, mode, number, more @ ..] = &*words else {
+    let [address, authority, mode, connections, others @ ..] = &*words else {
         return Err("expected ADDRESS CERTIFICATE full|resumed|held COUNT [GROUP]".into());
     };
-    let count: usize = number.parse()?;
+    let count: usize = connections.parse()?;
     let is_resumed = mode == "resumed";
-    let config = Arc::new(config(authority, more.first().map(String::as_str), is_resumed)?);
+    let config = Arc::new(config(authority, others.first().map(String::as_str), is_resumed)?);
     if is_resumed {
         // The first one brings the tickets.
         ask(&mut connect(address, &config)?)?;

@@ -54,6 +54,7 @@ impl TlsInfo {
     }
 }
 
+#[expect(clippy::unused_self, reason = "with TLS they use it")]
 impl Socket {
     /// Takes a connection by TLS.
     ///
@@ -117,6 +118,7 @@ impl Socket {
         unreachable!("nothing is sealed")
     }
 
+    #[expect(clippy::unused_async, reason = "with TLS it waits")]
     pub(super) async fn send_file_sealed(
         &mut self,
         _: &File,

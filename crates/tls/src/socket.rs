@@ -277,8 +277,8 @@ impl Socket {
         self.connection.unsent_bytes()
     }
 
-    /// Shuts down the sending side. By TLS that is an alert (RFC 8446 §6.1), which may still be on its
-    /// way to the kernel: shutting the socket down would cut it off.
+    /// Shuts down the sending side. By TLS that is an alert (RFC 8446 §6.1), which may still be on
+    /// its way to the kernel: shutting the socket down would cut it off.
     pub fn shutdown_write(&mut self) {
         if self.is_sealed() {
             return self.queue_close();

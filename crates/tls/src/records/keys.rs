@@ -75,7 +75,7 @@ pub struct KeyExhausted;
 
 /// The keys of one direction of a connection.
 ///
-/// There is no way to use the number of a record twice: [`DirectionKeys::next`] consumes it.
+/// There is no way to use the number of a record twice: [`AwakeKeys::next`] consumes it.
 pub(crate) struct DirectionKeys {
     cipher: Cipher,
     /// The traffic secret of TLS 1.3, which the next key comes from.
