@@ -172,19 +172,11 @@ class Server:
 
     def cpu_seconds(self) -> float:
         """CPU time so far of every thread of every process, in nanosecond resolution."""
-        total = 0
-        for pid in self.pids():
-            for task in Path(f"/proc/{pid}/task").iterdir():
-                total += int((task / "schedstat").read_text().split()[0])
-        return total / 1e9
+        return cpu_seconds(self.pids())
 
     def rss_bytes(self) -> int:
         """Resident memory, exact (from the page tables), over all its processes."""
-        total = 0
-        for pid in self.pids():
-            text = Path(f"/proc/{pid}/smaps_rollup").read_text()
-            total += int(text.split("\nRss:")[1].split()[0]) * 1024
-        return total
+        return rss_bytes(self.pids())
 
     def threads(self) -> int:
         return sum(len(os.listdir(f"/proc/{pid}/task")) for pid in self.pids())
@@ -222,6 +214,24 @@ def plain_environment() -> dict[str, str]:
     kept = os.environ.items()
     return {name: value for name, value in kept
             if name != "PORT" and not name.startswith("GUSTNADO_")}
+
+
+def cpu_seconds(pids: list[int]) -> float:
+    """CPU time so far of every thread of some processes, in nanosecond resolution."""
+    total = 0
+    for pid in pids:
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            total += int((task / "schedstat").read_text().split()[0])
+    return total / 1e9
+
+
+def rss_bytes(pids: list[int]) -> int:
+    """Resident memory of some processes, exact (from the page tables)."""
+    total = 0
+    for pid in pids:
+        text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+        total += int(text.split("\nRss:")[1].split()[0]) * 1024
+    return total
 
 
 def tree(root: int) -> list[int]:

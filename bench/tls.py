@@ -24,7 +24,7 @@ from pathlib import Path
 
 import machine
 import tomllib
-from contenders import HOST, free_port, tree
+from contenders import HOST, cpu_seconds, free_port, rss_bytes, tree
 from machine import BUILD, ROOT, SITE, BenchError, say
 
 CLIENTS = machine.TARGET / "release" / "examples" / "tls_clients"
@@ -94,18 +94,10 @@ class Peer:
             self.process.wait()
 
     def cpu_seconds(self) -> float:
-        total = 0
-        for pid in tree(self.process.pid):
-            for task in Path(f"/proc/{pid}/task").iterdir():
-                total += int((task / "schedstat").read_text().split()[0])
-        return total / 1e9
+        return cpu_seconds(tree(self.process.pid))
 
     def rss_bytes(self) -> int:
-        total = 0
-        for pid in tree(self.process.pid):
-            text = Path(f"/proc/{pid}/smaps_rollup").read_text()
-            total += int(text.split("\nRss:")[1].split()[0]) * 1024
-        return total
+        return rss_bytes(tree(self.process.pid))
 
 
 def peers(only: list[str]) -> list[Peer]:

@@ -79,7 +79,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("tasks", &["reactor"]),
     ("config", &["http", "tasks"]),
     ("observe", &["config", "http", "tasks"]),
-    ("tls", &["tasks"]),
+    ("tls", &["http", "tasks"]),
     ("files", &["config", "http", "tasks"]),
     ("client", &["http", "tasks"]),
     ("tcp", &["config", "tasks", "tls"]),

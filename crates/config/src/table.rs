@@ -1,7 +1,6 @@
-//! Declaration of every setting; `pace` has those of pace, `handlers` those of handlers.
+//! Declaration of every setting; `pace`, `handlers`, `tls` and others have those of their kind.
 
 use super::fields::{choice, duration, file_path, list, number, switch};
-use super::listen::ListenSpec;
 use super::networks::is_network;
 use super::numbers::{DAY, HOUR};
 use super::text::{bare, is_field_text, is_host, is_user};
@@ -11,11 +10,11 @@ use super::{
     TrafficClass, bodies, handlers, memory, pace, sockets, tls,
 };
 
-const NETWORKS: &str = "an address such as 192.0.2.1, a network such as 10.0.0.0/8, unix, or * \
-                        for all";
+const NETWORKS: &str =
+    "an address such as 192.0.2.1, a network such as 10.0.0.0/8, unix, or * for all";
 
 fn is_listener(text: &str) -> bool {
-    ListenSpec::parse(text).is_ok()
+    super::listen::ListenSpec::parse(text).is_ok()
 }
 
 /// Every setting, in the order of `check` and of the documentation.

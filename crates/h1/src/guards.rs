@@ -3,7 +3,6 @@
 use gustnado_app::app::Guards;
 use gustnado_http::request::RequestView;
 use gustnado_http::status::Status;
-use gustnado_observe::stats::Added;
 use gustnado_tasks::SendBuf;
 use gustnado_tls::ClientPolicy;
 use gustnado_web::response::Response;
@@ -12,7 +11,6 @@ use gustnado_web::routes::host_name;
 use super::Conn;
 use super::progress::ResponseProgress;
 use super::received::{ReceivedRequest, Responded, TurnContext};
-use super::respond::write_short;
 
 /// Where a certificate authority looks for a proof, which it may do in plain HTTP (RFC 8555 §8.3).
 const ACME: &[u8] = b"/.well-known/acme-challenge/";
@@ -88,12 +86,7 @@ impl Conn {
         let mut response = Response::new(Status::PERMANENT_REDIRECT);
         // The parser has let no byte through that could split a line.
         _ = response.try_header("Location", location);
-        let before = out.bytes.len();
         let prefix = self.app.plain_response_prefix(turn.time.unix_secs);
-        let persist = self.app.refusal_persist();
-        let written = write_short(&response, &prefix.opening, persist, false, &mut out.bytes);
-        let bytes_sent = (out.bytes.len() - before) as u64;
-        self.app.count(&Added { status: written.status, bytes_sent, fault: None });
-        Responded { written, at: before, on_sent: None }
+        self.write_last(&response, &prefix.opening, None, out)
     }
 }

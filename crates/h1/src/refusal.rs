@@ -2,6 +2,7 @@
 
 use gustnado_http::fields::Fields;
 use gustnado_http::request::RequestView;
+use gustnado_http::response_writer::Opening;
 use gustnado_http::status::Status;
 use gustnado_tasks::{Connection, SendBuf, contained};
 
@@ -11,6 +12,7 @@ use super::respond::write_short;
 use gustnado_app::hooks::Refused;
 use gustnado_observe::stats::{Added, Fault};
 use gustnado_web::error_page::error_page;
+use gustnado_web::response::Response;
 
 /// When a client may try again that found the server without memory.
 const RETRY_AFTER_SECONDS: &str = "1";
@@ -51,15 +53,26 @@ impl Conn {
             contained(|| hook(&refused, &mut response)).map(|()| response)
         });
         let response = dressed.unwrap_or_else(standard);
-        let before = out.bytes.len();
-        let persist = self.app.refusal_persist();
-        let written = write_short(&response, opening, persist, false, &mut out.bytes);
         let fault = match status {
             Status::REQUEST_TIMEOUT => Some(Fault::TooSlow),
             // Not the client's fault.
             Status::SERVICE_UNAVAILABLE => None,
             _ => Some(Fault::BadRequest),
         };
+        self.write_last(&response, opening, fault, out)
+    }
+
+    /// Writes a response behind which the connection closes, and counts it.
+    pub(super) fn write_last(
+        &self,
+        response: &Response,
+        opening: &Opening,
+        fault: Option<Fault>,
+        out: &mut SendBuf,
+    ) -> Responded {
+        let before = out.bytes.len();
+        let persist = self.app.refusal_persist();
+        let written = write_short(response, opening, persist, false, &mut out.bytes);
         let bytes_sent = (out.bytes.len() - before) as u64;
         self.app.count(&Added { status: written.status, bytes_sent, fault });
         Responded { written, at: before, on_sent: None }

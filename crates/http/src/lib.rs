@@ -16,6 +16,7 @@ pub mod etag;
 pub mod fields;
 pub mod forwarded;
 pub mod head;
+pub mod hosts;
 pub mod limits;
 pub mod media_type;
 pub mod method;

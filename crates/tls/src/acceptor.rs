@@ -50,13 +50,11 @@ impl AcceptError {
 /// Takes connections by TLS. One serves all listeners and workers.
 #[derive(Debug)]
 pub struct TlsAcceptor {
-    settings: TlsSettings,
+    pub(crate) settings: TlsSettings,
     tickets: Arc<TicketKeys>,
     current: RwLock<Current>,
     pub(crate) in_flight: HandshakesUnderWay,
     pub(crate) infos: SharedInfos,
-    pub(crate) own_records: bool,
-    pub(crate) handshake_ms: u64,
 }
 
 /// What was last read from files.
@@ -87,11 +85,10 @@ impl TlsAcceptor {
         };
         let stamps = FileStamps::of(&settings);
         let sites = Arc::new(Sites::read(&settings, &tickets, now_s)?);
-        let (own_records, handshake_ms) = (settings.own_records, settings.handshake_ms);
         let current = RwLock::new(Current { sites, stamps });
         let in_flight = HandshakesUnderWay::new(settings.handshakes_max);
         let infos = SharedInfos::default();
-        Ok(Self { settings, tickets, current, in_flight, infos, own_records, handshake_ms })
+        Ok(Self { settings, tickets, current, in_flight, infos })
     }
 
     /// Reads all files again if one of them has changed since the last call. Connections keep what

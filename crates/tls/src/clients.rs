@@ -1,6 +1,5 @@
 //! Clients' certificates: whose are accepted, and which are revoked.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,6 +12,7 @@ use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
 
 use crate::client_policy::ClientPolicy;
+use crate::files::{UnreadableFile, read_file};
 
 /// What a site wants of its clients' certificates.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,17 +30,8 @@ pub struct ClientSettings {
 #[non_exhaustive]
 pub enum ClientsError {
     /// The file cannot be read.
-    #[error(
-        "{}: cannot be read: {source}; `ls -l {}` shows its owner and mode",
-        path.display(),
-        path.display()
-    )]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        source: std::io::Error,
-    },
+    #[error(transparent)]
+    Unreadable(#[from] UnreadableFile),
     /// The file is not PEM.
     #[error("{}: expected {expected} in PEM, found {found}", path.display())]
     NotPem {
@@ -103,7 +94,7 @@ impl ClientChecks {
         let mut digest = Context::new(&SHA256);
         digest.update(&[u8::from(settings.is_required)]);
         let mut roots = RootCertStore::empty();
-        let authorities = certificates(path)?;
+        let authorities: Vec<CertificateDer<'_>> = items(path, "certificates of authorities")?;
         for (at, authority) in authorities.into_iter().enumerate() {
             digest.update(&authority);
             let (path, number) = (path.clone(), at + 1);
@@ -116,7 +107,9 @@ impl ClientChecks {
             digest.update(path.as_os_str().as_encoded_bytes());
             // Every authority of a chain needs its list: without one, nobody vouches for a
             // certificate of it.
-            builder = builder.with_crls(lists(path)?);
+            let lists: Vec<CertificateRevocationListDer<'_>> =
+                items(path, "lists of revoked certificates (X509 CRL)")?;
+            builder = builder.with_crls(lists);
         }
         if !settings.is_required {
             builder = builder.allow_unauthenticated();
@@ -132,24 +125,16 @@ impl ClientChecks {
     }
 }
 
-fn read_file(path: &Path) -> Result<Vec<u8>, ClientsError> {
-    fs::read(path).map_err(|source| ClientsError::Unreadable { path: path.to_owned(), source })
-}
-
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, ClientsError> {
+/// Reads all that a file has of one kind.
+///
+/// - `expected`: what belongs there.
+fn items<T: PemObject>(path: &Path, expected: &'static str) -> Result<Vec<T>, ClientsError> {
     let pem = read_file(path)?;
-    let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
-    let expected = "certificates of authorities";
-    all.map_err(|error| error.to_string())
-        .and_then(|all| if all.is_empty() { Err("none".to_owned()) } else { Ok(all) })
-        .map_err(|found| ClientsError::NotPem { path: path.to_owned(), expected, found })
-}
-
-fn lists(path: &Path) -> Result<Vec<CertificateRevocationListDer<'static>>, ClientsError> {
-    let pem = read_file(path)?;
-    let all: Result<Vec<_>, _> = CertificateRevocationListDer::pem_slice_iter(&pem).collect();
-    let expected = "lists of revoked certificates (X509 CRL)";
-    all.map_err(|error| error.to_string())
-        .and_then(|all| if all.is_empty() { Err("none".to_owned()) } else { Ok(all) })
-        .map_err(|found| ClientsError::NotPem { path: path.to_owned(), expected, found })
+    let all: Result<Vec<T>, _> = T::pem_slice_iter(&pem).collect();
+    let found = match all {
+        Ok(all) if !all.is_empty() => return Ok(all),
+        Ok(_) => "none".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    Err(ClientsError::NotPem { path: path.to_owned(), expected, found })
 }

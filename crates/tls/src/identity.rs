@@ -1,6 +1,5 @@
 //! A server's certificates and its key, read from files and checked.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,6 +14,8 @@ use x509_cert::ext::pkix::SubjectAltName;
 use x509_cert::ext::pkix::name::GeneralName;
 use x509_cert::time::Time;
 
+use crate::files::{UnreadableFile, read_file};
+
 /// A certificate that ends sooner than that is warned of.
 pub(crate) const WARN_BEFORE_S: i64 = 14 * 24 * 60 * 60;
 
@@ -24,17 +25,8 @@ pub(crate) const WARN_BEFORE_S: i64 = 14 * 24 * 60 * 60;
 #[non_exhaustive]
 pub enum IdentityError {
     /// The file cannot be read.
-    #[error(
-        "{}: cannot be read: {source}; `ls -l {}` shows its owner and mode",
-        path.display(),
-        path.display()
-    )]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        source: std::io::Error,
-    },
+    #[error(transparent)]
+    Unreadable(#[from] UnreadableFile),
     /// The file is not PEM.
     #[error(
         "{}: expected PEM, found {found}; `head -n 1 {}` shows how it begins",
@@ -207,10 +199,6 @@ impl SiteIdentity {
     pub fn ends_soon(&self, now_s: i64) -> Option<i64> {
         Some(self.not_after_s - now_s).filter(|left| *left < WARN_BEFORE_S)
     }
-}
-
-fn read_file(path: &Path) -> Result<Vec<u8>, IdentityError> {
-    fs::read(path).map_err(|source| IdentityError::Unreadable { path: path.to_owned(), source })
 }
 
 fn read_chain(path: &Path) -> Result<Vec<CertificateDer<'static>>, IdentityError> {

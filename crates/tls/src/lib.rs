@@ -29,6 +29,8 @@ mod client_policy;
 #[cfg(feature = "tls")]
 mod clients;
 #[cfg(feature = "tls")]
+mod files;
+#[cfg(feature = "tls")]
 mod handshake;
 mod handshake_failure;
 #[cfg(feature = "tls")]
@@ -60,6 +62,8 @@ pub use acceptor::{AcceptError, TlsAcceptor};
 pub use client_policy::ClientPolicy;
 #[cfg(feature = "tls")]
 pub use clients::{ClientSettings, ClientsError};
+#[cfg(feature = "tls")]
+pub use files::UnreadableFile;
 #[cfg(feature = "tls")]
 pub use handshake::{HandshakeError, TlsInfo};
 pub use handshake_failure::HandshakeFailure;

@@ -213,11 +213,8 @@ impl Records {
         opened: &mut Opened,
     ) -> Result<Option<(u8, &'a [u8])>, RecordError> {
         let room_bytes = room.len();
-        let whole = |opened: &Opened| {
-            let (left, free) = (received.len() - opened.taken, room_bytes - opened.content);
-            let bytes = record_bytes(&received[opened.taken..])?;
-            Ok::<_, RecordError>(bytes.filter(|bytes| left.min(free) >= *bytes))
-        };
+        let whole =
+            |opened: &Opened| whole_record(&received[opened.taken..], room_bytes - opened.content);
         let Some(mut bytes) = whole(opened)? else { return Ok(None) };
         let mut keys = self.read.wake();
         loop {
@@ -353,6 +350,14 @@ pub(crate) fn record_bytes(bytes: &[u8]) -> Result<Option<usize>, RecordError> {
         return Err(RecordError::TooLong { bytes: sealed });
     }
     Ok(Some(HEAD_BYTES + sealed))
+}
+
+/// Returns how many bytes the first record has, if it is whole and fits into `free` bytes.
+///
+/// # Errors
+/// As [`record_bytes`].
+pub(crate) fn whole_record(bytes: &[u8], free: usize) -> Result<Option<usize>, RecordError> {
+    Ok(record_bytes(bytes)?.filter(|record| bytes.len().min(free) >= *record))
 }
 
 /// Opens one whole record into `room`. Returns its type and the length of its content.

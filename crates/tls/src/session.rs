@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use rustls::IoState;
 use rustls::server::ServerConnection;
 
-use crate::records::{Opened, RecordError, Records, record_bytes};
+use crate::records::{Opened, RecordError, Records, whole_record};
 
 /// What seals and opens the records of an established connection.
 pub(crate) enum Session {
@@ -98,9 +98,7 @@ fn open_by_library(
     let mut opened = Opened::default();
     while !opened.is_end {
         let rest = &received[opened.taken..];
-        let free = room.len() - opened.content;
-        let whole = record_bytes(rest)?.filter(|bytes| rest.len().min(free) >= *bytes);
-        let Some(bytes) = whole else { break };
+        let Some(bytes) = whole_record(rest, room.len() - opened.content)? else { break };
         opened.taken += bytes;
         let state = give(connection, &rest[..bytes]).map_err(|error| match error {
             rustls::Error::AlertReceived(alert) => RecordError::Alert(u8::from(alert)),

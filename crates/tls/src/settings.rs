@@ -56,7 +56,7 @@ pub enum TlsSettingsError {
     Identity(#[from] IdentityError),
     /// Certificates of clients cannot be checked.
     #[error(transparent)]
-    ClientChecks(#[from] ClientsError),
+    Clients(#[from] ClientsError),
     /// The keys of tickets are of no use.
     #[error(transparent)]
     TicketKeys(#[from] TicketKeysError),

@@ -1,10 +1,9 @@
 //! The sites of a server: each with its certificates, and what it wants of its clients.
 
-use std::cmp::Reverse;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use aws_lc_rs::digest::{Context, SHA256};
+use gustnado_http::hosts::HostMap;
 use rustls::crypto::CryptoProvider;
 use rustls::server::{NoServerSessionStorage, ServerConfig};
 use rustls::sign::SingleCertAndKey;
@@ -20,9 +19,7 @@ use crate::tickets::{SiteTickets, TicketKeys};
 /// All sites, by host.
 #[derive(Debug)]
 pub(crate) struct Sites {
-    exact: HashMap<String, Arc<Site>>,
-    /// `.example.org` for `*.example.org`, the longest first.
-    suffixes: Vec<(String, Arc<Site>)>,
+    hosts: HostMap<Arc<Site>>,
     usual: Option<Arc<Site>>,
 }
 
@@ -48,7 +45,7 @@ impl Sites {
         let key_log = settings.logs_keys.then(|| Arc::new(KeyLogFile::new()) as Arc<dyn KeyLog>);
         let read = |site| Site::read(site, settings, &provider, tickets, key_log.as_ref(), now_s);
         let usual = settings.usual.as_ref().map(read).transpose()?.map(Arc::new);
-        let mut sites = Self { exact: HashMap::new(), suffixes: Vec::new(), usual: None };
+        let mut sites = Self { hosts: HostMap::default(), usual: None };
         match usual {
             Some(usual) if settings.is_strict => sites.add(&usual.identity.names, &usual),
             usual => sites.usual = usual,
@@ -56,20 +53,13 @@ impl Sites {
         for spec in &settings.sites {
             sites.add(&spec.hosts, &Arc::new(read(spec)?));
         }
-        sites.suffixes.sort_by_key(|(suffix, _)| Reverse(suffix.len()));
         Ok(sites)
     }
 
     /// Adds a site; its hosts are no longer those of sites before it.
     fn add(&mut self, hosts: &[String], site: &Arc<Site>) {
         for host in hosts {
-            match host.strip_prefix('*') {
-                Some(suffix) => {
-                    self.suffixes.retain(|(known, _)| known != suffix);
-                    self.suffixes.push((suffix.to_owned(), Arc::clone(site)));
-                }
-                None => _ = self.exact.insert(host.clone(), Arc::clone(site)),
-            }
+            self.hosts.set(host, Arc::clone(site));
         }
     }
 
@@ -77,9 +67,7 @@ impl Sites {
     ///
     /// - `host`: in lower case, without a port and without the root's dot.
     pub(crate) fn of_host(&self, host: &str) -> Option<&Arc<Site>> {
-        let by_suffix = || self.suffixes.iter().find(|(suffix, _)| host.ends_with(&**suffix));
-        let own = self.exact.get(host).or_else(|| by_suffix().map(|(_, site)| site));
-        own.or(self.usual.as_ref())
+        self.hosts.get(host).or(self.usual.as_ref())
     }
 
     /// Returns the site of clients that ask for no name.
@@ -89,8 +77,7 @@ impl Sites {
 
     /// Returns all of them; one with several hosts may come several times.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Site>> {
-        let of_suffixes = self.suffixes.iter().map(|(_, site)| site);
-        self.exact.values().chain(of_suffixes).chain(&self.usual)
+        self.hosts.values().chain(&self.usual)
     }
 }
 

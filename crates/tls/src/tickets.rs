@@ -5,7 +5,7 @@
 //! wants of its clients: no other site resumes it (CVE-2025-23419).
 
 use std::fmt;
-use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -15,6 +15,8 @@ use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::rand;
 use rustls::server::ProducesTickets;
 use zeroize::Zeroizing;
+
+use crate::files::{UnreadableFile, read_file};
 
 /// Bytes of a key.
 const KEY_BYTES: usize = 32;
@@ -35,17 +37,8 @@ pub(crate) type Binding = [u8; 32];
 #[non_exhaustive]
 pub enum TicketKeysError {
     /// The file cannot be read.
-    #[error(
-        "{}: cannot be read: {source}; `ls -l {}` shows its owner and mode",
-        path.display(),
-        path.display()
-    )]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        source: std::io::Error,
-    },
+    #[error(transparent)]
+    Unreadable(#[from] UnreadableFile),
     /// A line is no key.
     #[error(
         "{}, line {line}: expected a key of 64 hexadecimal digits, found {found} characters; \
@@ -119,9 +112,11 @@ impl TicketKeys {
     /// # Errors
     /// [`TicketKeysError`].
     pub fn read(path: &Path) -> Result<Self, TicketKeysError> {
-        let text = fs::read_to_string(path).map(Zeroizing::new);
-        let text =
-            text.map_err(|source| TicketKeysError::Unreadable { path: path.to_owned(), source })?;
+        let text = read_file(path)?;
+        let text = str::from_utf8(&text).map_err(|error| UnreadableFile {
+            path: path.to_owned(),
+            source: io::Error::new(io::ErrorKind::InvalidData, error),
+        })?;
         let mut keys = Vec::new();
         for (at, line) in text.lines().enumerate() {
             let line = line.trim();
@@ -240,6 +235,8 @@ impl ProducesTickets for SiteTickets {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     const A: Binding = [1; 32];

@@ -204,8 +204,7 @@ impl LoadShared {
 
     /// Returns a thread's share of a total.
     pub(super) fn share_of(&self, thread: u32, all: u64) -> u64 {
-        let (threads, thread) = (u64::from(self.threads), u64::from(thread));
-        all / threads + u64::from(thread < all % threads)
+        share(all, thread, self.threads)
     }
 
     /// Requests that a thread may send; `u64::MAX`: any number. It has as many as connections, if
@@ -213,8 +212,7 @@ impl LoadShared {
     pub(super) fn budget_of(&self, thread: u32) -> u64 {
         let Some(all) = self.plan.end.requests else { return u64::MAX };
         let Some((place, places)) = self.place_of(thread) else { return 0 };
-        let (place, places) = (u64::from(place), u64::from(places));
-        all / places + u64::from(place < all % places)
+        share(all, place, places)
     }
 
     /// Returns a thread's place among those with a connection that sends requests, and how many
@@ -242,4 +240,10 @@ impl LoadShared {
         let mut published = self.published[thread].lock().unwrap_or_else(PoisonError::into_inner);
         show(&mut published)
     }
+}
+
+/// Returns what falls to one place of some, of a total that is dealt out in turn.
+fn share(all: u64, place: u32, places: u32) -> u64 {
+    let (place, places) = (u64::from(place), u64::from(places));
+    all / places + u64::from(place < all % places)
 }

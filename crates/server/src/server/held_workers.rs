@@ -98,7 +98,8 @@ fn end_process(held: &HeldWorker, (workers, shared, _): &WatchedServer) -> ! {
     process::exit(HUNG_EXIT_CODE)
 }
 
-fn say(line: &str) {
+/// Writes a line on standard error.
+pub(super) fn say(line: &str) {
     // Standard error may be closed; there is nowhere else to say it.
     _ = writeln!(io::stderr(), "{line}");
 }

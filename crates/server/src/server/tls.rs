@@ -12,7 +12,7 @@ use crate::builder::Server;
 
 #[cfg(feature = "tls")]
 mod with_tls {
-    use std::io::{self, Write as _};
+    use std::io;
     use std::sync::atomic::Ordering;
     use std::sync::{OnceLock, Weak};
     use std::thread;
@@ -22,6 +22,7 @@ mod with_tls {
     use gustnado_config::{Config, TlsClientAuth, TlsRecords, TlsVersionMin};
     use gustnado_tls::{ClientSettings, TicketKeys, TlsSettings, TlsSite};
 
+    use super::super::held_workers::say;
     use super::{AppHandle, Arc, Endpoint, Server, ServerShared, StartError, TlsAcceptor};
 
     /// How often files are looked at.
@@ -160,11 +161,6 @@ mod with_tls {
             }
         }
         true
-    }
-
-    fn say(line: &str) {
-        // Standard error may be closed; there is nowhere else to say it.
-        _ = writeln!(io::stderr(), "{line}");
     }
 }
 

@@ -8,6 +8,7 @@
 
 pub(crate) mod answer;
 pub(crate) mod client;
+pub(crate) mod echo;
 pub(crate) mod folder;
 pub(crate) mod process;
 pub(crate) mod server;

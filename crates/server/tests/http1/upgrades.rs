@@ -7,12 +7,12 @@ use std::thread;
 use std::time::Duration;
 
 use gustnado::config::Config;
-use gustnado::protocol::{Protocol, Transport};
 use gustnado::task::{sleep, spawn};
 use gustnado::{Request, Response, Routes, Tunnel, TunnelError, route};
 use tempfile::TempDir;
 
 use crate::harness::client::{get, request};
+use crate::harness::echo::{Echo, echo};
 use crate::harness::folder::noise;
 use crate::harness::{Answer, Server, Setup, wait_until};
 
@@ -38,23 +38,6 @@ on_every_server!(
     connect_is_refused_unless_a_route_takes_it,
     connect_opens_a_tunnel,
 );
-
-/// Sends back what comes.
-struct Echo;
-
-impl Protocol for Echo {
-    fn data_received(&mut self, transport: &mut Transport, data: &[u8]) {
-        transport.write(data);
-    }
-}
-
-async fn echo(mut tunnel: Tunnel) {
-    while let Ok(bytes) = tunnel.recv().await {
-        if bytes.is_empty() || tunnel.send(bytes).await.is_err() {
-            return;
-        }
-    }
-}
 
 fn echo_protocol() -> Response {
     Response::upgrade("echo", async |tunnel: Tunnel| _ = tunnel.run(Echo).await)

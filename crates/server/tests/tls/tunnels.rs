@@ -3,34 +3,18 @@
 use std::io::{Read, Write};
 
 use gustnado::config::TlsRecords;
-use gustnado::protocol::{Protocol, Transport};
 use gustnado::{Request, Response, Routes, Tunnel};
 use rustls::version::{TLS12, TLS13};
 
 use super::client::{Certificate, TlsClient};
 use crate::harness::client::request;
+use crate::harness::echo::{Echo, echo};
 use crate::harness::{Server, Setup};
 
 on_every_server!(
     what_a_protocol_sends_and_receives_is_sealed,
     a_protocol_that_has_sent_all_says_so_in_order,
 );
-
-struct Echo;
-
-impl Protocol for Echo {
-    fn data_received(&mut self, transport: &mut Transport, data: &[u8]) {
-        transport.write(data);
-    }
-}
-
-async fn echo(mut tunnel: Tunnel) {
-    while let Ok(bytes) = tunnel.recv().await {
-        if bytes.is_empty() || tunnel.send(bytes).await.is_err() {
-            return;
-        }
-    }
-}
 
 fn routes() -> Routes {
     let protocol =

@@ -246,7 +246,7 @@ impl Socket {
     ) -> Result<Vec<u8>, AcceptError> {
         let mut handshake = Handshake::default();
         self.refresh_now();
-        self.set_deadline(self.now().mono_ms.saturating_add(acceptor.handshake_ms));
+        self.set_deadline(self.now().mono_ms.saturating_add(acceptor.settings.handshake_ms));
         handshake.push(received);
         let mut under_way = None;
         loop {
@@ -263,7 +263,8 @@ impl Socket {
                 await_turn().await;
             }
             let mut out = Vec::new();
-            let failed = match handshake.advance(acceptor, acceptor.own_records, &mut out) {
+            let failed = match handshake.advance(acceptor, acceptor.settings.own_records, &mut out)
+            {
                 Ok(HandshakeProgress::Done(established)) => {
                     return self.begin_sealed(acceptor, *established, out);
                 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use foldhash::fast::RandomState;
+use gustnado_http::hosts::HostMap;
 use gustnado_http::method::Method;
 use gustnado_http::path::CanonicalPath;
 use gustnado_http::path::pattern::{before_rest, pattern};
@@ -30,9 +31,7 @@ pub struct Tables {
     pub number: u64,
     /// There is another table than `rest`.
     has_hosts: bool,
-    hosts: HashMap<String, Arc<RouteTable>, RandomState>,
-    /// Names that match all below them, each with its leading dot; the longest first.
-    suffixes: Vec<(String, Arc<RouteTable>)>,
+    hosts: HostMap<Arc<RouteTable>, RandomState>,
     rest: Arc<RouteTable>,
     /// The context that they were built in.
     pub build: BuildContext,
@@ -75,33 +74,22 @@ impl Tables {
     /// # Errors
     /// [`RouteError`].
     pub fn new(routes: &Routes, build: &BuildContext) -> Result<Self, RouteError> {
-        let mut hosts = HashMap::with_hasher(RandomState::default());
-        let mut suffixes = Vec::new();
+        let mut hosts = HostMap::default();
         for (names, of_host) in &routes.hosts {
             let table = Arc::new(RouteTable::new(of_host, Some(routes), build)?);
             for name in names {
-                let table = Arc::clone(&table);
-                let is_repeated = match name.strip_prefix('*') {
-                    Some(suffix) => {
-                        let is_repeated = suffixes.iter().any(|(other, _)| other == suffix);
-                        suffixes.push((suffix.to_owned(), table));
-                        is_repeated
-                    }
-                    None => hosts.insert(name.clone(), table).is_some(),
-                };
-                if is_repeated {
+                if hosts.set(name, Arc::clone(&table)) {
                     return Err(RouteError::HostRepeated { host: name.clone() });
                 }
             }
         }
-        suffixes.sort_by_key(|(suffix, _)| std::cmp::Reverse(suffix.len()));
         let rest = Arc::new(RouteTable::new(routes, None, build)?);
         #[cfg(feature = "tower")]
         if let Some(error) = build.tokio.failure() {
             return Err(RouteError::Tokio { error });
         }
-        let has_hosts = !hosts.is_empty() || !suffixes.is_empty();
-        Ok(Self { number: fresh_number(), has_hosts, hosts, suffixes, rest, build: build.clone() })
+        let has_hosts = !hosts.is_empty();
+        Ok(Self { number: fresh_number(), has_hosts, hosts, rest, build: build.clone() })
     }
 
     /// Returns the table for a request's host.
@@ -112,16 +100,12 @@ impl Tables {
 
     /// Returns the path of a route by its [label](super::RouteOptions::label).
     pub fn path_of(&self, label: u32) -> Option<&str> {
-        let others = self.hosts.values().chain(self.suffixes.iter().map(|(_, table)| table));
-        let mut labels = others.chain([&self.rest]).flat_map(|table| &table.labels);
+        let mut labels = self.hosts.values().chain([&self.rest]).flat_map(|table| &table.labels);
         labels.find(|(of, _)| *of == label).map(|(_, path)| &**path)
     }
 
     fn find_host(&self, view: RequestView<'_>) -> &Arc<RouteTable> {
-        let name = host_name(view);
-        let by_suffix = || self.suffixes.iter().find(|(suffix, _)| name.ends_with(suffix.as_str()));
-        let found = self.hosts.get(&name).or_else(|| by_suffix().map(|(_, table)| table));
-        found.unwrap_or(&self.rest)
+        self.hosts.get(&host_name(view)).unwrap_or(&self.rest)
     }
 }
 
