@@ -15,6 +15,7 @@ on_every_server!(
     hsts_in_plain_is_refused_at_the_start,
     a_request_that_may_be_a_replay_gets_425,
     a_proxy_header_comes_before_the_handshake,
+    a_hello_in_the_packet_of_the_header_counts_as_a_handshake,
 );
 
 fn config(certificate: &Certificate, setup: Setup) -> Config {
@@ -101,4 +102,27 @@ fn a_proxy_header_comes_before_the_handshake(setup: Setup) {
     plain.send(b"\x16\x03\x01\x00\x04\x01\x00\x00\x00");
     plain.read_until_ended();
     server.wait_until("it is counted", |stats| stats.proxy_refused == 1);
+}
+
+fn a_hello_in_the_packet_of_the_header_counts_as_a_handshake(setup: Setup) {
+    let certificate = Certificate::new();
+    let config = Config {
+        proxy_protocol: true,
+        proxy_allow_from: vec!["127.0.0.1".to_owned()],
+        tls_handshakes: 1,
+        ..certificate.config(setup, TlsRecords::Own)
+    };
+    let server = Server::start(config);
+    let half = || {
+        let mut client: Client = server.connect();
+        let header = &b"PROXY TCP4 192.0.2.9 192.0.2.1 4000 443\r\n"[..];
+        client.send([header, b"\x16\x03\x01\x01\x00"].concat());
+        client.wait_until_read();
+        client
+    };
+    let mut first = half();
+    let mut second = half();
+    first.read_until_ended();
+    server.wait_until("it is counted", |stats| stats.handshakes_evicted == 1);
+    second.expect_silence(std::time::Duration::from_millis(50));
 }

@@ -248,15 +248,16 @@ impl Socket {
         self.refresh_now();
         self.set_deadline(self.now().mono_ms.saturating_add(acceptor.settings.handshake_ms));
         handshake.push(received);
-        let mut under_way = None;
+        let begin = || {
+            let mut charge = Charge::new(MemoryKind::Heads);
+            charge.set(HANDSHAKE_BYTES);
+            (acceptor.in_flight.begin(), charge)
+        };
+        let mut under_way = (!received.is_empty()).then(begin);
         loop {
             while !handshake.is_ready() {
                 let piece = self.recv_of_handshake(under_way.as_ref()).await?;
-                if under_way.is_none() {
-                    let mut charge = Charge::new(MemoryKind::Heads);
-                    charge.set(HANDSHAKE_BYTES);
-                    under_way = Some((acceptor.in_flight.begin(), charge));
-                }
+                under_way.get_or_insert_with(begin);
                 handshake.push(piece.bytes());
             }
             if handshake.is_at_hello() {
