@@ -6,8 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gustnado_tasks::{Connection, ConnectionError, Endpoint, Outbound, now, timeout};
+use gustnado_tls::Socket;
 
 use super::error::{ClientError, TimeoutPhase};
+#[cfg(feature = "tls")]
+use super::tls;
 use super::total::Total;
 use super::{ClientShared, millis};
 
@@ -22,6 +25,7 @@ pub(super) struct RequestOrigin {
     /// The host in lower case; an IPv6 address in its brackets.
     pub(super) host: String,
     pub(super) port: u16,
+    pub(super) is_tls: bool,
     /// Where to connect instead of the host.
     pub(super) via: Option<Endpoint>,
 }
@@ -31,7 +35,7 @@ pub(super) async fn connect(
     client: &ClientShared,
     origin: &RequestOrigin,
     total: &Total,
-) -> Result<Connection, ClientError> {
+) -> Result<Socket, ClientError> {
     let late = || {
         let (waiting, after) = match total.timeout {
             Some(timeout) if now().mono_ms >= total.at_ms => (TimeoutPhase::Total, timeout),
@@ -44,13 +48,24 @@ pub(super) async fn connect(
     let left_ms = || until_ms.saturating_sub(now().mono_ms);
     let found = timeout(Duration::from_millis(left_ms()), endpoints(client, origin)).await;
     let endpoints = found.ok_or_else(late)??;
+    #[cfg(feature = "tls")]
+    let connector = if origin.is_tls { Some(client.connector().await?) } else { None };
     let mut refused = None;
     for (tried, to) in endpoints.iter().enumerate() {
         let shares = (endpoints.len() - tried) as u64;
         let source = client.options.source.filter(|_| matches!(to, Endpoint::Tcp(_)));
         let outbound = Outbound { source, ..Outbound::default() };
         match Connection::connect(to, &outbound, left_ms() / shares).await {
-            Ok(connection) => return Ok(connection),
+            Ok(connection) => {
+                #[cfg_attr(not(feature = "tls"), expect(unused_mut, reason = "TLS begins on it"))]
+                let mut socket = Socket::new(connection);
+                #[cfg(feature = "tls")]
+                if let Some(connector) = &connector {
+                    socket.set_deadline(until_ms);
+                    tls::begin(&mut socket, connector, origin).await.ok_or_else(late)??;
+                }
+                return Ok(socket);
+            }
             Err(ConnectionError::Broken(error)) => {
                 refused = Some(ClientError::Connect { to: to.clone(), error });
             }

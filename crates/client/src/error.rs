@@ -11,6 +11,8 @@ use gustnado_http::fields::FieldError;
 use gustnado_http::method::Method;
 use gustnado_http::response::ResponseError;
 use gustnado_tasks::Endpoint;
+#[cfg(feature = "tls")]
+use gustnado_tls::{ConnectTlsError, ConnectorError};
 
 pub use super::url::UrlError;
 
@@ -124,6 +126,17 @@ pub enum ClientError {
         /// Bytes that the stream gave, as far as it was read.
         given: u64,
     },
+    /// The settings of TLS are of no use.
+    #[cfg(feature = "tls")]
+    TlsSettings(ConnectorError),
+    /// No connection by TLS was made.
+    #[cfg(feature = "tls")]
+    Tls {
+        /// The host.
+        host: Arc<str>,
+        /// The cause.
+        error: ConnectTlsError,
+    },
     /// The worker that the request runs on is ending.
     Ending,
 }
@@ -211,6 +224,10 @@ impl fmt::Display for ClientError {
                 f,
                 "the stream of the request's body gave {given} bytes, not {announced} as announced"
             ),
+            #[cfg(feature = "tls")]
+            Self::TlsSettings(_) => f.write_str("the client's settings of TLS cannot be used"),
+            #[cfg(feature = "tls")]
+            Self::Tls { host, error } => write!(f, "{host}: no TLS: {error}"),
             Self::Ending => f.write_str("the worker is ending"),
         }
     }
@@ -226,6 +243,8 @@ impl Error for ClientError {
             Self::Field { error, .. } => Some(error),
             Self::Head { error, .. } => Some(error),
             Self::Body { error, .. } => Some(error),
+            #[cfg(feature = "tls")]
+            Self::TlsSettings(error) => Some(error),
             _ => None,
         }
     }

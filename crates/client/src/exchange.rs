@@ -14,6 +14,7 @@ use gustnado_http::limits::Limits;
 use gustnado_http::method::Method;
 use gustnado_http::response::{ResponseHead, ResponseView};
 use gustnado_tasks::{Connection, ConnectionError, RecvBuf};
+use gustnado_tls::Socket;
 
 use super::connect::RequestOrigin;
 use super::error::{ClientError, TimeoutPhase};
@@ -56,7 +57,7 @@ impl From<ClientError> for RequestFailure {
 
 /// One request and its response on one connection.
 pub(super) struct ClientExchange {
-    connection: Connection,
+    connection: Socket,
     pub(super) upload: BodyUpload,
     total: Total,
     client: Arc<ClientShared>,
@@ -75,7 +76,7 @@ pub(super) struct ClientExchange {
 impl ClientExchange {
     /// - `is_last`: the connection's, as the server is told.
     pub(super) fn new(
-        connection: Connection,
+        connection: Socket,
         upload: BodyUpload,
         client: &Arc<ClientShared>,
         origin: &Arc<RequestOrigin>,
@@ -241,6 +242,11 @@ impl ClientExchange {
     /// Returns whether the whole request was sent.
     pub(super) fn is_sent(&self) -> bool {
         self.upload.is_done() && !self.connection.is_sending() && self.broken.is_none()
+    }
+
+    /// Returns whether the server has ended its side in order, and was not cut off.
+    pub(super) fn has_ended(&self) -> bool {
+        self.connection.has_ended()
     }
 
     pub(super) fn host(&self) -> Arc<str> {

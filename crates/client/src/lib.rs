@@ -1,4 +1,4 @@
-//! An HTTP/1.1 client on the same engine: small, for handlers that call other servers, and for
+//! An HTTP/1.1 client on the same engine, with and without TLS: small, for handlers that call other servers, and for
 //! measuring this one.
 //!
 //! ```no_run
@@ -27,7 +27,7 @@
 //!
 //! What it does: keeps connections and uses them again, sends and receives bodies as streams in
 //! both directions at once, reads trailers and interim responses, keeps a time-out on every wait.
-//! What it leaves to its caller: redirects, cookies, caching, content codings, TLS, proxies. There
+//! What it leaves to its caller: redirects, cookies, caching, content codings, proxies. There
 //! is no limit on requests at a time, for each is a task of its caller.
 //!
 //! A kept connection may be closed by the server at the very moment it is used again. A request
@@ -42,6 +42,8 @@ mod exchange;
 mod pool;
 mod request;
 mod response;
+#[cfg(feature = "tls")]
+mod tls;
 mod total;
 mod upload;
 mod url;
@@ -53,8 +55,14 @@ use std::time::Duration;
 
 use gustnado_http::method::Method;
 use gustnado_tasks::BlockingPool;
+#[cfg(feature = "tls")]
+use gustnado_tasks::Lock;
+#[cfg(feature = "tls")]
+use gustnado_tls::TlsConnector;
 
 pub use error::{ClientError, TimeoutPhase, UrlError};
+#[cfg(feature = "tls")]
+pub use gustnado_tls::{ConnectTlsError, ConnectorError, ConnectorSettings, TlsInfo, Trust};
 pub use request::ClientRequest;
 pub use response::{ClientResponse, ClientResponseBody};
 
@@ -99,6 +107,10 @@ pub struct ClientOptions {
     /// The value of User-Agent (RFC 9110 §10.1.5); empty for none. Default: `gustnado/` and the
     /// version.
     pub user_agent: String,
+    /// Of https: whom it trusts, and what it shows of itself. Default: the system's authorities, and
+    /// no certificate.
+    #[cfg(feature = "tls")]
+    pub tls: ConnectorSettings,
 }
 
 impl Default for ClientOptions {
@@ -116,6 +128,8 @@ impl Default for ClientOptions {
             fields_max: 128,
             source: None,
             user_agent: concat!("gustnado/", env!("CARGO_PKG_VERSION")).to_owned(),
+            #[cfg(feature = "tls")]
+            tls: ConnectorSettings::default(),
         }
     }
 }
@@ -132,6 +146,9 @@ struct ClientShared {
     pool: IdlePools,
     /// Looking a name up blocks. Its threads start with the first name and end when idle.
     resolver: BlockingPool,
+    /// What takes up connections by TLS. It is made for the first one: it reads files.
+    #[cfg(feature = "tls")]
+    connector: Lock<Option<Arc<TlsConnector>>>,
 }
 
 impl Client {
@@ -139,12 +156,19 @@ impl Client {
     pub fn new(options: ClientOptions) -> Self {
         let pool = IdlePools::new(&options);
         let resolver = BlockingPool::new(RESOLVER_THREADS_MAX, RESOLVER_JOBS_MAX);
-        Self { shared: Arc::new(ClientShared { options, pool, resolver }) }
+        let shared = ClientShared {
+            options,
+            pool,
+            resolver,
+            #[cfg(feature = "tls")]
+            connector: Lock::default(),
+        };
+        Self { shared: Arc::new(shared) }
     }
 
     /// Creates a GET request (RFC 9110 §9.3.1).
     ///
-    /// - `url`: `http://host[:port]/path?query`, percent-encoded. Sending returns the error of a
+    /// - `url`: `http://host[:port]/path?query` or `https://…`, percent-encoded. Sending returns the error of a
     ///   malformed one.
     pub fn get(&self, url: &str) -> ClientRequest {
         self.request(Method::Get, url)

@@ -16,7 +16,8 @@ use std::task::{Poll, Waker};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
-use gustnado_tasks::{Connection, Lock, Phase, now, phase, sleep, spawn_named};
+use gustnado_tasks::{Lock, Phase, now, phase, sleep, spawn_named};
+use gustnado_tls::Socket;
 
 use super::connect::RequestOrigin;
 use super::{ClientOptions, millis};
@@ -63,7 +64,7 @@ struct IdleConnections {
 /// A connection that waits for its next request.
 struct IdleConnection {
     origin: Arc<RequestOrigin>,
-    connection: Connection,
+    connection: Socket,
     until_ms: u64,
 }
 
@@ -78,7 +79,7 @@ impl IdlePools {
     }
 
     /// A connection to an origin that still stands: the one used last.
-    pub(super) fn take(&self, origin: &RequestOrigin) -> Option<Connection> {
+    pub(super) fn take(&self, origin: &RequestOrigin) -> Option<Socket> {
         let pool = self.pool()?;
         let mut idle = pool.idle.lock();
         while let Some(at) =
@@ -93,7 +94,7 @@ impl IdlePools {
     }
 
     /// Keeps a connection for its next request. In a full pool the oldest one makes room.
-    pub(super) fn put(&self, origin: Arc<RequestOrigin>, mut connection: Connection) {
+    pub(super) fn put(&self, origin: Arc<RequestOrigin>, mut connection: Socket) {
         if self.per_host_max == 0 || self.total_max == 0 || !is_idle(&mut connection) {
             return;
         }
@@ -174,7 +175,11 @@ impl IdlePool {
     fn sweep(&self) -> Option<u64> {
         let mut idle = self.idle.lock();
         let now_ms = now().mono_ms;
-        while idle.connections.front().is_some_and(|connection| connection.until_ms <= now_ms) {
+        while let Some(first) = idle.connections.front_mut()
+            && first.until_ms <= now_ms
+        {
+            // By TLS the server hears that the end is one in order.
+            first.connection.shutdown_write();
             idle.connections.pop_front();
         }
         let next_ms = idle.connections.front().map(|connection| connection.until_ms);
@@ -214,7 +219,7 @@ async fn keep(pool: Arc<IdlePool>, shutdown: Arc<Shutdown>, first_ms: u64) {
 /// Returns whether nothing came on a connection that nothing was asked on: neither its end, nor
 /// bytes that would be taken for the next response. Without a deadline, the alarm of the task
 /// before is put away.
-fn is_idle(connection: &mut Connection) -> bool {
+fn is_idle(connection: &mut Socket) -> bool {
     connection.set_deadline(u64::MAX);
     connection.poll_recv(true).is_pending()
 }

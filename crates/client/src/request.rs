@@ -12,6 +12,7 @@ use gustnado_http::limits::Limits;
 use gustnado_http::method::Method;
 use gustnado_http::request_writer::{RequestWriteError, RequestWriter};
 use gustnado_tasks::{Connection, Endpoint};
+use gustnado_tls::Socket;
 
 use super::connect::{RequestOrigin, connect};
 use super::error::{ClientError, UrlError};
@@ -148,7 +149,8 @@ impl ClientRequest {
     pub async fn send_over(self, connection: Connection) -> Result<ClientResponse, ClientError> {
         let (mut call, content) = self.prepare()?;
         call.is_alone = true;
-        call.exchange(connection, content).await.map_err(|failed| failed.error)
+        let socket = Socket::new(connection);
+        call.exchange(socket, content).await.map_err(|failed| failed.error)
     }
 
     /// Checks all parts, and writes the head.
@@ -191,10 +193,10 @@ impl ClientRequest {
             writer.close();
         }
         writer.finish();
-        let ParsedUrl { host, port, .. } = url;
+        let ParsedUrl { host, port, is_tls, .. } = url;
         let total = Total::start(self.total);
         let Self { client, method, content, expects_continue, is_alone, via, .. } = self;
-        let origin = Arc::new(RequestOrigin { name: name.into(), host, port, via });
+        let origin = Arc::new(RequestOrigin { name: name.into(), host, port, is_tls, via });
         Ok((
             ClientCall { client, method, origin, head, total, expects_continue, is_alone },
             content,
@@ -262,7 +264,7 @@ impl ClientCall {
     /// Sends the request on this connection, and returns its response.
     async fn exchange(
         &self,
-        connection: Connection,
+        connection: Socket,
         content: RequestContent,
     ) -> Result<ClientResponse, RequestFailure> {
         let limits = limits(&self.client.options);

@@ -258,7 +258,7 @@ impl ClientResponseBody {
             let Some(exchange) = &mut self.exchange else { return Poll::Ready(None) };
             let received = ready!(exchange.poll_receive(cx, &mut self.buffer));
             match received {
-                Ok(0) if self.decoder.close() => {}
+                Ok(0) if exchange.has_ended() && self.decoder.close() => {}
                 Ok(0) => {
                     let (host, received) = (Arc::clone(&self.host), self.decoder.received());
                     return Poll::Ready(Some(Err(ClientError::Truncated { host, received })));

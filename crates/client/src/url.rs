@@ -8,13 +8,16 @@ use std::fmt;
 
 /// The port of an http URL that names none.
 const PORT: u16 = 80;
+/// The port of an https URL that names none.
+const TLS_PORT: u16 = 443;
 
-/// The parts of an http URL.
+/// The parts of a URL of http or https.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ParsedUrl<'a> {
     /// The host in lower case; an IPv6 address in its brackets.
     pub(super) host: String,
     pub(super) port: u16,
+    pub(super) is_tls: bool,
     /// Path and query, as they were given. Empty, or a query alone, where the URL has no path.
     rest: &'a str,
 }
@@ -24,10 +27,11 @@ impl<'a> ParsedUrl<'a> {
     /// §4.2.5) and is left out.
     pub(super) fn parse(url: &'a str) -> Result<Self, UrlError> {
         let (scheme, rest) = url.split_once("://").ok_or(UrlError::Scheme)?;
-        if scheme.eq_ignore_ascii_case("https") {
+        let is_tls = scheme.eq_ignore_ascii_case("https");
+        if is_tls && cfg!(not(feature = "tls")) {
             return Err(UrlError::Tls);
         }
-        if !scheme.eq_ignore_ascii_case("http") {
+        if !is_tls && !scheme.eq_ignore_ascii_case("http") {
             return Err(UrlError::Scheme);
         }
         let rest = rest.split('#').next().unwrap_or_default();
@@ -35,11 +39,11 @@ impl<'a> ParsedUrl<'a> {
         if authority.contains('@') {
             return Err(UrlError::UserInformation);
         }
-        let (host, port) = split_port(authority)?;
+        let (host, port) = split_port(authority, default_port(is_tls))?;
         if host.is_empty() {
             return Err(UrlError::Host);
         }
-        Ok(Self { host: host.to_ascii_lowercase(), port, rest })
+        Ok(Self { host: host.to_ascii_lowercase(), port, is_tls, rest })
     }
 
     /// Returns the request target in origin-form (RFC 9112 §3.2.1).
@@ -52,20 +56,24 @@ impl<'a> ParsedUrl<'a> {
     /// §4.2.3).
     pub(super) fn authority(&self) -> String {
         match self.port {
-            PORT => self.host.clone(),
+            port if port == default_port(self.is_tls) => self.host.clone(),
             port => format!("{}:{port}", self.host),
         }
     }
 }
 
+fn default_port(is_tls: bool) -> u16 {
+    if is_tls { TLS_PORT } else { PORT }
+}
+
 /// `host [":" port]`; an empty port is the default one.
-fn split_port(authority: &str) -> Result<(&str, u16), UrlError> {
+fn split_port(authority: &str, default: u16) -> Result<(&str, u16), UrlError> {
     let literal_end = authority.rfind(']').map_or(0, |at| at + 1);
-    let Some(colon) = authority[literal_end..].find(':') else { return Ok((authority, PORT)) };
+    let Some(colon) = authority[literal_end..].find(':') else { return Ok((authority, default)) };
     let (host, port) = authority.split_at(literal_end + colon);
     let digits = &port[1..];
     if digits.is_empty() {
-        return Ok((host, PORT));
+        return Ok((host, default));
     }
     let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
     let port = digits.parse().ok().filter(|port| is_number && *port > 0).ok_or(UrlError::Port)?;
@@ -76,9 +84,9 @@ fn split_port(authority: &str) -> Result<(&str, u16), UrlError> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum UrlError {
-    /// It does not start with `http://`.
+    /// It does not start with `http://` or `https://`.
     Scheme,
-    /// It starts with `https://`.
+    /// It starts with `https://`, and this build has no TLS.
     Tls,
     /// There is a name or a password before the host (RFC 9110 §4.2.4).
     UserInformation,
@@ -93,8 +101,8 @@ pub enum UrlError {
 impl fmt::Display for UrlError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Scheme => "it must start with http://",
-            Self::Tls => "https is not spoken here; put a proxy that does TLS in between",
+            Self::Scheme => "it must start with http:// or https://",
+            Self::Tls => "this build has no TLS; build it with the feature tls",
             Self::UserInformation => {
                 "it holds a name or a password; send them in an Authorization field instead"
             }
@@ -131,6 +139,18 @@ mod tests {
         }
     }
 
+    #[cfg(feature = "tls")]
+    #[test]
+    fn https_has_its_own_port() {
+        for (url, authority, port) in
+            [("https://a", "a", 443), ("HTTPS://a:443", "a", 443), ("https://a:80", "a:80", 80)]
+        {
+            let parsed = ParsedUrl::parse(url).expect(url);
+            assert_eq!((parsed.authority().as_str(), parsed.port), (authority, port), "{url}");
+            assert!(parsed.is_tls, "{url}");
+        }
+    }
+
     #[test]
     fn each_bad_url_has_its_error() {
         for (url, error) in [
@@ -139,8 +159,6 @@ mod tests {
             ("//a/b", UrlError::Scheme),
             ("ftp://a/", UrlError::Scheme),
             ("http:/a", UrlError::Scheme),
-            ("https://a/", UrlError::Tls),
-            ("HTTPS://a/", UrlError::Tls),
             ("http://u:p@a/", UrlError::UserInformation),
             ("http:///b", UrlError::Host),
             ("http://:80/", UrlError::Host),

@@ -93,14 +93,7 @@ impl ClientChecks {
         let path = &settings.authorities;
         let mut digest = Context::new(&SHA256);
         digest.update(&[u8::from(settings.is_required)]);
-        let mut roots = RootCertStore::empty();
-        let authorities: Vec<CertificateDer<'_>> = items(path, "certificates of authorities")?;
-        for (at, authority) in authorities.into_iter().enumerate() {
-            digest.update(&authority);
-            let (path, number) = (path.clone(), at + 1);
-            let failed = |reason| ClientsError::NoAuthority { path, number, reason };
-            roots.add(authority).map_err(failed)?;
-        }
+        let roots = authorities(path, |authority| digest.update(authority))?;
         let mut builder =
             WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
         if let Some(path) = &settings.revoked {
@@ -123,6 +116,27 @@ impl ClientChecks {
         let first = digest.as_ref()[..8].try_into().expect("it is longer");
         Ok(Self { verifier, policy: ClientPolicy::of_digest(u64::from_be_bytes(first)) })
     }
+}
+
+/// Reads authorities.
+///
+/// - `each`: gets each in DER.
+///
+/// # Errors
+/// [`ClientsError`].
+pub(crate) fn authorities(
+    path: &Path,
+    mut each: impl FnMut(&[u8]),
+) -> Result<RootCertStore, ClientsError> {
+    let mut roots = RootCertStore::empty();
+    let all: Vec<CertificateDer<'_>> = items(path, "certificates of authorities")?;
+    for (at, authority) in all.into_iter().enumerate() {
+        each(&authority);
+        let (path, number) = (path.to_owned(), at + 1);
+        let failed = |reason| ClientsError::NoAuthority { path, number, reason };
+        roots.add(authority).map_err(failed)?;
+    }
+    Ok(roots)
 }
 
 /// Reads all that a file has of one kind.

@@ -4,17 +4,22 @@
 //! at a time, so that nothing of the peer's is inside it when it is dropped.
 
 mod capture;
+mod client;
+mod outcome;
 
 use std::sync::Arc;
 
-use rustls::server::{Accepted, Acceptor, ClientHello, ServerConfig, ServerConnection};
-use rustls::{CipherSuite, ConnectionTrafficSecrets, HandshakeKind, ProtocolVersion};
+use rustls::Connection;
+use rustls::server::{Accepted, Acceptor, ClientHello, ServerConfig};
 
 use crate::client_policy::ClientPolicy;
 use crate::identity::{subject, to_pem};
-use crate::records::{Cipher, DirectionSecret, Records, SEALED_BYTES_MAX, Secrets, TlsVersion};
-use crate::session::{Session, give, write_out};
-use capture::Capture;
+use crate::records::{SEALED_BYTES_MAX, TlsVersion};
+use crate::session::{LibrarySession, Session, give, write_out};
+pub(crate) use capture::Capture;
+pub(crate) use client::ClientHandshake;
+pub(crate) use outcome::extract;
+use outcome::info;
 
 /// Bytes of a `ClientHello`'s records, at most. One with a post-quantum share, a grease of its own
 /// and every extension has some 2 KiB.
@@ -130,7 +135,7 @@ enum State {
 }
 
 struct Going {
-    connection: ServerConnection,
+    connection: Connection,
     capture: Arc<Capture>,
     policy: ClientPolicy,
 }
@@ -210,14 +215,9 @@ impl Handshake {
         if let (true, Some(first)) = (is_first, self.partial.first())
             && *first != HANDSHAKE_RECORD
         {
-            return Err(not_tls(&self.partial, *first));
+            return Err(not_tls(*first));
         }
-        let [_, _, _, high, low, ..] = *self.partial else { return Ok(None) };
-        let sealed = usize::from(u16::from_be_bytes([high, low]));
-        if sealed > SEALED_BYTES_MAX {
-            return Err(HandshakeError::TooLong { bytes_max: SEALED_BYTES_MAX });
-        }
-        Ok(Some(HEAD_BYTES + sealed).filter(|record| self.partial.len() >= *record))
+        whole_record(&self.partial)
     }
 
     fn take_record(
@@ -274,11 +274,10 @@ impl Handshake {
         write_out(&mut connection, out);
         let info = info(&connection, policy).map_err(HandshakeError::Refused)?;
         let session = if own_records {
-            let secrets = extract(connection, &capture).map_err(HandshakeError::Refused)?;
-            let records = Records::new(&secrets).expect("the library's secrets have their length");
+            let records = extract(connection, &capture).map_err(HandshakeError::Refused)?;
             Session::Own(Box::new(records))
         } else {
-            Session::Library(Box::new(connection))
+            Session::Library(Box::new(LibrarySession { connection, capture: None }))
         };
         let rest = std::mem::take(&mut self.partial);
         Ok(Box::new(Established { session, info, rest }))
@@ -310,7 +309,8 @@ fn begin(
         config
     };
     match accepted.into_connection(config) {
-        Ok(mut connection) => {
+        Ok(connection) => {
+            let mut connection = Connection::from(connection);
             write_out(&mut connection, out);
             Ok(Going { connection, capture, policy })
         }
@@ -324,82 +324,23 @@ fn begin(
 /// A fatal alert in plain, before any key: `unrecognized_name` (RFC 6066 §3).
 const UNRECOGNIZED_NAME: [u8; 7] = [21, 3, 3, 0, 2, 2, 112];
 
-fn not_tls(bytes: &[u8], first: u8) -> HandshakeError {
-    // A method's letter. What follows is not looked at: it may not have come yet.
-    if bytes[0].is_ascii_uppercase() {
+/// Returns the length of the first record, if it is whole.
+fn whole_record(bytes: &[u8]) -> Result<Option<usize>, HandshakeError> {
+    let [_, _, _, high, low, ..] = *bytes else { return Ok(None) };
+    let sealed = usize::from(u16::from_be_bytes([high, low]));
+    if sealed > SEALED_BYTES_MAX {
+        return Err(HandshakeError::TooLong { bytes_max: SEALED_BYTES_MAX });
+    }
+    Ok(Some(HEAD_BYTES + sealed).filter(|record| bytes.len() >= *record))
+}
+
+fn not_tls(first: u8) -> HandshakeError {
+    // A letter of a method, or of `HTTP/`. What follows is not looked at: it may not have come yet.
+    if first.is_ascii_uppercase() {
         HandshakeError::PlainHttp
     } else {
         HandshakeError::NotTls { first }
     }
-}
-
-fn version(connection: &ServerConnection) -> Option<TlsVersion> {
-    match connection.protocol_version()? {
-        ProtocolVersion::TLSv1_2 => Some(TlsVersion::V12),
-        ProtocolVersion::TLSv1_3 => Some(TlsVersion::V13),
-        _ => None,
-    }
-}
-
-fn info(connection: &ServerConnection, policy: ClientPolicy) -> Result<TlsInfo, rustls::Error> {
-    let unfinished = || rustls::Error::HandshakeNotComplete;
-    let suite = connection.negotiated_cipher_suite().ok_or_else(unfinished)?;
-    let chain = connection.peer_certificates().unwrap_or_default();
-    Ok(TlsInfo {
-        version: version(connection).ok_or_else(unfinished)?,
-        cipher: suite.suite().as_str().unwrap_or("unknown"),
-        cipher_id: u16::from(suite.suite()),
-        group: connection.negotiated_key_exchange_group().and_then(|group| group.name().as_str()),
-        server_name: connection.server_name().map(|name| name.to_ascii_lowercase().into()),
-        alpn: connection.alpn_protocol().map(Into::into),
-        is_resumed: connection.handshake_kind() == Some(HandshakeKind::Resumed),
-        client_chain: chain.iter().map(|certificate| certificate.to_vec()).collect(),
-        policy,
-    })
-}
-
-/// Takes the secrets of both directions out of a finished handshake.
-fn extract(connection: ServerConnection, capture: &Capture) -> Result<Secrets, rustls::Error> {
-    let suite = connection.negotiated_cipher_suite().map(|suite| suite.suite());
-    let is_v13 = version(&connection) == Some(TlsVersion::V13);
-    let extracted = connection.dangerous_extract_secrets()?;
-    let cipher = cipher(&extracted.tx.1, suite)?;
-    let direction = |(record, keys): (u64, ConnectionTrafficSecrets), secret: Option<Vec<u8>>| {
-        if is_v13 {
-            let secret = secret.ok_or(rustls::Error::HandshakeNotComplete)?;
-            return Ok(DirectionSecret::V13(secret, record));
-        }
-        let (ConnectionTrafficSecrets::Aes128Gcm { key, iv }
-        | ConnectionTrafficSecrets::Aes256Gcm { key, iv }
-        | ConnectionTrafficSecrets::Chacha20Poly1305 { key, iv }) = &keys
-        else {
-            return Err(unsupported());
-        };
-        let iv = iv.as_ref().try_into().map_err(|_| unsupported())?;
-        Ok(DirectionSecret::V12(key.as_ref().to_vec(), iv, record))
-    };
-    let (read, write) = capture.take();
-    Ok(Secrets {
-        cipher,
-        read: direction(extracted.rx, read)?,
-        write: direction(extracted.tx, write)?,
-    })
-}
-
-fn cipher(
-    keys: &ConnectionTrafficSecrets,
-    suite: Option<CipherSuite>,
-) -> Result<Cipher, rustls::Error> {
-    match keys {
-        ConnectionTrafficSecrets::Aes128Gcm { .. } => Ok(Cipher::Aes128Gcm),
-        ConnectionTrafficSecrets::Aes256Gcm { .. } => Ok(Cipher::Aes256Gcm),
-        ConnectionTrafficSecrets::Chacha20Poly1305 { .. } => Ok(Cipher::Chacha20Poly1305),
-        _ => Err(rustls::Error::General(format!("no own records for {suite:?}"))),
-    }
-}
-
-fn unsupported() -> rustls::Error {
-    rustls::Error::General("no own records for this cipher".to_owned())
 }
 
 #[cfg(test)]

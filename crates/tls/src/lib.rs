@@ -12,7 +12,7 @@
 //! | end | [`Socket::shutdown_write`], [`Socket::linger`], [`Socket::reset_on_drop`]; drop it |
 //! | keep time | [`Socket::set_deadline`], [`Socket::now`], [`Socket::poll_deadline`] |
 //! | know the peer | [`Socket::peer`], [`Socket::local`] |
-//! | begin TLS | [`Socket::accept_tls`] |
+//! | begin TLS | [`Socket::accept_tls`], [`Socket::connect_tls`] |
 //! | give it to another protocol | [`Socket::take`] |
 //!
 //! TLS is in two parts, neither of which does I/O. The handshake (`handshake`) is rustls's. It
@@ -28,6 +28,8 @@ mod acceptor;
 mod client_policy;
 #[cfg(feature = "tls")]
 mod clients;
+#[cfg(feature = "tls")]
+mod connector;
 #[cfg(feature = "tls")]
 mod files;
 #[cfg(feature = "tls")]
@@ -62,6 +64,8 @@ pub use acceptor::{AcceptError, TlsAcceptor};
 pub use client_policy::ClientPolicy;
 #[cfg(feature = "tls")]
 pub use clients::{ClientSettings, ClientsError};
+#[cfg(feature = "tls")]
+pub use connector::{ConnectTlsError, ConnectorError, ConnectorSettings, TlsConnector, Trust};
 #[cfg(feature = "tls")]
 pub use files::UnreadableFile;
 #[cfg(feature = "tls")]

@@ -81,6 +81,11 @@ impl Socket {
         None
     }
 
+    /// Returns whether the peer has ended its direction in order: its bytes' end says so.
+    pub fn has_ended(&self) -> bool {
+        true
+    }
+
     /// Closes in order, which takes no step of its own here.
     #[expect(clippy::unused_async, reason = "with TLS it waits")]
     pub async fn close(&mut self) {}

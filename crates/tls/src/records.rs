@@ -41,6 +41,7 @@ const USER_CANCELED: u8 = 90;
 const WARNING: u8 = 1;
 const FATAL: u8 = 2;
 
+const NEW_SESSION_TICKET: u8 = 4;
 const KEY_UPDATE: u8 = 24;
 const KEY_UPDATE_BYTES: usize = 5;
 
@@ -125,6 +126,8 @@ pub(crate) struct Secrets {
     pub read: DirectionSecret,
     /// What this end seals with.
     pub write: DirectionSecret,
+    /// Whether this end is the client.
+    pub is_client: bool,
 }
 
 /// The secret of one direction.
@@ -147,6 +150,7 @@ pub(crate) struct Records {
     updated_ms: Option<u64>,
     empty_in_a_row: u8,
     warnings: u8,
+    is_client: bool,
 }
 
 impl Records {
@@ -172,6 +176,7 @@ impl Records {
             updated_ms: None,
             empty_in_a_row: 0,
             warnings: 0,
+            is_client: secrets.is_client,
         })
     }
 
@@ -197,7 +202,7 @@ impl Records {
             let Some((kind, content)) = self.open_run(received, room, &mut opened)? else { break };
             match kind {
                 ALERT => opened.is_end = self.read_alert(content)?,
-                HANDSHAKE => self.read_key_update(content, now_ms)?,
+                HANDSHAKE => self.read_handshake(content, now_ms)?,
                 kind => return Err(RecordError::Unexpected { kind }),
             }
         }
@@ -312,10 +317,32 @@ impl Records {
         self.version == TlsVersion::V12 && level == WARNING
     }
 
-    /// Reads a key update: the only handshake message that may come from a client now. (TLS 1.2
-    /// would begin another handshake with one, which no server has to take.)
+    /// Reads handshake messages: from a client only a key update may come now, from a server
+    /// tickets too. (TLS 1.2 would begin another handshake with one, which no end has to take.)
+    fn read_handshake(&mut self, mut content: &[u8], now_ms: u64) -> Result<(), RecordError> {
+        if self.version == TlsVersion::V12 {
+            return Err(RecordError::Unexpected { kind: HANDSHAKE });
+        }
+        // A ticket that comes this late is not kept.
+        while self.is_client && content.first() == Some(&NEW_SESSION_TICKET) {
+            let [_, high, middle, low, ref message @ ..] = *content else {
+                return Err(RecordError::Malformed("ticket"));
+            };
+            let bytes = u32::from_be_bytes([0, high, middle, low]) as usize;
+            content = message.get(bytes..).ok_or(RecordError::Malformed("ticket"))?;
+            self.empty_in_a_row += 1;
+            if self.empty_in_a_row > EMPTY_IN_A_ROW_MAX {
+                return Err(RecordError::TooMany("tickets"));
+            }
+            if content.is_empty() {
+                return Ok(());
+            }
+        }
+        self.read_key_update(content, now_ms)
+    }
+
     fn read_key_update(&mut self, content: &[u8], now_ms: u64) -> Result<(), RecordError> {
-        if self.version == TlsVersion::V12 || content.first() != Some(&KEY_UPDATE) {
+        if content.first() != Some(&KEY_UPDATE) {
             return Err(RecordError::Unexpected { kind: HANDSHAKE });
         }
         // Nothing may follow it under the old key, so it is alone in its record.

@@ -2,10 +2,12 @@
 
 use std::fmt;
 use std::io::{Read, Write};
+use std::mem;
+use std::sync::Arc;
 
-use rustls::IoState;
-use rustls::server::ServerConnection;
+use rustls::{Connection, IoState};
 
+use crate::handshake::{Capture, extract};
 use crate::records::{Opened, RecordError, Records, whole_record};
 
 /// What seals and opens the records of an established connection.
@@ -13,7 +15,17 @@ pub(crate) enum Session {
     /// The own layer.
     Own(Box<Records>),
     /// The library's connection.
-    Library(Box<ServerConnection>),
+    Library(Box<LibrarySession>),
+    /// Neither: its secrets could not be taken over.
+    Broken,
+}
+
+/// The library's connection, for all of its life or until its secrets are taken over.
+pub(crate) struct LibrarySession {
+    pub connection: Connection,
+    /// The secrets of a client's handshake. A server's tickets come after it, and only the library
+    /// can use them: the own layer takes over with the first content, behind the tickets.
+    pub capture: Option<Arc<Capture>>,
 }
 
 impl Session {
@@ -29,7 +41,14 @@ impl Session {
     ) -> Result<Opened, RecordError> {
         match self {
             Self::Own(records) => records.open(received, room, now_ms),
-            Self::Library(connection) => open_by_library(connection, received, room),
+            Self::Library(library) => {
+                let opened = open_by_library(&mut library.connection, received, room)?;
+                if library.capture.is_some() && opened.content > 0 {
+                    self.take_over()?;
+                }
+                Ok(opened)
+            }
+            Self::Broken => Err(NOT_TAKEN_OVER),
         }
     }
 
@@ -45,7 +64,8 @@ impl Session {
     ) -> Result<(), RecordError> {
         match self {
             Self::Own(records) => records.seal(content, record_bytes, out),
-            Self::Library(connection) => {
+            Self::Library(library) => {
+                let connection = &mut library.connection;
                 // Its buffer has a limit: what it takes is written out before the next.
                 for content in content.chunks(record_bytes) {
                     connection.writer().write_all(content).expect("a record fits its buffer");
@@ -53,6 +73,7 @@ impl Session {
                 }
                 Ok(())
             }
+            Self::Broken => Err(NOT_TAKEN_OVER),
         }
     }
 
@@ -67,10 +88,11 @@ impl Session {
     ) -> Result<(), RecordError> {
         match self {
             Self::Own(records) => records.alert(error, out),
-            Self::Library(connection) => {
-                write_out(connection, out);
+            Self::Library(library) => {
+                write_out(&mut library.connection, out);
                 Ok(())
             }
+            Self::Broken => Ok(()),
         }
     }
 
@@ -81,17 +103,35 @@ impl Session {
     pub(crate) fn close(&mut self, out: &mut Vec<u8>) -> Result<(), RecordError> {
         match self {
             Self::Own(records) => records.close(out),
-            Self::Library(connection) => {
-                connection.send_close_notify();
-                write_out(connection, out);
+            Self::Library(library) => {
+                library.connection.send_close_notify();
+                write_out(&mut library.connection, out);
                 Ok(())
             }
+            Self::Broken => Ok(()),
         }
+    }
+
+    /// Goes on with the own layer.
+    fn take_over(&mut self) -> Result<(), RecordError> {
+        // What the library has to send, it has sealed already.
+        if matches!(self, Self::Library(library) if library.connection.wants_write()) {
+            return Ok(());
+        }
+        if let Self::Library(library) = mem::replace(self, Self::Broken) {
+            let LibrarySession { connection, capture } = *library;
+            let capture = capture.ok_or(NOT_TAKEN_OVER)?;
+            let records = extract(connection, &capture).map_err(|_| NOT_TAKEN_OVER)?;
+            *self = Self::Own(Box::new(records));
+        }
+        Ok(())
     }
 }
 
+const NOT_TAKEN_OVER: RecordError = RecordError::Malformed("secret");
+
 fn open_by_library(
-    connection: &mut ServerConnection,
+    connection: &mut Connection,
     received: &[u8],
     room: &mut [u8],
 ) -> Result<Opened, RecordError> {
@@ -119,13 +159,14 @@ impl fmt::Debug for Session {
         f.write_str(match self {
             Self::Own(_) => "Own",
             Self::Library(_) => "Library",
+            Self::Broken => "Broken",
         })
     }
 }
 
 /// Gives a whole record to the library, which takes a few kilobytes at a time.
 pub(crate) fn give(
-    connection: &mut ServerConnection,
+    connection: &mut Connection,
     mut record: &[u8],
 ) -> Result<IoState, rustls::Error> {
     loop {
@@ -137,7 +178,7 @@ pub(crate) fn give(
     }
 }
 
-pub(crate) fn write_out(connection: &mut ServerConnection, out: &mut Vec<u8>) {
+pub(crate) fn write_out(connection: &mut Connection, out: &mut Vec<u8>) {
     while connection.wants_write() {
         connection.write_tls(out).expect("memory does not fail");
     }

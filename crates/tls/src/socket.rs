@@ -1,5 +1,7 @@
 //! A connection as a protocol's loop uses it.
 
+#[cfg(feature = "tls")]
+mod handshaking;
 mod paced;
 #[cfg(feature = "tls")]
 mod record_sizes;

@@ -10,8 +10,10 @@ use rcgen::{CertifiedKey, generate_simple_self_signed};
 use rustls::client::{
     ClientSessionMemoryCache, ClientSessionStore, Tls12ClientSessionValue, Tls13ClientSessionValue,
 };
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, NamedGroup, RootCertStore, StreamOwned};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{
+    ClientConfig, ClientConnection, NamedGroup, RootCertStore, ServerConfig, StreamOwned,
+};
 use tempfile::TempDir;
 
 use crate::harness::{Answer, PATIENCE, Server, Setup};
@@ -20,6 +22,7 @@ use crate::harness::{Answer, PATIENCE, Server, Setup};
 pub(crate) struct Certificate {
     folder: TempDir,
     own: CertificateDer<'static>,
+    key: Vec<u8>,
 }
 
 impl Certificate {
@@ -32,7 +35,7 @@ impl Certificate {
         };
         write("cert.pem", cert.pem());
         write("key.pem", signing_key.serialize_pem());
-        Self { folder, own: cert.der().clone() }
+        Self { folder, own: cert.der().clone(), key: signing_key.serialize_der() }
     }
 
     pub(crate) fn path(&self) -> PathBuf {
@@ -51,6 +54,19 @@ impl Certificate {
             tls_records: records,
             ..setup.patient_config()
         }
+    }
+
+    /// What another server serves with it.
+    pub(crate) fn served(&self) -> Arc<ServerConfig> {
+        let key = PrivateKeyDer::try_from(self.key.clone()).expect("PKCS#8");
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("known versions")
+            .with_no_client_auth()
+            .with_single_cert(vec![self.own.clone()], key)
+            .expect("a pair");
+        Arc::new(config)
     }
 
     /// What a client trusts it with.

@@ -7,6 +7,7 @@ mod harness;
 mod authority;
 mod client;
 mod handshakes;
+mod own_client;
 mod plain;
 mod renewal;
 mod requests;

@@ -11,7 +11,7 @@ const OF_SERVER: &str = "SERVER_TRAFFIC_SECRET_0";
 /// The key log of a single handshake. A log that was asked for (`SSLKEYLOGFILE`) gets all of it
 /// too.
 #[derive(Debug)]
-pub(super) struct Capture {
+pub(crate) struct Capture {
     secrets: Mutex<Captured>,
     also: Arc<dyn KeyLog>,
 }
@@ -23,12 +23,12 @@ struct Captured {
 }
 
 impl Capture {
-    pub(super) fn new(also: Arc<dyn KeyLog>) -> Self {
+    pub(crate) fn new(also: Arc<dyn KeyLog>) -> Self {
         Self { secrets: Mutex::default(), also }
     }
 
     /// Takes the secrets out: what the client seals with, and what the server does.
-    pub(super) fn take(&self) -> (Option<Vec<u8>>, Option<Vec<u8>>) {
+    pub(crate) fn take(&self) -> (Option<Vec<u8>>, Option<Vec<u8>>) {
         let mut secrets = self.secrets.lock().unwrap_or_else(PoisonError::into_inner);
         (secrets.client.take(), secrets.server.take())
     }

@@ -3,7 +3,9 @@ use std::io::{Read, Write};
 use rcgen::{CertifiedKey, KeyPair, generate_simple_self_signed};
 use rustls::pki_types::{PrivateKeyDer, ServerName};
 use rustls::version::{TLS12, TLS13};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, SupportedProtocolVersion};
+use rustls::{
+    CipherSuite, ClientConfig, ClientConnection, RootCertStore, SupportedProtocolVersion,
+};
 
 use super::*;
 

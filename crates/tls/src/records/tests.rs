@@ -10,8 +10,11 @@ fn secrets(cipher: Cipher, version: TlsVersion, record: u64) -> (Secrets, Secret
         TlsVersion::V13 => DirectionSecret::V13(vec![fill; bytes], record),
         TlsVersion::V12 => DirectionSecret::V12(vec![fill; key_bytes], [fill; 12], record),
     };
-    let side = |read, write| Secrets { cipher, read: direction(read), write: direction(write) };
-    (side(1, 2), side(2, 1))
+    let side = |read, write, is_client| {
+        let (read, write) = (direction(read), direction(write));
+        Secrets { cipher, read, write, is_client }
+    };
+    (side(1, 2, true), side(2, 1, false))
 }
 
 /// Two ends of a connection.
@@ -249,6 +252,7 @@ fn the_trace_of_rfc_8448_opens() {
         cipher: Cipher::Aes128Gcm,
         read: DirectionSecret::V13(secret, 0),
         write: DirectionSecret::V13(vec![7; 32], 0),
+        is_client: false,
     };
     let mut server = Records::new(&secrets).expect("the lengths fit");
     let expected: Vec<u8> = (0..50).collect();

@@ -19,17 +19,12 @@ use gustnado_tasks::{
 use super::record_sizes::RecordSizes;
 use super::transient_bytes::TransientBytes;
 use super::{More, Socket};
-use crate::acceptor::{AcceptError, TlsAcceptor};
-use crate::handshake::{Established, Handshake, HandshakeProgress, TlsInfo};
-use crate::in_flight::{UnderWay, await_turn};
+use crate::handshake::TlsInfo;
 use crate::records::{CONTENT_BYTES_MAX, Opened, RecordError, record_bytes};
 use crate::session::Session;
 
 /// How much content is sealed at once: the kernel's send buffer takes as much.
 pub(super) const STEP_BYTES: usize = 64 << 10;
-
-/// Bytes that a handshake under way holds, most of them in the library.
-const HANDSHAKE_BYTES: usize = 10 << 10;
 
 /// How long the rest of a record may take where no request is under way.
 const RECORD_MS: u64 = 10_000;
@@ -63,7 +58,7 @@ impl fmt::Debug for Sealed {
 }
 
 impl Sealed {
-    fn new(session: Session, info: Arc<TlsInfo>) -> Self {
+    pub(super) fn new(session: Session, info: Arc<TlsInfo>) -> Self {
         Self {
             session,
             info,
@@ -78,7 +73,7 @@ impl Sealed {
 
     /// Opens the whole records among the bytes that are here. The piece is empty if there is no
     /// content in them.
-    fn open(&mut self, received: &[u8], now_ms: u64) -> Result<RecvBuf, RecordError> {
+    pub(super) fn open(&mut self, received: &[u8], now_ms: u64) -> Result<RecvBuf, RecordError> {
         ROOM.with_borrow_mut(|room| {
             // All of it fits, so that no whole record is left for later.
             let mut partial = self.held.take_partial();
@@ -168,7 +163,7 @@ impl Sealed {
 
     /// Sends records without content, as far as the kernel takes them now. What it leaves is sent
     /// by the next [`Socket::poll_sent`].
-    fn flush(&mut self, connection: &mut Connection) {
+    pub(super) fn flush(&mut self, connection: &mut Connection) {
         if connection.is_sending() {
             return;
         }
@@ -232,102 +227,6 @@ pub(super) fn broken(error: RecordError) -> ConnectionError {
 }
 
 impl Socket {
-    /// Takes a connection by TLS: the handshake, within the acceptor's time. From then on content
-    /// is sealed and opened. Returns content that came right behind the handshake.
-    ///
-    /// - `received`: bytes that were received before: behind a PROXY header.
-    ///
-    /// # Errors
-    /// [`AcceptError`]. The peer was told, but for plain HTTP, which can still be answered.
-    pub async fn accept_tls(
-        &mut self,
-        acceptor: &TlsAcceptor,
-        received: &[u8],
-    ) -> Result<Vec<u8>, AcceptError> {
-        let mut handshake = Handshake::default();
-        self.refresh_now();
-        self.set_deadline(self.now().mono_ms.saturating_add(acceptor.settings.handshake_ms));
-        handshake.push(received);
-        let begin = || {
-            let mut charge = Charge::new(MemoryKind::Heads);
-            charge.set(HANDSHAKE_BYTES);
-            (acceptor.in_flight.begin(), charge)
-        };
-        let mut under_way = (!received.is_empty()).then(begin);
-        loop {
-            while !handshake.is_ready() {
-                let piece = self.recv_of_handshake(under_way.as_ref()).await?;
-                under_way.get_or_insert_with(begin);
-                handshake.push(piece.bytes());
-            }
-            if handshake.is_at_hello() {
-                await_turn().await;
-            }
-            let mut out = Vec::new();
-            let failed = match handshake.advance(acceptor, acceptor.settings.own_records, &mut out)
-            {
-                Ok(HandshakeProgress::Done(established)) => {
-                    return self.begin_sealed(acceptor, *established, out);
-                }
-                Ok(HandshakeProgress::NeedMore) => None,
-                Err(error) => Some(error),
-            };
-            if !out.is_empty() {
-                let mut sent = Connection::outgoing();
-                sent.bytes.append(&mut out);
-                self.connection.send(sent).await.map_err(AcceptError::Lost)?;
-            }
-            if let Some(error) = failed {
-                return Err(error.into());
-            }
-        }
-    }
-
-    /// Seals and opens from now on. Returns content that came behind the handshake.
-    ///
-    /// - `records`: the last of the handshake: tickets.
-    fn begin_sealed(
-        &mut self,
-        acceptor: &TlsAcceptor,
-        established: Established,
-        records: Vec<u8>,
-    ) -> Result<Vec<u8>, AcceptError> {
-        let Established { session, info, rest } = established;
-        let mut sealed = Box::new(Sealed::new(session, acceptor.infos.share(info)));
-        sealed.held.add_records(records);
-        self.more.get_or_insert_default().sealed = Some(sealed);
-        let now_ms = self.now().mono_ms;
-        let (connection, sealed) = self.sealed();
-        match sealed.open(&rest, now_ms) {
-            Ok(content) => {
-                // Tickets leave with the first response, if its request is here.
-                if content.bytes().is_empty() {
-                    sealed.flush(connection);
-                }
-                Ok(content.bytes().to_vec())
-            }
-            Err(error) => {
-                self.tell(error);
-                Err(AcceptError::Lost(broken(error)))
-            }
-        }
-    }
-
-    /// Receives bytes of a handshake, unless it has to give way to others.
-    async fn recv_of_handshake(
-        &mut self,
-        under_way: Option<&(UnderWay<'_>, Charge)>,
-    ) -> Result<RecvBuf, AcceptError> {
-        let piece = poll_fn(|context| {
-            if under_way.is_some_and(|(under_way, _)| under_way.poll_evicted(context)) {
-                return Poll::Ready(Err(AcceptError::Evicted));
-            }
-            self.connection.poll_recv(false).map_err(AcceptError::Lost)
-        });
-        let piece = piece.await?;
-        if piece.bytes().is_empty() { Err(AcceptError::Closed) } else { Ok(piece) }
-    }
-
     /// Returns whether bytes travel by TLS.
     #[inline]
     pub fn is_sealed(&self) -> bool {
@@ -347,6 +246,12 @@ impl Socket {
     pub(super) fn sealed(&mut self) -> (&mut Connection, &mut Sealed) {
         let More { sealed, .. } = &mut **self.more.as_mut().expect("it is sealed");
         (&mut self.connection, sealed.as_mut().expect("it is sealed"))
+    }
+
+    /// Returns whether the peer has ended its direction in order. Otherwise the end of its bytes may
+    /// be a cut (RFC 9112 §9.8).
+    pub fn has_ended(&self) -> bool {
+        self.more.as_ref().and_then(|more| more.sealed.as_ref()).is_none_or(|it| it.has_ended)
     }
 
     /// Opens what was received, and receives by `poll` until there is content.
@@ -413,7 +318,7 @@ impl Socket {
     }
 
     /// Tells the peer of an error, if the kernel takes it at once.
-    fn tell(&mut self, error: RecordError) {
+    pub(super) fn tell(&mut self, error: RecordError) {
         let (connection, sealed) = self.sealed();
         sealed.is_closed = true;
         let mut records = Vec::new();

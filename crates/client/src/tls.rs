@@ -1,0 +1,45 @@
+//! Connections by TLS: what they need, and how they begin.
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use gustnado_tasks::ConnectionError;
+use gustnado_tls::{ConnectTlsError, Socket, TlsConnector};
+
+use super::ClientShared;
+use super::connect::RequestOrigin;
+use super::error::ClientError;
+
+impl ClientShared {
+    /// Returns what takes up connections by TLS. The first one reads files, on another thread.
+    pub(super) async fn connector(&self) -> Result<Arc<TlsConnector>, ClientError> {
+        if let Some(connector) = &*self.connector.lock() {
+            return Ok(Arc::clone(connector));
+        }
+        let settings = self.options.tls.clone();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now_s = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
+        let read = self.resolver.run(move || TlsConnector::new(&settings, now_s));
+        let Ok(Some(made)) = read.await else { return Err(ClientError::Ending) };
+        let made = Arc::new(made.map_err(ClientError::TlsSettings)?);
+        // Another task may have made one meanwhile; one of them keeps the sessions.
+        Ok(Arc::clone(self.connector.lock().get_or_insert(made)))
+    }
+}
+
+/// Begins TLS on a connection, within its deadline. `None`: the time is over.
+pub(super) async fn begin(
+    socket: &mut Socket,
+    connector: &TlsConnector,
+    origin: &RequestOrigin,
+) -> Option<Result<(), ClientError>> {
+    let bare = origin.host.trim_start_matches('[').trim_end_matches(']');
+    let failed = |error| ClientError::Tls { host: Arc::clone(&origin.name), error };
+    match socket.connect_tls(connector, bare).await {
+        Ok(content) if content.is_empty() => Some(Ok(())),
+        // A response before any request.
+        Ok(_) => Some(Err(failed(ConnectTlsError::Closed))),
+        Err(ConnectTlsError::Lost(ConnectionError::TimedOut)) => None,
+        Err(error) => Some(Err(failed(error))),
+    }
+}

@@ -1,0 +1,187 @@
+//! How a client takes up connections by TLS: whom it trusts, and what it shows of itself.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use gustnado_tasks::ConnectionError;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{Resumption, WebPkiServerVerifier};
+use rustls::crypto::{
+    CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature,
+};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::{KeyLogFile, version};
+
+use crate::clients::{ClientsError, authorities};
+use crate::handshake::HandshakeError;
+use crate::identity::{IdentityError, SiteIdentity};
+use crate::shared_infos::SharedInfos;
+
+/// Which servers a client trusts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Trust {
+    /// Those that an authority of the system vouches for: the files of OpenSSL's usual places, or
+    /// of `SSL_CERT_FILE` and `SSL_CERT_DIR`. Where there are none, Mozilla's list.
+    #[default]
+    System,
+    /// Those that one of these authorities vouches for, in PEM.
+    Authorities(PathBuf),
+    /// All: nothing is checked. For measuring, and for tests.
+    Anyone,
+}
+
+/// The settings of a client's TLS.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ConnectorSettings {
+    /// Whom it trusts.
+    pub trust: Trust,
+    /// Its own certificate chain and the key, in PEM, for servers that ask for one.
+    pub identity: Option<(PathBuf, PathBuf)>,
+    /// The protocols that it offers by ALPN (RFC 7301), the best one first.
+    pub protocols: Vec<Vec<u8>>,
+    /// Whether each connection has a handshake of its own, and resumes no session.
+    pub is_fresh: bool,
+    /// Whether rustls seals and opens records after the first response, too. Otherwise the own
+    /// layer takes over then, so that a connection that waits holds little.
+    pub library_records: bool,
+}
+
+/// Why a client's TLS cannot be set up.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectorError {
+    /// The authorities are of no use.
+    #[error(transparent)]
+    Authorities(#[from] ClientsError),
+    /// The client's certificate or its key is of no use.
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
+    /// The library refuses the settings.
+    #[error("TLS: {0}")]
+    Library(#[from] rustls::Error),
+}
+
+/// Why a connection has not got through its handshake with a server.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectTlsError {
+    /// What the server sent, or its certificate.
+    #[error(transparent)]
+    Handshake(#[from] HandshakeError),
+    /// The host can be in no certificate.
+    #[error("{host} is neither a host name nor an IP address")]
+    Name {
+        /// As it was given.
+        host: String,
+    },
+    /// The connection is lost, or the time is over.
+    #[error("the connection ended in its handshake: {0}")]
+    Lost(ConnectionError),
+    /// The server has closed before the end of the handshake.
+    #[error("the server closed in the handshake")]
+    Closed,
+}
+
+/// Takes up connections by TLS. One serves all of a client's connections, and keeps the sessions
+/// that they may resume.
+#[derive(Debug)]
+pub struct TlsConnector {
+    pub(crate) config: ClientConfig,
+    pub(crate) own_records: bool,
+    pub(crate) infos: SharedInfos,
+}
+
+impl TlsConnector {
+    /// Reads the authorities and the client's certificate. It blocks for some milliseconds.
+    ///
+    /// - `now_s`: seconds since 1970, for the validity of the client's certificate.
+    ///
+    /// # Errors
+    /// [`ConnectorError`].
+    pub fn new(settings: &ConnectorSettings, now_s: i64) -> Result<Self, ConnectorError> {
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+            .with_protocol_versions(&[&version::TLS13, &version::TLS12])?
+            .dangerous()
+            .with_custom_certificate_verifier(verifier(&settings.trust, &provider)?);
+        let mut config = match &settings.identity {
+            None => builder.with_no_client_auth(),
+            Some((certificates, key)) => {
+                let identity = SiteIdentity::read(certificates, key, &provider, now_s)?;
+                let resolver = rustls::sign::SingleCertAndKey::from(identity.key);
+                builder.with_client_cert_resolver(Arc::new(resolver))
+            }
+        };
+        config.alpn_protocols.clone_from(&settings.protocols);
+        config.key_log = Arc::new(KeyLogFile::new());
+        if settings.is_fresh {
+            config.resumption = Resumption::disabled();
+        }
+        let own_records = !settings.library_records;
+        Ok(Self { config, own_records, infos: SharedInfos::default() })
+    }
+}
+
+fn verifier(
+    trust: &Trust,
+    provider: &Arc<CryptoProvider>,
+) -> Result<Arc<dyn ServerCertVerifier>, ConnectorError> {
+    let roots = match trust {
+        Trust::Anyone => return Ok(Arc::new(NoCheck(provider.signature_verification_algorithms))),
+        Trust::System => system_roots(),
+        Trust::Authorities(path) => authorities(path, |_| ())?,
+    };
+    let builder =
+        WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
+    Ok(builder.build().expect("there is an authority, and no list of revoked certificates"))
+}
+
+/// Returns the system's authorities. One that cannot be read is left out, as browsers do.
+fn system_roots() -> RootCertStore {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if roots.is_empty() {
+        roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+    }
+    roots
+}
+
+/// Takes every certificate; the server has to hold its key, though.
+#[derive(Debug)]
+struct NoCheck(WebPkiSupportedAlgorithms);
+
+impl ServerCertVerifier for NoCheck {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, certificate, signed, &self.0)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, certificate, signed, &self.0)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.supported_schemes()
+    }
+}
