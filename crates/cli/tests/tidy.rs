@@ -81,7 +81,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("observe", &["config", "http", "tasks"]),
     ("tls", &["http", "tasks"]),
     ("files", &["config", "http", "tasks"]),
-    ("client", &["http", "tasks"]),
+    ("client", &["http", "tasks", "tls"]),
     ("tcp", &["config", "tasks", "tls"]),
     ("web", &["config", "files", "http", "observe", "tasks", "tcp", "tls"]),
     ("app", &["config", "http", "observe", "tasks", "tls", "web"]),
@@ -93,7 +93,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "web",
         ],
     ),
-    ("lab", &["http", "tasks"]),
+    ("lab", &["client", "http", "tasks", "tls"]),
     ("cli", &["server", "lab"]),
     // (Not the command: it was nine tenths of the wheel.)
     ("python", &["http", "reactor", "server"]),

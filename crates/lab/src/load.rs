@@ -29,6 +29,7 @@ mod response_reader;
 mod route;
 mod schedule;
 mod script;
+mod secure;
 mod series;
 mod shared;
 mod slow;
@@ -56,6 +57,7 @@ use rustix::io::Errno;
 use crate::outcome::Outcome;
 use crate::plan::{BackendChoice, LoadPlan, PlanError};
 use script::Script;
+use secure::LoadTls;
 use series::TimeSeries;
 use shared::LoadShared;
 use thread::{ThreadError, ThreadResult};
@@ -140,6 +142,11 @@ pub enum LoadError {
         /// The addresses that were tried.
         addresses: Vec<String>,
     },
+    /// The first connections of all failed in their handshakes of TLS.
+    Handshake {
+        /// Why.
+        reason: String,
+    },
     /// A thread or its reactor could not be started.
     Thread(io::Error),
     /// The trace could not be written.
@@ -178,6 +185,11 @@ impl fmt::Display for LoadError {
                 "nothing was measured: {} refused the connection; does a server listen there?",
                 addresses.join(" and ")
             ),
+            Self::Handshake { reason } => write!(
+                f,
+                "nothing was measured: no TLS with the server: {reason}; --cacert FILE names an \
+                 authority to trust, --insecure trusts any certificate"
+            ),
             Self::Uring(error) => write!(
                 f,
                 "io_uring cannot be used here: {error}; take epoll, with fewer connections than \
@@ -197,7 +209,7 @@ impl Error for LoadError {
         match self {
             Self::Plan(error) => error.source(),
             Self::Uring(error) | Self::Thread(error) | Self::Trace { error, .. } => Some(error),
-            Self::Refused { .. } | Self::Panicked => None,
+            Self::Refused { .. } | Self::Handshake { .. } | Self::Panicked => None,
         }
     }
 }
@@ -235,6 +247,9 @@ pub fn run(
     let machine_delta = MachineSnapshot::read().since(&before);
     let results = join(handles, io)?;
     if let Some(addrs) = shared.script.only_way().filter(|_| shared.is_unreachable()) {
+        if let Some(reason) = shared.script.tls.as_ref().and_then(LoadTls::failure) {
+            return Err(LoadError::Handshake { reason: reason.to_owned() });
+        }
         let addresses = addrs.all.iter().map(ToString::to_string).collect();
         return Err(LoadError::Refused { addresses });
     }

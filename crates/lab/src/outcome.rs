@@ -89,9 +89,12 @@ pub struct Outcome {
     /// closed loop hides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_us: Option<Latency>,
-    /// Time to connect, for each connection.
+    /// Time to connect, for each connection; by TLS with its handshake.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connect_us: Option<Latency>,
+    /// What the handshakes of TLS have agreed on. Left out in plain HTTP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<TlsSummary>,
     /// Time from sending a request to the first byte of its response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_byte_us: Option<Latency>,
@@ -153,6 +156,21 @@ pub struct ConnectionCounts {
     pub held: Option<u64>,
 }
 
+/// The handshakes of TLS of a run. Version, cipher and group are those of the first one.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
+pub struct TlsSummary {
+    /// `TLSv1.2` or `TLSv1.3`.
+    pub version: String,
+    /// The cipher suite, such as `TLS13_AES_128_GCM_SHA256`.
+    pub cipher: String,
+    /// The group of the key exchange, such as `X25519`.
+    pub group: String,
+    /// Handshakes, with those of the ramp-up.
+    pub handshakes: u64,
+    /// Those of them that resumed a session.
+    pub resumed: u64,
+}
+
 /// The load model of a run.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 pub struct ModelSummary {
@@ -184,6 +202,9 @@ pub struct Errors {
     pub unconnected: u64,
     /// No local port was left.
     pub no_port: u64,
+    /// Handshakes of TLS that failed.
+    #[serde(default)]
+    pub handshake: u64,
     /// Connections that were reset, or ended before a response began.
     pub reset: u64,
     /// Requests without a complete response in time.
@@ -202,11 +223,12 @@ pub struct Errors {
 
 impl Errors {
     /// All kinds, each with its name.
-    pub fn named(&self) -> [(&'static str, u64); 10] {
+    pub fn named(&self) -> [(&'static str, u64); 11] {
         [
             ("refused", self.refused),
             ("unconnected", self.unconnected),
             ("no port", self.no_port),
+            ("handshake", self.handshake),
             ("reset", self.reset),
             ("timed out", self.timed_out),
             ("short", self.short),
@@ -222,6 +244,7 @@ impl Errors {
         self.refused += other.refused;
         self.unconnected += other.unconnected;
         self.no_port += other.no_port;
+        self.handshake += other.handshake;
         self.reset += other.reset;
         self.timed_out += other.timed_out;
         self.short += other.short;

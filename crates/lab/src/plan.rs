@@ -10,6 +10,8 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use gustnado_tls::{ConnectorSettings, TlsVersion, Trust};
+
 pub use error::PlanError;
 pub(crate) use round::greatest_common;
 pub(crate) use url::UrlParts;
@@ -47,6 +49,8 @@ pub struct LoadPlan {
     pub io: Option<BackendChoice>,
     /// Local addresses to connect from, in turn. Empty: the kernel chooses.
     pub sources: Vec<IpAddr>,
+    /// TLS with the hosts of `https` URLs: whom to trust, and what to show.
+    pub tls: ConnectorSettings,
     /// A Unix socket to connect to, instead of the hosts of URLs.
     pub unix_socket: Option<PathBuf>,
     /// Status codes of successful responses, as inclusive ranges. Empty: 2xx.
@@ -67,7 +71,7 @@ pub struct LoadPlan {
 /// One kind of request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RequestSpec {
-    /// `http://host:port/path?query`; the host is a name or an address.
+    /// `http://host:port/path?query` or `https://…`; the host is a name or an address.
     pub url: String,
     /// Other addresses of the same server, used in turn by connections. Empty: that of the URL.
     pub targets: Vec<std::net::SocketAddr>,

@@ -5,17 +5,19 @@ use std::sync::Arc;
 
 use gustnado_tasks::ConnectionError;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::client::{Resumption, WebPkiServerVerifier};
-use rustls::crypto::{
-    CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature,
-};
+use rustls::client::{Resumption, WebPkiServerVerifier, verify_server_name};
+use rustls::crypto::{CryptoProvider, SupportedKxGroup, WebPkiSupportedAlgorithms};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::server::ParsedCertificate;
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
+};
 use rustls::{KeyLogFile, version};
 
 use crate::clients::{ClientsError, authorities};
 use crate::handshake::HandshakeError;
-use crate::identity::{IdentityError, SiteIdentity};
+use crate::identity::{IdentityError, SiteIdentity, is_valid};
+use crate::records::TlsVersion;
 use crate::shared_infos::SharedInfos;
 
 /// Which servers a client trusts.
@@ -25,7 +27,7 @@ pub enum Trust {
     /// of `SSL_CERT_FILE` and `SSL_CERT_DIR`. Where there are none, Mozilla's list.
     #[default]
     System,
-    /// Those that one of these authorities vouches for, in PEM.
+    /// Those that one of these certificates vouches for, in PEM, and those that have one of them.
     Authorities(PathBuf),
     /// All: nothing is checked. For measuring, and for tests.
     Anyone,
@@ -40,6 +42,10 @@ pub struct ConnectorSettings {
     pub identity: Option<(PathBuf, PathBuf)>,
     /// The protocols that it offers by ALPN (RFC 7301), the best one first.
     pub protocols: Vec<Vec<u8>>,
+    /// The newest version that it offers.
+    pub newest: TlsVersion,
+    /// The key exchange that it offers first (IANA's name, such as `X25519MLKEM768`).
+    pub group: Option<String>,
     /// Whether each connection has a handshake of its own, and resumes no session.
     pub is_fresh: bool,
     /// Whether rustls seals and opens records after the first response, too. Otherwise the own
@@ -57,6 +63,14 @@ pub enum ConnectorError {
     /// The client's certificate or its key is of no use.
     #[error(transparent)]
     Identity(#[from] IdentityError),
+    /// A key exchange is not known.
+    #[error("expected one of {known} as a key exchange, found {found:?}")]
+    Group {
+        /// As it was given.
+        found: String,
+        /// Those that are.
+        known: String,
+    },
     /// The library refuses the settings.
     #[error("TLS: {0}")]
     Library(#[from] rustls::Error),
@@ -100,9 +114,13 @@ impl TlsConnector {
     /// # Errors
     /// [`ConnectorError`].
     pub fn new(settings: &ConnectorSettings, now_s: i64) -> Result<Self, ConnectorError> {
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let provider = Arc::new(provider(settings.group.as_deref())?);
+        let versions: &[_] = match settings.newest {
+            TlsVersion::V13 => &[&version::TLS13, &version::TLS12],
+            TlsVersion::V12 => &[&version::TLS12],
+        };
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
-            .with_protocol_versions(&[&version::TLS13, &version::TLS12])?
+            .with_protocol_versions(versions)?
             .dangerous()
             .with_custom_certificate_verifier(verifier(&settings.trust, &provider)?);
         let mut config = match &settings.identity {
@@ -123,18 +141,37 @@ impl TlsConnector {
     }
 }
 
+/// Returns the library's ciphers, with a group in front of the others.
+fn provider(group: Option<&str>) -> Result<CryptoProvider, ConnectorError> {
+    let mut provider = rustls::crypto::aws_lc_rs::default_provider();
+    let Some(found) = group else { return Ok(provider) };
+    let names = |group: &&dyn SupportedKxGroup| group.name().as_str().unwrap_or_default();
+    let at = provider.kx_groups.iter().position(|group| names(group) == found);
+    let at = at.ok_or_else(|| {
+        let known: Vec<&str> = provider.kx_groups.iter().map(names).collect();
+        ConnectorError::Group { found: found.to_owned(), known: known.join(", ") }
+    })?;
+    provider.kx_groups[..=at].rotate_right(1);
+    Ok(provider)
+}
+
 fn verifier(
     trust: &Trust,
     provider: &Arc<CryptoProvider>,
 ) -> Result<Arc<dyn ServerCertVerifier>, ConnectorError> {
+    let mut own = Vec::new();
     let roots = match trust {
-        Trust::Anyone => return Ok(Arc::new(NoCheck(provider.signature_verification_algorithms))),
+        Trust::Anyone => {
+            return Ok(Arc::new(NoCheck(provider.signature_verification_algorithms)));
+        }
         Trust::System => system_roots(),
-        Trust::Authorities(path) => authorities(path, |_| ())?,
+        Trust::Authorities(path) => authorities(path, |der| own.push(der.to_vec()))?,
     };
     let builder =
         WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
-    Ok(builder.build().expect("there is an authority, and no list of revoked certificates"))
+    let chains =
+        builder.build().expect("there is an authority, and no list of revoked certificates");
+    Ok(Arc::new(ByChainOrItself { chains, own }))
 }
 
 /// Returns the system's authorities. One that cannot be read is left out, as browsers do.
@@ -147,7 +184,57 @@ fn system_roots() -> RootCertStore {
     roots
 }
 
-/// Takes every certificate; the server has to hold its key, though.
+/// Takes a certificate that an authority vouches for, or that is itself among those which are
+/// trusted: `openssl req -x509` makes such.
+#[derive(Debug)]
+struct ByChainOrItself {
+    chains: Arc<WebPkiServerVerifier>,
+    own: Vec<Vec<u8>>,
+}
+
+impl ServerCertVerifier for ByChainOrItself {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        chain: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        if !self.own.iter().any(|own| **own == **certificate) {
+            return self.chains.verify_server_cert(certificate, chain, name, ocsp, now);
+        }
+        if !is_valid(certificate, now) {
+            return Err(CertificateError::Expired.into());
+        }
+        verify_server_name(&ParsedCertificate::try_from(certificate)?, name)?;
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.chains.verify_tls12_signature(message, certificate, signed)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.chains.verify_tls13_signature(message, certificate, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.chains.supported_verify_schemes()
+    }
+}
+
+/// Checks nothing: whoever is in between can be the server.
 #[derive(Debug)]
 struct NoCheck(WebPkiSupportedAlgorithms);
 
@@ -165,20 +252,20 @@ impl ServerCertVerifier for NoCheck {
 
     fn verify_tls12_signature(
         &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(message, certificate, signed, &self.0)
+        Ok(HandshakeSignatureValid::assertion())
     }
 
     fn verify_tls13_signature(
         &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(message, certificate, signed, &self.0)
+        Ok(HandshakeSignatureValid::assertion())
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {

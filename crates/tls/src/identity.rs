@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::{self, PemObject};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use rustls::sign::CertifiedKey;
 use x509_cert::Certificate;
 use x509_cert::der::Decode;
@@ -265,13 +265,24 @@ fn check_order(path: &Path, chain: &[Certificate]) -> Result<(), IdentityError> 
 }
 
 fn check_validity(path: &Path, certificate: &Certificate, now_s: i64) -> Result<(), IdentityError> {
-    let validity = &certificate.tbs_certificate.validity;
-    let (from, to) = (&validity.not_before, &validity.not_after);
-    if (seconds(from)..=seconds(to)).contains(&now_s) {
+    if is_within(certificate, now_s) {
         return Ok(());
     }
+    let validity = &certificate.tbs_certificate.validity;
+    let (from, to) = (&validity.not_before, &validity.not_after);
     let (path, from, to) = (path.to_owned(), from.to_string(), to.to_string());
     Err(IdentityError::NotNow { path, from, to, now: now_s })
+}
+
+fn is_within(certificate: &Certificate, now_s: i64) -> bool {
+    let validity = &certificate.tbs_certificate.validity;
+    (seconds(&validity.not_before)..=seconds(&validity.not_after)).contains(&now_s)
+}
+
+/// Returns whether a certificate can be parsed, and now is within its time.
+pub(crate) fn is_valid(certificate: &CertificateDer<'_>, now: UnixTime) -> bool {
+    let now_s = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
+    Certificate::from_der(certificate).is_ok_and(|parsed| is_within(&parsed, now_s))
 }
 
 /// Returns seconds since 1970.

@@ -46,11 +46,12 @@ const KEY_UPDATE: u8 = 24;
 const KEY_UPDATE_BYTES: usize = 5;
 
 /// The version that a handshake has agreed on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TlsVersion {
     /// RFC 5246.
     V12,
     /// RFC 8446.
+    #[default]
     V13,
 }
 

@@ -28,12 +28,13 @@ pub(crate) fn command() -> Command {
             Arg::new("url")
                 .value_name("[WEIGHT:]URL")
                 .action(ArgAction::Append)
-                .help("The URL to request: http://HOST[:PORT]/PATH"),
+                .help("The URL to request: http://HOST[:PORT]/PATH or https://…"),
         )
         .args(load())
         .args(requests())
         .args(checks())
         .args(addresses())
+        .args(tls())
         .args(results())
 }
 
@@ -129,6 +130,20 @@ fn addresses() -> impl Iterator<Item = Arg> {
     ]
     .into_iter()
     .map(|arg| arg.help_heading("Addresses"))
+}
+
+fn tls() -> impl Iterator<Item = Arg> {
+    [
+        value("cacert", "FILE").help("Trust servers of these authorities, in PEM [the system's]"),
+        switch("insecure").conflicts_with("cacert").help("Trust any certificate"),
+        value("cert", "FILE").help("The client's certificate, in PEM, for servers that want one"),
+        value("key", "FILE").requires("cert").help("Its key, in PEM [in the same file]"),
+        switch("no-resumption").help("A full handshake for each connection"),
+        value("tls-group", "NAME").help("Offer this key exchange first: X25519MLKEM768 [X25519]"),
+        value("tls-max", "VERSION").help("The newest version to offer: 1.2 or 1.3 [1.3]"),
+    ]
+    .into_iter()
+    .map(|arg| arg.help_heading("TLS"))
 }
 
 fn results() -> impl Iterator<Item = Arg> {

@@ -5,7 +5,10 @@ use super::{rates, requests, sources};
 use crate::usage_error::UsageError;
 use clap::ArgMatches;
 use gustnado::config::nearest;
-use gustnado_lab::plan::{BackendChoice, LoadModel, LoadPlan, SlowClients, StopCondition};
+use gustnado_lab::plan::{
+    BackendChoice, ConnectorSettings, LoadModel, LoadPlan, SlowClients, StopCondition, TlsVersion,
+    Trust,
+};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -36,6 +39,7 @@ pub(super) fn plan(matches: &ArgMatches) -> Result<LoadPlan, UsageError> {
         threads: number(matches, "threads", (1, 1_024))?,
         io: io(matches)?,
         sources: sources::read(all(matches, "source"))?,
+        tls: tls(matches)?,
         unix_socket: one(matches, "unix-socket").map(PathBuf::from),
         statuses: all(matches, "status").map(statuses).collect::<Result<_, _>>()?,
         connect_timeout: duration(matches, "connect-timeout", Duration::from_secs(5))?,
@@ -49,6 +53,32 @@ pub(super) fn plan(matches: &ArgMatches) -> Result<LoadPlan, UsageError> {
     };
     plan.check().map_err(|error| UsageError::of_usage(error.to_string()))?;
     Ok(plan)
+}
+
+fn tls(matches: &ArgMatches) -> Result<ConnectorSettings, UsageError> {
+    let file = |name| one(matches, name).map(PathBuf::from);
+    let trust = match file("cacert") {
+        Some(authorities) => Trust::Authorities(authorities),
+        None if matches.get_flag("insecure") => Trust::Anyone,
+        None => Trust::System,
+    };
+    let newest = match one(matches, "tls-max") {
+        None | Some("1.3") => TlsVersion::V13,
+        Some("1.2") => TlsVersion::V12,
+        Some(found) => {
+            let line = format!("--tls-max: expected 1.2 or 1.3, found {found:?}");
+            return Err(UsageError::of_usage(line));
+        }
+    };
+    Ok(ConnectorSettings {
+        trust,
+        // As with the server, the key may be in the file of the certificate.
+        identity: file("cert").map(|cert| (cert.clone(), file("key").unwrap_or(cert))),
+        is_fresh: matches.get_flag("no-resumption"),
+        newest,
+        group: one(matches, "tls-group").map(str::to_owned),
+        ..ConnectorSettings::default()
+    })
 }
 
 fn load(matches: &ArgMatches) -> Result<LoadModel, UsageError> {

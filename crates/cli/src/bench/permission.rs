@@ -40,7 +40,10 @@ fn addresses(ask: &RequestSpec) -> Result<Vec<SocketAddr>, UsageError> {
         return Ok(ask.targets.clone());
     }
     let (host, port) = host_and_port(&ask.url).ok_or_else(|| {
-        UsageError::of_usage(format!("{}: expected http://HOST[:PORT]/PATH, with a host", ask.url))
+        UsageError::of_usage(format!(
+            "{}: expected http://HOST[:PORT]/PATH or https://…, with a host",
+            ask.url
+        ))
     })?;
     let unknown = |why: String| UsageError {
         line: format!("{}: no address of {host} is known{why}", ask.url),
@@ -53,7 +56,10 @@ fn addresses(ask: &RequestSpec) -> Result<Vec<SocketAddr>, UsageError> {
 
 /// `http://[::1]:8080/a` is (`::1`, 8080).
 fn host_and_port(url: &str) -> Option<(&str, u16)> {
-    let rest = url.strip_prefix("http://")?;
+    let (usual, rest) = match url.strip_prefix("https://") {
+        Some(rest) => (443, rest),
+        None => (80, url.strip_prefix("http://")?),
+    };
     let authority = rest.split(['/', '?', '#']).next()?;
     // The part before an @ is a user, never a host.
     let authority = authority.rsplit('@').next()?;
@@ -67,7 +73,8 @@ fn host_and_port(url: &str) -> Option<(&str, u16)> {
             None => (authority, None),
         },
     };
-    let port = port.filter(|port| !port.is_empty()).map_or(Some(80), |port| port.parse().ok())?;
+    let port =
+        port.filter(|port| !port.is_empty()).map_or(Some(usual), |port| port.parse().ok())?;
     (!host.is_empty()).then_some((host, port))
 }
 
@@ -83,6 +90,8 @@ mod tests {
             ("http://localhost:/x", Some(("localhost", 80))),
             ("http://[::1]:81?x", Some(("::1", 81))),
             ("http://[::1]", Some(("::1", 80))),
+            ("https://a/", Some(("a", 443))),
+            ("https://a:80/", Some(("a", 80))),
             ("http://127.0.0.1@example.org/", Some(("example.org", 80))),
             ("http://example.org/@127.0.0.1", Some(("example.org", 80))),
             ("http://x:70000/", None),

@@ -174,7 +174,6 @@ fn each_mistake_is_one_line_with_what_was_expected() {
         (&["unix:./x.sock"], "did you mean --unix-socket ./x.sock http://localhost/?"),
         (&[URL, "--status", "100"], "--status: expected statuses from 200 to 599"),
         (&[URL, "--status", "9xx"], "--status: expected statuses from 200 to 599"),
-        (&["https://localhost/"], "it loads http:// only"),
         (&["0:http://x/"], "a weight is a whole number from 1 on"),
         (&[URL, "-c", "0"], "--connections: expected a whole number from 1 to 1000000"),
         (&[URL, "-n", "many"], "--requests: expected a whole number"),

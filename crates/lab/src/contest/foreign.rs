@@ -131,6 +131,7 @@ pub(super) fn blank(run: ForeignRun<'_>, threads: u64) -> Outcome {
         latency_us: Latency::default(),
         service_us: None,
         connect_us: None,
+        tls: None,
         first_byte_us: None,
         histogram: String::new(),
         generator: GeneratorUsage::default(),

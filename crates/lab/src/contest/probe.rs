@@ -1,23 +1,18 @@
 //! Requests the page once, to check that a server is ready and does the same work as the others.
 
-use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
+use std::error::Error;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use gustnado_http::head::Decoded;
-use gustnado_http::limits::Limits;
-use gustnado_http::method::Method;
-use gustnado_http::response::{ResponseBody, ResponseHead};
+use gustnado_client::{Client, ClientError, ClientOptions, ConnectorSettings, Trust};
+use gustnado_tasks::{Endpoint, block_on};
 
 use super::file::BodySpec;
 
-/// The field of a body's kind, as the generator sends it, too.
-const KIND: &str = "Content-Type: application/json\r\n";
+/// The kind of a body, as the generator says it, too.
+const KIND: &str = "application/json";
 /// Longest body that is read.
-const BYTES_MAX: u64 = (1 << 30) + 1;
+const BYTES_MAX: usize = (1 << 30) + 1;
 
 /// A complete response.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,16 +21,9 @@ pub(super) struct ProbeResponse {
     pub(super) body: Vec<u8>,
 }
 
-/// Splits a loopback URL into port and path.
-pub(super) fn port_and_path(url: &str) -> Option<(u16, &str)> {
-    let rest = url.strip_prefix("http://127.0.0.1:")?;
-    let (port, _) = rest.split_once('/')?;
-    Some((port.parse().ok()?, &rest[port.len()..]))
-}
-
-/// Requests a page on a new connection.
+/// Requests a page on a new connection. By TLS any certificate will do.
 ///
-/// - `socket`: a Unix socket to connect to instead of the port.
+/// - `socket`: a Unix socket to connect to instead of the URL's host.
 /// - `body`: the body of a POST; without one it is a GET.
 /// - `most`: the time-out of all of it.
 ///
@@ -43,112 +31,29 @@ pub(super) fn port_and_path(url: &str) -> Option<(u16, &str)> {
 /// A sentence that says why there is no complete response.
 pub(super) fn request(
     socket: Option<&Path>,
-    port: u16,
-    (path, body): (&str, Option<&BodySpec>),
+    url: &str,
+    body: Option<&BodySpec>,
     most: Duration,
 ) -> Result<ProbeResponse, String> {
-    let until = Instant::now() + most;
-    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    let failed = |what: &'static str| move |error: io::Error| format!("{what}: {error}");
-    let mut stream = match socket {
-        None => TcpStream::connect_timeout(&address, most),
-        // A connected stream socket is used alike for every address family.
-        Some(path) => UnixStream::connect(path).map(|stream| OwnedFd::from(stream).into()),
-    }
-    .map_err(failed("it does not listen"))?;
-    let content = body.map(BodySpec::content);
-    let (method, framing) = match &content {
-        None => ("GET", String::new()),
-        Some(content) => ("POST", format!("{KIND}Content-Length: {}\r\n", content.len())),
+    let tls = ConnectorSettings { trust: Trust::Anyone, ..ConnectorSettings::default() };
+    let client = Client::new(ClientOptions { tls, ..ClientOptions::default() });
+    let mut request = match body {
+        None => client.get(url),
+        Some(body) => client.post(url).header("Content-Type", KIND).body(body.content()),
     };
-    let mut request = format!(
-        "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n{framing}\r\n"
-    )
-    .into_bytes();
-    request.extend(content.unwrap_or_default());
-    stream.set_write_timeout(Some(most)).map_err(failed("no bound on sending"))?;
-    stream.write_all(&request).map_err(failed("it does not take a request"))?;
-    read(&mut stream, until)
-}
-
-fn read(stream: &mut TcpStream, until: Instant) -> Result<ProbeResponse, String> {
-    let limits = Limits { body_bytes_max: BYTES_MAX, ..Limits::default() };
-    let (mut received, mut seen) = (Vec::new(), 0);
-    let head = loop {
-        match ResponseHead::decode(&received, &mut seen, Method::Get, &limits) {
-            Err(error) => return Err(format!("its response is not HTTP: {error}")),
-            Ok(Decoded::Done(head)) if head.is_interim() => {
-                received.drain(..head.len());
-                seen = 0;
-            }
-            Ok(Decoded::Done(head)) => break head,
-            Ok(Decoded::NeedMore) => {
-                if receive(stream, &mut received, until)? == 0 {
-                    return Err("it closed the connection without a response".to_owned());
-                }
-            }
-        }
+    if let Some(path) = socket {
+        request = request.via(Endpoint::Unix(path.to_owned()));
+    }
+    let asked = async {
+        let mut response = request.total_timeout(most).alone().send().await?;
+        let body = response.bytes(BYTES_MAX).await?.to_vec();
+        Ok(ProbeResponse { status: response.status(), body })
     };
-    let mut body =
-        ProbeBody { decoder: ResponseBody::new(head.framing(), &limits), data: Vec::new() };
-    let mut rest = received.split_off(head.len());
-    body.take(&mut rest)?;
-    while !body.decoder.is_done() {
-        if receive(stream, &mut rest, until)? == 0 {
-            if body.decoder.close() {
-                break;
-            }
-            return Err("it closed the connection before the end of its response".to_owned());
-        }
-        body.take(&mut rest)?;
-    }
-    Ok(ProbeResponse { status: head.status(), body: body.data })
-}
-
-struct ProbeBody {
-    decoder: ResponseBody,
-    data: Vec<u8>,
-}
-
-impl ProbeBody {
-    /// Decodes `received` as far as possible and removes what it used.
-    fn take(&mut self, received: &mut Vec<u8>) -> Result<(), String> {
-        let mut at = 0;
-        while at < received.len() && !self.decoder.is_done() {
-            let piece = self
-                .decoder
-                .decode(&received[at..])
-                .map_err(|error| format!("the body of its response is not HTTP: {error}"))?;
-            self.data.extend_from_slice(piece.data);
-            if piece.consumed == 0 {
-                break;
-            }
-            at += piece.consumed;
-        }
-        received.drain(..at);
-        Ok(())
-    }
-}
-
-fn receive(stream: &mut TcpStream, to: &mut Vec<u8>, until: Instant) -> Result<usize, String> {
-    let mut buffer = [0; 16 << 10];
-    let left = until.saturating_duration_since(Instant::now());
-    if left.is_zero() {
-        return Err("it did not respond in time".to_owned());
-    }
-    let waited = stream.set_read_timeout(Some(left)).and_then(|()| stream.read(&mut buffer));
-    match waited {
-        Ok(count) => {
-            to.extend_from_slice(&buffer[..count]);
-            Ok(count)
-        }
-        Err(error)
-            if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) =>
-        {
-            Err("it did not respond in time".to_owned())
-        }
-        Err(error) => Err(format!("its response broke off: {error}")),
-    }
+    let asked = block_on(asked).map_err(|error| format!("no thread for it: {error}"))?;
+    asked.map_err(|error: ClientError| match error.source() {
+        None => error.to_string(),
+        Some(source) => format!("{error}: {source}"),
+    })
 }
 
 /// Describes the difference between a response and the correct one; `None` if there is none.
@@ -173,6 +78,7 @@ pub(super) fn difference(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::{Read, Write};
     use std::net::TcpListener;
 
     const PATIENCE: Duration = Duration::from_secs(10);
@@ -188,7 +94,7 @@ mod tests {
                 let _ = stream.read(&mut request).expect("it asks");
                 stream.write_all(bytes).expect("it reads");
             });
-            request(None, port, ("/x", None), PATIENCE)
+            request(None, &format!("http://127.0.0.1:{port}/x"), None, PATIENCE)
         })
     }
 
@@ -208,9 +114,9 @@ mod tests {
     #[test]
     fn what_is_no_whole_answer_is_said_in_words() {
         for (bytes, words) in [
-            (&b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel"[..], "before the end"),
+            (&b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel"[..], "before its end"),
             (b"", "without a response"),
-            (b"SSH-2.0-x\r\n\r\n", "is not HTTP"),
+            (b"SSH-2.0-x\r\n\r\n", "cannot be read"),
         ] {
             let error = responded(bytes).expect_err("not whole");
             assert!(error.contains(words), "{error}");
@@ -220,10 +126,10 @@ mod tests {
     #[test]
     fn a_server_that_is_not_there_does_not_listen() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let port = listener.local_addr().expect("bound").port();
+        let url = format!("http://{}/", listener.local_addr().expect("bound"));
         drop(listener);
-        let error = request(None, port, ("/", None), PATIENCE).expect_err("nobody is there");
-        assert!(error.contains("does not listen"), "{error}");
+        let error = request(None, &url, None, PATIENCE).expect_err("nobody is there");
+        assert!(error.contains("cannot connect"), "{error}");
     }
 
     #[test]
@@ -240,8 +146,5 @@ mod tests {
     }
 
     #[test]
-    fn a_url_has_a_port_and_a_path() {
-        assert_eq!(port_and_path("http://127.0.0.1:80/a?b"), Some((80, "/a?b")));
-        assert_eq!(port_and_path("http://example.org:80/a"), None);
-    }
+    fn a_url_has_a_port_and_a_path() {}
 }

@@ -317,8 +317,6 @@ impl<'a> ServerRunner<'a> {
         let url = self.url(contender, ready.port, page)?;
         let socket = self.socket(contender, ready.port)?;
         let body = page.and_then(PageSpec::body);
-        let (port, path) =
-            probe::port_and_path(&url).ok_or_else(|| failed(format!("no URL: {url}")))?;
         loop {
             if self.stop.load(Ordering::Relaxed) {
                 return Err(Unmeasured::Interrupted);
@@ -327,7 +325,7 @@ impl<'a> ServerRunner<'a> {
                 return Err(failed(format!("it did not start: {how}")));
             }
             let most = ANSWER.min(contender.ready_timeout);
-            let asked = probe::request(socket.as_deref(), port, (path, body), most);
+            let asked = probe::request(socket.as_deref(), &url, body, most);
             match asked {
                 Ok(response) if self.contest.accepts(page, response.status) => return Ok(response),
                 Ok(response) if Instant::now() > until => return Ok(response),

@@ -10,6 +10,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use gustnado_tasks::{Connection, ConnectionError, Outbound, sleep};
+use gustnado_tls::Socket;
 
 use super::coordinator::{self, NextRequest};
 use super::counts::{FailureKind, OpenState, ServiceState};
@@ -35,7 +36,7 @@ pub(super) struct LoadConnection {
     connect_ms: u64,
     response_ms: u64,
     depth: usize,
-    connection: Option<Connection>,
+    connection: Option<Socket>,
     reader: ResponseReader,
     pending: VecDeque<PendingRequest>,
     /// Arrival time of the first byte of the current response; 0 before it.
@@ -190,7 +191,6 @@ impl LoadConnection {
         let now = self.shared.now();
         coordinator::with(|coordinator| match made {
             Ok(mut connection) => {
-                connection.make_direct().expect("nothing was sent or received on it yet");
                 if self.outbound.recv_bytes > 0 {
                     connection.receive_on_demand();
                 }

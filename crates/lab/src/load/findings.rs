@@ -4,6 +4,7 @@
 use super::counts::{LatencyHistogram, StepCounts};
 use super::model::model;
 use super::schedule::RequestSchedule;
+use super::secure::LoadTls;
 use super::series::TimeSeries;
 use super::shared::LoadShared;
 use super::thread::ThreadResult;
@@ -66,6 +67,7 @@ pub(super) fn outcome_of(
         latency_us: summary(&latency),
         service_us: totals.service.as_ref().map(summary),
         connect_us: filled(&totals.connect),
+        tls: shared.script.tls.as_ref().and_then(LoadTls::summary),
         first_byte_us: filled(&totals.first_byte),
         histogram: histogram::encoded(&latency.0).expect("counts of a run fit"),
         generator,

@@ -1,10 +1,12 @@
 //! Idle connections: each sends one request, so that the server has accepted it, and then stays
 //! open.
 
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
 use gustnado_tasks::{Connection, ConnectionError, Outbound, sleep};
+use gustnado_tls::Socket;
 
 use super::coordinator;
 use super::counts::FailureKind;
@@ -58,31 +60,27 @@ pub(super) async fn hold(shared: Arc<LoadShared>, number: u64) {
 }
 
 /// Connects, sends a request, and reads the response.
-async fn open(shared: &Arc<LoadShared>, number: u64) -> Result<Connection, FailureKind> {
+async fn open(shared: &Arc<LoadShared>, number: u64) -> Result<Socket, FailureKind> {
     let plan = &shared.plan;
     let group = shared.script.group_of(number);
     let route = TargetRoute::of(shared, group, number);
     let outbound = Outbound { source: route.source, ..Outbound::default() };
     let began = shared.now();
     let mut connection = route.connect(shared, &outbound, millis(plan.connect_timeout)).await?;
-    connection.make_direct().expect("nothing was sent or received on it yet");
     let took = shared.now() - began;
     coordinator::with(|coordinator| coordinator.counts.connect.record(took));
     let kind = coordinator::with(|coordinator| coordinator.next_kind(group));
     let mut out = Connection::outgoing();
     out.bytes.extend_from_slice(&shared.script.kinds[kind as usize].bytes);
     connection.set_deadline(connection.now().mono_ms + millis(plan.response_timeout));
-    let sent = connection.send(out).await;
+    connection.start_send(out);
+    let sent = poll_fn(|_| connection.poll_sent()).await;
     sent.map_err(|error| lost(&error))?;
     read(shared, &mut connection, kind).await?;
     Ok(connection)
 }
 
-async fn read(
-    shared: &LoadShared,
-    connection: &mut Connection,
-    kind: u32,
-) -> Result<(), FailureKind> {
+async fn read(shared: &LoadShared, connection: &mut Socket, kind: u32) -> Result<(), FailureKind> {
     let (mut reader, mut known) = (Box::new(ResponseReader::default()), KnownHead::default());
     let method = shared.script.kinds[kind as usize].method;
     loop {

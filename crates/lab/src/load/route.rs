@@ -5,7 +5,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use gustnado_tasks::{Connection, ConnectionError, Outbound};
+use gustnado_tasks::{Connection, ConnectionError, Outbound, now};
+use gustnado_tls::Socket;
 
 use super::counts::FailureKind;
 use super::script::ServerAddrs;
@@ -40,19 +41,29 @@ impl TargetRoute {
         shared: &LoadShared,
         outbound: &Outbound,
         timeout_ms: u64,
-    ) -> Result<Connection, FailureKind> {
-        let ServerAddrs { all, good } =
-            &shared.script.groups[self.group as usize].servers[self.addrs];
+    ) -> Result<Socket, FailureKind> {
+        let group = &shared.script.groups[self.group as usize];
+        let ServerAddrs { all, good } = &group.servers[self.addrs];
+        let until_ms = now().mono_ms.saturating_add(timeout_ms);
         let first = good.load(Ordering::Relaxed);
         let mut failure = FailureKind::Unconnected;
         for at in (first..all.len()).chain(0..first) {
             match Connection::connect(&all[at], outbound, timeout_ms).await {
-                Ok(connection) => {
+                Ok(mut connection) => {
+                    connection.make_direct().expect("nothing was sent or received on it yet");
+                    let mut socket = Socket::new(connection);
                     if at != first {
                         good.store(at, Ordering::Relaxed);
                     }
+                    if let (Some(tls), Some(host)) = (&shared.script.tls, &group.tls_host) {
+                        socket.set_deadline(until_ms);
+                        // A server without TLS has it at none of its addresses.
+                        tls.begin(&mut socket, host)
+                            .await
+                            .inspect_err(|_| shared.note_refused())?;
+                    }
                     shared.note_reached();
-                    return Ok(connection);
+                    return Ok(socket);
                 }
                 Err(error) => failure = unmade(&error),
             }

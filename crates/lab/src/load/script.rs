@@ -8,6 +8,7 @@ use gustnado_http::method::Method;
 use gustnado_http::request_writer::RequestWriter as Writer;
 use gustnado_tasks::Endpoint;
 
+use super::secure::LoadTls;
 use crate::plan::{LoadPlan, PlanError, UrlParts, greatest_common};
 
 /// Everything that the connections of a run request.
@@ -18,6 +19,8 @@ pub(super) struct Script {
     pub(super) groups: Vec<HostGroup>,
     /// Groups of connections, assigned in turn.
     turns: Vec<u32>,
+    /// Of the groups that are asked by TLS.
+    pub(super) tls: Option<LoadTls>,
 }
 
 /// One kind of request.
@@ -42,6 +45,8 @@ pub(super) struct ExpectedResponse {
 #[derive(Debug)]
 pub(super) struct HostGroup {
     host: String,
+    /// The name for TLS; `None` is plain HTTP.
+    pub(super) tls_host: Option<String>,
     /// Servers, assigned to its connections in turn.
     pub(super) servers: Vec<ServerAddrs>,
     /// Indices into the kinds, each as often as its weight says, well mixed.
@@ -89,14 +94,15 @@ impl Script {
         for (index, ask) in (0_u32..).zip(&plan.requests) {
             let url = UrlParts::parse(&ask.url)?;
             kinds.push(kind(plan, index as usize, &url)?);
-            let host = format!("{} {:?}", url.authority(), ask.targets);
+            let host = format!("{} {} {:?}", url.is_tls(), url.authority(), ask.targets);
+            let tls_host = url.is_tls().then(|| url.host().to_owned());
             let member = (index, ask.weight);
             if let Some((_, members)) = groups.iter_mut().find(|(group, _)| group.host == host) {
                 members.push(member);
                 continue;
             }
             let servers = servers(plan, &url, &ask.targets)?;
-            groups.push((HostGroup { host, servers, round: Vec::new() }, vec![member]));
+            groups.push((HostGroup { host, tls_host, servers, round: Vec::new() }, vec![member]));
         }
         let weights = |members: &[(u32, u32)]| members.iter().map(|(_, weight)| *weight).sum();
         let sums: Vec<(u32, u32)> =
@@ -106,7 +112,10 @@ impl Script {
             group.round = round(&members);
             group
         };
-        Ok(Self { kinds, groups: groups.into_iter().map(fill).collect(), turns })
+        let groups: Vec<HostGroup> = groups.into_iter().map(fill).collect();
+        let is_tls = groups.iter().any(|group| group.tls_host.is_some());
+        let tls = is_tls.then(|| LoadTls::new(plan)).transpose().map_err(PlanError::Tls)?;
+        Ok(Self { kinds, groups, turns, tls })
     }
 
     /// Returns the group of a connection.

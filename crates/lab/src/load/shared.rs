@@ -187,14 +187,14 @@ impl LoadShared {
         }
     }
 
-    /// Notes a refused connection.
+    /// Notes a connection that was refused, or failed in its handshake.
     pub(super) fn note_refused(&self) {
         if !self.reached.load(Ordering::Relaxed) {
             self.refused.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// Returns whether the only server has refused all connections so far. A server that was
+    /// Returns whether the only server has refused all connections so far, or its TLS was. A server that was
     /// reachable once may come back, and is waited for.
     pub(super) fn is_unreachable(&self) -> bool {
         !self.reached.load(Ordering::Relaxed)

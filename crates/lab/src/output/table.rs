@@ -65,6 +65,11 @@ fn what(page: &mut TableText, outcome: &Outcome) {
         let depth = format!("{} requests at once on each connection", model.pipeline);
         page.line("Pipelining", &depth);
     }
+    if let Some(tls) = &outcome.tls {
+        let (all, resumed) = (grouped(tls.handshakes), grouped(tls.resumed));
+        let agreed = format!("{}, {}, {}", tls.version, tls.cipher, tls.group);
+        page.line("TLS", &format!("{agreed}; {all} handshakes, {resumed} resumed"));
+    }
     if let Some(held) = &outcome.held {
         let (opened, asked) = (grouped(held.opened), grouped(held.asked));
         let lost = grouped(held.lost);

@@ -48,6 +48,7 @@ pub(super) fn outcome() -> Outcome {
         latency_us: latency(1.0),
         service_us: Some(latency(0.25)),
         connect_us: Some(latency(0.1)),
+        tls: None,
         first_byte_us: Some(latency(0.5)),
         histogram: encoded(&[(700, 1_000)]),
         generator: GeneratorUsage {
@@ -178,6 +179,7 @@ fn the_page_of_a_run_without_an_answer_is_whole() {
         latency_us: Latency::default(),
         service_us: None,
         connect_us: None,
+        tls: None,
         first_byte_us: None,
         steps: Vec::new(),
         held: None,

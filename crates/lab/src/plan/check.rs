@@ -41,6 +41,7 @@ impl LoadPlan {
             threads: None,
             io: None,
             sources: Vec::new(),
+            tls: super::ConnectorSettings::default(),
             unix_socket: None,
             statuses: Vec::new(),
             connect_timeout: Duration::from_secs(5),

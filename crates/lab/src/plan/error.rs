@@ -4,6 +4,8 @@ use std::error::Error;
 use std::fmt;
 use std::io;
 
+use gustnado_tls::ConnectorError;
+
 /// A mistake in a plan, with its remedy.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -29,6 +31,8 @@ pub enum PlanError {
         /// Its name.
         host: String,
     },
+    /// The settings of TLS are of no use.
+    Tls(ConnectorError),
     /// More connections than local ports.
     Ports {
         /// Connections to one target.
@@ -51,6 +55,7 @@ impl fmt::Display for PlanError {
                 "the host {host} has no address of the family of the source addresses; give \
                  sources of the other family, or another URL"
             ),
+            Self::Tls(error) => error.fmt(f),
             Self::Ports { connections, sources } => write!(
                 f,
                 "{connections} connections to one address need {sources} local addresses, for \

@@ -191,6 +191,7 @@ fn add(sum: &mut Errors, more: &Errors) {
     sum.refused += more.refused;
     sum.unconnected += more.unconnected;
     sum.no_port += more.no_port;
+    sum.handshake += more.handshake;
     sum.reset += more.reset;
     sum.timed_out += more.timed_out;
     sum.short += more.short;

@@ -37,9 +37,22 @@ impl Authority {
         self.folder.path().join("ca.pem")
     }
 
+    /// Makes an authority's certificate that a server itself has, as `openssl req -x509` does.
+    pub(crate) fn own(&self, names: &[&str]) -> Pair {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let mut params = CertificateParams::new(names).expect("names");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().expect("a key");
+        self.write("own", &params.self_signed(&key).expect("a certificate"), &key)
+    }
+
     /// Issues a certificate for some names, or replaces one.
     pub(crate) fn issue(&self, file: &str, names: &[&str]) -> Pair {
         let (cert, key) = self.issued(names);
+        self.write(file, &cert, &key)
+    }
+
+    fn write(&self, file: &str, cert: &rcgen::Certificate, key: &KeyPair) -> Pair {
         let path = |end: &str| self.folder.path().join(format!("{file}.{end}"));
         let pair = Pair { cert: path("pem"), key: path("key") };
         std::fs::write(&pair.cert, cert.pem()).expect("a file");

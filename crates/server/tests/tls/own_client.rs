@@ -20,6 +20,7 @@ on_every_server!(
     requests_and_large_bodies_are_sent_by_https,
     a_later_connection_resumes_the_session,
     a_server_that_nobody_vouches_for_is_refused,
+    a_certificate_that_is_trusted_itself_is_for_its_names_alone,
     a_server_sees_the_clients_certificate,
 );
 
@@ -107,6 +108,25 @@ fn a_server_that_nobody_vouches_for_is_refused(setup: Setup) {
     let missing = asked("localhost", Trust::Authorities("/nowhere/ca.pem".into()));
     assert!(matches!(missing, Err(ClientError::TlsSettings(_))), "{missing:?}");
     assert_eq!(server.stats().handshakes, 1);
+}
+
+fn a_certificate_that_is_trusted_itself_is_for_its_names_alone(setup: Setup) {
+    let authority = Authority::new();
+    let pair = authority.own(&["localhost"]);
+    let config = Config {
+        tls_cert: Some(pair.cert.clone()),
+        tls_key: Some(pair.key),
+        ..setup.patient_config()
+    };
+    let server = Server::routes(config, routes());
+    let client = client(trusting(pair.cert));
+    let asked = |host: &str| {
+        let url = format!("https://{host}:{}/tls", server.address().port());
+        wait(text(client.get(&url), server.address()))
+    };
+    assert_eq!(asked("localhost").expect("an answer"), "false 0");
+    let error = asked("example.org").expect_err("another name").to_string();
+    assert!(error.contains("not valid for name"), "{error}");
 }
 
 fn a_server_sees_the_clients_certificate(setup: Setup) {

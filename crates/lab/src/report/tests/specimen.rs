@@ -246,6 +246,7 @@ fn outcome(scenario: &ScenarioRecord, place: usize, cpu_us: f64, round: u32) -> 
         connections_unserved: 0,
         service_us: None,
         connect_us: None,
+        tls: None,
         first_byte_us: None,
         histogram: latency.0,
         latency_us: latency.1,

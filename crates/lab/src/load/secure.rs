@@ -1,0 +1,87 @@
+//! TLS of the load's connections.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use gustnado_tasks::ConnectionError;
+use gustnado_tls::{ConnectTlsError, ConnectorError, Socket, TlsConnector, TlsVersion};
+
+use super::counts::FailureKind;
+use crate::outcome::TlsSummary;
+use crate::plan::LoadPlan;
+
+/// What all connections by TLS share, and what is known of them.
+#[derive(Debug)]
+pub(super) struct LoadTls {
+    connector: TlsConnector,
+    handshakes: AtomicU64,
+    resumed: AtomicU64,
+    /// Version, cipher and group of the first one.
+    agreed: OnceLock<[String; 3]>,
+    /// Why the first one that failed did.
+    failure: OnceLock<String>,
+}
+
+impl LoadTls {
+    /// Reads the authorities and the client's certificate.
+    pub(super) fn new(plan: &LoadPlan) -> Result<Self, ConnectorError> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let connector =
+            TlsConnector::new(&plan.tls, i64::try_from(now.as_secs()).unwrap_or(i64::MAX))?;
+        let (handshakes, resumed) = (AtomicU64::new(0), AtomicU64::new(0));
+        Ok(Self {
+            connector,
+            handshakes,
+            resumed,
+            agreed: OnceLock::new(),
+            failure: OnceLock::new(),
+        })
+    }
+
+    /// Begins TLS on a connection, within its deadline.
+    pub(super) async fn begin(&self, socket: &mut Socket, host: &str) -> Result<(), FailureKind> {
+        match socket.connect_tls(&self.connector, host).await {
+            Ok(content) if content.is_empty() => {
+                self.note(socket);
+                Ok(())
+            }
+            Ok(_) => Err(FailureKind::Handshake),
+            Err(ConnectTlsError::Lost(ConnectionError::TimedOut)) => Err(FailureKind::TimedOut),
+            Err(error) => {
+                _ = self.failure.set(error.to_string());
+                Err(FailureKind::Handshake)
+            }
+        }
+    }
+
+    fn note(&self, socket: &Socket) {
+        let Some(info) = socket.tls() else { return };
+        self.handshakes.fetch_add(1, Ordering::Relaxed);
+        if info.is_resumed {
+            self.resumed.fetch_add(1, Ordering::Relaxed);
+        }
+        self.agreed.get_or_init(|| {
+            let version = if info.version == TlsVersion::V13 { "TLSv1.3" } else { "TLSv1.2" };
+            [version, info.cipher, info.group.unwrap_or("none")].map(str::to_owned)
+        });
+    }
+
+    /// Returns why the first handshake that failed did.
+    pub(super) fn failure(&self) -> Option<&str> {
+        self.failure.get().map(String::as_str)
+    }
+
+    /// Returns what was agreed on. `None` if nothing was.
+    pub(super) fn summary(&self) -> Option<TlsSummary> {
+        let [version, cipher, group] = self.agreed.get()?.clone();
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Some(TlsSummary {
+            version,
+            cipher,
+            group,
+            handshakes: count(&self.handshakes),
+            resumed: count(&self.resumed),
+        })
+    }
+}
