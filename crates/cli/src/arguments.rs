@@ -8,7 +8,7 @@ mod first_word;
 mod tests;
 
 use crate::usage_error::UsageError;
-use crate::{doctor, exit, lab};
+use crate::{acme, doctor, exit, lab};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, ArgMatches, Command, builder::OsStringValueParser};
 use gustnado::Server;
@@ -25,6 +25,8 @@ pub(crate) enum Subcommand {
     Serve(Box<ServeOptions>),
     /// Print all settings.
     Check(Box<ServeOptions>),
+    /// Look after the certificate of an authority.
+    Acme(acme::AcmeAction, Box<ServeOptions>),
     /// Print all settings in effect as a configuration file.
     Effective(Box<ServeOptions>),
     /// Print the schema of configuration files.
@@ -123,8 +125,8 @@ impl ServeOptions {
 }
 
 /// Subcommands of every build; the others are the lab's.
-const COMMANDS: [&str; 8] =
-    ["serve", "check", "doctor", "schema", "tuning", "completions", "man", "help"];
+const COMMANDS: [&str; 9] =
+    ["serve", "check", "acme", "doctor", "schema", "tuning", "completions", "man", "help"];
 /// The access log of a terminal, and its format.
 const STDERR: &str = "/dev/stderr";
 const BRIEF: &str = "brief";
@@ -160,6 +162,9 @@ pub(crate) fn read(
         Some(("tuning", _)) => Ok(Subcommand::Tuning),
         Some(("completions", found)) => Ok(Subcommand::Raw(derived::completions(found))),
         Some(("man", found)) => derived::manual(found).map(Subcommand::Raw),
+        Some((name, flags)) if let Some((action, flags)) = acme::read(name, flags) => {
+            options(flags).map(|options| Subcommand::Acme(action, options))
+        }
         Some((name, flags)) => match lab::read(name, flags) {
             Some(subcommand) => subcommand.map(Subcommand::Lab),
             None => options(flags).map(Subcommand::Serve),
@@ -222,6 +227,7 @@ fn command() -> Command {
         .mut_subcommand("serve", |serve| serve.override_usage("gustnado serve [OPTIONS] [DIR]"))
         .mut_subcommand("check", |check| check.override_usage("gustnado check [OPTIONS] [DIR]"))
         .subcommand(run_elsewhere())
+        .subcommands(acme::command())
         .subcommands(lab::commands())
         .subcommand(doctor::command())
         .subcommand(Command::new("schema").about(schema))
@@ -242,8 +248,8 @@ fn run_elsewhere() -> Command {
     Command::new("run").about(about).long_about(first_word::RUN).disable_help_flag(true)
 }
 
-/// The arguments of `serve` and `check`.
-fn settings() -> impl Iterator<Item = Arg> {
+/// The arguments of `serve`, `check` and `acme`.
+pub(crate) fn settings() -> impl Iterator<Item = Arg> {
     let config = Arg::new("config")
         .long("config")
         .short('c')
@@ -282,12 +288,13 @@ const FIRST: [&str; 10] = [
     "workers",
 ];
 /// Headings of the other settings, the most used first.
-const GROUPS: [SettingGroup; 8] = [
+const GROUPS: [SettingGroup; 9] = [
     SettingGroup::Files,
     SettingGroup::Output,
     SettingGroup::Limits,
     SettingGroup::Time,
     SettingGroup::Tls,
+    SettingGroup::Acme,
     SettingGroup::Address,
     SettingGroup::Engine,
     SettingGroup::Pace,
@@ -304,6 +311,7 @@ Examples:
   gustnado serve ./public --host 0.0.0.0       for other machines too
   gustnado serve ./public --access-log a.log   a line for each request
   gustnado serve ./public --tls-cert cert.pem --tls-key key.pem    by HTTPS
+  gustnado serve ./public --listen http://[::]:80,https://[::]:443 --acme example.org
   gustnado serve --config site.toml            several folders, hosts, redirects, header fields
 
 {all-args}{after-help}";

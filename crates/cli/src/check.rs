@@ -3,7 +3,7 @@
 use crate::arguments::ServeOptions;
 use crate::figures::grouped;
 use crate::output::{Console, Paint, page, page_paint};
-use crate::{exit, kernel_memory, memory, privileges, root};
+use crate::{acme, exit, kernel_memory, memory, privileges, root};
 use gustnado::config::{Config, Machine, Origin, Resolved, SettingGroup, Settings, TUNABLES, Unit};
 use gustnado::site::SiteFile;
 
@@ -18,6 +18,7 @@ pub(crate) fn run(options: &ServeOptions) -> u8 {
     for line in kernel_memory(settings, uring.is_ok()) {
         page(&format!("  {line}\n"));
     }
+    acme::print_status(options);
     for warning in &settings.warnings {
         output.warn(warning);
     }

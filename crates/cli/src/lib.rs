@@ -5,6 +5,8 @@
 //! HTTP. It uses the library `gustnado` and, with the cargo feature `lab`, the lab.
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "acme")]
+mod acme;
 mod arguments;
 mod banner;
 #[cfg(feature = "lab")]
@@ -19,6 +21,8 @@ mod kernel_memory;
 #[cfg(feature = "lab")]
 mod lab;
 mod memory;
+#[cfg(not(feature = "acme"))]
+mod no_acme;
 #[cfg(not(feature = "lab"))]
 mod no_lab;
 mod output;
@@ -31,6 +35,8 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use arguments::Subcommand;
+#[cfg(not(feature = "acme"))]
+use no_acme as acme;
 #[cfg(not(feature = "lab"))]
 use no_lab as lab;
 use output::Console;
@@ -50,6 +56,7 @@ pub fn command(words: impl IntoIterator<Item = OsString>, program: &Path) -> u8 
     match subcommand {
         Subcommand::Serve(options) => serve::run(options),
         Subcommand::Check(options) => check::run(&options),
+        Subcommand::Acme(action, options) => acme::run(action, &options),
         Subcommand::Effective(options) => check::effective(&options),
         Subcommand::Schema => output::page(&gustnado::site::schema()),
         Subcommand::Doctor(options) => doctor::run(&options),

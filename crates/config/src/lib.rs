@@ -50,6 +50,7 @@ macro_rules! settings {
     (@blank $blank:expr) => { $blank };
 }
 
+mod acme;
 mod bodies;
 mod cgroup;
 pub mod config_file;
@@ -79,6 +80,7 @@ mod tls;
 mod tunable;
 mod unit;
 
+pub use acme::AcmeChallenge;
 pub use bodies::BodyPolicy;
 pub use error::ConfigError;
 pub use file_settings::{FileSetting, FileSettings};
@@ -139,6 +141,22 @@ settings! { $
         /// Keys of session tickets that servers on several machines share; `None` is keys of the
         /// process, which it replaces every six hours.
         tls_ticket_keys: Option<PathBuf>,
+        /// Names that a certificate is obtained for from an authority (ACME): hosts and addresses.
+        acme: Vec<String>,
+        /// Where the authority may write to; empty is nowhere.
+        acme_email: String,
+        /// The authority, by the URL of its directory.
+        acme_directory: String,
+        /// Who vouches for the authority's own server, in PEM; `None` is who the system trusts.
+        acme_ca: Option<PathBuf>,
+        /// The folder of the certificate and the account; `None` is one of the user.
+        acme_dir: Option<PathBuf>,
+        /// The profile of the certificate.
+        acme_profile: String,
+        /// Id of the account elsewhere that some authorities want to know; empty is none.
+        acme_eab_id: String,
+        /// File with the key of that account.
+        acme_eab_key: Option<PathBuf>,
         /// Proxies that are trusted to name the client: `192.0.2.1`, `10.0.0.0/8`,
         /// `2001:db8::/32`, `unix` for those on Unix sockets, `*` for all.
         forwarded_allow_ips: Vec<String>,
@@ -178,6 +196,8 @@ settings! { $
         tls_strict_names: bool,
         /// Whether clients have to present a certificate.
         tls_client_auth: TlsClientAuth = TlsClientAuth::None,
+        /// How the server proves to an authority that names are its own.
+        acme_challenge: AcmeChallenge = AcmeChallenge::Auto,
         /// How many TLS handshakes may be under way; beyond it, the oldest one ends.
         tls_handshakes: usize,
         /// Whether plain HTTP is answered with 308 to the same URL of https.

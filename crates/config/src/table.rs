@@ -7,7 +7,7 @@ use super::text::{bare, is_field_text, is_host, is_user};
 use super::tunable::{Field, SettingGroup, Tunable};
 use super::{
     Acceptor, ForwardedFields, Io, Listing, Placement, ResponseVersion, SchedulerKind,
-    TrafficClass, bodies, handlers, memory, pace, sockets, tls,
+    TrafficClass, acme, bodies, handlers, memory, pace, sockets, tls,
 };
 
 const NETWORKS: &str =
@@ -121,6 +121,15 @@ pub static TUNABLES: &[Tunable] = &[
     tls::HANDSHAKES,
     tls::HTTPS_REDIRECT,
     tls::HSTS,
+    acme::NAMES,
+    acme::EMAIL,
+    acme::DIRECTORY,
+    acme::CA,
+    acme::DIR,
+    acme::PROFILE,
+    acme::CHALLENGE,
+    acme::EAB_ID,
+    acme::EAB_KEY,
     Tunable {
         name: "recv-buffer-bytes",
         group: SettingGroup::Address,

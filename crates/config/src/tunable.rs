@@ -14,6 +14,8 @@ pub enum SettingGroup {
     Address,
     /// TLS.
     Tls,
+    /// Certificates from an authority.
+    Acme,
     /// Workers, kernel interface, scheduler.
     Engine,
     /// Sizes and counts.
@@ -30,9 +32,10 @@ pub enum SettingGroup {
 
 impl SettingGroup {
     /// Every group in the order of the documentation.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Address,
         Self::Tls,
+        Self::Acme,
         Self::Engine,
         Self::Limits,
         Self::Time,
@@ -46,6 +49,7 @@ impl SettingGroup {
         match self {
             Self::Address => "Address",
             Self::Tls => "TLS",
+            Self::Acme => "Certificates from an authority (ACME)",
             Self::Engine => "Engine",
             Self::Limits => "Limits",
             Self::Time => "Time",

@@ -27,8 +27,17 @@ impl Conn {
     ) -> bool {
         let Some(guards) = self.app.guards.as_deref() else { return false };
         let view = received.view();
-        received.response = if let Some(location) = self.https_location(guards, view) {
-            self.write_redirect(&location, turn, out)
+        received.response = if let Some(answer) = challenge_answer(guards, view) {
+            self.write_answer(
+                Status::OK,
+                ("Content-Type", "application/octet-stream"),
+                answer,
+                turn,
+                out,
+            )
+        } else if let Some(location) = self.https_location(guards, view) {
+            let location = ("Location", location.as_str());
+            self.write_answer(Status::PERMANENT_REDIRECT, location, Vec::new(), turn, out)
         } else if !self.meets_policy(guards, view) {
             self.write_refusal(Status::MISDIRECTED_REQUEST, Some(view), turn, out)
         } else if self.may_be_replayed(view) {
@@ -82,11 +91,25 @@ impl Conn {
             && self.socket.peer().is_ok_and(|peer| proxies.trusts(&peer))
     }
 
-    fn write_redirect(&self, location: &str, turn: &TurnContext, out: &mut SendBuf) -> Responded {
-        let mut response = Response::new(Status::PERMANENT_REDIRECT);
+    fn write_answer(
+        &self,
+        status: Status,
+        (name, value): (&str, &str),
+        body: Vec<u8>,
+        turn: &TurnContext,
+        out: &mut SendBuf,
+    ) -> Responded {
+        let mut response = Response::new(status).body(body);
         // The parser has let no byte through that could split a line.
-        _ = response.try_header("Location", location);
+        _ = response.try_header(name, value);
         let prefix = self.app.plain_response_prefix(turn.time.unix_secs);
         self.write_last(&response, &prefix.opening, None, out)
     }
+}
+
+/// Returns the answer to a challenge of a certificate authority, if it asks for one (RFC 8555
+/// §8.3).
+fn challenge_answer(guards: &Guards, view: RequestView<'_>) -> Option<Vec<u8>> {
+    let token = view.path().strip_prefix(ACME).filter(|_| view.form().has_path())?;
+    guards.challenges.as_ref()?.of_token(token)
 }

@@ -48,6 +48,10 @@ impl Conn {
             Ok(content) => {
                 let now_ms = self.socket.now().mono_ms;
                 self.socket.set_deadline(now_ms + self.app.times.first_ms);
+                if self.socket.tls().is_some_and(|tls| tls.is_challenge()) {
+                    // The handshake was all that an authority wants (RFC 8737 §3).
+                    return NextStep::Linger;
+                }
                 self.app.count_handshake(self.socket.tls().is_some_and(|tls| tls.is_resumed()));
                 return self.begin_with(content);
             }

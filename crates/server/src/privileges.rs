@@ -109,6 +109,11 @@ pub(crate) struct Account {
 }
 
 impl Account {
+    /// Returns the numbers of its user and its group.
+    pub(crate) fn ids(&self) -> (u32, u32) {
+        (self.uid.as_raw(), self.gid.as_raw())
+    }
+
     /// Finds the account of `NAME`, `NAME:GROUP`, or numbers in their place.
     pub(crate) fn find(text: &str) -> Result<Self, UserError> {
         let (uid, found, group) = parts_of(text)?;

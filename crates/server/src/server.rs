@@ -1,9 +1,13 @@
 //! A server from start to end.
 
+#[cfg(feature = "acme")]
+mod acme;
 mod drain;
 mod held_workers;
 mod listeners;
 mod logs;
+#[cfg(not(feature = "acme"))]
+mod no_acme;
 mod reload;
 mod serve;
 mod start_error;
@@ -39,6 +43,8 @@ use gustnado_web::handler_limits::LimitContext;
 use gustnado_web::routes::{RouteError, Routes, Tables};
 use gustnado_web::spool::Spool;
 use gustnado_web::stats_page::write_regularly;
+#[cfg(not(feature = "acme"))]
+use no_acme as acme;
 
 use listeners::Listeners;
 
@@ -86,6 +92,8 @@ fn start_with<D>(
     let count = machine.workers(config).value;
     let plans = listeners::plans(&builder)?;
     let endpoints: Vec<_> = plans.iter().map(|plan| plan.endpoint.clone()).collect();
+    let owner = account.as_ref().map(Account::ids);
+    let keeper = acme::open(config, &plans, owner)?;
     let tls = listeners::tls_acceptor(&builder, &plans)?;
     let openings = listeners::openings(config, &plans, tls.as_ref());
     let plan = config.worker_plan(count);
@@ -123,11 +131,12 @@ fn start_with<D>(
     if let Some(account) = account {
         account.enter().map_err(StartError::User)?;
     }
+    let keeping = keeper.map(|keeper| acme::keep(keeper, &shared)).transpose()?;
     let (addresses, has_tls) = (listeners.addresses(), listeners.has_tls());
     let of_tls = tls.as_deref().map(tls::notes).unwrap_or_default();
     let notes = workers.notes().iter().cloned().chain(listeners.refused()).chain(of_tls).collect();
     let config = builder.config;
-    let state = Mutex::new(ReloadState { config: config.clone(), listeners });
+    let state = Mutex::new(ReloadState { config: config.clone(), listeners, keeping });
     let running =
         Running { workers, current, shared, resources, state, config, addresses, has_tls, notes };
     Ok((running, driven))
@@ -176,7 +185,11 @@ pub(crate) fn check_server(builder: &Server) -> Result<(), StartError> {
     account(&builder.config)?;
     match listeners::plans(builder) {
         // Names are looked up where the server starts, which may be another machine.
-        Ok(plans) => listeners::tls_acceptor(builder, &plans).map(drop)?,
+        Ok(plans) => {
+            if acme::is_there(&builder.config, &plans)? {
+                listeners::tls_acceptor(builder, &plans).map(drop)?;
+            }
+        }
         Err(StartError::Host { error, .. }) if error.kind() != io::ErrorKind::InvalidInput => {}
         Err(error) => return Err(error),
     }
@@ -308,6 +321,8 @@ pub struct Running {
 struct ReloadState {
     config: Config,
     listeners: Listeners,
+    /// Keeps the certificate of an authority valid.
+    keeping: Option<acme::KeeperHandle>,
 }
 
 impl Running {

@@ -5,6 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use gustnado_tasks::ConnectionError;
 use rustls::server::ClientHello;
 
+use crate::challenges::AcmeChallenges;
 use crate::client_policy::ClientPolicy;
 use crate::handshake::{ChooseConfig, Chosen, HandshakeError};
 use crate::handshake_failure::HandshakeFailure;
@@ -127,6 +128,11 @@ impl TlsAcceptor {
         self.sites().of_host(host).map_or(ClientPolicy::NONE, |site| site.policy)
     }
 
+    /// Returns the answers to challenges of certificate authorities, if there may be some.
+    pub fn challenges(&self) -> Option<&Arc<AcmeChallenges>> {
+        self.settings.challenges.as_ref()
+    }
+
     /// Returns whether a host wants certificates of its clients at all.
     pub fn has_policies(&self) -> bool {
         self.sites().all().any(|site| site.policy != ClientPolicy::NONE)
@@ -139,6 +145,9 @@ impl TlsAcceptor {
 
 impl ChooseConfig for TlsAcceptor {
     fn choose(&self, hello: &ClientHello<'_>) -> Option<Chosen> {
+        if let Some(config) = self.challenges().and_then(|all| all.of_hello(hello)) {
+            return Some(Chosen { config, policy: ClientPolicy::NONE });
+        }
         let sites = self.sites();
         let site: &Arc<Site> = match hello.server_name() {
             Some(name) => sites.of_host(&name.to_ascii_lowercase())?,

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use rustls::Connection;
 use rustls::server::{Accepted, Acceptor, ClientHello, ServerConfig};
 
+use crate::challenges;
 use crate::client_policy::ClientPolicy;
 use crate::identity::{subject, to_pem};
 use crate::records::{SEALED_BYTES_MAX, TlsVersion};
@@ -101,6 +102,12 @@ impl TlsInfo {
     /// Returns whether an earlier session was resumed.
     pub fn is_resumed(&self) -> bool {
         self.is_resumed
+    }
+
+    /// Returns whether a certificate authority has asked for a proof (RFC 8737), and wants nothing
+    /// else.
+    pub fn is_challenge(&self) -> bool {
+        self.alpn.as_deref() == Some(challenges::ALPN)
     }
 
     /// Returns what the site of the handshake wanted of the client's certificate.

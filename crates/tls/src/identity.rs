@@ -177,7 +177,7 @@ impl SiteIdentity {
         check_order(certificates, &parsed)?;
         let first = &parsed[0];
         check_validity(certificates, first, now_s)?;
-        let names = names(first);
+        let names = certificate_names(first);
         let not_after_s = seconds(&first.tbs_certificate.validity.not_after);
         let signing = provider
             .key_provider
@@ -291,7 +291,7 @@ fn seconds(time: &Time) -> i64 {
 }
 
 /// Returns the names of the subject (RFC 5280 §4.2.1.6); the common name is none (RFC 9525 §2).
-fn names(certificate: &Certificate) -> Vec<String> {
+pub fn certificate_names(certificate: &Certificate) -> Vec<String> {
     let found = certificate.tbs_certificate.get::<SubjectAltName>();
     let Ok(Some((_, SubjectAltName(names)))) = found else { return Vec::new() };
     let name = |name: &GeneralName| match name {

@@ -25,6 +25,8 @@
 
 #[cfg(feature = "tls")]
 mod acceptor;
+#[cfg(feature = "tls")]
+mod challenges;
 mod client_policy;
 #[cfg(feature = "tls")]
 mod clients;
@@ -61,6 +63,8 @@ mod tickets;
 
 #[cfg(feature = "tls")]
 pub use acceptor::{AcceptError, TlsAcceptor};
+#[cfg(feature = "tls")]
+pub use challenges::AcmeChallenges;
 pub use client_policy::ClientPolicy;
 #[cfg(feature = "tls")]
 pub use clients::{ClientSettings, ClientsError};
@@ -72,9 +76,9 @@ pub use files::UnreadableFile;
 pub use handshake::{HandshakeError, TlsInfo};
 pub use handshake_failure::HandshakeFailure;
 #[cfg(feature = "tls")]
-pub use identity::{IdentityError, SiteIdentity};
+pub use identity::{IdentityError, SiteIdentity, certificate_names};
 #[cfg(not(feature = "tls"))]
-pub use no_tls::{AcceptError, TlsAcceptor, TlsInfo};
+pub use no_tls::{AcceptError, AcmeChallenges, TlsAcceptor, TlsInfo};
 pub use pacer::Pacer;
 pub use rates::{Buckets, Flows, ResponsePace};
 #[cfg(feature = "tls")]

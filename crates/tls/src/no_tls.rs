@@ -21,8 +21,24 @@ impl TlsAcceptor {
         match *self {}
     }
 
+    /// Returns the answers to challenges of certificate authorities.
+    pub fn challenges(&self) -> Option<&Arc<AcmeChallenges>> {
+        match *self {}
+    }
+
     /// Returns whether a host wants certificates of its clients at all.
     pub fn has_policies(&self) -> bool {
+        match *self {}
+    }
+}
+
+/// Answers to the challenges of certificate authorities.
+#[derive(Debug)]
+pub enum AcmeChallenges {}
+
+impl AcmeChallenges {
+    /// Returns the answer to a token.
+    pub fn of_token(&self, _: &[u8]) -> Option<Vec<u8>> {
         match *self {}
     }
 }
@@ -45,6 +61,11 @@ pub enum TlsInfo {}
 impl TlsInfo {
     /// Returns whether an earlier session was resumed.
     pub fn is_resumed(&self) -> bool {
+        match *self {}
+    }
+
+    /// Returns whether a certificate authority has asked for a proof.
+    pub fn is_challenge(&self) -> bool {
         match *self {}
     }
 

@@ -1,7 +1,9 @@
 //! What a program says about TLS.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use crate::challenges::AcmeChallenges;
 use crate::clients::{ClientSettings, ClientsError};
 use crate::identity::IdentityError;
 use crate::tickets::TicketKeysError;
@@ -30,6 +32,8 @@ pub struct TlsSettings {
     /// The keys of session tickets, for servers on several machines; `None` for some of the
     /// process.
     pub ticket_keys: Option<PathBuf>,
+    /// Answers to the challenges of certificate authorities.
+    pub challenges: Option<Arc<AcmeChallenges>>,
     /// Whether secrets are written to the file that `SSLKEYLOGFILE` names.
     pub logs_keys: bool,
 }

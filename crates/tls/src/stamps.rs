@@ -12,7 +12,7 @@ pub(crate) struct FileStamps(Vec<Option<FileStamp>>);
 
 /// The state of one; links are followed, as some tools replace the folder that they lead to.
 #[derive(Debug, PartialEq, Eq)]
-struct FileStamp {
+pub(crate) struct FileStamp {
     device: u64,
     inode: u64,
     bytes: u64,
@@ -36,7 +36,7 @@ impl FileStamps {
     }
 }
 
-fn stamp(path: &Path) -> Option<FileStamp> {
+pub(crate) fn stamp(path: &Path) -> Option<FileStamp> {
     let meta = fs::metadata(path).ok()?;
     let (device, inode, bytes) = (meta.dev(), meta.ino(), meta.len());
     Some(FileStamp { device, inode, bytes, changed: (meta.mtime(), meta.mtime_nsec()) })

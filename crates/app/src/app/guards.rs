@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use gustnado_config::Config;
 use gustnado_tasks::Endpoint;
-use gustnado_tls::TlsAcceptor;
+use gustnado_tls::{AcmeChallenges, TlsAcceptor};
 
 use super::Openings;
 
@@ -18,6 +18,8 @@ pub struct Guards {
     pub https_port: Option<u16>,
     /// Knows what hosts want of their clients' certificates, if any host wants one.
     pub policies: Option<Arc<TlsAcceptor>>,
+    /// Answers to the challenges of a certificate authority.
+    pub challenges: Option<Arc<AcmeChallenges>>,
 }
 
 impl Guards {
@@ -27,8 +29,10 @@ impl Guards {
     pub(super) fn of(config: &Config, openings: &Openings, has_proxies: bool) -> Option<Arc<Self>> {
         let https_port = config.https_redirect.then(|| https_port(openings));
         let policies = openings.tls().filter(|tls| tls.has_policies()).cloned();
-        let is_wanted = https_port.is_some() || policies.is_some() || has_proxies;
-        is_wanted.then(|| Arc::new(Self { https_port, policies }))
+        let challenges = openings.tls().and_then(|tls| tls.challenges()).cloned();
+        let is_wanted =
+            https_port.is_some() || policies.is_some() || challenges.is_some() || has_proxies;
+        is_wanted.then(|| Arc::new(Self { https_port, policies, challenges }))
     }
 }
 

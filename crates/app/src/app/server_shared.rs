@@ -41,6 +41,8 @@ pub struct ServerShared {
     pub(super) heap_trim: Arc<HeapTrim>,
     pub reloads: AtomicU64,
     pub reloads_refused: AtomicU64,
+    pub certificates_obtained: AtomicU64,
+    pub certificates_failed: AtomicU64,
     pub logs: Logs,
 }
 
@@ -67,6 +69,8 @@ impl ServerShared {
             heap_trim: Arc::default(),
             reloads: AtomicU64::new(0),
             reloads_refused: AtomicU64::new(0),
+            certificates_obtained: AtomicU64::new(0),
+            certificates_failed: AtomicU64::new(0),
             logs: Logs::default(),
         })
     }
@@ -138,6 +142,8 @@ impl ServerStats for ServerShared {
         stats.ready = self.is_ready();
         stats.reloads = self.reloads.load(Ordering::Relaxed);
         stats.reloads_refused = self.reloads_refused.load(Ordering::Relaxed);
+        stats.certificates_obtained = self.certificates_obtained.load(Ordering::Relaxed);
+        stats.certificates_failed = self.certificates_failed.load(Ordering::Relaxed);
         let handlers = &self.handler_limits.counts;
         stats.handlers_running = handlers.running.load(Ordering::Relaxed);
         stats.handlers_queued = handlers.queued.load(Ordering::Relaxed);

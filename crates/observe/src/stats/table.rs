@@ -313,6 +313,10 @@ counters! {
         server u64 "Configurations applied by a reload.";
     reloads_refused: Counter InStats,
         server u64 "Reloads refused because the new configuration was invalid.";
+    certificates_obtained: Counter InStats,
+        server u64 "Certificates obtained from an authority (ACME).";
+    certificates_failed: Counter InStats,
+        server u64 "Attempts to obtain one that have failed.";
 }
 
 impl Stats {

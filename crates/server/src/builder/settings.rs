@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::Server;
 use crate::config::{
-    Acceptor, BodyPolicy, Config, ForwardedFields, Io, Listing, Placement, ResponseVersion,
-    SchedulerKind, TlsClientAuth, TlsRecords, TlsVersionMin, TrafficClass,
+    Acceptor, AcmeChallenge, BodyPolicy, Config, ForwardedFields, Io, Listing, Placement,
+    ResponseVersion, SchedulerKind, TlsClientAuth, TlsRecords, TlsVersionMin, TrafficClass,
 };
 
 /// Declares a method for each field of [`Config`], or of a part of it, named like the field.
@@ -101,6 +101,47 @@ impl Server {
         self.tune(|config| config.tls_ticket_keys = Some(path.into()))
     }
 
+    /// Sets [`acme`](Config::acme): names that a certificate is obtained for. Listeners then speak
+    /// TLS.
+    pub fn acme(self, names: &[&str]) -> Self {
+        self.tune(|config| config.acme = owned(names))
+    }
+
+    /// Sets [`acme_email`](Config::acme_email): where the authority may write to.
+    pub fn acme_email(self, address: &str) -> Self {
+        self.tune(|config| address.clone_into(&mut config.acme_email))
+    }
+
+    /// Sets [`acme_directory`](Config::acme_directory): the authority.
+    pub fn acme_directory(self, url: &str) -> Self {
+        self.tune(|config| url.clone_into(&mut config.acme_directory))
+    }
+
+    /// Sets [`acme_ca`](Config::acme_ca): who vouches for the authority's own server, in PEM.
+    pub fn acme_ca(self, path: impl Into<PathBuf>) -> Self {
+        self.tune(|config| config.acme_ca = Some(path.into()))
+    }
+
+    /// Sets [`acme_dir`](Config::acme_dir): the folder of the certificate and the account.
+    pub fn acme_dir(self, folder: impl Into<PathBuf>) -> Self {
+        self.tune(|config| config.acme_dir = Some(folder.into()))
+    }
+
+    /// Sets [`acme_profile`](Config::acme_profile): the profile of the certificate.
+    pub fn acme_profile(self, name: &str) -> Self {
+        self.tune(|config| name.clone_into(&mut config.acme_profile))
+    }
+
+    /// Sets [`acme_eab_id`](Config::acme_eab_id): id of the account elsewhere.
+    pub fn acme_eab_id(self, id: &str) -> Self {
+        self.tune(|config| id.clone_into(&mut config.acme_eab_id))
+    }
+
+    /// Sets [`acme_eab_key`](Config::acme_eab_key): the file with the key of that account.
+    pub fn acme_eab_key(self, path: impl Into<PathBuf>) -> Self {
+        self.tune(|config| config.acme_eab_key = Some(path.into()))
+    }
+
     /// Sets [`body_spool`](Config::body_spool): the folder on whose disk long bodies are kept.
     pub fn body_spool(self, folder: impl Into<PathBuf>) -> Self {
         self.tune(|config| config.body_spool = Some(folder.into()))
@@ -143,7 +184,15 @@ mod tests {
     use super::*;
     use crate::config::TUNABLES;
 
-    const SHORTER: [&str; 19] = [
+    const SHORTER: [&str; 27] = [
+        "acme",
+        "acme_email",
+        "acme_directory",
+        "acme_ca",
+        "acme_dir",
+        "acme_profile",
+        "acme_eab_id",
+        "acme_eab_key",
         "tls_cert",
         "tls_key",
         "tls_client_ca",

@@ -33,7 +33,7 @@ pub(super) struct ListenerPlan {
     nth: usize,
     options: ListenOptions,
     proxies: ProxyRule,
-    has_tls: bool,
+    pub(super) has_tls: bool,
 }
 
 /// A listener's rule about PROXY headers.
@@ -230,8 +230,14 @@ fn plan(
         }
     }
     let proxies = proxy_rule(config, spec)?;
-    let has_tls = spec.tls.unwrap_or(config.tls_cert.is_some() || !server.site_tls.is_empty());
+    let has_tls = spec.tls.unwrap_or(has_certificate(server));
     Ok(ListenerPlan { endpoint, nth: 0, options, proxies, has_tls })
+}
+
+/// Returns whether there is anything to speak TLS with.
+fn has_certificate(server: &Server) -> bool {
+    let config = &server.config;
+    config.tls_cert.is_some() || !config.acme.is_empty() || !server.site_tls.is_empty()
 }
 
 /// Returns a listener's rule about PROXY headers.

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use gustnado_tasks::Endpoint;
 
 use super::listeners::{self, ListenerPlan, Listeners};
-use super::{ReloadState, Running, StartError, lines, set_budgets};
+use super::{ReloadState, Running, StartError, acme, lines, set_budgets};
 use crate::builder::Server;
 use crate::config::{Config, Machine, TUNABLES};
 use gustnado_app::app::App;
@@ -61,6 +61,7 @@ impl Running {
         let lists = super::lists(&to.config, &endpoints);
         let machine = Machine::read();
         let tables = self.resources.tables(&to, &self.shared, &machine, lists)?;
+        let keeper = acme::open_changed(&state.config, &to.config, &plans)?;
         let tls = listeners::tls_acceptor(&to, &plans)?;
         let old = self.current.app();
         let (places, logs) = (self.shared.places(), &self.shared.logs);
@@ -92,6 +93,12 @@ impl Running {
         let changed = changed(&state.config, &to.config);
         self.shared.handler_limits.set(&to.config);
         self.shared.spool.set(&to.config);
+        if let Some(keeper) = keeper {
+            // The one before ends first: they share a folder.
+            state.keeping = None;
+            // Without a thread the certificate is still renewed by the next reload or restart.
+            state.keeping = keeper.and_then(|keeper| acme::keep(keeper, &self.shared).ok());
+        }
         state.config = to.config;
         Ok(Reloaded { changed, kept, opened, closed })
     }

@@ -85,6 +85,18 @@ pub enum StartError {
         /// The listener.
         endpoint: Endpoint,
     },
+    /// The settings of certificates from an authority, or their folder, cannot be used.
+    #[error("acme: {text}")]
+    Acme {
+        /// What was expected, what was found, the remedy.
+        text: String,
+    },
+    /// This build obtains no certificates.
+    #[error(
+        "acme: this build obtains no certificates; build it with the cargo feature `acme`, or give \
+         --tls-cert"
+    )]
+    NoAcme,
     /// This build has no TLS.
     #[error(
         "{endpoint}: this build has no TLS; build it with the cargo feature `tls`, or leave \

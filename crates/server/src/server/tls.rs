@@ -22,6 +22,7 @@ mod with_tls {
     use gustnado_config::{Config, TlsClientAuth, TlsRecords, TlsVersionMin};
     use gustnado_tls::{ClientSettings, TicketKeys, TlsSettings, TlsSite};
 
+    use super::super::acme;
     use super::super::held_workers::say;
     use super::{AppHandle, Arc, Endpoint, Server, ServerShared, StartError, TlsAcceptor};
 
@@ -36,7 +37,7 @@ mod with_tls {
         endpoint: &Endpoint,
     ) -> Result<Arc<TlsAcceptor>, StartError> {
         let config = &server.config;
-        if config.tls_cert.is_none() && server.site_tls.is_empty() {
+        if config.tls_cert.is_none() && config.acme.is_empty() && server.site_tls.is_empty() {
             return Err(StartError::NoCertificate { endpoint: endpoint.clone() });
         }
         let settings = TlsSettings {
@@ -53,6 +54,7 @@ mod with_tls {
             handshake_ms: gustnado_config::millis(config.tls_handshake_timeout),
             handshakes_max: config.tls_handshakes,
             ticket_keys: config.tls_ticket_keys.clone(),
+            challenges: acme::challenges(config),
             logs_keys: std::env::var_os("SSLKEYLOGFILE").is_some(),
         };
         let acceptor = TlsAcceptor::new(settings, ticket_keys()?, now_s());
@@ -60,7 +62,8 @@ mod with_tls {
     }
 
     fn usual(config: &Config) -> Result<Option<TlsSite>, StartError> {
-        let Some(cert) = config.tls_cert.clone() else { return Ok(None) };
+        let cert = config.tls_cert.clone().or_else(|| acme::certificate(config));
+        let Some(cert) = cert else { return Ok(None) };
         let (key, client_auth) = (config.tls_key.clone(), config.tls_client_auth);
         let (client_ca, client_crl) = (config.tls_client_ca.clone(), config.tls_client_crl.clone());
         let own = SiteTls { cert, key, client_auth, client_ca, client_crl };
@@ -149,6 +152,9 @@ mod with_tls {
         };
         let app = current.app();
         let Some(tls) = app.openings.tls() else { return true };
+        if let Some(challenges) = tls.challenges() {
+            challenges.refresh();
+        }
         match tls.refresh(now_s()) {
             Ok(false) => {}
             Ok(true) => {

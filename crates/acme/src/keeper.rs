@@ -1,0 +1,272 @@
+//! Keeps a certificate valid: the thread that does what is due.
+
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use crate::attempt::{advice, attempt, now_s};
+use crate::authority::Authority;
+use crate::certificate::{HeldCertificate, placeholder};
+use crate::error::AcmeError;
+use crate::schedule::{AcmeState, Due};
+use crate::settings::AcmeSettings;
+use crate::store::{Store, StoreError};
+
+/// The longest wait between two looks: the clock may jump, and others may change the folder.
+const LOOK_S: i64 = 60;
+/// The wait while another process is at it.
+const OTHERS_S: i64 = 10;
+
+/// Hears of attempts.
+pub trait AcmeObserver: Send {
+    /// A certificate was obtained.
+    fn obtained(&self, line: &str);
+    /// An attempt has failed.
+    fn failed(&self, line: &str);
+}
+
+/// Keeps the certificate of a folder valid.
+pub struct Keeper {
+    settings: AcmeSettings,
+    store: Store,
+    authority: Authority,
+}
+
+impl Keeper {
+    /// Opens the folder. If there is no certificate that can be used, a placeholder is put there,
+    /// so that the server can start.
+    ///
+    /// # Errors
+    /// [`AcmeError`].
+    pub fn open(settings: AcmeSettings) -> Result<Self, AcmeError> {
+        let store = Store::open(&settings.folder)?;
+        let held = HeldCertificate::read(&store.certificate());
+        let fits = |held: &HeldCertificate| {
+            (held.is_placeholder && held.has(&settings.names))
+                || (!held.is_placeholder && held.not_after_s > now_s())
+        };
+        if !held.as_ref().is_some_and(fits) {
+            let pem = placeholder(&settings.names)?;
+            store.write_bytes("certificate.pem", pem.as_bytes())?;
+        }
+        let authority = Authority::new(&settings);
+        Ok(Self { settings, store, authority })
+    }
+
+    /// Returns the folder.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Does what is due. Returns for how many seconds nothing is.
+    ///
+    /// - `now_s`: seconds since 1970.
+    ///
+    /// # Errors
+    /// [`StoreError`]: the folder cannot be used.
+    pub fn step(&self, observer: &dyn AcmeObserver, now_s: i64) -> Result<i64, StoreError> {
+        let due = || {
+            let state: AcmeState = self.store.read("state.json").unwrap_or_default();
+            let held = HeldCertificate::read(&self.store.certificate());
+            (state.due(held.as_ref(), &self.settings.names, now_s), state, held)
+        };
+        if let (Due::At(at), ..) = due() {
+            return Ok((at - now_s).clamp(1, LOOK_S));
+        }
+        let Some(_lock) = self.store.lock()? else { return Ok(OTHERS_S) };
+        // Another process may have done it just before.
+        match due() {
+            (Due::At(at), ..) => return Ok((at - now_s).clamp(1, LOOK_S)),
+            (Due::Attempt, mut state, _) => _ = self.attempt(&mut state, observer, now_s),
+            (Due::Advice, mut state, held) => {
+                let held = held.expect("advice is about a certificate");
+                let (settings, store) = (&self.settings, &self.store);
+                let asked = advice(settings, store, &mut state, &held, &self.authority);
+                // Without it the certificate is renewed in time all the same.
+                let (window, wait_s) = asked.unwrap_or((None, 0));
+                state.note_advice(window, wait_s, now_s, chance());
+                self.store.write("state.json", &state)?;
+            }
+        }
+        Ok(1)
+    }
+
+    /// Obtains a certificate now, whatever is due.
+    ///
+    /// # Errors
+    /// [`AcmeError`], which is kept in the folder, too.
+    pub fn renew(&self, observer: &dyn AcmeObserver) -> Result<(), AcmeError> {
+        let Some(_lock) = self.store.lock()? else { return Err(AcmeError::UnderWay) };
+        let mut state: AcmeState = self.store.read("state.json").unwrap_or_default();
+        self.attempt(&mut state, observer, now_s())
+    }
+
+    fn attempt(
+        &self,
+        state: &mut AcmeState,
+        observer: &dyn AcmeObserver,
+        now_s: i64,
+    ) -> Result<(), AcmeError> {
+        let tried = attempt(&self.settings, &self.store, state, &self.authority);
+        let names = self.settings.names.join(", ");
+        let done = match tried {
+            Ok(held) => {
+                state.note_obtained(&held, now_s, chance());
+                let days = (held.not_after_s - now_s) / 86_400;
+                observer.obtained(&format!(
+                    "a certificate for {names} was obtained; it ends in {days} days"
+                ));
+                Ok(())
+            }
+            Err(error) => {
+                if let AcmeError::Refused(words) = &error
+                    && words.ends_with("(accountDoesNotExist)")
+                {
+                    crate::account::forget(&self.settings, &self.store);
+                }
+                let line = error.to_string();
+                let patience = self.authority.patience_until_s();
+                let is_refused = error.is_of_authority();
+                state.note_failed(line.clone(), is_refused, patience, now_s, chance());
+                let wait = state.retry_at_s - now_s;
+                observer.failed(&format!(
+                    "no certificate for {names}: {line}; the next attempt is in {}",
+                    in_words(wait)
+                ));
+                Err(error)
+            }
+        };
+        self.store.write("state.json", state)?;
+        done
+    }
+}
+
+/// Returns a time in words.
+fn in_words(seconds: i64) -> String {
+    match seconds {
+        ..120 => format!("{seconds} s"),
+        120..7_200 => format!("{} minutes", seconds / 60),
+        _ => format!("{} hours", seconds / 3_600),
+    }
+}
+
+/// Returns a random number.
+fn chance() -> u64 {
+    let mut bytes = [0; 8];
+    // Without one, several servers renew at the same time; that is all.
+    _ = aws_lc_rs::rand::fill(&mut bytes);
+    u64::from_ne_bytes(bytes)
+}
+
+/// Ends a keeper's thread when it is dropped. An attempt under way is finished before.
+#[derive(Debug)]
+pub struct KeeperHandle(Arc<Ending>);
+
+#[derive(Debug, Default)]
+struct Ending {
+    is_ending: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Drop for KeeperHandle {
+    fn drop(&mut self) {
+        *self.0.is_ending.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.0.changed.notify_all();
+    }
+}
+
+impl Ending {
+    /// Waits. Returns whether to end.
+    fn wait(&self, seconds: i64) -> bool {
+        let time = Duration::from_secs(u64::try_from(seconds).unwrap_or(1));
+        let is_ending = self.is_ending.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.changed.wait_timeout_while(is_ending, time, |is_ending| !*is_ending);
+        *waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+}
+
+/// Keeps a certificate valid from now on, on a thread of its own.
+///
+/// # Errors
+/// The thread cannot be started.
+pub fn start(keeper: Keeper, observer: impl AcmeObserver + 'static) -> io::Result<KeeperHandle> {
+    let ending = Arc::new(Ending::default());
+    let handle = KeeperHandle(Arc::clone(&ending));
+    let work = move || {
+        let mut wait = 1;
+        let mut said = String::new();
+        while !ending.wait(wait) {
+            wait = keeper.step(&observer, now_s()).unwrap_or_else(|error| {
+                // The folder is looked at each minute: the same trouble is told once.
+                let line = error.to_string();
+                if line != said {
+                    observer.failed(&line);
+                }
+                said = line;
+                LOOK_S
+            });
+        }
+    };
+    thread::Builder::new().name("acme".to_owned()).spawn(work)?;
+    Ok(handle)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::net::TcpListener;
+
+    use super::*;
+    use crate::settings::ChallengeChoice;
+
+    #[derive(Default)]
+    struct Counted {
+        failed: Cell<u32>,
+        obtained: Cell<u32>,
+    }
+
+    impl AcmeObserver for Counted {
+        fn obtained(&self, _: &str) {
+            self.obtained.set(self.obtained.get() + 1);
+        }
+
+        fn failed(&self, line: &str) {
+            assert!(line.contains("the authority cannot be asked: "), "{line}");
+            self.failed.set(self.failed.get() + 1);
+        }
+    }
+
+    fn settings(folder: &std::path::Path, directory: String) -> AcmeSettings {
+        AcmeSettings {
+            names: vec!["a.test".to_owned()],
+            email: None,
+            directory,
+            trusted: None,
+            folder: folder.to_owned(),
+            profile: "tlsserver".to_owned(),
+            challenge: ChallengeChoice::Http01,
+            external: None,
+        }
+    }
+
+    /// No authority is there for a day, and a restart of the server changes nothing about it.
+    #[test]
+    fn an_authority_that_is_down_for_a_day_is_asked_some_thirty_times() {
+        let closed = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let directory = format!("https://{}/dir", closed.local_addr().expect("it is bound"));
+        drop(closed);
+        let folder = tempfile::tempdir().expect("a folder");
+        let counted = Counted::default();
+        let (start, mut now) = (1_800_000_000, 1_800_000_000);
+        while now < start + 86_400 {
+            let keeper =
+                Keeper::open(settings(folder.path(), directory.clone())).expect("it opens");
+            now += keeper.step(&counted, now).expect("the folder is there");
+        }
+        assert!((20..=35).contains(&counted.failed.get()), "{}", counted.failed.get());
+        assert_eq!(counted.obtained.get(), 0);
+        let held = HeldCertificate::read(&folder.path().join("certificate.pem"));
+        assert!(held.expect("a certificate").is_placeholder);
+    }
+}
