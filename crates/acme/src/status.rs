@@ -44,7 +44,8 @@ impl AcmeStatus {
         match left {
             172_800.. => format!("in {} days", left / 86_400),
             7_200.. => format!("in {} hours", left / 3_600),
-            0.. => format!("in {} minutes", left / 60),
+            120.. => format!("in {} minutes", left / 60),
+            1.. => format!("in {left} s"),
             _ => "now".to_owned(),
         }
     }

@@ -38,9 +38,10 @@ pub mod test;
 
 pub use builder::Server;
 pub use bytes::Bytes;
-#[doc(inline)]
 #[cfg(feature = "acme")]
+#[doc(inline)]
 pub use gustnado_acme::AcmeStatus;
+#[doc(inline)]
 pub use gustnado_app::hooks::{ClosedConnection, Limit, LimitAction, LimitEvent, Refused};
 #[doc(inline)]
 pub use gustnado_client as client;

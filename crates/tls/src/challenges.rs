@@ -13,10 +13,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use rustls::ServerConfig;
-use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::ClientHello;
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
 
 use crate::files::read_file;
 use crate::stamps::{FileStamp, stamp};
@@ -121,13 +121,15 @@ impl AcmeChallenges {
 fn config(pem: &[u8]) -> Option<Arc<ServerConfig>> {
     let certificate = CertificateDer::from_pem_slice(pem).ok()?;
     let key = PrivateKeyDer::from_pem_slice(pem).ok()?;
-    let provider: CryptoProvider = rustls::crypto::aws_lc_rs::default_provider();
-    let mut config = ServerConfig::builder_with_provider(Arc::new(provider))
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let key = provider.key_provider.load_private_key(key).ok()?;
+    // (The library would refuse the critical extension that the certificate is for.)
+    let resolver = SingleCertAndKey::from(CertifiedKey::new(vec![certificate], key));
+    let mut config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .ok()?
         .with_no_client_auth()
-        .with_single_cert(vec![certificate], key)
-        .ok()?;
+        .with_cert_resolver(Arc::new(resolver));
     config.alpn_protocols = vec![ALPN.to_vec()];
     Some(Arc::new(config))
 }

@@ -187,6 +187,10 @@ impl SiteIdentity {
         match certified.keys_match() {
             // A key that cannot tell its public part is trusted to be the right one.
             Ok(()) | Err(rustls::Error::InconsistentKeys(rustls::InconsistentKeys::Unknown)) => {}
+            Err(error) if !matches!(error, rustls::Error::InconsistentKeys(_)) => {
+                let (path, reason) = (certificates.to_owned(), error.to_string());
+                return Err(IdentityError::Malformed { path, number: 1, reason });
+            }
             Err(_) => {
                 let (certificates, key) = (certificates.to_owned(), key.to_owned());
                 return Err(IdentityError::Mismatch { certificates, key });

@@ -5,6 +5,7 @@
 mod harness;
 
 mod authority;
+mod challenges;
 mod client;
 mod handshakes;
 mod own_client;
