@@ -10,14 +10,14 @@ use crate::authority::Authority;
 use crate::error::AcmeError;
 use crate::schedule::AcmeState;
 use crate::settings::{AcmeSettings, ExternalAccount};
-use crate::store::Store;
+use crate::store::CertificateStore;
 
 /// Returns the account of the folder; the first time it is made.
 ///
 /// By asking for certificates, the server's owner agrees to the authority's terms.
 pub(crate) async fn open(
     settings: &AcmeSettings,
-    store: &Store,
+    store: &CertificateStore,
     state: &mut AcmeState,
     authority: &Authority,
 ) -> Result<Account, AcmeError> {
@@ -28,7 +28,7 @@ pub(crate) async fn open(
         if state.email == settings.email {
             return Ok(account);
         }
-        match account.update_contacts(&contacts(&contact(settings))).await {
+        match account.update_contacts(&contacts(contact(settings).as_deref())).await {
             Err(Error::Api(problem)) if is_unknown(&problem) => {}
             updated => {
                 updated?;
@@ -38,7 +38,7 @@ pub(crate) async fn open(
         }
     }
     let contact = contact(settings);
-    let contact = contacts(&contact);
+    let contact = contacts(contact.as_deref());
     let wanted = NewAccount {
         contact: &contact,
         terms_of_service_agreed: true,
@@ -58,7 +58,7 @@ pub(crate) fn is_unknown(problem: &Problem) -> bool {
 }
 
 /// Forgets the account, so that the next attempt makes one.
-pub(crate) fn forget(settings: &AcmeSettings, store: &Store) {
+pub(crate) fn forget(settings: &AcmeSettings, store: &CertificateStore) {
     store.remove(&file_of(&settings.directory));
 }
 
@@ -74,8 +74,8 @@ fn contact(settings: &AcmeSettings) -> Option<String> {
     settings.email.as_ref().map(|email| format!("mailto:{email}"))
 }
 
-fn contacts(contact: &Option<String>) -> Vec<&str> {
-    contact.iter().map(String::as_str).collect()
+fn contacts(contact: Option<&str>) -> Vec<&str> {
+    contact.into_iter().collect()
 }
 
 fn external(account: &ExternalAccount) -> Result<ExternalAccountKey, AcmeError> {

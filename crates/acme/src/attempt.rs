@@ -13,18 +13,18 @@ use crate::error::AcmeError;
 use crate::order::obtain;
 use crate::schedule::AcmeState;
 use crate::settings::AcmeSettings;
-use crate::store::Store;
+use crate::store::CertificateStore;
 
 /// Obtains a certificate, and writes it into the folder, which is locked.
 pub(crate) fn attempt(
     settings: &AcmeSettings,
-    store: &Store,
+    store: &CertificateStore,
     state: &mut AcmeState,
     authority: &Authority,
 ) -> Result<HeldCertificate, AcmeError> {
     let choice = settings.challenge_of(state.failures);
-    let replaced = HeldCertificate::read(&store.certificate());
-    let replaces = replaced.filter(|held| !held.is_placeholder).and_then(|held| held.id);
+    let held = HeldCertificate::read(&store.certificate());
+    let replaces = held.filter(|held| !held.is_placeholder).and_then(|held| held.id);
     let asked = async {
         let account = account::open(settings, store, state, authority).await?;
         obtain(&account, settings, store, choice, replaces).await
@@ -38,7 +38,7 @@ pub(crate) fn attempt(
 /// authority gives one, and after how many seconds it can be asked again.
 pub(crate) fn advice(
     settings: &AcmeSettings,
-    store: &Store,
+    store: &CertificateStore,
     state: &mut AcmeState,
     held: &HeldCertificate,
     authority: &Authority,

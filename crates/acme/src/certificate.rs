@@ -10,6 +10,7 @@ use rcgen::{
     CertificateParams, CustomExtension, DistinguishedName, DnType, KeyPair, PublicKeyData,
 };
 use x509_cert::Certificate;
+use x509_cert::der::pem::{LineEnding, encode_string};
 use x509_cert::der::{Decode, DecodePem, Encode};
 use x509_cert::ext::pkix::AuthorityKeyIdentifier;
 
@@ -92,19 +93,16 @@ pub(crate) fn placeholder(names: &[String]) -> Result<String, AcmeError> {
     let mut params = CertificateParams::new(names.to_vec())?;
     params.distinguished_name = DistinguishedName::new();
     params.distinguished_name.push(DnType::CommonName, PLACEHOLDER);
-    let key = KeyPair::generate()?;
-    let certificate = params.self_signed(&key)?;
-    Ok(key.serialize_pem() + &certificate.pem())
+    self_signed(&params)
 }
 
-/// Makes a key, and a request for a certificate of it. Returns the key in PEM and the request in
-/// DER.
-pub(crate) fn request(names: &[String]) -> Result<(String, Vec<u8>), AcmeError> {
+/// Makes a key, and a request for a certificate of it in DER.
+pub(crate) fn request(names: &[String]) -> Result<(KeyPair, Vec<u8>), AcmeError> {
     let mut params = CertificateParams::new(names.to_vec())?;
     params.distinguished_name = DistinguishedName::new();
     let key = KeyPair::generate()?;
-    let request = params.serialize_request(&key)?;
-    Ok((key.serialize_pem(), request.der().to_vec()))
+    let request = params.serialize_request(&key)?.der().to_vec();
+    Ok((key, request))
 }
 
 /// Makes the certificate that proves to an authority that a name is the server's (RFC 8737 §3),
@@ -112,27 +110,39 @@ pub(crate) fn request(names: &[String]) -> Result<(String, Vec<u8>), AcmeError> 
 pub(crate) fn proof(name: &str, digest: &[u8]) -> Result<String, AcmeError> {
     let mut params = CertificateParams::new(vec![name.to_owned()])?;
     params.custom_extensions = vec![CustomExtension::new_acme_identifier(digest)];
-    let key = KeyPair::generate()?;
-    let certificate = params.self_signed(&key)?;
-    Ok(key.serialize_pem() + &certificate.pem())
+    self_signed(&params)
 }
 
-/// Joins a key with what an authority has issued for it, once that fits.
+fn self_signed(params: &CertificateParams) -> Result<String, AcmeError> {
+    let key = KeyPair::generate()?;
+    let certificate = params.self_signed(&key)?;
+    Ok(key_pem(&key)? + &pem("CERTIFICATE", certificate.der())?)
+}
+
+fn key_pem(key: &KeyPair) -> Result<String, AcmeError> {
+    pem("PRIVATE KEY", key.serialized_der())
+}
+
+fn pem(label: &'static str, der: &[u8]) -> Result<String, AcmeError> {
+    let encoded = encode_string(label, LineEnding::LF, der);
+    encoded.map_err(|error| AcmeError::Unusable(error.to_string()))
+}
+
+/// Joins a key with what an authority has issued for it, once that fits. Returns both in PEM.
 ///
-/// - `key`, `chain`: in PEM.
-pub(crate) fn joined(key: &str, chain: &str, names: &[String]) -> Result<String, AcmeError> {
+/// - `chain`: in PEM.
+pub(crate) fn joined(key: &KeyPair, chain: &str, names: &[String]) -> Result<String, AcmeError> {
     let unusable = |why: &str| AcmeError::Unusable(why.to_owned());
     let held = HeldCertificate::parse(chain).ok_or_else(|| unusable("no certificate"))?;
     if !held.has(names) {
         return Err(unusable(&format!("a certificate for {}", held.names.join(", "))));
     }
-    let certificate = Certificate::from_pem(chain).or_else(|_| first(chain));
-    let certificate = certificate.map_err(|error| unusable(&error.to_string()))?;
+    let certificate = first(chain).map_err(|error| unusable(&error.to_string()))?;
     let public = certificate.tbs_certificate.subject_public_key_info.subject_public_key;
-    if KeyPair::from_pem(key)?.der_bytes() != public.raw_bytes() {
+    if key.der_bytes() != public.raw_bytes() {
         return Err(unusable("a certificate of another key"));
     }
-    Ok(format!("{}\n{}\n", key.trim_end(), chain.trim_end()))
+    Ok(format!("{}{}\n", key_pem(key)?, chain.trim_end()))
 }
 
 /// Parses the first certificate of several.
@@ -178,14 +188,16 @@ mod tests {
     #[test]
     fn a_key_is_joined_with_its_own_certificate_alone() {
         let all = names(&["a.test"]);
-        let (pem, other) = (placeholder(&all).expect("one"), placeholder(&all).expect("another"));
-        let at = |pem: &str| pem.find("-----BEGIN CERTIFICATE-----").expect("a certificate");
-        let (key, chain) = pem.split_at(at(&pem));
-        let joined_pem = joined(key, chain, &all).expect("they fit");
+        let made = || KeyPair::generate().expect("a key");
+        let (key, other) = (made(), made());
+        let params = CertificateParams::new(all.clone()).expect("a name");
+        let chain = params.self_signed(&key).expect("a certificate");
+        let chain = pem("CERTIFICATE", chain.der()).expect("PEM");
+        let joined_pem = joined(&key, &chain, &all).expect("they fit");
         assert!(HeldCertificate::parse(&joined_pem).is_some());
-        assert!(joined(key, &other[at(&other)..], &all).is_err(), "of another key");
-        assert!(joined(key, chain, &names(&["b.test"])).is_err(), "of another name");
-        assert!(joined(key, "nothing", &all).is_err());
+        assert!(joined(&other, &chain, &all).is_err(), "of another key");
+        assert!(joined(&key, &chain, &names(&["b.test"])).is_err(), "of another name");
+        assert!(joined(&key, "nothing", &all).is_err());
     }
 
     #[test]

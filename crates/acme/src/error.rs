@@ -2,7 +2,7 @@
 
 use instant_acme::{Error, Problem};
 
-use crate::store::StoreError;
+use crate::store::CertificateStoreError;
 
 /// Why an attempt has failed.
 #[derive(Debug, thiserror::Error)]
@@ -34,7 +34,7 @@ pub enum AcmeError {
     },
     /// The folder cannot be used.
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(#[from] CertificateStoreError),
     /// The key of the account elsewhere is of no use.
     #[error("{file}: expected a key in base64 for URLs, found {found}")]
     ExternalKey {

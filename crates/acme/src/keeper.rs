@@ -9,9 +9,9 @@ use crate::attempt::{advice, attempt, now_s};
 use crate::authority::Authority;
 use crate::certificate::{HeldCertificate, placeholder};
 use crate::error::AcmeError;
-use crate::schedule::{AcmeState, Due};
+use crate::schedule::{AcmeState, DueAction};
 use crate::settings::AcmeSettings;
-use crate::store::{Store, StoreError};
+use crate::store::{CertificateStore, CertificateStoreError};
 
 /// The longest wait between two looks: the clock may jump, and others may change the folder.
 const LOOK_S: i64 = 60;
@@ -27,20 +27,20 @@ pub trait AcmeObserver: Send {
 }
 
 /// Keeps the certificate of a folder valid.
-pub struct Keeper {
+pub struct CertificateKeeper {
     settings: AcmeSettings,
-    store: Store,
+    store: CertificateStore,
     authority: Authority,
 }
 
-impl Keeper {
+impl CertificateKeeper {
     /// Opens the folder. If there is no certificate that can be used, a placeholder is put there,
     /// so that the server can start.
     ///
     /// # Errors
     /// [`AcmeError`].
     pub fn open(settings: AcmeSettings) -> Result<Self, AcmeError> {
-        let store = Store::open(&settings.folder)?;
+        let store = CertificateStore::open(&settings.folder)?;
         let held = HeldCertificate::read(&store.certificate());
         let fits = |held: &HeldCertificate| {
             (held.is_placeholder && held.has(&settings.names))
@@ -55,7 +55,7 @@ impl Keeper {
     }
 
     /// Returns the folder.
-    pub fn store(&self) -> &Store {
+    pub fn store(&self) -> &CertificateStore {
         &self.store
     }
 
@@ -64,22 +64,26 @@ impl Keeper {
     /// - `now_s`: seconds since 1970.
     ///
     /// # Errors
-    /// [`StoreError`]: the folder cannot be used.
-    pub fn step(&self, observer: &dyn AcmeObserver, now_s: i64) -> Result<i64, StoreError> {
+    /// [`CertificateStoreError`]: the folder cannot be used.
+    pub fn step(
+        &self,
+        observer: &dyn AcmeObserver,
+        now_s: i64,
+    ) -> Result<i64, CertificateStoreError> {
         let due = || {
             let state: AcmeState = self.store.read("state.json").unwrap_or_default();
             let held = HeldCertificate::read(&self.store.certificate());
             (state.due(held.as_ref(), &self.settings.names, now_s), state, held)
         };
-        if let (Due::At(at), ..) = due() {
+        if let (DueAction::At(at), ..) = due() {
             return Ok((at - now_s).clamp(1, LOOK_S));
         }
         let Some(_lock) = self.store.lock()? else { return Ok(OTHERS_S) };
         // Another process may have done it just before.
         match due() {
-            (Due::At(at), ..) => return Ok((at - now_s).clamp(1, LOOK_S)),
-            (Due::Attempt, mut state, _) => _ = self.attempt(&mut state, observer, now_s),
-            (Due::Advice, mut state, held) => {
+            (DueAction::At(at), ..) => return Ok((at - now_s).clamp(1, LOOK_S)),
+            (DueAction::Attempt, mut state, _) => _ = self.attempt(&mut state, observer, now_s),
+            (DueAction::Advice, mut state, held) => {
                 let held = held.expect("advice is about a certificate");
                 let (settings, store) = (&self.settings, &self.store);
                 let asked = advice(settings, store, &mut state, &held, &self.authority);
@@ -161,10 +165,10 @@ fn chance() -> u64 {
 
 /// Ends a keeper's thread when it is dropped. An attempt under way is finished before.
 #[derive(Debug)]
-pub struct KeeperHandle(Arc<Ending>);
+pub struct KeeperHandle(Arc<KeeperEnding>);
 
 #[derive(Debug, Default)]
-struct Ending {
+struct KeeperEnding {
     is_ending: Mutex<bool>,
     changed: Condvar,
 }
@@ -176,7 +180,7 @@ impl Drop for KeeperHandle {
     }
 }
 
-impl Ending {
+impl KeeperEnding {
     /// Waits. Returns whether to end.
     fn wait(&self, seconds: i64) -> bool {
         let time = Duration::from_secs(u64::try_from(seconds).unwrap_or(1));
@@ -190,8 +194,11 @@ impl Ending {
 ///
 /// # Errors
 /// The thread cannot be started.
-pub fn start(keeper: Keeper, observer: impl AcmeObserver + 'static) -> io::Result<KeeperHandle> {
-    let ending = Arc::new(Ending::default());
+pub fn start(
+    keeper: CertificateKeeper,
+    observer: impl AcmeObserver + 'static,
+) -> io::Result<KeeperHandle> {
+    let ending = Arc::new(KeeperEnding::default());
     let handle = KeeperHandle(Arc::clone(&ending));
     let work = move || {
         let mut wait = 1;
@@ -260,8 +267,8 @@ mod tests {
         let counted = Counted::default();
         let (start, mut now) = (1_800_000_000, 1_800_000_000);
         while now < start + 86_400 {
-            let keeper =
-                Keeper::open(settings(folder.path(), directory.clone())).expect("it opens");
+            let keeper = CertificateKeeper::open(settings(folder.path(), directory.clone()))
+                .expect("it opens");
             now += keeper.step(&counted, now).expect("the folder is there");
         }
         assert!((20..=35).contains(&counted.failed.get()), "{}", counted.failed.get());

@@ -7,7 +7,7 @@
 //!
 //! | in the folder | |
 //! | --- | --- |
-//! | `certificate.pem` | The key, the certificate and its issuers; before the first one, a certificate that the server has signed itself. |
+//! | `certificate.pem` | Key, certificate and issuers; at first one that is signed by itself. |
 //! | `account-HOST.json` | The account with an authority. |
 //! | `state.json` | When the next attempt is due, and what the last one has failed with. |
 //! | `challenges/` | Answers to the challenges that are under way. |
@@ -30,7 +30,7 @@ mod status;
 mod store;
 
 pub use error::AcmeError;
-pub use keeper::{AcmeObserver, Keeper, KeeperHandle, start};
+pub use keeper::{AcmeObserver, CertificateKeeper, KeeperHandle, start};
 pub use settings::{AcmeSettings, ChallengeChoice, ExternalAccount, is_name};
 pub use status::{AcmeStatus, dns_records};
-pub use store::{Store, StoreError};
+pub use store::{CertificateStore, CertificateStoreError};

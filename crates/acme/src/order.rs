@@ -12,7 +12,7 @@ use instant_acme::{
 use crate::certificate;
 use crate::error::{AcmeError, words};
 use crate::settings::{AcmeSettings, ChallengeChoice};
-use crate::store::Store;
+use crate::store::CertificateStore;
 
 /// How long an authority may take to check the proofs, and to issue.
 const CHECK_TIME: Duration = Duration::from_mins(3);
@@ -25,7 +25,7 @@ const OTHERS_TIME: Duration = Duration::from_millis(1_500);
 pub(crate) async fn obtain(
     account: &Account,
     settings: &AcmeSettings,
-    store: &Store,
+    store: &CertificateStore,
     choice: ChallengeChoice,
     replaces: Option<CertificateIdentifier<'static>>,
 ) -> Result<String, AcmeError> {
@@ -202,7 +202,7 @@ async fn refused(order: &mut Order) -> AcmeError {
 
 /// Answers to challenges, which are removed in the end.
 struct Proofs<'a> {
-    store: &'a Store,
+    store: &'a CertificateStore,
     files: Vec<String>,
 }
 

@@ -43,7 +43,7 @@ pub(crate) struct AcmeState {
 
 /// What is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Due {
+pub(crate) enum DueAction {
     /// An attempt to obtain a certificate.
     Attempt,
     /// The authority's advice about renewal.
@@ -56,7 +56,12 @@ impl AcmeState {
     /// Returns what is due.
     ///
     /// - `names`: those that the certificate is to have.
-    pub(crate) fn due(&self, held: Option<&HeldCertificate>, names: &[String], now_s: i64) -> Due {
+    pub(crate) fn due(
+        &self,
+        held: Option<&HeldCertificate>,
+        names: &[String],
+        now_s: i64,
+    ) -> DueAction {
         let fitting = held.filter(|held| !held.is_placeholder && held.has(names));
         let attempt_at = match fitting {
             None => self.retry_at_s,
@@ -65,13 +70,13 @@ impl AcmeState {
             Some(held) => two_thirds(held).max(self.retry_at_s),
         };
         if attempt_at <= now_s {
-            return Due::Attempt;
+            return DueAction::Attempt;
         }
         if fitting.is_some() && self.ask_advice_at_s <= now_s {
-            return Due::Advice;
+            return DueAction::Advice;
         }
         let advice_at = fitting.map_or(i64::MAX, |_| self.ask_advice_at_s);
-        Due::At(attempt_at.min(advice_at))
+        DueAction::At(attempt_at.min(advice_at))
     }
 
     /// Notes a certificate that was obtained.
@@ -165,13 +170,15 @@ mod tests {
     #[test]
     fn a_certificate_is_renewed_when_two_thirds_of_its_life_are_over() {
         let (held, mut state) = (held("1"), AcmeState::default());
-        assert_eq!(state.due(None, &names(), NOW), Due::Attempt);
+        assert_eq!(state.due(None, &names(), NOW), DueAction::Attempt);
         for chance in [0, 1_234_567_891_011, u64::MAX] {
             state.note_obtained(&held, NOW, chance);
             state.ask_advice_at_s = i64::MAX;
-            let Due::At(at) = state.due(Some(&held), &names(), NOW) else { panic!("not yet") };
+            let DueAction::At(at) = state.due(Some(&held), &names(), NOW) else {
+                panic!("not yet")
+            };
             assert!((NOW + 57 * DAY..=NOW + 60 * DAY).contains(&at), "{at}");
-            assert_eq!(state.due(Some(&held), &names(), at), Due::Attempt);
+            assert_eq!(state.due(Some(&held), &names(), at), DueAction::Attempt);
         }
     }
 
@@ -180,16 +187,16 @@ mod tests {
         let mut state = AcmeState::default();
         state.note_obtained(&held("1"), NOW, 7);
         let more = vec!["a.test".to_owned(), "b.test".to_owned()];
-        assert_eq!(state.due(Some(&held("1")), &more, NOW), Due::Attempt);
+        assert_eq!(state.due(Some(&held("1")), &more, NOW), DueAction::Attempt);
         let placeholder = HeldCertificate { is_placeholder: true, ..held("1") };
-        assert_eq!(state.due(Some(&placeholder), &names(), NOW), Due::Attempt);
+        assert_eq!(state.due(Some(&placeholder), &names(), NOW), DueAction::Attempt);
     }
 
     #[test]
     fn the_authoritys_advice_counts_once_it_changes() {
         let (held, mut state) = (held("1"), AcmeState::default());
         state.note_obtained(&held, NOW, 7);
-        assert_eq!(state.due(Some(&held), &names(), NOW + MINUTE), Due::Advice);
+        assert_eq!(state.due(Some(&held), &names(), NOW + MINUTE), DueAction::Advice);
         state.note_advice(Some((NOW + DAY, NOW + 2 * DAY)), 6 * HOUR, NOW, 1_000);
         let first = state.renew_at_s;
         assert!((NOW + DAY..NOW + 2 * DAY).contains(&first));
@@ -199,7 +206,7 @@ mod tests {
         assert_eq!(state.ask_advice_at_s, NOW + HOUR);
         // A certificate that is revoked is to be replaced now.
         state.note_advice(Some((NOW - DAY, NOW - HOUR)), 0, NOW, 5_000);
-        assert_eq!(state.due(Some(&held), &names(), NOW), Due::Attempt);
+        assert_eq!(state.due(Some(&held), &names(), NOW), DueAction::Attempt);
     }
 
     #[test]
@@ -207,12 +214,12 @@ mod tests {
         let (mut state, mut now, mut attempts) = (AcmeState::default(), NOW, 0);
         while now < NOW + DAY {
             match state.due(None, &names(), now) {
-                Due::Attempt => {
+                DueAction::Attempt => {
                     attempts += 1;
                     state.note_failed("no answer".to_owned(), false, None, now, attempts * 7_919);
                 }
-                Due::At(at) => now = at,
-                Due::Advice => panic!("there is no certificate"),
+                DueAction::At(at) => now = at,
+                DueAction::Advice => panic!("there is no certificate"),
             }
         }
         assert!((20..=35).contains(&attempts), "{attempts}");

@@ -9,7 +9,7 @@ use crate::certificate::HeldCertificate;
 use crate::error::AcmeError;
 use crate::schedule::AcmeState;
 use crate::settings::AcmeSettings;
-use crate::store::Store;
+use crate::store::CertificateStore;
 
 /// What a folder tells about its certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,7 +95,7 @@ impl fmt::Display for AcmeStatus {
 /// # Errors
 /// [`AcmeError`].
 pub fn dns_records(settings: &AcmeSettings) -> Result<Vec<String>, AcmeError> {
-    let store = Store::open(&settings.folder)?;
+    let store = CertificateStore::open(&settings.folder)?;
     let Some(_lock) = store.lock()? else { return Err(AcmeError::UnderWay) };
     let mut state: AcmeState = store.read("state.json").unwrap_or_default();
     let authority = Authority::new(settings);

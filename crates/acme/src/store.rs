@@ -12,13 +12,15 @@ use serde::de::DeserializeOwned;
 
 /// The folder of a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Store {
+pub struct CertificateStore {
     folder: PathBuf,
 }
 
 /// The lock of a folder. Dropping it ends it, and so does the end of the process.
 #[derive(Debug)]
-pub(crate) struct StoreLock(#[expect(dead_code, reason = "its end is what counts")] File);
+pub(crate) struct CertificateStoreLock(
+    #[expect(dead_code, reason = "its end is what counts")] File,
+);
 
 /// A file of the folder that cannot be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -26,22 +28,22 @@ pub(crate) struct StoreLock(#[expect(dead_code, reason = "its end is what counts
     "{}: cannot be {what}: {source}; the folder has to belong to the server's user",
     path.display()
 )]
-pub struct StoreError {
+pub struct CertificateStoreError {
     path: PathBuf,
     what: &'static str,
     source: io::Error,
 }
 
-impl Store {
+impl CertificateStore {
     /// Opens a folder, and makes it if it is missing: for its owner alone.
     ///
     /// # Errors
-    /// [`StoreError`].
-    pub fn open(folder: &Path) -> Result<Self, StoreError> {
+    /// [`CertificateStoreError`].
+    pub fn open(folder: &Path) -> Result<Self, CertificateStoreError> {
         let store = Self { folder: folder.to_owned() };
         for path in [folder.to_owned(), store.challenges()] {
             let made = DirBuilder::new().recursive(true).mode(0o700).create(&path);
-            made.map_err(|source| StoreError { path, what: "made", source })?;
+            made.map_err(|source| CertificateStoreError { path, what: "made", source })?;
         }
         Ok(store)
     }
@@ -59,15 +61,19 @@ impl Store {
     /// Gives the folder to a user, for a server that root starts and that changes to this user.
     ///
     /// # Errors
-    /// [`StoreError`].
-    pub fn give_to(&self, user: u32, group: u32) -> Result<(), StoreError> {
+    /// [`CertificateStoreError`].
+    pub fn give_to(&self, user: u32, group: u32) -> Result<(), CertificateStoreError> {
         let mut all = vec![self.folder.clone(), self.challenges()];
         for folder in all.clone() {
             all.extend(fs::read_dir(folder).into_iter().flatten().flatten().map(|it| it.path()));
         }
         for path in all {
             let given = std::os::unix::fs::lchown(&path, Some(user), Some(group));
-            given.map_err(|source| StoreError { path, what: "given to the server", source })?;
+            given.map_err(|source| CertificateStoreError {
+                path,
+                what: "given to the server",
+                source,
+            })?;
         }
         Ok(())
     }
@@ -78,7 +84,11 @@ impl Store {
     }
 
     /// Writes a file of JSON.
-    pub(crate) fn write(&self, name: &str, value: &impl Serialize) -> Result<(), StoreError> {
+    pub(crate) fn write(
+        &self,
+        name: &str,
+        value: &impl Serialize,
+    ) -> Result<(), CertificateStoreError> {
         let mut text = serde_json::to_vec_pretty(value).expect("plain values are JSON");
         text.push(b'\n');
         self.write_bytes(name, &text)
@@ -87,9 +97,17 @@ impl Store {
     /// Writes a file.
     ///
     /// - `name`: in the folder, or in one below it.
-    pub(crate) fn write_bytes(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
+    pub(crate) fn write_bytes(
+        &self,
+        name: &str,
+        bytes: &[u8],
+    ) -> Result<(), CertificateStoreError> {
         let path = self.folder.join(name);
-        self.replace(&path, bytes).map_err(|source| StoreError { path, what: "written", source })
+        self.replace(&path, bytes).map_err(|source| CertificateStoreError {
+            path,
+            what: "written",
+            source,
+        })
     }
 
     fn replace(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
@@ -112,14 +130,14 @@ impl Store {
     }
 
     /// Locks the folder. `None`: another process has it locked.
-    pub(crate) fn lock(&self) -> Result<Option<StoreLock>, StoreError> {
+    pub(crate) fn lock(&self) -> Result<Option<CertificateStoreLock>, CertificateStoreError> {
         let path = self.folder.join("lock");
-        let failed = |source| StoreError { path: path.clone(), what: "locked", source };
+        let failed = |source| CertificateStoreError { path: path.clone(), what: "locked", source };
         let mut options = OpenOptions::new();
         options.create(true).truncate(false).write(true).mode(0o600);
         let file = options.open(&path).map_err(failed)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Some(StoreLock(file))),
+            Ok(()) => Ok(Some(CertificateStoreLock(file))),
             Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
             Err(error) => Err(failed(error.into())),
         }
@@ -135,7 +153,7 @@ mod tests {
     #[test]
     fn files_are_replaced_whole_and_are_the_owners_alone() {
         let folder = tempfile::tempdir().expect("a folder");
-        let store = Store::open(&folder.path().join("a/b")).expect("it is made");
+        let store = CertificateStore::open(&folder.path().join("a/b")).expect("it is made");
         for text in ["one", "two"] {
             store.write_bytes("certificate.pem", text.as_bytes()).expect("it is written");
             assert_eq!(fs::read_to_string(store.certificate()).expect("a file"), text);
@@ -150,7 +168,7 @@ mod tests {
     #[test]
     fn one_at_a_time_has_the_lock() {
         let folder = tempfile::tempdir().expect("a folder");
-        let store = Store::open(folder.path()).expect("it is made");
+        let store = CertificateStore::open(folder.path()).expect("it is made");
         let lock = store.lock().expect("a file").expect("nobody else has it");
         assert!(store.lock().expect("a file").is_none());
         drop(lock);
@@ -160,7 +178,7 @@ mod tests {
     #[test]
     fn what_cannot_be_understood_counts_as_missing() {
         let folder = tempfile::tempdir().expect("a folder");
-        let store = Store::open(folder.path()).expect("it is made");
+        let store = CertificateStore::open(folder.path()).expect("it is made");
         assert_eq!(store.read::<Vec<u8>>("x.json"), None);
         store.write_bytes("x.json", b"{").expect("it is written");
         assert_eq!(store.read::<Vec<u8>>("x.json"), None);

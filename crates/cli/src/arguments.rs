@@ -1,6 +1,7 @@
 //! The command line. Flags derive from the table of settings. Every mistake becomes one line with
 //! what was found and what to do.
 
+mod acme_command;
 mod counterparts;
 mod derived;
 mod first_word;
@@ -8,7 +9,9 @@ mod first_word;
 mod tests;
 
 use crate::usage_error::UsageError;
-use crate::{acme, doctor, exit, lab};
+use crate::{doctor, exit, lab};
+
+pub(crate) use acme_command::AcmeAction;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, ArgMatches, Command, builder::OsStringValueParser};
 use gustnado::Server;
@@ -26,7 +29,7 @@ pub(crate) enum Subcommand {
     /// Print all settings.
     Check(Box<ServeOptions>),
     /// Look after the certificate of an authority.
-    Acme(acme::AcmeAction, Box<ServeOptions>),
+    Acme(AcmeAction, Box<ServeOptions>),
     /// Print all settings in effect as a configuration file.
     Effective(Box<ServeOptions>),
     /// Print the schema of configuration files.
@@ -162,7 +165,7 @@ pub(crate) fn read(
         Some(("tuning", _)) => Ok(Subcommand::Tuning),
         Some(("completions", found)) => Ok(Subcommand::Raw(derived::completions(found))),
         Some(("man", found)) => derived::manual(found).map(Subcommand::Raw),
-        Some((name, flags)) if let Some((action, flags)) = acme::read(name, flags) => {
+        Some((name, flags)) if let Some((action, flags)) = acme_command::read(name, flags) => {
             options(flags).map(|options| Subcommand::Acme(action, options))
         }
         Some((name, flags)) => match lab::read(name, flags) {
@@ -227,7 +230,7 @@ fn command() -> Command {
         .mut_subcommand("serve", |serve| serve.override_usage("gustnado serve [OPTIONS] [DIR]"))
         .mut_subcommand("check", |check| check.override_usage("gustnado check [OPTIONS] [DIR]"))
         .subcommand(run_elsewhere())
-        .subcommands(acme::command())
+        .subcommand(acme_command::command())
         .subcommands(lab::commands())
         .subcommand(doctor::command())
         .subcommand(Command::new("schema").about(schema))
@@ -249,7 +252,7 @@ fn run_elsewhere() -> Command {
 }
 
 /// The arguments of `serve`, `check` and `acme`.
-pub(crate) fn settings() -> impl Iterator<Item = Arg> {
+fn settings() -> impl Iterator<Item = Arg> {
     let config = Arg::new("config")
         .long("config")
         .short('c')

@@ -1,26 +1,15 @@
-//! Replaces `acme` in a build without that cargo feature: there is no such subcommand.
+//! Replaces `acme` in a build without that cargo feature: it obtains no certificates.
 
-// No value of the type exists.
-pub(crate) use std::convert::Infallible as AcmeAction;
+use crate::arguments::{AcmeAction, ServeOptions};
+use crate::exit;
+use crate::output::Console;
 
-use clap::{ArgMatches, Command};
-
-use crate::arguments::ServeOptions;
-
-/// Returns no subcommand, so help names none.
-pub(crate) fn command() -> Option<Command> {
-    None
+/// Says how to get it.
+pub(crate) fn run(_: AcmeAction, _: &ServeOptions) -> u8 {
+    let line = "acme: this build obtains no certificates; build it with the cargo feature `acme`";
+    Console::new(false).error(line);
+    exit::USAGE
 }
 
-/// Returns `None`: no subcommand is this one.
-pub(crate) fn read<'a>(_: &str, _: &'a ArgMatches) -> Option<(AcmeAction, &'a ArgMatches)> {
-    None
-}
-
-/// Never called.
-pub(crate) fn run(action: AcmeAction, _: &ServeOptions) -> u8 {
-    match action {}
-}
-
-/// Prints nothing: no certificate is obtained.
+/// Prints nothing.
 pub(crate) fn print_status(_: &ServeOptions) {}

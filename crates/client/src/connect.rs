@@ -62,7 +62,9 @@ pub(super) async fn connect(
                 #[cfg(feature = "tls")]
                 if let Some(connector) = &connector {
                     socket.set_deadline(until_ms);
-                    tls::begin(&mut socket, connector, origin).await.ok_or_else(late)??;
+                    let begun =
+                        tls::begin(&mut socket, connector, &origin.name, bare(&origin.host)).await;
+                    begun.ok_or_else(late)??;
                 }
                 return Ok(socket);
             }
@@ -84,8 +86,7 @@ async fn endpoints(
     if let Some(via) = &origin.via {
         return Ok(vec![via.clone()]);
     }
-    let bare = origin.host.trim_start_matches('[').trim_end_matches(']');
-    if let Ok(address) = bare.parse::<IpAddr>() {
+    if let Ok(address) = bare(&origin.host).parse::<IpAddr>() {
         return Ok(vec![Endpoint::Tcp(SocketAddr::new(address, origin.port))]);
     }
     let failed = |error| ClientError::Resolve { host: Arc::clone(&origin.name), error };
@@ -106,4 +107,9 @@ async fn endpoints(
         return Err(failed(error));
     }
     Ok(endpoints)
+}
+
+/// Returns a host without the brackets of an IPv6 address.
+fn bare(host: &str) -> &str {
+    host.trim_start_matches('[').trim_end_matches(']')
 }

@@ -1,5 +1,5 @@
-//! An HTTP/1.1 client on the same engine, with and without TLS: small, for handlers that call other servers, and for
-//! measuring this one.
+//! An HTTP/1.1 client on the same engine, with and without TLS: small, for handlers that call
+//! other servers, and for measuring this one.
 //!
 //! ```no_run
 //! # mod gustnado { pub use gustnado_client as client; }
@@ -107,8 +107,8 @@ pub struct ClientOptions {
     /// The value of User-Agent (RFC 9110 §10.1.5); empty for none. Default: `gustnado/` and the
     /// version.
     pub user_agent: String,
-    /// Of https: whom it trusts, and what it shows of itself. Default: the system's authorities, and
-    /// no certificate.
+    /// Of https: whom it trusts, and what it shows of itself. Default: the system's authorities,
+    /// and no certificate.
     #[cfg(feature = "tls")]
     pub tls: ConnectorSettings,
 }
@@ -168,8 +168,8 @@ impl Client {
 
     /// Creates a GET request (RFC 9110 §9.3.1).
     ///
-    /// - `url`: `http://host[:port]/path?query` or `https://…`, percent-encoded. Sending returns the error of a
-    ///   malformed one.
+    /// - `url`: `http://host[:port]/path?query` or `https://…`, percent-encoded. Sending returns
+    ///   the error of a malformed one.
     pub fn get(&self, url: &str) -> ClientRequest {
         self.request(Method::Get, url)
     }

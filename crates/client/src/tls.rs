@@ -7,7 +7,6 @@ use gustnado_tasks::ConnectionError;
 use gustnado_tls::{ConnectTlsError, Socket, TlsConnector};
 
 use super::ClientShared;
-use super::connect::RequestOrigin;
 use super::error::ClientError;
 
 impl ClientShared {
@@ -28,14 +27,17 @@ impl ClientShared {
 }
 
 /// Begins TLS on a connection, within its deadline. `None`: the time is over.
+///
+/// - `name`: what the host is called in an error.
+/// - `host`: an IPv6 address without brackets.
 pub(super) async fn begin(
     socket: &mut Socket,
     connector: &TlsConnector,
-    origin: &RequestOrigin,
+    name: &Arc<str>,
+    host: &str,
 ) -> Option<Result<(), ClientError>> {
-    let bare = origin.host.trim_start_matches('[').trim_end_matches(']');
-    let failed = |error| ClientError::Tls { host: Arc::clone(&origin.name), error };
-    match socket.connect_tls(connector, bare).await {
+    let failed = |error| ClientError::Tls { host: Arc::clone(name), error };
+    match socket.connect_tls(connector, host).await {
         Ok(content) if content.is_empty() => Some(Ok(())),
         // A response before any request.
         Ok(_) => Some(Err(failed(ConnectTlsError::Closed))),

@@ -2,6 +2,8 @@
 
 #[cfg(feature = "acme")]
 mod acme;
+#[cfg(feature = "acme")]
+mod certificate_actions;
 mod drain;
 mod held_workers;
 mod listeners;
@@ -93,7 +95,7 @@ fn start_with<D>(
     let plans = listeners::plans(&builder)?;
     let endpoints: Vec<_> = plans.iter().map(|plan| plan.endpoint.clone()).collect();
     let owner = account.as_ref().map(Account::ids);
-    let keeper = acme::open(config, &plans, owner)?;
+    let keeper = acme::open(config, listeners::has_plain(&plans), owner)?;
     let tls = listeners::tls_acceptor(&builder, &plans)?;
     let openings = listeners::openings(config, &plans, tls.as_ref());
     let plan = config.worker_plan(count);
@@ -186,7 +188,7 @@ pub(crate) fn check_server(builder: &Server) -> Result<(), StartError> {
     match listeners::plans(builder) {
         // Names are looked up where the server starts, which may be another machine.
         Ok(plans) => {
-            if acme::is_there(&builder.config, &plans)? {
+            if acme::is_there(&builder.config, listeners::has_plain(&plans))? {
                 listeners::tls_acceptor(builder, &plans).map(drop)?;
             }
         }

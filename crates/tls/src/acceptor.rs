@@ -84,7 +84,7 @@ impl TlsAcceptor {
             Some(path) => Arc::new(TicketKeys::read(path)?),
             None => Arc::clone(tickets),
         };
-        let stamps = FileStamps::of(&settings);
+        let stamps = FileStamps::of(settings.files());
         let sites = Arc::new(Sites::read(&settings, &tickets, now_s)?);
         let current = RwLock::new(Current { sites, stamps });
         let in_flight = HandshakesUnderWay::new(settings.handshakes_max);
@@ -98,7 +98,7 @@ impl TlsAcceptor {
     /// # Errors
     /// [`TlsSettingsError`]: each change is reported once.
     pub fn refresh(&self, now_s: i64) -> Result<bool, TlsSettingsError> {
-        let stamps = FileStamps::of(&self.settings);
+        let stamps = FileStamps::of(self.settings.files());
         {
             let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
             if current.stamps == stamps {

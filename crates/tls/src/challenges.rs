@@ -1,10 +1,10 @@
-//! What proves to a certificate authority that a name is this server's (RFC 8555 §8): answers to its
-//! challenges, in a folder that several servers may share.
+//! What proves to a certificate authority that a name is this server's (RFC 8555 §8): answers to
+//! its challenges, in a folder that several servers may share.
 //!
-//! | file | is answered to |
+//! | file | what is in it is the answer to |
 //! | --- | --- |
-//! | `http-01.TOKEN` | a request for `/.well-known/acme-challenge/TOKEN`: what is in it (RFC 8555 §8.3) |
-//! | `tls-alpn-01.NAME` | a hello for this name with `acme-tls/1` alone: the certificate and key in it (RFC 8737) |
+//! | `http-01.TOKEN` | a request for `/.well-known/acme-challenge/TOKEN` (RFC 8555 §8.3) |
+//! | `tls-alpn-01.NAME` | a hello for this name with `acme-tls/1` alone (RFC 8737) |
 
 use std::collections::HashMap;
 use std::fmt;

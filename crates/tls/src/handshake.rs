@@ -3,7 +3,6 @@
 //! Without I/O: received bytes go in, bytes to send come out. The library gets whole records, one
 //! at a time, so that nothing of the peer's is inside it when it is dropped.
 
-mod capture;
 mod client;
 mod outcome;
 
@@ -17,9 +16,8 @@ use crate::client_policy::ClientPolicy;
 use crate::identity::{subject, to_pem};
 use crate::records::{SEALED_BYTES_MAX, TlsVersion};
 use crate::session::{LibrarySession, Session, give, write_out};
-pub(crate) use capture::Capture;
+use crate::traffic_secrets::{Capture, extract};
 pub(crate) use client::ClientHandshake;
-pub(crate) use outcome::extract;
 use outcome::info;
 
 /// Bytes of a `ClientHello`'s records, at most. One with a post-quantum share, a grease of its own

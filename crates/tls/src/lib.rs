@@ -60,6 +60,8 @@ mod socket;
 mod stamps;
 #[cfg(feature = "tls")]
 mod tickets;
+#[cfg(feature = "tls")]
+mod traffic_secrets;
 
 #[cfg(feature = "tls")]
 pub use acceptor::{AcceptError, TlsAcceptor};

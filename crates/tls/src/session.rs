@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use rustls::{Connection, IoState};
 
-use crate::handshake::{Capture, extract};
 use crate::records::{Opened, RecordError, Records, whole_record};
+use crate::traffic_secrets::{Capture, extract};
 
 /// What seals and opens the records of an established connection.
 pub(crate) enum Session {

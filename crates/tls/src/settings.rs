@@ -1,6 +1,6 @@
 //! What a program says about TLS.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::challenges::AcmeChallenges;
@@ -36,6 +36,21 @@ pub struct TlsSettings {
     pub challenges: Option<Arc<AcmeChallenges>>,
     /// Whether secrets are written to the file that `SSLKEYLOGFILE` names.
     pub logs_keys: bool,
+}
+
+impl TlsSettings {
+    /// Returns all files that are read.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
+        let sites = self.sites.iter().chain(&self.usual);
+        let of_sites = sites.flat_map(|site| {
+            let clients = site.clients.as_ref();
+            let authorities = clients.map(|clients| clients.authorities.as_path());
+            let revoked = clients.and_then(|clients| clients.revoked.as_deref());
+            let own = [site.certificates.as_path(), site.key.as_path()];
+            own.into_iter().chain(authorities).chain(revoked)
+        });
+        of_sites.chain(self.ticket_keys.as_deref())
+    }
 }
 
 /// What a site presents, and what it wants of its clients.

@@ -4,8 +4,6 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use crate::settings::TlsSettings;
-
 /// The state of some files.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct FileStamps(Vec<Option<FileStamp>>);
@@ -20,19 +18,9 @@ pub(crate) struct FileStamp {
 }
 
 impl FileStamps {
-    /// Looks at all files of the settings.
-    pub(crate) fn of(settings: &TlsSettings) -> Self {
-        let mut stamps = Vec::new();
-        for site in settings.sites.iter().chain(&settings.usual) {
-            stamps.push(stamp(&site.certificates));
-            stamps.push(stamp(&site.key));
-            if let Some(clients) = &site.clients {
-                stamps.push(stamp(&clients.authorities));
-                stamps.extend(clients.revoked.as_deref().map(stamp));
-            }
-        }
-        stamps.extend(settings.ticket_keys.as_deref().map(stamp));
-        Self(stamps)
+    /// Looks at some files.
+    pub(crate) fn of<'a>(files: impl Iterator<Item = &'a Path>) -> Self {
+        Self(files.map(stamp).collect())
     }
 }
 

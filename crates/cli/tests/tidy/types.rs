@@ -7,7 +7,14 @@ use crate::modules::Module;
 
 /// Names that may be declared more than once.
 // Without the feature `tls` others of the same name stand for them.
-pub(crate) const DECLARED_TWICE: &[&str] = &["AcceptError", "TlsAcceptor", "TlsInfo"];
+pub(crate) const DECLARED_TWICE: &[&str] = &[
+    "AcceptError",
+    "AcmeChallenges",
+    "CertificateKeeper",
+    "KeeperHandle",
+    "TlsAcceptor",
+    "TlsInfo",
+];
 
 /// Returns where each name of a type is declared that is declared more than once.
 ///

@@ -194,8 +194,8 @@ impl LoadShared {
         }
     }
 
-    /// Returns whether the only server has refused all connections so far, or its TLS was. A server that was
-    /// reachable once may come back, and is waited for.
+    /// Returns whether the only server has refused all connections so far, or its TLS was. A server
+    /// that was reachable once may come back, and is waited for.
     pub(super) fn is_unreachable(&self) -> bool {
         !self.reached.load(Ordering::Relaxed)
             && self.refused.load(Ordering::Relaxed) >= REFUSALS

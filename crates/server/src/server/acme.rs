@@ -2,14 +2,12 @@
 //! obtains and renews it.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 pub(super) use gustnado_acme::KeeperHandle;
 use gustnado_acme::{
-    AcmeError, AcmeObserver, AcmeSettings, AcmeStatus, ChallengeChoice, ExternalAccount, Keeper,
-    is_name,
+    AcmeObserver, AcmeSettings, CertificateKeeper, ChallengeChoice, ExternalAccount, is_name,
 };
 use gustnado_app::app::ServerShared;
 use gustnado_config::{AcmeChallenge, Config};
@@ -17,8 +15,6 @@ use gustnado_tls::AcmeChallenges;
 
 use super::StartError;
 use super::held_workers::say;
-use super::listeners::{self, ListenerPlan};
-use crate::builder::Server;
 
 /// Where the folder is if nothing says so: below the state of a service, or of a user.
 fn usual_folder() -> PathBuf {
@@ -41,9 +37,14 @@ fn folder(config: &Config) -> PathBuf {
 
 /// Returns what is wanted of an authority; `None` if nothing is.
 ///
+/// - `has_plain`: a listener speaks plain HTTP, so that a challenge can be answered there.
+///
 /// # Errors
 /// [`StartError::Acme`]: settings that do not fit each other.
-fn settings(config: &Config, plans: &[ListenerPlan]) -> Result<Option<AcmeSettings>, StartError> {
+pub(super) fn settings(
+    config: &Config,
+    has_plain: bool,
+) -> Result<Option<AcmeSettings>, StartError> {
     if config.acme.is_empty() {
         return Ok(None);
     }
@@ -74,9 +75,7 @@ fn settings(config: &Config, plans: &[ListenerPlan]) -> Result<Option<AcmeSettin
         }
     };
     let challenge = match config.acme_challenge {
-        AcmeChallenge::Auto => {
-            ChallengeChoice::Auto { has_plain: plans.iter().any(|plan| !plan.has_tls) }
-        }
+        AcmeChallenge::Auto => ChallengeChoice::Auto { has_plain },
         AcmeChallenge::Http01 => ChallengeChoice::Http01,
         AcmeChallenge::TlsAlpn01 => ChallengeChoice::TlsAlpn01,
         AcmeChallenge::DnsPersist01 => ChallengeChoice::DnsPersist01,
@@ -98,35 +97,30 @@ fn settings(config: &Config, plans: &[ListenerPlan]) -> Result<Option<AcmeSettin
 /// - `owner`: the user and the group that the server changes to.
 pub(super) fn open(
     config: &Config,
-    plans: &[ListenerPlan],
+    has_plain: bool,
     owner: Option<(u32, u32)>,
-) -> Result<Option<Keeper>, StartError> {
-    let Some(settings) = settings(config, plans)? else { return Ok(None) };
+) -> Result<Option<CertificateKeeper>, StartError> {
+    let Some(settings) = settings(config, has_plain)? else { return Ok(None) };
     let wrong = |error: &dyn std::fmt::Display| StartError::Acme { text: error.to_string() };
-    let keeper = Keeper::open(settings).map_err(|error| wrong(&error))?;
+    let keeper = CertificateKeeper::open(settings).map_err(|error| wrong(&error))?;
     if let Some((user, group)) = owner {
         keeper.store().give_to(user, group).map_err(|error| wrong(&error))?;
     }
     Ok(Some(keeper))
 }
 
-/// Opens it again if its settings have changed. `None`: they have not.
-pub(super) fn open_changed(
-    old: &Config,
-    new: &Config,
-    plans: &[ListenerPlan],
-) -> Result<Option<Option<Keeper>>, StartError> {
-    let wanted = settings(new, plans)?;
-    if settings(old, plans).is_ok_and(|old| old == wanted) {
-        return Ok(None);
+/// Returns whether other settings want something else.
+pub(super) fn changes(old: &Config, new: &Config, has_plain: bool) -> bool {
+    match (settings(old, has_plain), settings(new, has_plain)) {
+        (Ok(old), Ok(new)) => old != new,
+        _ => true,
     }
-    open(new, plans, None).map(Some)
 }
 
 /// Returns whether the certificates of the settings are there to be checked: one of an authority is
 /// not before the first start.
-pub(super) fn is_there(config: &Config, plans: &[ListenerPlan]) -> Result<bool, StartError> {
-    settings(config, plans)?;
+pub(super) fn is_there(config: &Config, has_plain: bool) -> Result<bool, StartError> {
+    settings(config, has_plain)?;
     Ok(certificate(config).is_none_or(|path| path.exists()))
 }
 
@@ -142,58 +136,12 @@ pub(super) fn challenges(config: &Config) -> Option<Arc<AcmeChallenges>> {
 }
 
 /// Keeps the certificate valid from now on.
-pub(super) fn keep(keeper: Keeper, shared: &Arc<ServerShared>) -> Result<KeeperHandle, StartError> {
+pub(super) fn keep(
+    keeper: CertificateKeeper,
+    shared: &Arc<ServerShared>,
+) -> Result<KeeperHandle, StartError> {
     let observer = Counting(Arc::clone(shared));
     gustnado_acme::start(keeper, observer).map_err(|error| StartError::Worker { error })
-}
-
-impl Server {
-    /// Returns what is known of the certificate that [`acme`](Config::acme) wants. It asks nobody.
-    ///
-    /// # Errors
-    /// [`StartError::Acme`]: no certificate is wanted, or the settings do not fit each other.
-    pub fn acme_status(&self) -> Result<AcmeStatus, StartError> {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let now_s = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
-        self.acme_settings().map(|settings| AcmeStatus::read(&settings, now_s))
-    }
-
-    /// Obtains a certificate now, whatever is due: it blocks for some seconds. Challenges are
-    /// answered by a server that runs with the same folder. Returns a line about the certificate.
-    ///
-    /// # Errors
-    /// [`StartError::Acme`], with the authority's own words.
-    pub fn acme_renew(&self) -> Result<String, StartError> {
-        struct Line(Mutex<String>);
-        impl AcmeObserver for &Line {
-            fn obtained(&self, line: &str) {
-                line.clone_into(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
-            }
-
-            fn failed(&self, _: &str) {}
-        }
-        let said = Line(Mutex::default());
-        let wrong = |error: AcmeError| StartError::Acme { text: error.to_string() };
-        let keeper = Keeper::open(self.acme_settings()?).map_err(wrong)?;
-        keeper.renew(&&said).map_err(wrong)?;
-        Ok(said.0.into_inner().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Returns the DNS records that prove with dns-persist-01 that the names are this account's: a
-    /// line of a zone for each.
-    ///
-    /// # Errors
-    /// As [`Server::acme_renew`].
-    pub fn acme_dns(&self) -> Result<Vec<String>, StartError> {
-        let wrong = |error: AcmeError| StartError::Acme { text: error.to_string() };
-        gustnado_acme::dns_records(&self.acme_settings()?).map_err(wrong)
-    }
-
-    fn acme_settings(&self) -> Result<AcmeSettings, StartError> {
-        let plans = listeners::plans(self)?;
-        let none = "expected names such as --acme example.org, found none".to_owned();
-        settings(&self.config, &plans)?.ok_or(StartError::Acme { text: none })
-    }
 }
 
 /// Counts attempts, and says how they ended.

@@ -33,7 +33,7 @@ pub(super) struct ListenerPlan {
     nth: usize,
     options: ListenOptions,
     proxies: ProxyRule,
-    pub(super) has_tls: bool,
+    has_tls: bool,
 }
 
 /// A listener's rule about PROXY headers.
@@ -232,6 +232,11 @@ fn plan(
     let proxies = proxy_rule(config, spec)?;
     let has_tls = spec.tls.unwrap_or(has_certificate(server));
     Ok(ListenerPlan { endpoint, nth: 0, options, proxies, has_tls })
+}
+
+/// Returns whether a listener speaks plain HTTP.
+pub(super) fn has_plain(plans: &[ListenerPlan]) -> bool {
+    plans.iter().any(|plan| !plan.has_tls)
 }
 
 /// Returns whether there is anything to speak TLS with.

@@ -10,35 +10,34 @@ use gustnado_config::Config;
 use gustnado_tls::AcmeChallenges;
 
 use super::StartError;
-use super::listeners::ListenerPlan;
 
 /// Would keep a certificate valid.
-pub(super) enum Keeper {}
+#[derive(Clone, Copy)]
+pub(super) enum CertificateKeeper {}
 
 /// Would end that.
 pub(super) enum KeeperHandle {}
 
 pub(super) fn open(
     config: &Config,
-    _: &[ListenerPlan],
+    _: bool,
     _: Option<(u32, u32)>,
-) -> Result<Option<Keeper>, StartError> {
+) -> Result<Option<CertificateKeeper>, StartError> {
     if config.acme.is_empty() { Ok(None) } else { Err(StartError::NoAcme) }
 }
 
-pub(super) fn open_changed(
-    _: &Config,
-    new: &Config,
-    plans: &[ListenerPlan],
-) -> Result<Option<Option<Keeper>>, StartError> {
-    open(new, plans, None).map(|_| None)
+pub(super) fn changes(_: &Config, new: &Config, _: bool) -> bool {
+    !new.acme.is_empty()
 }
 
-pub(super) fn is_there(config: &Config, plans: &[ListenerPlan]) -> Result<bool, StartError> {
-    open(config, plans, None).map(|_| true)
+pub(super) fn is_there(config: &Config, has_plain: bool) -> Result<bool, StartError> {
+    open(config, has_plain, None).map(|_| true)
 }
 
-pub(super) fn keep(keeper: Keeper, _: &Arc<ServerShared>) -> Result<KeeperHandle, StartError> {
+pub(super) fn keep(
+    keeper: CertificateKeeper,
+    _: &Arc<ServerShared>,
+) -> Result<KeeperHandle, StartError> {
     match keeper {}
 }
 

@@ -61,7 +61,9 @@ impl Running {
         let lists = super::lists(&to.config, &endpoints);
         let machine = Machine::read();
         let tables = self.resources.tables(&to, &self.shared, &machine, lists)?;
-        let keeper = acme::open_changed(&state.config, &to.config, &plans)?;
+        let has_plain = listeners::has_plain(&plans);
+        let has_other_acme = acme::changes(&state.config, &to.config, has_plain);
+        let keeper = if has_other_acme { acme::open(&to.config, has_plain, None)? } else { None };
         let tls = listeners::tls_acceptor(&to, &plans)?;
         let old = self.current.app();
         let (places, logs) = (self.shared.places(), &self.shared.logs);
@@ -93,10 +95,10 @@ impl Running {
         let changed = changed(&state.config, &to.config);
         self.shared.handler_limits.set(&to.config);
         self.shared.spool.set(&to.config);
-        if let Some(keeper) = keeper {
+        if has_other_acme {
             // The one before ends first: they share a folder.
             state.keeping = None;
-            // Without a thread the certificate is still renewed by the next reload or restart.
+            // Without a thread the certificate is renewed after the next reload or restart.
             state.keeping = keeper.and_then(|keeper| acme::keep(keeper, &self.shared).ok());
         }
         state.config = to.config;

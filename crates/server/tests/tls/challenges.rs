@@ -1,4 +1,5 @@
-//! Challenges of a certificate authority (RFC 8555 §8), answered from the folder that servers share.
+//! Challenges of a certificate authority (RFC 8555 §8), answered from the folder that servers
+//! share.
 
 use std::fs;
 use std::net::SocketAddr;

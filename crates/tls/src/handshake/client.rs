@@ -6,11 +6,12 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, Connection};
 
 use super::{
-    Capture, Established, HANDSHAKE_BYTES_MAX, HandshakeError, HandshakeProgress, info, not_tls,
+    Established, HANDSHAKE_BYTES_MAX, HandshakeError, HandshakeProgress, info, not_tls,
     whole_record,
 };
 use crate::client_policy::ClientPolicy;
 use crate::session::{LibrarySession, Session, give, write_out};
+use crate::traffic_secrets::Capture;
 
 const ALERT_RECORD: u8 = 21;
 

@@ -248,8 +248,8 @@ impl Socket {
         (&mut self.connection, sealed.as_mut().expect("it is sealed"))
     }
 
-    /// Returns whether the peer has ended its direction in order. Otherwise the end of its bytes may
-    /// be a cut (RFC 9112 §9.8).
+    /// Returns whether the peer has ended its direction in order. Otherwise the end of its bytes
+    /// may be a cut (RFC 9112 §9.8).
     pub fn has_ended(&self) -> bool {
         self.more.as_ref().and_then(|more| more.sealed.as_ref()).is_none_or(|it| it.has_ended)
     }
