@@ -55,6 +55,20 @@ pub enum AcmeError {
 }
 
 impl AcmeError {
+    /// Returns whether the authority has refused a nonce of its own, several times in a row.
+    pub(crate) fn is_of_nonce(&self) -> bool {
+        self.ends_with("(badNonce)")
+    }
+
+    /// Returns whether the authority does not know the account.
+    pub(crate) fn is_of_account(&self) -> bool {
+        self.ends_with("(accountDoesNotExist)")
+    }
+
+    fn ends_with(&self, kind: &str) -> bool {
+        matches!(self, Self::Refused(words) if words.ends_with(kind))
+    }
+
     /// Returns whether the authority had a say in it: it then counts the attempt.
     pub(crate) fn is_of_authority(&self) -> bool {
         !matches!(self, Self::Unreachable(_) | Self::Store(_) | Self::UnderWay)

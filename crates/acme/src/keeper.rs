@@ -15,6 +15,8 @@ use crate::store::{CertificateStore, CertificateStoreError};
 
 /// The longest wait between two looks: the clock may jump, and others may change the folder.
 const LOOK_S: i64 = 60;
+/// Attempts again at once that an authority spoils by refusing its own nonces.
+const NONCE_TRIES: u32 = 2;
 /// The wait while another process is at it.
 const OTHERS_S: i64 = 10;
 
@@ -112,7 +114,14 @@ impl CertificateKeeper {
         observer: &dyn AcmeObserver,
         now_s: i64,
     ) -> Result<(), AcmeError> {
-        let tried = attempt(&self.settings, &self.store, state, &self.authority);
+        let mut tried = attempt(&self.settings, &self.store, state, &self.authority);
+        // An authority may forget its nonces any time: that is nobody's fault, and soon mended.
+        for _ in 0..NONCE_TRIES {
+            if !tried.as_ref().is_err_and(AcmeError::is_of_nonce) {
+                break;
+            }
+            tried = attempt(&self.settings, &self.store, state, &self.authority);
+        }
         let names = self.settings.names.join(", ");
         let done = match tried {
             Ok(held) => {
@@ -124,9 +133,7 @@ impl CertificateKeeper {
                 Ok(())
             }
             Err(error) => {
-                if let AcmeError::Refused(words) = &error
-                    && words.ends_with("(accountDoesNotExist)")
-                {
+                if error.is_of_account() {
                     crate::account::forget(&self.settings, &self.store);
                 }
                 let line = error.to_string();

@@ -186,7 +186,7 @@ fn a_segment_that_leads_upwards_is_refused_by_every_kind_of_site(setup: Setup) {
     let fallback = Routes::new().fallback(|_: &Request| "fallback");
     let matching = Routes::new().matching(|_: &Request| true, |_: &Request| "matched");
     let below = Routes::new().files("/below", folder.root());
-    let sites = [
+    let sites = vec![
         setup.default_site(),
         setup.files(&folder),
         Server::routes(setup.config(), guarding(&folder)),
