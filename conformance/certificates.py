@@ -58,7 +58,9 @@ class Authority:
     def server(self, name: str, hosts: list[str], kind: str = "p256") -> None:
         """One with its issuer behind it, in `NAME.chain.pem`."""
         names = ",".join(f"DNS:{host}" for host in hosts)
-        extensions = f"{END}extendedKeyUsage=serverAuth\nsubjectAltName={names},IP:127.0.0.1\n"
+        # (NSS wants RSA's to be for encryption, too, which no suite of today does.)
+        usage = END.replace("Signature", "Signature,keyEncipherment") if kind == "rsa" else END
+        extensions = f"{usage}extendedKeyUsage=serverAuth\nsubjectAltName={names},IP:127.0.0.1\n"
         self.issue(name, "issuer", f"/CN={hosts[0]}", extensions, kind)
         parts = [(self.folder / f"{part}.pem").read_text() for part in (name, "issuer")]
         (self.folder / f"{name}.chain.pem").write_text("".join(parts))

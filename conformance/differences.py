@@ -13,6 +13,12 @@ _KNOWN = [
     ("curl", "--http1.0",
      "curl offers http/1.0 alone by ALPN then, which the server does not take; it would take the "
      "request"),
+    ("Python ssl", "TLS 1.?: close_notify with the request, and no end of TCP",
+     "a defect: the response comes whole, but close_notify that was received together with the "
+     "request is noticed no more, and the connection stays open until its time is over"),
+    ("NSS", "a fallback to TLS 1.2 is refused",
+     "TLS_FALLBACK_SCSV (RFC 7507) is not looked at; TLS 1.3 marks the random of a downgrade "
+     "instead, which every client of it checks"),
 ]
 
 
