@@ -17,49 +17,48 @@ NAME = "tlsfuzzer"
 HERE = Path(__file__).resolve().parent
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR") or HERE.parent / "target").absolute()
 FOLDER = TARGET / "conformance" / "tlsfuzzer"
-GCM = ["-C", "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"]
-# Scripts that know a suite of CBC by name alone get one of GCM (tlsfuzzer_started.py).
-OLD = ["--gcm", "-d"]
-# The words behind each script; -n 0 is all of its conversations, a number that many by chance.
-SCRIPTS: dict[str, list[str]] = {
-    # TLS 1.3
-    **dict.fromkeys("""
-        ccs connection-abort conversation count-tickets crfg-curves ecdhe-curves empty-alert
-        finished finished-plaintext hrr invalid-ciphers keyshare-omitted keyupdate
-        keyupdate-from-server legacy-version multiple-ccs-messages no-unknown-groups nociphers
-        obsolete-curves pkcs-signature record-layer-limits record-padding rsa-signatures
-        session-resumption signature-algorithms symetric-ciphers unencrypted-alert
-        unrecognised-groups version-negotiation zero-content-type zero-length-data 0rtt-garbage
-        certificate-compression dhe-shared-secret-padding serverhello-random
-        large-number-of-extensions shuffled-extentions
-        """.split(), []),
-}
-SCRIPTS = {f"test-tls13-{name}": ["-n", "0"] for name in SCRIPTS}
-SCRIPTS["test-tls13-version-negotiation"] += GCM
-for _name in "session-resumption 0rtt-garbage".split():
-    SCRIPTS[f"test-tls13-{_name}"] = [*OLD, "-n", "0"]
-for _name in """aes-gcm-nonces alpn-negotiation client-compatibility client-hello-max-size
-        downgrade-protection extended-master-secret-extension fallback-scsv heartbeat no-heartbeat
-        invalid-server-name-extension invalid-server-name-extension-resumption large-hello
+# Words -> the scripts that get them. -n 0 is all conversations, a number that many by chance.
+ALL: dict[str, list[str]] = {
+    # Those that know a suite of CBC by name only get one of GCM (tlsfuzzer_started.py).
+    "--gcm -d -n 0": """
+        tls13-session-resumption tls13-0rtt-garbage alpn-negotiation client-compatibility
+        client-hello-max-size downgrade-protection extended-master-secret-extension fallback-scsv
+        no-heartbeat invalid-server-name-extension invalid-server-name-extension-resumption
         large-number-of-extensions message-skipping renegotiation-changed-clienthello
         resumption-with-wrong-ciphers sessionID-resumption session-ticket-resumption
         sig-algs-renegotiation-resumption sslv2hello-protocol legacy-renegotiation
-        ssl-death-alert export-ciphers-rejected x25519""".split():
-    SCRIPTS[f"test-{_name}"] = [*OLD, "-n", "0"]
-for _name in """ccs connection-abort conversation cve-2004-0079 cve-2016-6309
+        ssl-death-alert""".split(),
+    "--gcm -d -n 150": ["large-hello"],
+    "--gcm -n 0": """
+        sig-algs signature-algorithms x25519 bleichenbacher-workaround clienthello-md5 extensions
+        invalid-cipher-suites invalid-session-id invalid-version
+        TLSv1_2-rejected-without-TLSv1_2""".split(),
+    "--gcm -n 2000": ["invalid-client-hello"],
+    "-C GCM -n 0": """
+        tls13-version-negotiation aes-gcm-nonces ccs conversation cve-2004-0079 cve-2016-6309
         early-application-data fuzzed-ciphertext hello-request-by-client interleaved-CKE-with-CCS
         interleaved-application-data-and-fragmented-handshakes-in-renegotiation
-        interleaved-application-data-in-renegotiation invalid-client-hello-w-record-overflow
-        invalid-compression-methods invalid-content-type no-mlkem-in-old-tls point-extension
-        record-layer-fragmentation renegotiation-disabled truncating-of-client-hello
-        version-numbers zero-length-data""".split():
-    SCRIPTS[f"test-{_name}"] = [*GCM, "-n", "0"]
-for _name in "sig-algs signature-algorithms".split():
-    SCRIPTS[f"test-{_name}"] = ["--gcm", "-n", "0"]
-for _name in """bleichenbacher-workaround clienthello-md5 export-ciphers-rejected extensions
-        invalid-cipher-suites invalid-client-hello invalid-session-id invalid-version
-        TLSv1_2-rejected-without-TLSv1_2""".split():
-    SCRIPTS.setdefault(f"test-{_name}", ["--gcm", "-n", "0"])
+        interleaved-application-data-in-renegotiation invalid-compression-methods
+        invalid-content-type no-mlkem-in-old-tls point-extension record-layer-fragmentation
+        renegotiation-disabled truncating-of-client-hello version-numbers
+        zero-length-data""".split(),
+    "-C GCM -n 2000": ["invalid-client-hello-w-record-overflow"],
+    "-C GCM -n 10": ["connection-abort"],
+    "-n 0": """
+        tls13-ccs tls13-conversation tls13-count-tickets tls13-crfg-curves tls13-ecdhe-curves
+        tls13-empty-alert tls13-finished tls13-finished-plaintext tls13-hrr tls13-invalid-ciphers
+        tls13-keyshare-omitted tls13-keyupdate tls13-keyupdate-from-server tls13-legacy-version
+        tls13-multiple-ccs-messages tls13-no-unknown-groups tls13-nociphers tls13-obsolete-curves
+        tls13-pkcs-signature tls13-record-layer-limits tls13-record-padding tls13-rsa-signatures
+        tls13-signature-algorithms tls13-symetric-ciphers tls13-unencrypted-alert
+        tls13-unrecognised-groups tls13-zero-content-type tls13-zero-length-data
+        tls13-certificate-compression tls13-large-number-of-extensions
+        tls13-shuffled-extentions""".split(),
+    "-n 10": ["tls13-connection-abort"],
+}
+# script -> the words behind it
+SCRIPTS = {script: words.replace("GCM", "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256").split()
+           for words, scripts in ALL.items() for script in scripts}
 
 
 def version() -> str:
@@ -85,9 +84,8 @@ def told(error: str) -> None:
 
 def conversations(lab: Lab, script: str, words: list[str]) -> Iterator[tuple[str, str]]:
     """The conversations of a script, each with what was wrong, or nothing."""
-    command = [sys.executable, str(HERE / "tlsfuzzer_started.py"), str(FOLDER), script, *words,
+    command = [sys.executable, str(HERE / "tlsfuzzer_started.py"), str(FOLDER), f"test-{script}", *words,
                "-h", HOST, "-p", str(lab.server("rsa").port)]
-    # (`--gcm` comes first.)
     done = subprocess.run(command, cwd=FOLDER, capture_output=True, text=True, timeout=240)
     name, is_over, error, count = "", True, "", 0
     for line in done.stdout.splitlines():

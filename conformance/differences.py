@@ -1,29 +1,65 @@
 """Cases that fare otherwise than the client, or the RFC, has it; each with the reason.
 
-What is listed must differ, and what is not listed must not: either fails the suite.
+What is listed must differ, and what is not listed must not: either fails the suite. A pattern that
+begins with `?` is for some of the cases that it matches, and for one at least.
 """
 
-from fnmatch import fnmatchcase
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 
-# The client, a pattern of the case's name, the reason.
-_KNOWN = [
-    ("openssl", "TLS 1.? is refused with protocol_version",
-     "the alert is handshake_failure: these hellos have no signature_algorithms, which rustls "
-     "looks for before it looks at the version"),
-    ("curl", "--http1.0",
-     "curl offers http/1.0 alone by ALPN then, which the server does not take; it would take the "
-     "request"),
-    ("Python ssl", "TLS 1.?: close_notify with the request, and no end of TCP",
-     "a defect: the response comes whole, but close_notify that was received together with the "
-     "request is noticed no more, and the connection stays open until its time is over"),
-    ("NSS", "a fallback to TLS 1.2 is refused",
-     "TLS_FALLBACK_SCSV (RFC 7507) is not looked at; TLS 1.3 marks the random of a downgrade "
-     "instead, which every client of it checks"),
+import tlsfuzzer_differs
+
+
+@dataclass
+class Known:
+    client: str
+    pattern: str
+    reason: str
+    records: str = "both"
+    # The layers of records for which a case has matched, and differed.
+    seen: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.is_some = self.pattern.startswith("?")
+        parts = self.pattern.removeprefix("?").split("*")
+        self.expression = re.compile(".*".join(map(re.escape, parts)), re.DOTALL)
+
+    def matches(self, client: str, records: str, name: str) -> bool:
+        return (self.client == client and self.records in ("both", records)
+                and self.expression.fullmatch(name) is not None)
+
+
+_LATE = ("a defect: the response comes whole, but close_notify that was received together with the "
+         "request is noticed no more, and the connection stays open until its time is over")
+
+KNOWN = [
+    Known("openssl", "TLS 1.1 is refused with protocol_version", tlsfuzzer_differs.OLD_HELLO),
+    Known("openssl", "TLS 1.0 is refused with protocol_version", tlsfuzzer_differs.OLD_HELLO),
+    Known("curl", "--http1.0",
+          "a defect: curl offers http/1.0 alone by ALPN then, which is not taken, though a request "
+          "by HTTP/1.0 is"),
+    Known("Python ssl", "TLS 1.2: close_notify with the request, and no end of TCP", _LATE),
+    Known("Python ssl", "TLS 1.3: close_notify with the request, and no end of TCP", _LATE),
+    Known("NSS", "a fallback to TLS 1.2 is refused",
+          "TLS_FALLBACK_SCSV (RFC 7507) is not looked at; TLS 1.3 marks the random of a downgrade "
+          "instead, and every client of it looks there"),
+    *(Known("tlsfuzzer", f"{script}: {pattern}" if pattern[0] != "?" else
+            f"?{script}: {pattern[1:]}", reason, records)
+      for reason, records, scripts in tlsfuzzer_differs.KNOWN
+      for script, patterns in scripts.items() for pattern in patterns),
 ]
 
 
-def of(client: str, name: str) -> str:
-    """The reason why a case differs, or nothing."""
-    found = (reason for whose, pattern, reason in _KNOWN
-             if whose == client and fnmatchcase(name, pattern))
-    return next(found, "")
+def of(client: str, records: str, name: str) -> Known | None:
+    """The difference that is known of a case."""
+    found = (known for known in KNOWN if known.matches(client, records, name))
+    return next(found, None)
+
+
+def gone(client: str, records: str) -> Iterator[Known]:
+    """Those for some cases that none of the cases has shown."""
+    for known in KNOWN:
+        if known.client == client and known.records in ("both", records) and known.is_some \
+                and records not in known.seen:
+            yield known

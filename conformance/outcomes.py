@@ -56,12 +56,16 @@ def run(tally: Tally, client: str, records: str, cases: Iterable[Case]) -> None:
     began, before = time.monotonic(), len(tally.outcomes)
     for name, check in cases:
         state, told = state_of(check)
-        reason = differences.of(client, name)
-        if reason and state == "failed":
-            state, told = "differs", reason
-        elif reason and state == "passed":
-            state, told = "failed", f"a known difference is gone; take it out of the list: {reason}"
+        known = differences.of(client, records, name)
+        if known and state == "failed":
+            state, told = "differs", known.reason
+            known.seen.add(records)
+        elif known and state == "passed" and not known.is_some:
+            state, told = "failed", f"it differs no longer, and is in the list: {known.reason}"
         tally.note(Outcome(client, records, name, state, told))
+    for known in differences.gone(client, records):
+        tally.note(Outcome(client, records, known.pattern[1:], "failed",
+                           f"none differs any longer, and the list has it: {known.reason}"))
     count = len(tally.outcomes) - before
     say(f"{client}, {records} records: {count} cases, {time.monotonic() - began:.1f} s")
 
