@@ -32,6 +32,8 @@ class Known:
 
 _LATE = ("a defect: the response comes whole, but close_notify that was received together with the "
          "request is noticed no more, and the connection stays open until its time is over")
+_FALLBACK = ("feature that is not there: TLS_FALLBACK_SCSV (RFC 7507); TLS 1.3 marks the random of "
+             "a downgrade instead, and every client of it looks there")
 
 KNOWN = [
     Known("openssl", "TLS 1.1 is refused with protocol_version", tlsfuzzer_differs.OLD_HELLO),
@@ -41,9 +43,17 @@ KNOWN = [
           "by HTTP/1.0 is"),
     Known("Python ssl", "TLS 1.2: close_notify with the request, and no end of TCP", _LATE),
     Known("Python ssl", "TLS 1.3: close_notify with the request, and no end of TCP", _LATE),
-    Known("NSS", "a fallback to TLS 1.2 is refused",
-          "TLS_FALLBACK_SCSV (RFC 7507) is not looked at; TLS 1.3 marks the random of a downgrade "
-          "instead, and every client of it looks there"),
+    Known("NSS", "a fallback to TLS 1.2 is refused", _FALLBACK),
+    Known("hellos by hand", "a fallback to TLS 1.2 is refused", _FALLBACK),
+    Known("hellos by hand", "a first record of more than 2^14 bytes: record_overflow",
+          "a defect: the connection is closed without an alert; RFC 8446, 5.1 wants this one"),
+    Known("hellos by hand", "a first record of content: unexpected_message",
+          "the connection is closed without an alert: it may be no TLS at all"),
+    Known("hellos by hand", "a message that is no hello: unexpected_message",
+          tlsfuzzer_differs.SILENT),
+    Known("attacks", "TLS 1.*: a record longer than any may be", tlsfuzzer_differs.UNSEEN,
+          "rustls"),
+    Known("attacks", "TLS 1.*: a record of an unknown type", tlsfuzzer_differs.UNSEEN, "rustls"),
     *(Known("tlsfuzzer", f"{script}: {pattern}" if pattern[0] != "?" else
             f"?{script}: {pattern[1:]}", reason, records)
       for reason, records, scripts in tlsfuzzer_differs.KNOWN

@@ -24,8 +24,8 @@ from served import Lab
 
 # (By module: by_openssl and so on.)
 QUICK = ["openssl", "curl", "python"]
-CLIENTS = [*QUICK, "gnutls", "nss", "go", "java", "browser", "tlsfuzzer", "testssl", "offers",
-           "attacks"]
+CLIENTS = [*QUICK, "gnutls", "nss", "go", "java", "browser", "offers", "attacks",
+           "tlsfuzzer"]
 
 
 def chosen(asked: argparse.Namespace) -> list[str]:
