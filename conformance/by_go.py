@@ -13,7 +13,8 @@ SOURCE = Path(__file__).resolve().parent / "go"
 # What each case of the program is called here.
 CASES = {
     "page": "a page", "names": "four certificates by name", "down": "1 MB down, five times",
-    "up": "1 MB up, five times", "many": "500 requests on one connection", "resumed": "sessions resumed",
+    "up": "1 MB up, five times", "many": "500 requests on one connection",
+    "resumed": "sessions resumed",
     "half-closed": "a client that has closed its direction gets 1 MB and the end",
     "x25519": "X25519", "p256": "P-256", "p384": "P-384",
     "good": "a client's certificate is required: good", "foreign": "foreign is refused",

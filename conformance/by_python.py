@@ -124,7 +124,7 @@ def answered(lab: Lab, told: str) -> None:
 
 def half_closed(lab: Lab, told: str, ends_tcp: bool = True) -> None:
     """Sends a request and close_notify at once; the response has to come, and then the end."""
-    with socket.create_connection((HOST, lab.server("sites").port), timeout=3) as plain:
+    with socket.create_connection((HOST, lab.server("sites").port), timeout=1) as plain:
         incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         link = context(lab, told).wrap_bio(incoming, outgoing, server_hostname="localhost")
         while True:

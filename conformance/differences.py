@@ -38,6 +38,7 @@ _FALLBACK = ("feature that is not there: TLS_FALLBACK_SCSV (RFC 7507); TLS 1.3 m
 KNOWN = [
     Known("openssl", "TLS 1.1 is refused with protocol_version", tlsfuzzer_differs.OLD_HELLO),
     Known("openssl", "TLS 1.0 is refused with protocol_version", tlsfuzzer_differs.OLD_HELLO),
+    Known("openssl", "renegotiation in TLS 1.2 is refused (R)", tlsfuzzer_differs.UNSENT, "rustls"),
     Known("curl", "--http1.0",
           "a defect: curl offers http/1.0 alone by ALPN then, which is not taken, though a request "
           "by HTTP/1.0 is"),

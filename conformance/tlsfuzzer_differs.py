@@ -12,6 +12,8 @@ SILENT = ("a defect: the connection is closed without the alert unexpected_messa
           "none for a message out of its turn")
 UNSEEN = ("a defect: what the server finds in a record before rustls sees it, its type or its "
           "length, closes the connection without an alert; RFC 8446, 5.2 wants record_overflow")
+UNSENT = ("a defect: rustls refuses the renegotiation by a warning, which is not sent before the next "
+          "content is: a client that waits for it waits in vain")
 
 _OLD = ("the script offers TLS 1.1 or older, or only suites of RSA's exchange, CBC, RC4, or PSK, "
         "which the server does not have: it refuses")
@@ -65,10 +67,7 @@ KNOWN = [
     ("the renegotiation is refused by the alert unexpected_message, and not by a warning", "own", {
         "renegotiation-disabled": ["try *"],
     }),
-    ("a defect: rustls refuses the renegotiation by a warning, which is not sent before the next "
-     "content is: a client that waits for it waits in vain", "rustls", {
-         "renegotiation-disabled": ["try *"],
-     }),
+    (UNSENT, "rustls", {"renegotiation-disabled": ["try *"]}),
     (_GROUP, "both", {
         "tls13-crfg-curves": ["*x448*"], "tls13-ecdhe-curves": ["*secp521r1*", "*x448*"],
         "x25519": ["*x448 key share*", "sanity - negotiate x448"],
@@ -200,11 +199,13 @@ KNOWN = [
                                 "handshake with invalid 0-RTT and CCS*"],
      }),
     ("a client without psk_dhe_ke gets no ticket, for it could not use it", "both", {
+        "tls13-connection-abort": ["After NewSessionTicket"],
         "tls13-session-resumption": ["session resumption - PSK_ONLY"],
     }),
     ("feature that is not there: certificates are not compressed", "both", {
         "tls13-certificate-compression": ["duplicated algos", "sending extension in TLS-1.2",
-                                          "smoke, zlib", "unreasonable algorithm *, fall back to zlib"],
+                                          "smoke, zlib",
+                                          "unreasonable algorithm *, fall back to zlib"],
     }),
     ("an unknown name gets the usual certificate, as long as --tls-strict-names is not set", "both",
      {"invalid-server-name-extension": ["incorrect SNI"]}),
