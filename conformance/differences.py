@@ -52,6 +52,9 @@ KNOWN = [
           "the connection is closed without an alert: it may be no TLS at all"),
     Known("hellos by hand", "a message that is no hello: unexpected_message",
           tlsfuzzer_differs.SILENT),
+    Known("testssl.sh", "HSTS", "it is sent only where --hsts asks for it"),
+    Known("testssl.sh", "cert_revocation", "the certificates of this suite name no list of revoked "
+          "ones, and no responder"),
     Known("attacks", "TLS 1.*: a record longer than any may be", tlsfuzzer_differs.UNSEEN,
           "rustls"),
     Known("attacks", "TLS 1.*: a record of an unknown type", tlsfuzzer_differs.UNSEEN, "rustls"),

@@ -25,7 +25,7 @@ from served import Lab
 # (By module: by_openssl and so on.)
 QUICK = ["openssl", "curl", "python"]
 CLIENTS = [*QUICK, "gnutls", "nss", "go", "java", "browser", "offers", "attacks",
-           "tlsfuzzer"]
+           "testssl", "tlsfuzzer"]
 
 
 def chosen(asked: argparse.Namespace) -> list[str]:

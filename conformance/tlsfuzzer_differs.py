@@ -12,8 +12,8 @@ SILENT = ("a defect: the connection is closed without the alert unexpected_messa
           "none for a message out of its turn")
 UNSEEN = ("a defect: what the server finds in a record before rustls sees it, its type or its "
           "length, closes the connection without an alert; RFC 8446, 5.2 wants record_overflow")
-UNSENT = ("a defect: rustls refuses the renegotiation by a warning, which is not sent before the next "
-          "content is: a client that waits for it waits in vain")
+UNSENT = ("a defect: rustls refuses the renegotiation by a warning, which is sent with the next "
+          "content only: a client that waits for it waits in vain")
 
 _OLD = ("the script offers TLS 1.1 or older, or only suites of RSA's exchange, CBC, RC4, or PSK, "
         "which the server does not have: it refuses")

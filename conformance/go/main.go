@@ -67,7 +67,9 @@ func (c client) dial(config *tls.Config) (*tls.Conn, error) {
 }
 
 // ask sends a request and reads its response, on an open connection.
-func ask(conn io.ReadWriter, reader *bufio.Reader, method, path, host string, body []byte) ([]byte, error) {
+func ask(
+	conn io.Writer, reader *bufio.Reader, method, path, host string, body []byte,
+) ([]byte, error) {
 	var content io.Reader
 	if body != nil {
 		content = bytes.NewReader(body)
@@ -155,7 +157,9 @@ func (c client) many(version uint16) error {
 	return c.repeated(version, 500, "POST", "/taken", []byte("x"), []byte("taken\n"))
 }
 
-func (c client) repeated(version uint16, count int, method, path string, body, wanted []byte) error {
+func (c client) repeated(
+	version uint16, count int, method, path string, body, wanted []byte,
+) error {
 	conn, err := c.dial(c.config(version, "localhost"))
 	if err != nil {
 		return err
