@@ -22,7 +22,7 @@ ASK = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 def version() -> str:
-    return "of the suite's own"
+    return "the suite's own"
 
 
 class Sealed:

@@ -17,7 +17,7 @@ ECDSA, RSA = [0xC02B, 0xC02C, 0xCCA9], [0xC02F, 0xC030, 0xCCA8]
 
 
 def version() -> str:
-    return "of the suite's own"
+    return "the suite's own"
 
 
 def suites_of(port: int, name: str, versions: list[int] | None) -> list[int]:

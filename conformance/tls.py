@@ -67,6 +67,8 @@ def main() -> int:
     asked.server = asked.server.absolute()
     if not asked.server.exists():
         words.error(f"{asked.server} is not there: cargo build --release -p gustnado-cli")
+    if asked.report:
+        page.commit()
     tally, began = outcomes.Tally(), time.monotonic()
     with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
         files = certificates.make(Path(folder))
