@@ -10,7 +10,7 @@ MIRI_CRATES := gustnado-http gustnado-tasks
 .PHONY: run test wheel package test-python test-python-peers test-twisted frameworks
 .PHONY: test-twisted-releases
 .PHONY: check fmt fmt-check clippy doc image book site deny lint-python map loom miri probe
-.PHONY: bench bench-quick contest contests callgrind gate c1m fuzz hostile tls-records
+.PHONY: bench bench-quick contest contests callgrind gate c1m fuzz hostile tls-records conformance
 
 # Serves the built-in site on http://127.0.0.1:8080
 run:
@@ -88,8 +88,9 @@ test-twisted-releases: wheel
 			$(addprefix python/tests/,$(TWISTED_TESTS)); \
 	done
 
+CONFORMANCE_HOME := target/conformance/venv
 $(PYTHON_HOME)/bin/python $(PEERS_HOME)/bin/python $(FRAMEWORKS_HOME)/bin/python \
-$(TWISTED_HOME)/bin/python:
+$(TWISTED_HOME)/bin/python $(CONFORMANCE_HOME)/bin/python:
 	$(PYTHON) -m venv $(@D)/..
 
 # The tidy test (crates/cli/tests/tidy.rs) is one of the tests.
@@ -160,7 +161,7 @@ lint-python: $(PYTHON_HOME)/bin/python
 	@$(PYTHON_HOME)/bin/pip install --quiet \
 		$$(grep -oE '"(mypy|ruff)[^"]*"' python/pyproject.toml | tr -d '"')
 	$(PYTHON_HOME)/bin/ruff check --config python/pyproject.toml \
-		python bench book arena contests .ci/test
+		python bench book arena contests conformance .ci/test
 	cd python && $(CURDIR)/$(PYTHON_HOME)/bin/mypy
 
 # Every interleaving of the lock-free parts, within the bounds that
@@ -217,13 +218,21 @@ contests:
 		$(GUSTNADO) contest --report $(CONTEST_OUTPUT)/contest-$$name \
 		--markdown=docs/results/$${pair##*:}.md $(CONTESTS_FLAGS) || failed=1; done; exit $$failed
 
-# A million connections in one process: 8 GB of free memory and a few minutes.
 # Our own layer of TLS records against rustls's, over so many records: some minutes.
 TLS_RECORDS ?= 100000000
 tls-records:
 	GUSTNADO_TLS_RECORDS=$(TLS_RECORDS) $(CARGO) test --release -p gustnado-tls --features tls \
 		both_layers_agree_on_any_records -- --nocapture
 
+# HTTPS against other people's clients, some ten minutes: writes docs/results/conformance-tls.md.
+# Clients that are not installed are skipped; conformance/README.md says what each needs.
+conformance: $(CONFORMANCE_HOME)/bin/python
+	$(CARGO) build --release -p gustnado-cli
+	$(CONFORMANCE_HOME)/bin/pip install --quiet --pre tlslite-ng==0.9.0b2 ecdsa
+	$(CONFORMANCE_HOME)/bin/python conformance/tls.py --server $(GUSTNADO) \
+		--report docs/results/conformance-tls.md
+
+# A million connections in one process: 8 GB of free memory and a few minutes.
 c1m:
 	$(PYTHON) bench/run.py c1m
 
