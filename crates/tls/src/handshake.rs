@@ -5,7 +5,7 @@
 
 mod capture;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use rustls::server::{Accepted, Acceptor, ClientHello, ServerConfig, ServerConnection};
 use rustls::{CipherSuite, ConnectionTrafficSecrets, HandshakeKind, ProtocolVersion};
@@ -74,7 +74,7 @@ pub enum HandshakeError {
 pub struct TlsInfo {
     /// The protocol's version.
     pub version: TlsVersion,
-    /// The name of the cipher suite, such as `TLS13_AES_128_GCM_SHA256`.
+    /// The name of the cipher suite at IANA, such as `TLS_AES_128_GCM_SHA256`.
     pub cipher: &'static str,
     /// The number of the cipher suite (RFC 8446 §B.4).
     pub cipher_id: u16,
@@ -90,6 +90,8 @@ pub struct TlsInfo {
     /// The client's certificates in DER, its own first; empty without one.
     pub client_chain: Vec<Vec<u8>>,
     policy: ClientPolicy,
+    /// The subject of the client's certificate, once it was asked for: a log asks for each request.
+    client_subject: OnceLock<Option<Box<str>>>,
 }
 
 impl TlsInfo {
@@ -110,8 +112,9 @@ impl TlsInfo {
 
     /// Returns the subject of the client's certificate (RFC 4514): `CN=client,O=Example`. `None`
     /// without one, or where it has no subject.
-    pub fn client_subject(&self) -> Option<String> {
-        subject(self.client_chain.first()?)
+    pub fn client_subject(&self) -> Option<&str> {
+        let own = self.client_chain.first()?;
+        self.client_subject.get_or_init(|| subject(own).map(Into::into)).as_deref()
     }
 }
 
@@ -347,7 +350,7 @@ fn info(connection: &ServerConnection, policy: ClientPolicy) -> Result<TlsInfo, 
     let chain = connection.peer_certificates().unwrap_or_default();
     Ok(TlsInfo {
         version: version(connection).ok_or_else(unfinished)?,
-        cipher: suite.suite().as_str().unwrap_or("unknown"),
+        cipher: suite_name(suite.suite()),
         cipher_id: u16::from(suite.suite()),
         group: connection.negotiated_key_exchange_group().and_then(|group| group.name().as_str()),
         server_name: connection.server_name().map(|name| name.to_ascii_lowercase().into()),
@@ -355,7 +358,18 @@ fn info(connection: &ServerConnection, policy: ClientPolicy) -> Result<TlsInfo, 
         is_resumed: connection.handshake_kind() == Some(HandshakeKind::Resumed),
         client_chain: chain.iter().map(|certificate| certificate.to_vec()).collect(),
         policy,
+        client_subject: OnceLock::new(),
     })
+}
+
+/// Returns the name of a suite at IANA. The library has names of its own for those of TLS 1.3.
+fn suite_name(suite: CipherSuite) -> &'static str {
+    match suite {
+        CipherSuite::TLS13_AES_128_GCM_SHA256 => "TLS_AES_128_GCM_SHA256",
+        CipherSuite::TLS13_AES_256_GCM_SHA384 => "TLS_AES_256_GCM_SHA384",
+        CipherSuite::TLS13_CHACHA20_POLY1305_SHA256 => "TLS_CHACHA20_POLY1305_SHA256",
+        other => other.as_str().unwrap_or("unknown"),
+    }
 }
 
 /// Takes the secrets of both directions out of a finished handshake.

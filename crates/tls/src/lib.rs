@@ -56,6 +56,7 @@ mod socket;
 mod stamps;
 #[cfg(feature = "tls")]
 mod tickets;
+mod tls_property;
 
 #[cfg(feature = "tls")]
 pub use acceptor::{AcceptError, TlsAcceptor};
@@ -80,3 +81,4 @@ pub use settings::{TlsSettings, TlsSettingsError, TlsSite};
 pub use socket::{MoreTime, SendFailed, Socket};
 #[cfg(feature = "tls")]
 pub use tickets::{TicketKeys, TicketKeysError};
+pub use tls_property::TlsProperty;

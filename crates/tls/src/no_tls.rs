@@ -10,6 +10,7 @@ use gustnado_tasks::{Connection, ConnectionError, ProgressTimeout, RecvBuf, Send
 use crate::client_policy::ClientPolicy;
 use crate::handshake_failure::HandshakeFailure;
 use crate::socket::{MoreTime, Socket};
+use crate::tls_property::TlsProperty;
 
 /// Takes connections by TLS. There is none in a build without the feature `tls`.
 #[derive(Debug)]
@@ -45,6 +46,11 @@ pub enum TlsInfo {}
 impl TlsInfo {
     /// Returns whether an earlier session was resumed.
     pub fn is_resumed(&self) -> bool {
+        match *self {}
+    }
+
+    /// Returns the value of a property.
+    pub fn property(&self, _: TlsProperty) -> Option<&[u8]> {
         match *self {}
     }
 

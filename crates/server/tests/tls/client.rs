@@ -151,7 +151,11 @@ impl TlsClient {
         Self::over(address, "localhost", config)
     }
 
-    fn over(address: SocketAddr, name: &'static str, config: &Arc<ClientConfig>) -> Self {
+    pub(crate) fn over(
+        address: SocketAddr,
+        name: &'static str,
+        config: &Arc<ClientConfig>,
+    ) -> Self {
         let stream = TcpStream::connect(address).expect("a connection");
         stream.set_read_timeout(Some(PATIENCE)).expect("a time-out");
         stream.set_write_timeout(Some(PATIENCE)).expect("a time-out");
