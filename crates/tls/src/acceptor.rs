@@ -144,6 +144,7 @@ impl ChooseConfig for TlsAcceptor {
             Some(name) => sites.of_host(&name.to_ascii_lowercase())?,
             None => sites.usual()?,
         };
-        Some(Chosen { config: Arc::clone(&site.config), policy: site.policy })
+        let (config, certificate) = (Arc::clone(&site.config), Arc::clone(&site.identity.pem));
+        Some(Chosen { config, certificate, policy: site.policy })
     }
 }

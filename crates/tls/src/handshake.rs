@@ -34,6 +34,8 @@ pub(crate) trait ChooseConfig {
 pub(crate) struct Chosen {
     /// The library's configuration.
     pub config: Arc<ServerConfig>,
+    /// The certificate that it presents, in PEM.
+    pub certificate: Arc<str>,
     /// What the handshake will have shown about the client.
     pub policy: ClientPolicy,
 }
@@ -87,6 +89,9 @@ pub struct TlsInfo {
     pub alpn: Option<Box<[u8]>>,
     /// Whether an earlier session was resumed.
     pub is_resumed: bool,
+    /// The server's own certificate in PEM, without its issuers. One that resumes a session is not
+    /// presented again.
+    pub server_certificate: Arc<str>,
     /// The client's certificates in DER, its own first; empty without one.
     pub client_chain: Vec<Vec<u8>>,
     policy: ClientPolicy,
@@ -135,6 +140,7 @@ enum State {
 struct Going {
     connection: ServerConnection,
     capture: Arc<Capture>,
+    certificate: Arc<str>,
     policy: ClientPolicy,
 }
 
@@ -272,10 +278,10 @@ impl Handshake {
         let State::Going(going) = std::mem::replace(&mut self.state, State::Done) else {
             unreachable!("only a handshake that is going on ends");
         };
-        let Going { mut connection, capture, policy } = *going;
+        let Going { mut connection, capture, certificate, policy } = *going;
         // Tickets leave with the last of the handshake, under the numbers that secrets begin at.
         write_out(&mut connection, out);
-        let info = info(&connection, policy).map_err(HandshakeError::Refused)?;
+        let info = info(&connection, certificate, policy).map_err(HandshakeError::Refused)?;
         let session = if own_records {
             let secrets = extract(connection, &capture).map_err(HandshakeError::Refused)?;
             let records = Records::new(&secrets).expect("the library's secrets have their length");
@@ -297,7 +303,7 @@ fn begin(
 ) -> Result<Going, HandshakeError> {
     let hello = accepted.client_hello();
     let name = hello.server_name().map(str::to_owned);
-    let Some(Chosen { config, policy }) = configs.choose(&hello) else {
+    let Some(Chosen { config, certificate, policy }) = configs.choose(&hello) else {
         out.extend_from_slice(&UNRECOGNIZED_NAME);
         return Err(HandshakeError::UnknownName { name });
     };
@@ -315,7 +321,7 @@ fn begin(
     match accepted.into_connection(config) {
         Ok(mut connection) => {
             write_out(&mut connection, out);
-            Ok(Going { connection, capture, policy })
+            Ok(Going { connection, capture, certificate, policy })
         }
         Err((error, mut alert)) => {
             alert.write_all(out).expect("memory does not fail");
@@ -344,7 +350,11 @@ fn version(connection: &ServerConnection) -> Option<TlsVersion> {
     }
 }
 
-fn info(connection: &ServerConnection, policy: ClientPolicy) -> Result<TlsInfo, rustls::Error> {
+fn info(
+    connection: &ServerConnection,
+    server_certificate: Arc<str>,
+    policy: ClientPolicy,
+) -> Result<TlsInfo, rustls::Error> {
     let unfinished = || rustls::Error::HandshakeNotComplete;
     let suite = connection.negotiated_cipher_suite().ok_or_else(unfinished)?;
     let chain = connection.peer_certificates().unwrap_or_default();
@@ -356,6 +366,7 @@ fn info(connection: &ServerConnection, policy: ClientPolicy) -> Result<TlsInfo, 
         server_name: connection.server_name().map(|name| name.to_ascii_lowercase().into()),
         alpn: connection.alpn_protocol().map(Into::into),
         is_resumed: connection.handshake_kind() == Some(HandshakeKind::Resumed),
+        server_certificate,
         client_chain: chain.iter().map(|certificate| certificate.to_vec()).collect(),
         policy,
         client_subject: OnceLock::new(),

@@ -152,6 +152,9 @@ pub enum IdentityError {
 pub struct SiteIdentity {
     /// What the library presents and signs with.
     pub(crate) key: Arc<CertifiedKey>,
+    /// The first certificate in PEM, for programs that ask what was presented: all connections
+    /// share it.
+    pub(crate) pem: Arc<str>,
     /// The names that the first certificate is for: host names, some with a wildcard, and IP
     /// addresses.
     pub names: Vec<String>,
@@ -183,6 +186,7 @@ impl SiteIdentity {
             .key_provider
             .load_private_key(read_key(key)?)
             .map_err(|reason| IdentityError::UnsupportedKey { path: key.to_owned(), reason })?;
+        let pem = to_pem(&chain[0]).unwrap_or_default().into();
         let certified = CertifiedKey::new(chain, signing);
         match certified.keys_match() {
             // A key that cannot tell its public part is trusted to be the right one.
@@ -192,7 +196,7 @@ impl SiteIdentity {
                 return Err(IdentityError::Mismatch { certificates, key });
             }
         }
-        Ok(Self { key: Arc::new(certified), names, not_after_s })
+        Ok(Self { key: Arc::new(certified), pem, names, not_after_s })
     }
 
     /// Returns in how many seconds the certificate ends, if that is soon.

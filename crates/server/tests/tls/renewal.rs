@@ -14,6 +14,7 @@ use crate::harness::{Server, Setup, wait_until};
 
 on_every_server!(
     a_replaced_certificate_is_read_again_and_ends_no_session,
+    a_handler_sees_the_certificate_that_its_connection_was_given,
     a_pair_that_cannot_be_used_leaves_the_last_one,
     a_reload_ends_no_session,
     servers_that_share_keys_resume_each_others_sessions,
@@ -55,6 +56,26 @@ fn a_replaced_certificate_is_read_again_and_ends_no_session(setup: Setup) {
     assert!(server.stats().reloads >= 1);
     assert_eq!(open.ask(get("/")).status, 200, "an open connection goes on");
     assert_eq!(presented(&server, &trusted).1, HandshakeKind::Resumed);
+}
+
+fn a_handler_sees_the_certificate_that_its_connection_was_given(setup: Setup) {
+    let authority = Authority::new();
+    let config = config(&authority, setup);
+    let cert = config.tls_cert.clone().expect("it is set");
+    let pem = || fs::read_to_string(&cert).expect("the file").replace("\r\n", "\n");
+    let told = |request: &Request| request.tls().expect("by TLS").server_certificate.to_string();
+    let server = Server::built(Builder::new().config(config).get("/", told));
+    let trusted = authority.client(&[&TLS13], ClientOf::Nobody);
+    let first = pem();
+    let mut open = TlsClient::connect_to(&server, "a.test", &trusted);
+    assert_eq!(open.ask(get("/")).text(), first);
+
+    authority.issue("server", &["a.test"]);
+    wait_until("the new one is there", || server.stats().reloads >= 1);
+    let mut client = TlsClient::connect_to(&server, "a.test", &trusted);
+    let now = client.ask(get("/")).text();
+    assert!(now == pem() && now != first, "{now}");
+    assert_eq!(open.ask(get("/")).text(), first, "it is what the open connection was given");
 }
 
 fn a_pair_that_cannot_be_used_leaves_the_last_one(setup: Setup) {
