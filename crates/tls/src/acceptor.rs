@@ -39,7 +39,7 @@ impl AcceptError {
     pub fn failure(&self) -> HandshakeFailure {
         match self {
             Self::Handshake(HandshakeError::PlainHttp) => HandshakeFailure::Plain,
-            Self::Handshake(_) => HandshakeFailure::Refused,
+            Self::Handshake(error) => HandshakeFailure::Refused(error.refusal()),
             Self::Lost(ConnectionError::TimedOut) => HandshakeFailure::Slow,
             Self::Lost(_) | Self::Closed => HandshakeFailure::Lost,
             Self::Evicted => HandshakeFailure::Evicted,

@@ -11,6 +11,7 @@ use rustls::server::{Accepted, Acceptor, ClientHello, ServerConfig, ServerConnec
 use rustls::{CipherSuite, ConnectionTrafficSecrets, HandshakeKind, ProtocolVersion};
 
 use crate::client_policy::ClientPolicy;
+use crate::handshake_failure::HandshakeRefusal;
 use crate::identity::{subject, to_pem};
 use crate::records::{Cipher, DirectionSecret, Records, SEALED_BYTES_MAX, Secrets, TlsVersion};
 use crate::session::{Session, give, write_out};
@@ -68,6 +69,27 @@ pub enum HandshakeError {
     /// The library refuses what the client sent.
     #[error("{0}")]
     Refused(rustls::Error),
+}
+
+impl HandshakeError {
+    /// Returns why what the client sent was refused, as it is counted.
+    pub(crate) fn refusal(&self) -> HandshakeRefusal {
+        use rustls::Error;
+        match self {
+            Self::NotTls { .. } => HandshakeRefusal::NotTls,
+            Self::UnknownName { .. } => HandshakeRefusal::UnknownName,
+            Self::Refused(Error::PeerIncompatible(_) | Error::NoApplicationProtocol) => {
+                HandshakeRefusal::Incompatible
+            }
+            Self::Refused(Error::NoCertificatesPresented | Error::InvalidCertificate(_)) => {
+                HandshakeRefusal::ClientCertificate
+            }
+            Self::Refused(Error::AlertReceived(_)) => HandshakeRefusal::Alert,
+            Self::PlainHttp | Self::TooLong { .. } | Self::Refused(_) => {
+                HandshakeRefusal::Malformed
+            }
+        }
+    }
 }
 
 /// What two ends have agreed on.

@@ -67,7 +67,7 @@ pub use clients::{ClientSettings, ClientsError};
 pub use files::UnreadableFile;
 #[cfg(feature = "tls")]
 pub use handshake::{HandshakeError, TlsInfo};
-pub use handshake_failure::HandshakeFailure;
+pub use handshake_failure::{HandshakeFailure, HandshakeRefusal};
 #[cfg(feature = "tls")]
 pub use identity::{IdentityError, SiteIdentity};
 #[cfg(not(feature = "tls"))]

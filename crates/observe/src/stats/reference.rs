@@ -12,7 +12,8 @@ What a server counts, by the names of the fields of `Stats` and `WorkerStats`. `
 keys of the page that `stats_page()` makes, and of the line of `--stats-interval 10s`.
 
 A counter starts at 0 with the server and only grows. A gauge is a current value. Those marked
-with a star are fields of `Stats` only: pages, lines and Python leave them out.
+with a star are fields of `Stats` only: pages, lines and Python leave them out. Those marked with
+two stars are left out by lines alone.
 
 This page is generated: `gustnado tuning --counters > docs/counters.md`.
 ";
@@ -33,7 +34,11 @@ pub fn counters_reference() -> String {
 }
 
 fn push_row(page: &mut String, counter: &Counter, help: &str) {
-    let star = if counter.visibility == Visibility::InStats { " \\*" } else { "" };
+    let star = match counter.visibility {
+        Visibility::Everywhere => "",
+        Visibility::OnPages => " \\*\\*",
+        Visibility::InStats => " \\*",
+    };
     let kind = match counter.kind {
         Kind::Counter => "counter",
         Kind::Gauge => "gauge",
