@@ -1,5 +1,6 @@
 //! The server's counters: each worker counts by itself, readers add up.
 
+mod exposition;
 mod handshakes;
 mod reference;
 mod table;
@@ -10,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use gustnado_tasks::Workload;
 use gustnado_tls::{HandshakeFailure, TlsInfo};
 
+pub use exposition::exposition;
 pub use reference::counters_reference;
 pub use table::Cell;
 pub use table::{Stats, WorkerStats};

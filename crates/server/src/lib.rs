@@ -80,6 +80,8 @@ pub use gustnado_web::handler_limits::{AdmissionChain, Permits};
 #[doc(inline)]
 pub use gustnado_web::json::{JsonError, QueryError};
 #[doc(inline)]
+pub use gustnado_web::metrics_page::metrics_page;
+#[doc(inline)]
 pub use gustnado_web::middleware::{Flow, Middleware, Next};
 #[doc(inline)]
 pub use gustnado_web::request::{Cookies, Pairs, ParamError, Request, percent_decoded};

@@ -120,6 +120,16 @@ impl TlsAcceptor {
         self.sites().all().map(|site| site.identity.clone()).collect()
     }
 
+    /// Returns the first host of each site, and when its certificate ends, in seconds since 1970.
+    pub fn certificate_ends(&self) -> Vec<(String, i64)> {
+        let end = |site: &Arc<Site>| (site.first_host.to_string(), site.identity.not_after_s);
+        let mut ends: Vec<_> = self.sites().all().map(end).collect();
+        // A site comes once for each of its hosts.
+        ends.sort();
+        ends.dedup();
+        ends
+    }
+
     /// Returns what a host wants of its clients' certificates.
     ///
     /// - `host`: in lower case, without a port.

@@ -10,6 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::handler::{Handler, HandlerKind};
 use crate::response::Response;
+use gustnado_observe::certificate_end::CertificateEnd;
 use gustnado_observe::process::Process;
 use gustnado_observe::server_stats::ServerStats;
 use gustnado_observe::stats::Stats;
@@ -39,6 +40,7 @@ fn json(app: &dyn ServerStats) -> String {
         ],
     );
     push_numbers(&mut text, app.stats().named());
+    push_certificates(&mut text, &app.certificate_ends());
     text.push_str(",\"by_worker\":[");
     for (place, worker) in app.stats_by_worker().iter().enumerate() {
         text.push_str(if place > 0 { ",{" } else { "{" });
@@ -71,6 +73,18 @@ fn push_numbers(text: &mut String, numbers: impl IntoIterator<Item = (&'static s
         // Writing to a string cannot fail.
         _ = write!(text, ",\"{name}\":{number}");
     }
+}
+
+/// Adds when certificates end. A server without TLS has no such member.
+fn push_certificates(text: &mut String, ends: &[CertificateEnd]) {
+    for (place, CertificateEnd { host, not_after_s }) in ends.iter().enumerate() {
+        text.push_str(if place > 0 { "," } else { ",\"certificates\":[" });
+        // A name of a certificate may have what no host has, and JSON would need escaped.
+        let is_plain = |one: &char| !one.is_control() && !matches!(one, '"' | '\\');
+        let host: String = host.chars().filter(is_plain).collect();
+        _ = write!(text, "{{\"host\":\"{host}\",\"expires_s\":{not_after_s}}}");
+    }
+    text.push_str(if ends.is_empty() { "" } else { "]" });
 }
 
 /// Writes a line of statistics to standard error at each interval, until the server has ended.
@@ -128,6 +142,22 @@ mod tests {
         let start = "event=stats requests_per_s=300 bytes_per_s=2000 ready=0 uptime_ms=3000 ";
         assert!(line.starts_with(start) && line.ends_with("faults=0\n"), "{line}");
         assert!(line.contains(" requests=700 ") && line.len() < 1_024, "{line}");
+    }
+
+    #[test]
+    fn certificates_are_a_list_where_there_are_some() {
+        let text = |ends: &[CertificateEnd]| {
+            let mut text = String::new();
+            push_certificates(&mut text, ends);
+            text
+        };
+        let end = |host: &str| CertificateEnd { host: host.to_owned(), not_after_s: 9 };
+        assert_eq!(text(&[]), "");
+        assert_eq!(
+            text(&[end("a.test"), end("b\"\n.test")]),
+            ",\"certificates\":[{\"host\":\"a.test\",\"expires_s\":9},\
+             {\"host\":\"b.test\",\"expires_s\":9}]"
+        );
     }
 
     #[test]

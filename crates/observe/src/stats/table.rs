@@ -214,7 +214,8 @@ counters! {
         server u64 "Handshakes refused because there was no common version, cipher, group or \
             protocol.",
         cell HandshakesIncompatible;
-    handshakes_client_certificate: Counter OnPages [handshakes_failed_by_reason reason "client_certificate"],
+    handshakes_client_certificate: Counter OnPages
+        [handshakes_failed_by_reason reason "client_certificate"],
         server u64 "Handshakes refused because the client had no certificate where one is \
             required, or a wrong one.",
         cell HandshakesClientCertificate;
@@ -249,25 +250,32 @@ counters! {
     handshakes_aes256: Counter OnPages [handshakes_by_cipher cipher "TLS_AES_256_GCM_SHA384"],
         server u64 "Handshakes that agreed on AES-256-GCM by TLS 1.3.",
         cell HandshakesAes256;
-    handshakes_chacha20: Counter OnPages [handshakes_by_cipher cipher "TLS_CHACHA20_POLY1305_SHA256"],
+    handshakes_chacha20: Counter OnPages
+        [handshakes_by_cipher cipher "TLS_CHACHA20_POLY1305_SHA256"],
         server u64 "Handshakes that agreed on ChaCha20-Poly1305 by TLS 1.3.",
         cell HandshakesChacha20;
-    handshakes_ecdsa_aes128: Counter OnPages [handshakes_by_cipher cipher "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"],
+    handshakes_ecdsa_aes128: Counter OnPages
+        [handshakes_by_cipher cipher "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"],
         server u64 "Handshakes that agreed on AES-128-GCM with ECDSA by TLS 1.2.",
         cell HandshakesEcdsaAes128;
-    handshakes_ecdsa_aes256: Counter OnPages [handshakes_by_cipher cipher "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"],
+    handshakes_ecdsa_aes256: Counter OnPages
+        [handshakes_by_cipher cipher "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"],
         server u64 "Handshakes that agreed on AES-256-GCM with ECDSA by TLS 1.2.",
         cell HandshakesEcdsaAes256;
-    handshakes_ecdsa_chacha20: Counter OnPages [handshakes_by_cipher cipher "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256"],
+    handshakes_ecdsa_chacha20: Counter OnPages
+        [handshakes_by_cipher cipher "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256"],
         server u64 "Handshakes that agreed on ChaCha20-Poly1305 with ECDSA by TLS 1.2.",
         cell HandshakesEcdsaChacha20;
-    handshakes_rsa_aes128: Counter OnPages [handshakes_by_cipher cipher "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"],
+    handshakes_rsa_aes128: Counter OnPages
+        [handshakes_by_cipher cipher "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"],
         server u64 "Handshakes that agreed on AES-128-GCM with RSA by TLS 1.2.",
         cell HandshakesRsaAes128;
-    handshakes_rsa_aes256: Counter OnPages [handshakes_by_cipher cipher "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384"],
+    handshakes_rsa_aes256: Counter OnPages
+        [handshakes_by_cipher cipher "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384"],
         server u64 "Handshakes that agreed on AES-256-GCM with RSA by TLS 1.2.",
         cell HandshakesRsaAes256;
-    handshakes_rsa_chacha20: Counter OnPages [handshakes_by_cipher cipher "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256"],
+    handshakes_rsa_chacha20: Counter OnPages
+        [handshakes_by_cipher cipher "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256"],
         server u64 "Handshakes that agreed on ChaCha20-Poly1305 with RSA by TLS 1.2.",
         cell HandshakesRsaChacha20;
     handshakes_other_cipher: Counter OnPages [handshakes_by_cipher cipher "other"],
