@@ -61,7 +61,7 @@ pub use gustnado_tcp as protocol;
 pub use gustnado_tls::TlsInfo;
 #[cfg(feature = "tls")]
 #[doc(inline)]
-pub use gustnado_tls::TlsVersion;
+pub use gustnado_tls::{CertificateSummary, TlsVersion};
 #[doc(hidden)]
 pub use gustnado_web::admission::overloaded;
 #[doc(inline)]

@@ -205,7 +205,7 @@ impl SiteIdentity {
     }
 }
 
-fn read_chain(path: &Path) -> Result<Vec<CertificateDer<'static>>, IdentityError> {
+pub(crate) fn read_chain(path: &Path) -> Result<Vec<CertificateDer<'static>>, IdentityError> {
     let pem = read_file(path)?;
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
     let chain = chain.map_err(|error| not_pem(path, &error))?;
@@ -239,7 +239,7 @@ fn not_pem(path: &Path, error: &pem::Error) -> IdentityError {
     IdentityError::NotPem { path: path.to_owned(), found }
 }
 
-fn parse_chain(
+pub(crate) fn parse_chain(
     path: &Path,
     chain: &[CertificateDer<'static>],
 ) -> Result<Vec<Certificate>, IdentityError> {
@@ -279,12 +279,12 @@ fn check_validity(path: &Path, certificate: &Certificate, now_s: i64) -> Result<
 }
 
 /// Returns seconds since 1970.
-fn seconds(time: &Time) -> i64 {
+pub(crate) fn seconds(time: &Time) -> i64 {
     i64::try_from(time.to_unix_duration().as_secs()).unwrap_or(i64::MAX)
 }
 
 /// Returns the names of the subject (RFC 5280 §4.2.1.6); the common name is none (RFC 9525 §2).
-fn names(certificate: &Certificate) -> Vec<String> {
+pub(crate) fn names(certificate: &Certificate) -> Vec<String> {
     let found = certificate.tbs_certificate.get::<SubjectAltName>();
     let Ok(Some((_, SubjectAltName(names)))) = found else { return Vec::new() };
     let name = |name: &GeneralName| match name {

@@ -25,6 +25,8 @@
 
 #[cfg(feature = "tls")]
 mod acceptor;
+#[cfg(feature = "tls")]
+mod certificate_summary;
 mod client_policy;
 #[cfg(feature = "tls")]
 mod clients;
@@ -60,6 +62,8 @@ mod tls_property;
 
 #[cfg(feature = "tls")]
 pub use acceptor::{AcceptError, TlsAcceptor};
+#[cfg(feature = "tls")]
+pub use certificate_summary::CertificateSummary;
 pub use client_policy::ClientPolicy;
 #[cfg(feature = "tls")]
 pub use clients::{ClientSettings, ClientsError};
