@@ -26,6 +26,9 @@ pub(crate) struct SeenCertificate {
     pub(crate) warnings: Vec<CertificateWarning>,
 }
 
+/// What happens with the worst ones.
+pub(crate) const NO_START: &str = "the server does not start";
+
 /// What is wrong with a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CertificateWarning {
@@ -39,7 +42,10 @@ pub(crate) struct CertificateWarning {
 
 /// No file is read in a build without TLS.
 #[cfg(not(feature = "tls"))]
-pub(crate) fn seen(_: &crate::arguments::ServeOptions) -> Vec<SeenCertificate> {
+pub(crate) fn seen(
+    _: &gustnado::config::Config,
+    _: Option<&gustnado::site::SiteFile>,
+) -> Vec<SeenCertificate> {
     Vec::new()
 }
 

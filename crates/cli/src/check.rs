@@ -19,7 +19,7 @@ pub(crate) fn run(options: &ServeOptions) -> u8 {
     for line in kernel_memory(settings, uring.is_ok()) {
         page(&format!("  {line}\n"));
     }
-    let seen = certificates::seen(options);
+    let seen = certificates::seen(&settings.config, options.site.as_ref());
     page(&certificates::text(&seen, paint));
     for warning in &settings.warnings {
         output.warn(warning);

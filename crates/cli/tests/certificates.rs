@@ -88,3 +88,29 @@ fn without_certificates_there_is_no_such_part() {
     let found = ended(&mut command(&["check"]));
     assert!(!found.stdout.contains("Certificates"), "{found:?}");
 }
+
+#[test]
+fn doctor_looks_at_certificates_and_at_the_clock() {
+    let folder = tempfile::tempdir().expect("a folder");
+    write(folder.path(), "usual.pem", &["plain.test"], 2020, 2900);
+    write(folder.path(), "shop.pem", &["shop.test"], 2020, 2900);
+    let file = folder.path().join("site.toml");
+    fs::write(&file, SITES).expect("a file");
+    let flags = ["doctor", "--config", file.to_str().expect("UTF-8")];
+    let found = ended(&mut command(&flags));
+    assert_eq!(found.code, Some(0), "{found:?}");
+    let line = |start: &str, words: &str| {
+        let mut lines = found.stdout.lines();
+        assert!(lines.any(|line| line.starts_with(start) && line.contains(words)), "{found:?}");
+    };
+    line("ok      certificate", "usual.pem: plain.test; ");
+    line("change  certificate", "shop.pem: it has no name for the host www.shop.test");
+    line("ok      time", "Z: no file to compare it with is younger");
+    let over = write(folder.path(), "over.pem", &["a.test"], 2000, 2001);
+    let found = ended(&mut command(&["doctor", "--tls-cert", over.to_str().expect("UTF-8")]));
+    assert!(found.stdout.contains("\nstops   certificate"), "{found:?}");
+    assert!(
+        found.stdout.ends_with("No server starts with a certificate that is marked `stops`.\n"),
+        "{found:?}"
+    );
+}

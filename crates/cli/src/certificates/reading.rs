@@ -4,19 +4,21 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use gustnado::CertificateSummary;
+use gustnado::config::Config;
 use gustnado::site::SiteFile;
 
 use super::SeenCertificate;
 use super::rules::{CertificateFile, days, problems};
-use crate::arguments::ServeOptions;
 use crate::figures::counted;
 
 /// Reads all certificates that the settings name.
-pub(crate) fn seen(options: &ServeOptions) -> Vec<SeenCertificate> {
+///
+/// - `site`: the configuration file, for the certificates of its sites.
+pub(crate) fn seen(config: &Config, site: Option<&SiteFile>) -> Vec<SeenCertificate> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let now_s = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
-    let sites: Vec<_> = options.site.iter().flat_map(SiteFile::certificates).collect();
-    let usual = options.settings.config.tls_cert.as_deref();
+    let sites: Vec<_> = site.into_iter().flat_map(SiteFile::certificates).collect();
+    let usual = config.tls_cert.as_deref();
     files(usual, &sites).iter().map(|file| read(file, now_s)).collect()
 }
 

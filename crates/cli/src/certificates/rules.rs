@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use gustnado::CertificateSummary;
 
-use super::CertificateWarning;
+use super::{CertificateWarning, NO_START};
 use crate::figures::counted;
 
 const DAY_S: i64 = 86_400;
@@ -57,7 +57,7 @@ fn time(own: &CertificateSummary, now_s: i64) -> Option<CertificateWarning> {
             found: format!("it is valid from {} on, and the clock is before that", own.from),
             change: "`date -u` shows the clock; `gustnado doctor` says whether it is right"
                 .to_owned(),
-            otherwise: "the server does not start",
+            otherwise: NO_START,
         });
     }
     let renew = "renew it: the server reads the new file by itself".to_owned();
@@ -65,7 +65,7 @@ fn time(own: &CertificateSummary, now_s: i64) -> Option<CertificateWarning> {
         left if left < 0 => Some(CertificateWarning {
             found: format!("it was valid until {}", own.until),
             change: renew,
-            otherwise: "the server does not start",
+            otherwise: NO_START,
         }),
         left if left < WARN_BEFORE_S => Some(CertificateWarning {
             found: format!("it ends in {}", counted(days(left).unsigned_abs(), "day")),
