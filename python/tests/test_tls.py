@@ -89,6 +89,7 @@ def test_each_pair_of_flags_serves_https(run, files, cert, key):
     assert scheme == "https"
     assert tls["tls_version"] == 0x0304 and tls["cipher_suite"] >> 8 == 0x13
     assert (tls["client_cert_chain"], tls["client_cert_name"]) == ([], None)
+    assert tls["server_cert"] == (files / "server.pem").read_text()
     _, older = ask(server.port, files, version=ssl.TLSVersion.TLSv1_2)
     assert older["tls_version"] == 0x0303
 

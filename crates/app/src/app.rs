@@ -18,6 +18,7 @@ use gustnado_http::date::imf_fixdate;
 use gustnado_http::limits::Limits;
 use gustnado_http::response_writer::Persist;
 use gustnado_tasks::{Endpoint, MemoryKind, ProgressTimeout};
+use gustnado_tls::TlsInfo;
 
 use crate::bodies::Bodies;
 use crate::client_slots::ClientSlot;
@@ -338,9 +339,9 @@ impl App {
     }
 
     /// Adds a TLS handshake that succeeded.
-    pub fn count_handshake(&self, is_resumed: bool) {
+    pub fn count_handshake(&self, tls: &TlsInfo) {
         if let Some(tally) = self.tally() {
-            tally.add_handshake(is_resumed);
+            tally.add_handshake(tls);
         }
     }
 

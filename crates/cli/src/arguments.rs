@@ -35,7 +35,7 @@ pub(crate) enum Subcommand {
     /// Print the schema of configuration files.
     Schema,
     /// Check the machine, and change its settings on request.
-    Doctor(doctor::DoctorOptions),
+    Doctor(Box<doctor::DoctorOptions>),
     /// Measure servers.
     Lab(lab::LabSubcommand),
     /// Print the reference of all settings.
@@ -159,7 +159,10 @@ pub(crate) fn read(
             options(flags).map(Subcommand::Effective)
         }
         Some(("check", flags)) => options(flags).map(Subcommand::Check),
-        Some(("doctor", flags)) => Ok(Subcommand::Doctor(doctor::DoctorOptions::read(flags))),
+        Some(("doctor", flags)) => options(flags).map(|options| {
+            let (config, site) = (options.settings.config, options.site);
+            Subcommand::Doctor(Box::new(doctor::DoctorOptions::read(flags, config, site)))
+        }),
         Some(("schema", _)) => Ok(Subcommand::Schema),
         Some(("tuning", found)) if found.get_flag("counters") => Ok(Subcommand::Counters),
         Some(("tuning", _)) => Ok(Subcommand::Tuning),
@@ -232,7 +235,7 @@ fn command() -> Command {
         .subcommand(run_elsewhere())
         .subcommand(acme_command::command())
         .subcommands(lab::commands())
-        .subcommand(doctor::command())
+        .subcommand(doctor::command().args(of_certificates()))
         .subcommand(Command::new("schema").about(schema))
         .subcommands(derived::commands())
         .subcommand(references())
@@ -275,6 +278,13 @@ fn settings() -> impl Iterator<Item = Arg> {
     let first: Vec<Arg> = all.iter().copied().filter(of(true)).map(argument).collect();
     let others: Vec<Arg> = all.into_iter().filter(of(false)).map(argument).collect();
     first.into_iter().chain([config]).chain(others)
+}
+
+/// Those that name certificates, for `doctor`.
+fn of_certificates() -> impl Iterator<Item = Arg> {
+    let is_one =
+        |arg: &Arg| ["config", "tls-cert", "tls-key"].iter().any(|name| arg.get_id() == name);
+    settings().filter(is_one)
 }
 
 /// The settings used most, in this order. They are at the top of help, without a heading.
@@ -362,7 +372,9 @@ fn argument(tunable: &'static Tunable) -> Arg {
 }
 
 fn given(matches: &ArgMatches) -> Vec<(&'static str, OsString)> {
-    let value = |tunable: &Tunable| matches.get_one::<OsString>(tunable.name).cloned();
+    // A subcommand may have some of the settings only.
+    let value =
+        |tunable: &Tunable| matches.try_get_one::<OsString>(tunable.name).ok().flatten().cloned();
     TUNABLES.iter().filter_map(|tunable| Some((tunable.name, value(tunable)?))).collect()
 }
 

@@ -1,9 +1,10 @@
-//! `gustnado check`: every setting in effect, its origin, and what `auto` resolves to.
+//! `gustnado check`: every setting in effect, its origin, what `auto` resolves to, and the
+//! certificates.
 
 use crate::arguments::ServeOptions;
 use crate::figures::grouped;
 use crate::output::{Console, Paint, page, page_paint};
-use crate::{acme, exit, kernel_memory, memory, privileges, root};
+use crate::{acme, certificates, exit, kernel_memory, memory, privileges, root};
 use gustnado::config::{Config, Machine, Origin, Resolved, SettingGroup, Settings, TUNABLES, Unit};
 use gustnado::site::SiteFile;
 
@@ -19,9 +20,12 @@ pub(crate) fn run(options: &ServeOptions) -> u8 {
         page(&format!("  {line}\n"));
     }
     acme::print_status(options);
+    let seen = certificates::seen(&settings.config, options.site.as_ref());
+    page(&certificates::text(&seen, paint));
     for warning in &settings.warnings {
         output.warn(warning);
     }
+    certificates::warnings(&seen).for_each(|line| output.warn(&line));
     verdict(options, output)
 }
 

@@ -1,13 +1,16 @@
 //! `gustnado doctor`: for each limit of a server with many connections, its value, whether it is
 //! enough, what to change, and the consequence otherwise.
 //!
-//! [`facts`] reads. [`machine`], [`descriptors`], [`ring`], [`network`] and [`connections`] are
-//! pure functions of what was read. [`finding`] formats.
+//! [`facts`] reads. [`machine`], [`descriptors`], [`ring`], [`network`], [`connections`], [`clock`]
+//! and [`certificates`] are pure functions of what was read. [`finding`] formats.
 //!
 //! `--apply` changes the settings that contests on this machine need ([`wanted`]), after it saved
 //! the old values in a file ([`state`]). `--restore` writes them back.
 
 mod apply;
+mod certificates;
+mod clock;
+mod clock_facts;
 mod connections;
 mod descriptors;
 mod facts;
@@ -34,7 +37,7 @@ use settings::KernelSettings;
 pub(crate) fn run(options: &DoctorOptions) -> u8 {
     let output = Console::new(false);
     match options.action {
-        DoctorAction::Look => look(&KernelSettings(options.settings.clone())),
+        DoctorAction::Look => look(options),
         DoctorAction::Apply => apply::apply(options, output),
         DoctorAction::Restore => apply::restore(options, output),
     }
@@ -47,8 +50,8 @@ pub(crate) fn no_room(connections: u64) -> Option<String> {
 }
 
 /// Checks this machine and prints the findings.
-fn look(settings: &KernelSettings) -> u8 {
-    let facts = Facts::read(settings);
+fn look(options: &DoctorOptions) -> u8 {
+    let facts = Facts::read(&KernelSettings(options.settings.clone()), options);
     if facts.is_empty() {
         Console::new(false).error(
             "doctor: nothing could be read below /proc; mount it (`mount -t proc proc /proc`)",
@@ -60,7 +63,7 @@ fn look(settings: &KernelSettings) -> u8 {
 
 /// Findings, the most important for many connections first.
 fn text(facts: &Facts, paint: Paint) -> String {
-    let findings = [
+    let findings: Vec<Finding> = [
         machine::kernel(facts),
         ring::availability(facts),
         machine::processors(facts),
@@ -76,7 +79,12 @@ fn text(facts: &Facts, paint: Paint) -> String {
         network::local_ports(facts),
         network::closed_ports(facts),
         network::closed_listeners(facts),
-    ];
+        clock::synchronized(facts),
+        clock::plausible(facts),
+    ]
+    .into_iter()
+    .chain(certificates::all(facts))
+    .collect();
     let width = findings.iter().map(|finding| finding.subject.len()).max().unwrap_or_default();
     let mut page = format!("{}\n\n", paint.bold(&facts.title()));
     for finding in &findings {
@@ -89,6 +97,9 @@ fn text(facts: &Facts, paint: Paint) -> String {
 
 fn summary(findings: &[Finding]) -> String {
     let count = |verdict| findings.iter().filter(|finding| finding.verdict == verdict).count();
+    if count(FindingLevel::Stops) > 0 {
+        return "No server starts with a certificate that is marked `stops`.\n".to_owned();
+    }
     match (count(FindingLevel::Change), count(FindingLevel::Unknown)) {
         (0, 0) => "Nothing needs to be changed.\n".to_owned(),
         (0, unknown) => format!("Nothing needs to be changed; {unknown} could not be read.\n"),

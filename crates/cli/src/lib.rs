@@ -11,6 +11,7 @@ mod arguments;
 mod banner;
 #[cfg(feature = "lab")]
 mod bench;
+mod certificates;
 mod check;
 #[cfg(feature = "lab")]
 mod contest;

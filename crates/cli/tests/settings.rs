@@ -155,9 +155,11 @@ fn doctor_looks_at_everything_and_exits_0() {
         "net.ipv4.tcp_tw_reuse",
         "net.ipv4.tcp_mem",
         "net.netfilter.nf_conntrack_max",
+        "clock",
+        "time",
     ] {
         assert!(found.stdout.contains(subject), "{subject}: {}", found.stdout);
     }
     let lines = |start: &str| found.stdout.lines().filter(|line| line.starts_with(start)).count();
-    assert_eq!(lines("ok ") + lines("change ") + lines("? "), 15, "{}", found.stdout);
+    assert_eq!(lines("ok ") + lines("change ") + lines("? "), 17, "{}", found.stdout);
 }

@@ -24,7 +24,8 @@ impl Conn {
             let client = trusted_proxies.client(head.on(bytes), peer.clone());
             (client != peer).then_some(client)
         };
-        exchanges.get_or_insert_default().open(log, (head, bytes), socket.now(), peer, client);
+        let (now, tls) = (socket.now(), || socket.tls().cloned());
+        exchanges.get_or_insert_default().open(log, (head, bytes), now, peer, client, tls);
     }
 
     /// Records a refusal: of a request that was being read, or of a head that is incomplete or

@@ -52,24 +52,24 @@ impl Conn {
                     // The handshake was all that an authority wants (RFC 8737 §3).
                     return NextStep::Linger;
                 }
-                self.app.count_handshake(self.socket.tls().is_some_and(|tls| tls.is_resumed()));
+                self.socket.tls().into_iter().for_each(|tls| self.app.count_handshake(tls));
                 return self.begin_with(content);
             }
             Err(error) => error,
         };
-        let (fault, next) = match error.failure() {
+        let failure = error.failure();
+        let fault = Some(Fault::Handshake(failure));
+        self.app.count(&Added { fault, ..Added::default() });
+        match failure {
             // The one answer that such a client understands.
-            HandshakeFailure::Plain => (Fault::HandshakePlain, None),
-            HandshakeFailure::Refused => (Fault::HandshakeRefused, Some(NextStep::Linger)),
-            HandshakeFailure::Slow => (Fault::HandshakeSlow, Some(NextStep::Close)),
-            HandshakeFailure::Evicted => (Fault::HandshakeEvicted, Some(NextStep::Close)),
-            HandshakeFailure::Lost => (Fault::HandshakeLost, Some(NextStep::Close)),
-        };
-        if matches!(fault, Fault::HandshakeSlow | Fault::HandshakeEvicted) {
-            self.socket.reset_on_drop();
+            HandshakeFailure::Plain => self.refuse_and_end(Status::BAD_REQUEST, None),
+            HandshakeFailure::Refused(_) => NextStep::Linger,
+            HandshakeFailure::Slow | HandshakeFailure::Evicted => {
+                self.socket.reset_on_drop();
+                NextStep::Close
+            }
+            HandshakeFailure::Lost => NextStep::Close,
         }
-        self.app.count(&Added { fault: Some(fault), ..Added::default() });
-        next.unwrap_or_else(|| self.refuse_and_end(Status::BAD_REQUEST, None))
     }
 
     /// Begins with bytes of requests that are here already.

@@ -12,6 +12,7 @@ pub(crate) mod line;
 mod output;
 mod sink;
 mod terminal;
+mod tls_atom;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -88,6 +89,11 @@ impl AccessLog {
     /// Returns whether its lines contain a field of the response.
     pub(crate) fn wants_response(&self) -> bool {
         self.format.wants_response
+    }
+
+    /// Returns whether its lines contain what a handshake has agreed on.
+    pub(crate) fn wants_tls(&self) -> bool {
+        self.format.wants_tls
     }
 
     /// Writes all buffers to the file. Waits a second at most.

@@ -13,6 +13,7 @@ use std::time::Instant;
 
 use gustnado_http::head::Head;
 use gustnado_tasks::{Endpoint, Now, contained};
+use gustnado_tls::TlsInfo;
 
 use crate::access_log::AccessLog;
 use crate::access_log::line::{Line, LoggedRequest};
@@ -67,6 +68,8 @@ pub struct Exchanges {
     log: Option<Arc<AccessLog>>,
     /// The peer's address, once it is known.
     address: Option<Box<str>>,
+    /// What the handshake has agreed on, if a log has asked for it.
+    tls: Option<Arc<TlsInfo>>,
     /// The log's buffer for its lines, that of its first worker. It stays the same, so that they
     /// stay in order even if the connection runs on other workers later.
     buffer: Option<usize>,
@@ -136,6 +139,7 @@ impl Exchanges {
     /// - `bytes`: the received bytes, from the head's first one on.
     /// - `peer`: returns the connection's peer.
     /// - `client`: returns the client, if that is not the peer.
+    /// - `tls`: returns what the connection's handshake has agreed on.
     pub fn open(
         &mut self,
         log: &Arc<AccessLog>,
@@ -143,6 +147,7 @@ impl Exchanges {
         now: Now,
         peer: impl Fn() -> Option<Endpoint>,
         client: impl FnOnce() -> Option<Endpoint>,
+        tls: impl FnOnce() -> Option<Arc<TlsInfo>>,
     ) {
         if self.page.is_none() && !self.log.as_ref().is_some_and(|old| Arc::ptr_eq(old, log)) {
             self.log = Some(Arc::clone(log));
@@ -152,6 +157,9 @@ impl Exchanges {
             self.address = peer().as_ref().map(address_of);
         }
         let client = if wants_address { client().as_ref().map(address_of) } else { None };
+        if log.wants_tls() && self.tls.is_none() {
+            self.tls = tls();
+        }
         self.buffer = self.buffer.or_else(gustnado_tasks::worker);
         let page = self.page.get_or_insert_with(Page::take);
         let start = page.text.len();
@@ -255,11 +263,12 @@ impl Exchanges {
 
     /// Finishes exchanges from the first one on, as long as they are ready for it.
     fn finish(&mut self, sent: Sent, is_ready: impl Fn(&Exchange) -> bool) {
-        let Self { log, address, buffer, page: Some(page) } = self else { return };
+        let Self { log, address, tls, buffer, page: Some(page) } = self else { return };
         let Page { exchanges, text } = &mut **page;
         while let Some(mut exchange) = exchanges.pop_front_if(|exchange| is_ready(exchange)) {
             if let (Some(log), Some(request)) = (log.as_deref(), &exchange.request) {
-                log.write(buffer.unwrap_or(0), &exchange.line(request, address.as_deref(), text));
+                let line = exchange.line(request, address.as_deref(), tls.as_deref(), text);
+                log.write(buffer.unwrap_or(0), &line);
             }
             if let Some(on_sent) = &mut exchange.on_sent {
                 on_sent.call(sent);
@@ -291,6 +300,7 @@ impl Exchange {
         &self,
         request: &'a RequestRecord,
         address: Option<&'a str>,
+        tls: Option<&'a TlsInfo>,
         text: &'a [u8],
     ) -> Line<'a> {
         let bytes = &text[request.bytes.clone()];
@@ -306,6 +316,7 @@ impl Exchange {
             status: self.status,
             bytes: self.content_bytes,
             response: &text[self.response.clone()],
+            tls,
         }
     }
 }

@@ -10,6 +10,7 @@
 #![doc(hidden)]
 
 pub mod access_log;
+pub mod certificate_end;
 pub mod exchange;
 pub mod process;
 pub mod server_stats;

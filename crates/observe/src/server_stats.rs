@@ -1,5 +1,6 @@
 //! The interface of pages about the server.
 
+use crate::certificate_end::CertificateEnd;
 use crate::stats::{Stats, WorkerStats};
 
 /// A server whose counters can be read.
@@ -15,4 +16,7 @@ pub trait ServerStats: Send + Sync {
 
     /// Returns the counters of each worker.
     fn stats_by_worker(&self) -> Vec<WorkerStats>;
+
+    /// Returns when the certificate of each site ends.
+    fn certificate_ends(&self) -> Vec<CertificateEnd>;
 }

@@ -1,5 +1,7 @@
 //! The server's counters: each worker counts by itself, readers add up.
 
+mod exposition;
+mod handshakes;
 mod reference;
 mod table;
 mod thread;
@@ -7,7 +9,9 @@ mod thread;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use gustnado_tasks::Workload;
+use gustnado_tls::{HandshakeFailure, TlsInfo};
 
+pub use exposition::exposition;
 pub use reference::counters_reference;
 pub use table::Cell;
 pub use table::{Stats, WorkerStats};
@@ -17,13 +21,20 @@ pub use thread::Thread;
 /// writes them, so a write is a plain load and store instead of a read-modify-write, which would
 /// lock the cache line for each response. The alignment keeps workers off each other's lines; 128
 /// because CPUs prefetch them in pairs.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 #[repr(align(128))]
 pub struct Tally {
     cells: [AtomicU64; Cell::COUNT],
     /// Bytes that were counted as sent but did not leave, because their send failed. A cell of its
     /// own: subtracting from `BytesSent` could make a total shrink that a reader has already seen.
     unsent: AtomicU64,
+}
+
+impl Default for Tally {
+    fn default() -> Self {
+        let cells = [const { AtomicU64::new(0) }; Cell::COUNT];
+        Self { cells, unsent: AtomicU64::new(0) }
+    }
 }
 
 /// The increments of one response, or of one connection's end.
@@ -62,16 +73,8 @@ pub enum Fault {
     TooManyConnections,
     /// It did not begin with a valid PROXY header from a permitted sender.
     NoProxyHeader,
-    /// Its TLS handshake sent what was refused, or was none.
-    HandshakeRefused,
-    /// It sent plain HTTP where TLS is spoken.
-    HandshakePlain,
-    /// Its handshake took too long.
-    HandshakeSlow,
-    /// Its handshake gave way to newer ones.
-    HandshakeEvicted,
-    /// It was closed or lost in its handshake.
-    HandshakeLost,
+    /// Its TLS handshake failed.
+    Handshake(HandshakeFailure),
 }
 
 impl Fault {
@@ -90,11 +93,7 @@ impl Fault {
             Self::SendCut => &[Cell::SendsCut],
             Self::TooManyConnections => &[Cell::ClientsOver],
             Self::NoProxyHeader => &[Cell::ProxyRefused],
-            Self::HandshakeRefused => &[Cell::HandshakesFailed, Cell::HandshakesRefused],
-            Self::HandshakePlain => &[Cell::HandshakesFailed, Cell::HandshakesPlain],
-            Self::HandshakeSlow => &[Cell::HandshakesFailed, Cell::HandshakesSlow],
-            Self::HandshakeEvicted => &[Cell::HandshakesFailed, Cell::HandshakesEvicted],
-            Self::HandshakeLost => &[Cell::HandshakesFailed],
+            Self::Handshake(failure) => handshakes::cells_of_failure(failure),
         }
     }
 }
@@ -124,9 +123,8 @@ impl Tally {
     }
 
     /// Adds a TLS handshake that succeeded.
-    pub fn add_handshake(&self, is_resumed: bool) {
-        add(&self.cells[Cell::Handshakes as usize], 1);
-        add(&self.cells[Cell::HandshakesResumed as usize], u64::from(is_resumed));
+    pub fn add_handshake(&self, tls: &TlsInfo) {
+        handshakes::cells_of(tls).for_each(|cell| add(&self.cells[cell as usize], 1));
     }
 
     /// Takes back bytes that were counted as sent and have not left.

@@ -64,7 +64,7 @@ pub use gustnado_tcp as protocol;
 pub use gustnado_tls::TlsInfo;
 #[cfg(feature = "tls")]
 #[doc(inline)]
-pub use gustnado_tls::TlsVersion;
+pub use gustnado_tls::{CertificateSummary, TlsVersion};
 #[doc(hidden)]
 pub use gustnado_web::admission::overloaded;
 #[doc(inline)]
@@ -82,6 +82,8 @@ pub use gustnado_web::handler_limits::{AdmissionChain, Permits};
 #[cfg(feature = "json")]
 #[doc(inline)]
 pub use gustnado_web::json::{JsonError, QueryError};
+#[doc(inline)]
+pub use gustnado_web::metrics_page::metrics_page;
 #[doc(inline)]
 pub use gustnado_web::middleware::{Flow, Middleware, Next};
 #[doc(inline)]

@@ -126,7 +126,8 @@ fn start_with<D>(
         workers.spawner().spawn(writing).map_err(failed)?;
     }
     held_workers::watch(&workers, &shared, &current, config.restart_hung)?;
-    if tls.is_some() {
+    if let Some(tls) = &tls {
+        tls::tell_ends(tls, &shared);
         let failed = |error| StartError::Worker { error };
         tls::watch_files(&current, &shared).map_err(failed)?;
     }

@@ -10,7 +10,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use gustnado_config::FileSettings;
-use gustnado_config::config_file::ConfigFile;
+use gustnado_config::config_file::{ConfigFile, SiteSpec};
 
 use crate::config::{Config, Settings};
 use crate::{Server, StartError};
@@ -78,6 +78,14 @@ impl SiteFile {
     /// Returns a summary of its content: `3 routes, 1 site`.
     pub fn summary(&self) -> String {
         self.file.summary()
+    }
+
+    /// Returns the hosts of each site, and the file of its certificate if it has one of its own.
+    pub fn certificates(&self) -> impl Iterator<Item = (&[String], Option<&Path>)> {
+        fn own(site: &SiteSpec) -> Option<&Path> {
+            site.tls.as_ref().map(|tls| tls.cert.as_path())
+        }
+        self.file.sites.iter().map(|site| (&*site.hosts, own(site)))
     }
 
     /// Returns the settings of the file alone, over the defaults.

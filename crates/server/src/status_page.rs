@@ -88,6 +88,7 @@ fn with_policy(response: Response, caching: &str) -> Response {
 mod tests {
     use super::*;
     use crate::test::TestClient;
+    use gustnado_observe::certificate_end::CertificateEnd;
     use gustnado_observe::stats::{Stats, WorkerStats};
 
     fn client() -> TestClient {
@@ -130,6 +131,10 @@ mod tests {
         }
 
         fn stats_by_worker(&self) -> Vec<WorkerStats> {
+            Vec::new()
+        }
+
+        fn certificate_ends(&self) -> Vec<CertificateEnd> {
             Vec::new()
         }
     }

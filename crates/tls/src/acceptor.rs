@@ -40,7 +40,7 @@ impl AcceptError {
     pub fn failure(&self) -> HandshakeFailure {
         match self {
             Self::Handshake(HandshakeError::PlainHttp) => HandshakeFailure::Plain,
-            Self::Handshake(_) => HandshakeFailure::Refused,
+            Self::Handshake(error) => HandshakeFailure::Refused(error.refusal()),
             Self::Lost(ConnectionError::TimedOut) => HandshakeFailure::Slow,
             Self::Lost(_) | Self::Closed => HandshakeFailure::Lost,
             Self::Evicted => HandshakeFailure::Evicted,
@@ -121,6 +121,16 @@ impl TlsAcceptor {
         self.sites().all().map(|site| site.identity.clone()).collect()
     }
 
+    /// Returns the first host of each site, and when its certificate ends, in seconds since 1970.
+    pub fn certificate_ends(&self) -> Vec<(String, i64)> {
+        let end = |site: &Arc<Site>| (site.first_host.to_string(), site.identity.not_after_s);
+        let mut ends: Vec<_> = self.sites().all().map(end).collect();
+        // A site comes once for each of its hosts.
+        ends.sort();
+        ends.dedup();
+        ends
+    }
+
     /// Returns what a host wants of its clients' certificates.
     ///
     /// - `host`: in lower case, without a port.
@@ -146,13 +156,15 @@ impl TlsAcceptor {
 impl ChooseConfig for TlsAcceptor {
     fn choose(&self, hello: &ClientHello<'_>) -> Option<Chosen> {
         if let Some(config) = self.challenges().and_then(|all| all.of_hello(hello)) {
-            return Some(Chosen { config, policy: ClientPolicy::NONE });
+            let certificate = Arc::from("");
+            return Some(Chosen { config, certificate, policy: ClientPolicy::NONE });
         }
         let sites = self.sites();
         let site: &Arc<Site> = match hello.server_name() {
             Some(name) => sites.of_host(&name.to_ascii_lowercase())?,
             None => sites.usual()?,
         };
-        Some(Chosen { config: Arc::clone(&site.config), policy: site.policy })
+        let (config, certificate) = (Arc::clone(&site.config), Arc::clone(&site.identity.pem));
+        Some(Chosen { config, certificate, policy: site.policy })
     }
 }

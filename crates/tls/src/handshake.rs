@@ -6,13 +6,14 @@
 mod client;
 mod outcome;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use rustls::Connection;
 use rustls::server::{Accepted, Acceptor, ClientHello, ServerConfig};
 
 use crate::challenges;
 use crate::client_policy::ClientPolicy;
+use crate::handshake_failure::HandshakeRefusal;
 use crate::identity::{subject, to_pem};
 use crate::records::{SEALED_BYTES_MAX, TlsVersion};
 use crate::session::{LibrarySession, Session, give, write_out};
@@ -38,6 +39,8 @@ pub(crate) trait ChooseConfig {
 pub(crate) struct Chosen {
     /// The library's configuration.
     pub config: Arc<ServerConfig>,
+    /// The certificate that it presents, in PEM.
+    pub certificate: Arc<str>,
     /// What the handshake will have shown about the client.
     pub policy: ClientPolicy,
 }
@@ -72,13 +75,34 @@ pub enum HandshakeError {
     Refused(rustls::Error),
 }
 
+impl HandshakeError {
+    /// Returns why what the client sent was refused, as it is counted.
+    pub(crate) fn refusal(&self) -> HandshakeRefusal {
+        use rustls::Error;
+        match self {
+            Self::NotTls { .. } => HandshakeRefusal::NotTls,
+            Self::UnknownName { .. } => HandshakeRefusal::UnknownName,
+            Self::Refused(Error::PeerIncompatible(_) | Error::NoApplicationProtocol) => {
+                HandshakeRefusal::Incompatible
+            }
+            Self::Refused(Error::NoCertificatesPresented | Error::InvalidCertificate(_)) => {
+                HandshakeRefusal::ClientCertificate
+            }
+            Self::Refused(Error::AlertReceived(_)) => HandshakeRefusal::Alert,
+            Self::PlainHttp | Self::TooLong { .. } | Self::Refused(_) => {
+                HandshakeRefusal::Malformed
+            }
+        }
+    }
+}
+
 /// What two ends have agreed on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TlsInfo {
     /// The protocol's version.
     pub version: TlsVersion,
-    /// The name of the cipher suite, such as `TLS13_AES_128_GCM_SHA256`.
+    /// The name of the cipher suite at IANA, such as `TLS_AES_128_GCM_SHA256`.
     pub cipher: &'static str,
     /// The number of the cipher suite (RFC 8446 §B.4).
     pub cipher_id: u16,
@@ -91,9 +115,14 @@ pub struct TlsInfo {
     pub alpn: Option<Box<[u8]>>,
     /// Whether an earlier session was resumed.
     pub is_resumed: bool,
+    /// The server's own certificate in PEM, without its issuers. One that resumes a session is not
+    /// presented again.
+    pub server_certificate: Arc<str>,
     /// The client's certificates in DER, its own first; empty without one.
     pub client_chain: Vec<Vec<u8>>,
     policy: ClientPolicy,
+    /// The subject of the client's certificate, once it was asked for: a log asks for each request.
+    client_subject: OnceLock<Option<Box<str>>>,
 }
 
 impl TlsInfo {
@@ -120,8 +149,9 @@ impl TlsInfo {
 
     /// Returns the subject of the client's certificate (RFC 4514): `CN=client,O=Example`. `None`
     /// without one, or where it has no subject.
-    pub fn client_subject(&self) -> Option<String> {
-        subject(self.client_chain.first()?)
+    pub fn client_subject(&self) -> Option<&str> {
+        let own = self.client_chain.first()?;
+        self.client_subject.get_or_init(|| subject(own).map(Into::into)).as_deref()
     }
 }
 
@@ -142,6 +172,7 @@ enum State {
 struct Going {
     connection: Connection,
     capture: Arc<Capture>,
+    certificate: Arc<str>,
     policy: ClientPolicy,
 }
 
@@ -274,10 +305,10 @@ impl Handshake {
         let State::Going(going) = std::mem::replace(&mut self.state, State::Done) else {
             unreachable!("only a handshake that is going on ends");
         };
-        let Going { mut connection, capture, policy } = *going;
+        let Going { mut connection, capture, certificate, policy } = *going;
         // Tickets leave with the last of the handshake, under the numbers that secrets begin at.
         write_out(&mut connection, out);
-        let info = info(&connection, policy).map_err(HandshakeError::Refused)?;
+        let info = info(&connection, certificate, policy).map_err(HandshakeError::Refused)?;
         let session = if own_records {
             let records = extract(connection, &capture).map_err(HandshakeError::Refused)?;
             Session::Own(Box::new(records))
@@ -298,7 +329,7 @@ fn begin(
 ) -> Result<Going, HandshakeError> {
     let hello = accepted.client_hello();
     let name = hello.server_name().map(str::to_owned);
-    let Some(Chosen { config, policy }) = configs.choose(&hello) else {
+    let Some(Chosen { config, certificate, policy }) = configs.choose(&hello) else {
         out.extend_from_slice(&UNRECOGNIZED_NAME);
         return Err(HandshakeError::UnknownName { name });
     };
@@ -317,7 +348,7 @@ fn begin(
         Ok(connection) => {
             let mut connection = Connection::from(connection);
             write_out(&mut connection, out);
-            Ok(Going { connection, capture, policy })
+            Ok(Going { connection, capture, certificate, policy })
         }
         Err((error, mut alert)) => {
             alert.write_all(out).expect("memory does not fail");

@@ -152,6 +152,9 @@ pub enum IdentityError {
 pub struct SiteIdentity {
     /// What the library presents and signs with.
     pub(crate) key: Arc<CertifiedKey>,
+    /// The first certificate in PEM, for programs that ask what was presented: all connections
+    /// share it.
+    pub(crate) pem: Arc<str>,
     /// The names that the first certificate is for: host names, some with a wildcard, and IP
     /// addresses.
     pub names: Vec<String>,
@@ -183,6 +186,7 @@ impl SiteIdentity {
             .key_provider
             .load_private_key(read_key(key)?)
             .map_err(|reason| IdentityError::UnsupportedKey { path: key.to_owned(), reason })?;
+        let pem = to_pem(&chain[0]).unwrap_or_default().into();
         let certified = CertifiedKey::new(chain, signing);
         match certified.keys_match() {
             // A key that cannot tell its public part is trusted to be the right one.
@@ -196,7 +200,7 @@ impl SiteIdentity {
                 return Err(IdentityError::Mismatch { certificates, key });
             }
         }
-        Ok(Self { key: Arc::new(certified), names, not_after_s })
+        Ok(Self { key: Arc::new(certified), pem, names, not_after_s })
     }
 
     /// Returns in how many seconds the certificate ends, if that is soon.
@@ -205,7 +209,7 @@ impl SiteIdentity {
     }
 }
 
-fn read_chain(path: &Path) -> Result<Vec<CertificateDer<'static>>, IdentityError> {
+pub(crate) fn read_chain(path: &Path) -> Result<Vec<CertificateDer<'static>>, IdentityError> {
     let pem = read_file(path)?;
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
     let chain = chain.map_err(|error| not_pem(path, &error))?;
@@ -239,7 +243,7 @@ fn not_pem(path: &Path, error: &pem::Error) -> IdentityError {
     IdentityError::NotPem { path: path.to_owned(), found }
 }
 
-fn parse_chain(
+pub(crate) fn parse_chain(
     path: &Path,
     chain: &[CertificateDer<'static>],
 ) -> Result<Vec<Certificate>, IdentityError> {
@@ -290,7 +294,7 @@ pub(crate) fn is_valid(certificate: &CertificateDer<'_>, now: UnixTime) -> bool 
 }
 
 /// Returns seconds since 1970.
-fn seconds(time: &Time) -> i64 {
+pub(crate) fn seconds(time: &Time) -> i64 {
     i64::try_from(time.to_unix_duration().as_secs()).unwrap_or(i64::MAX)
 }
 

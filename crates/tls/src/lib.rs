@@ -26,6 +26,8 @@
 #[cfg(feature = "tls")]
 mod acceptor;
 #[cfg(feature = "tls")]
+mod certificate_summary;
+#[cfg(feature = "tls")]
 mod challenges;
 mod client_policy;
 #[cfg(feature = "tls")]
@@ -60,11 +62,14 @@ mod socket;
 mod stamps;
 #[cfg(feature = "tls")]
 mod tickets;
+mod tls_property;
 #[cfg(feature = "tls")]
 mod traffic_secrets;
 
 #[cfg(feature = "tls")]
 pub use acceptor::{AcceptError, TlsAcceptor};
+#[cfg(feature = "tls")]
+pub use certificate_summary::CertificateSummary;
 #[cfg(feature = "tls")]
 pub use challenges::AcmeChallenges;
 pub use client_policy::ClientPolicy;
@@ -76,7 +81,7 @@ pub use connector::{ConnectTlsError, ConnectorError, ConnectorSettings, TlsConne
 pub use files::UnreadableFile;
 #[cfg(feature = "tls")]
 pub use handshake::{HandshakeError, TlsInfo};
-pub use handshake_failure::HandshakeFailure;
+pub use handshake_failure::{HandshakeFailure, HandshakeRefusal};
 #[cfg(feature = "tls")]
 pub use identity::{IdentityError, SiteIdentity, certificate_names};
 #[cfg(not(feature = "tls"))]
@@ -90,3 +95,4 @@ pub use settings::{TlsSettings, TlsSettingsError, TlsSite};
 pub use socket::{MoreTime, SendFailed, Socket};
 #[cfg(feature = "tls")]
 pub use tickets::{TicketKeys, TicketKeysError};
+pub use tls_property::TlsProperty;

@@ -10,6 +10,7 @@ use gustnado_tasks::{Connection, ConnectionError, ProgressTimeout, RecvBuf, Send
 use crate::client_policy::ClientPolicy;
 use crate::handshake_failure::HandshakeFailure;
 use crate::socket::{MoreTime, Socket};
+use crate::tls_property::TlsProperty;
 
 /// Takes connections by TLS. There is none in a build without the feature `tls`.
 #[derive(Debug)]
@@ -66,6 +67,11 @@ impl TlsInfo {
 
     /// Returns whether a certificate authority has asked for a proof.
     pub fn is_challenge(&self) -> bool {
+        match *self {}
+    }
+
+    /// Returns the value of a property.
+    pub fn property(&self, _: TlsProperty) -> Option<&[u8]> {
         match *self {}
     }
 

@@ -49,6 +49,16 @@ pub enum TlsVersion {
     V13,
 }
 
+impl TlsVersion {
+    /// Returns its name, as OpenSSL and Apache write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::V12 => "TLSv1.2",
+            Self::V13 => "TLSv1.3",
+        }
+    }
+}
+
 /// Why a connection's records cannot go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

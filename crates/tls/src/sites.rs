@@ -29,6 +29,8 @@ pub(crate) struct Site {
     pub(crate) config: Arc<ServerConfig>,
     pub(crate) identity: SiteIdentity,
     pub(crate) policy: ClientPolicy,
+    /// The first of its hosts; of its certificate's names, where it is for all other hosts.
+    pub(crate) first_host: Box<str>,
 }
 
 impl Sites {
@@ -107,7 +109,9 @@ impl Site {
         if let Some(key_log) = key_log {
             config.key_log = Arc::clone(key_log);
         }
-        Ok(Self { config: Arc::new(config), identity, policy })
+        let first_host = site.hosts.first().or(identity.names.first());
+        let first_host = first_host.map_or("", String::as_str).into();
+        Ok(Self { config: Arc::new(config), identity, policy, first_host })
     }
 }
 

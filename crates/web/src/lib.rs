@@ -21,6 +21,7 @@ pub mod handler;
 pub mod handler_limits;
 #[cfg(feature = "json")]
 pub mod json;
+pub mod metrics_page;
 pub mod middleware;
 pub mod request;
 pub mod request_head;

@@ -10,6 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::handler::{Handler, HandlerKind};
 use crate::response::Response;
+use gustnado_observe::certificate_end::CertificateEnd;
 use gustnado_observe::process::Process;
 use gustnado_observe::server_stats::ServerStats;
 use gustnado_observe::stats::Stats;
@@ -39,6 +40,7 @@ fn json(app: &dyn ServerStats) -> String {
         ],
     );
     push_numbers(&mut text, app.stats().named());
+    push_certificates(&mut text, &app.certificate_ends());
     text.push_str(",\"by_worker\":[");
     for (place, worker) in app.stats_by_worker().iter().enumerate() {
         text.push_str(if place > 0 { ",{" } else { "{" });
@@ -73,6 +75,18 @@ fn push_numbers(text: &mut String, numbers: impl IntoIterator<Item = (&'static s
     }
 }
 
+/// Adds when certificates end. A server without TLS has no such member.
+fn push_certificates(text: &mut String, ends: &[CertificateEnd]) {
+    for (place, CertificateEnd { host, not_after_s }) in ends.iter().enumerate() {
+        text.push_str(if place > 0 { "," } else { ",\"certificates\":[" });
+        // A name of a certificate may have what no host has, and JSON would need escaped.
+        let is_plain = |one: &char| !one.is_control() && !matches!(one, '"' | '\\');
+        let host: String = host.chars().filter(is_plain).collect();
+        _ = write!(text, "{{\"host\":\"{host}\",\"expires_s\":{not_after_s}}}");
+    }
+    text.push_str(if ends.is_empty() { "" } else { "]" });
+}
+
 /// Writes a line of statistics to standard error at each interval, until the server has ended.
 pub async fn write_regularly(server: Weak<dyn ServerStats>, interval: Duration) {
     let mut before = Stats::default();
@@ -94,7 +108,7 @@ fn line(stats: &Stats, before: &Stats) -> String {
         rate(stats.requests, before.requests),
         rate(stats.bytes_sent, before.bytes_sent)
     );
-    for (name, number) in stats.named() {
+    for (name, number) in stats.named_in_line() {
         // Writing to a string cannot fail.
         _ = write!(text, " {name}={number}");
     }
@@ -131,6 +145,22 @@ mod tests {
     }
 
     #[test]
+    fn certificates_are_a_list_where_there_are_some() {
+        let text = |ends: &[CertificateEnd]| {
+            let mut text = String::new();
+            push_certificates(&mut text, ends);
+            text
+        };
+        let end = |host: &str| CertificateEnd { host: host.to_owned(), not_after_s: 9 };
+        assert_eq!(text(&[]), "");
+        assert_eq!(
+            text(&[end("a.test"), end("b\"\n.test")]),
+            ",\"certificates\":[{\"host\":\"a.test\",\"expires_s\":9},\
+             {\"host\":\"b.test\",\"expires_s\":9}]"
+        );
+    }
+
+    #[test]
     fn the_names_and_their_order_are_what_readers_know() {
         let names = |all: &mut dyn Iterator<Item = (&'static str, u64)>| -> Vec<&'static str> {
             all.map(|(name, _)| name).collect()
@@ -138,8 +168,15 @@ mod tests {
         let server = "ready uptime_ms connections_open connections_accepted connections_added \
             connections_removed tasks_live requests bytes_sent answers_1xx answers_2xx \
             answers_3xx answers_4xx answers_5xx bad_requests proxy_refused handshakes \
-            handshakes_resumed handshakes_failed handshakes_refused handshakes_plain \
-            handshakes_slow handshakes_evicted clients_over timeouts \
+            handshakes_resumed handshakes_failed handshakes_refused handshakes_not_tls \
+            handshakes_unknown_name handshakes_incompatible handshakes_client_certificate \
+            handshakes_alert handshakes_malformed handshakes_plain handshakes_slow \
+            handshakes_evicted handshakes_lost handshakes_tls12 handshakes_tls13 \
+            handshakes_aes128 handshakes_aes256 handshakes_chacha20 handshakes_ecdsa_aes128 \
+            handshakes_ecdsa_aes256 handshakes_ecdsa_chacha20 handshakes_rsa_aes128 \
+            handshakes_rsa_aes256 handshakes_rsa_chacha20 handshakes_other_cipher \
+            handshakes_x25519mlkem768 handshakes_x25519 handshakes_secp256r1 \
+            handshakes_secp384r1 handshakes_other_group clients_over timeouts \
             idle_closed never_asked files_cut files_exhausted accept_exhausted accept_failed \
             evicted accept_paused handlers_running handlers_queued \
             handlers_refused panics bodies_cut heads_cut sends_cut bodies_spooled spool_bytes \
@@ -151,5 +188,10 @@ mod tests {
             files_cut panics bodies_cut heads_cut sends_cut waits cpu_ms";
         assert_eq!(names(&mut Stats::default().named()).join(" "), server);
         assert_eq!(names(&mut WorkerStats::default().named()).join(" "), worker);
+        let is_left_out =
+            |name: &&str| !names(&mut Stats::default().named_in_line()).contains(name);
+        let left_out: Vec<_> = server.split_whitespace().filter(is_left_out).collect();
+        let is_of_tls = |name: &&str| name.starts_with("handshakes_");
+        assert!(left_out.len() == 24 && left_out.iter().all(is_of_tls), "{left_out:?}");
     }
 }

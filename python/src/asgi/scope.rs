@@ -95,7 +95,7 @@ pub(super) fn make<'py>(
 /// What the handshake has agreed on, as the extension `tls` of ASGI has it.
 fn tls_extension<'py>(py: Python<'py>, tls: &TlsInfo) -> PyResult<Bound<'py, PyDict>> {
     let extension = PyDict::new(py);
-    extension.set_item(intern!(py, "server_cert"), py.None())?;
+    extension.set_item(intern!(py, "server_cert"), &*tls.server_certificate)?;
     extension.set_item(intern!(py, "client_cert_chain"), tls.client_chain_pem())?;
     extension.set_item(intern!(py, "client_cert_name"), tls.client_subject())?;
     // A client whose certificate is wrong does not get in.

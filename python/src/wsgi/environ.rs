@@ -7,7 +7,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
-use gustnado::{Endpoint, Request, TlsInfo, TlsVersion, Version};
+use gustnado::{Endpoint, Request, TlsInfo, Version};
 
 use super::WsgiApp;
 use super::body::Input;
@@ -88,13 +88,9 @@ pub(super) fn make<'py>(
 /// Adds what the handshake has agreed on, by the names of Apache's `mod_ssl`.
 fn add_tls(environ: &Bound<'_, PyDict>, tls: &TlsInfo) -> PyResult<()> {
     let py = environ.py();
-    let version = match tls.version {
-        TlsVersion::V12 => "TLSv1.2",
-        TlsVersion::V13 => "TLSv1.3",
-    };
     let verified = if tls.client_chain.is_empty() { "NONE" } else { "SUCCESS" };
     environ.set_item(intern!(py, "HTTPS"), intern!(py, "on"))?;
-    environ.set_item(intern!(py, "SSL_PROTOCOL"), version)?;
+    environ.set_item(intern!(py, "SSL_PROTOCOL"), tls.version.name())?;
     environ.set_item(intern!(py, "SSL_CIPHER"), tls.cipher)?;
     environ.set_item(intern!(py, "SSL_CLIENT_VERIFY"), verified)?;
     if let Some(subject) = tls.client_subject() {

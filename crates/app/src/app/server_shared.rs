@@ -9,6 +9,7 @@ use super::heap_trim::HeapTrim;
 use crate::bodies::Bodies;
 use crate::client_slots::ClientSlots;
 use gustnado_observe::access_log::Logs;
+use gustnado_observe::certificate_end::CertificateEnd;
 use gustnado_observe::server_stats::ServerStats;
 use gustnado_observe::stats::{Stats, Tally, Thread, WorkerStats};
 use gustnado_web::handler_limits::HandlerLimits;
@@ -30,6 +31,8 @@ pub struct ServerShared {
     /// Prepared field lines of every response, without the date. Each worker reads them once a
     /// second.
     lines: Mutex<Arc<[u8]>>,
+    /// When the certificates in force end.
+    certificate_ends: Mutex<Vec<CertificateEnd>>,
     /// The largest total of sent bytes that was reported: totals must not shrink.
     pub(super) bytes_reported: AtomicU64,
     /// The count of all folders of the server, closed ones included.
@@ -62,6 +65,7 @@ impl ServerShared {
             workers: OnceLock::new(),
             scheduler,
             lines: Mutex::new(Arc::from([])),
+            certificate_ends: Mutex::default(),
             bytes_reported: AtomicU64::new(0),
             files_exhausted,
             client_slots: Arc::default(),
@@ -121,6 +125,11 @@ impl ServerShared {
     /// Sets the field lines of every response. All workers use them within a second.
     pub fn set_lines(&self, lines: Vec<u8>) {
         *self.lines.lock().unwrap_or_else(PoisonError::into_inner) = lines.into();
+    }
+
+    /// Sets when the certificates in force end: they were read, or read again.
+    pub fn set_certificate_ends(&self, ends: Vec<CertificateEnd>) {
+        *self.certificate_ends.lock().unwrap_or_else(PoisonError::into_inner) = ends;
     }
 
     pub(super) fn lines(&self) -> Arc<[u8]> {
@@ -195,5 +204,9 @@ impl ServerStats for ServerShared {
             Some(WorkerStats::new(workload, tally, Thread::read(workload.thread)))
         };
         workers.workloads().into_iter().filter_map(with_tally).collect()
+    }
+
+    fn certificate_ends(&self) -> Vec<CertificateEnd> {
+        self.certificate_ends.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

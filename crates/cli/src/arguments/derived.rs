@@ -47,7 +47,7 @@ pub(super) fn completions(matches: &ArgMatches) -> String {
 /// Adds what a shell can complete: the names of a choice, files and folders. The command line is
 /// not read by these, as a setting refuses a value with a message of its own.
 fn with_values(command: Command) -> Command {
-    ["serve", "check"].into_iter().fold(command, |command, name| {
+    ["serve", "check", "doctor"].into_iter().fold(command, |command, name| {
         command.mut_subcommand(name, |subcommand| subcommand.mut_args(with_value))
     })
 }

@@ -1,7 +1,10 @@
 //! Facts about the machine. Only [`Facts::read`] does I/O; everything else is a function of the
 //! facts.
 
+use super::clock_facts::ClockFacts;
+use super::options::DoctorOptions;
 use super::settings::KernelSettings;
+use crate::certificates::{self, SeenCertificate};
 use gustnado::config::{Config, Machine};
 use std::path::Path;
 
@@ -44,10 +47,13 @@ pub(super) struct Facts {
     pub(super) abort_on_overflow: Option<u64>,
     /// Whether a closing listener passes its queue to another one on its port.
     pub(super) migrate_req: Option<u64>,
+    pub(super) clock: ClockFacts,
+    /// Those that the settings name.
+    pub(super) certificates: Vec<SeenCertificate>,
 }
 
 impl Facts {
-    pub(super) fn read(settings: &KernelSettings) -> Self {
+    pub(super) fn read(settings: &KernelSettings, options: &DoctorOptions) -> Self {
         Self {
             machine: Machine::read(),
             config: Config::default(),
@@ -67,6 +73,8 @@ impl Facts {
             tcp_mem_pages: settings.third(TCP_MEMORY),
             abort_on_overflow: settings.number(OVERFLOW),
             migrate_req: settings.number("net.ipv4.tcp_migrate_req"),
+            clock: ClockFacts::read(),
+            certificates: certificates::seen(&options.config, options.site.as_ref()),
         }
     }
 

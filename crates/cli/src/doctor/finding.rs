@@ -9,6 +9,8 @@ pub(super) enum FindingLevel {
     Good,
     /// It works, but a change would help.
     Change,
+    /// No server starts before it is changed.
+    Stops,
     /// It could not be read.
     Unknown,
 }
@@ -43,6 +45,10 @@ impl Finding {
         Self { verdict: FindingLevel::Change, ..Self::good(subject, value, meaning) }
     }
 
+    pub(super) fn stops(subject: &'static str, value: String, meaning: &str) -> Self {
+        Self { verdict: FindingLevel::Stops, ..Self::good(subject, value, meaning) }
+    }
+
     pub(super) fn unknown(subject: &'static str, path: &str) -> Self {
         let meaning = format!("{path} could not be read; nothing is known, nothing to change");
         Self { verdict: FindingLevel::Unknown, ..Self::good(subject, "?".to_owned(), &meaning) }
@@ -65,6 +71,7 @@ impl Finding {
         let verdict = match self.verdict {
             FindingLevel::Good => paint.green("ok    "),
             FindingLevel::Change => paint.yellow("change"),
+            FindingLevel::Stops => paint.red("stops "),
             FindingLevel::Unknown => paint.dim("?     "),
         };
         let value = paint.bold(&self.value);

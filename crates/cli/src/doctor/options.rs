@@ -1,6 +1,8 @@
 //! The flags of `gustnado doctor`.
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use gustnado::config::Config;
+use gustnado::site::SiteFile;
 use std::path::{Path, PathBuf};
 
 /// The kernel's settings.
@@ -16,6 +18,9 @@ pub(crate) struct DoctorOptions {
     pub(super) yes: bool,
     /// The folder of settings.
     pub(super) settings: PathBuf,
+    /// The settings of a server, for its certificates.
+    pub(super) config: Config,
+    pub(super) site: Option<SiteFile>,
 }
 
 /// Action of `gustnado doctor`.
@@ -58,7 +63,9 @@ pub(crate) fn command() -> Command {
 
 impl DoctorOptions {
     /// Reads the flags.
-    pub(crate) fn read(matches: &ArgMatches) -> Self {
+    ///
+    /// - `config`, `site`: what a server would serve with.
+    pub(crate) fn read(matches: &ArgMatches, config: Config, site: Option<SiteFile>) -> Self {
         let path = |name: &str| matches.get_one::<PathBuf>(name).cloned();
         let action = match (matches.get_flag("apply"), matches.get_flag("restore")) {
             (true, _) => DoctorAction::Apply,
@@ -70,6 +77,8 @@ impl DoctorOptions {
             state: path("state"),
             yes: matches.get_flag("yes"),
             settings: path("proc-sys").unwrap_or_else(|| SETTINGS.into()),
+            config,
+            site,
         }
     }
 

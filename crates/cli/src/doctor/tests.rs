@@ -1,9 +1,11 @@
 //! Whole pages for machines that are not at hand. `GOLDEN=write cargo test doctor` writes them
 //! again; review the difference.
 
+use super::clock_facts::{ClockFacts, ClockSync};
 use super::state::{SavedState, usual_path};
 use super::wanted::changes;
 use super::*;
+use crate::certificates::{CertificateWarning, SeenCertificate};
 use gustnado::config::{Config, Machine};
 use std::path::Path;
 
@@ -35,7 +37,19 @@ fn healthy() -> Facts {
         abort_on_overflow: Some(0),
         migrate_req: Some(1),
         fin_timeout_s: Some(60),
+        clock: ClockFacts {
+            now_s: 1_800_000_000,
+            sync: ClockSync::Synchronized,
+            file_s: Some(1_799_000_000),
+        },
+        certificates: Vec::new(),
     }
+}
+
+/// A certificate with these warnings.
+fn certificate(file: &str, warnings: Vec<CertificateWarning>) -> SeenCertificate {
+    let summary = Ok("a.test; 60 days left; ECDSA P-256".to_owned());
+    SeenCertificate { file: file.to_owned(), summary, details: Vec::new(), warnings }
 }
 
 fn small_container() -> Facts {
@@ -51,6 +65,8 @@ fn small_container() -> Facts {
         uring: Err("io_uring_setup: operation not permitted (a seccomp filter?)".to_owned()),
         somaxconn: Some(128),
         conntrack_max: Some(32_768),
+        clock: ClockFacts { sync: ClockSync::KeptBy("chronyd"), ..healthy().clock },
+        certificates: vec![certificate("a.pem", Vec::new())],
         ..healthy()
     }
 }
@@ -71,6 +87,25 @@ fn old_box() -> Facts {
         tcp_mem_pages: Some(16_384),
         abort_on_overflow: Some(1),
         migrate_req: Some(0),
+        clock: ClockFacts {
+            now_s: 1_500_000_000,
+            sync: ClockSync::NotSynchronized,
+            ..healthy().clock
+        },
+        certificates: vec![
+            certificate(
+                "a.pem",
+                vec![CertificateWarning {
+                    found: "it ends in 3 days".to_owned(),
+                    change: "renew it".to_owned(),
+                    otherwise: "clients refuse it from then on",
+                }],
+            ),
+            SeenCertificate {
+                summary: Err("b.pem: cannot be read: no such file".to_owned()),
+                ..certificate("b.pem", Vec::new())
+            },
+        ],
         ..healthy()
     }
 }
@@ -101,6 +136,7 @@ fn nothing_readable() -> Facts {
         abort_on_overflow: None,
         migrate_req: None,
         fin_timeout_s: None,
+        clock: ClockFacts { sync: ClockSync::Unknown, file_s: None, ..healthy().clock },
         ..healthy()
     }
 }
@@ -147,7 +183,8 @@ fn every_change_says_how_and_what_happens_otherwise() {
     for facts in [healthy(), small_container(), old_box(), switched_off()] {
         let page = text(&facts, Paint(false));
         let count = |word: &str| page.matches(word).count();
-        let changes = page.lines().filter(|line| line.starts_with("change")).count();
+        let is_change = |line: &&str| line.starts_with("change") || line.starts_with("stops");
+        let changes = page.lines().filter(is_change).count();
         assert_eq!(count("to change: "), changes, "{page}");
         assert_eq!(count("otherwise: "), changes, "{page}");
     }
@@ -155,8 +192,11 @@ fn every_change_says_how_and_what_happens_otherwise() {
 
 #[test]
 fn this_machine_can_be_looked_at() {
-    let page = text(&Facts::read(&KernelSettings("/proc/sys".into())), Paint(false));
-    assert!(page.contains("io_uring"));
+    let matches = command().get_matches_from(["doctor"]);
+    let options = DoctorOptions::read(&matches, Config::default(), None);
+    let facts = Facts::read(&KernelSettings("/proc/sys".into()), &options);
+    let page = text(&facts, Paint(false));
+    assert!(page.contains("io_uring") && page.contains("  time  "), "{page}");
 }
 
 /// A folder of settings as a fresh machine has them.

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::guess;
+use super::tls_atom::TlsAtom;
 use gustnado_config::nearest;
 
 /// The standard formats by name; `json` consists of [`JSON`].
@@ -109,10 +110,15 @@ pub(super) enum FormatItem {
     RequestField(String),
     /// The first value of a response's field.
     ResponseField(String),
+    /// A property of a connection by TLS.
+    Tls(TlsAtom),
+    /// All of them, as a member of a JSON object; nothing in plain HTTP.
+    TlsMember,
 }
 
 /// A compiled format.
 #[derive(Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a question of its own")]
 pub struct Format {
     pub(super) items: Vec<FormatItem>,
     /// Values are JSON, and unknown ones are `null`.
@@ -120,6 +126,8 @@ pub struct Format {
     pub(super) wants_address: bool,
     /// Fields of the response are wanted.
     pub(super) wants_response: bool,
+    /// What the handshake has agreed on is wanted.
+    pub(super) wants_tls: bool,
 }
 
 impl Format {
@@ -140,6 +148,7 @@ impl Format {
             is_json: text == "json",
             wants_address: has(|item| *item == FormatItem::Atom(Atom::Address)),
             wants_response: has(|item| matches!(item, FormatItem::ResponseField(_))),
+            wants_tls: has(|item| matches!(item, FormatItem::Tls(_) | FormatItem::TlsMember)),
             items,
         })
     }
@@ -152,6 +161,7 @@ fn json() -> Vec<FormatItem> {
         push_text(&mut items, &format!("{before}\"{name}\":"));
         items.push(FormatItem::Atom(*atom));
     }
+    items.push(FormatItem::TlsMember);
     push_text(&mut items, "}");
     items
 }
@@ -198,6 +208,7 @@ fn item_of(name: &str) -> Option<FormatItem> {
             "i" => Some(FormatItem::RequestField(field.to_owned())),
             "o" => Some(FormatItem::ResponseField(field.to_owned())),
             "e" => Some(FormatItem::Text(variable(field))),
+            "x" => TlsAtom::of_name(field).map(FormatItem::Tls),
             _ => None,
         };
     }
@@ -350,6 +361,18 @@ mod tests {
     }
 
     #[test]
+    fn properties_of_tls_have_names() {
+        let protocol = TlsAtom::of_name("ssl_protocol").expect("a name");
+        assert_eq!(
+            items("%({ssl_protocol}x)s %({SSL_PROTOCOL}x)s"),
+            [FormatItem::Tls(protocol), text(" "), FormatItem::Tls(protocol)]
+        );
+        assert!(Format::new("%({ssl_cipher}x)s").expect("a format").wants_tls);
+        assert!(Format::new("json").expect("a format").wants_tls);
+        assert!(!Format::new("combined").expect("a format").wants_tls);
+    }
+
+    #[test]
     fn what_does_not_change_becomes_text() {
         let id = std::process::id();
         assert_eq!(items("%(p)s"), [text(&format!("<{id}>"))]);
@@ -398,6 +421,9 @@ mod tests {
             ("%{Referer}i", 1, "%({Referer}i)s"),
             ("%({Referer})s", 1, "%({Referer}i)s"),
             ("%(Referer)s", 1, "%(f)s"),
+            ("%{SSL_PROTOCOL}x", 1, "%({SSL_PROTOCOL}x)s"),
+            ("%({ssl_protocl}x)s", 1, "%({ssl_protocol}x)s"),
+            ("%(ssl_cipher)s", 1, "%({ssl_cipher}x)s"),
         ] {
             let error = Format::new(format).expect_err("no atom");
             assert_eq!((error.position(), error.nearest()), (position, Some(nearest)), "{format}");

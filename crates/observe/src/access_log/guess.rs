@@ -1,5 +1,6 @@
 //! Suggests the atom that an unknown one was probably meant to be.
 
+use super::tls_atom::TlsAtom;
 use gustnado_config::nearest;
 
 /// Names of atoms in other programs.
@@ -48,7 +49,11 @@ pub(super) fn atom(found: &str) -> Option<String> {
         && let Some((_, name)) = before.split_once('{')
         && !name.is_empty()
     {
-        let kind = behind.chars().find(|kind| matches!(kind, 'i' | 'o' | 'e')).unwrap_or('i');
+        let kind = behind.chars().find(|kind| matches!(kind, 'i' | 'o' | 'e' | 'x'));
+        let kind = kind.unwrap_or('i');
+        if kind == 'x' && TlsAtom::of_name(name).is_none() {
+            return nearest(name, TlsAtom::names()).map(of_tls);
+        }
         return Some(format!("%({{{name}}}{kind})s"));
     }
     let inside = found.trim_start_matches('%').trim_start_matches(['(', '>', '<']);
@@ -65,6 +70,11 @@ pub(super) fn atom(found: &str) -> Option<String> {
     if let Some(letter) = letter(true).or_else(|| letter(false)) {
         return Some(format!("%({letter})s"));
     }
-    let word = nearest(&name, WORDS.iter().map(|(word, _)| *word))?;
-    WORDS.iter().find(|(other, _)| *other == word).map(|(_, letter)| format!("%({letter})s"))
+    let word = nearest(&name, WORDS.iter().map(|(word, _)| *word).chain(TlsAtom::names()))?;
+    let letter = WORDS.iter().find(|(other, _)| *other == word).map(|(_, letter)| *letter);
+    Some(letter.map_or_else(|| of_tls(word), |letter| format!("%({letter})s")))
+}
+
+fn of_tls(name: &str) -> String {
+    format!("%({{{name}}}x)s")
 }

@@ -6,9 +6,11 @@ use std::time::Duration;
 use gustnado_http::date::imf_fixdate;
 use gustnado_http::head::Version;
 use gustnado_http::request::RequestView;
+use gustnado_tls::{TlsInfo, TlsProperty};
 
 use super::escape;
 use super::format::{Atom, Format, FormatItem};
+use super::tls_atom::{self, TlsAtom};
 
 /// The known properties of a request and its response.
 pub(crate) struct Line<'a> {
@@ -22,6 +24,8 @@ pub(crate) struct Line<'a> {
     pub(crate) bytes: u64,
     /// The response's head, if the format needs it.
     pub(crate) response: &'a [u8],
+    /// What the connection's handshake has agreed on, if the format needs it.
+    pub(crate) tls: Option<&'a TlsInfo>,
 }
 
 /// The request, as far as it was received.
@@ -57,6 +61,19 @@ impl Format {
                 FormatItem::RequestField(name) => self.put(Value::Text(line.field(name)), out),
                 FormatItem::ResponseField(name) => {
                     self.put(Value::Text(response_field(line.response, name)), out);
+                }
+                FormatItem::Tls(atom) => {
+                    let value = line.tls.and_then(|tls| atom.value(tls));
+                    let is_subject = *atom == TlsAtom::Text(TlsProperty::ClientSubject);
+                    self.put(if is_subject { Value::Text(value) } else { Value::Word(value) }, out);
+                }
+                FormatItem::TlsMember => {
+                    if let Some(tls) = line.tls {
+                        let put = |value: Option<&[u8]>, out: &mut _| {
+                            self.put(Value::Text(value), out);
+                        };
+                        tls_atom::write_json(tls, out, put);
+                    }
                 }
             }
         }

@@ -10,9 +10,12 @@ const HEAD: &str = "\
 What a server counts, by the names of the fields of `Stats` and `WorkerStats`. `Running::stats` and
 `Running::stats_by_worker` give them to a Rust program, `Engine.stats` to a Python one. They are the
 keys of the page that `stats_page()` makes, and of the line of `--stats-interval 10s`.
+`metrics_page()` has them for Prometheus: `requests` is `gustnado_requests_total`, and counters that
+differ by a label are one metric, such as `gustnado_answers_total{class=\"5xx\"}`.
 
 A counter starts at 0 with the server and only grows. A gauge is a current value. Those marked
-with a star are fields of `Stats` only: pages, lines and Python leave them out.
+with a star are fields of `Stats` only: pages, lines and Python leave them out. Those marked with
+two stars are left out by lines alone.
 
 This page is generated: `gustnado tuning --counters > docs/counters.md`.
 ";
@@ -33,7 +36,11 @@ pub fn counters_reference() -> String {
 }
 
 fn push_row(page: &mut String, counter: &Counter, help: &str) {
-    let star = if counter.visibility == Visibility::InStats { " \\*" } else { "" };
+    let star = match counter.visibility {
+        Visibility::Everywhere => "",
+        Visibility::OnPages => " \\*\\*",
+        Visibility::InStats => " \\*",
+    };
     let kind = match counter.kind {
         Kind::Counter => "counter",
         Kind::Gauge => "gauge",

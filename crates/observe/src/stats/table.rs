@@ -18,6 +18,8 @@ pub(super) enum Kind {
 pub(super) enum Visibility {
     /// Everywhere: in [`Stats::named`], and so on the page, in the periodic line and in Python.
     Everywhere,
+    /// There, but for the periodic line: a person reads that.
+    OnPages,
     /// In the field only, for programs.
     InStats,
 }
@@ -202,15 +204,99 @@ counters! {
     handshakes_refused: Counter Everywhere,
         server u64 "Those of them that sent what was refused, or no TLS.",
         cell HandshakesRefused;
-    handshakes_plain: Counter Everywhere,
-        server u64 "Those of them that sent plain HTTP.",
+    handshakes_not_tls: Counter OnPages [handshakes_failed_by_reason reason "not_tls"],
+        server u64 "Handshakes refused because the first bytes were neither TLS nor HTTP.",
+        cell HandshakesNotTls;
+    handshakes_unknown_name: Counter OnPages [handshakes_failed_by_reason reason "unknown_name"],
+        server u64 "Handshakes refused because no site has the name that was asked for.",
+        cell HandshakesUnknownName;
+    handshakes_incompatible: Counter OnPages [handshakes_failed_by_reason reason "incompatible"],
+        server u64 "Handshakes refused because there was no common version, cipher, group or \
+            protocol.",
+        cell HandshakesIncompatible;
+    handshakes_client_certificate: Counter OnPages
+        [handshakes_failed_by_reason reason "client_certificate"],
+        server u64 "Handshakes refused because the client had no certificate where one is \
+            required, or a wrong one.",
+        cell HandshakesClientCertificate;
+    handshakes_alert: Counter OnPages [handshakes_failed_by_reason reason "alert"],
+        server u64 "Handshakes that the client ended by an alert, mostly because it does not \
+            trust the server's certificate.",
+        cell HandshakesAlert;
+    handshakes_malformed: Counter OnPages [handshakes_failed_by_reason reason "malformed"],
+        server u64 "Handshakes refused for any other reason, such as a malformed message.",
+        cell HandshakesMalformed;
+    handshakes_plain: Counter Everywhere [handshakes_failed_by_reason reason "plain_http"],
+        server u64 "Failed handshakes of clients that sent plain HTTP.",
         cell HandshakesPlain;
-    handshakes_slow: Counter Everywhere,
-        server u64 "Those of them that took longer than `--tls-handshake-timeout` allows.",
+    handshakes_slow: Counter Everywhere [handshakes_failed_by_reason reason "slow"],
+        server u64 "Handshakes that took longer than `--tls-handshake-timeout` allows.",
         cell HandshakesSlow;
-    handshakes_evicted: Counter Everywhere,
-        server u64 "Those of them that gave way to newer ones, of more than `--tls-handshakes`.",
+    handshakes_evicted: Counter Everywhere [handshakes_failed_by_reason reason "gave_way"],
+        server u64 "Handshakes that gave way to newer ones, of more than `--tls-handshakes`.",
         cell HandshakesEvicted;
+    handshakes_lost: Counter OnPages [handshakes_failed_by_reason reason "lost"],
+        server u64 "Handshakes in which the client closed or the connection was lost.",
+        cell HandshakesLost;
+    handshakes_tls12: Counter OnPages [handshakes_by_version version "TLSv1.2"],
+        server u64 "Handshakes that agreed on TLS 1.2.",
+        cell HandshakesTls12;
+    handshakes_tls13: Counter OnPages [handshakes_by_version version "TLSv1.3"],
+        server u64 "Handshakes that agreed on TLS 1.3.",
+        cell HandshakesTls13;
+    handshakes_aes128: Counter OnPages [handshakes_by_cipher cipher "TLS_AES_128_GCM_SHA256"],
+        server u64 "Handshakes that agreed on AES-128-GCM by TLS 1.3.",
+        cell HandshakesAes128;
+    handshakes_aes256: Counter OnPages [handshakes_by_cipher cipher "TLS_AES_256_GCM_SHA384"],
+        server u64 "Handshakes that agreed on AES-256-GCM by TLS 1.3.",
+        cell HandshakesAes256;
+    handshakes_chacha20: Counter OnPages
+        [handshakes_by_cipher cipher "TLS_CHACHA20_POLY1305_SHA256"],
+        server u64 "Handshakes that agreed on ChaCha20-Poly1305 by TLS 1.3.",
+        cell HandshakesChacha20;
+    handshakes_ecdsa_aes128: Counter OnPages
+        [handshakes_by_cipher cipher "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"],
+        server u64 "Handshakes that agreed on AES-128-GCM with ECDSA by TLS 1.2.",
+        cell HandshakesEcdsaAes128;
+    handshakes_ecdsa_aes256: Counter OnPages
+        [handshakes_by_cipher cipher "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"],
+        server u64 "Handshakes that agreed on AES-256-GCM with ECDSA by TLS 1.2.",
+        cell HandshakesEcdsaAes256;
+    handshakes_ecdsa_chacha20: Counter OnPages
+        [handshakes_by_cipher cipher "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256"],
+        server u64 "Handshakes that agreed on ChaCha20-Poly1305 with ECDSA by TLS 1.2.",
+        cell HandshakesEcdsaChacha20;
+    handshakes_rsa_aes128: Counter OnPages
+        [handshakes_by_cipher cipher "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"],
+        server u64 "Handshakes that agreed on AES-128-GCM with RSA by TLS 1.2.",
+        cell HandshakesRsaAes128;
+    handshakes_rsa_aes256: Counter OnPages
+        [handshakes_by_cipher cipher "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384"],
+        server u64 "Handshakes that agreed on AES-256-GCM with RSA by TLS 1.2.",
+        cell HandshakesRsaAes256;
+    handshakes_rsa_chacha20: Counter OnPages
+        [handshakes_by_cipher cipher "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256"],
+        server u64 "Handshakes that agreed on ChaCha20-Poly1305 with RSA by TLS 1.2.",
+        cell HandshakesRsaChacha20;
+    handshakes_other_cipher: Counter OnPages [handshakes_by_cipher cipher "other"],
+        server u64 "Handshakes that agreed on another cipher suite.",
+        cell HandshakesOtherCipher;
+    handshakes_x25519mlkem768: Counter OnPages [handshakes_by_group group "X25519MLKEM768"],
+        server u64 "Handshakes whose keys were exchanged by X25519MLKEM768.",
+        cell HandshakesX25519Mlkem768;
+    handshakes_x25519: Counter OnPages [handshakes_by_group group "X25519"],
+        server u64 "Handshakes whose keys were exchanged by X25519.",
+        cell HandshakesX25519;
+    handshakes_secp256r1: Counter OnPages [handshakes_by_group group "secp256r1"],
+        server u64 "Handshakes whose keys were exchanged by secp256r1.",
+        cell HandshakesSecp256r1;
+    handshakes_secp384r1: Counter OnPages [handshakes_by_group group "secp384r1"],
+        server u64 "Handshakes whose keys were exchanged by secp384r1.",
+        cell HandshakesSecp384r1;
+    handshakes_other_group: Counter OnPages [handshakes_by_group group "other"],
+        server u64 "Handshakes whose keys were exchanged by another group. A session of TLS 1.2 \
+            that is resumed exchanges none.",
+        cell HandshakesOtherGroup;
     clients_over: Counter Everywhere,
         server u64 "Connections closed at once because their client had as many as \
             `--connections-per-client` allows.",
@@ -322,8 +408,20 @@ counters! {
 impl Stats {
     /// Returns all shown counters by the names of their fields.
     pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
+        self.shown(|visibility| visibility != Visibility::InStats)
+    }
+
+    /// Returns those of them that the periodic line has.
+    pub fn named_in_line(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
+        self.shown(|visibility| visibility == Visibility::Everywhere)
+    }
+
+    fn shown(
+        &self,
+        is_shown: fn(Visibility) -> bool,
+    ) -> impl Iterator<Item = (&'static str, u64)> + use<> {
         let faults = self.bad_requests + self.timeouts + self.files_cut + self.panics;
-        let shown = self.all().filter(|(_, _, visibility)| *visibility == Visibility::Everywhere);
+        let shown = self.all().filter(move |(_, _, visibility)| is_shown(*visibility));
         shown.map(|(name, number, _)| (name, number)).chain([("faults", faults)])
     }
 }

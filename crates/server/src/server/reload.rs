@@ -86,6 +86,10 @@ impl Running {
         let current = Arc::downgrade(&self.current);
         let (hooks, shared) = (to.hooks.clone(), Arc::clone(&self.shared));
         let openings = listeners::openings(&to.config, &plans, tls.as_ref());
+        match &tls {
+            Some(tls) => super::tls::tell_ends(tls, &self.shared),
+            None => self.shared.set_certificate_ends(Vec::new()),
+        }
         self.current.replace(App::new(&to.config, tables, (hooks, log), shared, current, openings));
         if let Some(log) = &old.access_log {
             log.flush();

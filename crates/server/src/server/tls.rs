@@ -20,6 +20,7 @@ mod with_tls {
 
     use gustnado_config::config_file::SiteTls;
     use gustnado_config::{Config, TlsClientAuth, TlsRecords, TlsVersionMin};
+    use gustnado_observe::certificate_end::CertificateEnd;
     use gustnado_tls::{ClientSettings, TicketKeys, TlsSettings, TlsSite};
 
     use super::super::acme;
@@ -126,6 +127,12 @@ mod with_tls {
         notes
     }
 
+    /// Tells pages about the server when the certificates in force end.
+    pub(in crate::server) fn tell_ends(acceptor: &TlsAcceptor, shared: &ServerShared) {
+        let end = |(host, not_after_s)| CertificateEnd { host, not_after_s };
+        shared.set_certificate_ends(acceptor.certificate_ends().into_iter().map(end).collect());
+    }
+
     /// Looks at the files of certificates from now on, as long as the server runs. A pair that
     /// cannot be used leaves the last one in force.
     pub(in crate::server) fn watch_files(
@@ -158,6 +165,7 @@ mod with_tls {
         match tls.refresh(now_s()) {
             Ok(false) => {}
             Ok(true) => {
+                tell_ends(tls, &shared);
                 shared.reloads.fetch_add(1, Ordering::Relaxed);
                 say("gustnado: certificates were read again; open connections keep theirs");
             }
@@ -171,7 +179,7 @@ mod with_tls {
 }
 
 #[cfg(feature = "tls")]
-pub(super) use with_tls::{acceptor, notes, watch_files};
+pub(super) use with_tls::{acceptor, notes, tell_ends, watch_files};
 
 /// Says that this build has no TLS.
 #[cfg(not(feature = "tls"))]
@@ -181,6 +189,11 @@ pub(super) fn acceptor(_: &Server, endpoint: &Endpoint) -> Result<Arc<TlsAccepto
 
 #[cfg(not(feature = "tls"))]
 pub(super) fn notes(acceptor: &TlsAcceptor) -> Vec<String> {
+    match *acceptor {}
+}
+
+#[cfg(not(feature = "tls"))]
+pub(super) fn tell_ends(acceptor: &TlsAcceptor, _: &ServerShared) {
     match *acceptor {}
 }
 

@@ -102,7 +102,7 @@ fn a_handshake_of_an_authority_gets_its_proof_and_nothing_else(setup: Setup) {
     scene.put("tls-alpn-01.a.test", &proof("a.test"));
     let asks = |protocols: &[&str], name: &'static str, version| {
         let config = authority(protocols, version);
-        let mut client = TlsClient::connect_to_address(scene.address(1), name, &Arc::new(config));
+        let mut client = TlsClient::over(scene.address(1), name, &Arc::new(config));
         let sent = client.try_send(get("/").as_bytes()).is_ok();
         let shown = client.0.conn.peer_certificates().map(|chain| chain[0].to_vec());
         let received = sent && client.try_read().is_ok();
@@ -130,7 +130,7 @@ fn a_placeholder_serves_until_there_is_a_certificate(setup: Setup) {
     let shown = || {
         let config = Arc::new(authority(&["http/1.1"], &TLS13));
         let address = scene.address(1);
-        let mut client = TlsClient::connect_to_address(address, "a.test", &config);
+        let mut client = TlsClient::over(address, "a.test", &config);
         assert_eq!(client.ask(get("/")).body, b"site");
         client.0.conn.peer_certificates().expect("it is shown")[0].to_vec()
     };

@@ -168,15 +168,11 @@ impl TlsClient {
     }
 
     /// Connects to a name at an address.
-    pub(crate) fn connect_to_address(
+    pub(crate) fn over(
         address: SocketAddr,
         name: &'static str,
         config: &Arc<ClientConfig>,
     ) -> Self {
-        Self::over(address, name, config)
-    }
-
-    fn over(address: SocketAddr, name: &'static str, config: &Arc<ClientConfig>) -> Self {
         let stream = TcpStream::connect(address).expect("a connection");
         stream.set_read_timeout(Some(PATIENCE)).expect("a time-out");
         stream.set_write_timeout(Some(PATIENCE)).expect("a time-out");

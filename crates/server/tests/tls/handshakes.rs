@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use gustnado::Stats;
 use gustnado::config::{Config, TlsRecords, TlsVersionMin};
 use rustls::HandshakeKind;
 use rustls::version::{TLS12, TLS13};
@@ -18,6 +19,8 @@ on_every_server!(
     the_oldest_handshake_gives_way,
     an_old_version_is_refused,
     a_listener_may_stay_plain,
+    handshakes_are_counted_by_version_cipher_and_group,
+    failures_are_counted_by_reason,
 );
 
 fn config(certificate: &Certificate, setup: Setup) -> Config {
@@ -127,4 +130,50 @@ fn a_listener_may_stay_plain(setup: Setup) {
     let urls = server.running().urls();
     assert!(urls[0].starts_with("http://") && urls[1].starts_with("https://"), "{urls:?}");
     assert_eq!(server.get("/").status, 200);
+}
+
+fn handshakes_are_counted_by_version_cipher_and_group(setup: Setup) {
+    let certificate = Certificate::new();
+    let server = Server::start(config(&certificate, setup));
+    for version in [&TLS13, &TLS12] {
+        let trusted = certificate.trusted(&[version]);
+        for _ in 0..2 {
+            let mut client = TlsClient::connect(&server, &trusted);
+            assert_eq!(client.ask(get("/")).status, 200);
+        }
+    }
+    let stats = server.stats();
+    assert_eq!((stats.handshakes_tls13, stats.handshakes_tls12), (2, 2));
+    assert_eq!((stats.handshakes_aes256, stats.handshakes_ecdsa_aes256), (2, 2));
+    assert_eq!((stats.handshakes_other_cipher, stats.handshakes_other_group), (0, 0));
+    // The session of TLS 1.2 that is resumed exchanges no keys.
+    assert_eq!(stats.handshakes_x25519, 3);
+}
+
+fn failures_are_counted_by_reason(setup: Setup) {
+    let certificate = Certificate::new();
+    let config = Config { tls_version_min: TlsVersionMin::V13, ..config(&certificate, setup) };
+    let server = Server::start(config);
+    let mut old = TlsClient::connect(&server, &certificate.trusted(&[&TLS12]));
+    old.try_send(b"GET").expect_err("there is no common version");
+    server.wait_until("it is counted", |stats| stats.handshakes_incompatible == 1);
+    // One that trusts another certificate.
+    let mut wary = TlsClient::connect(&server, &Certificate::new().trusted(&[&TLS13]));
+    wary.try_send(b"GET").expect_err("the certificate is not trusted");
+    server.wait_until("it is counted", |stats| stats.handshakes_alert == 1);
+    for (sent, counted) in [
+        (&b"\x00\x01\x02\x03"[..], (|stats| stats.handshakes_not_tls) as fn(&Stats) -> u64),
+        (b"\x16\x03\x01\x00\x04\x01\x00\x00\x00", |stats| stats.handshakes_malformed),
+        (b"GET / HTTP/1.1\r\n\r\n", |stats| stats.handshakes_plain),
+    ] {
+        server.connect().send(sent);
+        server.wait_until("it is counted", |stats| counted(stats) == 1);
+    }
+    let mut gone = server.connect();
+    gone.send(b"\x16\x03\x01\x01\x00");
+    gone.wait_until_read();
+    gone.hang_up();
+    server.wait_until("it is counted", |stats| stats.handshakes_lost == 1);
+    let stats = server.stats();
+    assert_eq!((stats.handshakes_failed, stats.handshakes_refused), (6, 4));
 }

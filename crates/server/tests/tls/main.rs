@@ -4,6 +4,7 @@
 #[path = "../harness/mod.rs"]
 mod harness;
 
+mod access_log;
 mod authority;
 mod challenges;
 mod client;

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use gustnado::config::{Config, TlsRecords};
+use gustnado::config::{Config, SiteTls, TlsRecords};
 use gustnado::{Request, Server as Builder};
 use rustls::HandshakeKind;
 use rustls::version::TLS13;
@@ -14,6 +14,8 @@ use crate::harness::{Server, Setup, wait_until};
 
 on_every_server!(
     a_replaced_certificate_is_read_again_and_ends_no_session,
+    a_handler_sees_the_certificate_that_its_connection_was_given,
+    pages_tell_when_certificates_end,
     a_pair_that_cannot_be_used_leaves_the_last_one,
     a_reload_ends_no_session,
     servers_that_share_keys_resume_each_others_sessions,
@@ -55,6 +57,57 @@ fn a_replaced_certificate_is_read_again_and_ends_no_session(setup: Setup) {
     assert!(server.stats().reloads >= 1);
     assert_eq!(open.ask(get("/")).status, 200, "an open connection goes on");
     assert_eq!(presented(&server, &trusted).1, HandshakeKind::Resumed);
+}
+
+fn a_handler_sees_the_certificate_that_its_connection_was_given(setup: Setup) {
+    let authority = Authority::new();
+    let config = config(&authority, setup);
+    let cert = config.tls_cert.clone().expect("it is set");
+    let pem = || fs::read_to_string(&cert).expect("the file").replace("\r\n", "\n");
+    let told = |request: &Request| request.tls().expect("by TLS").server_certificate.to_string();
+    let server = Server::built(Builder::new().config(config).get("/", told));
+    let trusted = authority.client(&[&TLS13], ClientOf::Nobody);
+    let first = pem();
+    let mut open = TlsClient::connect_to(&server, "a.test", &trusted);
+    assert_eq!(open.ask(get("/")).text(), first);
+
+    authority.issue("server", &["a.test"]);
+    wait_until("the new one is there", || server.stats().reloads >= 1);
+    let mut client = TlsClient::connect_to(&server, "a.test", &trusted);
+    let now = client.ask(get("/")).text();
+    assert!(now == pem() && now != first, "{now}");
+    assert_eq!(open.ask(get("/")).text(), first, "it is what the open connection was given");
+}
+
+fn pages_tell_when_certificates_end(setup: Setup) {
+    let authority = Authority::new();
+    let shop = authority.issue("shop", &["shop.test"]);
+    let shop = SiteTls { cert: shop.cert, key: Some(shop.key), ..SiteTls::default() };
+    let routes = Builder::new()
+        .config(config(&authority, setup))
+        .get("/metrics", gustnado::metrics_page())
+        .get("/stats", gustnado::stats_page())
+        .site_tls(&["www.shop.test", "shop.test"], shop);
+    let server = Server::built(routes);
+    let trusted = authority.client(&[&TLS13], ClientOf::Nobody);
+    let mut client = TlsClient::connect_to(&server, "a.test", &trusted);
+    let answer = client.ask(get("/metrics"));
+    let kind = "text/plain; version=0.0.4; charset=utf-8";
+    assert_eq!(answer.expect_field("content-type"), kind);
+    let page = answer.text();
+    assert!(
+        page.contains("gustnado_handshakes_by_version_total{version=\"TLSv1.3\"} 1\n"),
+        "{page}"
+    );
+    let ends: Vec<_> =
+        page.lines().filter(|line| line.starts_with("gustnado_certificate_expires")).collect();
+    // Rcgen's certificates end in the year 4096.
+    let of = |host: &str| format!("gustnado_certificate_expires_seconds{{host=\"{host}\"}} 67");
+    assert!(ends.len() == 2, "{ends:?}");
+    assert!(ends[0].starts_with(&of("a.test")), "of its certificate: {ends:?}");
+    assert!(ends[1].starts_with(&of("www.shop.test")), "the first of its hosts: {ends:?}");
+    let json = client.ask(get("/stats")).text();
+    assert!(json.contains("\"certificates\":[{\"host\":\"a.test\",\"expires_s\":67"), "{json}");
 }
 
 fn a_pair_that_cannot_be_used_leaves_the_last_one(setup: Setup) {

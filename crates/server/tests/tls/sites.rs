@@ -99,7 +99,7 @@ fn names_of_no_certificate_are_refused_if_that_is_wanted(setup: Setup) {
         TlsClient::connect_to(&sites.server, "other.test", &sites.client(ClientOf::Nobody));
     let error = client.try_send(b"GET").expect_err("there is no site");
     assert!(error.to_string().contains("UnrecognisedName"), "{error}");
-    sites.server.wait_until("it is counted", |stats| stats.handshakes_failed == 1);
+    sites.server.wait_until("it is counted", |stats| stats.handshakes_unknown_name == 1);
 }
 
 fn clients_have_to_show_a_certificate(setup: Setup) {
@@ -113,7 +113,8 @@ fn clients_have_to_show_a_certificate(setup: Setup) {
         let failed = outcome.is_err() || client.try_read().is_err();
         assert!(failed, "the client got in");
     }
-    sites.server.wait_until("both are counted", |stats| stats.handshakes_failed == 2);
+    let both = |stats: &gustnado::Stats| stats.handshakes_client_certificate == 2;
+    sites.server.wait_until("both are counted", both);
     let optional = Sites::with(setup, false, TlsClientAuth::Optional);
     assert_eq!(optional.get("x.b.test", ClientOf::Nobody), "b 0");
     assert_eq!(optional.get("x.b.test", ClientOf::Authority(&optional.clients)), "b 1");

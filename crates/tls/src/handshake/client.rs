@@ -78,7 +78,8 @@ impl ClientHandshake {
             processed.map_err(HandshakeError::Refused)?;
         }
         let connection = self.connection.take().expect("it was there");
-        let info = info(&connection, ClientPolicy::NONE).map_err(HandshakeError::Refused)?;
+        let info = info(&connection, Arc::from(""), ClientPolicy::NONE)
+            .map_err(HandshakeError::Refused)?;
         let capture = own_records.then(|| Arc::clone(&self.capture));
         let session = Session::Library(Box::new(LibrarySession { connection, capture }));
         let rest = std::mem::take(&mut self.partial);

@@ -10,13 +10,15 @@ use rustls::{
 use super::*;
 
 const NAME: &str = "example.org";
+const PEM: &str = "the certificate";
 
 pub(super) struct OneSite(Arc<ServerConfig>);
 
 impl ChooseConfig for OneSite {
     fn choose(&self, hello: &ClientHello<'_>) -> Option<Chosen> {
-        let (config, policy) = (Arc::clone(&self.0), ClientPolicy::NONE);
-        (hello.server_name() == Some(NAME)).then_some(Chosen { config, policy })
+        let (config, certificate) = (Arc::clone(&self.0), Arc::from(PEM));
+        let chosen = Chosen { config, certificate, policy: ClientPolicy::NONE };
+        (hello.server_name() == Some(NAME)).then_some(chosen)
     }
 }
 

@@ -63,6 +63,8 @@ fn a_chain_and_its_key_are_read_with_the_names_they_are_for() {
     let identity =
         SiteIdentity::read(&certificates, &key, &provider(), now_s()).expect("it is good");
     assert_eq!(identity.names, ["example.org", "*.example.org", "127.0.0.1"]);
+    // Openssl's lines end with LF alone, and ours do.
+    assert_eq!(*identity.pem, *leaf.replace("\r\n", "\n"), "its issuers are left out");
     assert_eq!(identity.ends_soon(now_s()), None);
     assert_eq!(identity.ends_soon(identity.not_after_s - 60), Some(60));
 }

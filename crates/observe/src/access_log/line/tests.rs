@@ -31,6 +31,7 @@ fn line(request: LoggedRequest<'_>) -> Line<'_> {
         status: Some(200),
         bytes: 17,
         response: RESPONSE,
+        tls: None,
     }
 }
 
@@ -48,6 +49,7 @@ fn every_atom_has_its_value() {
         ("%(T)s %(M)s %(D)s %(L)s", "2 2003 2003004 2.003004"),
         ("%({host}i)s %({none}i)s", "h -"),
         ("%({Server}o)s %({X-Both}o)s %({none}o)s", "gustnado a b -"),
+        ("%({ssl_protocol}x)s %({ssl_session_reused}x)s", "- -"),
         ("100%%", "100%"),
     ] {
         assert_eq!(written(format, &line), format!("{value}\n"));
