@@ -200,6 +200,7 @@ impl Conn {
         loop {
             next = self.finish(next).await;
             match next {
+                NextStep::Receive if self.socket.has_closed() => next = NextStep::Close,
                 NextStep::Receive => return Some(self),
                 NextStep::Close if !self.socket.is_sending() => {
                     self.socket.close().await;
@@ -250,7 +251,11 @@ impl Conn {
             Ok(Some(opened)) if opened.bytes().is_empty() => NextStep::Close,
             Ok(Some(opened)) => {
                 let end = self.respond_to_piece(opened.bytes(), context);
-                self.after_turn(end)
+                match self.after_turn(end) {
+                    // Nothing follows these requests.
+                    NextStep::Receive if self.socket.has_closed() => NextStep::Close,
+                    next => next,
+                }
             }
             Err(error) => self.give_up(&error),
         }

@@ -15,7 +15,7 @@ use crate::challenges;
 use crate::client_policy::ClientPolicy;
 use crate::handshake_failure::HandshakeRefusal;
 use crate::identity::{subject, to_pem};
-use crate::records::{SEALED_BYTES_MAX, TlsVersion};
+use crate::records::{CONTENT_BYTES_MAX, SEALED_BYTES_MAX, TlsVersion};
 use crate::session::{LibrarySession, Session, give, write_out};
 use crate::traffic_secrets::{Capture, extract};
 pub(crate) use client::ClientHandshake;
@@ -230,6 +230,25 @@ impl Handshake {
         own_records: bool,
         out: &mut Vec<u8>,
     ) -> Result<HandshakeProgress, HandshakeError> {
+        let before = out.len();
+        let advanced = self.advance_by_records(configs, own_records, out);
+        if let Err(error) = &advanced
+            && self.is_at_hello()
+            && out.len() == before
+            && let Some(alert) = plain_alert(error)
+        {
+            // Before the hello is answered the library has no connection that would tell it.
+            out.extend_from_slice(&alert);
+        }
+        advanced
+    }
+
+    fn advance_by_records(
+        &mut self,
+        configs: &dyn ChooseConfig,
+        own_records: bool,
+        out: &mut Vec<u8>,
+    ) -> Result<HandshakeProgress, HandshakeError> {
         loop {
             let Some(bytes) = self.whole_record()? else { return Ok(HandshakeProgress::NeedMore) };
             self.taken += bytes;
@@ -253,7 +272,8 @@ impl Handshake {
         {
             return Err(not_tls(*first));
         }
-        whole_record(&self.partial)
+        let sealed_max = if self.is_at_hello() { CONTENT_BYTES_MAX } else { SEALED_BYTES_MAX };
+        whole_record(&self.partial, sealed_max)
     }
 
     fn take_record(
@@ -358,14 +378,39 @@ fn begin(
 }
 
 /// A fatal alert in plain, before any key: `unrecognized_name` (RFC 6066 §3).
-const UNRECOGNIZED_NAME: [u8; 7] = [21, 3, 3, 0, 2, 2, 112];
+const UNRECOGNIZED_NAME: [u8; 7] = fatal(112);
+
+const fn fatal(alert: u8) -> [u8; 7] {
+    [21, 3, 3, 0, 2, 2, alert]
+}
+
+/// Returns the alert of an error (RFC 8446 §6.2). A client that speaks plain HTTP gets none.
+fn plain_alert(error: &HandshakeError) -> Option<[u8; 7]> {
+    use rustls::{Error, InvalidMessage};
+    match error {
+        HandshakeError::PlainHttp => None,
+        HandshakeError::UnknownName { .. } => Some(UNRECOGNIZED_NAME),
+        HandshakeError::NotTls { .. }
+        | HandshakeError::Refused(
+            Error::InappropriateMessage { .. } | Error::InappropriateHandshakeMessage { .. },
+        ) => Some(fatal(10)),
+        HandshakeError::TooLong { .. }
+        | HandshakeError::Refused(Error::InvalidMessage(InvalidMessage::MessageTooLarge)) => {
+            Some(fatal(22))
+        }
+        HandshakeError::Refused(Error::InvalidMessage(_)) => Some(fatal(50)),
+        HandshakeError::Refused(_) => Some(fatal(40)),
+    }
+}
 
 /// Returns the length of the first record, if it is whole.
-fn whole_record(bytes: &[u8]) -> Result<Option<usize>, HandshakeError> {
+///
+/// - `bytes_max`: what it may have behind its head.
+fn whole_record(bytes: &[u8], bytes_max: usize) -> Result<Option<usize>, HandshakeError> {
     let [_, _, _, high, low, ..] = *bytes else { return Ok(None) };
     let sealed = usize::from(u16::from_be_bytes([high, low]));
-    if sealed > SEALED_BYTES_MAX {
-        return Err(HandshakeError::TooLong { bytes_max: SEALED_BYTES_MAX });
+    if sealed > bytes_max {
+        return Err(HandshakeError::TooLong { bytes_max });
     }
     Ok(Some(HEAD_BYTES + sealed).filter(|record| bytes.len() >= *record))
 }

@@ -113,6 +113,15 @@ impl Socket {
         true
     }
 
+    /// Returns whether the peer has said by TLS that nothing follows: never.
+    pub fn has_closed(&self) -> bool {
+        false
+    }
+
+    pub(super) fn start_send_sealed(&mut self, _: Box<SendBuf>) {
+        unreachable!("nothing is sealed")
+    }
+
     /// Closes in order, which takes no step of its own here.
     #[expect(clippy::unused_async, reason = "with TLS it waits")]
     pub async fn close(&mut self) {}

@@ -78,6 +78,9 @@ pub enum RecordError {
         /// Its content type.
         kind: u8,
     },
+    /// What a record holds has a value that is not allowed.
+    #[error("a value that is not allowed in a {0}")]
+    Illegal(&'static str),
     /// What a record holds cannot be read.
     #[error("a malformed {0}")]
     Malformed(&'static str),
@@ -99,6 +102,7 @@ impl RecordError {
             Self::BadMac => Some(20),
             Self::TooLong { .. } => Some(22),
             Self::Unexpected { .. } | Self::TooMany(_) => Some(10),
+            Self::Illegal(_) => Some(47),
             Self::Malformed(_) => Some(50),
             Self::KeyExhausted => Some(80),
             Self::Alert(_) => None,
@@ -156,6 +160,8 @@ pub(crate) struct Records {
     empty_in_a_row: u8,
     warnings: u8,
     is_client: bool,
+    /// The beginning of a handshake message whose rest is in the next record.
+    fragment: Option<Box<Vec<u8>>>,
 }
 
 impl Records {
@@ -182,6 +188,7 @@ impl Records {
             empty_in_a_row: 0,
             warnings: 0,
             is_client: secrets.is_client,
+            fragment: None,
         })
     }
 
@@ -231,6 +238,9 @@ impl Records {
             let (record, at) = (&received[opened.taken..][..bytes], opened.content);
             let (kind, len) = open_record(self.version, &mut keys, record, &mut room[at..])?;
             opened.taken += bytes;
+            if self.fragment.is_some() && kind != HANDSHAKE {
+                return Err(RecordError::Unexpected { kind });
+            }
             if kind != APPLICATION_DATA {
                 return Ok(Some((kind, &room[at..at + len])));
             }
@@ -342,14 +352,17 @@ fn open_record(
                 return Err(RecordError::Unexpected { kind: head[0] });
             }
             let len = keys.open(number, None, head, sealed, room).ok_or(RecordError::BadMac)?;
+            if len > CONTENT_BYTES_MAX + 1 {
+                return Err(RecordError::TooLong { bytes: len });
+            }
             // The content's type is its last byte that is not padding.
             let kind_at = room[..len].iter().rposition(|byte| *byte != 0);
-            let kind_at = kind_at.ok_or(RecordError::Malformed("inner plaintext"))?;
+            let kind_at = kind_at.ok_or(RecordError::Unexpected { kind: 0 })?;
             within_limit(kind_at)?;
             let kind = room[kind_at];
             // Only application data may be empty (RFC 8446 §5.4).
             if kind_at == 0 && kind != APPLICATION_DATA {
-                return Err(RecordError::Malformed("empty record"));
+                return Err(RecordError::Unexpected { kind });
             }
             Ok((kind, kind_at))
         }

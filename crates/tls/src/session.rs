@@ -52,6 +52,15 @@ impl Session {
         }
     }
 
+    /// Returns records that the library owes the peer for what was opened.
+    pub(crate) fn owed(&mut self) -> Vec<u8> {
+        let mut records = Vec::new();
+        if let Self::Library(library) = self {
+            write_out(&mut library.connection, &mut records);
+        }
+        records
+    }
+
     /// Seals content behind what `out` holds.
     ///
     /// # Errors

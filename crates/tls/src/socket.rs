@@ -134,7 +134,7 @@ impl Socket {
     #[inline]
     pub fn poll_recv(&mut self, idle: bool) -> Poll<Result<RecvBuf, ConnectionError>> {
         let received = self.connection.poll_recv(idle);
-        if received.is_ready() && self.is_sealed() {
+        if self.is_sealed() && (received.is_ready() || self.has_closed()) {
             return self.open(received, idle, |connection| connection.poll_recv(idle));
         }
         received
@@ -236,6 +236,9 @@ impl Socket {
     /// Takes over bytes to send; [`Socket::poll_sent`] sends them, and seals them before that.
     #[inline]
     pub fn start_send(&mut self, out: Box<SendBuf>) {
+        if self.is_sealed() {
+            return self.start_send_sealed(out);
+        }
         self.connection.start_send(out);
     }
 

@@ -50,7 +50,7 @@ mod with_tls {
                 .map(|(hosts, tls)| site(hosts.clone(), tls))
                 .collect::<Result<_, _>>()?,
             needs_v13: config.tls_version_min == TlsVersionMin::V13,
-            protocols: vec![b"http/1.1".to_vec()],
+            protocols: vec![b"http/1.1".to_vec(), b"http/1.0".to_vec()],
             own_records: config.tls_records == TlsRecords::Own,
             handshake_ms: gustnado_config::millis(config.tls_handshake_timeout),
             handshakes_max: config.tls_handshakes,

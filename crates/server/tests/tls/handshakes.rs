@@ -15,6 +15,7 @@ on_every_server!(
     a_session_is_resumed_on_another_connection,
     plain_http_gets_a_clear_400,
     what_is_no_handshake_gets_an_alert,
+    a_client_that_knows_http_1_0_alone_is_served,
     a_handshake_has_its_time,
     the_oldest_handshake_gives_way,
     an_old_version_is_refused,
@@ -60,9 +61,11 @@ fn what_is_no_handshake_gets_an_alert(setup: Setup) {
     let server = Server::start(config(&certificate, setup));
     for (sent, alert) in [
         // No TLS at all.
-        (&b"\x00\x01\x02\x03"[..], None),
+        (&b"\x00\x01\x02\x03"[..], Some(10)),
         // A record that no handshake has need of.
-        (b"\x16\x03\x01\xff\xff", None),
+        (b"\x16\x03\x01\xff\xff", Some(22)),
+        // One that is longer than any in plain may be.
+        (b"\x16\x03\x01\x40\x01", Some(22)),
         // A hello that is none.
         (b"\x16\x03\x01\x00\x04\x01\x00\x00\x00", Some(50)),
     ] {
@@ -71,7 +74,7 @@ fn what_is_no_handshake_gets_an_alert(setup: Setup) {
         let received = client.read_to_end();
         assert_eq!(received.last().copied(), alert, "{sent:?}: {received:?}");
     }
-    server.wait_until("all are counted", |stats| stats.handshakes_failed == 3);
+    server.wait_until("all are counted", |stats| stats.handshakes_failed == 4);
     server.wait_until_empty();
 }
 
@@ -176,4 +179,16 @@ fn failures_are_counted_by_reason(setup: Setup) {
     server.wait_until("it is counted", |stats| stats.handshakes_lost == 1);
     let stats = server.stats();
     assert_eq!((stats.handshakes_failed, stats.handshakes_refused), (6, 4));
+}
+
+fn a_client_that_knows_http_1_0_alone_is_served(setup: Setup) {
+    let certificate = Certificate::new();
+    let server = Server::start(config(&certificate, setup));
+    for protocol in ["http/1.0", "http/1.1"] {
+        let mut trusted = (*certificate.trusted(&[&TLS13])).clone();
+        trusted.alpn_protocols = vec![protocol.as_bytes().to_vec()];
+        let mut client = TlsClient::connect(&server, &std::sync::Arc::new(trusted));
+        assert_eq!(client.ask(get("/")).status, 200);
+        assert_eq!(client.0.conn.alpn_protocol(), Some(protocol.as_bytes()));
+    }
 }

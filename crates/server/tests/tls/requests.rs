@@ -1,5 +1,7 @@
 //! The same messages as in plain HTTP, over TLS.
 
+use std::io::Write;
+
 use gustnado::config::{Config, TlsRecords};
 use gustnado::{Request, Routes};
 use rustls::version::{TLS12, TLS13};
@@ -15,6 +17,7 @@ on_every_server!(
     pipelined_requests_are_answered_in_order,
     a_connection_ends_in_order,
     a_request_in_small_records_is_read,
+    an_end_that_comes_with_the_request_ends_the_connection_behind_the_response,
 );
 
 const RECORDS: [TlsRecords; 2] = [TlsRecords::Rustls, TlsRecords::Own];
@@ -105,5 +108,23 @@ fn a_request_in_small_records_is_read(setup: Setup) {
             client.send(&[*byte]);
         }
         assert_eq!(client.answer().body, b"Hello!");
+    });
+}
+
+/// RFC 8446 §6.1: `close_notify` ends one direction. The other one ends once the response is out,
+/// and does not wait for the end of TCP.
+fn an_end_that_comes_with_the_request_ends_the_connection_behind_the_response(setup: Setup) {
+    each(setup, |server, client| {
+        client.ask(get("/hello"));
+        let connection = &mut client.0.conn;
+        connection.writer().write_all(get("/hello").as_bytes()).expect("it has room");
+        connection.send_close_notify();
+        let mut records = Vec::new();
+        while connection.wants_write() {
+            connection.write_tls(&mut records).expect("memory does not fail");
+        }
+        client.0.sock.write_all(&records).expect("it is sent");
+        assert!(client.read_to_end().ends_with(b"Hello!"));
+        server.wait_until_empty();
     });
 }

@@ -10,6 +10,7 @@ use super::{
     whole_record,
 };
 use crate::client_policy::ClientPolicy;
+use crate::records::SEALED_BYTES_MAX;
 use crate::session::{LibrarySession, Session, give, write_out};
 use crate::traffic_secrets::Capture;
 
@@ -65,7 +66,7 @@ impl ClientHandshake {
             {
                 return Err(not_tls(*first));
             }
-            let Some(bytes) = whole_record(&self.partial)? else {
+            let Some(bytes) = whole_record(&self.partial, SEALED_BYTES_MAX)? else {
                 return Ok(HandshakeProgress::NeedMore);
             };
             self.taken += bytes;

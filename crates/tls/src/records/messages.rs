@@ -1,13 +1,15 @@
 //! What records hold besides content: alerts, and what may come after the handshake.
 
 use super::{
-    CLOSE_NOTIFY, EMPTY_IN_A_ROW_MAX, HANDSHAKE, KEY_UPDATE, RecordError, Records, TlsVersion,
-    WARNING,
+    ALERT, CLOSE_NOTIFY, EMPTY_IN_A_ROW_MAX, HANDSHAKE, KEY_UPDATE, RecordError, Records,
+    TlsVersion, WARNING,
 };
 
 const USER_CANCELED: u8 = 90;
 const NEW_SESSION_TICKET: u8 = 4;
 const KEY_UPDATE_BYTES: usize = 5;
+/// Bytes of a ticket that comes in several records.
+const TICKET_BYTES_MAX: usize = 32 << 10;
 
 /// Warnings of TLS 1.2 that are let pass.
 const WARNINGS_MAX: u8 = 4;
@@ -27,7 +29,8 @@ impl Records {
                 Ok(false)
             }
             [_, alert] => Err(RecordError::Alert(alert)),
-            _ => Err(RecordError::Malformed("alert")),
+            // RFC 8446 §5.1: it is whole, and alone in its record.
+            _ => Err(RecordError::Unexpected { kind: ALERT }),
         }
     }
 
@@ -38,42 +41,65 @@ impl Records {
 
     /// Reads handshake messages: from a client only a key update may come now, from a server
     /// tickets too. (TLS 1.2 would begin another handshake with one, which no end has to take.)
-    pub(super) fn read_handshake(
-        &mut self,
-        mut content: &[u8],
-        now_ms: u64,
-    ) -> Result<(), RecordError> {
+    pub(super) fn read_handshake(&mut self, record: &[u8], now_ms: u64) -> Result<(), RecordError> {
         if self.version == TlsVersion::V12 {
             return Err(RecordError::Unexpected { kind: HANDSHAKE });
         }
-        // A ticket that comes this late is not kept.
-        while self.is_client && content.first() == Some(&NEW_SESSION_TICKET) {
-            let [_, high, middle, low, ref message @ ..] = *content else {
-                return Err(RecordError::Malformed("ticket"));
-            };
-            let bytes = u32::from_be_bytes([0, high, middle, low]) as usize;
-            content = message.get(bytes..).ok_or(RecordError::Malformed("ticket"))?;
-            self.empty_in_a_row += 1;
-            if self.empty_in_a_row > EMPTY_IN_A_ROW_MAX {
-                return Err(RecordError::TooMany("tickets"));
-            }
-            if content.is_empty() {
-                return Ok(());
-            }
+        let mut joined = self.fragment.take().map_or(Vec::new(), |begun| *begun);
+        joined.extend_from_slice(record);
+        let mut content = joined.as_slice();
+        while let Some(bytes) = message_bytes(content) {
+            let Some((message, rest)) = content.split_at_checked(bytes) else { break };
+            self.read_message(message, rest, now_ms)?;
+            content = rest;
         }
-        self.read_key_update(content, now_ms)
-    }
-
-    fn read_key_update(&mut self, content: &[u8], now_ms: u64) -> Result<(), RecordError> {
-        if content.first() != Some(&KEY_UPDATE) {
+        let is_known = |kind: &u8| match *kind {
+            KEY_UPDATE => true,
+            NEW_SESSION_TICKET => self.is_client,
+            _ => false,
+        };
+        let bytes_max = if self.is_client { TICKET_BYTES_MAX } else { KEY_UPDATE_BYTES };
+        if content.first().is_some_and(|kind| !is_known(kind)) || content.len() > bytes_max {
             return Err(RecordError::Unexpected { kind: HANDSHAKE });
         }
-        // Nothing may follow it under the old key, so it is alone in its record.
-        let wants_one = match *content {
-            [KEY_UPDATE, 0, 0, 1, wants_one @ (0 | 1)] => wants_one == 1,
+        if !content.is_empty() {
+            // The rest of it has to come next (RFC 8446 §5.1).
+            self.fragment = Some(Box::new(content.to_vec()));
+        }
+        Ok(())
+    }
+
+    /// Reads a whole message.
+    ///
+    /// - `rest`: what its record has behind it.
+    fn read_message(
+        &mut self,
+        message: &[u8],
+        rest: &[u8],
+        now_ms: u64,
+    ) -> Result<(), RecordError> {
+        match message {
+            // A ticket that comes this late is not kept.
+            [NEW_SESSION_TICKET, ..] if self.is_client => {
+                self.empty_in_a_row += 1;
+                if self.empty_in_a_row > EMPTY_IN_A_ROW_MAX {
+                    return Err(RecordError::TooMany("tickets"));
+                }
+                Ok(())
+            }
+            // Nothing may follow it under the old key.
+            [KEY_UPDATE, ..] if rest.is_empty() => self.read_key_update(message, now_ms),
+            _ => Err(RecordError::Unexpected { kind: HANDSHAKE }),
+        }
+    }
+
+    fn read_key_update(&mut self, message: &[u8], now_ms: u64) -> Result<(), RecordError> {
+        let wants_one = match *message {
+            [_, 0, 0, 1, wants_one @ (0 | 1)] => wants_one == 1,
+            [_, 0, 0, 1, _] => return Err(RecordError::Illegal("key update")),
             _ => return Err(RecordError::Malformed("key update")),
         };
-        debug_assert_eq!(content.len(), KEY_UPDATE_BYTES);
+        debug_assert_eq!(message.len(), KEY_UPDATE_BYTES);
         let is_early = |last: u64| now_ms.saturating_sub(last) < UPDATE_EVERY_MS;
         if self.updated_ms.is_some_and(is_early) {
             return Err(RecordError::TooMany("key updates"));
@@ -83,4 +109,10 @@ impl Records {
         self.owes_update |= wants_one;
         Ok(())
     }
+}
+
+/// Returns how many bytes the message that begins here has, if its head is whole.
+fn message_bytes(content: &[u8]) -> Option<usize> {
+    let [_, high, middle, low, ..] = *content else { return None };
+    Some(4 + u32::from_be_bytes([0, high, middle, low]) as usize)
 }

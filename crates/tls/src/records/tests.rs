@@ -186,19 +186,78 @@ fn an_orderly_end_is_told_from_a_fatal_alert() {
 #[test]
 fn padding_is_removed_and_padding_alone_is_refused() {
     let (mut one, mut other) = pair(Cipher::Aes128Gcm, TlsVersion::V13);
-    let padded = |records: &mut Records, inner: &[u8]| {
-        let mut out = Vec::new();
-        let head = record_head(APPLICATION_DATA, inner.len() + TAG_BYTES);
-        out.extend_from_slice(&head);
-        let mut keys = records.write.wake();
-        let number = keys.next().expect("the key is fresh");
-        keys.seal(number, &head, (inner, &[]), &mut out);
-        out
-    };
     let bytes = padded(&mut one, b"hi\x17\0\0\0\0");
     assert_eq!(opened(&mut other, &bytes), b"hi");
     let bytes = padded(&mut one, &[0; 20]);
-    assert_eq!(refused(&mut other, &bytes, 0), RecordError::Malformed("inner plaintext"));
+    assert_eq!(refused(&mut other, &bytes, 0), RecordError::Unexpected { kind: 0 });
+    // RFC 8446 §5.4: padding, too, is within the limit of a record.
+    for (bytes, is_opened) in [(CONTENT_BYTES_MAX + 1, true), (CONTENT_BYTES_MAX + 2, false)] {
+        let (mut one, mut other) = pair(Cipher::Aes128Gcm, TlsVersion::V13);
+        let mut inner = b"hi\x17".to_vec();
+        inner.resize(bytes, 0);
+        let bytes = padded(&mut one, &inner);
+        assert_eq!(open(&mut other, &bytes, 0).is_ok(), is_opened);
+    }
+}
+
+/// Seals what is inside of a record, its type and its padding included.
+fn padded(records: &mut Records, inner: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let head = record_head(APPLICATION_DATA, inner.len() + TAG_BYTES);
+    out.extend_from_slice(&head);
+    let mut keys = records.write.wake();
+    let number = keys.next().expect("the key is fresh");
+    keys.seal(number, &head, (inner, &[]), &mut out);
+    out
+}
+
+#[test]
+fn a_key_update_may_come_in_parts_with_nothing_between() {
+    let update = [KEY_UPDATE, 0, 0, 1, 0];
+    for at in 1..update.len() {
+        let (mut one, mut other) = pair(Cipher::Aes128Gcm, TlsVersion::V13);
+        let (first, rest) = update.split_at(at);
+        let mut bytes = handshake(&mut one, first);
+        bytes.extend_from_slice(&handshake(&mut one, rest));
+        one.write.update();
+        bytes.extend_from_slice(&sealed(&mut one, b"under the new key", 100));
+        assert_eq!(opened(&mut other, &bytes), b"under the new key");
+
+        let (mut one, mut other) = pair(Cipher::Aes128Gcm, TlsVersion::V13);
+        let mut bytes = handshake(&mut one, first);
+        bytes.extend_from_slice(&sealed(&mut one, b"between", 100));
+        let unexpected = RecordError::Unexpected { kind: APPLICATION_DATA };
+        assert_eq!(refused(&mut other, &bytes, 0), unexpected);
+    }
+}
+
+#[test]
+fn a_key_update_has_one_of_two_values_and_is_the_last_of_its_record() {
+    let (mut one, mut other) = pair(Cipher::Aes128Gcm, TlsVersion::V13);
+    let bytes = handshake(&mut one, &[KEY_UPDATE, 0, 0, 1, 2]);
+    assert_eq!(refused(&mut other, &bytes, 0).alert(), Some(47));
+    let (mut one, mut other) = pair(Cipher::Aes128Gcm, TlsVersion::V13);
+    let bytes = handshake(&mut one, &[KEY_UPDATE, 0, 0, 1, 0, KEY_UPDATE]);
+    assert_eq!(refused(&mut other, &bytes, 0), RecordError::Unexpected { kind: HANDSHAKE });
+    // A long one is refused before it is there.
+    let (mut one, mut other) = pair(Cipher::Aes128Gcm, TlsVersion::V13);
+    let bytes = handshake(&mut one, &[KEY_UPDATE, 1, 0, 0, 0, 0]);
+    assert_eq!(refused(&mut other, &bytes, 0), RecordError::Unexpected { kind: HANDSHAKE });
+}
+
+#[test]
+fn a_client_lets_late_tickets_pass_in_parts_too() {
+    // The client reads as the first of a pair.
+    let (mut client, mut server) = pair(Cipher::Aes128Gcm, TlsVersion::V13);
+    let mut ticket = vec![4, 0, 1, 0];
+    ticket.resize(4 + 256, b't');
+    let mut bytes = handshake(&mut server, &[ticket.clone(), ticket.clone()].concat());
+    bytes.extend_from_slice(&handshake(&mut server, &ticket[..100]));
+    bytes.extend_from_slice(&handshake(&mut server, &ticket[100..]));
+    bytes.extend_from_slice(&sealed(&mut server, b"content", 100));
+    assert_eq!(opened(&mut client, &bytes), b"content");
+    let bytes = handshake(&mut client, &ticket);
+    assert_eq!(refused(&mut server, &bytes, 0), RecordError::Unexpected { kind: HANDSHAKE });
 }
 
 #[test]

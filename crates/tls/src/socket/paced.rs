@@ -93,7 +93,7 @@ impl Socket {
         self.set_deadline(due_ms.saturating_add(paused_ms));
         let piece = poll_fn(|_| {
             let received = poll(&mut self.connection, idle);
-            if received.is_ready() && self.is_sealed() {
+            if self.is_sealed() && (received.is_ready() || self.has_closed()) {
                 return self.open(received, idle, |connection| poll(connection, idle));
             }
             received

@@ -94,6 +94,7 @@ impl Sealed {
             if self.has_ended {
                 partial = Vec::new();
             }
+            self.held.add_records(self.session.owed());
             self.held.keep_partial(partial);
             Ok(room.opened(content))
         })
@@ -251,7 +252,26 @@ impl Socket {
     /// Returns whether the peer has ended its direction in order. Otherwise the end of its bytes
     /// may be a cut (RFC 9112 §9.8).
     pub fn has_ended(&self) -> bool {
-        self.more.as_ref().and_then(|more| more.sealed.as_ref()).is_none_or(|it| it.has_ended)
+        !self.is_sealed() || self.has_closed()
+    }
+
+    /// Returns whether the peer has said by TLS that nothing follows. Its end of the connection
+    /// itself may come late, or never.
+    pub fn has_closed(&self) -> bool {
+        self.more.as_ref().and_then(|more| more.sealed.as_ref()).is_some_and(|it| it.has_ended)
+    }
+
+    /// Takes over content. Records that are on their way leave before it.
+    #[inline(never)] // It would take registers from the way of plain connections.
+    pub(super) fn start_send_sealed(&mut self, out: Box<SendBuf>) {
+        let (connection, sealed) = self.sealed();
+        if sealed.sends_records {
+            // Content that is given to the connection now would leave as if it were sealed.
+            debug_assert!(connection.is_sending() && sealed.out.is_none(), "one send at a time");
+            sealed.out = Some(out);
+        } else {
+            connection.start_send(out);
+        }
     }
 
     /// Opens what was received, and receives by `poll` until there is content.
@@ -263,6 +283,10 @@ impl Socket {
         idle: bool,
         mut poll: impl FnMut(&mut Connection) -> Poll<Result<RecvBuf, ConnectionError>>,
     ) -> Poll<Result<RecvBuf, ConnectionError>> {
+        if self.sealed().1.has_ended {
+            // It came with the last content; the end of the connection itself may never come.
+            return Poll::Ready(Ok(RecvBuf::end()));
+        }
         loop {
             let piece = ready!(received)?;
             if piece.bytes().is_empty() {
@@ -308,6 +332,8 @@ impl Socket {
                 if is_whole && let Some(due_ms) = sealed.held.take_due() {
                     connection.set_deadline(due_ms);
                 }
+                // What the library owes, which no response follows.
+                sealed.flush(connection);
                 Ok(sealed.has_ended.then(RecvBuf::end))
             }
             Err(error) => {
