@@ -10,7 +10,8 @@ MIRI_CRATES := gustnado-http gustnado-tasks
 .PHONY: run test wheel package test-python test-python-peers test-twisted frameworks
 .PHONY: test-twisted-releases
 .PHONY: check fmt fmt-check clippy doc image book site deny lint-python map loom miri probe
-.PHONY: bench bench-quick contest contests callgrind gate c1m fuzz hostile tls-records conformance
+.PHONY: bench bench-quick contest contests callgrind gate c1m fuzz fuzz-all hostile tls-records
+.PHONY: conformance conformance-acme
 
 # Serves the built-in site on http://127.0.0.1:8080
 run:
@@ -232,12 +233,24 @@ conformance: $(CONFORMANCE_HOME)/bin/python
 	$(CONFORMANCE_HOME)/bin/python conformance/tls.py --server $(GUSTNADO) \
 		--report docs/results/conformance-tls.md
 
+# Certificates by ACME, from pebble, which Go builds.
+PEBBLE := github.com/letsencrypt/pebble/v2/cmd
+conformance-acme:
+	$(CARGO) build --release -p gustnado-cli
+	GOBIN=$(CURDIR)/target/acme/bin go install $(PEBBLE)/pebble@v2.10.1
+	GOBIN=$(CURDIR)/target/acme/bin go install $(PEBBLE)/pebble-challtestsrv@v2.10.1
+	$(PYTHON) conformance/acme.py --server $(GUSTNADO) --tools target/acme/bin
+
 # A million connections in one process: 8 GB of free memory and a few minutes.
 c1m:
 	$(PYTHON) bench/run.py c1m
 
 fuzz:
 	fuzz/run $(FUZZ_SECONDS)
+
+# With the targets of TLS, too.
+fuzz-all:
+	FEATURES=tls fuzz/run $(FUZZ_SECONDS)
 
 # All attacks at once on both backends, beside honest clients. `make hostile HOSTILE_FLAGS=--report`
 # writes docs/results/hostile.md.

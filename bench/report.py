@@ -146,8 +146,14 @@ def start_table(rows: list[dict]) -> list[str]:
     return lines
 
 
+def size_table(rows: list[dict]) -> list[str]:
+    lines = ["| command | bytes |", "|---|---|"]
+    return lines + [f"| {row['name']} | {row['bytes']:,} |" for row in rows]
+
+
 TABLES = {
     "instructions": instruction_table,
+    "size": size_table,
     "system_calls": system_call_table,
     "idle": idle_table,
     "million": million_table,

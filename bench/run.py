@@ -33,7 +33,7 @@ from contenders import (
 )
 from machine import BenchError, say
 
-COUNTED = ["instructions", "syscalls"]
+COUNTED = ["instructions", "syscalls", "size"]
 ALL = [*COUNTED, "idle", "idle100k", "start"]
 SCHEDULERS = ["pool", "pool-shared", "queue", "queue-shared"]
 IDLE_CONNECTIONS = 10_000
@@ -137,6 +137,8 @@ def measure_one(key: str, chosen: argparse.Namespace) -> dict:
         return counts.instructions([with_symbols(one) for one in pick(on_epoll)])
     if key == "syscalls":
         return counts.system_calls([with_symbols(one) for one in pick(FIVE)], 3)
+    if key == "size":
+        return counts.size(machine.gustnado("profiling"))
     if key == "idle":
         return idle_everywhere(pick, chosen.quick)
     if key == "idle100k":

@@ -30,28 +30,14 @@ class Known:
                 and self.expression.fullmatch(name) is not None)
 
 
-_LATE = ("a defect: the response comes whole, but close_notify that was received together with the "
-         "request is noticed no more, and the connection stays open until its time is over")
 _FALLBACK = ("feature that is not there: TLS_FALLBACK_SCSV (RFC 7507); TLS 1.3 marks the random of "
              "a downgrade instead, and every client of it looks there")
 
 KNOWN = [
     Known("openssl", "TLS 1.1 is refused with protocol_version", tlsfuzzer_differs.OLD_HELLO),
     Known("openssl", "TLS 1.0 is refused with protocol_version", tlsfuzzer_differs.OLD_HELLO),
-    Known("openssl", "renegotiation in TLS 1.2 is refused (R)", tlsfuzzer_differs.UNSENT, "rustls"),
-    Known("curl", "--http1.0",
-          "a defect: curl offers http/1.0 alone by ALPN then, which is not taken, though a request "
-          "by HTTP/1.0 is"),
-    Known("Python ssl", "TLS 1.2: close_notify with the request, and no end of TCP", _LATE),
-    Known("Python ssl", "TLS 1.3: close_notify with the request, and no end of TCP", _LATE),
     Known("NSS", "a fallback to TLS 1.2 is refused", _FALLBACK),
     Known("hellos by hand", "a fallback to TLS 1.2 is refused", _FALLBACK),
-    Known("hellos by hand", "a first record of more than 2^14 bytes: record_overflow",
-          "a defect: the connection is closed without an alert; RFC 8446, 5.1 wants this one"),
-    Known("hellos by hand", "a first record of content: unexpected_message",
-          "the connection is closed without an alert: it may be no TLS at all"),
-    Known("hellos by hand", "a message that is no hello: unexpected_message",
-          tlsfuzzer_differs.SILENT),
     Known("testssl.sh", "HSTS", "it is sent only where --hsts asks for it"),
     Known("testssl.sh", "cert_revocation", "the certificates of this suite name no list of revoked "
           "ones, and no responder"),

@@ -36,6 +36,8 @@ mod clients;
 mod connector;
 #[cfg(feature = "tls")]
 mod files;
+#[cfg(all(feature = "tls", fuzzing))]
+pub mod fuzzing;
 #[cfg(feature = "tls")]
 mod handshake;
 mod handshake_failure;

@@ -455,3 +455,5 @@ impl Drop for DirectionSecret {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod vectors;

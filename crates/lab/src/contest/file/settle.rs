@@ -99,9 +99,12 @@ fn check_contender(problems: &mut Problems, lines: &KeyLines, contender: &Conten
     if contender.command.first().is_none_or(String::is_empty) {
         say("command", "expected [\"program\", \"argument\", …] or a preset; say one of them");
     }
-    if !contender.url.starts_with("http://127.0.0.1:{port}/") {
+    let is_loopback = ["http", "https"]
+        .iter()
+        .any(|scheme| contender.url.starts_with(&format!("{scheme}://127.0.0.1:{{port}}/")));
+    if !is_loopback {
         let found = &contender.url;
-        let text = "expected http://127.0.0.1:{port}/… because nothing but this machine is loaded";
+        let text = "expected http://127.0.0.1:{port}/… or https://…, because nothing but this machine is loaded";
         say("url", &format!("{text}, found {found:?}; correct it"));
     }
     let inside = |path: &str| {
