@@ -209,7 +209,8 @@ gate:
 # these two.
 CONTESTS := c10k:contests foundation:foundation large-files:large-files workloads:contests \
 	qurricane:contests niosted:contests asynchttpd:contests tinyhttpserver:contests axum:axum \
-	arena:arena arena-files:arena uploads:uploads uploads-python:uploads python:python
+	arena:arena arena-files:arena uploads:uploads uploads-python:uploads python:python \
+	tls:tls
 contests:
 	$(CARGO) build --release -p gustnado-cli
 	failed=0; for pair in $(CONTESTS); do name=$${pair%%:*}; \

@@ -39,6 +39,8 @@ const UNSAFE_FILES: &[&str] = &[
     "crates/reactor/src/sys/options.rs",
     // A map of a file of our own, for which no safe constructor exists anywhere.
     "crates/reactor/src/sys/private_file.rs",
+    // Pages that are left out of core dumps.
+    "crates/reactor/src/sys/secret_memory.rs",
     "crates/reactor/src/provided_bufs.rs",
     "crates/tasks/src/exec/executor/wake.rs",
 ];

@@ -191,7 +191,7 @@ settings! { $
         /// How long a TLS handshake may take.
         tls_handshake_timeout: Duration,
         /// What seals and opens the records of TLS after the handshake.
-        tls_records: TlsRecords = TlsRecords::Rustls,
+        tls_records: TlsRecords = TlsRecords::Own,
         /// Whether clients are refused that ask for no name, or for one that no certificate has.
         tls_strict_names: bool,
         /// Whether clients have to present a certificate.

@@ -29,18 +29,18 @@ impl TlsVersionMin {
 /// What seals and opens the records of TLS after the handshake.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TlsRecords {
-    /// The library that does the handshake.
-    #[default]
-    Rustls,
     /// The server's own layer, which holds no buffer for a connection that waits.
+    #[default]
     Own,
+    /// The library that does the handshake.
+    Rustls,
 }
 
 impl TlsRecords {
     /// Every member, in the order of [`Self::NAMES`]; the first is the default.
-    pub const ALL: [Self; 2] = [Self::Rustls, Self::Own];
+    pub const ALL: [Self; 2] = [Self::Own, Self::Rustls];
     /// What a person writes for each member.
-    pub const NAMES: [&'static str; 2] = ["rustls", "own"];
+    pub const NAMES: [&'static str; 2] = ["own", "rustls"];
 
     /// Returns what a person writes for this member.
     pub fn as_str(self) -> &'static str {
@@ -107,8 +107,8 @@ pub(super) const HANDSHAKE_TIMEOUT: Tunable = Tunable {
 pub(super) const RECORDS: Tunable = Tunable {
     name: "tls-records",
     group: SettingGroup::Tls,
-    default: "rustls",
-    doc: "What seals records after the handshake: the library, or the server's own layer",
+    default: "own",
+    doc: "What seals records after the handshake: the server's own layer, or the library",
     field: choice!(tls_records, TlsRecords),
 };
 

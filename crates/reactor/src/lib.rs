@@ -66,6 +66,7 @@ pub use readiness::Interest;
 pub use socket_addrs::SocketAddrs;
 pub use sys::options::{block_file_size_signal, trim_heap};
 pub use sys::private_file::{MappedFile, PrivateFile};
+pub use sys::secret_memory::{SECRET_BYTES, SecretBytes};
 pub use waker::ReactorWaker;
 pub use watched::{Wants, WatchEvent};
 pub use wheel::{TimerKey, Wheel};

@@ -15,6 +15,7 @@ pub(crate) mod by_number;
 pub(crate) mod options;
 pub(crate) mod private_file;
 mod receiving;
+pub(crate) mod secret_memory;
 mod sends;
 
 use std::io;

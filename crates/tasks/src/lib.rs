@@ -95,9 +95,9 @@ pub use exec::worker::worker_metrics::Workload;
 pub use exec::worker::workers_shared::{Counts, Phase};
 pub use gustnado_reactor::{
     BackendKind, BindOptions, Discarded, Endpoint, IoChoice, MappedFile, OpenedRoom, Outbound,
-    PrivateFile, ReactorWaker, RecvBuf, SendBuf, SendGuard, SocketAddrs, SocketOptions,
-    TrafficClass, Wants, WatchEvent, block_file_size_signal, descriptor_limit, probe_uring,
-    trim_heap,
+    PrivateFile, ReactorWaker, RecvBuf, SECRET_BYTES, SecretBytes, SendBuf, SendGuard, SocketAddrs,
+    SocketOptions, TrafficClass, Wants, WatchEvent, block_file_size_signal, descriptor_limit,
+    probe_uring, trim_heap,
 };
 pub use net::acceptor::Acceptor;
 pub use net::connection::Connection;

@@ -10,7 +10,7 @@ use crate::client_policy::ClientPolicy;
 use crate::handshake::{ChooseConfig, Chosen, HandshakeError};
 use crate::handshake_failure::HandshakeFailure;
 use crate::identity::SiteIdentity;
-use crate::in_flight::HandshakesUnderWay;
+use crate::in_flight::{HandshakesUnderWay, is_crowded};
 use crate::settings::{TlsSettings, TlsSettingsError};
 use crate::shared_infos::SharedInfos;
 use crate::sites::{Site, Sites};
@@ -164,7 +164,89 @@ impl ChooseConfig for TlsAcceptor {
             Some(name) => sites.of_host(&name.to_ascii_lowercase())?,
             None => sites.usual()?,
         };
-        let (config, certificate) = (Arc::clone(&site.config), Arc::clone(&site.identity.pem));
+        let config = Arc::clone(site.config_for(hello, is_crowded()));
+        let certificate = Arc::clone(&site.identity.pem);
         Some(Chosen { config, certificate, policy: site.policy })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rcgen::generate_simple_self_signed;
+    use rustls::pki_types::ServerName;
+    use rustls::{ClientConfig, ClientConnection, HandshakeKind};
+
+    use super::*;
+    use crate::connector::{ConnectorSettings, TlsConnector, Trust};
+    use crate::handshake::{Handshake, HandshakeProgress};
+    use crate::in_flight::WaitingHello;
+    use crate::settings::TlsSite;
+
+    const NOW_S: i64 = 1_900_000_000;
+
+    fn acceptor(folder: &std::path::Path) -> TlsAcceptor {
+        let made = generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
+        let file = folder.join("pair.pem");
+        let pem = made.signing_key.serialize_pem() + &made.cert.pem();
+        std::fs::write(&file, pem).expect("a file");
+        let (certificates, key) = (file.clone(), file);
+        let settings = TlsSettings {
+            usual: Some(TlsSite { hosts: Vec::new(), certificates, key, clients: None }),
+            is_strict: false,
+            sites: Vec::new(),
+            needs_v13: false,
+            protocols: Vec::new(),
+            own_records: true,
+            handshake_ms: 1_000,
+            handshakes_max: 10,
+            ticket_keys: None,
+            challenges: None,
+            logs_keys: false,
+        };
+        let tickets = Arc::new(TicketKeys::random().expect("random bytes"));
+        TlsAcceptor::new(settings, &tickets, NOW_S).expect("a pair")
+    }
+
+    /// Makes a connection. Returns how it went, and what was sent before the client's answer.
+    fn shaken(acceptor: &TlsAcceptor, config: &ClientConfig) -> (HandshakeKind, usize) {
+        let name = ServerName::try_from("localhost").expect("a name");
+        let mut client = ClientConnection::new(Arc::new(config.clone()), name).expect("a client");
+        let (mut handshake, mut first) = (Handshake::default(), None);
+        for _ in 0..5 {
+            let (mut sent, mut out) = (Vec::new(), Vec::new());
+            while client.wants_write() {
+                client.write_tls(&mut sent).expect("memory does not fail");
+            }
+            handshake.push(&sent);
+            let progress = handshake.advance(acceptor, true, &mut out).expect("a good client");
+            first = first.or(Some(out.len()));
+            let mut rest = &out[..];
+            while !rest.is_empty() {
+                client.read_tls(&mut rest).expect("memory does not fail");
+                client.process_new_packets().expect("a good server");
+            }
+            if matches!(progress, HandshakeProgress::Done(_)) {
+                break;
+            }
+        }
+        (client.handshake_kind().expect("it is over"), first.unwrap_or_default())
+    }
+
+    #[test]
+    fn clients_of_a_crowd_are_asked_again_before_they_cost_much() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let acceptor = acceptor(folder.path());
+        let settings = ConnectorSettings { trust: Trust::Anyone, ..ConnectorSettings::default() };
+        let connector = TlsConnector::new(&settings, NOW_S).expect("settings");
+        let (kind, sent) = shaken(&acceptor, &connector.config);
+        assert!(kind == HandshakeKind::Full && sent > 500, "{kind:?} {sent}");
+        let crowd: Vec<WaitingHello> = (0..100).map(|_| WaitingHello::new()).collect();
+        // (The session of before would be resumed.)
+        let fresh = ConnectorSettings { is_fresh: true, ..settings };
+        let fresh = TlsConnector::new(&fresh, NOW_S).expect("settings");
+        let (kind, sent) = shaken(&acceptor, &fresh.config);
+        assert!(kind == HandshakeKind::FullWithHelloRetryRequest && sent < 200, "{kind:?} {sent}");
+        drop(crowd);
+        assert_eq!(shaken(&acceptor, &fresh.config).0, HandshakeKind::Full);
     }
 }

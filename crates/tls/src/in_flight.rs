@@ -5,7 +5,7 @@
 
 use std::cell::Cell;
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Waker};
 
@@ -14,6 +14,13 @@ use gustnado_tasks::{now, yield_now};
 /// Hellos that one turn of a worker answers, some 130 µs each. The others wait for the next turn,
 /// behind the requests of established connections.
 const HELLOS_PER_TURN: u8 = 8;
+/// Hellos of a turn while many wait: most of those are asked for another share, some 20 µs each.
+const HELLOS_PER_CROWDED_TURN: u8 = 48;
+/// How many hellos wait where many do.
+const CROWD: u32 = 2 * HELLOS_PER_TURN as u32;
+
+/// Hellos that wait for a turn, on all workers.
+static WAITING: AtomicU32 = AtomicU32::new(0);
 
 thread_local! {
     /// The time of a turn, and the hellos that it has answered.
@@ -22,16 +29,42 @@ thread_local! {
 
 /// Waits for a turn that has time for a hello.
 pub(crate) async fn await_turn() {
-    while !TURN.with(|turn| is_taken_on(turn, now().mono_ms)) {
+    let is_turn = || TURN.with(|turn| is_taken_on(turn, now().mono_ms, is_crowded()));
+    if is_turn() {
+        return;
+    }
+    let _waiting = WaitingHello::new();
+    while !is_turn() {
         yield_now().await;
     }
 }
 
-fn is_taken_on(turn: &Cell<(u64, u8)>, now_ms: u64) -> bool {
+/// Returns whether many hellos wait: more come than can be answered.
+pub(crate) fn is_crowded() -> bool {
+    WAITING.load(Ordering::Relaxed) >= CROWD
+}
+
+fn is_taken_on(turn: &Cell<(u64, u8)>, now_ms: u64, is_crowded: bool) -> bool {
     let (began_ms, hellos) = turn.get();
     let hellos = if began_ms == now_ms { hellos } else { 0 };
     turn.set((now_ms, hellos.saturating_add(1)));
-    hellos < HELLOS_PER_TURN
+    hellos < if is_crowded { HELLOS_PER_CROWDED_TURN } else { HELLOS_PER_TURN }
+}
+
+/// A hello that waits for a turn.
+pub(crate) struct WaitingHello(());
+
+impl WaitingHello {
+    pub(crate) fn new() -> Self {
+        WAITING.fetch_add(1, Ordering::Relaxed);
+        Self(())
+    }
+}
+
+impl Drop for WaitingHello {
+    fn drop(&mut self) {
+        WAITING.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// All handshakes under way. Where there are too many, the oldest one ends: its client has had the
@@ -178,9 +211,11 @@ mod tests {
     #[test]
     fn a_turn_takes_few_hellos_on() {
         let turn = Cell::new((0, 0));
-        let taken = |now_ms| (0..100).filter(|_| is_taken_on(&turn, now_ms)).count();
+        let taken = |now_ms| (0..100).filter(|_| is_taken_on(&turn, now_ms, false)).count();
         assert_eq!(taken(7), usize::from(HELLOS_PER_TURN));
         assert_eq!(taken(7), 0);
         assert_eq!(taken(8), usize::from(HELLOS_PER_TURN));
+        let crowded = (0..100).filter(|_| is_taken_on(&turn, 9, true)).count();
+        assert_eq!(crowded, usize::from(HELLOS_PER_CROWDED_TURN));
     }
 }

@@ -161,7 +161,7 @@ pub(crate) struct Records {
     warnings: u8,
     is_client: bool,
     /// The beginning of a handshake message whose rest is in the next record.
-    fragment: Option<Box<Vec<u8>>>,
+    fragment: Option<Box<[u8]>>,
 }
 
 impl Records {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use aws_lc_rs::digest::{Context, SHA256};
 use gustnado_http::hosts::HostMap;
 use rustls::crypto::CryptoProvider;
-use rustls::server::{NoServerSessionStorage, ServerConfig};
+use rustls::server::{ClientHello, NoServerSessionStorage, ServerConfig};
 use rustls::sign::SingleCertAndKey;
 use rustls::version::{TLS12, TLS13};
-use rustls::{KeyLog, KeyLogFile};
+use rustls::{KeyLog, KeyLogFile, NamedGroup};
 
 use crate::client_policy::ClientPolicy;
 use crate::clients::ClientChecks;
@@ -27,6 +27,9 @@ pub(crate) struct Sites {
 #[derive(Debug)]
 pub(crate) struct Site {
     pub(crate) config: Arc<ServerConfig>,
+    /// The same for a crowd of hellos: it asks nearly every client of TLS 1.3 for another share
+    /// first (RFC 8446 §4.1.4), so that one which never answers has cost little.
+    pub(crate) config_of_crowd: Arc<ServerConfig>,
     pub(crate) identity: SiteIdentity,
     pub(crate) policy: ClientPolicy,
     /// The first of its hosts; of its certificate's names, where it is for all other hosts.
@@ -44,8 +47,11 @@ impl Sites {
         now_s: i64,
     ) -> Result<Self, TlsSettingsError> {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let of_crowd = Arc::new(provider_of_crowd());
         let key_log = settings.logs_keys.then(|| Arc::new(KeyLogFile::new()) as Arc<dyn KeyLog>);
-        let read = |site| Site::read(site, settings, &provider, tickets, key_log.as_ref(), now_s);
+        let read = |site| {
+            Site::read(site, settings, (&provider, &of_crowd), tickets, key_log.as_ref(), now_s)
+        };
         let usual = settings.usual.as_ref().map(read).transpose()?.map(Arc::new);
         let mut sites = Self { hosts: HostMap::default(), usual: None };
         match usual {
@@ -87,7 +93,7 @@ impl Site {
     fn read(
         site: &TlsSite,
         settings: &TlsSettings,
-        provider: &Arc<CryptoProvider>,
+        (provider, of_crowd): (&Arc<CryptoProvider>, &Arc<CryptoProvider>),
         tickets: &Arc<TicketKeys>,
         key_log: Option<&Arc<dyn KeyLog>>,
         now_s: i64,
@@ -96,22 +102,54 @@ impl Site {
         let ClientChecks { verifier, policy } =
             ClientChecks::read(site.clients.as_ref(), provider)?;
         let versions: &[_] = if settings.needs_v13 { &[&TLS13] } else { &[&TLS13, &TLS12] };
-        let resolver = SingleCertAndKey::from(Arc::clone(&identity.key));
-        let mut config = ServerConfig::builder_with_provider(Arc::clone(provider))
-            .with_protocol_versions(versions)?
-            .with_client_cert_verifier(verifier)
-            .with_cert_resolver(Arc::new(resolver));
-        config.alpn_protocols.clone_from(&settings.protocols);
-        // Sessions are in the tickets that clients keep: nothing grows here.
-        config.session_storage = Arc::new(NoServerSessionStorage {});
+        let resolver = Arc::new(SingleCertAndKey::from(Arc::clone(&identity.key)));
         let binding = binding(&site.hosts, policy);
-        config.ticketer = Arc::new(SiteTickets { keys: Arc::clone(tickets), binding });
-        if let Some(key_log) = key_log {
-            config.key_log = Arc::clone(key_log);
-        }
+        let config = |provider: &Arc<CryptoProvider>| -> Result<_, TlsSettingsError> {
+            let mut config = ServerConfig::builder_with_provider(Arc::clone(provider))
+                .with_protocol_versions(versions)?
+                .with_client_cert_verifier(Arc::clone(&verifier))
+                .with_cert_resolver(Arc::clone(&resolver) as _);
+            config.alpn_protocols.clone_from(&settings.protocols);
+            // Sessions are in the tickets that clients keep: nothing grows here.
+            config.session_storage = Arc::new(NoServerSessionStorage {});
+            config.ticketer = Arc::new(SiteTickets { keys: Arc::clone(tickets), binding });
+            if let Some(key_log) = key_log {
+                config.key_log = Arc::clone(key_log);
+            }
+            Ok(Arc::new(config))
+        };
+        let (config, config_of_crowd) = (config(provider)?, config(of_crowd)?);
         let first_host = site.hosts.first().or(identity.names.first());
         let first_host = first_host.map_or("", String::as_str).into();
-        Ok(Self { config: Arc::new(config), identity, policy, first_host })
+        Ok(Self { config, config_of_crowd, identity, policy, first_host })
+    }
+}
+
+/// Returns the ciphers for a crowd of hellos: with the groups that clients know, and send no share
+/// of at first.
+fn provider_of_crowd() -> CryptoProvider {
+    let mut provider = rustls::crypto::aws_lc_rs::default_provider();
+    provider.kx_groups.retain(|group| GROUPS_OF_CROWD.contains(&group.name()));
+    provider
+}
+
+/// The groups of a crowd.
+const GROUPS_OF_CROWD: [NamedGroup; 2] = [NamedGroup::secp256r1, NamedGroup::secp384r1];
+
+impl Site {
+    /// Returns the configuration for a client.
+    ///
+    /// - `is_crowded`: more hellos come than can be answered.
+    pub(crate) fn config_for(
+        &self,
+        hello: &ClientHello<'_>,
+        is_crowded: bool,
+    ) -> &Arc<ServerConfig> {
+        let knows_group = || {
+            let mut groups = hello.named_groups().into_iter().flatten();
+            groups.any(|group| GROUPS_OF_CROWD.contains(group))
+        };
+        if is_crowded && knows_group() { &self.config_of_crowd } else { &self.config }
     }
 }
 

@@ -1,11 +1,13 @@
 //! The keys of one direction, and how a record's nonce follows from its number.
 //!
-//! Asleep, a direction keeps its secret, key, IV and the number of the next record. The cipher is
+//! Asleep, a direction keeps its secret, key, IV and the number of the next record, in memory that is
+//! left out of core dumps and wiped afterwards. The cipher is
 //! set up when a record comes, and dropped afterwards: it takes a third of a microsecond, and would
 //! hold a kilobyte for each connection.
 
 use aws_lc_rs::aead::{self, Aad, LessSafeKey, Nonce, UnboundKey};
 use aws_lc_rs::hkdf::{self, KeyType, Prk};
+use gustnado_tasks::{SECRET_BYTES, SecretBytes};
 use zeroize::Zeroize;
 
 /// Bytes of an authentication tag, which all three ciphers have.
@@ -13,6 +15,10 @@ pub(crate) const TAG_BYTES: usize = 16;
 const IV_BYTES: usize = 12;
 const KEY_BYTES_MAX: usize = 32;
 const SECRET_BYTES_MAX: usize = 48;
+/// Where key and IV are behind the secret.
+const KEY_AT: usize = SECRET_BYTES_MAX;
+const IV_AT: usize = KEY_AT + KEY_BYTES_MAX;
+const _: () = assert!(IV_AT + IV_BYTES <= SECRET_BYTES);
 
 /// Records under one key of AES-GCM, after which the key is to be replaced (RFC 8446 §5.5 allows
 /// 2^24.5).
@@ -78,10 +84,8 @@ pub struct KeyExhausted;
 /// There is no way to use the number of a record twice: [`AwakeKeys::next`] consumes it.
 pub(crate) struct DirectionKeys {
     cipher: Cipher,
-    /// The traffic secret of TLS 1.3, which the next key comes from.
-    secret: [u8; SECRET_BYTES_MAX],
-    key: [u8; KEY_BYTES_MAX],
-    iv: [u8; IV_BYTES],
+    /// The traffic secret of TLS 1.3, which the next key comes from; the key; the IV.
+    secrets: SecretBytes,
     /// The number of the next record.
     record: u64,
 }
@@ -94,8 +98,8 @@ impl DirectionKeys {
         if secret.len() != cipher.secret_bytes() {
             return None;
         }
-        let mut keys = Self::empty(cipher, record);
-        keys.secret[..secret.len()].copy_from_slice(secret);
+        let mut keys = Self { cipher, secrets: SecretBytes::new(), record };
+        keys.secrets[..secret.len()].copy_from_slice(secret);
         keys.derive();
         Some(keys)
     }
@@ -105,15 +109,10 @@ impl DirectionKeys {
         if key.len() != cipher.key_bytes() || iv.len() != IV_BYTES {
             return None;
         }
-        let mut keys = Self::empty(cipher, record);
-        keys.key[..key.len()].copy_from_slice(key);
-        keys.iv.copy_from_slice(iv);
+        let mut keys = Self { cipher, secrets: SecretBytes::new(), record };
+        keys.secrets[KEY_AT..][..key.len()].copy_from_slice(key);
+        keys.secrets[IV_AT..][..IV_BYTES].copy_from_slice(iv);
         Some(keys)
-    }
-
-    fn empty(cipher: Cipher, record: u64) -> Self {
-        let (secret, key, iv) = ([0; SECRET_BYTES_MAX], [0; KEY_BYTES_MAX], [0; IV_BYTES]);
-        Self { cipher, secret, key, iv, record }
     }
 
     /// Replaces the secret by the next one (RFC 8446 §7.2), and begins to count anew.
@@ -121,7 +120,7 @@ impl DirectionKeys {
         let mut next = [0; SECRET_BYTES_MAX];
         let bytes = self.cipher.secret_bytes();
         self.expand(b"traffic upd", &mut next[..bytes]);
-        self.secret.copy_from_slice(&next);
+        self.secrets[..SECRET_BYTES_MAX].copy_from_slice(&next);
         next.zeroize();
         self.record = 0;
         self.derive();
@@ -138,9 +137,10 @@ impl DirectionKeys {
         let bytes = self.cipher.key_bytes();
         self.expand(b"key", &mut key[..bytes]);
         self.expand(b"iv", &mut iv);
-        self.key = key;
-        self.iv = iv;
+        self.secrets[KEY_AT..IV_AT].copy_from_slice(&key);
+        self.secrets[IV_AT..][..IV_BYTES].copy_from_slice(&iv);
         key.zeroize();
+        iv.zeroize();
     }
 
     /// HKDF-Expand-Label with an empty context (RFC 8446 §7.1).
@@ -155,7 +155,7 @@ impl DirectionKeys {
         const PREFIX: &[u8] = b"tls13 ";
         let length = u16::try_from(out.len()).expect("no secret is that long").to_be_bytes();
         let label_bytes = u8::try_from(PREFIX.len() + label.len()).expect("labels are short");
-        let secret = &self.secret[..self.cipher.secret_bytes()];
+        let secret = &self.secrets[..self.cipher.secret_bytes()];
         Prk::new_less_safe(self.cipher.hkdf(), secret)
             .expand(&[&length, &[label_bytes], PREFIX, label, &[0]], Length(out.len()))
             .and_then(|expanded| expanded.fill(out))
@@ -164,17 +164,9 @@ impl DirectionKeys {
 
     /// Sets the cipher up for some records.
     pub(crate) fn wake(&mut self) -> AwakeKeys<'_> {
-        let key = &self.key[..self.cipher.key_bytes()];
+        let key = &self.secrets[KEY_AT..][..self.cipher.key_bytes()];
         let key = UnboundKey::new(self.cipher.algorithm(), key).expect("the key has its length");
         AwakeKeys { key: LessSafeKey::new(key), sleeping: self }
-    }
-}
-
-impl Drop for DirectionKeys {
-    fn drop(&mut self) {
-        self.secret.zeroize();
-        self.key.zeroize();
-        self.iv.zeroize();
     }
 }
 
@@ -225,7 +217,8 @@ impl AwakeKeys<'_> {
 
     /// Returns the nonce of a record: the IV and its number, by exclusive or (RFC 8446 §5.3).
     fn nonce(&self, number: &RecordNumber) -> [u8; IV_BYTES] {
-        let mut nonce = self.sleeping.iv;
+        let mut nonce = [0; IV_BYTES];
+        nonce.copy_from_slice(&self.sleeping.secrets[IV_AT..][..IV_BYTES]);
         for (byte, number) in nonce[4..].iter_mut().zip(number.0.to_be_bytes()) {
             *byte ^= number;
         }

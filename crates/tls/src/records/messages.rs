@@ -45,7 +45,7 @@ impl Records {
         if self.version == TlsVersion::V12 {
             return Err(RecordError::Unexpected { kind: HANDSHAKE });
         }
-        let mut joined = self.fragment.take().map_or(Vec::new(), |begun| *begun);
+        let mut joined = self.fragment.take().map_or(Vec::new(), <[u8]>::into_vec);
         joined.extend_from_slice(record);
         let mut content = joined.as_slice();
         while let Some(bytes) = message_bytes(content) {
@@ -64,7 +64,7 @@ impl Records {
         }
         if !content.is_empty() {
             // The rest of it has to come next (RFC 8446 §5.1).
-            self.fragment = Some(Box::new(content.to_vec()));
+            self.fragment = Some(content.into());
         }
         Ok(())
     }
