@@ -121,8 +121,8 @@ KNOWN = [
     ("content within a key update ends the connection without an alert", "rustls", {
          "tls13-keyupdate": ["*/* fragmented keyupdate msg, appdata between"],
      }),
-    ("the alert is decode_error in place of unexpected_message for an alert without content, and for "
-     "a record without a type (RFC 8446, 5.4)", "rustls", {
+    ("the alert is decode_error in place of unexpected_message for an alert without content, and "
+     "for a record without a type (RFC 8446, 5.4)", "rustls", {
          "tls13-empty-alert": ["empty alert * using application keys"],
          "tls13-zero-content-type": ["zero content type after handshake",
                                      "zero content type*application data",

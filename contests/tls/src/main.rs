@@ -1,4 +1,5 @@
-//! hyper over tokio-rustls: the contender of contests/tls.toml. Files are in memory, a runtime each CPU.
+//! hyper over tokio-rustls, a contender of contests/tls.toml: files in memory, a runtime for each
+//! CPU.
 
 use std::collections::HashMap;
 use std::convert::Infallible;

@@ -32,6 +32,10 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ),
     ("pip install ./python", "make test-python"),
     ("gustnado run", "python/tests/test_documents.py"),
+    (
+        "gustnado serve ./public --acme",
+        "conformance/acme.py does the same with an authority of its own",
+    ),
     ("sudo gustnado", "crates/cli/tests/privileges.rs does the same, where it is root"),
     ("twistd", "python/tests/test_twisted.py"),
     ("trial --reactor", "make test-twisted"),

@@ -4,6 +4,10 @@
 #[doc = include_str!("../../../README.md")]
 struct Readme;
 
+#[cfg(feature = "acme")]
+#[doc = include_str!("../../../docs/acme.md")]
+struct AcmeGuide;
+
 #[doc = include_str!("../../../docs/access-log.md")]
 struct AccessLogGuide;
 

@@ -331,7 +331,7 @@ impl Handshake {
         let info = info(&connection, certificate, policy).map_err(HandshakeError::Refused)?;
         let session = if own_records {
             let records = extract(connection, &capture).map_err(HandshakeError::Refused)?;
-            Session::Own(Box::new(records))
+            Session::Own(records)
         } else {
             Session::Library(Box::new(LibrarySession { connection, capture: None }))
         };

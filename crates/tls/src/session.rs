@@ -12,8 +12,8 @@ use crate::traffic_secrets::{Capture, extract};
 
 /// What seals and opens the records of an established connection.
 pub(crate) enum Session {
-    /// The own layer.
-    Own(Box<Records>),
+    /// The own layer, of which a connection that waits has no allocation of its own.
+    Own(Records),
     /// The library's connection.
     Library(Box<LibrarySession>),
     /// Neither: its secrets could not be taken over.
@@ -131,7 +131,7 @@ impl Session {
             let LibrarySession { connection, capture } = *library;
             let capture = capture.ok_or(NOT_TAKEN_OVER)?;
             let records = extract(connection, &capture).map_err(|_| NOT_TAKEN_OVER)?;
-            *self = Self::Own(Box::new(records));
+            *self = Self::Own(records);
         }
         Ok(())
     }

@@ -24,7 +24,8 @@ pub(super) async fn hold(shared: Arc<LoadShared>, number: u64) {
     let mut pause = PAUSE;
     let mut held = None;
     for _ in 0..TRIES {
-        match open(&shared, number).await {
+        // Boxed, so that a connection that is held keeps nothing of how it was opened.
+        match Box::pin(open(&shared, number)).await {
             Ok(connection) => {
                 held = Some(connection);
                 break;

@@ -58,9 +58,9 @@ impl TargetRoute {
                     if let (Some(tls), Some(host)) = (&shared.script.tls, &group.tls_host) {
                         socket.set_deadline(until_ms);
                         // A server without TLS has it at none of its addresses.
-                        tls.begin(&mut socket, host)
-                            .await
-                            .inspect_err(|_| shared.note_refused())?;
+                        // Boxed, as this future is part of every connection's.
+                        let begun = Box::pin(tls.begin(&mut socket, host)).await;
+                        begun.inspect_err(|_| shared.note_refused())?;
                     }
                     shared.note_reached();
                     return Ok(socket);

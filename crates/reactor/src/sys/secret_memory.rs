@@ -1,7 +1,8 @@
-//! Memory for secrets: the kernel leaves it out of core dumps, and it is wiped when it is given back.
+//! Memory for secrets: the kernel leaves it out of core dumps, and it is wiped when it is given
+//! back.
 //!
-//! Pieces of one size come from pages of their own. Pages are never given back: as many stay as were
-//! needed at once.
+//! Pieces of one size come from pages of their own. Pages are never given back: as many stay as
+//! were needed at once.
 
 use std::ops::{Deref, DerefMut};
 use std::ptr::{self, NonNull};

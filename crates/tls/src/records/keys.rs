@@ -1,7 +1,7 @@
 //! The keys of one direction, and how a record's nonce follows from its number.
 //!
-//! Asleep, a direction keeps its secret, key, IV and the number of the next record, in memory that is
-//! left out of core dumps and wiped afterwards. The cipher is
+//! Asleep, a direction keeps its secret, key, IV and the number of the next record, in memory that
+//! is left out of core dumps and wiped afterwards. The cipher is
 //! set up when a record comes, and dropped afterwards: it takes a third of a microsecond, and would
 //! hold a kilobyte for each connection.
 

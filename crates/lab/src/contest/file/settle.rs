@@ -104,7 +104,8 @@ fn check_contender(problems: &mut Problems, lines: &KeyLines, contender: &Conten
         .any(|scheme| contender.url.starts_with(&format!("{scheme}://127.0.0.1:{{port}}/")));
     if !is_loopback {
         let found = &contender.url;
-        let text = "expected http://127.0.0.1:{port}/… or https://…, because nothing but this machine is loaded";
+        let text = "expected http://127.0.0.1:{port}/… or https://…, because nothing but this \
+                    machine is loaded";
         say("url", &format!("{text}, found {found:?}; correct it"));
     }
     let inside = |path: &str| {

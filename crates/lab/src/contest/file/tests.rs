@@ -96,8 +96,8 @@ fn everything_that_is_out_of_bounds_is_said_at_once() {
         "c.toml:1: rounds: expected 1 to 100, found 0; correct it\n\
          c.toml:2: reference: expected a contender's name (a, a), found \"nobody\"; correct it\n\
          c.toml:4: preset: \"nginks\" is no preset; did you mean \"nginx\"?\n\
-         c.toml:8: url: expected http://127.0.0.1:{port}/… or https://…, because nothing but this machine is \
-         loaded, found \"http://example.org/\"; correct it\n\
+         c.toml:8: url: expected http://127.0.0.1:{port}/… or https://…, because nothing but this \
+         machine is loaded, found \"http://example.org/\"; correct it\n\
          c.toml:9: command: expected [\"program\", \"argument\", …] or a preset; say one of them\n\
          c.toml:10: name: \"a\" is taken by another contender; choose one\n\
          c.toml:11: files: expected names within its folder, found \"../x\"; correct it\n\
