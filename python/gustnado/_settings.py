@@ -18,6 +18,15 @@ class Settings(TypedDict, total=False):
     accepts_per_second: int | Literal["off"] | None
     access_log: _Path | None
     access_log_format: str | None
+    acme: str | None
+    acme_ca: _Path | None
+    acme_challenge: Literal["auto", "http-01", "tls-alpn-01", "dns-persist-01"] | None
+    acme_dir: _Path | None
+    acme_directory: str | None
+    acme_eab_id: str | None
+    acme_eab_key: _Path | None
+    acme_email: str | None
+    acme_profile: str | None
     answer_version: str | None
     app_dir: _Path | None
     backlog: int | None
@@ -130,7 +139,7 @@ class Settings(TypedDict, total=False):
     tls_handshake_timeout: float | str | None
     tls_handshakes: int | None
     tls_key: _Path | None
-    tls_records: Literal["rustls", "own"] | None
+    tls_records: Literal["own", "rustls"] | None
     tls_strict_names: bool | None
     tls_ticket_keys: _Path | None
     tls_version_min: str | None

@@ -16,23 +16,23 @@ pub const SECRET_BYTES: usize = 96;
 /// Bytes that are mapped at once.
 const CHUNK_BYTES: usize = 64 << 10;
 
-type Piece = [u8; SECRET_BYTES];
+type SecretPiece = [u8; SECRET_BYTES];
 
 /// Pieces that nobody has.
-struct FreePieces(Vec<NonNull<Piece>>);
+struct FreeSecretPieces(Vec<NonNull<SecretPiece>>);
 
 // SAFETY: each pointer leads to memory that is never unmapped, and is in one place only: in this
 // list, or in one `SecretBytes`.
-unsafe impl Send for FreePieces {}
+unsafe impl Send for FreeSecretPieces {}
 
-static FREE: Mutex<FreePieces> = Mutex::new(FreePieces(Vec::new()));
+static FREE: Mutex<FreeSecretPieces> = Mutex::new(FreeSecretPieces(Vec::new()));
 
-fn free() -> MutexGuard<'static, FreePieces> {
+fn free() -> MutexGuard<'static, FreeSecretPieces> {
     FREE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Bytes for a secret; all zero at first.
-pub struct SecretBytes(NonNull<Piece>);
+pub struct SecretBytes(NonNull<SecretPiece>);
 
 // SAFETY: it owns its piece alone, as a box does.
 unsafe impl Send for SecretBytes {}
@@ -52,7 +52,7 @@ impl SecretBytes {
 }
 
 /// Maps pages, and adds their pieces.
-fn map_more(pieces: &mut Vec<NonNull<Piece>>) {
+fn map_more(pieces: &mut Vec<NonNull<SecretPiece>>) {
     let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
     // SAFETY: no address is asked for, so that no other mapping is touched.
     let mapped = unsafe { mmap_anonymous(ptr::null_mut(), CHUNK_BYTES, protection, flags) };
@@ -60,7 +60,7 @@ fn map_more(pieces: &mut Vec<NonNull<Piece>>) {
     // A kernel that does not know the advice dumps the pages; that is no reason to have none.
     // SAFETY: the pages were just mapped, and the advice changes nothing of what is in them.
     _ = unsafe { madvise(start, CHUNK_BYTES, Advice::LinuxDontDump) };
-    let first = start.cast::<Piece>();
+    let first = start.cast::<SecretPiece>();
     for at in 0..CHUNK_BYTES / SECRET_BYTES {
         // SAFETY: the piece ends within the pages that were just mapped.
         let piece = unsafe { first.add(at) };
@@ -75,9 +75,9 @@ impl Default for SecretBytes {
 }
 
 impl Deref for SecretBytes {
-    type Target = Piece;
+    type Target = SecretPiece;
 
-    fn deref(&self) -> &Piece {
+    fn deref(&self) -> &SecretPiece {
         // SAFETY: the piece is mapped for ever, was zeroed by the kernel or at its last drop, and
         // belongs to this value alone.
         unsafe { self.0.as_ref() }
@@ -85,7 +85,7 @@ impl Deref for SecretBytes {
 }
 
 impl DerefMut for SecretBytes {
-    fn deref_mut(&mut self) -> &mut Piece {
+    fn deref_mut(&mut self) -> &mut SecretPiece {
         // SAFETY: as in `deref`, and nothing else refers to it while this value is borrowed so.
         unsafe { self.0.as_mut() }
     }
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn pages_of_secrets_are_left_out_of_core_dumps() {
         let piece = SecretBytes::new();
-        let address = ptr::from_ref::<Piece>(&piece) as usize;
+        let address = ptr::from_ref::<SecretPiece>(&piece) as usize;
         let maps = std::fs::read_to_string("/proc/self/smaps").expect("Linux has it");
         let mut is_own = false;
         let flags = maps.lines().find_map(|line| {
