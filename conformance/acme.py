@@ -449,12 +449,20 @@ CASES = [
     an_account_elsewhere_is_bound,
 ]
 
+# Ten seconds of them, for each change.
+QUICK = [
+    http_01_for_several_names_and_an_address,
+    tls_alpn_01_needs_no_plain_listener,
+    a_renewal_is_served_without_a_restart,
+]
+
 
 def main():
     """Runs the cases."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--server", required=True, help="the command")
     parser.add_argument("--tools", required=True, help="the folder with pebble")
+    parser.add_argument("--quick", action="store_true", help="three cases")
     parser.add_argument("--only", default="", help="cases whose name has this in it")
     options = parser.parse_args()
     program = str(pathlib.Path(options.server).resolve())
@@ -463,7 +471,7 @@ def main():
         authority = Authority(options.tools, top)
         authority.start()
         try:
-            for case in CASES:
+            for case in QUICK if options.quick else CASES:
                 if options.only not in case.__name__:
                     continue
                 folder = pathlib.Path(top) / case.__name__ / "acme"
