@@ -86,7 +86,7 @@ fn check_shows_a_certificate_that_stops_the_start() {
 #[test]
 fn without_certificates_there_is_no_such_part() {
     let found = ended(&mut command(&["check"]));
-    assert!(!found.stdout.contains("Certificates"), "{found:?}");
+    assert!(!found.stdout.contains("\nCertificates\n"), "{found:?}");
 }
 
 #[test]

@@ -45,7 +45,7 @@ pub(super) const NAMES: Tunable = Tunable {
     name: "acme",
     group: SettingGroup::Acme,
     default: "",
-    doc: "Names that the server obtains a certificate for, and renews it; its listeners speak TLS",
+    doc: "Names to obtain a certificate for, and to renew it; the listeners speak TLS",
     field: list!(acme, "a host name with a dot such as example.org, or an IP address", is_name),
 };
 
@@ -69,7 +69,7 @@ pub(super) const CA: Tunable = Tunable {
     name: "acme-ca",
     group: SettingGroup::Acme,
     default: "",
-    doc: "Who vouches for the authority's own server, in PEM; without it, who the system trusts",
+    doc: "PEM of who vouches for the authority's own server, in place of the system's",
     field: file_path!(acme_ca),
 };
 
@@ -77,8 +77,7 @@ pub(super) const DIR: Tunable = Tunable {
     name: "acme-dir",
     group: SettingGroup::Acme,
     default: "",
-    doc: "Folder of the certificate and the account; by default in STATE_DIRECTORY, or in \
-          ~/.local/share/gustnado",
+    doc: "Folder of the certificate and the account, in place of one in STATE_DIRECTORY",
     field: file_path!(acme_dir),
 };
 

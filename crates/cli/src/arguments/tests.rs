@@ -37,8 +37,10 @@ fn every_flag_of_the_table_is_taken() {
     for tunable in TUNABLES.iter().filter(|tunable| !tunable.is_argument()) {
         let value = match (&tunable.field, tunable.default) {
             (Field::List { .. }, _) if tunable.name == "listen" => "127.0.0.1:0,unix:x",
+            (Field::List { .. }, _) if tunable.name == "acme" => "example.org,192.0.2.1",
             (Field::List { .. }, _) => "127.0.0.1,10.0.0.0/8,unix",
             (_, "") if tunable.name == "uds-mode" => "660",
+            (_, "") if tunable.name == "acme-email" => "me@example.org",
             (_, "") => "x",
             (_, default) => default,
         };

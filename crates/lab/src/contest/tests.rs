@@ -142,7 +142,7 @@ fn who_cannot_take_part_is_a_row_that_says_why_and_the_rest_go_on() {
     assert!(why.contains("No module named 'no_such'; install it, or correct the command"), "{why}");
     for (name, words) in [
         ("dying", "it did not start: it ended with exit code 3, saying: no memory"),
-        ("silent", "it was not ready within 0.3 s: it does not listen"),
+        ("silent", "it was not ready within 0.3 s: cannot connect to "),
         ("unmade", "failed: broken"),
     ] {
         let Fate::Failed(why) = fate(name) else { panic!("{name}: {:?}", fate(name)) };

@@ -6,7 +6,7 @@ use super::merge::{Merged, RunFile};
 use super::{csv, json, table};
 use crate::outcome::{
     ConnectionCounts, Errors, FORMAT, GeneratorUsage, HeldConnections, Kernel, Latency,
-    ModelSummary, Outcome, OutcomeSecond, OutcomeStep,
+    ModelSummary, Outcome, OutcomeSecond, OutcomeStep, TlsSummary,
 };
 use hdrhistogram::Histogram;
 use std::collections::{BTreeMap, BTreeSet};
@@ -301,7 +301,15 @@ const LATENCIES: [&str; 5] =
 
 #[test]
 fn every_field_of_the_json_is_documented_and_no_other() {
-    let value = serde_json::to_value(outcome()).expect("it is an object");
+    let tls = TlsSummary {
+        version: "TLSv1.3".to_owned(),
+        cipher: "TLS13_AES_128_GCM_SHA256".to_owned(),
+        group: "X25519MLKEM768".to_owned(),
+        handshakes: 53,
+        resumed: 3,
+    };
+    let value = serde_json::to_value(Outcome { tls: Some(tls), ..outcome() });
+    let value = value.expect("it is an object");
     let mut written = BTreeSet::new();
     keys(&value, "", &mut written);
     for name in LATENCIES {
