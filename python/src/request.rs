@@ -119,6 +119,7 @@ impl PyRequest {
         match self.inner().version() {
             gustnado::Version::Http10 => "1.0",
             gustnado::Version::Http11 => "1.1",
+            gustnado::Version::Http2 => "2",
         }
     }
 

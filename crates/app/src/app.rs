@@ -9,12 +9,15 @@ mod server_shared;
 use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use gustnado_config::millis;
 use gustnado_http::date::imf_fixdate;
+use gustnado_http::fields::Fields;
+use gustnado_http::h2::hpack::ResponseLines;
+use gustnado_http::h2::{GlitchLimits, H2Limits};
 use gustnado_http::limits::Limits;
 use gustnado_http::response_writer::Persist;
 use gustnado_tasks::{Endpoint, MemoryKind, ProgressTimeout};
@@ -33,20 +36,23 @@ use gustnado_web::route_cache::RouteCache;
 use gustnado_web::routes::Tables;
 use gustnado_web::trusted_proxies::TrustedProxies;
 
-pub use guards::Guards;
+pub use guards::{Guarded, Guards};
 pub use handle::AppHandle;
-pub use openings::{ConnectionOpening, ListenerKey, Openings};
+pub use openings::{ConnectionOpening, Http2Opening, ListenerKey, Openings, ServeHttp2};
 pub use server_shared::ServerShared;
 
 /// Drops the running thread's caches of the server that it works for.
 pub fn forget() {
     RouteCache::forget();
     PREFIX.take();
+    LINES.take();
 }
 
 thread_local! {
     /// The field lines of every response, for one second.
     static PREFIX: RefCell<Rc<ResponsePrefix>> = RefCell::default();
+    /// The same as HTTP/2 has them.
+    static LINES: RefCell<Option<Rc<ResponseLines>>> = const { RefCell::new(None) };
 }
 
 /// Time-outs of a connection, in milliseconds.
@@ -95,6 +101,12 @@ pub struct App {
     pub connections_per_client: u32,
     /// What connections begin with, for each listener.
     pub openings: Openings,
+    /// What serves connections in HTTP/2, if they are.
+    pub http2: Option<Http2Opening>,
+    /// What HTTP/2 keeps to.
+    pub h2: H2Limits,
+    /// Another one for each app.
+    number: u32,
     /// The line of `Strict-Transport-Security` (RFC 6797); empty: there is none.
     hsts_line: Box<str>,
     /// What requests have to meet before they are routed, if there is something: then
@@ -177,6 +189,9 @@ impl App {
             hooks,
             access_log,
             connections_per_client: config.connections_per_client,
+            http2: openings.http2,
+            h2: h2_limits(config),
+            number: next_number(),
             hsts_line: hsts_line(config.hsts),
             guards: Guards::of(config, &openings, !config.forwarded_allow_ips.is_empty()),
             openings,
@@ -202,6 +217,9 @@ impl App {
             hooks: self.hooks.clone(),
             access_log: self.access_log.clone(),
             connections_per_client: self.connections_per_client,
+            http2: self.http2,
+            h2: self.h2,
+            number: next_number(),
             hsts_line: self.hsts_line.clone(),
             guards: self.guards.clone(),
             openings: self.openings.clone(),
@@ -382,6 +400,28 @@ impl App {
         Rc::new(self.new_prefix(unix_secs, &self.hsts_line))
     }
 
+    /// Returns the fields of every response as HTTP/2 has them, rebuilt once a second per worker.
+    #[inline]
+    pub fn response_lines(&self, unix_secs: u64) -> Rc<ResponseLines> {
+        LINES.with_borrow_mut(|kept| match kept {
+            Some(lines) if lines.is(self.number, unix_secs) => Rc::clone(lines),
+            _ => Rc::clone(kept.insert(Rc::new(self.new_lines(unix_secs)))),
+        })
+    }
+
+    #[cold]
+    fn new_lines(&self, unix_secs: u64) -> ResponseLines {
+        let text = [&*self.shared.lines(), self.hsts_line.as_bytes()].concat();
+        let mut fixed = Fields::new();
+        for line in text.split(|byte| *byte == b'\n') {
+            let Some(colon) = line.iter().position(|byte| *byte == b':') else { continue };
+            if let Ok(name) = std::str::from_utf8(&line[..colon]) {
+                fixed.add_trusted(name, line[colon + 1..].trim_ascii());
+            }
+        }
+        ResponseLines::new(self.number, fixed, unix_secs, imf_fixdate(unix_secs))
+    }
+
     fn new_prefix(&self, unix_secs: u64, more: &str) -> ResponsePrefix {
         let mut lines = self.shared.lines().to_vec();
         lines.extend_from_slice(more.as_bytes());
@@ -390,6 +430,25 @@ impl App {
         lines.extend_from_slice(b"\r\n");
         ResponsePrefix::new(unix_secs, &lines)
     }
+}
+
+fn h2_limits(config: &Config) -> H2Limits {
+    H2Limits {
+        streams_max: config.h2_streams,
+        window_bytes: config.h2_window_bytes,
+        window_bytes_max: config.h2_window_bytes_max.max(config.h2_window_bytes),
+        glitches: GlitchLimits {
+            burst: config.h2_glitches,
+            per_second: config.h2_glitches_per_second,
+        },
+    }
+}
+
+/// Returns a number that no other app has, until 2^32 were made.
+fn next_number() -> u32 {
+    static NEXT: AtomicU32 = AtomicU32::new(1);
+    // Relaxed: numbers order nothing.
+    NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 fn hsts_line(lasts: Duration) -> Box<str> {

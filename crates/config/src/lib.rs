@@ -60,6 +60,7 @@ mod file_settings;
 mod forwarded_fields;
 mod handlers;
 mod headers;
+mod http2;
 mod layers;
 mod listen;
 mod listing;
@@ -200,6 +201,20 @@ settings! { $
         acme_challenge: AcmeChallenge = AcmeChallenge::Auto,
         /// How many TLS handshakes may be under way; beyond it, the oldest one ends.
         tls_handshakes: usize,
+        /// Whether HTTP/2 is offered to clients that come by TLS.
+        http2: bool,
+        /// Whether HTTP/2 is taken in clear.
+        h2c: bool,
+        /// Requests of one HTTP/2 connection at once.
+        h2_streams: u32,
+        /// How much of a body may come by HTTP/2 before any of it is read.
+        h2_window_bytes: u32,
+        /// How far that grows while the body is read.
+        h2_window_bytes_max: u32,
+        /// Resets, errors and idle frames of one HTTP/2 connection at once; 0 is no limit.
+        h2_glitches: u32,
+        /// How many of them a connection is forgiven each second.
+        h2_glitches_per_second: u32,
         /// Whether plain HTTP is answered with 308 to the same URL of https.
         https_redirect: bool,
         /// For how long browsers shall use https only; zero says nothing to them.

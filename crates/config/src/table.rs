@@ -7,7 +7,7 @@ use super::text::{bare, is_field_text, is_host, is_user};
 use super::tunable::{Field, SettingGroup, Tunable};
 use super::{
     Acceptor, ForwardedFields, Io, Listing, Placement, ResponseVersion, SchedulerKind,
-    TrafficClass, acme, bodies, handlers, memory, pace, sockets, tls,
+    TrafficClass, acme, bodies, handlers, http2, memory, pace, sockets, tls,
 };
 
 const NETWORKS: &str =
@@ -130,6 +130,13 @@ pub static TUNABLES: &[Tunable] = &[
     acme::CHALLENGE,
     acme::EAB_ID,
     acme::EAB_KEY,
+    http2::HTTP2,
+    http2::H2C,
+    http2::STREAMS,
+    http2::WINDOW_BYTES,
+    http2::WINDOW_BYTES_MAX,
+    http2::GLITCHES,
+    http2::GLITCHES_PER_SECOND,
     Tunable {
         name: "recv-buffer-bytes",
         group: SettingGroup::Address,

@@ -16,6 +16,8 @@ pub enum SettingGroup {
     Tls,
     /// Certificates from an authority.
     Acme,
+    /// HTTP/2.
+    Http2,
     /// Workers, kernel interface, scheduler.
     Engine,
     /// Sizes and counts.
@@ -32,10 +34,11 @@ pub enum SettingGroup {
 
 impl SettingGroup {
     /// Every group in the order of the documentation.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Address,
         Self::Tls,
         Self::Acme,
+        Self::Http2,
         Self::Engine,
         Self::Limits,
         Self::Time,
@@ -50,6 +53,7 @@ impl SettingGroup {
             Self::Address => "Address",
             Self::Tls => "TLS",
             Self::Acme => "Certificates from an authority (ACME)",
+            Self::Http2 => "HTTP/2",
             Self::Engine => "Engine",
             Self::Limits => "Limits",
             Self::Time => "Time",

@@ -2,11 +2,12 @@
 
 use std::io::Write;
 use std::os::fd::AsFd;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use gustnado_http::date;
 use gustnado_http::fields::{Fields, HeaderId};
+use gustnado_http::h2::hpack::write_unindexed;
 use gustnado_http::precondition::Validators;
 use gustnado_http::response_writer::write_fields;
 use gustnado_tasks::{BlockingPool, Now};
@@ -46,6 +47,8 @@ pub struct CachedFile {
     prepared: Box<[u8]>,
     /// How many of those bytes are the head.
     head_bytes: usize,
+    /// The fields as HTTP/2 sends them, `Content-Length` among them, once they were sent so.
+    block: OnceLock<Box<[u8]>>,
     /// A file that is not small, open for reading.
     pub(super) file: Option<Arc<OpenFile>>,
     /// Bytes of the whole file.
@@ -159,6 +162,7 @@ impl CachedFile {
             prepared: prepared.into_boxed_slice(),
             fields: Arc::new(fields),
             head_bytes,
+            block: OnceLock::new(),
             file,
             size: stamp.size,
             validators,
@@ -187,6 +191,20 @@ impl CachedFile {
         self.head_bytes
     }
 
+    /// Returns the fields as HTTP/2 sends them: a part of a block that no table knows.
+    #[inline]
+    pub fn block(&self) -> &[u8] {
+        self.block.get_or_init(|| {
+            let mut block = Vec::new();
+            for (name, value) in self.fields.iter() {
+                write_unindexed(name, value, &mut block);
+            }
+            let size = self.size.to_string();
+            write_unindexed(HeaderId::ContentLength.into(), size.as_bytes(), &mut block);
+            block.into_boxed_slice()
+        })
+    }
+
     /// Returns the bytes of a small file; empty for a larger one.
     pub fn body(&self) -> &[u8] {
         &self.prepared[self.head_bytes..]
@@ -200,7 +218,8 @@ impl CachedFile {
 
     /// Returns the heap memory of this value in bytes.
     pub(super) fn heap_bytes(&self) -> usize {
-        self.prepared.len() + self.fields.heap_bytes()
+        // (The fields of HTTP/2 are shorter than they are here.)
+        self.prepared.len() + 2 * self.fields.heap_bytes()
     }
 }
 

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, ready};
 use bytes::{Bytes, BytesMut};
 use gustnado_config::BodyPolicy;
 use gustnado_http::body::{BodyDecodeError, BodyDecoder};
-use gustnado_http::response_writer::continue_100;
+use gustnado_http::response_writer::{continue_100, interim_heads};
 use gustnado_http::status::Status;
 use gustnado_tasks::{
     Connection, ConnectionError, ProgressTimeout, ProgressWindow, Rate, RecvBuf, note_step, now,
@@ -263,7 +263,7 @@ impl Conn {
         // 100 sends no body before it.
         let interim = channel.take_interim();
         if !interim.is_empty() {
-            return Poll::Ready(Ok(ConnAction::SendInterim(interim)));
+            return Poll::Ready(Ok(ConnAction::SendInterim(interim_heads(&interim))));
         }
         if let Some(cut) = in_flight.incoming.hold.cut()
             && !in_flight.incoming.is_broken

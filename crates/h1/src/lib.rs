@@ -18,6 +18,7 @@ mod exchange;
 mod file_wait;
 mod folder;
 mod guards;
+mod http2;
 mod in_flight;
 mod last_call;
 mod limit;
@@ -76,6 +77,9 @@ const LINGER_BYTES_MAX: usize = 64 << 20;
 /// peer sees an orderly end in place of a reset.
 const LAST_LINGER_MS: u64 = 100;
 
+/// In place of the count of requests: the connection goes on in another protocol.
+const HANDED_OVER: u32 = u32::MAX;
+
 /// A connection and its state between two requests.
 pub struct Conn {
     socket: Socket,
@@ -93,6 +97,9 @@ pub struct Conn {
 
 impl Drop for Conn {
     fn drop(&mut self) {
+        if self.requests == HANDED_OVER {
+            return;
+        }
         self.app.note_closed();
         let Some(hook) = &self.app.hooks.closed else { return };
         let lasted_ms = low_half(self.socket.now().mono_ms).wrapping_sub(self.began_ms);
@@ -126,6 +133,8 @@ enum NextStep {
     InFlight(Box<InFlight>),
     /// Send the content of a response whose head was written.
     PendingContent(Box<PendingContent>),
+    /// Go on in HTTP/2, with the unread bytes.
+    Http2,
     /// Continue a send that the peer has not taken by its first deadline, then receive.
     SendOn,
     /// Give the connection to another protocol.
@@ -195,16 +204,17 @@ impl Conn {
         }
     }
 
-    /// Takes rare steps, until a usual one comes. Returns `None` if the connection closes.
-    async fn take_rare(mut self, mut next: NextStep) -> Option<Self> {
+    /// Takes rare steps, until a usual one comes, or the connection closes.
+    async fn take_rare(mut self, mut next: NextStep) -> Serving {
         loop {
             next = self.finish(next).await;
             match next {
                 NextStep::Receive if self.socket.has_closed() => next = NextStep::Close,
-                NextStep::Receive => return Some(self),
+                NextStep::Receive => return Serving::Usual(self),
+                NextStep::Http2 => return self.into_http2(),
                 NextStep::Close if !self.socket.is_sending() => {
                     self.socket.close().await;
-                    return None;
+                    return Serving::Closed;
                 }
                 _ => {}
             }
@@ -413,6 +423,7 @@ impl Conn {
             TurnEnd::NeedMore => NextStep::Receive,
             TurnEnd::Full => NextStep::Again,
             TurnEnd::Outdated(head) => NextStep::Renew(head),
+            TurnEnd::Http2 => NextStep::Http2,
         }
     }
 

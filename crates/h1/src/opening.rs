@@ -53,7 +53,8 @@ impl Conn {
                     return NextStep::Linger;
                 }
                 self.socket.tls().into_iter().for_each(|tls| self.app.count_handshake(tls));
-                return self.begin_with(content);
+                let next = self.begin_with(content);
+                return if self.is_http2_agreed() { NextStep::Http2 } else { next };
             }
             Err(error) => error,
         };

@@ -36,6 +36,8 @@ pub(super) enum TurnEnd {
     /// A request, whose head this is, is to be parsed again under the configuration that a reload
     /// has put in force.
     Outdated(Box<Unread>),
+    /// The bytes are the beginning of a connection in HTTP/2.
+    Http2,
     /// With its last request.
     Last(ResponseProgress),
 }

@@ -7,7 +7,7 @@ use gustnado_http::head::Version;
 use gustnado_http::method::Method;
 use gustnado_http::response_writer::{Opening, Persist, ResponseWriter, WrittenHead};
 use gustnado_http::status::Status;
-use gustnado_tasks::{Now, contained};
+use gustnado_tasks::Now;
 
 use super::Conn;
 use super::body_end::{BodyEnd, Ending, RequestedPersist};
@@ -17,9 +17,8 @@ use super::timeouts::RouteTimeouts;
 use super::upgrade::take_upgrade;
 use gustnado_files::CachedFile;
 use gustnado_observe::exchange::SentCallbacks;
-use gustnado_web::body::Body;
-use gustnado_web::error_page::error_page;
-use gustnado_web::request::{Request, RequestPeer, RequestSource};
+use gustnado_web::prepared::prepared as web_prepared;
+use gustnado_web::request::RequestSource;
 use gustnado_web::request_head::RequestHeadRef;
 use gustnado_web::response::{Content, INLINE_BYTES_MAX, Response, ResponsePrefix, StatusLine};
 use gustnado_web::routes::Pages;
@@ -173,12 +172,10 @@ fn with_status_line(
     WrittenHead { status: number, head_bytes }
 }
 
-/// Adds the page for its status if it has no content, and removes `Trailer` where no trailers can
-/// follow.
+/// Makes a response ready, and removes `Trailer` where no trailers can follow.
 fn prepared(response: Response, wanted: &WriteContext<'_>) -> Response {
-    let mut response = response;
-    response.open_file(wanted.parts.view(), wanted.now);
-    let mut response = if response.wants_page() { page(response, wanted) } else { response };
+    let common = (wanted.prefix.opening.lines(), wanted.now);
+    let mut response = web_prepared(response, wanted.parts, wanted.pages, common, wanted.origin);
     if response.extras.as_ref().is_some_and(|extras| extras.trailers.is_some()) {
         let view = wanted.parts.view();
         let is_old = view.version() == Version::Http10 || wanted.ending.persist().is_old();
@@ -246,25 +243,4 @@ fn finish_framed(
         None => {}
     }
     writer.finish()
-}
-
-/// Returns the page for a response without content: the application's, or the standard one.
-#[cold]
-fn page(response: Response, wanted: &WriteContext<'_>) -> Response {
-    let status = response.status;
-    let made = wanted.pages.of(status).and_then(|page| {
-        let origin = RequestPeer::lent(wanted.origin);
-        let request = Request::new(wanted.parts.clone(), Body::empty(), origin);
-        contained(|| page(&request, status))
-    });
-    let hint = response.extras.as_ref().and_then(|extras| extras.hint);
-    let prefix = wanted.prefix.opening.lines();
-    let mut page = made.unwrap_or_else(|| error_page(status, hint, (prefix, &response.fields)));
-    page.status = status;
-    let of_page = std::mem::replace(&mut page.fields, response.fields);
-    if !of_page.is_empty() {
-        page.fields.to_mut().extend(&of_page);
-    }
-    page.extras = response.extras.or(page.extras);
-    page
 }

@@ -24,11 +24,11 @@ use gustnado_app::hooks::Limit;
 use gustnado_files::Mounted;
 use gustnado_web::body::Body;
 use gustnado_web::handler::{HandlerId, InlineFn, RunningHandler, TaskFn};
-use gustnado_web::middleware::{Matcher, Runnable};
+use gustnado_web::middleware::Runnable;
 use gustnado_web::request::{Request, RequestSource};
 use gustnado_web::response::{Content, Response};
 use gustnado_web::route_cache::RouteCache;
-use gustnado_web::routes::{EndpointKind, RouteEndpoint, RouteOptions, RouteTable};
+use gustnado_web::routes::{EndpointKind, RouteEndpoint, RouteOptions, RouteTable, find};
 
 /// A request and the endpoint that was found for it.
 pub(super) struct RoutedRequest<'a> {
@@ -107,7 +107,7 @@ impl Conn {
         }
         let (endpoint, request, path) = match exact {
             Some(endpoint) => (endpoint, None, None),
-            None => find(cache, table, received, self.origin()),
+            None => find(cache, table, (received.head, received.bytes), self.origin()),
         };
         match &endpoint.kind {
             EndpointKind::Files { .. } if received.has_body_ahead() => {
@@ -427,45 +427,4 @@ impl Conn {
         };
         (responded, ResponseProgress::of(rest, ending, &parts.view(), out))
     }
-}
-
-/// An endpoint, the request if it was built already, and the canonical path if it is needed later.
-type RouteMatch<'t, 'p> = (&'t RouteEndpoint, Option<Box<Request>>, Option<CanonicalPath<'p>>);
-
-/// Finds the endpoint: matchers first, then paths. Parameters of the path are stored in the
-/// request, which is built where it is needed.
-fn find<'t, 'p>(
-    cache: &RouteCache,
-    table: &'t RouteTable,
-    received: &ReceivedRequest<'p>,
-    origin: RequestSource<'_>,
-) -> RouteMatch<'t, 'p> {
-    let view = received.view();
-    let Ok(path) = CanonicalPath::of(view.path()) else { return (&table.no_path, None, None) };
-    let bare = || Request::bare(&cache.used, received.head, received.bytes, origin);
-    let mut request = None;
-    if !table.matchers().is_empty() {
-        let asked = request.insert(bare());
-        asked.parts_mut().set_path(path.clone().into_changed());
-        let asked: &Request = asked;
-        let is_meant = |matcher: &Matcher| contained(|| matcher(asked)).unwrap_or(false);
-        let mut matchers = table.matchers().iter();
-        if let Some((_, endpoint)) = matchers.find(|(matcher, _)| is_meant(matcher)) {
-            return (endpoint, request, None);
-        }
-    }
-    let found = table.find(view.method(), &path);
-    let endpoint = found.endpoint;
-    if matches!(endpoint.kind, EndpointKind::Files { .. }) {
-        return (endpoint, None, Some(path));
-    }
-    let mut request = request.unwrap_or_else(bare);
-    let parts = request.parts_mut();
-    if let Some(names) = found.names {
-        parts.set_params(Arc::clone(names), found.spans(&path));
-        parts.set_keeps_empty(endpoint.options.keeps_empty && found.has_rest);
-    }
-    drop(found);
-    parts.set_path(path.into_changed());
-    (endpoint, Some(request), None)
 }

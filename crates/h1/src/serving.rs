@@ -16,7 +16,9 @@ pub(super) enum Serving {
     Usual(Conn),
     /// It takes rare steps, whose state would otherwise be a part of every idle connection. The box
     /// holds the connection meanwhile.
-    Rare(Pin<Box<dyn Future<Output = Option<Conn>> + Send>>),
+    Rare(Pin<Box<dyn Future<Output = Self> + Send>>),
+    /// It has turned out to speak another protocol.
+    Other(Pin<Box<dyn Future<Output = ()> + Send>>),
     Closed,
 }
 
@@ -41,8 +43,10 @@ impl Future for Serving {
                         _ => Self::Closed,
                     }
                 }
-                Self::Rare(rare) => {
-                    ready!(rare.as_mut().poll(context)).map_or(Self::Closed, Self::Usual)
+                Self::Rare(rare) => ready!(rare.as_mut().poll(context)),
+                Self::Other(other) => {
+                    ready!(other.as_mut().poll(context));
+                    Self::Closed
                 }
                 Self::Closed => return Poll::Ready(()),
             };

@@ -152,6 +152,7 @@ impl Conn {
                         progress => break TurnEnd::Last(progress),
                     }
                 }
+                Err(_) if self.is_http2_in_clear(rest) => break TurnEnd::Http2,
                 Err(error) => {
                     let response = self.refuse_head(error, rest, &turn, &mut out);
                     self.record_refusal(rest, &out.bytes, response);
@@ -207,7 +208,7 @@ impl Conn {
         let persist = match head.version() {
             _ if !head.keep_alive() => Persist::Close,
             Version::Http10 => Persist::KeepAlive,
-            Version::Http11 => Persist::Default,
+            Version::Http11 | Version::Http2 => Persist::Default,
         };
         match &self.app.policy {
             Some(policy) => self.wanted_by(policy, head, persist),

@@ -87,6 +87,8 @@ impl BodyDecoder {
             Framing::None | Framing::Length(0) => (BodyState::Done, 0),
             Framing::Length(bytes) => (BodyState::Length, bytes),
             Framing::Chunked => (BodyState::Size, 0),
+            // Its end is no byte: what comes is the body.
+            Framing::ToEnd => (BodyState::Length, u64::MAX),
         };
         let trailers_max = u32::try_from(limits.fields_max).unwrap_or(u32::MAX);
         Self {

@@ -7,6 +7,7 @@
 mod decode;
 mod error;
 mod fields;
+mod http2;
 #[cfg(test)]
 mod tests;
 mod unfinished;
@@ -56,6 +57,8 @@ pub enum Version {
     Http10,
     /// HTTP/1.1
     Http11,
+    /// HTTP/2
+    Http2,
 }
 
 /// How the end of a request body is found (RFC 9112 §6.3).
@@ -67,6 +70,8 @@ pub enum Framing {
     Length(u64),
     /// Chunks, up to the one of no bytes.
     Chunked,
+    /// Up to the end of its stream (RFC 9113 §8.1).
+    ToEnd,
 }
 
 /// A part of the head, in bytes from the start of the input. Empty at 0 means absent: nothing
@@ -110,7 +115,7 @@ pub struct Head {
 }
 
 impl Head {
-    /// Bytes of the head, blank line included: 1 to 65,535.
+    /// Bytes of the head, blank line included: 1 to 65,535. That of HTTP/2 has as many behind it.
     #[expect(clippy::len_without_is_empty, reason = "a head is never empty")]
     #[inline]
     pub fn len(&self) -> usize {
@@ -124,6 +129,8 @@ impl Head {
             Framing::Chunked
         } else if self.has(LENGTH) {
             Framing::Length(self.content_length)
+        } else if self.has(TO_END) {
+            Framing::ToEnd
         } else {
             Framing::None
         }
@@ -139,7 +146,7 @@ impl Head {
     /// `close`, on 1.0 only if it says `keep-alive`.
     #[inline]
     pub fn keep_alive(&self) -> bool {
-        !self.has(CLOSE) && (self.version == Version::Http11 || self.has(KEEP_ALIVE))
+        !self.has(CLOSE) && (self.version != Version::Http10 || self.has(KEEP_ALIVE))
     }
 
     /// Whether the client would rather go on in another protocol, which its Upgrade field names
@@ -153,7 +160,7 @@ impl Head {
     /// Never on 1.0, nor without a body.
     #[inline]
     pub fn expects_continue(&self) -> bool {
-        self.has(CONTINUE) && self.version == Version::Http11 && self.has_body()
+        self.has(CONTINUE) && self.version != Version::Http10 && self.has_body()
     }
 
     /// The version in the request line.
@@ -206,3 +213,5 @@ const CODING_UNKNOWN: u16 = 64;
 const CONDITIONAL: u16 = 128;
 /// Connection says upgrade.
 const UPGRADE: u16 = 256;
+/// The body ends with its stream.
+const TO_END: u16 = 512;

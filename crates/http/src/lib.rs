@@ -15,6 +15,7 @@ mod ends;
 pub mod etag;
 pub mod fields;
 pub mod forwarded;
+pub mod h2;
 pub mod head;
 pub mod hosts;
 pub mod limits;

@@ -50,8 +50,9 @@ impl<'a> RequestView<'a> {
         if let Some(name) = self.method().as_str() {
             return name.as_bytes();
         }
-        // One space behind it is the target; empty lines may stand before it.
-        let line = &self.bytes[..usize::from(self.head.target.start).saturating_sub(1)];
+        // Behind it is the target: in HTTP/1 after one space. Empty lines may stand before it.
+        let space = usize::from(self.version() != Version::Http2);
+        let line = &self.bytes[..usize::from(self.head.target.start).saturating_sub(space)];
         &line[memchr::memrchr(b'\n', line).map_or(0, |line_end| line_end + 1)..]
     }
 
@@ -127,7 +128,12 @@ impl<'a> RequestView<'a> {
 
     /// Returns all field lines in order: name and value, the value without the space around it.
     pub fn fields(self) -> FieldLines<'a> {
-        FieldLines::of(self.head.fields.of(self.bytes))
+        let section = self.head.fields.of(self.bytes);
+        if self.version() == Version::Http2 {
+            FieldLines::of_records(section)
+        } else {
+            FieldLines::of(section)
+        }
     }
 }
 
@@ -142,13 +148,46 @@ impl fmt::Debug for RequestView<'_> {
 #[derive(Clone, Debug)]
 pub struct FieldLines<'a> {
     rest: &'a [u8],
+    /// They came by HTTP/2.
+    are_records: bool,
+}
+
+/// What stands in front of a field that came by HTTP/2: the lengths of its name and its value, in
+/// 16 bits each.
+pub(crate) const RECORD_BYTES: usize = 4;
+
+/// Writes a field as a record. Both parts are shorter than 64 KiB.
+pub(crate) fn write_record(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(lengths(name.len(), value.len()).as_flattened());
+    out.extend_from_slice(name);
+    out.extend_from_slice(value);
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "both are parts of a head")]
+fn lengths(name: usize, value: usize) -> [[u8; 2]; 2] {
+    debug_assert!(u16::try_from(name.max(value)).is_ok());
+    [name as u16, value as u16].map(u16::to_le_bytes)
+}
+
+/// Reads the first record.
+fn record(records: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
+    let ([n0, n1, v0, v1], rest) = records.split_first_chunk::<RECORD_BYTES>()?;
+    let length = |low, high| usize::from(u16::from_le_bytes([low, high]));
+    let (name, rest) = rest.split_at_checked(length(*n0, *n1))?;
+    let (value, rest) = rest.split_at_checked(length(*v0, *v1))?;
+    Some((name, value, rest))
 }
 
 impl<'a> FieldLines<'a> {
     /// The lines of a section that is checked: whole lines, without the blank one.
     #[inline]
     pub(crate) fn of(section: &'a [u8]) -> Self {
-        Self { rest: section }
+        Self { rest: section, are_records: false }
+    }
+
+    /// The same of fields that came by HTTP/2: whole records.
+    pub(crate) fn of_records(section: &'a [u8]) -> Self {
+        Self { rest: section, are_records: true }
     }
 }
 
@@ -156,6 +195,11 @@ impl<'a> Iterator for FieldLines<'a> {
     type Item = (&'a [u8], &'a [u8]);
 
     fn next(&mut self) -> Option<Self::Item> {
+        if self.are_records {
+            let (name, value, rest) = record(self.rest)?;
+            self.rest = rest;
+            return Some((name, value));
+        }
         if self.rest.is_empty() {
             return None;
         }

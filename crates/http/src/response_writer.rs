@@ -87,6 +87,17 @@ pub const fn continue_100() -> &'static [u8] {
     b"HTTP/1.1 100 Continue\r\n\r\n"
 }
 
+/// Returns interim answers, which another one follows (RFC 9110 §15.2).
+pub fn interim_heads(interim: &[(Status, Fields)]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for (status, fields) in interim {
+        out.extend_from_slice(status.line());
+        write_fields(&mut out, fields);
+        out.extend_from_slice(b"\r\n");
+    }
+    out
+}
+
 /// What answers begin with: the status line, and the field lines of every answer (Server, Date).
 ///
 /// Most answers are 200, so those begin with one piece that is ready.

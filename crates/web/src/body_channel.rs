@@ -9,6 +9,7 @@ use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use gustnado_http::body::BodyDecodeError;
+use gustnado_http::fields::Fields;
 use gustnado_http::status::Status;
 use gustnado_tasks::SocketAddrs;
 use thiserror::Error;
@@ -40,8 +41,8 @@ struct ChannelState {
     reader: Option<Waker>,
     /// Waker of the connection while it does not run: a reader that needs bytes wakes it.
     connection: Option<Waker>,
-    /// Interim responses to be sent, as serialized bytes.
-    interim: Vec<u8>,
+    /// Interim responses to be sent.
+    interim: Vec<(Status, Fields)>,
     /// The connection's peer and local address, after the first request for them.
     addrs: Option<Box<SocketAddrs>>,
     /// The callback that reports the progress of the body.
@@ -246,10 +247,10 @@ impl BodyChannel {
     }
 
     /// Sends an interim response (RFC 9110 §15.2) as soon as the connection's task runs.
-    pub fn send_interim(&self, interim: &[u8]) {
+    pub fn send_interim(&self, status: Status, fields: Fields) {
         let connection = {
             let mut state = self.state();
-            state.interim.extend_from_slice(interim);
+            state.interim.push((status, fields));
             state.connection.take()
         };
         wake(connection);
@@ -296,7 +297,7 @@ impl BodyChannel {
         }
     }
 
-    pub fn take_interim(&self) -> Vec<u8> {
+    pub fn take_interim(&self) -> Vec<(Status, Fields)> {
         std::mem::take(&mut self.state().interim)
     }
 

@@ -127,7 +127,7 @@ impl ByLength {
     pub fn takes_whole(&self, framing: Framing) -> bool {
         match framing {
             Framing::Length(length) => length <= self.whole_bytes_max,
-            Framing::Chunked => false,
+            Framing::Chunked | Framing::ToEnd => false,
             Framing::None => true,
         }
     }

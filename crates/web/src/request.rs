@@ -15,11 +15,12 @@ use std::task::Waker;
 
 use bytes::Bytes;
 
-use gustnado_http::fields::{FieldError, check_field};
+use gustnado_http::fields::{FieldError, Fields};
 use gustnado_http::head::{Head, Version};
 use gustnado_http::method::Method;
 use gustnado_http::path::CanonicalPath;
 use gustnado_http::request::RequestView;
+use gustnado_http::status::Status;
 
 use crate::body::{Body, BodyError};
 
@@ -254,14 +255,12 @@ impl Request {
     /// # Errors
     /// [`FieldError`], and nothing is sent, if a field could split the response.
     pub fn early_hints(&self, fields: &[(&str, &str)]) -> Result<(), FieldError> {
-        let mut interim = b"HTTP/1.1 103 Early Hints\r\n".to_vec();
+        let mut hints = Fields::new();
         for (name, value) in fields {
-            check_field(*name, value.as_bytes())?;
-            interim.extend_from_slice(format!("{name}: {value}\r\n").as_bytes());
+            hints.add(*name, value.as_bytes())?;
         }
-        interim.extend_from_slice(b"\r\n");
-        if self.version() == Version::Http11 {
-            self.parts.channel().send_interim(&interim);
+        if self.version() != Version::Http10 {
+            self.parts.channel().send_interim(Status::EARLY_HINTS, hints);
         }
         Ok(())
     }

@@ -64,6 +64,7 @@ pub(super) fn make<'py>(
     let version = match request.version() {
         Version::Http10 => intern!(py, "1.0"),
         Version::Http11 => intern!(py, "1.1"),
+        Version::Http2 => intern!(py, "2"),
     };
     scope.set_item(intern!(py, "http_version"), version)?;
     scope.set_item(intern!(py, "method"), method(py, request))?;

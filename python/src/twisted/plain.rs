@@ -39,7 +39,7 @@ impl<'a> PlainRequest<'a> {
         let body_bytes = match head.framing() {
             Framing::None => 0,
             Framing::Length(length) => usize::try_from(length).ok()?,
-            Framing::Chunked => return None,
+            Framing::Chunked | Framing::ToEnd => return None,
         };
         let bytes = received.get(..head.len().checked_add(body_bytes)?)?;
         let request = Self { bytes, head };

@@ -51,6 +51,7 @@ pub(super) fn make<'py>(
     let version = match request.version() {
         Version::Http10 => intern!(py, "HTTP/1.0"),
         Version::Http11 => intern!(py, "HTTP/1.1"),
+        Version::Http2 => intern!(py, "HTTP/2"),
     };
     environ.set_item(intern!(py, "SERVER_PROTOCOL"), version)?;
     // RFC 3875 demands the address; a Unix socket has none.

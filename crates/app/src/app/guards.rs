@@ -3,10 +3,13 @@
 use std::sync::Arc;
 
 use gustnado_config::Config;
+use gustnado_http::request::RequestView;
+use gustnado_http::status::Status;
 use gustnado_tasks::Endpoint;
-use gustnado_tls::{AcmeChallenges, TlsAcceptor};
+use gustnado_tls::{AcmeChallenges, ClientPolicy, Socket, TlsAcceptor};
+use gustnado_web::routes::host_name;
 
-use super::Openings;
+use super::{App, Openings};
 
 /// The port of https where no listener tells another one.
 const HTTPS_PORT: u16 = 443;
@@ -33,6 +36,90 @@ impl Guards {
         let is_wanted =
             https_port.is_some() || policies.is_some() || challenges.is_some() || has_proxies;
         is_wanted.then(|| Arc::new(Self { https_port, policies, challenges }))
+    }
+}
+
+/// What becomes of a request that may not be routed.
+#[derive(Debug)]
+pub enum Guarded {
+    /// It asks for the proof that a certificate authority wants (RFC 8555 §8.3).
+    Proof(Vec<u8>),
+    /// It is sent to this URL of https.
+    ToHttps(String),
+    /// It is refused.
+    Refused(Status),
+}
+
+/// Where a certificate authority looks for a proof, which it may do in plain HTTP (RFC 8555 §8.3).
+const ACME: &[u8] = b"/.well-known/acme-challenge/";
+
+impl App {
+    /// Returns what becomes of a request that may not be routed; `None` if it may.
+    #[cold]
+    pub fn guarded(&self, view: RequestView<'_>, socket: &Socket) -> Option<Guarded> {
+        let guards = self.guards.as_deref()?;
+        if let Some(proof) = guards.proof(view) {
+            return Some(Guarded::Proof(proof));
+        }
+        if let Some(location) = self.https_location(guards, view, socket) {
+            return Some(Guarded::ToHttps(location));
+        }
+        if !guards.is_policy_met(view, socket) {
+            return Some(Guarded::Refused(Status::MISDIRECTED_REQUEST));
+        }
+        self.may_be_replayed(view, socket).then_some(Guarded::Refused(Status::TOO_EARLY))
+    }
+
+    /// Returns the URL of https for a request that came without it, if it is to be sent there.
+    fn https_location(
+        &self,
+        guards: &Guards,
+        view: RequestView<'_>,
+        socket: &Socket,
+    ) -> Option<String> {
+        let port = guards.https_port?;
+        if self.is_secure(view, socket) || !view.form().has_path() || view.path().starts_with(ACME)
+        {
+            return None;
+        }
+        // A client that names no host gets no redirect, as there is nowhere to send it.
+        let host = Some(host_name(view)).filter(|host| !host.is_empty())?;
+        let path = std::str::from_utf8(view.path()).ok()?;
+        let query = view.query().map(std::str::from_utf8).transpose().ok()?;
+        let port = if port == HTTPS_PORT { String::new() } else { format!(":{port}") };
+        let query = query.map(|query| format!("?{query}")).unwrap_or_default();
+        Some(format!("https://{host}{port}{path}{query}"))
+    }
+
+    /// Returns whether the client's request came by https: here, or at a trusted proxy.
+    fn is_secure(&self, view: RequestView<'_>, socket: &Socket) -> bool {
+        let reported = || self.trusted_proxies.as_ref()?.scheme(view, &socket.peer().ok()?);
+        socket.is_sealed() || reported() == Some("https")
+    }
+
+    /// Returns whether a trusted proxy says that somebody may have recorded the request and sent it
+    /// again (RFC 8470 §5). Methods that change nothing may be repeated.
+    fn may_be_replayed(&self, view: RequestView<'_>, socket: &Socket) -> bool {
+        let Some(proxies) = &self.trusted_proxies else { return false };
+        view.field("early-data") == Some(b"1")
+            && !view.method().is_safe()
+            && socket.peer().is_ok_and(|peer| proxies.trusts(&peer))
+    }
+}
+
+impl Guards {
+    /// Returns the answer to a challenge of a certificate authority, if a request asks for one.
+    fn proof(&self, view: RequestView<'_>) -> Option<Vec<u8>> {
+        let token = view.path().strip_prefix(ACME).filter(|_| view.form().has_path())?;
+        self.challenges.as_ref()?.of_token(token)
+    }
+
+    /// Returns whether the connection has shown what a request's host wants of its clients (RFC
+    /// 9110 §15.5.20).
+    fn is_policy_met(&self, view: RequestView<'_>, socket: &Socket) -> bool {
+        let Some(sites) = &self.policies else { return true };
+        let agreed = socket.tls().map_or(ClientPolicy::NONE, |tls| tls.policy());
+        sites.policy_of(&host_name(view)).is_met_by(agreed)
     }
 }
 

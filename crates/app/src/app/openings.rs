@@ -1,10 +1,13 @@
 //! What connections of each listener begin with: a PROXY header, and from whom; TLS.
 
+use std::pin::Pin;
 use std::sync::Arc;
 
 use gustnado_config::Networks;
 use gustnado_tasks::Endpoint;
-use gustnado_tls::TlsAcceptor;
+use gustnado_tls::{Socket, TlsAcceptor};
+
+use super::App;
 
 /// What connections begin with, for each listener.
 #[derive(Clone, Debug, Default)]
@@ -13,7 +16,21 @@ pub struct Openings {
     pub usual: ConnectionOpening,
     /// Of the others.
     pub own: Vec<(ListenerKey, ConnectionOpening)>,
+    /// How those go on that speak HTTP/2, if any may.
+    pub http2: Option<Http2Opening>,
 }
+
+/// How a connection goes on that turns out to speak HTTP/2.
+#[derive(Clone, Copy, Debug)]
+pub struct Http2Opening {
+    /// Serves it to its end.
+    pub serve: ServeHttp2,
+    /// It may be in clear.
+    pub in_clear: bool,
+}
+
+/// Serves a connection in HTTP/2, of which these bytes have come.
+pub type ServeHttp2 = fn(Socket, Arc<App>, Vec<u8>) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// What a connection begins with, before its first request. The PROXY header comes first.
 #[derive(Clone, Debug, Default)]

@@ -34,7 +34,7 @@ impl Head {
 
     /// The first one counts; the others stay readable in the bytes.
     #[inline]
-    pub(super) fn keep(&mut self, id: HeaderId, value: Span) {
+    pub(crate) fn keep(&mut self, id: HeaderId, value: Span) {
         let place = &mut self.indexed[id as usize];
         if place.start == 0 {
             *place = value;

@@ -265,9 +265,11 @@ impl Noted {
     /// refused, as in requests.
     fn note_coding(&mut self, value: &[u8]) -> Result<(), ResponseError> {
         match (self.without_body, self.version, self.length) {
-            (Some(_), ..) | (None, Version::Http11, None) => {}
+            (Some(_), ..) | (None, Version::Http11 | Version::Http2, None) => {}
             (None, Version::Http10, _) => return Err(ResponseError::CodingInOldVersion),
-            (None, Version::Http11, Some(_)) => return Err(ResponseError::LengthWithCoding),
+            (None, Version::Http11 | Version::Http2, Some(_)) => {
+                return Err(ResponseError::LengthWithCoding);
+            }
         }
         for coding in list(value) {
             let name = coding.split(|byte| *byte == b';').next().map(trim).unwrap_or_default();

@@ -222,6 +222,7 @@ fn version(view: RequestView<'_>) -> &'static [u8] {
     match view.version() {
         Version::Http10 => b"HTTP/1.0",
         Version::Http11 => b"HTTP/1.1",
+        Version::Http2 => b"HTTP/2.0",
     }
 }
 

@@ -10,7 +10,7 @@ use super::StartError;
 use crate::builder::Server;
 use crate::config::Config;
 use crate::privileges;
-use gustnado_app::app::{AppHandle, ConnectionOpening, ListenerKey, Openings};
+use gustnado_app::app::{AppHandle, ConnectionOpening, Http2Opening, ListenerKey, Openings};
 use gustnado_h1 as conn;
 use gustnado_tcp::first_address;
 use gustnado_tls::TlsAcceptor;
@@ -170,6 +170,8 @@ pub(super) fn openings(
 ) -> Openings {
     // The start has already refused malformed networks.
     let networks = || Networks::of(&config.proxy_allow_from).unwrap_or_default();
+    let http2 = (config.http2 || config.h2c)
+        .then_some(Http2Opening { serve: gustnado_h2::serve, in_clear: config.h2c });
     let usual_proxies = config.proxy_protocol.then(networks).map(Arc::new);
     let opening = |plan: &ListenerPlan| {
         let proxies = match &plan.proxies {
@@ -184,10 +186,10 @@ pub(super) fn openings(
         |plan: &ListenerPlan| plan.proxies == plans[0].proxies && plan.has_tls == plans[0].has_tls;
     if plans.iter().all(is_alike) {
         let usual = plans.first().map(opening).unwrap_or_default();
-        return Openings { usual, own: Vec::new() };
+        return Openings { usual, own: Vec::new(), http2 };
     }
     let own = plans.iter().map(|plan| (plan.key(), opening(plan))).collect();
-    Openings { usual: ConnectionOpening::default(), own }
+    Openings { usual: ConnectionOpening::default(), own, http2 }
 }
 
 /// Returns what takes the handshakes, where a listener has TLS.

@@ -50,7 +50,7 @@ mod with_tls {
                 .map(|(hosts, tls)| site(hosts.clone(), tls))
                 .collect::<Result<_, _>>()?,
             needs_v13: config.tls_version_min == TlsVersionMin::V13,
-            protocols: vec![b"http/1.1".to_vec(), b"http/1.0".to_vec()],
+            protocols: protocols(config),
             own_records: config.tls_records == TlsRecords::Own,
             handshake_ms: gustnado_config::millis(config.tls_handshake_timeout),
             handshakes_max: config.tls_handshakes,
@@ -175,6 +175,12 @@ mod with_tls {
             }
         }
         true
+    }
+
+    /// Returns the protocols that are offered, the first one first.
+    fn protocols(config: &Config) -> Vec<Vec<u8>> {
+        let offered: [&[u8]; 3] = [b"h2", b"http/1.1", b"http/1.0"];
+        offered[usize::from(!config.http2)..].iter().map(|name| name.to_vec()).collect()
     }
 }
 

@@ -145,8 +145,9 @@ impl Socket {
         }
     }
 
-    /// Looks at how far a send has come, as [`Connection::look_at_send`].
-    fn look_at_send(&mut self, watch: &mut SendWatch, patience: ProgressTimeout) -> bool {
+    /// Looks at how far a send has come, and sets the next deadline. Returns false if the peer has
+    /// had its time. As [`Connection::look_at_send`].
+    pub fn look_at_send(&mut self, watch: &mut SendWatch, patience: ProgressTimeout) -> bool {
         // Of sealed bytes the connection knows one step alone.
         let whole = self.is_sealed().then(|| (0, self.left_sealed()));
         self.connection.look_at_send(watch, patience, whole)

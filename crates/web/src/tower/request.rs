@@ -23,6 +23,7 @@ pub(super) fn convert(request: Request) -> Option<(http::Request<Body>, RequestT
     *converted.version_mut() = match view.version() {
         Version::Http10 => http::Version::HTTP_10,
         Version::Http11 => http::Version::HTTP_11,
+        Version::Http2 => http::Version::HTTP_2,
     };
     #[expect(clippy::naive_bytecount, reason = "heads are short")]
     let lines = request.parts().bytes().iter().filter(|byte| **byte == b'\n').count();
@@ -33,7 +34,7 @@ pub(super) fn convert(request: Request) -> Option<(http::Request<Body>, RequestT
     for (name, value) in view.fields() {
         if name.len() == 2 && name.eq_ignore_ascii_case(b"te") {
             // RFC 9110 §10.1.4.
-            takes_trailers |= has_member(value, b"trailers") && view.version() == Version::Http11;
+            takes_trailers |= has_member(value, b"trailers") && view.version() != Version::Http10;
         }
         let name = HeaderName::from_bytes(name).ok()?;
         // The values are slices of the one head, which lives for as long as one of them does.

@@ -1,0 +1,51 @@
+//! A stream that outlasts its turn, as the connection sees it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use gustnado_files::Segment;
+use gustnado_observe::exchange::Exchanges;
+use gustnado_tasks::Attached;
+use gustnado_web::request_head::RequestHeadRef;
+use gustnado_web::routes::{RouteOptions, RouteTable};
+
+use crate::outbox::Outbox;
+use crate::request_body::Incoming;
+
+/// What is kept with an open stream.
+#[derive(Default)]
+pub(super) struct Active {
+    /// The request's head, which its handler shares.
+    pub(super) parts: Option<RequestHeadRef>,
+    /// The routes that it was found in.
+    pub(super) table: Option<Arc<RouteTable>>,
+    pub(super) options: RouteOptions,
+    /// The task of its handler, which ends with this.
+    pub(super) task: Option<Attached<()>>,
+    pub(super) outbox: Option<Arc<Outbox>>,
+    pub(super) incoming: Incoming,
+    /// What is left of its response, once the head is written.
+    pub(super) rest: Option<Rest>,
+    pub(super) exchange: Option<Box<Exchanges>>,
+    /// Until when something is waited for of the client; 0 where nothing is.
+    pub(super) until_ms: u64,
+    /// When it has last sent content, in frames of its connection.
+    pub(super) turn: u32,
+    /// A thread reads the next bytes of its file.
+    pub(super) is_cold: bool,
+    /// Its file is read on the worker, as no thread was free.
+    pub(super) reads_cold: bool,
+    /// Its response is written, and the client still sends its request.
+    pub(super) is_answered: bool,
+}
+
+/// The rest of a response whose head was written.
+pub(super) enum Rest {
+    /// Bytes that are here.
+    Bytes(Bytes),
+    /// Parts of files and the bytes between them.
+    Segments(VecDeque<Segment>),
+    /// Pieces, as a task makes them.
+    Pieces,
+}

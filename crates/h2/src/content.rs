@@ -1,0 +1,256 @@
+//! What streams have to send: whose turn it is, and how much of it.
+
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::task::Waker;
+
+use bytes::Bytes;
+use gustnado_files::warmth::{WINDOW_BYTES, is_window_warm, warm};
+use gustnado_files::{OpenFile, Segment};
+use gustnado_http::h2::{ErrorCode, Priority, Stream, StreamId};
+use gustnado_tasks::{BlockingPool, Connection, SendBuf, contained};
+use gustnado_web::response::Trailers;
+
+use crate::active::{Active, Rest};
+use crate::outbox::{Mailroom, Outbox, StreamEnd};
+use crate::{Conn, OUT_BYTES_MAX};
+
+/// Pieces from this size on are sent without a copy; below, copying costs less.
+const SHARED_FROM: usize = 4 << 10;
+
+/// Sent bytes that cost one unit of the task's budget.
+const UNIT_BYTES: usize = 4 << 10;
+
+/// What a step on one stream has come to.
+enum Piece {
+    /// So many bytes were written; it goes on.
+    Written(usize),
+    /// So many were written, and the content ends with them.
+    Last(usize),
+    /// The content ends with trailer fields, or without more bytes.
+    End(Option<Trailers>),
+    /// It has to wait for its disk.
+    Cold,
+    Failed,
+}
+
+impl Conn {
+    /// Adds content to the next send, the most urgent first, as windows allow.
+    pub(super) fn fill(&mut self) {
+        let mut written = 0;
+        while self.core.open_streams() > 0 && self.has_room() {
+            let room = self.core.room();
+            let Some(id) = next_stream(self.core.streams(), room) else { break };
+            written += self.send_piece(id);
+        }
+        if written > 0 {
+            gustnado_tasks::charge(u32::try_from(written / UNIT_BYTES).unwrap_or(u32::MAX));
+        }
+    }
+
+    /// Writes one frame of a stream's content. Returns how many bytes of content it has.
+    fn send_piece(&mut self, id: StreamId) -> usize {
+        let out = self.next.get_or_insert_with(Connection::outgoing);
+        let left = OUT_BYTES_MAX.saturating_sub(out.len()).max(1);
+        let budget = self.core.room().min(self.core.frame_bytes_max()).min(left);
+        let Some(stream) = self.core.stream(id) else { return 0 };
+        let budget = budget.min(stream.window());
+        let urgency = stream.priority.urgency;
+        // A less urgent response takes less of the next send, in front of which it may have to
+        // wait: one that is more urgent may come meanwhile.
+        let budget =
+            if urgency > Priority::default().urgency { budget.min(LAZY_BYTES) } else { budget };
+        let piece = write_piece(&mut self.core, id, budget, out);
+        let bytes = match piece {
+            Piece::Written(bytes) | Piece::Last(bytes) => bytes,
+            _ => 0,
+        };
+        self.app.count_response(0, bytes as u64);
+        if let Some(stream) = self.core.stream(id) {
+            stream.state.until_ms = 0;
+            stream.state.turn = self.turn;
+            self.turn = self.turn.wrapping_add(1);
+            if let Some(exchange) = &mut stream.state.exchange {
+                exchange.add_content(bytes as u64);
+            }
+        }
+        match piece {
+            Piece::Written(_) => {}
+            Piece::Last(_) => self.finish(id),
+            Piece::End(trailers) => self.end_content(id, trailers),
+            Piece::Cold => self.await_disk(id),
+            Piece::Failed => self.reset(id, ErrorCode::InternalError),
+        }
+        bytes
+    }
+
+    /// Ends the content of a stream, with its trailer fields if it has some.
+    fn end_content(&mut self, id: StreamId, trailers: Option<Trailers>) {
+        let fields = trailers.and_then(contained).unwrap_or_default();
+        let mut checked = gustnado_http::fields::Fields::new();
+        for (name, value) in &fields {
+            // A malformed trailer is left out: the response is already on its way.
+            _ = checked.add(name.as_str(), value.as_bytes());
+        }
+        let out = self.next.get_or_insert_with(Connection::outgoing);
+        if checked.is_empty() {
+            self.core.write_data_header(id, 0, true, &mut out.bytes);
+        } else {
+            self.core.write_trailers(id, &checked, &mut out.bytes);
+        }
+        self.finish(id);
+    }
+
+    /// Brings the next bytes of a stream's file into memory, on a thread of the folder's pool.
+    fn await_disk(&mut self, id: StreamId) {
+        let room = Arc::clone(self.mailroom.get_or_insert_with(Arc::<Mailroom>::default));
+        let Some(stream) = self.core.stream(id) else { return };
+        let active = &mut *stream.state;
+        let Some(Rest::Segments(segments)) = &active.rest else { return };
+        let Some(Segment::File { file, offset, len, cold: Some(pool) }) = segments.front() else {
+            return;
+        };
+        let outbox = active.outbox.get_or_insert_with(|| Outbox::new(id, room));
+        let until = offset.saturating_add(*len).min(offset.saturating_add(WINDOW_BYTES));
+        let started = start_warming(pool, file, (*offset, until), outbox);
+        active.is_cold = started;
+        if !started {
+            // No thread is free: it waits on this one, as a file without a pool does.
+            active.reads_cold = true;
+        }
+    }
+}
+
+/// How much of the next send a response takes that is less urgent than most.
+const LAZY_BYTES: usize = 4 << 10;
+
+/// Starts to read a window of a file. Returns whether there was a thread for it.
+fn start_warming(
+    pool: &BlockingPool,
+    file: &Arc<OpenFile>,
+    (at, until): (u64, u64),
+    outbox: &Arc<Outbox>,
+) -> bool {
+    let (file, waker) = (Arc::clone(file), Waker::from(Arc::clone(outbox)));
+    let job = move || {
+        warm(&file, at, until);
+        waker.wake();
+    };
+    pool.start(job).is_ok()
+}
+
+/// Returns the stream whose turn it is: of those that can send, the most urgent one; of several,
+/// first those that are of no use in parts, in their order, then the others in turn (RFC 9218 §10).
+fn next_stream(streams: &[Stream<Box<Active>>], room: usize) -> Option<StreamId> {
+    let can_send = |stream: &&Stream<Box<Active>>| is_ready(stream, room);
+    let rank = |stream: &&Stream<Box<Active>>| {
+        let Priority { urgency, is_incremental } = stream.priority;
+        let place = if is_incremental { stream.state.turn } else { stream.id };
+        (urgency, is_incremental, place)
+    };
+    streams.iter().filter(can_send).min_by_key(rank).map(|stream| stream.id)
+}
+
+/// Returns whether a stream can send something now.
+fn is_ready(stream: &Stream<Box<Active>>, room: usize) -> bool {
+    let active = &stream.state;
+    let has_window = room > 0 && stream.window() > 0;
+    match &active.rest {
+        None => false,
+        Some(Rest::Bytes(_) | Rest::Segments(_)) => has_window && !active.is_cold,
+        Some(Rest::Pieces) => active
+            .outbox
+            .as_ref()
+            .is_some_and(|outbox| outbox.has_ended() || has_window && outbox.has_pieces()),
+    }
+}
+
+/// Writes one frame of content.
+fn write_piece(
+    core: &mut gustnado_http::h2::H2Connection<Box<Active>>,
+    id: StreamId,
+    budget: usize,
+    out: &mut SendBuf,
+) -> Piece {
+    let Some(stream) = core.stream(id) else { return Piece::Failed };
+    let active = &mut *stream.state;
+    match &mut active.rest {
+        None => Piece::Failed,
+        Some(Rest::Bytes(bytes)) => {
+            let piece = bytes.split_to(bytes.len().min(budget));
+            let (len, is_end) = (piece.len(), bytes.is_empty());
+            core.write_data_header(id, len, is_end, &mut out.bytes);
+            push(piece, out);
+            if is_end { Piece::Last(len) } else { Piece::Written(len) }
+        }
+        Some(Rest::Segments(segments)) => {
+            let is_last = segments.len() == 1;
+            match segments.front_mut() {
+                None => Piece::End(None),
+                Some(Segment::Bytes(bytes)) => {
+                    let piece = bytes.drain(..bytes.len().min(budget)).collect::<Vec<_>>();
+                    let is_done = bytes.is_empty();
+                    if is_done {
+                        segments.pop_front();
+                    }
+                    let (len, is_end) = (piece.len(), is_done && is_last);
+                    core.write_data_header(id, len, is_end, &mut out.bytes);
+                    out.bytes.extend_from_slice(&piece);
+                    if is_end { Piece::Last(len) } else { Piece::Written(len) }
+                }
+                Some(Segment::File { file, offset, len, cold }) => {
+                    let count = usize::try_from(*len).unwrap_or(usize::MAX).min(budget);
+                    let until = *offset + count as u64;
+                    let is_cold = cold.is_some()
+                        && !std::mem::take(&mut active.reads_cold)
+                        && !is_window_warm(file, *offset, until);
+                    if is_cold {
+                        return Piece::Cold;
+                    }
+                    let is_end = is_last && *len == count as u64;
+                    let (file, at) = (Arc::clone(file), *offset);
+                    *offset = until;
+                    *len -= count as u64;
+                    if *len == 0 {
+                        segments.pop_front();
+                    }
+                    core.write_data_header(id, count, is_end, &mut out.bytes);
+                    if !read_onto(&file, at, count, &mut out.bytes) {
+                        return Piece::Failed;
+                    }
+                    if is_end { Piece::Last(count) } else { Piece::Written(count) }
+                }
+            }
+        }
+        Some(Rest::Pieces) => {
+            let Some(outbox) = active.outbox.clone() else { return Piece::Failed };
+            if let Some(piece) = outbox.take(budget) {
+                let len = piece.len();
+                core.write_data_header(id, len, false, &mut out.bytes);
+                push(piece, out);
+                return Piece::Written(len);
+            }
+            match outbox.take_end() {
+                Some(StreamEnd::Whole(trailers)) => Piece::End(trailers),
+                _ => Piece::Failed,
+            }
+        }
+    }
+}
+
+/// Adds bytes to a send.
+fn push(piece: Bytes, out: &mut SendBuf) {
+    if piece.len() < SHARED_FROM {
+        out.bytes.extend_from_slice(&piece);
+    } else {
+        out.share(piece);
+    }
+}
+
+/// Reads bytes of a file to the end of a buffer. Returns whether they were there: where not, the
+/// frame that was announced has other bytes, and its stream is reset behind it.
+fn read_onto(file: &OpenFile, at: u64, count: usize, out: &mut Vec<u8>) -> bool {
+    let start = out.len();
+    out.resize(start + count, 0);
+    file.read_exact_at(&mut out[start..], at).is_ok()
+}

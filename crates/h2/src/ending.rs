@@ -1,0 +1,148 @@
+//! How a connection ends: at the server's wish, at the client's, by an error.
+
+use std::sync::Arc;
+
+use gustnado_app::app::App;
+use gustnado_http::h2::{ErrorCode, H2Error};
+use gustnado_observe::stats::{Added, Fault};
+use gustnado_tasks::{Connection, ConnectionError};
+
+use crate::{Conn, Turned};
+
+/// How long the client has to take note that the server ends.
+const LAST_CALL_MS: u64 = 200;
+
+/// Bounds of the lingering close after an error, in time and bytes: closing on unread bytes would
+/// reset the connection, and destroy what says why.
+const LINGER_MS: u64 = 2_000;
+const LINGER_BYTES_MAX: usize = 64 << 20;
+
+/// The same after an end that the client was told of.
+const LAST_LINGER_MS: u64 = 100;
+
+/// How far a connection has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    Open,
+    /// The client was told that it ends, and may not know it before this time.
+    Leaving {
+        until_ms: u64,
+    },
+    /// The client was told of the last stream that is served.
+    Left,
+    /// The client sends no more.
+    PeerGone,
+    /// GOAWAY is on its way; nothing else is done.
+    Broken,
+}
+
+impl Phase {
+    /// Returns whether more is read.
+    pub(super) fn reads(self) -> bool {
+        matches!(self, Self::Open | Self::Leaving { .. } | Self::Left)
+    }
+}
+
+impl Conn {
+    /// Returns the app in force, and begins to end if the server does.
+    #[cold]
+    pub(super) fn renewed(&mut self, app: Arc<App>) -> Arc<App> {
+        if app.is_draining() {
+            self.announce_end();
+            return app;
+        }
+        match app.successor() {
+            Some(successor) => {
+                self.app = Arc::clone(&successor);
+                successor
+            }
+            None => app,
+        }
+    }
+
+    /// Tells the client that the connection is about to end.
+    #[cold]
+    pub(super) fn announce_end(&mut self) {
+        if self.phase != Phase::Open {
+            return;
+        }
+        let out = self.next.get_or_insert_with(Connection::outgoing);
+        self.core.announce_end(&mut out.bytes);
+        let until_ms = self.socket.now().mono_ms + LAST_CALL_MS;
+        self.phase = Phase::Leaving { until_ms };
+    }
+
+    /// Tells the client of the last stream that is served.
+    pub(super) fn go_away(&mut self, error: H2Error) {
+        let out = self.next.get_or_insert_with(Connection::outgoing);
+        self.core.go_away(error, &mut out.bytes);
+    }
+
+    /// Returns whether nothing is left to do.
+    pub(super) fn is_over(&mut self) -> bool {
+        if let Phase::Leaving { until_ms } = self.phase
+            && (self.core.is_end_known() || until_ms <= self.socket.now().mono_ms)
+        {
+            self.go_away(H2Error { code: ErrorCode::NoError, reason: "the server ends" });
+            self.phase = Phase::Left;
+            self.start_send_if_free();
+        }
+        let has_left =
+            !self.socket.is_sending() && self.next.as_ref().is_none_or(|next| next.is_empty());
+        let is_done = self.core.open_streams() == 0 && has_left;
+        match self.phase {
+            Phase::Open => is_done && self.core.is_peer_leaving(),
+            Phase::Leaving { .. } => false,
+            Phase::Left | Phase::PeerGone => is_done,
+            Phase::Broken => has_left,
+        }
+    }
+
+    fn start_send_if_free(&mut self) {
+        if !self.socket.is_sending() {
+            self.start_send();
+        }
+    }
+
+    /// Acts on what has ended a receive.
+    pub(super) fn after_failure(&mut self, error: &ConnectionError) -> Turned {
+        if matches!(error, ConnectionError::Ending) && self.phase == Phase::Open {
+            self.announce_end();
+            return Turned::On;
+        }
+        self.give_up(error)
+    }
+
+    /// Ends a connection that has failed.
+    #[cold]
+    pub(super) fn give_up(&mut self, error: &ConnectionError) -> Turned {
+        let fault = match error {
+            ConnectionError::TimedOut => Some(Fault::TooSlow),
+            ConnectionError::FileTruncated => Some(Fault::FileCut),
+            ConnectionError::Cut => {
+                // What the kernel holds for it is memory too.
+                self.socket.reset_on_drop();
+                Some(Fault::SendCut)
+            }
+            _ => None,
+        };
+        if fault.is_some() {
+            self.app.count(&Added { fault, ..Added::default() });
+        }
+        self.app.take_back(self.socket.unsent_bytes());
+        self.is_lost = true;
+        Turned::Ends
+    }
+
+    /// Closes the connection in order.
+    pub(super) async fn close(&mut self) {
+        if self.is_lost {
+            return;
+        }
+        match self.phase {
+            Phase::Broken => self.socket.linger(LINGER_MS, LINGER_BYTES_MAX, false).await,
+            Phase::PeerGone => self.socket.close().await,
+            _ => self.socket.linger(LAST_LINGER_MS, LINGER_BYTES_MAX, false).await,
+        }
+    }
+}

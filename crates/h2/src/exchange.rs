@@ -1,0 +1,103 @@
+//! What is recorded of requests and responses where a log or a callback reads it: one record for
+//! each, finished once its last byte has left.
+
+use gustnado_app::app::App;
+use gustnado_observe::exchange::{Exchanges, ResponseRecord, SentCallbacks};
+
+use crate::Conn;
+use crate::active::Active;
+use crate::respond::{Received, Reply};
+
+/// Exchanges whose responses are written.
+#[derive(Default)]
+pub(super) struct Leaving {
+    /// Their last bytes are in the next send.
+    next: Vec<Exchanges>,
+    /// They are in the one that is under way.
+    sending: Vec<Exchanges>,
+}
+
+impl Conn {
+    /// Opens the exchange of a request. Called only if there is a log.
+    #[cold]
+    pub(super) fn open_exchange(&self, received: &mut Received<'_>, app: &App) {
+        let Some(log) = &app.access_log else { return };
+        let peer = || self.socket.peer().ok();
+        let view = received.view();
+        let client = || {
+            let (trusted_proxies, peer) = (app.trusted_proxies.as_deref()?, peer()?);
+            let client = trusted_proxies.client(view, peer.clone());
+            (client != peer).then_some(client)
+        };
+        let (now, tls) = (self.socket.now(), || self.socket.tls().cloned());
+        let mut exchange = Box::<Exchanges>::default();
+        exchange.open(log, (Some(received.head), received.bytes), now, peer, client, tls);
+        received.reply.exchange = Some(exchange);
+    }
+
+    /// Records a response that was written, or begun.
+    #[inline]
+    pub(super) fn record(
+        &mut self,
+        reply: &mut Reply<'_>,
+        numbers: (u16, usize, u64),
+        is_whole: bool,
+        on_sent: Option<Box<SentCallbacks>>,
+    ) {
+        if reply.exchange.is_some() || reply.is_open || on_sent.is_some() {
+            self.record_followed(reply, numbers, is_whole, on_sent);
+        }
+    }
+
+    #[cold]
+    fn record_followed(
+        &mut self,
+        reply: &mut Reply<'_>,
+        (status, _, content_bytes): (u16, usize, u64),
+        is_whole: bool,
+        on_sent: Option<Box<SentCallbacks>>,
+    ) {
+        let of_stream = self.core.stream(reply.id);
+        let kept = of_stream.and_then(|stream| stream.state.exchange.take());
+        let exchange = reply.exchange.take().or(kept);
+        let exchange = exchange.or_else(|| on_sent.is_some().then(Box::default));
+        let Some(mut exchange) = exchange else { return };
+        let record = ResponseRecord { status, head: b"", content_bytes, is_whole, on_sent };
+        exchange.respond(record);
+        match self.core.stream(reply.id) {
+            Some(stream) => stream.state.exchange = Some(exchange),
+            None if is_whole => self.leaving.get_or_insert_default().next.push(*exchange),
+            None => reply.exchange = Some(exchange),
+        }
+    }
+
+    /// Lets go of what was kept with a stream whose response is written.
+    pub(super) fn let_go(&mut self, active: Active) {
+        if let Some(parts) = &active.parts {
+            parts.channel().end(Err(gustnado_web::body::BodyError::Gone));
+        }
+        if let Some(mut exchange) = active.exchange {
+            exchange.end_last();
+            self.leaving.get_or_insert_default().next.push(*exchange);
+        }
+    }
+
+    /// Notes that all that was written is being sent.
+    pub(super) fn note_sending(&mut self) {
+        if let Some(leaving) = &mut self.leaving {
+            leaving.sending.append(&mut leaving.next);
+        }
+    }
+
+    /// Notes that it has left.
+    pub(super) fn note_sent(&mut self) {
+        let now_ms = self.socket.now().mono_ms;
+        self.timers.end_send(now_ms);
+        if let Some(leaving) = &mut self.leaving {
+            for mut exchange in leaving.sending.drain(..) {
+                exchange.sent();
+            }
+            self.leaving.take_if(|leaving| leaving.next.is_empty());
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! What is received: frame by frame, up to what there is room to respond to.
+
+use std::mem;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use gustnado_http::h2::{H2Error, H2Event, H2Scratch, Step, Stream};
+use gustnado_observe::stats::{Added, Fault};
+use gustnado_tasks::{Connection, ConnectionError};
+use gustnado_web::body::BodyError;
+
+use crate::active::Active;
+use crate::ending::Phase;
+use crate::respond::{Received, Reply};
+use crate::{Conn, SCRATCH};
+
+/// The cost of each response, in a turn with several, to the task's budget for one run.
+const RESPONSE_UNITS: u32 = 2;
+
+impl Conn {
+    /// Reads what waits, or receives.
+    pub(super) fn poll_input(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<(), ConnectionError>> {
+        if self.has_unread {
+            let unread = mem::take(&mut self.unread);
+            self.has_unread = false;
+            self.read(&unread, context);
+            return Poll::Ready(Ok(()));
+        }
+        if !self.phase.reads() {
+            return Poll::Pending;
+        }
+        let piece = ready!(self.socket.poll_recv(self.is_idle()))?;
+        if piece.bytes().is_empty() {
+            self.phase = Phase::PeerGone;
+        } else if self.unread.is_empty() {
+            self.read(piece.bytes(), context);
+        } else {
+            let mut unread = mem::take(&mut self.unread);
+            unread.extend_from_slice(piece.bytes());
+            drop(piece);
+            self.read(&unread, context);
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Reads frames, and keeps the bytes of the last one if it is not whole.
+    fn read(&mut self, input: &[u8], context: &mut Context<'_>) {
+        let mut app = Arc::clone(&self.app);
+        if app.notice().has_news() {
+            app = self.renewed(app);
+        }
+        let mut scratch = SCRATCH.take();
+        let (mut used, first) = (0, self.requests);
+        while self.phase.reads() {
+            if !self.has_room() {
+                self.has_unread = used < input.len();
+                break;
+            }
+            let out = self.next.get_or_insert_with(Connection::outgoing);
+            let now_ms = self.socket.now().mono_ms;
+            let (h2, limits) = (&app.h2, &app.limits);
+            let mut step = Step { scratch: &mut scratch, h2, limits, now_ms, out: &mut out.bytes };
+            match self.core.next(&input[used..], &mut step) {
+                Ok((more, event)) => {
+                    used += more;
+                    let Some(event) = event else { break };
+                    self.act_on(event, &scratch, &app, context);
+                }
+                Err(error) => self.break_off(error),
+            }
+        }
+        SCRATCH.set(scratch);
+        self.unread.clear();
+        self.unread.extend_from_slice(&input[used..]);
+        if self.unread.is_empty() {
+            self.unread = Vec::new();
+        }
+        self.timers.note_input(self.socket.now().mono_ms, &app, self.is_within_frame());
+        let responses = self.requests.wrapping_sub(first);
+        if responses > 1 {
+            gustnado_tasks::charge(RESPONSE_UNITS * responses);
+        }
+    }
+
+    fn act_on(
+        &mut self,
+        event: H2Event<'_, Box<Active>>,
+        scratch: &H2Scratch,
+        app: &Arc<gustnado_app::app::App>,
+        context: &mut Context<'_>,
+    ) {
+        match event {
+            H2Event::Request { id, head, is_end } => {
+                self.requests = self.requests.saturating_add(1);
+                let bytes = scratch.head_bytes();
+                let mut received = Received::new(id, &head, bytes, is_end);
+                if app.access_log.is_some() {
+                    self.open_exchange(&mut received, app);
+                }
+                self.respond(&mut received, app, context);
+                if app.policy.is_some_and(|policy| {
+                    policy.requests_max.is_some_and(|max| u64::from(self.requests) >= max)
+                }) {
+                    self.announce_end();
+                }
+            }
+            H2Event::Refused { id, status, is_end } => {
+                let mut reply = Reply { is_open: false, ..Reply::of_stream(id, is_end) };
+                self.write_refusal(&mut reply, status, app);
+            }
+            H2Event::Data { id, bytes, is_end } => {
+                self.take_data(id, bytes, is_end, app, context);
+            }
+            H2Event::Reset { stream, by_peer, .. } => self.note_dropped(&stream, by_peer),
+            H2Event::Window => {}
+        }
+    }
+
+    /// Notes that a stream is over before its response is; its handler ends with it.
+    fn note_dropped(&self, stream: &Stream<Box<Active>>, by_peer: bool) {
+        if let Some(parts) = &stream.state.parts {
+            parts.channel().end(Err(BodyError::Gone));
+        }
+        if !by_peer {
+            let fault = Some(Fault::BadRequest);
+            self.app.count(&Added { fault, ..Added::default() });
+        }
+    }
+
+    /// Ends the connection, which has broken a rule, and says so.
+    fn break_off(&mut self, error: H2Error) {
+        self.app.count(&Added { fault: Some(Fault::BadRequest), ..Added::default() });
+        self.go_away(error);
+        self.phase = Phase::Broken;
+    }
+}

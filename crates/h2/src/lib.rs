@@ -1,0 +1,227 @@
+//! One HTTP/2 connection, from its first byte to its last. This file alone decides what comes next.
+//!
+//! ```text
+//! receive ─▶ respond to all requests in it ─▶ add what streams have to send ─▶ send all at once …
+//!                │            ▲
+//!                ▼            │ responses and pieces, by way of an outbox
+//!         tasks of handlers ──┘
+//! ```
+//!
+//! Inline handlers and files respond within the turn, and their streams are never kept. A task
+//! handler runs as a task of its own on the same worker. What is received while a send is under way
+//! is read all the same, as far as the next send has room: it may be a window, or the end of a
+//! stream.
+#![forbid(unsafe_code)]
+
+mod active;
+mod content;
+mod ending;
+mod exchange;
+mod files;
+mod guards;
+mod input;
+mod outbox;
+mod request_body;
+mod respond;
+mod tasks;
+mod time;
+mod write;
+
+use std::cell::RefCell;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use gustnado_app::app::App;
+use gustnado_app::hooks::ClosedConnection;
+use gustnado_http::h2::{H2Connection, H2Scratch, Step};
+use gustnado_tasks::{Connection, ConnectionError, SendBuf, contained};
+use gustnado_tls::Socket;
+
+use active::Active;
+use ending::Phase;
+use exchange::Leaving;
+use outbox::Mailroom;
+use time::Timers;
+
+/// What one send holds, about. Less would be more sends, more would make an urgent response wait.
+const OUT_BYTES_MAX: usize = 64 << 10;
+
+thread_local! {
+    /// Memory that this worker's connections use in turn.
+    static SCRATCH: RefCell<H2Scratch> = RefCell::default();
+}
+
+/// A connection, and the streams whose requests or responses are not over.
+struct Conn {
+    socket: Socket,
+    app: Arc<App>,
+    core: H2Connection<Box<Active>>,
+    /// Received and not read yet: the beginning of a frame, or what waits for room to respond.
+    unread: Vec<u8>,
+    /// What is sent next, while a send is under way.
+    next: Option<Box<SendBuf>>,
+    /// Where tasks leave word, once there was one.
+    mailroom: Option<Arc<Mailroom>>,
+    /// Exchanges whose last bytes are in the next send, and in the one that is under way.
+    leaving: Option<Box<Leaving>>,
+    timers: Timers,
+    phase: Phase,
+    /// The unread bytes may hold whole frames.
+    has_unread: bool,
+    /// It has failed: there is nothing to be closed in order.
+    is_lost: bool,
+    /// Counts frames of content, so that streams that share take turns.
+    turn: u32,
+    /// Requests so far, up to the limit.
+    requests: u32,
+    /// When it began, in milliseconds; wraps after 49 days.
+    began_ms: u32,
+}
+
+/// Serves a connection that speaks HTTP/2, until either side closes it.
+///
+/// - `received`: what it has sent already.
+pub fn serve(
+    socket: Socket,
+    app: Arc<App>,
+    received: Vec<u8>,
+) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    let mut conn = Conn::new(socket, app, received);
+    Box::pin(async move {
+        poll_fn(|context| conn.poll(context)).await;
+        // Boxed, as it would be a part of every connection.
+        Box::pin(conn.close()).await;
+    })
+}
+
+/// What a step of the connection has come to.
+enum Turned {
+    /// Something has moved: there may be more to do.
+    On,
+    /// Nothing to do before something comes.
+    Waits,
+    Ends,
+}
+
+impl Conn {
+    fn new(socket: Socket, app: Arc<App>, received: Vec<u8>) -> Self {
+        let now_ms = socket.now().mono_ms;
+        let mut out = Connection::outgoing();
+        let core = SCRATCH.with_borrow_mut(|scratch| {
+            H2Connection::new(&mut Step {
+                scratch,
+                h2: &app.h2,
+                limits: &app.limits,
+                now_ms,
+                out: &mut out.bytes,
+            })
+        });
+        Self {
+            socket,
+            core,
+            unread: received,
+            next: Some(out),
+            mailroom: None,
+            leaving: None,
+            timers: Timers::new(now_ms, &app),
+            app,
+            phase: Phase::Open,
+            has_unread: true,
+            is_lost: false,
+            turn: 0,
+            requests: 0,
+            began_ms: low_half(now_ms),
+        }
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        loop {
+            match self.turn(context) {
+                Turned::On => {}
+                Turned::Waits => return Poll::Pending,
+                Turned::Ends => return Poll::Ready(()),
+            }
+        }
+    }
+
+    /// Does what there is to do.
+    fn turn(&mut self, context: &mut Context<'_>) -> Turned {
+        let mut moves = false;
+        if self.socket.is_sending() {
+            match self.socket.poll_sent() {
+                Poll::Ready(Ok(())) => {
+                    self.note_sent();
+                    moves = true;
+                }
+                Poll::Ready(Err(ConnectionError::TimedOut)) => return self.after_timeout(),
+                Poll::Ready(Err(error)) => return self.give_up(&error),
+                Poll::Pending => {}
+            }
+        }
+        if self.has_room() {
+            match self.poll_input(context) {
+                Poll::Ready(Ok(())) => moves = true,
+                Poll::Ready(Err(ConnectionError::TimedOut)) => return self.after_timeout(),
+                Poll::Ready(Err(error)) => return self.after_failure(&error),
+                Poll::Pending => {}
+            }
+        }
+        moves |= self.collect_mail(context);
+        if !self.socket.is_sending() {
+            self.fill();
+            moves |= self.start_send();
+        }
+        if self.is_over() {
+            return Turned::Ends;
+        }
+        self.set_deadline();
+        if moves { Turned::On } else { Turned::Waits }
+    }
+
+    /// Returns whether more responses may be written before the next send.
+    fn has_room(&self) -> bool {
+        self.next.as_ref().is_none_or(|next| next.len() < OUT_BYTES_MAX)
+    }
+
+    /// Begins the next send, if there is something to send.
+    fn start_send(&mut self) -> bool {
+        let Some(next) = self.next.take_if(|next| !next.is_empty()) else { return false };
+        self.note_sending();
+        self.timers.begin_send(self.socket.now().mono_ms, &self.app);
+        self.socket.start_send(next);
+        true
+    }
+
+    /// Runs `act` with the protocol's state and what it needs.
+    fn with_core<T>(
+        &mut self,
+        act: impl FnOnce(&mut H2Connection<Box<Active>>, &mut Step<'_>) -> T,
+    ) -> T {
+        let out = self.next.get_or_insert_with(Connection::outgoing);
+        let now_ms = self.socket.now().mono_ms;
+        SCRATCH.with_borrow_mut(|scratch| {
+            let (h2, limits) = (&self.app.h2, &self.app.limits);
+            let mut step = Step { scratch, h2, limits, now_ms, out: &mut out.bytes };
+            act(&mut self.core, &mut step)
+        })
+    }
+}
+
+impl Drop for Conn {
+    fn drop(&mut self) {
+        self.app.note_closed();
+        let Some(hook) = &self.app.hooks.closed else { return };
+        let lasted_ms = low_half(self.socket.now().mono_ms).wrapping_sub(self.began_ms);
+        let lasted = Duration::from_millis(lasted_ms.into());
+        let closed = ClosedConnection::new(self.requests, lasted, gustnado_tasks::worker());
+        // A hook that panics must not end the worker, and a second panic in a drop would abort.
+        _ = contained(|| hook(&closed));
+    }
+}
+
+fn low_half(ms: u64) -> u32 {
+    u32::try_from(ms & u64::from(u32::MAX)).expect("the low half")
+}

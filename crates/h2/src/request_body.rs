@@ -1,0 +1,189 @@
+//! The bodies of requests: gathered for an inline handler, or handed to a task as it asks for them.
+
+use bytes::{Bytes, BytesMut};
+use gustnado_app::app::App;
+use gustnado_http::h2::{ErrorCode, StreamId};
+use gustnado_http::head::Head;
+use gustnado_http::status::Status;
+use gustnado_tasks::MemoryKind;
+use gustnado_web::body::BodyError;
+use gustnado_web::body_channel::BodyDemand;
+use std::task::{Context, Waker};
+
+use crate::Conn;
+use crate::respond::{Received, Reply};
+
+/// The body of a stream's request.
+#[derive(Default)]
+pub(super) enum Incoming {
+    /// There is none, or all of it was handed on.
+    #[default]
+    None,
+    /// It is gathered, and the handler is called once it is whole.
+    Gathered(Box<Gathered>),
+    /// A task reads it.
+    Read(Box<Queued>),
+}
+
+/// A request that waits for its body.
+pub(super) struct Gathered {
+    head: Head,
+    bytes: Vec<u8>,
+    body: Vec<u8>,
+    bytes_max: u64,
+}
+
+/// What a task has not asked for yet.
+#[derive(Default)]
+pub(super) struct Queued {
+    bytes: BytesMut,
+    received: u64,
+    bytes_max: u64,
+    is_whole: bool,
+    /// The reader waits for bytes, and there are none.
+    is_awaited: bool,
+}
+
+/// With less of its window left, the client is told to stop sending what nobody reads.
+const LEAST_WINDOW: usize = 16 << 10;
+
+impl Gathered {
+    pub(super) fn new(head: &Head, bytes: &[u8], bytes_max: u64) -> Self {
+        let bytes = bytes[..head.len()].to_vec();
+        Self { head: *head, bytes, body: Vec::new(), bytes_max }
+    }
+}
+
+impl Queued {
+    pub(super) fn new(bytes_max: u64) -> Self {
+        Self { bytes_max, ..Self::default() }
+    }
+
+    /// Returns whether the client is waited for.
+    pub(super) fn is_awaited(&self) -> bool {
+        self.is_awaited
+    }
+}
+
+impl Conn {
+    /// Takes bytes of a body.
+    pub(super) fn take_data(
+        &mut self,
+        id: StreamId,
+        bytes: &[u8],
+        is_end: bool,
+        app: &App,
+        context: &mut Context<'_>,
+    ) {
+        let Some(stream) = self.core.stream(id) else { return };
+        stream.state.until_ms = 0;
+        if stream.state.is_answered {
+            if is_end || stream.peer_window() < LEAST_WINDOW {
+                self.stop(id);
+            }
+            return;
+        }
+        match &mut stream.state.incoming {
+            Incoming::None => self.give_window(id, bytes.len(), app),
+            Incoming::Gathered(gathered) => {
+                gathered.body.extend_from_slice(bytes);
+                if gathered.body.len() as u64 > gathered.bytes_max {
+                    return self.refuse_stream(id, Status::CONTENT_TOO_LARGE, app);
+                }
+                if is_end {
+                    return self.respond_to_gathered(id, app, context);
+                }
+                self.give_window(id, bytes.len(), app);
+            }
+            Incoming::Read(queued) => {
+                queued.received += bytes.len() as u64;
+                queued.is_whole |= is_end;
+                if queued.received > queued.bytes_max {
+                    self.break_body(id, BodyError::TooLarge);
+                    return self.give_window(id, bytes.len(), app);
+                }
+                queued.bytes.extend_from_slice(bytes);
+                self.feed(id, app);
+            }
+        }
+    }
+
+    /// Calls the handler of a request whose body is whole.
+    fn respond_to_gathered(&mut self, id: StreamId, app: &App, context: &mut Context<'_>) {
+        let Some(stream) = self.core.stream(id) else { return };
+        let incoming = std::mem::replace(&mut stream.state.incoming, Incoming::None);
+        let Incoming::Gathered(gathered) = incoming else { return };
+        let Gathered { head, bytes, body, .. } = *gathered;
+        let mut received = Received::new(id, &head, &bytes, true);
+        received.body = Some(Bytes::from(body));
+        received.reply.is_open = true;
+        self.respond_by_route(&mut received, app, context);
+    }
+
+    /// Hands bytes of a body to its reader, if that waits for some.
+    pub(super) fn feed(&mut self, id: StreamId, app: &App) {
+        let Some(stream) = self.core.stream(id) else { return };
+        let active = &mut *stream.state;
+        let (Incoming::Read(queued), Some(parts)) = (&mut active.incoming, &active.parts) else {
+            return;
+        };
+        let Some(outbox) = &active.outbox else { return };
+        let waker = Waker::from(std::sync::Arc::clone(outbox));
+        let channel = parts.channel();
+        let mut taken = 0;
+        queued.is_awaited = false;
+        loop {
+            match channel.poll_demand(&Context::from_waker(&waker)) {
+                BodyDemand::Bytes if !queued.bytes.is_empty() => {
+                    let bytes = queued.bytes.split().freeze();
+                    taken += bytes.len();
+                    channel.put(bytes);
+                }
+                BodyDemand::Bytes if queued.is_whole => {
+                    channel.end(Ok(()));
+                    active.incoming = Incoming::None;
+                    break;
+                }
+                BodyDemand::Bytes => {
+                    queued.is_awaited = true;
+                    break;
+                }
+                BodyDemand::GivenUp => {
+                    taken += queued.bytes.len();
+                    queued.bytes.clear();
+                    break;
+                }
+                _ => break,
+            }
+        }
+        if taken > 0 {
+            self.give_window(id, taken, app);
+        }
+    }
+
+    /// Lets the client send as many bytes more. Where memory is short, it may not send faster.
+    fn give_window(&mut self, id: StreamId, bytes: usize, app: &App) {
+        let grows = !app.is_short_of(MemoryKind::Bodies);
+        self.with_core(|core, step| core.take(id, bytes, grows, step));
+    }
+
+    /// Ends a body whose rest is not read.
+    pub(super) fn break_body(&mut self, id: StreamId, error: BodyError) {
+        let Some(stream) = self.core.stream(id) else { return };
+        if let (Incoming::Read(_), Some(parts)) = (&stream.state.incoming, &stream.state.parts) {
+            parts.channel().end(Err(error));
+            stream.state.incoming = Incoming::None;
+        }
+    }
+
+    /// Refuses a request whose stream is open.
+    pub(super) fn refuse_stream(&mut self, id: StreamId, status: Status, app: &App) {
+        let Some(stream) = self.core.stream(id) else { return };
+        if stream.state.rest.is_some() {
+            return self.reset(id, ErrorCode::Cancel);
+        }
+        let is_end = stream.is_remote_closed;
+        let mut reply = Reply::of_stream(id, is_end);
+        self.write_refusal(&mut reply, status, app);
+    }
+}

@@ -1,0 +1,242 @@
+//! Handlers that are tasks of their own, and streams of content, which tasks drive.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use gustnado_app::app::App;
+use gustnado_http::fields::Fields;
+use gustnado_http::h2::{ErrorCode, StreamId};
+use gustnado_http::head::Framing;
+use gustnado_http::status::Status;
+use gustnado_tasks::{contained, spawn};
+use gustnado_web::handler::{HandlerFuture, RunningHandler, TaskFn};
+use gustnado_web::request::Request;
+use gustnado_web::response::{Content, Failed, Streamed, Trailers};
+use gustnado_web::routes::{RouteOptions, RouteTable};
+
+use crate::Conn;
+use crate::active::{Active, Rest};
+use crate::outbox::{Delivered, Mailroom, Outbox, StreamEnd};
+use crate::request_body::{Incoming, Queued};
+use crate::respond::{Received, Reply};
+
+impl Conn {
+    /// Starts a task handler.
+    pub(super) fn run_task(
+        &mut self,
+        handler: &Arc<TaskFn>,
+        (table, options, mut request): (&Arc<RouteTable>, &RouteOptions, Box<Request>),
+        received: &mut Received<'_>,
+        app: &App,
+        context: &mut Context<'_>,
+    ) {
+        let bytes_max = options.limit_body_bytes.unwrap_or(app.limits.body_bytes_max);
+        let is_ahead = received.has_body_ahead();
+        let length = received.head.framing();
+        if is_ahead && matches!(length, Framing::Length(length) if length > bytes_max) {
+            return self.write_refusal(&mut received.reply, Status::CONTENT_TOO_LARGE, app);
+        }
+        // Looked up here: the task of the handler is another one than the connection's.
+        request.give_to(context.waker());
+        request.keep_addrs();
+        let given = match received.body.take() {
+            Some(body) => request.with_body(body),
+            None if is_ahead => request.live(),
+            None => request.head_only(),
+        };
+        let incoming = if is_ahead {
+            Incoming::Read(Box::new(Queued::new(bytes_max)))
+        } else {
+            Incoming::None
+        };
+        let parts = request.parts().clone();
+        let handler = Arc::clone(handler);
+        let running = move || RunningHandler::start(&*handler, given, None);
+        self.open(&mut received.reply, app);
+        if let Some(stream) = self.core.stream(received.reply.id) {
+            let active = &mut *stream.state;
+            (active.parts, active.table) = (Some(parts), Some(Arc::clone(table)));
+            (active.options, active.incoming) = (*options, incoming);
+        }
+        if received.head.expects_continue() {
+            self.write_interim(received.reply.id, Status::CONTINUE, &Fields::new());
+        }
+        self.start_task(received.reply.id, |outbox| run(running, outbox), app);
+        self.feed(received.reply.id, app);
+    }
+
+    /// Starts the task of a folder that waits for its disk.
+    pub(super) fn run_lookup(
+        &mut self,
+        looking: HandlerFuture,
+        table: &Arc<RouteTable>,
+        received: &mut Received<'_>,
+        app: &App,
+    ) {
+        let parts = gustnado_web::request_head::RequestHead::take(received.head, received.bytes);
+        self.open(&mut received.reply, app);
+        if let Some(stream) = self.core.stream(received.reply.id) {
+            let active = &mut *stream.state;
+            (active.parts, active.table) = (Some(parts), Some(Arc::clone(table)));
+        }
+        let running = move || RunningHandler::new(looking);
+        self.start_task(received.reply.id, |outbox| run(running, outbox), app);
+    }
+
+    /// Starts a task for an open stream, which ends with it.
+    fn start_task<F>(&mut self, id: StreamId, make: impl FnOnce(Arc<Outbox>) -> F, app: &App)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let room = Arc::clone(self.mailroom.get_or_insert_with(Arc::<Mailroom>::default));
+        let Some(stream) = self.core.stream(id) else { return };
+        let outbox = stream.state.outbox.get_or_insert_with(|| Outbox::new(id, room));
+        match spawn(make(Arc::clone(outbox))) {
+            Ok(task) => stream.state.task = Some(task.attach()),
+            // Every slot for tasks is taken.
+            Err(_) => self.refuse_stream(id, Status::SERVICE_UNAVAILABLE, app),
+        }
+    }
+
+    /// Has a task make the content of an open stream.
+    pub(super) fn stream_content(
+        &mut self,
+        id: StreamId,
+        streamed: Streamed,
+        trailers: Option<Trailers>,
+    ) {
+        let app = Arc::clone(&self.app);
+        self.start_task(id, |outbox| async move { drive(streamed, trailers, &outbox).await }, &app);
+        if let Some(stream) = self.core.stream(id) {
+            stream.state.rest = Some(Rest::Pieces);
+        }
+    }
+
+    /// Looks at what tasks have left. Returns whether there was something.
+    pub(super) fn collect_mail(&mut self, context: &Context<'_>) -> bool {
+        let Some(mailroom) = &self.mailroom else { return false };
+        let streams = mailroom.collect(Vec::new(), context);
+        let app = Arc::clone(&self.app);
+        for id in &streams {
+            self.look_at(*id, &app);
+        }
+        !streams.is_empty()
+    }
+
+    /// Looks at one stream: its handler may have responded, or may want more of the body.
+    fn look_at(&mut self, id: StreamId, app: &App) {
+        let Some(stream) = self.core.stream(id) else { return };
+        let active = &mut *stream.state;
+        active.is_cold = false;
+        if active.rest.is_none()
+            && let Some(parts) = &active.parts
+        {
+            let interim = parts.channel().take_interim();
+            for (status, fields) in &interim {
+                self.write_interim(id, *status, fields);
+            }
+        }
+        self.feed(id, app);
+        let Some(stream) = self.core.stream(id) else { return };
+        let delivered = stream.state.outbox.as_ref().and_then(|outbox| outbox.take_response());
+        let (response, has_pieces) = match delivered {
+            None => return,
+            Some(Delivered::Whole(response)) => (Some(*response), false),
+            Some(Delivered::Streamed(response)) => (Some(*response), true),
+            Some(Delivered::Panicked) => (None, false),
+        };
+        let active = &mut *stream.state;
+        let (Some(parts), Some(table)) = (active.parts.clone(), active.table.clone()) else {
+            return;
+        };
+        let is_end = stream.is_remote_closed;
+        let response = app.response_or_500(response);
+        let mut reply = Reply { has_pieces, ..Reply::of_stream(id, is_end) };
+        self.write_prepared(&mut reply, response, (&parts, &table), app);
+    }
+
+    /// Closes a stream whose response is written, with all that belongs to it. If the client still
+    /// sends its request, that is discarded up to its end, or to the window's.
+    pub(super) fn finish(&mut self, id: StreamId) {
+        let Some(stream) = self.core.stream(id) else { return };
+        let goes_on = !stream.is_remote_closed;
+        let new = Active { is_answered: true, ..Active::default() };
+        let old = std::mem::replace(&mut *stream.state, new);
+        if !goes_on {
+            self.stop(id);
+        }
+        self.let_go(old);
+    }
+
+    /// Closes a stream. If the client still sends, it is told not to.
+    pub(super) fn stop(&mut self, id: StreamId) {
+        let out = self.next.get_or_insert_with(gustnado_tasks::Connection::outgoing);
+        _ = self.core.finish(id, &mut out.bytes);
+    }
+
+    /// Ends a stream with an error.
+    pub(super) fn reset(&mut self, id: StreamId, code: ErrorCode) {
+        let out = self.next.get_or_insert_with(gustnado_tasks::Connection::outgoing);
+        let stream = self.core.reset(id, code, &mut out.bytes);
+        if let Some(parts) = stream.as_ref().and_then(|stream| stream.state.parts.as_ref()) {
+            parts.channel().end(Err(gustnado_web::body::BodyError::Gone));
+        }
+    }
+}
+
+/// Runs a handler, and delivers its response; then the pieces of its content.
+async fn run(start: impl FnOnce() -> RunningHandler + Send, outbox: Arc<Outbox>) {
+    let mut running = start();
+    let mut response = None;
+    poll_fn(
+        |context| {
+            if running.poll(context, &mut response) { Poll::Ready(()) } else { Poll::Pending }
+        },
+    )
+    .await;
+    drop(running);
+    let Some(mut response) = response else {
+        return outbox.deliver(Delivered::Panicked);
+    };
+    let content = std::mem::replace(&mut response.content, Content::Nothing);
+    let Content::Stream(streamed) = content else {
+        response.content = content;
+        return outbox.deliver(Delivered::Whole(Box::new(response)));
+    };
+    response.content = Content::Unsent(streamed.length);
+    let trailers = response.extras.as_mut().and_then(|extras| extras.trailers.take());
+    outbox.deliver(Delivered::Streamed(Box::new(response)));
+    drive(streamed, trailers, &outbox).await;
+}
+
+/// Puts the pieces of a stream into the outbox, as there is room.
+async fn drive(mut streamed: Streamed, trailers: Option<Trailers>, outbox: &Outbox) {
+    let mut left = streamed.length;
+    loop {
+        match poll_fn(|context| poll_piece(&mut streamed, outbox, context)).await {
+            Some(Ok(piece)) if piece.is_empty() => {}
+            Some(Ok(piece)) => match left.map(|left| left.checked_sub(piece.len() as u64)) {
+                Some(None) => return outbox.end(StreamEnd::Failed),
+                rest => {
+                    left = rest.flatten();
+                    outbox.push(piece);
+                }
+            },
+            None if left.is_none_or(|left| left == 0) => {
+                return outbox.end(StreamEnd::Whole(trailers));
+            }
+            Some(Err(Failed)) | None => return outbox.end(StreamEnd::Failed),
+        }
+    }
+}
+
+fn poll_piece(
+    streamed: &mut Streamed,
+    outbox: &Outbox,
+    context: &mut Context<'_>,
+) -> Poll<Option<Result<Bytes, Failed>>> {
+    ready!(outbox.poll_room(context));
+    contained(|| streamed.poll_next(context)).unwrap_or(Poll::Ready(Some(Err(Failed))))
+}

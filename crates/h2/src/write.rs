@@ -1,0 +1,308 @@
+//! Writes heads: of responses, interim ones, refusals; and content that is short.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use gustnado_app::app::App;
+use gustnado_app::hooks::Refused;
+use gustnado_files::CachedFile;
+use gustnado_http::fields::{Fields, FieldsRef, HeaderId};
+use gustnado_http::h2::StreamId;
+use gustnado_http::h2::hpack::{Encoder, ResponseLines};
+use gustnado_http::method::Method;
+use gustnado_http::status::Status;
+use gustnado_observe::exchange::SentCallbacks;
+use gustnado_observe::stats::{Added, Fault};
+use gustnado_tasks::{Connection, contained};
+use gustnado_web::error_page::error_page;
+use gustnado_web::prepared::prepared;
+use gustnado_web::request_head::RequestHeadRef;
+use gustnado_web::response::{
+    Content, ContentTypeId, INLINE_BYTES_MAX, Replaced, Response, ResponseExtras, Streamed,
+};
+use gustnado_web::routes::RouteTable;
+
+use crate::Conn;
+use crate::active::{Active, Rest};
+use crate::respond::Reply;
+
+/// When a client may try again that found the server without memory.
+const RETRY_AFTER_SECONDS: &str = "1";
+
+/// A head, before it is encoded.
+struct HeadToWrite<'h> {
+    code: u16,
+    content_type: Option<ContentTypeId>,
+    fields: &'h Fields,
+    length: Option<u64>,
+    replaced: Replaced,
+}
+
+impl HeadToWrite<'_> {
+    #[inline]
+    fn encode(&self, lines: &ResponseLines, encoder: &mut Encoder, out: &mut Vec<u8>) {
+        encoder.status(self.code, out);
+        let Replaced { date, server } = self.replaced;
+        if date || server {
+            encoder.lines_but(lines, (date, server), out);
+        } else {
+            encoder.lines(lines, out);
+        }
+        if let Some(kind) = self.content_type {
+            encoder.field(HeaderId::ContentType.into(), kind.name().as_bytes(), out);
+        }
+        if !self.fields.is_empty() {
+            encode_fields(self.fields, encoder, out);
+        }
+        if let Some(length) = self.length {
+            encoder.content_length(length, out);
+        }
+    }
+}
+
+/// Encodes fields, but for those that speak of an HTTP/1 connection (RFC 9113 §8.2.2).
+fn encode_fields(fields: &Fields, encoder: &mut Encoder, out: &mut Vec<u8>) {
+    for (name, value) in fields.iter() {
+        let is_of_connection = matches!(
+            name.id(),
+            Some(
+                HeaderId::Connection
+                    | HeaderId::KeepAlive
+                    | HeaderId::ProxyConnection
+                    | HeaderId::TransferEncoding
+                    | HeaderId::Upgrade
+            )
+        );
+        if !is_of_connection {
+            encoder.field(name, value, out);
+        }
+    }
+}
+
+impl Conn {
+    /// Writes a response that may lack its file or its page.
+    pub(super) fn write_prepared(
+        &mut self,
+        reply: &mut Reply<'_>,
+        response: Response,
+        (parts, table): (&RequestHeadRef, &RouteTable),
+        app: &App,
+    ) {
+        let now = self.socket.now();
+        let prefix = app.response_prefix(now.unix_secs);
+        let common = (prefix.opening.lines(), now);
+        let response = prepared(response, parts, &table.pages, common, self.origin(app));
+        let head_only = parts.view().method() == Method::Head;
+        self.write_response(reply, response, head_only, app);
+    }
+
+    /// Writes a response: its head, its content if that is short, and opens its stream for the
+    /// rest.
+    pub(super) fn write_response(
+        &mut self,
+        reply: &mut Reply<'_>,
+        response: Response,
+        head_only: bool,
+        app: &App,
+    ) {
+        let Response { status, content_type, fields, content, extras } = response;
+        let extras = extras.map_or_else(ResponseExtras::default, |extras| *extras);
+        let code = extras.status_line.as_ref().map_or(status.code(), |line| line.number);
+        let head = HeadToWrite {
+            code,
+            content_type: content_type.filter(|_| status.may_have_body()),
+            fields: &fields,
+            length: content.length(status).filter(|_| status.may_have_length()),
+            replaced: extras.replaced,
+        };
+        let has_content = !head_only && status.may_have_body();
+        let room = self.room_of(reply);
+        let placed = match reply.has_pieces {
+            _ if !has_content => Placed::Nothing,
+            true => Placed::Later(Rest::Pieces),
+            false => Placed::of(content, room),
+        };
+        let lines = app.response_lines(self.socket.now().unix_secs);
+        let Self { core, next, .. } = self;
+        let out = &mut next.get_or_insert_with(Connection::outgoing).bytes;
+        let before = out.len();
+        let is_end = matches!(placed, Placed::Nothing);
+        core.write_head(reply.id, is_end, out, |encoder, out| head.encode(&lines, encoder, out));
+        let head_bytes = out.len() - before;
+        let short = placed.short();
+        if !short.is_empty() {
+            core.write_whole(reply.id, short, out);
+        }
+        app.count_response(code, (out.len() - before) as u64);
+        let on_sent = SentCallbacks::boxed(extras.on_sent);
+        let content_bytes = short.len() as u64;
+        self.record(reply, (code, head_bytes, content_bytes), placed.is_whole(), on_sent);
+        if extras.close {
+            self.announce_end();
+        }
+        match placed {
+            Placed::Streamed(streamed) => {
+                self.open(reply, app);
+                self.stream_content(reply.id, streamed, extras.trailers);
+            }
+            Placed::Later(rest) => {
+                self.open(reply, app);
+                if let Some(stream) = self.core.stream(reply.id) {
+                    stream.state.rest = Some(rest);
+                }
+            }
+            _ => self.close_stream(reply, app),
+        }
+    }
+
+    /// Writes 200 with a whole file from the cache.
+    #[inline]
+    pub(super) fn write_file(
+        &mut self,
+        reply: &mut Reply<'_>,
+        file: &Arc<CachedFile>,
+        head_only: bool,
+        app: &App,
+    ) {
+        let body = file.body();
+        let is_short = head_only || !body.is_empty() || file.size == 0;
+        if !is_short || body.len() > self.room_of(reply) {
+            let response = Response {
+                fields: FieldsRef::Shared(Arc::clone(file.fields())),
+                content: Content::File(Arc::clone(file)),
+                ..Response::new(Status::OK)
+            };
+            return self.write_response(reply, response, head_only, app);
+        }
+        let lines = app.response_lines(self.socket.now().unix_secs);
+        let sent: &[u8] = if head_only { b"" } else { body };
+        let Self { core, next, .. } = self;
+        let out = &mut next.get_or_insert_with(Connection::outgoing).bytes;
+        let before = out.len();
+        core.write_head(reply.id, sent.is_empty(), out, |encoder, out| {
+            encoder.status(200, out);
+            encoder.lines(&lines, out);
+            out.extend_from_slice(file.block());
+        });
+        let head_bytes = out.len() - before;
+        if !sent.is_empty() {
+            core.write_whole(reply.id, sent, out);
+        }
+        app.count_response(200, (out.len() - before) as u64);
+        self.record(reply, (200, head_bytes, sent.len() as u64), true, None);
+        self.close_stream(reply, app);
+    }
+
+    /// Returns how much content may be sent at once.
+    #[inline]
+    fn room_of(&mut self, reply: &Reply<'_>) -> usize {
+        let room = self.core.first_room().min(INLINE_BYTES_MAX);
+        if !reply.is_open {
+            return room;
+        }
+        let window = self.core.stream(reply.id).map_or(0, |stream| stream.window());
+        self.core.room().min(window).min(INLINE_BYTES_MAX)
+    }
+
+    /// Closes the stream of a response, all of which is written.
+    #[inline]
+    fn close_stream(&mut self, reply: &mut Reply<'_>, app: &App) {
+        if !reply.is_end {
+            self.open(reply, app);
+        }
+        if reply.is_open {
+            self.finish(reply.id);
+        }
+    }
+
+    /// Opens the stream of a request, unless it is open.
+    pub(super) fn open(&mut self, reply: &mut Reply<'_>, app: &App) {
+        if reply.is_open {
+            return;
+        }
+        reply.is_open = true;
+        let active = Active { exchange: reply.exchange.take(), ..Active::default() };
+        self.core.open(reply.id, (reply.asked, reply.is_end), &app.h2, Box::new(active));
+    }
+
+    /// Writes an interim response.
+    pub(super) fn write_interim(&mut self, id: StreamId, status: Status, fields: &Fields) {
+        let out = self.next.get_or_insert_with(Connection::outgoing);
+        self.core.write_head(id, false, &mut out.bytes, |encoder, out| {
+            encoder.status(status.code(), out);
+            encode_fields(fields, encoder, out);
+        });
+    }
+
+    /// Writes the refusal of a request.
+    #[cold]
+    pub(super) fn write_refusal(&mut self, reply: &mut Reply<'_>, status: Status, app: &App) {
+        let prefix = app.response_prefix(self.socket.now().unix_secs);
+        let is_full = status == Status::SERVICE_UNAVAILABLE;
+        let standard = || {
+            let page = error_page(status, None, (prefix.opening.lines(), &Fields::new()));
+            if is_full { page.header("Retry-After", RETRY_AFTER_SECONDS) } else { page }
+        };
+        let request = reply.asked.map(|(head, bytes)| head.on(bytes));
+        let dressed = app.hooks.refusal.as_ref().and_then(|hook| {
+            let (refused, mut response) = (Refused::new(status, request), standard());
+            // A hook that panics leaves the standard page.
+            contained(|| hook(&refused, &mut response)).map(|()| response)
+        });
+        let response = dressed.unwrap_or_else(standard);
+        let fault = match status {
+            Status::REQUEST_TIMEOUT => Some(Fault::TooSlow),
+            // Not the client's fault.
+            Status::SERVICE_UNAVAILABLE => None,
+            _ => Some(Fault::BadRequest),
+        };
+        app.count(&Added { fault, ..Added::default() });
+        let head_only = request.is_some_and(|view| view.method() == Method::Head);
+        self.write_response(reply, response, head_only, app);
+    }
+}
+
+/// Where the content of a response is.
+enum Placed {
+    Nothing,
+    /// It is sent with the head.
+    Short(Bytes),
+    ShortFile(Arc<CachedFile>),
+    /// It is sent as windows allow.
+    Later(Rest),
+    /// It is made by a task.
+    Streamed(Streamed),
+}
+
+impl Placed {
+    /// - `room`: how much may be sent with the head.
+    fn of(content: Content, room: usize) -> Self {
+        match content {
+            _ if content.length(Status::OK) == Some(0) => Self::Nothing,
+            Content::Bytes(bytes) if bytes.len() <= room => Self::Short(bytes),
+            Content::Bytes(bytes) => Self::Later(Rest::Bytes(bytes)),
+            Content::File(file) => match file.segment() {
+                Some(segment) => Self::Later(Rest::Segments(VecDeque::from([segment]))),
+                None if file.body().len() <= room => Self::ShortFile(file),
+                None => Self::Later(Rest::Bytes(Bytes::copy_from_slice(file.body()))),
+            },
+            Content::Segments { segments, .. } => Self::Later(Rest::Segments(segments)),
+            Content::Stream(streamed) => Self::Streamed(streamed),
+            Content::Nothing | Content::Unsent(_) | Content::Path(_) => Self::Nothing,
+        }
+    }
+
+    fn short(&self) -> &[u8] {
+        match self {
+            Self::Short(bytes) => bytes,
+            Self::ShortFile(file) => file.body(),
+            _ => &[],
+        }
+    }
+
+    /// Returns whether nothing is left to be sent.
+    fn is_whole(&self) -> bool {
+        !matches!(self, Self::Later(_) | Self::Streamed(_))
+    }
+}

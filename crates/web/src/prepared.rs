@@ -1,0 +1,50 @@
+//! What a handler's response still lacks before a protocol writes it: its file, its page.
+
+use gustnado_tasks::{Now, contained};
+
+use crate::body::Body;
+use crate::error_page::error_page;
+use crate::request::{Request, RequestPeer, RequestSource};
+use crate::request_head::RequestHeadRef;
+use crate::response::Response;
+use crate::routes::Pages;
+
+/// Opens the file that a response names, and adds the page for its status if it has no content.
+///
+/// - `lines`: field lines that every response of the server has.
+pub fn prepared(
+    mut response: Response,
+    parts: &RequestHeadRef,
+    pages: &Pages,
+    (lines, now): (&[u8], Now),
+    origin: RequestSource<'_>,
+) -> Response {
+    response.open_file(parts.view(), now);
+    if response.wants_page() { with_page(response, parts, pages, lines, origin) } else { response }
+}
+
+/// Adds the page for the status of a response: the application's, or the standard one.
+#[cold]
+fn with_page(
+    response: Response,
+    parts: &RequestHeadRef,
+    pages: &Pages,
+    lines: &[u8],
+    origin: RequestSource<'_>,
+) -> Response {
+    let status = response.status;
+    let made = pages.of(status).and_then(|page| {
+        let origin = RequestPeer::lent(origin);
+        let request = Request::new(parts.clone(), Body::empty(), origin);
+        contained(|| page(&request, status))
+    });
+    let hint = response.extras.as_ref().and_then(|extras| extras.hint);
+    let mut page = made.unwrap_or_else(|| error_page(status, hint, (lines, &response.fields)));
+    page.status = status;
+    let of_page = std::mem::replace(&mut page.fields, response.fields);
+    if !of_page.is_empty() {
+        page.fields.to_mut().extend(&of_page);
+    }
+    page.extras = response.extras.or(page.extras);
+    page
+}
