@@ -36,7 +36,7 @@ use gustnado_web::route_cache::RouteCache;
 use gustnado_web::routes::Tables;
 use gustnado_web::trusted_proxies::TrustedProxies;
 
-pub use guards::{Guarded, Guards};
+pub use guards::{GuardVerdict, Guards};
 pub use handle::AppHandle;
 pub use openings::{ConnectionOpening, Http2Opening, ListenerKey, Openings, ServeHttp2};
 pub use server_shared::ServerShared;

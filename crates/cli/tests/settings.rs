@@ -2,7 +2,8 @@
 
 mod gustnado;
 
-use std::process::Command;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
 
 use ::gustnado::config::TUNABLES;
 use gustnado::{command, ended};
@@ -125,12 +126,21 @@ fn bash_completes_a_flag_and_the_names_of_a_choice() {
         let words: Vec<&str> = line.split(' ').collect();
         let last = words.len() - 1;
         let ask = format!(
-            "{script}\nCOMP_WORDS=({line}); COMP_CWORD={last}; _gustnado gustnado '{}' '{}'; \
+            "source /dev/stdin; COMP_WORDS=({line}); COMP_CWORD={last}; \
+             _gustnado gustnado '{}' '{}'; \
              echo \"${{COMPREPLY[@]}}\"",
             words[last],
             words[last - 1],
         );
-        let output = Command::new("bash").args(["--norc", "-c", &ask]).output().expect("bash");
+        // Through a pipe: as an argument it would be too long.
+        let mut bash = Command::new("bash")
+            .args(["--norc", "-c", &ask])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("bash");
+        bash.stdin.take().expect("a pipe").write_all(script.as_bytes()).expect("room");
+        let output = bash.wait_with_output().expect("bash");
         String::from_utf8(output.stdout).expect("text")
     };
     assert_eq!(asked("gustnado serve --scheduler pool-"), "pool-shared\n");

@@ -88,11 +88,12 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("web", &["config", "files", "http", "observe", "tasks", "tcp", "tls"]),
     ("app", &["config", "http", "observe", "tasks", "tls", "web"]),
     ("h1", &["app", "config", "files", "http", "observe", "tasks", "tls", "web"]),
+    ("h2", &["app", "config", "files", "http", "observe", "tasks", "tls", "web"]),
     (
         "server",
         &[
-            "acme", "app", "client", "config", "files", "h1", "http", "observe", "tasks", "tcp",
-            "tls", "web",
+            "acme", "app", "client", "config", "files", "h1", "h2", "http", "observe", "tasks",
+            "tcp", "tls", "web",
         ],
     ),
     ("acme", &["client", "http", "tasks", "tls"]),

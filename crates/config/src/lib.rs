@@ -70,6 +70,7 @@ mod nearest;
 mod networks;
 mod numbers;
 mod origin;
+mod output;
 mod pace;
 mod reference;
 mod response_version;

@@ -3,11 +3,11 @@
 use super::fields::{choice, duration, file_path, list, number, switch};
 use super::networks::is_network;
 use super::numbers::{DAY, HOUR};
-use super::text::{bare, is_field_text, is_host, is_user};
+use super::text::{bare, is_host, is_user};
 use super::tunable::{Field, SettingGroup, Tunable};
 use super::{
-    Acceptor, ForwardedFields, Io, Listing, Placement, ResponseVersion, SchedulerKind,
-    TrafficClass, acme, bodies, handlers, http2, memory, pace, sockets, tls,
+    Acceptor, ForwardedFields, Io, Listing, Placement, SchedulerKind, TrafficClass, acme, bodies,
+    handlers, http2, memory, output, pace, sockets, tls,
 };
 
 const NETWORKS: &str =
@@ -446,59 +446,12 @@ pub static TUNABLES: &[Tunable] = &[
         doc: "Threads of each folder that wait for its disk, at most, so that no worker does",
         field: number!(file_threads, Count, 1..=1_000, or "off"),
     },
-    Tunable {
-        name: "server-name",
-        group: SettingGroup::Output,
-        default: "gustnado",
-        doc: "Value of the Server field; empty leaves the field out",
-        field: Field::Text {
-            what: "visible ASCII text of at most 64 characters",
-            allowed: is_field_text,
-            get: |config| &config.server_name,
-            set: |config, text| text.clone_into(&mut config.server_name),
-        },
-    },
-    Tunable {
-        name: "answer-version",
-        group: SettingGroup::Output,
-        default: "1.1",
-        doc: "HTTP version in status lines: the newest, 1.0 to all, or that of the request",
-        field: choice!(answer_version, ResponseVersion),
-    },
-    Tunable {
-        name: "stats-interval",
-        group: SettingGroup::Output,
-        default: "off",
-        doc: "How often a line of statistics is written to standard error",
-        field: duration!(stats_interval, 10..=HOUR, or "off"),
-    },
-    Tunable {
-        name: "access-log",
-        group: SettingGroup::Output,
-        default: "",
-        doc: "File that a line for each request is appended to; - is standard output",
-        field: file_path!(access_log),
-    },
-    Tunable {
-        name: "access-log-format",
-        group: SettingGroup::Output,
-        default: "combined",
-        doc: "Format of its lines: common, combined, json, brief, or atoms such as %(h)s",
-        field: Field::Text {
-            what: "common, combined, json, or a format such as %(h)s %(r)s %(s)s",
-            // The start reports what exactly is wrong with one.
-            allowed: |text| !text.is_empty(),
-            get: |config| &config.access_log_format,
-            set: |config, text| text.clone_into(&mut config.access_log_format),
-        },
-    },
-    Tunable {
-        name: "quiet",
-        group: SettingGroup::Output,
-        default: "false",
-        doc: "Print nothing but errors",
-        field: switch!(quiet),
-    },
+    output::SERVER_NAME,
+    output::ANSWER_VERSION,
+    output::STATS_INTERVAL,
+    output::ACCESS_LOG,
+    output::ACCESS_LOG_FORMAT,
+    output::QUIET,
 ];
 
 #[cfg(test)]

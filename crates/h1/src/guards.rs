@@ -1,6 +1,6 @@
 //! What requests have to meet before they are routed: https, the policy of their site, no replay.
 
-use gustnado_app::app::Guarded;
+use gustnado_app::app::GuardVerdict;
 use gustnado_http::status::Status;
 use gustnado_tasks::SendBuf;
 use gustnado_web::response::Response;
@@ -22,15 +22,15 @@ impl Conn {
         let view = received.view();
         let Some(guarded) = self.app.guarded(view, &self.socket) else { return false };
         received.response = match guarded {
-            Guarded::Proof(proof) => {
+            GuardVerdict::Proof(proof) => {
                 let kind = ("Content-Type", "application/octet-stream");
                 self.write_answer(Status::OK, kind, proof, turn, out)
             }
-            Guarded::ToHttps(location) => {
+            GuardVerdict::ToHttps(location) => {
                 let location = ("Location", location.as_str());
                 self.write_answer(Status::PERMANENT_REDIRECT, location, Vec::new(), turn, out)
             }
-            Guarded::Refused(status) => self.write_refusal(status, Some(view), turn, out),
+            GuardVerdict::Refused(status) => self.write_refusal(status, Some(view), turn, out),
         };
         self.record(&out.bytes, &mut received.response, &ResponseProgress::Lingering);
         true

@@ -459,19 +459,6 @@ impl Conn {
         NextStep::Linger
     }
 
-    /// Returns what comes next after a failed send: a first deadline is extended as long as the
-    /// peer makes progress, anything else closes.
-    #[cold]
-    fn after_failed_send(&mut self, error: ConnectionError) -> NextStep {
-        match error {
-            ConnectionError::TimedOut => NextStep::SendOn,
-            error => {
-                self.take_back(self.socket.unsent_bytes());
-                self.give_up(&error)
-            }
-        }
-    }
-
     /// Notes that everything written has been sent.
     fn note_sent(&mut self) {
         self.expect_request();

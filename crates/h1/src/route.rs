@@ -24,11 +24,12 @@ use gustnado_app::hooks::Limit;
 use gustnado_files::Mounted;
 use gustnado_web::body::Body;
 use gustnado_web::handler::{HandlerId, InlineFn, RunningHandler, TaskFn};
+use gustnado_web::lookup::find;
 use gustnado_web::middleware::Runnable;
 use gustnado_web::request::{Request, RequestSource};
 use gustnado_web::response::{Content, Response};
 use gustnado_web::route_cache::RouteCache;
-use gustnado_web::routes::{EndpointKind, RouteEndpoint, RouteOptions, RouteTable, find};
+use gustnado_web::routes::{EndpointKind, RouteEndpoint, RouteOptions, RouteTable};
 
 /// A request and the endpoint that was found for it.
 pub(super) struct RoutedRequest<'a> {

@@ -5,8 +5,8 @@ use gustnado_tasks::{
 };
 use gustnado_tls::{SendFailed, Socket};
 
-use super::Conn;
 use super::limit::more_ms;
+use super::{Conn, NextStep};
 use gustnado_app::bodies::BlockedMemory;
 use gustnado_app::hooks::Limit;
 use gustnado_files::Segment;
@@ -31,6 +31,19 @@ impl Conn {
             self.charge(&mut out);
         }
         self.socket.start_send(out);
+    }
+
+    /// Returns what comes next after a failed send: a first deadline is extended as long as the
+    /// peer makes progress, anything else closes.
+    #[cold]
+    pub(super) fn after_failed_send(&mut self, error: ConnectionError) -> NextStep {
+        match error {
+            ConnectionError::TimedOut => NextStep::SendOn,
+            error => {
+                self.take_back(self.socket.unsent_bytes());
+                self.give_up(&error)
+            }
+        }
     }
 
     /// Sends what [`Conn::start_send`] took over, at the connection's pace if it has one.

@@ -10,8 +10,8 @@ use gustnado_tasks::Attached;
 use gustnado_web::request_head::RequestHeadRef;
 use gustnado_web::routes::{RouteOptions, RouteTable};
 
-use crate::outbox::Outbox;
-use crate::request_body::Incoming;
+use crate::outbox::StreamOutbox;
+use crate::stream_body::StreamBody;
 
 /// What is kept with an open stream.
 #[derive(Default)]
@@ -23,8 +23,8 @@ pub(super) struct Active {
     pub(super) options: RouteOptions,
     /// The task of its handler, which ends with this.
     pub(super) task: Option<Attached<()>>,
-    pub(super) outbox: Option<Arc<Outbox>>,
-    pub(super) incoming: Incoming,
+    pub(super) outbox: Option<Arc<StreamOutbox>>,
+    pub(super) incoming: StreamBody,
     /// What is left of its response, once the head is written.
     pub(super) rest: Option<Rest>,
     pub(super) exchange: Option<Box<Exchanges>>,

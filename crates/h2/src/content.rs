@@ -12,8 +12,8 @@ use gustnado_tasks::{BlockingPool, Connection, SendBuf, contained};
 use gustnado_web::response::Trailers;
 
 use crate::active::{Active, Rest};
-use crate::outbox::{Mailroom, Outbox, StreamEnd};
-use crate::{Conn, OUT_BYTES_MAX};
+use crate::outbox::{Mailroom, StreamEnd, StreamOutbox};
+use crate::{Http2Conn, OUT_BYTES_MAX};
 
 /// Pieces from this size on are sent without a copy; below, copying costs less.
 const SHARED_FROM: usize = 4 << 10;
@@ -22,7 +22,7 @@ const SHARED_FROM: usize = 4 << 10;
 const UNIT_BYTES: usize = 4 << 10;
 
 /// What a step on one stream has come to.
-enum Piece {
+enum FillStep {
     /// So many bytes were written; it goes on.
     Written(usize),
     /// So many were written, and the content ends with them.
@@ -34,7 +34,7 @@ enum Piece {
     Failed,
 }
 
-impl Conn {
+impl Http2Conn {
     /// Adds content to the next send, the most urgent first, as windows allow.
     pub(super) fn fill(&mut self) {
         let mut written = 0;
@@ -62,7 +62,7 @@ impl Conn {
             if urgency > Priority::default().urgency { budget.min(LAZY_BYTES) } else { budget };
         let piece = write_piece(&mut self.core, id, budget, out);
         let bytes = match piece {
-            Piece::Written(bytes) | Piece::Last(bytes) => bytes,
+            FillStep::Written(bytes) | FillStep::Last(bytes) => bytes,
             _ => 0,
         };
         self.app.count_response(0, bytes as u64);
@@ -75,11 +75,11 @@ impl Conn {
             }
         }
         match piece {
-            Piece::Written(_) => {}
-            Piece::Last(_) => self.finish(id),
-            Piece::End(trailers) => self.end_content(id, trailers),
-            Piece::Cold => self.await_disk(id),
-            Piece::Failed => self.reset(id, ErrorCode::InternalError),
+            FillStep::Written(_) => {}
+            FillStep::Last(_) => self.finish(id),
+            FillStep::End(trailers) => self.end_content(id, trailers),
+            FillStep::Cold => self.await_disk(id),
+            FillStep::Failed => self.reset(id, ErrorCode::InternalError),
         }
         bytes
     }
@@ -110,7 +110,7 @@ impl Conn {
         let Some(Segment::File { file, offset, len, cold: Some(pool) }) = segments.front() else {
             return;
         };
-        let outbox = active.outbox.get_or_insert_with(|| Outbox::new(id, room));
+        let outbox = active.outbox.get_or_insert_with(|| StreamOutbox::new(id, room));
         let until = offset.saturating_add(*len).min(offset.saturating_add(WINDOW_BYTES));
         let started = start_warming(pool, file, (*offset, until), outbox);
         active.is_cold = started;
@@ -129,7 +129,7 @@ fn start_warming(
     pool: &BlockingPool,
     file: &Arc<OpenFile>,
     (at, until): (u64, u64),
-    outbox: &Arc<Outbox>,
+    outbox: &Arc<StreamOutbox>,
 ) -> bool {
     let (file, waker) = (Arc::clone(file), Waker::from(Arc::clone(outbox)));
     let job = move || {
@@ -171,69 +171,80 @@ fn write_piece(
     id: StreamId,
     budget: usize,
     out: &mut SendBuf,
-) -> Piece {
-    let Some(stream) = core.stream(id) else { return Piece::Failed };
+) -> FillStep {
+    let Some(stream) = core.stream(id) else { return FillStep::Failed };
     let active = &mut *stream.state;
     match &mut active.rest {
-        None => Piece::Failed,
+        None => FillStep::Failed,
         Some(Rest::Bytes(bytes)) => {
             let piece = bytes.split_to(bytes.len().min(budget));
             let (len, is_end) = (piece.len(), bytes.is_empty());
             core.write_data_header(id, len, is_end, &mut out.bytes);
             push(piece, out);
-            if is_end { Piece::Last(len) } else { Piece::Written(len) }
+            if is_end { FillStep::Last(len) } else { FillStep::Written(len) }
         }
-        Some(Rest::Segments(segments)) => {
-            let is_last = segments.len() == 1;
-            match segments.front_mut() {
-                None => Piece::End(None),
-                Some(Segment::Bytes(bytes)) => {
-                    let piece = bytes.drain(..bytes.len().min(budget)).collect::<Vec<_>>();
-                    let is_done = bytes.is_empty();
-                    if is_done {
-                        segments.pop_front();
-                    }
-                    let (len, is_end) = (piece.len(), is_done && is_last);
-                    core.write_data_header(id, len, is_end, &mut out.bytes);
-                    out.bytes.extend_from_slice(&piece);
-                    if is_end { Piece::Last(len) } else { Piece::Written(len) }
-                }
-                Some(Segment::File { file, offset, len, cold }) => {
-                    let count = usize::try_from(*len).unwrap_or(usize::MAX).min(budget);
-                    let until = *offset + count as u64;
-                    let is_cold = cold.is_some()
-                        && !std::mem::take(&mut active.reads_cold)
-                        && !is_window_warm(file, *offset, until);
-                    if is_cold {
-                        return Piece::Cold;
-                    }
-                    let is_end = is_last && *len == count as u64;
-                    let (file, at) = (Arc::clone(file), *offset);
-                    *offset = until;
-                    *len -= count as u64;
-                    if *len == 0 {
-                        segments.pop_front();
-                    }
-                    core.write_data_header(id, count, is_end, &mut out.bytes);
-                    if !read_onto(&file, at, count, &mut out.bytes) {
-                        return Piece::Failed;
-                    }
-                    if is_end { Piece::Last(count) } else { Piece::Written(count) }
-                }
-            }
-        }
+        Some(Rest::Segments(_)) => write_segment(core, id, budget, out),
         Some(Rest::Pieces) => {
-            let Some(outbox) = active.outbox.clone() else { return Piece::Failed };
+            let Some(outbox) = active.outbox.clone() else { return FillStep::Failed };
             if let Some(piece) = outbox.take(budget) {
                 let len = piece.len();
                 core.write_data_header(id, len, false, &mut out.bytes);
                 push(piece, out);
-                return Piece::Written(len);
+                return FillStep::Written(len);
             }
             match outbox.take_end() {
-                Some(StreamEnd::Whole(trailers)) => Piece::End(trailers),
-                _ => Piece::Failed,
+                Some(StreamEnd::Whole(trailers)) => FillStep::End(trailers),
+                _ => FillStep::Failed,
             }
+        }
+    }
+}
+
+/// Writes one frame of the first segment.
+fn write_segment(
+    core: &mut gustnado_http::h2::H2Connection<Box<Active>>,
+    id: StreamId,
+    budget: usize,
+    out: &mut SendBuf,
+) -> FillStep {
+    let Some(stream) = core.stream(id) else { return FillStep::Failed };
+    let active = &mut *stream.state;
+    let Some(Rest::Segments(segments)) = &mut active.rest else { return FillStep::Failed };
+    let is_last = segments.len() == 1;
+    match segments.front_mut() {
+        None => FillStep::End(None),
+        Some(Segment::Bytes(bytes)) => {
+            let piece = bytes.drain(..bytes.len().min(budget)).collect::<Vec<_>>();
+            let is_done = bytes.is_empty();
+            if is_done {
+                segments.pop_front();
+            }
+            let (len, is_end) = (piece.len(), is_done && is_last);
+            core.write_data_header(id, len, is_end, &mut out.bytes);
+            out.bytes.extend_from_slice(&piece);
+            if is_end { FillStep::Last(len) } else { FillStep::Written(len) }
+        }
+        Some(Segment::File { file, offset, len, cold }) => {
+            let count = usize::try_from(*len).unwrap_or(usize::MAX).min(budget);
+            let until = *offset + count as u64;
+            let is_cold = cold.is_some()
+                && !std::mem::take(&mut active.reads_cold)
+                && !is_window_warm(file, *offset, until);
+            if is_cold {
+                return FillStep::Cold;
+            }
+            let is_end = is_last && *len == count as u64;
+            let (file, at) = (Arc::clone(file), *offset);
+            *offset = until;
+            *len -= count as u64;
+            if *len == 0 {
+                segments.pop_front();
+            }
+            core.write_data_header(id, count, is_end, &mut out.bytes);
+            if !read_onto(&file, at, count, &mut out.bytes) {
+                return FillStep::Failed;
+            }
+            if is_end { FillStep::Last(count) } else { FillStep::Written(count) }
         }
     }
 }

@@ -7,7 +7,7 @@ use gustnado_http::h2::{ErrorCode, H2Error};
 use gustnado_observe::stats::{Added, Fault};
 use gustnado_tasks::{Connection, ConnectionError};
 
-use crate::{Conn, Turned};
+use crate::{Http2Conn, TurnOutcome};
 
 /// How long the client has to take note that the server ends.
 const LAST_CALL_MS: u64 = 200;
@@ -22,7 +22,7 @@ const LAST_LINGER_MS: u64 = 100;
 
 /// How far a connection has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(super) enum ConnPhase {
     Open,
     /// The client was told that it ends, and may not know it before this time.
     Leaving {
@@ -36,14 +36,14 @@ pub(super) enum Phase {
     Broken,
 }
 
-impl Phase {
+impl ConnPhase {
     /// Returns whether more is read.
     pub(super) fn reads(self) -> bool {
         matches!(self, Self::Open | Self::Leaving { .. } | Self::Left)
     }
 }
 
-impl Conn {
+impl Http2Conn {
     /// Returns the app in force, and begins to end if the server does.
     #[cold]
     pub(super) fn renewed(&mut self, app: Arc<App>) -> Arc<App> {
@@ -63,13 +63,13 @@ impl Conn {
     /// Tells the client that the connection is about to end.
     #[cold]
     pub(super) fn announce_end(&mut self) {
-        if self.phase != Phase::Open {
+        if self.phase != ConnPhase::Open {
             return;
         }
         let out = self.next.get_or_insert_with(Connection::outgoing);
         self.core.announce_end(&mut out.bytes);
         let until_ms = self.socket.now().mono_ms + LAST_CALL_MS;
-        self.phase = Phase::Leaving { until_ms };
+        self.phase = ConnPhase::Leaving { until_ms };
     }
 
     /// Tells the client of the last stream that is served.
@@ -80,21 +80,21 @@ impl Conn {
 
     /// Returns whether nothing is left to do.
     pub(super) fn is_over(&mut self) -> bool {
-        if let Phase::Leaving { until_ms } = self.phase
+        if let ConnPhase::Leaving { until_ms } = self.phase
             && (self.core.is_end_known() || until_ms <= self.socket.now().mono_ms)
         {
             self.go_away(H2Error { code: ErrorCode::NoError, reason: "the server ends" });
-            self.phase = Phase::Left;
+            self.phase = ConnPhase::Left;
             self.start_send_if_free();
         }
         let has_left =
             !self.socket.is_sending() && self.next.as_ref().is_none_or(|next| next.is_empty());
         let is_done = self.core.open_streams() == 0 && has_left;
         match self.phase {
-            Phase::Open => is_done && self.core.is_peer_leaving(),
-            Phase::Leaving { .. } => false,
-            Phase::Left | Phase::PeerGone => is_done,
-            Phase::Broken => has_left,
+            ConnPhase::Open => is_done && self.core.is_peer_leaving(),
+            ConnPhase::Leaving { .. } => false,
+            ConnPhase::Left | ConnPhase::PeerGone => is_done,
+            ConnPhase::Broken => has_left,
         }
     }
 
@@ -105,17 +105,17 @@ impl Conn {
     }
 
     /// Acts on what has ended a receive.
-    pub(super) fn after_failure(&mut self, error: &ConnectionError) -> Turned {
-        if matches!(error, ConnectionError::Ending) && self.phase == Phase::Open {
+    pub(super) fn after_failure(&mut self, error: &ConnectionError) -> TurnOutcome {
+        if matches!(error, ConnectionError::Ending) && self.phase == ConnPhase::Open {
             self.announce_end();
-            return Turned::On;
+            return TurnOutcome::On;
         }
         self.give_up(error)
     }
 
     /// Ends a connection that has failed.
     #[cold]
-    pub(super) fn give_up(&mut self, error: &ConnectionError) -> Turned {
+    pub(super) fn give_up(&mut self, error: &ConnectionError) -> TurnOutcome {
         let fault = match error {
             ConnectionError::TimedOut => Some(Fault::TooSlow),
             ConnectionError::FileTruncated => Some(Fault::FileCut),
@@ -131,7 +131,7 @@ impl Conn {
         }
         self.app.take_back(self.socket.unsent_bytes());
         self.is_lost = true;
-        Turned::Ends
+        TurnOutcome::Ends
     }
 
     /// Closes the connection in order.
@@ -140,8 +140,8 @@ impl Conn {
             return;
         }
         match self.phase {
-            Phase::Broken => self.socket.linger(LINGER_MS, LINGER_BYTES_MAX, false).await,
-            Phase::PeerGone => self.socket.close().await,
+            ConnPhase::Broken => self.socket.linger(LINGER_MS, LINGER_BYTES_MAX, false).await,
+            ConnPhase::PeerGone => self.socket.close().await,
             _ => self.socket.linger(LAST_LINGER_MS, LINGER_BYTES_MAX, false).await,
         }
     }

@@ -4,9 +4,9 @@
 use gustnado_app::app::App;
 use gustnado_observe::exchange::{Exchanges, ResponseRecord, SentCallbacks};
 
-use crate::Conn;
+use crate::Http2Conn;
 use crate::active::Active;
-use crate::respond::{Received, Reply};
+use crate::respond::{Received, StreamReply};
 
 /// Exchanges whose responses are written.
 #[derive(Default)]
@@ -17,7 +17,7 @@ pub(super) struct Leaving {
     sending: Vec<Exchanges>,
 }
 
-impl Conn {
+impl Http2Conn {
     /// Opens the exchange of a request. Called only if there is a log.
     #[cold]
     pub(super) fn open_exchange(&self, received: &mut Received<'_>, app: &App) {
@@ -39,7 +39,7 @@ impl Conn {
     #[inline]
     pub(super) fn record(
         &mut self,
-        reply: &mut Reply<'_>,
+        reply: &mut StreamReply<'_>,
         numbers: (u16, usize, u64),
         is_whole: bool,
         on_sent: Option<Box<SentCallbacks>>,
@@ -52,7 +52,7 @@ impl Conn {
     #[cold]
     fn record_followed(
         &mut self,
-        reply: &mut Reply<'_>,
+        reply: &mut StreamReply<'_>,
         (status, _, content_bytes): (u16, usize, u64),
         is_whole: bool,
         on_sent: Option<Box<SentCallbacks>>,

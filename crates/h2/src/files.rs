@@ -10,10 +10,10 @@ use gustnado_web::request_head::RequestHead;
 use gustnado_web::response::Response;
 use gustnado_web::routes::RouteTable;
 
-use crate::Conn;
+use crate::Http2Conn;
 use crate::respond::Received;
 
-impl Conn {
+impl Http2Conn {
     /// Responds from a folder, or waits for its disk. A body that comes is not read.
     ///
     /// - `place`: as for [`Files::respond`].

@@ -10,14 +10,14 @@ use gustnado_tasks::{Connection, ConnectionError};
 use gustnado_web::body::BodyError;
 
 use crate::active::Active;
-use crate::ending::Phase;
-use crate::respond::{Received, Reply};
-use crate::{Conn, SCRATCH};
+use crate::ending::ConnPhase;
+use crate::respond::{Received, StreamReply};
+use crate::{Http2Conn, SCRATCH};
 
 /// The cost of each response, in a turn with several, to the task's budget for one run.
 const RESPONSE_UNITS: u32 = 2;
 
-impl Conn {
+impl Http2Conn {
     /// Reads what waits, or receives.
     pub(super) fn poll_input(
         &mut self,
@@ -34,7 +34,7 @@ impl Conn {
         }
         let piece = ready!(self.socket.poll_recv(self.is_idle()))?;
         if piece.bytes().is_empty() {
-            self.phase = Phase::PeerGone;
+            self.phase = ConnPhase::PeerGone;
         } else if self.unread.is_empty() {
             self.read(piece.bytes(), context);
         } else {
@@ -108,7 +108,8 @@ impl Conn {
                 }
             }
             H2Event::Refused { id, status, is_end } => {
-                let mut reply = Reply { is_open: false, ..Reply::of_stream(id, is_end) };
+                let mut reply =
+                    StreamReply { is_open: false, ..StreamReply::of_stream(id, is_end) };
                 self.write_refusal(&mut reply, status, app);
             }
             H2Event::Data { id, bytes, is_end } => {
@@ -134,6 +135,6 @@ impl Conn {
     fn break_off(&mut self, error: H2Error) {
         self.app.count(&Added { fault: Some(Fault::BadRequest), ..Added::default() });
         self.go_away(error);
-        self.phase = Phase::Broken;
+        self.phase = ConnPhase::Broken;
     }
 }

@@ -23,6 +23,7 @@ mod input;
 mod outbox;
 mod request_body;
 mod respond;
+mod stream_body;
 mod tasks;
 mod time;
 mod write;
@@ -41,10 +42,10 @@ use gustnado_tasks::{Connection, ConnectionError, SendBuf, contained};
 use gustnado_tls::Socket;
 
 use active::Active;
-use ending::Phase;
+use ending::ConnPhase;
 use exchange::Leaving;
 use outbox::Mailroom;
-use time::Timers;
+use time::ConnTimers;
 
 /// What one send holds, about. Less would be more sends, more would make an urgent response wait.
 const OUT_BYTES_MAX: usize = 64 << 10;
@@ -55,7 +56,7 @@ thread_local! {
 }
 
 /// A connection, and the streams whose requests or responses are not over.
-struct Conn {
+struct Http2Conn {
     socket: Socket,
     app: Arc<App>,
     core: H2Connection<Box<Active>>,
@@ -67,8 +68,8 @@ struct Conn {
     mailroom: Option<Arc<Mailroom>>,
     /// Exchanges whose last bytes are in the next send, and in the one that is under way.
     leaving: Option<Box<Leaving>>,
-    timers: Timers,
-    phase: Phase,
+    timers: ConnTimers,
+    phase: ConnPhase,
     /// The unread bytes may hold whole frames.
     has_unread: bool,
     /// It has failed: there is nothing to be closed in order.
@@ -89,7 +90,7 @@ pub fn serve(
     app: Arc<App>,
     received: Vec<u8>,
 ) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-    let mut conn = Conn::new(socket, app, received);
+    let mut conn = Http2Conn::new(socket, app, received);
     Box::pin(async move {
         poll_fn(|context| conn.poll(context)).await;
         // Boxed, as it would be a part of every connection.
@@ -98,7 +99,7 @@ pub fn serve(
 }
 
 /// What a step of the connection has come to.
-enum Turned {
+enum TurnOutcome {
     /// Something has moved: there may be more to do.
     On,
     /// Nothing to do before something comes.
@@ -106,7 +107,7 @@ enum Turned {
     Ends,
 }
 
-impl Conn {
+impl Http2Conn {
     fn new(socket: Socket, app: Arc<App>, received: Vec<u8>) -> Self {
         let now_ms = socket.now().mono_ms;
         let mut out = Connection::outgoing();
@@ -126,9 +127,9 @@ impl Conn {
             next: Some(out),
             mailroom: None,
             leaving: None,
-            timers: Timers::new(now_ms, &app),
+            timers: ConnTimers::new(now_ms, &app),
             app,
-            phase: Phase::Open,
+            phase: ConnPhase::Open,
             has_unread: true,
             is_lost: false,
             turn: 0,
@@ -140,15 +141,15 @@ impl Conn {
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
         loop {
             match self.turn(context) {
-                Turned::On => {}
-                Turned::Waits => return Poll::Pending,
-                Turned::Ends => return Poll::Ready(()),
+                TurnOutcome::On => {}
+                TurnOutcome::Waits => return Poll::Pending,
+                TurnOutcome::Ends => return Poll::Ready(()),
             }
         }
     }
 
     /// Does what there is to do.
-    fn turn(&mut self, context: &mut Context<'_>) -> Turned {
+    fn turn(&mut self, context: &mut Context<'_>) -> TurnOutcome {
         let mut moves = false;
         if self.socket.is_sending() {
             match self.socket.poll_sent() {
@@ -175,10 +176,10 @@ impl Conn {
             moves |= self.start_send();
         }
         if self.is_over() {
-            return Turned::Ends;
+            return TurnOutcome::Ends;
         }
         self.set_deadline();
-        if moves { Turned::On } else { Turned::Waits }
+        if moves { TurnOutcome::On } else { TurnOutcome::Waits }
     }
 
     /// Returns whether more responses may be written before the next send.
@@ -210,7 +211,7 @@ impl Conn {
     }
 }
 
-impl Drop for Conn {
+impl Drop for Http2Conn {
     fn drop(&mut self) {
         self.app.note_closed();
         let Some(hook) = &self.app.hooks.closed else { return };

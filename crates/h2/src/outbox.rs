@@ -52,14 +52,14 @@ impl Mailroom {
 }
 
 /// What a task has for one stream. As a waker it has the connection look at that stream.
-pub(super) struct Outbox {
+pub(super) struct StreamOutbox {
     id: StreamId,
     room: Arc<Mailroom>,
-    inside: Mutex<Inside>,
+    inside: Mutex<OutboxState>,
 }
 
 #[derive(Default)]
-struct Inside {
+struct OutboxState {
     response: Option<Delivered>,
     pieces: VecDeque<Bytes>,
     bytes: usize,
@@ -83,12 +83,12 @@ pub(super) enum StreamEnd {
     Failed,
 }
 
-impl Outbox {
+impl StreamOutbox {
     pub(super) fn new(id: StreamId, room: Arc<Mailroom>) -> Arc<Self> {
         Arc::new(Self { id, room, inside: Mutex::default() })
     }
 
-    fn inside(&self) -> MutexGuard<'_, Inside> {
+    fn inside(&self) -> MutexGuard<'_, OutboxState> {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -168,7 +168,7 @@ impl Outbox {
     }
 }
 
-impl Wake for Outbox {
+impl Wake for StreamOutbox {
     fn wake(self: Arc<Self>) {
         self.room.note(self.id);
     }

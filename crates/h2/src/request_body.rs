@@ -1,71 +1,22 @@
 //! The bodies of requests: gathered for an inline handler, or handed to a task as it asks for them.
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use gustnado_app::app::App;
 use gustnado_http::h2::{ErrorCode, StreamId};
-use gustnado_http::head::Head;
 use gustnado_http::status::Status;
 use gustnado_tasks::MemoryKind;
 use gustnado_web::body::BodyError;
 use gustnado_web::body_channel::BodyDemand;
 use std::task::{Context, Waker};
 
-use crate::Conn;
-use crate::respond::{Received, Reply};
-
-/// The body of a stream's request.
-#[derive(Default)]
-pub(super) enum Incoming {
-    /// There is none, or all of it was handed on.
-    #[default]
-    None,
-    /// It is gathered, and the handler is called once it is whole.
-    Gathered(Box<Gathered>),
-    /// A task reads it.
-    Read(Box<Queued>),
-}
-
-/// A request that waits for its body.
-pub(super) struct Gathered {
-    head: Head,
-    bytes: Vec<u8>,
-    body: Vec<u8>,
-    bytes_max: u64,
-}
-
-/// What a task has not asked for yet.
-#[derive(Default)]
-pub(super) struct Queued {
-    bytes: BytesMut,
-    received: u64,
-    bytes_max: u64,
-    is_whole: bool,
-    /// The reader waits for bytes, and there are none.
-    is_awaited: bool,
-}
+use crate::Http2Conn;
+use crate::respond::{Received, StreamReply};
+use crate::stream_body::{Gathered, StreamBody};
 
 /// With less of its window left, the client is told to stop sending what nobody reads.
 const LEAST_WINDOW: usize = 16 << 10;
 
-impl Gathered {
-    pub(super) fn new(head: &Head, bytes: &[u8], bytes_max: u64) -> Self {
-        let bytes = bytes[..head.len()].to_vec();
-        Self { head: *head, bytes, body: Vec::new(), bytes_max }
-    }
-}
-
-impl Queued {
-    pub(super) fn new(bytes_max: u64) -> Self {
-        Self { bytes_max, ..Self::default() }
-    }
-
-    /// Returns whether the client is waited for.
-    pub(super) fn is_awaited(&self) -> bool {
-        self.is_awaited
-    }
-}
-
-impl Conn {
+impl Http2Conn {
     /// Takes bytes of a body.
     pub(super) fn take_data(
         &mut self,
@@ -84,8 +35,8 @@ impl Conn {
             return;
         }
         match &mut stream.state.incoming {
-            Incoming::None => self.give_window(id, bytes.len(), app),
-            Incoming::Gathered(gathered) => {
+            StreamBody::None => self.give_window(id, bytes.len(), app),
+            StreamBody::Gathered(gathered) => {
                 gathered.body.extend_from_slice(bytes);
                 if gathered.body.len() as u64 > gathered.bytes_max {
                     return self.refuse_stream(id, Status::CONTENT_TOO_LARGE, app);
@@ -95,7 +46,7 @@ impl Conn {
                 }
                 self.give_window(id, bytes.len(), app);
             }
-            Incoming::Read(queued) => {
+            StreamBody::Read(queued) => {
                 queued.received += bytes.len() as u64;
                 queued.is_whole |= is_end;
                 if queued.received > queued.bytes_max {
@@ -111,8 +62,8 @@ impl Conn {
     /// Calls the handler of a request whose body is whole.
     fn respond_to_gathered(&mut self, id: StreamId, app: &App, context: &mut Context<'_>) {
         let Some(stream) = self.core.stream(id) else { return };
-        let incoming = std::mem::replace(&mut stream.state.incoming, Incoming::None);
-        let Incoming::Gathered(gathered) = incoming else { return };
+        let incoming = std::mem::replace(&mut stream.state.incoming, StreamBody::None);
+        let StreamBody::Gathered(gathered) = incoming else { return };
         let Gathered { head, bytes, body, .. } = *gathered;
         let mut received = Received::new(id, &head, &bytes, true);
         received.body = Some(Bytes::from(body));
@@ -124,7 +75,7 @@ impl Conn {
     pub(super) fn feed(&mut self, id: StreamId, app: &App) {
         let Some(stream) = self.core.stream(id) else { return };
         let active = &mut *stream.state;
-        let (Incoming::Read(queued), Some(parts)) = (&mut active.incoming, &active.parts) else {
+        let (StreamBody::Read(queued), Some(parts)) = (&mut active.incoming, &active.parts) else {
             return;
         };
         let Some(outbox) = &active.outbox else { return };
@@ -141,7 +92,7 @@ impl Conn {
                 }
                 BodyDemand::Bytes if queued.is_whole => {
                     channel.end(Ok(()));
-                    active.incoming = Incoming::None;
+                    active.incoming = StreamBody::None;
                     break;
                 }
                 BodyDemand::Bytes => {
@@ -170,9 +121,9 @@ impl Conn {
     /// Ends a body whose rest is not read.
     pub(super) fn break_body(&mut self, id: StreamId, error: BodyError) {
         let Some(stream) = self.core.stream(id) else { return };
-        if let (Incoming::Read(_), Some(parts)) = (&stream.state.incoming, &stream.state.parts) {
+        if let (StreamBody::Read(_), Some(parts)) = (&stream.state.incoming, &stream.state.parts) {
             parts.channel().end(Err(error));
-            stream.state.incoming = Incoming::None;
+            stream.state.incoming = StreamBody::None;
         }
     }
 
@@ -183,7 +134,7 @@ impl Conn {
             return self.reset(id, ErrorCode::Cancel);
         }
         let is_end = stream.is_remote_closed;
-        let mut reply = Reply::of_stream(id, is_end);
+        let mut reply = StreamReply::of_stream(id, is_end);
         self.write_refusal(&mut reply, status, app);
     }
 }

@@ -18,13 +18,14 @@ use gustnado_tasks::{contained, note_step};
 use gustnado_web::body::Body;
 use gustnado_web::error_page::error_page;
 use gustnado_web::handler::InlineFn;
+use gustnado_web::lookup::find;
 use gustnado_web::middleware::Runnable;
 use gustnado_web::request::{Request, RequestSource};
 use gustnado_web::route_cache::RouteCache;
-use gustnado_web::routes::{EndpointKind, RouteEndpoint, RouteOptions, RouteTable, find};
+use gustnado_web::routes::{EndpointKind, RouteEndpoint, RouteOptions, RouteTable};
 
-use crate::Conn;
-use crate::request_body::{Gathered, Incoming};
+use crate::Http2Conn;
+use crate::stream_body::{Gathered, StreamBody};
 
 /// A request on its way to its handler.
 pub(super) struct Received<'a> {
@@ -32,11 +33,11 @@ pub(super) struct Received<'a> {
     pub(super) bytes: &'a [u8],
     /// Its body, once it was gathered.
     pub(super) body: Option<Bytes>,
-    pub(super) reply: Reply<'a>,
+    pub(super) reply: StreamReply<'a>,
 }
 
 /// Where a response goes.
-pub(super) struct Reply<'a> {
+pub(super) struct StreamReply<'a> {
     pub(super) id: StreamId,
     /// The head of the request, if that is served.
     pub(super) asked: Option<(&'a Head, &'a [u8])>,
@@ -49,7 +50,7 @@ pub(super) struct Reply<'a> {
     pub(super) has_pieces: bool,
 }
 
-impl Reply<'_> {
+impl StreamReply<'_> {
     /// A reply on an open stream.
     pub(super) fn of_stream(id: StreamId, is_end: bool) -> Self {
         Self { id, asked: None, is_end, is_open: true, exchange: None, has_pieces: false }
@@ -60,7 +61,8 @@ impl<'a> Received<'a> {
     #[inline]
     pub(super) fn new(id: StreamId, head: &'a Head, bytes: &'a [u8], is_end: bool) -> Self {
         let asked = Some((head, bytes));
-        let reply = Reply { id, asked, is_end, is_open: false, exchange: None, has_pieces: false };
+        let reply =
+            StreamReply { id, asked, is_end, is_open: false, exchange: None, has_pieces: false };
         Self { head, bytes, body: None, reply }
     }
 
@@ -84,7 +86,7 @@ struct Routed<'t> {
     request: Box<Request>,
 }
 
-impl Conn {
+impl Http2Conn {
     /// Responds to a request, or has its handler do so.
     #[inline]
     pub(super) fn respond(
@@ -248,7 +250,7 @@ impl Conn {
             self.write_interim(id, Status::CONTINUE, &Fields::new());
         }
         if let Some(stream) = self.core.stream(id) {
-            stream.state.incoming = Incoming::Gathered(Box::new(gathered));
+            stream.state.incoming = StreamBody::Gathered(Box::new(gathered));
         }
     }
 

@@ -16,13 +16,13 @@ use gustnado_web::request::Request;
 use gustnado_web::response::{Content, Failed, Streamed, Trailers};
 use gustnado_web::routes::{RouteOptions, RouteTable};
 
-use crate::Conn;
+use crate::Http2Conn;
 use crate::active::{Active, Rest};
-use crate::outbox::{Delivered, Mailroom, Outbox, StreamEnd};
-use crate::request_body::{Incoming, Queued};
-use crate::respond::{Received, Reply};
+use crate::outbox::{Delivered, Mailroom, StreamEnd, StreamOutbox};
+use crate::respond::{Received, StreamReply};
+use crate::stream_body::{Queued, StreamBody};
 
-impl Conn {
+impl Http2Conn {
     /// Starts a task handler.
     pub(super) fn run_task(
         &mut self,
@@ -47,9 +47,9 @@ impl Conn {
             None => request.head_only(),
         };
         let incoming = if is_ahead {
-            Incoming::Read(Box::new(Queued::new(bytes_max)))
+            StreamBody::Read(Box::new(Queued::new(bytes_max)))
         } else {
-            Incoming::None
+            StreamBody::None
         };
         let parts = request.parts().clone();
         let handler = Arc::clone(handler);
@@ -86,13 +86,13 @@ impl Conn {
     }
 
     /// Starts a task for an open stream, which ends with it.
-    fn start_task<F>(&mut self, id: StreamId, make: impl FnOnce(Arc<Outbox>) -> F, app: &App)
+    fn start_task<F>(&mut self, id: StreamId, make: impl FnOnce(Arc<StreamOutbox>) -> F, app: &App)
     where
         F: Future<Output = ()> + Send + 'static,
     {
         let room = Arc::clone(self.mailroom.get_or_insert_with(Arc::<Mailroom>::default));
         let Some(stream) = self.core.stream(id) else { return };
-        let outbox = stream.state.outbox.get_or_insert_with(|| Outbox::new(id, room));
+        let outbox = stream.state.outbox.get_or_insert_with(|| StreamOutbox::new(id, room));
         match spawn(make(Arc::clone(outbox))) {
             Ok(task) => stream.state.task = Some(task.attach()),
             // Every slot for tasks is taken.
@@ -153,7 +153,7 @@ impl Conn {
         };
         let is_end = stream.is_remote_closed;
         let response = app.response_or_500(response);
-        let mut reply = Reply { has_pieces, ..Reply::of_stream(id, is_end) };
+        let mut reply = StreamReply { has_pieces, ..StreamReply::of_stream(id, is_end) };
         self.write_prepared(&mut reply, response, (&parts, &table), app);
     }
 
@@ -187,7 +187,7 @@ impl Conn {
 }
 
 /// Runs a handler, and delivers its response; then the pieces of its content.
-async fn run(start: impl FnOnce() -> RunningHandler + Send, outbox: Arc<Outbox>) {
+async fn run(start: impl FnOnce() -> RunningHandler + Send, outbox: Arc<StreamOutbox>) {
     let mut running = start();
     let mut response = None;
     poll_fn(
@@ -212,7 +212,7 @@ async fn run(start: impl FnOnce() -> RunningHandler + Send, outbox: Arc<Outbox>)
 }
 
 /// Puts the pieces of a stream into the outbox, as there is room.
-async fn drive(mut streamed: Streamed, trailers: Option<Trailers>, outbox: &Outbox) {
+async fn drive(mut streamed: Streamed, trailers: Option<Trailers>, outbox: &StreamOutbox) {
     let mut left = streamed.length;
     loop {
         match poll_fn(|context| poll_piece(&mut streamed, outbox, context)).await {
@@ -234,7 +234,7 @@ async fn drive(mut streamed: Streamed, trailers: Option<Trailers>, outbox: &Outb
 
 fn poll_piece(
     streamed: &mut Streamed,
-    outbox: &Outbox,
+    outbox: &StreamOutbox,
     context: &mut Context<'_>,
 ) -> Poll<Option<Result<Bytes, Failed>>> {
     ready!(outbox.poll_room(context));

@@ -7,12 +7,12 @@ use gustnado_observe::stats::{Added, Fault};
 use gustnado_tasks::{ConnectionError, SendWatch};
 
 use crate::active::{Active, Rest};
-use crate::ending::Phase;
-use crate::request_body::Incoming;
-use crate::{Conn, Turned};
+use crate::ending::ConnPhase;
+use crate::stream_body::StreamBody;
+use crate::{Http2Conn, TurnOutcome};
 
 /// When what is waited for has to have come, in milliseconds.
-pub(super) struct Timers {
+pub(super) struct ConnTimers {
     /// The next request, while there is none.
     idle_ms: u64,
     /// The end of a frame, or a block of fields, that has begun.
@@ -21,7 +21,7 @@ pub(super) struct Timers {
     send: Option<Box<(SendWatch, u64)>>,
 }
 
-impl Timers {
+impl ConnTimers {
     pub(super) fn new(now_ms: u64, app: &App) -> Self {
         Self { idle_ms: now_ms + app.times.first_ms, frame_ms: None, send: None }
     }
@@ -49,7 +49,7 @@ impl Timers {
     }
 }
 
-impl Conn {
+impl Http2Conn {
     /// Returns whether what was read ends within a frame or a block of fields.
     pub(super) fn is_within_frame(&self) -> bool {
         !self.unread.is_empty() && !self.has_unread || self.core.is_within_frame()
@@ -60,7 +60,7 @@ impl Conn {
         self.core.open_streams() == 0
             && !self.socket.is_sending()
             && self.next.as_ref().is_none_or(|next| next.is_empty())
-            && matches!(self.phase, Phase::Open)
+            && matches!(self.phase, ConnPhase::Open)
     }
 
     /// Sets when the connection looks at its time-outs next.
@@ -72,7 +72,7 @@ impl Conn {
         } else if self.core.open_streams() == 0 {
             at_ms = at_ms.min(self.timers.idle_ms);
         }
-        if let Phase::Leaving { until_ms } = self.phase {
+        if let ConnPhase::Leaving { until_ms } = self.phase {
             at_ms = at_ms.min(until_ms.max(now_ms + 1));
         }
         let times = self.app.times;
@@ -96,13 +96,13 @@ impl Conn {
 
     /// Acts on the time-outs that are over.
     #[cold]
-    pub(super) fn after_timeout(&mut self) -> Turned {
+    pub(super) fn after_timeout(&mut self) -> TurnOutcome {
         self.socket.refresh_now();
         let now_ms = self.socket.now().mono_ms;
         if self.timers.frame_ms.is_some_and(|at_ms| at_ms <= now_ms) {
             self.app.count(&Added { fault: Some(Fault::TooSlow), ..Added::default() });
             self.end_by(ErrorCode::EnhanceYourCalm, "a frame has not come to its end in time");
-            return Turned::On;
+            return TurnOutcome::On;
         }
         if let Some(send) = &mut self.timers.send {
             if send.1 <= now_ms {
@@ -116,11 +116,11 @@ impl Conn {
             let fault = if self.requests == 0 { Fault::NeverAsked } else { Fault::Idle };
             self.app.count(&Added { fault: Some(fault), ..Added::default() });
             self.end_by(ErrorCode::NoError, "no request has come for a while");
-            return Turned::On;
+            return TurnOutcome::On;
         }
         self.end_late_streams(now_ms);
         self.set_deadline();
-        Turned::On
+        TurnOutcome::On
     }
 
     /// Ends the streams whose clients have had their time.
@@ -135,8 +135,8 @@ impl Conn {
             stream.state.until_ms = 0;
             match &stream.state.incoming {
                 _ if stream.state.is_answered => self.stop(id),
-                Incoming::Gathered(_) => self.refuse_stream(id, Status::REQUEST_TIMEOUT, &app),
-                Incoming::Read(_) if stream.state.rest.is_none() => {
+                StreamBody::Gathered(_) => self.refuse_stream(id, Status::REQUEST_TIMEOUT, &app),
+                StreamBody::Read(_) if stream.state.rest.is_none() => {
                     app.count(&Added { fault: Some(Fault::TooSlow), ..Added::default() });
                     self.break_body(id, gustnado_web::body::BodyError::TooSlow);
                 }
@@ -150,7 +150,7 @@ impl Conn {
 
     fn end_by(&mut self, code: ErrorCode, reason: &'static str) {
         self.go_away(H2Error { code, reason });
-        self.phase = Phase::Broken;
+        self.phase = ConnPhase::Broken;
     }
 }
 
@@ -170,8 +170,8 @@ fn waits_for_peer(window: usize, active: &Active) -> Option<Awaited> {
         {
             Some(Awaited::Window)
         }
-        (None, Incoming::Gathered(_)) => Some(Awaited::Body),
-        (_, Incoming::Read(queued)) if queued.is_awaited() => Some(Awaited::Body),
+        (None, StreamBody::Gathered(_)) => Some(Awaited::Body),
+        (_, StreamBody::Read(queued)) if queued.is_awaited => Some(Awaited::Body),
         _ => None,
     }
 }

@@ -23,9 +23,9 @@ use gustnado_web::response::{
 };
 use gustnado_web::routes::RouteTable;
 
-use crate::Conn;
+use crate::Http2Conn;
 use crate::active::{Active, Rest};
-use crate::respond::Reply;
+use crate::respond::StreamReply;
 
 /// When a client may try again that found the server without memory.
 const RETRY_AFTER_SECONDS: &str = "1";
@@ -80,11 +80,11 @@ fn encode_fields(fields: &Fields, encoder: &mut Encoder, out: &mut Vec<u8>) {
     }
 }
 
-impl Conn {
+impl Http2Conn {
     /// Writes a response that may lack its file or its page.
     pub(super) fn write_prepared(
         &mut self,
-        reply: &mut Reply<'_>,
+        reply: &mut StreamReply<'_>,
         response: Response,
         (parts, table): (&RequestHeadRef, &RouteTable),
         app: &App,
@@ -101,7 +101,7 @@ impl Conn {
     /// rest.
     pub(super) fn write_response(
         &mut self,
-        reply: &mut Reply<'_>,
+        reply: &mut StreamReply<'_>,
         response: Response,
         head_only: bool,
         app: &App,
@@ -160,7 +160,7 @@ impl Conn {
     #[inline]
     pub(super) fn write_file(
         &mut self,
-        reply: &mut Reply<'_>,
+        reply: &mut StreamReply<'_>,
         file: &Arc<CachedFile>,
         head_only: bool,
         app: &App,
@@ -196,7 +196,7 @@ impl Conn {
 
     /// Returns how much content may be sent at once.
     #[inline]
-    fn room_of(&mut self, reply: &Reply<'_>) -> usize {
+    fn room_of(&mut self, reply: &StreamReply<'_>) -> usize {
         let room = self.core.first_room().min(INLINE_BYTES_MAX);
         if !reply.is_open {
             return room;
@@ -207,7 +207,7 @@ impl Conn {
 
     /// Closes the stream of a response, all of which is written.
     #[inline]
-    fn close_stream(&mut self, reply: &mut Reply<'_>, app: &App) {
+    fn close_stream(&mut self, reply: &mut StreamReply<'_>, app: &App) {
         if !reply.is_end {
             self.open(reply, app);
         }
@@ -217,7 +217,7 @@ impl Conn {
     }
 
     /// Opens the stream of a request, unless it is open.
-    pub(super) fn open(&mut self, reply: &mut Reply<'_>, app: &App) {
+    pub(super) fn open(&mut self, reply: &mut StreamReply<'_>, app: &App) {
         if reply.is_open {
             return;
         }
@@ -237,7 +237,7 @@ impl Conn {
 
     /// Writes the refusal of a request.
     #[cold]
-    pub(super) fn write_refusal(&mut self, reply: &mut Reply<'_>, status: Status, app: &App) {
+    pub(super) fn write_refusal(&mut self, reply: &mut StreamReply<'_>, status: Status, app: &App) {
         let prefix = app.response_prefix(self.socket.now().unix_secs);
         let is_full = status == Status::SERVICE_UNAVAILABLE;
         let standard = || {

@@ -21,6 +21,8 @@ pub mod handler;
 pub mod handler_limits;
 #[cfg(feature = "json")]
 pub mod json;
+#[doc(hidden)]
+pub mod lookup;
 pub mod metrics_page;
 pub mod middleware;
 pub mod prepared;

@@ -4,7 +4,6 @@ mod entry;
 mod error;
 mod fallback;
 mod limits;
-mod lookup;
 mod table;
 mod wrapper;
 
@@ -29,8 +28,6 @@ use crate::route_pace::RoutePace;
 pub use crate::route_options::RouteOptions;
 pub use entry::{EndpointKind, ErrorPage, RouteEndpoint};
 pub use error::RouteError;
-#[doc(hidden)]
-pub use lookup::{RouteMatch, find};
 #[doc(hidden)]
 pub use table::canonical_route;
 pub use table::{Pages, RouteTable, Tables, host_name};

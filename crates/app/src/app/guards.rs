@@ -41,7 +41,7 @@ impl Guards {
 
 /// What becomes of a request that may not be routed.
 #[derive(Debug)]
-pub enum Guarded {
+pub enum GuardVerdict {
     /// It asks for the proof that a certificate authority wants (RFC 8555 §8.3).
     Proof(Vec<u8>),
     /// It is sent to this URL of https.
@@ -56,18 +56,18 @@ const ACME: &[u8] = b"/.well-known/acme-challenge/";
 impl App {
     /// Returns what becomes of a request that may not be routed; `None` if it may.
     #[cold]
-    pub fn guarded(&self, view: RequestView<'_>, socket: &Socket) -> Option<Guarded> {
+    pub fn guarded(&self, view: RequestView<'_>, socket: &Socket) -> Option<GuardVerdict> {
         let guards = self.guards.as_deref()?;
         if let Some(proof) = guards.proof(view) {
-            return Some(Guarded::Proof(proof));
+            return Some(GuardVerdict::Proof(proof));
         }
         if let Some(location) = self.https_location(guards, view, socket) {
-            return Some(Guarded::ToHttps(location));
+            return Some(GuardVerdict::ToHttps(location));
         }
         if !guards.is_policy_met(view, socket) {
-            return Some(Guarded::Refused(Status::MISDIRECTED_REQUEST));
+            return Some(GuardVerdict::Refused(Status::MISDIRECTED_REQUEST));
         }
-        self.may_be_replayed(view, socket).then_some(Guarded::Refused(Status::TOO_EARLY))
+        self.may_be_replayed(view, socket).then_some(GuardVerdict::Refused(Status::TOO_EARLY))
     }
 
     /// Returns the URL of https for a request that came without it, if it is to be sent there.

@@ -18,8 +18,8 @@ impl Default for Priority {
 }
 
 impl Priority {
-    /// Reads a `priority` field, or the value of `PRIORITY_UPDATE` (RFC 9218 §4). What is missing or
-    /// unknown means the default.
+    /// Reads a `priority` field, or the value of `PRIORITY_UPDATE` (RFC 9218 §4). What is missing
+    /// or unknown means the default.
     pub fn of(value: &[u8]) -> Self {
         let mut priority = Self::default();
         for member in list(value) {

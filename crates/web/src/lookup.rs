@@ -6,10 +6,10 @@ use gustnado_http::head::Head;
 use gustnado_http::path::CanonicalPath;
 use gustnado_tasks::contained;
 
-use super::{EndpointKind, RouteEndpoint, RouteTable};
 use crate::middleware::Matcher;
 use crate::request::{Request, RequestSource};
 use crate::route_cache::RouteCache;
+use crate::routes::{EndpointKind, RouteEndpoint, RouteTable};
 
 /// An endpoint, the request if it was built already, and the canonical path if it is needed later.
 pub type RouteMatch<'t, 'p> = (&'t RouteEndpoint, Option<Box<Request>>, Option<CanonicalPath<'p>>);

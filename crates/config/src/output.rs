@@ -1,0 +1,66 @@
+//! Declaration of the settings of what is told: in responses, on standard error, in logs.
+
+use super::ResponseVersion;
+use super::fields::{choice, duration, file_path, switch};
+use super::numbers::HOUR;
+use super::text::is_field_text;
+use super::tunable::{Field, SettingGroup, Tunable};
+
+pub(super) const SERVER_NAME: Tunable = Tunable {
+    name: "server-name",
+    group: SettingGroup::Output,
+    default: "gustnado",
+    doc: "Value of the Server field; empty leaves the field out",
+    field: Field::Text {
+        what: "visible ASCII text of at most 64 characters",
+        allowed: is_field_text,
+        get: |config| &config.server_name,
+        set: |config, text| text.clone_into(&mut config.server_name),
+    },
+};
+
+pub(super) const ANSWER_VERSION: Tunable = Tunable {
+    name: "answer-version",
+    group: SettingGroup::Output,
+    default: "1.1",
+    doc: "HTTP version in status lines: the newest, 1.0 to all, or that of the request",
+    field: choice!(answer_version, ResponseVersion),
+};
+
+pub(super) const STATS_INTERVAL: Tunable = Tunable {
+    name: "stats-interval",
+    group: SettingGroup::Output,
+    default: "off",
+    doc: "How often a line of statistics is written to standard error",
+    field: duration!(stats_interval, 10..=HOUR, or "off"),
+};
+
+pub(super) const ACCESS_LOG: Tunable = Tunable {
+    name: "access-log",
+    group: SettingGroup::Output,
+    default: "",
+    doc: "File that a line for each request is appended to; - is standard output",
+    field: file_path!(access_log),
+};
+
+pub(super) const ACCESS_LOG_FORMAT: Tunable = Tunable {
+    name: "access-log-format",
+    group: SettingGroup::Output,
+    default: "combined",
+    doc: "Format of its lines: common, combined, json, brief, or atoms such as %(h)s",
+    field: Field::Text {
+        what: "common, combined, json, or a format such as %(h)s %(r)s %(s)s",
+        // The start reports what exactly is wrong with one.
+        allowed: |text| !text.is_empty(),
+        get: |config| &config.access_log_format,
+        set: |config, text| text.clone_into(&mut config.access_log_format),
+    },
+};
+
+pub(super) const QUIET: Tunable = Tunable {
+    name: "quiet",
+    group: SettingGroup::Output,
+    default: "false",
+    doc: "Print nothing but errors",
+    field: switch!(quiet),
+};

@@ -1,0 +1,48 @@
+//! The body of a stream's request, as far as it is here.
+
+use bytes::BytesMut;
+use gustnado_http::head::Head;
+
+/// The body of a stream's request.
+#[derive(Default)]
+pub(super) enum StreamBody {
+    /// There is none, or all of it was handed on.
+    #[default]
+    None,
+    /// It is gathered, and the handler is called once it is whole.
+    Gathered(Box<Gathered>),
+    /// A task reads it.
+    Read(Box<Queued>),
+}
+
+/// A request that waits for its body.
+pub(super) struct Gathered {
+    pub(super) head: Head,
+    pub(super) bytes: Vec<u8>,
+    pub(super) body: Vec<u8>,
+    pub(super) bytes_max: u64,
+}
+
+/// What a task has not asked for yet.
+#[derive(Default)]
+pub(super) struct Queued {
+    pub(super) bytes: BytesMut,
+    pub(super) received: u64,
+    pub(super) bytes_max: u64,
+    pub(super) is_whole: bool,
+    /// The reader waits for bytes, and there are none.
+    pub(super) is_awaited: bool,
+}
+
+impl Gathered {
+    pub(super) fn new(head: &Head, bytes: &[u8], bytes_max: u64) -> Self {
+        let bytes = bytes[..head.len()].to_vec();
+        Self { head: *head, bytes, body: Vec::new(), bytes_max }
+    }
+}
+
+impl Queued {
+    pub(super) fn new(bytes_max: u64) -> Self {
+        Self { bytes_max, ..Self::default() }
+    }
+}
