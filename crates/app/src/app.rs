@@ -363,6 +363,13 @@ impl App {
         }
     }
 
+    /// Adds a connection that speaks HTTP/2.
+    pub fn count_http2(&self) {
+        if let Some(tally) = self.tally() {
+            tally.add_http2();
+        }
+    }
+
     /// Takes back bytes that were counted and have not left.
     #[cold]
     pub fn take_back(&self, unsent: u64) {

@@ -46,7 +46,7 @@ pub(super) const WINDOW_BYTES_MAX: Tunable = Tunable {
 pub(super) const GLITCHES: Tunable = Tunable {
     name: "h2-glitches",
     group: SettingGroup::Http2,
-    default: "100",
+    default: "1000",
     doc: "Resets, errors and idle frames of one connection at once; beyond it, it ends",
     field: number!(h2_glitches, Count, 1..=1_000_000, or "unlimited"),
 };
@@ -54,7 +54,7 @@ pub(super) const GLITCHES: Tunable = Tunable {
 pub(super) const GLITCHES_PER_SECOND: Tunable = Tunable {
     name: "h2-glitches-per-second",
     group: SettingGroup::Http2,
-    default: "10",
+    default: "33",
     doc: "How many of them a connection is forgiven each second",
     field: number!(h2_glitches_per_second, Count, 1..=1_000),
 };

@@ -11,6 +11,7 @@ use gustnado_web::request_head::RequestHeadRef;
 use gustnado_web::routes::{RouteOptions, RouteTable};
 
 use crate::outbox::StreamOutbox;
+use crate::patience::Patience;
 use crate::stream_body::StreamBody;
 
 /// What is kept with an open stream.
@@ -28,8 +29,9 @@ pub(super) struct Active {
     /// What is left of its response, once the head is written.
     pub(super) rest: Option<Rest>,
     pub(super) exchange: Option<Box<Exchanges>>,
-    /// Until when something is waited for of the client; 0 where nothing is.
-    pub(super) until_ms: u64,
+    /// How long the client has been waited for: for its body, and for room.
+    pub(super) sender: Patience,
+    pub(super) reader: Patience,
     /// When it has last sent content, in frames of its connection.
     pub(super) turn: u32,
     /// A thread reads the next bytes of its file.

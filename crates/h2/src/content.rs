@@ -67,7 +67,7 @@ impl Http2Conn {
         };
         self.app.count_response(0, bytes as u64);
         if let Some(stream) = self.core.stream(id) {
-            stream.state.until_ms = 0;
+            stream.state.reader.note(bytes);
             stream.state.turn = self.turn;
             self.turn = self.turn.wrapping_add(1);
             if let Some(exchange) = &mut stream.state.exchange {

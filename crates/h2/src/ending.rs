@@ -78,17 +78,33 @@ impl Http2Conn {
         self.core.go_away(error, &mut out.bytes);
     }
 
+    /// The client sends no more: it may have gone. It may also wait for what it has asked for, as
+    /// far as that needs nothing more of it.
+    #[cold]
+    pub(super) fn lose_peer(&mut self) {
+        self.phase = ConnPhase::PeerGone;
+        let now_ms = self.socket.now().mono_ms;
+        self.timers.note_gone(now_ms, &self.app);
+    }
+
+    /// Ends the streams that need something of a client that sends no more.
+    #[cold]
+    pub(super) fn end_stuck_streams(&mut self) {
+        for id in self.awaiting_streams() {
+            self.reset(id, ErrorCode::Cancel);
+        }
+    }
+
     /// Returns whether nothing is left to do.
     pub(super) fn is_over(&mut self) -> bool {
         if let ConnPhase::Leaving { until_ms } = self.phase
             && (self.core.is_end_known() || until_ms <= self.socket.now().mono_ms)
         {
-            self.go_away(H2Error { code: ErrorCode::NoError, reason: "the server ends" });
+            self.go_away(H2Error::new(ErrorCode::NoError, "the server ends"));
             self.phase = ConnPhase::Left;
             self.start_send_if_free();
         }
-        let has_left =
-            !self.socket.is_sending() && self.next.as_ref().is_none_or(|next| next.is_empty());
+        let has_left = !self.is_sending() && self.next.as_ref().is_none_or(|next| next.is_empty());
         let is_done = self.core.open_streams() == 0 && has_left;
         match self.phase {
             ConnPhase::Open => is_done && self.core.is_peer_leaving(),
@@ -99,7 +115,7 @@ impl Http2Conn {
     }
 
     fn start_send_if_free(&mut self) {
-        if !self.socket.is_sending() {
+        if !self.is_sending() {
             self.start_send();
         }
     }

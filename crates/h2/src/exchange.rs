@@ -91,8 +91,7 @@ impl Http2Conn {
 
     /// Notes that it has left.
     pub(super) fn note_sent(&mut self) {
-        let now_ms = self.socket.now().mono_ms;
-        self.timers.end_send(now_ms);
+        self.timers.end_send();
         if let Some(leaving) = &mut self.leaving {
             for mut exchange in leaving.sending.drain(..) {
                 exchange.sent();

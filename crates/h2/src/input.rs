@@ -4,8 +4,8 @@ use std::mem;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use gustnado_http::h2::{H2Error, H2Event, H2Scratch, Step, Stream};
-use gustnado_observe::stats::{Added, Fault};
+use gustnado_http::h2::{ErrorCode, H2Error, H2Event, H2Scratch, Step, Stream};
+use gustnado_observe::stats::{Added, Fault, Http2Fault};
 use gustnado_tasks::{Connection, ConnectionError};
 use gustnado_web::body::BodyError;
 
@@ -34,7 +34,7 @@ impl Http2Conn {
         }
         let piece = ready!(self.socket.poll_recv(self.is_idle()))?;
         if piece.bytes().is_empty() {
-            self.phase = ConnPhase::PeerGone;
+            self.lose_peer();
         } else if self.unread.is_empty() {
             self.read(piece.bytes(), context);
         } else {
@@ -78,8 +78,9 @@ impl Http2Conn {
         if self.unread.is_empty() {
             self.unread = Vec::new();
         }
-        self.timers.note_input(self.socket.now().mono_ms, &app, self.is_within_frame());
         let responses = self.requests.wrapping_sub(first);
+        let came = (self.is_within_frame(), responses > 0);
+        self.timers.note_input(self.socket.now().mono_ms, &app, came);
         if responses > 1 {
             gustnado_tasks::charge(RESPONSE_UNITS * responses);
         }
@@ -115,25 +116,32 @@ impl Http2Conn {
             H2Event::Data { id, bytes, is_end } => {
                 self.take_data(id, bytes, is_end, app, context);
             }
-            H2Event::Reset { stream, by_peer, .. } => self.note_dropped(&stream, by_peer),
+            H2Event::Reset { stream, code, by_peer } => {
+                self.note_dropped(stream.as_ref(), code, by_peer);
+            }
             H2Event::Window => {}
         }
     }
 
     /// Notes that a stream is over before its response is; its handler ends with it.
-    fn note_dropped(&self, stream: &Stream<Box<Active>>, by_peer: bool) {
-        if let Some(parts) = &stream.state.parts {
+    fn note_dropped(&self, stream: Option<&Stream<Box<Active>>>, code: ErrorCode, by_peer: bool) {
+        if let Some(parts) = stream.and_then(|stream| stream.state.parts.as_ref()) {
             parts.channel().end(Err(BodyError::Gone));
         }
-        if !by_peer {
-            let fault = Some(Fault::BadRequest);
-            self.app.count(&Added { fault, ..Added::default() });
-        }
+        self.count_fault(match code {
+            _ if by_peer => Http2Fault::Reset,
+            ErrorCode::RefusedStream => Http2Fault::Refused,
+            _ => Http2Fault::Stream,
+        });
+    }
+
+    fn count_fault(&self, fault: Http2Fault) {
+        self.app.count(&Added { fault: Some(Fault::Http2(fault)), ..Added::default() });
     }
 
     /// Ends the connection, which has broken a rule, and says so.
     fn break_off(&mut self, error: H2Error) {
-        self.app.count(&Added { fault: Some(Fault::BadRequest), ..Added::default() });
+        self.count_fault(Http2Fault::Connection(error.flood));
         self.go_away(error);
         self.phase = ConnPhase::Broken;
     }

@@ -21,6 +21,7 @@ mod files;
 mod guards;
 mod input;
 mod outbox;
+mod patience;
 mod request_body;
 mod respond;
 mod stream_body;
@@ -109,6 +110,7 @@ enum TurnOutcome {
 
 impl Http2Conn {
     fn new(socket: Socket, app: Arc<App>, received: Vec<u8>) -> Self {
+        app.count_http2();
         let now_ms = socket.now().mono_ms;
         let mut out = Connection::outgoing();
         let core = SCRATCH.with_borrow_mut(|scratch| {
@@ -151,7 +153,7 @@ impl Http2Conn {
     /// Does what there is to do.
     fn turn(&mut self, context: &mut Context<'_>) -> TurnOutcome {
         let mut moves = false;
-        if self.socket.is_sending() {
+        if self.is_sending() {
             match self.socket.poll_sent() {
                 Poll::Ready(Ok(())) => {
                     self.note_sent();
@@ -171,8 +173,11 @@ impl Http2Conn {
             }
         }
         moves |= self.collect_mail(context);
-        if !self.socket.is_sending() {
+        if !self.is_sending() {
             self.fill();
+            if self.phase == ConnPhase::PeerGone {
+                self.end_stuck_streams();
+            }
             moves |= self.start_send();
         }
         if self.is_over() {
@@ -185,6 +190,10 @@ impl Http2Conn {
     /// Returns whether more responses may be written before the next send.
     fn has_room(&self) -> bool {
         self.next.as_ref().is_none_or(|next| next.len() < OUT_BYTES_MAX)
+    }
+
+    fn is_sending(&self) -> bool {
+        self.timers.is_sending()
     }
 
     /// Begins the next send, if there is something to send.

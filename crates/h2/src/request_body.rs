@@ -27,7 +27,7 @@ impl Http2Conn {
         context: &mut Context<'_>,
     ) {
         let Some(stream) = self.core.stream(id) else { return };
-        stream.state.until_ms = 0;
+        stream.state.sender.note(bytes.len());
         if stream.state.is_answered {
             if is_end || stream.peer_window() < LEAST_WINDOW {
                 self.stop(id);

@@ -1,7 +1,9 @@
 //! Time-outs of a connection and of its streams.
 
+use std::sync::Arc;
+
 use gustnado_app::app::App;
-use gustnado_http::h2::{ErrorCode, H2Error};
+use gustnado_http::h2::{ErrorCode, H2Error, Stream, StreamId};
 use gustnado_http::status::Status;
 use gustnado_observe::stats::{Added, Fault};
 use gustnado_tasks::{ConnectionError, SendWatch};
@@ -15,6 +17,10 @@ use crate::{Http2Conn, TurnOutcome};
 pub(super) struct ConnTimers {
     /// The next request, while there is none.
     idle_ms: u64,
+    /// Requests came since then.
+    is_busy: bool,
+    /// The end of what a client that sends no more may still wait for.
+    gone_ms: u64,
     /// The end of a frame, or a block of fields, that has begun.
     frame_ms: Option<u64>,
     /// The send that is under way, and when it is looked at next.
@@ -23,14 +29,21 @@ pub(super) struct ConnTimers {
 
 impl ConnTimers {
     pub(super) fn new(now_ms: u64, app: &App) -> Self {
-        Self { idle_ms: now_ms + app.times.first_ms, frame_ms: None, send: None }
+        let idle_ms = now_ms + app.times.first_ms;
+        Self { idle_ms, is_busy: false, gone_ms: u64::MAX, frame_ms: None, send: None }
     }
 
     /// Notes that bytes were read.
     ///
     /// - `is_within`: they end within a frame.
-    pub(super) fn note_input(&mut self, now_ms: u64, app: &App, is_within: bool) {
-        self.idle_ms = now_ms + app.times.keep_alive_ms;
+    /// - `has_requests`: a request was among them. Nothing else keeps a connection.
+    pub(super) fn note_input(
+        &mut self,
+        now_ms: u64,
+        app: &App,
+        (is_within, has_requests): (bool, bool),
+    ) {
+        self.is_busy |= has_requests;
         if !is_within {
             self.frame_ms = None;
         } else if self.frame_ms.is_none() {
@@ -43,9 +56,19 @@ impl ConnTimers {
         self.send = Some(Box::new((SendWatch::new(now_ms), look_ms)));
     }
 
-    pub(super) fn end_send(&mut self, now_ms: u64) {
+    /// Returns whether a send is under way. (The socket does not know after a time-out, which may
+    /// be one that the send has nothing to do with.)
+    pub(super) fn is_sending(&self) -> bool {
+        self.send.is_some()
+    }
+
+    pub(super) fn end_send(&mut self) {
         self.send = None;
-        _ = now_ms;
+    }
+
+    /// Notes that the client sends no more.
+    pub(super) fn note_gone(&mut self, now_ms: u64, app: &App) {
+        self.gone_ms = now_ms.saturating_add(app.times.half_close_ms);
     }
 }
 
@@ -58,7 +81,7 @@ impl Http2Conn {
     /// Returns whether nothing is owed to the client.
     pub(super) fn is_idle(&self) -> bool {
         self.core.open_streams() == 0
-            && !self.socket.is_sending()
+            && !self.is_sending()
             && self.next.as_ref().is_none_or(|next| next.is_empty())
             && matches!(self.phase, ConnPhase::Open)
     }
@@ -66,32 +89,53 @@ impl Http2Conn {
     /// Sets when the connection looks at its time-outs next.
     pub(super) fn set_deadline(&mut self) {
         let now_ms = self.socket.now().mono_ms;
+        if self.phase == ConnPhase::Broken {
+            let send = self.timers.send.as_ref();
+            return self.socket.set_deadline(send.map_or(now_ms, |send| send.1));
+        }
         let mut at_ms = self.timers.frame_ms.unwrap_or(u64::MAX);
         if let Some(send) = &self.timers.send {
             at_ms = at_ms.min(send.1);
         } else if self.core.open_streams() == 0 {
+            if std::mem::take(&mut self.timers.is_busy) {
+                self.timers.idle_ms = now_ms + self.app.times.keep_alive_ms;
+            }
             at_ms = at_ms.min(self.timers.idle_ms);
+        } else {
+            self.timers.is_busy = true;
         }
+        at_ms = at_ms.min(self.timers.gone_ms);
         if let ConnPhase::Leaving { until_ms } = self.phase {
             at_ms = at_ms.min(until_ms.max(now_ms + 1));
         }
         let times = self.app.times;
         let room = self.core.room();
         for stream in self.core.streams() {
-            let silence_ms = match waits_for_peer(stream.window().min(room), &stream.state) {
-                None => {
-                    stream.state.until_ms = 0;
-                    continue;
-                }
-                Some(Awaited::Body) => stream.state.options.body_timeout(times.body).silence_ms,
-                Some(Awaited::Window) => stream.state.options.write_timeout(times.write).silence_ms,
+            let awaited = waits_for_peer(stream.window().min(room), &stream.state);
+            let Active { options, sender, reader, .. } = &mut *stream.state;
+            let until_ms = match awaited {
+                Some(Awaited::Body) => sender.wait(options.body_timeout(times.body), now_ms),
+                Some(Awaited::Window) => reader.wait(options.write_timeout(times.write), now_ms),
+                None => u64::MAX,
             };
-            if stream.state.until_ms == 0 {
-                stream.state.until_ms = now_ms + silence_ms;
+            if !matches!(awaited, Some(Awaited::Body)) {
+                sender.pause(now_ms);
             }
-            at_ms = at_ms.min(stream.state.until_ms);
+            if !matches!(awaited, Some(Awaited::Window)) {
+                reader.pause(now_ms);
+            }
+            at_ms = at_ms.min(until_ms);
         }
         self.socket.set_deadline(at_ms);
+    }
+
+    /// Returns the streams that wait for their client.
+    pub(super) fn awaiting_streams(&mut self) -> Vec<StreamId> {
+        let room = self.core.room();
+        let waits = |stream: &Stream<Box<Active>>| {
+            waits_for_peer(stream.window().min(room), &stream.state).map(|_| stream.id)
+        };
+        self.core.streams().iter().filter_map(waits).collect()
     }
 
     /// Acts on the time-outs that are over.
@@ -99,10 +143,14 @@ impl Http2Conn {
     pub(super) fn after_timeout(&mut self) -> TurnOutcome {
         self.socket.refresh_now();
         let now_ms = self.socket.now().mono_ms;
-        if self.timers.frame_ms.is_some_and(|at_ms| at_ms <= now_ms) {
+        let is_broken = self.phase == ConnPhase::Broken;
+        if !is_broken && self.timers.frame_ms.is_some_and(|at_ms| at_ms <= now_ms) {
             self.app.count(&Added { fault: Some(Fault::TooSlow), ..Added::default() });
             self.end_by(ErrorCode::EnhanceYourCalm, "a frame has not come to its end in time");
             return TurnOutcome::On;
+        }
+        if self.timers.gone_ms <= now_ms {
+            return self.give_up(&ConnectionError::TimedOut);
         }
         if let Some(send) = &mut self.timers.send {
             if send.1 <= now_ms {
@@ -112,7 +160,7 @@ impl Http2Conn {
                 }
                 send.1 = self.socket.deadline_ms();
             }
-        } else if self.core.open_streams() == 0 && self.timers.idle_ms <= now_ms {
+        } else if !is_broken && self.core.open_streams() == 0 && self.timers.idle_ms <= now_ms {
             let fault = if self.requests == 0 { Fault::NeverAsked } else { Fault::Idle };
             self.app.count(&Added { fault: Some(fault), ..Added::default() });
             self.end_by(ErrorCode::NoError, "no request has come for a while");
@@ -125,14 +173,14 @@ impl Http2Conn {
 
     /// Ends the streams whose clients have had their time.
     fn end_late_streams(&mut self, now_ms: u64) {
-        let late = |stream: &gustnado_http::h2::Stream<Box<Active>>| {
-            (1..=now_ms).contains(&stream.state.until_ms).then_some(stream.id)
+        let late = |stream: &mut Stream<Box<Active>>| {
+            let Active { sender, reader, .. } = &mut *stream.state;
+            (sender.is_over(now_ms) | reader.is_over(now_ms)).then_some(stream.id)
         };
-        let late: Vec<_> = self.core.streams().iter().filter_map(late).collect();
-        let app = std::sync::Arc::clone(&self.app);
+        let late: Vec<_> = self.core.streams().iter_mut().filter_map(late).collect();
+        let app = Arc::clone(&self.app);
         for id in late {
             let Some(stream) = self.core.stream(id) else { continue };
-            stream.state.until_ms = 0;
             match &stream.state.incoming {
                 _ if stream.state.is_answered => self.stop(id),
                 StreamBody::Gathered(_) => self.refuse_stream(id, Status::REQUEST_TIMEOUT, &app),
@@ -149,7 +197,7 @@ impl Http2Conn {
     }
 
     fn end_by(&mut self, code: ErrorCode, reason: &'static str) {
-        self.go_away(H2Error { code, reason });
+        self.go_away(H2Error::new(code, reason));
         self.phase = ConnPhase::Broken;
     }
 }

@@ -18,6 +18,6 @@ mod tests;
 
 pub use budget::GlitchLimits;
 pub use connection::{H2Connection, H2Event, H2Limits, H2Scratch, Step};
-pub use error::{ErrorCode, H2Error};
+pub use error::{ErrorCode, Flood, H2Error};
 pub use priority::Priority;
 pub use stream::{Stream, StreamId};

@@ -2,6 +2,7 @@
 
 mod exposition;
 mod handshakes;
+mod http2;
 mod reference;
 mod table;
 mod thread;
@@ -12,6 +13,7 @@ use gustnado_tasks::Workload;
 use gustnado_tls::{HandshakeFailure, TlsInfo};
 
 pub use exposition::exposition;
+pub use http2::Http2Fault;
 pub use reference::counters_reference;
 pub use table::Cell;
 pub use table::{Stats, WorkerStats};
@@ -75,6 +77,8 @@ pub enum Fault {
     NoProxyHeader,
     /// Its TLS handshake failed.
     Handshake(HandshakeFailure),
+    /// It broke a rule of HTTP/2.
+    Http2(Http2Fault),
 }
 
 impl Fault {
@@ -94,6 +98,7 @@ impl Fault {
             Self::TooManyConnections => &[Cell::ClientsOver],
             Self::NoProxyHeader => &[Cell::ProxyRefused],
             Self::Handshake(failure) => handshakes::cells_of_failure(failure),
+            Self::Http2(fault) => http2::cells_of(fault),
         }
     }
 }
@@ -125,6 +130,11 @@ impl Tally {
     /// Adds a TLS handshake that succeeded.
     pub fn add_handshake(&self, tls: &TlsInfo) {
         handshakes::cells_of(tls).for_each(|cell| add(&self.cells[cell as usize], 1));
+    }
+
+    /// Adds a connection that speaks HTTP/2.
+    pub fn add_http2(&self) {
+        add(&self.cells[Cell::Http2Connections as usize], 1);
     }
 
     /// Takes back bytes that were counted as sent and have not left.

@@ -4,7 +4,7 @@
 //! idle frames in a row. Each attack that is known (CVE-2019-9511 to 9518, CVE-2023-44487,
 //! CVE-2024-27316, CVE-2025-8671) is a way to fill it.
 
-use super::error::H2Error;
+use super::error::{Flood, H2Error};
 
 /// How much is tolerated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub struct GlitchLimits {
 
 impl Default for GlitchLimits {
     fn default() -> Self {
-        Self { burst: 100, per_second: 10 }
+        Self { burst: 1_000, per_second: 33 }
     }
 }
 
@@ -39,12 +39,17 @@ impl Budget {
     /// # Errors
     /// It was once too often: the connection ends.
     #[cold]
-    pub(super) fn glitch(&mut self, now_ms: u64, limits: GlitchLimits) -> Result<(), H2Error> {
+    pub(super) fn glitch(
+        &mut self,
+        flood: Flood,
+        now_ms: u64,
+        limits: GlitchLimits,
+    ) -> Result<(), H2Error> {
         let cost_ms = 1000 / u64::from(limits.per_second.max(1));
         self.empty_ms = self.empty_ms.max(now_ms) + cost_ms;
         let is_full = self.empty_ms - now_ms > u64::from(limits.burst) * cost_ms;
         if is_full && limits.burst > 0 {
-            return Err(H2Error::flood("too many resets, errors or idle frames"));
+            return Err(H2Error::flood(flood));
         }
         Ok(())
     }
@@ -55,7 +60,10 @@ impl Budget {
     /// As [`Budget::glitch`].
     pub(super) fn idle_frame(&mut self, now_ms: u64, limits: GlitchLimits) -> Result<(), H2Error> {
         self.idle_frames = self.idle_frames.saturating_add(1);
-        if self.idle_frames > IDLE_FRAMES_MAX { self.glitch(now_ms, limits) } else { Ok(()) }
+        if self.idle_frames <= IDLE_FRAMES_MAX {
+            return Ok(());
+        }
+        self.glitch(Flood::IdleFrames, now_ms, limits)
     }
 
     /// Notes that a request was served a bit further.
@@ -74,13 +82,19 @@ mod tests {
         let limits = GlitchLimits { burst: 5, per_second: 10 };
         let mut budget = Budget::default();
         for _ in 0..5 {
-            assert_eq!(budget.glitch(1_000, limits), Ok(()));
+            assert_eq!(budget.glitch(Flood::Resets, 1_000, limits), Ok(()));
         }
-        assert!(budget.glitch(1_000, limits).is_err());
-        assert!(budget.glitch(1_100, limits).is_err(), "the one too many counts as well");
-        assert_eq!(budget.glitch(1_300, limits), Ok(()));
-        assert!(budget.glitch(1_300, limits).is_err());
-        assert_eq!(Budget::default().glitch(0, GlitchLimits { burst: 0, per_second: 1 }), Ok(()));
+        assert!(budget.glitch(Flood::Resets, 1_000, limits).is_err());
+        assert!(
+            budget.glitch(Flood::Resets, 1_100, limits).is_err(),
+            "the one too many counts as well"
+        );
+        assert_eq!(budget.glitch(Flood::Resets, 1_300, limits), Ok(()));
+        assert!(budget.glitch(Flood::Resets, 1_300, limits).is_err());
+        assert_eq!(
+            Budget::default().glitch(Flood::Resets, 0, GlitchLimits { burst: 0, per_second: 1 }),
+            Ok(())
+        );
     }
 
     #[test]

@@ -11,12 +11,13 @@ mod requests;
 mod sending;
 
 use super::budget::{Budget, GlitchLimits};
-use super::error::{ErrorCode, H2Error};
+use super::error::{ErrorCode, Flood, H2Error};
 use super::frame::{
     FRAME_HEADER_BYTES, FrameHeader, PAYLOAD_BYTES_MAX, PREFACE, flag, kind, setting, write_reset,
     write_settings, write_window,
 };
 use super::hpack::{self, Decoder, Encoder};
+use super::priority::Priority;
 use super::stream::{Stream, StreamId, WINDOW_MAX};
 use crate::head::Head;
 use crate::limits::Limits;
@@ -109,8 +110,8 @@ pub enum H2Event<'i, S> {
     },
     /// A stream that is over: the client has reset it, or it broke a rule.
     Reset {
-        /// The stream, which is closed.
-        stream: Stream<S>,
+        /// The stream, if it was open; it is closed now.
+        stream: Option<Stream<S>>,
         /// Why.
         code: ErrorCode,
         /// The client has ended it.
@@ -131,6 +132,8 @@ pub struct H2Connection<S> {
     /// A DATA frame whose end has not come.
     data: DataFrame,
     budget: Budget,
+    /// A priority that came before its request.
+    ahead: Option<(StreamId, Priority)>,
     /// The newest stream of the client.
     last: StreamId,
     /// No newer stream is served.
@@ -147,6 +150,8 @@ pub struct H2Connection<S> {
     /// The bytes of the preface that have come.
     preface: u8,
     has_settings: bool,
+    /// The client has taken note of this side's settings.
+    is_acknowledged: bool,
     /// The client sends no more requests.
     is_peer_leaving: bool,
     /// The client knows that the connection is about to end.
@@ -205,6 +210,7 @@ impl<S> H2Connection<S> {
             block: None,
             data: DataFrame::default(),
             budget: Budget::default(),
+            ahead: None,
             last: 0,
             last_served: StreamId::MAX,
             reset: [0; RESET_MAX],
@@ -215,6 +221,7 @@ impl<S> H2Connection<S> {
             received: 0,
             preface: 0,
             has_settings: false,
+            is_acknowledged: false,
             is_peer_leaving: false,
             is_end_known: false,
         }
@@ -371,10 +378,10 @@ impl<S> H2Connection<S> {
         code: ErrorCode,
         step: &mut Step<'_>,
     ) -> Result<Option<H2Event<'i, S>>, H2Error> {
-        self.budget.glitch(step.now_ms, step.h2.glitches)?;
+        self.budget.glitch(Flood::StreamErrors, step.now_ms, step.h2.glitches)?;
         self.write_reset(id, code, step.out);
         let stream = self.remove(id);
-        Ok(stream.map(|stream| H2Event::Reset { stream, code, by_peer: false }))
+        Ok(Some(H2Event::Reset { stream, code, by_peer: false }))
     }
 
     fn write_reset(&mut self, id: StreamId, code: ErrorCode, out: &mut Vec<u8>) {

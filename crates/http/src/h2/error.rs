@@ -55,6 +55,31 @@ impl ErrorCode {
     }
 }
 
+/// What a peer has sent too much of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Flood {
+    /// It has reset too many streams (CVE-2023-44487).
+    Resets,
+    /// It had too many streams reset or refused, by breaking rules and limits (CVE-2025-8671).
+    StreamErrors,
+    /// Frames that serve no request: PING, SETTINGS, priorities, windows, empty and tiny DATA
+    /// (CVE-2019-9511 to 9518).
+    IdleFrames,
+    /// Fields or settings without end (CVE-2024-27316).
+    Fields,
+}
+
+impl Flood {
+    const fn reason(self) -> &'static str {
+        match self {
+            Self::Resets => "too many streams were reset",
+            Self::StreamErrors => "too many streams broke a rule or a limit",
+            Self::IdleFrames => "too many frames serve no request",
+            Self::Fields => "a block of fields or settings is too long",
+        }
+    }
+}
+
 /// Why a connection ends: the code, and the sentence that GOAWAY carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct H2Error {
@@ -62,11 +87,14 @@ pub struct H2Error {
     pub code: ErrorCode,
     /// What was wrong, in one sentence of ASCII.
     pub reason: &'static str,
+    /// What there was too much of, if that is why.
+    pub flood: Option<Flood>,
 }
 
 impl H2Error {
-    pub(super) const fn new(code: ErrorCode, reason: &'static str) -> Self {
-        Self { code, reason }
+    /// - `reason`: one sentence of ASCII.
+    pub const fn new(code: ErrorCode, reason: &'static str) -> Self {
+        Self { code, reason, flood: None }
     }
 
     pub(super) const fn protocol(reason: &'static str) -> Self {
@@ -81,8 +109,8 @@ impl H2Error {
         Self::new(ErrorCode::FlowControlError, reason)
     }
 
-    pub(super) const fn flood(reason: &'static str) -> Self {
-        Self::new(ErrorCode::EnhanceYourCalm, reason)
+    pub(super) const fn flood(flood: Flood) -> Self {
+        Self { flood: Some(flood), ..Self::new(ErrorCode::EnhanceYourCalm, flood.reason()) }
     }
 }
 

@@ -192,6 +192,33 @@ counters! {
         server u64 "Connections without a valid PROXY header where one is required, or with one \
             from an untrusted sender.",
         cell ProxyRefused;
+    http2_connections: Counter Everywhere,
+        server u64 "Connections that speak HTTP/2.",
+        cell Http2Connections;
+    http2_resets: Counter Everywhere,
+        server u64 "Streams of HTTP/2 that clients have reset.",
+        cell Http2Resets;
+    http2_stream_errors: Counter Everywhere,
+        server u64 "Streams of HTTP/2 that broke a rule, and were reset.",
+        cell Http2StreamErrors;
+    http2_refused: Counter Everywhere,
+        server u64 "Requests refused because their connection had `--h2-streams` of them.",
+        cell Http2Refused;
+    http2_errors: Counter Everywhere,
+        server u64 "Connections that broke a rule of HTTP/2, and were ended.",
+        cell Http2Errors;
+    http2_floods_resets: Counter OnPages [http2_floods kind "resets"],
+        server u64 "Those of them that reset too many streams.",
+        cell Http2FloodsResets;
+    http2_floods_errors: Counter OnPages [http2_floods kind "errors"],
+        server u64 "Those of them that had too many streams reset or refused.",
+        cell Http2FloodsErrors;
+    http2_floods_idle: Counter OnPages [http2_floods kind "idle_frames"],
+        server u64 "Those of them that sent too many frames which serve no request.",
+        cell Http2FloodsIdle;
+    http2_floods_fields: Counter OnPages [http2_floods kind "fields"],
+        server u64 "Those of them whose blocks of fields, or settings, had no end.",
+        cell Http2FloodsFields;
     handshakes: Counter Everywhere,
         server u64 "TLS handshakes that succeeded.",
         cell Handshakes;

@@ -10,6 +10,7 @@ pub(crate) mod answer;
 pub(crate) mod client;
 pub(crate) mod echo;
 pub(crate) mod folder;
+pub(crate) mod http2;
 pub(crate) mod process;
 pub(crate) mod server;
 pub(crate) mod tcp_table;

@@ -2,7 +2,7 @@
 
 use super::sending::END_PING;
 use super::{H2Connection, H2Error, H2Event, Step, WINDOW_MAX};
-use crate::h2::error::ErrorCode;
+use crate::h2::error::{ErrorCode, Flood};
 use crate::h2::frame::{self, FrameHeader, flag, kind, number, setting};
 use crate::h2::priority::Priority;
 
@@ -50,6 +50,7 @@ impl<S> H2Connection<S> {
             self.budget.idle_frame(step.now_ms, step.h2.glitches)?;
         }
         if header.has(flag::ACK) {
+            self.is_acknowledged = true;
             return match payload {
                 [] => Ok(None),
                 _ => Err(H2Error::size("an acknowledgement of SETTINGS has a payload")),
@@ -59,7 +60,7 @@ impl<S> H2Connection<S> {
             return Err(H2Error::size("SETTINGS have no whole number of settings"));
         }
         if payload.len() > SETTINGS_MAX * 6 {
-            return Err(H2Error::flood("SETTINGS have more than 32 settings"));
+            return Err(H2Error::flood(Flood::Fields));
         }
         for entry in payload.chunks_exact(6) {
             let (id, value) = entry.split_at(2);
@@ -191,10 +192,9 @@ impl<S> H2Connection<S> {
         if self.is_idle(header.stream) {
             return Err(H2Error::protocol("RST_STREAM is for a stream that was never opened"));
         }
-        self.budget.glitch(step.now_ms, step.h2.glitches)?;
+        self.budget.glitch(Flood::Resets, step.now_ms, step.h2.glitches)?;
         let stream = self.remove(header.stream);
-        let code = ErrorCode::of(code);
-        Ok(stream.map(|stream| H2Event::Reset { stream, code, by_peer: true }))
+        Ok(Some(H2Event::Reset { stream, code: ErrorCode::of(code), by_peer: true }))
     }
 
     /// The scheme of RFC 7540, which is checked and has no effect (RFC 9113 §5.3.2).
@@ -241,9 +241,12 @@ impl<S> H2Connection<S> {
             return Err(H2Error::protocol("PRIORITY_UPDATE is for no request"));
         }
         self.budget.idle_frame(step.now_ms, step.h2.glitches)?;
-        // One that comes before its request is not kept: the request says it, too.
+        let priority = Priority::of(value);
         if let Some(stream) = self.stream(id) {
-            stream.priority = Priority::of(value);
+            stream.priority = priority;
+        } else if self.is_idle(id) {
+            // The newest one that comes before its request is kept (RFC 9218 §7.1).
+            self.ahead = Some((id, priority));
         }
         Ok(())
     }

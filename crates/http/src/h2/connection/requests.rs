@@ -2,10 +2,10 @@
 
 use super::control::depends_on;
 use super::{
-    BLOCK_BYTES_MAX, BLOCK_FRAMES_MAX, CONNECTION_WINDOW, DataFrame, FieldBlock, H2Connection,
-    H2Error, H2Event, H2Limits, Step, Stream, StreamId, flag, write_window,
+    BLOCK_BYTES_MAX, BLOCK_FRAMES_MAX, CONNECTION_WINDOW, DataFrame, FIRST_WINDOW, FieldBlock,
+    H2Connection, H2Error, H2Event, H2Limits, Step, Stream, StreamId, flag, write_window,
 };
-use crate::h2::error::ErrorCode;
+use crate::h2::error::{ErrorCode, Flood};
 use crate::h2::frame::FrameHeader;
 use crate::h2::hpack::HpackError;
 use crate::h2::priority::Priority;
@@ -82,7 +82,7 @@ impl<S> H2Connection<S> {
         };
         block.frames += 1;
         if block.frames > BLOCK_FRAMES_MAX || block.bytes.len() + payload.len() > BLOCK_BYTES_MAX {
-            return Err(H2Error::flood("a block of fields is too long"));
+            return Err(H2Error::flood(Flood::Fields));
         }
         block.bytes.extend_from_slice(payload);
         if !header.has(flag::END_HEADERS) {
@@ -121,7 +121,7 @@ impl<S> H2Connection<S> {
                 Ok(Some(H2Event::Request { id, head, is_end }))
             }
             Err(HeadFault::Refused(status)) => {
-                self.budget.glitch(step.now_ms, step.h2.glitches)?;
+                self.budget.glitch(Flood::StreamErrors, step.now_ms, step.h2.glitches)?;
                 Ok(Some(H2Event::Refused { id, status, is_end }))
             }
             Err(HeadFault::Malformed(_)) => self.break_stream(id, ErrorCode::ProtocolError, step),
@@ -275,18 +275,25 @@ impl<S> H2Connection<S> {
             Some(Framing::Length(bytes)) => Some(bytes),
             _ => None,
         };
-        let priority = head.and_then(|(head, bytes)| head.on(bytes).field("priority"));
+        let ahead = self.ahead.take_if(|(ahead, _)| *ahead == id);
+        let field = head.and_then(|(head, bytes)| head.on(bytes).field("priority"));
+        let priority = match (ahead, field) {
+            (Some((_, priority)), _) => priority,
+            (None, field) => field.map_or_else(Priority::default, Priority::of),
+        };
         let window = h2.window_bytes;
+        // Before the client knows the setting, it may send as much as without (RFC 9113 §6.9.2).
+        let least = if self.is_acknowledged { 0 } else { FIRST_WINDOW };
         let at = self.streams.len();
         self.streams.push(Stream {
             id,
             send_window: self.send_window_first,
-            receive_window: window.cast_signed(),
+            receive_window: window.max(least).cast_signed(),
             taken: 0,
             window,
             body_left,
             is_remote_closed: is_end,
-            priority: priority.map_or_else(Priority::default, Priority::of),
+            priority,
             state,
         });
         &mut self.streams[at]

@@ -1,0 +1,193 @@
+//! Bodies of requests: whole and in pieces, their limits, and what nobody reads.
+
+use std::time::Duration;
+
+use gustnado::config::Config;
+use gustnado::task::sleep;
+use gustnado::{Request, Response, Routes};
+use gustnado_http::h2::ErrorCode;
+use gustnado_http::h2::frame::{flag, kind};
+
+use crate::harness::folder::noise;
+use crate::harness::http2::{Http2Client, literal};
+use crate::harness::{Server, Setup};
+use crate::in_clear;
+
+on_every_server!(
+    a_body_comes_back,
+    a_body_in_any_pieces_comes_back,
+    a_large_body_flows_while_it_is_read,
+    a_body_above_the_limit_is_refused,
+    a_wrong_length_is_a_stream_error,
+    a_body_that_nobody_reads_stops_at_its_window,
+    an_answer_before_the_end_of_the_body_stops_it,
+    trailers_of_a_request_end_it,
+    a_client_that_waits_is_told_to_continue,
+    a_body_that_is_silent_is_timed_out,
+    padding_is_no_content,
+);
+
+fn echo() -> Routes {
+    Routes::new()
+        .post("/inline", |request: &Request| Response::bytes(request.bytes().to_vec()))
+        .post("/task", async |request: Request| Response::stream(request.into_body()))
+        .post("/whole", async |request: Request| request.into_body().bytes(8 << 20).await)
+        .get("/", |_: &Request| "here")
+}
+
+fn a_body_comes_back(setup: Setup) {
+    let server = Server::routes(in_clear(setup), echo());
+    let mut client = Http2Client::connect(server.address());
+    for target in ["/inline", "/task", "/whole"] {
+        for length in [0, 1, 16_384, 50_000] {
+            let body = noise(length as u64, length);
+            let answer = client.post(target, &body);
+            assert_eq!((answer.status, answer.body == body), (200, true), "{target} {length}");
+        }
+    }
+}
+
+fn a_body_in_any_pieces_comes_back(setup: Setup) {
+    let server = Server::routes(in_clear(setup), echo());
+    let mut client = Http2Client::connect(server.address());
+    for (target, pieces) in [("/inline", [1, 17, 100, 3_000]), ("/task", [5, 20, 9_000, 16])] {
+        let body = noise(7, pieces.iter().sum());
+        let length = body.len().to_string();
+        let id = client.request("POST", target, &[("content-length", &length)], false);
+        let mut at = 0;
+        for piece in pieces {
+            client.send_data(id, &body[at..at + piece], at + piece == body.len());
+            client.ping();
+            at += piece;
+        }
+        assert!(client.answer(id).body == body, "{target}");
+    }
+}
+
+fn a_large_body_flows_while_it_is_read(setup: Setup) {
+    let server = Server::routes(Config { limit_body_bytes: 8 << 20, ..in_clear(setup) }, echo());
+    let mut client = Http2Client::connect(server.address());
+    let body = noise(3, 3 << 20);
+    for target in ["/task", "/whole", "/inline"] {
+        let answer = client.post_within_windows(target, &body);
+        assert_eq!((answer.status, answer.body == body), (200, true), "{target}");
+    }
+}
+
+fn a_body_above_the_limit_is_refused(setup: Setup) {
+    let server = Server::routes(Config { limit_body_bytes: 1_000, ..in_clear(setup) }, echo());
+    let mut client = Http2Client::connect(server.address());
+    for target in ["/inline", "/whole"] {
+        let id = client.request("POST", target, &[("content-length", "1001")], false);
+        assert_eq!(client.answer(id).status, 413, "{target}: announced");
+        let id = client.request("POST", target, &[], false);
+        client.send_data(id, &[b'a'; 1001], false);
+        assert_eq!(client.answer(id).status, 413, "{target}: sent");
+        assert_eq!(client.ask("/").text(), "here", "the connection goes on");
+    }
+}
+
+fn a_wrong_length_is_a_stream_error(setup: Setup) {
+    let server = Server::routes(in_clear(setup), echo());
+    let mut client = Http2Client::connect(server.address());
+    for (length, body) in [("4", "hello"), ("6", "hello"), ("0", "hello")] {
+        let id = client.request("POST", "/inline", &[("content-length", length)], false);
+        client.send_data(id, body.as_bytes(), true);
+        assert_eq!(client.answer(id).reset, Some(ErrorCode::ProtocolError), "{length}");
+    }
+    let id = client.request("POST", "/inline", &[("content-length", "5")], true);
+    assert_eq!(client.answer(id).reset, Some(ErrorCode::ProtocolError));
+    assert_eq!(client.ask("/").text(), "here");
+}
+
+fn a_body_that_nobody_reads_stops_at_its_window(setup: Setup) {
+    let routes =
+        Routes::new().get("/", |_: &Request| "here").post("/", async |request: Request| {
+            sleep(Duration::from_millis(300)).await;
+            Response::stream(request.into_body())
+        });
+    let server = Server::routes(Config { h2_window_bytes: 20_000, ..in_clear(setup) }, routes);
+    let mut client = Http2Client::connect(server.address());
+    client.ping();
+    let id = client.request("POST", "/", &[], false);
+    client.send_data(id, &[b'a'; 16_384], false);
+    client.send_data(id, &[b'a'; 3_616], false);
+    client.ping();
+    assert_eq!(client.window(id), 0, "nothing is given back before it is read");
+    // Other streams go on.
+    assert_eq!(client.ask("/").text(), "here");
+    client.wait_for(id, |answer| answer.body.len() == 20_000);
+    assert!(client.window(id) > 0, "it is read now");
+    client.send_data(id, b"end", true);
+    assert_eq!(client.answer(id).body.len(), 20_003);
+}
+
+fn an_answer_before_the_end_of_the_body_stops_it(setup: Setup) {
+    let routes =
+        Routes::new().post("/", async |_: Request| "no need").get("/", |_: &Request| "here");
+    let server = Server::routes(in_clear(setup), routes);
+    let mut client = Http2Client::connect(server.address());
+    let id = client.request("POST", "/", &[], false);
+    let answer = client.answer(id);
+    assert_eq!((&*answer.text(), answer.reset), ("no need", None));
+    // What follows is read and dropped, until the client is told to stop (RFC 9113 §8.1).
+    let mut sent = 0;
+    while sent < 200_000 && client.so_far(id).reset.is_none() {
+        if client.window(id) < 10_000 {
+            client.next_frame();
+            continue;
+        }
+        client.send_data(id, &[b'a'; 10_000], false);
+        client.ping();
+        sent += 10_000;
+    }
+    assert_eq!(client.so_far(id).reset, Some(ErrorCode::NoError), "{sent} bytes");
+    assert_eq!(client.ask("/").text(), "here");
+}
+
+fn trailers_of_a_request_end_it(setup: Setup) {
+    let server = Server::routes(in_clear(setup), echo());
+    let mut client = Http2Client::connect(server.address());
+    for target in ["/inline", "/task"] {
+        let id = client.request("POST", target, &[], false);
+        client.send_data(id, b"body", false);
+        let flags = flag::END_HEADERS | flag::END_STREAM;
+        client.send_frame(kind::HEADERS, flags, id, &literal("x-sum", "4"));
+        assert_eq!(client.answer(id).text(), "body");
+    }
+}
+
+fn a_client_that_waits_is_told_to_continue(setup: Setup) {
+    let server = Server::routes(in_clear(setup), echo());
+    let mut client = Http2Client::connect(server.address());
+    for target in ["/inline", "/task"] {
+        let id = client.request("POST", target, &[("expect", "100-continue")], false);
+        let told = client.wait_for(id, |answer| !answer.interim.is_empty());
+        assert_eq!(told.interim, [(100, vec![])]);
+        client.send_data(id, b"body", true);
+        assert_eq!(client.answer(id).text(), "body");
+    }
+}
+
+fn a_body_that_is_silent_is_timed_out(setup: Setup) {
+    let config = Config { body_timeout: Duration::from_millis(200), ..in_clear(setup) };
+    let server = Server::routes(config, echo());
+    let mut client = Http2Client::connect(server.address());
+    let gathered = client.request("POST", "/inline", &[], false);
+    let read = client.request("POST", "/whole", &[], false);
+    client.send_data(gathered, b"some", false);
+    client.send_data(read, b"some", false);
+    assert_eq!(client.answer(gathered).status, 408);
+    assert_eq!(client.answer(read).status, 408);
+    assert_eq!(client.ask("/").text(), "here", "the connection goes on");
+    assert_eq!(server.stats().timeouts, 2);
+}
+
+fn padding_is_no_content(setup: Setup) {
+    let server = Server::routes(in_clear(setup), echo());
+    let mut client = Http2Client::connect(server.address());
+    let id = client.request("POST", "/inline", &[("content-length", "4")], false);
+    let payload = [&[200_u8][..], b"body", &[0; 200]].concat();
+    client.send_frame(kind::DATA, flag::PADDED | flag::END_STREAM, id, &payload);
+    assert_eq!(client.answer(id).text(), "body");
+}
