@@ -36,16 +36,20 @@ impl Http2Conn {
     }
 
     /// Records a response that was written, or begun.
+    ///
+    /// - `numbers`: its status, and bytes of content that are sent with the head.
+    /// - `text`: its head, if a log shows fields of it.
     #[inline]
     pub(super) fn record(
         &mut self,
         reply: &mut StreamReply<'_>,
-        numbers: (u16, usize, u64),
+        numbers: (u16, u64),
+        text: &[u8],
         is_whole: bool,
         on_sent: Option<Box<SentCallbacks>>,
     ) {
         if reply.exchange.is_some() || reply.is_open || on_sent.is_some() {
-            self.record_followed(reply, numbers, is_whole, on_sent);
+            self.record_followed(reply, numbers, text, is_whole, on_sent);
         }
     }
 
@@ -53,7 +57,8 @@ impl Http2Conn {
     fn record_followed(
         &mut self,
         reply: &mut StreamReply<'_>,
-        (status, _, content_bytes): (u16, usize, u64),
+        (status, content_bytes): (u16, u64),
+        head: &[u8],
         is_whole: bool,
         on_sent: Option<Box<SentCallbacks>>,
     ) {
@@ -62,7 +67,7 @@ impl Http2Conn {
         let exchange = reply.exchange.take().or(kept);
         let exchange = exchange.or_else(|| on_sent.is_some().then(Box::default));
         let Some(mut exchange) = exchange else { return };
-        let record = ResponseRecord { status, head: b"", content_bytes, is_whole, on_sent };
+        let record = ResponseRecord { status, head, content_bytes, is_whole, on_sent };
         exchange.respond(record);
         match self.core.stream(reply.id) {
             Some(stream) => stream.state.exchange = Some(exchange),

@@ -61,6 +61,31 @@ impl HeadToWrite<'_> {
     }
 }
 
+impl HeadToWrite<'_> {
+    /// Returns the head as an access log reads it: in lines. What the response has of its own comes
+    /// first, as the first line of a name is the one that is shown.
+    #[cold]
+    fn text(&self, lines: &ResponseLines) -> Vec<u8> {
+        let mut text = format!("HTTP/2.0 {}\r\n", self.code).into_bytes();
+        let mut add = |name: &str, value: &[u8]| {
+            text.extend_from_slice(name.as_bytes());
+            text.extend_from_slice(b": ");
+            text.extend_from_slice(value);
+            text.extend_from_slice(b"\r\n");
+        };
+        if let Some(kind) = self.content_type {
+            add(HeaderId::ContentType.name(), kind.name().as_bytes());
+        }
+        if let Some(length) = self.length {
+            add(HeaderId::ContentLength.name(), length.to_string().as_bytes());
+        }
+        self.fields.iter().for_each(|(name, value)| add(name.as_str(), value));
+        add(HeaderId::Date.name(), lines.date());
+        lines.fixed().iter().for_each(|(name, value)| add(name.as_str(), value));
+        text
+    }
+}
+
 /// Encodes fields, but for those that speak of an HTTP/1 connection (RFC 9113 §8.2.2).
 fn encode_fields(fields: &Fields, encoder: &mut Encoder, out: &mut Vec<u8>) {
     for (name, value) in fields.iter() {
@@ -129,7 +154,7 @@ impl Http2Conn {
         let before = out.len();
         let is_end = matches!(placed, Placed::Nothing);
         core.write_head(reply.id, is_end, out, |encoder, out| head.encode(&lines, encoder, out));
-        let head_bytes = out.len() - before;
+        let text = if wants_text(reply, app) { head.text(&lines) } else { Vec::new() };
         let short = placed.short();
         if !short.is_empty() {
             core.write_whole(reply.id, short, out);
@@ -137,7 +162,7 @@ impl Http2Conn {
         app.count_response(code, (out.len() - before) as u64);
         let on_sent = SentCallbacks::boxed(extras.on_sent);
         let content_bytes = short.len() as u64;
-        self.record(reply, (code, head_bytes, content_bytes), placed.is_whole(), on_sent);
+        self.record(reply, (code, content_bytes), &text, placed.is_whole(), on_sent);
         if extras.close {
             self.announce_end();
         }
@@ -176,6 +201,7 @@ impl Http2Conn {
             return self.write_response(reply, response, head_only, app);
         }
         let lines = app.response_lines(self.socket.now().unix_secs);
+        let text = if wants_text(reply, app) { text_of_file(file, &lines) } else { Vec::new() };
         let sent: &[u8] = if head_only { b"" } else { body };
         let Self { core, next, .. } = self;
         let out = &mut next.get_or_insert_with(Connection::outgoing).bytes;
@@ -185,12 +211,11 @@ impl Http2Conn {
             encoder.lines(&lines, out);
             out.extend_from_slice(file.block());
         });
-        let head_bytes = out.len() - before;
         if !sent.is_empty() {
             core.write_whole(reply.id, sent, out);
         }
         app.count_response(200, (out.len() - before) as u64);
-        self.record(reply, (200, head_bytes, sent.len() as u64), true, None);
+        self.record(reply, (200, sent.len() as u64), &text, true, None);
         self.close_stream(reply, app);
     }
 
@@ -261,6 +286,26 @@ impl Http2Conn {
         let head_only = request.is_some_and(|view| view.method() == Method::Head);
         self.write_response(reply, response, head_only, app);
     }
+}
+
+/// Returns whether a log shows fields of the response.
+#[inline]
+fn wants_text(reply: &StreamReply<'_>, app: &App) -> bool {
+    let is_logged = reply.exchange.is_some() || reply.is_open;
+    is_logged && app.access_log.as_ref().is_some_and(|log| log.wants_response())
+}
+
+/// Returns the head of a response with a file from the cache as an access log reads it.
+#[cold]
+fn text_of_file(file: &CachedFile, lines: &ResponseLines) -> Vec<u8> {
+    let head = HeadToWrite {
+        code: 200,
+        content_type: None,
+        fields: file.fields(),
+        length: Some(file.size),
+        replaced: Replaced::default(),
+    };
+    head.text(lines)
 }
 
 /// Where the content of a response is.

@@ -87,7 +87,7 @@ impl AccessLog {
     }
 
     /// Returns whether its lines contain a field of the response.
-    pub(crate) fn wants_response(&self) -> bool {
+    pub fn wants_response(&self) -> bool {
         self.format.wants_response
     }
 

@@ -49,6 +49,16 @@ impl ResponseLines {
         Self { of, fixed, secs, date }
     }
 
+    /// Returns the fields but the date.
+    pub fn fixed(&self) -> &Fields {
+        &self.fixed
+    }
+
+    /// Returns the date's text.
+    pub fn date(&self) -> &[u8] {
+        &self.date
+    }
+
     /// Returns whether they are these of this second.
     #[inline]
     pub fn is(&self, of: u32, secs: u64) -> bool {
