@@ -11,7 +11,7 @@ MIRI_CRATES := gustnado-http gustnado-tasks
 .PHONY: test-twisted-releases
 .PHONY: check fmt fmt-check clippy doc image book site deny lint-python map loom miri probe
 .PHONY: bench bench-quick contest contests callgrind gate c1m fuzz fuzz-all hostile tls-records
-.PHONY: conformance conformance-acme
+.PHONY: conformance conformance-acme conformance-http2
 
 # Serves the built-in site on http://127.0.0.1:8080
 run:
@@ -233,6 +233,14 @@ conformance: $(CONFORMANCE_HOME)/bin/python
 	$(CONFORMANCE_HOME)/bin/pip install --quiet --pre tlslite-ng==0.9.0b2 ecdsa
 	$(CONFORMANCE_HOME)/bin/python conformance/tls.py --server $(GUSTNADO) \
 		--report docs/results/conformance-tls.md
+
+# HTTP/2 against other people's clients, a minute: writes docs/results/conformance-http2.md.
+H2SPEC := github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible
+conformance-http2:
+	$(CARGO) build --release -p gustnado-cli
+	GOBIN=$(CURDIR)/target/conformance/bin go install $(H2SPEC)
+	$(PYTHON) conformance/http2.py --server $(GUSTNADO) \
+		--report docs/results/conformance-http2.md
 
 # Certificates by ACME, from pebble, which Go builds.
 PEBBLE := github.com/letsencrypt/pebble/v2/cmd

@@ -66,8 +66,8 @@ class Server:
         text, words = KINDS[kind]
         self.name, self.log_path = f"{kind}, {records}", files / f"{kind}-{records}.log"
         (files / f"{kind}.toml").write_text(text)
-        command = [str(program), "serve", "--config", str(files / f"{kind}.toml"), "--port", "0",
-                   "--workers", "1", "--stats-interval", "100ms", "--tls-records", records, *words]
+        command = [str(program), "serve", "--config", str(files / f"{kind}.toml"),
+                   *([] if "listen =" in text else ["--port", "0"]), "--workers", "1", "--stats-interval", "100ms", "--tls-records", records, *words]
         clean = {key: value for key, value in os.environ.items() if not key.startswith("GUSTNADO_")}
         with open(self.log_path, "wb") as log:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log,
@@ -77,7 +77,7 @@ class Server:
     def _port(self) -> int:
         deadline = time.monotonic() + 10
         while time.monotonic() < deadline and self.process.poll() is None:
-            found = re.search(r"https://127\.0\.0\.1:(\d+)/\n", self.log())
+            found = re.search(r"https://127\.0\.0\.1:(\d+)/[^\n]*\n", self.log())
             if found:
                 return int(found[1])
             time.sleep(0.01)

@@ -7,7 +7,7 @@ mod tails;
 
 use std::sync::LazyLock;
 
-use gustnado_http::body::{BodyDecoder, BodyDecodeError};
+use gustnado_http::body::{BodyDecodeError, BodyDecoder};
 use gustnado_http::chunk::{LAST_CHUNK, write_chunk};
 use gustnado_http::head::Framing;
 use gustnado_http::limits::Limits;

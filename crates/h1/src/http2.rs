@@ -1,6 +1,7 @@
 //! Connections that turn out to speak HTTP/2: by their handshake, or by their first bytes.
 
 use gustnado_http::h2::frame::PREFACE;
+use gustnado_tls::TlsProperty;
 
 use super::serving::Serving;
 use super::{Conn, HANDED_OVER};
@@ -11,7 +12,7 @@ const ALPN: &[u8] = b"h2";
 impl Conn {
     /// Returns whether a handshake, which has just ended, has agreed on HTTP/2.
     pub(super) fn is_http2_agreed(&self) -> bool {
-        let agreed = self.socket.tls().and_then(|tls| tls.alpn.as_deref());
+        let agreed = self.socket.tls().and_then(|tls| tls.property(TlsProperty::Alpn));
         agreed == Some(ALPN) && self.app.http2.is_some()
     }
 

@@ -40,6 +40,8 @@ pub(super) struct Active {
     pub(super) reads_cold: bool,
     /// Its response is written, and the client still sends its request.
     pub(super) is_answered: bool,
+    /// How much of that was read over since.
+    pub(super) discarded: usize,
 }
 
 /// The rest of a response whose head was written.

@@ -13,8 +13,9 @@ use crate::Http2Conn;
 use crate::respond::{Received, StreamReply};
 use crate::stream_body::{Gathered, StreamBody};
 
-/// With less of its window left, the client is told to stop sending what nobody reads.
-const LEAST_WINDOW: usize = 16 << 10;
+/// How much of a body is read over that nobody wants. Some clients do not look at a response before
+/// all of it is sent; who has more to send is told to stop.
+const DISCARDED_BYTES_MAX: usize = 16 << 20;
 
 impl Http2Conn {
     /// Takes bytes of a body.
@@ -29,10 +30,11 @@ impl Http2Conn {
         let Some(stream) = self.core.stream(id) else { return };
         stream.state.sender.note(bytes.len());
         if stream.state.is_answered {
-            if is_end || stream.peer_window() < LEAST_WINDOW {
-                self.stop(id);
+            stream.state.discarded += bytes.len();
+            if is_end || stream.state.discarded > DISCARDED_BYTES_MAX {
+                return self.stop(id);
             }
-            return;
+            return self.give_window(id, bytes.len(), app);
         }
         match &mut stream.state.incoming {
             StreamBody::None => self.give_window(id, bytes.len(), app),

@@ -6,12 +6,16 @@ use gustnado_app::app::App;
 use gustnado_http::h2::{ErrorCode, H2Error, Stream, StreamId};
 use gustnado_http::status::Status;
 use gustnado_observe::stats::{Added, Fault};
-use gustnado_tasks::{ConnectionError, SendWatch};
+use gustnado_tasks::{ConnectionError, ProgressTimeout, SendWatch};
 
 use crate::active::{Active, Rest};
 use crate::ending::ConnPhase;
 use crate::stream_body::StreamBody;
 use crate::{Http2Conn, TurnOutcome};
+
+/// How long a client may pause that has its response, and has more to send: some stop then, and
+/// wait until they are told that nobody reads it.
+const UNWANTED: ProgressTimeout = ProgressTimeout { silence_ms: 500, rate_min: 0 };
 
 /// When what is waited for has to have come, in milliseconds.
 pub(super) struct ConnTimers {
@@ -114,11 +118,12 @@ impl Http2Conn {
             let awaited = waits_for_peer(stream.window().min(room), &stream.state);
             let Active { options, sender, reader, .. } = &mut *stream.state;
             let until_ms = match awaited {
+                Some(Awaited::Rest) => sender.wait(UNWANTED, now_ms),
                 Some(Awaited::Body) => sender.wait(options.body_timeout(times.body), now_ms),
                 Some(Awaited::Window) => reader.wait(options.write_timeout(times.write), now_ms),
                 None => u64::MAX,
             };
-            if !matches!(awaited, Some(Awaited::Body)) {
+            if !matches!(awaited, Some(Awaited::Body | Awaited::Rest)) {
                 sender.pause(now_ms);
             }
             if !matches!(awaited, Some(Awaited::Window)) {
@@ -205,13 +210,15 @@ impl Http2Conn {
 /// What a stream waits for.
 enum Awaited {
     Body,
+    /// The rest of a body that nobody wants.
+    Rest,
     Window,
 }
 
 /// Returns what a stream waits for of its client.
 fn waits_for_peer(window: usize, active: &Active) -> Option<Awaited> {
     match (&active.rest, &active.incoming) {
-        _ if active.is_answered => Some(Awaited::Body),
+        _ if active.is_answered => Some(Awaited::Rest),
         (Some(Rest::Bytes(_) | Rest::Segments(_)), _) if window == 0 => Some(Awaited::Window),
         (Some(Rest::Pieces), _)
             if window == 0 && active.outbox.as_ref().is_some_and(|outbox| outbox.has_pieces()) =>

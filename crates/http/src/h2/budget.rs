@@ -24,6 +24,13 @@ impl Default for GlitchLimits {
 /// Frames in a row that may serve no request: a client that measures the line sends a few.
 const IDLE_FRAMES_MAX: u8 = 32;
 
+/// Content that is worth a frame.
+const WORTHWHILE_BYTES: usize = 256;
+
+/// WINDOW_UPDATE frames that each frame of content may bring: half of a window of the stream and of
+/// the connection, twice.
+const WINDOWS_OF_FRAME: usize = 4;
+
 /// What a connection has used of its budget.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Budget {
@@ -31,6 +38,8 @@ pub(super) struct Budget {
     empty_ms: u64,
     /// Frames since the last one that served a request.
     idle_frames: u8,
+    /// WINDOW_UPDATE frames that answer what was sent.
+    windows: u16,
 }
 
 impl Budget {
@@ -64,6 +73,32 @@ impl Budget {
             return Ok(());
         }
         self.glitch(Flood::IdleFrames, now_ms, limits)
+    }
+
+    /// Counts a WINDOW_UPDATE. Those that give back what was sent are no idle frames: some clients
+    /// send one for each few kilobytes that they read, of each of a hundred streams.
+    ///
+    /// # Errors
+    /// As [`Budget::glitch`].
+    pub(super) fn window(&mut self, now_ms: u64, limits: GlitchLimits) -> Result<(), H2Error> {
+        match self.windows.checked_sub(1) {
+            Some(left) => {
+                self.windows = left;
+                Ok(())
+            }
+            None => self.idle_frame(now_ms, limits),
+        }
+    }
+
+    /// Notes content that was sent. A client that lets this side send a few bytes at a time only
+    /// makes work.
+    #[inline]
+    pub(super) fn note_sent(&mut self, bytes: usize) {
+        if bytes >= WORTHWHILE_BYTES {
+            self.note_progress();
+            let windows = WINDOWS_OF_FRAME + bytes / WORTHWHILE_BYTES;
+            self.windows = self.windows.saturating_add(u16::try_from(windows).unwrap_or(u16::MAX));
+        }
     }
 
     /// Notes that a request was served a bit further.

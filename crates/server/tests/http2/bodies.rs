@@ -21,6 +21,8 @@ on_every_server!(
     a_wrong_length_is_a_stream_error,
     a_body_that_nobody_reads_stops_at_its_window,
     an_answer_before_the_end_of_the_body_stops_it,
+    a_rest_that_nobody_reads_may_end,
+    a_client_that_waits_with_its_rest_is_told_to_stop,
     trailers_of_a_request_end_it,
     a_client_that_waits_is_told_to_continue,
     a_body_that_is_silent_is_timed_out,
@@ -132,16 +134,19 @@ fn an_answer_before_the_end_of_the_body_stops_it(setup: Setup) {
     assert_eq!((&*answer.text(), answer.reset), ("no need", None));
     // What follows is read and dropped, until the client is told to stop (RFC 9113 §8.1).
     let mut sent = 0;
-    while sent < 200_000 && client.so_far(id).reset.is_none() {
-        if client.window(id) < 10_000 {
+    while sent < 20 << 20 && client.so_far(id).reset.is_none() {
+        if client.window(id).min(client.window(0)) < 16_384 {
             client.next_frame();
             continue;
         }
-        client.send_data(id, &[b'a'; 10_000], false);
-        client.ping();
-        sent += 10_000;
+        client.send_data(id, &[b'a'; 16_384], false);
+        sent += 16_384;
+    }
+    while client.so_far(id).reset.is_none() {
+        client.next_frame();
     }
     assert_eq!(client.so_far(id).reset, Some(ErrorCode::NoError), "{sent} bytes");
+    assert!(sent > 16 << 20, "{sent} bytes");
     assert_eq!(client.ask("/").text(), "here");
 }
 
@@ -190,4 +195,31 @@ fn padding_is_no_content(setup: Setup) {
     let payload = [&[200_u8][..], b"body", &[0; 200]].concat();
     client.send_frame(kind::DATA, flag::PADDED | flag::END_STREAM, id, &payload);
     assert_eq!(client.answer(id).text(), "body");
+}
+
+fn a_rest_that_nobody_reads_may_end(setup: Setup) {
+    let server = Server::routes(in_clear(setup), Routes::new().post("/", async |_: Request| "no"));
+    let mut client = Http2Client::connect(server.address());
+    let id = client.request("POST", "/", &[("content-length", "1000000")], false);
+    client.wait_for(id, |answer| answer.is_whole);
+    let mut left = 1_000_000_usize;
+    while left > 0 {
+        if client.window(id).min(client.window(0)) < 16_384 {
+            client.next_frame();
+            continue;
+        }
+        let count = left.min(16_384);
+        left -= count;
+        client.send_data(id, &vec![0; count], left == 0);
+    }
+    assert_eq!(client.post("/", b"").text(), "no");
+    assert_eq!(client.so_far(id).reset, None, "it has sent all of it");
+}
+
+fn a_client_that_waits_with_its_rest_is_told_to_stop(setup: Setup) {
+    let server = Server::routes(in_clear(setup), Routes::new().post("/", async |_: Request| "no"));
+    let mut client = Http2Client::connect(server.address());
+    let id = client.request("POST", "/", &[("content-length", "1000000")], false);
+    assert_eq!(client.answer(id).text(), "no");
+    client.wait_for(id, |answer| answer.reset == Some(ErrorCode::NoError));
 }

@@ -22,6 +22,8 @@ on_every_server!(
     frames_that_serve_nobody_are_a_flood,
     empty_and_tiny_data_is_a_flood,
     tables_are_as_large_as_they_may,
+    content_in_crumbs_is_a_flood,
+    small_windows_that_are_given_back_are_no_flood,
     tiny_windows_hold_no_memory,
     a_thousand_slow_uploads_end_in_time,
     who_goes_on_as_browsers_do_is_let_be,
@@ -239,4 +241,36 @@ fn who_goes_on_as_browsers_do_is_let_be(setup: Setup) {
     }
     assert_eq!(server.stats().http2_errors, 0);
     assert_eq!(server.stats().http2_resets, 450);
+}
+
+fn content_in_crumbs_is_a_flood(setup: Setup) {
+    // CVE-2019-9511: room for a byte at a time, of a large file.
+    let folder = Folder::new();
+    folder.hollow("large.bin", 100 << 20);
+    let config = Config { h2_glitches: 50, h2_glitches_per_second: 1, ..of_folder(setup, &folder) };
+    let server = Server::start(config);
+    let settings = [(setting::INITIAL_WINDOW_SIZE, 0)];
+    let mut client = Http2Client::connect_with(server.address(), &settings);
+    client.gives_window = false;
+    let id = client.get("/large.bin");
+    let goaway =
+        flooded(&mut client, |_| frame_of(kind::WINDOW_UPDATE, 0, id, &1_u32.to_be_bytes()));
+    assert_eq!(goaway.code, ErrorCode::EnhanceYourCalm);
+    server.wait_until("it is counted", |stats| stats.http2_floods_idle == 1);
+}
+
+fn small_windows_that_are_given_back_are_no_flood(setup: Setup) {
+    // As clients do that give back each few hundred bytes, on many streams at once.
+    let folder = Folder::new();
+    let body = crate::harness::folder::noise(5, 100_000);
+    folder.file("file.bin", &body);
+    let config = Config { h2_glitches: 50, h2_glitches_per_second: 1, ..of_folder(setup, &folder) };
+    let server = Server::start(config);
+    let settings = [(setting::INITIAL_WINDOW_SIZE, 1_023)];
+    let mut client = Http2Client::connect_with(server.address(), &settings);
+    let ids: Vec<u32> = (0..80).map(|_| client.get("/file.bin")).collect();
+    for id in ids {
+        assert!(client.answer(id).body == body);
+    }
+    assert_eq!(server.stats().http2_errors, 0);
 }

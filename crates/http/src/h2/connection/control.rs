@@ -155,7 +155,7 @@ impl<S> H2Connection<S> {
             return Err(H2Error::size("WINDOW_UPDATE has other than 4 bytes"));
         };
         let more = i64::from(more & i32::MAX as u32);
-        self.budget.idle_frame(step.now_ms, step.h2.glitches)?;
+        self.budget.window(step.now_ms, step.h2.glitches)?;
         if header.stream == 0 {
             if more == 0 {
                 return Err(H2Error::protocol("WINDOW_UPDATE gives nothing"));

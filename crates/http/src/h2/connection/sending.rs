@@ -66,6 +66,7 @@ impl<S> H2Connection<S> {
     #[inline]
     pub fn write_whole(&mut self, id: StreamId, bytes: &[u8], out: &mut Vec<u8>) {
         self.spend(bytes.len());
+        self.budget.note_sent(bytes.len());
         let mut rest = bytes;
         loop {
             let (piece, behind) = rest.split_at(rest.len().min(self.frame_bytes_max as usize));
@@ -87,9 +88,7 @@ impl<S> H2Connection<S> {
     /// - `len`: no more than the windows of the connection and the stream, and the frame, allow.
     pub fn write_data_header(&mut self, id: StreamId, len: usize, is_end: bool, out: &mut Vec<u8>) {
         self.spend(len);
-        if len > 0 {
-            self.budget.note_progress();
-        }
+        self.budget.note_sent(len);
         if let Some(stream) = self.stream(id) {
             stream.send_window -= i32::try_from(len).unwrap_or(i32::MAX);
         }
