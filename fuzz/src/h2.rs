@@ -25,18 +25,26 @@ struct Played {
     ended: Option<H2Error>,
 }
 
+fn step<'s>(
+    (h2, limits): (&'s H2Limits, &'s Limits),
+    scratch: &'s mut H2Scratch,
+    out: &'s mut Vec<u8>,
+) -> Step<'s> {
+    Step { scratch, h2, limits, now_ms: 1_000, out }
+}
+
 fn played(bytes: &[u8], piece: usize) -> Played {
     let (h2, limits) = (H2Limits { streams_max: 8, ..H2Limits::default() }, Limits::default());
     let (mut scratch, mut out) = (H2Scratch::default(), Vec::new());
-    let step = |scratch, out| Step { scratch, h2: &h2, limits: &limits, now_ms: 1_000, out };
-    let mut core = H2Connection::<()>::new(&mut step(&mut scratch, &mut out));
+    let of = (&h2, &limits);
+    let mut core = H2Connection::<()>::new(&mut step(of, &mut scratch, &mut out));
     let mut played = Played { events: Vec::new(), content: 0, ended: None };
     let mut unread: Vec<u8> = Vec::new();
     for piece in bytes.chunks(piece) {
         unread.extend_from_slice(piece);
         let mut used = 0;
         loop {
-            let next = core.next(&unread[used..], &mut step(&mut scratch, &mut out));
+            let next = core.next(&unread[used..], &mut step(of, &mut scratch, &mut out));
             let (more, event) = match next {
                 Ok(next) => next,
                 Err(error) => {
@@ -63,7 +71,7 @@ fn played(bytes: &[u8], piece: usize) -> Played {
                 Some(H2Event::Data { id, bytes, is_end }) => {
                     played.content += bytes.len();
                     let count = bytes.len();
-                    core.take(id, count, true, &mut step(&mut scratch, &mut out));
+                    core.take(id, count, true, &mut step(of, &mut scratch, &mut out));
                     if is_end {
                         core.finish(id, &mut out);
                     }
