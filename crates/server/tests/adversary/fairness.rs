@@ -4,7 +4,7 @@
 //! Goals: honest requests beside four full pipelines take 1 ms in the middle and 25 ms at worst.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -52,11 +52,9 @@ impl Attack {
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let ends = Arc::new(AtomicBool::new(false));
         let threads = (0..connections).flat_map(|_| {
-            let mut stream = TcpStream::connect(address).expect("a connection");
-            stream.set_read_timeout(Some(Duration::from_millis(100))).expect("a time limit");
-            stream.set_write_timeout(Some(Duration::from_millis(100))).expect("a time limit");
-            stream.write_all(first).expect("a fresh connection takes it");
-            let mut reading = stream.try_clone().expect("a second handle");
+            let mut client = Client::connect(address);
+            client.send(first);
+            let (mut stream, mut reading) = client.into_handles(Duration::from_millis(100));
             let (ends_reading, ends_writing) = (Arc::clone(&ends), Arc::clone(&ends));
             let bytes = bytes.to_vec();
             let reads = thread::spawn(move || {
@@ -188,6 +186,9 @@ impl Protocol for Echo {
 }
 
 fn busy_protocols_leave_time_for_others(setup: Setup) {
+    if setup.plain_only("listeners of protocols have no TLS") {
+        return;
+    }
     let engine = Engine::start(&one_worker(setup)).expect("the engine starts");
     setup.assert_backend(engine.backend(), engine.notes());
     let port = engine.listen_tcp("127.0.0.1:0", |_| Echo).expect("a free port");

@@ -11,7 +11,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 
 use super::answer::{Answer, Length};
 use super::link::{Link, Wire};
-use super::{PATIENCE, tcp_table, wait_until};
+use super::{PATIENCE, TransportKind, tcp_table, wait_until};
 
 /// A plain request for a target.
 pub(crate) fn get(target: &str) -> String {
@@ -80,6 +80,17 @@ impl Client {
         Self::over(stream)
     }
 
+    /// Connects to another server, which has no TLS.
+    pub(crate) fn connect_plain(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect_timeout(&address, PATIENCE).expect("a connection");
+        Self::speaking(stream.into(), Link::plain)
+    }
+
+    /// Connects over TCP where the server may not accept it yet.
+    pub(crate) fn connect_early(address: SocketAddr) -> Self {
+        Self::early_over(TcpStream::connect_timeout(&address, PATIENCE).expect("a connection"))
+    }
+
     /// Connects over TCP with room for a few kilobytes only, so that an answer soon fills it.
     pub(crate) fn connect_narrow(address: SocketAddr) -> Self {
         Self::connect_narrow_from(1, address)
@@ -111,19 +122,28 @@ impl Client {
     }
 
     /// Speaks over a connection that exists.
-    pub(crate) fn over(stream: TcpStream) -> Self {
-        stream.set_read_timeout(Some(PATIENCE)).expect("a time limit for reads");
-        stream.set_write_timeout(Some(PATIENCE)).expect("a time limit for writes");
-        stream.set_nodelay(true).expect("small pieces leave at once");
-        Self { link: Link::over(Wire::Tcp(stream)), unread: Vec::new() }
+    pub(crate) fn over(stream: impl Into<Wire>) -> Self {
+        Self::speaking(stream.into(), |wire| Link::over(wire, false))
+    }
+
+    /// The same on a connection that the server may not accept yet: a handshake of TLS is not
+    /// waited for. Over TLS, what is sent leaves when the client reads.
+    pub(crate) fn early_over(stream: TcpStream) -> Self {
+        Self::speaking(stream.into(), |wire| Link::over(wire, true))
+    }
+
+    fn speaking(wire: Wire, speak: impl FnOnce(Wire) -> Link) -> Self {
+        wire.set_read_timeout(PATIENCE);
+        wire.set_write_timeout(PATIENCE);
+        if let Wire::Tcp(stream) = &wire {
+            stream.set_nodelay(true).expect("small pieces leave at once");
+        }
+        Self { link: speak(wire), unread: Vec::new() }
     }
 
     /// Connects over a Unix socket.
     pub(crate) fn connect_unix(path: &Path) -> Self {
-        let stream = UnixStream::connect(path).expect("a connection");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a time limit for reads");
-        stream.set_write_timeout(Some(PATIENCE)).expect("a time limit for writes");
-        Self { link: Link::over(Wire::Unix(stream)), unread: Vec::new() }
+        Self::over(UnixStream::connect(path).expect("a connection"))
     }
 
     /// The addresses of both ends: its own, and the server's.
@@ -170,7 +190,7 @@ impl Client {
         self.link.wire().set_write_timeout(Duration::from_millis(300));
         let mut sent = 0;
         while sent < bytes_max {
-            match (&self.link).write(&bytes[sent % bytes.len()..]) {
+            match self.link.write(&bytes[sent % bytes.len()..]) {
                 Ok(count) => sent += count,
                 Err(error) if is_timeout(&error) => break,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -189,6 +209,14 @@ impl Client {
     /// The same where the server may have closed already.
     pub(crate) fn shut_write_unless_closed(&self) {
         drop(self.link.shut_write());
+    }
+
+    /// Two handles to write and to read with, each operation within `time`, without what was read
+    /// ahead.
+    pub(crate) fn into_handles(self, time: Duration) -> (Link, Link) {
+        self.link.wire().set_read_timeout(time);
+        self.link.wire().set_write_timeout(time);
+        (self.link.second_handle(), self.link)
     }
 
     /// The bare connection, without what was read ahead.
@@ -327,6 +355,16 @@ impl Client {
         assert_eq!((&*bytes, end), ("", End::Closed(0)), "{context}: an end without a byte");
     }
 
+    /// The server closes in order without another byte, before it has taken a handshake: over TLS
+    /// it cannot say so there.
+    pub(crate) fn expect_refusal(&mut self, context: &str) {
+        let is_plain = TransportKind::chosen() == TransportKind::Plain;
+        let due = if is_plain { End::Closed(0) } else { End::Cut(0) };
+        let (bytes, end) = self.read_until_ended();
+        let bytes = String::from_utf8_lossy(&bytes);
+        assert_eq!((&*bytes, end), ("", due), "{context}: an end without a byte");
+    }
+
     /// The connection is as the answer says: closed, or good for one more request.
     pub(crate) fn expect_as_said(&mut self, answer: &Answer, context: &str) {
         if answer.closes() {
@@ -419,7 +457,7 @@ impl Client {
 
     fn read(&mut self, piece: &mut [u8]) -> io::Result<usize> {
         loop {
-            let read = (&self.link).read(piece);
+            let read = self.link.read(piece);
             // A thread that once held a ring is interrupted when the kernel takes the ring apart.
             if !matches!(&read, Err(error) if error.kind() == ErrorKind::Interrupted) {
                 return read;
@@ -427,9 +465,9 @@ impl Client {
         }
     }
 
-    fn write_all(&self, bytes: &[u8]) -> io::Result<()> {
-        (&self.link).write_all(bytes)?;
-        (&self.link).flush()
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.link.write_all(bytes)?;
+        self.link.flush()
     }
 }
 

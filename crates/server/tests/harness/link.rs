@@ -57,6 +57,18 @@ impl Wire {
     }
 }
 
+impl From<TcpStream> for Wire {
+    fn from(stream: TcpStream) -> Self {
+        Self::Tcp(stream)
+    }
+}
+
+impl From<UnixStream> for Wire {
+    fn from(stream: UnixStream) -> Self {
+        Self::Unix(stream)
+    }
+}
+
 impl AsFd for Wire {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
@@ -96,11 +108,18 @@ pub(crate) enum Link {
 
 impl Link {
     /// Speaks over a socket as the environment asks for, and begins with a handshake over TLS.
-    pub(crate) fn over(wire: Wire) -> Self {
+    ///
+    /// - `is_early`: as for [`Sealing::begin`].
+    pub(crate) fn over(wire: Wire, is_early: bool) -> Self {
         match TransportKind::chosen() {
-            TransportKind::Plain => Self::Plain(Arc::new(wire)),
-            TransportKind::Tls(_) => Self::Sealed(Arc::new(Sealing::begin(wire))),
+            TransportKind::Plain => Self::plain(wire),
+            TransportKind::Tls(_) => Self::Sealed(Arc::new(Sealing::begin(wire, is_early))),
         }
+    }
+
+    /// Speaks over a socket as it is.
+    pub(crate) fn plain(wire: Wire) -> Self {
+        Self::Plain(Arc::new(wire))
     }
 
     /// The socket below.
@@ -141,7 +160,7 @@ impl Link {
     }
 }
 
-impl Read for &Link {
+impl Read for Link {
     fn read(&mut self, piece: &mut [u8]) -> io::Result<usize> {
         match self {
             Link::Plain(wire) => { &**wire }.read(piece),
@@ -150,7 +169,7 @@ impl Read for &Link {
     }
 }
 
-impl Write for &Link {
+impl Write for Link {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Link::Plain(wire) => { &**wire }.write(bytes),

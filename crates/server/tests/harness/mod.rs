@@ -10,7 +10,7 @@ pub(crate) mod answer;
 pub(crate) mod client;
 pub(crate) mod echo;
 pub(crate) mod folder;
-mod link;
+pub(crate) mod link;
 pub(crate) mod process;
 mod sealing;
 pub(crate) mod server;
@@ -71,7 +71,7 @@ impl Setup {
 
     /// Two workers on a free port of 127.0.0.1, with the default site.
     pub(crate) fn config(self) -> Config {
-        TransportKind::chosen().configure(Config {
+        let mut config = Config {
             host: "127.0.0.1".to_owned(),
             port: 0,
             workers: 2,
@@ -79,7 +79,9 @@ impl Setup {
             scheduler: self.scheduler,
             quiet: true,
             ..Config::default()
-        })
+        };
+        TransportKind::chosen().configure(&mut config);
+        config
     }
 
     /// The same with all times so long that only what a test sets can strike.

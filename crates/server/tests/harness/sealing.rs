@@ -6,18 +6,13 @@
 use std::io::{self, ErrorKind, Read, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustls::ClientConnection;
 
-use super::PATIENCE;
 use super::link::Wire;
 use super::transport;
 
-/// How long a new connection waits for its handshake. One that the server does not accept yet, as
-/// others have all slots, goes on with it when it is first used.
-const HANDSHAKE_WAIT: Duration = Duration::from_millis(500);
 /// What is sealed at once: the content of one record.
 const RECORD_BYTES_MAX: usize = 16 << 10;
 
@@ -31,6 +26,7 @@ pub(crate) struct Sealing {
     unsent: Mutex<Vec<u8>>,
     is_open: AtomicBool,
     is_silent: AtomicBool,
+    is_early: bool,
 }
 
 struct State {
@@ -48,7 +44,10 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Sealing {
     /// Begins with a handshake.
-    pub(crate) fn begin(wire: Wire) -> Self {
+    ///
+    /// - `is_early`: the server may not accept the connection yet. Then the handshake goes on when
+    ///   the client reads, and what is sent until then leaves behind it.
+    pub(crate) fn begin(wire: Wire, is_early: bool) -> Self {
         let client = transport::client();
         let sealing = Self {
             wire,
@@ -56,11 +55,10 @@ impl Sealing {
             unsent: Mutex::default(),
             is_open: AtomicBool::new(false),
             is_silent: AtomicBool::new(false),
+            is_early,
         };
-        sealing.wire.set_read_timeout(HANDSHAKE_WAIT);
         // What fails now is found by the first operation, where a test expects it.
-        _ = sealing.open();
-        sealing.wire.set_read_timeout(PATIENCE);
+        _ = if is_early { sealing.seal(|_| Ok(())) } else { sealing.open() };
         sealing
     }
 
@@ -88,12 +86,9 @@ impl Sealing {
     /// Seals some bytes and sends them. Those that the kernel does not take in time are sent by the
     /// next operation.
     pub(crate) fn write(&self, bytes: &[u8]) -> io::Result<usize> {
-        self.open()?;
-        let mut unsent = locked(&self.unsent);
-        self.send(&mut unsent)?;
+        self.flush()?;
         let bytes = &bytes[..bytes.len().min(RECORD_BYTES_MAX)];
-        locked(&self.state).seal(&mut unsent, |client| client.writer().write_all(bytes))?;
-        match self.send(&mut unsent) {
+        match self.seal(|client| client.writer().write_all(bytes)) {
             Err(error) if !is_wait(&error) => Err(error),
             _ => Ok(bytes.len()),
         }
@@ -106,12 +101,19 @@ impl Sealing {
 
     /// Ends this direction in order (RFC 8446 §6.1). The socket stays open in both.
     pub(crate) fn send_close(&self) -> io::Result<()> {
-        self.open()?;
-        let mut unsent = locked(&self.unsent);
-        locked(&self.state).seal(&mut unsent, |client| {
+        self.seal(|client| {
             client.send_close_notify();
             Ok(())
-        })?;
+        })
+    }
+
+    /// Sends what `act` seals.
+    fn seal(&self, act: impl FnOnce(&mut ClientConnection) -> io::Result<()>) -> io::Result<()> {
+        if !self.is_early {
+            self.open()?;
+        }
+        let mut unsent = locked(&self.unsent);
+        locked(&self.state).seal(&mut unsent, act)?;
         self.send(&mut unsent)
     }
 
@@ -124,7 +126,6 @@ impl Sealing {
         loop {
             let is_open = {
                 let mut state = locked(&self.state);
-                state.check()?;
                 state.seal(&mut unsent, |_| Ok(()))?;
                 !state.client.is_handshaking()
             };
@@ -226,6 +227,7 @@ impl State {
         records: &mut Vec<u8>,
         act: impl FnOnce(&mut ClientConnection) -> io::Result<()>,
     ) -> io::Result<()> {
+        self.check()?;
         act(&mut self.client)?;
         while self.client.wants_write() {
             self.client.write_tls(records)?;

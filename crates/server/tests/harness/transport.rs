@@ -43,11 +43,18 @@ impl TransportKind {
         *CHOSEN
     }
 
+    /// The scheme of a server's URLs.
+    pub(crate) fn scheme(self) -> &'static str {
+        if self == Self::Plain { "http" } else { "https" }
+    }
+
     /// Makes a configuration one of HTTPS, if that is chosen.
-    pub(crate) fn configure(self, config: Config) -> Config {
-        let Self::Tls(tls_records) = self else { return config };
-        let pair = Some(certificate());
-        Config { tls_cert: pair.clone(), tls_key: pair, tls_records, ..config }
+    pub(crate) fn configure(self, config: &mut Config) {
+        if let Self::Tls(records) = self {
+            config.tls_cert = Some(certificate());
+            config.tls_key = Some(certificate());
+            config.tls_records = records;
+        }
     }
 }
 

@@ -35,7 +35,7 @@ pub(crate) fn connected_clients(server: &Server, count: usize) -> Vec<Client> {
 
 /// Connections that have sent a request and were not answered for a while.
 fn waiters(server: &Server, count: usize) -> Vec<Client> {
-    let mut clients: Vec<_> = (0..count).map(|_| server.connect()).collect();
+    let mut clients: Vec<_> = (0..count).map(|_| server.connect_early()).collect();
     for client in &mut clients {
         client.send(get("/"));
     }

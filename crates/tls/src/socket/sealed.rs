@@ -165,7 +165,8 @@ impl Sealed {
     /// Sends records without content, as far as the kernel takes them now. What it leaves is sent
     /// by the next [`Socket::poll_sent`].
     pub(super) fn flush(&mut self, connection: &mut Connection) {
-        if connection.is_sending() {
+        // Content that waits for more is not to be overtaken, and a send that failed not continued.
+        if connection.is_sending() || connection.holds_back() {
             return;
         }
         let records = self.held.take_records();
@@ -397,7 +398,8 @@ impl Socket {
     #[inline(never)] // It would take registers from the way of plain connections.
     pub(super) fn queue_close(&mut self) {
         let (connection, sealed) = self.sealed();
-        let has_unsent = sealed.out.is_some() || connection.is_sending();
+        let has_unsent =
+            sealed.out.is_some() || connection.is_sending() || connection.holds_back();
         if !has_unsent && !mem::replace(&mut sealed.is_closed, true) {
             // A key that is used up cannot say it; the connection ends all the same.
             let mut records = Vec::new();
@@ -409,7 +411,8 @@ impl Socket {
 
     /// Closes in order: what says so leaves before the socket is closed.
     pub async fn close(&mut self) {
-        if !self.is_sealed() {
+        // A send that failed is not tried once more: its peer has had its time.
+        if !self.is_sealed() || self.connection.holds_back() {
             return;
         }
         self.queue_close();
