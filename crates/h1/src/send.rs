@@ -168,14 +168,14 @@ impl Conn {
         if let Some(blocked) = &blocked {
             blocked.set(out.bytes.capacity());
         }
-        out.keep_with(Box::new(HeldSend { _charge: charge, blocked }));
+        out.keep_with(Box::new(HeldSend { charge, blocked }));
     }
 }
 
 /// The memory of a send.
 #[derive(Debug)]
 struct HeldSend {
-    _charge: Charge,
+    charge: Charge,
     blocked: Option<BlockedMemory>,
 }
 
@@ -184,5 +184,9 @@ impl SendGuard for HeldSend {
         if let Some(blocked) = &self.blocked {
             blocked.note_taken(left_already);
         }
+    }
+
+    fn note_moved(&mut self, bytes: usize) {
+        self.charge.set(bytes);
     }
 }

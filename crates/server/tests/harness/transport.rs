@@ -48,6 +48,12 @@ impl TransportKind {
         if self == Self::Plain { "http" } else { "https" }
     }
 
+    /// How many of `count` connections a test makes: over TLS a fifth, as a handshake of code that
+    /// is not optimised takes milliseconds.
+    pub(crate) fn of_connections(self, count: usize) -> usize {
+        if self == Self::Plain { count } else { count / 5 }
+    }
+
     /// Makes a configuration one of HTTPS, if that is chosen.
     pub(crate) fn configure(self, config: &mut Config) {
         if let Self::Tls(records) = self {

@@ -44,6 +44,8 @@ pub(super) struct Sealed {
     out: Option<Box<SendBuf>>,
     /// What the connection sends is records. Otherwise it is content, which is not sealed yet.
     pub(super) sends_records: bool,
+    /// The last try to send has failed: nothing that follows could be read.
+    has_failed: bool,
     /// The peer has ended its direction in order.
     has_ended: bool,
     /// This end has done so.
@@ -65,6 +67,7 @@ impl Sealed {
             held: TransientBytes::default(),
             out: None,
             sends_records: false,
+            has_failed: false,
             has_ended: false,
             is_closed: false,
             sizes: RecordSizes::default(),
@@ -116,11 +119,18 @@ impl Sealed {
             if is_long { Connection::outgoing_for_step() } else { Connection::outgoing() };
         sealed.bytes.extend_from_slice(&records);
         if let Some(mut out) = self.out.take() {
+            // Earlier steps have left.
+            out.note_blocked();
+            let left_already = out.len() - out.left();
             self.seal_step(&mut out, &mut sealed.bytes, now_ms)?;
-            charged(&mut sealed);
             if out.left() > 0 {
+                charged(&mut sealed);
                 self.out = Some(out);
             } else {
+                match out.take_guard() {
+                    Some(guard) => guarded(&mut sealed, guard, left_already),
+                    None => charged(&mut sealed),
+                }
                 Connection::put_back(out);
             }
         }
@@ -165,8 +175,8 @@ impl Sealed {
     /// Sends records without content, as far as the kernel takes them now. What it leaves is sent
     /// by the next [`Socket::poll_sent`].
     pub(super) fn flush(&mut self, connection: &mut Connection) {
-        // Content that waits for more is not to be overtaken, and a send that failed not continued.
-        if connection.is_sending() || connection.holds_back() {
+        // Content that waits for more is not overtaken.
+        if connection.is_sending() || connection.holds_back() || self.has_failed {
             return;
         }
         let records = self.held.take_records();
@@ -176,8 +186,14 @@ impl Sealed {
         let mut out = Connection::outgoing();
         out.bytes.extend_from_slice(&records);
         connection.start_send(out);
-        // A failed send is found by the next operation.
-        self.sends_records = connection.poll_sent().is_pending();
+        // Those of a failed send stay: the next send finds the failure, and does not pass them by.
+        self.sends_records = !matches!(self.poll_records(connection), Poll::Ready(Ok(())));
+    }
+
+    fn poll_records(&mut self, connection: &mut Connection) -> Poll<Result<(), ConnectionError>> {
+        let sent = connection.poll_sent();
+        self.has_failed = matches!(sent, Poll::Ready(Err(_)));
+        sent
     }
 
     /// Returns how many bytes of content are not sealed.
@@ -191,18 +207,49 @@ pub(super) fn charged(out: &mut SendBuf) {
     if out.is_large() {
         let mut charge = Charge::new(MemoryKind::Sends);
         charge.set(out.bytes.capacity());
-        out.keep_with(Box::new(HeldStep { _charge: charge }));
+        out.keep_with(Box::new(HeldStep { charge }));
+    }
+}
+
+/// Passes the guard of content on to its last records: where memory is short, the connection that
+/// holds them may be cut as one that holds the content.
+fn guarded(out: &mut SendBuf, mut guard: Box<dyn SendGuard>, left_already: usize) {
+    if out.is_large() {
+        guard.note_moved(out.bytes.capacity());
+        out.keep_with(Box::new(LastStep { guard, left_already }));
     }
 }
 
 /// The memory of a step that is sent.
 #[derive(Debug)]
 struct HeldStep {
-    _charge: Charge,
+    charge: Charge,
 }
 
 impl SendGuard for HeldStep {
     fn note_blocked(&self, _: usize) {}
+
+    fn note_moved(&mut self, bytes: usize) {
+        self.charge.set(bytes);
+    }
+}
+
+/// The memory of the last step of some content.
+#[derive(Debug)]
+struct LastStep {
+    guard: Box<dyn SendGuard>,
+    /// Content that has left in earlier steps.
+    left_already: usize,
+}
+
+impl SendGuard for LastStep {
+    fn note_blocked(&self, left_already: usize) {
+        self.guard.note_blocked(self.left_already + left_already);
+    }
+
+    fn note_moved(&mut self, bytes: usize) {
+        self.guard.note_moved(bytes);
+    }
 }
 
 /// Moves as many received bytes as its first record lacks behind a partial one. Returns the others.
@@ -268,7 +315,8 @@ impl Socket {
         let (connection, sealed) = self.sealed();
         if sealed.sends_records {
             // Content that is given to the connection now would leave as if it were sealed.
-            debug_assert!(connection.is_sending() && sealed.out.is_none(), "one send at a time");
+            debug_assert!(sealed.out.is_none(), "one send at a time");
+            connection.resume_send();
             sealed.out = Some(out);
         } else {
             connection.start_send(out);
@@ -375,7 +423,7 @@ impl Socket {
         let (connection, sealed) = self.sealed();
         loop {
             if sealed.sends_records {
-                ready!(connection.poll_sent())?;
+                ready!(sealed.poll_records(connection))?;
                 sealed.sends_records = false;
             } else if connection.waits_for_more() {
                 return connection.poll_sent();
@@ -398,8 +446,8 @@ impl Socket {
     #[inline(never)] // It would take registers from the way of plain connections.
     pub(super) fn queue_close(&mut self) {
         let (connection, sealed) = self.sealed();
-        let has_unsent =
-            sealed.out.is_some() || connection.is_sending() || connection.holds_back();
+        let has_content = sealed.out.is_some() || connection.is_sending() || connection.holds_back();
+        let has_unsent = has_content || sealed.has_failed;
         if !has_unsent && !mem::replace(&mut sealed.is_closed, true) {
             // A key that is used up cannot say it; the connection ends all the same.
             let mut records = Vec::new();
@@ -411,8 +459,8 @@ impl Socket {
 
     /// Closes in order: what says so leaves before the socket is closed.
     pub async fn close(&mut self) {
-        // A send that failed is not tried once more: its peer has had its time.
-        if !self.is_sealed() || self.connection.holds_back() {
+        // A send that has failed is not tried once more: its peer has had its time.
+        if !self.is_sealed() || self.sealed().1.has_failed {
             return;
         }
         self.queue_close();
