@@ -33,6 +33,7 @@ mod received;
 mod refusal;
 mod respond;
 mod route;
+mod sealed;
 mod send;
 mod serving;
 mod timeouts;
@@ -249,30 +250,6 @@ impl Conn {
                 NextStep::Linger
             }
             Err(error) => self.give_up(&error),
-        }
-    }
-
-    /// Does the same with bytes that have to be opened.
-    #[cold]
-    #[inline(never)]
-    fn after_sealed(&mut self, bytes: &[u8], context: &mut Context<'_>) -> NextStep {
-        match self.socket.open_bytes(bytes, self.unread.is_none()) {
-            Ok(None) => NextStep::Receive,
-            Ok(Some(opened)) => self.after_content(opened.bytes(), context),
-            Err(error) => self.give_up(&error),
-        }
-    }
-
-    /// Responds to content, which is not sealed any more. Nothing is the peer's end.
-    fn after_content(&mut self, content: &[u8], context: &mut Context<'_>) -> NextStep {
-        if content.is_empty() {
-            return NextStep::Close;
-        }
-        let end = self.respond_to_piece(content, context);
-        match self.after_turn(end) {
-            // Nothing follows these requests.
-            NextStep::Receive if self.socket.has_closed() => NextStep::Close,
-            next => next,
         }
     }
 

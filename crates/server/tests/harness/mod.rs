@@ -159,8 +159,9 @@ pub(crate) fn run_here(name: &str, setup: Setup, test: fn(Setup)) {
         test(setup);
     });
     let body = body.expect("a thread");
-    let waited = done.recv_timeout(DEADLINE);
-    assert_ne!(waited, Err(RecvTimeoutError::Timeout), "not done within {DEADLINE:?}: {name}");
+    let deadline = TransportKind::chosen().deadline(DEADLINE);
+    let waited = done.recv_timeout(deadline);
+    assert_ne!(waited, Err(RecvTimeoutError::Timeout), "not done within {deadline:?}: {name}");
     if let Err(failure) = body.join() {
         panic::resume_unwind(failure);
     }

@@ -1,4 +1,5 @@
-//! How the suites speak with a server: over plain sockets, or over TLS where the environment says so.
+//! How the suites speak with a server: over plain sockets, or over TLS where the environment says
+//! so.
 //!
 //! `GUSTNADO_TEST_TRANSPORT=tls` makes every server of a suite one of HTTPS and every client one of
 //! TLS. `GUSTNADO_TEST_TLS_RECORDS=rustls` takes rustls's layer of records in place of our own.
@@ -7,6 +8,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 use std::thread;
+use std::time::Duration;
 
 use gustnado::config::{Config, TlsRecords};
 use rcgen::{CertifiedKey, generate_simple_self_signed};
@@ -52,6 +54,11 @@ impl TransportKind {
     /// is not optimised takes milliseconds.
     pub(crate) fn of_connections(self, count: usize) -> usize {
         if self == Self::Plain { count } else { count / 5 }
+    }
+
+    /// How long one test may take that takes `plain` over plain sockets.
+    pub(crate) fn deadline(self, plain: Duration) -> Duration {
+        if self == Self::Plain { plain } else { plain * 4 }
     }
 
     /// Makes a configuration one of HTTPS, if that is chosen.

@@ -446,7 +446,8 @@ impl Socket {
     #[inline(never)] // It would take registers from the way of plain connections.
     pub(super) fn queue_close(&mut self) {
         let (connection, sealed) = self.sealed();
-        let has_content = sealed.out.is_some() || connection.is_sending() || connection.holds_back();
+        let has_content =
+            sealed.out.is_some() || connection.is_sending() || connection.holds_back();
         let has_unsent = has_content || sealed.has_failed;
         if !has_unsent && !mem::replace(&mut sealed.is_closed, true) {
             // A key that is used up cannot say it; the connection ends all the same.
