@@ -22,8 +22,8 @@ test:
 	@if command -v $(PYTHON) >/dev/null; then $(PYTHON) .ci/test; \
 	else $(CARGO) test --workspace --all-features --no-fail-fast; fi
 
-# The capability suites of plain HTTP over TLS, with our own layer of records and with rustls's: some
-# ten minutes. One suite: make capability-tls TLS_SUITES=http1
+# The capability suites of plain HTTP over TLS, with our own layer of records and with rustls's:
+# some twenty minutes. One suite: make capability-tls TLS_SUITES=http1
 TLS_SUITES ?= http1 files adversary embedding tower
 capability-tls:
 	for records in own rustls; do \

@@ -16,12 +16,12 @@ impl Conn {
         }
     }
 
-    /// Responds to content, which is not sealed, or not any more. None of it is the peer's end.
-    pub(super) fn after_content(&mut self, content: &[u8], context: &mut Context<'_>) -> NextStep {
-        if content.is_empty() {
+    /// Responds to bytes that are not sealed, or not any more. None of it is the peer's end.
+    pub(super) fn after_content(&mut self, bytes: &[u8], context: &mut Context<'_>) -> NextStep {
+        if bytes.is_empty() {
             return NextStep::Close;
         }
-        let end = self.respond_to_piece(content, context);
+        let end = self.respond_to_piece(bytes, context);
         match self.after_turn(end) {
             // Nothing follows these requests.
             NextStep::Receive if self.socket.has_closed() => NextStep::Close,

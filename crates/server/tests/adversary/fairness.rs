@@ -191,7 +191,7 @@ impl Protocol for Echo {
 }
 
 fn busy_protocols_leave_time_for_others(setup: Setup) {
-    if setup.plain_only("listeners of protocols have no TLS") {
+    if Setup::plain_only("listeners of protocols have no TLS") {
         return;
     }
     let engine = Engine::start(&one_worker(setup)).expect("the engine starts");

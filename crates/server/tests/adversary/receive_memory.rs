@@ -73,10 +73,10 @@ fn upload(server: &Server, count: usize) -> u64 {
 }
 
 fn large_buffers_are_charged_and_none_is_taken_when_memory_is_short(setup: Setup) {
-    if setup.plain_only(NO_LARGE) {
+    const COUNT: usize = 6;
+    if Setup::plain_only(NO_LARGE) {
         return;
     }
-    const COUNT: usize = 6;
     // A sixteenth is for receive buffers: four large ones, less what the workers always have.
     let config =
         Config { max_memory: 16 << 20, limit_body_bytes: 1 << 30, ..setup.patient_config() };
@@ -90,10 +90,10 @@ fn large_buffers_are_charged_and_none_is_taken_when_memory_is_short(setup: Setup
 }
 
 fn receive_buffers_are_given_back_after_uploads(setup: Setup) {
-    if setup.plain_only(NO_LARGE) {
+    const COUNT: usize = 6;
+    if Setup::plain_only(NO_LARGE) {
         return;
     }
-    const COUNT: usize = 6;
     let config =
         Config { max_memory: 1 << 30, limit_body_bytes: 1 << 30, ..setup.patient_config() };
     let server = Server::routes(config, keeping(COUNT));

@@ -117,7 +117,7 @@ impl Setup {
     /// Whether the running test is skipped, because it means nothing over TLS.
     ///
     /// - `reason`: why it does not.
-    pub(crate) fn plain_only(self, reason: &str) -> bool {
+    pub(crate) fn plain_only(reason: &str) -> bool {
         transport::plain_only(reason)
     }
 

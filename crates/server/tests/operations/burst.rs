@@ -20,7 +20,8 @@ const LEFT_MAX_PERCENT: u64 = 70;
 const BACK_WITHIN: Duration = Duration::from_secs(20);
 
 fn memory_comes_back_after_a_burst(setup: Setup) {
-    if setup.plain_only("it counts memory, of which clients of TLS have much in the same process") {
+    if Setup::plain_only("it counts memory, of which clients of TLS have much in the same process")
+    {
         return;
     }
     let folder = Folder::new();

@@ -68,7 +68,7 @@ fn a_place_is_free_again_when_its_connection_ends(setup: Setup) {
 }
 
 fn clients_of_a_proxy_are_counted_by_the_header(setup: Setup) {
-    if setup.plain_only("the header comes before the handshake") {
+    if Setup::plain_only("the header comes before the handshake") {
         return;
     }
     let server = Server::start(Config {

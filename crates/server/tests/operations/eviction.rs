@@ -262,7 +262,7 @@ fn through_proxy(server: &Server, host: u8) -> Client {
 }
 
 fn behind_a_proxy_the_client_is_the_one_that_it_names(setup: Setup) {
-    if setup.plain_only("the header comes before the handshake") {
+    if Setup::plain_only("the header comes before the handshake") {
         return;
     }
     let mut config = Config { connections_max: 20, workers: 1, ..setup.patient_config() };

@@ -44,7 +44,8 @@ fn without_connections_it_takes_no_processor_time(setup: Setup) {
 }
 
 fn with_thousands_of_connections_it_takes_no_processor_time(setup: Setup) {
-    if setup.plain_only("it counts memory, of which clients of TLS have much in the same process") {
+    if Setup::plain_only("it counts memory, of which clients of TLS have much in the same process")
+    {
         return;
     }
     let count = connections_that_fit();

@@ -20,7 +20,7 @@ on_every_server!(
 const LARGE: usize = 16 << 20;
 
 fn a_client_that_reads_nothing_holds_little_in_the_kernel(setup: Setup) {
-    if setup.plain_only("it looks at sockets, whatever they carry") {
+    if Setup::plain_only("it looks at sockets, whatever they carry") {
         return;
     }
     let folder = Folder::new();
@@ -48,7 +48,7 @@ fn a_client_that_reads_nothing_holds_little_in_the_kernel(setup: Setup) {
 }
 
 fn a_client_that_reads_slowly_holds_no_more_in_the_kernel(setup: Setup) {
-    if setup.plain_only("it looks at sockets, whatever they carry") {
+    if Setup::plain_only("it looks at sockets, whatever they carry") {
         return;
     }
     let folder = Folder::new();

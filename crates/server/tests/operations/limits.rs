@@ -176,7 +176,7 @@ fn a_smaller_head_limit_counts(setup: Setup) {
 }
 
 fn without_descriptors_the_server_waits_serves_and_recovers(setup: Setup) {
-    if setup.plain_only("a client of TLS waits for its handshake before it sends") {
+    if Setup::plain_only("a client of TLS waits for its handshake before it sends") {
         return;
     }
     let server = setup.default_site();

@@ -62,7 +62,7 @@ fn tcp(host: &str, port: u16) -> TcpStream {
 }
 
 fn each_listener_has_its_own_rule_about_proxies(setup: Setup) {
-    if setup.plain_only("the header comes before the handshake") {
+    if Setup::plain_only("the header comes before the handshake") {
         return;
     }
     let own = "127.0.0.1:0 proxy-protocol proxy-allow-from=127.0.0.0/8";
@@ -77,7 +77,7 @@ fn each_listener_has_its_own_rule_about_proxies(setup: Setup) {
 }
 
 fn a_reload_changes_the_rule_of_a_listener(setup: Setup) {
-    if setup.plain_only("the header comes before the handshake") {
+    if Setup::plain_only("the header comes before the handshake") {
         return;
     }
     let free = TcpListener::bind("127.0.0.1:0").expect("a free port");

@@ -96,7 +96,7 @@ fn ends(text: &str) -> String {
 }
 
 fn a_header_of_either_version_says_whose_the_connection_is(setup: Setup) {
-    if setup.plain_only(HEADER_FIRST) {
+    if Setup::plain_only(HEADER_FIRST) {
         return;
     }
     let server = Server::routes(proxied(setup), routes());
@@ -127,7 +127,7 @@ fn a_header_of_either_version_says_whose_the_connection_is(setup: Setup) {
 }
 
 fn a_header_cut_anywhere_reads_the_same(setup: Setup) {
-    if setup.plain_only(HEADER_FIRST) {
+    if Setup::plain_only(HEADER_FIRST) {
         return;
     }
     let server = Server::routes(proxied(setup), routes());
@@ -148,7 +148,7 @@ fn a_header_cut_anywhere_reads_the_same(setup: Setup) {
 }
 
 fn a_header_counts_for_all_requests_behind_it(setup: Setup) {
-    if setup.plain_only(HEADER_FIRST) {
+    if Setup::plain_only(HEADER_FIRST) {
         return;
     }
     let server = Server::routes(proxied(setup), routes());
@@ -178,7 +178,7 @@ fn a_header_counts_for_all_requests_behind_it(setup: Setup) {
 }
 
 fn a_proxy_that_speaks_for_itself_is_the_client(setup: Setup) {
-    if setup.plain_only(HEADER_FIRST) {
+    if Setup::plain_only(HEADER_FIRST) {
         return;
     }
     let server = Server::routes(proxied(setup), routes());
@@ -197,7 +197,7 @@ fn a_proxy_that_speaks_for_itself_is_the_client(setup: Setup) {
 }
 
 fn a_connection_without_a_valid_header_is_refused_and_counted(setup: Setup) {
-    if setup.plain_only(HEADER_FIRST) {
+    if Setup::plain_only(HEADER_FIRST) {
         return;
     }
     let server = Server::routes(proxied(setup), routes());
@@ -235,7 +235,7 @@ fn a_connection_without_a_valid_header_is_refused_and_counted(setup: Setup) {
 }
 
 fn a_slow_header_is_ended_as_a_slow_head_is(setup: Setup) {
-    if setup.plain_only(HEADER_FIRST) {
+    if Setup::plain_only(HEADER_FIRST) {
         return;
     }
     let config = Config { header_timeout: Duration::from_millis(150), ..proxied(setup) };
@@ -262,7 +262,7 @@ fn a_slow_header_is_ended_as_a_slow_head_is(setup: Setup) {
 }
 
 fn only_those_who_may_can_send_a_header(setup: Setup) {
-    if setup.plain_only(HEADER_FIRST) {
+    if Setup::plain_only(HEADER_FIRST) {
         return;
     }
     let allow = |networks: &[&str]| networks.iter().map(|&text| text.to_owned()).collect();
@@ -283,7 +283,7 @@ fn only_those_who_may_can_send_a_header(setup: Setup) {
 }
 
 fn a_paced_connection_has_its_header_read(setup: Setup) {
-    if setup.plain_only(HEADER_FIRST) {
+    if Setup::plain_only(HEADER_FIRST) {
         return;
     }
     let mut config = proxied(setup);
@@ -378,7 +378,7 @@ fn a_unix_socket_can_be_believed(setup: Setup) {
 }
 
 fn a_header_s_client_can_be_a_proxy_itself(setup: Setup) {
-    if setup.plain_only(HEADER_FIRST) {
+    if Setup::plain_only(HEADER_FIRST) {
         return;
     }
     let Config { forwarded_allow_ips, .. } = believing(setup, &["192.0.2.1"]);
@@ -427,7 +427,7 @@ fn a_network_that_is_none_is_refused_at_the_start(setup: Setup) {
 }
 
 fn nobody_can_be_forgotten_who_may_send_a_header(setup: Setup) {
-    if setup.plain_only(HEADER_FIRST) {
+    if Setup::plain_only(HEADER_FIRST) {
         return;
     }
     let nobody = || Config { proxy_allow_from: Vec::new(), ..proxied(setup) };
@@ -455,7 +455,7 @@ fn nobody_can_be_forgotten_who_may_send_a_header(setup: Setup) {
 }
 
 fn a_reload_changes_who_is_believed(setup: Setup) {
-    if setup.plain_only(HEADER_FIRST) {
+    if Setup::plain_only(HEADER_FIRST) {
         return;
     }
     let server = Server::routes(believing(setup, &[]), routes());

@@ -34,6 +34,16 @@ thread_local! {
     static ROOM: RefCell<OpenedRoom> = RefCell::default();
 }
 
+/// What a sealed connection sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SealedSend {
+    /// Nothing, or content that is not sealed yet.
+    Content,
+    Records,
+    /// Records whose last try has failed: nothing that followed them could be read.
+    Failed,
+}
+
 /// The TLS side of a socket.
 pub(super) struct Sealed {
     pub(super) session: Session,
@@ -42,10 +52,7 @@ pub(super) struct Sealed {
     pub(super) held: TransientBytes,
     /// What is left of content, while the connection sends the records of its beginning.
     out: Option<Box<SendBuf>>,
-    /// What the connection sends is records. Otherwise it is content, which is not sealed yet.
-    pub(super) sends_records: bool,
-    /// The last try to send has failed: nothing that follows could be read.
-    has_failed: bool,
+    pub(super) sends: SealedSend,
     /// The peer has ended its direction in order.
     has_ended: bool,
     /// This end has done so.
@@ -66,8 +73,7 @@ impl Sealed {
             info,
             held: TransientBytes::default(),
             out: None,
-            sends_records: false,
-            has_failed: false,
+            sends: SealedSend::Content,
             has_ended: false,
             is_closed: false,
             sizes: RecordSizes::default(),
@@ -176,7 +182,7 @@ impl Sealed {
     /// by the next [`Socket::poll_sent`].
     pub(super) fn flush(&mut self, connection: &mut Connection) {
         // Content that waits for more is not overtaken.
-        if connection.is_sending() || connection.holds_back() || self.has_failed {
+        if connection.is_sending() || connection.holds_back() || self.has_failed() {
             return;
         }
         let records = self.held.take_records();
@@ -187,13 +193,25 @@ impl Sealed {
         out.bytes.extend_from_slice(&records);
         connection.start_send(out);
         // Those of a failed send stay: the next send finds the failure, and does not pass them by.
-        self.sends_records = !matches!(self.poll_records(connection), Poll::Ready(Ok(())));
+        _ = self.poll_records(connection);
     }
 
     fn poll_records(&mut self, connection: &mut Connection) -> Poll<Result<(), ConnectionError>> {
         let sent = connection.poll_sent();
-        self.has_failed = matches!(sent, Poll::Ready(Err(_)));
+        self.sends = match sent {
+            Poll::Ready(Ok(())) => SealedSend::Content,
+            Poll::Ready(Err(_)) => SealedSend::Failed,
+            Poll::Pending => SealedSend::Records,
+        };
         sent
+    }
+
+    fn sends_records(&self) -> bool {
+        self.sends != SealedSend::Content
+    }
+
+    fn has_failed(&self) -> bool {
+        self.sends == SealedSend::Failed
     }
 
     /// Returns how many bytes of content are not sealed.
@@ -313,7 +331,7 @@ impl Socket {
     #[inline(never)] // It would take registers from the way of plain connections.
     pub(super) fn start_send_sealed(&mut self, out: Box<SendBuf>) {
         let (connection, sealed) = self.sealed();
-        if sealed.sends_records {
+        if sealed.sends_records() {
             // Content that is given to the connection now would leave as if it were sealed.
             debug_assert!(sealed.out.is_none(), "one send at a time");
             connection.resume_send();
@@ -406,7 +424,7 @@ impl Socket {
     #[inline(never)] // It would take registers from the way of plain connections.
     pub(super) fn take_unsent_sealed(&mut self) -> Option<Box<SendBuf>> {
         let (connection, sealed) = self.sealed();
-        if sealed.sends_records { None } else { connection.take_unsent() }
+        if sealed.sends_records() { None } else { connection.take_unsent() }
     }
 
     /// Returns how much of a send has not left: content, and records on their way.
@@ -422,9 +440,8 @@ impl Socket {
     pub(super) fn poll_sent_sealed(&mut self) -> Poll<Result<(), ConnectionError>> {
         let (connection, sealed) = self.sealed();
         loop {
-            if sealed.sends_records {
+            if sealed.sends_records() {
                 ready!(sealed.poll_records(connection))?;
-                sealed.sends_records = false;
             } else if connection.waits_for_more() {
                 return connection.poll_sent();
             } else if let Some(content) = connection.take_unsent() {
@@ -432,7 +449,7 @@ impl Socket {
             }
             match sealed.seal_next(connection.now().mono_ms) {
                 Ok(Some(records)) => {
-                    sealed.sends_records = true;
+                    sealed.sends = SealedSend::Records;
                     connection.start_send(records);
                 }
                 Ok(None) => return Poll::Ready(Ok(())),
@@ -448,7 +465,7 @@ impl Socket {
         let (connection, sealed) = self.sealed();
         let has_content =
             sealed.out.is_some() || connection.is_sending() || connection.holds_back();
-        let has_unsent = has_content || sealed.has_failed;
+        let has_unsent = has_content || sealed.has_failed();
         if !has_unsent && !mem::replace(&mut sealed.is_closed, true) {
             // A key that is used up cannot say it; the connection ends all the same.
             let mut records = Vec::new();
@@ -461,7 +478,7 @@ impl Socket {
     /// Closes in order: what says so leaves before the socket is closed.
     pub async fn close(&mut self) {
         // A send that has failed is not tried once more: its peer has had its time.
-        if !self.is_sealed() || self.sealed().1.has_failed {
+        if !self.is_sealed() || self.sealed().1.has_failed() {
             return;
         }
         self.queue_close();
