@@ -136,7 +136,7 @@ fn requests_are_answered_in_turns_and_connections_are_kept() {
 fn a_thousand_connections_are_answered() {
     let count = TransportKind::chosen().of_connections(1_000);
     let run = Run::start(hello());
-    let statuses = run.while_asked(|address| {
+    let statuses = run.while_asked(move |address| {
         let mut clients: Vec<_> = (0..count).map(|_| Client::connect(address)).collect();
         for client in &mut clients {
             client.send(get("/hello"));
