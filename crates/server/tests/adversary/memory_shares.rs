@@ -84,15 +84,23 @@ fn large_responses(setup: Setup) -> Server {
 
 /// A client that has asked for a response and does not read it.
 fn silent_reader(host: u8, server: &Server) -> Client {
-    let mut client = Client::connect_narrow_from(host, server.address());
-    client.send(get("/"));
-    client
+    silent_readers(host, 1, server).remove(0)
+}
+
+/// So many of them, that ask at once: while they connect, those who were first would be cut.
+fn silent_readers(host: u8, count: usize, server: &Server) -> Vec<Client> {
+    let connect = |_| Client::connect_narrow_from(host, server.address());
+    let mut clients: Vec<_> = (0..count).map(connect).collect();
+    for client in &mut clients {
+        client.send(get("/"));
+    }
+    clients
 }
 
 fn readers_that_take_nothing_are_cut_where_memory_for_responses_is_short(setup: Setup) {
     const READERS: usize = 150;
     let server = large_responses(setup);
-    let readers: Vec<_> = (0..READERS).map(|_| silent_reader(1, &server)).collect();
+    let readers = silent_readers(1, READERS, &server);
     server.wait_until("they hold too much", |stats| stats.memory_sends > 3 * MIB as u64);
     // One that reads is served, however many others have to be cut for it.
     let mut slow = silent_reader(2, &server);
@@ -111,13 +119,13 @@ fn readers_that_take_nothing_are_cut_where_memory_for_responses_is_short(setup: 
 
 fn the_client_with_most_unread_responses_is_cut_first(setup: Setup) {
     let server = large_responses(setup);
-    let mut many: Vec<_> = (0..12).map(|_| silent_reader(1, &server)).collect();
+    let mut many = silent_readers(1, 12, &server);
     server.wait_until("they are held", |stats| stats.memory_sends > 12 * RESPONSE as u64);
     // These are older than most of the others.
     let few: Vec<_> = (2..7).map(|host| silent_reader(host, &server)).collect();
     server.wait_until("so are these", |stats| stats.memory_sends > 17 * RESPONSE as u64);
     thread::sleep(Duration::from_millis(100));
-    many.extend((0..28).map(|_| silent_reader(1, &server)));
+    many.extend(silent_readers(1, 28, &server));
     server.wait_until("it is too much", |stats| stats.memory_sends > 2 * MIB as u64);
     server.wait_until("enough were cut", |stats| stats.memory_sends <= 2 * MIB as u64);
     assert!(server.stats().sends_cut >= 5);
