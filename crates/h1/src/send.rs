@@ -188,5 +188,8 @@ impl SendGuard for HeldSend {
 
     fn note_moved(&mut self, bytes: usize) {
         self.charge.set(bytes);
+        if let Some(blocked) = &self.blocked {
+            blocked.note_moved(bytes);
+        }
     }
 }
