@@ -7,7 +7,7 @@ HOSTILE_SECONDS ?= 600
 LOOM_TARGET := target/loom
 MIRI_CRATES := gustnado-http gustnado-tasks
 
-.PHONY: run test wheel package test-python test-python-peers test-twisted frameworks
+.PHONY: run test capability-tls wheel package test-python test-python-peers test-twisted frameworks
 .PHONY: test-twisted-releases
 .PHONY: check fmt fmt-check clippy doc image book site deny lint-python map loom miri probe
 .PHONY: bench bench-quick contest contests callgrind gate c1m fuzz fuzz-all hostile tls-records
@@ -21,6 +21,15 @@ run:
 test:
 	@if command -v $(PYTHON) >/dev/null; then $(PYTHON) .ci/test; \
 	else $(CARGO) test --workspace --all-features --no-fail-fast; fi
+
+# The capability suites of plain HTTP over TLS, with our own layer of records and with rustls's:
+# some twenty minutes. One suite: make capability-tls TLS_SUITES=http1
+TLS_SUITES ?= http1 files adversary embedding tower
+capability-tls:
+	for records in own rustls; do \
+		GUSTNADO_TEST_TRANSPORT=tls GUSTNADO_TEST_TLS_RECORDS=$$records \
+		$(CARGO) test --workspace --all-features --no-fail-fast \
+		$(addprefix --test ,$(TLS_SUITES)) || exit 1; done
 
 # The Python package in an environment of its own, built as `pip install ./python` builds it. Five
 # tests at a time: they mostly wait. With RERUN=1 a test that fails is run once more, and named.

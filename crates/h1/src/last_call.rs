@@ -55,7 +55,7 @@ impl Conn {
         // worker, which must not be kept over a wait.
         let next = poll_fn(|context| {
             let received = ready!(self.socket.poll_recv(false));
-            Poll::Ready(received.ok().map(|piece| self.after_received(Ok(piece), context)))
+            Poll::Ready(received.ok().map(|piece| self.after_content(piece.bytes(), context)))
         });
         let next = next.await;
         if next.is_none() {

@@ -33,6 +33,7 @@ mod received;
 mod refusal;
 mod respond;
 mod route;
+mod sealed;
 mod send;
 mod serving;
 mod timeouts;
@@ -247,25 +248,6 @@ impl Conn {
             Err(ConnectionError::Cut) => {
                 self.cut_head();
                 NextStep::Linger
-            }
-            Err(error) => self.give_up(&error),
-        }
-    }
-
-    /// Does the same with bytes that have to be opened.
-    #[cold]
-    #[inline(never)]
-    fn after_sealed(&mut self, bytes: &[u8], context: &mut Context<'_>) -> NextStep {
-        match self.socket.open_bytes(bytes, self.unread.is_none()) {
-            Ok(None) => NextStep::Receive,
-            Ok(Some(opened)) if opened.bytes().is_empty() => NextStep::Close,
-            Ok(Some(opened)) => {
-                let end = self.respond_to_piece(opened.bytes(), context);
-                match self.after_turn(end) {
-                    // Nothing follows these requests.
-                    NextStep::Receive if self.socket.has_closed() => NextStep::Close,
-                    next => next,
-                }
             }
             Err(error) => self.give_up(&error),
         }

@@ -181,14 +181,14 @@ impl Conn {
         if let Some(blocked) = &blocked {
             blocked.set(out.bytes.capacity());
         }
-        out.keep_with(Box::new(HeldSend { _charge: charge, blocked }));
+        out.keep_with(Box::new(HeldSend { charge, blocked }));
     }
 }
 
 /// The memory of a send.
 #[derive(Debug)]
 struct HeldSend {
-    _charge: Charge,
+    charge: Charge,
     blocked: Option<BlockedMemory>,
 }
 
@@ -196,6 +196,13 @@ impl SendGuard for HeldSend {
     fn note_blocked(&self, left_already: usize) {
         if let Some(blocked) = &self.blocked {
             blocked.note_taken(left_already);
+        }
+    }
+
+    fn note_moved(&mut self, bytes: usize) {
+        self.charge.set(bytes);
+        if let Some(blocked) = &self.blocked {
+            blocked.note_moved(bytes);
         }
     }
 }

@@ -191,6 +191,11 @@ pub trait SendGuard: fmt::Debug + Send + Sync {
     /// Takes note that so many of all bytes have left, and that the peer has to take some before
     /// more can.
     fn note_blocked(&self, left_already: usize);
+
+    /// Takes note that the bytes have moved to an allocation of another size.
+    ///
+    /// - `bytes`: the size of that.
+    fn note_moved(&mut self, bytes: usize);
 }
 
 /// The form of a send. It is one value, so that a plain send costs one comparison.
@@ -232,9 +237,14 @@ impl SendBuf {
         self.guard = Some(guard);
     }
 
+    /// Takes the guard out, for another buffer that holds its bytes in another form.
+    pub fn take_guard(&mut self) -> Option<Box<dyn SendGuard>> {
+        self.guard.take()
+    }
+
     /// Tells the guard how far it is.
     #[inline]
-    pub(crate) fn note_blocked(&self) {
+    pub fn note_blocked(&self) {
         if let Some(guard) = &self.guard {
             guard.note_blocked(self.at);
         }

@@ -73,6 +73,15 @@ impl BlockedMemory {
         }
     }
 
+    /// Sets how many bytes a send holds that has moved to an allocation of another size: so much a
+    /// cut is going to release.
+    pub fn note_moved(&self, bytes: usize) {
+        self.holder.hold(bytes as u64);
+        if let Some(table) = self.bodies.table_of(self.kind) {
+            locked(table).hold(self.id, bytes as u64);
+        }
+    }
+
     /// Sets how many bytes the peer has taken so far.
     pub fn note_taken(&self, bytes: usize) {
         self.holder.note_taken(bytes as u64);

@@ -84,15 +84,23 @@ fn large_responses(setup: Setup) -> Server {
 
 /// A client that has asked for a response and does not read it.
 fn silent_reader(host: u8, server: &Server) -> Client {
-    let mut client = Client::connect_narrow_from(host, server.address());
-    client.send(get("/"));
-    client
+    silent_readers(host, 1, server).remove(0)
+}
+
+/// So many of them, that ask at once: while they connect, those who were first would be cut.
+fn silent_readers(host: u8, count: usize, server: &Server) -> Vec<Client> {
+    let connect = |_| Client::connect_narrow_from(host, server.address());
+    let mut clients: Vec<_> = (0..count).map(connect).collect();
+    for client in &mut clients {
+        client.send(get("/"));
+    }
+    clients
 }
 
 fn readers_that_take_nothing_are_cut_where_memory_for_responses_is_short(setup: Setup) {
     const READERS: usize = 150;
     let server = large_responses(setup);
-    let readers: Vec<_> = (0..READERS).map(|_| silent_reader(1, &server)).collect();
+    let readers = silent_readers(1, READERS, &server);
     server.wait_until("they hold too much", |stats| stats.memory_sends > 3 * MIB as u64);
     // One that reads is served, however many others have to be cut for it.
     let mut slow = silent_reader(2, &server);
@@ -111,13 +119,13 @@ fn readers_that_take_nothing_are_cut_where_memory_for_responses_is_short(setup: 
 
 fn the_client_with_most_unread_responses_is_cut_first(setup: Setup) {
     let server = large_responses(setup);
-    let mut many: Vec<_> = (0..12).map(|_| silent_reader(1, &server)).collect();
+    let mut many = silent_readers(1, 12, &server);
     server.wait_until("they are held", |stats| stats.memory_sends > 12 * RESPONSE as u64);
     // These are older than most of the others.
     let few: Vec<_> = (2..7).map(|host| silent_reader(host, &server)).collect();
     server.wait_until("so are these", |stats| stats.memory_sends > 17 * RESPONSE as u64);
     thread::sleep(Duration::from_millis(100));
-    many.extend((0..28).map(|_| silent_reader(1, &server)));
+    many.extend(silent_readers(1, 28, &server));
     server.wait_until("it is too much", |stats| stats.memory_sends > 2 * MIB as u64);
     server.wait_until("enough were cut", |stats| stats.memory_sends <= 2 * MIB as u64);
     assert!(server.stats().sends_cut >= 5);
@@ -128,14 +136,23 @@ fn the_client_with_most_unread_responses_is_cut_first(setup: Setup) {
 
 /// A client that has sent so many bytes of a head.
 fn partial_head(host: u8, bytes: usize, server: &Server) -> Client {
-    let mut client = Client::connect_from(host, server.address());
-    client.send(format!("GET / HTTP/1.1\r\nHost: h\r\nX: {}", "x".repeat(bytes)));
-    client
+    partial_heads(host, 1, bytes, server).remove(0)
+}
+
+/// So many of them, that send at once.
+fn partial_heads(host: u8, count: usize, bytes: usize, server: &Server) -> Vec<Client> {
+    let connect = |_| Client::connect_from(host, server.address());
+    let mut clients: Vec<_> = (0..count).map(connect).collect();
+    let head = format!("GET / HTTP/1.1\r\nHost: h\r\nX: {}", "x".repeat(bytes));
+    for client in &mut clients {
+        client.send(&head);
+    }
+    clients
 }
 
 fn silent_heads_give_way_where_memory_for_heads_is_short(setup: Setup) {
     let server = Server::start(short_of_memory(setup));
-    let partial: Vec<_> = (0..300).map(|_| partial_head(1, 12_000, &server)).collect();
+    let partial = partial_heads(1, 300, 12_000, &server);
     server.wait_until("they hold too much", |stats| stats.memory_heads > 2 * MIB as u64);
     let mut newcomer = partial_head(2, 9_000, &server);
     server.wait_until("enough were cut", |stats| stats.memory_heads <= 2 * MIB as u64);
@@ -156,12 +173,12 @@ fn silent_heads_give_way_where_memory_for_heads_is_short(setup: Setup) {
 
 fn of_many_partial_heads_those_of_one_client_are_cut_first(setup: Setup) {
     let server = Server::start(short_of_memory(setup));
-    let mut many: Vec<_> = (0..60).map(|_| partial_head(1, 12_000, &server)).collect();
+    let mut many = partial_heads(1, 60, 12_000, &server);
     server.wait_until("they are held", |stats| stats.memory_heads > 700_000);
     let few: Vec<_> = (2..7).map(|host| partial_head(host, 14_000, &server)).collect();
     server.wait_until("so are these", |stats| stats.memory_heads > 770_000);
     thread::sleep(Duration::from_millis(100));
-    many.extend((0..140).map(|_| partial_head(1, 12_000, &server)));
+    many.extend(partial_heads(1, 140, 12_000, &server));
     server.wait_until("it is too much", |stats| stats.memory_heads > 2 * MIB as u64);
     server.wait_until("enough were cut", |stats| stats.memory_heads <= 2 * MIB as u64);
     for mut client in few {

@@ -14,7 +14,7 @@ use proptest::sample::select;
 use proptest::test_runner::{Config as Cases, TestRunner};
 
 use crate::harness::client::{get, request};
-use crate::harness::{Answer, Folder, Server, Setup};
+use crate::harness::{Answer, Folder, Server, Setup, TransportKind};
 
 on_every_server!(
     no_spelling_reaches_a_file_past_a_route,
@@ -90,7 +90,9 @@ fn described(setup: Setup, folder: &Folder, text: &str) -> Server {
     let file = SiteFile::parse(&folder.outside().join("site.toml"), text).expect("a good file");
     let own = setup.config();
     let Config { host, port, workers, io, scheduler, quiet, .. } = own;
-    let config = Config { host, port, workers, io, scheduler, quiet, ..file.settings().config };
+    let of_file = file.settings().config;
+    let mut config = Config { host, port, workers, io, scheduler, quiet, ..of_file };
+    TransportKind::chosen().configure(&mut config);
     Server::built(file.server_with(config))
 }
 

@@ -1,11 +1,10 @@
 //! A server that ends answers every connection that its kernel has completed, and refuses the rest
 //! at once.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
@@ -14,7 +13,8 @@ use std::time::{Duration, Instant};
 use gustnado::config::Config;
 use gustnado::{Endpoint, Request, Response, Routes};
 
-use crate::harness::client::{get, request, wait_until_refused};
+use crate::harness::client::{End, get, request, wait_until_refused};
+use crate::harness::link::Wire;
 use crate::harness::{Client, Folder, PATIENCE, Server, Setup, wait_until};
 
 on_every_server!(
@@ -46,25 +46,25 @@ struct Met {
 }
 
 /// One client: until it is refused, or `ends`.
-fn come<S: Read + Write>(met: &Met, ends: &AtomicBool, connect: impl Fn() -> std::io::Result<S>) {
+fn come<S: Into<Wire>>(met: &Met, ends: &AtomicBool, connect: impl Fn() -> std::io::Result<S>) {
     while !ends.load(Ordering::SeqCst) {
         let began = Instant::now();
         let connected = connect();
         let took = u64::try_from(began.elapsed().as_micros()).expect("a test is short");
         met.connect_max_us.fetch_max(took, Ordering::Relaxed);
         met.late.fetch_add(u64::from(began.elapsed() > CONNECT_MAX), Ordering::Relaxed);
-        let Ok(mut stream) = connected else { return };
-        let asked = stream.write_all(request("GET", "/", "Connection: close\r\n").as_bytes());
-        let mut answer = Vec::new();
-        let read = asked.and_then(|()| stream.read_to_end(&mut answer));
-        let is_whole = read.is_ok() && answer.starts_with(b"HTTP/1.1 200 ");
+        let Ok(stream) = connected else { return };
+        let mut client = Client::over(stream);
+        client.send_unless_closed(request("GET", "/", "Connection: close\r\n"));
+        let (answer, end) = client.read_until_ended();
+        let is_whole = matches!(end, End::Closed(_)) && answer.starts_with(b"HTTP/1.1 200 ");
         let count = if is_whole { &met.answered } else { &met.lost };
         count.fetch_add(1, Ordering::Relaxed);
     }
 }
 
 /// Ends a few servers under clients that come again and again.
-fn end_under_churn<S: Read + Write>(
+fn end_under_churn<S: Into<Wire>>(
     start: impl Fn() -> Server,
     connect: impl Fn(&Server) -> std::io::Result<S> + Sync,
 ) {
@@ -111,9 +111,7 @@ fn syns_discarded() -> u64 {
 }
 
 fn connect(address: SocketAddr) -> std::io::Result<TcpStream> {
-    let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    Ok(stream)
+    TcpStream::connect_timeout(&address, PATIENCE)
 }
 
 fn clients_that_come_again_and_again_are_answered_or_refused(setup: Setup) {
@@ -124,12 +122,7 @@ fn the_same_over_a_unix_socket(setup: Setup) {
     let folder = Folder::new();
     let path = folder.outside().join("gust.sock");
     let config = || Config { uds: Some(path.clone()), ..setup.config() };
-    let connect = |path: &Path| {
-        let stream = UnixStream::connect(path)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        Ok(stream)
-    };
-    end_under_churn(|| Server::start(config()), |_| connect(&path));
+    end_under_churn(|| Server::start(config()), |_| UnixStream::connect(&path));
 }
 
 /// Routes whose `/hold` holds its worker until the sender of `release` is used or dropped.
@@ -150,7 +143,7 @@ fn end_while_held(config: Config) {
     let mut holder = server.connect();
     holder.send(get("/hold"));
     holder.wait_until_read();
-    let mut waiting: Vec<_> = (0..20).map(|_| server.connect()).collect();
+    let mut waiting: Vec<_> = (0..20).map(|_| server.connect_early()).collect();
     for client in &mut waiting {
         client.send(get("/"));
     }
@@ -183,7 +176,7 @@ fn a_client_that_was_held_back_for_its_bytes_is_answered(setup: Setup) {
     // has begun to end, which a busy machine may delay too long.
     let is_served = || {
         let server = Server::start(Config { defer_accept: true, ..setup.config() });
-        let mut client = server.connect();
+        let mut client = server.connect_early();
         thread::sleep(Duration::from_millis(20));
         thread::scope(|scope| {
             scope.spawn(|| server.running().drain(LONG));
@@ -292,7 +285,7 @@ fn a_listener_that_a_reload_closes_loses_nobody(setup: Setup) {
     let mut holder = Client::connect(stays);
     holder.send(get("/hold"));
     holder.wait_until_read();
-    let mut waiting: Vec<_> = (0..10).map(|_| Client::connect(goes)).collect();
+    let mut waiting: Vec<_> = (0..10).map(|_| Client::connect_early(goes)).collect();
     for client in &mut waiting {
         client.send(get("/"));
     }
@@ -336,19 +329,17 @@ fn a_listening_socket_belongs_to_a_worker_that_stays(setup: Setup) {
     let mut holders = Vec::new();
     wait_until("workers come", || {
         if holders.len() < 20 {
-            let mut holder = server.connect();
-            holder.send(get("/hold"));
-            holders.push(holder);
+            let address = server.address();
+            holders.push(thread::spawn(move || Client::connect(address).get("/hold").status));
         }
         thread::sleep(Duration::from_millis(20));
         server.stats().workers_grown > 0
     });
     assert_eq!(sockets_of(port), sockets, "one that came has a socket of its own");
     released.store(true, Ordering::SeqCst);
-    for holder in &mut holders {
-        assert_eq!(holder.read_answer().status, 200);
+    for holder in holders {
+        assert_eq!(holder.join().expect("an answer"), 200);
     }
-    drop(holders);
     server.wait_until("workers go", |stats| stats.workers_shrunk > 0);
     assert_eq!(sockets_of(port), sockets, "one that went has closed a socket");
 }

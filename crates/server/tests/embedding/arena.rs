@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::harness::client::{get, post_chunked, post_of};
 use crate::harness::folder::noise;
-use crate::harness::{Folder, Server, Setup};
+use crate::harness::{Folder, Server, Setup, TransportKind};
 
 on_every_server!(
     baseline_adds_the_query_and_the_body,
@@ -32,6 +32,7 @@ fn start(setup: Setup) -> (Server, Folder) {
     let server = entry::server(&folder.root()).expect("the data set is there");
     let server = server.host_name("127.0.0.1").port(0).workers(2).quiet(true);
     let server = server.io(setup.io).scheduler(setup.scheduler);
+    let server = server.tune(|config| TransportKind::chosen().configure(config));
     (Server::built(server), folder)
 }
 

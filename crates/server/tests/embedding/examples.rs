@@ -184,7 +184,7 @@ fn four_servers_have_four_schedulers() {
     let servers = four_schedulers::start(0).expect("four free ports");
     for (running, scheduler) in servers.iter().zip(SchedulerKind::ALL) {
         let address = running.addresses()[0].to_string().parse().expect("an address");
-        let mut client = Client::connect(address);
+        let mut client = Client::connect_plain(address);
         assert_eq!(client.get("/scheduler").text(), scheduler.as_str());
         assert_eq!(client.get("/slow").text(), "a thread slept for this\n");
         let json = client.get("/jobs.json").text();

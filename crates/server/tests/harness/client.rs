@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 
 use super::answer::{Answer, Length};
-use super::{PATIENCE, tcp_table, wait_until};
+use super::link::{Link, Wire};
+use super::{PATIENCE, TransportKind, tcp_table, wait_until};
 
 /// A plain request for a target.
 pub(crate) fn get(target: &str) -> String {
@@ -53,20 +54,17 @@ pub(crate) enum End {
     Closed(usize),
     /// By a reset, with so many bytes of an answer received.
     Reset(usize),
+    /// Without the alert that ends a connection by TLS in order (RFC 8446 §6.1).
+    Cut(usize),
 }
 
 impl End {
     /// How many bytes of the answer came before the end.
     pub(crate) fn received(&self) -> usize {
         match self {
-            Self::Closed(bytes) | Self::Reset(bytes) => *bytes,
+            Self::Closed(bytes) | Self::Reset(bytes) | Self::Cut(bytes) => *bytes,
         }
     }
-}
-
-enum Link {
-    Tcp(TcpStream),
-    Unix(UnixStream),
 }
 
 /// One connection to a server.
@@ -80,6 +78,17 @@ impl Client {
     pub(crate) fn connect(address: SocketAddr) -> Self {
         let stream = TcpStream::connect_timeout(&address, PATIENCE).expect("a connection");
         Self::over(stream)
+    }
+
+    /// Connects to another server, which has no TLS.
+    pub(crate) fn connect_plain(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect_timeout(&address, PATIENCE).expect("a connection");
+        Self::speaking(stream.into(), Link::plain)
+    }
+
+    /// Connects over TCP where the server may not accept it yet.
+    pub(crate) fn connect_early(address: SocketAddr) -> Self {
+        Self::early_over(TcpStream::connect_timeout(&address, PATIENCE).expect("a connection"))
     }
 
     /// Connects over TCP with room for a few kilobytes only, so that an answer soon fills it.
@@ -113,42 +122,50 @@ impl Client {
     }
 
     /// Speaks over a connection that exists.
-    pub(crate) fn over(stream: TcpStream) -> Self {
-        stream.set_read_timeout(Some(PATIENCE)).expect("a time limit for reads");
-        stream.set_write_timeout(Some(PATIENCE)).expect("a time limit for writes");
-        stream.set_nodelay(true).expect("small pieces leave at once");
-        Self { link: Link::Tcp(stream), unread: Vec::new() }
+    pub(crate) fn over(stream: impl Into<Wire>) -> Self {
+        Self::speaking(stream.into(), |wire| Link::over(wire, false))
+    }
+
+    /// The same on a connection that the server may not accept yet: a handshake of TLS is not
+    /// waited for. Over TLS, what is sent leaves when the client reads.
+    pub(crate) fn early_over(stream: TcpStream) -> Self {
+        Self::speaking(stream.into(), |wire| Link::over(wire, true))
+    }
+
+    fn speaking(wire: Wire, speak: impl FnOnce(Wire) -> Link) -> Self {
+        wire.set_read_timeout(PATIENCE);
+        wire.set_write_timeout(PATIENCE);
+        if let Wire::Tcp(stream) = &wire {
+            stream.set_nodelay(true).expect("small pieces leave at once");
+        }
+        Self { link: speak(wire), unread: Vec::new() }
     }
 
     /// Connects over a Unix socket.
     pub(crate) fn connect_unix(path: &Path) -> Self {
-        let stream = UnixStream::connect(path).expect("a connection");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a time limit for reads");
-        stream.set_write_timeout(Some(PATIENCE)).expect("a time limit for writes");
-        Self { link: Link::Unix(stream), unread: Vec::new() }
+        Self::over(UnixStream::connect(path).expect("a connection"))
     }
 
     /// The addresses of both ends: its own, and the server's.
     pub(crate) fn ends(&self) -> (SocketAddr, SocketAddr) {
-        let Link::Tcp(stream) = &self.link else { panic!("only TCP has addresses") };
+        let stream = self.link.wire().tcp();
         let (own, server) = (stream.local_addr(), stream.peer_addr());
         (own.expect("it is connected"), server.expect("it is connected"))
     }
 
     /// A second handle of this connection, to send while this one reads.
     pub(crate) fn second_handle(&self) -> Self {
-        let Link::Tcp(stream) = &self.link else { panic!("only needed over TCP") };
-        Self::over(stream.try_clone().expect("a second handle"))
+        Self { link: self.link.second_handle(), unread: Vec::new() }
     }
 
     /// Sends bytes; the server must take them.
     pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) {
-        self.writer().write_all(bytes.as_ref()).expect("the server takes the bytes");
+        self.write_all(bytes.as_ref()).expect("the server takes the bytes");
     }
 
     /// Sends bytes to a server that may close before it has taken them all.
     pub(crate) fn send_unless_closed(&mut self, bytes: impl AsRef<[u8]>) {
-        match self.writer().write_all(bytes.as_ref()) {
+        match self.write_all(bytes.as_ref()) {
             Err(error) if !is_close(&error) => panic!("neither taken nor closed: {error}"),
             _ => {}
         }
@@ -170,54 +187,53 @@ impl Client {
     /// Sends `bytes` again and again until the server takes no more for 300 ms, or `bytes_max`
     /// are sent. Returns how many were.
     pub(crate) fn send_until_blocked(&mut self, bytes: &[u8], bytes_max: usize) -> usize {
-        self.set_write_timeout(Duration::from_millis(300));
+        self.link.wire().set_write_timeout(Duration::from_millis(300));
         let mut sent = 0;
         while sent < bytes_max {
-            match self.writer().write(&bytes[sent % bytes.len()..]) {
+            match self.link.write(&bytes[sent % bytes.len()..]) {
                 Ok(count) => sent += count,
                 Err(error) if is_timeout(&error) => break,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => panic!("neither taken nor held back: {error}"),
             }
         }
-        self.set_write_timeout(PATIENCE);
+        self.link.wire().set_write_timeout(PATIENCE);
         sent
     }
 
     /// Says that nothing more is sent; answers can still be read.
     pub(crate) fn shut_write(&self) {
-        match &self.link {
-            Link::Tcp(stream) => stream.shutdown(Shutdown::Write),
-            Link::Unix(stream) => stream.shutdown(Shutdown::Write),
-        }
-        .expect("the write side closes");
+        self.link.shut_write().expect("the write side closes");
     }
 
     /// The same where the server may have closed already.
     pub(crate) fn shut_write_unless_closed(&self) {
-        match &self.link {
-            Link::Tcp(stream) => drop(stream.shutdown(Shutdown::Write)),
-            Link::Unix(stream) => drop(stream.shutdown(Shutdown::Write)),
-        }
+        drop(self.link.shut_write());
+    }
+
+    /// Two handles to write and to read with, each operation within `time`, without what was read
+    /// ahead.
+    pub(crate) fn into_handles(self, time: Duration) -> (Link, Link) {
+        self.link.wire().set_read_timeout(time);
+        self.link.wire().set_write_timeout(time);
+        (self.link.second_handle(), self.link)
     }
 
     /// The bare connection, without what was read ahead.
     pub(crate) fn into_stream(self) -> TcpStream {
-        let Link::Tcp(stream) = self.link else { panic!("only needed over TCP") };
-        stream
+        self.link.keep_silent();
+        self.link.wire().tcp().try_clone().expect("a second handle")
     }
 
     /// Ends the connection for every handle of it.
     pub(crate) fn hang_up(self) {
-        let Link::Tcp(stream) = self.link else { panic!("only TCP has handles in these tests") };
         // The server may have ended it already; then there is nothing left to do.
-        drop(stream.shutdown(Shutdown::Both));
+        drop(self.link.wire().shutdown(Shutdown::Both));
     }
 
     /// Ends the connection with a reset, as a client does that crashed.
     pub(crate) fn reset(self) {
-        let Link::Tcp(stream) = self.link else { panic!("only TCP knows resets") };
-        sockopt::set_socket_linger(&stream, Some(Duration::ZERO)).expect("no lingering");
+        self.link.reset_on_close();
     }
 
     /// Sends a request and reads the answer.
@@ -305,6 +321,7 @@ impl Client {
                 Ok(())
             }
             Err(error) if is_close(&error) => Err(End::Reset(self.unread.len())),
+            Err(error) if is_cut(&error) => Err(End::Cut(self.unread.len())),
             Err(error) => panic!("nothing within {PATIENCE:?} ({error}) {}", self.shown()),
         }
     }
@@ -318,7 +335,7 @@ impl Client {
     /// Reads everything up to the end, which must come in order: a reset fails the test.
     pub(crate) fn read_to_end(&mut self) -> Vec<u8> {
         let (bytes, end) = self.read_until_ended();
-        assert!(matches!(end, End::Closed(_)), "a reset after {} bytes", bytes.len());
+        assert!(matches!(end, End::Closed(_)), "{end:?} after {} bytes", bytes.len());
         bytes
     }
 
@@ -338,6 +355,16 @@ impl Client {
         assert_eq!((&*bytes, end), ("", End::Closed(0)), "{context}: an end without a byte");
     }
 
+    /// The server closes in order without another byte, before it has taken a handshake: over TLS
+    /// it cannot say so there.
+    pub(crate) fn expect_refusal(&mut self, context: &str) {
+        let is_plain = TransportKind::chosen() == TransportKind::Plain;
+        let due = if is_plain { End::Closed(0) } else { End::Cut(0) };
+        let (bytes, end) = self.read_until_ended();
+        let bytes = String::from_utf8_lossy(&bytes);
+        assert_eq!((&*bytes, end), ("", due), "{context}: an end without a byte");
+    }
+
     /// The connection is as the answer says: closed, or good for one more request.
     pub(crate) fn expect_as_said(&mut self, answer: &Answer, context: &str) {
         if answer.closes() {
@@ -351,13 +378,13 @@ impl Client {
     /// The server sends nothing and does not close for so long.
     pub(crate) fn expect_silence(&mut self, time: Duration) {
         assert_eq!(String::from_utf8_lossy(&self.unread), "", "silence was due");
-        self.set_read_timeout(time);
+        self.link.wire().set_read_timeout(time);
         let mut byte = [0; 1];
         match self.read(&mut byte) {
             Err(error) if is_timeout(&error) => {}
             other => panic!("silence was due, not {other:?} {byte:?}"),
         }
-        self.set_read_timeout(PATIENCE);
+        self.link.wire().set_read_timeout(PATIENCE);
     }
 
     /// Reads at most `bytes_max` bytes as they come, after whatever was read too early.
@@ -368,6 +395,7 @@ impl Client {
                 Ok(0) => Err(End::Closed(0)),
                 Ok(count) => Ok(piece[..count].to_vec()),
                 Err(error) if is_close(&error) => Err(End::Reset(0)),
+                Err(error) if is_cut(&error) => Err(End::Cut(0)),
                 Err(error) => panic!("nothing to read: {error}"),
             };
         }
@@ -383,10 +411,10 @@ impl Client {
 
     /// Whether something can be read within `time`.
     pub(crate) fn has_bytes_within(&mut self, time: Duration) -> bool {
-        self.set_read_timeout(time);
+        self.link.wire().set_read_timeout(time);
         let mut piece = [0; 16_384];
         let read = self.read(&mut piece);
-        self.set_read_timeout(PATIENCE);
+        self.link.wire().set_read_timeout(PATIENCE);
         match read {
             Ok(count) => self.unread.extend_from_slice(&piece[..count]),
             Err(error) if is_timeout(&error) => {}
@@ -420,7 +448,7 @@ impl Client {
     /// Sends one byte at a time, `gap` apart, until all are sent or the server closes.
     pub(crate) fn trickle_until_closed(&mut self, bytes: &[u8], gap: Duration) {
         for byte in bytes {
-            if self.writer().write_all(&[*byte]).is_err() {
+            if self.write_all(&[*byte]).is_err() {
                 return;
             }
             thread::sleep(gap);
@@ -429,10 +457,7 @@ impl Client {
 
     fn read(&mut self, piece: &mut [u8]) -> io::Result<usize> {
         loop {
-            let read = match &mut self.link {
-                Link::Tcp(stream) => stream.read(piece),
-                Link::Unix(stream) => stream.read(piece),
-            };
+            let read = self.link.read(piece);
             // A thread that once held a ring is interrupted when the kernel takes the ring apart.
             if !matches!(&read, Err(error) if error.kind() == ErrorKind::Interrupted) {
                 return read;
@@ -440,27 +465,9 @@ impl Client {
         }
     }
 
-    fn writer(&mut self) -> &mut dyn Write {
-        match &mut self.link {
-            Link::Tcp(stream) => stream,
-            Link::Unix(stream) => stream,
-        }
-    }
-
-    fn set_read_timeout(&self, time: Duration) {
-        match &self.link {
-            Link::Tcp(stream) => stream.set_read_timeout(Some(time)),
-            Link::Unix(stream) => stream.set_read_timeout(Some(time)),
-        }
-        .expect("a time limit for reads");
-    }
-
-    fn set_write_timeout(&self, time: Duration) {
-        match &self.link {
-            Link::Tcp(stream) => stream.set_write_timeout(Some(time)),
-            Link::Unix(stream) => stream.set_write_timeout(Some(time)),
-        }
-        .expect("a time limit for writes");
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.link.write_all(bytes)?;
+        self.link.flush()
     }
 }
 
@@ -472,6 +479,10 @@ pub(crate) fn wait_until_refused(address: SocketAddr) {
 fn is_close(error: &io::Error) -> bool {
     use ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, NotConnected};
     matches!(error.kind(), ConnectionReset | BrokenPipe | ConnectionAborted | NotConnected)
+}
+
+fn is_cut(error: &io::Error) -> bool {
+    error.kind() == ErrorKind::UnexpectedEof
 }
 
 fn is_timeout(error: &io::Error) -> bool {

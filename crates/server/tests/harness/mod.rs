@@ -11,14 +11,18 @@ pub(crate) mod client;
 pub(crate) mod echo;
 pub(crate) mod folder;
 pub(crate) mod http2;
+pub(crate) mod link;
 pub(crate) mod process;
+mod sealing;
 pub(crate) mod server;
 pub(crate) mod tcp_table;
+pub(crate) mod transport;
 
 pub(crate) use answer::Answer;
 pub(crate) use client::Client;
 pub(crate) use folder::Folder;
 pub(crate) use server::Server;
+pub(crate) use transport::TransportKind;
 
 use std::io::Write;
 use std::panic;
@@ -68,7 +72,7 @@ impl Setup {
 
     /// Two workers on a free port of 127.0.0.1, with the default site.
     pub(crate) fn config(self) -> Config {
-        Config {
+        let mut config = Config {
             host: "127.0.0.1".to_owned(),
             port: 0,
             workers: 2,
@@ -76,7 +80,9 @@ impl Setup {
             scheduler: self.scheduler,
             quiet: true,
             ..Config::default()
-        }
+        };
+        TransportKind::chosen().configure(&mut config);
+        config
     }
 
     /// The same with all times so long that only what a test sets can strike.
@@ -109,6 +115,13 @@ impl Setup {
         Server::start(self.folder_config(folder))
     }
 
+    /// Whether the running test is skipped, because it means nothing over TLS.
+    ///
+    /// - `reason`: why it does not.
+    pub(crate) fn plain_only(reason: &str) -> bool {
+        transport::plain_only(reason)
+    }
+
     /// Whether ready connections are run by whichever worker is free.
     pub(crate) fn is_shared(self) -> bool {
         matches!(self.scheduler, SchedulerKind::PoolShared | SchedulerKind::QueueShared)
@@ -125,10 +138,14 @@ impl Setup {
 fn is_skipped(name: &str, setup: Setup) -> bool {
     static PROBED: LazyLock<Result<(), String>> = LazyLock::new(gustnado::probe_io_uring);
     let (Io::Uring, Err(error)) = (setup.io, &*PROBED) else { return false };
-    // (Not by `println!`: libtest shows that of tests that fail only.)
-    let line = format!("skipped: {name}: io_uring cannot be used here ({error})\n");
-    std::io::stderr().write_all(line.as_bytes()).expect("standard error takes a line");
+    say_skipped(name, &format!("io_uring cannot be used here ({error})"));
     true
+}
+
+fn say_skipped(name: &str, reason: &str) {
+    // (Not by `println!`: libtest shows that of tests that fail only.)
+    let line = format!("skipped: {name}: {reason}\n");
+    std::io::stderr().write_all(line.as_bytes()).expect("standard error takes a line");
 }
 
 /// Runs a test with a deadline, so that nothing hangs. The test `name` says where, if it does.
@@ -137,12 +154,15 @@ pub(crate) fn run_here(name: &str, setup: Setup, test: fn(Setup)) {
         return;
     }
     let (running, done) = mpsc::channel::<()>();
-    let body = thread::spawn(move || {
+    let thread = thread::Builder::new().name(name.to_owned());
+    let body = thread.spawn(move || {
         let _running = running; // dropped at the end of the test, whichever way it ends
         test(setup);
     });
-    let waited = done.recv_timeout(DEADLINE);
-    assert_ne!(waited, Err(RecvTimeoutError::Timeout), "not done within {DEADLINE:?}: {name}");
+    let body = body.expect("a thread");
+    let deadline = TransportKind::chosen().deadline(DEADLINE);
+    let waited = done.recv_timeout(deadline);
+    assert_ne!(waited, Err(RecvTimeoutError::Timeout), "not done within {deadline:?}: {name}");
     if let Err(failure) = body.join() {
         panic::resume_unwind(failure);
     }

@@ -57,6 +57,11 @@ impl Server {
         Client::connect(self.address())
     }
 
+    /// A new connection that may not be accepted yet.
+    pub(crate) fn connect_early(&self) -> Client {
+        Client::connect_early(self.address())
+    }
+
     /// The answer to one request on a connection of its own.
     pub(crate) fn ask(&self, request: impl AsRef<[u8]>) -> Answer {
         self.connect().ask(request)

@@ -6,7 +6,7 @@ use gustnado::config::Config;
 
 use crate::harness::client::{get, request};
 use crate::harness::folder::{Dice, noise};
-use crate::harness::{Client, Folder, Server, Setup};
+use crate::harness::{Client, Folder, Server, Setup, TransportKind};
 
 on_every_server!(
     fifty_clients_get_their_own_answers,
@@ -33,10 +33,11 @@ fn files() -> (Folder, Vec<Vec<u8>>) {
 fn fifty_clients_get_their_own_answers(setup: Setup) {
     let (folder, contents) = files();
     let server = setup.files(&folder);
+    let turns = TransportKind::chosen().of_connections(200);
     let visitor = |seed: u64| {
         let mut dice = Dice::new(seed);
         let mut client = server.connect();
-        for turn in 0..200 {
+        for turn in 0..turns {
             let which = dice.below(FILES);
             let closes = dice.below(8) == 0;
             let line = if closes { "Connection: close\r\n" } else { "" };
@@ -55,8 +56,9 @@ fn fifty_clients_get_their_own_answers(setup: Setup) {
         }
     });
     server.wait_until_empty();
-    assert_eq!(server.stats().requests, 50 * 200);
-    assert_eq!(server.stats().answers_2xx, 50 * 200);
+    let due = 50 * turns as u64;
+    assert_eq!(server.stats().requests, due);
+    assert_eq!(server.stats().answers_2xx, due);
 }
 
 fn bodies_of_many_clients_are_not_mixed_up(setup: Setup) {
@@ -102,8 +104,9 @@ fn connections_are_handed_over_where_slots_are_few(setup: Setup) {
 }
 
 fn hundreds_of_half_requests_at_once_are_all_kept(setup: Setup) {
-    // More connections with something unfinished than a worker has buffers to receive into.
-    let server = setup.default_site();
+    // More connections with something unfinished than a worker has buffers to receive into. Their
+    // handshakes may take longer than a head.
+    let server = Server::start(setup.patient_config());
     let long = request("GET", "/", &format!("X: {}\r\n", "y".repeat(3_000)));
     let mut clients: Vec<Client> = (0..700).map(|_| server.connect()).collect();
     for end in [2_900, 3_000] {
@@ -128,7 +131,7 @@ fn descriptors_that_change_hands_carry_nothing_over(setup: Setup) {
     let server = setup.files(&folder);
     let visitor = |seed: u64| {
         let mut dice = Dice::new(seed);
-        for turn in 0..80 {
+        for turn in 0..TransportKind::chosen().of_connections(80) {
             let which = dice.below(FILES);
             let mut client = server.connect();
             client.send(get(&format!("/{which}")));
@@ -159,7 +162,7 @@ fn the_end_of_one_connection_is_not_the_end_of_the_next(setup: Setup) {
     // What the server still does to a connection that is over (saying its end, cancelling a
     // receive) must not reach the one that has its place by then.
     let server = setup.default_site();
-    for turn in 0..400 {
+    for turn in 0..TransportKind::chosen().of_connections(400) {
         let last = if turn % 2 == 0 { "BAD\r\n\r\n" } else { "GET /missing HTTP/1.0\r\n\r\n" };
         let refused = server.ask(last);
         assert!(refused.closes(), "{refused:?}");

@@ -5,7 +5,7 @@ use gustnado::config::Config;
 
 use crate::harness::client::{get, request};
 use crate::harness::folder::Dice;
-use crate::harness::{Folder, Server, Setup, process, wait_until};
+use crate::harness::{Folder, Server, Setup, TransportKind, process, wait_until};
 
 on_every_server!(alone:
     mutated_requests_never_crash_it_nor_grow_it,
@@ -91,6 +91,7 @@ fn targets(setup: Setup) -> (Folder, [Server; 2]) {
 fn bombard(setup: Setup, count: usize, mut input: impl FnMut() -> Vec<u8>) {
     let (_folder, servers) = targets(setup);
     let mut warm = 0;
+    let count = TransportKind::chosen().of_connections(count);
     for turn in 0..count {
         throw(&servers[turn % 2], &input());
         if turn % 100 == 99 {
@@ -134,9 +135,10 @@ fn noise_never_crashes_it(setup: Setup) {
 fn connections_that_come_and_go_leave_nothing_behind(setup: Setup) {
     let (_folder, servers) = targets(setup);
     let mut warm = (0, 0);
+    let connections = TransportKind::chosen().of_connections(50);
     for round in 0..40 {
         for server in &servers {
-            for turn in 0..50 {
+            for turn in 0..connections {
                 let mut client = server.connect();
                 match turn % 5 {
                     0 => client.reset(),

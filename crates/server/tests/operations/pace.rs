@@ -448,7 +448,7 @@ fn a_drain_does_not_wait_for_the_pace_of_accepting(setup: Setup) {
     let config = paced(setup, |pace| pace.accept_delay = Duration::from_mins(1));
     let server = Server::start(Config { workers: 1, ..config });
     assert_eq!(server.get("/").status, 200);
-    let mut waiting = server.connect();
+    let mut waiting = server.connect_early();
     waiting.send(get("/"));
     thread::sleep(Duration::from_millis(50));
     let report = server.running().drain(PATIENCE);

@@ -228,7 +228,7 @@ fn nothing_is_lost_while_every_worker_is_held(setup: Setup) {
     for (client, _) in &mut clients {
         client.send(get("/who"));
     }
-    let mut late: Vec<_> = (0..10).map(|_| server.connect()).collect();
+    let mut late: Vec<_> = (0..10).map(|_| server.connect_early()).collect();
     for client in &mut late {
         client.send(get("/who"));
     }

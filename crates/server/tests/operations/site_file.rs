@@ -1,14 +1,11 @@
 //! Configuration files, as clients see them: hosts, folders, redirects, answers, fields, pages; and
 //! another file in the place of the first.
 
-use std::io::{Read, Write};
-use std::os::unix::net::UnixStream;
-
 use gustnado::site::SiteFile;
 use gustnado::{Reloaded, Server as Builder};
 
 use crate::harness::client::request;
-use crate::harness::{Answer, Folder, Server, Setup, wait_until};
+use crate::harness::{Answer, Client, Folder, Server, Setup, TransportKind, wait_until};
 
 on_every_server!(
     a_file_with_a_root_alone_serves_the_folder,
@@ -32,7 +29,7 @@ fn described(setup: Setup, folder: &Folder, text: &str) -> Builder {
     let file = SiteFile::parse(&path, text).expect("nothing is wrong with it");
     let config = file.settings().config;
     let own = setup.config();
-    let config = gustnado::config::Config {
+    let mut config = gustnado::config::Config {
         host: own.host,
         port: own.port,
         workers: own.workers,
@@ -41,6 +38,7 @@ fn described(setup: Setup, folder: &Folder, text: &str) -> Builder {
         quiet: true,
         ..config
     };
+    TransportKind::chosen().configure(&mut config);
     file.server_with(config)
 }
 
@@ -226,14 +224,9 @@ fn pages_for_errors_are_for_folders_too(setup: Setup) {
 
 /// The answer on a Unix socket.
 fn of_socket(path: &std::path::Path) -> String {
-    let mut stream = UnixStream::connect(path).expect("it listens");
-    stream.set_read_timeout(Some(crate::harness::PATIENCE)).expect("a bound");
-    stream
-        .write_all(b"GET /x HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-        .expect("it is taken");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("it is answered");
-    answer
+    let mut client = Client::connect_unix(path);
+    client.send("GET /x HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    String::from_utf8(client.read_to_end()).expect("text")
 }
 
 const X: &str = "[[route]]\npath = \"/x\"\nanswer = \"x\"\n";

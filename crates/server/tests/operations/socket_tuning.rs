@@ -2,8 +2,7 @@
 //! version that answers call themselves, the time for a first byte.
 
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -186,15 +185,12 @@ fn targets_and_fields_have_limits_of_their_own(setup: Setup) {
 
 /// All that a server says to bytes until it closes; it is told of the end if `shut`.
 fn said(server: &Server, bytes: &str, shut: bool) -> String {
-    let mut stream = TcpStream::connect(server.address()).expect("a connection");
-    stream.set_read_timeout(Some(PATIENCE)).expect("a time limit");
-    stream.write_all(bytes.as_bytes()).expect("it is taken");
+    let mut client = server.connect();
+    client.send(bytes);
     if shut {
-        stream.shutdown(std::net::Shutdown::Write).expect("its write side");
+        client.shut_write();
     }
-    let mut text = String::new();
-    stream.read_to_string(&mut text).expect("an end in order");
-    text
+    String::from_utf8(client.read_to_end()).expect("text")
 }
 
 fn greeting_routes() -> Routes {
@@ -248,10 +244,9 @@ fn old_answers_come_from_folders_and_end_where_they_say(setup: Setup) {
     assert_eq!(text.matches("Connection: close\r\n").count(), 1, "{text}");
     let range = request("GET", "/large.bin", "Range: bytes=0-4\r\nConnection: close\r\n");
     let range = range.replace("Range", "X-Other");
-    let mut stream = TcpStream::connect(server.address()).expect("a connection");
-    stream.write_all(range.as_bytes()).expect("it is taken");
-    let mut bytes = Vec::new();
-    stream.read_to_end(&mut bytes).expect("an end in order");
+    let mut client = server.connect();
+    client.send(range);
+    let bytes = client.read_to_end();
     assert!(bytes.starts_with(b"HTTP/1.0 200 OK\r\n") && bytes.ends_with(&noise(1, 400_000)));
 }
 

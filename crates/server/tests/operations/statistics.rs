@@ -308,6 +308,9 @@ fn all_of(server: &Server, target: &str) -> u64 {
 
 fn what_a_slow_client_has_left_is_taken_back(setup: Setup) {
     const CONTENT_BYTES: u64 = 20_000;
+    if Setup::plain_only("what is left of a record is counted with its seal") {
+        return;
+    }
     let log = TempDir::new().expect("a temporary folder");
     let path = log.path().join("access.log");
     let config = Config {

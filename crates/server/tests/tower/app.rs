@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::harness::client::request;
 use crate::harness::folder::noise;
-use crate::harness::{Server, Setup};
+use crate::harness::{Server, Setup, TransportKind};
 use crate::serve;
 
 #[derive(Deserialize, Serialize)]
@@ -130,7 +130,8 @@ pub(crate) fn a_service_is_told_where_requests_come_from(setup: Setup) {
     let server = Server::routes(Config { forwarded_allow_ips, ..setup.config() }, routes);
     let mut client = server.connect();
     let (own, _) = client.ends();
-    assert_eq!(client.get("/told").text(), format!("{own} http gust.example"));
+    let scheme = TransportKind::chosen().scheme();
+    assert_eq!(client.get("/told").text(), format!("{own} {scheme} gust.example"));
     let fields = "X-Forwarded-For: 192.0.2.9\r\nX-Forwarded-Proto: https\r\n";
     let answer = client.ask(request("GET", "/told", fields));
     assert_eq!(answer.text(), "192.0.2.9:0 https gust.example");

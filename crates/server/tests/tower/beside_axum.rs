@@ -298,8 +298,7 @@ impl futures_core::Stream for Items {
     }
 }
 
-fn ask(address: SocketAddr, text: &str) -> Answer {
-    let mut client = Client::connect(address);
+fn ask(mut client: Client, text: &str) -> Answer {
     client.send(text);
     if text.starts_with("HEAD ") { client.read_head() } else { client.read_answer() }
 }
@@ -330,7 +329,8 @@ pub(crate) fn apps_answer_as_they_do_beside_axum(setup: Setup) {
         let routes = Routes::new().fallback(tower(app).with_connect_info(ConnectInfo));
         let server = Server::routes(setup.config(), routes);
         for text in requests {
-            let (ours, theirs) = (ask(server.address(), &text), ask(beside, &text));
+            let (ours, theirs) = (server.connect(), Client::connect_plain(beside));
+            let (ours, theirs) = (ask(ours, &text), ask(theirs, &text));
             let line = text.lines().next().unwrap_or_default();
             assert_eq!(comparable(&ours), comparable(&theirs), "{name}: {line}");
         }

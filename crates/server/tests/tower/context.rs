@@ -8,6 +8,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::{Path, Query, State};
 use axum::routing::get;
+use gustnado::config::Config;
 use gustnado::{Routes, tower};
 use serde::Deserialize;
 use sqlx::SqlitePool;
@@ -66,8 +67,12 @@ pub(crate) fn a_service_asks_another_server_with_reqwest(setup: Setup) {
         .route("/fetch", get(fetch))
         .route("/source", get(async || "from the source"))
         .with_state(client);
-    let server = serve(setup, app);
-    let url = format!("http://{}/source", server.address());
+    // The second one never has TLS: reqwest trusts no certificate of these tests.
+    let listen = ["127.0.0.1:0", "http://127.0.0.1:0"].map(str::to_owned).to_vec();
+    let config = Config { listen, ..setup.config() };
+    let server = Server::routes(config, Routes::new().fallback(tower(app)));
+    let [_, address] = server.running().addresses() else { panic!("two addresses") };
+    let url = format!("http://{address}/source");
     let mut client = server.connect();
     for _ in 0..5 {
         let answer = client.get(&format!("/fetch?url={url}"));

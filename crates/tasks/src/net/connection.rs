@@ -170,6 +170,12 @@ impl Connection {
         Some(out)
     }
 
+    /// Continues what [`Connection::start_send`] took over and [`Connection::poll_sent`] has failed
+    /// to send: to send something behind it, or to fail again.
+    pub fn resume_send(&mut self) {
+        self.sending = true;
+    }
+
     /// Returns whether something that [`Connection::start_send`] took over was not sent yet.
     pub fn is_sending(&self) -> bool {
         self.sending

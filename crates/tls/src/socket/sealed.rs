@@ -34,6 +34,16 @@ thread_local! {
     static ROOM: RefCell<OpenedRoom> = RefCell::default();
 }
 
+/// What a sealed connection sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SealedSend {
+    /// Nothing, or content that is not sealed yet.
+    Content,
+    Records,
+    /// Records whose last try has failed: nothing that followed them could be read.
+    Failed,
+}
+
 /// The TLS side of a socket.
 pub(super) struct Sealed {
     pub(super) session: Session,
@@ -42,8 +52,7 @@ pub(super) struct Sealed {
     pub(super) held: TransientBytes,
     /// What is left of content, while the connection sends the records of its beginning.
     out: Option<Box<SendBuf>>,
-    /// What the connection sends is records. Otherwise it is content, which is not sealed yet.
-    pub(super) sends_records: bool,
+    pub(super) sends: SealedSend,
     /// The peer has ended its direction in order.
     has_ended: bool,
     /// This end has done so.
@@ -64,7 +73,7 @@ impl Sealed {
             info,
             held: TransientBytes::default(),
             out: None,
-            sends_records: false,
+            sends: SealedSend::Content,
             has_ended: false,
             is_closed: false,
             sizes: RecordSizes::default(),
@@ -116,11 +125,18 @@ impl Sealed {
             if is_long { Connection::outgoing_for_step() } else { Connection::outgoing() };
         sealed.bytes.extend_from_slice(&records);
         if let Some(mut out) = self.out.take() {
+            // Earlier steps have left.
+            out.note_blocked();
+            let left_already = out.len() - out.left();
             self.seal_step(&mut out, &mut sealed.bytes, now_ms)?;
-            charged(&mut sealed);
             if out.left() > 0 {
+                charged(&mut sealed);
                 self.out = Some(out);
             } else {
+                match out.take_guard() {
+                    Some(guard) => guarded(&mut sealed, guard, left_already),
+                    None => charged(&mut sealed),
+                }
                 Connection::put_back(out);
             }
         }
@@ -165,7 +181,8 @@ impl Sealed {
     /// Sends records without content, as far as the kernel takes them now. What it leaves is sent
     /// by the next [`Socket::poll_sent`].
     pub(super) fn flush(&mut self, connection: &mut Connection) {
-        if connection.is_sending() {
+        // Content that waits for more is not overtaken.
+        if connection.is_sending() || connection.holds_back() || self.has_failed() {
             return;
         }
         let records = self.held.take_records();
@@ -175,8 +192,26 @@ impl Sealed {
         let mut out = Connection::outgoing();
         out.bytes.extend_from_slice(&records);
         connection.start_send(out);
-        // A failed send is found by the next operation.
-        self.sends_records = connection.poll_sent().is_pending();
+        // Those of a failed send stay: the next send finds the failure, and does not pass them by.
+        _ = self.poll_records(connection);
+    }
+
+    fn poll_records(&mut self, connection: &mut Connection) -> Poll<Result<(), ConnectionError>> {
+        let sent = connection.poll_sent();
+        self.sends = match sent {
+            Poll::Ready(Ok(())) => SealedSend::Content,
+            Poll::Ready(Err(_)) => SealedSend::Failed,
+            Poll::Pending => SealedSend::Records,
+        };
+        sent
+    }
+
+    fn sends_records(&self) -> bool {
+        self.sends != SealedSend::Content
+    }
+
+    fn has_failed(&self) -> bool {
+        self.sends == SealedSend::Failed
     }
 
     /// Returns how many bytes of content are not sealed.
@@ -190,18 +225,49 @@ pub(super) fn charged(out: &mut SendBuf) {
     if out.is_large() {
         let mut charge = Charge::new(MemoryKind::Sends);
         charge.set(out.bytes.capacity());
-        out.keep_with(Box::new(HeldStep { _charge: charge }));
+        out.keep_with(Box::new(HeldStep { charge }));
+    }
+}
+
+/// Passes the guard of content on to its last records: where memory is short, the connection that
+/// holds them may be cut as one that holds the content.
+fn guarded(out: &mut SendBuf, mut guard: Box<dyn SendGuard>, left_already: usize) {
+    if out.is_large() {
+        guard.note_moved(out.bytes.capacity());
+        out.keep_with(Box::new(LastStep { guard, left_already }));
     }
 }
 
 /// The memory of a step that is sent.
 #[derive(Debug)]
 struct HeldStep {
-    _charge: Charge,
+    charge: Charge,
 }
 
 impl SendGuard for HeldStep {
     fn note_blocked(&self, _: usize) {}
+
+    fn note_moved(&mut self, bytes: usize) {
+        self.charge.set(bytes);
+    }
+}
+
+/// The memory of the last step of some content.
+#[derive(Debug)]
+struct LastStep {
+    guard: Box<dyn SendGuard>,
+    /// Content that has left in earlier steps.
+    left_already: usize,
+}
+
+impl SendGuard for LastStep {
+    fn note_blocked(&self, left_already: usize) {
+        self.guard.note_blocked(self.left_already + left_already);
+    }
+
+    fn note_moved(&mut self, bytes: usize) {
+        self.guard.note_moved(bytes);
+    }
 }
 
 /// Moves as many received bytes as its first record lacks behind a partial one. Returns the others.
@@ -265,9 +331,10 @@ impl Socket {
     #[inline(never)] // It would take registers from the way of plain connections.
     pub(super) fn start_send_sealed(&mut self, out: Box<SendBuf>) {
         let (connection, sealed) = self.sealed();
-        if sealed.sends_records {
+        if sealed.sends_records() {
             // Content that is given to the connection now would leave as if it were sealed.
-            debug_assert!(connection.is_sending() && sealed.out.is_none(), "one send at a time");
+            debug_assert!(sealed.out.is_none(), "one send at a time");
+            connection.resume_send();
             sealed.out = Some(out);
         } else {
             connection.start_send(out);
@@ -357,7 +424,7 @@ impl Socket {
     #[inline(never)] // It would take registers from the way of plain connections.
     pub(super) fn take_unsent_sealed(&mut self) -> Option<Box<SendBuf>> {
         let (connection, sealed) = self.sealed();
-        if sealed.sends_records { None } else { connection.take_unsent() }
+        if sealed.sends_records() { None } else { connection.take_unsent() }
     }
 
     /// Returns how much of a send has not left: content, and records on their way.
@@ -373,9 +440,8 @@ impl Socket {
     pub(super) fn poll_sent_sealed(&mut self) -> Poll<Result<(), ConnectionError>> {
         let (connection, sealed) = self.sealed();
         loop {
-            if sealed.sends_records {
-                ready!(connection.poll_sent())?;
-                sealed.sends_records = false;
+            if sealed.sends_records() {
+                ready!(sealed.poll_records(connection))?;
             } else if connection.waits_for_more() {
                 return connection.poll_sent();
             } else if let Some(content) = connection.take_unsent() {
@@ -383,7 +449,7 @@ impl Socket {
             }
             match sealed.seal_next(connection.now().mono_ms) {
                 Ok(Some(records)) => {
-                    sealed.sends_records = true;
+                    sealed.sends = SealedSend::Records;
                     connection.start_send(records);
                 }
                 Ok(None) => return Poll::Ready(Ok(())),
@@ -397,7 +463,9 @@ impl Socket {
     #[inline(never)] // It would take registers from the way of plain connections.
     pub(super) fn queue_close(&mut self) {
         let (connection, sealed) = self.sealed();
-        let has_unsent = sealed.out.is_some() || connection.is_sending();
+        let has_content =
+            sealed.out.is_some() || connection.is_sending() || connection.holds_back();
+        let has_unsent = has_content || sealed.has_failed();
         if !has_unsent && !mem::replace(&mut sealed.is_closed, true) {
             // A key that is used up cannot say it; the connection ends all the same.
             let mut records = Vec::new();
@@ -409,7 +477,8 @@ impl Socket {
 
     /// Closes in order: what says so leaves before the socket is closed.
     pub async fn close(&mut self) {
-        if !self.is_sealed() {
+        // A send that has failed is not tried once more: its peer has had its time.
+        if !self.is_sealed() || self.sealed().1.has_failed() {
             return;
         }
         self.queue_close();

@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use gustnado_tasks::{Connection, ConnectionError, ProgressTimeout, SendWatch, yield_now};
 
 use super::Socket;
-use super::sealed::{STEP_BYTES, broken, charged};
+use super::sealed::{STEP_BYTES, SealedSend, broken, charged};
 use super::sending::MoreTime;
 use crate::records::CONTENT_BYTES_MAX;
 
@@ -40,7 +40,7 @@ impl Socket {
             let record_bytes = sealed.sizes.next(now_ms, step);
             sealed.session.seal(&bytes[..read], record_bytes, &mut out.bytes).map_err(broken)?;
             charged(&mut out);
-            sealed.sends_records = true;
+            sealed.sends = SealedSend::Records;
             connection.start_send(out);
             Ok(read)
         })
