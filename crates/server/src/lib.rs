@@ -48,6 +48,8 @@ pub use gustnado_client as client;
 pub use gustnado_http::fields::FieldError;
 pub use gustnado_http::head::Version;
 pub use gustnado_http::method::Method;
+#[doc(inline)]
+pub use gustnado_http::proxy::{ProxyInfo, ProxyTls};
 pub use gustnado_http::status::Status;
 #[doc(inline)]
 pub use gustnado_observe::access_log::FormatError;
