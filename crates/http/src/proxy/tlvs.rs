@@ -143,23 +143,23 @@ fn check(header: &[u8], at: usize, value: &[u8]) -> Result<(), ProxyError> {
 /// Returns the CRC-32C of bytes (RFC 3720 §B.4).
 fn crc32c<'a>(bytes: impl Iterator<Item = &'a u8>) -> u32 {
     const TABLE: [u32; 256] = table();
-    !bytes.fold(u32::MAX, |sum, byte| TABLE[usize::from(sum as u8 ^ byte)] ^ (sum >> 8))
+    !bytes.fold(u32::MAX, |sum, byte| TABLE[usize::from(sum.to_le_bytes()[0] ^ byte)] ^ (sum >> 8))
 }
 
 /// Returns the remainders of all bytes by Castagnoli's polynomial, bits reversed.
 const fn table() -> [u32; 256] {
     const POLYNOMIAL: u32 = 0x82f6_3b78;
     let mut table = [0; 256];
-    let mut at = 0;
-    while at < table.len() {
-        let mut sum = at as u32;
+    let mut byte = 0;
+    while byte < 256 {
+        let mut sum: u32 = byte;
         let mut bit = 0;
         while bit < 8 {
             sum = if sum & 1 == 1 { sum >> 1 ^ POLYNOMIAL } else { sum >> 1 };
             bit += 1;
         }
-        table[at] = sum;
-        at += 1;
+        table[byte as usize] = sum;
+        byte += 1;
     }
     table
 }

@@ -67,7 +67,7 @@ pub(super) fn write_json(
     out.extend_from_slice(b",\"proxy_protocol\":{");
     for (at, (name, atom)) in NAMES.into_iter().enumerate() {
         out.extend_from_slice(if at > 0 { b",\"" } else { b"\"" });
-        out.extend_from_slice(name[PREFIX.len()..].as_bytes());
+        out.extend_from_slice(&name.as_bytes()[PREFIX.len()..]);
         out.extend_from_slice(b"\":");
         put(atom.value(info), out);
     }
@@ -77,6 +77,24 @@ pub(super) fn write_json(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gustnado_http::head::Decoded;
+    use gustnado_http::proxy::decode;
+
+    #[test]
+    fn a_line_of_json_has_what_is_said_and_null_for_the_rest() {
+        let tlvs = b"\x02\0\x04shop\x20\0\x05\x01\0\0\0\0";
+        let start = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x1b";
+        let header = [&start[..], &[0; 12], tlvs].concat();
+        let Ok(Decoded::Done(header)) = decode(&header) else { panic!("expected a header") };
+        let put = |value: Option<&[u8]>, out: &mut Vec<u8>| {
+            out.extend_from_slice(value.unwrap_or(b"null"));
+        };
+        let mut out = Vec::new();
+        write_json(&header.info.expect("it says something"), &mut out, put);
+        let wanted = ",\"proxy_protocol\":{\"alpn\":null,\"authority\":shop,\"unique_id\":null,\
+                      \"ssl_version\":null,\"ssl_cipher\":null,\"ssl_cn\":null,\"ssl_verify\":1}";
+        assert_eq!(String::from_utf8_lossy(&out), wanted);
+    }
 
     #[test]
     fn names_are_known_in_any_case_and_have_one_prefix() {
