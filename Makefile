@@ -223,7 +223,7 @@ contests:
 # Our own layer of TLS records against rustls's, over so many records: some minutes.
 TLS_RECORDS ?= 100000000
 tls-records:
-	GUSTNADO_TLS_RECORDS=$(TLS_RECORDS) $(CARGO) test --release -p gustnado-tls --features tls \
+	GUSTNADO_TLS_RECORDS=$(TLS_RECORDS) $(CARGO) test --release -p gustnado-tls --features tls-aws-lc \
 		both_layers_agree_on_any_records -- --nocapture
 
 # HTTPS against other people's clients, some ten minutes: writes docs/results/conformance-tls.md.

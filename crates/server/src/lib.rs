@@ -64,7 +64,7 @@ pub use gustnado_tasks::{DrainReport, Endpoint};
 pub use gustnado_tcp as protocol;
 #[doc(inline)]
 pub use gustnado_tls::TlsInfo;
-#[cfg(feature = "tls")]
+#[cfg(feature = "tls-any")]
 #[doc(inline)]
 pub use gustnado_tls::{CertificateSummary, TlsVersion};
 #[doc(hidden)]

@@ -2,14 +2,15 @@
 //! the time go in, content comes out, in buffers that the caller has anyway.
 //!
 //! What lives here: framing, the two directions' keys, alerts, key updates. What does not: the
-//! handshake, which rustls does, and the ciphers, which are aws-lc's.
+//! handshake, which rustls does, and the ciphers, which are the library's of `crypto.rs`.
 
 mod keys;
 mod messages;
 
 use std::fmt;
 
-use keys::{AwakeKeys, DirectionKeys, TAG_BYTES};
+use crate::crypto::TAG_BYTES;
+use keys::{AwakeKeys, DirectionKeys};
 
 pub(crate) use keys::{Cipher, KeyExhausted};
 

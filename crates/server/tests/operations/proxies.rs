@@ -125,7 +125,7 @@ fn tlv(kind: u8, value: &[u8]) -> Vec<u8> {
     [&[kind][..], &len.to_be_bytes(), value].concat()
 }
 
-/// What HAProxy writes of a client with a certificate by `send-proxy-v2-ssl-cn
+/// What `HAProxy` writes of a client with a certificate by `send-proxy-v2-ssl-cn
 /// proxy-v2-options authority,unique-id`.
 fn tlvs() -> Vec<u8> {
     let of_tls = [tlv(0x21, b"TLSv1.3"), tlv(0x23, b"TLS_AES_128_GCM_SHA256"), tlv(0x22, b"Al B")];

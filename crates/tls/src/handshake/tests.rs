@@ -41,7 +41,7 @@ pub(super) fn configs(
     let CertifiedKey { cert, signing_key } =
         generate_simple_self_signed([NAME.to_owned()]).expect("a certificate");
     let key: PrivateKeyDer<'static> = KeyPair::serialize_der(&signing_key).try_into().expect("DER");
-    let mut provider = rustls::crypto::aws_lc_rs::default_provider();
+    let mut provider = crate::crypto::provider();
     if let Some(suite) = suite {
         provider.cipher_suites.retain(|known| known.suite() == suite);
     }
@@ -53,7 +53,7 @@ pub(super) fn configs(
         .with_single_cert(vec![cert.der().clone()], key)
         .expect("a pair");
     server.alpn_protocols = vec![b"http/1.1".to_vec()];
-    server.ticketer = rustls::crypto::aws_lc_rs::Ticketer::new().expect("random bytes");
+    server.ticketer = crate::crypto::handshakes::Ticketer::new().expect("random bytes");
     let mut roots = RootCertStore::empty();
     roots.add(cert.der().clone()).expect("a root");
     let mut client = ClientConfig::builder_with_provider(provider)
