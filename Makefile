@@ -103,10 +103,11 @@ fmt-check:
 fmt:
 	$(CARGO) fmt --all
 
-# The second line: the command without the lab.
+# The second line: the command without the lab. The third: with the other library of ciphers.
 clippy:
 	$(CARGO) clippy --workspace --all-targets --all-features -- -D warnings
 	$(CARGO) clippy -p gustnado-cli --all-targets --no-default-features -- -D warnings
+	$(CARGO) clippy -p gustnado-cli --no-default-features --features tls-ring -- -D warnings
 
 doc:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --all-features --no-deps \

@@ -313,6 +313,20 @@ impl Records {
     }
 }
 
+/// Seals the alert of an error, where it has one, with a key that nothing else is sealed with
+/// afterwards.
+///
+/// - `key`: the key, its IV, and the number of the next record.
+pub(crate) fn seal_alert_by_key(
+    (version, cipher): (TlsVersion, Cipher),
+    (key, iv, record): (&[u8], &[u8], u64),
+    error: RecordError,
+    out: &mut Vec<u8>,
+) -> Option<()> {
+    let mut keys = DirectionKeys::from_key(cipher, key, iv, record)?;
+    seal_record(version, &mut keys.wake(), ALERT, &[FATAL, error.alert()?], out).ok()
+}
+
 /// Returns how many bytes the record that begins here has, or `None` if its head is not whole.
 ///
 /// # Errors

@@ -111,6 +111,8 @@ impl Site {
                 .with_cert_resolver(Arc::clone(&resolver) as _);
             config.alpn_protocols.clone_from(&settings.protocols);
             // Sessions are in the tickets that clients keep: nothing grows here.
+            // The own layer goes on with them; an alert of ours is sealed with the library's.
+            config.enable_secret_extraction = true;
             config.session_storage = Arc::new(NoServerSessionStorage {});
             config.ticketer = Arc::new(SiteTickets { keys: Arc::clone(tickets), binding });
             if let Some(key_log) = key_log {
