@@ -91,7 +91,9 @@ pub(crate) fn extract(connection: Connection, capture: &Capture) -> Result<Recor
     let is_v13 = version(&connection) == Some(TlsVersion::V13);
     let extracted = connection.dangerous_extract_secrets()?;
     let cipher = cipher(&extracted.tx.1, suite)?;
-    let direction = |(record, keys): (u64, ConnectionTrafficSecrets), secret: Option<Vec<u8>>| {
+    let direction = |(record, keys): (u64, ConnectionTrafficSecrets),
+                     secret: Option<Vec<u8>>|
+     -> Result<DirectionSecret, rustls::Error> {
         if is_v13 {
             let secret = secret.ok_or(rustls::Error::HandshakeNotComplete)?;
             return Ok(DirectionSecret::V13(secret, record));
