@@ -199,3 +199,32 @@ mod tickets {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_aws_lc_has_a_group_against_quantum_computers_and_it_wins() {
+        let names: Vec<_> =
+            provider().kx_groups.iter().filter_map(|group| group.name().as_str()).collect();
+        assert_eq!(names.contains(&"X25519MLKEM768"), cfg!(feature = "tls-aws-lc"), "{names:?}");
+        assert!(names.contains(&"X25519"), "{names:?}");
+    }
+
+    #[test]
+    fn a_session_is_never_sealed_alike_twice() {
+        let cipher = TicketCipher::new(&[7; 32]);
+        let seal = || {
+            let mut out = Vec::new();
+            cipher.seal(b"a session", b"a site", &mut out).expect("random bytes");
+            out
+        };
+        let (one, other) = (seal(), seal());
+        assert_ne!(one, other);
+        for sealed in [one, other] {
+            assert_eq!(cipher.open(&sealed, b"a site").as_deref(), Some(&b"a session"[..]));
+            assert_eq!(cipher.open(&sealed, b"another"), None);
+        }
+    }
+}
