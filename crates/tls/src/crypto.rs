@@ -104,7 +104,7 @@ impl CipherKey {
             let tag = tag.try_into().ok()?;
             self.0.open_in_place_separate_tag(nonce, aad, tag, room, 0..).ok()
         };
-        opened.map(|_| len)
+        opened.is_some().then_some(len)
     }
 }
 

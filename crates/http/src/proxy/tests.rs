@@ -156,7 +156,8 @@ proptest! {
     ) {
         let (source, destination) = ends;
         let (family, mut block) = block_of(source, destination);
-        block.extend([&[4, 0, padding.len() as u8][..], &padding].concat());
+        let padded = u8::try_from(padding.len()).expect("a short one");
+        block.extend([&[4, 0, padded][..], &padding].concat());
         for header in [text_of(source, destination).into_bytes(), binary(0x21, family, &block)] {
             let input = [&header[..], &behind].concat();
             prop_assert_eq!(done(&input), (header.len(), Ends::Inet { source, destination }));

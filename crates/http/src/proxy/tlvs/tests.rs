@@ -58,7 +58,7 @@ fn what_a_proxy_says_of_a_client_is_read() {
         tlv(TLS_CIPHER, b"TLS_AES_128_GCM_SHA256"),
         tlv(0x24, b"sha256"),
     ];
-    let tlvs = [
+    let list = [
         tlv(ALPN, b"h2"),
         tlv(AUTHORITY, b"shop.example"),
         tlv(UNIQUE_ID, b"\0\xff id"),
@@ -67,7 +67,7 @@ fn what_a_proxy_says_of_a_client_is_read() {
         tlv(0xea, b"a cloud's own"),
         of_tls(IS_TLS | 0x02, 0, &behind.concat()),
     ];
-    let info = info(&header(&tlvs.concat())).expect("a header").expect("they are known");
+    let info = info(&header(&list.concat())).expect("a header").expect("they are known");
     let tls = ProxyTls {
         version: Some("TLSv1.3".into()),
         cipher: Some("TLS_AES_128_GCM_SHA256".into()),
