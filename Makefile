@@ -112,10 +112,11 @@ fmt-check:
 fmt:
 	$(CARGO) fmt --all
 
-# The second line: the command without the lab.
+# The second line: the command without the lab. The third: with the other library of ciphers.
 clippy:
 	$(CARGO) clippy --workspace --all-targets --all-features -- -D warnings
 	$(CARGO) clippy -p gustnado-cli --all-targets --no-default-features -- -D warnings
+	$(CARGO) clippy -p gustnado-cli --no-default-features --features tls-ring -- -D warnings
 
 doc:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --all-features --no-deps \
@@ -232,7 +233,7 @@ contests:
 # Our own layer of TLS records against rustls's, over so many records: some minutes.
 TLS_RECORDS ?= 100000000
 tls-records:
-	GUSTNADO_TLS_RECORDS=$(TLS_RECORDS) $(CARGO) test --release -p gustnado-tls --features tls \
+	GUSTNADO_TLS_RECORDS=$(TLS_RECORDS) $(CARGO) test --release -p gustnado-tls --features tls-aws-lc \
 		both_layers_agree_on_any_records -- --nocapture
 
 # HTTPS against other people's clients, some ten minutes: writes docs/results/conformance-tls.md.

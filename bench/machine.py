@@ -101,6 +101,19 @@ def build(profiles: list[str]) -> None:
     make_site()
 
 
+def build_without_lab(profile: str) -> str:
+    """Builds the command as a server alone, with HTTPS. Returns where it lies.
+
+    Its name is that of the whole command, which is put back: cargo has it at hand.
+    """
+    command = ["cargo", "build", "--quiet", "-p", "gustnado-cli", "--profile", profile]
+    run_build([*command, "--no-default-features", "--features", "tls"])
+    kept = BUILD / "gustnado-without-lab"
+    shutil.copy2(gustnado(profile), kept)
+    run_build(command)
+    return str(kept)
+
+
 def run_build(command: list[str]) -> None:
     done = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL)
     if done.returncode:

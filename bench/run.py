@@ -138,7 +138,8 @@ def measure_one(key: str, chosen: argparse.Namespace) -> dict:
     if key == "syscalls":
         return counts.system_calls([with_symbols(one) for one in pick(FIVE)], 3)
     if key == "size":
-        return counts.size(machine.gustnado("profiling"))
+        without_lab = machine.build_without_lab("profiling")
+        return counts.size(machine.gustnado("profiling"), without_lab)
     if key == "idle":
         return idle_everywhere(pick, chosen.quick)
     if key == "idle100k":

@@ -41,9 +41,6 @@ KNOWN = [
     Known("testssl.sh", "HSTS", "it is sent only where --hsts asks for it"),
     Known("testssl.sh", "cert_revocation", "the certificates of this suite name no list of revoked "
           "ones, and no responder"),
-    Known("attacks", "TLS 1.*: a record longer than any may be", tlsfuzzer_differs.UNSEEN,
-          "rustls"),
-    Known("attacks", "TLS 1.*: a record of an unknown type", tlsfuzzer_differs.UNSEEN, "rustls"),
     *(Known("tlsfuzzer", f"{script}: {pattern}" if pattern[0] != "?" else
             f"?{script}: {pattern[1:]}", reason, records)
       for reason, records, scripts in tlsfuzzer_differs.KNOWN

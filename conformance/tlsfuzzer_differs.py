@@ -10,8 +10,6 @@ OLD_HELLO = (
 
 SILENT = ("a defect: the connection is closed without the alert unexpected_message: rustls sends "
           "none for a message out of its turn")
-UNSEEN = ("a defect: what the server finds in a record before rustls sees it, its type or its "
-          "length, closes the connection without an alert; RFC 8446, 5.2 wants record_overflow")
 
 _OLD = ("the script offers TLS 1.1 or older, or only suites of RSA's exchange, CBC, RC4, or PSK, "
         "which the server does not have: it refuses")
@@ -98,11 +96,6 @@ KNOWN = [
         "tls13-zero-length-data": ["*interleaved in handshake"],
         "sslv2hello-protocol": ["SSLv2 Client Hello"],
     }),
-    (UNSEEN, "rustls", {
-         "no-heartbeat": ["heart* after handshake"],
-         "tls13-ccs": ["CCS message after Finished message"],
-         "tls13-record-layer-limits": ["?too big ciphertext *"],
-     }),
     ("a defect: a Finished that is longer than a record may be closes the connection without "
      "record_overflow", "both", {
          "tls13-record-layer-limits": ["too big Finished msg, *"],

@@ -10,7 +10,9 @@ use std::sync::LazyLock;
 
 use gustnado_http::forwarded;
 use gustnado_http::head::Decoded;
-use gustnado_http::proxy::{self, BINARY_BYTES_MAX, Ends, ProxyError};
+use gustnado_http::proxy::{
+    self, BINARY_BYTES_MAX, Ends, ProxyError, ProxyHeader, UNIQUE_ID_BYTES_MAX,
+};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
@@ -29,12 +31,14 @@ fn header(input: &[u8]) {
             verdict => assert_eq!(verdict, whole, "at {end}"),
         }
     }
-    if let Ok(Decoded::Done((len, ends))) = whole {
+    if let Ok(Decoded::Done(ProxyHeader { len, ends, info })) = whole {
         assert!(len <= input.len() && len <= BINARY_BYTES_MAX);
         if let Ends::Inet { source, destination } = ends {
             assert_eq!(source.is_ipv4(), destination.is_ipv4());
             read_back(source);
         }
+        let id = info.and_then(|info| info.unique_id).unwrap_or_default();
+        assert!(id.len() <= UNIQUE_ID_BYTES_MAX);
     }
 }
 
@@ -44,7 +48,10 @@ static TAILS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(tails::of_proxies);
 fn is_open(bytes: &[u8]) -> bool {
     match proxy::decode(bytes) {
         Ok(decoded) => decoded != Decoded::NeedMore,
-        Err(error) => matches!(error, ProxyError::TooLarge { .. }),
+        // What nothing before the whole header can show.
+        Err(error) => {
+            matches!(error, ProxyError::TooLarge { .. } | ProxyError::Tlv | ProxyError::Checksum)
+        }
     }
 }
 

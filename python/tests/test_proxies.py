@@ -115,6 +115,10 @@ REQUEST = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
 VERSION_1 = b"PROXY TCP4 192.0.2.9 192.0.2.1 4711 443\r\n"
 
 
+def tlv(kind, value):
+    return struct.pack("!BH", kind, len(value)) + value
+
+
 def version_2(command=1, extra=b""):
     """The binary form: signature, version and command, family, length, addresses, and more."""
     names = socket.inet_aton("192.0.2.9") + socket.inet_aton("192.0.2.1")
@@ -126,8 +130,7 @@ def version_2(command=1, extra=b""):
 def test_a_connection_begins_with_who_its_client_is(run_kind):
     server = run_kind("--proxy-protocol", "--proxy-allow-from", "127.0.0.1", waits=False)
     wait_until_listening(server)
-    tlv = b"\x03\x00\x04crc!"
-    for header in (VERSION_1, version_2(), version_2(extra=tlv)):
+    for header in (VERSION_1, version_2(), version_2(extra=tlv(4, b"padding"))):
         assert told(Answer(server.ask(header + REQUEST)))[0] == "192.0.2.9", header
     # A proxy's health check has the proxy's own address.
     for header in (b"PROXY UNKNOWN\r\n", version_2(command=0)):
@@ -177,3 +180,35 @@ def test_a_list_of_proxies_that_is_none_is_one_line(run):
     server = run(NATIVE, "--forwarded-allow-ips", "proxy.example", waits=False)
     assert server.process.wait(20) in (1, 2)
     assert "forwarded-allow-ips" in server.said() and "Traceback" not in server.said()
+
+
+ASGI_EXTENSION = """
+import json
+
+async def app(scope, receive, send):
+    if scope["type"] == "lifespan":
+        raise RuntimeError("there is none")
+    told = {key: value.decode() if isinstance(value, bytes) else value
+            for key, value in scope["extensions"].get("proxy_protocol", {}).items()}
+    text = json.dumps([told, scope["scheme"]]).encode()
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": text})
+"""
+
+
+def test_what_a_header_says_besides_addresses_is_an_extension_of_asgi(run):
+    server = run(ASGI_EXTENSION, "--proxy-protocol", "--proxy-allow-from", "127.0.0.1",
+                 waits=False)
+    wait_until_listening(server)
+    of_tls = struct.pack("!BI", 3, 0) + tlv(0x21, b"TLSv1.3") + tlv(0x22, b"client")
+    for tlvs, wanted in [
+        (tlv(1, b"h2") + tlv(2, b"shop.example") + tlv(5, b"id-7") + tlv(0x20, of_tls),
+         [{"alpn": "h2", "authority": "shop.example", "unique_id": "id-7",
+           "tls": {"version": "TLSv1.3", "cipher": None, "client_name": "client",
+                   "has_certificate": True, "is_verified": True}}, "https"]),
+        (tlv(2, b"shop.example"),
+         [{"alpn": None, "authority": "shop.example", "unique_id": None, "tls": None}, "http"]),
+        (b"", [{}, "http"]),
+    ]:
+        answer = Answer(server.ask(version_2(extra=tlvs) + REQUEST))
+        assert json.loads(answer.body) == wanted

@@ -2,12 +2,12 @@
 //!
 //! [`seen`] reads the files. A build without TLS sees none.
 
-#[cfg(feature = "tls")]
+#[cfg(feature = "tls-any")]
 mod reading;
-#[cfg(feature = "tls")]
+#[cfg(feature = "tls-any")]
 mod rules;
 
-#[cfg(feature = "tls")]
+#[cfg(feature = "tls-any")]
 pub(crate) use reading::seen;
 
 use std::fmt::Write;
@@ -41,7 +41,7 @@ pub(crate) struct CertificateWarning {
 }
 
 /// No file is read in a build without TLS.
-#[cfg(not(feature = "tls"))]
+#[cfg(not(feature = "tls-any"))]
 pub(crate) fn seen(
     _: &gustnado::config::Config,
     _: Option<&gustnado::site::SiteFile>,

@@ -18,14 +18,13 @@ impl Conn {
     pub(super) fn open_exchange(&mut self, head: Option<&Head>, bytes: &[u8]) {
         let Self { app, exchanges, socket, .. } = self;
         let Some(log) = &app.access_log else { return };
-        let peer = || socket.peer().ok();
         let client = || {
-            let (trusted_proxies, head, peer) = (app.trusted_proxies.as_deref()?, head?, peer()?);
+            let (trusted_proxies, head, peer) =
+                (app.trusted_proxies.as_deref()?, head?, socket.peer().ok()?);
             let client = trusted_proxies.client(head.on(bytes), peer.clone());
             (client != peer).then_some(client)
         };
-        let (now, tls) = (socket.now(), || socket.tls().cloned());
-        exchanges.get_or_insert_default().open(log, (head, bytes), now, peer, client, tls);
+        exchanges.get_or_insert_default().open(log, (head, bytes), socket, client);
     }
 
     /// Records a refusal: of a request that was being read, or of a head that is incomplete or

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use gustnado_config::Networks;
 use gustnado_http::head::Decoded;
-use gustnado_http::proxy::{self, Ends};
+use gustnado_http::proxy::{self, Ends, ProxyHeader};
 use gustnado_http::status::Status;
 use gustnado_tasks::{ConnectionError, Endpoint, SocketAddrs};
 
@@ -69,9 +69,13 @@ impl Conn {
     /// Parses the header if it is complete. Returns whether it was.
     fn read_header(&mut self) -> Result<bool, proxy::ProxyError> {
         let Some(unread) = &mut self.unread else { return Ok(false) };
-        let Decoded::Done((len, ends)) = proxy::decode(&unread.bytes)? else { return Ok(false) };
+        let Decoded::Done(header) = proxy::decode(&unread.bytes)? else { return Ok(false) };
+        let ProxyHeader { len, ends, info } = header;
         if let Some(addrs) = addrs_of(ends) {
             self.socket.override_addrs(addrs);
+        }
+        if let Some(info) = info {
+            self.socket.set_proxy_info(info.into());
         }
         unread.bytes.drain(..len);
         if unread.bytes.is_empty() {

@@ -22,16 +22,15 @@ impl Http2Conn {
     #[cold]
     pub(super) fn open_exchange(&self, received: &mut Received<'_>, app: &App) {
         let Some(log) = &app.access_log else { return };
-        let peer = || self.socket.peer().ok();
         let view = received.view();
         let client = || {
-            let (trusted_proxies, peer) = (app.trusted_proxies.as_deref()?, peer()?);
+            let (trusted_proxies, peer) =
+                (app.trusted_proxies.as_deref()?, self.socket.peer().ok()?);
             let client = trusted_proxies.client(view, peer.clone());
             (client != peer).then_some(client)
         };
-        let (now, tls) = (self.socket.now(), || self.socket.tls().cloned());
         let mut exchange = Box::<Exchanges>::default();
-        exchange.open(log, (Some(received.head), received.bytes), now, peer, client, tls);
+        exchange.open(log, (Some(received.head), received.bytes), &self.socket, client);
         received.reply.exchange = Some(exchange);
     }
 

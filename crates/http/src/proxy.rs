@@ -3,12 +3,16 @@
 //!
 //! Source: "The PROXY protocol, versions 1 & 2", the document that comes with `HAProxy`.
 
+mod tlvs;
+
 use std::error::Error;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use crate::ends;
 use crate::head::Decoded;
+
+pub use tlvs::{ProxyInfo, ProxyTls, UNIQUE_ID_BYTES_MAX};
 
 /// Most bytes of a header of version 1, line end included.
 pub const TEXT_BYTES_MAX: usize = 107;
@@ -23,6 +27,8 @@ const BINARY_FIXED: usize = 16;
 /// Version 2 with its command: the proxy speaks for itself, or for the connection it forwards.
 const LOCAL: u8 = 0x20;
 const PROXIED: u8 = 0x21;
+/// The family of a connection that the proxy does not name.
+const UNSPECIFIED: u8 = 0x00;
 /// Bytes of a path in version 2.
 const PATH_BYTES: usize = 108;
 
@@ -48,6 +54,17 @@ pub enum Ends<'a> {
     },
 }
 
+/// A header, as far as it counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProxyHeader<'a> {
+    /// Its length in bytes.
+    pub len: usize,
+    /// Whose the connection is.
+    pub ends: Ends<'a>,
+    /// What it says besides, in version 2.
+    pub info: Option<Box<ProxyInfo>>,
+}
+
 /// Why bytes are no PROXY header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -60,6 +77,11 @@ pub enum ProxyError {
     Unknown,
     /// A header of version 2 too short for its addresses.
     Short,
+    /// What follows the addresses is not a list of types, lengths and values, or one of a length
+    /// that its type cannot have.
+    Tlv,
+    /// The checksum in the header is not that of its bytes.
+    Checksum,
     /// A header longer than the limit.
     TooLarge {
         /// The limit that was passed.
@@ -74,6 +96,8 @@ impl fmt::Display for ProxyError {
             Self::Text => f.write_str("the PROXY line is malformed"),
             Self::Unknown => f.write_str("the PROXY header has an unknown version or family"),
             Self::Short => f.write_str("the PROXY header is too short for its addresses"),
+            Self::Tlv => f.write_str("a TLV of the PROXY header is malformed"),
+            Self::Checksum => f.write_str("the checksum of the PROXY header is wrong"),
             Self::TooLarge { limit_bytes } => {
                 write!(f, "the PROXY header is longer than {limit_bytes} bytes")
             }
@@ -87,11 +111,12 @@ impl Error for ProxyError {}
 ///
 /// - `input`: all bytes so far; may stop anywhere.
 /// - Done: the header's length in bytes, and what it says.
-/// - Need more: a header can come of it, or one that is longer than the limit.
+/// - Need more: a header can come of it, or one that is longer than the limit. What follows the
+///   addresses is looked at once all of it is here.
 ///
 /// # Errors
 /// [`ProxyError`], as soon as no header can come of it any more.
-pub fn decode(input: &[u8]) -> Result<Decoded<(usize, Ends<'_>)>, ProxyError> {
+pub fn decode(input: &[u8]) -> Result<Decoded<ProxyHeader<'_>>, ProxyError> {
     if begins(input, TEXT_START) {
         return decode_text(input);
     }
@@ -106,7 +131,7 @@ fn begins(input: &[u8], start: &[u8]) -> bool {
     input.iter().zip(start).all(|(one, other)| one == other)
 }
 
-fn decode_text(input: &[u8]) -> Result<Decoded<(usize, Ends<'_>)>, ProxyError> {
+fn decode_text(input: &[u8]) -> Result<Decoded<ProxyHeader<'_>>, ProxyError> {
     let window = &input[..input.len().min(TEXT_BYTES_MAX)];
     let Some(end) = window.windows(2).position(|bytes| bytes == b"\r\n") else {
         let said = window.strip_prefix(TEXT_START).unwrap_or_default();
@@ -118,7 +143,7 @@ fn decode_text(input: &[u8]) -> Result<Decoded<(usize, Ends<'_>)>, ProxyError> {
     };
     let said = window[..end].strip_prefix(TEXT_START).ok_or(ProxyError::Text)?;
     let ends = text_ends(said).ok_or(ProxyError::Text)?;
-    Ok(Decoded::Done((end + 2, ends)))
+    Ok(Decoded::Done(ProxyHeader { len: end + 2, ends, info: None }))
 }
 
 /// Returns whether what [`text_ends`] takes can begin like that, its line end included.
@@ -173,7 +198,7 @@ fn port(word: &str) -> Option<u16> {
     if is_plain && is_canonical { word.parse().ok() } else { None }
 }
 
-fn decode_binary(input: &[u8]) -> Result<Decoded<(usize, Ends<'_>)>, ProxyError> {
+fn decode_binary(input: &[u8]) -> Result<Decoded<ProxyHeader<'_>>, ProxyError> {
     match input.get(BINARY_START.len()..).unwrap_or_default() {
         [] | [LOCAL, ..] | [PROXIED] => {}
         [PROXIED, family, ..] => _ = address_bytes(*family)?,
@@ -192,15 +217,20 @@ fn decode_binary(input: &[u8]) -> Result<Decoded<(usize, Ends<'_>)>, ProxyError>
         return Err(ProxyError::Short);
     }
     let Some(block) = behind.get(..len) else { return Ok(Decoded::NeedMore) };
-    // Of a connection of the proxy's own, nothing else counts.
-    let ends = if is_local { Ends::Own } else { binary_ends(family, block)? };
-    Ok(Decoded::Done((BINARY_FIXED + len, ends)))
+    let len = BINARY_FIXED + len;
+    if is_local || family == UNSPECIFIED {
+        // Of a connection of the proxy's own, nothing else counts. Of a family that it does not
+        // name, nothing says where the addresses end.
+        return Ok(Decoded::Done(ProxyHeader { len, ends: Ends::Own, info: None }));
+    }
+    let info = tlvs::read(&input[..len], BINARY_FIXED + address_bytes(family)?)?;
+    Ok(Decoded::Done(ProxyHeader { len, ends: binary_ends(family, block)?, info }))
 }
 
 /// Returns how many bytes of a block the addresses of a family take.
 fn address_bytes(family: u8) -> Result<usize, ProxyError> {
     match family {
-        0x00 => Ok(0),
+        UNSPECIFIED => Ok(0),
         0x11 | 0x12 => Ok(12),
         0x21 | 0x22 => Ok(36),
         0x31 | 0x32 => Ok(2 * PATH_BYTES),
@@ -208,10 +238,10 @@ fn address_bytes(family: u8) -> Result<usize, ProxyError> {
     }
 }
 
-/// Returns the addresses at the start of a block; what follows them is skipped.
+/// Returns the addresses at the start of a block.
 fn binary_ends(family: u8, block: &[u8]) -> Result<Ends<'_>, ProxyError> {
     match family {
-        0x00 => Ok(Ends::Own),
+        UNSPECIFIED => Ok(Ends::Own),
         0x11 | 0x12 => inet_ends::<4>(block),
         0x21 | 0x22 => inet_ends::<16>(block),
         0x31 | 0x32 => {

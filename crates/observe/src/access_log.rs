@@ -10,6 +10,7 @@ mod format;
 mod guess;
 pub(crate) mod line;
 mod output;
+mod proxy_atom;
 mod sink;
 mod terminal;
 mod tls_atom;
@@ -94,6 +95,11 @@ impl AccessLog {
     /// Returns whether its lines contain what a handshake has agreed on.
     pub(crate) fn wants_tls(&self) -> bool {
         self.format.wants_tls
+    }
+
+    /// Returns whether the format needs what a PROXY header says besides addresses.
+    pub(crate) fn wants_proxy_info(&self) -> bool {
+        self.format.wants_proxy_info
     }
 
     /// Writes all buffers to the file. Waits a second at most.

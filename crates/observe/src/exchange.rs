@@ -12,8 +12,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use gustnado_http::head::Head;
-use gustnado_tasks::{Endpoint, Now, contained};
-use gustnado_tls::TlsInfo;
+use gustnado_http::proxy::ProxyInfo;
+use gustnado_tasks::{Endpoint, contained};
+use gustnado_tls::{Socket, TlsInfo};
 
 use crate::access_log::AccessLog;
 use crate::access_log::line::{Line, LoggedRequest};
@@ -70,6 +71,8 @@ pub struct Exchanges {
     address: Option<Box<str>>,
     /// What the handshake has agreed on, if a log has asked for it.
     tls: Option<Arc<TlsInfo>>,
+    /// What a PROXY header says besides addresses, if a log has asked for it.
+    proxy_info: Option<Arc<ProxyInfo>>,
     /// The log's buffer for its lines, that of its first worker. It stays the same, so that they
     /// stay in order even if the connection runs on other workers later.
     buffer: Option<usize>,
@@ -105,6 +108,14 @@ struct Exchange {
     on_sent: Option<Box<SentCallbacks>>,
 }
 
+/// What all lines of a connection share.
+#[derive(Clone, Copy)]
+struct OfConnection<'a> {
+    address: Option<&'a str>,
+    tls: Option<&'a TlsInfo>,
+    proxy_info: Option<&'a ProxyInfo>,
+}
+
 /// A request, as the log shows it.
 struct RequestRecord {
     began: Instant,
@@ -137,28 +148,28 @@ impl Exchanges {
     /// Opens an exchange with a request, or with input that was refused as one.
     ///
     /// - `bytes`: the received bytes, from the head's first one on.
-    /// - `peer`: returns the connection's peer.
+    /// - `socket`: the connection, whose peer and whose handshake a log may ask for.
     /// - `client`: returns the client, if that is not the peer.
-    /// - `tls`: returns what the connection's handshake has agreed on.
     pub fn open(
         &mut self,
         log: &Arc<AccessLog>,
         (head, bytes): (Option<&Head>, &[u8]),
-        now: Now,
-        peer: impl Fn() -> Option<Endpoint>,
+        socket: &Socket,
         client: impl FnOnce() -> Option<Endpoint>,
-        tls: impl FnOnce() -> Option<Arc<TlsInfo>>,
     ) {
         if self.page.is_none() && !self.log.as_ref().is_some_and(|old| Arc::ptr_eq(old, log)) {
             self.log = Some(Arc::clone(log));
         }
         let wants_address = log.wants_address();
         if wants_address && self.address.is_none() {
-            self.address = peer().as_ref().map(address_of);
+            self.address = socket.peer().ok().as_ref().map(address_of);
         }
         let client = if wants_address { client().as_ref().map(address_of) } else { None };
         if log.wants_tls() && self.tls.is_none() {
-            self.tls = tls();
+            self.tls = socket.tls().cloned();
+        }
+        if log.wants_proxy_info() && self.proxy_info.is_none() {
+            self.proxy_info = socket.proxy_info().cloned();
         }
         self.buffer = self.buffer.or_else(gustnado_tasks::worker);
         let page = self.page.get_or_insert_with(Page::take);
@@ -169,7 +180,7 @@ impl Exchanges {
         }
         let request = Some(RequestRecord {
             began: Instant::now(),
-            unix_secs: now.unix_secs,
+            unix_secs: socket.now().unix_secs,
             client,
             head: head.copied(),
             bytes: start..page.text.len(),
@@ -263,11 +274,18 @@ impl Exchanges {
 
     /// Finishes exchanges from the first one on, as long as they are ready for it.
     fn finish(&mut self, sent: Sent, is_ready: impl Fn(&Exchange) -> bool) {
-        let Self { log, address, tls, buffer, page: Some(page) } = self else { return };
+        let Self { log, address, tls, proxy_info, buffer, page: Some(page) } = self else {
+            return;
+        };
+        let of_connection = OfConnection {
+            address: address.as_deref(),
+            tls: tls.as_deref(),
+            proxy_info: proxy_info.as_deref(),
+        };
         let Page { exchanges, text } = &mut **page;
         while let Some(mut exchange) = exchanges.pop_front_if(|exchange| is_ready(exchange)) {
             if let (Some(log), Some(request)) = (log.as_deref(), &exchange.request) {
-                let line = exchange.line(request, address.as_deref(), tls.as_deref(), text);
+                let line = exchange.line(request, of_connection, text);
                 log.write(buffer.unwrap_or(0), &line);
             }
             if let Some(on_sent) = &mut exchange.on_sent {
@@ -299,10 +317,10 @@ impl Exchange {
     fn line<'a>(
         &self,
         request: &'a RequestRecord,
-        address: Option<&'a str>,
-        tls: Option<&'a TlsInfo>,
+        of_connection: OfConnection<'a>,
         text: &'a [u8],
     ) -> Line<'a> {
+        let OfConnection { address, tls, proxy_info } = of_connection;
         let bytes = &text[request.bytes.clone()];
         Line {
             address: request.client.as_deref().or(address),
@@ -317,6 +335,7 @@ impl Exchange {
             bytes: self.content_bytes,
             response: &text[self.response.clone()],
             tls,
+            proxy_info,
         }
     }
 }

@@ -42,7 +42,7 @@ struct StartWithRust;
 #[doc = include_str!("../../../docs/tasks.md")]
 struct TasksGuide;
 
-#[cfg(feature = "tls")]
+#[cfg(feature = "tls-any")]
 #[doc = include_str!("../../../docs/tls.md")]
 struct TlsGuide;
 

@@ -48,6 +48,8 @@ pub use gustnado_client as client;
 pub use gustnado_http::fields::FieldError;
 pub use gustnado_http::head::Version;
 pub use gustnado_http::method::Method;
+#[doc(inline)]
+pub use gustnado_http::proxy::{ProxyInfo, ProxyTls};
 pub use gustnado_http::status::Status;
 #[doc(inline)]
 pub use gustnado_observe::access_log::FormatError;
@@ -62,7 +64,7 @@ pub use gustnado_tasks::{DrainReport, Endpoint};
 pub use gustnado_tcp as protocol;
 #[doc(inline)]
 pub use gustnado_tls::TlsInfo;
-#[cfg(feature = "tls")]
+#[cfg(feature = "tls-any")]
 #[doc(inline)]
 pub use gustnado_tls::{CertificateSummary, TlsVersion};
 #[doc(hidden)]

@@ -139,7 +139,9 @@ fn start_with<D>(
     let of_tls = tls.as_deref().map(tls::notes).unwrap_or_default();
     let notes = workers.notes().iter().cloned().chain(listeners.refused()).chain(of_tls).collect();
     let config = builder.config;
-    let state = Mutex::new(ReloadState { config: config.clone(), listeners, keeping });
+    let watches_files = tls.is_some();
+    let state = ReloadState { config: config.clone(), listeners, keeping, watches_files };
+    let state = Mutex::new(state);
     let running =
         Running { workers, current, shared, resources, state, config, addresses, has_tls, notes };
     Ok((running, driven))
@@ -326,6 +328,9 @@ struct ReloadState {
     listeners: Listeners,
     /// Keeps the certificate of an authority valid.
     keeping: Option<acme::KeeperHandle>,
+    /// Whether a thread looks at the files of certificates. It begins with the first certificate,
+    /// at the start or by a reload, and ends with the server.
+    watches_files: bool,
 }
 
 impl Running {

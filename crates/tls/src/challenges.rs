@@ -121,7 +121,7 @@ impl AcmeChallenges {
 fn config(pem: &[u8]) -> Option<Arc<ServerConfig>> {
     let certificate = CertificateDer::from_pem_slice(pem).ok()?;
     let key = PrivateKeyDer::from_pem_slice(pem).ok()?;
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let provider = Arc::new(crate::crypto::provider());
     let key = provider.key_provider.load_private_key(key).ok()?;
     // (The library would refuse the critical extension that the certificate is for.)
     let resolver = SingleCertAndKey::from(CertifiedKey::new(vec![certificate], key));

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use aws_lc_rs::digest::{Context, SHA256};
 use rustls::RootCertStore;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
@@ -12,6 +11,7 @@ use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
 
 use crate::client_policy::ClientPolicy;
+use crate::crypto::digest::{Context, SHA256};
 use crate::files::{UnreadableFile, read_file};
 
 /// What a site wants of its clients' certificates.

@@ -143,7 +143,7 @@ impl TlsConnector {
 
 /// Returns the library's ciphers, with a group in front of the others.
 fn provider(group: Option<&str>) -> Result<CryptoProvider, ConnectorError> {
-    let mut provider = rustls::crypto::aws_lc_rs::default_provider();
+    let mut provider = crate::crypto::provider();
     let Some(found) = group else { return Ok(provider) };
     let names = |group: &&dyn SupportedKxGroup| group.name().as_str().unwrap_or_default();
     let at = provider.kx_groups.iter().position(|group| names(group) == found);

@@ -89,7 +89,7 @@ fn side(cipher: Cipher, version: TlsVersion, own: u8) -> Records {
 
 /// Reads a file as certificates with a key, as authorities, and as keys of tickets.
 pub fn files(path: &Path, now_s: i64) {
-    let provider = rustls::crypto::aws_lc_rs::default_provider();
+    let provider = crate::crypto::provider();
     _ = SiteIdentity::read(path, path, &provider, now_s).map_err(|error| error.to_string());
     _ = CertificateSummary::read_chain(path).map_err(|error| error.to_string());
     _ = crate::clients::authorities(path, |_| ()).map_err(|error| error.to_string());

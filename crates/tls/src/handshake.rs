@@ -359,7 +359,6 @@ fn begin(
     let config = if own_records {
         let mut config = ServerConfig::clone(&config);
         config.key_log = Arc::clone(&capture) as _;
-        config.enable_secret_extraction = true;
         Arc::new(config)
     } else {
         config

@@ -35,6 +35,8 @@ mod clients;
 #[cfg(feature = "tls")]
 mod connector;
 #[cfg(feature = "tls")]
+mod crypto;
+#[cfg(feature = "tls")]
 mod files;
 #[cfg(all(feature = "tls", fuzzing))]
 pub mod fuzzing;

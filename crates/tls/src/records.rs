@@ -2,14 +2,15 @@
 //! the time go in, content comes out, in buffers that the caller has anyway.
 //!
 //! What lives here: framing, the two directions' keys, alerts, key updates. What does not: the
-//! handshake, which rustls does, and the ciphers, which are aws-lc's.
+//! handshake, which rustls does, and the ciphers, which are the library's of `crypto.rs`.
 
 mod keys;
 mod messages;
 
 use std::fmt;
 
-use keys::{AwakeKeys, DirectionKeys, TAG_BYTES};
+use crate::crypto::TAG_BYTES;
+use keys::{AwakeKeys, DirectionKeys};
 
 pub(crate) use keys::{Cipher, KeyExhausted};
 
@@ -310,6 +311,20 @@ impl Records {
         self.owes_update = false;
         Ok(())
     }
+}
+
+/// Seals the alert of an error, where it has one, with a key that nothing else is sealed with
+/// afterwards.
+///
+/// - `key`: the key, its IV, and the number of the next record.
+pub(crate) fn seal_alert_by_key(
+    (version, cipher): (TlsVersion, Cipher),
+    (key, iv, record): (&[u8], &[u8], u64),
+    error: RecordError,
+    out: &mut Vec<u8>,
+) -> Option<()> {
+    let mut keys = DirectionKeys::from_key(cipher, key, iv, record)?;
+    seal_record(version, &mut keys.wake(), ALERT, &[FATAL, error.alert()?], out).ok()
 }
 
 /// Returns how many bytes the record that begins here has, or `None` if its head is not whole.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rustls::{Connection, IoState};
 
 use crate::records::{Opened, RecordError, Records, whole_record};
-use crate::traffic_secrets::{Capture, extract};
+use crate::traffic_secrets::{Capture, extract, seal_alert};
 
 /// What seals and opens the records of an established connection.
 pub(crate) enum Session {
@@ -86,7 +86,7 @@ impl Session {
         }
     }
 
-    /// Seals the alert of an error, where it has one. The library has done that already.
+    /// Seals the alert of an error, where it has one. Nothing else can be sealed afterwards.
     ///
     /// # Errors
     /// [`RecordError`].
@@ -98,7 +98,15 @@ impl Session {
         match self {
             Self::Own(records) => records.alert(error, out),
             Self::Library(library) => {
+                let before = out.len();
                 write_out(&mut library.connection, out);
+                // It tells what it has found itself. A record whose type or length is wrong never
+                // gets to it.
+                if out.len() == before
+                    && let Self::Library(library) = mem::replace(self, Self::Broken)
+                {
+                    seal_alert(library.connection, error, out);
+                }
                 Ok(())
             }
             Self::Broken => Ok(()),

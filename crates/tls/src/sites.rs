@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use aws_lc_rs::digest::{Context, SHA256};
 use gustnado_http::hosts::HostMap;
 use rustls::crypto::CryptoProvider;
 use rustls::server::{ClientHello, NoServerSessionStorage, ServerConfig};
@@ -12,6 +11,7 @@ use rustls::{KeyLog, KeyLogFile, NamedGroup};
 
 use crate::client_policy::ClientPolicy;
 use crate::clients::ClientChecks;
+use crate::crypto::digest::{Context, SHA256};
 use crate::identity::SiteIdentity;
 use crate::settings::{TlsSettings, TlsSettingsError, TlsSite};
 use crate::tickets::{SiteTickets, TicketKeys};
@@ -46,7 +46,7 @@ impl Sites {
         tickets: &Arc<TicketKeys>,
         now_s: i64,
     ) -> Result<Self, TlsSettingsError> {
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let provider = Arc::new(crate::crypto::provider());
         let of_crowd = Arc::new(provider_of_crowd());
         let key_log = settings.logs_keys.then(|| Arc::new(KeyLogFile::new()) as Arc<dyn KeyLog>);
         let read = |site| {
@@ -111,6 +111,8 @@ impl Site {
                 .with_cert_resolver(Arc::clone(&resolver) as _);
             config.alpn_protocols.clone_from(&settings.protocols);
             // Sessions are in the tickets that clients keep: nothing grows here.
+            // The own layer goes on with them; an alert of ours is sealed with the library's.
+            config.enable_secret_extraction = true;
             config.session_storage = Arc::new(NoServerSessionStorage {});
             config.ticketer = Arc::new(SiteTickets { keys: Arc::clone(tickets), binding });
             if let Some(key_log) = key_log {
@@ -128,7 +130,7 @@ impl Site {
 /// Returns the ciphers for a crowd of hellos: with the groups that clients know, and send no share
 /// of at first.
 fn provider_of_crowd() -> CryptoProvider {
-    let mut provider = rustls::crypto::aws_lc_rs::default_provider();
+    let mut provider = crate::crypto::provider();
     provider.kx_groups.retain(|group| GROUPS_OF_CROWD.contains(&group.name()));
     provider
 }

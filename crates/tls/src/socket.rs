@@ -15,8 +15,10 @@ mod transient_bytes;
 
 use std::future::poll_fn;
 use std::io;
+use std::sync::Arc;
 use std::task::{Poll, ready};
 
+use gustnado_http::proxy::ProxyInfo;
 use gustnado_tasks::{
     Connection, ConnectionError, ConnectionId, Discarded, Endpoint, Now, RecvBuf, SendBuf,
     SocketAddrs,
@@ -35,7 +37,7 @@ pub use sending::{MoreTime, SendFailed};
 #[derive(Debug)]
 pub struct Socket {
     connection: Connection,
-    /// Allocated only where something is paced or sealed.
+    /// Allocated only where something is paced or sealed, or a proxy says more than addresses.
     more: Option<Box<More>>,
 }
 
@@ -43,6 +45,7 @@ pub struct Socket {
 #[derive(Debug, Default)]
 struct More {
     pacer: Option<Box<Pacer>>,
+    proxy_info: Option<Arc<ProxyInfo>>,
     #[cfg(feature = "tls")]
     sealed: Option<Box<Sealed>>,
 }
@@ -123,6 +126,17 @@ impl Socket {
     /// Overrides the peer and local address, e.g. from a PROXY header.
     pub fn override_addrs(&self, names: SocketAddrs) {
         self.connection.override_addrs(names);
+    }
+
+    /// Sets what a PROXY header says besides addresses.
+    pub fn set_proxy_info(&mut self, info: Arc<ProxyInfo>) {
+        self.more.get_or_insert_default().proxy_info = Some(info);
+    }
+
+    /// Returns what a PROXY header says besides addresses, if one does.
+    #[inline]
+    pub fn proxy_info(&self) -> Option<&Arc<ProxyInfo>> {
+        self.more.as_ref()?.proxy_info.as_ref()
     }
 
     /// Receives bytes at once, whatever the pace. An empty buffer is the peer's end.

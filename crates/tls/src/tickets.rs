@@ -10,18 +10,19 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use aws_lc_rs::aead::{AES_256_GCM_SIV, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
-use aws_lc_rs::digest::{SHA256, digest};
-use aws_lc_rs::rand;
 use rustls::server::ProducesTickets;
 use zeroize::Zeroizing;
 
+use crate::crypto::digest::{SHA256, digest};
+use crate::crypto::{TicketCipher, fill_random};
 use crate::files::{UnreadableFile, read_file};
 
 /// Bytes of a key.
 const KEY_BYTES: usize = 32;
 /// Bytes of a ticket's beginning, which say the key.
 const NAME_BYTES: usize = 8;
+/// Random bytes and the tag, which a ticket has behind its name.
+const MORE_BYTES: usize = 44;
 /// How long a key of this process seals. It opens for as long again.
 const PERIOD: Duration = Duration::from_hours(6);
 /// How long clients keep a ticket: it can be opened for that long at least.
@@ -79,21 +80,19 @@ struct Keys {
 
 struct TicketKey {
     name: [u8; NAME_BYTES],
-    /// A repeated nonce would tell only that two tickets are the same.
-    key: LessSafeKey,
+    cipher: TicketCipher,
 }
 
 impl TicketKey {
     fn new(secret: &[u8; KEY_BYTES]) -> Self {
         let digest = digest(&SHA256, secret);
         let name = digest.as_ref()[..NAME_BYTES].try_into().expect("it is longer");
-        let key = UnboundKey::new(&AES_256_GCM_SIV, secret).expect("the key has its length");
-        Self { name, key: LessSafeKey::new(key) }
+        Self { name, cipher: TicketCipher::new(secret) }
     }
 
     fn random() -> Option<Self> {
         let mut secret = Zeroizing::new([0; KEY_BYTES]);
-        rand::fill(&mut *secret).ok()?;
+        fill_random(&mut *secret)?;
         Some(Self::new(&secret))
     }
 }
@@ -163,29 +162,18 @@ impl TicketKeys {
         self.rotate(now);
         let keys = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let key = keys.keys.first()?;
-        let mut nonce = [0; NONCE_LEN];
-        rand::fill(&mut nonce).ok()?;
-        let mut ticket = Vec::with_capacity(NAME_BYTES + NONCE_LEN + session.len() + 16);
+        let mut ticket = Vec::with_capacity(NAME_BYTES + session.len() + MORE_BYTES);
         ticket.extend_from_slice(&key.name);
-        ticket.extend_from_slice(&nonce);
-        let mut sealed = session.to_vec();
-        let nonce = Nonce::assume_unique_for_key(nonce);
-        key.key.seal_in_place_append_tag(nonce, Aad::from(binding), &mut sealed).ok()?;
-        ticket.extend_from_slice(&sealed);
+        key.cipher.seal(session, binding, &mut ticket)?;
         Some(ticket)
     }
 
     fn open(&self, ticket: &[u8], binding: &Binding, now: Instant) -> Option<Vec<u8>> {
         self.rotate(now);
-        let (name, rest) = ticket.split_at_checked(NAME_BYTES)?;
-        let (nonce, sealed) = rest.split_at_checked(NONCE_LEN)?;
+        let (name, sealed) = ticket.split_at_checked(NAME_BYTES)?;
         let keys = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let key = keys.keys.iter().find(|key| key.name == name)?;
-        let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
-        let mut session = sealed.to_vec();
-        let opened = key.key.open_in_place(nonce, Aad::from(binding), &mut session).ok()?.len();
-        session.truncate(opened);
-        Some(session)
+        key.cipher.open(sealed, binding)
     }
 }
 

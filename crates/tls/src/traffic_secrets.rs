@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustls::{CipherSuite, Connection, ConnectionTrafficSecrets, KeyLog, ProtocolVersion};
 use zeroize::Zeroize;
 
-use crate::records::{Cipher, DirectionSecret, Records, Secrets, TlsVersion};
+use crate::records::{
+    Cipher, DirectionSecret, RecordError, Records, Secrets, TlsVersion, seal_alert_by_key,
+};
 
 const OF_CLIENT: &str = "CLIENT_TRAFFIC_SECRET_0";
 const OF_SERVER: &str = "SERVER_TRAFFIC_SECRET_0";
@@ -89,19 +91,16 @@ pub(crate) fn extract(connection: Connection, capture: &Capture) -> Result<Recor
     let is_v13 = version(&connection) == Some(TlsVersion::V13);
     let extracted = connection.dangerous_extract_secrets()?;
     let cipher = cipher(&extracted.tx.1, suite)?;
-    let direction = |(record, keys): (u64, ConnectionTrafficSecrets), secret: Option<Vec<u8>>| {
+    let direction = |(record, keys): (u64, ConnectionTrafficSecrets),
+                     secret: Option<Vec<u8>>|
+     -> Result<DirectionSecret, rustls::Error> {
         if is_v13 {
             let secret = secret.ok_or(rustls::Error::HandshakeNotComplete)?;
             return Ok(DirectionSecret::V13(secret, record));
         }
-        let (ConnectionTrafficSecrets::Aes128Gcm { key, iv }
-        | ConnectionTrafficSecrets::Aes256Gcm { key, iv }
-        | ConnectionTrafficSecrets::Chacha20Poly1305 { key, iv }) = &keys
-        else {
-            return Err(unsupported());
-        };
-        let iv = iv.as_ref().try_into().map_err(|_| unsupported())?;
-        Ok(DirectionSecret::V12(key.as_ref().to_vec(), iv, record))
+        let (key, iv) = key_and_iv(&keys).ok_or_else(unsupported)?;
+        let iv = iv.try_into().map_err(|_| unsupported())?;
+        Ok(DirectionSecret::V12(key.to_vec(), iv, record))
     };
     let (of_client, of_server) = capture.take();
     let (read, write) = if is_client { (of_server, of_client) } else { (of_client, of_server) };
@@ -112,6 +111,31 @@ pub(crate) fn extract(connection: Connection, capture: &Capture) -> Result<Recor
         is_client,
     };
     Ok(Records::new(&secrets).expect("the library's secrets have their length"))
+}
+
+/// Seals the alert of an error that the library has not seen, which has no way to be told: with the
+/// key that it would use next. `None` where the error has no alert, or the library has failed too.
+pub(crate) fn seal_alert(
+    connection: Connection,
+    error: RecordError,
+    out: &mut Vec<u8>,
+) -> Option<()> {
+    let version = version(&connection)?;
+    let suite = connection.negotiated_cipher_suite().map(|suite| suite.suite());
+    let (record, keys) = connection.dangerous_extract_secrets().ok()?.tx;
+    let (key, iv) = key_and_iv(&keys)?;
+    seal_alert_by_key((version, cipher(&keys, suite).ok()?), (key, iv, record), error, out)
+}
+
+fn key_and_iv(keys: &ConnectionTrafficSecrets) -> Option<(&[u8], &[u8])> {
+    match keys {
+        ConnectionTrafficSecrets::Aes128Gcm { key, iv }
+        | ConnectionTrafficSecrets::Aes256Gcm { key, iv }
+        | ConnectionTrafficSecrets::Chacha20Poly1305 { key, iv } => {
+            Some((key.as_ref(), iv.as_ref()))
+        }
+        _ => None,
+    }
 }
 
 fn cipher(

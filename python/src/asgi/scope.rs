@@ -7,7 +7,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
-use gustnado::{Endpoint, Request, TlsInfo, TlsVersion, Version};
+use gustnado::{Endpoint, ProxyInfo, Request, TlsInfo, TlsVersion, Version};
 
 use crate::request::method;
 use crate::request_template::RequestTemplate;
@@ -77,12 +77,7 @@ pub(super) fn make<'py>(
     if request.scheme() == "https" {
         scope.set_item(intern!(py, "scheme"), intern!(py, "https"))?;
     }
-    if let Some(tls) = request.tls() {
-        let extensions = scope.get_item(intern!(py, "extensions"))?;
-        if let Some(extensions) = extensions {
-            extensions.set_item(intern!(py, "tls"), tls_extension(py, tls)?)?;
-        }
-    }
+    add_extensions(&scope, request)?;
     if let Some(Endpoint::Tcp(client)) = request.client() {
         let client = (client.ip().to_canonical().to_string(), client.port());
         scope.set_item(intern!(py, "client"), client)?;
@@ -91,6 +86,43 @@ pub(super) fn make<'py>(
         scope.set_item(intern!(py, "state"), state.copy()?)?;
     }
     Ok(scope)
+}
+
+/// Adds what is known of the connection beyond addresses.
+fn add_extensions(scope: &Bound<'_, PyDict>, request: &Request) -> PyResult<()> {
+    let py = scope.py();
+    let (tls, proxy_info) = (request.tls(), request.proxy_info());
+    if tls.is_none() && proxy_info.is_none() {
+        return Ok(());
+    }
+    let Some(extensions) = scope.get_item(intern!(py, "extensions"))? else { return Ok(()) };
+    if let Some(tls) = tls {
+        extensions.set_item(intern!(py, "tls"), tls_extension(py, tls)?)?;
+    }
+    if let Some(info) = proxy_info {
+        extensions.set_item(intern!(py, "proxy_protocol"), proxy_extension(py, info)?)?;
+    }
+    Ok(())
+}
+
+/// What a PROXY header says besides addresses: an extension of the server's own.
+fn proxy_extension<'py>(py: Python<'py>, info: &ProxyInfo) -> PyResult<Bound<'py, PyDict>> {
+    let bytes = |bytes: &Option<Box<[u8]>>| bytes.as_deref().map(|it| PyBytes::new(py, it));
+    let extension = PyDict::new(py);
+    extension.set_item(intern!(py, "alpn"), bytes(&info.alpn))?;
+    extension.set_item(intern!(py, "authority"), info.authority.as_deref())?;
+    extension.set_item(intern!(py, "unique_id"), bytes(&info.unique_id))?;
+    let tls = info.tls.as_ref().map(|tls| {
+        let known = PyDict::new(py);
+        known.set_item(intern!(py, "version"), tls.version.as_deref())?;
+        known.set_item(intern!(py, "cipher"), tls.cipher.as_deref())?;
+        known.set_item(intern!(py, "client_name"), tls.client_name.as_deref())?;
+        known.set_item(intern!(py, "has_certificate"), tls.has_certificate)?;
+        known.set_item(intern!(py, "is_verified"), tls.is_verified)?;
+        PyResult::Ok(known)
+    });
+    extension.set_item(intern!(py, "tls"), tls.transpose()?)?;
+    Ok(extension)
 }
 
 /// What the handshake has agreed on, as the extension `tls` of ASGI has it.

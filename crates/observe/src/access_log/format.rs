@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::guess;
+use super::proxy_atom::ProxyAtom;
 use super::tls_atom::TlsAtom;
 use gustnado_config::nearest;
 
@@ -114,6 +115,10 @@ pub(super) enum FormatItem {
     Tls(TlsAtom),
     /// All of them, as a member of a JSON object; nothing in plain HTTP.
     TlsMember,
+    /// What a PROXY header says besides addresses.
+    Proxy(ProxyAtom),
+    /// All of that, as a member of a JSON object; nothing where there is nothing.
+    ProxyMember,
 }
 
 /// A compiled format.
@@ -128,6 +133,7 @@ pub struct Format {
     pub(super) wants_response: bool,
     /// What the handshake has agreed on is wanted.
     pub(super) wants_tls: bool,
+    pub(super) wants_proxy_info: bool,
 }
 
 impl Format {
@@ -149,6 +155,9 @@ impl Format {
             wants_address: has(|item| *item == FormatItem::Atom(Atom::Address)),
             wants_response: has(|item| matches!(item, FormatItem::ResponseField(_))),
             wants_tls: has(|item| matches!(item, FormatItem::Tls(_) | FormatItem::TlsMember)),
+            wants_proxy_info: has(|item| {
+                matches!(item, FormatItem::Proxy(_) | FormatItem::ProxyMember)
+            }),
             items,
         })
     }
@@ -162,6 +171,7 @@ fn json() -> Vec<FormatItem> {
         items.push(FormatItem::Atom(*atom));
     }
     items.push(FormatItem::TlsMember);
+    items.push(FormatItem::ProxyMember);
     push_text(&mut items, "}");
     items
 }
@@ -208,7 +218,9 @@ fn item_of(name: &str) -> Option<FormatItem> {
             "i" => Some(FormatItem::RequestField(field.to_owned())),
             "o" => Some(FormatItem::ResponseField(field.to_owned())),
             "e" => Some(FormatItem::Text(variable(field))),
-            "x" => TlsAtom::of_name(field).map(FormatItem::Tls),
+            "x" => TlsAtom::of_name(field)
+                .map(FormatItem::Tls)
+                .or_else(|| ProxyAtom::of_name(field).map(FormatItem::Proxy)),
             _ => None,
         };
     }

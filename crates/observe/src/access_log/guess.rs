@@ -1,5 +1,6 @@
 //! Suggests the atom that an unknown one was probably meant to be.
 
+use super::proxy_atom::ProxyAtom;
 use super::tls_atom::TlsAtom;
 use gustnado_config::nearest;
 
@@ -51,8 +52,8 @@ pub(super) fn atom(found: &str) -> Option<String> {
     {
         let kind = behind.chars().find(|kind| matches!(kind, 'i' | 'o' | 'e' | 'x'));
         let kind = kind.unwrap_or('i');
-        if kind == 'x' && TlsAtom::of_name(name).is_none() {
-            return nearest(name, TlsAtom::names()).map(of_tls);
+        if kind == 'x' && !of_connections().any(|known| known.eq_ignore_ascii_case(name)) {
+            return nearest(name, of_connections()).map(of_connection);
         }
         return Some(format!("%({{{name}}}{kind})s"));
     }
@@ -70,11 +71,16 @@ pub(super) fn atom(found: &str) -> Option<String> {
     if let Some(letter) = letter(true).or_else(|| letter(false)) {
         return Some(format!("%({letter})s"));
     }
-    let word = nearest(&name, WORDS.iter().map(|(word, _)| *word).chain(TlsAtom::names()))?;
+    let word = nearest(&name, WORDS.iter().map(|(word, _)| *word).chain(of_connections()))?;
     let letter = WORDS.iter().find(|(other, _)| *other == word).map(|(_, letter)| *letter);
-    Some(letter.map_or_else(|| of_tls(word), |letter| format!("%({letter})s")))
+    Some(letter.map_or_else(|| of_connection(word), |letter| format!("%({letter})s")))
 }
 
-fn of_tls(name: &str) -> String {
+/// Returns the names of all properties of connections.
+fn of_connections() -> impl Iterator<Item = &'static str> {
+    TlsAtom::names().chain(ProxyAtom::names())
+}
+
+fn of_connection(name: &str) -> String {
     format!("%({{{name}}}x)s")
 }

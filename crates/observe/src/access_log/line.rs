@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use gustnado_http::date::imf_fixdate;
 use gustnado_http::head::Version;
+use gustnado_http::proxy::ProxyInfo;
 use gustnado_http::request::RequestView;
 use gustnado_tls::{TlsInfo, TlsProperty};
 
 use super::escape;
 use super::format::{Atom, Format, FormatItem};
+use super::proxy_atom;
 use super::tls_atom::{self, TlsAtom};
 
 /// The known properties of a request and its response.
@@ -26,6 +28,8 @@ pub(crate) struct Line<'a> {
     pub(crate) response: &'a [u8],
     /// What the connection's handshake has agreed on, if the format needs it.
     pub(crate) tls: Option<&'a TlsInfo>,
+    /// What a PROXY header says besides addresses, if the format needs it.
+    pub(crate) proxy_info: Option<&'a ProxyInfo>,
 }
 
 /// The request, as far as it was received.
@@ -73,6 +77,18 @@ impl Format {
                             self.put(Value::Text(value), out);
                         };
                         tls_atom::write_json(tls, out, put);
+                    }
+                }
+                FormatItem::Proxy(atom) => {
+                    let value = line.proxy_info.and_then(|info| atom.value(info));
+                    self.put(Value::Word(value), out);
+                }
+                FormatItem::ProxyMember => {
+                    if let Some(info) = line.proxy_info {
+                        let put = |value: Option<&[u8]>, out: &mut _| {
+                            self.put(Value::Text(value), out);
+                        };
+                        proxy_atom::write_json(info, out, put);
                     }
                 }
             }

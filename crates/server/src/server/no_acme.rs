@@ -1,12 +1,12 @@
 //! What stands for certificates from an authority in a build without them.
 
-#[cfg(feature = "tls")]
+#[cfg(feature = "tls-any")]
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use gustnado_app::app::ServerShared;
 use gustnado_config::Config;
-#[cfg(feature = "tls")]
+#[cfg(feature = "tls-any")]
 use gustnado_tls::AcmeChallenges;
 
 use super::StartError;
@@ -41,12 +41,12 @@ pub(super) fn keep(
     match keeper {}
 }
 
-#[cfg(feature = "tls")]
+#[cfg(feature = "tls-any")]
 pub(super) fn certificate(_: &Config) -> Option<PathBuf> {
     None
 }
 
-#[cfg(feature = "tls")]
+#[cfg(feature = "tls-any")]
 pub(super) fn challenges(_: &Config) -> Option<Arc<AcmeChallenges>> {
     None
 }

@@ -65,6 +65,11 @@ impl Running {
         let has_other_acme = acme::changes(&state.config, &to.config, has_plain);
         let keeper = if has_other_acme { acme::open(&to.config, has_plain, None)? } else { None };
         let tls = listeners::tls_acceptor(&to, &plans)?;
+        if tls.is_some() && !state.watches_files {
+            let failed = |error| StartError::Worker { error };
+            super::tls::watch_files(&self.current, &self.shared).map_err(failed)?;
+            state.watches_files = true;
+        }
         let old = self.current.app();
         let (places, logs) = (self.shared.places(), &self.shared.logs);
         let log = AccessLog::of(&to.config, places, logs, old.access_log.as_deref())?;

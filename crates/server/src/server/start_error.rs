@@ -67,7 +67,7 @@ pub enum StartError {
         endpoint: Endpoint,
     },
     /// The certificate, its key or another setting of TLS is of no use.
-    #[cfg(feature = "tls")]
+    #[cfg(feature = "tls-any")]
     #[error("{0}")]
     Tls(#[source] gustnado_tls::TlsSettingsError),
     /// Certificates of clients are wanted, and of no authority.
@@ -259,7 +259,7 @@ impl StartError {
             | Self::HstsInPlain { .. }
             | Self::NoTls { .. }
             | Self::AccessLogFormat(_) => 78,
-            #[cfg(feature = "tls")]
+            #[cfg(feature = "tls-any")]
             Self::Tls(_) => 78,
             _ => 1,
         }

@@ -10,7 +10,7 @@ use gustnado_tls::TlsAcceptor;
 use super::StartError;
 use crate::builder::Server;
 
-#[cfg(feature = "tls")]
+#[cfg(feature = "tls-any")]
 mod with_tls {
     use std::io;
     use std::sync::atomic::Ordering;
@@ -184,26 +184,26 @@ mod with_tls {
     }
 }
 
-#[cfg(feature = "tls")]
+#[cfg(feature = "tls-any")]
 pub(super) use with_tls::{acceptor, notes, tell_ends, watch_files};
 
 /// Says that this build has no TLS.
-#[cfg(not(feature = "tls"))]
+#[cfg(not(feature = "tls-any"))]
 pub(super) fn acceptor(_: &Server, endpoint: &Endpoint) -> Result<Arc<TlsAcceptor>, StartError> {
     Err(StartError::NoTls { endpoint: endpoint.clone() })
 }
 
-#[cfg(not(feature = "tls"))]
+#[cfg(not(feature = "tls-any"))]
 pub(super) fn notes(acceptor: &TlsAcceptor) -> Vec<String> {
     match *acceptor {}
 }
 
-#[cfg(not(feature = "tls"))]
+#[cfg(not(feature = "tls-any"))]
 pub(super) fn tell_ends(acceptor: &TlsAcceptor, _: &ServerShared) {
     match *acceptor {}
 }
 
-#[cfg(not(feature = "tls"))]
+#[cfg(not(feature = "tls-any"))]
 pub(super) fn watch_files(_: &Arc<AppHandle>, _: &Arc<ServerShared>) -> std::io::Result<()> {
     unreachable!("there is no acceptor")
 }

@@ -331,7 +331,7 @@ fn who_is_not_there_is_said(setup: Setup) {
         let error = refused(client.get("http://a/").via(path).send().await);
         assert!(matches!(error, ClientError::Connect { .. }), "{error}");
         for (url, wanted) in [
-            #[cfg(not(feature = "tls"))]
+            #[cfg(not(feature = "tls-any"))]
             ("https://a/", UrlError::Tls),
             ("ftp://a/", UrlError::Scheme),
             ("http://u:secret@a/", UrlError::UserInformation),

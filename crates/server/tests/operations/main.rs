@@ -20,6 +20,7 @@ mod limits;
 mod listeners;
 mod pace;
 mod proxies;
+mod proxy_tlvs;
 mod schedulers;
 mod shutdown;
 mod site_file;

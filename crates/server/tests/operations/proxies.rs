@@ -32,7 +32,7 @@ on_every_server!(
     nobody_can_be_forgotten_who_may_send_a_header,
 );
 
-const TEXT: &[u8] = b"PROXY TCP4 192.0.2.1 198.51.100.2 56324 443\r\n";
+pub(super) const TEXT: &[u8] = b"PROXY TCP4 192.0.2.1 198.51.100.2 56324 443\r\n";
 const TEXT_ENDS: &str = "192.0.2.1:56324 198.51.100.2:443";
 /// What a request without any fields is told of its scheme and host.
 fn by_itself() -> String {
@@ -51,7 +51,7 @@ fn told(request: &Request) -> String {
     format!("{peer} {local} {client} {} {host}", request.scheme())
 }
 
-fn routes() -> Routes {
+pub(super) fn routes() -> Routes {
     Routes::new()
         .any("/inline", told)
         .any("/late", async |request: Request| {
@@ -65,7 +65,7 @@ fn routes() -> Routes {
         })
 }
 
-fn proxied(setup: Setup) -> Config {
+pub(super) fn proxied(setup: Setup) -> Config {
     let proxy_allow_from = vec!["127.0.0.1".to_owned()];
     Config { proxy_protocol: true, proxy_allow_from, ..setup.patient_config() }
 }
@@ -77,7 +77,7 @@ fn binary(command: u8, family: u8, block: &[u8]) -> Vec<u8> {
     [start, &[command, family][..], &len.to_be_bytes(), block].concat()
 }
 
-fn binary_of(source: &str, destination: &str, behind: &[u8]) -> Vec<u8> {
+pub(super) fn binary_of(source: &str, destination: &str, behind: &[u8]) -> Vec<u8> {
     let parse = |text: &str| text.parse::<SocketAddr>().expect("an address of this test");
     let octets = |address: SocketAddr| match address {
         SocketAddr::V4(address) => address.ip().octets().to_vec(),
@@ -90,7 +90,7 @@ fn binary_of(source: &str, destination: &str, behind: &[u8]) -> Vec<u8> {
 }
 
 /// What a client of a proxy with these two ends is told.
-fn ends(text: &str) -> String {
+pub(super) fn ends(text: &str) -> String {
     let client = text.split(' ').next().expect("it has two parts");
     format!("{text} {client} {}", by_itself())
 }

@@ -6,6 +6,7 @@ mod harness;
 
 mod access_log;
 mod authority;
+#[cfg(feature = "acme")]
 mod challenges;
 mod client;
 mod handshakes;

@@ -18,6 +18,7 @@ on_every_server!(
     pages_tell_when_certificates_end,
     a_pair_that_cannot_be_used_leaves_the_last_one,
     a_reload_ends_no_session,
+    a_certificate_that_a_reload_brings_is_watched_too,
     servers_that_share_keys_resume_each_others_sessions,
 );
 
@@ -140,6 +141,18 @@ fn a_reload_ends_no_session(setup: Setup) {
     let next = Builder::new().config(config).get("/", |_: &Request| "");
     server.running().reload(next).expect("a reload");
     assert_eq!(presented(&server, &trusted).1, HandshakeKind::Resumed);
+}
+
+fn a_certificate_that_a_reload_brings_is_watched_too(setup: Setup) {
+    let authority = Authority::new();
+    let server = Server::start(setup.patient_config());
+    let next = Builder::new().config(config(&authority, setup)).get("/", |_: &Request| "");
+    server.running().reload(next).expect("a reload");
+    let others = || authority.client(&[&TLS13], ClientOf::Nobody);
+    let (first, _) = presented(&server, &others());
+
+    authority.issue("server", &["a.test"]);
+    wait_until("the new one is there", || presented(&server, &others()).0 != first);
 }
 
 fn servers_that_share_keys_resume_each_others_sessions(setup: Setup) {

@@ -1,6 +1,6 @@
 //! The same messages as in plain HTTP, over TLS.
 
-use std::io::Write;
+use std::io::{Read, Write};
 
 use gustnado::config::{Config, TlsRecords};
 use gustnado::{Request, Routes};
@@ -17,6 +17,7 @@ on_every_server!(
     pipelined_requests_are_answered_in_order,
     a_connection_ends_in_order,
     a_request_in_small_records_is_read,
+    a_record_that_may_not_come_gets_an_alert,
     an_end_that_comes_with_the_request_ends_the_connection_behind_the_response,
 );
 
@@ -100,6 +101,21 @@ fn a_connection_ends_in_order(setup: Setup) {
         assert!(received.ends_with(b"Hello!"));
         server.wait_until_empty();
     });
+}
+
+fn a_record_that_may_not_come_gets_an_alert(setup: Setup) {
+    for (record, alert) in [
+        (&[24, 3, 3, 0, 3, 1, 0, 0], rustls::AlertDescription::UnexpectedMessage),
+        (&[23, 3, 3, 0x7f, 0xff, 1, 0, 0], rustls::AlertDescription::RecordOverflow),
+    ] {
+        each(setup, |_, client| {
+            assert_eq!(client.ask(get("/hello")).status, 200);
+            client.0.sock.write_all(record).expect("the server reads");
+            let error = client.0.read(&mut [0; 10]).expect_err("an alert");
+            let told = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>());
+            assert_eq!(told, Some(&rustls::Error::AlertReceived(alert)), "{error}");
+        });
+    }
 }
 
 fn a_request_in_small_records_is_read(setup: Setup) {

@@ -41,7 +41,7 @@ pub(super) fn configs(
     let CertifiedKey { cert, signing_key } =
         generate_simple_self_signed([NAME.to_owned()]).expect("a certificate");
     let key: PrivateKeyDer<'static> = KeyPair::serialize_der(&signing_key).try_into().expect("DER");
-    let mut provider = rustls::crypto::aws_lc_rs::default_provider();
+    let mut provider = crate::crypto::provider();
     if let Some(suite) = suite {
         provider.cipher_suites.retain(|known| known.suite() == suite);
     }
@@ -53,7 +53,8 @@ pub(super) fn configs(
         .with_single_cert(vec![cert.der().clone()], key)
         .expect("a pair");
     server.alpn_protocols = vec![b"http/1.1".to_vec()];
-    server.ticketer = rustls::crypto::aws_lc_rs::Ticketer::new().expect("random bytes");
+    server.enable_secret_extraction = true;
+    server.ticketer = crate::crypto::handshakes::Ticketer::new().expect("random bytes");
     let mut roots = RootCertStore::empty();
     roots.add(cert.der().clone()).expect("a root");
     let mut client = ClientConfig::builder_with_provider(provider)
@@ -221,6 +222,31 @@ fn what_is_no_handshake_is_told_apart() {
     assert!(matches!(refused(b"\x80\x2e\x01"), HandshakeError::NotTls { first: 0x80 }));
     assert!(matches!(refused(&[22, 3, 1, 0xff, 0xff]), HandshakeError::TooLong { .. }));
     assert!(matches!(refused(&[22, 3, 1, 0, 4, 1, 0, 0, 0]), HandshakeError::Refused(_)));
+}
+
+#[test]
+fn a_record_that_no_layer_may_open_gets_its_alert_from_either() {
+    use rustls::AlertDescription::{RecordOverflow, UnexpectedMessage};
+    for (version, suite, own) in every_kind() {
+        let too_long = [&[23, 3, 3, 0x7f, 0xff][..], &[0; 40]].concat();
+        let heartbeat = vec![24, 3, 3, 0, 3, 1, 0, 0];
+        for (record, wanted) in [(too_long, RecordOverflow), (heartbeat, UnexpectedMessage)] {
+            let (site, config) = configs(&[version], Some(suite));
+            let mut client = client(&config, NAME);
+            let mut session = shaken(&site, &mut client, own).session;
+            // Records before it, so that its number is not the first.
+            let mut out = Vec::new();
+            session.seal(b"a response", 100, &mut out).expect("a fresh key");
+            let mut room = [0; 100];
+            let error = session.open(&record, &mut room, 0).expect_err("it may not come");
+            session.alert(error, &mut out).expect("a fresh key");
+            client.read_tls(&mut &out[..]).expect("memory does not fail");
+            let told = client.process_new_packets().expect_err("an alert");
+            let wanted = rustls::Error::AlertReceived(wanted);
+            assert_eq!(told, wanted, "{suite:?} {own}");
+            assert_eq!(content(&mut client), b"a response");
+        }
+    }
 }
 
 #[test]

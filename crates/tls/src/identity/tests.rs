@@ -7,7 +7,7 @@ use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use super::*;
 
 fn provider() -> CryptoProvider {
-    rustls::crypto::aws_lc_rs::default_provider()
+    crate::crypto::provider()
 }
 
 fn now_s() -> i64 {

@@ -5,13 +5,12 @@
 //! set up when a record comes, and dropped afterwards: it takes a third of a microsecond, and would
 //! hold a kilobyte for each connection.
 
-use aws_lc_rs::aead::{self, Aad, LessSafeKey, Nonce, UnboundKey};
-use aws_lc_rs::hkdf::{self, KeyType, Prk};
 use gustnado_tasks::{SECRET_BYTES, SecretBytes};
 use zeroize::Zeroize;
 
-/// Bytes of an authentication tag, which all three ciphers have.
-pub(crate) const TAG_BYTES: usize = 16;
+use crate::crypto::hkdf::{self, KeyType, Prk};
+use crate::crypto::{CipherKey, aead};
+
 const IV_BYTES: usize = 12;
 const KEY_BYTES_MAX: usize = 32;
 const SECRET_BYTES_MAX: usize = 48;
@@ -165,8 +164,7 @@ impl DirectionKeys {
     /// Sets the cipher up for some records.
     pub(crate) fn wake(&mut self) -> AwakeKeys<'_> {
         let key = &self.secrets[KEY_AT..][..self.cipher.key_bytes()];
-        let key = UnboundKey::new(self.cipher.algorithm(), key).expect("the key has its length");
-        AwakeKeys { key: LessSafeKey::new(key), sleeping: self }
+        AwakeKeys { key: CipherKey::new(self.cipher.algorithm(), key), sleeping: self }
     }
 }
 
@@ -182,7 +180,7 @@ impl std::fmt::Debug for DirectionKeys {
 
 /// Keys with a cipher that is set up.
 pub(crate) struct AwakeKeys<'a> {
-    key: LessSafeKey,
+    key: CipherKey,
     sleeping: &'a mut DirectionKeys,
 }
 
@@ -230,7 +228,7 @@ impl AwakeKeys<'_> {
         self.nonce(number)[4..].try_into().expect("eight bytes")
     }
 
-    /// Seals `plaintext` behind what `out` holds, with `behind` as its last bytes, and the tag.
+    /// Seals both parts of a content behind what `out` holds, and the tag.
     ///
     /// Consumes the number: a record is sealed once.
     #[expect(clippy::needless_pass_by_value, reason = "a number is used once")]
@@ -238,17 +236,10 @@ impl AwakeKeys<'_> {
         &self,
         number: RecordNumber,
         authenticated: &[u8],
-        (plaintext, behind): (&[u8], &[u8]),
+        content: (&[u8], &[u8]),
         out: &mut Vec<u8>,
     ) {
-        let begins = out.len();
-        out.resize(begins + plaintext.len() + behind.len() + TAG_BYTES, 0);
-        let (sealed, end) = out[begins..].split_at_mut(plaintext.len());
-        let nonce = Nonce::assume_unique_for_key(self.nonce(&number));
-        let aad = Aad::from(authenticated);
-        self.key
-            .seal_out_of_place_scatter(nonce, aad, plaintext, sealed, behind, end)
-            .expect("a record is far below the cipher's limit");
+        self.key.seal(self.nonce(&number), authenticated, content, out);
     }
 
     /// Opens `sealed`, whose last bytes are its tag, into `room`. Returns the length of the
@@ -268,11 +259,6 @@ impl AwakeKeys<'_> {
         if let Some(explicit) = explicit {
             nonce[4..].copy_from_slice(&explicit);
         }
-        let nonce = Nonce::assume_unique_for_key(nonce);
-        let len = sealed.len().checked_sub(TAG_BYTES)?;
-        let (sealed, tag) = sealed.split_at(len);
-        let aad = Aad::from(authenticated);
-        let opened = self.key.open_separate_gather(nonce, aad, sealed, tag, &mut room[..len]);
-        opened.ok().map(|()| len)
+        self.key.open(nonce, authenticated, sealed, room)
     }
 }

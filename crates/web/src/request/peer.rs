@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::task::Waker;
 
+use gustnado_http::proxy::ProxyInfo;
 use gustnado_tasks::{ConnectionId, Endpoint, SocketAddrs, TaskMark};
 use gustnado_tls::{Socket, TlsInfo};
 
@@ -30,6 +31,11 @@ impl RequestSource<'_> {
     fn tls(&self) -> Option<&Arc<TlsInfo>> {
         self.socket?.tls()
     }
+
+    #[inline]
+    fn proxy_info(&self) -> Option<&Arc<ProxyInfo>> {
+        self.socket?.proxy_info()
+    }
 }
 
 /// Connection of a request, the task that may query it, and the trusted proxies.
@@ -41,6 +47,7 @@ pub struct RequestPeer {
     task: TaskMark,
     trusted_proxies: Option<Arc<TrustedProxies>>,
     tls: Option<Arc<TlsInfo>>,
+    proxy_info: Option<Arc<ProxyInfo>>,
 }
 
 impl RequestPeer {
@@ -48,7 +55,8 @@ impl RequestPeer {
     pub fn lent(origin: RequestSource<'_>) -> Self {
         let (connection, tls) = (origin.connection(), origin.tls().cloned());
         let trusted_proxies = origin.trusted_proxies.cloned();
-        Self { connection, task: TaskMark::ANY, trusted_proxies, tls }
+        let proxy_info = origin.proxy_info().cloned();
+        Self { connection, task: TaskMark::ANY, trusted_proxies, tls, proxy_info }
     }
 
     /// Does the same for a reused request of the same server.
@@ -58,6 +66,10 @@ impl RequestPeer {
         let tls = origin.tls();
         if self.tls.is_some() || tls.is_some() {
             self.tls = tls.cloned();
+        }
+        let proxy_info = origin.proxy_info();
+        if self.proxy_info.is_some() || proxy_info.is_some() {
+            self.proxy_info = proxy_info.cloned();
         }
     }
 
@@ -119,16 +131,27 @@ impl Request {
     }
 
     /// Returns the scheme of the client's request, `https` or `http`, as a trusted proxy reports
-    /// it; otherwise that of the connection.
+    /// it in a field, or by the client's TLS in a PROXY header; otherwise that of the connection.
     pub fn scheme(&self) -> &'static str {
+        let is_by_tls = || {
+            let proxy_info = self.peer.proxy_info.as_ref();
+            self.peer.tls.is_some() || proxy_info.is_some_and(|info| info.tls.is_some())
+        };
         self.reported_by_proxies(|trusted_proxies, peer| trusted_proxies.scheme(self.view(), peer))
-            .unwrap_or(if self.peer.tls.is_some() { "https" } else { "http" })
+            .unwrap_or_else(|| if is_by_tls() { "https" } else { "http" })
     }
 
     /// Returns what the handshake of the connection has agreed on: version, cipher, names. `None`
     /// without TLS.
     pub fn tls(&self) -> Option<&TlsInfo> {
         self.peer.tls.as_deref()
+    }
+
+    /// Returns what the PROXY header of the connection says besides addresses, in version 2: the
+    /// client's TLS at the proxy, the name that it asked for, an id. `None` if it says nothing, and
+    /// on listeners without `proxy-protocol`.
+    pub fn proxy_info(&self) -> Option<&ProxyInfo> {
+        self.peer.proxy_info.as_deref()
     }
 
     /// Returns the host of the client's request, with its port if that is not the scheme's default,

@@ -32,6 +32,7 @@ fn line(request: LoggedRequest<'_>) -> Line<'_> {
         bytes: 17,
         response: RESPONSE,
         tls: None,
+        proxy_info: None,
     }
 }
 
