@@ -142,8 +142,8 @@ mod _gustnado {
     use crate::response::PyResponse;
     #[pymodule_export]
     use crate::twisted::{
-        CycloneApi, TwistedApi, TwistedConnection, TwistedTimeout, cyclone_head, escape_for_log,
-        read_plain_request,
+        CycloneApi, TlsLink, TwistedApi, TwistedConnection, TwistedTimeout, TwistedTls,
+        cyclone_head, escape_for_log, read_plain_request,
     };
     #[pymodule_export]
     use crate::writer::ResponseBodyWriter;

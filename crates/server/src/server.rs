@@ -14,6 +14,8 @@ mod reload;
 mod serve;
 mod start_error;
 mod tls;
+#[cfg(feature = "tls")]
+mod tls_front;
 mod urls;
 
 use std::io::{self, IsTerminal, Write as _};
@@ -55,6 +57,8 @@ pub(crate) use listeners::endpoint_of;
 pub use reload::Reloaded;
 pub use serve::IntoListener;
 pub use start_error::StartError;
+#[cfg(feature = "tls")]
+pub use tls_front::TlsFront;
 
 /// Starts a server. Its threads run; it listens when this returns.
 ///
