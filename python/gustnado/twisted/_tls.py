@@ -183,6 +183,12 @@ class TlsTransport(tcp.Server):
     def _closeTLS(self) -> None:
         self._send(self._link.close())
 
+    def _maybePauseProducer(self) -> None:
+        # (Records are longer than their content: where two writes of content fill the buffer once,
+        # records fill it twice. A producer that is paused twice has to be resumed twice.)
+        if not self.producerPaused:
+            super()._maybePauseProducer()
+
     def write(self, data: bytes) -> None:
         if isinstance(data, str) or not self.connected:
             # It raises the error for a text.
