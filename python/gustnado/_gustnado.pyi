@@ -7,10 +7,10 @@ from os import PathLike
 from typing import Any, Literal, TypeAlias, final
 
 __all__ = [
-    "Alert", "Asgi", "CycloneApi", "Engine", "Poller", "Request", "Response", "TwistedApi",
-    "TwistedConnection", "TwistedTimeout", "Writer", "Wsgi", "__version__", "canonical_route",
-    "check_setting", "cyclone_head", "drop_privileges", "escape_for_log", "parse_listener",
-    "read_plain_request", "settings",
+    "Alert", "Asgi", "CycloneApi", "Engine", "Poller", "Request", "Response", "TlsLink",
+    "TwistedApi", "TwistedConnection", "TwistedTimeout", "TwistedTls", "Writer", "Wsgi",
+    "__version__", "canonical_route", "check_setting", "cyclone_head", "drop_privileges",
+    "escape_for_log", "parse_listener", "read_plain_request", "settings",
 ]
 
 _Fields: TypeAlias = (

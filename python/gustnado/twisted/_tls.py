@@ -112,7 +112,7 @@ class TlsTransport(tcp.Server):
         reactor: Any,
     ) -> None:
         self._port: TlsPort = server.nativeTLS
-        self._link = self._port.connect()
+        self._link: TlsLink = self._port.connect()
         super().__init__(skt, protocol, client, server, session, reactor)
         self._timer = reactor.callLater(self._port.handshake_timeout, self.abortConnection)
 
@@ -146,7 +146,7 @@ class TlsTransport(tcp.Server):
 
     # --- Receiving.
 
-    def _dataReceived(self, data: bytes) -> Any:
+    def _dataReceived(self, data: bytes | None) -> Any:
         if not data:
             return main.CONNECTION_DONE
         content = self._link.receive(data)
