@@ -7,7 +7,7 @@ use super::text::{bare, is_field_text, is_host, is_user};
 use super::tunable::{Field, SettingGroup, Tunable};
 use super::{
     Acceptor, ForwardedFields, Io, Listing, Placement, ResponseVersion, SchedulerKind,
-    TrafficClass, acme, bodies, handlers, http2, memory, pace, sockets, tls,
+    TrafficClass, acme, bodies, handlers, http2, memory, pace, pages, sockets, tls,
 };
 
 const NETWORKS: &str =
@@ -472,6 +472,9 @@ pub static TUNABLES: &[Tunable] = &[
         doc: "How often a line of statistics is written to standard error",
         field: duration!(stats_interval, 10..=HOUR, or "off"),
     },
+    pages::METRICS_PATH,
+    pages::STATS_PATH,
+    pages::METRICS_ALLOW_FROM,
     Tunable {
         name: "access-log",
         group: SettingGroup::Output,

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use gustnado_tasks::Workload;
 use gustnado_tls::{HandshakeFailure, TlsInfo};
 
-pub use exposition::exposition;
+pub use exposition::{Exposition, exposition};
 pub use reference::counters_reference;
 pub use table::Cell;
 pub use table::{Stats, WorkerStats};

@@ -10,6 +10,7 @@ mod listeners;
 mod logs;
 #[cfg(not(feature = "acme"))]
 mod no_acme;
+mod pages;
 mod reload;
 mod serve;
 mod start_error;
@@ -212,6 +213,7 @@ fn check_networks(config: &Config) -> Result<(), StartError> {
     for (setting, texts) in [
         ("forwarded-allow-ips", &config.forwarded_allow_ips),
         ("proxy-allow-from", &config.proxy_allow_from),
+        ("metrics-allow-from", &config.metrics_allow_from),
     ] {
         let wrong = |text: &str| StartError::Network { setting, text: text.to_owned() };
         Networks::of(texts).map_err(wrong)?;
@@ -299,13 +301,12 @@ impl RouteResources {
             #[cfg(feature = "tower")]
             tokio: Arc::clone(&self.tokio),
         };
-        let tables = match &config.root {
-            Some(root) => Tables::new(&routes.clone().root(root), &build),
-            None if routes.is_bare() && builder.or_built_in => {
-                Tables::new(&status_page::add_to(routes.clone()), &build)
-            }
-            None => Tables::new(routes, &build),
+        let routes = match &config.root {
+            Some(root) => routes.clone().root(root),
+            None if routes.is_bare() && builder.or_built_in => status_page::add_to(routes.clone()),
+            None => routes.clone(),
         };
+        let tables = Tables::new(&pages::add_to(routes, config), &build);
         tables.map(Arc::new).map_err(StartError::Routes)
     }
 }

@@ -23,6 +23,7 @@ pub mod handler_limits;
 pub mod json;
 pub mod metrics_page;
 pub mod middleware;
+pub mod page_guard;
 pub mod prepared;
 pub mod request;
 pub mod request_head;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use gustnado_tasks::sleep;
@@ -24,9 +24,9 @@ use gustnado_observe::stats::Stats;
 /// # ; gustnado::Result::Ok(())
 /// ```
 pub fn stats_page() -> Handler {
-    Handler(HandlerKind::OfServer(|app| {
+    Handler(HandlerKind::OfServer(Arc::new(|_, app| {
         Response::json_text(json(app)).header("Cache-Control", "no-store")
-    }))
+    })))
 }
 
 fn json(app: &dyn ServerStats) -> String {

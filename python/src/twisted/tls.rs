@@ -28,11 +28,7 @@ impl TwistedTls {
     /// - `settings`: names and values, as on the command line.
     /// - `sites`: certificates of hosts that have some of their own.
     #[new]
-    fn new(
-        address: &str,
-        settings: Vec<(String, String)>,
-        sites: Vec<SitePair>,
-    ) -> PyResult<Self> {
+    fn new(address: &str, settings: Vec<(String, String)>, sites: Vec<SitePair>) -> PyResult<Self> {
         // HTTP/2 is for the engine's own connections.
         let mut server = Server::new().http2(false);
         for (name, value) in settings {

@@ -29,7 +29,11 @@ impl Server {
         let endpoint = endpoint_of(address)?;
         let acceptor = tls::acceptor(self, &endpoint)?;
         let config = &self.config;
-        Ok(TlsFront { acceptor, handshake_timeout: config.tls_handshake_timeout, hsts: config.hsts })
+        Ok(TlsFront {
+            acceptor,
+            handshake_timeout: config.tls_handshake_timeout,
+            hsts: config.hsts,
+        })
     }
 }
 
