@@ -294,6 +294,7 @@ impl RouteResources {
             spool: Arc::clone(&server.spool),
             folders,
             common,
+            pages: pages::of(config),
             #[cfg(feature = "tower")]
             service_body_bytes: Some(config.limit_body_bytes)
                 .filter(|bytes| *bytes != Config::default().limit_body_bytes),
@@ -306,7 +307,7 @@ impl RouteResources {
             None if routes.is_bare() && builder.or_built_in => status_page::add_to(routes.clone()),
             None => routes.clone(),
         };
-        let tables = Tables::new(&pages::add_to(routes, config), &build);
+        let tables = Tables::new(&pages::add_to(routes, &build), &build);
         tables.map(Arc::new).map_err(StartError::Routes)
     }
 }
@@ -424,7 +425,8 @@ impl Running {
     /// # Errors
     /// [`RouteError`], and the old routes stay.
     pub fn swap_routes(&self, routes: &Routes) -> Result<(), RouteError> {
-        let tables = Tables::new(routes, &self.current.app().tables.build)?;
+        let build = &self.current.app().tables.build;
+        let tables = Tables::new(&pages::add_to(routes.clone(), build), build)?;
         self.current.swap_routes(tables);
         Ok(())
     }

@@ -21,6 +21,7 @@ mod listeners;
 mod pace;
 mod proxies;
 mod schedulers;
+mod server_pages;
 mod shutdown;
 mod site_file;
 mod socket_tuning;
