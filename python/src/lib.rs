@@ -99,6 +99,7 @@ fn parse_listener(py: Python<'_>, text: &str) -> PyResult<ListenerSpec> {
     add("freebind", switch(Some(true).filter(|_| spec.freebind)));
     let engines = ListenSpec {
         address: "fd:0".to_owned(),
+        tls: spec.tls,
         proxy_protocol: spec.proxy_protocol,
         proxy_allow_from: spec.proxy_allow_from,
         defer_accept: spec.defer_accept,

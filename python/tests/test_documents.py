@@ -110,7 +110,7 @@ def test_flags_that_are_ours_are_there(page):
     if page.stem in ("twisted", "cyclone", "README"):
         pytest.skip("its flags are those of twistd and of Cyclone")
     text = page.read_text()
-    compared = re.compile(r"^\| (gunicorn|uvicorn|granian) \| here \|\n(?:\|.*\n)+", re.M)
+    compared = re.compile(r"^\| (gunicorn|uvicorn|granian|hypercorn) \| here \|\n(?:\|.*\n)+", re.M)
     right = [row.split(" | ", 1)[1] for table in compared.finditer(text)
              for row in table.group().splitlines()[2:]]
     rest = re.sub(r"^(gunicorn|uvicorn) .*$", "", compared.sub("", text), flags=re.M)

@@ -6,7 +6,7 @@ import ssl
 import subprocess
 
 import pytest
-from conftest import Answer, read_all
+from conftest import Answer, free_port, read_all
 
 ASGI = """
 import json
@@ -121,6 +121,18 @@ def test_a_native_handler_knows_the_scheme(run, files):
     server = run(NATIVE, "--tls-cert", str(files / "server.pem"),
                  "--tls-key", str(files / "server.key"))
     assert ask(server.port, files)[0] == "https"
+
+
+def test_hypercorns_flags_serve_https_beside_plain_http(run, files):
+    pair = ["--certfile", str(files / "server.pem"), "--keyfile", str(files / "server.key")]
+    wanted = ["--ca-certs", str(files / "ca.pem"), "--verify-mode", "CERT_OPTIONAL"]
+    plain = free_port()
+    server = run(ASGI, *pair, *wanted, "--bind", f"http://127.0.0.1:{plain}")
+    _, tls = ask(server.port, files, client=True)
+    assert tls["client_cert_name"] == "CN=client,O=Example"
+    with socket.create_connection(("127.0.0.1", plain), timeout=10) as link:
+        link.sendall(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        assert json.loads(Answer(read_all(link)).body) == ["http", None]
 
 
 def test_a_wrong_pair_is_named_with_its_file(run, files):
