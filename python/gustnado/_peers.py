@@ -136,7 +136,7 @@ UVICORN = (
            {"auto": [], "h11": [], "httptools": [], "1": []},
            "there is one parser, for HTTP/1.1; a proxy may use HTTP/2 with clients"),
     refused("--h11-max-incomplete-event-size", "`--limit-head-bytes SIZE`"),
-    refused("--http2", _HTTP2),
+    same("--http2", "the same, for clients that come by TLS; on by default"),
     choice("--ws", "`none` and `auto` are accepted: there are no WebSockets yet, a handshake gets "
            "426", {"none": [], "auto": []},
            "there are no WebSockets yet: a handshake gets 426"),

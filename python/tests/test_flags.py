@@ -168,7 +168,7 @@ def test_max_memory_has_its_old_meaning_unless_the_new_flag_is_there():
     ("--ssl-protocol-min tls1.1", "no other is spoken"),
     ("-k gevent", 'uvicorn_worker.UvicornH11Worker, found "gevent"; there are no green threads'),
     ("--ws websockets", "there are no WebSockets yet"), ("--http 2", "HTTP/1.1"),
-    ("--http2", "HTTP/1.1 only"), ("--interface asgi2", "ASGI 2 is not spoken"),
+    ("--interface asgi2", "ASGI 2 is not spoken"),
     ("--interface rsgi", "RSGI is granian's own"), ("--blocking-threads 4", "are --threads N"),
     ("--runtime-threads 2", "--workers N"), ("--backpressure 10", "--connections-max N"),
     ("--static-path-route /x", "--static /path=DIR, in place of both"),

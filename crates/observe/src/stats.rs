@@ -3,6 +3,7 @@
 mod exposition;
 mod handshakes;
 mod reference;
+mod shared_stats;
 mod table;
 mod thread;
 
@@ -13,6 +14,7 @@ use gustnado_tls::{HandshakeFailure, TlsInfo};
 
 pub use exposition::{Exposition, exposition};
 pub use reference::counters_reference;
+pub use shared_stats::SharedStats;
 pub use table::Cell;
 pub use table::{Stats, WorkerStats};
 pub use thread::Thread;

@@ -13,6 +13,7 @@ mod no_acme;
 mod pages;
 mod reload;
 mod serve;
+mod shared_stats;
 mod start_error;
 mod tls;
 #[cfg(feature = "tls")]

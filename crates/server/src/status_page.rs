@@ -130,6 +130,10 @@ mod tests {
             self.0
         }
 
+        fn stats_of_all(&self) -> (Stats, Process) {
+            (self.0, Process::default())
+        }
+
         fn stats_by_worker(&self) -> Vec<WorkerStats> {
             Vec::new()
         }

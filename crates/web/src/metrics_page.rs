@@ -5,7 +5,6 @@ use std::sync::Arc;
 use crate::handler::{Handler, HandlerKind};
 use crate::request::Request;
 use crate::response::Response;
-use gustnado_observe::process::Process;
 use gustnado_observe::server_stats::ServerStats;
 use gustnado_observe::stats::{Exposition, exposition};
 
@@ -24,7 +23,8 @@ pub fn metrics_page() -> Handler {
     Handler(HandlerKind::OfServer(Arc::new(|request: &Request, app: &dyn ServerStats| {
         let accept: Vec<&[u8]> = request.header_values("accept").collect();
         let format = format_of(&accept.join(&b','));
-        let page = exposition(&app.stats(), &Process::read(), &app.certificate_ends(), format);
+        let (stats, process) = app.stats_of_all();
+        let page = exposition(&stats, &process, &app.certificate_ends(), format);
         let response = Response::text(page).content_type(format.content_type());
         response.header("Cache-Control", "no-store").header("Vary", "Accept")
     })))
