@@ -127,7 +127,8 @@ def test_hypercorns_flags_serve_https_beside_plain_http(run, files):
     pair = ["--certfile", str(files / "server.pem"), "--keyfile", str(files / "server.key")]
     wanted = ["--ca-certs", str(files / "ca.pem"), "--verify-mode", "CERT_OPTIONAL"]
     plain = free_port()
-    server = run(ASGI, *pair, *wanted, "--bind", f"http://127.0.0.1:{plain}")
+    binds = ["--bind", "https://127.0.0.1:{port}", "--bind", f"http://127.0.0.1:{plain}"]
+    server = run(ASGI, *pair, *wanted, *binds)
     _, tls = ask(server.port, files, client=True)
     assert tls["client_cert_name"] == "CN=client,O=Example"
     with socket.create_connection(("127.0.0.1", plain), timeout=10) as link:
