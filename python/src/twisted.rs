@@ -26,6 +26,7 @@ use ordinary::Ordinary;
 pub(crate) use ordinary::TwistedApi;
 use plain::PlainRequest;
 pub(crate) use timeout::TwistedTimeout;
+use tls::TlsTransport;
 pub(crate) use tls::{TlsLink, TwistedTls};
 pub(crate) use words::{HeadWords, escape_for_log};
 
@@ -60,13 +61,6 @@ pub(crate) struct TwistedConnection {
     is_touched: Guarded<bool>,
     /// Set if ordinary requests are handled here.
     ordinary: OnceLock<Ordinary>,
-}
-
-/// The TLS of a connection.
-struct TlsTransport {
-    link: Py<TlsLink>,
-    /// The transport's method that sends bytes as they are.
-    write: Py<PyAny>,
 }
 
 /// The kind of channel.
@@ -231,29 +225,6 @@ impl TwistedConnection {
         Ok(())
     }
 
-    /// Seals and sends queued bytes, behind the records that TLS itself owes.
-    fn flush_sealed(
-        &self,
-        py: Python<'_>,
-        tls: &TlsTransport,
-        send: impl FnOnce(RawFd, &[u8]) -> Option<io::Result<usize>>,
-    ) -> PyResult<()> {
-        let records = tls.link.get().sealed(&self.out.take());
-        if records.is_empty() {
-            return Ok(());
-        }
-        // Records that are in Twisted's buffers leave before these, or no peer could open them.
-        let taken = if self.is_draining(py)? {
-            0
-        } else {
-            send(self.fd, &records).and_then(Result::ok).unwrap_or(0)
-        };
-        if taken == records.len() {
-            return Ok(());
-        }
-        tls.write.call1(py, (PyBytes::new(py, &records[taken..]),)).map(drop)
-    }
-
     /// Returns the connection's descriptor.
     pub(crate) fn fd(&self) -> RawFd {
         self.fd
@@ -338,25 +309,6 @@ impl TwistedConnection {
         };
         contexts.del_item(contexts.len() - 1)?;
         taken.map(|()| ConnectionLook::Done)
-    }
-
-    /// Opens received records, and takes what is in them.
-    fn take_sealed(
-        &self,
-        py: Python<'_>,
-        head_words: &HeadWords,
-        tls: &TlsTransport,
-        received: &[u8],
-    ) -> PyResult<()> {
-        let mut content = Vec::new();
-        let has_changed = tls.link.get().open(received, &mut content);
-        if !content.is_empty() {
-            self.take(py, head_words, &content)?;
-        }
-        if has_changed {
-            self.server.call_method0(py, intern!(py, "_tlsChanged"))?;
-        }
-        Ok(())
     }
 
     fn take(&self, py: Python<'_>, head_words: &HeadWords, chunk: &[u8]) -> PyResult<()> {

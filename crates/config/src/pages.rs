@@ -1,14 +1,23 @@
-//! Declaration of the settings of pages about the server.
+//! Declaration of the settings of counters: pages and lines about the server.
 
-use super::fields::list;
+use super::fields::{duration, list};
 use super::networks::is_network;
+use super::numbers::HOUR;
 use super::tunable::{Field, SettingGroup, Tunable};
+
+pub(super) const STATS_INTERVAL: Tunable = Tunable {
+    name: "stats-interval",
+    group: SettingGroup::Output,
+    default: "off",
+    doc: "How often a line of statistics is written to standard error",
+    field: duration!(stats_interval, 10..=HOUR, or "off"),
+};
 
 pub(super) const METRICS_PATH: Tunable = Tunable {
     name: "metrics-path",
     group: SettingGroup::Output,
     default: "",
-    doc: "Path of a page with all counters for Prometheus, such as /metrics; none by default",
+    doc: "Path of a page with all counters for Prometheus, such as /metrics",
     field: Field::Text {
         what: PATH,
         allowed: is_page_path,
@@ -21,7 +30,7 @@ pub(super) const STATS_PATH: Tunable = Tunable {
     name: "stats-path",
     group: SettingGroup::Output,
     default: "",
-    doc: "Path of a page with all counters in JSON, such as /stats; none by default",
+    doc: "Path of a page with all counters in JSON, such as /stats",
     field: Field::Text {
         what: PATH,
         allowed: is_page_path,
@@ -34,7 +43,7 @@ pub(super) const METRICS_ALLOW_FROM: Tunable = Tunable {
     name: "metrics-allow-from",
     group: SettingGroup::Output,
     default: "127.0.0.0/8,::1,unix",
-    doc: "Clients that get these two pages, those of this machine by default; others get 403",
+    doc: "Clients that get these two pages; others get 403",
     field: list!(
         metrics_allow_from,
         "addresses or networks such as 10.0.0.0/8, `unix` or `*`",

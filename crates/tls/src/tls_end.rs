@@ -40,14 +40,14 @@ impl TlsEndError {
 /// A server's end of a TLS connection.
 pub struct TlsEnd {
     acceptor: Arc<TlsAcceptor>,
-    state: State,
+    state: TlsEndState,
     /// The beginning of a record whose rest is not there yet.
     partial: Vec<u8>,
     has_ended: bool,
     is_closed: bool,
 }
 
-enum State {
+enum TlsEndState {
     /// With content that waits for its end.
     Handshaking(Box<Handshake>, Vec<u8>),
     Established(Session, Box<TlsInfo>),
@@ -57,7 +57,7 @@ enum State {
 impl TlsEnd {
     /// Takes a new connection.
     pub fn new(acceptor: Arc<TlsAcceptor>) -> Self {
-        let state = State::Handshaking(Box::default(), Vec::new());
+        let state = TlsEndState::Handshaking(Box::default(), Vec::new());
         Self { acceptor, state, partial: Vec::new(), has_ended: false, is_closed: false }
     }
 
@@ -78,7 +78,7 @@ impl TlsEnd {
     ) -> Result<(), TlsEndError> {
         let taken = self.take(received, now_ms, content, out);
         if taken.is_err() {
-            self.state = State::Failed;
+            self.state = TlsEndState::Failed;
         }
         taken
     }
@@ -91,7 +91,7 @@ impl TlsEnd {
         out: &mut Vec<u8>,
     ) -> Result<(), TlsEndError> {
         match &mut self.state {
-            State::Handshaking(handshake, early) => {
+            TlsEndState::Handshaking(handshake, early) => {
                 handshake.push(received);
                 let own_records = self.acceptor.settings.own_records;
                 let HandshakeProgress::Done(established) =
@@ -101,12 +101,12 @@ impl TlsEnd {
                 };
                 let early = mem::take(early);
                 let Established { session, info, rest } = *established;
-                self.state = State::Established(session, Box::new(info));
+                self.state = TlsEndState::Established(session, Box::new(info));
                 self.seal(&early, out)?;
                 self.open(&rest, now_ms, content, out)
             }
-            State::Established(..) => self.open(received, now_ms, content, out),
-            State::Failed => Ok(()),
+            TlsEndState::Established(..) => self.open(received, now_ms, content, out),
+            TlsEndState::Failed => Ok(()),
         }
     }
 
@@ -117,7 +117,7 @@ impl TlsEnd {
         content: &mut Vec<u8>,
         out: &mut Vec<u8>,
     ) -> Result<(), TlsEndError> {
-        let State::Established(session, _) = &mut self.state else { return Ok(()) };
+        let TlsEndState::Established(session, _) = &mut self.state else { return Ok(()) };
         if self.has_ended {
             return Ok(());
         }
@@ -154,23 +154,25 @@ impl TlsEnd {
     pub fn seal(&mut self, content: &[u8], out: &mut Vec<u8>) -> Result<(), TlsEndError> {
         match &mut self.state {
             _ if self.is_closed || content.is_empty() => Ok(()),
-            State::Handshaking(_, early) if early.len() + content.len() > EARLY_BYTES_MAX => {
-                self.state = State::Failed;
+            TlsEndState::Handshaking(_, early) if early.len() + content.len() > EARLY_BYTES_MAX => {
+                self.state = TlsEndState::Failed;
                 Err(TlsEndError::Early)
             }
-            State::Handshaking(_, early) => {
+            TlsEndState::Handshaking(_, early) => {
                 early.extend_from_slice(content);
                 Ok(())
             }
-            State::Established(session, _) => Ok(session.seal(content, CONTENT_BYTES_MAX, out)?),
-            State::Failed => Ok(()),
+            TlsEndState::Established(session, _) => {
+                Ok(session.seal(content, CONTENT_BYTES_MAX, out)?)
+            }
+            TlsEndState::Failed => Ok(()),
         }
     }
 
     /// Ends this direction in order: `out` gets what tells the peer. A second call does nothing.
     pub fn close(&mut self, out: &mut Vec<u8>) {
         if !mem::replace(&mut self.is_closed, true)
-            && let State::Established(session, _) = &mut self.state
+            && let TlsEndState::Established(session, _) = &mut self.state
         {
             // A key that is used up cannot seal it; the connection ends all the same.
             _ = session.close(out);
@@ -185,7 +187,7 @@ impl TlsEnd {
     /// Returns what the handshake has agreed on, once it is over.
     pub fn info(&self) -> Option<&TlsInfo> {
         match &self.state {
-            State::Established(_, info) => Some(info),
+            TlsEndState::Established(_, info) => Some(info),
             _ => None,
         }
     }

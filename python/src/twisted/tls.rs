@@ -1,15 +1,20 @@
 //! TLS of Twisted's transports: they receive and send the bytes, the engine opens and seals them.
 
+use std::io;
+use std::os::fd::RawFd;
 use std::sync::OnceLock;
 use std::time::Instant;
 
 use pyo3::exceptions::PyValueError;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use gustnado::config::SiteTls;
 use gustnado::{Server, TlsEnd, TlsEndError, TlsFront};
 
+use super::TwistedConnection;
+use super::words::HeadWords;
 use crate::errors;
 use crate::guarded::Guarded;
 
@@ -188,5 +193,56 @@ impl TlsLink {
         let is_plain = error.is_plain_http();
         // The first one is the cause of the others.
         _ = self.failure.set(LinkFailure { text: error.to_string(), is_plain });
+    }
+}
+
+/// The TLS of a connection.
+pub(super) struct TlsTransport {
+    pub(super) link: Py<TlsLink>,
+    /// The transport's method that sends bytes as they are.
+    pub(super) write: Py<PyAny>,
+}
+
+impl TwistedConnection {
+    /// Seals and sends queued bytes, behind the records that TLS itself owes.
+    pub(super) fn flush_sealed(
+        &self,
+        py: Python<'_>,
+        tls: &TlsTransport,
+        send: impl FnOnce(RawFd, &[u8]) -> Option<io::Result<usize>>,
+    ) -> PyResult<()> {
+        let records = tls.link.get().sealed(&self.out.take());
+        if records.is_empty() {
+            return Ok(());
+        }
+        // Records that are in Twisted's buffers leave before these, or no peer could open them.
+        let taken = if self.is_draining(py)? {
+            0
+        } else {
+            send(self.fd, &records).and_then(Result::ok).unwrap_or(0)
+        };
+        if taken == records.len() {
+            return Ok(());
+        }
+        tls.write.call1(py, (PyBytes::new(py, &records[taken..]),)).map(drop)
+    }
+
+    /// Opens received records, and takes what is in them.
+    pub(super) fn take_sealed(
+        &self,
+        py: Python<'_>,
+        head_words: &HeadWords,
+        tls: &TlsTransport,
+        received: &[u8],
+    ) -> PyResult<()> {
+        let mut content = Vec::new();
+        let has_changed = tls.link.get().open(received, &mut content);
+        if !content.is_empty() {
+            self.take(py, head_words, &content)?;
+        }
+        if has_changed {
+            self.server.call_method0(py, intern!(py, "_tlsChanged"))?;
+        }
+        Ok(())
     }
 }
