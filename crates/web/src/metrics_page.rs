@@ -9,7 +9,7 @@ use gustnado_observe::server_stats::ServerStats;
 use gustnado_observe::stats::{Exposition, exposition};
 
 /// Returns a handler that responds with the server's counters for Prometheus: in the format of
-/// OpenMetrics 1.0 where `Accept` asks for that, otherwise in the text format of version 0.0.4.
+/// `OpenMetrics` 1.0 where `Accept` asks for that, otherwise in the text format of version 0.0.4.
 /// Counters that differ by a label, such as the class of a status, are one metric with that label.
 ///
 /// Every client gets them. The setting `metrics-path` makes such a page for clients of this machine
@@ -30,8 +30,8 @@ pub fn metrics_page() -> Handler {
     })))
 }
 
-/// Returns the format that a client prefers (RFC 9110 §12.5.1). Only one that names OpenMetrics
-/// gets it: its text looks like the older one, and readers of that miss the types in it.
+/// Returns the format that a client prefers (RFC 9110 §12.5.1). Only one that names
+/// `OpenMetrics` gets it: its text looks like the older one, and readers of that miss its types.
 fn format_of(accept: &[u8]) -> Exposition {
     let accept = String::from_utf8_lossy(accept).to_ascii_lowercase();
     let (mut open_metrics, mut text) = (0, 0);
@@ -63,19 +63,23 @@ fn format_of(accept: &[u8]) -> Exposition {
 const OPEN_METRICS: &str = "application/openmetrics-text";
 const TEXT: &str = "text/plain";
 
-/// Returns whether the page has this version of a format. A scraper that knows 0.0.1 of OpenMetrics
-/// reads 1.0, which changed no text.
+/// Returns whether the page has this version of a format. A scraper that knows version
+/// 0.0.1 of `OpenMetrics` reads 1.0, which changed no text.
 fn has_version(name: &str, version: &str) -> bool {
     name != OPEN_METRICS || matches!(version.trim_matches('"'), "1.0.0" | "0.0.1")
 }
 
 /// Returns a weight in thousandths (RFC 9110 §12.4.2); a malformed one is 0.
 fn thousandths(text: &str) -> u32 {
-    let weight: f32 = text.parse().unwrap_or(0.0);
-    (0..=1_000)
-        .rev()
-        .find(|step| f64::from(*step) <= f64::from(weight) * 1_000.0 + 0.01)
-        .unwrap_or(0)
+    let (whole, digits) = text.split_once('.').unwrap_or((text, ""));
+    if digits.len() > 3 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return 0;
+    }
+    match whole {
+        "0" => format!("{digits:0<3}").parse().unwrap_or_default(),
+        "1" => 1_000,
+        _ => 0,
+    }
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ use crate::process::Process;
 pub enum Exposition {
     /// The text format of Prometheus, version 0.0.4, which every scraper reads.
     Text,
-    /// OpenMetrics, version 1.0.
+    /// `OpenMetrics`, version 1.0.
     OpenMetrics,
 }
 
