@@ -139,7 +139,6 @@ impl TwistedConnection {
     /// - `reads`: the descriptors that the reactor reads.
     /// - `timeout`: the replacement of the channel's `callLater`.
     /// - `hsts`: the value of `Strict-Transport-Security`, if it is sent.
-    #[expect(clippy::too_many_arguments, reason = "it is called in one place")]
     fn enable_ordinary(
         slf: &Bound<'_, Self>,
         api: Py<TwistedApi>,

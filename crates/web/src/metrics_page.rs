@@ -38,16 +38,17 @@ fn format_of(accept: &[u8]) -> Exposition {
     for range in accept.split(',') {
         let mut parts = range.split(';').map(str::trim);
         let name = parts.next().unwrap_or_default();
-        let mut weight = 1_000;
+        let (mut weight, mut is_known) = (1_000, true);
         for part in parts {
             match part.split_once('=') {
                 Some(("q", value)) => weight = thousandths(value),
-                // Another version is one that this page does not have.
-                Some(("version", version)) if !has_version(name, version) => weight = 0,
+                // The page has no other version.
+                Some(("version", version)) => is_known = has_version(name, version),
                 _ => {}
             }
         }
         match name {
+            _ if !is_known => {}
             OPEN_METRICS => open_metrics = open_metrics.max(weight),
             TEXT => text = text.max(weight),
             _ => {}
@@ -97,7 +98,7 @@ mod tests {
             ("APPLICATION/OpenMetrics-Text; Version=1.0.0", true),
             ("application/openmetrics-text;q=0.3, text/plain;q=0.9", false),
             ("application/openmetrics-text;q=0", false),
-            ("application/openmetrics-text;version=2.0.0", false),
+            ("application/openmetrics-text;version=2.0.0;q=0.9", false),
             ("application/openmetrics-text;q=nonsense", false),
             ("text/plain;version=0.0.4", false),
             ("*/*", false),
