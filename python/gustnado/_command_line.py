@@ -193,8 +193,8 @@ def _foot(is_whole: bool) -> list[str]:
     lines = [
         "Times are written 500ms, 30s, 5m, 2h or as plain seconds; sizes 64k, 10m, 1g or as plain",
         "bytes. Each flag is a variable too: GUSTNADO_TIMEOUT_KEEP_ALIVE=30s; PORT and",
-        "WEB_CONCURRENCY count where neither says otherwise. Most flags of uvicorn, gunicorn and",
-        "granian are understood: -k, --graceful-timeout, --limit-max-requests, --workers-max-rss.",
+        "WEB_CONCURRENCY count where neither says otherwise. Most flags of uvicorn, gunicorn,",
+        "granian and hypercorn are understood: -k, --graceful-timeout, --workers-max-rss.",
     ]
     if not is_whole:
         lines.append("`gustnado run --help` lists the settings of the engine too.")

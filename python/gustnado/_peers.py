@@ -1,4 +1,4 @@
-"""Flags of uvicorn, gunicorn and granian, and their counterparts here.
+"""Flags of uvicorn, gunicorn, granian and hypercorn, and their counterparts here.
 
 One table: the command line acts by it, and the tables of docs/python/asgi.md and wsgi.md are made
 of it (`python -m gustnado._peers uvicorn`). A name in this table is never guessed at.
@@ -91,8 +91,11 @@ def client_auth(word: str) -> Row:
                   "they are those of Python's `ssl`")
 
 
-_CIPHERS = ("none: AES-GCM and ChaCha20-Poly1305, and keys without a password: "
-            "[tls.md](../tls.md)")
+_CIPHERS = "none: AES-GCM and ChaCha20-Poly1305: [tls.md](../tls.md)"
+_PASSWORD = ("none: keys without a password, such as `openssl pkey -in key.pem -out plain.pem` "
+             "writes; nobody but the server's user should read that")
+_VERSION = "`--tls-version-min 1.3`; 1.2 and 1.3 are spoken"
+_METRICS = ("`--metrics-path /metrics`, on the server's own port: [metrics.md](../metrics.md)")
 _CERT, _KEY = "`--tls-cert FILE`: [tls.md](../tls.md)", "`--tls-key FILE`"
 _CLIENT_AUTH = {"0": "none", "1": "optional", "2": "required", "CERT_NONE": "none",
                 "CERT_OPTIONAL": "optional", "CERT_REQUIRED": "required"}
@@ -103,6 +106,20 @@ _LOGGING = ("none: `--log-config FILE`, or `logging.config` in the application; 
 _MANAGER = "none: that is the service manager's, as in systemd's"
 _ASGI: list[Setting] = [("interface", "asgi", False)]
 _WSGI: list[Setting] = [("interface", "wsgi", False)]
+_WORKER_CLASSES: dict[str, list[Setting]] = {
+    "sync": _WSGI, "gthread": _WSGI, "asgi": _ASGI,
+    "asyncio": [("loop", "asyncio", False)], "uvloop": [("loop", "uvloop", False)],
+    "uvicorn.workers.UvicornWorker": _ASGI, "uvicorn.workers.UvicornH11Worker": _ASGI,
+    "uvicorn_worker.UvicornWorker": _ASGI, "uvicorn_worker.UvicornH11Worker": _ASGI,
+}
+_NO_CLASS = "there are no green threads and no other loops: say --threads N, or leave it out"
+_NO_CONFIG = ("none: all settings are flags, variables such as `GUSTNADO_WORKERS`, or arguments of "
+              "`gustnado.run`")
+_GRACEFUL = "`--timeout-graceful-shutdown`, in seconds or with a unit"
+_KEEP_ALIVE = "`--timeout-keep-alive`, in seconds or with a unit; 0 closes after each response"
+_ACCESS_LOG = "`--access-log FILE`, or `-`: [access-log.md](../access-log.md)"
+_ERROR_LOG = "`--error-log FILE`: the server's lines, and all else that goes to standard error"
+_STATSD = "none; `--metrics-path /metrics` is a page for Prometheus: [metrics.md](../metrics.md)"
 _MIB = "`--max-worker-rss`; a plain number is MiB, as with granian"
 
 UVICORN = (
@@ -119,7 +136,7 @@ UVICORN = (
            {"auto": [], "h11": [], "httptools": [], "1": []},
            "there is one parser, for HTTP/1.1; a proxy may use HTTP/2 with clients"),
     refused("--h11-max-incomplete-event-size", "`--limit-head-bytes SIZE`"),
-    refused("--http2", _HTTP2),
+    same("--http2", "the same, for clients that come by TLS; on by default"),
     choice("--ws", "`none` and `auto` are accepted: there are no WebSockets yet, a handshake gets "
            "426", {"none": [], "auto": []},
            "there are no WebSockets yet: a handshake gets 426"),
@@ -166,8 +183,9 @@ UVICORN = (
     ours("--ssl-keyfile", "tls-key", _KEY),
     ours("--ssl-ca-certs", "tls-client-ca", "`--tls-client-ca FILE`"),
     client_auth("--ssl-cert-reqs"),
-    refused("--ssl-version", "`--tls-version-min 1.3`; 1.2 and 1.3 are spoken"),
-    refused("--ssl-keyfile-password --ssl-ciphers", _CIPHERS),
+    refused("--ssl-version", _VERSION),
+    refused("--ssl-keyfile-password", _PASSWORD),
+    refused("--ssl-ciphers", _CIPHERS),
     same("--version --help"),
 )
 
@@ -177,11 +195,7 @@ GUNICORN = (
     same("-w --workers", "the same; or `auto`"),
     choice("-k --worker-class",
            "`sync`, `gthread`: WSGI, with `--threads`; `asgi`, `uvicorn.workers.UvicornWorker`: "
-           "ASGI; no green threads",
-           {"sync": _WSGI, "gthread": _WSGI, "asgi": _ASGI,
-            "uvicorn.workers.UvicornWorker": _ASGI, "uvicorn.workers.UvicornH11Worker": _ASGI,
-            "uvicorn_worker.UvicornWorker": _ASGI, "uvicorn_worker.UvicornH11Worker": _ASGI},
-           "there are no green threads and no other loops: say --threads N, or leave it out"),
+           "ASGI; no green threads", _WORKER_CLASSES, _NO_CLASS),
     same("--threads"),
     ours("--worker-connections", "connections-max", "`--connections-max`, for each process"),
     same("--backlog"),
@@ -189,10 +203,8 @@ GUNICORN = (
          "the same; the next process is ready before the old one goes"),
     same("-t --timeout", "the same, in seconds or with a unit; none by default, so that a view "
          "may take long; with threads only the engine's own counts, as with `gthread`"),
-    ours("--graceful-timeout", "timeout-graceful-shutdown",
-         "`--timeout-graceful-shutdown`, in seconds or with a unit"),
-    ours("--keep-alive", "timeout-keep-alive", "`--timeout-keep-alive`, in seconds or with a "
-         "unit; 0 closes after each response"),
+    ours("--graceful-timeout", "timeout-graceful-shutdown", _GRACEFUL),
+    ours("--keep-alive", "timeout-keep-alive", _KEEP_ALIVE),
     ours("--limit-request-line", "limit-target-bytes", "`--limit-target-bytes`"),
     ours("--limit-request-fields", "limit-header-fields", "`--limit-header-fields`"),
     refused("--limit-request-field_size", "`--limit-head-bytes SIZE`, for all fields together"),
@@ -202,14 +214,11 @@ GUNICORN = (
     same("--chdir"),
     refused("--pythonpath", "`--app-dir DIR`, or the variable `PYTHONPATH`"),
     refused("-c --config --print-config --check-config --paste --paste-global --paster",
-            "none: all settings are flags, variables such as `GUSTNADO_WORKERS`, or arguments of "
-            "`gustnado.run`"),
+            _NO_CONFIG),
     same("-e --env"),
-    ours("--access-logfile", "access-log",
-         "`--access-log FILE`, or `-`: [access-log.md](../access-log.md)"),
+    ours("--access-logfile", "access-log", _ACCESS_LOG),
     ours("--access-logformat", "access-log-format", "`--access-log-format`, with the same atoms"),
-    ours("--error-logfile --log-file", "error-log", "`--error-log FILE`: the server's lines, and "
-         "all else that goes to standard error"),
+    ours("--error-logfile --log-file", "error-log", _ERROR_LOG),
     same("--capture-output", "the same"),
     nothing("-R --enable-stdio-inheritance", "accepted: so it is"),
     same("--log-level", "the same"),
@@ -217,8 +226,7 @@ GUNICORN = (
     ours("--log-config-json", "log-config", "`--log-config FILE.json`"),
     refused("--logger-class --log-syslog --log-syslog-to --log-syslog-prefix "
             "--log-syslog-facility --disable-redirect-access-to-syslog", _LOGGING),
-    refused("--statsd-host --statsd-prefix --dogstatsd-tags --enable-backlog-metric",
-            "none; `--stats-interval 10s` writes counters to standard error"),
+    refused("--statsd-host --statsd-prefix --dogstatsd-tags --enable-backlog-metric", _STATSD),
     same("--preload", "the same; HUP then brings no new code"),
     nothing("--reuse-port", "accepted: the processes share the sockets that the first one opens"),
     nothing("--no-sendfile", "accepted: the kernel still sends files"),
@@ -251,7 +259,7 @@ GUNICORN = (
     ours("--keyfile", "tls-key", _KEY),
     ours("--ca-certs", "tls-client-ca", "`--tls-client-ca FILE`"),
     client_auth("--cert-reqs"),
-    refused("--ssl-version", "`--tls-version-min 1.3`; 1.2 and 1.3 are spoken"),
+    refused("--ssl-version", _VERSION),
     refused("--ciphers", _CIPHERS),
     nothing("--suppress-ragged-eofs --do-handshake-on-connect", "accepted: so it is"),
     ours("--asgi-loop", "loop", "`--loop`: [asgi.md](asgi.md)"),
@@ -315,7 +323,7 @@ GRANIAN = (
            ("tls-client-auth", "required", False)),
     switch("--no-ssl-client-verify", "`--tls-client-auth none`, the default",
            ("tls-client-auth", "none", False)),
-    refused("--ssl-keyfile-password", _CIPHERS),
+    refused("--ssl-keyfile-password", _PASSWORD),
     ours("--url-path-prefix", "root-path", "`--root-path`"),
     nothing("--respawn-failed-workers", "accepted: so it is"),
     refused("--no-respawn-failed-workers", "none: workers that die are always replaced"),
@@ -335,8 +343,8 @@ GRANIAN = (
     refused("--static-path-route", "`--static /path=DIR`, in place of both"),
     refused("--static-path-dir-to-file", "none: `index.html` is a folder's own page"),
     refused("--static-path-expires", "none yet: files are sent with ETag and Last-Modified"),
-    refused("--metrics --no-metrics --metrics-scrape-interval --metrics-address --metrics-port",
-            "not here yet; `--stats-interval 10s` writes counters to standard error"),
+    refused("--metrics --metrics-scrape-interval --metrics-address --metrics-port", _METRICS),
+    nothing("--no-metrics", "accepted, and the default"),
     same("--reload"),
     switch("--no-reload", "accepted, and the default", ("reload", "false", False)),
     ours("--reload-paths", "reload-dir", "`--reload-dir`"),
@@ -350,7 +358,45 @@ GRANIAN = (
     same("--version --help"),
 )
 
-PROGRAMS = {"uvicorn": UVICORN, "gunicorn": GUNICORN, "granian": GRANIAN}
+HYPERCORN = (
+    same("-b --bind", "the same: `host:port`, `[::1]:80`, `unix:PATH`, `fd://3`; may be repeated"),
+    refused("--insecure-bind", "`--bind http://HOST:PORT`, next to `--bind https://HOST:PORT`"),
+    refused("--quic-bind", "none: HTTP/3 is not spoken; a proxy may use it with clients"),
+    ours("--certfile", "tls-cert", _CERT),
+    ours("--keyfile", "tls-key", _KEY),
+    refused("--keyfile-password", _PASSWORD),
+    ours("--ca-certs", "tls-client-ca", "`--tls-client-ca FILE`"),
+    client_auth("--verify-mode --cert-reqs"),
+    refused("--ciphers", _CIPHERS),
+    same("-w --workers", "the same; or `auto`"),
+    choice("-k --worker-class", "`asyncio` and `uvloop`: `--loop`; there is no trio",
+           _WORKER_CLASSES, _NO_CLASS),
+    ours("--access-logfile", "access-log", _ACCESS_LOG),
+    ours("--access-logformat", "access-log-format", "`--access-log-format`, with the same atoms"),
+    same("--access-log --error-log"),
+    ours("--error-logfile --log-file", "error-log", _ERROR_LOG),
+    same("--log-level"),
+    same("--log-config", "the same; JSON and YAML too"),
+    same("--backlog --root-path"),
+    same("--reload", "the same, and `--reload-dir`"),
+    ours("--graceful-timeout", "timeout-graceful-shutdown", _GRACEFUL),
+    ours("--keep-alive", "timeout-keep-alive", _KEEP_ALIVE),
+    refused("--read-timeout", "`--header-timeout TIME` and `--body-timeout TIME`"),
+    same("--max-requests --max-requests-jitter"),
+    refused("-c --config", _NO_CONFIG),
+    refused("--debug", "none: `--log-level debug`, and what the application calls its debug mode"),
+    refused("-D --daemon", f"{_MANAGER} `Type=exec`"),
+    refused("-g --group", "`--user NAME:GROUP`; that of Unix sockets is `--uds-owner USER:GROUP`"),
+    same("-u --user", "the user that root changes to; that of Unix sockets is `--uds-owner`"),
+    same("-m --umask", "the same, for Unix sockets too unless `--uds-permissions` is given"),
+    same("--pid", "the same; `-p` is `--port`"),
+    same("--server-name", "the field `Server`; hosts are the application's to check"),
+    refused("--statsd-host --statsd-prefix", _STATSD),
+    refused("--websocket-ping-interval", _WS),
+    same("-h --help --version"),
+)
+
+PROGRAMS = {"uvicorn": UVICORN, "gunicorn": GUNICORN, "granian": GRANIAN, "hypercorn": HYPERCORN}
 
 
 def _by_word() -> dict[str, Row]:

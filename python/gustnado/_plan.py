@@ -78,6 +78,8 @@ class Plan:
     reload_dirs: list[str] = dataclasses.field(default_factory=list)
     # Of a worker: the file in memory with all workers' loads, and its place there.
     shared_load: tuple[int, int] | None = None
+    # The same for the file with all workers' counters.
+    shared_stats: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
         check_workers(self.workers)

@@ -359,6 +359,8 @@ class Process:
         self._announce_wait(None)
         if self.plan.shared_load is not None:
             self.engine.share_load(*self.plan.shared_load)
+        if self.plan.shared_stats is not None and self._has_pages():
+            self.engine.share_stats(*self.plan.shared_stats)
         if self.plan.slow_handler > 0:
             from ._slow import SlowHandlerMonitor
 
@@ -368,6 +370,10 @@ class Process:
         self._watch_hangs(True)
         names = self.listening.names()
         self.report("ready", {"names": names, "how": how, "interface": self._interface})
+
+    def _has_pages(self) -> bool:
+        """Returns whether there are pages with counters: otherwise nobody adds them up."""
+        return any(self.plan.settings.get(name) for name in ("metrics-path", "stats-path"))
 
     def _watch_hangs(self, is_on: bool) -> None:
         """Ends the process and prints the stacks of its threads, unless it is called again in time.

@@ -59,6 +59,12 @@ class Settings(TypedDict, total=False):
     first_request_timeout: float | str | None
     forwarded_allow_ips: str | Sequence[str] | None
     forwarded_fields: Literal["x-forwarded", "forwarded"] | None
+    h2_glitches: int | Literal["unlimited"] | None
+    h2_glitches_per_second: int | None
+    h2_streams: int | None
+    h2_window_bytes: int | str | None
+    h2_window_bytes_max: int | str | None
+    h2c: bool | None
     half_close_timeout: float | str | None
     handler_queue: int | None
     handler_queue_timeout: float | str | None
@@ -66,6 +72,7 @@ class Settings(TypedDict, total=False):
     hidden: bool | None
     host: str | None
     hsts: float | str | None
+    http2: bool | None
     https_redirect: bool | None
     interface: Literal["auto", "native", "asgi", "wsgi"] | None
     io: Literal["auto", "uring", "epoll"] | None
@@ -92,6 +99,8 @@ class Settings(TypedDict, total=False):
     max_requests_jitter: int | None
     max_requests_per_connection: int | Literal["unlimited"] | None
     max_worker_rss: int | str | None
+    metrics_allow_from: str | None
+    metrics_path: str | None
     name: str | None
     no_io_wait_us: int | None
     notsent_lowat: int | str | None
@@ -126,6 +135,7 @@ class Settings(TypedDict, total=False):
     spin_us: int | None
     static: Mapping[str, str] | Sequence[str] | str | None
     stats_interval: float | str | None
+    stats_path: str | None
     stream_buffer_bytes: int | str | None
     switch_interval: float | None
     threads: int | None

@@ -29,12 +29,14 @@ class Listening:
 
     - `ours`: those that this process has opened. Other processes may listen on the rest too.
     - `own`: the settings of each listener that the engine takes, as text.
+    - `has_tls`: whether listeners that say nothing about it speak TLS.
     """
 
     def __init__(
-        self, sockets: list[socket.socket], ours: list[socket.socket], own: list[str]
+        self, sockets: list[socket.socket], ours: list[socket.socket], own: list[str],
+        has_tls: bool,
     ) -> None:
-        self.sockets, self._ours, self._own = sockets, ours, own
+        self.sockets, self._ours, self._own, self._has_tls = sockets, ours, own, has_tls
 
     def engine_form(self) -> str:
         """Returns them in the engine's form."""
@@ -54,7 +56,13 @@ class Listening:
         self.sockets, self._ours, self._own = [], [], []
 
     def names(self) -> list[str]:
-        return [name_of(one) for one in self.sockets]
+        both = zip(self.sockets, self._own, strict=True)
+        return [name_of(one, self._scheme(own)) for one, own in both]
+
+    def _scheme(self, own: str) -> str:
+        words = own.split()
+        is_sealed = "tls" in words or (self._has_tls and "tls=false" not in words)
+        return "https" if is_sealed else "http"
 
 
 def listen(settings: dict[str, Any]) -> Listening:
@@ -79,7 +87,7 @@ def listen(settings: dict[str, Any]) -> Listening:
         owns.append(own)
         if not address.startswith("fd:"):
             ours.append(one)
-    return Listening(opened, ours, owns)
+    return Listening(opened, ours, owns, bool(settings.get("tls-cert") or settings.get("acme")))
 
 
 def of_path(path: object) -> str:
@@ -265,14 +273,14 @@ def _remove(listening: socket.socket) -> None:
         pass  # It was removed already.
 
 
-def name_of(listening: socket.socket) -> str:
+def name_of(listening: socket.socket, scheme: str) -> str:
     name = listening.getsockname()
     if listening.family == socket.AF_UNIX:
         return f"unix:@{name[1:].decode()}" if isinstance(name, bytes) else f"unix:{name}"
     # A clickable URL; other addresses follow.
     host, every = _EVERY.get(name[0], (name[0], ""))
     host = f"[{host}]" if ":" in host else host
-    return f"http://{host}:{name[1]}/{every}"
+    return f"{scheme}://{host}:{name[1]}/{every}"
 
 
 _EVERY = {"0.0.0.0": ("127.0.0.1", " (every IPv4 interface)"), "::": ("::1", " (every interface)")}

@@ -52,7 +52,8 @@ class Worker:
     def __init__(self, number: int, plan: Plan, listening: Listening, load: SharedLoad) -> None:
         self.number = number
         self.place = load.take_place()
-        plan = dataclasses.replace(plan.on(listening), shared_load=self.place)
+        plan = dataclasses.replace(plan.on(listening), shared_load=self.place,
+                                   shared_stats=load.stats_place(self.place))
         ours, theirs = socket.socketpair()
         self.channel, self._pending = ours, b""
         self.started = time.monotonic()

@@ -281,6 +281,14 @@ impl PyEngine {
         self.running.share_load(fd, place).map_err(|error| errors::of_io(&error))
     }
 
+    /// Adds up counters on pages with other processes on the same sockets, by a file in memory.
+    ///
+    /// - `fd`: the file's descriptor.
+    /// - `place`: the place of this process in it.
+    fn share_stats(&self, fd: RawFd, place: u32) -> PyResult<()> {
+        self.running.share_stats(fd, place).map_err(|error| errors::of_io(&error))
+    }
+
     /// Begins the drain: accepts no more connections, and responses in progress have `deadline`
     /// seconds.
     fn begin_drain(&self, deadline: f64) {
@@ -295,7 +303,9 @@ impl PyEngine {
     /// over.
     fn step_drain(&self) -> Option<u64> {
         let mut drain = self.drain.borrow_mut();
-        drain.as_mut()?.step(&self.running).map(|report| report.cut as u64)
+        let report = drain.as_mut()?.step(&self.running)?;
+        self.running.leave_stats();
+        Some(report.cut as u64)
     }
 
     /// Returns whether its server has ended.

@@ -99,6 +99,7 @@ fn parse_listener(py: Python<'_>, text: &str) -> PyResult<ListenerSpec> {
     add("freebind", switch(Some(true).filter(|_| spec.freebind)));
     let engines = ListenSpec {
         address: "fd:0".to_owned(),
+        tls: spec.tls,
         proxy_protocol: spec.proxy_protocol,
         proxy_allow_from: spec.proxy_allow_from,
         defer_accept: spec.defer_accept,
@@ -142,8 +143,8 @@ mod _gustnado {
     use crate::response::PyResponse;
     #[pymodule_export]
     use crate::twisted::{
-        CycloneApi, TwistedApi, TwistedConnection, TwistedTimeout, cyclone_head, escape_for_log,
-        read_plain_request,
+        CycloneApi, TlsLink, TwistedApi, TwistedConnection, TwistedTimeout, TwistedTls,
+        cyclone_head, escape_for_log, read_plain_request,
     };
     #[pymodule_export]
     use crate::writer::ResponseBodyWriter;

@@ -9,6 +9,7 @@ mod cyclone;
 mod ordinary;
 mod plain;
 mod timeout;
+mod tls;
 mod words;
 
 use std::io;
@@ -25,6 +26,8 @@ use ordinary::Ordinary;
 pub(crate) use ordinary::TwistedApi;
 use plain::PlainRequest;
 pub(crate) use timeout::TwistedTimeout;
+use tls::TlsTransport;
+pub(crate) use tls::{TlsLink, TwistedTls};
 pub(crate) use words::{HeadWords, escape_for_log};
 
 /// Bytes received at once, as Twisted does.
@@ -47,6 +50,7 @@ pub(crate) struct TwistedConnection {
     contexts: Py<PyList>,
     context: Py<PyAny>,
     channel_kind: ChannelKind,
+    tls: Option<TlsTransport>,
     /// Output to send.
     out: Guarded<Vec<u8>>,
     /// It is queued to be flushed by the next turn.
@@ -88,6 +92,7 @@ impl TwistedConnection {
     /// - `is_simple`: the channel's request factory takes the channel only; `None`: it has no such
     ///   factory, because it is Cyclone's.
     /// - `cyclone`: Cyclone's API, and the client's address.
+    /// - `tls`: the connection's TLS, and the transport's method that sends bytes as they are.
     #[new]
     #[expect(clippy::too_many_arguments, reason = "it is made in one place")]
     fn new(
@@ -100,6 +105,7 @@ impl TwistedConnection {
         context: Py<PyAny>,
         is_simple: Option<bool>,
         cyclone: Option<(Py<CycloneApi>, Py<PyAny>)>,
+        tls: Option<(Py<TlsLink>, Py<PyAny>)>,
     ) -> PyResult<Self> {
         let channel_kind = match is_simple {
             Some(is_simple) => {
@@ -117,6 +123,7 @@ impl TwistedConnection {
             contexts,
             context,
             channel_kind,
+            tls: tls.map(|(link, write)| TlsTransport { link, write }),
             out: Guarded::default(),
             is_queued: Guarded::default(),
             is_draining: Guarded::default(),
@@ -131,6 +138,7 @@ impl TwistedConnection {
     /// - `peer`, `host`: the connection's ends.
     /// - `reads`: the descriptors that the reactor reads.
     /// - `timeout`: the replacement of the channel's `callLater`.
+    /// - `hsts`: the value of `Strict-Transport-Security`, if it is sent.
     fn enable_ordinary(
         slf: &Bound<'_, Self>,
         api: Py<TwistedApi>,
@@ -138,11 +146,12 @@ impl TwistedConnection {
         host: Py<PyAny>,
         reads: Py<PyAny>,
         timeout: Option<Py<TwistedTimeout>>,
+        hsts: Option<Py<PyBytes>>,
     ) -> PyResult<()> {
         let (py, connection) = (slf.py(), slf.get());
         let site = connection.channel.getattr(py, intern!(py, "site"))?;
         let fd = connection.fd.into_pyobject(py)?.into_any().unbind();
-        let ordinary = Ordinary { api, site, peer, host, fd, reads, timeout };
+        let ordinary = Ordinary { api, site, peer, host, fd, reads, timeout, hsts };
         // It is logged once.
         _ = connection.ordinary.set(ordinary);
         Ok(())
@@ -152,7 +161,8 @@ impl TwistedConnection {
     /// the next turn.
     fn put(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<bool> {
         let Ok(bytes) = data.cast::<PyBytes>() else {
-            // Twisted's method raises the error for it.
+            // Twisted's method raises the error for what cannot be sent.
+            self.hand_over(py)?;
             return self.write.call1(py, (data,)).map(|_| false);
         };
         let bytes = bytes.as_bytes();
@@ -191,6 +201,9 @@ impl TwistedConnection {
         send: impl FnOnce(RawFd, &[u8]) -> Option<io::Result<usize>>,
     ) -> PyResult<()> {
         self.is_queued.set(false);
+        if let Some(tls) = &self.tls {
+            return self.flush_sealed(py, tls, send);
+        }
         let mut out = self.out.borrow_mut();
         if out.is_empty() {
             return Ok(());
@@ -218,20 +231,26 @@ impl TwistedConnection {
 
     /// Returns whether that many bytes may be queued here.
     fn takes_bytes(&self, py: Python<'_>, count: usize) -> PyResult<bool> {
-        if self.is_draining.get() {
-            let server = self.server.bind(py);
-            let is_empty = server.getattr(intern!(py, "_tempDataLen"))?.extract::<usize>()? == 0
-                && server.getattr(intern!(py, "offset"))?.extract::<usize>()?
-                    >= server.getattr(intern!(py, "dataBuffer"))?.len()?;
-            self.is_draining.set(!is_empty);
-        }
-        if self.is_draining.get() || self.out.borrow_mut().len() + count > WAITING_MAX {
+        if self.is_draining(py)? || self.out.borrow_mut().len() + count > WAITING_MAX {
             return Ok(false);
         }
         let server = self.server.bind(py);
         let is_open = server.getattr(intern!(py, "connected"))?.is_truthy()?
             && !server.getattr(intern!(py, "_writeDisconnected"))?.is_truthy()?;
         Ok(is_open)
+    }
+
+    /// Returns whether Twisted's buffers hold earlier bytes.
+    fn is_draining(&self, py: Python<'_>) -> PyResult<bool> {
+        // Records of TLS get there by other ways, too.
+        if self.is_draining.get() || self.tls.is_some() {
+            let server = self.server.bind(py);
+            let is_empty = server.getattr(intern!(py, "_tempDataLen"))?.extract::<usize>()? == 0
+                && server.getattr(intern!(py, "offset"))?.extract::<usize>()?
+                    >= server.getattr(intern!(py, "dataBuffer"))?.len()?;
+            self.is_draining.set(!is_empty);
+        }
+        Ok(self.is_draining.get())
     }
 
     /// Queues bytes for the next flush.
@@ -283,7 +302,10 @@ impl TwistedConnection {
         self.is_queued.set(true);
         let contexts = self.contexts.bind(py);
         contexts.append(&self.context)?;
-        let taken = self.take(py, head_words, &buf[..count]);
+        let taken = match &self.tls {
+            None => self.take(py, head_words, &buf[..count]),
+            Some(tls) => self.take_sealed(py, head_words, tls, &buf[..count]),
+        };
         contexts.del_item(contexts.len() - 1)?;
         taken.map(|()| ConnectionLook::Done)
     }

@@ -4,6 +4,7 @@ import functools
 import importlib
 import re
 import shlex
+import ssl
 import subprocess
 import sys
 import time
@@ -15,6 +16,7 @@ from conftest import Server, free_port
 from gustnado import _command_line, _peers
 from gustnado._options import FIT
 from gustnado._plan import plan_of
+from test_tls import openssl
 
 HOUSE = Path(__file__).parents[2]
 PAGES = [*sorted((HOUSE / "docs").rglob("*.md")), HOUSE / "python" / "README.md",
@@ -48,8 +50,17 @@ def test_programs_run(tmp_path, text):
             assert done.returncode == 0
             return
         words = ["-m", "gustnado", "run", "--port", str(port), "main"]
+    if "native_tls" in text:
+        openssl(tmp_path, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost",
+                "-keyout", "key.pem", "-out", "cert.pem")
     server = Server(tmp_path, [sys.executable, *words], port)
     try:
+        if "native_tls" in text:
+            context = ssl.create_default_context(cafile=tmp_path / "cert.pem")
+            with context.wrap_socket(server.connect(), server_hostname="localhost") as link:
+                link.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+                assert b" 200 " in link.recv(65536)
+            return
         for path in re.findall(r'@app.get\("(.*?)"\)', text) or ["/"]:
             answer = ask(server, path.replace("{name}", "you"))
             assert b" 200 " in answer or b" 401 " in answer, answer
@@ -99,7 +110,7 @@ def test_flags_that_are_ours_are_there(page):
     if page.stem in ("twisted", "cyclone", "README"):
         pytest.skip("its flags are those of twistd and of Cyclone")
     text = page.read_text()
-    compared = re.compile(r"^\| (gunicorn|uvicorn|granian) \| here \|\n(?:\|.*\n)+", re.M)
+    compared = re.compile(r"^\| (gunicorn|uvicorn|granian|hypercorn) \| here \|\n(?:\|.*\n)+", re.M)
     right = [row.split(" | ", 1)[1] for table in compared.finditer(text)
              for row in table.group().splitlines()[2:]]
     rest = re.sub(r"^(gunicorn|uvicorn) .*$", "", compared.sub("", text), flags=re.M)

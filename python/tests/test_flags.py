@@ -61,6 +61,19 @@ SETTINGS = {
     "--limit-request-line 4094": {"limit-target-bytes": "4094"},
     "--limit-request-fields 50": {"limit-header-fields": "50"},
     "--reuse-port --no-sendfile -R --worker-tmp-dir /dev/shm": {},
+    # hypercorn
+    "--certfile c --keyfile k --ca-certs a --verify-mode CERT_REQUIRED": {
+        "tls-cert": "c", "tls-key": "k", "tls-client-ca": "a", "tls-client-auth": "required"},
+    "--verify-mode CERT_OPTIONAL": {"tls-client-auth": "optional"},
+    "--cert-reqs 0": {"tls-client-auth": "none"},
+    # uvicorn, gunicorn and granian, for TLS
+    "--ssl-certfile c --ssl-keyfile k --ssl-ca-certs a --ssl-cert-reqs 2": {
+        "tls-cert": "c", "tls-key": "k", "tls-client-ca": "a", "tls-client-auth": "required"},
+    "--certfile c --keyfile k --do-handshake-on-connect --suppress-ragged-eofs": {
+        "tls-cert": "c", "tls-key": "k"},
+    "--ssl-certificate c --ssl-ca a --ssl-crl r --ssl-client-verify --ssl-protocol-min tls1.3": {
+        "tls-cert": "c", "tls-client-ca": "a", "tls-client-crl": "r",
+        "tls-client-auth": "required", "tls-version-min": "1.3"},
     # granian
     "--http1-header-read-timeout 5000": {"header-timeout": "5000ms"},
     "--no-http1-keep-alive": {"max-requests-per-connection": "1"},
@@ -96,6 +109,8 @@ FIELDS = {
     "--pid x.pid": ("pid", "x.pid"), "-n site": ("name", "site"),
     "--asgi-loop asyncio": ("loop", "asyncio"), "--asgi-lifespan on": ("lifespan", "on"),
     "--log-config-json l.json": ("log_config", "l.json"),
+    # hypercorn
+    "-k uvloop": ("loop", "uvloop"), "--worker-class asyncio": ("loop", "asyncio"),
     # granian
     "--workers-lifetime 1h": ("max_lifetime", 3600.0),
     "--workers-max-rss 300": ("max_worker_rss", 300 << 20),
@@ -141,19 +156,25 @@ def test_max_memory_has_its_old_meaning_unless_the_new_flag_is_there():
     ("-c gunicorn.conf.py", "all settings are flags, variables such as GUSTNADO_WORKERS"),
     ("--config python:x", "arguments of gustnado.run"),
     ("-D", "the service manager's"), ("--pythonpath x", "--app-dir DIR, or the variable"),
-    ("--ssl-keyfile-password k", "keys without a password"),
+    ("--ssl-keyfile-password k", "openssl pkey -in key.pem -out plain.pem"),
+    ("--keyfile-password k", "openssl pkey -in key.pem -out plain.pem"),
+    ("--quic-bind :443", "--quic-bind (hypercorn): none: HTTP/3 is not spoken; a proxy may use it"),
+    ("--insecure-bind :80", "--bind http://HOST:PORT, next to --bind https://HOST:PORT"),
+    ("--verify-mode CERT_SOME", "expected one of 0, 1, 2"), ("-k trio", "no other loops"),
+    ("--read-timeout 5", "--header-timeout TIME and --body-timeout TIME"),
+    ("--ciphers x", "AES-GCM and ChaCha20-Poly1305"), ("--debug", "--log-level debug"),
     ("--ssl-ciphers x", "AES-GCM and ChaCha20-Poly1305"), ("--ssl-version 2", "--tls-version-min"),
     ("--cert-reqs 3", "expected one of 0, 1, 2"),
     ("--ssl-protocol-min tls1.1", "no other is spoken"),
     ("-k gevent", 'uvicorn_worker.UvicornH11Worker, found "gevent"; there are no green threads'),
     ("--ws websockets", "there are no WebSockets yet"), ("--http 2", "HTTP/1.1"),
-    ("--http2", "HTTP/1.1 only"), ("--interface asgi2", "ASGI 2 is not spoken"),
+    ("--interface asgi2", "ASGI 2 is not spoken"),
     ("--interface rsgi", "RSGI is granian's own"), ("--blocking-threads 4", "are --threads N"),
     ("--runtime-threads 2", "--workers N"), ("--backpressure 10", "--connections-max N"),
     ("--static-path-route /x", "--static /path=DIR, in place of both"),
     ("--header a:b", "a middleware"), ("--use-colors", "no colours"),
     ("--timeout-worker-healthcheck 5", "--timeout TIME"),
-    ("--reload-include *.html", "Python files"), ("--metrics", "--stats-interval 10s"),
+    ("--reload-include *.html", "Python files"), ("--metrics", "--metrics-path /metrics"),
     ("--worker-tmp-dir --quiet", "expected a value, found none"),
     ("-p x.pid", "-p: expected a port, from 0 to 65535, found \"x.pid\"; a file for the process's "
      "number is --pid FILE"),
@@ -202,7 +223,7 @@ def test_what_it_stands_for_is_there():
                 pass
 
 
-@pytest.mark.parametrize("program", ["uvicorn", "gunicorn", "granian"])
+@pytest.mark.parametrize("program", ["uvicorn", "gunicorn", "granian", "hypercorn"])
 def test_no_flag_of_theirs_is_forgotten(program):
     """By the program's own help, where it is installed."""
     pytest.importorskip(program)

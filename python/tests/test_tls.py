@@ -6,7 +6,7 @@ import ssl
 import subprocess
 
 import pytest
-from conftest import Answer, read_all
+from conftest import Answer, free_port, read_all
 
 ASGI = """
 import json
@@ -121,6 +121,26 @@ def test_a_native_handler_knows_the_scheme(run, files):
     server = run(NATIVE, "--tls-cert", str(files / "server.pem"),
                  "--tls-key", str(files / "server.key"))
     assert ask(server.port, files)[0] == "https"
+
+
+def test_hypercorns_flags_serve_https(run, files):
+    pair = ["--certfile", str(files / "server.pem"), "--keyfile", str(files / "server.key")]
+    wanted = ["--ca-certs", str(files / "ca.pem"), "--verify-mode", "CERT_OPTIONAL"]
+    _, tls = ask(run(ASGI, *pair, *wanted).port, files, client=True)
+    assert tls["client_cert_name"] == "CN=client,O=Example"
+
+
+def test_a_listener_says_what_it_speaks(run, files):
+    pair = ["--certfile", str(files / "server.pem"), "--keyfile", str(files / "server.key")]
+    plain = free_port()
+    binds = ["--bind", "https://127.0.0.1:{port}", "--bind", f"http://127.0.0.1:{plain}"]
+    server = run(ASGI, *pair, *binds)
+    assert ask(server.port, files)[0] == "https"
+    with socket.create_connection(("127.0.0.1", plain), timeout=10) as link:
+        link.sendall(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        assert json.loads(Answer(read_all(link)).body) == ["http", None]
+    both = f"https://127.0.0.1:{server.port}/ and http://127.0.0.1:{plain}/"
+    server.wait_for_words(both)
 
 
 def test_a_wrong_pair_is_named_with_its_file(run, files):

@@ -2,8 +2,8 @@
 
 mod gustnado;
 
-use std::io::Write as _;
-use std::process::{Command, Stdio};
+use std::fs;
+use std::process::Command;
 
 use ::gustnado::config::TUNABLES;
 use gustnado::{command, ended};
@@ -122,6 +122,7 @@ fn completions_and_manual_pages_name_every_setting() {
 #[test]
 fn bash_completes_a_flag_and_the_names_of_a_choice() {
     let script = ended(&mut command(&["completions", "bash"])).stdout;
+    let folder = tempfile::tempdir().expect("a folder");
     let asked = |line: &str| {
         let words: Vec<&str> = line.split(' ').collect();
         let last = words.len() - 1;
@@ -132,15 +133,10 @@ fn bash_completes_a_flag_and_the_names_of_a_choice() {
             words[last],
             words[last - 1],
         );
-        // Through a pipe: as an argument it would be too long.
-        let mut bash = Command::new("bash")
-            .args(["--norc", "-c", &ask])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("bash");
-        bash.stdin.take().expect("a pipe").write_all(script.as_bytes()).expect("room");
-        let output = bash.wait_with_output().expect("bash");
+        // By a file: the script is longer than one argument may be.
+        let file = folder.path().join("script");
+        fs::write(&file, ask).expect("a file");
+        let output = Command::new("bash").arg("--norc").arg(file).output().expect("bash");
         String::from_utf8(output.stdout).expect("text")
     };
     assert_eq!(asked("gustnado serve --scheduler pool-"), "pool-shared\n");

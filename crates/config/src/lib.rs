@@ -72,6 +72,7 @@ mod numbers;
 mod origin;
 mod output;
 mod pace;
+mod pages;
 mod reference;
 mod response_version;
 mod socket_memory;
@@ -172,6 +173,12 @@ settings! { $
         /// The user, and after a colon the group, that a server started by root changes to once it
         /// listens; empty is no change.
         user: String,
+        /// Path of a page with all counters for Prometheus; empty is none.
+        metrics_path: String,
+        /// Path of a page with all counters in JSON; empty is none.
+        stats_path: String,
+        /// The clients that get these pages, as in `forwarded_allow_ips`.
+        metrics_allow_from: Vec<String>,
         /// Value of the `Server` field; empty leaves the field out.
         server_name: String,
         /// The file that a line for each request is appended to; `-` is standard output, `None` is

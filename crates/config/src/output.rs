@@ -1,8 +1,7 @@
 //! Declaration of the settings of what is told: in responses, on standard error, in logs.
 
 use super::ResponseVersion;
-use super::fields::{choice, duration, file_path, switch};
-use super::numbers::HOUR;
+use super::fields::{choice, file_path, switch};
 use super::text::is_field_text;
 use super::tunable::{Field, SettingGroup, Tunable};
 
@@ -25,14 +24,6 @@ pub(super) const ANSWER_VERSION: Tunable = Tunable {
     default: "1.1",
     doc: "HTTP version in status lines: the newest, 1.0 to all, or that of the request",
     field: choice!(answer_version, ResponseVersion),
-};
-
-pub(super) const STATS_INTERVAL: Tunable = Tunable {
-    name: "stats-interval",
-    group: SettingGroup::Output,
-    default: "off",
-    doc: "How often a line of statistics is written to standard error",
-    field: duration!(stats_interval, 10..=HOUR, or "off"),
 };
 
 pub(super) const ACCESS_LOG: Tunable = Tunable {

@@ -7,7 +7,7 @@ use super::text::{bare, is_host, is_user};
 use super::tunable::{Field, SettingGroup, Tunable};
 use super::{
     Acceptor, ForwardedFields, Io, Listing, Placement, SchedulerKind, TrafficClass, acme, bodies,
-    handlers, http2, memory, output, pace, sockets, tls,
+    handlers, http2, memory, output, pace, pages, sockets, tls,
 };
 
 const NETWORKS: &str =
@@ -448,7 +448,10 @@ pub static TUNABLES: &[Tunable] = &[
     },
     output::SERVER_NAME,
     output::ANSWER_VERSION,
-    output::STATS_INTERVAL,
+    pages::STATS_INTERVAL,
+    pages::METRICS_PATH,
+    pages::STATS_PATH,
+    pages::METRICS_ALLOW_FROM,
     output::ACCESS_LOG,
     output::ACCESS_LOG_FORMAT,
     output::QUIET,

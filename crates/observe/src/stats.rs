@@ -4,6 +4,7 @@ mod exposition;
 mod handshakes;
 mod http2;
 mod reference;
+mod shared_stats;
 mod table;
 mod thread;
 
@@ -12,9 +13,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use gustnado_tasks::Workload;
 use gustnado_tls::{HandshakeFailure, TlsInfo};
 
-pub use exposition::exposition;
+pub use exposition::{Exposition, exposition};
 pub use http2::Http2Fault;
 pub use reference::counters_reference;
+pub use shared_stats::SharedStats;
 pub use table::Cell;
 pub use table::{Stats, WorkerStats};
 pub use thread::Thread;

@@ -66,7 +66,7 @@ pub use gustnado_tcp as protocol;
 pub use gustnado_tls::TlsInfo;
 #[cfg(feature = "tls-any")]
 #[doc(inline)]
-pub use gustnado_tls::{CertificateSummary, TlsVersion};
+pub use gustnado_tls::{CertificateSummary, TlsEnd, TlsEndError, TlsSettingsError, TlsVersion};
 #[doc(hidden)]
 pub use gustnado_web::admission::overloaded;
 #[doc(inline)]
@@ -109,6 +109,8 @@ pub use gustnado_web::tower::{ClientInfo, ServiceError, Tower, tower};
 #[doc(inline)]
 pub use gustnado_web::tunnel::{Tunnel, TunnelError};
 pub use privileges::UserError;
+#[cfg(feature = "tls")]
+pub use server::TlsFront;
 pub use server::{
     Drain, IntoListener, Reloaded, Running, StartError, drop_privileges, probe_io_uring, start,
 };

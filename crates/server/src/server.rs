@@ -10,10 +10,14 @@ mod listeners;
 mod logs;
 #[cfg(not(feature = "acme"))]
 mod no_acme;
+mod pages;
 mod reload;
 mod serve;
+mod shared_stats;
 mod start_error;
 mod tls;
+#[cfg(feature = "tls")]
+mod tls_front;
 mod urls;
 
 use std::io::{self, IsTerminal, Write as _};
@@ -55,6 +59,8 @@ pub(crate) use listeners::endpoint_of;
 pub use reload::Reloaded;
 pub use serve::IntoListener;
 pub use start_error::StartError;
+#[cfg(feature = "tls")]
+pub use tls_front::TlsFront;
 
 /// Starts a server. Its threads run; it listens when this returns.
 ///
@@ -210,6 +216,7 @@ fn check_networks(config: &Config) -> Result<(), StartError> {
     for (setting, texts) in [
         ("forwarded-allow-ips", &config.forwarded_allow_ips),
         ("proxy-allow-from", &config.proxy_allow_from),
+        ("metrics-allow-from", &config.metrics_allow_from),
     ] {
         let wrong = |text: &str| StartError::Network { setting, text: text.to_owned() };
         Networks::of(texts).map_err(wrong)?;
@@ -290,6 +297,7 @@ impl RouteResources {
             spool: Arc::clone(&server.spool),
             folders,
             common,
+            pages: pages::of(config),
             #[cfg(feature = "tower")]
             service_body_bytes: Some(config.limit_body_bytes)
                 .filter(|bytes| *bytes != Config::default().limit_body_bytes),
@@ -297,13 +305,12 @@ impl RouteResources {
             #[cfg(feature = "tower")]
             tokio: Arc::clone(&self.tokio),
         };
-        let tables = match &config.root {
-            Some(root) => Tables::new(&routes.clone().root(root), &build),
-            None if routes.is_bare() && builder.or_built_in => {
-                Tables::new(&status_page::add_to(routes.clone()), &build)
-            }
-            None => Tables::new(routes, &build),
+        let routes = match &config.root {
+            Some(root) => routes.clone().root(root),
+            None if routes.is_bare() && builder.or_built_in => status_page::add_to(routes.clone()),
+            None => routes.clone(),
         };
+        let tables = Tables::new(&pages::add_to(routes, &build), &build);
         tables.map(Arc::new).map_err(StartError::Routes)
     }
 }
@@ -424,7 +431,8 @@ impl Running {
     /// # Errors
     /// [`RouteError`], and the old routes stay.
     pub fn swap_routes(&self, routes: &Routes) -> Result<(), RouteError> {
-        let tables = Tables::new(routes, &self.current.app().tables.build)?;
+        let build = &self.current.app().tables.build;
+        let tables = Tables::new(&pages::add_to(routes.clone(), build), build)?;
         self.current.swap_routes(tables);
         Ok(())
     }

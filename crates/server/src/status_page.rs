@@ -25,9 +25,9 @@ const POLICY: &str = "default-src 'none'; connect-src 'self'; img-src 'self'; \
 
 /// Adds the built-in site to routes that have no paths.
 pub(crate) fn add_to(routes: Routes) -> Routes {
-    let live = Handler(HandlerKind::OfServer(|server| {
+    let live = Handler(HandlerKind::OfServer(Arc::new(|_, server| {
         with_policy(Response::json_text(json(server, Process::read())), "no-store")
-    }));
+    })));
     routes
         .get("/", page())
         .get("/index.html", page())
@@ -128,6 +128,10 @@ mod tests {
 
         fn stats(&self) -> Stats {
             self.0
+        }
+
+        fn stats_of_all(&self) -> (Stats, Process) {
+            (self.0, Process::default())
         }
 
         fn stats_by_worker(&self) -> Vec<WorkerStats> {

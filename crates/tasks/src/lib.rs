@@ -97,7 +97,7 @@ pub use gustnado_reactor::{
     BackendKind, BindOptions, Discarded, Endpoint, IoChoice, MappedFile, OpenedRoom, Outbound,
     PrivateFile, ReactorWaker, RecvBuf, SECRET_BYTES, SecretBytes, SendBuf, SendGuard, SocketAddrs,
     SocketOptions, TrafficClass, Wants, WatchEvent, block_file_size_signal, descriptor_limit,
-    probe_uring, trim_heap,
+    duplicate, probe_uring, trim_heap,
 };
 pub use net::acceptor::Acceptor;
 pub use net::connection::Connection;

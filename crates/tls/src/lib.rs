@@ -66,6 +66,8 @@ mod socket;
 mod stamps;
 #[cfg(feature = "tls")]
 mod tickets;
+#[cfg(feature = "tls")]
+mod tls_end;
 mod tls_property;
 #[cfg(feature = "tls")]
 mod traffic_secrets;
@@ -99,4 +101,6 @@ pub use settings::{TlsSettings, TlsSettingsError, TlsSite};
 pub use socket::{MoreTime, SendFailed, Socket};
 #[cfg(feature = "tls")]
 pub use tickets::{TicketKeys, TicketKeysError};
+#[cfg(feature = "tls")]
+pub use tls_end::{TlsEnd, TlsEndError};
 pub use tls_property::TlsProperty;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use gustnado_config::BodyPolicy;
 use gustnado_tasks::BlockingPool;
 
+use crate::handler::Handler;
 use crate::handler_limits::LimitContext;
 use crate::spool::Spool;
 #[cfg(feature = "tower")]
@@ -34,6 +35,9 @@ pub struct BuildContext {
     pub folders: Folders,
     /// Serialized field lines that every response of the server has.
     pub common: Arc<[u8]>,
+    /// Pages about the server that its settings want, by their paths. They stay when routes are
+    /// replaced.
+    pub pages: Vec<(String, Handler)>,
 }
 
 impl BuildContext {
@@ -51,6 +55,7 @@ impl BuildContext {
             tokio: Arc::default(),
             folders: Folders::default(),
             common: Arc::from([]),
+            pages: Vec::new(),
         }
     }
 }

@@ -20,6 +20,7 @@ use gustnado_observe::server_stats::ServerStats;
 
 pub type InlineFn = dyn Fn(&mut Request) -> Response + Send + Sync;
 pub type TaskFn = dyn Fn(Request) -> HandlerFuture + Send + Sync;
+pub type PageFn = dyn Fn(&Request, &dyn ServerStats) -> Response + Send + Sync;
 pub type BlockingFn = dyn Fn(Request) -> Response + Send + Sync;
 
 /// A handler of any kind.
@@ -44,7 +45,7 @@ pub enum HandlerKind {
     #[cfg(feature = "tower")]
     Service(Arc<ServiceFn>, RouteOptions),
     /// Reads the counters of its server; inline.
-    OfServer(fn(&dyn ServerStats) -> Response),
+    OfServer(Arc<PageFn>),
 }
 
 /// A handler that runs on threads of its own, and waits for its permit itself.

@@ -25,6 +25,7 @@ pub mod json;
 pub mod lookup;
 pub mod metrics_page;
 pub mod middleware;
+pub mod page_guard;
 pub mod prepared;
 pub mod request;
 pub mod request_head;

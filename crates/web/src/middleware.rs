@@ -10,11 +10,10 @@ use gustnado_tasks::BlockingPool;
 
 use crate::admission::overloaded;
 use crate::build_context::BuildContext;
-use crate::handler::{BlockingFn, HandlerFuture, HandlerKind, InlineFn, TaskFn};
+use crate::handler::{BlockingFn, HandlerFuture, HandlerKind, InlineFn, PageFn, TaskFn};
 use crate::handler_limits::AdmissionChain;
 use crate::request::Request;
 use crate::response::{IntoResponse, Response};
-use gustnado_observe::server_stats::ServerStats;
 
 /// Decision of a middleware that runs before the handler.
 #[derive(Debug)]
@@ -231,10 +230,10 @@ impl MiddlewareStack {
 }
 
 /// Returns a handler for a page about its server.
-fn of_server(page: fn(&dyn ServerStats) -> Response, build: &BuildContext) -> Arc<InlineFn> {
+fn of_server(page: Arc<PageFn>, build: &BuildContext) -> Arc<InlineFn> {
     let server = build.server.clone();
-    Arc::new(move |_| match &server {
-        Some(server) => page(&**server),
+    Arc::new(move |request| match &server {
+        Some(server) => page(request, &**server),
         None => Response::new(Status::SERVICE_UNAVAILABLE),
     })
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use gustnado_tasks::sleep;
@@ -24,13 +24,14 @@ use gustnado_observe::stats::Stats;
 /// # ; gustnado::Result::Ok(())
 /// ```
 pub fn stats_page() -> Handler {
-    Handler(HandlerKind::OfServer(|app| {
+    Handler(HandlerKind::OfServer(Arc::new(|_, app| {
         Response::json_text(json(app)).header("Cache-Control", "no-store")
-    }))
+    })))
 }
 
 fn json(app: &dyn ServerStats) -> String {
-    let Process { cpu_ms, memory_bytes, socket_memory_bytes } = Process::read();
+    let (stats, process) = app.stats_of_all();
+    let Process { cpu_ms, memory_bytes, socket_memory_bytes } = process;
     let mut text = begin_json(
         app,
         [
@@ -39,7 +40,7 @@ fn json(app: &dyn ServerStats) -> String {
             ("socket_memory_bytes", socket_memory_bytes),
         ],
     );
-    push_numbers(&mut text, app.stats().named());
+    push_numbers(&mut text, stats.named());
     push_certificates(&mut text, &app.certificate_ends());
     text.push_str(",\"by_worker\":[");
     for (place, worker) in app.stats_by_worker().iter().enumerate() {

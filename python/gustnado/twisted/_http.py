@@ -19,7 +19,7 @@ from twisted.internet.interfaces import IAddress
 from twisted.python import context, failure, log
 from twisted.web import http, http_headers, iweb
 
-from .._gustnado import CycloneApi, TwistedConnection, TwistedTimeout
+from .._gustnado import CycloneApi, TlsLink, TwistedConnection, TwistedTimeout
 from . import _faster
 from ._known import Known
 
@@ -75,14 +75,14 @@ def make_transport(
     reactor: GustnadoReactor,
 ) -> tcp.Server:
     """The transport of a new connection: called as `tcp.Server` is."""
-    channel, is_simple = _channel_of(protocol)
+    channel, is_simple = channel_of(protocol)
     if channel is None:
         # It provides `IReactorFDSet`, which mypy cannot see.
         return tcp.Server(skt, protocol, client, server, session, reactor)  # type: ignore[arg-type]
     return Server(skt, protocol, channel, is_simple, client, server, session, reactor)
 
 
-def _channel_of(protocol: Any) -> tuple[Any, bool | None]:
+def channel_of(protocol: Any) -> tuple[Any, bool | None]:
     """The HTTP channel of a protocol, if it is as its framework makes it; and whether its factory
     of requests takes nothing else, if it has one."""
     if type(protocol) is http._GenericHTTPChannelProtocol:
@@ -155,18 +155,21 @@ class Server(tcp.Server):
         own = {log.ILogContext: words}
         self._peer: IAddress = tcp.Server.getPeer(self)
         self._host: IAddress = tcp.Server.getHost(self)
+        # (Before a field is added: that replaces the channel's factory of requests.)
+        api = _known.api_for(channel) if is_simple is not None else None
+        hsts = self._addFields(protocol)
         self._native = TwistedConnection(
             skt.fileno(), self, super().write, protocol, channel, contexts, own, is_simple,
-            None if is_simple is not None else self._cyclone_of(channel),
+            None if is_simple is not None else self._cyclone_of(channel), self._nativeTLS(),
         )
         self._fd = skt.fileno()
         self._timeout: TwistedTimeout | None = None
         if getattr(channel, "callLater", None) == reactor.callLater:
             self._timeout = TwistedTimeout(reactor, error.AlreadyCancelled)
             channel.callLater = self._timeout
-        if is_simple is not None and (api := _known.api_for(channel)) is not None:
+        if api is not None:
             self._native.enable_ordinary(
-                api, self._peer, self._host, reactor._reads, self._timeout
+                api, self._peer, self._host, reactor._reads, self._timeout, hsts
             )
         reactor._poller.serve(self._fd, self._native)
 
@@ -174,6 +177,15 @@ class Server(tcp.Server):
         api = sys.modules[f"{__package__}._cyclone"].api_for(connection)
         host = getattr(self._peer, "host", None)
         return None if api is None or host is None else (api, host)
+
+    def _addFields(self, protocol: Any) -> bytes | None:
+        """Adds fields of the transport's to responses. Returns the value of
+        `Strict-Transport-Security`."""
+        return None
+
+    def _nativeTLS(self) -> tuple[TlsLink, Callable[[bytes], None]] | None:
+        """Returns the connection's TLS, and what sends bytes as they are."""
+        return None
 
     def getPeer(self) -> IAddress:
         return self._peer

@@ -37,27 +37,60 @@ class GustnadoReactor(EPollReactor):
         posixbase.PosixReactorBase.__init__(self)
 
     def listenTCP(
-        self, port: Any, factory: Any, backlog: int = 50, interface: str = ""
+        self,
+        port: Any,
+        factory: Any,
+        backlog: int = 50,
+        interface: str = "",
+        *,
+        native_tls: bool = False,
+        **settings: Any,
     ) -> tcp.Port:
+        """Listens, as every reactor does.
+
+        - `native_tls`: whether connections speak TLS by the engine, not by pyOpenSSL.
+        - `settings`: then the settings of that: `tls_cert`, `tls_key`, `tls_client_auth`,
+          `tls_client_ca`, `tls_client_crl`, `tls_version_min`, `tls_strict_names`,
+          `tls_ticket_keys`, `tls_handshake_timeout`, `tls_records` and `hsts` as those of
+          `gustnado run`, and `tls_sites`: certificates of hosts, each with the files of a
+          certificate and of its key.
+
+        Raises `ValueError` for settings of TLS that cannot be used.
+        """
         listening = tcp.Port(port, factory, backlog, interface, self)
-        self._serve_natively(listening, factory)
+        is_site = self._serve_natively(listening, factory)
+        if native_tls:
+            self._speak_tls(listening, factory, is_site, settings)
+        elif settings:
+            raise ValueError(f"{next(iter(settings))}: set native_tls=True, too")
         listening.startListening()
         return listening
 
-    def _serve_natively(self, listening: tcp.Port, factory: object) -> None:
-        """Lets the engine serve plain requests, if the factory allows it."""
+    def _speak_tls(
+        self, listening: Any, factory: object, is_site: bool, settings: dict[str, Any]
+    ) -> None:
+        from . import _tls
+
+        host = listening.interface or "0.0.0.0"
+        host = f"[{host}]" if ":" in host else host
+        listening.nativeTLS = _tls.TlsPort(f"{host}:{listening.port}", factory, settings)
+        listening.transport = _tls.make_transport if is_site else _tls.TlsTransport
+
+    def _serve_natively(self, listening: tcp.Port, factory: object) -> bool:
+        """Lets the engine serve plain requests, if the factory allows it. Returns whether."""
         # (A program without a site does not pay for importing all of it.)
         if "twisted.web.http" not in sys.modules and "cyclone.web" not in sys.modules:
-            return
+            return False
         from . import _http
 
         if not _http.is_site(factory, self._patches_cyclone):
-            return
+            return False
         if not self._answers_requests:
             self._answers_requests = True
             self._poller.answer_requests(_http.encode_name, self._failed)
         # It is called as the class is.
         listening.transport = _http.make_transport  # type: ignore[assignment]
+        return True
 
     def _failed(self, fd: int, error: BaseException | None) -> None:
         """What `doPoll` does with an exception of a transport's; with none, it cannot be read."""

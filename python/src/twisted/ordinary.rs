@@ -100,6 +100,8 @@ pub(super) struct Ordinary {
     pub(super) fd: Py<PyAny>,
     pub(super) reads: Py<PyAny>,
     pub(super) timeout: Option<Py<TwistedTimeout>>,
+    /// The value of `Strict-Transport-Security`.
+    pub(super) hsts: Option<Py<PyBytes>>,
 }
 
 /// The result of a resource.
@@ -265,6 +267,10 @@ impl Ordinary {
         let fields = raw_of(request, intern!(py, "responseHeaders"))?;
         fields.set_item(&names.spelled.server, PyList::new(py, [api.version.bind(py)])?)?;
         fields.set_item(&names.spelled.date, PyList::new(py, [api.date(py)?])?)?;
+        if let Some(hsts) = &self.hsts {
+            let name = PyBytes::new(py, b"Strict-Transport-Security");
+            fields.set_item(name, PyList::new(py, [hsts.bind(py)])?)?;
+        }
         request.setattr(intern!(py, "prepath"), PyList::empty(py))?;
         let parts = path.get(1..).unwrap_or_default().split(|byte| *byte == b'/');
         let parts = parts.map(|part| match memchr::memchr(b'%', part) {

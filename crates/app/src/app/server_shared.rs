@@ -10,8 +10,9 @@ use crate::bodies::Bodies;
 use crate::client_slots::ClientSlots;
 use gustnado_observe::access_log::Logs;
 use gustnado_observe::certificate_end::CertificateEnd;
+use gustnado_observe::process::Process;
 use gustnado_observe::server_stats::ServerStats;
-use gustnado_observe::stats::{Stats, Tally, Thread, WorkerStats};
+use gustnado_observe::stats::{SharedStats, Stats, Tally, Thread, WorkerStats};
 use gustnado_web::handler_limits::HandlerLimits;
 use gustnado_web::spool::Spool;
 
@@ -47,6 +48,8 @@ pub struct ServerShared {
     pub certificates_obtained: AtomicU64,
     pub certificates_failed: AtomicU64,
     pub logs: Logs,
+    /// Other processes that serve together with this one, if there may be some.
+    shared_stats: OnceLock<SharedStats>,
 }
 
 impl ServerShared {
@@ -76,6 +79,7 @@ impl ServerShared {
             certificates_obtained: AtomicU64::new(0),
             certificates_failed: AtomicU64::new(0),
             logs: Logs::default(),
+            shared_stats: OnceLock::new(),
         })
     }
 
@@ -130,6 +134,21 @@ impl ServerShared {
     /// Sets when the certificates in force end: they were read, or read again.
     pub fn set_certificate_ends(&self, ends: Vec<CertificateEnd>) {
         *self.certificate_ends.lock().unwrap_or_else(PoisonError::into_inner) = ends;
+    }
+
+    /// Adds up counters with other processes from now on. Only the first call counts.
+    pub fn share_stats(&self, shared: SharedStats) {
+        _ = self.shared_stats.set(shared);
+    }
+
+    /// Writes the counters for those processes.
+    ///
+    /// - `is_alive`: false at the end of this process.
+    pub fn publish_stats(&self, is_alive: bool) {
+        if let Some(shared) = self.shared_stats.get() {
+            // The file is in memory. Where that is full, others see the numbers of before.
+            _ = shared.publish(&self.stats(), &Process::read(), is_alive);
+        }
     }
 
     pub(super) fn lines(&self) -> Arc<[u8]> {
@@ -194,6 +213,14 @@ impl ServerStats for ServerShared {
             }
         }
         stats
+    }
+
+    fn stats_of_all(&self) -> (Stats, Process) {
+        let own = (self.stats(), Process::read());
+        match self.shared_stats.get() {
+            Some(shared) => shared.sum(&own.0, &own.1).unwrap_or(own),
+            None => own,
+        }
     }
 
     /// Returns the counters of each worker.

@@ -1,101 +1,183 @@
-//! The counters in the text format of Prometheus, written from the table.
+//! The counters for Prometheus, from the table.
 //!
-//! Rows that count the same for different things are one metric with a label. The format is that of
-//! version 0.0.4, which every scraper reads.
+//! Rows that count the same for different things are one metric with a label. `prometheus-client`
+//! writes them: it is kept by Prometheus itself, and has both text formats, where the crate
+//! `prometheus` has the older one alone and depends on protobuf. It writes what a collector tells
+//! it at the time of asking, so the counters stay where they are.
 
 use std::collections::HashMap;
-use std::fmt::Write;
+use std::fmt;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{
+    DescriptorEncoder, EncodeCounterValue, MetricEncoder, prometheus_text, text,
+};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::Registry;
 
 use super::table::{COUNTERS, Counter, Kind, Stats, Visibility};
 use crate::certificate_end::CertificateEnd;
 use crate::process::Process;
 
-/// Returns all shown counters, those of the process, and when certificates end.
-pub fn exposition(stats: &Stats, process: &Process, certificates: &[CertificateEnd]) -> String {
-    let values: HashMap<&str, u64> = stats.named().collect();
-    let mut page = String::new();
-    for (at, counter) in COUNTERS.iter().enumerate() {
-        let is_shown = counter.visibility != Visibility::InStats && !counter.help.is_empty();
-        match counter.label {
-            _ if !is_shown => {}
-            None => {
-                let name = head(&mut page, counter.name, counter.kind, counter.help);
-                push(&mut page, &name, "", values.get(counter.name).copied());
-            }
-            // All rows of a metric have to stand together: the first one writes them.
-            Some((family, label, _)) if !COUNTERS[..at].iter().any(|row| is_of(row, family)) => {
-                let help = format!("The counters of docs/counters.md that differ by {label}.");
-                let name = head(&mut page, family, counter.kind, &help);
-                for row in COUNTERS.iter().filter(|row| is_of(row, family)) {
-                    let value = row.label.map_or("", |(.., value)| value);
-                    let label = format!("{{{label}=\"{value}\"}}");
-                    push(&mut page, &name, &label, values.get(row.name).copied());
-                }
-            }
-            Some(_) => {}
+/// A text format of counters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exposition {
+    /// The text format of Prometheus, version 0.0.4, which every scraper reads.
+    Text,
+    /// `OpenMetrics`, version 1.0.
+    OpenMetrics,
+}
+
+impl Exposition {
+    /// Returns its media type.
+    pub fn content_type(self) -> &'static str {
+        match self {
+            Self::Text => "text/plain; version=0.0.4; charset=utf-8",
+            Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
         }
     }
-    push_process(&mut page, process);
-    push_certificates(&mut page, certificates);
+}
+
+/// Returns all shown counters, those of the process, and when certificates end.
+pub fn exposition(
+    stats: &Stats,
+    process: &Process,
+    certificates: &[CertificateEnd],
+    format: Exposition,
+) -> String {
+    let snapshot = Snapshot {
+        values: stats.named().collect(),
+        process: *process,
+        certificates: certificates.to_vec(),
+    };
+    let mut registry = Registry::default();
+    registry.register_collector(Box::new(snapshot));
+    let mut page = String::new();
+    let written = match format {
+        Exposition::Text => prometheus_text::encode(&mut page, &registry),
+        Exposition::OpenMetrics => text::encode(&mut page, &registry),
+    };
+    written.expect("a string takes all text");
     page
+}
+
+/// What a page tells.
+#[derive(Debug)]
+struct Snapshot {
+    values: HashMap<&'static str, u64>,
+    process: Process,
+    certificates: Vec<CertificateEnd>,
+}
+
+impl Collector for Snapshot {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        for (at, counter) in COUNTERS.iter().enumerate() {
+            let is_shown = counter.visibility != Visibility::InStats && !counter.help.is_empty();
+            match counter.label {
+                _ if !is_shown => {}
+                None => self.write_one(counter, &mut encoder)?,
+                // All rows of a metric have to stand together: the first one writes them.
+                Some((family, label, _)) => {
+                    if !COUNTERS[..at].iter().any(|row| is_of(row, family)) {
+                        self.write_family(family, label, counter.kind, &mut encoder)?;
+                    }
+                }
+            }
+        }
+        self.write_process(&mut encoder)?;
+        self.write_certificates(&mut encoder)
+    }
+}
+
+impl Snapshot {
+    fn write_one(&self, counter: &Counter, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let name = format!("gustnado_{}", counter.name);
+        let kind = metric_type(counter.kind);
+        let mut metric = encoder.encode_descriptor(&name, counter.help, None, kind)?;
+        self.write_value(counter, &mut metric)
+    }
+
+    fn write_family(
+        &self,
+        family: &str,
+        label: &str,
+        kind: Kind,
+        encoder: &mut DescriptorEncoder<'_>,
+    ) -> fmt::Result {
+        let name = format!("gustnado_{family}");
+        let help = format!("The counters of docs/counters.md that differ by {label}.");
+        let mut metric = encoder.encode_descriptor(&name, &help, None, metric_type(kind))?;
+        for row in COUNTERS.iter().filter(|row| is_of(row, family)) {
+            let value = row.label.map_or("", |(.., value)| value);
+            self.write_value(row, &mut metric.encode_family(&[(label, value)])?)?;
+        }
+        Ok(())
+    }
+
+    fn write_value(&self, counter: &Counter, metric: &mut MetricEncoder<'_>) -> fmt::Result {
+        let value = self.values.get(counter.name).copied().unwrap_or_default();
+        match counter.kind {
+            Kind::Counter => write_counter(metric, &value),
+            Kind::Gauge => metric.encode_gauge(&value),
+        }
+    }
+
+    /// Writes what every exporter has of its process, by the usual names.
+    fn write_process(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let (name, help) =
+            ("process_cpu_seconds", "CPU time of the process, user and system together.");
+        let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+        #[expect(clippy::cast_precision_loss, reason = "after 285,000 years of CPU time")]
+        let seconds = self.process.cpu_ms as f64 / 1_000.0;
+        write_counter(&mut metric, &seconds)?;
+        let (name, help) =
+            ("process_resident_memory_bytes", "Memory of the process that is in RAM.");
+        let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        metric.encode_gauge(&self.process.memory_bytes)
+    }
+
+    fn write_certificates(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        if self.certificates.is_empty() {
+            return Ok(());
+        }
+        let help = "When the certificate of a site ends, in seconds since 1970.";
+        let name = "gustnado_certificate_expires_seconds";
+        let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        for CertificateEnd { host, not_after_s } in &self.certificates {
+            metric.encode_family(&[("host", &**host)])?.encode_gauge(not_after_s)?;
+        }
+        Ok(())
+    }
+}
+
+fn metric_type(kind: Kind) -> MetricType {
+    match kind {
+        Kind::Counter => MetricType::Counter,
+        Kind::Gauge => MetricType::Gauge,
+    }
+}
+
+/// Writes a counter without an exemplar.
+fn write_counter(metric: &mut MetricEncoder<'_>, value: &impl EncodeCounterValue) -> fmt::Result {
+    metric.encode_counter::<[(&str, &str); 0], _, f64>(value, None)
 }
 
 fn is_of(row: &Counter, family: &str) -> bool {
     row.label.is_some_and(|(other, ..)| other == family)
 }
 
-/// Writes what a metric is, and returns its name.
-fn head(page: &mut String, name: &str, kind: Kind, help: &str) -> String {
-    let (name, kind) = match kind {
-        Kind::Counter => (format!("gustnado_{name}_total"), "counter"),
-        Kind::Gauge => (format!("gustnado_{name}"), "gauge"),
-    };
-    // Writing to a string cannot fail, here and below.
-    _ = writeln!(page, "# HELP {name} {help}\n# TYPE {name} {kind}");
-    name
-}
-
-fn push(page: &mut String, name: &str, label: &str, value: Option<u64>) {
-    if let Some(value) = value {
-        _ = writeln!(page, "{name}{label} {value}");
-    }
-}
-
-/// Writes what every exporter has of its process, by the usual names.
-fn push_process(page: &mut String, process: &Process) {
-    let Process { cpu_ms, memory_bytes, .. } = process;
-    let (whole, millis) = (cpu_ms / 1_000, cpu_ms % 1_000);
-    _ = writeln!(
-        page,
-        "# HELP process_cpu_seconds_total CPU time of the process, user and system together.\n\
-         # TYPE process_cpu_seconds_total counter\n\
-         process_cpu_seconds_total {whole}.{millis:03}\n\
-         # HELP process_resident_memory_bytes Memory of the process that is in RAM.\n\
-         # TYPE process_resident_memory_bytes gauge\n\
-         process_resident_memory_bytes {memory_bytes}"
-    );
-}
-
-fn push_certificates(page: &mut String, certificates: &[CertificateEnd]) {
-    if certificates.is_empty() {
-        return;
-    }
-    let help = "When the certificate of a site ends, in seconds since 1970.";
-    let name = head(page, "certificate_expires_seconds", Kind::Gauge, help);
-    for CertificateEnd { host, not_after_s } in certificates {
-        let host = host.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-        _ = writeln!(page, "{name}{{host=\"{host}\"}} {not_after_s}");
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn page(certificates: &[CertificateEnd]) -> String {
+    fn page_in(format: Exposition, certificates: &[CertificateEnd]) -> String {
         let stats = Stats { requests: 7, answers_2xx: 6, handshakes_slow: 2, ..Stats::default() };
         let process = Process { cpu_ms: 1_050, memory_bytes: 4_096, socket_memory_bytes: 0 };
-        exposition(&stats, &process, certificates)
+        exposition(&stats, &process, certificates, format)
+    }
+
+    fn page(certificates: &[CertificateEnd]) -> String {
+        page_in(Exposition::Text, certificates)
     }
 
     #[test]
@@ -108,7 +190,7 @@ mod tests {
             "gustnado_handshakes_failed_by_reason_total{reason=\"slow\"} 2\n",
             "gustnado_handshakes_by_version_total{version=\"TLSv1.3\"} 0\n",
             "gustnado_handshakes_by_cipher_total{cipher=\"other\"} 0\n",
-            "process_cpu_seconds_total 1.050\n",
+            "process_cpu_seconds_total 1.05\n",
         ] {
             assert!(page.contains(line), "{line}: {page}");
         }
@@ -130,6 +212,20 @@ mod tests {
             }
         }
         assert!(declared.len() > 40, "{declared:?}");
+    }
+
+    #[test]
+    fn open_metrics_names_families_without_their_suffix_and_has_an_end() {
+        let page = page_in(Exposition::OpenMetrics, &[]);
+        for line in [
+            "# TYPE gustnado_requests counter\ngustnado_requests_total 7\n",
+            "# TYPE gustnado_connections_open gauge\ngustnado_connections_open 0\n",
+            "# TYPE gustnado_answers counter\ngustnado_answers_total{class=\"1xx\"} 0\n",
+            "process_cpu_seconds_total 1.05\n",
+        ] {
+            assert!(page.contains(line), "{line}: {page}");
+        }
+        assert!(page.ends_with("# EOF\n"), "{page}");
     }
 
     #[test]

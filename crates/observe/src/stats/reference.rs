@@ -9,8 +9,8 @@ const HEAD: &str = "\
 
 What a server counts, by the names of the fields of `Stats` and `WorkerStats`. `Running::stats` and
 `Running::stats_by_worker` give them to a Rust program, `Engine.stats` to a Python one. They are the
-keys of the page that `stats_page()` makes, and of the line of `--stats-interval 10s`.
-`metrics_page()` has them for Prometheus: the first is `gustnado_requests_total`, and counters that
+keys of the page of `--stats-path` and `stats_page()`, and of the line of `--stats-interval 10s`.
+[Metrics](metrics.md) has them for Prometheus: one is `gustnado_requests_total`, and counters that
 differ by a label are one metric, such as `gustnado_answers_total{class=\"5xx\"}`.
 
 A counter starts at 0 with the server and only grows. A gauge is a current value. Those marked

@@ -42,6 +42,36 @@ pub(super) struct Counter {
     pub(super) worker_help: &'static str,
 }
 
+/// The type of a number.
+trait Number: Copy {
+    /// Takes it as it was written.
+    fn of(number: u64) -> Self;
+
+    /// Adds that of another process.
+    fn add(&mut self, other: Self);
+}
+
+impl Number for u64 {
+    fn of(number: u64) -> Self {
+        number
+    }
+
+    fn add(&mut self, other: Self) {
+        *self = self.wrapping_add(other);
+    }
+}
+
+impl Number for bool {
+    fn of(number: u64) -> Self {
+        number != 0
+    }
+
+    /// What holds for all is what holds for the server.
+    fn add(&mut self, other: Self) {
+        *self &= other;
+    }
+}
+
 /// Generates everything that has one entry for each counter. A row is
 ///
 /// ```text
@@ -107,6 +137,34 @@ macro_rules! counters {
                 $($($(self.$name += read(Cell::$cell);)?)?)*
             }
 
+            /// How many numbers there are.
+            pub(super) const NUMBERS: usize = [$($(stringify!($type),)?)*].len();
+
+            /// Takes the numbers in the order of [`Stats::all`].
+            pub(super) fn of_numbers(mut next: impl FnMut() -> u64) -> Self {
+                Self { $($($name: Number::of(counters!(@next next, $type)),)?)* }
+            }
+
+            /// Adds the totals of another process.
+            pub(super) fn add_totals(&mut self, other: &Self) {
+                let uptime_ms = self.uptime_ms.max(other.uptime_ms);
+                $($(
+                    if matches!(Kind::$kind, Kind::Counter) {
+                        <$type as Number>::add(&mut self.$name, other.$name);
+                    }
+                )?)*
+                self.uptime_ms = uptime_ms;
+            }
+
+            /// Adds the current values of another process.
+            pub(super) fn add_gauges(&mut self, other: &Self) {
+                $($(
+                    if matches!(Kind::$kind, Kind::Gauge) {
+                        <$type as Number>::add(&mut self.$name, other.$name);
+                    }
+                )?)*
+            }
+
             /// Returns every number with its name and where it is shown.
             pub(super) fn all(
                 &self,
@@ -140,6 +198,7 @@ macro_rules! counters {
     (@label $family:ident $label:ident $value:literal) => {
         Some((stringify!($family), stringify!($label), $value))
     };
+    (@next $next:ident, $type:ident) => { $next() };
     (@of $stats:ident.$name:ident, $worker:literal) => { $stats.$name };
     (@name $name:ident, $worker:literal) => { stringify!($name) };
 }

@@ -163,6 +163,21 @@ impl Server {
         self.tune(|config| format.clone_into(&mut config.access_log_format))
     }
 
+    /// Sets [`metrics_path`](Config::metrics_path): the path of a page for Prometheus.
+    pub fn metrics_path(self, path: &str) -> Self {
+        self.tune(|config| path.clone_into(&mut config.metrics_path))
+    }
+
+    /// Sets [`stats_path`](Config::stats_path): the path of a page with all counters in JSON.
+    pub fn stats_path(self, path: &str) -> Self {
+        self.tune(|config| path.clone_into(&mut config.stats_path))
+    }
+
+    /// Sets [`metrics_allow_from`](Config::metrics_allow_from): the clients that get these pages.
+    pub fn metrics_allow_from(self, networks: &[&str]) -> Self {
+        self.tune(|config| config.metrics_allow_from = owned(networks))
+    }
+
     /// Sets [`user`](Config::user): `www-data`, `www-data:web`, or numbers. A server started by
     /// root changes to it, with the whole process, once it listens.
     pub fn user(self, name: &str) -> Self {
@@ -184,7 +199,10 @@ mod tests {
     use super::*;
     use crate::config::TUNABLES;
 
-    const SHORTER: [&str; 27] = [
+    const SHORTER: [&str; 30] = [
+        "metrics_path",
+        "stats_path",
+        "metrics_allow_from",
         "acme",
         "acme_email",
         "acme_directory",

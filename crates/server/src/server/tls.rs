@@ -98,7 +98,8 @@ mod with_tls {
         Ok(KEYS.get_or_init(|| Arc::new(keys)))
     }
 
-    fn now_s() -> i64 {
+    /// Returns the seconds since 1970.
+    pub(in crate::server) fn now_s() -> i64 {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         now.map_or(0, |now| i64::try_from(now.as_secs()).unwrap_or(i64::MAX))
     }
@@ -185,7 +186,7 @@ mod with_tls {
 }
 
 #[cfg(feature = "tls-any")]
-pub(super) use with_tls::{acceptor, notes, tell_ends, watch_files};
+pub(super) use with_tls::{acceptor, notes, now_s, tell_ends, watch_files};
 
 /// Says that this build has no TLS.
 #[cfg(not(feature = "tls-any"))]

@@ -22,6 +22,7 @@ mod pace;
 mod proxies;
 mod proxy_tlvs;
 mod schedulers;
+mod server_pages;
 mod shutdown;
 mod site_file;
 mod socket_tuning;

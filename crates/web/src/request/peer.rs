@@ -124,6 +124,18 @@ impl Request {
         })
     }
 
+    /// Returns whether it has fields of a proxy that is not trusted: its client may be anyone.
+    #[doc(hidden)]
+    pub fn comes_through_stranger(&self) -> bool {
+        let is_forwarded = ["forwarded", "x-forwarded-for", "x-real-ip", "via"]
+            .iter()
+            .any(|name| self.header_bytes(name).is_some());
+        let trusts = |peer: Endpoint| {
+            self.peer.trusted_proxies.as_ref().is_some_and(|proxies| proxies.trusts(&peer))
+        };
+        is_forwarded && !self.peer().is_some_and(trusts)
+    }
+
     /// Returns the IP address of [`Request::client`]; an IPv4 address mapped to IPv6 is returned as
     /// IPv4. `None` over a Unix socket, too.
     pub fn client_ip(&self) -> Option<IpAddr> {

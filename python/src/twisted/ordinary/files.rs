@@ -133,6 +133,8 @@ impl Ordinary {
         let date = files.make_date.bind(py).call1((found.modified,))?;
         let (date, now) = (date.cast_into::<PyBytes>()?, api.date(py)?);
         let mut head = Vec::with_capacity(256);
+        let hsts = self.hsts.as_ref().map_or(&b""[..], |hsts| hsts.as_bytes(py));
+        let hsts_name = if hsts.is_empty() { "" } else { "\r\nStrict-Transport-Security: " };
         for part in [
             b"HTTP/1.1 200 OK\r\nServer: ",
             api.version.as_bytes(py),
@@ -144,6 +146,8 @@ impl Ordinary {
             found.kind.as_bytes(),
             b"\r\nLast-Modified: ",
             date.as_bytes(),
+            hsts_name.as_bytes(),
+            hsts,
             b"\r\n\r\n",
         ] {
             head.extend_from_slice(part);
