@@ -353,6 +353,11 @@ impl<S> H2Client<S> {
         self.streams.iter_mut()
     }
 
+    /// Returns the open stream that was opened first.
+    pub fn oldest(&self) -> Option<&ClientStream<S>> {
+        self.streams.front()
+    }
+
     /// Returns how many streams are open.
     #[inline]
     pub fn open_streams(&self) -> usize {

@@ -9,7 +9,7 @@ use gustnado_tls::{ConnectTlsError, ConnectorError, Socket, TlsConnector, TlsVer
 
 use super::counts::FailureKind;
 use crate::outcome::TlsSummary;
-use crate::plan::LoadPlan;
+use crate::plan::{HttpVersion, LoadPlan};
 
 /// What all connections by TLS share, and what is known of them.
 #[derive(Debug)]
@@ -21,14 +21,23 @@ pub(super) struct LoadTls {
     agreed: OnceLock<[String; 3]>,
     /// Why the first one that failed did.
     failure: OnceLock<String>,
+    /// It offers HTTP/2 alone.
+    is_http2: bool,
 }
+
+/// The name of HTTP/2 in ALPN (RFC 9113 §3.2).
+const H2: &[u8] = b"h2";
 
 impl LoadTls {
     /// Reads the authorities and the client's certificate.
     pub(super) fn new(plan: &LoadPlan) -> Result<Self, ConnectorError> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let mut settings = plan.tls.clone();
+        if plan.http == HttpVersion::Http2 {
+            settings.protocols = vec![H2.to_vec()];
+        }
         let connector =
-            TlsConnector::new(&plan.tls, i64::try_from(now.as_secs()).unwrap_or(i64::MAX))?;
+            TlsConnector::new(&settings, i64::try_from(now.as_secs()).unwrap_or(i64::MAX))?;
         let (handshakes, resumed) = (AtomicU64::new(0), AtomicU64::new(0));
         Ok(Self {
             connector,
@@ -36,15 +45,29 @@ impl LoadTls {
             resumed,
             agreed: OnceLock::new(),
             failure: OnceLock::new(),
+            is_http2: plan.http == HttpVersion::Http2,
         })
     }
 
-    /// Begins TLS on a connection, within its deadline.
-    pub(super) async fn begin(&self, socket: &mut Socket, host: &str) -> Result<(), FailureKind> {
+    /// Begins TLS on a connection, within its deadline. Returns what has come behind the handshake:
+    /// nothing, or the first frames of HTTP/2.
+    pub(super) async fn begin(
+        &self,
+        socket: &mut Socket,
+        host: &str,
+    ) -> Result<Vec<u8>, FailureKind> {
         match socket.connect_tls(&self.connector, host).await {
-            Ok(content) if content.is_empty() => {
+            Ok(_)
+                if self.is_http2
+                    && socket.tls().is_none_or(|tls| tls.alpn.as_deref() != Some(H2)) =>
+            {
+                let why = "the server does not speak HTTP/2: it has not chosen h2 by ALPN";
+                _ = self.failure.set(why.to_owned());
+                Err(FailureKind::Handshake)
+            }
+            Ok(content) if content.is_empty() || self.is_http2 => {
                 self.note(socket);
-                Ok(())
+                Ok(content)
             }
             Ok(_) => Err(FailureKind::Handshake),
             Err(ConnectTlsError::Lost(ConnectionError::TimedOut)) => Err(FailureKind::TimedOut),
