@@ -5,7 +5,7 @@
 
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use gustnado_tasks::{Connection, ConnectionError, Outbound, SendBuf, sleep};
@@ -307,13 +307,30 @@ impl LoadConnection {
         if !connection.is_sending() {
             return Poll::Ready(None);
         }
-        match connection.poll_sent() {
-            // A server that waits for a window reads nothing before it has it.
-            Poll::Pending if self.in_flight.is_two_way() => self.receive(now),
-            Poll::Pending => Poll::Pending,
-            Poll::Ready(Err(error)) => Poll::Ready(Some(LeaveReason::Failed(broken(&error)))),
-            // A connection that is not slow never pauses.
-            Poll::Ready(Ok(())) => Poll::Ready(self.unsent.pause().map(LeaveReason::Pause)),
+        self.poll_sent(now)
+    }
+
+    /// Waits until what is under way was sent. By HTTP/2 bytes are received meanwhile: a server
+    /// that waits for a window may read nothing before it has it.
+    fn poll_sent(&mut self, now: &mut u64) -> Poll<Option<LeaveReason>> {
+        loop {
+            let Some(connection) = &mut self.connection else {
+                return Poll::Ready(Some(LeaveReason::Closed));
+            };
+            match connection.poll_sent() {
+                Poll::Pending if self.in_flight.is_two_way() => {}
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Err(error)) => {
+                    return Poll::Ready(Some(LeaveReason::Failed(broken(&error))));
+                }
+                // A connection that is not slow never pauses.
+                Poll::Ready(Ok(())) => {
+                    return Poll::Ready(self.unsent.pause().map(LeaveReason::Pause));
+                }
+            }
+            if let Some(left) = ready!(self.receive(now)) {
+                return Poll::Ready(Some(left));
+            }
         }
     }
 
