@@ -11,9 +11,9 @@ mod exchange;
 mod pool;
 mod slot;
 
-pub(super) use connection::{ConnectionEnd, Http2Connection};
+pub(super) use connection::Http2Connection;
 pub(super) use driver::start;
-pub(super) use exchange::Http2Exchange;
+pub(super) use exchange::{Http2Exchange, Http2Head};
 pub(super) use pool::{Http2Pool, Place};
 
 /// How a client uses HTTP/2.

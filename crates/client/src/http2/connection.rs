@@ -6,10 +6,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
-use gustnado_http::h2::{
-    ErrorCode, H2Client, H2ClientEvent, H2ClientLimits, H2Error, StreamId,
-};
 use gustnado_http::h2::hpack::Encoder;
+use gustnado_http::h2::{ErrorCode, H2Client, H2ClientEvent, H2ClientLimits, H2Error, StreamId};
 use gustnado_http::response::ResponseHead;
 use gustnado_tasks::Lock;
 
@@ -195,9 +193,10 @@ impl ConnectionState {
                     self.wake_waiting();
                 }
                 Some(H2ClientEvent::Window) => {
-                    self.core.streams().filter(|stream| !stream.is_local_closed).for_each(
-                        |stream| stream.state.lock().wake(),
-                    );
+                    self.core
+                        .streams()
+                        .filter(|stream| !stream.is_local_closed)
+                        .for_each(|stream| stream.state.lock().wake());
                     self.wake_waiting();
                 }
             }
@@ -235,7 +234,12 @@ impl ConnectionState {
 
     /// Notes a part of a response. With its end the stream is closed, also where the rest of the
     /// request was not sent: it is not needed any more.
-    fn fill(&mut self, id: StreamId, is_end: bool, fill: impl FnOnce(&mut super::slot::StreamSlot)) {
+    fn fill(
+        &mut self,
+        id: StreamId,
+        is_end: bool,
+        fill: impl FnOnce(&mut super::slot::StreamSlot),
+    ) {
         let Some(stream) = self.core.stream(id) else { return };
         {
             let mut slot = stream.state.lock();
@@ -246,6 +250,11 @@ impl ConnectionState {
         if is_end {
             self.close(id, ErrorCode::NoError);
         }
+    }
+
+    /// Says that the connection ends.
+    pub(super) fn go_away(&mut self, error: H2Error) {
+        self.core.go_away(error, &mut self.out);
     }
 
     /// Ends the connection: all requests hear why.

@@ -4,6 +4,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use gustnado_http::h2::{ErrorCode, H2Error};
 use gustnado_tasks::{Connection, ConnectionError, spawn_detached};
 use gustnado_tls::Socket;
 
@@ -34,6 +35,9 @@ pub(crate) fn start(
     Ok(shared)
 }
 
+/// Longest time for the last frame, in milliseconds.
+const LAST_MS_MAX: u64 = 1_000;
+
 /// A connection's driver.
 struct Driver {
     socket: Socket,
@@ -48,10 +52,28 @@ struct Driver {
 impl Driver {
     async fn run(mut self) {
         let end = poll_fn(|cx| self.poll(cx)).await;
-        let is_orderly = matches!(end, ConnectionEnd::Closed);
-        self.shared.state.lock().finish(end);
-        if is_orderly && !self.socket.is_sending() {
-            self.socket.shutdown_write();
+        let shared = Arc::clone(&self.shared);
+        let says_more = match &end {
+            ConnectionEnd::Closed | ConnectionEnd::Protocol(_) => !self.socket.is_sending(),
+            _ => false,
+        };
+        let mut last = Connection::outgoing();
+        {
+            let mut state = shared.state.lock();
+            if matches!(end, ConnectionEnd::Closed) {
+                state.go_away(H2Error { code: ErrorCode::NoError, reason: "" });
+            }
+            state.finish(end);
+            last.bytes.append(&mut state.out);
+        }
+        if says_more {
+            self.socket.set_deadline(self.socket.now().mono_ms + LAST_MS_MAX);
+            self.socket.start_send(last);
+            if poll_fn(|_| self.socket.poll_sent()).await.is_ok() {
+                self.socket.shutdown_write();
+            }
+        } else {
+            Connection::put_back(last);
         }
     }
 
@@ -94,7 +116,7 @@ impl Driver {
                     match state.read(&self.unread, now_ms) {
                         Ok(used) => drop(self.unread.drain(..used)),
                         Err(error) => {
-                            state.core.go_away(error, &mut state.out);
+                            state.go_away(error);
                             return Poll::Ready(ConnectionEnd::Protocol(error));
                         }
                     }
