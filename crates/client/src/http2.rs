@@ -31,4 +31,5 @@ pub enum Http2Use {
 }
 
 /// The name of HTTP/2 in ALPN.
+#[cfg(feature = "tls")]
 pub(super) const H2: &[u8] = b"h2";
