@@ -83,7 +83,7 @@ impl ClientCall {
             return self.share(content).await;
         }
         let made = connect(&self.client, &self.origin, &self.total).await?;
-        self.on_fresh(made, content).await
+        self.on_fresh(made, self.upload(content)).await
     }
 
     /// Sends it on a connection that others use, too, or may use.
@@ -98,13 +98,19 @@ impl ClientCall {
                         Err(unsent) => upload = unsent,
                     }
                 }
-                Place::Wait(connecting) => self.within(connecting.wait()).await?,
+                Place::Wait(connecting) => {
+                    self.within(connecting.wait()).await?;
+                    if self.client.http2.is_old(&self.origin) {
+                        let made = connect(&self.client, &self.origin, &self.total).await?;
+                        return self.on_fresh(made, upload).await;
+                    }
+                }
                 Place::Connect(guard) => {
                     let made = connect(&self.client, &self.origin, &self.total).await?;
                     if !made.is_http2 {
                         guard.is_old();
                         drop(guard);
-                        return self.exchange_by_http1(made.socket, upload.framed()).await;
+                        return self.on_fresh(made, upload).await;
                     }
                     let connection = self.start(made)?;
                     guard.connected(&connection);
@@ -119,14 +125,14 @@ impl ClientCall {
     async fn on_fresh(
         &self,
         made: MadeConnection,
-        content: RequestContent,
+        upload: BodyUpload,
     ) -> Result<ClientResponse, RequestFailure> {
         if !made.is_http2 {
-            let outcome = self.exchange(made.socket, content).await;
+            let outcome = self.exchange_by_http1(made.socket, upload.framed()).await;
             return outcome.map_err(|failed| failed.error.into());
         }
         let connection = self.start(made)?;
-        self.on_new(&connection, self.upload(content)).await
+        self.on_new(&connection, upload).await
     }
 
     /// Sends it on a connection of HTTP/2 that was made for it.

@@ -46,7 +46,7 @@ fn server(setup: Setup, change: impl FnOnce(&mut Config)) -> Server {
     let mut config = Config { h2c: true, limit_body_bytes: 8 << 20, ..setup.config() };
     change(&mut config);
     let routes = Routes::new()
-        .get("/hello", "hello")
+        .get("/hello", |_: &Request| "hello")
         .post("/echo", |request: &Request| request.bytes().to_vec())
         .get("/slow", async |_: Request| {
             sleep(Duration::from_millis(50)).await;

@@ -157,7 +157,8 @@ pub(super) static SCENARIO: &[FileKey<ScenarioDraft>] = keys![
         "`false`: each connection carries one request.";
     "http2", Value("false"), Takes::Switch(|draft, http2| draft.spec.http2 = http2),
         "`true`: requests are of HTTP/2, which https URLs agree on by ALPN, and others by prior \
-         knowledge. For `gustnado` and `h2load`.";
+         knowledge. For `gustnado` and `h2load`. In clear a contender speaks HTTP/1.1, too: its \
+         response is compared by that.";
     "pipeline", Value("1"),
         Takes::Number(1..=1_024, |draft, depth| draft.spec.pipeline = small(depth)),
         "Requests under way at once on each connection.";
