@@ -316,7 +316,7 @@ impl Http2Exchange {
     /// After a time-out: if nothing at all has come since the request, the server may be gone, and
     /// no request is to wait for it again.
     fn suspect(&self) {
-        let is_silent = self.connection.state.lock().received_ms <= self.began_ms;
+        let is_silent = self.connection.state.lock().received_ms < self.began_ms;
         if is_silent {
             self.connection.leave();
         }
@@ -353,8 +353,10 @@ impl Http2Exchange {
                 ClientError::TooManyInterim { host, limit: INTERIM_MAX }
             }
             StreamFailure::Lost(end) => {
+                let by_chance = matches!(end, ConnectionEnd::Closed | ConnectionEnd::Broken(..));
                 let is_untouched = !self.head_read && slot.is_untouched();
-                let retry = if is_untouched { Retry::IfIdempotent } else { Retry::Never };
+                let may_again = by_chance && is_untouched;
+                let retry = if may_again { Retry::IfIdempotent } else { Retry::Never };
                 return RequestFailure { error: self.lost(end), retry };
             }
         };
