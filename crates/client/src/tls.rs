@@ -57,6 +57,9 @@ pub(super) async fn begin(
             Some(Err(failed(ConnectTlsError::Closed)))
         }
         Err(ConnectTlsError::Lost(ConnectionError::TimedOut)) => None,
+        Err(error) if error.is_protocol_refused() => {
+            Some(Err(ClientError::NoHttp2 { host: Arc::clone(name) }))
+        }
         Err(error) => Some(Err(failed(error))),
     }
 }

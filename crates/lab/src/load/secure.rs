@@ -25,6 +25,9 @@ pub(super) struct LoadTls {
     is_http2: bool,
 }
 
+/// Why a handshake fails with a server of HTTP/1 alone.
+pub(super) const NO_HTTP2: &str = "it has not chosen h2 by ALPN";
+
 /// The name of HTTP/2 in ALPN (RFC 9113 §3.2).
 const H2: &[u8] = b"h2";
 
@@ -61,8 +64,7 @@ impl LoadTls {
                 if self.is_http2
                     && socket.tls().is_none_or(|tls| tls.alpn.as_deref() != Some(H2)) =>
             {
-                let why = "the server does not speak HTTP/2: it has not chosen h2 by ALPN";
-                _ = self.failure.set(why.to_owned());
+                _ = self.failure.set(NO_HTTP2.to_owned());
                 Err(FailureKind::Handshake)
             }
             Ok(content) if content.is_empty() || self.is_http2 => {
@@ -72,7 +74,9 @@ impl LoadTls {
             Ok(_) => Err(FailureKind::Handshake),
             Err(ConnectTlsError::Lost(ConnectionError::TimedOut)) => Err(FailureKind::TimedOut),
             Err(error) => {
-                _ = self.failure.set(error.to_string());
+                let is_known = self.is_http2 && error.is_protocol_refused();
+                let why = if is_known { NO_HTTP2.to_owned() } else { error.to_string() };
+                _ = self.failure.set(why);
                 Err(FailureKind::Handshake)
             }
         }
