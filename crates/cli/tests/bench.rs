@@ -62,7 +62,7 @@ fn a_server_is_loaded_by_http_2_that_tls_agrees_on() {
     for (http2, code) in [("--http2=true", Some(0)), ("--http2=false", Some(1))] {
         let flags = ["--tls-cert", &cert, "--tls-key", &key, http2];
         let server = Server::start(&flags);
-        let url = format!("https://{}/", server.address);
+        let url = format!("{}/", server.address);
         let words =
             ["bench", "--h2", "--insecure", "-n", "200", "-c", "2", "-m", "8", "--json", &url];
         let found = ended(&mut command(&words));

@@ -12,8 +12,9 @@ use gustnado_tls::Socket;
 
 use super::connect::{MadeConnection, RequestOrigin, connect};
 use super::error::{ClientError, TimeoutPhase};
-use super::exchange::{ClientExchange, HeadReader, RequestFailure, Retry};
-use super::http2::{self, Http2Connection, Http2Exchange, Http2Head, Http2Use, Place};
+use super::exchange::{ClientExchange, HeadReader, RequestFailure, RetryRule};
+use super::http2::{self, Http2Connection, Http2Exchange, Http2Head, Place};
+use super::http2_use::Http2Use;
 use super::response::ClientResponse;
 use super::total::Total;
 use super::upload::{BodyUpload, RequestContent};
@@ -25,7 +26,7 @@ const TRIES_MAX: u32 = 4;
 /// A request that is ready to be sent.
 pub(super) struct ClientCall {
     pub(super) client: Arc<ClientShared>,
-    pub(super) head: RequestHead,
+    pub(super) head: ReadyHead,
     pub(super) origin: Arc<RequestOrigin>,
     pub(super) total: Total,
     pub(super) expects_continue: bool,
@@ -33,7 +34,7 @@ pub(super) struct ClientCall {
 }
 
 /// A request's head, for both versions.
-pub(super) struct RequestHead {
+pub(super) struct ReadyHead {
     pub(super) method: Method,
     pub(super) target: String,
     /// As HTTP/1 has it.
@@ -53,9 +54,9 @@ impl ClientCall {
             };
             tries += 1;
             let may_again = match failed.retry {
-                Retry::Never => false,
-                Retry::IfIdempotent => self.head.method.is_idempotent() && tries == 1,
-                Retry::Always => tries < TRIES_MAX,
+                RetryRule::Never => false,
+                RetryRule::IfIdempotent => self.head.method.is_idempotent() && tries == 1,
+                RetryRule::Always => tries < TRIES_MAX,
             };
             match spare.filter(|_| may_again) {
                 Some(spare) => content = spare,
@@ -230,7 +231,9 @@ async fn respond(
     let head = poll_fn(|cx| exchange.poll_head(cx)).await;
     match head {
         Ok((head, interim)) => Ok(ClientResponse::of_http2(head, interim, exchange)),
-        Err(failed) if failed.retry == Retry::IfIdempotent && !is_kept => Err(failed.error.into()),
+        Err(failed) if failed.retry == RetryRule::IfIdempotent && !is_kept => {
+            Err(failed.error.into())
+        }
         Err(failed) => Err(failed),
     }
 }

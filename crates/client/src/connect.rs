@@ -9,7 +9,7 @@ use gustnado_tasks::{Connection, ConnectionError, Endpoint, Outbound, now, timeo
 use gustnado_tls::Socket;
 
 use super::error::{ClientError, TimeoutPhase};
-use super::http2::Http2Use;
+use super::http2_use::Http2Use;
 #[cfg(feature = "tls")]
 use super::tls;
 use super::total::Total;

@@ -49,12 +49,12 @@ impl ReceivedHead {
 /// The error of a request that got no response.
 pub(super) struct RequestFailure {
     pub(super) error: ClientError,
-    pub(super) retry: Retry,
+    pub(super) retry: RetryRule,
 }
 
 /// Whether a request that got no response may be sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Retry {
+pub(super) enum RetryRule {
     /// No: the server may have begun.
     Never,
     /// The connection ended before anything was heard: perhaps the server had closed it before the
@@ -66,7 +66,7 @@ pub(super) enum Retry {
 
 impl From<ClientError> for RequestFailure {
     fn from(error: ClientError) -> Self {
-        Self { error, retry: Retry::Never }
+        Self { error, retry: RetryRule::Never }
     }
 }
 
@@ -328,8 +328,8 @@ impl ClientExchange {
     }
 }
 
-fn retry_after(nothing_received: bool) -> Retry {
-    if nothing_received { Retry::IfIdempotent } else { Retry::Never }
+fn retry_after(nothing_received: bool) -> RetryRule {
+    if nothing_received { RetryRule::IfIdempotent } else { RetryRule::Never }
 }
 
 /// Reader of a response's head, with the bytes that came so far.

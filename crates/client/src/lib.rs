@@ -47,6 +47,7 @@ mod error;
 mod exchange;
 mod http1_body;
 mod http2;
+mod http2_use;
 mod pool;
 mod request;
 mod response;
@@ -71,7 +72,7 @@ use gustnado_tls::TlsConnector;
 pub use error::{ClientError, TimeoutPhase, UrlError};
 #[cfg(feature = "tls")]
 pub use gustnado_tls::{ConnectTlsError, ConnectorError, ConnectorSettings, TlsInfo, Trust};
-pub use http2::Http2Use;
+pub use http2_use::Http2Use;
 pub use request::ClientRequest;
 pub use response::{ClientResponse, ClientResponseBody};
 

@@ -12,7 +12,7 @@ use gustnado_tasks::{Connection, Endpoint};
 use gustnado_tls::Socket;
 
 use super::ClientShared;
-use super::call::{ClientCall, RequestHead};
+use super::call::{ClientCall, ReadyHead};
 use super::connect::RequestOrigin;
 use super::error::{ClientError, UrlError};
 use super::response::ClientResponse;
@@ -188,7 +188,7 @@ impl ClientRequest {
         let total = Total::start(self.total);
         let Self { client, method, content, expects_continue, is_alone, via, .. } = self;
         let origin = Arc::new(RequestOrigin { name: name.into(), host, port, is_tls, via });
-        let head = RequestHead { method, target, bytes: head, fields };
+        let head = ReadyHead { method, target, bytes: head, fields };
         Ok((ClientCall { client, head, origin, total, expects_continue, is_alone }, content))
     }
 

@@ -8,7 +8,7 @@ use gustnado_tls::{ConnectTlsError, Socket, TlsConnector};
 
 use super::ClientShared;
 use super::error::ClientError;
-use super::http2::{H2, Http2Use};
+use super::http2_use::{H2, Http2Use};
 
 impl ClientShared {
     /// Returns what takes up connections by TLS. The first one reads files, on another thread.

@@ -1,6 +1,5 @@
 //! One connection as its requests and its driver share it.
 
-use std::io;
 use std::mem;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -11,7 +10,8 @@ use gustnado_http::h2::{ErrorCode, H2Client, H2ClientEvent, H2ClientLimits, H2Er
 use gustnado_http::response::ResponseHead;
 use gustnado_tasks::Lock;
 
-use super::slot::{INTERIM_MAX, SharedSlot, StreamFailure};
+use super::end::ConnectionEnd;
+use super::slot::{INTERIM_MAX, SlotHandle, StreamFailure};
 use crate::ClientOptions;
 use crate::exchange::ReceivedHead;
 
@@ -28,7 +28,7 @@ pub(crate) struct Http2Connection {
 
 /// What requests and the driver share.
 pub(super) struct ConnectionState {
-    pub(super) core: H2Client<SharedSlot>,
+    pub(super) core: H2Client<SlotHandle>,
     /// What is sent next.
     pub(super) out: Vec<u8>,
     pub(super) driver: Option<Waker>,
@@ -39,21 +39,6 @@ pub(super) struct ConnectionState {
     pub(super) is_leaving: bool,
     /// When bytes were last received.
     pub(super) received_ms: u64,
-}
-
-/// Why a connection has ended.
-#[derive(Clone, Debug)]
-pub(crate) enum ConnectionEnd {
-    /// The server has closed it.
-    Closed,
-    /// The kernel's error.
-    Broken(io::ErrorKind, String),
-    /// The server has broken a rule.
-    Protocol(H2Error),
-    /// The server has said so, with a code.
-    GoAway(ErrorCode),
-    /// The worker is ending.
-    Ending,
 }
 
 impl Http2Connection {
@@ -107,7 +92,7 @@ impl Http2Connection {
         cx: &mut Context<'_>,
         ends: (bool, bool),
         encode: impl FnOnce(&mut Encoder, &mut Vec<u8>),
-    ) -> Poll<Option<(StreamId, SharedSlot)>> {
+    ) -> Poll<Option<(StreamId, SlotHandle)>> {
         let mut state = self.state.lock();
         if !state.is_open() {
             return Poll::Ready(None);
@@ -116,7 +101,7 @@ impl Http2Connection {
             state.wait(cx.waker());
             return Poll::Pending;
         }
-        let slot = SharedSlot::default();
+        let slot = SlotHandle::default();
         let ConnectionState { core, out, .. } = &mut *state;
         let id = core.open(ends, Arc::clone(&slot), out, encode);
         state.wake_driver();

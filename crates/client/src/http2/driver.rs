@@ -8,7 +8,8 @@ use gustnado_http::h2::{ErrorCode, H2Error};
 use gustnado_tasks::{Connection, ConnectionError, spawn_detached};
 use gustnado_tls::Socket;
 
-use super::connection::{ConnectionEnd, ConnectionState, Http2Connection};
+use super::connection::{ConnectionState, Http2Connection};
+use super::end::ConnectionEnd;
 use crate::error::ClientError;
 use crate::{ClientOptions, millis};
 

@@ -17,11 +17,12 @@ use gustnado_http::h2::{ErrorCode, H2Error, StreamId};
 use gustnado_http::method::Method;
 use gustnado_tasks::{Sleep, sleep};
 
-use super::connection::{ConnectionEnd, Http2Connection};
-use super::slot::{INTERIM_MAX, SharedSlot, StreamFailure, StreamSlot};
+use super::connection::{ConnectionState, Http2Connection};
+use super::end::ConnectionEnd;
+use super::slot::{INTERIM_MAX, SlotHandle, StreamFailure, StreamSlot};
 use crate::connect::RequestOrigin;
 use crate::error::{ClientError, TimeoutPhase};
-use crate::exchange::{ReceivedHead, RequestFailure, Retry};
+use crate::exchange::{ReceivedHead, RequestFailure, RetryRule};
 use crate::total::Total;
 use crate::upload::BodyUpload;
 use crate::{ClientShared, millis};
@@ -60,7 +61,7 @@ impl Http2Head<'_> {
 pub(crate) struct Http2Exchange {
     connection: Arc<Http2Connection>,
     id: StreamId,
-    slot: SharedSlot,
+    slot: SlotHandle,
     upload: BodyUpload,
     /// A piece of the body, and how much of it was sent.
     piece: Vec<u8>,
@@ -165,7 +166,7 @@ impl Http2Exchange {
             self.received += bytes.len() as u64;
             self.expect_bytes();
             let mut state = self.connection.state.lock();
-            let super::connection::ConnectionState { core, out, .. } = &mut *state;
+            let ConnectionState { core, out, .. } = &mut *state;
             core.take(self.id, bytes.len(), out);
             if !state.out.is_empty() {
                 state.wake_driver();
@@ -223,7 +224,8 @@ impl Http2Exchange {
             if !self.upload.is_going() {
                 return Ok(());
             }
-            (self.sent, _) = (0, self.piece.clear());
+            self.piece.clear();
+            self.sent = 0;
             match self.upload.poll_fill(cx, &mut self.piece) {
                 Poll::Ready(result) => result?,
                 Poll::Pending => return Ok(()),
@@ -242,7 +244,7 @@ impl Http2Exchange {
             state.wait(cx.waker());
             return false;
         }
-        let super::connection::ConnectionState { core, out, .. } = &mut *state;
+        let ConnectionState { core, out, .. } = &mut *state;
         let Some(stream) = core.stream(self.id) else {
             // It is over: nothing more is wanted.
             self.is_body_sent = true;
@@ -343,7 +345,7 @@ impl Http2Exchange {
         let error = match failure {
             StreamFailure::Refused => {
                 let error = ClientError::Reset { host, code: ErrorCode::RefusedStream };
-                return RequestFailure { error, retry: Retry::Always };
+                return RequestFailure { error, retry: RetryRule::Always };
             }
             StreamFailure::Reset(code) => ClientError::Reset { host, code: *code },
             StreamFailure::Malformed(code, reason) => {
@@ -356,7 +358,7 @@ impl Http2Exchange {
                 let by_chance = matches!(end, ConnectionEnd::Closed | ConnectionEnd::Broken(..));
                 let is_untouched = !self.head_read && slot.is_untouched();
                 let may_again = by_chance && is_untouched;
-                let retry = if may_again { Retry::IfIdempotent } else { Retry::Never };
+                let retry = if may_again { RetryRule::IfIdempotent } else { RetryRule::Never };
                 return RequestFailure { error: self.lost(end), retry };
             }
         };

@@ -9,14 +9,14 @@ use bytes::{Bytes, BytesMut};
 use gustnado_http::h2::ErrorCode;
 use gustnado_tasks::Lock;
 
-use super::connection::ConnectionEnd;
+use super::end::ConnectionEnd;
 use crate::exchange::ReceivedHead;
 
 /// Interim responses to one request. One or two are usual.
 pub(super) const INTERIM_MAX: usize = 16;
 
 /// A stream's slot: the driver fills it, the request empties it.
-pub(crate) type SharedSlot = Arc<Lock<StreamSlot>>;
+pub(crate) type SlotHandle = Arc<Lock<StreamSlot>>;
 
 /// What has come of one response.
 #[derive(Default)]

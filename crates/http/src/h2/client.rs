@@ -163,9 +163,9 @@ pub struct H2Client<S> {
     head: Vec<u8>,
     known: responses::KnownBlock,
     /// A block of fields whose end has not come.
-    block: Option<Box<FieldBlock>>,
+    block: Option<Box<OpenFieldBlock>>,
     /// A DATA frame whose end has not come.
-    data: DataFrame,
+    data: OpenDataFrame,
     budget: Budget,
     /// The number of the next stream.
     next_id: StreamId,
@@ -197,7 +197,7 @@ const ID_MAX: StreamId = (1 << 31) - 1;
 
 /// A block of fields that comes in several frames.
 #[derive(Debug)]
-struct FieldBlock {
+struct OpenFieldBlock {
     id: StreamId,
     is_end: bool,
     frames: u8,
@@ -206,7 +206,7 @@ struct FieldBlock {
 
 /// The rest of a DATA frame.
 #[derive(Clone, Copy, Debug, Default)]
-struct DataFrame {
+struct OpenDataFrame {
     /// 0: its bytes are not wanted.
     id: StreamId,
     left: u32,
@@ -245,7 +245,7 @@ impl<S> H2Client<S> {
             head: Vec::new(),
             known: responses::KnownBlock::default(),
             block: None,
-            data: DataFrame::default(),
+            data: OpenDataFrame::default(),
             budget: Budget::default(),
             next_id: 1,
             last_served: ID_MAX,

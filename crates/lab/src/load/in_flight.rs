@@ -57,8 +57,8 @@ impl RequestsInFlight {
         matches!(self, Http2(_))
     }
 
-    /// Returns how long the oldest request has waited, in milliseconds. One by HTTP/1 waits from the
-    /// last send on.
+    /// Returns how long the oldest request has waited, in milliseconds. One by HTTP/1 waits from
+    /// the last send on.
     pub(super) fn oldest_ms(&self, now: u64) -> u64 {
         match self {
             Http1(_) => 0,

@@ -229,7 +229,8 @@ fn http2_request(
     })
 }
 
-/// Fields that no request of HTTP/2 has (RFC 9113 §8.2.2), apart from those that the writer refuses.
+/// Fields that no request of HTTP/2 has (RFC 9113 §8.2.2), apart from those that the writer
+/// refuses.
 const FOREIGN_FIELDS: [&str; 3] = ["keep-alive", "proxy-connection", "upgrade"];
 
 /// Resolves the addresses to connect to. Each target is a server of its own. All addresses of a

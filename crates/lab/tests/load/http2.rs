@@ -160,21 +160,29 @@ fn serve(
                 rests.push((id, left));
             }
         }
-        rests.retain_mut(|(id, left)| {
-            let window = core.stream(*id).map_or(0, |stream| stream.window());
-            while *left > 0 {
-                let len = (*left).min(16_384).min(window).min(core.room());
-                if len == 0 || core.stream(*id).is_none_or(|stream| stream.window() < len) {
-                    return true;
-                }
-                *left -= len;
-                core.write_data_header(*id, len, *left == 0, &mut out);
-                out.resize(out.len() + len, b'x');
-            }
-            core.finish(*id, &mut out);
-            false
-        });
+        rests.retain_mut(|(id, left)| send_rest(&mut core, *id, left, &mut out));
     }
+}
+
+/// Sends of a long body what the windows allow. Returns whether some is left.
+fn send_rest(
+    core: &mut H2Connection<Unanswered>,
+    id: StreamId,
+    left: &mut usize,
+    out: &mut Vec<u8>,
+) -> bool {
+    while *left > 0 {
+        let window = core.stream(id).map_or(0, |stream| stream.window());
+        let len = (*left).min(16_384).min(window).min(core.room());
+        if len == 0 {
+            return true;
+        }
+        *left -= len;
+        core.write_data_header(id, len, *left == 0, out);
+        out.resize(out.len() + len, b'x');
+    }
+    core.finish(id, out);
+    false
 }
 
 /// Responds to a whole request. Returns what is left to be sent of a long body.

@@ -2,12 +2,12 @@
 
 use super::response_block::ResponseBuilder;
 use super::{
-    DataFrame, ErrorCode, FieldBlock, FrameHeader, H2Client, H2ClientEvent, H2Error, NextPart,
-    ResponseHead, StreamId, flag, write_window,
+    ErrorCode, FrameHeader, H2Client, H2ClientEvent, H2Error, NextPart, OpenDataFrame,
+    OpenFieldBlock, ResponseHead, StreamId, flag, write_window,
 };
 
 /// The event of a DATA frame that was not to come, and what follows; `None` if more has to come.
-type DataBegun<'i, S> = (Option<H2ClientEvent<'i, S>>, Option<&'i [u8]>);
+type BodyBegun<'i, S> = (Option<H2ClientEvent<'i, S>>, Option<&'i [u8]>);
 
 /// Bytes of a block of fields, as it was compressed, and frames that it may come in.
 const BLOCK_BYTES_MAX: usize = 64 << 10;
@@ -50,7 +50,8 @@ impl<S> H2Client<S> {
         if header.has(flag::END_HEADERS) {
             return self.fields((id, is_end), block, now_ms, out);
         }
-        self.block = Some(Box::new(FieldBlock { id, is_end, frames: 1, bytes: block.to_vec() }));
+        self.block =
+            Some(Box::new(OpenFieldBlock { id, is_end, frames: 1, bytes: block.to_vec() }));
         Ok(None)
     }
 
@@ -196,7 +197,7 @@ impl<S> H2Client<S> {
         payload: &'i [u8],
         now_ms: u64,
         out: &mut Vec<u8>,
-    ) -> Result<DataBegun<'i, S>, H2Error> {
+    ) -> Result<BodyBegun<'i, S>, H2Error> {
         let id = header.stream;
         if self.is_idle(id) {
             return Err(H2Error::protocol("DATA is on a stream that was never opened"));
@@ -227,7 +228,7 @@ impl<S> H2Client<S> {
         self.received += size.unsigned_abs();
         self.give_connection_window(out);
         let left = u32::try_from(left).unwrap_or(u32::MAX);
-        self.data = DataFrame { id: 0, left, padding, is_end, is_open: true };
+        self.data = OpenDataFrame { id: 0, left, padding, is_end, is_open: true };
         let Some(stream) = self.stream(id) else {
             // No more can come on closed streams than their windows had left.
             let discards = self.discards.checked_sub(u64::from(size.unsigned_abs()));
@@ -261,7 +262,7 @@ impl<S> H2Client<S> {
         &mut self,
         input: &'i [u8],
     ) -> (Option<H2ClientEvent<'i, S>>, &'i [u8]) {
-        let DataFrame { id, left, padding, is_end, .. } = self.data;
+        let OpenDataFrame { id, left, padding, is_end, .. } = self.data;
         let left = left as usize;
         let (came, rest) = input.split_at(left.min(input.len()));
         let content = left.saturating_sub(usize::from(padding)).min(came.len());

@@ -510,8 +510,8 @@ proptest! {
         };
         let heads = |seen: &[String]| seen.iter().filter(|event| event.contains(" 200 ")).count();
         let digits = |seen: &[String]| {
-            let mut all: Vec<u8> =
-                seen.iter().filter(|event| !event.contains(' ')).flat_map(|event| event.bytes()).collect();
+            let bodies = seen.iter().filter(|event| !event.contains(' '));
+            let mut all: Vec<u8> = bodies.flat_map(|body| body.bytes()).collect();
             all.sort_unstable();
             all
         };
@@ -524,7 +524,8 @@ proptest! {
     fn a_response_cut_anywhere_reads_the_same(cut in 0_usize..400) {
         let mut talk = Talk::begun();
         let id = talk.get("one");
-        talk.headers(id, 0, OK).frame(kind::DATA, flag::END_STREAM | flag::PADDED, id, b"\x01hello\0");
+        let flags = flag::END_STREAM | flag::PADDED;
+        talk.headers(id, 0, OK).frame(kind::DATA, flags, id, b"\x01hello\0");
         let id = talk.get("two");
         talk.headers(id, 0, &[(":status", "200")]).frame(kind::DATA, 0, id, b"hello");
         talk.headers(id, flag::END_STREAM, &[("x-t", "t")]);
