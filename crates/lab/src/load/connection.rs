@@ -215,16 +215,15 @@ impl LoadConnection {
     /// Begins to send the only request of a connection.
     fn send_one(&mut self, permit: SendPermit) {
         let now = self.shared.now();
-        let mut out = self.outgoing();
+        let mut out = Connection::outgoing();
+        self.write_output(&mut out);
         self.put(permit, now, &mut out.bytes);
         self.start(out, now);
     }
 
-    /// Begins a send with what the protocol itself has to say.
-    fn outgoing(&mut self) -> Box<SendBuf> {
-        let mut out = Connection::outgoing();
+    /// Adds what the protocol itself has to say.
+    fn write_output(&mut self, out: &mut SendBuf) {
         self.in_flight.write_output(&self.shared.script, &mut out.bytes);
-        out
     }
 
     /// Encodes a request and records it as pending.
@@ -379,7 +378,11 @@ impl LoadConnection {
 
     /// Encodes as many requests as may be in flight.
     fn fill(&mut self, now: u64, waker: &Waker) -> FillState {
-        let mut out = self.in_flight.has_output().then(|| self.outgoing());
+        let mut out = None;
+        if self.in_flight.has_output() {
+            let out = out.get_or_insert_with(Connection::outgoing);
+            self.write_output(out);
+        }
         let mut filled = FillState::None;
         while self.may_ask() {
             let is_new = self.is_new();

@@ -2,7 +2,7 @@
 //!
 //! The head of a request is encoded twice: from the third time on its bytes are the same, because
 //! all its fields are in the table. The windows are as large as they can be, so that a response
-//! needs no WINDOW_UPDATE, as a rule.
+//! needs no `WINDOW_UPDATE`, as a rule.
 
 use std::mem;
 

@@ -75,11 +75,13 @@ fn add_details(plan: &LoadPlan, text: &mut String) {
     let depth = plan.pipeline;
     match plan.http {
         HttpVersion::Http2 if depth > 1 => {
-            add(format_args!("HTTP/2: up to {depth} streams are open on each connection at once."))
+            add(format_args!("HTTP/2: up to {depth} streams are open on each connection at once."));
         }
         HttpVersion::Http2 => add(format_args!("Requests are of HTTP/2, one stream at a time.")),
         _ if depth > 1 => {
-            add(format_args!("Pipelined: up to {depth} requests are under way on each connection."))
+            add(format_args!(
+                "Pipelined: up to {depth} requests are under way on each connection."
+            ));
         }
         _ => {}
     }
