@@ -197,8 +197,8 @@ fn respond(
         Reaction::Status(status) => (status, None, None),
         Reaction::Misframed => (200, Some(body.len() + 1), Some(body.as_str())),
         Reaction::Bytes(bytes) => (200, Some(bytes), None),
-        Reaction::Reset(code) => {
-            core.reset(id, code, out);
+        Reaction::Reset(why) => {
+            core.reset(id, why, out);
             return None;
         }
         Reaction::Silence => return None,
