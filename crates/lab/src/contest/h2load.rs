@@ -128,7 +128,7 @@ req/s           :     900.00     1100.00     1000.00       40.00    60.00%
         let few = "requests = 5\npipeline = 16\nthreads = 9";
         assert_eq!(words(few), "h2load --h1 -c 5 -t 5 -m 16 -n 5 u");
         let streams = "requests = 5\nhttp2 = true\nstreams = 16";
-        assert_eq!(words(streams), "h2load -c 5 -t 5 -m 16 -n 5 u");
+        assert_eq!(words(streams), "h2load -c 5 -t 1 -m 16 -n 5 u");
     }
 
     #[test]
