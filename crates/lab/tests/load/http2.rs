@@ -247,11 +247,14 @@ fn responses_are_counted_on_every_stream(io: BackendChoice) {
 }
 
 fn a_body_goes_out_within_the_windows(io: BackendChoice) {
-    let h2 = H2Limits { window_bytes: 16_384, window_bytes_max: 16_384, ..H2Limits::default() };
+    // A body begins before the server's settings have come, so that a first window below the
+    // protocol's would be passed.
+    let window_bytes = 64 << 10;
+    let h2 = H2Limits { window_bytes, window_bytes_max: window_bytes, ..H2Limits::default() };
     let peer = Peer::start(h2, |_| Reaction::Hello);
     let mut plan = peer.plan(2, 4, 40, io);
     "POST".clone_into(&mut plan.requests[0].method);
-    plan.requests[0].body = vec![b'x'; 70_000];
+    plan.requests[0].body = vec![b'x'; 300_000];
     // The peer responds with the length that it has received.
     plan.check_every = 1;
     let outcome = outcome_of(&plan);
