@@ -31,6 +31,53 @@ fn so_many_requests_are_made_and_reported_as_json() {
 }
 
 #[test]
+fn a_server_is_loaded_by_http_2_in_clear() {
+    let server = Server::start(&["--h2c"]);
+    let flags = ["-n", "300", "-c", "3", "-m", "8", "-t", "1", "--h2c", "--check-every", "1"];
+    let found = bench(&server, &[&flags[..], &["--json"]].concat());
+    assert_eq!(found.code, Some(0), "{found:?}");
+    let object: Value = serde_json::from_str(&found.stdout).expect("one object");
+    assert_eq!((&object["requests"], &object["statuses"]["200"]), (&300.into(), &300.into()));
+    assert_eq!(
+        (&object["model"]["protocol"], &object["model"]["pipeline"]),
+        (&"HTTP/2".into(), &8.into())
+    );
+    assert_eq!(object["connections_opened"], 3);
+    let table = bench(&server, &flags);
+    for part in
+        ["Protocol:             HTTP/2\n", "Streams:              8 requests at once on each"]
+    {
+        assert!(table.stdout.contains(part), "{part:?} in\n{}", table.stdout);
+    }
+}
+
+#[test]
+fn a_server_is_loaded_by_http_2_that_tls_agrees_on() {
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).expect("a key");
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+    let (cert, key) = (path("cert.pem"), path("key.pem"));
+    std::fs::write(&cert, made.cert.pem()).expect("written");
+    std::fs::write(&key, made.signing_key.serialize_pem()).expect("written");
+    for (http2, code) in [("--http2=true", Some(0)), ("--http2=false", Some(1))] {
+        let flags = ["--tls-cert", &cert, "--tls-key", &key, http2];
+        let server = Server::start(&flags);
+        let url = format!("{}/", server.address);
+        let words =
+            ["bench", "--h2", "--insecure", "-n", "200", "-c", "2", "-m", "8", "--json", &url];
+        let found = ended(&mut command(&words));
+        assert_eq!(found.code, code, "{found:?}");
+        if code == Some(0) {
+            let object: Value = serde_json::from_str(&found.stdout).expect("one object");
+            assert_eq!((&object["requests"], &object["errors"]["reset"]), (&200.into(), &0.into()));
+            assert_eq!(object["tls"]["handshakes"], 2);
+        } else {
+            assert!(found.stderr.contains("it has not chosen h2 by ALPN"), "{found:?}");
+        }
+    }
+}
+
+#[test]
 fn the_table_has_the_words_of_ab() {
     let server = Server::start(&[]);
     let found = bench(&server, &["-n", "100", "-c", "4", "-t", "1"]);

@@ -231,7 +231,7 @@ fn run(line: &str, folder: &Path, load: &Server) {
 fn commands_run() {
     let (folder, mut ran) = (folder(), 0);
     let public = folder.path().join("public");
-    let load = Server::start(&[public.to_str().expect("UTF-8")]);
+    let load = Server::start(&[public.to_str().expect("UTF-8"), "--h2c"]);
     fs::write(public.join("index.html"), "Hello!\n").expect("a file");
     for block in blocks().iter().filter(|block| block.language == "sh") {
         if is_skipped(block) {

@@ -9,6 +9,7 @@ use gustnado_tasks::{Connection, ConnectionError, Endpoint, Outbound, now, timeo
 use gustnado_tls::Socket;
 
 use super::error::{ClientError, TimeoutPhase};
+use super::http2_use::Http2Use;
 #[cfg(feature = "tls")]
 use super::tls;
 use super::total::Total;
@@ -30,12 +31,21 @@ pub(super) struct RequestOrigin {
     pub(super) via: Option<Endpoint>,
 }
 
+/// A connection that was made.
+pub(super) struct MadeConnection {
+    pub(super) socket: Socket,
+    /// It goes on by HTTP/2.
+    pub(super) is_http2: bool,
+    /// What has come right behind the handshake.
+    pub(super) received: Vec<u8>,
+}
+
 /// Connects to an origin. Each of its addresses in turn gets a fair share of the time that is left.
 pub(super) async fn connect(
     client: &ClientShared,
     origin: &RequestOrigin,
     total: &Total,
-) -> Result<Socket, ClientError> {
+) -> Result<MadeConnection, ClientError> {
     let late = || {
         let (waiting, after) = match total.timeout {
             Some(timeout) if now().mono_ms >= total.at_ms => (TimeoutPhase::Total, timeout),
@@ -58,15 +68,23 @@ pub(super) async fn connect(
         match Connection::connect(to, &outbound, left_ms() / shares).await {
             Ok(connection) => {
                 #[cfg_attr(not(feature = "tls"), expect(unused_mut, reason = "TLS begins on it"))]
-                let mut socket = Socket::new(connection);
+                let mut made = MadeConnection {
+                    socket: Socket::new(connection),
+                    is_http2: client.options.http2 == Http2Use::Always,
+                    received: Vec::new(),
+                };
                 #[cfg(feature = "tls")]
                 if let Some(connector) = &connector {
-                    socket.set_deadline(until_ms);
-                    let begun =
-                        tls::begin(&mut socket, connector, &origin.name, bare(&origin.host)).await;
-                    begun.ok_or_else(late)??;
+                    made.socket.set_deadline(until_ms);
+                    let (name, host) = (&origin.name, bare(&origin.host));
+                    let begun = tls::begin(&mut made.socket, connector, name, host).await;
+                    let (is_http2, received) = begun.ok_or_else(late)??;
+                    if made.is_http2 && !is_http2 {
+                        return Err(ClientError::NoHttp2 { host: Arc::clone(name) });
+                    }
+                    (made.is_http2, made.received) = (is_http2, received);
                 }
-                return Ok(socket);
+                return Ok(made);
             }
             Err(ConnectionError::Broken(error)) => {
                 refused = Some(ClientError::Connect { to: to.clone(), error });

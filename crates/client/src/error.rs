@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use gustnado_http::body::BodyDecodeError;
 use gustnado_http::fields::FieldError;
+use gustnado_http::h2::{ErrorCode, H2Error};
 use gustnado_http::method::Method;
 use gustnado_http::response::ResponseError;
 use gustnado_tasks::Endpoint;
@@ -137,6 +138,25 @@ pub enum ClientError {
         /// The cause.
         error: ConnectTlsError,
     },
+    /// The server, asked by HTTP/2, has ended the request before its response was whole.
+    Reset {
+        /// The host.
+        host: Arc<str>,
+        /// Why (RFC 9113 §7).
+        code: ErrorCode,
+    },
+    /// What the server sent breaks the rules of HTTP/2, or is past a limit.
+    Http2 {
+        /// The host.
+        host: Arc<str>,
+        /// What is wrong.
+        error: H2Error,
+    },
+    /// The server has not chosen HTTP/2 by ALPN, and the client speaks nothing else.
+    NoHttp2 {
+        /// The host.
+        host: Arc<str>,
+    },
     /// The worker that the request runs on is ending.
     Ending,
 }
@@ -228,6 +248,15 @@ impl fmt::Display for ClientError {
             Self::TlsSettings(_) => f.write_str("the client's settings of TLS cannot be used"),
             #[cfg(feature = "tls")]
             Self::Tls { host, error } => write!(f, "{host}: no TLS: {error}"),
+            Self::Reset { host, code } => {
+                write!(f, "{host}: the server has ended the request with {}", code.name())
+            }
+            Self::Http2 { host, .. } => write!(f, "{host}: the response breaks HTTP/2"),
+            Self::NoHttp2 { host } => write!(
+                f,
+                "{host}: the server does not speak HTTP/2: it has not chosen h2 by ALPN; let the \
+                 client speak HTTP/1.1, too (http2)"
+            ),
             Self::Ending => f.write_str("the worker is ending"),
         }
     }
@@ -243,6 +272,7 @@ impl Error for ClientError {
             Self::Field { error, .. } => Some(error),
             Self::Head { error, .. } => Some(error),
             Self::Body { error, .. } => Some(error),
+            Self::Http2 { error, .. } => Some(error),
             #[cfg(feature = "tls")]
             Self::TlsSettings(error) => Some(error),
             _ => None,

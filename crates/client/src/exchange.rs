@@ -36,6 +36,11 @@ pub(super) struct ReceivedHead {
 }
 
 impl ReceivedHead {
+    /// - `bytes`: those that the head was decoded from.
+    pub(super) fn new(bytes: Bytes, head: ResponseHead) -> Self {
+        Self { bytes, head }
+    }
+
     pub(super) fn view(&self) -> ResponseView<'_> {
         self.head.on(&self.bytes)
     }
@@ -44,14 +49,24 @@ impl ReceivedHead {
 /// The error of a request that got no response.
 pub(super) struct RequestFailure {
     pub(super) error: ClientError,
+    pub(super) retry: RetryRule,
+}
+
+/// Whether a request that got no response may be sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RetryRule {
+    /// No: the server may have begun.
+    Never,
     /// The connection ended before anything was heard: perhaps the server had closed it before the
-    /// request.
-    pub(super) nothing_received: bool,
+    /// request. What may have been done already must do no harm a second time (RFC 9110 §9.2.2).
+    IfIdempotent,
+    /// The server has said that it has not looked at it (RFC 9113 §8.7).
+    Always,
 }
 
 impl From<ClientError> for RequestFailure {
     fn from(error: ClientError) -> Self {
-        Self { error, nothing_received: false }
+        Self { error, retry: RetryRule::Never }
     }
 }
 
@@ -132,7 +147,8 @@ impl ClientExchange {
                 Poll::Ready(Err(error)) => {
                     let nothing_received =
                         nothing_received && matches!(error, ClientError::Broken { .. });
-                    return Poll::Ready(Err(RequestFailure { error, nothing_received }));
+                    let retry = retry_after(nothing_received);
+                    return Poll::Ready(Err(RequestFailure { error, retry }));
                 }
             };
             if received == 0 {
@@ -141,7 +157,8 @@ impl ClientExchange {
                     Some(error) if nothing_received => self.broke(error),
                     _ => ClientError::Closed { host: self.host(), received },
                 };
-                return Poll::Ready(Err(RequestFailure { error, nothing_received }));
+                let retry = retry_after(nothing_received);
+                return Poll::Ready(Err(RequestFailure { error, retry }));
             }
         }
     }
@@ -309,6 +326,10 @@ impl ClientExchange {
         };
         ClientError::Timeout { waiting, host: self.host(), after }
     }
+}
+
+fn retry_after(nothing_received: bool) -> RetryRule {
+    if nothing_received { RetryRule::IfIdempotent } else { RetryRule::Never }
 }
 
 /// Reader of a response's head, with the bytes that came so far.

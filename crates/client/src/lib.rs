@@ -1,5 +1,5 @@
-//! An HTTP/1.1 client on the same engine, with and without TLS: small, for handlers that call
-//! other servers, and for measuring this one.
+//! A client of HTTP/1.1 and HTTP/2 on the same engine, with and without TLS: small, for handlers
+//! that call other servers, and for measuring this one.
 //!
 //! ```no_run
 //! # mod gustnado { pub use gustnado_client as client; }
@@ -33,12 +33,21 @@
 //! A kept connection may be closed by the server at the very moment it is used again. A request
 //! that found nothing but the end is sent once more on a fresh connection, if that does no harm:
 //! its method is idempotent (RFC 9110 §9.2.2) and its body can be sent twice. That is the only
-//! retry. A POST is safe from this with [`ClientRequest::alone`].
+//! retry by HTTP/1.1. A POST is safe from this with [`ClientRequest::alone`].
+//!
+//! Over https, servers that choose HTTP/2 are asked by it: one connection of a worker carries as
+//! many requests at once as the server allows. A request that such a server says it has not looked
+//! at (RFC 9113 §8.7) is sent again, whatever its method, unless its body is a stream. A response
+//! that is dropped ends its stream, and not the connection. [`ClientOptions::http2`] decides.
 #![forbid(unsafe_code)]
 
+mod call;
 mod connect;
 mod error;
 mod exchange;
+mod http1_body;
+mod http2;
+mod http2_use;
 mod pool;
 mod request;
 mod response;
@@ -63,9 +72,11 @@ use gustnado_tls::TlsConnector;
 pub use error::{ClientError, TimeoutPhase, UrlError};
 #[cfg(feature = "tls")]
 pub use gustnado_tls::{ConnectTlsError, ConnectorError, ConnectorSettings, TlsInfo, Trust};
+pub use http2_use::Http2Use;
 pub use request::ClientRequest;
 pub use response::{ClientResponse, ClientResponseBody};
 
+use http2::Http2Pool;
 use pool::IdlePools;
 
 gustnado_tasks::debug_as_display!(ClientError, UrlError);
@@ -107,6 +118,8 @@ pub struct ClientOptions {
     /// The value of User-Agent (RFC 9110 §10.1.5); empty for none. Default: `gustnado/` and the
     /// version.
     pub user_agent: String,
+    /// How it uses HTTP/2. Default: with https servers that choose it by ALPN.
+    pub http2: Http2Use,
     /// Of https: whom it trusts, and what it shows of itself. Default: the system's authorities,
     /// and no certificate.
     #[cfg(feature = "tls")]
@@ -128,6 +141,7 @@ impl Default for ClientOptions {
             fields_max: 128,
             source: None,
             user_agent: concat!("gustnado/", env!("CARGO_PKG_VERSION")).to_owned(),
+            http2: Http2Use::default(),
             #[cfg(feature = "tls")]
             tls: ConnectorSettings::default(),
         }
@@ -144,6 +158,7 @@ pub struct Client {
 struct ClientShared {
     options: ClientOptions,
     pool: IdlePools,
+    http2: Http2Pool,
     /// Looking a name up blocks. Its threads start with the first name and end when idle.
     resolver: BlockingPool,
     /// What takes up connections by TLS. It is made for the first one: it reads files.
@@ -154,11 +169,12 @@ struct ClientShared {
 impl Client {
     /// Creates a client without connections. It starts nothing.
     pub fn new(options: ClientOptions) -> Self {
-        let pool = IdlePools::new(&options);
+        let (pool, http2) = (IdlePools::new(&options), Http2Pool::new(&options));
         let resolver = BlockingPool::new(RESOLVER_THREADS_MAX, RESOLVER_JOBS_MAX);
         let shared = ClientShared {
             options,
             pool,
+            http2,
             resolver,
             #[cfg(feature = "tls")]
             connector: Lock::default(),
@@ -191,7 +207,7 @@ impl Client {
 
     /// Returns the number of idle connections that the running thread keeps.
     pub fn connections_kept(&self) -> usize {
-        self.shared.pool.idle_here()
+        self.shared.pool.idle_here() + self.shared.http2.idle_here()
     }
 }
 

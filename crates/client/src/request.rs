@@ -1,27 +1,24 @@
 //! A request: put together, checked, sent.
 
 use std::fmt;
-use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_core::Stream;
-use gustnado_http::limits::Limits;
 use gustnado_http::method::Method;
 use gustnado_http::request_writer::{RequestWriteError, RequestWriter};
 use gustnado_tasks::{Connection, Endpoint};
 use gustnado_tls::Socket;
 
-use super::connect::{RequestOrigin, connect};
+use super::ClientShared;
+use super::call::{ClientCall, ReadyHead};
+use super::connect::RequestOrigin;
 use super::error::{ClientError, UrlError};
-use super::exchange::{ClientExchange, HeadReader, RequestFailure};
 use super::response::ClientResponse;
 use super::total::Total;
-use super::upload::{BodyUpload, RequestContent};
+use super::upload::RequestContent;
 use super::url::ParsedUrl;
-use super::{ClientOptions, ClientShared};
 
 /// A request, put together step by step and then [sent](ClientRequest::send). Sending returns the
 /// error of a malformed one.
@@ -130,18 +127,7 @@ impl ClientRequest {
             return Err(ClientError::NoWorker);
         }
         let (call, content) = self.prepare()?;
-        let idle = if call.is_alone { None } else { call.client.pool.take(&call.origin) };
-        if let Some(connection) = idle {
-            // RFC 9110 §9.2.2: what may have been done already must do no harm a second time.
-            let spare = if call.method.is_idempotent() { content.again() } else { None };
-            return match (call.exchange(connection, content).await, spare) {
-                (Err(RequestFailure { nothing_received: true, .. }), Some(spare)) => {
-                    call.ask_on_new(spare).await
-                }
-                (outcome, _) => outcome.map_err(|failed| failed.error),
-            };
-        }
-        call.ask_on_new(content).await
+        call.send(content).await
     }
 
     /// Sends it over a connection of the caller, which ends with it.
@@ -153,7 +139,7 @@ impl ClientRequest {
         call.exchange(socket, content).await.map_err(|failed| failed.error)
     }
 
-    /// Checks all parts, and writes the head.
+    /// Checks all parts, and writes the head for HTTP/1.
     fn prepare(self) -> Result<(ClientCall, RequestContent), ClientError> {
         let has_body = !matches!(self.content, RequestContent::Nothing);
         let is_nameless = matches!(self.method, Method::Connect | Method::Other);
@@ -177,44 +163,50 @@ impl ClientRequest {
         let agent = (!agent.is_empty() && !self.fields.iter().any(names_agent))
             .then_some(("User-Agent", agent.as_bytes()));
         let own = self.fields.iter().map(|(name, value)| (name.as_str(), value.as_slice()));
+        let mut fields = Vec::with_capacity(self.fields.len() + 2);
         for (name, value) in own.chain(agent) {
             writer
                 .field(name, value)
                 .map_err(|error| ClientError::Field { name: name.to_owned(), error })?;
+            fields.push((name.to_owned(), value.to_vec()));
         }
-        self.write_framing(&mut writer);
+        self.write_framing(&mut writer, &mut fields);
         if self.expects_continue && self.has_bytes() {
             writer.expect_continue();
+            fields.push(("expect".to_owned(), b"100-continue".to_vec()));
         }
         if self.accepts_trailers {
             writer.accept_trailers();
+            fields.push(("te".to_owned(), b"trailers".to_vec()));
         }
         if self.is_alone {
             writer.close();
         }
         writer.finish();
+        let target = url.target();
         let ParsedUrl { host, port, is_tls, .. } = url;
         let total = Total::start(self.total);
         let Self { client, method, content, expects_continue, is_alone, via, .. } = self;
         let origin = Arc::new(RequestOrigin { name: name.into(), host, port, is_tls, via });
-        Ok((
-            ClientCall { client, method, origin, head, total, expects_continue, is_alone },
-            content,
-        ))
+        let head = ReadyHead { method, target, bytes: head, fields };
+        Ok((ClientCall { client, head, origin, total, expects_continue, is_alone }, content))
     }
 
     /// RFC 9110 §8.6: a length is said where there is a body, and where the method makes one
     /// expect it.
-    fn write_framing(&self, writer: &mut RequestWriter<'_>) {
-        match &self.content {
+    fn write_framing(&self, writer: &mut RequestWriter<'_>, fields: &mut Vec<(String, Vec<u8>)>) {
+        let length = match &self.content {
             RequestContent::Nothing => {
-                if matches!(self.method, Method::Post | Method::Put | Method::Patch) {
-                    writer.content_length(0);
-                }
+                let is_expected = matches!(self.method, Method::Post | Method::Put | Method::Patch);
+                is_expected.then_some(0)
             }
-            RequestContent::Whole(bytes) => writer.content_length(bytes.len() as u64),
-            RequestContent::Stream { length: Some(bytes), .. } => writer.content_length(*bytes),
-            RequestContent::Stream { length: None, .. } => writer.chunked(),
+            RequestContent::Whole(bytes) => Some(bytes.len() as u64),
+            RequestContent::Stream { length: Some(bytes), .. } => Some(*bytes),
+            RequestContent::Stream { length: None, .. } => return writer.chunked(),
+        };
+        if let Some(length) = length {
+            writer.content_length(length);
+            fields.push(("content-length".to_owned(), length.to_string().into_bytes()));
         }
     }
 
@@ -240,51 +232,5 @@ impl ClientRequest {
 impl fmt::Debug for ClientRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.method.as_str().unwrap_or("?"), self.url)
-    }
-}
-
-/// A request that is ready to be sent.
-pub(super) struct ClientCall {
-    pub(super) client: Arc<ClientShared>,
-    method: Method,
-    pub(super) origin: Arc<RequestOrigin>,
-    head: Vec<u8>,
-    pub(super) total: Total,
-    expects_continue: bool,
-    pub(super) is_alone: bool,
-}
-
-impl ClientCall {
-    /// Asks on a fresh connection.
-    async fn ask_on_new(&self, content: RequestContent) -> Result<ClientResponse, ClientError> {
-        let connection = connect(&self.client, &self.origin, &self.total).await?;
-        self.exchange(connection, content).await.map_err(|failed| failed.error)
-    }
-
-    /// Sends the request on this connection, and returns its response.
-    async fn exchange(
-        &self,
-        connection: Socket,
-        content: RequestContent,
-    ) -> Result<ClientResponse, RequestFailure> {
-        let limits = limits(&self.client.options);
-        let upload = BodyUpload::new(content, self.expects_continue);
-        let bounds = (self.total, self.is_alone);
-        let mut exchange =
-            ClientExchange::new(connection, upload, &self.client, &self.origin, bounds);
-        poll_fn(|cx| Poll::Ready(exchange.start(cx, &self.head))).await?;
-        let mut reader = HeadReader::new(self.method, limits);
-        let head = poll_fn(|cx| exchange.poll_head(cx, &mut reader)).await?;
-        Ok(ClientResponse::new(head, reader, exchange, &limits))
-    }
-}
-
-/// Bodies are streams: whoever reads one whole says how long it may be.
-fn limits(options: &ClientOptions) -> Limits {
-    Limits {
-        head_bytes_max: options.head_bytes_max,
-        fields_max: options.fields_max,
-        body_bytes_max: u64::MAX,
-        ..Limits::default()
     }
 }

@@ -2,20 +2,20 @@
 
 use std::fmt;
 use std::future::poll_fn;
-use std::mem;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Bytes, BytesMut};
 use futures_core::Stream;
 use gustnado_http::head::Version;
 use gustnado_http::limits::Limits;
 use gustnado_http::request::FieldLines;
-use gustnado_http::response::{ResponseBody, ResponseFraming, ResponseView};
+use gustnado_http::response::ResponseView;
 
 use super::error::ClientError;
 use super::exchange::{ClientExchange, HeadReader, ReceivedHead};
+use super::http1_body::Http1Body;
+use super::http2::Http2Exchange;
 
 /// Room made at once for a body that is read whole; more is made as it comes.
 const WHOLE_BYTES_START: usize = 64 << 10;
@@ -40,7 +40,19 @@ impl ClientResponse {
         limits: &Limits,
     ) -> Self {
         let HeadReader { interim, buffer, .. } = reader;
-        let body = ClientResponseBody::new(&head, buffer, exchange, limits);
+        let source = BodySource::Http1(Http1Body::new(&head, buffer, exchange, limits));
+        let body = ClientResponseBody { source, received: 0, trailers: None };
+        Self { head, interim, body }
+    }
+
+    /// Makes that of a stream.
+    pub(super) fn of_http2(
+        head: ReceivedHead,
+        interim: Vec<ReceivedHead>,
+        exchange: Http2Exchange,
+    ) -> Self {
+        let source = BodySource::Http2(Some(Box::new(exchange)));
+        let body = ClientResponseBody { source, received: 0, trailers: None };
         Self { head, interim, body }
     }
 
@@ -143,42 +155,21 @@ impl fmt::Debug for ClientResponse {
 /// While it is read, what is left of the request's body is sent. After its last bytes it gives its
 /// end; after an error too.
 pub struct ClientResponseBody {
-    decoder: ResponseBody,
-    /// Bytes that came and were not read yet.
-    buffer: BytesMut,
-    /// Until the end, or an error.
-    exchange: Option<Box<ClientExchange>>,
-    /// The connection can be used again after the body.
-    keep_alive: bool,
-    /// The caller waits for bytes.
-    waiting: bool,
-    host: Arc<str>,
+    source: BodySource,
+    /// Of a stream that is over.
+    received: u64,
+    /// The records of its trailer fields.
+    trailers: Option<Bytes>,
+}
+
+/// Where a body comes from.
+enum BodySource {
+    Http1(Http1Body),
+    /// `None`: it is over.
+    Http2(Option<Box<Http2Exchange>>),
 }
 
 impl ClientResponseBody {
-    fn new(
-        head: &ReceivedHead,
-        buffer: BytesMut,
-        exchange: ClientExchange,
-        limits: &Limits,
-    ) -> Self {
-        let (framing, host) = (head.head.framing(), exchange.host());
-        let mut body = Self {
-            decoder: ResponseBody::new(framing, limits),
-            buffer,
-            exchange: Some(Box::new(exchange)),
-            keep_alive: head.head.keep_alive(),
-            waiting: false,
-            host,
-        };
-        // All of a short body often comes with its head: then the connection is free at once.
-        let is_here = framing == ResponseFraming::Length(body.buffer.len() as u64);
-        if body.decoder.is_done() || (is_here && body.is_sent()) {
-            body.end(is_here);
-        }
-        body
-    }
-
     /// Returns the next bytes, 1 at least; `None` at the end.
     ///
     /// # Errors
@@ -215,99 +206,44 @@ impl ClientResponseBody {
 
     /// Bytes so far.
     pub fn received(&self) -> u64 {
-        self.decoder.received()
+        match &self.source {
+            BodySource::Http1(body) => body.received(),
+            BodySource::Http2(Some(exchange)) => exchange.received(),
+            BodySource::Http2(None) => self.received,
+        }
     }
 
     /// Returns the trailer fields in order, once the body was read to its end; `None` before. Many
     /// servers send them only on request ([`super::ClientRequest::accept_trailers`]).
     pub fn trailers(&self) -> Option<impl Iterator<Item = (&str, &[u8])>> {
-        self.decoder.trailers().map(named)
+        match &self.source {
+            BodySource::Http1(body) => body.trailers().map(named),
+            BodySource::Http2(_) => {
+                self.trailers.as_deref().map(|records| named(FieldLines::of_records(records)))
+            }
+        }
     }
 
     fn poll_bytes(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, ClientError>>> {
-        if !mem::replace(&mut self.waiting, true)
-            && let Some(exchange) = &mut self.exchange
-        {
-            exchange.expect_bytes();
-        }
-        let polled = self.poll_step(cx);
-        self.waiting = polled.is_pending();
-        if let Poll::Ready(Some(Err(_))) = polled {
+        let exchange = match &mut self.source {
+            BodySource::Http1(body) => return body.poll_bytes(cx),
+            BodySource::Http2(None) => return Poll::Ready(None),
+            BodySource::Http2(Some(exchange)) => exchange,
+        };
+        let polled = ready!(exchange.poll_bytes(cx));
+        if !matches!(polled, Some(Ok(_))) {
+            self.received = exchange.received();
+            self.trailers = exchange.trailers();
             self.abandon();
         }
-        polled
+        Poll::Ready(polled)
     }
 
-    fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, ClientError>>> {
-        loop {
-            if let Some(exchange) = &mut self.exchange
-                && let Err(error) = exchange.poll_upload(cx)
-            {
-                return Poll::Ready(Some(Err(error)));
-            }
-            if self.decoder.is_done() {
-                self.end(false);
-                return Poll::Ready(None);
-            }
-            if !self.buffer.is_empty() {
-                match self.decode() {
-                    Ok(data) if data.is_empty() => continue,
-                    result => return Poll::Ready(Some(result)),
-                }
-            }
-            let Some(exchange) = &mut self.exchange else { return Poll::Ready(None) };
-            let received = ready!(exchange.poll_receive(cx, &mut self.buffer));
-            match received {
-                Ok(0) if exchange.has_ended() && self.decoder.close() => {}
-                Ok(0) => {
-                    let (host, received) = (Arc::clone(&self.host), self.decoder.received());
-                    return Poll::Ready(Some(Err(ClientError::Truncated { host, received })));
-                }
-                Ok(_) => {}
-                Err(error) => return Poll::Ready(Some(Err(error))),
-            }
-        }
-    }
-
-    /// One run of data from what is here; empty if that was framing alone.
-    fn decode(&mut self) -> Result<Bytes, ClientError> {
-        let piece = match self.decoder.decode(&self.buffer) {
-            Ok(piece) => piece,
-            Err(error) => {
-                return Err(ClientError::Body { host: Arc::clone(&self.host), error });
-            }
-        };
-        let (data, framing, done) =
-            (piece.data.len(), piece.consumed - piece.data.len(), piece.done);
-        self.buffer.advance(framing);
-        let data = self.buffer.split_to(data).freeze();
-        if done {
-            self.end(false);
-        }
-        Ok(data)
-    }
-
-    /// Closes the connection; nothing more comes.
+    /// Gives up what is left; nothing more comes.
     fn abandon(&mut self) {
-        self.exchange = None;
-        self.buffer.clear();
-    }
-
-    /// Returns whether the whole request was sent.
-    fn is_sent(&self) -> bool {
-        self.exchange.as_ref().is_some_and(|exchange| exchange.is_sent())
-    }
-
-    /// Nothing more is to come: gives the connection back. One on which more came than the response
-    /// cannot be trusted.
-    ///
-    /// - `is_here`: what is in the buffer is the response's, and all of it.
-    fn end(&mut self, is_here: bool) {
-        if let Some(exchange) = self.exchange.take()
-            && self.keep_alive
-            && (is_here || self.buffer.is_empty())
-        {
-            exchange.keep();
+        match &mut self.source {
+            BodySource::Http1(body) => body.abandon(),
+            BodySource::Http2(exchange) => *exchange = None,
         }
     }
 }
@@ -327,9 +263,8 @@ impl Stream for ClientResponseBody {
 
 impl fmt::Debug for ClientResponseBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AnswerBody")
+        f.debug_struct("ClientResponseBody")
             .field("received", &self.received())
-            .field("done", &self.decoder.is_done())
             .finish_non_exhaustive()
     }
 }

@@ -8,6 +8,7 @@ use gustnado_tls::{ConnectTlsError, Socket, TlsConnector};
 
 use super::ClientShared;
 use super::error::ClientError;
+use super::http2_use::{H2, Http2Use};
 
 impl ClientShared {
     /// Returns what takes up connections by TLS. The first one reads files, on another thread.
@@ -15,7 +16,15 @@ impl ClientShared {
         if let Some(connector) = &*self.connector.lock() {
             return Ok(Arc::clone(connector));
         }
-        let settings = self.options.tls.clone();
+        let mut settings = self.options.tls.clone();
+        if settings.protocols.is_empty() {
+            let offered: &[&[u8]] = match self.options.http2 {
+                Http2Use::Never => &[],
+                Http2Use::ByAlpn => &[H2, b"http/1.1"],
+                Http2Use::Always => &[H2],
+            };
+            settings.protocols = offered.iter().map(|name| name.to_vec()).collect();
+        }
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let now_s = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
         let read = self.resolver.run(move || TlsConnector::new(&settings, now_s));
@@ -26,7 +35,8 @@ impl ClientShared {
     }
 }
 
-/// Begins TLS on a connection, within its deadline. `None`: the time is over.
+/// Begins TLS on a connection, within its deadline. Returns whether it goes on by HTTP/2, and what
+/// has come behind the handshake. `None`: the time is over.
 ///
 /// - `name`: what the host is called in an error.
 /// - `host`: an IPv6 address without brackets.
@@ -35,13 +45,21 @@ pub(super) async fn begin(
     connector: &TlsConnector,
     name: &Arc<str>,
     host: &str,
-) -> Option<Result<(), ClientError>> {
+) -> Option<Result<(bool, Vec<u8>), ClientError>> {
     let failed = |error| ClientError::Tls { host: Arc::clone(name), error };
     match socket.connect_tls(connector, host).await {
-        Ok(content) if content.is_empty() => Some(Ok(())),
-        // A response before any request.
-        Ok(_) => Some(Err(failed(ConnectTlsError::Closed))),
+        Ok(content) => {
+            let is_http2 = socket.tls().is_some_and(|tls| tls.alpn.as_deref() == Some(H2));
+            if is_http2 || content.is_empty() {
+                return Some(Ok((is_http2, content)));
+            }
+            // A response before any request.
+            Some(Err(failed(ConnectTlsError::Closed)))
+        }
         Err(ConnectTlsError::Lost(ConnectionError::TimedOut)) => None,
+        Err(error) if error.is_protocol_refused() => {
+            Some(Err(ClientError::NoHttp2 { host: Arc::clone(name) }))
+        }
         Err(error) => Some(Err(failed(error))),
     }
 }

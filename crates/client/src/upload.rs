@@ -78,6 +78,8 @@ pub(super) struct BodyUpload {
     state: UploadState,
     /// The source was asked last, and had nothing yet.
     starving: bool,
+    /// Bytes of unknown length are framed as chunks.
+    is_framed: bool,
 }
 
 impl BodyUpload {
@@ -92,9 +94,23 @@ impl BodyUpload {
             }
             RequestContent::Stream { source, length } => (Some(source), Bytes::new(), length),
         };
-        let mut upload = Self { source, rest, announced, given: 0, state, starving: false };
+        let starving = false;
+        let mut upload =
+            Self { source, rest, announced, given: 0, state, starving, is_framed: true };
         upload.finish_if_complete();
         upload
+    }
+
+    /// Leaves framing to the frames of HTTP/2.
+    pub(super) fn unframed(mut self) -> Self {
+        self.is_framed = false;
+        self
+    }
+
+    /// Frames bytes of unknown length as chunks, as at first.
+    pub(super) fn framed(mut self) -> Self {
+        self.is_framed = true;
+        self
     }
 
     pub(super) fn is_held(&self) -> bool {
@@ -181,11 +197,11 @@ impl BodyUpload {
     fn write(&mut self, piece: &[u8], out: &mut Vec<u8>) -> Result<(), ClientError> {
         self.given += piece.len() as u64;
         match self.announced {
-            None => write_chunk(out, piece),
+            None if self.is_framed => write_chunk(out, piece),
             Some(announced) if self.given > announced => {
                 return Err(ClientError::SourceLength { announced, given: self.given });
             }
-            Some(_) => out.extend_from_slice(piece),
+            _ => out.extend_from_slice(piece),
         }
         self.finish_if_complete();
         Ok(())
@@ -203,11 +219,11 @@ impl BodyUpload {
     /// Returns the stream has ended.
     fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), ClientError> {
         match self.announced {
-            None => out.extend_from_slice(LAST_CHUNK),
+            None if self.is_framed => out.extend_from_slice(LAST_CHUNK),
             Some(announced) if announced != self.given => {
                 return Err(ClientError::SourceLength { announced, given: self.given });
             }
-            Some(_) => {}
+            _ => {}
         }
         self.state = UploadState::Done;
         Ok(())
@@ -261,6 +277,9 @@ mod tests {
         let mut upload = given(Some(9), &["one", "", "twotwo", "not asked for"]);
         assert_eq!(filled(&mut upload), b"onetwotwo");
         assert!(upload.is_done() && filled(&mut upload).is_empty());
+        let mut upload = given(None, &["one", "", "twotwo"]).unframed();
+        assert_eq!(filled(&mut upload), b"onetwotwo");
+        assert!(upload.is_done());
         let mut upload = given(None, &[]);
         assert_eq!(filled(&mut upload), LAST_CHUNK);
         assert!(given(Some(0), &["not asked for"]).is_done());

@@ -185,8 +185,9 @@ impl<'a> FieldLines<'a> {
         Self { rest: section, are_records: false }
     }
 
-    /// The same of fields that came by HTTP/2: whole records.
-    pub(crate) fn of_records(section: &'a [u8]) -> Self {
+    /// The same of fields that came by HTTP/2: whole records, as the head or the trailers of a
+    /// response are kept.
+    pub fn of_records(section: &'a [u8]) -> Self {
         Self { rest: section, are_records: true }
     }
 }

@@ -8,6 +8,7 @@
 mod body;
 mod decode;
 mod error;
+mod http2;
 #[cfg(test)]
 mod tests;
 
@@ -30,7 +31,7 @@ pub enum ResponseFraming {
     Chunked,
     /// That many bytes (rule 6).
     Length(u64),
-    /// All bytes until the server closes (rule 8).
+    /// All bytes until the server closes (rule 8). By HTTP/2: until it ends the stream.
     UntilClose,
 }
 
@@ -134,7 +135,12 @@ impl<'a> ResponseView<'a> {
 
     /// Returns all field lines in order: name and value, the value without the space around it.
     pub fn fields(self) -> FieldLines<'a> {
-        FieldLines::of(self.head.fields.of(self.bytes))
+        let section = self.head.fields.of(self.bytes);
+        if self.head.version == Version::Http2 {
+            FieldLines::of_records(section)
+        } else {
+            FieldLines::of(section)
+        }
     }
 }
 

@@ -2,13 +2,13 @@
 //!
 //! ```text
 //! load URL CONNECTIONS SECONDS [THREADS] [epoll|uring] [rate=R] [hold=N] [source=A.B.C] [churn]
-//!      [pipeline=K] [check=K]
+//!      [pipeline=K] [check=K] [h2] [insecure]
 //! ```
 
 use std::time::Duration;
 
 use gustnado_lab::load::{LoadProgress, ProgressObserver, StopHandle, run};
-use gustnado_lab::plan::{BackendChoice, LoadModel, LoadPlan};
+use gustnado_lab::plan::{BackendChoice, HttpVersion, LoadModel, LoadPlan, Trust};
 
 struct Lines;
 
@@ -50,6 +50,8 @@ fn main() -> Result<(), String> {
         match word.split('=').next().unwrap_or_default() {
             "epoll" => plan.io = Some(BackendChoice::Epoll),
             "uring" => plan.io = Some(BackendChoice::Uring),
+            "h2" => plan.http = HttpVersion::Http2,
+            "insecure" => plan.tls.trust = Trust::Anyone,
             "churn" => plan.keep_alive = false,
             "rate" => rate = Some(f64::from(parsed()?)),
             "hold" => hold = Some(u64::from(parsed()?)),

@@ -23,6 +23,9 @@ mod coordinator;
 mod counts;
 mod findings;
 mod held;
+mod http1;
+mod http2;
+mod in_flight;
 mod model;
 mod pending;
 mod response_reader;
@@ -147,6 +150,8 @@ pub enum LoadError {
         /// Why.
         reason: String,
     },
+    /// The server has not chosen HTTP/2.
+    NoHttp2,
     /// A thread or its reactor could not be started.
     Thread(io::Error),
     /// The trace could not be written.
@@ -190,6 +195,11 @@ impl fmt::Display for LoadError {
                 "nothing was measured: no TLS with the server: {reason}; --cacert FILE names an \
                  authority to trust, --insecure trusts any certificate"
             ),
+            Self::NoHttp2 => write!(
+                f,
+                "nothing was measured: the server does not speak HTTP/2 by TLS: {}; leave out --h2",
+                secure::NO_HTTP2
+            ),
             Self::Uring(error) => write!(
                 f,
                 "io_uring cannot be used here: {error}; take epoll, with fewer connections than \
@@ -209,7 +219,7 @@ impl Error for LoadError {
         match self {
             Self::Plan(error) => error.source(),
             Self::Uring(error) | Self::Thread(error) | Self::Trace { error, .. } => Some(error),
-            Self::Refused { .. } | Self::Handshake { .. } | Self::Panicked => None,
+            Self::Refused { .. } | Self::Handshake { .. } | Self::NoHttp2 | Self::Panicked => None,
         }
     }
 }
@@ -248,6 +258,9 @@ pub fn run(
     let results = join(handles, io)?;
     if let Some(addrs) = shared.script.only_way().filter(|_| shared.is_unreachable()) {
         if let Some(reason) = shared.script.tls.as_ref().and_then(LoadTls::failure) {
+            if reason == secure::NO_HTTP2 {
+                return Err(LoadError::NoHttp2);
+            }
             return Err(LoadError::Handshake { reason: reason.to_owned() });
         }
         let addresses = addrs.all.iter().map(ToString::to_string).collect();

@@ -183,8 +183,11 @@ pub struct ModelSummary {
     /// Due requests per second; on a ramp those of the last step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_per_s: Option<f64>,
-    /// Requests in flight on each connection; 1 is no pipelining.
+    /// Requests in flight on each connection: streams by HTTP/2, pipelined by HTTP/1.
     pub pipeline: u32,
+    /// `HTTP/1.0`, `HTTP/1.1` or `HTTP/2`. Empty in outcomes of older versions.
+    #[serde(default)]
+    pub protocol: String,
     /// Whether a connection carries more than one request.
     pub keep_alive: bool,
     /// Threads of the generator.

@@ -37,12 +37,13 @@ pub struct LoadPlan {
     pub warm_up: Duration,
     /// Connections with requests, 1 to 1,000,000.
     pub connections: u64,
-    /// Requests in flight on each connection, 1 to 1,024; 1 is no pipelining.
+    /// Requests in flight on each connection, 1 to 1,024: by HTTP/2 its streams, by HTTP/1
+    /// pipelined.
     pub pipeline: u32,
     /// Whether a connection carries more than one request. Without it each request has its own.
     pub keep_alive: bool,
-    /// Whether requests use HTTP/1.0 (with `Connection: keep-alive` if `keep_alive`).
-    pub http_1_0: bool,
+    /// The version of HTTP.
+    pub http: HttpVersion,
     /// Threads; `None`: as many as there are CPUs.
     pub threads: Option<u32>,
     /// `None`: `io_uring` if the number of connections needs it, else epoll.
@@ -66,6 +67,29 @@ pub struct LoadPlan {
     pub slowness: SlowClients,
     /// A file with a line for each request in ab's columns.
     pub trace: Option<PathBuf>,
+}
+
+/// The version of HTTP that requests use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HttpVersion {
+    /// HTTP/1.0, with `Connection: keep-alive` if connections are kept.
+    Http10,
+    /// HTTP/1.1.
+    #[default]
+    Http11,
+    /// HTTP/2: by ALPN with https, by prior knowledge in clear (RFC 9113 §3.2, §3.3).
+    Http2,
+}
+
+impl HttpVersion {
+    /// Returns its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Http10 => "HTTP/1.0",
+            Self::Http11 => "HTTP/1.1",
+            Self::Http2 => "HTTP/2",
+        }
+    }
 }
 
 /// One kind of request.

@@ -15,6 +15,9 @@ struct AccessLogGuide;
 #[doc = include_str!("../../../docs/bodies.md")]
 struct BodiesGuide;
 
+#[doc = include_str!("../../../docs/client.md")]
+struct ClientGuide;
+
 #[doc = include_str!("../../../docs/configuration.md")]
 struct ConfigurationGuide;
 

@@ -10,7 +10,8 @@ use rustls::crypto::{CryptoProvider, SupportedKxGroup, WebPkiSupportedAlgorithms
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{
-    CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
+    AlertDescription, CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore,
+    SignatureScheme,
 };
 use rustls::{KeyLogFile, version};
 
@@ -95,6 +96,14 @@ pub enum ConnectTlsError {
     /// The server has closed before the end of the handshake.
     #[error("the server closed in the handshake")]
     Closed,
+}
+
+impl ConnectTlsError {
+    /// Returns whether the server speaks none of the protocols that were offered (RFC 7301 §3.2).
+    pub fn is_protocol_refused(&self) -> bool {
+        let Self::Handshake(HandshakeError::Refused(error)) = self else { return false };
+        matches!(error, rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol))
+    }
 }
 
 /// Takes up connections by TLS. One serves all of a client's connections, and keeps the sessions

@@ -68,7 +68,9 @@ fn load() -> impl Iterator<Item = Arg> {
             .help("Hold this many idle connections, while the -c others send requests"),
         keep_alive,
         churn,
-        value("pipeline", "N").help("Requests under way at once on each connection [1]"),
+        value("streams", "N").short('m').visible_alias("pipeline").help(
+            "Requests under way at once on each connection: streams by HTTP/2, else pipelined [1]",
+        ),
         value("threads", "N").short('t').help("Threads of the generator [as many as CPUs]"),
         value("io", "KIND").help("The generator's way into the kernel: auto, uring, epoll [auto]"),
         value("ramp-up-max", "TIME").help(
@@ -84,11 +86,17 @@ fn requests() -> impl Iterator<Item = Arg> {
     [
         value("targets", "FILE")
             .help("Request what this file lists, too: a line [METHOD] [WEIGHT:]URL for each"),
-        value("method", "METHOD").short('m').help("The method [GET, or POST with a body]"),
+        value("method", "METHOD").short('X').help("The method [GET, or POST with a body]"),
         value("header", "NAME: VALUE").short('H').action(ArgAction::Append).help("A header field"),
         value("body", "TEXT").short('b').help("The body"),
         value("body-file", "FILE").conflicts_with("body").help("The body, from a file"),
         switch("http1.0").help("Requests are of HTTP/1.0"),
+        switch("h2")
+            .conflicts_with_all(["http1.0", "h2c"])
+            .help("Requests are of HTTP/2, which https URLs agree on by ALPN"),
+        switch("h2c")
+            .conflicts_with("http1.0")
+            .help("Requests are of HTTP/2 in clear, which the server is known to speak"),
         value("slow-send", "BYTES/s").help("Send each request at this pace (slowloris)"),
         value("slow-read", "BYTES/s").help("Read each response at this pace"),
     ]

@@ -6,8 +6,8 @@ use crate::usage_error::UsageError;
 use clap::ArgMatches;
 use gustnado::config::nearest;
 use gustnado_lab::plan::{
-    BackendChoice, ConnectorSettings, LoadModel, LoadPlan, SlowClients, StopCondition, TlsVersion,
-    Trust,
+    BackendChoice, ConnectorSettings, HttpVersion, LoadModel, LoadPlan, SlowClients, StopCondition,
+    TlsVersion, Trust,
 };
 use std::path::PathBuf;
 use std::time::Duration;
@@ -33,9 +33,9 @@ pub(super) fn plan(matches: &ArgMatches) -> Result<LoadPlan, UsageError> {
         ramp_up_max: duration(matches, "ramp-up-max", RAMP_UP)?,
         warm_up: duration(matches, "warm-up", Duration::ZERO)?,
         connections: connections.unwrap_or(usual),
-        pipeline: number(matches, "pipeline", (1, 1_024))?.unwrap_or(1),
+        pipeline: streams(matches)?,
         keep_alive: !matches.get_flag("no-keep-alive"),
-        http_1_0: matches.get_flag("http1.0"),
+        http: version(matches),
         threads: number(matches, "threads", (1, 1_024))?,
         io: io(matches)?,
         sources: sources::read(all(matches, "source"))?,
@@ -52,7 +52,49 @@ pub(super) fn plan(matches: &ArgMatches) -> Result<LoadPlan, UsageError> {
         trace: one(matches, "trace").map(PathBuf::from),
     };
     plan.check().map_err(|error| UsageError::of_usage(error.to_string()))?;
+    check_schemes(matches, &plan)?;
     Ok(plan)
+}
+
+fn version(matches: &ArgMatches) -> HttpVersion {
+    if matches.get_flag("h2") || matches.get_flag("h2c") {
+        HttpVersion::Http2
+    } else if matches.get_flag("http1.0") {
+        HttpVersion::Http10
+    } else {
+        HttpVersion::Http11
+    }
+}
+
+/// Reads how many requests are under way at once on each connection.
+fn streams(matches: &ArgMatches) -> Result<u32, UsageError> {
+    let found = number(matches, "streams", (1, 1_024)).map_err(|mut error| {
+        // Once -m was the method.
+        if one(matches, "streams").is_some_and(|text| text.starts_with(char::is_alphabetic)) {
+            error.line.push_str("; the method is -X");
+        }
+        error
+    })?;
+    Ok(found.unwrap_or(1))
+}
+
+/// Checks that HTTP/2 is asked for in the way that the URLs need.
+fn check_schemes(matches: &ArgMatches, plan: &LoadPlan) -> Result<(), UsageError> {
+    let is_tls = |url: &str| url.get(..6).is_some_and(|start| start.eq_ignore_ascii_case("https:"));
+    let wrong = |flag: &str, other: &str, scheme: &str, url: &str| {
+        let line =
+            format!("--{flag}: expected {scheme} URLs, found {url}; for others say --{other}");
+        Err(UsageError::of_usage(line))
+    };
+    for url in plan.requests.iter().map(|ask| &*ask.url) {
+        if matches.get_flag("h2") && !is_tls(url) {
+            return wrong("h2", "h2c", "https", url);
+        }
+        if matches.get_flag("h2c") && is_tls(url) {
+            return wrong("h2c", "h2", "http", url);
+        }
+    }
+    Ok(())
 }
 
 fn tls(matches: &ArgMatches) -> Result<ConnectorSettings, UsageError> {

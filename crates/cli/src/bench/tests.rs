@@ -3,7 +3,7 @@ use super::progress::{after_bar, line, share};
 use super::*;
 use crate::usage_error::UsageError;
 use gustnado_lab::load::{LoadPhase, LoadProgress};
-use gustnado_lab::plan::{BackendChoice, LoadModel, RateStage, SlowClients};
+use gustnado_lab::plan::{BackendChoice, HttpVersion, LoadModel, RateStage, SlowClients};
 use std::time::Duration;
 
 const URL: &str = "http://127.0.0.1:8080/";
@@ -35,7 +35,12 @@ fn without_flags_fifty_connections_ask_for_ten_seconds() {
     assert_eq!(plan.end.after, Some(Duration::from_secs(10)));
     assert_eq!(plan.end.requests, None);
     assert_eq!(plan.load, LoadModel::Closed);
-    assert!(plan.keep_alive && !plan.http_1_0 && plan.threads.is_none() && plan.io.is_none());
+    assert!(
+        plan.keep_alive
+            && plan.http == HttpVersion::Http11
+            && plan.threads.is_none()
+            && plan.io.is_none()
+    );
     assert_eq!(plan.requests[0].method, "GET");
     assert!(!options.permitted);
     assert_eq!((options.progress, options.json.clone()), (ProgressOutput::OnTerminals, None));
@@ -76,6 +81,10 @@ fn each_model_has_its_flags() {
     assert!(!options(&["--no-keep-alive"]).plan.keep_alive);
     assert!(options(&["--churn", "-k"]).plan.keep_alive, "the last one counts");
     assert_eq!(options(&["--pipeline", "16"]).plan.pipeline, 16);
+    assert_eq!(options(&["-m", "32"]).plan.pipeline, 32);
+    let plan = options(&["--h2c", "--streams", "8"]).plan;
+    assert_eq!((plan.http, plan.pipeline), (HttpVersion::Http2, 8));
+    assert_eq!(options(&["--http1.0"]).plan.http, HttpVersion::Http10);
     let slowness = SlowClients { read_bytes_per_s: Some(65_536), send_bytes_per_s: Some(10) };
     assert_eq!(options(&["--slow-read", "64k/s", "--slow-send=10"]).plan.slowness, slowness);
     assert_eq!(options(&["--io", "uring"]).plan.io, Some(BackendChoice::Uring));
@@ -192,7 +201,11 @@ fn each_mistake_is_one_line_with_what_was_expected() {
         (&[URL, "--ramp", "1:2:3:0"], "a step lasts 0.1 seconds or more"),
         (&[URL, "--ramp", "1:2:3", "-n", "5"], "--ramp: it is as long as its steps"),
         (&[URL, "--io", "urin"], "did you mean uring?"),
-        (&[URL, "-m", "G T"], "--method: expected a method such as GET or POST"),
+        (&[URL, "-m", "POST"], "--streams: expected a whole number from 1 to 1024"),
+        (&[URL, "-m", "POST"], "found \"POST\"; the method is -X"),
+        (&[URL, "--h2"], "--h2: expected https URLs, found http://127.0.0.1:8080/; for others say"),
+        (&["https://127.0.0.1/", "--h2c"], "--h2c: expected http URLs"),
+        (&[URL, "-X", "G T"], "--method: expected a method such as GET or POST"),
         (&[URL, "-H", "no colon"], "--header: expected a field such as"),
         (&[URL, "-H", "A: b\r\nC: d"], "--header: expected a field such as"),
         (&[URL, "--body-file", "/no/such"], "--body-file: /no/such cannot be read"),

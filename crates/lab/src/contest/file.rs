@@ -197,6 +197,8 @@ pub struct ScenarioSpec {
     pub warm_up: Duration,
     /// Whether connections carry more than one request.
     pub keep_alive: bool,
+    /// Whether requests use HTTP/2.
+    pub http2: bool,
     /// Requests in flight on each connection.
     pub pipeline: u32,
     /// Threads of the generator; `None`: as many as it has CPUs.
@@ -232,7 +234,7 @@ pub enum GeneratorKind {
     Ab,
     /// `wrk`.
     Wrk,
-    /// `h2load`, of nghttp2, with HTTP/1.1.
+    /// `h2load`, of nghttp2, with HTTP/1.1 or HTTP/2.
     H2load,
 }
 

@@ -15,6 +15,7 @@ use crate::load::usage::Counters;
 use crate::outcome::{
     Errors, FORMAT, GeneratorUsage, Kernel, Latency, ModelSummary, Outcome, success_share,
 };
+use crate::plan::HttpVersion;
 
 /// Share of its threads' time from which on a generator counts as saturated.
 const BUSY: f64 = 0.95;
@@ -102,6 +103,9 @@ pub(super) fn blank(run: ForeignRun<'_>, threads: u64) -> Outcome {
             connections: scenario.connections,
             rate_per_s: None,
             pipeline: scenario.pipeline,
+            protocol: if scenario.http2 { HttpVersion::Http2 } else { HttpVersion::Http11 }
+                .name()
+                .to_owned(),
             keep_alive: scenario.keep_alive,
             threads: u32::try_from(threads).unwrap_or(u32::MAX),
             io: "epoll".to_owned(),

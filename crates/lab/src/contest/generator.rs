@@ -114,12 +114,16 @@ fn arguments(scenario: &ScenarioSpec, url: &str, cpus: usize) -> Vec<String> {
         add("--warm-up", seconds(scenario.warm_up));
     }
     if scenario.pipeline > 1 {
-        add("--pipeline", scenario.pipeline.to_string());
+        add("--streams", scenario.pipeline.to_string());
     }
     if !scenario.accept_status.is_empty() {
         let range = |(from, to): &(u16, u16)| format!("{from}-{to}");
         let ranges: Vec<String> = scenario.accept_status.iter().map(range).collect();
         add("--status", ranges.join(","));
+    }
+    if scenario.http2 {
+        let is_tls = url.starts_with("https:");
+        words.push(if is_tls { "--h2" } else { "--h2c" }.to_owned());
     }
     match scenario.model {
         ModelSpec::Churn => words.push("--churn".to_owned()),
@@ -169,6 +173,10 @@ mod tests {
         );
         let others = ScenarioSpec { accept_status: vec![(200, 399), (404, 404)], ..scenario() };
         assert!(arguments(&others, "u", 1).join(" ").ends_with("--status 200-399,404-404"));
+        let streams = ScenarioSpec { http2: true, pipeline: 32, ..scenario() };
+        let both = ["http://a/", "https://a/"].map(|url| arguments(&streams, url, 1).join(" "));
+        assert!(both[0].ends_with(" --streams 32 --h2c"), "{both:?}");
+        assert!(both[1].ends_with(" --streams 32 --h2"), "{both:?}");
         let churn = ScenarioSpec { model: ModelSpec::Churn, requests: Some(9), ..scenario() };
         assert_eq!(
             arguments(&churn, "u", 1).join(" "),

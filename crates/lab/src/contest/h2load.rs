@@ -1,4 +1,4 @@
-//! `h2load`, nghttp2's load generator, with HTTP/1.1.
+//! `h2load`, nghttp2's load generator, with HTTP/1.1 or HTTP/2.
 //!
 //! It prints the least, the greatest and the mean latency, and no percentile.
 
@@ -12,7 +12,10 @@ use crate::outcome::{Errors, Latency, Outcome};
 /// Returns its command.
 pub(super) fn arguments(run: ForeignRun<'_>) -> Vec<String> {
     let scenario = run.scenario;
-    let mut words = vec!["h2load".to_owned(), "--h1".to_owned()];
+    let mut words = vec!["h2load".to_owned()];
+    if !scenario.http2 {
+        words.push("--h1".to_owned());
+    }
     let mut add = |flag: &str, value: String| words.extend([flag.to_owned(), value]);
     let connections = scenario.connections.min(scenario.requests.unwrap_or(u64::MAX));
     add("-c", connections.to_string());
@@ -124,6 +127,8 @@ req/s           :     900.00     1100.00     1000.00       40.00    60.00%
         assert_eq!(words("duration = \"1500ms\""), "h2load --h1 -c 10 -t 1 -m 1 -D 2 u");
         let few = "requests = 5\npipeline = 16\nthreads = 9";
         assert_eq!(words(few), "h2load --h1 -c 5 -t 5 -m 16 -n 5 u");
+        let streams = "requests = 5\nhttp2 = true\nstreams = 16";
+        assert_eq!(words(streams), "h2load -c 5 -t 1 -m 16 -n 5 u");
     }
 
     #[test]

@@ -3,19 +3,18 @@
 //! Only [`LoadConnection::step`] decides what comes next. It runs without waiting and returns rare
 //! cases to [`send_requests`], which may wait.
 
-use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
-use gustnado_tasks::{Connection, ConnectionError, Outbound, sleep};
+use gustnado_tasks::{Connection, ConnectionError, Outbound, SendBuf, sleep};
 use gustnado_tls::Socket;
 
 use super::coordinator::{self, NextRequest};
 use super::counts::{FailureKind, OpenState, ServiceState};
-use super::pending::{PendingRequest, SendPermit};
-use super::response_reader::ResponseReader;
+use super::in_flight::RequestsInFlight;
+use super::pending::{LeaveReason, PendingRequest, SendPermit};
 use super::route::{TargetRoute, broken, millis};
 use super::shared::LoadShared;
 use super::slow;
@@ -37,32 +36,15 @@ pub(super) struct LoadConnection {
     response_ms: u64,
     depth: usize,
     connection: Option<Socket>,
-    reader: ResponseReader,
-    pending: VecDeque<PendingRequest>,
-    /// Arrival time of the first byte of the current response; 0 before it.
-    first: u64,
+    /// Requests without a response.
+    in_flight: RequestsInFlight,
     /// Time to establish the current connection, until its first request is sent; then 0.
     connect: u64,
-    /// The server announced that no response follows.
-    closing: bool,
     /// Unsent rest of a request of a slow sender.
     unsent: slow::UnsentRequest,
     is_opening: bool,
     open_state: OpenState,
     service: ServiceState,
-}
-
-/// Reason to leave a connection's loop.
-#[derive(Debug)]
-pub(super) enum LeaveReason {
-    /// No further request will be sent.
-    Over,
-    /// The connection is closed; all its requests have ended.
-    Closed,
-    /// The connection failed, and with it all its requests.
-    Failed(FailureKind),
-    /// A deliberate pause.
-    Pause(Duration),
 }
 
 impl LoadConnection {
@@ -82,11 +64,8 @@ impl LoadConnection {
             response_ms: millis(plan.response_timeout),
             depth: plan.pipeline as usize,
             connection: None,
-            reader: ResponseReader::default(),
-            pending: VecDeque::with_capacity(plan.pipeline as usize),
-            first: 0,
+            in_flight: RequestsInFlight::new(plan),
             connect: 0,
-            closing: false,
             unsent: slow::UnsentRequest::default(),
             is_opening: true,
             open_state: OpenState::Unopened,
@@ -162,7 +141,7 @@ impl LoadConnection {
 
     /// Returns whether it had no response yet, and no request of it is under way.
     fn is_new(&self) -> bool {
-        !self.service.is_served() && self.pending.is_empty()
+        !self.service.is_served() && self.in_flight.is_empty()
     }
 
     fn is_over(&self) -> bool {
@@ -190,11 +169,12 @@ impl LoadConnection {
         let made = self.route.connect(&self.shared, &self.outbound, self.connect_ms).await;
         let now = self.shared.now();
         coordinator::with(|coordinator| match made {
-            Ok(mut connection) => {
+            Ok((mut connection, received)) => {
                 if self.outbound.recv_bytes > 0 {
                     connection.receive_on_demand();
                 }
                 self.connection = Some(connection);
+                self.in_flight.begin(received);
                 self.connect = now - began;
                 coordinator.counts.connect.record(self.connect);
                 coordinator.counts.note_open(&mut self.open_state);
@@ -236,30 +216,34 @@ impl LoadConnection {
     fn send_one(&mut self, permit: SendPermit) {
         let now = self.shared.now();
         let mut out = Connection::outgoing();
+        self.write_output(&mut out);
         self.put(permit, now, &mut out.bytes);
-        self.start(out);
+        self.start(out, now);
+    }
+
+    /// Adds what the protocol itself has to say.
+    fn write_output(&mut self, out: &mut SendBuf) {
+        self.in_flight.write_output(&self.shared.script, &mut out.bytes);
     }
 
     /// Encodes a request and records it as pending.
     fn put(&mut self, permit: SendPermit, now: u64, bytes: &mut Vec<u8>) {
         let first = self.service.ask();
-        let (kind, hashes) = coordinator::with(|coordinator| {
+        coordinator::with(|coordinator| {
             coordinator.counts.requesting += first;
             let kind = coordinator.next_kind(self.group);
-            let request = &coordinator.shared.script.kinds[kind as usize].bytes;
-            bytes.extend_from_slice(request);
-            let length = request.len();
+            let hashes = coordinator.is_checked(kind);
+            let pending = self.pending(permit, kind, hashes, now);
+            let length = self.in_flight.put(pending, &coordinator.shared.script, bytes);
             coordinator.record_sent(&permit, length);
-            (kind, coordinator.is_checked(kind))
         });
-        let pending = self.pending(permit, kind, hashes, now);
         self.connect = 0;
-        self.pending.push_back(pending);
     }
 
-    fn start(&mut self, out: Box<gustnado_tasks::SendBuf>) {
+    fn start(&mut self, out: Box<SendBuf>, now: u64) {
         let Some(connection) = &mut self.connection else { return };
-        connection.set_deadline(connection.now().mono_ms + self.response_ms);
+        let left_ms = self.response_ms.saturating_sub(self.in_flight.oldest_ms(now));
+        connection.set_deadline(connection.now().mono_ms + left_ms);
         match self.shared.plan.slowness.send_bytes_per_s {
             None => connection.start_send(out),
             Some(rate) => {
@@ -278,13 +262,13 @@ impl LoadConnection {
                 Poll::Ready(Some(left)) => return Poll::Ready(left),
                 Poll::Ready(None) => {}
             }
-            if self.may_ask() {
+            if self.may_ask() || self.in_flight.has_output() {
                 if now == 0 {
                     now = self.shared.now();
                 }
                 match self.fill(now, context.waker()) {
                     FillState::Some => continue,
-                    FillState::Over if self.pending.is_empty() => {
+                    FillState::Over if self.in_flight.is_empty() => {
                         return Poll::Ready(LeaveReason::Over);
                     }
                     FillState::Over | FillState::None => {}
@@ -299,9 +283,8 @@ impl LoadConnection {
     }
 
     fn may_ask(&self) -> bool {
-        let has_room = self.pending.len() < self.depth && !self.closing;
         // A connection without keep-alive was opened for a request that it holds already.
-        has_room && self.shared.plan.keep_alive
+        self.in_flight.has_room(self.depth) && self.shared.plan.keep_alive
     }
 
     /// Sends what is pending; of a slow sender, the next portion.
@@ -323,11 +306,30 @@ impl LoadConnection {
         if !connection.is_sending() {
             return Poll::Ready(None);
         }
-        match connection.poll_sent() {
-            Poll::Pending => Poll::Pending,
-            Poll::Ready(Err(error)) => Poll::Ready(Some(LeaveReason::Failed(broken(&error)))),
-            // A connection that is not slow never pauses.
-            Poll::Ready(Ok(())) => Poll::Ready(self.unsent.pause().map(LeaveReason::Pause)),
+        self.poll_sent(now)
+    }
+
+    /// Waits until what is under way was sent. By HTTP/2 bytes are received meanwhile: a server
+    /// that waits for a window may read nothing before it has it.
+    fn poll_sent(&mut self, now: &mut u64) -> Poll<Option<LeaveReason>> {
+        loop {
+            let Some(connection) = &mut self.connection else {
+                return Poll::Ready(Some(LeaveReason::Closed));
+            };
+            match connection.poll_sent() {
+                Poll::Pending if self.in_flight.is_two_way() => {}
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Err(error)) => {
+                    return Poll::Ready(Some(LeaveReason::Failed(broken(&error))));
+                }
+                // A connection that is not slow never pauses.
+                Poll::Ready(Ok(())) => {
+                    return Poll::Ready(self.unsent.pause().map(LeaveReason::Pause));
+                }
+            }
+            if let Some(left) = ready!(self.receive(now)) {
+                return Poll::Ready(Some(left));
+            }
         }
     }
 
@@ -339,9 +341,19 @@ impl LoadConnection {
         let piece = match connection.poll_recv(false) {
             Poll::Pending => return Poll::Pending,
             Poll::Ready(Ok(piece)) => piece,
-            Poll::Ready(Err(ConnectionError::TimedOut)) if self.pending.is_empty() => {
+            Poll::Ready(Err(ConnectionError::TimedOut)) if self.in_flight.is_empty() => {
                 // The deadline was met.
                 connection.set_deadline(u64::MAX);
+                return Poll::Ready(None);
+            }
+            Poll::Ready(Err(ConnectionError::TimedOut))
+                if self.in_flight.oldest_ms(self.shared.now()) < self.response_ms
+                    && self.in_flight.is_two_way() =>
+            {
+                // That of a request that has its response by now.
+                let waited_ms = self.in_flight.oldest_ms(self.shared.now());
+                let left_ms = self.response_ms.saturating_sub(waited_ms);
+                connection.set_deadline(connection.now().mono_ms + left_ms);
                 return Poll::Ready(None);
             }
             Poll::Ready(Err(error)) => {
@@ -367,8 +379,12 @@ impl LoadConnection {
     /// Encodes as many requests as may be in flight.
     fn fill(&mut self, now: u64, waker: &Waker) -> FillState {
         let mut out = None;
+        if self.in_flight.has_output() {
+            let out = out.get_or_insert_with(Connection::outgoing);
+            self.write_output(out);
+        }
         let mut filled = FillState::None;
-        while self.pending.len() < self.depth {
+        while self.may_ask() {
             let is_new = self.is_new();
             match coordinator::with(|coordinator| {
                 coordinator.next_for(self.slot, now, is_new, Some(waker))
@@ -386,7 +402,7 @@ impl LoadConnection {
         }
         match out {
             Some(out) => {
-                self.start(out);
+                self.start(out, now);
                 FillState::Some
             }
             None => filled,
@@ -395,67 +411,12 @@ impl LoadConnection {
 
     /// Parses received bytes. Returns the reason to leave the connection, if there is one.
     fn take_in(&mut self, bytes: &[u8], now: u64) -> Option<LeaveReason> {
-        if bytes.is_empty() {
-            return Some(self.end_of_stream(now));
-        }
         coordinator::with(|coordinator| {
-            coordinator.record_received(bytes.len(), now);
-            let mut at = 0;
-            while at < bytes.len() {
-                let Some(pending) = self.pending.front() else {
-                    coordinator.counts.strays += 1;
-                    return Some(LeaveReason::Closed);
-                };
-                if self.first == 0 {
-                    self.first = now;
-                }
-                let kind = pending.kind as usize;
-                let method = coordinator.shared.script.kinds[kind].method;
-                let known = &mut coordinator.known[kind];
-                let Ok((used, response)) =
-                    self.reader.read(&bytes[at..], known, method, pending.hashes)
-                else {
-                    return Some(LeaveReason::Failed(FailureKind::Unreadable));
-                };
-                at += used;
-                let Some(response) = response else { continue };
-                coordinator.record_response(pending, &response, self.first, now);
-                coordinator.note_served(&mut self.service, now);
-                self.first = 0;
-                self.pending.pop_front();
-                let keeps = response.keep_alive && coordinator.shared.plan.keep_alive;
-                if !keeps {
-                    self.closing = true;
-                    return Some(if self.pending.is_empty() {
-                        LeaveReason::Closed
-                    } else {
-                        LeaveReason::Failed(FailureKind::Reset)
-                    });
-                }
+            if bytes.is_empty() {
+                return Some(self.in_flight.end(coordinator, &mut self.service, now));
             }
-            None
-        })
-    }
-
-    /// Handles the server's close.
-    fn end_of_stream(&mut self, now: u64) -> LeaveReason {
-        let Some(pending) = self.pending.front() else { return LeaveReason::Closed };
-        if let Some(response) = self.reader.close() {
-            coordinator::with(|coordinator| {
-                coordinator.record_response(pending, &response, self.first, now);
-                coordinator.note_served(&mut self.service, now);
-            });
-            self.pending.pop_front();
-            return if self.pending.is_empty() {
-                LeaveReason::Closed
-            } else {
-                LeaveReason::Failed(FailureKind::Reset)
-            };
-        }
-        LeaveReason::Failed(if self.reader.is_fresh() {
-            FailureKind::Reset
-        } else {
-            FailureKind::Short
+            coordinator.record_received(bytes.len(), now);
+            self.in_flight.take_in(bytes, coordinator, &mut self.service, now)
         })
     }
 
@@ -465,12 +426,12 @@ impl LoadConnection {
         coordinator::with(|coordinator| {
             let mut failure = failure;
             coordinator.counts.note_lost(&mut self.open_state);
-            for pending in self.pending.drain(..) {
-                coordinator.record_failure(&pending, failure, now);
+            self.in_flight.drain(|pending| {
+                coordinator.record_failure(pending, failure, now);
                 if failure != FailureKind::TimedOut {
                     failure = FailureKind::Reset;
                 }
-            }
+            });
         });
         self.close();
     }
@@ -479,10 +440,9 @@ impl LoadConnection {
         if self.connection.take().is_some() {
             coordinator::try_with(|coordinator| coordinator.counts.standing -= 1);
         }
-        self.reader.reset();
-        self.pending.clear();
+        self.in_flight.reset();
         self.unsent.clear();
-        (self.first, self.connect, self.closing) = (0, 0, false);
+        self.connect = 0;
     }
 }
 

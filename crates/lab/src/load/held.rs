@@ -10,9 +10,11 @@ use gustnado_tls::Socket;
 
 use super::coordinator;
 use super::counts::FailureKind;
+use super::http2::SingleRequest;
 use super::response_reader::{KnownHead, ResponseReader};
 use super::route::{TargetRoute, millis};
 use super::shared::LoadShared;
+use crate::plan::HttpVersion;
 
 /// Attempts to open each connection.
 const TRIES: u32 = 5;
@@ -67,13 +69,18 @@ async fn open(shared: &Arc<LoadShared>, number: u64) -> Result<Socket, FailureKi
     let route = TargetRoute::of(shared, group, number);
     let outbound = Outbound { source: route.source, ..Outbound::default() };
     let began = shared.now();
-    let mut connection = route.connect(shared, &outbound, millis(plan.connect_timeout)).await?;
+    let (mut connection, received) =
+        route.connect(shared, &outbound, millis(plan.connect_timeout)).await?;
     let took = shared.now() - began;
     coordinator::with(|coordinator| coordinator.counts.connect.record(took));
     let kind = coordinator::with(|coordinator| coordinator.next_kind(group));
+    connection.set_deadline(connection.now().mono_ms + millis(plan.response_timeout));
+    if plan.http == HttpVersion::Http2 {
+        ask_http2(shared, &mut connection, (kind, received)).await?;
+        return Ok(connection);
+    }
     let mut out = Connection::outgoing();
     out.bytes.extend_from_slice(&shared.script.kinds[kind as usize].bytes);
-    connection.set_deadline(connection.now().mono_ms + millis(plan.response_timeout));
     connection.start_send(out);
     let sent = poll_fn(|_| connection.poll_sent()).await;
     sent.map_err(|error| lost(&error))?;
@@ -99,6 +106,31 @@ async fn read(shared: &LoadShared, connection: &mut Socket, kind: u32) -> Result
             Some(response) if !response.keep_alive => return Err(FailureKind::Reset),
             Some(_) => return Ok(()),
         }
+    }
+}
+
+/// Sends a request by HTTP/2, and reads the response. From then on nothing is read: a held
+/// connection answers no PING.
+async fn ask_http2(
+    shared: &LoadShared,
+    connection: &mut Socket,
+    (kind, received): (u32, Vec<u8>),
+) -> Result<(), FailureKind> {
+    let mut single = Box::new(SingleRequest::new(&shared.script, kind, received));
+    loop {
+        let mut out = Connection::outgoing();
+        single.write_output(&mut out.bytes);
+        connection.start_send(out);
+        poll_fn(|_| connection.poll_sent()).await.map_err(|error| lost(&error))?;
+        if let Some(status) = single.status() {
+            let is_good = shared.plan.accepts(status);
+            return if is_good { Ok(()) } else { Err(FailureKind::Status) };
+        }
+        let piece = connection.recv(false).await.map_err(|error| lost(&error))?;
+        if piece.bytes().is_empty() {
+            return Err(FailureKind::Reset);
+        }
+        single.take_in(piece.bytes(), shared.now() / 1_000_000)?;
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::figures::counted;
 use crate::outcome::ModelSummary;
-use crate::plan::{BackendChoice, LoadModel, LoadPlan, RateStage};
+use crate::plan::{BackendChoice, HttpVersion, LoadModel, LoadPlan, RateStage};
 
 /// Stages of one length that are named one by one, at most.
 const STAGES_NAMED: usize = 4;
@@ -25,6 +25,7 @@ pub(super) fn model(plan: &LoadPlan, threads: u32, io: BackendChoice) -> ModelSu
         connections: plan.connections,
         rate_per_s: plan.last_rate(),
         pipeline: plan.pipeline,
+        protocol: plan.http.name().to_owned(),
         keep_alive: plan.keep_alive,
         threads,
         io: if io == BackendChoice::Uring { "uring" } else { "epoll" }.to_owned(),
@@ -71,14 +72,23 @@ fn add_details(plan: &LoadPlan, text: &mut String) {
     let mut add = |detail: std::fmt::Arguments<'_>| {
         write!(text, " {detail}").expect("a string takes everything");
     };
-    if plan.pipeline > 1 {
-        let depth = plan.pipeline;
-        add(format_args!("Pipelined: up to {depth} requests are under way on each connection."));
+    let depth = plan.pipeline;
+    match plan.http {
+        HttpVersion::Http2 if depth > 1 => {
+            add(format_args!("HTTP/2: up to {depth} streams are open on each connection at once."));
+        }
+        HttpVersion::Http2 => add(format_args!("Requests are of HTTP/2, one stream at a time.")),
+        _ if depth > 1 => {
+            add(format_args!(
+                "Pipelined: up to {depth} requests are under way on each connection."
+            ));
+        }
+        _ => {}
     }
     if !plan.keep_alive && !matches!(plan.load, LoadModel::Closed) {
         add(format_args!("Each request has a connection of its own."));
     }
-    if plan.http_1_0 {
+    if plan.http == HttpVersion::Http10 {
         add(format_args!("Requests are of HTTP/1.0."));
     }
     if let Some(rate) = plan.slowness.read_bytes_per_s {
@@ -125,7 +135,7 @@ fn seconds(duration: Duration) -> String {
 mod tests {
     use super::model;
     use crate::figures::grouped;
-    use crate::plan::{BackendChoice, LoadModel, LoadPlan};
+    use crate::plan::{BackendChoice, HttpVersion, LoadModel, LoadPlan};
 
     #[test]
     fn every_sentence_holds_its_numbers() {
@@ -133,6 +143,10 @@ mod tests {
         assert!(model(&plan, 1, BackendChoice::Epoll).sentence.contains("each of 50 connections"));
         plan.pipeline = 16;
         assert!(model(&plan, 1, BackendChoice::Epoll).sentence.contains("up to 16 requests"));
+        plan.http = HttpVersion::Http2;
+        let streams = model(&plan, 1, BackendChoice::Epoll);
+        assert!(streams.sentence.contains("up to 16 streams"), "{}", streams.sentence);
+        assert_eq!(streams.protocol, "HTTP/2");
         plan.load = LoadModel::Open { rate_per_s: 10_000.0 };
         let open = model(&plan, 1, BackendChoice::Uring);
         assert!(open.sentence.contains("10000 requests per second"), "{}", open.sentence);

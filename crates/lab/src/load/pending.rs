@@ -1,6 +1,22 @@
 //! A request from the permission to send it to its response.
 
+use std::time::Duration;
+
+use super::counts::FailureKind;
 use super::schedule::Due;
+
+/// Reason to leave a connection's loop.
+#[derive(Debug)]
+pub(super) enum LeaveReason {
+    /// No further request will be sent.
+    Over,
+    /// The connection is closed; all its requests have ended, or will be sent on the next one.
+    Closed,
+    /// The connection failed, and with it all its requests.
+    Failed(FailureKind),
+    /// A deliberate pause.
+    Pause(Duration),
+}
 
 /// Permission to send one request.
 #[derive(Clone, Copy, Debug, PartialEq)]

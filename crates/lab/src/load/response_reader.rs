@@ -225,14 +225,18 @@ fn response(head: &ResponseHead, length: u64, hash: Option<u64>) -> ReadResponse
 /// FNV-1a: the same for every split of the bytes, and good enough to distinguish two bodies that
 /// were not forged.
 #[derive(Debug)]
-struct BodyHash(u64);
+pub(super) struct BodyHash(u64);
 
 impl BodyHash {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self(0xcbf2_9ce4_8422_2325)
     }
 
-    fn take_in(&mut self, data: &[u8]) {
+    pub(super) fn value(&self) -> u64 {
+        self.0
+    }
+
+    pub(super) fn take_in(&mut self, data: &[u8]) {
         for byte in data {
             self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
         }

@@ -36,12 +36,13 @@ impl TargetRoute {
     }
 
     /// Connects to the first of its addresses that accepts, beginning with the last one that did.
+    /// Returns the connection, and what has come behind its handshake.
     pub(super) async fn connect(
         self,
         shared: &LoadShared,
         outbound: &Outbound,
         timeout_ms: u64,
-    ) -> Result<Socket, FailureKind> {
+    ) -> Result<(Socket, Vec<u8>), FailureKind> {
         let group = &shared.script.groups[self.group as usize];
         let ServerAddrs { all, good } = &group.servers[self.addrs];
         let until_ms = now().mono_ms.saturating_add(timeout_ms);
@@ -55,15 +56,16 @@ impl TargetRoute {
                     if at != first {
                         good.store(at, Ordering::Relaxed);
                     }
+                    let mut received = Vec::new();
                     if let (Some(tls), Some(host)) = (&shared.script.tls, &group.tls_host) {
                         socket.set_deadline(until_ms);
                         // A server without TLS has it at none of its addresses.
                         // Boxed, as this future is part of every connection's.
                         let begun = Box::pin(tls.begin(&mut socket, host)).await;
-                        begun.inspect_err(|_| shared.note_refused())?;
+                        received = begun.inspect_err(|_| shared.note_refused())?;
                     }
                     shared.note_reached();
-                    return Ok(socket);
+                    return Ok((socket, received));
                 }
                 Err(error) => failure = unmade(&error),
             }

@@ -4,12 +4,14 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicUsize;
 
+use gustnado_http::fields::FieldName;
+use gustnado_http::h2::hpack::Encoder;
 use gustnado_http::method::Method;
 use gustnado_http::request_writer::RequestWriter as Writer;
 use gustnado_tasks::Endpoint;
 
 use super::secure::LoadTls;
-use crate::plan::{LoadPlan, PlanError, UrlParts, greatest_common};
+use crate::plan::{HttpVersion, LoadPlan, PlanError, RequestSpec, UrlParts, greatest_common};
 
 /// Everything that the connections of a run request.
 #[derive(Debug)]
@@ -26,11 +28,45 @@ pub(super) struct Script {
 /// One kind of request.
 #[derive(Debug)]
 pub(super) struct RequestKind {
-    /// All its bytes, body included.
+    /// All its bytes by HTTP/1, body included.
     pub(super) bytes: Vec<u8>,
+    /// Its parts by HTTP/2. Empty where that is not spoken.
+    pub(super) http2: Http2Request,
     pub(super) method: Method,
     /// The first successful response.
     pub(super) expected: OnceLock<ExpectedResponse>,
+}
+
+impl RequestKind {
+    /// Returns whether its response has no body.
+    pub(super) fn is_head(&self) -> bool {
+        self.method == Method::Head
+    }
+}
+
+/// The parts of a request by HTTP/2.
+#[derive(Debug, Default)]
+pub(super) struct Http2Request {
+    method: String,
+    is_tls: bool,
+    authority: String,
+    path: String,
+    fields: Vec<(String, String)>,
+    pub(super) body: Vec<u8>,
+}
+
+impl Http2Request {
+    /// Writes its fields.
+    ///
+    /// - `keeps_path`: as for [`Encoder::request_line`].
+    pub(super) fn encode(&self, keeps_path: bool, encoder: &mut Encoder, out: &mut Vec<u8>) {
+        let line = (self.method.as_str(), self.is_tls);
+        let place = (self.authority.as_bytes(), self.path.as_bytes());
+        encoder.request_line(line, place, keeps_path, out);
+        for (name, value) in &self.fields {
+            encoder.field(FieldName::from(name.as_str()), value.as_bytes(), out);
+        }
+    }
 }
 
 /// Properties of the first successful response of a kind.
@@ -139,7 +175,7 @@ fn kind(plan: &LoadPlan, index: usize, url: &UrlParts<'_>) -> Result<RequestKind
     let (target, host) = (url.target(), url.authority());
     let mut writer = Writer::start(&mut bytes, method, target.as_bytes(), host.as_bytes())
         .map_err(|error| wrong(error.to_string()))?;
-    match (plan.http_1_0, plan.keep_alive) {
+    match (plan.http == HttpVersion::Http10, plan.keep_alive) {
         (false, true) => {}
         (false, false) => writer.close(),
         (true, keep_alive) => {
@@ -155,13 +191,47 @@ fn kind(plan: &LoadPlan, index: usize, url: &UrlParts<'_>) -> Result<RequestKind
             .map_err(|error| wrong(format!("the field {name}: {error}")))?;
     }
     let means_body = matches!(method, Method::Post | Method::Put | Method::Patch);
-    if means_body || !ask.body.is_empty() {
+    let has_length = means_body || !ask.body.is_empty();
+    if has_length {
         writer.content_length(ask.body.len() as u64);
     }
     writer.finish();
-    bytes.extend_from_slice(&ask.body);
-    Ok(RequestKind { bytes, method, expected: OnceLock::new() })
+    let mut http2 = Http2Request::default();
+    if plan.http == HttpVersion::Http2 {
+        http2 = http2_request(ask, url, has_length).map_err(wrong)?;
+    } else {
+        bytes.extend_from_slice(&ask.body);
+    }
+    Ok(RequestKind { bytes, http2, method, expected: OnceLock::new() })
 }
+
+/// Returns the parts of a request whose fields have been checked.
+fn http2_request(
+    ask: &RequestSpec,
+    url: &UrlParts<'_>,
+    has_length: bool,
+) -> Result<Http2Request, String> {
+    let is_foreign = |name: &str| FOREIGN_FIELDS.iter().any(|of| name.eq_ignore_ascii_case(of));
+    if let Some((name, _)) = ask.fields.iter().find(|(name, _)| is_foreign(name)) {
+        return Err(format!("the field {name} is about an HTTP/1 connection: leave it out"));
+    }
+    let mut fields = ask.fields.clone();
+    if has_length {
+        fields.push(("content-length".to_owned(), ask.body.len().to_string()));
+    }
+    Ok(Http2Request {
+        method: ask.method.clone(),
+        is_tls: url.is_tls(),
+        authority: url.authority(),
+        path: url.target(),
+        fields,
+        body: ask.body.clone(),
+    })
+}
+
+/// Fields that no request of HTTP/2 has (RFC 9113 §8.2.2), apart from those that the writer
+/// refuses.
+const FOREIGN_FIELDS: [&str; 3] = ["keep-alive", "proxy-connection", "upgrade"];
 
 /// Resolves the addresses to connect to. Each target is a server of its own. All addresses of a
 /// name are one server, of the family of the sources, if there are any.
@@ -214,7 +284,7 @@ fn round(members: &[(u32, u32)]) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::{Script, round};
-    use crate::plan::LoadPlan;
+    use crate::plan::{HttpVersion, LoadPlan};
 
     #[test]
     fn weights_are_spread_evenly() {
@@ -229,7 +299,7 @@ mod tests {
         plan.requests[0].method = "POST".to_owned();
         plan.requests[0].body = b"hello".to_vec();
         plan.requests[0].fields.push(("X-Y".to_owned(), "z".to_owned()));
-        plan.http_1_0 = true;
+        plan.http = HttpVersion::Http10;
         let script = Script::prepare(&plan).expect("a good plan");
         let want = "POST /a?b HTTP/1.0\r\nHost: 127.0.0.1:81\r\nConnection: keep-alive\r\n\
             X-Y: z\r\nContent-Length: 5\r\n\r\nhello";

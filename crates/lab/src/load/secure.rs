@@ -9,7 +9,7 @@ use gustnado_tls::{ConnectTlsError, ConnectorError, Socket, TlsConnector, TlsVer
 
 use super::counts::FailureKind;
 use crate::outcome::TlsSummary;
-use crate::plan::LoadPlan;
+use crate::plan::{HttpVersion, LoadPlan};
 
 /// What all connections by TLS share, and what is known of them.
 #[derive(Debug)]
@@ -21,14 +21,26 @@ pub(super) struct LoadTls {
     agreed: OnceLock<[String; 3]>,
     /// Why the first one that failed did.
     failure: OnceLock<String>,
+    /// It offers HTTP/2 alone.
+    is_http2: bool,
 }
+
+/// Why a handshake fails with a server of HTTP/1 alone.
+pub(super) const NO_HTTP2: &str = "it has not chosen h2 by ALPN";
+
+/// The name of HTTP/2 in ALPN (RFC 9113 §3.2).
+const H2: &[u8] = b"h2";
 
 impl LoadTls {
     /// Reads the authorities and the client's certificate.
     pub(super) fn new(plan: &LoadPlan) -> Result<Self, ConnectorError> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let mut settings = plan.tls.clone();
+        if plan.http == HttpVersion::Http2 {
+            settings.protocols = vec![H2.to_vec()];
+        }
         let connector =
-            TlsConnector::new(&plan.tls, i64::try_from(now.as_secs()).unwrap_or(i64::MAX))?;
+            TlsConnector::new(&settings, i64::try_from(now.as_secs()).unwrap_or(i64::MAX))?;
         let (handshakes, resumed) = (AtomicU64::new(0), AtomicU64::new(0));
         Ok(Self {
             connector,
@@ -36,20 +48,35 @@ impl LoadTls {
             resumed,
             agreed: OnceLock::new(),
             failure: OnceLock::new(),
+            is_http2: plan.http == HttpVersion::Http2,
         })
     }
 
-    /// Begins TLS on a connection, within its deadline.
-    pub(super) async fn begin(&self, socket: &mut Socket, host: &str) -> Result<(), FailureKind> {
+    /// Begins TLS on a connection, within its deadline. Returns what has come behind the handshake:
+    /// nothing, or the first frames of HTTP/2.
+    pub(super) async fn begin(
+        &self,
+        socket: &mut Socket,
+        host: &str,
+    ) -> Result<Vec<u8>, FailureKind> {
         match socket.connect_tls(&self.connector, host).await {
-            Ok(content) if content.is_empty() => {
+            Ok(_)
+                if self.is_http2
+                    && socket.tls().is_none_or(|tls| tls.alpn.as_deref() != Some(H2)) =>
+            {
+                _ = self.failure.set(NO_HTTP2.to_owned());
+                Err(FailureKind::Handshake)
+            }
+            Ok(content) if content.is_empty() || self.is_http2 => {
                 self.note(socket);
-                Ok(())
+                Ok(content)
             }
             Ok(_) => Err(FailureKind::Handshake),
             Err(ConnectTlsError::Lost(ConnectionError::TimedOut)) => Err(FailureKind::TimedOut),
             Err(error) => {
-                _ = self.failure.set(error.to_string());
+                let is_known = self.is_http2 && error.is_protocol_refused();
+                let why = if is_known { NO_HTTP2.to_owned() } else { error.to_string() };
+                _ = self.failure.set(why);
                 Err(FailureKind::Handshake)
             }
         }

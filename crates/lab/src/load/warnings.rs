@@ -6,7 +6,7 @@ use super::standstill::Standstill;
 use super::totals::Totals;
 use crate::figures::{counted, grouped, grouped_text, percent};
 use crate::outcome::{Kernel, Outcome};
-use crate::plan::{LoadModel, LoadPlan, StopCondition};
+use crate::plan::{HttpVersion, LoadModel, LoadPlan, StopCondition};
 use crate::steal::WORTH_A_WORD;
 
 /// A standstill of all connections is a stall from this many times the median latency on.
@@ -230,7 +230,7 @@ fn odd_connections(plan: &LoadPlan, totals: &Totals, outcome: &Outcome) -> Vec<S
             ));
         }
     }
-    if plan.pipeline > 1 {
+    if plan.pipeline > 1 && plan.http != HttpVersion::Http2 {
         found.push(format!(
             "Requests were pipelined {} deep, which no browser does: compare only with the same.",
             plan.pipeline

@@ -3,6 +3,7 @@
 use super::tables;
 use crate::figures::{bytes, counted, decimal, grouped, ms, percent, real};
 use crate::outcome::{ConnectionCounts, Errors, GeneratorUsage, Kernel, Outcome};
+use crate::plan::HttpVersion;
 use crate::steal::WORTH_A_WORD;
 use std::fmt::Write;
 
@@ -61,9 +62,13 @@ fn what(page: &mut TableText, outcome: &Outcome) {
     let threads = counted(u64::from(model.threads), "thread");
     let connections = counted(model.connections, "connection");
     page.line("Concurrency Level", &format!("{connections}, {threads}, {}", model.io));
+    if !model.protocol.is_empty() {
+        page.line("Protocol", &model.protocol);
+    }
     if model.pipeline > 1 {
         let depth = format!("{} requests at once on each connection", model.pipeline);
-        page.line("Pipelining", &depth);
+        let is_http2 = model.protocol == HttpVersion::Http2.name();
+        page.line(if is_http2 { "Streams" } else { "Pipelining" }, &depth);
     }
     if let Some(tls) = &outcome.tls {
         let (all, resumed) = (grouped(tls.handshakes), grouped(tls.resumed));

@@ -77,6 +77,7 @@ fn model() -> ModelSummary {
         connections: 50,
         rate_per_s: Some(100.0),
         pipeline: 4,
+        protocol: "HTTP/1.1".to_owned(),
         keep_alive: true,
         threads: 2,
         io: "uring".to_owned(),
@@ -151,6 +152,7 @@ fn the_page_of_a_closed_loop_leaves_out_what_does_not_apply() {
                 .to_owned(),
             rate_per_s: None,
             pipeline: 1,
+            protocol: "HTTP/1.1".to_owned(),
             ..model()
         },
         errors: Errors::default(),

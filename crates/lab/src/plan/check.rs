@@ -37,7 +37,7 @@ impl LoadPlan {
             connections,
             pipeline: 1,
             keep_alive: true,
-            http_1_0: false,
+            http: super::HttpVersion::default(),
             threads: None,
             io: None,
             sources: Vec::new(),
@@ -129,10 +129,16 @@ impl LoadPlan {
             return wrong(format!("connections must be 1 to 1,000,000, not {}", self.connections));
         }
         if !(1..=1024).contains(&self.pipeline) {
-            return wrong(format!("pipelining must be 1 to 1,024 deep, not {}", self.pipeline));
+            return wrong(format!(
+                "requests at once on a connection must be 1 to 1,024, not {}",
+                self.pipeline
+            ));
         }
         if self.pipeline > 1 && !self.keep_alive {
-            return wrong("pipelining needs connections that are kept: take one of the two away");
+            return wrong(
+                "several requests at once on a connection need connections that are kept: take \
+                 one of the two away",
+            );
         }
         if self.threads.is_some_and(|threads| !(1..=1024).contains(&threads)) {
             return wrong("threads must be 1 to 1,024");

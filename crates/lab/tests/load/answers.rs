@@ -72,7 +72,7 @@ fn an_old_request_says_so(io: BackendChoice) {
         Reply::Bytes(format!("HTTP/1.0 200 OK\r\n{fields}\r\n\r\nok").into_bytes())
     });
     let mut plan = counted(&toy.url("/old"), 1, 3, io);
-    plan.http_1_0 = true;
+    plan.http = gustnado_lab::plan::HttpVersion::Http10;
     let outcome = outcome_of(&plan);
     assert_eq!((outcome.requests, outcome.connections_opened), (3, 1));
     for head in &*heads.lock().expect("nobody panicked with it") {

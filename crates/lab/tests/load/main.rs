@@ -3,6 +3,7 @@
 mod answers;
 mod endings;
 mod failures;
+mod http2;
 mod models;
 mod ramp_up;
 mod toy;

@@ -5,5 +5,6 @@
 mod harness;
 
 mod connections;
+mod http2;
 mod messages;
 mod script;

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::thread;
 
 use gustnado::client::{
-    Client, ClientError, ClientOptions, ClientRequest, ConnectorSettings, Trust,
+    Client, ClientError, ClientOptions, ClientRequest, ConnectorSettings, Http2Use, Trust,
 };
 use gustnado::config::{Config, SiteTls, TlsClientAuth, TlsRecords};
-use gustnado::{Endpoint, Request, Routes};
+use gustnado::{Endpoint, Request, Routes, Version};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use super::authority::Authority;
@@ -22,6 +22,7 @@ on_every_server!(
     a_server_that_nobody_vouches_for_is_refused,
     a_certificate_that_is_trusted_itself_is_for_its_names_alone,
     a_server_sees_the_clients_certificate,
+    the_server_chooses_the_version,
 );
 
 fn client(tls: ConnectorSettings) -> Client {
@@ -69,6 +70,42 @@ fn requests_and_large_bodies_are_sent_by_https(setup: Setup) {
         };
         wait(asked).expect("answers come");
         assert_eq!(server.stats().connections_accepted, 1);
+        server.wait_until_empty();
+    }
+}
+
+fn the_server_chooses_the_version(setup: Setup) {
+    let certificate = Certificate::new();
+    for (http2, records) in
+        [(true, TlsRecords::Own), (true, TlsRecords::Rustls), (false, TlsRecords::Own)]
+    {
+        let config = Config { http2, ..certificate.config(setup, records) };
+        let server = Server::routes(config, routes());
+        let port = server.address().port();
+        let asked = |option: Http2Use| {
+            let tls = trusting(certificate.path());
+            let client =
+                Client::new(ClientOptions { tls, http2: option, ..ClientOptions::default() });
+            let (url, via) = (format!("https://localhost:{port}/echo"), server.address());
+            wait(async move {
+                let mut version = None;
+                for _ in 0..3 {
+                    let request = client.post(&url).body("text").via(Endpoint::Tcp(via));
+                    let mut response = request.send().await?;
+                    assert_eq!(response.text(9).await?, "text");
+                    version = Some(response.version());
+                }
+                assert_eq!(client.connections_kept(), 1);
+                Ok(version)
+            })
+        };
+        let best = if http2 { Version::Http2 } else { Version::Http11 };
+        assert_eq!(asked(Http2Use::ByAlpn).expect("responses"), Some(best));
+        assert_eq!(asked(Http2Use::Never).expect("responses"), Some(Version::Http11));
+        match asked(Http2Use::Always) {
+            Ok(version) => assert_eq!((http2, version), (true, Some(Version::Http2))),
+            Err(error) => assert!(!http2 && error.to_string().contains("by ALPN"), "{error}"),
+        }
         server.wait_until_empty();
     }
 }

@@ -33,6 +33,13 @@ impl Decoder {
         self.is_due |= max_bytes < self.table.max();
     }
 
+    /// Returns a number that changes with the table: a block that was read without a change of it
+    /// means the same for as long as it stays.
+    #[inline]
+    pub fn table_number(&self) -> u32 {
+        self.table.added()
+    }
+
     /// Returns how much memory its table takes.
     pub fn heap_bytes(&self) -> usize {
         self.table.heap_bytes()

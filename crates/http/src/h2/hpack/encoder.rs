@@ -121,6 +121,44 @@ impl Encoder {
         }
     }
 
+    /// Writes the pseudo fields of a request (RFC 9113 §8.3.1).
+    ///
+    /// - `keeps_path`: the path comes again, so that the table is to have it.
+    pub fn request_line(
+        &mut self,
+        (method, is_tls): (&str, bool),
+        (authority, path): (&[u8], &[u8]),
+        keeps_path: bool,
+        out: &mut Vec<u8>,
+    ) {
+        match method {
+            "GET" => out.push(0x80 | static_table::METHOD_GET),
+            "POST" => out.push(0x80 | (static_table::METHOD_GET + 1)),
+            _ => self.write(Some(2), b":method", method.as_bytes(), out),
+        }
+        out.push(0x80 | (static_table::SCHEME_HTTP + u8::from(is_tls)));
+        self.write(Some(1), b":authority", authority, out);
+        let of_path = usize::from(static_table::PATH);
+        match path {
+            b"/" => out.push(0x80 | static_table::PATH),
+            _ if keeps_path => self.write(Some(of_path), b":path", path, out),
+            _ => write_literal(0, 4, Some(of_path), b":path", path, out),
+        }
+    }
+
+    /// Returns a number that changes with the table: a block that was written without a change of
+    /// it means the same for as long as it stays.
+    #[inline]
+    pub fn table_number(&self) -> u32 {
+        self.table.added()
+    }
+
+    /// Returns whether the next block begins with a change of the table's size.
+    #[inline]
+    pub fn is_resized(&self) -> bool {
+        self.resized.is_some()
+    }
+
     /// Writes the fields of every response.
     #[inline]
     pub fn lines(&mut self, lines: &ResponseLines, out: &mut Vec<u8>) {
@@ -266,7 +304,13 @@ fn lowered<'m>(name: &[u8], memory: &'m mut [u8; NAME_BYTES]) -> Option<&'m [u8]
 
 /// Returns whether no proxy may keep the value in its table (RFC 7541 §7.1.3).
 fn is_secret(id: HeaderId) -> bool {
-    matches!(id, HeaderId::SetCookie | HeaderId::Authorization | HeaderId::ProxyAuthorization)
+    matches!(
+        id,
+        HeaderId::SetCookie
+            | HeaderId::Cookie
+            | HeaderId::Authorization
+            | HeaderId::ProxyAuthorization
+    )
 }
 
 /// Returns whether the next response has another value, most likely.

@@ -5,6 +5,11 @@ use crate::fields::HeaderId;
 /// How many there are; indices begin with 1.
 pub(super) const COUNT: usize = 61;
 
+/// Indices of pseudo fields of requests. `POST` and `https` follow theirs.
+pub(super) const METHOD_GET: u8 = 2;
+pub(super) const PATH: u8 = 4;
+pub(super) const SCHEME_HTTP: u8 = 6;
+
 /// Returns the field of an index from 1 to [`COUNT`].
 #[inline]
 pub(super) fn get(index: usize) -> Option<(&'static [u8], &'static [u8])> {

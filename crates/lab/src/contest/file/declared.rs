@@ -155,9 +155,16 @@ pub(super) static SCENARIO: &[FileKey<ScenarioDraft>] = keys![
     "keep_alive", Depends("`true`, for `churn` `false`"),
         Takes::Switch(|draft, kept| draft.spec.keep_alive = kept),
         "`false`: each connection carries one request.";
+    "http2", Value("false"), Takes::Switch(|draft, http2| draft.spec.http2 = http2),
+        "`true`: requests are of HTTP/2, which https URLs agree on by ALPN, and others by prior \
+         knowledge. For `gustnado` and `h2load`. In clear a contender speaks HTTP/1.1, too: its \
+         response is compared by that.";
     "pipeline", Value("1"),
         Takes::Number(1..=1_024, |draft, depth| draft.spec.pipeline = small(depth)),
         "Requests under way at once on each connection.";
+    "streams", Depends("`pipeline`"),
+        Takes::Number(1..=1_024, |draft, depth| draft.spec.pipeline = small(depth)),
+        "The same by its name in HTTP/2.";
     "bytes", Depends("the contest's page"),
         Takes::Number(0..=1 << 30, |draft, bytes| draft.bytes = Some(bytes)),
         "A page of another length for this scenario.";

@@ -43,7 +43,9 @@ impl ScenarioSpec {
             (_, false) => ", with a connection for each request",
         };
         let depth = match self.pipeline {
+            1 if self.http2 => ", by HTTP/2".to_owned(),
             1 => String::new(),
+            depth if self.http2 => format!(", {depth} streams at once on each by HTTP/2"),
             depth => format!(", {depth} requests under way at once on each (pipelined)"),
         };
         let who = match self.generator {

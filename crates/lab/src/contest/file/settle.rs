@@ -225,6 +225,10 @@ fn settle_scenario(problems: &mut Problems, lines: &KeyLines, draft: &mut Scenar
     if !lines.has("keep_alive") {
         spec.keep_alive = spec.model != ModelSpec::Churn;
     }
+    if lines.has("streams") && (lines.has("pipeline") || !spec.http2) {
+        let text = "it needs `http2 = true`, and no `pipeline`; leave one out";
+        problems.say(lines, "streams", text);
+    }
     if draft.bytes.is_some() && draft.path.is_some() {
         let text = "expected one of bytes and path, found both; leave one out";
         problems.say(lines, "path", text);
@@ -297,6 +301,9 @@ fn check_foreign(problems: &mut Problems, lines: &KeyLines, spec: &ScenarioSpec)
     if spec.pipeline > 1 && spec.generator != GeneratorKind::H2load {
         let text = "has one request under way on each connection; leave this out";
         say("pipeline", format!("{name} {text}"));
+    }
+    if spec.http2 && spec.generator != GeneratorKind::H2load {
+        say("http2", format!("{name} speaks HTTP/1 only; leave this out, or the generator"));
     }
     if spec.threads.is_some() && spec.generator == GeneratorKind::Ab {
         say("threads", "ab has one thread; leave this out".to_owned());

@@ -204,7 +204,9 @@ fn what_other_generators_cannot_do_is_refused() {
                 threads = 2\n\
                 [[scenario]]\nname = \"b\"\ngenerator = \"wrk\"\nrequests = 5\nrate = 9\n\
                 [[scenario]]\nname = \"c\"\ngenerator = \"h2load\"\nkeep_alive = false\n\
-                [[scenario]]\nname = \"d\"\ngenerator = \"oha\"\n";
+                [[scenario]]\nname = \"d\"\ngenerator = \"oha\"\n\
+                [[scenario]]\nname = \"e\"\ngenerator = \"wrk\"\nhttp2 = true\n\
+                [[scenario]]\nname = \"f\"\nstreams = 8\n";
     assert_eq!(
         problems(text),
         "c.toml:3: requests: ab needs the number of requests; give it\n\
@@ -214,7 +216,9 @@ fn what_other_generators_cannot_do_is_refused() {
          c.toml:12: requests: wrk ends after a time; give the duration in place of this\n\
          c.toml:13: rate: a rate is for the open model, not for \"closed\"; leave one out\n\
          c.toml:17: keep_alive: h2load keeps its connections; leave this out\n\
-         c.toml:20: generator: expected gustnado, ab, wrk or h2load, found \"oha\"; correct it"
+         c.toml:20: generator: expected gustnado, ab, wrk or h2load, found \"oha\"; correct it\n\
+         c.toml:24: http2: wrk speaks HTTP/1 only; leave this out, or the generator\n\
+         c.toml:27: streams: it needs `http2 = true`, and no `pipeline`; leave one out"
     );
 }
 

@@ -221,6 +221,7 @@ fn outcome(scenario: &ScenarioRecord, place: usize, cpu_us: f64, round: u32) -> 
             connections: scenario.connections,
             rate_per_s: None,
             pipeline: 1,
+            protocol: "HTTP/1.1".to_owned(),
             keep_alive: true,
             threads: 1,
             io: "uring".to_owned(),
