@@ -61,8 +61,8 @@ class Lab:
         self.ports = {"TLS": self.server.port, "in clear": int(found[1]) if found else 0}
 
     def url(self, way: str, path: str) -> str:
-        scheme, host = ("https", "localhost") if way == "TLS" else ("http", self.hosts[way])
-        return f"{scheme}://{host}:{self.ports[way]}{path}"
+        place = "https://localhost" if way == "TLS" else f"http://{self.hosts[way]}"
+        return f"{place}:{self.ports[way]}{path}"
 
 
 def tool(name: str) -> str:
@@ -80,8 +80,8 @@ def by_h2spec(lab: Lab, way: str) -> Iterator[Case]:
     """A case for each of its tests; it ends with a word on how many there are."""
     report = lab.files / "h2spec.xml"
     words = ["-t", "-k"] if way == "TLS" else []
-    command = [tool("h2spec"), *words, "-h", lab.hosts[way], "-p", str(lab.ports[way]), "-P", "/1m.bin",
-               "-o", "3", "-j", str(report)]
+    command = [tool("h2spec"), *words, "-h", lab.hosts[way], "-p", str(lab.ports[way]),
+               "-P", "/1m.bin", "-o", "3", "-j", str(report)]
     done = run(command, 300)
     suites = ElementTree.parse(report).iter("testsuite") if report.exists() else []
     count = 0

@@ -67,7 +67,8 @@ class Server:
         self.name, self.log_path = f"{kind}, {records}", files / f"{kind}-{records}.log"
         (files / f"{kind}.toml").write_text(text)
         command = [str(program), "serve", "--config", str(files / f"{kind}.toml"),
-                   *([] if "listen =" in text else ["--port", "0"]), "--workers", "1", "--stats-interval", "100ms", "--tls-records", records, *words]
+                   *([] if "listen =" in text else ["--port", "0"]), "--workers", "1",
+                   "--stats-interval", "100ms", "--tls-records", records, *words]
         clean = {key: value for key, value in os.environ.items() if not key.startswith("GUSTNADO_")}
         with open(self.log_path, "wb") as log:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log,

@@ -127,8 +127,7 @@ fn bash_completes_a_flag_and_the_names_of_a_choice() {
         let words: Vec<&str> = line.split(' ').collect();
         let last = words.len() - 1;
         let ask = format!(
-            "source /dev/stdin; COMP_WORDS=({line}); COMP_CWORD={last}; \
-             _gustnado gustnado '{}' '{}'; \
+            "{script}\nCOMP_WORDS=({line}); COMP_CWORD={last}; _gustnado gustnado '{}' '{}'; \
              echo \"${{COMPREPLY[@]}}\"",
             words[last],
             words[last - 1],

@@ -1,5 +1,6 @@
 //! The server's counters: each worker counts by itself, readers add up.
 
+mod counter;
 mod exposition;
 mod handshakes;
 mod http2;

@@ -27,6 +27,10 @@ struct DeploymentGuide;
 #[doc = include_str!("../../../docs/embedding.md")]
 struct EmbeddingGuide;
 
+#[cfg(feature = "tls-any")]
+#[doc = include_str!("../../../docs/http2.md")]
+struct Http2Guide;
+
 #[doc = include_str!("../../../docs/limits.md")]
 struct LimitsGuide;
 

@@ -109,7 +109,7 @@ pub use gustnado_web::tower::{ClientInfo, ServiceError, Tower, tower};
 #[doc(inline)]
 pub use gustnado_web::tunnel::{Tunnel, TunnelError};
 pub use privileges::UserError;
-#[cfg(feature = "tls")]
+#[cfg(feature = "tls-any")]
 pub use server::TlsFront;
 pub use server::{
     Drain, IntoListener, Reloaded, Running, StartError, drop_privileges, probe_io_uring, start,

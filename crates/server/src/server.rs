@@ -16,7 +16,7 @@ mod serve;
 mod shared_stats;
 mod start_error;
 mod tls;
-#[cfg(feature = "tls")]
+#[cfg(feature = "tls-any")]
 mod tls_front;
 mod urls;
 
@@ -59,7 +59,7 @@ pub(crate) use listeners::endpoint_of;
 pub use reload::Reloaded;
 pub use serve::IntoListener;
 pub use start_error::StartError;
-#[cfg(feature = "tls")]
+#[cfg(feature = "tls-any")]
 pub use tls_front::TlsFront;
 
 /// Starts a server. Its threads run; it listens when this returns.

@@ -62,7 +62,7 @@ impl Driver {
         {
             let mut state = shared.state.lock();
             if matches!(end, ConnectionEnd::Closed) {
-                state.go_away(H2Error { code: ErrorCode::NoError, reason: "" });
+                state.go_away(H2Error::new(ErrorCode::NoError, ""));
             }
             state.finish(end);
             last.bytes.append(&mut state.out);

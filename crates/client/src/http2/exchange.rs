@@ -349,7 +349,7 @@ impl Http2Exchange {
             }
             StreamFailure::Reset(code) => ClientError::Reset { host, code: *code },
             StreamFailure::Malformed(code, reason) => {
-                ClientError::Http2 { host, error: H2Error { code: *code, reason } }
+                ClientError::Http2 { host, error: H2Error::new(*code, reason) }
             }
             StreamFailure::TooManyInterim => {
                 ClientError::TooManyInterim { host, limit: INTERIM_MAX }

@@ -27,8 +27,8 @@ const IDLE_FRAMES_MAX: u8 = 32;
 /// Content that is worth a frame.
 const WORTHWHILE_BYTES: usize = 256;
 
-/// WINDOW_UPDATE frames that each frame of content may bring: half of a window of the stream and of
-/// the connection, twice.
+/// `WINDOW_UPDATE` frames that each frame of content may bring: half of a window of the stream and
+/// of the connection, twice.
 const WINDOWS_OF_FRAME: usize = 4;
 
 /// What a connection has used of its budget.
@@ -38,7 +38,7 @@ pub(super) struct Budget {
     empty_ms: u64,
     /// Frames since the last one that served a request.
     idle_frames: u8,
-    /// WINDOW_UPDATE frames that answer what was sent.
+    /// `WINDOW_UPDATE` frames that answer what was sent.
     windows: u16,
 }
 
@@ -75,8 +75,8 @@ impl Budget {
         self.glitch(Flood::IdleFrames, now_ms, limits)
     }
 
-    /// Counts a WINDOW_UPDATE. Those that give back what was sent are no idle frames: some clients
-    /// send one for each few kilobytes that they read, of each of a hundred streams.
+    /// Counts a `WINDOW_UPDATE`. Those that give back what was sent are no idle frames: some
+    /// clients send one for each few kilobytes that they read, of each of a hundred streams.
     ///
     /// # Errors
     /// As [`Budget::glitch`].

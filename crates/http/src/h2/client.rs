@@ -20,7 +20,7 @@ pub use sending::PreparedBlock;
 use std::collections::VecDeque;
 
 use super::budget::{Budget, GlitchLimits};
-use super::error::{ErrorCode, H2Error};
+use super::error::{ErrorCode, Flood, H2Error};
 use super::frame::{
     FrameHeader, PAYLOAD_BYTES_MAX, PREFACE, flag, kind, setting, write_settings, write_window,
 };
@@ -414,7 +414,7 @@ impl<S> H2Client<S> {
         now_ms: u64,
         out: &mut Vec<u8>,
     ) -> Result<Option<H2ClientEvent<'i, S>>, H2Error> {
-        self.budget.glitch(now_ms, self.limits.glitches)?;
+        self.budget.glitch(Flood::StreamErrors, now_ms, self.limits.glitches)?;
         let stream = self.close(id, code, out);
         Ok(stream.map(|stream| H2ClientEvent::Reset { stream, code, fault: Some(fault) }))
     }

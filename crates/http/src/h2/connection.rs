@@ -123,6 +123,7 @@ pub enum H2Event<'i, S> {
 
 /// A connection between two events.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct H2Connection<S> {
     decoder: Decoder,
     encoder: Encoder,

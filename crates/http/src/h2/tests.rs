@@ -116,10 +116,12 @@ impl Talk {
                 H2Event::Data { id, bytes, is_end } => {
                     format!("{id} data {}{}", bytes.len(), if is_end { " end" } else { "" })
                 }
-                H2Event::Reset { stream, code, by_peer } => {
+                H2Event::Reset { stream: Some(stream), code, by_peer } => {
                     let by = if by_peer { " by peer" } else { "" };
                     format!("{} reset {}{by}", stream.id, code.name())
                 }
+                // It was not open: what was written says it.
+                H2Event::Reset { .. } => continue,
                 H2Event::Window => "window".to_owned(),
             });
         }
@@ -468,12 +470,12 @@ fn a_flood_of_anything_ends_the_connection() {
     ];
     for (what, sends) in floods {
         let mut talk = Talk::begun();
-        let ended = (0..1_000).position(|at| {
+        let ended = (0..1_200).position(|at| {
             sends(&mut talk, at);
             talk.run() == Err(ErrorCode::EnhanceYourCalm)
         });
-        assert!(ended.is_some_and(|at| at >= 99), "{what}: {ended:?}");
-        assert!(talk.out.len() < 16 << 10, "{what}: {} bytes of replies", talk.out.len());
+        assert!(ended.is_some_and(|at| at >= 999), "{what}: {ended:?}");
+        assert!(talk.out.len() < 64 << 10, "{what}: {} bytes of replies", talk.out.len());
     }
 }
 

@@ -205,7 +205,7 @@ fn respond(
     };
     if reaction == Reaction::Goodbye {
         // It says so before it responds, so that what comes behind is not looked at.
-        let error = H2Error { code: ErrorCode::NoError, reason: "enough" };
+        let error = H2Error::new(ErrorCode::NoError, "enough");
         core.go_away(error, out);
     }
     let is_end = sent.is_none() && !matches!(reaction, Reaction::Bytes(_));

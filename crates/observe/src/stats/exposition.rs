@@ -15,7 +15,8 @@ use prometheus_client::encoding::{
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 
-use super::table::{COUNTERS, Counter, Kind, Stats, Visibility};
+use super::counter::{Counter, Kind, Visibility};
+use super::table::{COUNTERS, Stats};
 use crate::certificate_end::CertificateEnd;
 use crate::process::Process;
 

@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use super::table::{COUNTERS, Counter, Kind, Visibility};
+use super::counter::{Counter, Kind, Visibility};
+use super::table::COUNTERS;
 
 const HEAD: &str = "\
 # Counters

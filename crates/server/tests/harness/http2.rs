@@ -309,7 +309,7 @@ impl Http2Client {
             {
                 break header;
             }
-            let mut piece = [0; 65_536];
+            let mut piece = vec![0; 65_536];
             match self.stream.read(&mut piece) {
                 Ok(0) => return None,
                 Ok(count) => self.unread.extend_from_slice(&piece[..count]),
@@ -432,19 +432,17 @@ fn window_of(stream: u32, more: u32) -> Vec<u8> {
 pub(crate) fn literal(name: &str, value: &str) -> Vec<u8> {
     let mut bytes = vec![0];
     for text in [name, value] {
-        let len = u8::try_from(text.len()).ok().filter(|len| *len < 127);
-        match len {
-            Some(len) => bytes.push(len),
-            None => {
-                // A longer number (RFC 7541 §5.1).
-                bytes.push(127);
-                let mut left = text.len() - 127;
-                while left >= 128 {
-                    bytes.push(u8::try_from(left % 128).expect("seven bits") | 128);
-                    left /= 128;
-                }
-                bytes.push(u8::try_from(left).expect("seven bits"));
+        if let Some(len) = u8::try_from(text.len()).ok().filter(|len| *len < 127) {
+            bytes.push(len);
+        } else {
+            // A longer number (RFC 7541 §5.1).
+            bytes.push(127);
+            let mut left = text.len() - 127;
+            while left >= 128 {
+                bytes.push(u8::try_from(left % 128).expect("seven bits") | 128);
+                left /= 128;
             }
+            bytes.push(u8::try_from(left).expect("seven bits"));
         }
         bytes.extend_from_slice(text.as_bytes());
     }
@@ -473,3 +471,6 @@ pub(crate) fn request_frame(
     let flags = flag::END_HEADERS | if is_end { flag::END_STREAM } else { 0 };
     frame_of(kind::HEADERS, flags, stream, &block(method, target, fields))
 }
+
+/// The field that the table has got last, in a block (RFC 7541 §6.1).
+pub(crate) const KEPT: u8 = 0x80 | 0x3e;

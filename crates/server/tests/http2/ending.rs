@@ -102,7 +102,7 @@ fn a_connection_that_never_asks_ends(setup: Setup) {
 fn a_frame_that_does_not_end_is_timed_out(setup: Setup) {
     let config = Config {
         header_timeout: Duration::from_millis(300),
-        first_request_timeout: Duration::from_secs(60),
+        first_request_timeout: Duration::from_mins(1),
         ..in_clear(setup)
     };
     let server = Server::routes(config, slow());

@@ -14,12 +14,25 @@ on_every_server!(
     a_frame_cut_short_ends_quietly,
 );
 
+/// Settings out of their range, and the codes that they end a connection with.
+fn wrong_settings() -> [(&'static str, Vec<u8>, ErrorCode); 3] {
+    use ErrorCode::{FlowControlError, ProtocolError};
+    let frame = |id: u16, value: u32| {
+        let payload = [&id.to_be_bytes()[..], &value.to_be_bytes()].concat();
+        frame_of(kind::SETTINGS, 0, 0, &payload)
+    };
+    [
+        ("push that is neither on nor off", frame(setting::ENABLE_PUSH, 2), ProtocolError),
+        ("a huge window", frame(setting::INITIAL_WINDOW_SIZE, 1 << 31), FlowControlError),
+        ("frames too small", frame(setting::MAX_FRAME_SIZE, 16_383), ProtocolError),
+    ]
+}
+
 fn each_broken_rule_has_its_code(setup: Setup) {
     use ErrorCode::{CompressionError, FlowControlError, FrameSizeError, ProtocolError};
     let server = Server::start(in_clear(setup));
     let headers = flag::END_HEADERS | flag::END_STREAM;
     let get = block("GET", "/", &[]);
-    let settings = |id: u16, value: u32| [&id.to_be_bytes()[..], &value.to_be_bytes()].concat();
     let frame = |kind, flags, stream, payload: &[u8]| frame_of(kind, flags, stream, payload);
     let cases = [
         ("an even stream", frame(kind::HEADERS, headers, 2, &get), ProtocolError),
@@ -36,21 +49,6 @@ fn each_broken_rule_has_its_code(setup: Setup) {
         ("SETTINGS on a stream", frame(kind::SETTINGS, 0, 1, b""), ProtocolError),
         ("broken SETTINGS", frame(kind::SETTINGS, 0, 0, &[0; 5]), FrameSizeError),
         ("an acknowledgement with more", frame(kind::SETTINGS, 1, 0, &[0; 6]), FrameSizeError),
-        (
-            "push that is neither on nor off",
-            frame(kind::SETTINGS, 0, 0, &settings(setting::ENABLE_PUSH, 2)),
-            ProtocolError,
-        ),
-        (
-            "a huge window",
-            frame(kind::SETTINGS, 0, 0, &settings(setting::INITIAL_WINDOW_SIZE, 1 << 31)),
-            FlowControlError,
-        ),
-        (
-            "frames too small",
-            frame(kind::SETTINGS, 0, 0, &settings(setting::MAX_FRAME_SIZE, 16_383)),
-            ProtocolError,
-        ),
         ("a window of nothing", frame(kind::WINDOW_UPDATE, 0, 0, &[0; 4]), ProtocolError),
         (
             "a window too large",
@@ -61,7 +59,7 @@ fn each_broken_rule_has_its_code(setup: Setup) {
         ("an unknown index", frame(kind::HEADERS, headers, 1, &[0xff, 0]), CompressionError),
         ("a block that is cut", frame(kind::HEADERS, headers, 1, b"\0\x05ab"), CompressionError),
         ("a table too large", frame(kind::HEADERS, headers, 1, b"\x3f\xe2\x1f"), CompressionError),
-        ("a frame too long", frame(kind::DATA, 0, 1, &[0; 16_385]), FrameSizeError),
+        ("a frame too long", frame(kind::DATA, 0, 1, &vec![0; 16_385]), FrameSizeError),
         (
             "padding beyond the frame",
             frame(kind::HEADERS, headers | flag::PADDED, 1, &[9, 1]),
@@ -73,6 +71,7 @@ fn each_broken_rule_has_its_code(setup: Setup) {
             ProtocolError,
         ),
     ];
+    let cases = cases.into_iter().chain(wrong_settings());
     for (number, (what, bytes, code)) in (1..).zip(cases) {
         let mut client = Http2Client::connect(server.address());
         client.send(&bytes);

@@ -9,7 +9,7 @@ use gustnado::{Request, Response, Routes, Stats};
 use gustnado_http::h2::ErrorCode;
 use gustnado_http::h2::frame::{flag, kind, setting};
 
-use crate::harness::http2::{GoAway, Http2Client, block, frame_of, literal, request_frame};
+use crate::harness::http2::{GoAway, Http2Client, KEPT, block, frame_of, literal, request_frame};
 use crate::harness::{Folder, Server, Setup};
 use crate::{in_clear, of_folder};
 
@@ -111,7 +111,7 @@ fn a_small_block_that_decodes_to_much_is_refused(setup: Setup) {
     bomb.push(0x40);
     bomb.extend(&value[1..]);
     let fits = 16_384 - bomb.len();
-    bomb.extend(vec![0x80 | 62; fits]);
+    bomb.extend(vec![KEPT; fits]);
     for _ in 0..20 {
         let id = client.new_stream();
         client.send_frame(kind::HEADERS, flag::END_HEADERS | flag::END_STREAM, id, &bomb);
@@ -128,7 +128,7 @@ fn many_cookies_are_bounded_as_well(setup: Setup) {
     bomb.push(0x40);
     bomb.extend(&literal("cookie", "a=b")[1..]);
     let fits = 16_384 - bomb.len();
-    bomb.extend(vec![0x80 | 62; fits]);
+    bomb.extend(vec![KEPT; fits]);
     let id = client.new_stream();
     client.send_frame(kind::HEADERS, flag::END_HEADERS | flag::END_STREAM, id, &bomb);
     assert_eq!(client.answer(id).status, 431);

@@ -6,7 +6,7 @@ use gustnado::{Request, Response, Routes};
 use gustnado_http::h2::frame::flag;
 
 use crate::harness::folder::noise;
-use crate::harness::http2::{Http2Client, request_frame};
+use crate::harness::http2::{Http2Client, KEPT, block, request_frame};
 use crate::harness::{Folder, Server, Setup};
 use crate::{in_clear, of_folder};
 
@@ -164,13 +164,13 @@ fn the_table_of_fields_serves_every_request(setup: Setup) {
     });
     let server = Server::routes(in_clear(setup), routes);
     let mut client = Http2Client::connect(server.address());
-    let mut kept = crate::harness::http2::block("GET", "/", &[]);
+    let mut kept = block("GET", "/", &[]);
     // Kept under index 62, the first of the dynamic table.
     kept.extend(b"\x40\x06x-kept\x05value");
     let flags = flag::END_HEADERS | flag::END_STREAM;
     for n in 0..50 {
         let id = client.new_stream();
-        let again = [&crate::harness::http2::block("GET", "/", &[])[..], &[0x80 | 62]].concat();
+        let again = [&block("GET", "/", &[])[..], &[KEPT]].concat();
         client.send_frame(1, flags, id, if n == 0 { &kept } else { &again });
         let answer = client.answer(id);
         assert_eq!((&*answer.text(), answer.field("etag")), ("value", Some("\"of all\"")));

@@ -1,6 +1,6 @@
 //! The frames that carry no response: SETTINGS, PING, windows, resets, GOAWAY.
 
-use super::{ErrorCode, FrameHeader, H2Client, H2ClientEvent, H2Error, flag, kind, setting};
+use super::{ErrorCode, Flood, FrameHeader, H2Client, H2ClientEvent, H2Error, flag, kind, setting};
 use crate::h2::frame::{self, number};
 
 /// Settings in one frame.
@@ -63,7 +63,7 @@ impl<S> H2Client<S> {
             return Err(H2Error::size("SETTINGS have no whole number of settings"));
         }
         if payload.len() > SETTINGS_MAX * 6 {
-            return Err(H2Error::flood("SETTINGS have more than 32 settings"));
+            return Err(H2Error::flood(Flood::Fields));
         }
         if is_first {
             // No limit of its own is none (RFC 9113 §6.5.2).
@@ -176,7 +176,7 @@ impl<S> H2Client<S> {
             return Err(H2Error::size("WINDOW_UPDATE has other than 4 bytes"));
         };
         let more = i64::from(more & i32::MAX as u32);
-        self.idle_frame(now_ms)?;
+        self.budget.window(now_ms, self.limits.glitches)?;
         let id = header.stream;
         if id == 0 {
             if more == 0 {

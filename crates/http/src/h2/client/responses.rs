@@ -2,7 +2,7 @@
 
 use super::response_block::ResponseBuilder;
 use super::{
-    ErrorCode, FrameHeader, H2Client, H2ClientEvent, H2Error, NextPart, OpenDataFrame,
+    ErrorCode, Flood, FrameHeader, H2Client, H2ClientEvent, H2Error, NextPart, OpenDataFrame,
     OpenFieldBlock, ResponseHead, StreamId, flag, write_window,
 };
 
@@ -69,7 +69,7 @@ impl<S> H2Client<S> {
         };
         block.frames += 1;
         if block.frames > BLOCK_FRAMES_MAX || block.bytes.len() + payload.len() > BLOCK_BYTES_MAX {
-            return Err(H2Error::flood("a block of fields is too long"));
+            return Err(H2Error::flood(Flood::Fields));
         }
         block.bytes.extend_from_slice(payload);
         if !header.has(flag::END_HEADERS) {

@@ -145,6 +145,7 @@ impl<S> H2Client<S> {
         stream.is_local_closed = ends;
         self.send_window -= spent;
         self.budget.note_progress();
+        self.budget.note_sent(count);
         let mut rest = &bytes[..count];
         loop {
             let (piece, behind) = rest.split_at(rest.len().min(frame_max));

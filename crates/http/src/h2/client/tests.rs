@@ -230,7 +230,7 @@ fn what_breaks_the_connection_has_its_code() {
         (ErrorCode::FlowControlError, |talk| write_settings(&[(4, 1 << 31)], &mut talk.input)),
         (ErrorCode::FlowControlError, |talk| window_frame(0, i32::MAX as u32, &mut talk.input)),
         (ErrorCode::EnhanceYourCalm, |talk| {
-            (0..200).for_each(|_| _ = talk.frame(kind::PING, 0, 0, &[0; 8]));
+            (0..1_200).for_each(|_| _ = talk.frame(kind::PING, 0, 0, &[0; 8]));
         }),
     ];
     for (at, (code, mischief)) in mischiefs.into_iter().enumerate() {
