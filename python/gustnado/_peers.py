@@ -99,7 +99,7 @@ _METRICS = ("`--metrics-path /metrics`, on the server's own port: [metrics.md](.
 _CERT, _KEY = "`--tls-cert FILE`: [tls.md](../tls.md)", "`--tls-key FILE`"
 _CLIENT_AUTH = {"0": "none", "1": "optional", "2": "required", "CERT_NONE": "none",
                 "CERT_OPTIONAL": "optional", "CERT_REQUIRED": "required"}
-_HTTP2 = "none: HTTP/1.1 only; a proxy may use HTTP/2 with clients"
+_HTTP2 = "`--http2`, `--h2c`, `--h2-streams`, `--h2-window-bytes` and others of HTTP/2"
 _WS = "none: there are no WebSockets yet"
 _LOGGING = ("none: `--log-config FILE`, or `logging.config` in the application; the loggers are "
             "`gustnado` and `gustnado.error`")
@@ -134,7 +134,7 @@ UVICORN = (
     same("--loop", "the same: `auto`, `asyncio` or `uvloop`; see below"),
     choice("--http", "`auto`, `h11`, `httptools` and `1` are accepted: there is one parser",
            {"auto": [], "h11": [], "httptools": [], "1": []},
-           "there is one parser, for HTTP/1.1; a proxy may use HTTP/2 with clients"),
+           "there is one parser for HTTP/1.1, and one for HTTP/2"),
     refused("--h11-max-incomplete-event-size", "`--limit-head-bytes SIZE`"),
     same("--http2", "the same, for clients that come by TLS; on by default"),
     choice("--ws", "`none` and `auto` are accepted: there are no WebSockets yet, a handshake gets "

@@ -36,7 +36,9 @@ const FOLDER: Counterpart = Ours("the folder without a flag: gustnado serve DIR"
 const INDEX: Counterpart = Ours("--listing");
 const TLS: Counterpart = Ours("--tls-cert FILE and --tls-key FILE");
 const GZIP: Counterpart = Proxy("compression");
-const HTTP2: Counterpart = Proxy("HTTP/2");
+const HTTP2: Counterpart =
+    Because("HTTP/2 is offered to clients that come by TLS; --h2c takes it in clear, too");
+const HTTP3: Counterpart = Proxy("HTTP/3");
 const WEBSOCKET: Counterpart = Because("there are no WebSockets yet");
 const AUTH: Counterpart = Proxy("password check");
 const FORWARD: Counterpart = Because("it forwards to no other server yet");
@@ -75,7 +77,8 @@ const TABLE: &[(&[&str], Counterpart)] = &[
     (&["--certificate", "--ssl-certificate", "--http2-tls-cert", "--http2-tls-key", "-S"], TLS),
     (&["--gzip", "--compression", "--compress", "--brotli", "--zstd", "--deflate"], GZIP),
     (&["--compression-static", "--gzip-static", "-g"], GZIP),
-    (&["--http2", "--http3", "--h2", "--h2c", "--http"], HTTP2),
+    (&["--h2", "--http"], HTTP2),
+    (&["--http3", "--h3", "--quic-bind"], HTTP3),
     (&["--ws", "--websocket", "--websockets", "--ws-ping-interval"], WEBSOCKET),
     (&["--auth", "--basic-auth", "--username", "--password"], AUTH),
     (&["--proxy", "--reverse-proxy", "--proxy-pass", "--upstream", "-P"], FORWARD),

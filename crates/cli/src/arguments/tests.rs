@@ -41,6 +41,7 @@ fn every_flag_of_the_table_is_taken() {
             (Field::List { .. }, _) => "127.0.0.1,10.0.0.0/8,unix",
             (_, "") if tunable.name == "uds-mode" => "660",
             (_, "") if tunable.name == "acme-email" => "me@example.org",
+            (_, "") if tunable.name.ends_with("-path") => "/x",
             (_, "") => "x",
             (_, default) => default,
         };

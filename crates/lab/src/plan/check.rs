@@ -303,8 +303,10 @@ mod tests {
         let wrongs: [(&str, Spoiling); 12] = [
             ("a run needs an end", |plan| plan.end = StopCondition::default()),
             ("connections must be", |plan| plan.connections = 0),
-            ("pipelining must be", |plan| plan.pipeline = 0),
-            ("pipelining needs", |plan| (plan.pipeline, plan.keep_alive) = (2, false)),
+            ("requests at once on a connection must be", |plan| plan.pipeline = 0),
+            ("several requests at once on a connection need", |plan| {
+                (plan.pipeline, plan.keep_alive) = (2, false)
+            }),
             ("a rate must be above 0", |plan| plan.load = LoadModel::Open { rate_per_s: 0.0 }),
             ("a rate must be above 0", |plan| plan.load = LoadModel::Open { rate_per_s: f64::NAN }),
             ("give a URL", |plan| plan.requests.clear()),
