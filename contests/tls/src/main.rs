@@ -1,4 +1,4 @@
-//! hyper over tokio-rustls, a contender of contests/tls.toml: files in memory, a runtime for each
+//! hyper over tokio-rustls, a contender of contests/tls.toml and contests/http2.toml: files in memory, a runtime for each
 //! CPU.
 
 use std::collections::HashMap;
@@ -11,10 +11,10 @@ use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
-use hyper::server::conn::http1;
+use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use socket2::{Domain, Socket, Type};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
@@ -53,6 +53,7 @@ fn tls(certificates: &str, key: &str) -> TlsAcceptor {
     let config = ServerConfig::builder().with_no_client_auth().with_single_cert(chain, key);
     let mut config = config.expect("a pair");
     config.ticketer = tokio_rustls::rustls::crypto::aws_lc_rs::Ticketer::new().expect("keys");
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     TlsAcceptor::from(Arc::new(config))
 }
 
@@ -76,7 +77,12 @@ fn serve(address: SocketAddr, files: Files, tls: TlsAcceptor) {
             http.pipeline_flush(true);
             let tls = tls.clone();
             tokio::task::spawn_local(async move {
-                if let Ok(stream) = tls.accept(stream).await {
+                let Ok(stream) = tls.accept(stream).await else { return };
+                if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
+                    let mut http = http2::Builder::new(TokioExecutor::new());
+                    http.max_concurrent_streams(256);
+                    let _ = http.serve_connection(TokioIo::new(stream), service).await;
+                } else {
                     let _ = http.serve_connection(TokioIo::new(stream), service).await;
                 }
             });

@@ -7,6 +7,7 @@ use gustnado::{PATIENCE, command};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -164,7 +165,10 @@ fn a_start_of_many_workers_obeys_int() {
             let began = Instant::now();
             server.signal(Signal::INT);
             let status = server.wait();
-            assert_eq!(status.code(), Some(0), "{io}, after {wait_ms} ms: {status}");
+            // On a busy machine it may not have come to its own handling of signals by then.
+            let is_early = wait_ms == 30 && status.signal() == Some(Signal::INT.as_raw());
+            let is_ended = status.code() == Some(0) || is_early;
+            assert!(is_ended, "{io}, after {wait_ms} ms: {status}");
             let took = began.elapsed();
             assert!(took < Duration::from_secs(5), "{io}, after {wait_ms} ms: {took:?}");
         }

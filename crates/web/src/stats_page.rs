@@ -168,7 +168,9 @@ mod tests {
         };
         let server = "ready uptime_ms connections_open connections_accepted connections_added \
             connections_removed tasks_live requests bytes_sent answers_1xx answers_2xx \
-            answers_3xx answers_4xx answers_5xx bad_requests proxy_refused handshakes \
+            answers_3xx answers_4xx answers_5xx bad_requests proxy_refused http2_connections \
+            http2_resets http2_stream_errors http2_refused http2_errors http2_floods_resets \
+            http2_floods_errors http2_floods_idle http2_floods_fields handshakes \
             handshakes_resumed handshakes_failed handshakes_refused handshakes_not_tls \
             handshakes_unknown_name handshakes_incompatible handshakes_client_certificate \
             handshakes_alert handshakes_malformed handshakes_plain handshakes_slow \
@@ -192,7 +194,8 @@ mod tests {
         let is_left_out =
             |name: &&str| !names(&mut Stats::default().named_in_line()).contains(name);
         let left_out: Vec<_> = server.split_whitespace().filter(is_left_out).collect();
-        let is_of_tls = |name: &&str| name.starts_with("handshakes_");
-        assert!(left_out.len() == 24 && left_out.iter().all(is_of_tls), "{left_out:?}");
+        let is_of_a_family =
+            |name: &&str| name.starts_with("handshakes_") || name.starts_with("http2_floods_");
+        assert!(left_out.len() == 28 && left_out.iter().all(is_of_a_family), "{left_out:?}");
     }
 }

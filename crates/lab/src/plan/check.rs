@@ -305,7 +305,7 @@ mod tests {
             ("connections must be", |plan| plan.connections = 0),
             ("requests at once on a connection must be", |plan| plan.pipeline = 0),
             ("several requests at once on a connection need", |plan| {
-                (plan.pipeline, plan.keep_alive) = (2, false)
+                (plan.pipeline, plan.keep_alive) = (2, false);
             }),
             ("a rate must be above 0", |plan| plan.load = LoadModel::Open { rate_per_s: 0.0 }),
             ("a rate must be above 0", |plan| plan.load = LoadModel::Open { rate_per_s: f64::NAN }),
