@@ -9,7 +9,7 @@ MIRI_CRATES := gustnado-http gustnado-tasks
 
 .PHONY: run test capability-tls wheel package test-python test-python-peers test-twisted frameworks
 .PHONY: test-twisted-releases
-.PHONY: check fmt fmt-check clippy doc image book site deny lint-python map loom miri probe
+.PHONY: check ring fmt fmt-check clippy doc image book site deny lint-python map loom miri probe
 .PHONY: bench bench-quick contest contests callgrind gate c1m fuzz fuzz-all hostile tls-records
 .PHONY: conformance conformance-acme conformance-http2
 
@@ -116,7 +116,11 @@ fmt:
 clippy:
 	$(CARGO) clippy --workspace --all-targets --all-features -- -D warnings
 	$(CARGO) clippy -p gustnado-cli --all-targets --no-default-features -- -D warnings
+
+# The build with ring in place of aws-lc, and its tests of TLS: a minute or two.
+ring:
 	$(CARGO) clippy -p gustnado-cli --no-default-features --features tls-ring -- -D warnings
+	$(CARGO) test -p gustnado --no-default-features --features tls-ring --test tls
 
 doc:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --all-features --no-deps \

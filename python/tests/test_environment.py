@@ -69,6 +69,7 @@ def test_every_setting_has_a_variable():
         if option.read is None and option.name not in ("listen", "host", "port", "uds"):
             is_text = option.default == "none" and not option.takes.startswith("one of")
             value = "x" if is_text else option.default
+            value = "/x" if option.name.endswith("-path") else value
             value = {"access-log": "-", "acme": "example.org",
                      "acme-email": "me@example.org", "forwarded-allow-ips": "unix",
                      "proxy-allow-from": "unix"}.get(option.name, value)

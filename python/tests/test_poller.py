@@ -23,7 +23,7 @@ class Ends:
 
 def link(number):
     server, channel = Ends(number), object()
-    return TwistedConnection(number, server, None, None, channel, [], None, None, None)
+    return TwistedConnection(number, server, None, None, channel, [], None, None, None, None)
 
 poller.serve(5, link(6))
 poller.serve(6, link(7))
