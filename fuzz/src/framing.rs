@@ -23,6 +23,7 @@ fuzz_target!(|fields: &[u8]| {
         assert!(lengths.is_empty() || codings.is_empty(), "both");
         match head.framing() {
             Framing::None => assert!(lengths.is_empty() && codings.is_empty()),
+            Framing::ToEnd => unreachable!("it is of HTTP/2"),
             Framing::Chunked => assert!(version == "1.1" && codings == ["chunked"]),
             Framing::Length(length) => {
                 assert!(codings.is_empty() && !lengths.is_empty());
