@@ -1,5 +1,5 @@
-//! hyper over tokio-rustls, a contender of contests/tls.toml and contests/http2.toml: files in memory, a runtime for each
-//! CPU.
+//! hyper over tokio-rustls, a contender of contests/tls.toml and contests/http2.toml: files in
+//! memory, a runtime for each CPU.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
