@@ -119,9 +119,11 @@ def by_curl(lab: Lab, way: str) -> Iterator[Case]:
     yield "1 MB down", lambda: expect(curl("/1m.bin") == MEGABYTE, "other bytes")
     yield "a range", lambda: expect(
         curl("/1m.bin", "--range", "1000-1000999") == MEGABYTE[1000:1001000], "other bytes")
-    yield "1 MB up", lambda: expect(
-        curl("/taken", "--data-binary", f"@{lab.files / 'www' / '1m.bin'}") == b"taken\n",
-        "another answer")
+    if not outcomes.first_line(["curl", "--version"]).startswith("curl 7."):
+        # (The older ones fail if the response is complete before the request is.)
+        yield "1 MB up", lambda: expect(
+            curl("/taken", "--data-binary", f"@{lab.files / 'www' / '1m.bin'}") == b"taken\n",
+            "another answer")
     yield "HEAD", lambda: expect(b"HTTP/2 200" in curl("/", "--head"), "another status")
     if way == "TLS":
         # (In clear, curl 7.88 opens fifty connections, and fails at that with any server.)
