@@ -16,11 +16,11 @@ use gustnado_http::response::{ResponseHead, ResponseView};
 use gustnado_tasks::{Connection, ConnectionError, RecvBuf};
 use gustnado_tls::Socket;
 
+use super::ClientShared;
 use super::connect::RequestOrigin;
 use super::error::{ClientError, TimeoutPhase};
 use super::total::Total;
 use super::upload::BodyUpload;
-use super::{ClientShared, millis};
 
 /// Interim responses to one request. One or two are usual.
 const INTERIM_MAX: usize = 16;
@@ -279,23 +279,8 @@ impl ClientExchange {
 
     /// Returns when the present wait has lasted too long, and what it is for.
     fn wait(&self) -> (u64, TimeoutPhase) {
-        let options = &self.client.options;
-        let after = |timeout| self.moved_ms.saturating_add(millis(timeout));
-        let (at_ms, waiting) = if self.connection.is_sending() {
-            (after(options.idle_timeout), TimeoutPhase::Bytes)
-        } else if self.upload.is_starving() {
-            (u64::MAX, TimeoutPhase::Bytes)
-        } else if self.upload.is_held() {
-            (after(options.continue_timeout), TimeoutPhase::Head)
-        } else if self.head_read {
-            (after(options.idle_timeout), TimeoutPhase::Bytes)
-        } else {
-            (after(options.head_timeout), TimeoutPhase::Head)
-        };
-        if self.total.at_ms < at_ms {
-            return (self.total.at_ms, TimeoutPhase::Total);
-        }
-        (at_ms, waiting)
+        let state = (self.connection.is_sending(), self.head_read);
+        self.total.wait(&self.client.options, &self.upload, self.moved_ms, state)
     }
 
     fn set_deadline(&mut self) -> TimeoutPhase {
@@ -317,14 +302,7 @@ impl ClientExchange {
     }
 
     fn timed_out(&self, waiting: TimeoutPhase) -> ClientError {
-        let options = &self.client.options;
-        let after = match waiting {
-            TimeoutPhase::Connect => options.connect_timeout,
-            TimeoutPhase::Head => options.head_timeout,
-            TimeoutPhase::Bytes => options.idle_timeout,
-            TimeoutPhase::Total => self.total.timeout.unwrap_or_default(),
-        };
-        ClientError::Timeout { waiting, host: self.host(), after }
+        self.total.timed_out(&self.client.options, waiting, self.host())
     }
 }
 

@@ -20,12 +20,12 @@ use gustnado_tasks::{Sleep, sleep};
 use super::connection::{ConnectionState, Http2Connection};
 use super::end::ConnectionEnd;
 use super::slot::{INTERIM_MAX, SlotHandle, StreamFailure, StreamSlot};
+use crate::ClientShared;
 use crate::connect::RequestOrigin;
 use crate::error::{ClientError, TimeoutPhase};
 use crate::exchange::{ReceivedHead, RequestFailure, RetryRule};
 use crate::total::Total;
 use crate::upload::BodyUpload;
-use crate::{ClientShared, millis};
 
 /// What is about to be sent for all requests of a connection: beyond that, bodies wait.
 const OUT_BYTES_MAX: usize = 256 << 10;
@@ -295,24 +295,8 @@ impl Http2Exchange {
 
     /// Returns when the present wait has lasted too long, and what it is for.
     fn wait(&self) -> (u64, TimeoutPhase) {
-        let options = &self.client.options;
-        let after = |timeout| self.moved_ms.saturating_add(millis(timeout));
-        let is_sending = self.sent < self.piece.len();
-        let (at_ms, waiting) = if is_sending {
-            (after(options.idle_timeout), TimeoutPhase::Bytes)
-        } else if self.upload.is_starving() {
-            (u64::MAX, TimeoutPhase::Bytes)
-        } else if self.upload.is_held() {
-            (after(options.continue_timeout), TimeoutPhase::Head)
-        } else if self.head_read {
-            (after(options.idle_timeout), TimeoutPhase::Bytes)
-        } else {
-            (after(options.head_timeout), TimeoutPhase::Head)
-        };
-        if self.total.at_ms < at_ms {
-            return (self.total.at_ms, TimeoutPhase::Total);
-        }
-        (at_ms, waiting)
+        let state = (self.sent < self.piece.len(), self.head_read);
+        self.total.wait(&self.client.options, &self.upload, self.moved_ms, state)
     }
 
     /// After a time-out: if nothing at all has come since the request, the server may be gone, and
@@ -325,14 +309,7 @@ impl Http2Exchange {
     }
 
     fn timed_out(&self, waiting: TimeoutPhase) -> ClientError {
-        let options = &self.client.options;
-        let after = match waiting {
-            TimeoutPhase::Connect => options.connect_timeout,
-            TimeoutPhase::Head => options.head_timeout,
-            TimeoutPhase::Bytes => options.idle_timeout,
-            TimeoutPhase::Total => self.total.timeout.unwrap_or_default(),
-        };
-        ClientError::Timeout { waiting, host: self.host(), after }
+        self.total.timed_out(&self.client.options, waiting, self.host())
     }
 
     fn host(&self) -> Arc<str> {

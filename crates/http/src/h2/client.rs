@@ -5,8 +5,8 @@
 //! answers is written into the same buffer as requests, so that one send carries all of it. A
 //! stream stays until its owner [closes](H2Client::close) it.
 //!
-//! What it may use: frames, header compression, budgets. It shares no state machine with the
-//! server's side, whose rules differ more than they agree.
+//! What it shares with the server's side: frames, header compression, windows, budgets. What a
+//! frame means is another thing on each side.
 
 mod control;
 mod response_block;
@@ -21,11 +21,13 @@ use std::collections::VecDeque;
 
 use super::budget::{Budget, GlitchLimits};
 use super::error::{ErrorCode, Flood, H2Error};
+use super::flow::{ConnectionWindows, FIRST_WINDOW, StreamWindows};
 use super::frame::{
-    FrameHeader, PAYLOAD_BYTES_MAX, PREFACE, flag, kind, setting, write_settings, write_window,
+    FrameHeader, PREFACE, StreamId, flag, kind, setting, write_settings, write_window,
 };
 use super::hpack::{self, Decoder, Encoder};
-use super::stream::StreamId;
+use super::incoming::{AnnouncedLength, DataFrame, FieldBlock, check_frame};
+use super::payloads::FRAME_BYTES_LEAST;
 use crate::response::ResponseHead;
 
 /// What a client keeps to.
@@ -66,16 +68,8 @@ impl Default for H2ClientLimits {
 pub struct ClientStream<S> {
     /// Its number.
     pub id: StreamId,
-    /// How much more may be sent on it; below 0 after the server has made its windows smaller.
-    send_window: i32,
-    /// How much more the server may send.
-    receive_window: i32,
-    /// What was taken of the body since the server was last told.
-    taken: u32,
-    /// The window that the server is given back, as it grows.
-    window: u32,
-    /// What is left of an announced length.
-    body_left: Option<u64>,
+    windows: StreamWindows,
+    body_left: AnnouncedLength,
     next: NextPart,
     /// The server has sent all of its response.
     pub is_remote_closed: bool,
@@ -163,9 +157,9 @@ pub struct H2Client<S> {
     head: Vec<u8>,
     known: responses::KnownBlock,
     /// A block of fields whose end has not come.
-    block: Option<Box<OpenFieldBlock>>,
+    block: Option<Box<FieldBlock>>,
     /// A DATA frame whose end has not come.
-    data: OpenDataFrame,
+    data: DataFrame,
     budget: Budget,
     /// The number of the next stream.
     next_id: StreamId,
@@ -173,47 +167,19 @@ pub struct H2Client<S> {
     last_served: StreamId,
     /// Bytes that may still come on streams that this side has closed.
     discards: u64,
-    send_window: i32,
-    /// What streams may send at first, as the server wants it.
-    send_window_first: i32,
+    windows: ConnectionWindows,
     frame_bytes_max: u32,
     streams_max: u32,
-    receive_window: i32,
-    /// Bytes received since the server was last told.
-    received: u32,
     has_settings: bool,
     is_leaving: bool,
     is_connect_protocol: bool,
 }
-
-/// The window of a connection at first (RFC 9113 §6.9.2).
-const FIRST_WINDOW: u32 = 65_535;
 
 /// Streams at once before the server has said how many: what RFC 9113 §6.5.2 recommends at least.
 const FIRST_STREAMS_MAX: u32 = 100;
 
 /// The greatest number of a stream.
 const ID_MAX: StreamId = (1 << 31) - 1;
-
-/// A block of fields that comes in several frames.
-#[derive(Debug)]
-struct OpenFieldBlock {
-    id: StreamId,
-    is_end: bool,
-    frames: u8,
-    bytes: Vec<u8>,
-}
-
-/// The rest of a DATA frame.
-#[derive(Clone, Copy, Debug, Default)]
-struct OpenDataFrame {
-    /// 0: its bytes are not wanted.
-    id: StreamId,
-    left: u32,
-    padding: u8,
-    is_end: bool,
-    is_open: bool,
-}
 
 impl<S> H2Client<S> {
     /// Begins a connection, and writes the preface and this side's settings.
@@ -245,17 +211,14 @@ impl<S> H2Client<S> {
             head: Vec::new(),
             known: responses::KnownBlock::default(),
             block: None,
-            data: OpenDataFrame::default(),
+            data: DataFrame::default(),
             budget: Budget::default(),
             next_id: 1,
             last_served: ID_MAX,
             discards: 0,
-            send_window: FIRST_WINDOW.cast_signed(),
-            send_window_first: FIRST_WINDOW.cast_signed(),
-            frame_bytes_max: control::FRAME_BYTES_LEAST,
+            windows: ConnectionWindows::new(connection_window),
+            frame_bytes_max: FRAME_BYTES_LEAST,
             streams_max: FIRST_STREAMS_MAX,
-            receive_window: connection_window.cast_signed(),
-            received: 0,
             has_settings: false,
             is_leaving: false,
             is_connect_protocol: false,
@@ -290,7 +253,7 @@ impl<S> H2Client<S> {
                 continue;
             }
             let Some((header, payload)) = FrameHeader::read(rest) else { break };
-            self.check_frame(header)?;
+            check_frame(header, self.block.as_deref(), self.has_settings)?;
             if header.kind == kind::DATA {
                 let (event, behind) = self.data_frame(header, payload, now_ms, out)?;
                 let Some(behind) = behind else { break };
@@ -312,23 +275,6 @@ impl<S> H2Client<S> {
             }
         }
         Ok((input.len() - rest.len(), None))
-    }
-
-    /// Checks what holds for every frame.
-    #[inline]
-    fn check_frame(&self, header: FrameHeader) -> Result<(), H2Error> {
-        if header.len > PAYLOAD_BYTES_MAX {
-            return Err(H2Error::size("a frame is longer than 16,384 bytes"));
-        }
-        if let Some(block) = &self.block
-            && (header.kind != kind::CONTINUATION || header.stream != block.id)
-        {
-            return Err(H2Error::protocol("a block of fields is interrupted by another frame"));
-        }
-        if !self.has_settings && (header.kind != kind::SETTINGS || header.has(flag::ACK)) {
-            return Err(H2Error::protocol("the first frame is not SETTINGS"));
-        }
-        Ok(())
     }
 
     /// Returns the bytes of the head of the last [`H2ClientEvent::Response`] or

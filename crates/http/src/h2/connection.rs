@@ -12,13 +12,15 @@ mod sending;
 
 use super::budget::{Budget, GlitchLimits};
 use super::error::{ErrorCode, Flood, H2Error};
+use super::flow::{ConnectionWindows, FIRST_WINDOW};
 use super::frame::{
-    FRAME_HEADER_BYTES, FrameHeader, PAYLOAD_BYTES_MAX, PREFACE, flag, kind, setting, write_reset,
-    write_settings, write_window,
+    FrameHeader, PREFACE, StreamId, flag, kind, setting, write_reset, write_settings, write_window,
 };
 use super::hpack::{self, Decoder, Encoder};
+use super::incoming::{DataFrame, FieldBlock, check_frame};
+use super::payloads::FRAME_BYTES_LEAST;
 use super::priority::Priority;
-use super::stream::{Stream, StreamId, WINDOW_MAX};
+use super::stream::Stream;
 use crate::head::Head;
 use crate::limits::Limits;
 use crate::status::Status;
@@ -141,13 +143,8 @@ pub struct H2Connection<S> {
     last_served: StreamId,
     /// Streams that this side has reset: what was under way for them is discarded in silence.
     reset: [StreamId; RESET_MAX],
-    send_window: i32,
-    /// What streams may send at first, as the client wants it.
-    send_window_first: i32,
+    windows: ConnectionWindows,
     frame_bytes_max: u32,
-    receive_window: i32,
-    /// Bytes received since the client was last told.
-    received: u32,
     /// The bytes of the preface that have come.
     preface: u8,
     has_settings: bool,
@@ -162,35 +159,8 @@ pub struct H2Connection<S> {
 /// How many streams that were reset are remembered.
 const RESET_MAX: usize = 4;
 
-/// The window of a connection at first (RFC 9113 §6.9.2).
-const FIRST_WINDOW: u32 = 65_535;
-
 /// The window of a connection: those of the streams bound what is held.
 const CONNECTION_WINDOW: u32 = 1 << 20;
-
-/// Bytes of a block of fields, as it was compressed, and frames that it may come in.
-const BLOCK_BYTES_MAX: usize = 32 << 10;
-const BLOCK_FRAMES_MAX: u8 = 8;
-
-/// A block of fields that comes in several frames.
-#[derive(Debug)]
-struct FieldBlock {
-    id: StreamId,
-    is_end: bool,
-    frames: u8,
-    bytes: Vec<u8>,
-}
-
-/// The rest of a DATA frame.
-#[derive(Clone, Copy, Debug, Default)]
-struct DataFrame {
-    /// 0: its bytes are not wanted.
-    id: StreamId,
-    left: u32,
-    padding: u8,
-    is_end: bool,
-    is_open: bool,
-}
 
 impl<S> H2Connection<S> {
     /// Begins a connection, and writes this side's settings.
@@ -215,11 +185,8 @@ impl<S> H2Connection<S> {
             last: 0,
             last_served: StreamId::MAX,
             reset: [0; RESET_MAX],
-            send_window: FIRST_WINDOW.cast_signed(),
-            send_window_first: FIRST_WINDOW.cast_signed(),
-            frame_bytes_max: control::FRAME_BYTES_LEAST,
-            receive_window: CONNECTION_WINDOW.cast_signed(),
-            received: 0,
+            windows: ConnectionWindows::new(CONNECTION_WINDOW),
+            frame_bytes_max: FRAME_BYTES_LEAST,
             preface: 0,
             has_settings: false,
             is_acknowledged: false,
@@ -256,7 +223,7 @@ impl<S> H2Connection<S> {
                 continue;
             }
             let Some((header, payload)) = FrameHeader::read(rest) else { break };
-            self.check_frame(header)?;
+            check_frame(header, self.block.as_deref(), self.has_settings)?;
             if header.kind == kind::DATA {
                 let (event, behind) = self.data_frame(header, payload, step)?;
                 let Some(behind) = behind else { break };
@@ -289,23 +256,6 @@ impl<S> H2Connection<S> {
         }
         self.preface += u8::try_from(count).unwrap_or(u8::MAX);
         Ok(&input[count..])
-    }
-
-    /// Checks what holds for every frame.
-    #[inline]
-    fn check_frame(&self, header: FrameHeader) -> Result<(), H2Error> {
-        if header.len > PAYLOAD_BYTES_MAX {
-            return Err(H2Error::size("a frame is longer than 16,384 bytes"));
-        }
-        if let Some(block) = &self.block
-            && (header.kind != kind::CONTINUATION || header.stream != block.id)
-        {
-            return Err(H2Error::protocol("a block of fields is interrupted by another frame"));
-        }
-        if !self.has_settings && (header.kind != kind::SETTINGS || header.has(flag::ACK)) {
-            return Err(H2Error::protocol("the first frame is not SETTINGS"));
-        }
-        Ok(())
     }
 
     /// Returns the stream of a number, if it is open.
@@ -350,7 +300,7 @@ impl<S> H2Connection<S> {
         self.decoder.heap_bytes()
             + self.encoder.heap_bytes()
             + self.streams.capacity() * size_of::<Stream<S>>()
-            + self.block.as_ref().map_or(0, |block| block.bytes.capacity())
+            + self.block.as_ref().map_or(0, |block| block.heap_bytes())
     }
 
     /// Returns whether a stream was never opened.

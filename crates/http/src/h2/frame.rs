@@ -72,6 +72,9 @@ pub mod setting {
     pub const NO_RFC7540_PRIORITIES: u16 = 9;
 }
 
+/// The number of a stream: odd, as clients open them.
+pub type StreamId = u32;
+
 /// The nine bytes in front of a payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameHeader {

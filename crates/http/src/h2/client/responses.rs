@@ -2,19 +2,16 @@
 
 use super::response_block::ResponseBuilder;
 use super::{
-    ErrorCode, Flood, FrameHeader, H2Client, H2ClientEvent, H2Error, NextPart, OpenDataFrame,
-    OpenFieldBlock, ResponseHead, StreamId, flag, write_window,
+    ErrorCode, FrameHeader, H2Client, H2ClientEvent, H2Error, NextPart, ResponseHead, StreamId,
+    flag,
 };
+use crate::h2::incoming::{AnnouncedLength, DataFrame, DataPart, FieldBlock, block_of};
 
 /// The event of a DATA frame that was not to come, and what follows; `None` if more has to come.
 type BodyBegun<'i, S> = (Option<H2ClientEvent<'i, S>>, Option<&'i [u8]>);
 
 /// Bytes of a block of fields, as it was compressed, and frames that it may come in.
-const BLOCK_BYTES_MAX: usize = 64 << 10;
-const BLOCK_FRAMES_MAX: u8 = 16;
-
-/// Bytes of a priority of the old scheme, in front of a block of fields.
-const PRIORITY_BYTES: usize = 5;
+const BLOCK_MAX: (usize, u8) = (64 << 10, 16);
 
 /// The longest block that is remembered.
 const KNOWN_BYTES_MAX: usize = 512;
@@ -42,16 +39,13 @@ impl<S> H2Client<S> {
         if self.is_idle(id) {
             return Err(H2Error::protocol("HEADERS are on a stream that was never opened"));
         }
-        let mut block = payload;
-        if header.has(flag::PADDED | flag::PRIORITY) {
-            block = without_padding(header, payload)?;
-        }
+        // Priorities mean nothing to a client.
+        let (block, _) = block_of(header, payload)?;
         let is_end = header.has(flag::END_STREAM);
         if header.has(flag::END_HEADERS) {
             return self.fields((id, is_end), block, now_ms, out);
         }
-        self.block =
-            Some(Box::new(OpenFieldBlock { id, is_end, frames: 1, bytes: block.to_vec() }));
+        self.block = Some(Box::new(FieldBlock::begin(id, is_end, block)));
         Ok(None)
     }
 
@@ -67,11 +61,7 @@ impl<S> H2Client<S> {
         let Some(mut block) = self.block.take() else {
             return Err(H2Error::protocol("CONTINUATION continues nothing"));
         };
-        block.frames += 1;
-        if block.frames > BLOCK_FRAMES_MAX || block.bytes.len() + payload.len() > BLOCK_BYTES_MAX {
-            return Err(H2Error::flood(Flood::Fields));
-        }
-        block.bytes.extend_from_slice(payload);
+        block.add(payload, BLOCK_MAX)?;
         if !header.has(flag::END_HEADERS) {
             self.block = Some(block);
             return Ok(None);
@@ -125,8 +115,8 @@ impl<S> H2Client<S> {
         let has_none = stream.next == NextPart::HeadAlone || matches!(head.status(), 204 | 304);
         stream.next = NextPart::Body;
         stream.is_remote_closed = is_end;
-        stream.body_left = if has_none { Some(0) } else { head.content_length() };
-        if is_end && stream.body_left.is_some_and(|left| left > 0) {
+        stream.body_left = AnnouncedLength(if has_none { Some(0) } else { head.content_length() });
+        if is_end && !stream.body_left.note(0, true) {
             let fault = "Content-Length announces a body, and the stream has none";
             return self.break_stream(id, (ErrorCode::ProtocolError, fault), now_ms, out);
         }
@@ -179,7 +169,7 @@ impl<S> H2Client<S> {
         }
         if !is_end {
             verdict = Err("trailers do not end the stream");
-        } else if stream.body_left.is_some_and(|left| left > 0) {
+        } else if !stream.body_left.note(0, true) {
             verdict = Err("the body is shorter than Content-Length");
         }
         if let Err(fault) = verdict {
@@ -202,33 +192,18 @@ impl<S> H2Client<S> {
         if self.is_idle(id) {
             return Err(H2Error::protocol("DATA is on a stream that was never opened"));
         }
-        let (mut padding, mut rest, mut left) = (0, payload, header.len);
-        if header.has(flag::PADDED) {
-            if header.len == 0 {
-                return Err(H2Error::size("DATA is too short for its padding"));
-            }
-            let [length, behind @ ..] = payload else { return Ok((None, None)) };
-            (padding, rest, left) = (*length, behind, left - 1);
-            if usize::from(padding) > left {
-                return Err(H2Error::protocol("DATA is all padding, and more"));
-            }
-        }
-        let is_end = header.has(flag::END_STREAM);
-        let bytes = left - usize::from(padding);
+        let Some((data, rest)) = DataFrame::begin(header, payload)? else {
+            return Ok((None, None));
+        };
+        let (is_end, bytes) = (header.has(flag::END_STREAM), data.content_bytes());
         if bytes == 0 && !is_end {
             self.budget.idle_frame(now_ms, self.limits.glitches)?;
         } else {
             self.budget.note_progress();
         }
         let size = i32::try_from(header.len).unwrap_or(i32::MAX);
-        self.receive_window -= size;
-        if self.receive_window < 0 {
-            return Err(H2Error::flow("DATA is more than the connection's window"));
-        }
-        self.received += size.unsigned_abs();
-        self.give_connection_window(out);
-        let left = u32::try_from(left).unwrap_or(u32::MAX);
-        self.data = OpenDataFrame { id: 0, left, padding, is_end, is_open: true };
+        self.windows.receive(size, self.limits.connection_window_bytes, out)?;
+        self.data = data;
         let Some(stream) = self.stream(id) else {
             // No more can come on closed streams than their windows had left.
             let discards = self.discards.checked_sub(u64::from(size.unsigned_abs()));
@@ -236,17 +211,17 @@ impl<S> H2Client<S> {
             self.discards = discards.ok_or(fault)?;
             return Ok((None, Some(rest)));
         };
-        stream.receive_window -= size;
+        let is_within = stream.windows.receive(size);
         let fault = if stream.is_remote_closed {
             Some((ErrorCode::StreamClosed, "DATA is behind the end of the stream"))
         } else if stream.next != NextPart::Body {
             Some((ErrorCode::ProtocolError, "DATA comes before the head of the response"))
-        } else if stream.receive_window < 0 {
+        } else if !is_within {
             Some((ErrorCode::FlowControlError, "DATA is more than the stream's window"))
-        } else if !stream.note_body(bytes, is_end) {
+        } else if !stream.body_left.note(bytes, is_end) {
             Some((ErrorCode::ProtocolError, "the body is longer or shorter than Content-Length"))
         } else {
-            stream.taken += size.unsigned_abs() - u32::try_from(bytes).unwrap_or(0);
+            stream.windows.take(header.len - bytes);
             None
         };
         if let Some(fault) = fault {
@@ -262,64 +237,10 @@ impl<S> H2Client<S> {
         &mut self,
         input: &'i [u8],
     ) -> (Option<H2ClientEvent<'i, S>>, &'i [u8]) {
-        let OpenDataFrame { id, left, padding, is_end, .. } = self.data;
-        let left = left as usize;
-        let (came, rest) = input.split_at(left.min(input.len()));
-        let content = left.saturating_sub(usize::from(padding)).min(came.len());
-        let is_whole = came.len() == left;
-        self.data.left -= u32::try_from(came.len()).unwrap_or(0);
-        self.data.is_open = !is_whole;
-        let ends = is_whole && is_end;
-        if id == 0 || content == 0 && !ends {
-            return (None, rest);
-        }
+        let DataPart { wanted, rest } = self.data.take(input);
+        let Some((id, bytes, is_end)) = wanted else { return (None, rest) };
         let Some(stream) = self.stream(id) else { return (None, rest) };
-        stream.is_remote_closed |= ends;
-        (Some(H2ClientEvent::Data { id, bytes: &came[..content], is_end: ends }), rest)
+        stream.is_remote_closed |= is_end;
+        (Some(H2ClientEvent::Data { id, bytes, is_end }), rest)
     }
-
-    /// Gives the connection's window back, once half of it is used. What is held is bounded by the
-    /// windows of the streams.
-    #[inline]
-    fn give_connection_window(&mut self, out: &mut Vec<u8>) {
-        if self.received >= self.limits.connection_window_bytes / 2 {
-            write_window(0, self.received, out);
-            self.receive_window += self.received.cast_signed();
-            self.received = 0;
-        }
-    }
-}
-
-impl<S> super::ClientStream<S> {
-    /// Takes a payload off the announced length.
-    ///
-    /// - Returns whether it agrees.
-    fn note_body(&mut self, bytes: usize, is_end: bool) -> bool {
-        let Some(left) = &mut self.body_left else { return true };
-        match left.checked_sub(bytes as u64) {
-            Some(rest) => {
-                *left = rest;
-                !is_end || rest == 0
-            }
-            None => false,
-        }
-    }
-}
-
-/// Returns the block of HEADERS without padding and without a priority of the old scheme.
-fn without_padding(header: FrameHeader, payload: &[u8]) -> Result<&[u8], H2Error> {
-    let mut block = payload;
-    if header.has(flag::PADDED) {
-        let [padding, rest @ ..] = block else {
-            return Err(H2Error::size("HEADERS are too short for their padding"));
-        };
-        let end = rest.len().checked_sub(usize::from(*padding));
-        let end = end.ok_or(H2Error::protocol("HEADERS are all padding, and more"))?;
-        block = &rest[..end];
-    }
-    if header.has(flag::PRIORITY) {
-        let too_short = H2Error::size("HEADERS are too short for a priority");
-        block = block.get(PRIORITY_BYTES..).ok_or(too_short)?;
-    }
-    Ok(block)
 }

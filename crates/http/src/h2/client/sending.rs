@@ -1,9 +1,11 @@
 //! What this side sends: requests, their bodies, windows, the end of streams and of the connection.
 
-use super::{ClientStream, ErrorCode, FrameHeader, H2Client, H2Error, StreamId, flag, kind};
-use super::{Encoder, NextPart, write_window};
+use super::{ClientStream, ErrorCode, H2Client, H2Error, StreamId, flag, kind};
+use super::{Encoder, NextPart, StreamWindows, write_window};
 use crate::fields::FieldName;
 use crate::h2::frame::{FRAME_HEADER_BYTES, write, write_goaway, write_reset};
+use crate::h2::incoming::AnnouncedLength;
+use crate::h2::outgoing::{write_block, write_content};
 
 /// The head of a request that is sent many times on one connection: from the second time on, its
 /// fields are in the table, and its bytes are the same.
@@ -35,7 +37,7 @@ impl<S> H2Client<S> {
         encode: impl FnOnce(&mut Encoder, &mut Vec<u8>),
     ) -> StreamId {
         let id = self.add_stream((is_head, is_end), state);
-        self.write_block(id, is_end, out, encode);
+        write_block(&mut self.encoder, (id, is_end), self.frame_bytes_max, out, encode);
         id
     }
 
@@ -80,11 +82,8 @@ impl<S> H2Client<S> {
         let window = self.limits.window_bytes;
         self.streams.push_back(ClientStream {
             id,
-            send_window: self.send_window_first,
-            receive_window: window.cast_signed(),
-            taken: 0,
-            window,
-            body_left: None,
+            windows: StreamWindows::new(self.windows.send_first, window, window),
+            body_left: AnnouncedLength::default(),
             next: if is_head { NextPart::HeadAlone } else { NextPart::Head },
             is_remote_closed: false,
             is_local_closed: is_end,
@@ -93,33 +92,10 @@ impl<S> H2Client<S> {
         id
     }
 
-    /// Writes a block of fields, in as many frames as it needs.
-    fn write_block(
-        &mut self,
-        id: StreamId,
-        is_end: bool,
-        out: &mut Vec<u8>,
-        encode: impl FnOnce(&mut Encoder, &mut Vec<u8>),
-    ) {
-        let start = out.len();
-        out.extend_from_slice(&[0; FRAME_HEADER_BYTES]);
-        self.encoder.begin(out);
-        encode(&mut self.encoder, out);
-        let len = out.len() - start - FRAME_HEADER_BYTES;
-        let end = if is_end { flag::END_STREAM } else { 0 };
-        let frame_max = self.frame_bytes_max as usize;
-        if len > frame_max {
-            return split_block((id, end), start, frame_max, out);
-        }
-        let header =
-            FrameHeader { len, kind: kind::HEADERS, flags: end | flag::END_HEADERS, stream: id };
-        out[start..start + FRAME_HEADER_BYTES].copy_from_slice(&header.bytes());
-    }
-
     /// Returns how many bytes may be sent on a stream now.
     pub fn sendable(&self, id: StreamId) -> usize {
         let stream = self.streams.iter().find(|stream| stream.id == id);
-        let window = stream.map_or(0, |stream| stream.send_window.min(self.send_window));
+        let window = stream.map_or(0, |stream| stream.windows.send.min(self.windows.send));
         usize::try_from(window).unwrap_or(0)
     }
 
@@ -135,27 +111,18 @@ impl<S> H2Client<S> {
     ) -> usize {
         let count = bytes.len().min(self.sendable(id));
         let ends = is_end && count == bytes.len();
-        let frame_max = self.frame_bytes_max as usize;
         let Some(stream) = self.stream(id) else { return 0 };
         if stream.is_local_closed || count == 0 && !ends {
             return 0;
         }
         let spent = i32::try_from(count).unwrap_or(i32::MAX);
-        stream.send_window -= spent;
+        stream.windows.send -= spent;
         stream.is_local_closed = ends;
-        self.send_window -= spent;
+        self.windows.send -= spent;
         self.budget.note_progress();
         self.budget.note_sent(count);
-        let mut rest = &bytes[..count];
-        loop {
-            let (piece, behind) = rest.split_at(rest.len().min(frame_max));
-            rest = behind;
-            let flags = if ends && rest.is_empty() { flag::END_STREAM } else { 0 };
-            write(kind::DATA, flags, id, piece, out);
-            if rest.is_empty() {
-                return count;
-            }
-        }
+        write_content((id, ends), &bytes[..count], self.frame_bytes_max, out);
+        count
     }
 
     /// Writes trailer fields, which end a request.
@@ -167,7 +134,7 @@ impl<S> H2Client<S> {
     ) {
         let Some(stream) = self.stream(id) else { return };
         stream.is_local_closed = true;
-        self.write_block(id, true, out, |encoder, out| {
+        write_block(&mut self.encoder, (id, true), self.frame_bytes_max, out, |encoder, out| {
             fields.for_each(|(name, value)| encoder.field(name, value, out));
         });
     }
@@ -177,19 +144,13 @@ impl<S> H2Client<S> {
     pub fn take(&mut self, id: StreamId, bytes: usize, out: &mut Vec<u8>) {
         let window_max = self.limits.window_bytes_max.min(i32::MAX as u32);
         let Some(stream) = self.stream(id) else { return };
-        stream.taken = stream.taken.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
-        if stream.is_remote_closed || stream.taken == 0 || stream.taken < stream.window / 2 {
+        stream.windows.take(bytes);
+        if stream.is_remote_closed {
             return;
         }
-        let mut more = stream.taken;
-        if stream.window < window_max {
-            let wider = stream.window.saturating_mul(2).min(window_max);
-            more += wider - stream.window;
-            stream.window = wider;
+        if let Some(more) = stream.windows.given_back(window_max) {
+            write_window(id, more, out);
         }
-        stream.taken = 0;
-        stream.receive_window = stream.receive_window.saturating_add_unsigned(more);
-        write_window(id, more, out);
     }
 
     /// Closes a stream: the server is told, unless both sides have ended it.
@@ -208,7 +169,7 @@ impl<S> H2Client<S> {
         if !stream.is_remote_closed || !stream.is_local_closed {
             write_reset(id, code, out);
             if !stream.is_remote_closed {
-                self.discards += u64::try_from(stream.receive_window).unwrap_or(0);
+                self.discards += u64::try_from(stream.windows.receive).unwrap_or(0);
             }
         }
         Some(stream)
@@ -219,19 +180,5 @@ impl<S> H2Client<S> {
         self.is_leaving = true;
         // The server has opened no stream.
         write_goaway(0, error.code, error.reason, out);
-    }
-}
-
-/// Puts the headers of CONTINUATION frames between the parts of a block that is too long for one
-/// frame.
-#[cold]
-fn split_block((id, end): (StreamId, u8), start: usize, frame_max: usize, out: &mut Vec<u8>) {
-    let block = out.split_off(start + FRAME_HEADER_BYTES);
-    out.truncate(start);
-    let count = block.len().div_ceil(frame_max);
-    for (at, part) in block.chunks(frame_max).enumerate() {
-        let (kind, first) = if at == 0 { (kind::HEADERS, end) } else { (kind::CONTINUATION, 0) };
-        let last = if at + 1 == count { flag::END_HEADERS } else { 0 };
-        write(kind, first | last, id, part, out);
     }
 }

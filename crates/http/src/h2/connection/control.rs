@@ -1,17 +1,12 @@
 //! The frames that carry no request: SETTINGS, PING, windows, resets, priorities.
 
 use super::sending::END_PING;
-use super::{H2Connection, H2Error, H2Event, Step, WINDOW_MAX};
+use super::{H2Connection, H2Error, H2Event, Step};
 use crate::h2::error::{ErrorCode, Flood};
 use crate::h2::frame::{self, FrameHeader, flag, kind, number, setting};
+use crate::h2::incoming::depends_on;
+use crate::h2::payloads::{self, check_ping, check_place};
 use crate::h2::priority::Priority;
-
-/// Settings in one frame.
-const SETTINGS_MAX: usize = 32;
-
-/// What a peer may announce to take at least and at most in a payload (RFC 9113 §6.5.2).
-pub(super) const FRAME_BYTES_LEAST: u32 = 1 << 14;
-const FRAME_BYTES_LIMIT: u32 = (1 << 24) - 1;
 
 impl<S> H2Connection<S> {
     /// Reads a frame that is neither DATA nor fields.
@@ -22,6 +17,7 @@ impl<S> H2Connection<S> {
         payload: &[u8],
         step: &mut Step<'_>,
     ) -> Result<Option<H2Event<'i, S>>, H2Error> {
+        check_place(header)?;
         match header.kind {
             kind::WINDOW_UPDATE => self.window_update(header, payload, step),
             kind::RST_STREAM => self.reset_by_peer(header, payload, step),
@@ -29,7 +25,7 @@ impl<S> H2Connection<S> {
             kind::PING => self.ping(header, payload, step).map(|()| None),
             kind::PRIORITY => self.old_priority(header, payload, step),
             kind::PRIORITY_UPDATE => self.priority_update(header, payload, step).map(|()| None),
-            kind::GOAWAY => self.goaway(header, payload, step).map(|()| None),
+            kind::GOAWAY => self.goaway(payload, step).map(|()| None),
             kind::PUSH_PROMISE => Err(H2Error::protocol("a client cannot push")),
             // Unknown ones are ignored (RFC 9113 §5.5).
             _ => self.budget.idle_frame(step.now_ms, step.h2.glitches).map(|()| None),
@@ -42,30 +38,15 @@ impl<S> H2Connection<S> {
         payload: &[u8],
         step: &mut Step<'_>,
     ) -> Result<Option<H2Event<'i, S>>, H2Error> {
-        if header.stream != 0 {
-            return Err(H2Error::protocol("SETTINGS are on a stream"));
-        }
         let is_first = !std::mem::replace(&mut self.has_settings, true);
         if !is_first {
             self.budget.idle_frame(step.now_ms, step.h2.glitches)?;
         }
-        if header.has(flag::ACK) {
+        let Some(settings) = payloads::settings(header, payload)? else {
             self.is_acknowledged = true;
-            return match payload {
-                [] => Ok(None),
-                _ => Err(H2Error::size("an acknowledgement of SETTINGS has a payload")),
-            };
-        }
-        if !payload.len().is_multiple_of(6) {
-            return Err(H2Error::size("SETTINGS have no whole number of settings"));
-        }
-        if payload.len() > SETTINGS_MAX * 6 {
-            return Err(H2Error::flood(Flood::Fields));
-        }
-        for entry in payload.chunks_exact(6) {
-            let (id, value) = entry.split_at(2);
-            let id = u16::from_be_bytes([id[0], id[1]]);
-            let value = u32::from_be_bytes([value[0], value[1], value[2], value[3]]);
+            return Ok(None);
+        };
+        for (id, value) in settings {
             self.set(id, value)?;
         }
         frame::write(kind::SETTINGS, flag::ACK, 0, b"", step.out);
@@ -80,29 +61,14 @@ impl<S> H2Connection<S> {
             setting::ENABLE_PUSH | setting::ENABLE_CONNECT_PROTOCOL if value > 1 => {
                 return Err(H2Error::protocol("a setting is neither 0 nor 1"));
             }
-            setting::INITIAL_WINDOW_SIZE => self.set_first_window(value)?,
-            setting::MAX_FRAME_SIZE => {
-                if !(FRAME_BYTES_LEAST..=FRAME_BYTES_LIMIT).contains(&value) {
-                    return Err(H2Error::protocol("SETTINGS_MAX_FRAME_SIZE is out of its range"));
-                }
-                self.frame_bytes_max = value;
+            setting::INITIAL_WINDOW_SIZE => {
+                let streams = self.streams.iter_mut().map(|stream| &mut stream.windows);
+                self.windows.set_first(value, streams)?;
             }
+            setting::MAX_FRAME_SIZE => self.frame_bytes_max = payloads::frame_bytes_max(value)?,
             // How many streams this side may open, and what it may send in their heads: it opens
             // none, and its heads are short.
             _ => {}
-        }
-        Ok(())
-    }
-
-    /// Changes what each stream may send by as much as the first window changes (RFC 9113 §6.9.2).
-    fn set_first_window(&mut self, value: u32) -> Result<(), H2Error> {
-        let too_large = H2Error::flow("a window is larger than 2^31 - 1");
-        let value = i32::try_from(value).map_err(|_| too_large)?;
-        let change = i64::from(value) - i64::from(self.send_window_first);
-        self.send_window_first = value;
-        for stream in &mut self.streams {
-            let window = i64::from(stream.send_window) + change;
-            stream.send_window = i32::try_from(window).map_err(|_| too_large)?;
         }
         Ok(())
     }
@@ -113,12 +79,7 @@ impl<S> H2Connection<S> {
         payload: &[u8],
         step: &mut Step<'_>,
     ) -> Result<(), H2Error> {
-        if header.stream != 0 {
-            return Err(H2Error::protocol("PING is on a stream"));
-        }
-        if payload.len() != 8 {
-            return Err(H2Error::size("PING has other than 8 bytes"));
-        }
+        check_ping(payload)?;
         self.budget.idle_frame(step.now_ms, step.h2.glitches)?;
         if header.has(flag::ACK) {
             self.is_end_known |= payload == END_PING;
@@ -128,15 +89,7 @@ impl<S> H2Connection<S> {
         Ok(())
     }
 
-    fn goaway(
-        &mut self,
-        header: FrameHeader,
-        payload: &[u8],
-        step: &mut Step<'_>,
-    ) -> Result<(), H2Error> {
-        if header.stream != 0 {
-            return Err(H2Error::protocol("GOAWAY is on a stream"));
-        }
+    fn goaway(&mut self, payload: &[u8], step: &mut Step<'_>) -> Result<(), H2Error> {
         if payload.len() < 8 {
             return Err(H2Error::size("GOAWAY has less than 8 bytes"));
         }
@@ -151,18 +104,10 @@ impl<S> H2Connection<S> {
         payload: &[u8],
         step: &mut Step<'_>,
     ) -> Result<Option<H2Event<'i, S>>, H2Error> {
-        let Some((more, [])) = number(payload) else {
-            return Err(H2Error::size("WINDOW_UPDATE has other than 4 bytes"));
-        };
-        let more = i64::from(more & i32::MAX as u32);
+        let more = payloads::window_update(payload)?;
         self.budget.window(step.now_ms, step.h2.glitches)?;
         if header.stream == 0 {
-            if more == 0 {
-                return Err(H2Error::protocol("WINDOW_UPDATE gives nothing"));
-            }
-            let window = i64::from(self.send_window) + more;
-            let too_large = H2Error::flow("the connection's window is larger than 2^31 - 1");
-            self.send_window = i32::try_from(window).map_err(|_| too_large)?;
+            self.windows.widen(more)?;
             return Ok(Some(H2Event::Window));
         }
         if self.is_idle(header.stream) {
@@ -172,11 +117,9 @@ impl<S> H2Connection<S> {
             return self.break_stream(header.stream, ErrorCode::ProtocolError, step);
         }
         let Some(stream) = self.stream(header.stream) else { return Ok(None) };
-        let window = i64::from(stream.send_window) + more;
-        if window > WINDOW_MAX {
+        if !stream.windows.widen(more) {
             return self.break_stream(header.stream, ErrorCode::FlowControlError, step);
         }
-        stream.send_window = i32::try_from(window).unwrap_or(i32::MAX);
         Ok(Some(H2Event::Window))
     }
 
@@ -186,15 +129,13 @@ impl<S> H2Connection<S> {
         payload: &[u8],
         step: &mut Step<'_>,
     ) -> Result<Option<H2Event<'i, S>>, H2Error> {
-        let Some((code, [])) = number(payload) else {
-            return Err(H2Error::size("RST_STREAM has other than 4 bytes"));
-        };
+        let code = payloads::reset(payload)?;
         if self.is_idle(header.stream) {
             return Err(H2Error::protocol("RST_STREAM is for a stream that was never opened"));
         }
         self.budget.glitch(Flood::Resets, step.now_ms, step.h2.glitches)?;
         let stream = self.remove(header.stream);
-        Ok(Some(H2Event::Reset { stream, code: ErrorCode::of(code), by_peer: true }))
+        Ok(Some(H2Event::Reset { stream, code, by_peer: true }))
     }
 
     /// The scheme of RFC 7540, which is checked and has no effect (RFC 9113 §5.3.2).
@@ -250,9 +191,4 @@ impl<S> H2Connection<S> {
         }
         Ok(())
     }
-}
-
-/// Returns the stream that the old priority of a stream depends on.
-pub(super) fn depends_on(payload: &[u8]) -> Option<u32> {
-    number(payload).map(|(id, _)| id & i32::MAX as u32)
 }

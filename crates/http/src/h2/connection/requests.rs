@@ -1,13 +1,14 @@
 //! HEADERS, CONTINUATION and DATA: requests and their bodies.
 
-use super::control::depends_on;
 use super::{
-    BLOCK_BYTES_MAX, BLOCK_FRAMES_MAX, CONNECTION_WINDOW, DataFrame, FIRST_WINDOW, FieldBlock,
-    H2Connection, H2Error, H2Event, H2Limits, Step, Stream, StreamId, flag, write_window,
+    CONNECTION_WINDOW, H2Connection, H2Error, H2Event, H2Limits, Step, Stream, StreamId, flag,
+    write_window,
 };
 use crate::h2::error::{ErrorCode, Flood};
+use crate::h2::flow::{FIRST_WINDOW, StreamWindows};
 use crate::h2::frame::FrameHeader;
 use crate::h2::hpack::HpackError;
+use crate::h2::incoming::{AnnouncedLength, DataFrame, DataPart, FieldBlock, block_of};
 use crate::h2::priority::Priority;
 use crate::h2::request_head::{HeadBuilder, HeadFault, check_field};
 use crate::head::{Framing, Head};
@@ -15,8 +16,8 @@ use crate::head::{Framing, Head};
 /// The event of a DATA frame that was not to come, and what follows; `None` if more has to come.
 type DataBegun<'i, S> = (Option<H2Event<'i, S>>, Option<&'i [u8]>);
 
-/// Bytes of a priority of the old scheme, in front of a block of fields.
-const PRIORITY_BYTES: usize = 5;
+/// Bytes of a block of fields, as it was compressed, and frames that it may come in.
+const BLOCK_MAX: (usize, u8) = (32 << 10, 8);
 
 impl From<HpackError> for H2Error {
     fn from(error: HpackError) -> Self {
@@ -44,18 +45,8 @@ impl<S> H2Connection<S> {
         if id.is_multiple_of(2) {
             return Err(H2Error::protocol("a client's stream has an odd number"));
         }
-        let (mut block, mut is_self_dependent) = (payload, false);
-        if header.has(flag::PADDED | flag::PRIORITY) {
-            block = without_padding(header, payload)?;
-            if header.has(flag::PRIORITY) {
-                let (priority, rest) = block
-                    .split_at_checked(PRIORITY_BYTES)
-                    .ok_or(H2Error::size("HEADERS are too short for a priority"))?;
-                is_self_dependent = depends_on(priority) == Some(id);
-                block = rest;
-            }
-        }
-        if is_self_dependent {
+        let (block, depends_on) = block_of(header, payload)?;
+        if depends_on == Some(id) {
             // The block has to be read all the same: it changes the table.
             self.decoder.decode(block, &mut step.scratch.strings, |_, _| {})?;
             self.last = self.last.max(id);
@@ -65,7 +56,7 @@ impl<S> H2Connection<S> {
             return self.fields(id, header.has(flag::END_STREAM), block, step);
         }
         let is_end = header.has(flag::END_STREAM);
-        self.block = Some(Box::new(FieldBlock { id, is_end, frames: 1, bytes: block.to_vec() }));
+        self.block = Some(Box::new(FieldBlock::begin(id, is_end, block)));
         Ok(None)
     }
 
@@ -80,11 +71,7 @@ impl<S> H2Connection<S> {
         let Some(mut block) = self.block.take() else {
             return Err(H2Error::protocol("CONTINUATION continues nothing"));
         };
-        block.frames += 1;
-        if block.frames > BLOCK_FRAMES_MAX || block.bytes.len() + payload.len() > BLOCK_BYTES_MAX {
-            return Err(H2Error::flood(Flood::Fields));
-        }
-        block.bytes.extend_from_slice(payload);
+        block.add(payload, BLOCK_MAX)?;
         if !header.has(flag::END_HEADERS) {
             self.block = Some(block);
             return Ok(None);
@@ -156,7 +143,7 @@ impl<S> H2Connection<S> {
         if stream.is_remote_closed {
             return self.break_stream(id, ErrorCode::StreamClosed, step);
         }
-        if fault || !is_end || !stream.note_body(0, true) {
+        if fault || !is_end || !stream.body_left.note(0, true) {
             return self.break_stream(id, ErrorCode::ProtocolError, step);
         }
         stream.is_remote_closed = true;
@@ -177,46 +164,30 @@ impl<S> H2Connection<S> {
         if self.is_idle(id) {
             return Err(H2Error::protocol("DATA is on a stream that was never opened"));
         }
-        let (mut padding, mut rest, mut left) = (0, payload, header.len);
-        if header.has(flag::PADDED) {
-            if header.len == 0 {
-                return Err(H2Error::size("DATA is too short for its padding"));
-            }
-            let [length, behind @ ..] = payload else { return Ok((None, None)) };
-            (padding, rest, left) = (*length, behind, left - 1);
-            if usize::from(padding) > left {
-                return Err(H2Error::protocol("DATA is all padding, and more"));
-            }
-        }
-        let is_end = header.has(flag::END_STREAM);
-        let bytes = left - usize::from(padding);
+        let Some((data, rest)) = DataFrame::begin(header, payload)? else {
+            return Ok((None, None));
+        };
+        let (is_end, bytes) = (header.has(flag::END_STREAM), data.content_bytes());
         if bytes < SMALL_BYTES && !is_end {
             self.budget.idle_frame(step.now_ms, step.h2.glitches)?;
         } else {
             self.budget.note_progress();
         }
         let size = i32::try_from(header.len).unwrap_or(i32::MAX);
-        self.receive_window -= size;
-        if self.receive_window < 0 {
-            return Err(H2Error::flow("DATA is more than the connection's window"));
-        }
-        self.received += size.unsigned_abs();
-        self.give_connection_window(step.out);
-        let left = u32::try_from(left).unwrap_or(u32::MAX);
-        self.data = DataFrame { id: 0, left, padding, is_end, is_open: true };
+        self.windows.receive(size, CONNECTION_WINDOW, step.out)?;
+        self.data = data;
         let is_reset = self.reset.contains(&id);
         let fault = match self.stream(id) {
             None if is_reset => return Ok((None, Some(rest))),
             None => Some(ErrorCode::StreamClosed),
             Some(stream) if stream.is_remote_closed => Some(ErrorCode::StreamClosed),
             Some(stream) => {
-                stream.receive_window -= size;
-                if stream.receive_window < 0 {
+                if !stream.windows.receive(size) {
                     Some(ErrorCode::FlowControlError)
-                } else if !stream.note_body(bytes, is_end) {
+                } else if !stream.body_left.note(bytes, is_end) {
                     Some(ErrorCode::ProtocolError)
                 } else {
-                    stream.taken += size.unsigned_abs() - u32::try_from(bytes).unwrap_or(0);
+                    stream.windows.take(header.len - bytes);
                     None
                 }
             }
@@ -231,33 +202,11 @@ impl<S> H2Connection<S> {
     /// Hands on what has come of a DATA frame.
     #[inline]
     pub(super) fn data_piece<'i>(&mut self, input: &'i [u8]) -> (Option<H2Event<'i, S>>, &'i [u8]) {
-        let DataFrame { id, left, padding, is_end, .. } = self.data;
-        let left = left as usize;
-        let (came, rest) = input.split_at(left.min(input.len()));
-        let content = left.saturating_sub(usize::from(padding)).min(came.len());
-        let is_whole = came.len() == left;
-        self.data.left -= u32::try_from(came.len()).unwrap_or(0);
-        self.data.is_open = !is_whole;
-        if is_whole {
-            self.data = DataFrame::default();
-        }
-        let ends = is_whole && is_end;
-        if id == 0 || content == 0 && !ends {
-            return (None, rest);
-        }
+        let DataPart { wanted, rest } = self.data.take(input);
+        let Some((id, bytes, is_end)) = wanted else { return (None, rest) };
         let Some(stream) = self.stream(id) else { return (None, rest) };
-        stream.is_remote_closed |= ends;
-        (Some(H2Event::Data { id, bytes: &came[..content], is_end: ends }), rest)
-    }
-
-    /// Gives the connection's window back, once half of it is used. What is held is bounded by the
-    /// windows of the streams.
-    fn give_connection_window(&mut self, out: &mut Vec<u8>) {
-        if self.received >= CONNECTION_WINDOW / 2 {
-            write_window(0, self.received, out);
-            self.receive_window += self.received.cast_signed();
-            self.received = 0;
-        }
+        stream.is_remote_closed |= is_end;
+        (Some(H2Event::Data { id, bytes, is_end }), rest)
     }
 
     /// Opens the stream of a request whose response is not over in this turn.
@@ -287,11 +236,8 @@ impl<S> H2Connection<S> {
         let at = self.streams.len();
         self.streams.push(Stream {
             id,
-            send_window: self.send_window_first,
-            receive_window: window.max(least).cast_signed(),
-            taken: 0,
-            window,
-            body_left,
+            windows: StreamWindows::new(self.windows.send_first, window.max(least), window),
+            body_left: AnnouncedLength(body_left),
             is_remote_closed: is_end,
             priority,
             state,
@@ -303,36 +249,17 @@ impl<S> H2Connection<S> {
     ///
     /// - `grows`: there is memory for a larger window.
     pub fn take(&mut self, id: StreamId, bytes: usize, grows: bool, step: &mut Step<'_>) {
-        let window_max = step.h2.window_bytes_max;
+        let window_max = if grows { step.h2.window_bytes_max } else { 0 };
         let Some(stream) = self.stream(id) else { return };
-        stream.taken = stream.taken.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
-        if stream.is_remote_closed || stream.taken < stream.window / 2 {
+        stream.windows.take(bytes);
+        if stream.is_remote_closed {
             return;
         }
-        let mut more = stream.taken;
-        if grows && stream.window < window_max {
-            let wider = stream.window.saturating_mul(2).min(window_max);
-            more += wider - stream.window;
-            stream.window = wider;
+        if let Some(more) = stream.windows.given_back(window_max) {
+            write_window(id, more, step.out);
         }
-        stream.taken = 0;
-        stream.receive_window = stream.receive_window.saturating_add_unsigned(more);
-        write_window(id, more, step.out);
     }
 }
 
 /// DATA of fewer bytes, that ends nothing, counts as idle.
 const SMALL_BYTES: usize = 16;
-
-/// Returns the payload of HEADERS without its padding.
-fn without_padding(header: FrameHeader, payload: &[u8]) -> Result<&[u8], H2Error> {
-    if !header.has(flag::PADDED) {
-        return Ok(payload);
-    }
-    let [padding, rest @ ..] = payload else {
-        return Err(H2Error::size("HEADERS are too short for their padding"));
-    };
-    let end = rest.len().checked_sub(usize::from(*padding));
-    let end = end.ok_or(H2Error::protocol("HEADERS are all padding, and more"))?;
-    Ok(&rest[..end])
-}

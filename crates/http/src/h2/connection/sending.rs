@@ -1,10 +1,11 @@
 //! What this side sends: heads, content, the end of streams and of the connection.
 
-use super::{FRAME_HEADER_BYTES, FrameHeader, H2Connection, H2Error, Stream, StreamId, flag, kind};
+use super::{FrameHeader, H2Connection, H2Error, Stream, StreamId, flag, kind};
 use crate::fields::Fields;
 use crate::h2::error::ErrorCode;
 use crate::h2::frame::{write, write_goaway};
 use crate::h2::hpack::Encoder;
+use crate::h2::outgoing::{write_block, write_content};
 
 impl<S> H2Connection<S> {
     /// Writes the head of a response.
@@ -19,18 +20,7 @@ impl<S> H2Connection<S> {
         out: &mut Vec<u8>,
         encode: impl FnOnce(&mut Encoder, &mut Vec<u8>),
     ) {
-        let start = out.len();
-        out.extend_from_slice(&[0; FRAME_HEADER_BYTES]);
-        self.encoder.begin(out);
-        encode(&mut self.encoder, out);
-        let len = out.len() - start - FRAME_HEADER_BYTES;
-        let end = if is_end { flag::END_STREAM } else { 0 };
-        if len > self.frame_bytes_max as usize {
-            return split_block(id, end, start, self.frame_bytes_max as usize, out);
-        }
-        let flags = end | flag::END_HEADERS;
-        let header = FrameHeader { len, kind: kind::HEADERS, flags, stream: id };
-        out[start..start + FRAME_HEADER_BYTES].copy_from_slice(&header.bytes());
+        write_block(&mut self.encoder, (id, is_end), self.frame_bytes_max, out, encode);
     }
 
     /// Writes trailer fields, which end the content of a response.
@@ -45,13 +35,13 @@ impl<S> H2Connection<S> {
     /// Returns how many bytes may be sent on a stream that has just begun.
     #[inline]
     pub fn first_room(&self) -> usize {
-        usize::try_from(self.send_window.min(self.send_window_first)).unwrap_or(0)
+        usize::try_from(self.windows.send.min(self.windows.send_first)).unwrap_or(0)
     }
 
     /// Returns how many bytes may be sent at all.
     #[inline]
     pub fn room(&self) -> usize {
-        usize::try_from(self.send_window).unwrap_or(0)
+        usize::try_from(self.windows.send).unwrap_or(0)
     }
 
     /// Returns how long the payload of a frame may be.
@@ -67,19 +57,7 @@ impl<S> H2Connection<S> {
     pub fn write_whole(&mut self, id: StreamId, bytes: &[u8], out: &mut Vec<u8>) {
         self.spend(bytes.len());
         self.budget.note_sent(bytes.len());
-        let mut rest = bytes;
-        loop {
-            let (piece, behind) = rest.split_at(rest.len().min(self.frame_bytes_max as usize));
-            rest = behind;
-            let flags = if rest.is_empty() { flag::END_STREAM } else { 0 };
-            let header = FrameHeader { len: piece.len(), kind: kind::DATA, flags, stream: id };
-            out.reserve(FRAME_HEADER_BYTES + piece.len());
-            out.extend_from_slice(&header.bytes());
-            out.extend_from_slice(piece);
-            if rest.is_empty() {
-                break;
-            }
-        }
+        write_content((id, true), bytes, self.frame_bytes_max, out);
     }
 
     /// Writes the header of a frame of content, whose bytes are to follow, and takes them off the
@@ -90,7 +68,7 @@ impl<S> H2Connection<S> {
         self.spend(len);
         self.budget.note_sent(len);
         if let Some(stream) = self.stream(id) {
-            stream.send_window -= i32::try_from(len).unwrap_or(i32::MAX);
+            stream.windows.send -= i32::try_from(len).unwrap_or(i32::MAX);
         }
         let flags = if is_end { flag::END_STREAM } else { 0 };
         let header = FrameHeader { len, kind: kind::DATA, flags, stream: id };
@@ -99,7 +77,7 @@ impl<S> H2Connection<S> {
 
     fn spend(&mut self, bytes: usize) {
         debug_assert!(bytes <= self.room());
-        self.send_window -= i32::try_from(bytes).unwrap_or(i32::MAX);
+        self.windows.send -= i32::try_from(bytes).unwrap_or(i32::MAX);
     }
 
     /// Closes a stream whose response is over. If the client still sends its request, it is told
@@ -134,17 +112,3 @@ impl<S> H2Connection<S> {
 
 /// The PING behind the first GOAWAY: once it is acknowledged, the client knows.
 pub(super) const END_PING: [u8; 8] = *b"gustnado";
-
-/// Puts the headers of CONTINUATION frames between the parts of a block that is too long for one
-/// frame.
-#[cold]
-fn split_block(id: StreamId, end: u8, start: usize, frame_max: usize, out: &mut Vec<u8>) {
-    let block = out.split_off(start + FRAME_HEADER_BYTES);
-    out.truncate(start);
-    let count = block.len().div_ceil(frame_max);
-    for (at, part) in block.chunks(frame_max).enumerate() {
-        let (kind, first) = if at == 0 { (kind::HEADERS, end) } else { (kind::CONTINUATION, 0) };
-        let last = if at + 1 == count { flag::END_HEADERS } else { 0 };
-        write(kind, first | last, id, part, out);
-    }
-}
