@@ -1,9 +1,11 @@
 //! The state that all connections of a server share: limits, routes, counters.
 
+mod ended;
 mod guards;
 mod handle;
 mod heap_trim;
 mod openings;
+mod refusal;
 mod server_shared;
 
 use std::cell::RefCell;
@@ -36,6 +38,7 @@ use gustnado_web::route_cache::RouteCache;
 use gustnado_web::routes::Tables;
 use gustnado_web::trusted_proxies::TrustedProxies;
 
+pub use ended::ConnectionStart;
 pub use guards::{GuardVerdict, Guards};
 pub use handle::AppHandle;
 pub use openings::{ConnectionOpening, Http2Opening, ListenerKey, Openings, ServeHttp2};
@@ -283,12 +286,6 @@ impl App {
     #[inline]
     pub fn note_opened(&self) {
         self.shared.heap_trim.note_opened();
-    }
-
-    /// Notes that a connection has ended: after a burst, memory goes back.
-    #[inline]
-    pub fn note_closed(&self) {
-        self.shared.heap_trim.note_closed(self.shared.workers.get());
     }
 
     /// Returns the pace of connections, if they have one.

@@ -45,16 +45,14 @@ use std::future::{Future, poll_fn};
 use std::mem;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use gustnado_http::request::RequestView;
 use gustnado_http::status::Status;
-use gustnado_tasks::{Connection, ConnectionError, RecvBuf, contained};
+use gustnado_tasks::{Connection, ConnectionError, RecvBuf};
 use gustnado_tls::Socket;
 
-use gustnado_app::app::{App, ConnectionOpening};
+use gustnado_app::app::{App, ConnectionOpening, ConnectionStart};
 use gustnado_app::bodies::BodyHold;
-use gustnado_app::hooks::ClosedConnection;
 use gustnado_observe::exchange::Exchanges;
 use gustnado_web::response::OnUpgrade;
 
@@ -90,8 +88,8 @@ pub struct Conn {
     unread: Option<Box<Unread>>,
     /// Requests so far, up to the limit.
     requests: u32,
-    /// When it was accepted, in milliseconds; wraps after 49 days.
-    began_ms: u32,
+    /// When it was accepted.
+    began: ConnectionStart,
     /// Requests whose responses have not left yet, where a log or a callback reads them.
     exchanges: Option<Box<Exchanges>>,
 }
@@ -101,18 +99,8 @@ impl Drop for Conn {
         if self.requests == HANDED_OVER {
             return;
         }
-        self.app.note_closed();
-        let Some(hook) = &self.app.hooks.closed else { return };
-        let lasted_ms = low_half(self.socket.now().mono_ms).wrapping_sub(self.began_ms);
-        let lasted = Duration::from_millis(lasted_ms.into());
-        let closed = ClosedConnection::new(self.requests, lasted, gustnado_tasks::worker());
-        // A hook that panics must not end the worker, and a second panic in a drop would abort.
-        _ = contained(|| hook(&closed));
+        self.app.note_closed(self.began, self.requests, || self.socket.now().mono_ms);
     }
-}
-
-fn low_half(ms: u64) -> u32 {
-    u32::try_from(ms & u64::from(u32::MAX)).expect("the low half")
 }
 
 /// The next step of a connection, taken once everything written has been sent.
@@ -177,7 +165,14 @@ impl Conn {
         let mut socket = Socket::new(connection);
         let now_ms = socket.now().mono_ms;
         socket.set_deadline(now_ms + app.times.first_ms);
-        Self { socket, app, unread: None, requests: 0, began_ms: low_half(now_ms), exchanges: None }
+        Self {
+            socket,
+            app,
+            unread: None,
+            requests: 0,
+            began: ConnectionStart::at(now_ms),
+            exchanges: None,
+        }
     }
 
     /// Takes the usual steps, until a rare one comes or the connection closes.

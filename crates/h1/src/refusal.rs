@@ -1,21 +1,15 @@
 //! Requests that the server refuses before any handler.
 
-use gustnado_http::fields::Fields;
 use gustnado_http::request::RequestView;
 use gustnado_http::response_writer::Opening;
 use gustnado_http::status::Status;
-use gustnado_tasks::{Connection, SendBuf, contained};
+use gustnado_tasks::{Connection, SendBuf};
 
 use super::Conn;
 use super::received::{Responded, TurnContext};
 use super::respond::write_short;
-use gustnado_app::hooks::Refused;
 use gustnado_observe::stats::{Added, Fault};
-use gustnado_web::error_page::error_page;
 use gustnado_web::response::Response;
-
-/// When a client may try again that found the server without memory.
-const RETRY_AFTER_SECONDS: &str = "1";
 
 impl Conn {
     /// Starts to send the refusal of a request that is malformed or late. The connection closes
@@ -42,23 +36,7 @@ impl Conn {
         out: &mut SendBuf,
     ) -> Responded {
         let opening = &turn.prefix.opening;
-        let is_full = status == Status::SERVICE_UNAVAILABLE;
-        let standard = || {
-            let page = error_page(status, None, (opening.lines(), &Fields::new()));
-            if is_full { page.header("Retry-After", RETRY_AFTER_SECONDS) } else { page }
-        };
-        let dressed = self.app.hooks.refusal.as_ref().and_then(|hook| {
-            let (refused, mut response) = (Refused::new(status, request), standard());
-            // A hook that panics leaves the standard page.
-            contained(|| hook(&refused, &mut response)).map(|()| response)
-        });
-        let response = dressed.unwrap_or_else(standard);
-        let fault = match status {
-            Status::REQUEST_TIMEOUT => Some(Fault::TooSlow),
-            // Not the client's fault.
-            Status::SERVICE_UNAVAILABLE => None,
-            _ => Some(Fault::BadRequest),
-        };
+        let (response, fault) = self.app.refusal(status, request, opening.lines());
         self.write_last(&response, opening, fault, out)
     }
 

@@ -7,7 +7,7 @@ use std::task::Waker;
 use bytes::Bytes;
 use gustnado_files::warmth::{WINDOW_BYTES, is_window_warm, warm};
 use gustnado_files::{OpenFile, Segment};
-use gustnado_http::h2::{ErrorCode, Priority, Stream, StreamId};
+use gustnado_http::h2::{ErrorCode, H2Connection, Priority, Stream, StreamId};
 use gustnado_tasks::{BlockingPool, Connection, SendBuf, contained};
 use gustnado_web::response::Trailers;
 
@@ -32,6 +32,12 @@ enum FillStep {
     /// It has to wait for its disk.
     Cold,
     Failed,
+}
+
+impl FillStep {
+    fn of(bytes: usize, is_end: bool) -> Self {
+        if is_end { Self::Last(bytes) } else { Self::Written(bytes) }
+    }
 }
 
 impl Http2Conn {
@@ -167,7 +173,7 @@ fn is_ready(stream: &Stream<Box<Active>>, room: usize) -> bool {
 
 /// Writes one frame of content.
 fn write_piece(
-    core: &mut gustnado_http::h2::H2Connection<Box<Active>>,
+    core: &mut H2Connection<Box<Active>>,
     id: StreamId,
     budget: usize,
     out: &mut SendBuf,
@@ -181,7 +187,7 @@ fn write_piece(
             let (len, is_end) = (piece.len(), bytes.is_empty());
             core.write_data_header(id, len, is_end, &mut out.bytes);
             push(piece, out);
-            if is_end { FillStep::Last(len) } else { FillStep::Written(len) }
+            FillStep::of(len, is_end)
         }
         Some(Rest::Segments(_)) => write_segment(core, id, budget, out),
         Some(Rest::Pieces) => {
@@ -202,7 +208,7 @@ fn write_piece(
 
 /// Writes one frame of the first segment.
 fn write_segment(
-    core: &mut gustnado_http::h2::H2Connection<Box<Active>>,
+    core: &mut H2Connection<Box<Active>>,
     id: StreamId,
     budget: usize,
     out: &mut SendBuf,
@@ -222,7 +228,7 @@ fn write_segment(
             let (len, is_end) = (piece.len(), is_done && is_last);
             core.write_data_header(id, len, is_end, &mut out.bytes);
             out.bytes.extend_from_slice(&piece);
-            if is_end { FillStep::Last(len) } else { FillStep::Written(len) }
+            FillStep::of(len, is_end)
         }
         Some(Segment::File { file, offset, len, cold }) => {
             let count = usize::try_from(*len).unwrap_or(usize::MAX).min(budget);
@@ -244,7 +250,7 @@ fn write_segment(
             if !read_onto(&file, at, count, &mut out.bytes) {
                 return FillStep::Failed;
             }
-            if is_end { FillStep::Last(count) } else { FillStep::Written(count) }
+            FillStep::of(count, is_end)
         }
     }
 }

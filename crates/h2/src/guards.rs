@@ -1,8 +1,6 @@
 //! What requests have to meet before they are routed.
 
-use gustnado_app::app::{App, GuardVerdict};
-use gustnado_http::status::Status;
-use gustnado_web::response::Response;
+use gustnado_app::app::App;
 
 use crate::Http2Conn;
 use crate::respond::Received;
@@ -12,20 +10,10 @@ impl Http2Conn {
     #[cold]
     pub(super) fn is_guarded(&mut self, received: &mut Received<'_>, app: &App) -> bool {
         let Some(guarded) = app.guarded(received.view(), &self.socket) else { return false };
-        let response = match guarded {
-            GuardVerdict::Proof(proof) => Response::bytes(proof),
-            GuardVerdict::ToHttps(location) => {
-                let mut response = Response::new(Status::PERMANENT_REDIRECT);
-                // The decoder has let no byte through that could split a field.
-                _ = response.try_header("Location", location);
-                response
-            }
-            GuardVerdict::Refused(status) => {
-                self.write_refusal(&mut received.reply, status, app);
-                return true;
-            }
-        };
-        self.write_response(&mut received.reply, response, false, app);
+        match guarded.response() {
+            Ok(response) => self.write_response(&mut received.reply, response, false, app),
+            Err(status) => self.write_refusal(&mut received.reply, status, app),
+        }
         true
     }
 }

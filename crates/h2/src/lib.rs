@@ -34,12 +34,10 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
-use gustnado_app::app::App;
-use gustnado_app::hooks::ClosedConnection;
+use gustnado_app::app::{App, ConnectionStart};
 use gustnado_http::h2::{H2Connection, H2Scratch, Step};
-use gustnado_tasks::{Connection, ConnectionError, SendBuf, contained};
+use gustnado_tasks::{Connection, ConnectionError, SendBuf};
 use gustnado_tls::Socket;
 
 use active::Active;
@@ -79,8 +77,7 @@ struct Http2Conn {
     turn: u32,
     /// Requests so far, up to the limit.
     requests: u32,
-    /// When it began, in milliseconds; wraps after 49 days.
-    began_ms: u32,
+    began: ConnectionStart,
 }
 
 /// Serves a connection that speaks HTTP/2, until either side closes it.
@@ -136,7 +133,7 @@ impl Http2Conn {
             is_lost: false,
             turn: 0,
             requests: 0,
-            began_ms: low_half(now_ms),
+            began: ConnectionStart::at(now_ms),
         }
     }
 
@@ -222,16 +219,6 @@ impl Http2Conn {
 
 impl Drop for Http2Conn {
     fn drop(&mut self) {
-        self.app.note_closed();
-        let Some(hook) = &self.app.hooks.closed else { return };
-        let lasted_ms = low_half(self.socket.now().mono_ms).wrapping_sub(self.began_ms);
-        let lasted = Duration::from_millis(lasted_ms.into());
-        let closed = ClosedConnection::new(self.requests, lasted, gustnado_tasks::worker());
-        // A hook that panics must not end the worker, and a second panic in a drop would abort.
-        _ = contained(|| hook(&closed));
+        self.app.note_closed(self.began, self.requests, || self.socket.now().mono_ms);
     }
-}
-
-fn low_half(ms: u64) -> u32 {
-    u32::try_from(ms & u64::from(u32::MAX)).expect("the low half")
 }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use gustnado_app::app::App;
-use gustnado_app::hooks::Refused;
 use gustnado_files::CachedFile;
 use gustnado_http::fields::{Fields, FieldsRef, HeaderId};
 use gustnado_http::h2::StreamId;
@@ -13,9 +12,8 @@ use gustnado_http::h2::hpack::{Encoder, ResponseLines};
 use gustnado_http::method::Method;
 use gustnado_http::status::Status;
 use gustnado_observe::exchange::SentCallbacks;
-use gustnado_observe::stats::{Added, Fault};
-use gustnado_tasks::{Connection, contained};
-use gustnado_web::error_page::error_page;
+use gustnado_observe::stats::Added;
+use gustnado_tasks::Connection;
 use gustnado_web::prepared::prepared;
 use gustnado_web::request_head::RequestHeadRef;
 use gustnado_web::response::{
@@ -26,9 +24,6 @@ use gustnado_web::routes::RouteTable;
 use crate::Http2Conn;
 use crate::active::{Active, Rest};
 use crate::respond::StreamReply;
-
-/// When a client may try again that found the server without memory.
-const RETRY_AFTER_SECONDS: &str = "1";
 
 /// A head, before it is encoded.
 struct HeadToWrite<'h> {
@@ -264,24 +259,8 @@ impl Http2Conn {
     #[cold]
     pub(super) fn write_refusal(&mut self, reply: &mut StreamReply<'_>, status: Status, app: &App) {
         let prefix = app.response_prefix(self.socket.now().unix_secs);
-        let is_full = status == Status::SERVICE_UNAVAILABLE;
-        let standard = || {
-            let page = error_page(status, None, (prefix.opening.lines(), &Fields::new()));
-            if is_full { page.header("Retry-After", RETRY_AFTER_SECONDS) } else { page }
-        };
         let request = reply.asked.map(|(head, bytes)| head.on(bytes));
-        let dressed = app.hooks.refusal.as_ref().and_then(|hook| {
-            let (refused, mut response) = (Refused::new(status, request), standard());
-            // A hook that panics leaves the standard page.
-            contained(|| hook(&refused, &mut response)).map(|()| response)
-        });
-        let response = dressed.unwrap_or_else(standard);
-        let fault = match status {
-            Status::REQUEST_TIMEOUT => Some(Fault::TooSlow),
-            // Not the client's fault.
-            Status::SERVICE_UNAVAILABLE => None,
-            _ => Some(Fault::BadRequest),
-        };
+        let (response, fault) = app.refusal(status, request, prefix.opening.lines());
         app.count(&Added { fault, ..Added::default() });
         let head_only = request.is_some_and(|view| view.method() == Method::Head);
         self.write_response(reply, response, head_only, app);

@@ -7,6 +7,7 @@ use gustnado_http::request::RequestView;
 use gustnado_http::status::Status;
 use gustnado_tasks::Endpoint;
 use gustnado_tls::{AcmeChallenges, ClientPolicy, Socket, TlsAcceptor};
+use gustnado_web::response::Response;
 use gustnado_web::routes::host_name;
 
 use super::{App, Openings};
@@ -48,6 +49,28 @@ pub enum GuardVerdict {
     ToHttps(String),
     /// It is refused.
     Refused(Status),
+}
+
+impl GuardVerdict {
+    /// Returns the response.
+    ///
+    /// # Errors
+    /// The status of a refusal.
+    pub fn response(self) -> Result<Response, Status> {
+        let (status, (name, value), body) = match self {
+            Self::Proof(proof) => {
+                (Status::OK, ("Content-Type", "application/octet-stream".to_owned()), proof)
+            }
+            Self::ToHttps(location) => {
+                (Status::PERMANENT_REDIRECT, ("Location", location), Vec::new())
+            }
+            Self::Refused(status) => return Err(status),
+        };
+        let mut response = Response::new(status).body(body);
+        // The decoder has let no byte through that could split a field.
+        _ = response.try_header(name, value);
+        Ok(response)
+    }
 }
 
 /// Where a certificate authority looks for a proof, which it may do in plain HTTP (RFC 8555 §8.3).

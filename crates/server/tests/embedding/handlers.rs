@@ -9,6 +9,7 @@ use gustnado::config::Config;
 use gustnado::{BodyError, Request, Response, Routes, Sent, Status, blocking, route};
 use gustnado_tasks::{sleep, yield_now};
 
+use crate::harness::alive::Alive;
 use crate::harness::client::{get, post, request};
 use crate::harness::folder::noise;
 use crate::harness::{Folder, Server, Setup, wait_until};
@@ -243,22 +244,6 @@ fn a_handler_learns_that_the_answer_was_sent(setup: Setup) {
     client.read_some(100).expect("it has begun");
     client.reset();
     assert_eq!(hears.recv_timeout(crate::harness::PATIENCE), Ok(Sent::Lost));
-}
-
-/// Counts what is alive.
-struct Alive(Arc<AtomicUsize>);
-
-impl Alive {
-    fn new(count: &Arc<AtomicUsize>) -> Self {
-        count.fetch_add(1, Ordering::SeqCst);
-        Self(Arc::clone(count))
-    }
-}
-
-impl Drop for Alive {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
-    }
 }
 
 fn waiting(alive: &Arc<AtomicUsize>) -> Routes {

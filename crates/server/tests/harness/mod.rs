@@ -6,6 +6,7 @@
 //! Nothing here knows how a server works; only the RFCs and the public API count.
 #![expect(dead_code, reason = "each test file uses its own part of the harness")]
 
+pub(crate) mod alive;
 pub(crate) mod answer;
 pub(crate) mod client;
 pub(crate) mod echo;

@@ -12,6 +12,7 @@ use gustnado::task::sleep;
 use gustnado::{Event, Request, Response, Routes};
 use gustnado_http::h2::ErrorCode;
 
+use crate::harness::alive::Alive;
 use crate::harness::http2::Http2Client;
 use crate::harness::{Server, Setup, wait_until};
 use crate::in_clear;
@@ -27,22 +28,6 @@ on_every_server!(
     a_stream_that_fails_is_reset,
     a_blocking_handler_holds_up_nobody,
 );
-
-/// Counts those that are alive.
-struct Alive(Arc<AtomicUsize>);
-
-impl Alive {
-    fn new(count: &Arc<AtomicUsize>) -> Self {
-        count.fetch_add(1, Ordering::SeqCst);
-        Self(Arc::clone(count))
-    }
-}
-
-impl Drop for Alive {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
-    }
-}
 
 fn a_slow_handler_delays_no_other_stream(setup: Setup) {
     let routes = Routes::new()
