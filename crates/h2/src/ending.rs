@@ -95,15 +95,21 @@ impl Http2Conn {
         }
     }
 
-    /// Returns whether nothing is left to do.
-    pub(super) fn is_over(&mut self) -> bool {
-        if let ConnPhase::Leaving { until_ms } = self.phase
-            && (self.core.is_end_known() || until_ms <= self.socket.now().mono_ms)
-        {
+    /// Tells a client of the last stream that is served, once it knows that the connection ends, or
+    /// has had the time to.
+    pub(super) fn end_last_call(&mut self) {
+        let ConnPhase::Leaving { until_ms } = self.phase else { return };
+        if self.core.is_end_known() || until_ms <= self.socket.now().mono_ms {
             self.go_away(H2Error::new(ErrorCode::NoError, "the server ends"));
             self.phase = ConnPhase::Left;
-            self.start_send_if_free();
+            if !self.is_sending() {
+                self.start_send();
+            }
         }
+    }
+
+    /// Returns whether nothing is left to do.
+    pub(super) fn is_over(&self) -> bool {
         let has_left = !self.is_sending() && self.next.as_ref().is_none_or(|next| next.is_empty());
         let is_done = self.core.open_streams() == 0 && has_left;
         match self.phase {
@@ -111,12 +117,6 @@ impl Http2Conn {
             ConnPhase::Leaving { .. } => false,
             ConnPhase::Left | ConnPhase::PeerGone => is_done,
             ConnPhase::Broken => has_left,
-        }
-    }
-
-    fn start_send_if_free(&mut self) {
-        if !self.is_sending() {
-            self.start_send();
         }
     }
 

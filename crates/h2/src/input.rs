@@ -79,7 +79,7 @@ impl Http2Conn {
             self.unread = Vec::new();
         }
         let responses = self.requests.wrapping_sub(first);
-        let came = (self.is_within_frame(), responses > 0);
+        let came = (self.input_end(used > 0), responses > 0);
         self.timers.note_input(self.socket.now().mono_ms, &app, came);
         if responses > 1 {
             gustnado_tasks::charge(RESPONSE_UNITS * responses);

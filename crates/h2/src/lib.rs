@@ -177,6 +177,7 @@ impl Http2Conn {
             }
             moves |= self.start_send();
         }
+        self.end_last_call();
         if self.is_over() {
             return TurnOutcome::Ends;
         }

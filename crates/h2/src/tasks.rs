@@ -158,7 +158,7 @@ impl Http2Conn {
     }
 
     /// Closes a stream whose response is written, with all that belongs to it. If the client still
-    /// sends its request, that is discarded up to its end, or to the window's.
+    /// sends its request, that is read over within bounds.
     pub(super) fn finish(&mut self, id: StreamId) {
         let Some(stream) = self.core.stream(id) else { return };
         let goes_on = !stream.is_remote_closed;

@@ -17,6 +17,16 @@ use crate::{Http2Conn, TurnOutcome};
 /// wait until they are told that nobody reads it.
 const UNWANTED: ProgressTimeout = ProgressTimeout { silence_ms: 500, rate_min: 0 };
 
+/// Where received bytes end. DATA does not count: a body has times of its own.
+pub(super) enum InputEnd {
+    /// Between two frames, or within DATA.
+    Between,
+    /// Within a frame that has begun in them.
+    InNewFrame,
+    /// Within a frame that had begun before, or a block of fields.
+    Within,
+}
+
 /// When what is waited for has to have come, in milliseconds.
 pub(super) struct ConnTimers {
     /// The next request, while there is none.
@@ -27,8 +37,16 @@ pub(super) struct ConnTimers {
     gone_ms: u64,
     /// The end of a frame, or a block of fields, that has begun.
     frame_ms: Option<u64>,
-    /// The send that is under way, and when it is looked at next.
-    send: Option<Box<(SendWatch, u64)>>,
+    send: Option<SendTimer>,
+}
+
+/// A send that is under way.
+struct SendTimer {
+    began_ms: u64,
+    /// When it is looked at next.
+    look_ms: u64,
+    /// Made at the first look: most sends are over before that.
+    watch: Option<Box<SendWatch>>,
 }
 
 impl ConnTimers {
@@ -39,25 +57,25 @@ impl ConnTimers {
 
     /// Notes that bytes were read.
     ///
-    /// - `is_within`: they end within a frame.
+    /// - `ends`: where they end.
     /// - `has_requests`: a request was among them. Nothing else keeps a connection.
     pub(super) fn note_input(
         &mut self,
         now_ms: u64,
         app: &App,
-        (is_within, has_requests): (bool, bool),
+        (ends, has_requests): (InputEnd, bool),
     ) {
         self.is_busy |= has_requests;
-        if !is_within {
-            self.frame_ms = None;
-        } else if self.frame_ms.is_none() {
-            self.frame_ms = Some(now_ms + app.times.header_ms);
-        }
+        self.frame_ms = match ends {
+            InputEnd::Between => None,
+            InputEnd::InNewFrame => Some(now_ms + app.times.header_ms),
+            InputEnd::Within => Some(self.frame_ms.unwrap_or(now_ms + app.times.header_ms)),
+        };
     }
 
     pub(super) fn begin_send(&mut self, now_ms: u64, app: &App) {
         let look_ms = now_ms + app.times.write_look_ms;
-        self.send = Some(Box::new((SendWatch::new(now_ms), look_ms)));
+        self.send = Some(SendTimer { began_ms: now_ms, look_ms, watch: None });
     }
 
     /// Returns whether a send is under way. (The socket does not know after a time-out, which may
@@ -77,9 +95,17 @@ impl ConnTimers {
 }
 
 impl Http2Conn {
-    /// Returns whether what was read ends within a frame or a block of fields.
-    pub(super) fn is_within_frame(&self) -> bool {
-        !self.unread.is_empty() && !self.has_unread || self.core.is_within_frame()
+    /// Returns where what was read ends.
+    ///
+    /// - `has_moved`: a frame has ended in it.
+    pub(super) fn input_end(&self, has_moved: bool) -> InputEnd {
+        let is_partial = !self.unread.is_empty() && !self.has_unread;
+        match self.core.is_within_block() {
+            true => InputEnd::Within,
+            false if is_partial && has_moved => InputEnd::InNewFrame,
+            false if is_partial => InputEnd::Within,
+            false => InputEnd::Between,
+        }
     }
 
     /// Returns whether nothing is owed to the client.
@@ -95,11 +121,11 @@ impl Http2Conn {
         let now_ms = self.socket.now().mono_ms;
         if self.phase == ConnPhase::Broken {
             let send = self.timers.send.as_ref();
-            return self.socket.set_deadline(send.map_or(now_ms, |send| send.1));
+            return self.socket.set_deadline(send.map_or(now_ms, |send| send.look_ms));
         }
         let mut at_ms = self.timers.frame_ms.unwrap_or(u64::MAX);
         if let Some(send) = &self.timers.send {
-            at_ms = at_ms.min(send.1);
+            at_ms = at_ms.min(send.look_ms);
         } else if self.core.open_streams() == 0 {
             if std::mem::take(&mut self.timers.is_busy) {
                 self.timers.idle_ms = now_ms + self.app.times.keep_alive_ms;
@@ -158,12 +184,13 @@ impl Http2Conn {
             return self.give_up(&ConnectionError::TimedOut);
         }
         if let Some(send) = &mut self.timers.send {
-            if send.1 <= now_ms {
+            if send.look_ms <= now_ms {
                 let patience = self.app.times.write;
-                if !self.socket.look_at_send(&mut send.0, patience) {
+                let watch = send.watch.get_or_insert_with(|| SendWatch::new(send.began_ms).into());
+                if !self.socket.look_at_send(watch, patience) {
                     return self.give_up(&ConnectionError::TimedOut);
                 }
-                send.1 = self.socket.deadline_ms();
+                send.look_ms = self.socket.deadline_ms();
             }
         } else if !is_broken && self.core.open_streams() == 0 && self.timers.idle_ms <= now_ms {
             let fault = if self.requests == 0 { Fault::NeverAsked } else { Fault::Idle };

@@ -290,9 +290,9 @@ impl<S> H2Connection<S> {
         self.is_end_known
     }
 
-    /// Returns whether a block of fields or a frame of DATA has begun and not ended.
-    pub fn is_within_frame(&self) -> bool {
-        self.block.is_some() || self.data.is_open
+    /// Returns whether a block of fields has begun and not ended.
+    pub fn is_within_block(&self) -> bool {
+        self.block.is_some()
     }
 
     /// Returns how much memory it takes behind this value, without the streams' states.

@@ -9,7 +9,7 @@ use gustnado_http::h2::ErrorCode;
 use gustnado_http::h2::frame::{flag, kind};
 
 use crate::harness::folder::noise;
-use crate::harness::http2::{Http2Client, literal};
+use crate::harness::http2::{Http2Client, frame_of, literal};
 use crate::harness::{Server, Setup};
 use crate::in_clear;
 
@@ -27,6 +27,7 @@ on_every_server!(
     a_client_that_waits_is_told_to_continue,
     a_body_that_is_silent_is_timed_out,
     padding_is_no_content,
+    an_upload_may_take_longer_than_a_head,
 );
 
 fn echo() -> Routes {
@@ -222,4 +223,23 @@ fn a_client_that_waits_with_its_rest_is_told_to_stop(setup: Setup) {
     let id = client.request("POST", "/", &[("content-length", "1000000")], false);
     assert_eq!(client.answer(id).text(), "no");
     client.wait_for(id, |answer| answer.reset == Some(ErrorCode::NoError));
+}
+
+fn an_upload_may_take_longer_than_a_head(setup: Setup) {
+    let config = Config { header_timeout: Duration::from_millis(300), ..in_clear(setup) };
+    let server = Server::routes(config, echo());
+    let mut client = Http2Client::connect(server.address());
+    client.ping();
+    let body = noise(9, 10_000);
+    let id = client.request("POST", "/task", &[], false);
+    let last = frame_of(kind::DATA, flag::END_STREAM, id, b"");
+    let frames: Vec<u8> =
+        body.chunks(500).flat_map(|piece| frame_of(kind::DATA, 0, id, piece)).chain(last).collect();
+    // Each piece ends within a frame, as those of a long upload do.
+    for piece in frames.chunks(700) {
+        client.send(piece);
+        std::thread::sleep(Duration::from_millis(40));
+    }
+    assert!(client.answer(id).body == body);
+    assert_eq!(server.stats().timeouts, 0);
 }
