@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """Measures the load generator itself: what a request costs it, what it holds, what it sees.
 
-  bench/generator.py                     all three, some three minutes
+  bench/generator.py                     all four, some five minutes
   bench/generator.py --only cost         beside wrk: same server, one thread each, in turn
+  bench/generator.py --only http2        beside h2load, in the same way
   bench/generator.py --only held         100,000 connections in one process, with a probe
   bench/generator.py --only stall        a server that stands still 1 s of every 10 s
   bench/generator.py --rounds 9 --seconds 8
 
-Drives crates/lab/examples/load.rs. Writes docs/results/generator.md; what was not
-measured this time stays there. Needs Python's standard library, and wrk for the first.
+Drives crates/lab/examples/load.rs, and `gustnado bench` for HTTP/2. Writes
+docs/results/generator.md; what was not measured this time stays there. Needs Python's standard
+library, wrk for the first and h2load for the second.
 """
 
 import argparse
@@ -21,6 +23,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 
 import machine
 from contenders import GUSTNADO_EPOLL, GUSTNADO_URING, HOST, Server, Work, send_signal
@@ -34,6 +37,8 @@ HELD_WORKERS = 6
 HELD_SECONDS = 10
 # A p99 is shown from 1,000 responses on.
 PROBE_RATE = 200
+# Requests at once on each connection of HTTP/2.
+STREAMS = (1, 10, 32, 100)
 STALL_SECONDS, STALL_PERIOD, STALL_RUN = 1.0, 10.0, 30.0
 STALL_RATE = 10_000
 TOLERANCE = 0.05
@@ -41,7 +46,7 @@ TOLERANCE = 0.05
 
 def main() -> int:
     words = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    words.add_argument("--only", choices=["cost", "held", "stall"])
+    words.add_argument("--only", choices=["cost", "http2", "held", "stall"])
     words.add_argument("--rounds", type=int, default=7)
     words.add_argument("--seconds", type=float, default=5)
     words.add_argument("--rate", type=int, default=STALL_RATE)
@@ -59,6 +64,8 @@ def main() -> int:
     found = json.loads(path.read_text()) if path.exists() else {}
     if asked.only in (None, "cost"):
         found["cost"] = cost(asked.rounds, asked.seconds)
+    if asked.only in (None, "http2"):
+        found["http2"] = http2(asked.rounds, asked.seconds)
     if asked.only in (None, "held"):
         found["held"] = held()
     if asked.only in (None, "stall"):
@@ -110,6 +117,54 @@ def run_once(name: str, server: Server, seconds: float) -> tuple[float, int]:
         if "Socket errors" in text or "Non-2xx" in text:
             raise BenchError("wrk had errors: " + " ".join(text.split())[-200:])
         return used, int(re.search(r"(\d+) requests in", text)[1])
+    outcome = json.loads(text)
+    if any(outcome["errors"].values()):
+        raise BenchError(f"the generator had errors: {outcome['errors']}")
+    return used, outcome["requests"]
+
+
+def http2(rounds: int, seconds: float) -> dict:
+    """CPU per request of both generators by HTTP/2 in clear, in turn on the same server."""
+    if shutil.which("h2load") is None:
+        raise BenchError("h2load is not installed: apt-get install nghttp2-client")
+    say("http2: beside h2load")
+    rows = []
+    server_of = replace(GUSTNADO_EPOLL, extra=("--h2c",))
+    with Server(server_of, Work(13)) as server:
+        server.await_ready()
+        for streams in STREAMS:
+            samples: dict[str, list[float]] = {"h2load": [], "gustnado": []}
+            for _ in range(rounds):
+                for name, taken in samples.items():
+                    used, requests = run_http2(name, server, seconds, streams)
+                    taken.append(used / requests * 1e6)
+            pairs = zip(samples["gustnado"], samples["h2load"])
+            ratios = [ours / theirs for ours, theirs in pairs]
+            rows.append({"streams": streams, "samples": samples,
+                         "ratio": statistics.median(ratios),
+                         "ratio_min": min(ratios), "ratio_max": max(ratios)})
+            say(f"  {streams} streams: {rows[-1]['ratio']:.2f} times")
+    return noted({"rows": rows, "rounds": rounds, "seconds": seconds,
+                  "h2load": machine.first_line(["h2load", "--version"])})
+
+
+def run_http2(name: str, server: Server, seconds: float, streams: int) -> tuple[float, int]:
+    """CPU seconds of the whole generator process, and the requests that it counted."""
+    url = f"http://{HOST}:{server.port}{server.work.path}"
+    loop = [f"-c{CONNECTIONS}", f"-m{streams}", "-t1"]
+    if name == "h2load":
+        command = ["h2load", *loop, f"-D{round(seconds)}", url]
+    else:
+        command = [machine.gustnado(), "bench", *loop, f"-d{seconds:g}s", "--h2c", "--io", "epoll",
+                   "--json", "--quiet", url]
+    before = machine.children_seconds()
+    text = spoken([*machine.pinned(machine.LOAD_CPU), *command], seconds + 30)
+    used = machine.children_seconds() - before
+    if name == "h2load":
+        counts = re.search(r"(\d+) succeeded, (\d+) failed, (\d+) errored", text)
+        if counts is None or counts[2] != "0" or counts[3] != "0":
+            raise BenchError("h2load had errors: " + " ".join(text.split())[-200:])
+        return used, int(counts[1])
     outcome = json.loads(text)
     if any(outcome["errors"].values()):
         raise BenchError(f"the generator had errors: {outcome['errors']}")
@@ -196,7 +251,8 @@ def page(found: dict) -> str:
     parts = ["# The load generator", "",
              "What a request costs it, what it holds and what it sees. `bench/generator.py` "
              "measures it.", ""]
-    for key, section in (("cost", cost_section), ("held", held_section), ("stall", stall_section)):
+    for key, section in (("cost", cost_section), ("http2", http2_section),
+                         ("held", held_section), ("stall", stall_section)):
         if key in found:
             parts += [*section(found[key]), where(found[key]), ""]
     return "\n".join(parts).rstrip() + "\n"
@@ -228,6 +284,23 @@ def cost_section(figures: dict) -> list[str]:
         "| --- | --- | --- | --- |", *rows, "",
         "wrk checks the status of each response. Ours looks at status and length of each, at the "
         "body of every 100th,", "and keeps a histogram for each second.", "",
+    ]
+
+
+def http2_section(figures: dict) -> list[str]:
+    rows = []
+    for row in figures["rows"]:
+        ours, theirs = (statistics.median(row["samples"][name]) for name in ("gustnado", "h2load"))
+        rows.append(f"| {row['streams']} | {ours:.2f} | {theirs:.2f} | {row['ratio']:.2f} "
+                    f"({row['ratio_min']:.2f} to {row['ratio_max']:.2f}) |")
+    return [
+        "## A request's cost by HTTP/2", "",
+        f"In the same way beside h2load, in clear, by the streams at once on each of {CONNECTIONS} "
+        "connections;",
+        f"{figures['rounds']} rounds of {figures['seconds']:g} s. {figures['h2load']}.", "",
+        "| streams | CPU us per request | h2load's | ratio, median of rounds |",
+        "| --- | --- | --- | --- |", *rows, "",
+        "h2load looks at statuses only.", "",
     ]
 
 

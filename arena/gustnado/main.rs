@@ -1,17 +1,27 @@
-//! The entry for `HttpArena` (<https://www.http-arena.com>): its HTTP/1.1 profiles without TLS.
+//! The entry for `HttpArena` (<https://www.http-arena.com>): its profiles of HTTP/1.1 and HTTP/2.
 //!
 //! It is in the category *production*: routes and handlers of the public API, default settings.
 //!
 //! ```text
-//! cargo run --release --features json --example arena -- 127.0.0.1:8080 /data
+//! cargo run --release --features json,tls --example arena -- 127.0.0.1:8080 /data
 //! curl 'http://127.0.0.1:8080/baseline11?a=13&b=42'
 //! ```
+//!
+//! Other addresses may come before the folder: `https://127.0.0.1:8443`, with `TLS_CERT` and `TLS_KEY`
+//! in the environment, and `h2c://127.0.0.1:8082`.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 use gustnado::{BodyError, QueryError, Request, Response, Server, Status, route};
 use serde::{Deserialize, Serialize};
+
+/// Where a container listens: HTTP/1.1, the same by TLS, HTTP/2 by TLS, and HTTP/2 alone in clear.
+const ADDRESSES: [&str; 4] =
+    ["http://0.0.0.0:8080", "https://0.0.0.0:8081", "https://0.0.0.0:8443", "h2c://0.0.0.0:8082"];
+
+/// Where the arena mounts a certificate and its key.
+const CERTIFICATE: [&str; 2] = ["/certs/server.crt", "/certs/server.key"];
 
 /// The longest upload of the profile is 20 MiB; the server's own limit is 1 MiB.
 const UPLOAD_BYTES_MAX: u64 = 32 << 20;
@@ -75,6 +85,7 @@ pub(crate) fn server(data: &Path) -> io::Result<Server> {
     let items: Vec<Item> = serde_json::from_slice(&fs::read(data.join("dataset.json"))?)?;
     let server = Server::new()
         .route("/baseline11", route().get(sum).post(sum_with_body))
+        .get("/baseline2", sum)
         .get("/pipeline", |_: &Request| "ok")
         .get("/json/{count}", move |request: &Request| list(request, &items))
         .route("/upload", route().post(count).limit_body_bytes(UPLOAD_BYTES_MAX))
@@ -128,8 +139,31 @@ async fn count(mut request: Request) -> Result<String, BodyError> {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut arguments = env::args().skip(1);
-    let address = arguments.next().unwrap_or_else(|| "0.0.0.0:8080".to_owned());
-    let data = arguments.next().map_or_else(|| PathBuf::from("/data"), PathBuf::from);
-    Ok(server(&data)?.listen(&address)?.run()?)
+    let mut addresses: Vec<String> = env::args().skip(1).collect();
+    let data = addresses.pop().map_or_else(|| PathBuf::from("/data"), PathBuf::from);
+    if addresses.is_empty() {
+        addresses.extend(ADDRESSES.map(str::to_owned));
+    }
+    let [cert, key] = [("TLS_CERT", CERTIFICATE[0]), ("TLS_KEY", CERTIFICATE[1])]
+        .map(|(name, usual)| env::var(name).unwrap_or_else(|_| usual.to_owned()));
+    // The arena mounts a certificate for the profiles that need one.
+    let has_cert = Path::new(&cert).exists();
+    addresses.retain(|address| has_cert || !address.starts_with("https://"));
+    let in_clear: Vec<_> = addresses.iter().filter_map(|at| at.strip_prefix("h2c://")).collect();
+    let others: Vec<_> =
+        addresses.iter().map(String::as_str).filter(|at| !at.starts_with("h2c://")).collect();
+
+    let mut running = Vec::new();
+    if !in_clear.is_empty() {
+        // A server of its own: no HTTP/1.1 may be spoken beside it.
+        running.push(server(&data)?.listen_on(&in_clear).h2c(true).http1(false).start()?);
+    }
+    if !others.is_empty() {
+        let server = server(&data)?.listen_on(&others);
+        let server = if has_cert { server.tls_cert(cert).tls_key(key) } else { server };
+        running.push(server.start()?);
+    }
+    // The signals that end one of them end the process.
+    let last = running.pop().ok_or("expected at least one address, found none")?;
+    Ok(last.run()?)
 }

@@ -277,7 +277,9 @@ GUNICORN = (
 GRANIAN = (
     same("--host --port --uds --uds-permissions"),
     same("--interface", "`native`, `asgi`, `wsgi` or `auto`; RSGI is granian's own"),
-    choice("--http", "`auto` and `1` are accepted: HTTP/1.1", {"auto": [], "1": []}, ""),
+    choice("--http", "`auto` is accepted, `1` is `--http2=false`, `2` is `--http1=false --h2c`",
+           {"auto": [], "1": [("http2", "false", False)],
+            "2": [("http1", "false", False), ("h2c", "true", False)]}, ""),
     # (A switch there; one command line cannot treat it as both.)
     choice("--ws", _WS, {"none": [], "auto": []},
            "there are no WebSockets yet: a handshake gets 426"),

@@ -72,6 +72,7 @@ class Settings(TypedDict, total=False):
     hidden: bool | None
     host: str | None
     hsts: float | str | None
+    http1: bool | None
     http2: bool | None
     https_redirect: bool | None
     interface: Literal["auto", "native", "asgi", "wsgi"] | None

@@ -3,6 +3,14 @@
 use super::fields::{number, switch};
 use super::tunable::{SettingGroup, Tunable};
 
+pub(super) const HTTP1: Tunable = Tunable {
+    name: "http1",
+    group: SettingGroup::Http2,
+    default: "true",
+    doc: "Serve HTTP/1, too; without it, its requests are refused with 505",
+    field: switch!(http1),
+};
+
 pub(super) const HTTP2: Tunable = Tunable {
     name: "http2",
     group: SettingGroup::Http2,

@@ -209,6 +209,8 @@ settings! { $
         acme_challenge: AcmeChallenge = AcmeChallenge::Auto,
         /// How many TLS handshakes may be under way; beyond it, the oldest one ends.
         tls_handshakes: usize,
+        /// Whether HTTP/1 is served, too.
+        http1: bool,
         /// Whether HTTP/2 is offered to clients that come by TLS.
         http2: bool,
         /// Whether HTTP/2 is taken in clear.

@@ -130,6 +130,7 @@ pub static TUNABLES: &[Tunable] = &[
     acme::CHALLENGE,
     acme::EAB_ID,
     acme::EAB_KEY,
+    http2::HTTP1,
     http2::HTTP2,
     http2::H2C,
     http2::STREAMS,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use gustnado_config::Config;
+use gustnado_http::head::Version;
 use gustnado_http::request::RequestView;
 use gustnado_http::status::Status;
 use gustnado_tasks::Endpoint;
@@ -24,6 +25,8 @@ pub struct Guards {
     pub policies: Option<Arc<TlsAcceptor>>,
     /// Answers to the challenges of a certificate authority.
     pub challenges: Option<Arc<AcmeChallenges>>,
+    /// Requests have to come by HTTP/2.
+    pub is_http2_only: bool,
 }
 
 impl Guards {
@@ -34,9 +37,13 @@ impl Guards {
         let https_port = config.https_redirect.then(|| https_port(openings));
         let policies = openings.tls().filter(|tls| tls.has_policies()).cloned();
         let challenges = openings.tls().and_then(|tls| tls.challenges()).cloned();
-        let is_wanted =
-            https_port.is_some() || policies.is_some() || challenges.is_some() || has_proxies;
-        is_wanted.then(|| Arc::new(Self { https_port, policies, challenges }))
+        let is_http2_only = !config.http1;
+        let is_wanted = https_port.is_some()
+            || policies.is_some()
+            || challenges.is_some()
+            || has_proxies
+            || is_http2_only;
+        is_wanted.then(|| Arc::new(Self { https_port, policies, challenges, is_http2_only }))
     }
 }
 
@@ -83,6 +90,9 @@ impl App {
         let guards = self.guards.as_deref()?;
         if let Some(proof) = guards.proof(view) {
             return Some(GuardVerdict::Proof(proof));
+        }
+        if guards.is_http2_only && view.version() != Version::Http2 {
+            return Some(GuardVerdict::Refused(Status::HTTP_VERSION_NOT_SUPPORTED));
         }
         if let Some(location) = self.https_location(guards, view, socket) {
             return Some(GuardVerdict::ToHttps(location));

@@ -22,6 +22,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use gustnado_client::Http2Use;
 use toml::de::DeTable;
 
 pub use error::{FileError, FileProblem};
@@ -73,6 +74,16 @@ impl ContestSpec {
             [] => (200..300).contains(&status),
             ranges => ranges.iter().any(|(from, to)| (*from..=*to).contains(&status)),
         })
+    }
+
+    /// Returns how a contender is asked whether it is ready: some speak HTTP/2 only.
+    pub(super) fn http2_use(&self, contender: &str) -> Http2Use {
+        let mut scenarios = self.scenarios.iter().filter(|scenario| scenario.has(contender));
+        if scenarios.all(|scenario| scenario.http2) {
+            Http2Use::Always
+        } else {
+            Http2Use::default()
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::path::Path;
 use std::time::Duration;
 
-use gustnado_client::{Client, ClientError, ClientOptions, ConnectorSettings, Trust};
+use gustnado_client::{Client, ClientError, ClientOptions, ConnectorSettings, Http2Use, Trust};
 use gustnado_tasks::{Endpoint, block_on};
 
 use super::file::BodySpec;
@@ -23,6 +23,7 @@ pub(super) struct ProbeResponse {
 
 /// Requests a page on a new connection. By TLS any certificate will do.
 ///
+/// - `http2`: how it is asked.
 /// - `socket`: a Unix socket to connect to instead of the URL's host.
 /// - `body`: the body of a POST; without one it is a GET.
 /// - `most`: the time-out of all of it.
@@ -30,13 +31,14 @@ pub(super) struct ProbeResponse {
 /// # Errors
 /// A sentence that says why there is no complete response.
 pub(super) fn request(
+    http2: Http2Use,
     socket: Option<&Path>,
     url: &str,
     body: Option<&BodySpec>,
     most: Duration,
 ) -> Result<ProbeResponse, String> {
     let tls = ConnectorSettings { trust: Trust::Anyone, ..ConnectorSettings::default() };
-    let client = Client::new(ClientOptions { tls, ..ClientOptions::default() });
+    let client = Client::new(ClientOptions { tls, http2, ..ClientOptions::default() });
     let mut request = match body {
         None => client.get(url),
         Some(body) => client.post(url).header("Content-Type", KIND).body(body.content()),
@@ -94,7 +96,8 @@ mod tests {
                 let _ = stream.read(&mut request).expect("it asks");
                 stream.write_all(bytes).expect("it reads");
             });
-            request(None, &format!("http://127.0.0.1:{port}/x"), None, PATIENCE)
+            let url = format!("http://127.0.0.1:{port}/x");
+            request(Http2Use::ByAlpn, None, &url, None, PATIENCE)
         })
     }
 
@@ -128,7 +131,8 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("http://{}/", listener.local_addr().expect("bound"));
         drop(listener);
-        let error = request(None, &url, None, PATIENCE).expect_err("nobody is there");
+        let error =
+            request(Http2Use::ByAlpn, None, &url, None, PATIENCE).expect_err("nobody is there");
         assert!(error.contains("cannot connect"), "{error}");
     }
 

@@ -317,6 +317,7 @@ impl<'a> ServerRunner<'a> {
         let url = self.url(contender, ready.port, page)?;
         let socket = self.socket(contender, ready.port)?;
         let body = page.and_then(PageSpec::body);
+        let http2 = self.contest.http2_use(&contender.name);
         loop {
             if self.stop.load(Ordering::Relaxed) {
                 return Err(Unmeasured::Interrupted);
@@ -325,7 +326,7 @@ impl<'a> ServerRunner<'a> {
                 return Err(failed(format!("it did not start: {how}")));
             }
             let most = ANSWER.min(contender.ready_timeout);
-            let asked = probe::request(socket.as_deref(), &url, body, most);
+            let asked = probe::request(http2, socket.as_deref(), &url, body, most);
             match asked {
                 Ok(response) if self.contest.accepts(page, response.status) => return Ok(response),
                 Ok(response) if Instant::now() > until => return Ok(response),

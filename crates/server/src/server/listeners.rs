@@ -192,12 +192,8 @@ pub(super) fn openings(
     Openings { usual: ConnectionOpening::default(), own, http2 }
 }
 
-/// Returns what takes the handshakes, where a listener has TLS.
-pub(super) fn tls_acceptor(
-    server: &Server,
-    plans: &[ListenerPlan],
-) -> Result<Option<Arc<TlsAcceptor>>, StartError> {
-    let config = &server.config;
+/// Refuses settings that some listener cannot follow.
+fn check(config: &Config, plans: &[ListenerPlan]) -> Result<(), StartError> {
     // A proxy in front may speak https for it.
     let is_plain = |plan: &&ListenerPlan| !plan.has_tls && config.forwarded_allow_ips.is_empty();
     if !config.hsts.is_zero()
@@ -206,6 +202,22 @@ pub(super) fn tls_acceptor(
     {
         return Err(StartError::HstsInPlain { endpoint: plan.endpoint.clone() });
     }
+    let has_http2 = |plan: &ListenerPlan| if plan.has_tls { config.http2 } else { config.h2c };
+    if !config.http1
+        && let Some(plan) = plans.iter().find(|plan| !has_http2(plan))
+    {
+        let setting = if plan.has_tls { "http2" } else { "h2c" };
+        return Err(StartError::NoHttp { endpoint: plan.endpoint.clone(), setting });
+    }
+    Ok(())
+}
+
+/// Returns what takes the handshakes, where a listener has TLS.
+pub(super) fn tls_acceptor(
+    server: &Server,
+    plans: &[ListenerPlan],
+) -> Result<Option<Arc<TlsAcceptor>>, StartError> {
+    check(&server.config, plans)?;
     match plans.iter().find(|plan| plan.has_tls) {
         Some(plan) => super::tls::acceptor(server, &plan.endpoint).map(Some),
         None => Ok(None),

@@ -85,6 +85,17 @@ pub enum StartError {
         /// The listener.
         endpoint: Endpoint,
     },
+    /// HTTP/1 is not to be served, and a listener speaks nothing else.
+    #[error(
+        "http1: expected HTTP/2 on every listener, found none on {endpoint}; add {setting}, or \
+         leave http1 in"
+    )]
+    NoHttp {
+        /// The listener.
+        endpoint: Endpoint,
+        /// What would bring HTTP/2 there.
+        setting: &'static str,
+    },
     /// The settings of certificates from an authority, or their folder, cannot be used.
     #[error("acme: {text}")]
     Acme {
@@ -257,6 +268,7 @@ impl StartError {
             | Self::NoCertificate { .. }
             | Self::NoClientCa
             | Self::HstsInPlain { .. }
+            | Self::NoHttp { .. }
             | Self::NoTls { .. }
             | Self::AccessLogFormat(_) => 78,
             #[cfg(feature = "tls-any")]

@@ -181,7 +181,8 @@ mod with_tls {
     /// Returns the protocols that are offered, the first one first.
     fn protocols(config: &Config) -> Vec<Vec<u8>> {
         let offered: [&[u8]; 3] = [b"h2", b"http/1.1", b"http/1.0"];
-        offered[usize::from(!config.http2)..].iter().map(|name| name.to_vec()).collect()
+        let last = if config.http1 { offered.len() } else { 1 };
+        offered[usize::from(!config.http2)..last].iter().map(|name| name.to_vec()).collect()
     }
 }
 

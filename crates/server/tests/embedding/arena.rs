@@ -23,6 +23,10 @@ on_every_server!(
 
 const PROFILES: [&str; 6] = ["baseline", "pipelined", "limited-conn", "json", "upload", "static"];
 
+/// What the entry in Rust has more.
+const MORE_PROFILES: [&str; 5] =
+    ["json-tls", "baseline-h2", "static-h2", "baseline-h2c", "json-h2c"];
+
 /// The entry, with a data set of three items and a file.
 fn start(setup: Setup) -> (Server, Folder) {
     let folder = Folder::new();
@@ -128,7 +132,13 @@ fn each_manifest_names_these_profiles() {
     for entry in ["gustnado", "gustnado-asgi", "gustnado-wsgi", "gustnado-python"] {
         let text = fs::read(arena.join(entry).join("meta.json")).expect("a manifest");
         let manifest: Value = serde_json::from_slice(&text).expect("JSON");
-        assert_eq!(manifest["tests"], json!(PROFILES), "{entry}");
+        let mut found: Vec<&str> =
+            manifest["tests"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        if entry == "gustnado" {
+            found.retain(|profile| !MORE_PROFILES.contains(profile));
+            assert_eq!(manifest["tests"].as_array().map(Vec::len), Some(11));
+        }
+        assert_eq!(found, PROFILES, "{entry}");
         assert_eq!(manifest["display_name"], json!(entry));
     }
 }

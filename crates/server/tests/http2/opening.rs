@@ -16,6 +16,7 @@ on_every_server!(
     a_preface_in_pieces_is_taken,
     requests_may_come_with_the_preface,
     http_1_goes_on_beside_it,
+    http_1_is_refused_where_it_is_left_out,
     the_server_says_what_it_takes,
 );
 
@@ -68,6 +69,14 @@ fn requests_may_come_with_the_preface(setup: Setup) {
     for id in [1, 3, 5] {
         assert_eq!(client.answer(id).status, 200);
     }
+}
+
+fn http_1_is_refused_where_it_is_left_out(setup: Setup) {
+    let server = Server::start(Config { http1: false, ..in_clear(setup) });
+    let answer = server.get("/");
+    assert_eq!((answer.status, answer.field("connection")), (505, Some("close")));
+    assert_eq!(server.ask(b"GET / HTTP/1.0\r\n\r\n".to_vec()).status, 505);
+    assert_eq!(Http2Client::connect(server.address()).ask("/").status, 200);
 }
 
 fn http_1_goes_on_beside_it(setup: Setup) {
