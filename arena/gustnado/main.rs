@@ -7,8 +7,8 @@
 //! curl 'http://127.0.0.1:8080/baseline11?a=13&b=42'
 //! ```
 //!
-//! Other addresses may come before the folder: `https://127.0.0.1:8443`, with `TLS_CERT` and `TLS_KEY`
-//! in the environment, and `h2c://127.0.0.1:8082`.
+//! Other addresses may come before the folder: `https://127.0.0.1:8443`, with `TLS_CERT` and
+//! `TLS_KEY` in the environment, and `h2c://127.0.0.1:8082`.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
