@@ -26,6 +26,7 @@ use crate::exec::worker::elastic::{LoadEvent, PolledListener};
 use crate::exec::worker::workers_shared::{Phase, WorkersShared, count};
 use crate::net::connection::Connection;
 use crate::net::listener_handle::ListenerShared;
+use crate::sync::connection_slots::Placement;
 
 /// How long accepting rests when descriptors or memory have run out, or all is refused.
 /// Connections wait in the backlog.
@@ -63,9 +64,9 @@ impl Acceptor {
 struct AcceptorPlace {
     /// The worker of the running thread, if connections may stay here.
     place: Option<usize>,
-    /// Whether connections past this worker's share go to others. They are ordinary descriptors
-    /// then, so it is not done where each has a socket of its own, among which the kernel spreads.
-    hands_over: bool,
+    /// Its listening socket is its own (`SO_REUSEPORT`), so the kernel spreads connections among
+    /// the workers, and few are past a worker's share.
+    is_spread: bool,
 }
 
 /// Accepts from one listener until it is stopped, or the server drains.
@@ -81,7 +82,7 @@ async fn accept_all(
     _open: AcceptorGuard,
 ) {
     let listener_shared = &listener_shared;
-    let me = AcceptorPlace { place: me, hands_over: !socket_reuseport(&socket).unwrap_or(false) };
+    let me = AcceptorPlace { place: me, is_spread: socket_reuseport(&socket).unwrap_or(false) };
     poll_fn(|context| {
         listener_shared.join(context.waker());
         Poll::Ready(())
@@ -195,14 +196,17 @@ async fn rest(listener_shared: &ListenerShared) {
 
 /// Returns how many connections one request to the kernel may bring into this reactor.
 fn choose_room(ctx: &WorkerContext, me: AcceptorPlace, listener_shared: &ListenerShared) -> usize {
-    // A connection that will go elsewhere must not come into this reactor's table.
-    let stays = !listener_shared.descriptors && me.place.is_some() && choose(ctx, me) == me.place;
-    let room = me.place.filter(|_| stays).map_or(0, |me| ctx.shared.connection_slots.room_on(me));
+    let Some(own) = me.place.filter(|_| !listener_shared.descriptors) else { return 0 };
+    // A connection that will go elsewhere must not come into this reactor's table. Where that is
+    // seldom, it is moved out of it again: to accept otherwise for one would cost more.
+    let is_seldom = me.is_spread && ctx.shared.placement == Placement::Spread;
+    let stays = is_seldom || choose(ctx, me) == me.place;
+    let room = if stays { ctx.shared.connection_slots.room_on(own) } else { 0 };
     room.min(ctx.shared.throttle.accept_room_max)
 }
 
 fn choose(ctx: &WorkerContext, me: AcceptorPlace) -> Option<usize> {
-    ctx.shared.connection_slots.choose(me.place, ctx.shared.placement, me.hands_over)
+    ctx.shared.connection_slots.choose(me.place, ctx.shared.placement)
 }
 
 /// Gives a connection its slot and its task. It was accepted, so it is kept while all are full.
@@ -230,7 +234,7 @@ async fn place(accepted: Accepted, me: AcceptorPlace, listener_shared: &Arc<List
 }
 
 /// Places a connection that is in this worker's reactor already. Should the last slot here have
-/// gone to another one meanwhile, it moves to a worker that has room.
+/// gone to another one meanwhile, or this worker have more than its share, it moves to another.
 async fn place_own(io: Io, me: AcceptorPlace, listener_shared: &Arc<ListenerShared>) {
     let worker = wait_for_place(|ctx| choose(ctx, me)).await;
     match worker {
