@@ -92,7 +92,7 @@ pub use handshake_failure::{HandshakeFailure, HandshakeRefusal};
 pub use identity::{IdentityError, SiteIdentity, certificate_names};
 #[cfg(not(feature = "tls"))]
 pub use no_tls::{AcceptError, AcmeChallenges, TlsAcceptor, TlsInfo};
-pub use pacer::Pacer;
+pub use pacer::{BodyPacer, Grant, Pacer, RoutePacer};
 pub use rates::{Buckets, Flows, ResponsePace};
 #[cfg(feature = "tls")]
 pub use records::{RecordError, TlsVersion};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use gustnado_tasks::{Bucket, ProgressTimeout, Rate, SharedBucket};
 
-use crate::rates::{Buckets, Flows, ResponsePace};
+use crate::rates::{Buckets, Flows, ResponsePace, after};
 
 /// The pace of one connection: its own buckets, and shared ones. The default has no limits.
 #[derive(Debug, Default)]
@@ -31,10 +31,61 @@ pub struct Pacer {
 
 #[derive(Debug)]
 struct PacedRoute {
-    pace: Arc<ResponsePace>,
-    limiters: Vec<Limiter>,
+    pacer: RoutePacer,
     /// The current response is one of this route.
     is_on: bool,
+}
+
+/// The pace of the responses of one route on one connection.
+#[derive(Debug)]
+pub struct RoutePacer {
+    pace: Arc<ResponsePace>,
+    limiters: Vec<Limiter>,
+}
+
+impl RoutePacer {
+    /// Creates it with buckets of its own, that are full, and those of the route.
+    pub fn new(pace: &Arc<ResponsePace>) -> Self {
+        let own = pace.write.map(Limiter::own);
+        let in_all =
+            pace.in_all.map(|rate| Limiter::shared(rate, &pace.buckets, |buckets| &buckets.write));
+        Self { pace: Arc::clone(pace), limiters: own.into_iter().chain(in_all).collect() }
+    }
+
+    /// Returns whether it is of this route.
+    pub fn is_of(&self, pace: &Arc<ResponsePace>) -> bool {
+        Arc::ptr_eq(&self.pace, pace)
+    }
+
+    /// Takes bytes from all buckets, as far as they are wanted. Returns how many may be sent, and
+    /// when.
+    pub fn grant(&mut self, now_ms: u64, wanted: u64) -> Grant {
+        let portions = self.limiters.iter().map(|limiter| limiter.portion(now_ms, wanted));
+        let bytes = portions.min().unwrap_or(wanted).min(wanted);
+        Grant { bytes, at_ms: self.charge(now_ms, bytes) }
+    }
+
+    /// Takes bytes that are sent at once. Returns when they are due.
+    pub fn charge(&mut self, now_ms: u64, bytes: u64) -> u64 {
+        let times = self.limiters.iter_mut().map(|limiter| limiter.take(now_ms, bytes));
+        times.max().unwrap_or(now_ms)
+    }
+}
+
+/// The pace of one body that is received.
+#[derive(Debug)]
+pub struct BodyPacer(Limiter);
+
+impl BodyPacer {
+    /// - `rate`: of its route.
+    pub fn new(rate: Rate) -> Self {
+        Self(Limiter::own(rate))
+    }
+
+    /// Counts received bytes. Returns when more may be received.
+    pub fn charge(&mut self, now_ms: u64, bytes: u64) -> u64 {
+        self.0.take(now_ms, bytes)
+    }
 }
 
 /// A bucket of bytes, and its rate.
@@ -53,11 +104,11 @@ enum Source {
 
 /// Bytes that may be sent, and when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Grant {
+pub struct Grant {
     /// How many.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
     /// When, in milliseconds of the clock.
-    pub(crate) at_ms: u64,
+    pub at_ms: u64,
 }
 
 impl Limiter {
@@ -137,16 +188,12 @@ impl Pacer {
         self.first_byte_at_ms = self.first_byte_at_ms.max(first_byte_at_ms);
         (self.sending_ms, self.sent) = (0, 0);
         if let Some(route) = &mut self.route
-            && Arc::ptr_eq(&route.pace, pace)
+            && route.pacer.is_of(pace)
         {
             route.is_on = true;
             return;
         }
-        let own = pace.write.map(Limiter::own);
-        let in_all =
-            pace.in_all.map(|rate| Limiter::shared(rate, &pace.buckets, |buckets| &buckets.write));
-        let limiters = own.into_iter().chain(in_all).collect();
-        self.route = Some(PacedRoute { pace: Arc::clone(pace), limiters, is_on: true });
+        self.route = Some(PacedRoute { pacer: RoutePacer::new(pace), is_on: true });
     }
 
     /// Ends the response of such a route.
@@ -163,6 +210,11 @@ impl Pacer {
         self.route_read = Some(limiter);
     }
 
+    /// Returns how long after its request the first byte of a response is held back.
+    pub(crate) fn first_byte_delay_ms(&self) -> u64 {
+        self.first_byte_delay_ms
+    }
+
     /// Returns when the response may begin; 0 once it has.
     pub(crate) fn take_first_byte_at_ms(&mut self) -> u64 {
         std::mem::take(&mut self.first_byte_at_ms)
@@ -172,7 +224,7 @@ impl Pacer {
     /// when.
     pub(crate) fn grant(&mut self, now_ms: u64, wanted: u64) -> Grant {
         let of_route = match &mut self.route {
-            Some(route) if route.is_on => &mut route.limiters[..],
+            Some(route) if route.is_on => &mut route.pacer.limiters[..],
             _ => &mut [],
         };
         // First the smallest portion, then the same number from every bucket: charging a bucket for
@@ -211,15 +263,6 @@ impl Pacer {
     pub(crate) fn note_sent(&mut self, took_ms: u64, bytes: u64) {
         self.sending_ms = self.sending_ms.saturating_add(took_ms);
         self.sent = self.sent.saturating_add(bytes);
-    }
-}
-
-/// Returns when a delay has certainly passed. The clock counts whole milliseconds and `since_ms`
-/// may have been at its end, hence one more.
-fn after(since_ms: u64, delay_ms: u64) -> u64 {
-    match delay_ms {
-        0 => 0,
-        delay_ms => since_ms.saturating_add(delay_ms).saturating_add(1),
     }
 }
 

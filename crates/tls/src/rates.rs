@@ -43,6 +43,16 @@ pub struct ResponsePace {
 }
 
 impl ResponsePace {
+    /// Returns how long after its request, read at `read_ms`, a response may begin: 0 is at once.
+    pub fn first_byte_at_ms(&self, read_ms: u64) -> u64 {
+        after(read_ms, self.first_byte_delay_ms)
+    }
+
+    /// Returns whether bytes are sent at a rate.
+    pub fn has_rate(&self) -> bool {
+        self.write.is_some() || self.in_all.is_some()
+    }
+
     /// - `write`: the rate of each connection.
     /// - `in_all`: the rate of all connections together.
     ///
@@ -55,5 +65,14 @@ impl ResponsePace {
         let is_free = write.is_none() && in_all.is_none() && first_byte_delay_ms == 0;
         let buckets = Arc::default();
         (!is_free).then_some(Self { write, in_all, buckets, first_byte_delay_ms })
+    }
+}
+
+/// Returns when a delay has certainly passed. The clock counts whole milliseconds and `since_ms`
+/// may have been at its end, hence one more.
+pub(crate) fn after(since_ms: u64, delay_ms: u64) -> u64 {
+    match delay_ms {
+        0 => 0,
+        delay_ms => since_ms.saturating_add(delay_ms).saturating_add(1),
     }
 }

@@ -164,6 +164,20 @@ impl Socket {
         self.connection.poll_recv_request(idle)
     }
 
+    /// Like [`Socket::poll_recv`], but while it is `idle`, it may fail with
+    /// [`ConnectionError::GiveWay`], and while it is not, with [`ConnectionError::Cut`]: then the
+    /// rest of a head is waited for.
+    ///
+    /// # Errors
+    /// [`ConnectionError`].
+    pub fn poll_recv_or_give_way(&mut self, idle: bool) -> Poll<Result<RecvBuf, ConnectionError>> {
+        let received = self.connection.poll_recv_or_give_way(idle);
+        if self.is_sealed() && (received.is_ready() || self.has_closed()) {
+            return self.open(received, idle, |connection| connection.poll_recv_or_give_way(idle));
+        }
+        received
+    }
+
     /// Returns the address of the peer without keeping it, as [`Connection::peer_unkept`].
     ///
     /// # Errors

@@ -8,8 +8,8 @@ use std::task::{Poll, ready};
 use gustnado_tasks::{Connection, ConnectionError, ProgressTimeout, Rate, RecvBuf, now};
 
 use super::Socket;
-use crate::pacer::Pacer;
-use crate::rates::ResponsePace;
+use crate::pacer::{Grant, Pacer};
+use crate::rates::{ResponsePace, after};
 
 impl Socket {
     /// Sets the pace from now on.
@@ -25,6 +25,18 @@ impl Socket {
     /// Returns whether there is a pace.
     pub fn is_paced(&self) -> bool {
         self.pacer().is_some()
+    }
+
+    /// Returns when a response may begin whose request was read at `read_ms`, for a loop that holds
+    /// it back itself: 0 is at once.
+    pub fn first_byte_at_ms(&self, read_ms: u64) -> u64 {
+        self.pacer().map_or(0, |pacer| after(read_ms, pacer.first_byte_delay_ms()))
+    }
+
+    /// Takes bytes off the connection's pace, for a loop that waits itself.
+    pub fn grant(&mut self, now_ms: u64, wanted: u64) -> Grant {
+        let free = Grant { bytes: wanted, at_ms: now_ms };
+        self.pacer_mut().map_or(free, |pacer| pacer.grant(now_ms, wanted))
     }
 
     /// Begins the response to a request that was read at `read_ms`.
