@@ -61,6 +61,8 @@ class Settings(TypedDict, total=False):
     forwarded_fields: Literal["x-forwarded", "forwarded"] | None
     h2_glitches: int | Literal["unlimited"] | None
     h2_glitches_per_second: int | None
+    h2_ping: float | str | None
+    h2_ping_timeout: float | str | None
     h2_streams: int | None
     h2_window_bytes: int | str | None
     h2_window_bytes_max: int | str | None
@@ -92,6 +94,7 @@ class Settings(TypedDict, total=False):
     listen: str | Sequence[str] | None
     listing: Literal["auto", "on", "off"] | None
     log_config: _Path | None
+    log_connection_errors: bool | None
     log_level: Literal["debug", "info", "warning", "error", "critical"] | None
     loop: Literal["auto", "asyncio", "uvloop"] | None
     max_lifetime: float | str | None

@@ -4,7 +4,9 @@ mod ended;
 mod guards;
 mod handle;
 mod heap_trim;
+mod held;
 mod openings;
+mod reached;
 mod refusal;
 mod server_shared;
 
@@ -71,6 +73,11 @@ pub struct Times {
     pub write_look_ms: u64,
     /// How long a client that has shut down its sending side may wait for a handler.
     pub half_close_ms: u64,
+    /// How long a client with open requests may be silent by HTTP/2 before it is sent a PING; 0:
+    /// for ever.
+    pub ping_ms: u64,
+    /// How long it may be silent then.
+    pub ping_answer_ms: u64,
 }
 
 /// Connection behaviour that differs from the default.
@@ -187,6 +194,8 @@ impl App {
                 write,
                 write_look_ms: write.first_look_ms(),
                 half_close_ms: millis(config.half_close_timeout),
+                ping_ms: millis(config.h2_ping),
+                ping_answer_ms: millis(config.h2_ping_timeout),
             },
             policy: ConnPolicy::of(config),
             hooks,

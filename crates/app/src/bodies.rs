@@ -1,8 +1,8 @@
 //! Request bodies in memory: how much each may hold, and which one is cut when there is too little
 //! for all.
 //!
-//! A body is in the table of all bodies once it holds more than [`UNCHARGED_BYTES`] and has to be
-//! waited for. So bodies that arrive with their head, or in one receive, do not touch it.
+//! A body is in the table of all bodies once it holds more than belongs to its connection and has
+//! to be waited for. So bodies that arrive with their head, or in one receive, do not touch it.
 
 mod blocked;
 mod holder;
@@ -14,7 +14,6 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Waker;
 
-use gustnado_config::UNCHARGED_BYTES;
 use gustnado_tasks::{Charge, Ledger, MemoryKind};
 
 use crate::client_key::ClientKey;
@@ -79,6 +78,8 @@ pub struct BodyProgress {
     pub can_spill: bool,
     /// Its reader holds a part of it at most.
     pub is_part: bool,
+    /// So many bytes of it belong to its connection, and are not charged by themselves.
+    pub uncharged: usize,
     /// Bytes still to come, if that is known.
     pub left: Option<u64>,
     pub now_ms: u64,
@@ -125,7 +126,7 @@ impl BodyHold {
         client: impl FnOnce() -> Option<ClientKey>,
         waker: &Waker,
     ) -> BodyAdmission {
-        if state.held <= UNCHARGED_BYTES && self.0.is_none() {
+        if state.held <= state.uncharged && self.0.is_none() {
             return BodyAdmission::Read;
         }
         let held = self.0.get_or_insert_with(|| {
@@ -161,6 +162,22 @@ impl BodyHold {
     pub fn has_room(&self, held: usize) -> bool {
         let wanted = (held as u64).saturating_add(FIRST_BYTES);
         self.0.as_ref().is_some_and(|own| own.holder.allowed() >= wanted)
+    }
+
+    /// Returns how many bytes are held beyond what was granted.
+    ///
+    /// - `held`: bytes of the body in memory.
+    pub fn excess(&self, held: usize) -> usize {
+        let Some(own) = &self.0 else { return 0 };
+        let allowed = usize::try_from(own.holder.allowed()).unwrap_or(usize::MAX);
+        if own.is_whole { 0 } else { held.saturating_sub(allowed) }
+    }
+
+    /// Returns whether a wait for more of the body is over: it was granted, cut, or is to be put to
+    /// the disk.
+    pub fn is_decided(&self, held: usize) -> bool {
+        let is_granted = self.0.as_ref().is_some_and(|own| own.holder.allowed() > held as u64);
+        is_granted || self.cut().is_some() || self.is_to_spill()
     }
 
     /// Notes that the body was received to its end: from now on it cannot be cut.

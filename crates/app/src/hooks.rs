@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use gustnado_http::request::RequestView;
 use gustnado_http::status::Status;
+use gustnado_tasks::Endpoint;
 
 use gustnado_web::request_head::as_text;
 use gustnado_web::response::Response;
@@ -165,6 +166,35 @@ impl fmt::Debug for Refused<'_> {
     }
 }
 
+/// An error that ended an HTTP/2 connection (RFC 9113 §5.4.1). Mostly its client has broken a rule.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct ConnectionFault<'a> {
+    /// Where the client is; `None` where that is not known.
+    pub peer: Option<&'a Endpoint>,
+    /// The name of the code that the client was sent: `PROTOCOL_ERROR`.
+    pub code: &'a str,
+    /// The sentence that the client was sent.
+    pub reason: &'a str,
+}
+
+impl<'a> ConnectionFault<'a> {
+    #[doc(hidden)]
+    pub fn new(peer: Option<&'a Endpoint>, code: &'a str, reason: &'a str) -> Self {
+        Self { peer, code, reason }
+    }
+}
+
+impl fmt::Display for ConnectionFault<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.peer {
+            Some(peer) => write!(f, "{peer}: {}: {}", self.code, self.reason),
+            None => write!(f, "an unknown client: {}: {}", self.code, self.reason),
+        }
+    }
+}
+
+type OnFault = dyn Fn(&ConnectionFault<'_>) + Send + Sync;
 type OnRefusal = dyn Fn(&Refused<'_>, &mut Response) + Send + Sync;
 type OnLimit = dyn Fn(&LimitEvent<'_>) -> LimitAction + Send + Sync;
 type OnClosed = dyn Fn(&ClosedConnection) + Send + Sync;
@@ -175,6 +205,7 @@ pub struct Hooks {
     pub limit: Option<Arc<OnLimit>>,
     pub closed: Option<Arc<OnClosed>>,
     pub refusal: Option<Arc<OnRefusal>>,
+    pub fault: Option<Arc<OnFault>>,
 }
 
 impl fmt::Debug for Hooks {
@@ -183,6 +214,7 @@ impl fmt::Debug for Hooks {
             .field("on_limit", &self.limit.is_some())
             .field("on_closed", &self.closed.is_some())
             .field("on_refusal", &self.refusal.is_some())
+            .field("on_connection_error", &self.fault.is_some())
             .finish()
     }
 }

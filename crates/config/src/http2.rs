@@ -1,6 +1,7 @@
 //! Declaration of the settings of HTTP/2.
 
-use super::fields::{number, switch};
+use super::fields::{duration, number, switch};
+use super::numbers::HOUR;
 use super::tunable::{SettingGroup, Tunable};
 
 pub(super) const HTTP1: Tunable = Tunable {
@@ -49,6 +50,22 @@ pub(super) const WINDOW_BYTES_MAX: Tunable = Tunable {
     default: "1m",
     doc: "How far that grows while the body is read, if there is memory",
     field: number!(h2_window_bytes_max, Bytes, 16_384..=1 << 30),
+};
+
+pub(super) const PING: Tunable = Tunable {
+    name: "h2-ping",
+    group: SettingGroup::Http2,
+    default: "off",
+    doc: "Silence after which a client with open requests is sent a PING",
+    field: duration!(h2_ping, 1_000..=HOUR, or "off"),
+};
+
+pub(super) const PING_TIMEOUT: Tunable = Tunable {
+    name: "h2-ping-timeout",
+    group: SettingGroup::Http2,
+    default: "20s",
+    doc: "Time in which something has to come then; otherwise the connection ends",
+    field: duration!(h2_ping_timeout, 100..=HOUR),
 };
 
 pub(super) const GLITCHES: Tunable = Tunable {

@@ -184,6 +184,8 @@ settings! { $
         /// The file that a line for each request is appended to; `-` is standard output, `None` is
         /// no log.
         access_log: Option<PathBuf>,
+        /// Whether errors that end HTTP/2 connections are told on standard error.
+        log_connection_errors: bool,
         /// Format of such a line: `common`, `combined`, `json`, or a format in gunicorn's atoms.
         access_log_format: String,
     }
@@ -221,6 +223,10 @@ settings! { $
         h2_window_bytes: u32,
         /// How far that grows while the body is read.
         h2_window_bytes_max: u32,
+        /// Silence after which a client with open requests is sent a PING; zero never.
+        h2_ping: Duration,
+        /// Time in which something has to come then.
+        h2_ping_timeout: Duration,
         /// Resets, errors and idle frames of one HTTP/2 connection at once; 0 is no limit.
         h2_glitches: u32,
         /// How many of them a connection is forgiven each second.

@@ -48,6 +48,14 @@ pub(super) const ACCESS_LOG_FORMAT: Tunable = Tunable {
     },
 };
 
+pub(super) const LOG_CONNECTION_ERRORS: Tunable = Tunable {
+    name: "log-connection-errors",
+    group: SettingGroup::Output,
+    default: "false",
+    doc: "Say on standard error which HTTP/2 connections ended by an error, and why",
+    field: switch!(log_connection_errors),
+};
+
 pub(super) const QUIET: Tunable = Tunable {
     name: "quiet",
     group: SettingGroup::Output,

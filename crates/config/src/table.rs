@@ -136,6 +136,8 @@ pub static TUNABLES: &[Tunable] = &[
     http2::STREAMS,
     http2::WINDOW_BYTES,
     http2::WINDOW_BYTES_MAX,
+    http2::PING,
+    http2::PING_TIMEOUT,
     http2::GLITCHES,
     http2::GLITCHES_PER_SECOND,
     Tunable {
@@ -222,7 +224,7 @@ pub static TUNABLES: &[Tunable] = &[
         name: "placement",
         group: SettingGroup::Engine,
         default: "spread",
-        doc: "New connections stay with the worker that accepts them, or fill one by one",
+        doc: "New connections are spread over the workers, or fill one after the other",
         field: choice!(placement, Placement),
     },
     Tunable {
@@ -455,6 +457,7 @@ pub static TUNABLES: &[Tunable] = &[
     pages::METRICS_ALLOW_FROM,
     output::ACCESS_LOG,
     output::ACCESS_LOG_FORMAT,
+    output::LOG_CONNECTION_ERRORS,
     output::QUIET,
 ];
 

@@ -11,7 +11,6 @@ use super::Conn;
 use gustnado_app::bodies::{BodyAdmission, BodyHold, BodyProgress, Cut};
 use gustnado_app::client_key::ClientKey;
 use gustnado_observe::stats::{Added, Fault};
-use gustnado_web::body::BodyError;
 use gustnado_web::spool::is_due;
 
 /// What is next for a body.
@@ -47,7 +46,7 @@ impl Conn {
         }
         loop {
             progress.now_ms = self.socket.now().mono_ms;
-            let client = || self.client_key(view);
+            let client = || self.app.client_key(view, &self.socket);
             match hold.admit(self.app.bodies(), progress, client, context.waker()) {
                 BodyAdmission::Read => return Poll::Ready(Ok(Admitted::Read)),
                 BodyAdmission::Spill => return Poll::Ready(Ok(Admitted::Spill)),
@@ -69,16 +68,6 @@ impl Conn {
         self.app.count(&Added { fault: Some(Fault::BodyCut), ..Added::default() });
     }
 
-    /// Returns the client of a request: the peer, or the one that a trusted proxy names.
-    fn client_key(&self, view: RequestView<'_>) -> Option<ClientKey> {
-        let peer = self.socket.peer().ok()?;
-        let client = match &self.app.trusted_proxies {
-            Some(proxies) => proxies.client(view, peer),
-            None => peer,
-        };
-        ClientKey::known(client)
-    }
-
     /// Refuses a part of a head, which takes memory that is short.
     #[cold]
     pub(super) fn cut_head(&mut self) {
@@ -87,28 +76,11 @@ impl Conn {
         self.unread = None;
     }
 
-    /// Returns the client that the connection belongs to: the peer, or the one that its PROXY
-    /// header names. `None` for a trusted proxy, which brings the requests of many.
+    /// Returns the client that the connection belongs to, as [`App::peer_key`].
+    ///
+    /// [`App::peer_key`]: gustnado_app::app::App::peer_key
     #[cold]
     pub(super) fn peer_key(&self) -> Option<ClientKey> {
-        let peer = self.socket.peer_unkept().ok()?;
-        let is_proxy = self.app.trusted_proxies.as_ref().is_some_and(|it| it.trusts(&peer));
-        if is_proxy { None } else { ClientKey::known(peer) }
-    }
-}
-
-/// Returns the status of the response to a request whose body was cut.
-pub(super) fn cut_status(cut: Cut) -> Status {
-    match cut {
-        Cut::Slow => Status::REQUEST_TIMEOUT,
-        Cut::Full => Status::SERVICE_UNAVAILABLE,
-    }
-}
-
-/// Returns the error that the reader of a cut body gets.
-pub(super) fn cut_error(cut: Cut) -> BodyError {
-    match cut {
-        Cut::Slow => BodyError::TooSlow,
-        Cut::Full => BodyError::NoMemory,
+        self.app.peer_key(&self.socket)
     }
 }

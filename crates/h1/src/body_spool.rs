@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use gustnado_config::BodyPolicy;
+use gustnado_config::{BodyPolicy, UNCHARGED_BYTES};
 use gustnado_http::request::RequestView;
 use gustnado_http::status::Status;
 use gustnado_tasks::ConnectionError;
 
 use super::Conn;
-use super::body_memory::{Admitted, cut_error, cut_status};
+use super::body_memory::Admitted;
 use super::in_flight::{ConnAction, InFlight, Incoming};
 use gustnado_app::bodies::{BodyHold, BodyProgress};
 use gustnado_web::body_channel::{BodyChannel, HeldBytes};
@@ -65,13 +65,14 @@ impl Conn {
                 received: store.body.len(),
                 can_spill: store.spool.is_some(),
                 is_part: false,
+                uncharged: UNCHARGED_BYTES,
                 left,
                 now_ms: 0,
             };
             let admitted = poll_fn(|context| self.poll_admission(hold, progress, request, context));
             match admitted.await? {
                 Admitted::Read => return Ok(None),
-                Admitted::Cut(cut) => return Ok(Some(cut_status(cut))),
+                Admitted::Cut(cut) => return Ok(Some(cut.status())),
                 Admitted::Spill if self.spill(store).await? => {}
                 Admitted::Spill => return Ok(Some(Status::SERVICE_UNAVAILABLE)),
             }
@@ -157,7 +158,15 @@ impl Conn {
         let (received, left) = (incoming.decoder.received(), incoming.decoder.left());
         let HeldBytes { bytes: held, can_spill, is_part } = held;
         let can_spill = can_spill && incoming.body_policy == Some(BodyPolicy::Spool);
-        let progress = BodyProgress { held, received, can_spill, is_part, left, now_ms: 0 };
+        let progress = BodyProgress {
+            held,
+            received,
+            can_spill,
+            is_part,
+            uncharged: UNCHARGED_BYTES,
+            left,
+            now_ms: 0,
+        };
         let admitted = self.poll_admission(&mut incoming.hold, progress, parts.view(), context)?;
         let Poll::Ready(admitted) = admitted else {
             incoming.stop_waiting(self.socket.now().mono_ms);
@@ -165,7 +174,7 @@ impl Conn {
         };
         match admitted {
             Admitted::Read => Poll::Ready(Ok(None)),
-            Admitted::Cut(cut) => Poll::Ready(Ok(Some(in_flight.break_off(cut_error(cut))))),
+            Admitted::Cut(cut) => Poll::Ready(Ok(Some(in_flight.break_off(cut.error())))),
             Admitted::Spill => {
                 channel.order_spill(self.spool());
                 incoming.stop_waiting(self.socket.now().mono_ms);

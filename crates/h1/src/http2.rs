@@ -32,6 +32,7 @@ impl Conn {
         let Some(http2) = self.app.http2 else { return Serving::Closed };
         let received = self.unread.take().map_or_else(Vec::new, |unread| unread.bytes);
         self.requests = HANDED_OVER;
-        Serving::Other((http2.serve)(self.socket.take(), self.app.clone(), received))
+        let (socket, app) = (self.socket.take(), self.app.clone());
+        Serving::Other((http2.serve)(socket, app, received, self.began))
     }
 }

@@ -17,7 +17,6 @@ use gustnado_tasks::{
 
 use super::Conn;
 use super::body_end::BodyEnd;
-use super::body_memory::cut_error;
 use super::timeouts::RouteTimeouts;
 use gustnado_app::bodies::BodyHold;
 use gustnado_app::hooks::Limit;
@@ -269,7 +268,7 @@ impl Conn {
             && !in_flight.incoming.is_broken
         {
             self.note_cut();
-            return Poll::Ready(Ok(in_flight.break_off(cut_error(cut))));
+            return Poll::Ready(Ok(in_flight.break_off(cut.error())));
         }
         match channel.poll_demand(context) {
             BodyDemand::Bytes => self.poll_feed(in_flight, context),

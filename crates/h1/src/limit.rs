@@ -1,15 +1,13 @@
 //! Limits that are reached: the program's hook decides, if there is one, and the fault is counted.
 
-use gustnado_config::millis;
 use gustnado_http::head::HeadError;
 use gustnado_http::status::Status;
-use gustnado_tasks::{ConnectionError, SendBuf, contained};
+use gustnado_tasks::{ConnectionError, SendBuf};
 
 use super::Conn;
 use super::in_flight::InFlight;
 use super::received::{Responded, TurnContext};
-use gustnado_app::app::App;
-use gustnado_app::hooks::{Limit, LimitAction, LimitEvent};
+use gustnado_app::hooks::Limit;
 use gustnado_observe::stats::{Added, Fault};
 
 /// The outcome of a request's time-out.
@@ -23,44 +21,10 @@ pub(super) enum RequestTimeout {
     Idle,
 }
 
-/// Calls the program's hook for a reached limit, if there is one.
-///
-/// - `requests`: so far on the connection.
-#[cold]
-fn decide(
-    app: &App,
-    requests: u32,
-    limit: Limit,
-    (configured, reached): (u64, u64),
-    target: &[u8],
-) -> LimitAction {
-    let Some(hook) = &app.hooks.limit else { return LimitAction::Close };
-    let target = std::str::from_utf8(target).ok().filter(|target| !target.is_empty());
-    let event = LimitEvent::new(limit, (configured, reached), target, requests);
-    // A hook that panics decides nothing, and the default applies.
-    contained(|| hook(&event)).unwrap_or_default()
-}
-
-/// Calls the hook for a time-out. Returns how many milliseconds it grants.
-///
-/// - `numbers`: configured and reached, as in [`LimitEvent`].
-pub(super) fn more_ms(
-    app: &App,
-    requests: u32,
-    limit: Limit,
-    numbers: (u64, u64),
-    target: &[u8],
-) -> Option<u64> {
-    match decide(app, requests, limit, numbers, target) {
-        LimitAction::Wait(more) => Some(millis(more).max(1)),
-        LimitAction::Close => None,
-    }
-}
-
 impl Conn {
     /// Reports that a size limit was reached. Sizes cannot be extended.
     pub(super) fn note_size(&self, limit: Limit, numbers: (u64, u64), target: &[u8]) {
-        _ = decide(&self.app, self.requests, limit, numbers, target);
+        self.app.note_size(self.requests, limit, numbers, target);
     }
 
     /// Reports a time-out. Returns the extended deadline if the program grants time; it is already
@@ -75,7 +39,8 @@ impl Conn {
         reached: u64,
         target: &[u8],
     ) -> Option<u64> {
-        let more_ms = more_ms(&self.app, self.requests, limit, (configured_ms, reached), target)?;
+        let numbers = (configured_ms, reached);
+        let more_ms = self.app.more_ms(self.requests, limit, numbers, target)?;
         let until_ms = self.socket.now().mono_ms.saturating_add(more_ms);
         self.socket.set_deadline(until_ms);
         Some(until_ms)

@@ -1,13 +1,9 @@
 //! Sends what does not leave with the turn's buffer, and extends the time of slow peers.
 
-use gustnado_tasks::{
-    Charge, Connection, ConnectionError, MemoryKind, ProgressTimeout, SendBuf, SendGuard,
-};
+use gustnado_tasks::{Connection, ConnectionError, ProgressTimeout, SendBuf};
 use gustnado_tls::{SendFailed, Socket};
 
-use super::limit::more_ms;
 use super::{Conn, NextStep};
-use gustnado_app::bodies::BlockedMemory;
 use gustnado_app::hooks::Limit;
 use gustnado_files::Segment;
 
@@ -95,7 +91,7 @@ impl Conn {
     ) -> Result<(), SendFailed> {
         let Self { socket, app, requests, .. } = self;
         let numbers = (patience.silence_ms, 0);
-        let mut extend = |_| more_ms(app, *requests, Limit::Write, numbers, target);
+        let mut extend = |_| app.more_ms(*requests, Limit::Write, numbers, target);
         let sent = match mode {
             SendMode::AtPace(out) => socket.send(out, patience, &mut extend).await,
             SendMode::AtOnce(out) => socket.send_at_once(out, patience, &mut extend).await,
@@ -147,7 +143,7 @@ impl Conn {
                     let mut extended_ms = None;
                     let mut more = |sent| {
                         let numbers = (write.silence_ms, before - offset + sent);
-                        extended_ms = more_ms(app, *requests, Limit::Write, numbers, b"");
+                        extended_ms = app.more_ms(*requests, Limit::Write, numbers, b"");
                         extended_ms
                     };
                     let sent = socket.send_file(&file, &mut at, until, patience, &mut more).await;
@@ -174,35 +170,6 @@ impl Conn {
     #[cold]
     #[inline(never)]
     fn charge(&self, out: &mut SendBuf) {
-        let mut charge = Charge::new(MemoryKind::Sends);
-        charge.set(out.bytes.capacity());
-        let blocked =
-            BlockedMemory::enter(self.app.bodies(), MemoryKind::Sends, || self.peer_key());
-        if let Some(blocked) = &blocked {
-            blocked.set(out.bytes.capacity());
-        }
-        out.keep_with(Box::new(HeldSend { charge, blocked }));
-    }
-}
-
-/// The memory of a send.
-#[derive(Debug)]
-struct HeldSend {
-    charge: Charge,
-    blocked: Option<BlockedMemory>,
-}
-
-impl SendGuard for HeldSend {
-    fn note_blocked(&self, left_already: usize) {
-        if let Some(blocked) = &self.blocked {
-            blocked.note_taken(left_already);
-        }
-    }
-
-    fn note_moved(&mut self, bytes: usize) {
-        self.charge.set(bytes);
-        if let Some(blocked) = &self.blocked {
-            blocked.note_moved(bytes);
-        }
+        self.app.charge_send(out, &self.socket);
     }
 }

@@ -11,8 +11,10 @@ use gustnado_web::request_head::RequestHeadRef;
 use gustnado_web::routes::{RouteOptions, RouteTable};
 
 use crate::outbox::StreamOutbox;
-use crate::patience::Patience;
+use crate::patience::{HandlerTime, Patience};
 use crate::stream_body::StreamBody;
+use crate::stream_memory::StreamMemory;
+use crate::stream_pace::{HeldResponse, StreamPace, StreamRead};
 
 /// What is kept with an open stream.
 #[derive(Default)]
@@ -26,12 +28,21 @@ pub(super) struct Active {
     pub(super) task: Option<Attached<()>>,
     pub(super) outbox: Option<Arc<StreamOutbox>>,
     pub(super) incoming: StreamBody,
+    /// What it holds.
+    pub(super) memory: StreamMemory,
     /// What is left of its response, once the head is written.
     pub(super) rest: Option<Rest>,
     pub(super) exchange: Option<Box<Exchanges>>,
     /// How long the client has been waited for: for its body, and for room.
     pub(super) sender: Patience,
     pub(super) reader: Patience,
+    /// How long its handler may be silent.
+    pub(super) idle: HandlerTime,
+    /// When the request was read.
+    pub(super) read_ms: u64,
+    /// The pace of its response, and of its body, from its route.
+    pub(super) pace: Option<Box<StreamPace>>,
+    pub(super) read: Option<Box<StreamRead>>,
     /// When it has last sent content, in frames of its connection.
     pub(super) turn: u32,
     /// A thread reads the next bytes of its file.
@@ -44,6 +55,17 @@ pub(super) struct Active {
     pub(super) discarded: usize,
 }
 
+impl Active {
+    /// Returns the target of the request; empty if that is not known any more.
+    pub(super) fn target(&self) -> &[u8] {
+        match (&self.incoming, &self.parts) {
+            (StreamBody::Gathered(gathered), _) => gathered.head.on(&gathered.bytes).target(),
+            (_, Some(parts)) => parts.view().target(),
+            _ => b"",
+        }
+    }
+}
+
 /// The rest of a response whose head was written.
 pub(super) enum Rest {
     /// Bytes that are here.
@@ -52,4 +74,6 @@ pub(super) enum Rest {
     Segments(VecDeque<Segment>),
     /// Pieces, as a task makes them.
     Pieces,
+    /// All of it, until the response may begin.
+    Held(Box<HeldResponse>),
 }

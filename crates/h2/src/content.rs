@@ -11,9 +11,9 @@ use gustnado_http::h2::{ErrorCode, H2Connection, Priority, Stream, StreamId};
 use gustnado_tasks::{BlockingPool, Connection, SendBuf, contained};
 use gustnado_web::response::Trailers;
 
+use crate::Http2Conn;
 use crate::active::{Active, Rest};
 use crate::outbox::{Mailroom, StreamEnd, StreamOutbox};
-use crate::{Http2Conn, OUT_BYTES_MAX};
 
 /// Pieces from this size on are sent without a copy; below, copying costs less.
 const SHARED_FROM: usize = 4 << 10;
@@ -46,7 +46,8 @@ impl Http2Conn {
         let mut written = 0;
         while self.core.open_streams() > 0 && self.has_room() {
             let room = self.core.room();
-            let Some(id) = next_stream(self.core.streams(), room) else { break };
+            let now_ms = self.now_ms();
+            let Some(id) = next_stream(self.core.streams(), room, now_ms) else { break };
             written += self.send_piece(id);
         }
         if written > 0 {
@@ -56,8 +57,9 @@ impl Http2Conn {
 
     /// Writes one frame of a stream's content. Returns how many bytes of content it has.
     fn send_piece(&mut self, id: StreamId) -> usize {
+        let out_bytes_max = self.out_bytes_max();
         let out = self.next.get_or_insert_with(Connection::outgoing);
-        let left = OUT_BYTES_MAX.saturating_sub(out.len()).max(1);
+        let left = out_bytes_max.saturating_sub(out.len()).max(1);
         let budget = self.core.room().min(self.core.frame_bytes_max()).min(left);
         let Some(stream) = self.core.stream(id) else { return 0 };
         let budget = budget.min(stream.window());
@@ -66,6 +68,12 @@ impl Http2Conn {
         // wait: one that is more urgent may come meanwhile.
         let budget =
             if urgency > Priority::default().urgency { budget.min(LAZY_BYTES) } else { budget };
+        let is_paced = stream.state.pace.is_some();
+        let budget = if is_paced { self.granted(id, budget) } else { budget };
+        if budget == 0 && is_paced && !self.has_ended(id) {
+            return 0;
+        }
+        let out = self.next.get_or_insert_with(Connection::outgoing);
         let piece = write_piece(&mut self.core, id, budget, out);
         let bytes = match piece {
             FillStep::Written(bytes) | FillStep::Last(bytes) => bytes,
@@ -74,6 +82,9 @@ impl Http2Conn {
         self.app.count_response(0, bytes as u64);
         if let Some(stream) = self.core.stream(id) {
             stream.state.reader.note(bytes);
+            if let Some(pace) = &mut stream.state.pace {
+                pace.note(bytes);
+            }
             stream.state.turn = self.turn;
             self.turn = self.turn.wrapping_add(1);
             if let Some(exchange) = &mut stream.state.exchange {
@@ -88,6 +99,13 @@ impl Http2Conn {
             FillStep::Failed => self.reset(id, ErrorCode::InternalError),
         }
         bytes
+    }
+
+    /// Returns whether a stream of pieces has ended, and only its end is to be sent.
+    fn has_ended(&mut self, id: StreamId) -> bool {
+        let Some(stream) = self.core.stream(id) else { return false };
+        let is_pieces = matches!(stream.state.rest, Some(Rest::Pieces));
+        is_pieces && stream.state.outbox.as_ref().is_some_and(|outbox| outbox.has_ended())
     }
 
     /// Ends the content of a stream, with its trailer fields if it has some.
@@ -147,8 +165,8 @@ fn start_warming(
 
 /// Returns the stream whose turn it is: of those that can send, the most urgent one; of several,
 /// first those that are of no use in parts, in their order, then the others in turn (RFC 9218 §10).
-fn next_stream(streams: &[Stream<Box<Active>>], room: usize) -> Option<StreamId> {
-    let can_send = |stream: &&Stream<Box<Active>>| is_ready(stream, room);
+fn next_stream(streams: &[Stream<Box<Active>>], room: usize, now_ms: u64) -> Option<StreamId> {
+    let can_send = |stream: &&Stream<Box<Active>>| is_ready(stream, room, now_ms);
     let rank = |stream: &&Stream<Box<Active>>| {
         let Priority { urgency, is_incremental } = stream.priority;
         let place = if is_incremental { stream.state.turn } else { stream.id };
@@ -158,11 +176,12 @@ fn next_stream(streams: &[Stream<Box<Active>>], room: usize) -> Option<StreamId>
 }
 
 /// Returns whether a stream can send something now.
-fn is_ready(stream: &Stream<Box<Active>>, room: usize) -> bool {
+fn is_ready(stream: &Stream<Box<Active>>, room: usize, now_ms: u64) -> bool {
     let active = &stream.state;
-    let has_window = room > 0 && stream.window() > 0;
+    let is_due = active.pace.as_ref().is_none_or(|pace| pace.at_ms() <= now_ms);
+    let has_window = room > 0 && stream.window() > 0 && is_due;
     match &active.rest {
-        None => false,
+        None | Some(Rest::Held(_)) => false,
         Some(Rest::Bytes(_) | Rest::Segments(_)) => has_window && !active.is_cold,
         Some(Rest::Pieces) => active
             .outbox
@@ -181,7 +200,7 @@ fn write_piece(
     let Some(stream) = core.stream(id) else { return FillStep::Failed };
     let active = &mut *stream.state;
     match &mut active.rest {
-        None => FillStep::Failed,
+        None | Some(Rest::Held(_)) => FillStep::Failed,
         Some(Rest::Bytes(bytes)) => {
             let piece = bytes.split_to(bytes.len().min(budget));
             let (len, is_end) = (piece.len(), bytes.is_empty());

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use gustnado_app::app::App;
+use gustnado_app::client_key::ClientKey;
 use gustnado_http::h2::{ErrorCode, H2Error};
 use gustnado_observe::stats::{Added, Fault};
 use gustnado_tasks::{Connection, ConnectionError};
@@ -20,6 +21,12 @@ const LINGER_BYTES_MAX: usize = 64 << 20;
 /// The same after an end that the client was told of.
 const LAST_LINGER_MS: u64 = 100;
 
+/// The same where others wait for the connection's place.
+const OTHERS_LINGER_MS: u64 = 10;
+
+/// A connection that was idle for longer than this gives way to others.
+const IDLE_MIN_MS: u64 = 1_000;
+
 /// How far a connection has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ConnPhase {
@@ -30,6 +37,8 @@ pub(super) enum ConnPhase {
     },
     /// The client was told of the last stream that is served.
     Left,
+    /// The same, to make room for others.
+    GivesWay,
     /// The client sends no more.
     PeerGone,
     /// GOAWAY is on its way; nothing else is done.
@@ -110,12 +119,14 @@ impl Http2Conn {
 
     /// Returns whether nothing is left to do.
     pub(super) fn is_over(&self) -> bool {
-        let has_left = !self.is_sending() && self.next.as_ref().is_none_or(|next| next.is_empty());
+        let has_left = !self.is_sending()
+            && !self.has_paced_rest()
+            && self.next.as_ref().is_none_or(|next| next.is_empty());
         let is_done = self.core.open_streams() == 0 && has_left;
         match self.phase {
             ConnPhase::Open => is_done && self.core.is_peer_leaving(),
             ConnPhase::Leaving { .. } => false,
-            ConnPhase::Left | ConnPhase::PeerGone => is_done,
+            ConnPhase::Left | ConnPhase::GivesWay | ConnPhase::PeerGone => is_done,
             ConnPhase::Broken => has_left,
         }
     }
@@ -126,7 +137,37 @@ impl Http2Conn {
             self.announce_end();
             return TurnOutcome::On;
         }
-        self.give_up(error)
+        match error {
+            ConnectionError::GiveWay => self.give_way(),
+            ConnectionError::Cut if self.partial.is_some() => self.cut_head(),
+            error => self.give_up(error),
+        }
+    }
+
+    /// Closes the connection if it was idle for a while, and no other one is in its place. A
+    /// request that is on its way was not served, as its client sees by the last stream.
+    #[cold]
+    fn give_way(&mut self) -> TurnOutcome {
+        let Self { app, socket, timers, .. } = self;
+        let idle_ms = timers.idle_since_ms(app, self.requests);
+        if socket.now().mono_ms > idle_ms.saturating_add(IDLE_MIN_MS)
+            && socket.give_way(|| app.peer_key(socket).map(ClientKey::number))
+        {
+            self.socket.count_evicted();
+            self.go_away(H2Error::new(ErrorCode::NoError, "others wait for the connection"));
+            self.phase = ConnPhase::GivesWay;
+        }
+        TurnOutcome::On
+    }
+
+    /// Ends a connection whose part of a head, or frame, takes memory that is short.
+    #[cold]
+    fn cut_head(&mut self) -> TurnOutcome {
+        self.app.count(&Added { fault: Some(Fault::HeadCut), ..Added::default() });
+        (self.unread, self.partial) = (Vec::new(), None);
+        let reason = "a head waits for its end, and memory for heads is short";
+        self.end_by(H2Error::new(ErrorCode::EnhanceYourCalm, reason));
+        TurnOutcome::On
     }
 
     /// Ends a connection that has failed.
@@ -158,6 +199,9 @@ impl Http2Conn {
         match self.phase {
             ConnPhase::Broken => self.socket.linger(LINGER_MS, LINGER_BYTES_MAX, false).await,
             ConnPhase::PeerGone => self.socket.close().await,
+            ConnPhase::GivesWay => {
+                self.socket.linger(OTHERS_LINGER_MS, LINGER_BYTES_MAX, false).await;
+            }
             _ => self.socket.linger(LAST_LINGER_MS, LINGER_BYTES_MAX, false).await,
         }
     }

@@ -17,6 +17,13 @@ pub(super) struct Leaving {
     sending: Vec<Exchanges>,
 }
 
+impl Leaving {
+    /// What was written is sent next.
+    pub(super) fn begin(&mut self) {
+        self.sending.append(&mut self.next);
+    }
+}
+
 impl Http2Conn {
     /// Opens the exchange of a request. Called only if there is a log.
     #[cold]
@@ -89,13 +96,16 @@ impl Http2Conn {
     /// Notes that all that was written is being sent.
     pub(super) fn note_sending(&mut self) {
         if let Some(leaving) = &mut self.leaving {
-            leaving.sending.append(&mut leaving.next);
+            leaving.begin();
         }
     }
 
     /// Notes that it has left.
     pub(super) fn note_sent(&mut self) {
-        self.timers.end_send();
+        self.timers.end_send(self.socket.now().mono_ms, &self.app);
+        if self.has_paced_rest() {
+            return;
+        }
         if let Some(leaving) = &mut self.leaving {
             for mut exchange in leaving.sending.drain(..) {
                 exchange.sent();

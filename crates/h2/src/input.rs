@@ -4,9 +4,13 @@ use std::mem;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use gustnado_http::h2::{ErrorCode, H2Error, H2Event, H2Scratch, Step, Stream};
+use gustnado_app::app::App;
+use gustnado_app::bodies::BlockedMemory;
+use gustnado_app::hooks::Limit;
+use gustnado_config::UNCHARGED_BYTES;
+use gustnado_http::h2::{ErrorCode, H2Error, H2Event, H2Scratch, HeadLimit, Step, Stream};
 use gustnado_observe::stats::{Added, Fault, Http2Fault};
-use gustnado_tasks::{Connection, ConnectionError};
+use gustnado_tasks::{Charge, Connection, ConnectionError, MemoryKind};
 use gustnado_web::body::BodyError;
 
 use crate::active::Active;
@@ -16,6 +20,13 @@ use crate::{Http2Conn, SCRATCH};
 
 /// The cost of each response, in a turn with several, to the task's budget for one run.
 const RESPONSE_UNITS: u32 = 2;
+
+/// The memory of input that is not whole.
+pub(super) struct PartialInput {
+    charge: Charge,
+    /// The same where heads hold much: then it may be cut.
+    blocked: Option<BlockedMemory>,
+}
 
 impl Http2Conn {
     /// Reads what waits, or receives.
@@ -29,10 +40,26 @@ impl Http2Conn {
             self.read(&unread, context);
             return Poll::Ready(Ok(()));
         }
-        if !self.phase.reads() {
-            return Poll::Pending;
+        match self.phase {
+            // The times of its streams go on.
+            ConnPhase::PeerGone => return self.poll_pause().map(Err),
+            phase if !phase.reads() => return Poll::Pending,
+            _ if self.read_pause_ms() != u64::MAX => return self.poll_pause().map(Err),
+            _ => {}
         }
-        let piece = ready!(self.socket.poll_recv(self.is_idle()))?;
+        let is_idle = self.is_idle();
+        let piece = if self.partial.is_some() || is_idle && self.unread.is_empty() {
+            ready!(self.socket.poll_recv_or_give_way(is_idle && self.partial.is_none()))?
+        } else {
+            ready!(self.socket.poll_recv(is_idle))?
+        };
+        if self.app.times.ping_ms > 0 {
+            self.timers.note_alive(self.socket.now().mono_ms, &self.app);
+        }
+        if self.socket.is_paced() {
+            let pause_ms = self.socket.charge_read(&piece);
+            self.timers.extend(pause_ms);
+        }
         if piece.bytes().is_empty() {
             self.lose_peer();
         } else if self.unread.is_empty() {
@@ -78,6 +105,7 @@ impl Http2Conn {
         if self.unread.is_empty() {
             self.unread = Vec::new();
         }
+        self.charge_partial();
         let responses = self.requests.wrapping_sub(first);
         let came = (self.input_end(used > 0), responses > 0);
         self.timers.note_input(self.socket.now().mono_ms, &app, came);
@@ -90,7 +118,7 @@ impl Http2Conn {
         &mut self,
         event: H2Event<'_, Box<Active>>,
         scratch: &H2Scratch,
-        app: &Arc<gustnado_app::app::App>,
+        app: &Arc<App>,
         context: &mut Context<'_>,
     ) {
         match event {
@@ -101,14 +129,19 @@ impl Http2Conn {
                 if app.access_log.is_some() {
                     self.open_exchange(&mut received, app);
                 }
-                self.respond(&mut received, app, context);
+                if !self.socket.is_paced() || !self.is_past_rate(&mut received, app) {
+                    self.respond(&mut received, app, context);
+                }
                 if app.policy.is_some_and(|policy| {
                     policy.requests_max.is_some_and(|max| u64::from(self.requests) >= max)
                 }) {
                     self.announce_end();
                 }
             }
-            H2Event::Refused { id, status, is_end } => {
+            H2Event::Refused { id, status, past, is_end } => {
+                if let Some((limit, reached)) = past {
+                    self.note_head_limit(limit, reached, app);
+                }
                 let mut reply =
                     StreamReply { is_open: false, ..StreamReply::of_stream(id, is_end) };
                 self.write_refusal(&mut reply, status, app);
@@ -142,7 +175,39 @@ impl Http2Conn {
     /// Ends the connection, which has broken a rule, and says so.
     fn break_off(&mut self, error: H2Error) {
         self.count_fault(Http2Fault::Connection(error.flood));
-        self.go_away(error);
-        self.phase = ConnPhase::Broken;
+        self.end_by(error);
+    }
+
+    /// Reports a head that is past a limit.
+    #[cold]
+    fn note_head_limit(&self, limit: HeadLimit, reached: usize, app: &App) {
+        let (limit, configured) = match limit {
+            HeadLimit::Bytes => (Limit::HeadBytes, app.limits.head_bytes_max),
+            HeadLimit::Target => (Limit::TargetBytes, app.limits.target_bytes_max),
+            HeadLimit::Fields => (Limit::HeaderFields, app.limits.fields_max),
+        };
+        app.note_size(self.requests, limit, (configured as u64, reached as u64), b"");
+    }
+
+    /// Charges the beginning of a frame, and of a block of fields, whose rest is waited for.
+    fn charge_partial(&mut self) {
+        let held = self.unread.capacity() + self.core.block_bytes();
+        if held <= UNCHARGED_BYTES {
+            self.partial = None;
+            return;
+        }
+        let Self { app, socket, partial, .. } = self;
+        let partial = partial.get_or_insert_with(|| {
+            let charge = Charge::new(MemoryKind::Heads);
+            Box::new(PartialInput { charge, blocked: None })
+        });
+        partial.charge.set(held);
+        if partial.blocked.is_none() {
+            let client = || app.peer_key(socket);
+            partial.blocked = BlockedMemory::enter(app.bodies(), MemoryKind::Heads, client);
+        }
+        if let Some(blocked) = &partial.blocked {
+            blocked.set(held);
+        }
     }
 }

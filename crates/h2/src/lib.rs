@@ -14,17 +14,23 @@
 #![forbid(unsafe_code)]
 
 mod active;
+mod body_memory;
 mod content;
+mod disk;
 mod ending;
 mod exchange;
 mod files;
 mod guards;
 mod input;
+mod late;
 mod outbox;
+mod pace;
 mod patience;
 mod request_body;
 mod respond;
 mod stream_body;
+mod stream_memory;
+mod stream_pace;
 mod tasks;
 mod time;
 mod write;
@@ -37,17 +43,22 @@ use std::task::{Context, Poll};
 
 use gustnado_app::app::{App, ConnectionStart};
 use gustnado_http::h2::{H2Connection, H2Scratch, Step};
-use gustnado_tasks::{Connection, ConnectionError, SendBuf};
+use gustnado_tasks::{Charge, Connection, ConnectionError, MemoryKind, SendBuf};
 use gustnado_tls::Socket;
 
 use active::Active;
 use ending::ConnPhase;
 use exchange::Leaving;
+use input::PartialInput;
 use outbox::Mailroom;
+use pace::ConnPace;
 use time::ConnTimers;
 
 /// What one send holds, about. Less would be more sends, more would make an urgent response wait.
 const OUT_BYTES_MAX: usize = 64 << 10;
+
+/// The same at a pace, and where clients that take nothing hold too much of it.
+const SHORT_OUT_BYTES: usize = 8 << 10;
 
 thread_local! {
     /// Memory that this worker's connections use in turn.
@@ -55,6 +66,7 @@ thread_local! {
 }
 
 /// A connection, and the streams whose requests or responses are not over.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 struct Http2Conn {
     socket: Socket,
     app: Arc<App>,
@@ -65,6 +77,12 @@ struct Http2Conn {
     next: Option<Box<SendBuf>>,
     /// Where tasks leave word, once there was one.
     mailroom: Option<Arc<Mailroom>>,
+    /// The memory of what has come of a frame or a head, if it is charged.
+    partial: Option<Box<PartialInput>>,
+    /// The memory of pieces that wait for their turn, if it is charged.
+    pieces: Option<Box<Charge>>,
+    /// What is kept where something is paced.
+    pace: Option<Box<ConnPace>>,
     /// Exchanges whose last bytes are in the next send, and in the one that is under way.
     leaving: Option<Box<Leaving>>,
     timers: ConnTimers,
@@ -73,22 +91,29 @@ struct Http2Conn {
     has_unread: bool,
     /// It has failed: there is nothing to be closed in order.
     is_lost: bool,
+    /// The memory of a body is charged, so it may have been granted more, or cut.
+    has_charged: bool,
+    /// A response waits until it may begin.
+    has_held: bool,
     /// Counts frames of content, so that streams that share take turns.
     turn: u32,
     /// Requests so far, up to the limit.
     requests: u32,
+    /// When it was accepted.
     began: ConnectionStart,
 }
 
 /// Serves a connection that speaks HTTP/2, until either side closes it.
 ///
 /// - `received`: what it has sent already.
+/// - `began`: when it was accepted.
 pub fn serve(
     socket: Socket,
     app: Arc<App>,
     received: Vec<u8>,
+    began: ConnectionStart,
 ) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-    let mut conn = Http2Conn::new(socket, app, received);
+    let mut conn = Http2Conn::new(socket, app, received, began);
     Box::pin(async move {
         poll_fn(|context| conn.poll(context)).await;
         // Boxed, as it would be a part of every connection.
@@ -106,7 +131,7 @@ enum TurnOutcome {
 }
 
 impl Http2Conn {
-    fn new(socket: Socket, app: Arc<App>, received: Vec<u8>) -> Self {
+    fn new(socket: Socket, app: Arc<App>, received: Vec<u8>, began: ConnectionStart) -> Self {
         app.count_http2();
         let now_ms = socket.now().mono_ms;
         let mut out = Connection::outgoing();
@@ -125,15 +150,20 @@ impl Http2Conn {
             unread: received,
             next: Some(out),
             mailroom: None,
+            partial: None,
+            pieces: None,
+            pace: None,
             leaving: None,
             timers: ConnTimers::new(now_ms, &app),
             app,
             phase: ConnPhase::Open,
             has_unread: true,
             is_lost: false,
+            has_charged: false,
+            has_held: false,
             turn: 0,
             requests: 0,
-            began: ConnectionStart::at(now_ms),
+            began,
         }
     }
 
@@ -170,13 +200,27 @@ impl Http2Conn {
             }
         }
         moves |= self.collect_mail(context);
+        moves |= self.retry_bodies(context);
         if !self.is_sending() {
-            self.fill();
+            self.release_held();
+            if !self.has_paced_rest() {
+                self.fill();
+            }
             if self.phase == ConnPhase::PeerGone {
                 self.end_stuck_streams();
             }
             moves |= self.start_send();
         }
+        if self.has_paced_rest()
+            && !self.is_sending()
+            && let Poll::Ready(error) = self.poll_pause()
+        {
+            return match error {
+                ConnectionError::TimedOut => self.after_timeout(),
+                error => self.after_failure(&error),
+            };
+        }
+        self.charge_pieces();
         self.end_last_call();
         if self.is_over() {
             return TurnOutcome::Ends;
@@ -187,7 +231,14 @@ impl Http2Conn {
 
     /// Returns whether more responses may be written before the next send.
     fn has_room(&self) -> bool {
-        self.next.as_ref().is_none_or(|next| next.len() < OUT_BYTES_MAX)
+        let Some(next) = &self.next else { return true };
+        next.len() < SHORT_OUT_BYTES || next.len() < self.out_bytes_max()
+    }
+
+    /// Returns what one send holds, about.
+    fn out_bytes_max(&self) -> usize {
+        let is_little = self.socket.is_paced() || self.app.is_short_of(MemoryKind::Sends);
+        if is_little { SHORT_OUT_BYTES } else { OUT_BYTES_MAX }
     }
 
     fn is_sending(&self) -> bool {
@@ -196,11 +247,30 @@ impl Http2Conn {
 
     /// Begins the next send, if there is something to send.
     fn start_send(&mut self) -> bool {
-        let Some(next) = self.next.take_if(|next| !next.is_empty()) else { return false };
+        if self.socket.is_paced() {
+            return self.start_paced_send();
+        }
+        let Some(mut next) = self.next.take_if(|next| !next.is_empty()) else { return false };
         self.note_sending();
+        if next.is_large() {
+            self.app.charge_send(&mut next, &self.socket);
+        }
         self.timers.begin_send(self.socket.now().mono_ms, &self.app);
         self.socket.start_send(next);
         true
+    }
+
+    /// Charges the pieces that wait for their turn. Where sends hold too much, fewer are made.
+    fn charge_pieces(&mut self) {
+        let Some(mailroom) = &self.mailroom else { return };
+        mailroom.set_short(self.app.is_short_of(MemoryKind::Sends));
+        match mailroom.bytes() {
+            0 => self.pieces = None,
+            bytes => {
+                let new = || Box::new(Charge::new(MemoryKind::Sends));
+                self.pieces.get_or_insert_with(new).set(bytes);
+            }
+        }
     }
 
     /// Runs `act` with the protocol's state and what it needs.

@@ -5,19 +5,33 @@
 
 use std::collections::VecDeque;
 use std::mem;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
 use bytes::Bytes;
 use gustnado_http::h2::StreamId;
 use gustnado_web::response::{Response, Trailers};
+use gustnado_web::spool::{SpoolFailure, SpooledBody};
 
 /// How much of a stream's content waits for its turn; its maker waits beyond that.
 const WAITING_BYTES_MAX: usize = 64 << 10;
 
+/// The same where sends hold too much.
+const SHORT_BYTES_MAX: usize = 8 << 10;
+
+/// How much waits of all streams of a connection: beyond that, each has one piece.
+const ROOM_BYTES_MAX: usize = 256 << 10;
+
 /// The streams of a connection that something has come for.
 #[derive(Default)]
-pub(super) struct Mailroom(Mutex<Mail>);
+pub(super) struct Mailroom {
+    mail: Mutex<Mail>,
+    /// What waits of all streams.
+    bytes: AtomicUsize,
+    /// Sends hold too much.
+    is_short: AtomicBool,
+}
 
 #[derive(Default)]
 struct Mail {
@@ -25,13 +39,28 @@ struct Mail {
     connection: Option<Waker>,
 }
 
+// Both numbers stand for themselves: a maker that sees an old one waits a little earlier or later.
 impl Mailroom {
+    /// Returns how much content of all streams waits for its turn.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Says whether sends hold too much: then less waits.
+    pub(super) fn set_short(&self, is_short: bool) {
+        self.is_short.store(is_short, Ordering::Relaxed);
+    }
+
+    fn bytes_max(&self) -> usize {
+        if self.is_short.load(Ordering::Relaxed) { SHORT_BYTES_MAX } else { ROOM_BYTES_MAX }
+    }
+
     /// Returns the streams that something has come for. Before it is asked again, the connection is
     /// woken.
     ///
     /// - `streams`: memory, which is empty.
     pub(super) fn collect(&self, streams: Vec<StreamId>, context: &Context<'_>) -> Vec<StreamId> {
-        let mut mail = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut mail = self.mail.lock().unwrap_or_else(PoisonError::into_inner);
         if !mail.connection.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
             mail.connection = Some(context.waker().clone());
         }
@@ -40,7 +69,7 @@ impl Mailroom {
 
     fn note(&self, id: StreamId) {
         let waker = {
-            let mut mail = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut mail = self.mail.lock().unwrap_or_else(PoisonError::into_inner);
             if !mail.streams.contains(&id) {
                 mail.streams.push(id);
             }
@@ -68,13 +97,23 @@ struct OutboxState {
     maker: Option<Waker>,
 }
 
-/// What a handler has come to.
+/// What a handler, or the disk, has come to.
 pub(super) enum Delivered {
     Whole(Box<Response>),
     /// The content follows in pieces.
     Streamed(Box<Response>),
     /// It has panicked.
     Panicked,
+    /// The disk is done with a body.
+    OfDisk(Box<DiskOutcome>),
+}
+
+/// What has come of the disk's work for a body.
+pub(super) enum DiskOutcome {
+    /// What was in memory of it was written, or not; `None`: it is lost.
+    Written(Option<(SpooledBody, Result<(), SpoolFailure>)>),
+    /// All of it can be read; `None`: it is lost.
+    Whole(Option<Bytes>),
 }
 
 /// How streamed content has ended.
@@ -106,7 +145,10 @@ impl StreamOutbox {
     /// Waits until there is room for a piece.
     pub(super) fn poll_room(&self, context: &Context<'_>) -> Poll<()> {
         let mut inside = self.inside();
-        if inside.bytes < WAITING_BYTES_MAX {
+        let has_room =
+            inside.bytes < WAITING_BYTES_MAX && self.room.bytes() < self.room.bytes_max();
+        // With nothing of its own, it would wait for other streams.
+        if has_room || inside.bytes == 0 {
             return Poll::Ready(());
         }
         inside.maker = Some(context.waker().clone());
@@ -118,6 +160,7 @@ impl StreamOutbox {
         let is_first = {
             let mut inside = self.inside();
             inside.bytes += piece.len();
+            self.room.bytes.fetch_add(piece.len(), Ordering::Relaxed);
             inside.pieces.push_back(piece);
             inside.pieces.len() == 1
         };
@@ -143,7 +186,9 @@ impl StreamOutbox {
                 inside.pieces.pop_front();
             }
             inside.bytes -= piece.len();
-            let has_room = inside.bytes < WAITING_BYTES_MAX / 2;
+            self.room.bytes.fetch_sub(piece.len(), Ordering::Relaxed);
+            let is_full = self.room.bytes() > self.room.bytes_max() / 2;
+            let has_room = inside.bytes == 0 || inside.bytes < WAITING_BYTES_MAX / 2 && !is_full;
             (piece, if has_room { inside.maker.take() } else { None })
         };
         maker.inspect(Waker::wake_by_ref);
@@ -165,6 +210,13 @@ impl StreamOutbox {
     pub(super) fn has_ended(&self) -> bool {
         let inside = self.inside();
         inside.pieces.is_empty() && inside.end.is_some()
+    }
+}
+
+impl Drop for StreamOutbox {
+    fn drop(&mut self) {
+        let left = self.inside().bytes;
+        self.room.bytes.fetch_sub(left, Ordering::Relaxed);
     }
 }
 

@@ -1,13 +1,18 @@
 //! The bodies of requests: gathered for an inline handler, or handed to a task as it asks for them.
 
+use std::mem;
+use std::sync::Arc;
+use std::task::{Context, Waker};
+
 use bytes::Bytes;
 use gustnado_app::app::App;
+use gustnado_app::bodies::BodyHold;
+use gustnado_app::hooks::Limit;
 use gustnado_http::h2::{ErrorCode, StreamId};
 use gustnado_http::status::Status;
 use gustnado_tasks::MemoryKind;
 use gustnado_web::body::BodyError;
 use gustnado_web::body_channel::BodyDemand;
-use std::task::{Context, Waker};
 
 use crate::Http2Conn;
 use crate::respond::{Received, StreamReply};
@@ -27,8 +32,12 @@ impl Http2Conn {
         app: &App,
         context: &mut Context<'_>,
     ) {
+        let now_ms = self.now_ms();
         let Some(stream) = self.core.stream(id) else { return };
         stream.state.sender.note(bytes.len());
+        if let Some(read) = &mut stream.state.read {
+            read.note(bytes.len(), now_ms);
+        }
         if stream.state.is_answered {
             stream.state.discarded += bytes.len();
             if is_end || stream.state.discarded > DISCARDED_BYTES_MAX {
@@ -39,49 +48,84 @@ impl Http2Conn {
         match &mut stream.state.incoming {
             StreamBody::None => self.give_window(id, bytes.len(), app),
             StreamBody::Gathered(gathered) => {
-                gathered.body.extend_from_slice(bytes);
-                if gathered.body.len() as u64 > gathered.bytes_max {
+                gathered.body.memory.extend_from_slice(bytes);
+                gathered.received += bytes.len() as u64;
+                gathered.is_whole |= is_end;
+                if gathered.received > gathered.bytes_max {
+                    let numbers = (gathered.bytes_max, gathered.received);
+                    let target = gathered.head.on(&gathered.bytes).target();
+                    app.note_size(self.requests, Limit::BodyBytes, numbers, target);
                     return self.refuse_stream(id, Status::CONTENT_TOO_LARGE, app);
                 }
-                if is_end {
-                    return self.respond_to_gathered(id, app, context);
-                }
-                self.give_window(id, bytes.len(), app);
+                stream.state.memory.owe(bytes.len());
+                if is_end { self.complete(id, app, context) } else { self.admit(id, app, context) }
             }
             StreamBody::Read(queued) => {
                 queued.received += bytes.len() as u64;
                 queued.is_whole |= is_end;
                 if queued.received > queued.bytes_max {
+                    let numbers = (queued.bytes_max, queued.received);
+                    if let Some(parts) = &stream.state.parts {
+                        let target = parts.view().target();
+                        app.note_size(self.requests, Limit::BodyBytes, numbers, target);
+                    }
                     self.break_body(id, BodyError::TooLarge);
                     return self.give_window(id, bytes.len(), app);
                 }
                 queued.bytes.extend_from_slice(bytes);
-                self.feed(id, app);
+                self.feed(id, app, context);
             }
         }
     }
 
-    /// Calls the handler of a request whose body is whole.
-    fn respond_to_gathered(&mut self, id: StreamId, app: &App, context: &mut Context<'_>) {
+    /// Calls the handler of a request whose body is whole, once it is back from the disk.
+    pub(super) fn complete(&mut self, id: StreamId, app: &App, context: &mut Context<'_>) {
+        let now_ms = self.socket.now().mono_ms;
         let Some(stream) = self.core.stream(id) else { return };
-        let incoming = std::mem::replace(&mut stream.state.incoming, StreamBody::None);
+        let StreamBody::Gathered(gathered) = &mut stream.state.incoming else { return };
+        if gathered.is_at_disk {
+            return;
+        }
+        let body = &mut gathered.body;
+        stream.state.memory.hold.complete(body.memory.len(), body.len(), now_ms);
+        if body.spilled() > 0 {
+            return self.start_finish(id, app);
+        }
+        let body = Bytes::from(mem::take(&mut body.memory));
+        self.respond_to_gathered(id, body, app, context);
+    }
+
+    /// Calls the handler of a request with its whole body.
+    pub(super) fn respond_to_gathered(
+        &mut self,
+        id: StreamId,
+        body: Bytes,
+        app: &App,
+        context: &mut Context<'_>,
+    ) {
+        let Some(stream) = self.core.stream(id) else { return };
+        let incoming = mem::take(&mut stream.state.incoming);
+        // Charged until the handler has run.
+        let memory = mem::take(&mut stream.state.memory);
         let StreamBody::Gathered(gathered) = incoming else { return };
-        let Gathered { head, bytes, body, .. } = *gathered;
+        let Gathered { head, bytes, .. } = *gathered;
         let mut received = Received::new(id, &head, &bytes, true);
-        received.body = Some(Bytes::from(body));
+        received.body = Some(body);
         received.reply.is_open = true;
         self.respond_by_route(&mut received, app, context);
+        drop(memory);
     }
 
     /// Hands bytes of a body to its reader, if that waits for some.
-    pub(super) fn feed(&mut self, id: StreamId, app: &App) {
+    pub(super) fn feed(&mut self, id: StreamId, app: &App, context: &Context<'_>) {
+        let now_ms = self.socket.now().mono_ms;
         let Some(stream) = self.core.stream(id) else { return };
         let active = &mut *stream.state;
         let (StreamBody::Read(queued), Some(parts)) = (&mut active.incoming, &active.parts) else {
-            return;
+            return self.settle_body(id);
         };
         let Some(outbox) = &active.outbox else { return };
-        let waker = Waker::from(std::sync::Arc::clone(outbox));
+        let waker = Waker::from(Arc::clone(outbox));
         let channel = parts.channel();
         let mut taken = 0;
         queued.is_awaited = false;
@@ -90,12 +134,15 @@ impl Http2Conn {
                 BodyDemand::Bytes if !queued.bytes.is_empty() => {
                     let bytes = queued.bytes.split().freeze();
                     taken += bytes.len();
+                    active.idle.note_progress(now_ms);
                     channel.put(bytes);
                 }
                 BodyDemand::Bytes if queued.is_whole => {
+                    let held = channel.held().map_or(0, |held| held.bytes);
+                    active.memory.hold.complete(held, queued.received, now_ms);
                     channel.end(Ok(()));
                     active.incoming = StreamBody::None;
-                    break;
+                    return;
                 }
                 BodyDemand::Bytes => {
                     queued.is_awaited = true;
@@ -109,23 +156,39 @@ impl Http2Conn {
                 _ => break,
             }
         }
-        if taken > 0 {
-            self.give_window(id, taken, app);
+        active.memory.owe(taken);
+        self.admit(id, app, context);
+    }
+
+    /// Charges what the reader of a whole body still holds: it may have put it to the disk.
+    fn settle_body(&mut self, id: StreamId) {
+        let now_ms = self.socket.now().mono_ms;
+        let Some(stream) = self.core.stream(id) else { return };
+        let active = &mut *stream.state;
+        if let Some(parts) = active.parts.as_ref().filter(|_| active.memory.hold.may_settle()) {
+            let held = parts.channel().held().map_or(0, |held| held.bytes);
+            active.memory.hold.settle(held, now_ms);
         }
     }
 
     /// Lets the client send as many bytes more. Where memory is short, it may not send faster.
-    fn give_window(&mut self, id: StreamId, bytes: usize, app: &App) {
-        let grows = !app.is_short_of(MemoryKind::Bodies);
+    pub(super) fn give_window(&mut self, id: StreamId, bytes: usize, app: &App) {
+        let is_paced = self.core.stream(id).is_some_and(|stream| stream.state.read.is_some());
+        let grows = !is_paced && !app.is_short_of(MemoryKind::Bodies);
         self.with_core(|core, step| core.take(id, bytes, grows, step));
     }
 
     /// Ends a body whose rest is not read.
     pub(super) fn break_body(&mut self, id: StreamId, error: BodyError) {
         let Some(stream) = self.core.stream(id) else { return };
-        if let (StreamBody::Read(_), Some(parts)) = (&stream.state.incoming, &stream.state.parts) {
+        let active = &mut *stream.state;
+        if let (StreamBody::Read(_), Some(parts)) = (&active.incoming, &active.parts) {
             parts.channel().end(Err(error));
-            stream.state.incoming = StreamBody::None;
+            active.incoming = StreamBody::None;
+            if parts.channel().held().is_none() {
+                // All that it held was queued here.
+                active.memory.hold = BodyHold::default();
+            }
         }
     }
 

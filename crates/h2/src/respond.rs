@@ -5,6 +5,7 @@ use std::task::Context;
 
 use bytes::Bytes;
 use gustnado_app::app::App;
+use gustnado_app::hooks::Limit;
 use gustnado_files::Mounted;
 use gustnado_http::fields::Fields;
 use gustnado_http::h2::StreamId;
@@ -26,6 +27,7 @@ use gustnado_web::routes::{EndpointKind, RouteEndpoint, RouteOptions, RouteTable
 
 use crate::Http2Conn;
 use crate::stream_body::{Gathered, StreamBody};
+use crate::stream_pace::StreamRead;
 
 /// A request on its way to its handler.
 pub(super) struct Received<'a> {
@@ -37,6 +39,7 @@ pub(super) struct Received<'a> {
 }
 
 /// Where a response goes.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct StreamReply<'a> {
     pub(super) id: StreamId,
     /// The head of the request, if that is served.
@@ -48,12 +51,22 @@ pub(super) struct StreamReply<'a> {
     pub(super) exchange: Option<Box<Exchanges>>,
     /// Its content comes in pieces.
     pub(super) has_pieces: bool,
+    /// It was held back for as long as its pace says.
+    pub(super) was_held: bool,
 }
 
 impl StreamReply<'_> {
     /// A reply on an open stream.
     pub(super) fn of_stream(id: StreamId, is_end: bool) -> Self {
-        Self { id, asked: None, is_end, is_open: true, exchange: None, has_pieces: false }
+        Self {
+            id,
+            asked: None,
+            is_end,
+            is_open: true,
+            exchange: None,
+            has_pieces: false,
+            was_held: false,
+        }
     }
 }
 
@@ -61,8 +74,7 @@ impl<'a> Received<'a> {
     #[inline]
     pub(super) fn new(id: StreamId, head: &'a Head, bytes: &'a [u8], is_end: bool) -> Self {
         let asked = Some((head, bytes));
-        let reply =
-            StreamReply { id, asked, is_end, is_open: false, exchange: None, has_pieces: false };
+        let reply = StreamReply { asked, is_open: false, ..StreamReply::of_stream(id, is_end) };
         Self { head, bytes, body: None, reply }
     }
 
@@ -241,16 +253,33 @@ impl Http2Conn {
     fn gather(&mut self, received: &mut Received<'_>, options: &RouteOptions, app: &App) {
         let bytes_max = options.limit_body_bytes.unwrap_or(app.limits.body_bytes_max);
         if matches!(received.head.framing(), Framing::Length(length) if length > bytes_max) {
+            self.note_announced(received, bytes_max, app);
             return self.write_refusal(&mut received.reply, Status::CONTENT_TOO_LARGE, app);
         }
-        let gathered = Gathered::new(received.head, received.bytes, bytes_max);
+        if !self.has_room_for(received, app) {
+            return;
+        }
+        let spool = options.spools_bodies().then(|| Arc::clone(&app.tables.build.spool));
+        let gathered = Gathered::new(received.head, received.bytes, bytes_max, spool);
         let id = received.reply.id;
         self.open(&mut received.reply, app);
+        self.charge_head(received);
         if received.head.expects_continue() {
             self.write_interim(id, Status::CONTINUE, &Fields::new());
         }
         if let Some(stream) = self.core.stream(id) {
             stream.state.incoming = StreamBody::Gathered(Box::new(gathered));
+            stream.state.options = *options;
+            stream.state.read = options.read.map(|rate| Box::new(StreamRead::new(rate)));
+        }
+    }
+
+    /// Reports a body that is announced to be too long.
+    #[cold]
+    pub(super) fn note_announced(&self, received: &Received<'_>, bytes_max: u64, app: &App) {
+        if let Framing::Length(length) = received.head.framing() {
+            let target = received.view().target();
+            app.note_size(self.requests, Limit::BodyBytes, (bytes_max, length), target);
         }
     }
 

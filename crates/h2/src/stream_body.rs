@@ -1,7 +1,10 @@
 //! The body of a stream's request, as far as it is here.
 
+use std::sync::Arc;
+
 use bytes::BytesMut;
 use gustnado_http::head::Head;
+use gustnado_web::spool::{Spool, SpooledBody};
 
 /// The body of a stream's request.
 #[derive(Default)]
@@ -19,8 +22,15 @@ pub(super) enum StreamBody {
 pub(super) struct Gathered {
     pub(super) head: Head,
     pub(super) bytes: Vec<u8>,
-    pub(super) body: Vec<u8>,
+    /// What has come; while a task has that at the disk, what has come since.
+    pub(super) body: SpooledBody,
+    /// Where it may go; `None` if it has to stay in memory.
+    pub(super) spool: Option<Arc<Spool>>,
+    pub(super) received: u64,
     pub(super) bytes_max: u64,
+    pub(super) is_whole: bool,
+    /// A task writes it to the disk, or reads it from there.
+    pub(super) is_at_disk: bool,
 }
 
 /// What a task has not asked for yet.
@@ -35,9 +45,23 @@ pub(super) struct Queued {
 }
 
 impl Gathered {
-    pub(super) fn new(head: &Head, bytes: &[u8], bytes_max: u64) -> Self {
-        let bytes = bytes[..head.len()].to_vec();
-        Self { head: *head, bytes, body: Vec::new(), bytes_max }
+    /// - `spool`: where the body may go, if it may.
+    pub(super) fn new(
+        head: &Head,
+        bytes: &[u8],
+        bytes_max: u64,
+        spool: Option<Arc<Spool>>,
+    ) -> Self {
+        Self {
+            head: *head,
+            bytes: bytes[..head.len()].to_vec(),
+            body: SpooledBody::default(),
+            spool,
+            received: 0,
+            bytes_max,
+            is_whole: false,
+            is_at_disk: false,
+        }
     }
 }
 

@@ -21,6 +21,7 @@ use crate::active::{Active, Rest};
 use crate::outbox::{Delivered, Mailroom, StreamEnd, StreamOutbox};
 use crate::respond::{Received, StreamReply};
 use crate::stream_body::{Queued, StreamBody};
+use crate::stream_pace::StreamRead;
 
 impl Http2Conn {
     /// Starts a task handler.
@@ -36,7 +37,11 @@ impl Http2Conn {
         let is_ahead = received.has_body_ahead();
         let length = received.head.framing();
         if is_ahead && matches!(length, Framing::Length(length) if length > bytes_max) {
+            self.note_announced(received, bytes_max, app);
             return self.write_refusal(&mut received.reply, Status::CONTENT_TOO_LARGE, app);
+        }
+        if !self.has_room_for(received, app) {
+            return;
         }
         // Looked up here: the task of the handler is another one than the connection's.
         request.give_to(context.waker());
@@ -54,17 +59,22 @@ impl Http2Conn {
         let parts = request.parts().clone();
         let handler = Arc::clone(handler);
         let running = move || RunningHandler::start(&*handler, given, None);
+        let now_ms = self.socket.now().mono_ms;
         self.open(&mut received.reply, app);
+        self.charge_head(received);
         if let Some(stream) = self.core.stream(received.reply.id) {
             let active = &mut *stream.state;
             (active.parts, active.table) = (Some(parts), Some(Arc::clone(table)));
             (active.options, active.incoming) = (*options, incoming);
+            active.idle.begin(*options, now_ms);
+            active.read =
+                options.read.filter(|_| is_ahead).map(|rate| StreamRead::new(rate).into());
         }
         if received.head.expects_continue() {
             self.write_interim(received.reply.id, Status::CONTINUE, &Fields::new());
         }
         self.start_task(received.reply.id, |outbox| run(running, outbox), app);
-        self.feed(received.reply.id, app);
+        self.feed(received.reply.id, app, context);
     }
 
     /// Starts the task of a folder that waits for its disk.
@@ -86,8 +96,12 @@ impl Http2Conn {
     }
 
     /// Starts a task for an open stream, which ends with it.
-    fn start_task<F>(&mut self, id: StreamId, make: impl FnOnce(Arc<StreamOutbox>) -> F, app: &App)
-    where
+    pub(super) fn start_task<F>(
+        &mut self,
+        id: StreamId,
+        make: impl FnOnce(Arc<StreamOutbox>) -> F,
+        app: &App,
+    ) where
         F: Future<Output = ()> + Send + 'static,
     {
         let room = Arc::clone(self.mailroom.get_or_insert_with(Arc::<Mailroom>::default));
@@ -115,21 +129,23 @@ impl Http2Conn {
     }
 
     /// Looks at what tasks have left. Returns whether there was something.
-    pub(super) fn collect_mail(&mut self, context: &Context<'_>) -> bool {
+    pub(super) fn collect_mail(&mut self, context: &mut Context<'_>) -> bool {
         let Some(mailroom) = &self.mailroom else { return false };
         let streams = mailroom.collect(Vec::new(), context);
         let app = Arc::clone(&self.app);
         for id in &streams {
-            self.look_at(*id, &app);
+            self.look_at(*id, &app, context);
         }
         !streams.is_empty()
     }
 
     /// Looks at one stream: its handler may have responded, or may want more of the body.
-    fn look_at(&mut self, id: StreamId, app: &App) {
+    fn look_at(&mut self, id: StreamId, app: &App, context: &mut Context<'_>) {
+        let now_ms = self.socket.now().mono_ms;
         let Some(stream) = self.core.stream(id) else { return };
         let active = &mut *stream.state;
         active.is_cold = false;
+        active.idle.note_progress(now_ms);
         if active.rest.is_none()
             && let Some(parts) = &active.parts
         {
@@ -138,11 +154,12 @@ impl Http2Conn {
                 self.write_interim(id, *status, fields);
             }
         }
-        self.feed(id, app);
+        self.feed(id, app, context);
         let Some(stream) = self.core.stream(id) else { return };
         let delivered = stream.state.outbox.as_ref().and_then(|outbox| outbox.take_response());
         let (response, has_pieces) = match delivered {
             None => return,
+            Some(Delivered::OfDisk(outcome)) => return self.after_disk(id, *outcome, app, context),
             Some(Delivered::Whole(response)) => (Some(*response), false),
             Some(Delivered::Streamed(response)) => (Some(*response), true),
             Some(Delivered::Panicked) => (None, false),

@@ -1,17 +1,13 @@
-//! Time-outs of a connection and of its streams.
-
-use std::sync::Arc;
+//! Times of a connection and of its streams: until when what is waited for has to have come.
 
 use gustnado_app::app::App;
-use gustnado_http::h2::{ErrorCode, H2Error, Stream, StreamId};
-use gustnado_http::status::Status;
-use gustnado_observe::stats::{Added, Fault};
-use gustnado_tasks::{ConnectionError, ProgressTimeout, SendWatch};
+use gustnado_http::h2::{Stream, StreamId};
+use gustnado_tasks::{ProgressTimeout, SendWatch};
 
+use crate::Http2Conn;
 use crate::active::{Active, Rest};
 use crate::ending::ConnPhase;
 use crate::stream_body::StreamBody;
-use crate::{Http2Conn, TurnOutcome};
 
 /// How long a client may pause that has its response, and has more to send: some stop then, and
 /// wait until they are told that nobody reads it.
@@ -30,29 +26,64 @@ pub(super) enum InputEnd {
 /// When what is waited for has to have come, in milliseconds.
 pub(super) struct ConnTimers {
     /// The next request, while there is none.
-    idle_ms: u64,
+    pub(super) idle_ms: u64,
     /// Requests came since then.
     is_busy: bool,
     /// The end of what a client that sends no more may still wait for.
-    gone_ms: u64,
+    pub(super) gone_ms: u64,
     /// The end of a frame, or a block of fields, that has begun.
-    frame_ms: Option<u64>,
-    send: Option<SendTimer>,
+    pub(super) frame_ms: Option<u64>,
+    pub(super) send: Option<SendTimer>,
+    /// When a client with open streams that is silent is sent a PING, or has to have answered it.
+    pub(super) ping_ms: u64,
+    pub(super) is_ping_sent: bool,
 }
 
 /// A send that is under way.
-struct SendTimer {
-    began_ms: u64,
+pub(super) struct SendTimer {
+    pub(super) began_ms: u64,
     /// When it is looked at next.
-    look_ms: u64,
+    pub(super) look_ms: u64,
     /// Made at the first look: most sends are over before that.
-    watch: Option<Box<SendWatch>>,
+    pub(super) watch: Option<Box<SendWatch>>,
 }
 
 impl ConnTimers {
     pub(super) fn new(now_ms: u64, app: &App) -> Self {
         let idle_ms = now_ms + app.times.first_ms;
-        Self { idle_ms, is_busy: false, gone_ms: u64::MAX, frame_ms: None, send: None }
+        Self {
+            idle_ms,
+            is_busy: false,
+            gone_ms: u64::MAX,
+            frame_ms: None,
+            send: None,
+            ping_ms: now_ms + app.times.ping_ms,
+            is_ping_sent: false,
+        }
+    }
+
+    /// Notes that something has come, whatever it is: the client is there.
+    pub(super) fn note_alive(&mut self, now_ms: u64, app: &App) {
+        self.ping_ms = now_ms + app.times.ping_ms;
+        self.is_ping_sent = false;
+    }
+
+    /// Gives the client more time: the server's own pace lets it send nothing.
+    pub(super) fn extend(&mut self, pause_ms: u64) {
+        self.idle_ms = self.idle_ms.saturating_add(pause_ms);
+        self.frame_ms = self.frame_ms.map(|at_ms| at_ms.saturating_add(pause_ms));
+    }
+
+    /// Returns since when there was no request.
+    ///
+    /// - `requests`: so far.
+    pub(super) fn idle_since_ms(&self, app: &App, requests: u32) -> u64 {
+        let times = &app.times;
+        self.idle_ms.saturating_sub(if requests == 0 {
+            times.first_ms
+        } else {
+            times.keep_alive_ms
+        })
     }
 
     /// Notes that bytes were read.
@@ -84,13 +115,18 @@ impl ConnTimers {
         self.send.is_some()
     }
 
-    pub(super) fn end_send(&mut self) {
-        self.send = None;
+    pub(super) fn end_send(&mut self, now_ms: u64, app: &App) {
+        let was_slow = self.send.take().is_some_and(|send| send.watch.is_some());
+        if was_slow && app.times.ping_ms > 0 {
+            // The client has taken something; before that it could not see a PING.
+            self.note_alive(now_ms, app);
+        }
     }
 
     /// Notes that the client sends no more.
     pub(super) fn note_gone(&mut self, now_ms: u64, app: &App) {
         self.gone_ms = now_ms.saturating_add(app.times.half_close_ms);
+        self.frame_ms = None;
     }
 }
 
@@ -112,6 +148,7 @@ impl Http2Conn {
     pub(super) fn is_idle(&self) -> bool {
         self.core.open_streams() == 0
             && !self.is_sending()
+            && !self.has_paced_rest()
             && self.next.as_ref().is_none_or(|next| next.is_empty())
             && matches!(self.phase, ConnPhase::Open)
     }
@@ -121,7 +158,9 @@ impl Http2Conn {
         let now_ms = self.socket.now().mono_ms;
         if self.phase == ConnPhase::Broken {
             let send = self.timers.send.as_ref();
-            return self.socket.set_deadline(send.map_or(now_ms, |send| send.look_ms));
+            let at_ms = send.map_or(now_ms, |send| send.look_ms);
+            let is_waiting = send.is_none() && self.has_paced_rest();
+            return self.socket.set_deadline(if is_waiting { self.paced_send_ms() } else { at_ms });
         }
         let mut at_ms = self.timers.frame_ms.unwrap_or(u64::MAX);
         if let Some(send) = &self.timers.send {
@@ -130,34 +169,61 @@ impl Http2Conn {
             if std::mem::take(&mut self.timers.is_busy) {
                 self.timers.idle_ms = now_ms + self.app.times.keep_alive_ms;
             }
-            at_ms = at_ms.min(self.timers.idle_ms);
+            if self.awaits_request() {
+                at_ms = at_ms.min(self.timers.idle_ms);
+            }
         } else {
             self.timers.is_busy = true;
         }
         at_ms = at_ms.min(self.timers.gone_ms);
+        if self.awaits_ping() {
+            at_ms = at_ms.min(self.timers.ping_ms);
+        }
         if let ConnPhase::Leaving { until_ms } = self.phase {
             at_ms = at_ms.min(until_ms.max(now_ms + 1));
         }
-        let times = self.app.times;
-        let room = self.core.room();
+        at_ms = at_ms.min(self.paced_send_ms()).min(self.read_pause_ms());
+        let of_streams_ms = self.streams_deadline_ms(now_ms);
+        self.socket.set_deadline(at_ms.min(of_streams_ms));
+    }
+
+    /// Returns when a stream looks at its time-outs next.
+    fn streams_deadline_ms(&mut self, now_ms: u64) -> u64 {
+        // Pauses of the server's own pace do not count against the client.
+        let is_read_paused = self.read_pause_ms() != u64::MAX;
+        let is_send_paused = self.has_paced_rest();
+        let (times, room, mut at_ms) = (self.app.times, self.core.room(), u64::MAX);
         for stream in self.core.streams() {
             let awaited = waits_for_peer(stream.window().min(room), &stream.state);
-            let Active { options, sender, reader, .. } = &mut *stream.state;
+            let awaited = awaited.filter(|awaited| match awaited {
+                Awaited::Window => !is_send_paused,
+                Awaited::Body | Awaited::Rest => !is_read_paused,
+            });
+            let is_silent = is_handler_silent(&stream.state);
+            // What is due now is done in this turn, or once a send is over.
+            let paused_ms = paused_until(&stream.state).filter(|at_ms| *at_ms > now_ms);
+            let retry_ms = Some(stream.state.memory.retry_ms()).filter(|at_ms| *at_ms > now_ms);
+            let Active { options, sender, reader, idle, .. } = &mut *stream.state;
             let until_ms = match awaited {
                 Some(Awaited::Rest) => sender.wait(UNWANTED, now_ms),
                 Some(Awaited::Body) => sender.wait(options.body_timeout(times.body), now_ms),
                 Some(Awaited::Window) => reader.wait(options.write_timeout(times.write), now_ms),
+                None if is_silent => idle.until_ms(),
                 None => u64::MAX,
             };
+            if awaited.is_some() || !is_silent {
+                idle.note_progress(now_ms);
+            }
             if !matches!(awaited, Some(Awaited::Body | Awaited::Rest)) {
                 sender.pause(now_ms);
             }
             if !matches!(awaited, Some(Awaited::Window)) {
                 reader.pause(now_ms);
             }
-            at_ms = at_ms.min(until_ms);
+            let own_ms = paused_ms.unwrap_or(u64::MAX).min(retry_ms.unwrap_or(u64::MAX));
+            at_ms = at_ms.min(until_ms).min(own_ms);
         }
-        self.socket.set_deadline(at_ms);
+        at_ms
     }
 
     /// Returns the streams that wait for their client.
@@ -167,70 +233,6 @@ impl Http2Conn {
             waits_for_peer(stream.window().min(room), &stream.state).map(|_| stream.id)
         };
         self.core.streams().iter().filter_map(waits).collect()
-    }
-
-    /// Acts on the time-outs that are over.
-    #[cold]
-    pub(super) fn after_timeout(&mut self) -> TurnOutcome {
-        self.socket.refresh_now();
-        let now_ms = self.socket.now().mono_ms;
-        let is_broken = self.phase == ConnPhase::Broken;
-        if !is_broken && self.timers.frame_ms.is_some_and(|at_ms| at_ms <= now_ms) {
-            self.app.count(&Added { fault: Some(Fault::TooSlow), ..Added::default() });
-            self.end_by(ErrorCode::EnhanceYourCalm, "a frame has not come to its end in time");
-            return TurnOutcome::On;
-        }
-        if self.timers.gone_ms <= now_ms {
-            return self.give_up(&ConnectionError::TimedOut);
-        }
-        if let Some(send) = &mut self.timers.send {
-            if send.look_ms <= now_ms {
-                let patience = self.app.times.write;
-                let watch = send.watch.get_or_insert_with(|| SendWatch::new(send.began_ms).into());
-                if !self.socket.look_at_send(watch, patience) {
-                    return self.give_up(&ConnectionError::TimedOut);
-                }
-                send.look_ms = self.socket.deadline_ms();
-            }
-        } else if !is_broken && self.core.open_streams() == 0 && self.timers.idle_ms <= now_ms {
-            let fault = if self.requests == 0 { Fault::NeverAsked } else { Fault::Idle };
-            self.app.count(&Added { fault: Some(fault), ..Added::default() });
-            self.end_by(ErrorCode::NoError, "no request has come for a while");
-            return TurnOutcome::On;
-        }
-        self.end_late_streams(now_ms);
-        self.set_deadline();
-        TurnOutcome::On
-    }
-
-    /// Ends the streams whose clients have had their time.
-    fn end_late_streams(&mut self, now_ms: u64) {
-        let late = |stream: &mut Stream<Box<Active>>| {
-            let Active { sender, reader, .. } = &mut *stream.state;
-            (sender.is_over(now_ms) | reader.is_over(now_ms)).then_some(stream.id)
-        };
-        let late: Vec<_> = self.core.streams().iter_mut().filter_map(late).collect();
-        let app = Arc::clone(&self.app);
-        for id in late {
-            let Some(stream) = self.core.stream(id) else { continue };
-            match &stream.state.incoming {
-                _ if stream.state.is_answered => self.stop(id),
-                StreamBody::Gathered(_) => self.refuse_stream(id, Status::REQUEST_TIMEOUT, &app),
-                StreamBody::Read(_) if stream.state.rest.is_none() => {
-                    app.count(&Added { fault: Some(Fault::TooSlow), ..Added::default() });
-                    self.break_body(id, gustnado_web::body::BodyError::TooSlow);
-                }
-                _ => {
-                    app.count(&Added { fault: Some(Fault::TooSlow), ..Added::default() });
-                    self.reset(id, ErrorCode::Cancel);
-                }
-            }
-        }
-    }
-
-    fn end_by(&mut self, code: ErrorCode, reason: &'static str) {
-        self.go_away(H2Error::new(code, reason));
-        self.phase = ConnPhase::Broken;
     }
 }
 
@@ -252,8 +254,31 @@ fn waits_for_peer(window: usize, active: &Active) -> Option<Awaited> {
         {
             Some(Awaited::Window)
         }
-        (None, StreamBody::Gathered(_)) => Some(Awaited::Body),
+        // The server's own pauses, for memory or the disk, do not count against the client.
+        _ if active.memory.is_waiting() => None,
+        (None, StreamBody::Gathered(gathered)) if !gathered.is_at_disk => Some(Awaited::Body),
         (_, StreamBody::Read(queued)) if queued.is_awaited => Some(Awaited::Body),
+        _ => None,
+    }
+}
+
+/// Returns whether the handler of a stream, or what makes its content, is waited for.
+fn is_handler_silent(active: &Active) -> bool {
+    let has_pieces = || active.outbox.as_ref().is_some_and(|outbox| outbox.has_pieces());
+    match (&active.rest, &active.incoming) {
+        _ if active.task.is_none() => false,
+        (_, StreamBody::Gathered(_)) => false,
+        (None, _) => true,
+        (Some(Rest::Pieces), _) => !has_pieces(),
+        (Some(_), _) => false,
+    }
+}
+
+/// Returns until when the pace of its route holds a stream, if it does.
+fn paused_until(active: &Active) -> Option<u64> {
+    match (&active.rest, &active.pace) {
+        (Some(Rest::Held(held)), _) => Some(held.until_ms()),
+        (Some(_), Some(pace)) => Some(pace.at_ms()),
         _ => None,
     }
 }

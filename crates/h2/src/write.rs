@@ -126,6 +126,9 @@ impl Http2Conn {
         head_only: bool,
         app: &App,
     ) {
+        if let Some(until_ms) = self.held_until(reply, &response) {
+            return self.hold_response(reply, (response, head_only), until_ms, app);
+        }
         let Response { status, content_type, fields, content, extras } = response;
         let extras = extras.map_or_else(ResponseExtras::default, |extras| *extras);
         let code = extras.status_line.as_ref().map_or(status.code(), |line| line.number);
@@ -137,7 +140,8 @@ impl Http2Conn {
             replaced: extras.replaced,
         };
         let has_content = !head_only && status.may_have_body();
-        let room = self.room_of(reply);
+        let pace = extras.pace.filter(|pace| pace.has_rate());
+        let room = if pace.is_some() { 0 } else { self.room_of(reply) };
         let placed = match reply.has_pieces {
             _ if !has_content => Placed::Nothing,
             true => Placed::Later(Rest::Pieces),
@@ -149,6 +153,7 @@ impl Http2Conn {
         let before = out.len();
         let is_end = matches!(placed, Placed::Nothing);
         core.write_head(reply.id, is_end, out, |encoder, out| head.encode(&lines, encoder, out));
+        let head_bytes = out.len() - before;
         let text = if wants_text(reply, app) { head.text(&lines) } else { Vec::new() };
         let short = placed.short();
         if !short.is_empty() {
@@ -174,6 +179,9 @@ impl Http2Conn {
             }
             _ => self.close_stream(reply, app),
         }
+        if let Some(pace) = pace {
+            self.begin_route(reply.id, pace, head_bytes);
+        }
     }
 
     /// Writes 200 with a whole file from the cache.
@@ -187,6 +195,7 @@ impl Http2Conn {
     ) {
         let body = file.body();
         let is_short = head_only || !body.is_empty() || file.size == 0;
+        let is_short = is_short && !self.socket.is_paced();
         if !is_short || body.len() > self.room_of(reply) {
             let response = Response {
                 fields: FieldsRef::Shared(Arc::clone(file.fields())),
@@ -242,7 +251,8 @@ impl Http2Conn {
             return;
         }
         reply.is_open = true;
-        let active = Active { exchange: reply.exchange.take(), ..Active::default() };
+        let read_ms = self.now_ms();
+        let active = Active { read_ms, exchange: reply.exchange.take(), ..Active::default() };
         self.core.open(reply.id, (reply.asked, reply.is_end), &app.h2, Box::new(active));
     }
 
@@ -287,6 +297,15 @@ fn text_of_file(file: &CachedFile, lines: &ResponseLines) -> Vec<u8> {
     head.text(lines)
 }
 
+/// The content of a file, which stays where the cache has it.
+struct CachedBody(Arc<CachedFile>);
+
+impl AsRef<[u8]> for CachedBody {
+    fn as_ref(&self) -> &[u8] {
+        self.0.body()
+    }
+}
+
 /// Where the content of a response is.
 enum Placed {
     Nothing,
@@ -309,7 +328,7 @@ impl Placed {
             Content::File(file) => match file.segment() {
                 Some(segment) => Self::Later(Rest::Segments(VecDeque::from([segment]))),
                 None if file.body().len() <= room => Self::ShortFile(file),
-                None => Self::Later(Rest::Bytes(Bytes::copy_from_slice(file.body()))),
+                None => Self::Later(Rest::Bytes(Bytes::from_owner(CachedBody(file)))),
             },
             Content::Segments { segments, .. } => Self::Later(Rest::Segments(segments)),
             Content::Stream(streamed) => Self::Streamed(streamed),

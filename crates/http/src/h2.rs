@@ -27,4 +27,5 @@ pub use connection::{H2Connection, H2Event, H2Limits, H2Scratch, Step};
 pub use error::{ErrorCode, Flood, H2Error};
 pub use frame::StreamId;
 pub use priority::Priority;
+pub use request_head::HeadLimit;
 pub use stream::Stream;

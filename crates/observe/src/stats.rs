@@ -187,8 +187,9 @@ impl Stats {
 
 impl WorkerStats {
     #[doc(hidden)]
-    pub fn new(workload: Workload, tally: &Tally, thread: Thread) -> Self {
+    pub fn new(workload: Workload, open: u64, tally: &Tally, thread: Thread) -> Self {
         let mut sum = Stats {
+            connections_open: open,
             connections_added: workload.connections_added,
             connections_removed: workload.connections_removed,
             waits: thread.waits,

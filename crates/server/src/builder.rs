@@ -8,7 +8,9 @@ use std::sync::Arc;
 use gustnado_http::status::Status;
 
 use crate::config::{Config, ConfigError, Machine, Origin, Settings};
-use gustnado_app::hooks::{ClosedConnection, Hooks, LimitAction, LimitEvent, Refused};
+use gustnado_app::hooks::{
+    ClosedConnection, ConnectionFault, Hooks, LimitAction, LimitEvent, Refused,
+};
 use gustnado_config::Headers;
 use gustnado_config::config_file::SiteTls;
 use gustnado_web::handler::IntoHandler;
@@ -256,6 +258,26 @@ impl Server {
     /// not wait. The last hook set replaces earlier ones.
     pub fn on_closed(mut self, hook: impl Fn(&ClosedConnection) + Send + Sync + 'static) -> Self {
         self.hooks.closed = Some(Arc::new(hook));
+        self
+    }
+
+    /// Calls `hook` for each error that ends an HTTP/2 connection: a client that breaks a rule, or
+    /// floods the server. It is for debugging: nothing is wrong with the server. The hook runs on
+    /// the worker, so it should not wait. The last hook set replaces earlier ones.
+    ///
+    /// ```
+    /// use gustnado::{ConnectionFault, Server};
+    ///
+    /// let server = Server::new().on_connection_error(|fault: &ConnectionFault<'_>| {
+    ///     eprintln!("{fault}");
+    /// });
+    /// # drop(server);
+    /// ```
+    pub fn on_connection_error(
+        mut self,
+        hook: impl Fn(&ConnectionFault<'_>) + Send + Sync + 'static,
+    ) -> Self {
+        self.hooks.fault = Some(Arc::new(hook));
         self
     }
 

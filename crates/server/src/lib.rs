@@ -42,7 +42,9 @@ pub use bytes::Bytes;
 #[doc(inline)]
 pub use gustnado_acme::AcmeStatus;
 #[doc(inline)]
-pub use gustnado_app::hooks::{ClosedConnection, Limit, LimitAction, LimitEvent, Refused};
+pub use gustnado_app::hooks::{
+    ClosedConnection, ConnectionFault, Limit, LimitAction, LimitEvent, Refused,
+};
 #[doc(inline)]
 pub use gustnado_client as client;
 pub use gustnado_http::fields::FieldError;

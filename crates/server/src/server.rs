@@ -113,7 +113,7 @@ fn start_with<D>(
     shared.handler_limits.set(config);
     shared.spool.set(config);
     let log = AccessLog::of(config, shared.places(), &shared.logs, None)?;
-    let hooks = (builder.hooks.clone(), log);
+    let hooks = (logs::with_lines(&builder.hooks, config), log);
     let current = AppHandle::new(|current| {
         App::new(config, tables, hooks, Arc::clone(&shared), current, openings)
     });

@@ -169,8 +169,9 @@ mod tests {
         let server = "ready uptime_ms connections_open connections_accepted connections_added \
             connections_removed tasks_live requests bytes_sent answers_1xx answers_2xx \
             answers_3xx answers_4xx answers_5xx bad_requests proxy_refused http2_connections \
-            http2_resets http2_stream_errors http2_refused http2_errors http2_floods_resets \
-            http2_floods_errors http2_floods_idle http2_floods_fields handshakes \
+            http2_resets http2_stream_errors http2_refused http2_errors http2_ping_timeouts \
+            http2_floods_resets http2_floods_errors http2_floods_idle http2_floods_fields \
+            handshakes \
             handshakes_resumed handshakes_failed handshakes_refused handshakes_not_tls \
             handshakes_unknown_name handshakes_incompatible handshakes_client_certificate \
             handshakes_alert handshakes_malformed handshakes_plain handshakes_slow \
@@ -186,9 +187,10 @@ mod tests {
             spool_failed memory_heads memory_bodies memory_sends memory_cache memory_receives \
             memory_queue waits log_lines_lost \
             workers_held faults";
-        let worker = "connections_added connections_removed tasks_added tasks_ended requests \
-            bytes_sent answers_4xx answers_5xx bad_requests timeouts idle_closed never_asked \
-            files_cut panics bodies_cut heads_cut sends_cut waits cpu_ms";
+        let worker = "connections_open connections_added connections_removed tasks_added \
+            tasks_ended requests bytes_sent answers_4xx answers_5xx bad_requests timeouts \
+            idle_closed never_asked files_cut panics bodies_cut heads_cut sends_cut waits \
+            cpu_ms";
         assert_eq!(names(&mut Stats::default().named()).join(" "), server);
         assert_eq!(names(&mut WorkerStats::default().named()).join(" "), worker);
         let is_left_out =

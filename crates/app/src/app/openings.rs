@@ -7,7 +7,7 @@ use gustnado_config::Networks;
 use gustnado_tasks::Endpoint;
 use gustnado_tls::{Socket, TlsAcceptor};
 
-use super::App;
+use super::{App, ConnectionStart};
 
 /// What connections begin with, for each listener.
 #[derive(Clone, Debug, Default)]
@@ -29,8 +29,9 @@ pub struct Http2Opening {
     pub in_clear: bool,
 }
 
-/// Serves a connection in HTTP/2, of which these bytes have come.
-pub type ServeHttp2 = fn(Socket, Arc<App>, Vec<u8>) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+/// Serves a connection in HTTP/2, of which these bytes have come, and which began at this time.
+pub type ServeHttp2 =
+    fn(Socket, Arc<App>, Vec<u8>, ConnectionStart) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// What a connection begins with, before its first request. The PROXY header comes first.
 #[derive(Clone, Debug, Default)]

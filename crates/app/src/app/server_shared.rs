@@ -226,9 +226,11 @@ impl ServerStats for ServerShared {
     /// Returns the counters of each worker.
     fn stats_by_worker(&self) -> Vec<WorkerStats> {
         let Some(workers) = self.workers() else { return Vec::new() };
+        let open = workers.connections_by_place();
         let with_tally = |workload: Workload| {
             let tally = self.tallies.get(workload.worker)?;
-            Some(WorkerStats::new(workload, tally, Thread::read(workload.thread)))
+            let open = open.get(workload.worker).copied().unwrap_or(0) as u64;
+            Some(WorkerStats::new(workload, open, tally, Thread::read(workload.thread)))
         };
         workers.workloads().into_iter().filter_map(with_tally).collect()
     }

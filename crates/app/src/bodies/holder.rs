@@ -2,6 +2,9 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
+use gustnado_http::status::Status;
+use gustnado_web::body::BodyError;
+
 /// How often recent progress halves, in milliseconds.
 const HALF_LIFE_MS: u64 = 4_000;
 /// The time that recent progress stands for: its half-life by the logarithm of two.
@@ -16,6 +19,24 @@ pub enum Cut {
     Slow,
     /// The server had no memory left for it.
     Full,
+}
+
+impl Cut {
+    /// Returns the status of the response to a request whose body was cut.
+    pub fn status(self) -> Status {
+        match self {
+            Self::Slow => Status::REQUEST_TIMEOUT,
+            Self::Full => Status::SERVICE_UNAVAILABLE,
+        }
+    }
+
+    /// Returns the error that the reader of a cut body gets.
+    pub fn error(self) -> BodyError {
+        match self {
+            Self::Slow => BodyError::TooSlow,
+            Self::Full => BodyError::NoMemory,
+        }
+    }
 }
 
 /// The shared state of one body. Its connection writes what it holds and how it comes, the table

@@ -20,6 +20,7 @@ use super::hpack::{self, Decoder, Encoder};
 use super::incoming::{DataFrame, FieldBlock, check_frame};
 use super::payloads::FRAME_BYTES_LEAST;
 use super::priority::Priority;
+use super::request_head::HeadLimit;
 use super::stream::Stream;
 use crate::head::Head;
 use crate::limits::Limits;
@@ -98,6 +99,8 @@ pub enum H2Event<'i, S> {
         id: StreamId,
         /// The status.
         status: Status,
+        /// The limit that it is past, and how much was reached, if that is why.
+        past: Option<(HeadLimit, usize)>,
         /// No body follows.
         is_end: bool,
     },
@@ -295,12 +298,17 @@ impl<S> H2Connection<S> {
         self.block.is_some()
     }
 
+    /// Returns how many bytes are kept of a block of fields whose end has not come.
+    pub fn block_bytes(&self) -> usize {
+        self.block.as_ref().map_or(0, |block| block.heap_bytes())
+    }
+
     /// Returns how much memory it takes behind this value, without the streams' states.
     pub fn heap_bytes(&self) -> usize {
         self.decoder.heap_bytes()
             + self.encoder.heap_bytes()
             + self.streams.capacity() * size_of::<Stream<S>>()
-            + self.block.as_ref().map_or(0, |block| block.heap_bytes())
+            + self.block_bytes()
     }
 
     /// Returns whether a stream was never opened.

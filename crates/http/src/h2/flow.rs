@@ -28,6 +28,11 @@ impl StreamWindows {
         Self { send, receive: receive.cast_signed(), taken: 0, size }
     }
 
+    /// Returns the window that the peer is given back.
+    pub(super) fn size(&self) -> u32 {
+        self.size
+    }
+
     /// Lets this side send more. Returns whether the window stays within its bounds.
     pub(super) fn widen(&mut self, more: i64) -> bool {
         let window = i32::try_from(i64::from(self.send) + more);

@@ -19,8 +19,19 @@ use super::hpack::ENTRY_BYTES;
 pub(super) enum HeadFault {
     /// It breaks the rules of the protocol: its stream ends with an error (RFC 9113 §8.1.1).
     Malformed(&'static str),
-    /// It gets this response.
-    Refused(Status),
+    /// It gets this response, because it is past this limit, if that is why.
+    Refused(Status, Option<(HeadLimit, usize)>),
+}
+
+/// A limit of heads that a request is past.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeadLimit {
+    /// Of its bytes.
+    Bytes,
+    /// Of the bytes of its target.
+    Target,
+    /// Of its fields.
+    Fields,
 }
 
 use HeadFault::{Malformed, Refused};
@@ -77,7 +88,8 @@ impl<'a> HeadBuilder<'a> {
         self.cost += name.len() + value.len() + ENTRY_BYTES;
         let taken = match name {
             _ if self.cost > self.limits.head_bytes_max.min(HEAD_BYTES_MAX) => {
-                Err(Refused(Status::REQUEST_HEADER_FIELDS_TOO_LARGE))
+                let past = (HeadLimit::Bytes, self.cost);
+                Err(Refused(Status::REQUEST_HEADER_FIELDS_TOO_LARGE, Some(past)))
             }
             [b':', ..] => self.pseudo(name, value),
             _ => self.regular(name, value),
@@ -102,11 +114,12 @@ impl<'a> HeadBuilder<'a> {
         let span = Span::new(start, start + value.len());
         let place = match name {
             b":method" if value.len() > METHOD_BYTES_MAX => {
-                return Err(Refused(Status::NOT_IMPLEMENTED));
+                return Err(Refused(Status::NOT_IMPLEMENTED, None));
             }
             b":method" if !value.is_empty() && skip(value, TOKEN).is_empty() => &mut self.method,
             b":path" if value.len() > self.limits.target_bytes_max => {
-                return Err(Refused(Status::URI_TOO_LONG));
+                let past = (HeadLimit::Target, value.len());
+                return Err(Refused(Status::URI_TOO_LONG, Some(past)));
             }
             b":path" if !value.is_empty() => &mut self.path,
             b":authority" => &mut self.authority,
@@ -128,7 +141,8 @@ impl<'a> HeadBuilder<'a> {
         }
         self.count += 1;
         if self.count > self.limits.fields_max && name != b"cookie" {
-            return Err(Refused(Status::REQUEST_HEADER_FIELDS_TOO_LARGE));
+            let past = (HeadLimit::Fields, self.count);
+            return Err(Refused(Status::REQUEST_HEADER_FIELDS_TOO_LARGE, Some(past)));
         }
         check_field(name, value)?;
         let record_end = self.bytes.len() + RECORD_BYTES + name.len() + value.len();
@@ -151,7 +165,7 @@ impl<'a> HeadBuilder<'a> {
             }
             b"expect" => {
                 if !value.eq_ignore_ascii_case(b"100-continue") {
-                    return Err(Refused(Status::EXPECTATION_FAILED));
+                    return Err(Refused(Status::EXPECTATION_FAILED, None));
                 }
                 self.head.set_continue();
             }
@@ -254,7 +268,7 @@ impl<'a> HeadBuilder<'a> {
             _ => return Err(Malformed("the path is none")),
         };
         if !skip_query(skip(path, PATH)).is_empty() {
-            return Err(Refused(Status::BAD_REQUEST));
+            return Err(Refused(Status::BAD_REQUEST, None));
         }
         Ok((form, span))
     }

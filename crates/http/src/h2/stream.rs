@@ -21,6 +21,16 @@ pub struct Stream<S> {
 }
 
 impl<S> Stream<S> {
+    /// Returns how many bytes of the request's body are to come, if that was announced.
+    pub fn body_left(&self) -> Option<u64> {
+        self.body_left.0
+    }
+
+    /// Returns how many bytes the client may have on the way before any of them is taken.
+    pub fn receive_window(&self) -> u32 {
+        self.windows.size()
+    }
+
     /// Returns how much may be sent on it, as far as the stream goes.
     #[inline]
     pub fn window(&self) -> usize {

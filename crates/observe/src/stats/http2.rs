@@ -13,6 +13,8 @@ pub enum Http2Fault {
     Stream,
     /// There were as many streams as there may be.
     Refused,
+    /// The client has not answered a PING, and its connection ended with that.
+    NoAnswer,
     /// The connection broke a rule, and ended with that.
     Connection(Option<Flood>),
 }
@@ -23,6 +25,7 @@ pub(super) fn cells_of(fault: Http2Fault) -> &'static [Cell] {
         Http2Fault::Reset => &[Cell::Http2Resets],
         Http2Fault::Stream => &[Cell::BadRequests, Cell::Http2StreamErrors],
         Http2Fault::Refused => &[Cell::Http2Refused],
+        Http2Fault::NoAnswer => &[Cell::Timeouts, Cell::Http2PingTimeouts],
         Http2Fault::Connection(flood) => match flood {
             None => &[Cell::BadRequests, Cell::Http2Errors],
             Some(Flood::Resets) => &[Cell::BadRequests, Cell::Http2Errors, Cell::Http2FloodsResets],

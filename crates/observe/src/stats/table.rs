@@ -142,7 +142,10 @@ counters! {
         server bool "Whether it takes new connections, and will go on: no from the moment on that \
             its end begins.";
     uptime_ms: Counter Everywhere, server u64 "Milliseconds since the start.";
-    connections_open: Gauge Everywhere, server u64 "Connections open now.";
+    connections_open: Gauge Everywhere,
+        server u64 "Connections open now.",
+        worker "Connections open on it now. Where workers share their tasks, those of all are \
+            shown at the first one.";
     connections_accepted: Counter Everywhere, server u64 "Connections accepted.";
     connections_added: Counter Everywhere,
         server u64 "Connections that workers have received. The most recently accepted ones may \
@@ -200,6 +203,10 @@ counters! {
     http2_errors: Counter Everywhere,
         server u64 "Connections that broke a rule of HTTP/2, and were ended.",
         cell Http2Errors;
+    http2_ping_timeouts: Counter Everywhere,
+        server u64 "Connections of HTTP/2 that were ended because their client had not answered a \
+            PING within `--h2-ping-timeout`.",
+        cell Http2PingTimeouts;
     http2_floods_resets: Counter OnPages [http2_floods kind "resets"],
         server u64 "Those of them that reset too many streams.",
         cell Http2FloodsResets;

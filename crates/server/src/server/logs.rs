@@ -1,4 +1,11 @@
-//! The access log of a server that runs.
+//! The access log of a server that runs, and lines about connections that ended by an error.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use gustnado_app::hooks::Hooks;
+use gustnado_config::Config;
+use gustnado_tasks::BlockingPool;
 
 use super::{Running, StartError};
 
@@ -25,4 +32,24 @@ impl Running {
             log.flush();
         }
     }
+}
+
+/// Lines that may wait for standard error. Further ones are left out: clients make them, and
+/// nothing is to wait for them.
+const LINES_MAX: usize = 256;
+
+/// Returns the hooks of a server, with one that writes lines where the settings want them and the
+/// program has none.
+pub(super) fn with_lines(hooks: &Hooks, config: &Config) -> Hooks {
+    let mut hooks = hooks.clone();
+    if config.log_connection_errors && hooks.fault.is_none() {
+        let pool = BlockingPool::new(1, LINES_MAX);
+        hooks.fault = Some(Arc::new(move |fault| {
+            let line = format!("gustnado: a connection was ended by an error: {fault}");
+            // Standard error may be closed; there is nowhere else to report it.
+            let write = move || _ = writeln!(io::stderr(), "{line}");
+            _ = pool.start(write);
+        }));
+    }
+    hooks
 }

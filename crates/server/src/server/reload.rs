@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use gustnado_tasks::Endpoint;
 
 use super::listeners::{self, ListenerPlan, Listeners};
+use super::logs::with_lines;
 use super::{ReloadState, Running, StartError, acme, lines, set_budgets};
 use crate::builder::Server;
 use crate::config::{Config, Machine, TUNABLES};
@@ -89,7 +90,7 @@ impl Running {
         self.shared.set_lines(lines(&to.config, &to.fields));
         set_budgets(self.workers.ledger(), &machine.memory_plan(&to.config));
         let current = Arc::downgrade(&self.current);
-        let (hooks, shared) = (to.hooks.clone(), Arc::clone(&self.shared));
+        let (hooks, shared) = (with_lines(&to.hooks, &to.config), Arc::clone(&self.shared));
         let openings = listeners::openings(&to.config, &plans, tls.as_ref());
         match &tls {
             Some(tls) => super::tls::tell_ends(tls, &self.shared),

@@ -10,7 +10,7 @@ use gustnado_http::h2::frame::{
 };
 use gustnado_http::h2::hpack::{Decoder, Strings, TABLE_BYTES};
 
-use super::PATIENCE;
+use super::{Client, PATIENCE};
 
 /// A frame as it came.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,6 +78,8 @@ pub(crate) struct Http2Client {
     pub(crate) settings: Vec<(u16, u32)>,
     /// Whether it gives windows back as it reads.
     pub(crate) gives_window: bool,
+    /// Whether it answers PING.
+    pub(crate) answers_pings: bool,
     /// How much more may be sent on each stream; 0 is the connection.
     windows: HashMap<u32, i64>,
     next_id: u32,
@@ -92,15 +94,38 @@ impl Http2Client {
     /// The same with settings.
     pub(crate) fn connect_with(address: SocketAddr, settings: &[(u16, u32)]) -> Self {
         let mut client = Self::connect_silently(address);
+        client.begin(settings);
+        client
+    }
+
+    /// Sends the preface and settings.
+    pub(crate) fn begin(&mut self, settings: &[(u16, u32)]) {
         let mut opening = PREFACE.to_vec();
         frame::write_settings(settings, &mut opening);
-        client.send(&opening);
+        self.send(&opening);
+    }
+
+    /// The address of this end.
+    pub(crate) fn own_address(&self) -> SocketAddr {
+        self.stream.local_addr().expect("it is connected")
+    }
+
+    /// Connects from 127.0.0.`host`, and sends the preface and empty settings.
+    pub(crate) fn connect_from(host: u8, address: SocketAddr) -> Self {
+        let socket = Client::socket();
+        rustix::net::bind(&socket, &SocketAddr::from(([127, 0, 0, host], 0))).expect("our own");
+        rustix::net::connect(&socket, &address).expect("a connection");
+        let mut client = Self::over(TcpStream::from(socket));
+        client.begin(&[]);
         client
     }
 
     /// Connects, and sends nothing.
     pub(crate) fn connect_silently(address: SocketAddr) -> Self {
-        let stream = TcpStream::connect_timeout(&address, PATIENCE).expect("a connection");
+        Self::over(TcpStream::connect_timeout(&address, PATIENCE).expect("a connection"))
+    }
+
+    fn over(stream: TcpStream) -> Self {
         stream.set_read_timeout(Some(PATIENCE)).expect("a time-out");
         stream.set_write_timeout(Some(PATIENCE)).expect("a time-out");
         stream.set_nodelay(true).expect("TCP");
@@ -112,6 +137,7 @@ impl Http2Client {
             goaway: None,
             settings: Vec::new(),
             gives_window: true,
+            answers_pings: true,
             windows: HashMap::from([(0, 65_535)]),
             next_id: 1,
         }
@@ -256,9 +282,7 @@ impl Http2Client {
     /// Reads until the answer on a stream is over.
     pub(crate) fn answer(&mut self, id: u32) -> StreamAnswer {
         while !self.answers.get(&id).is_some_and(|answer| answer.is_whole) {
-            let frame = self.next_frame();
-            let frame = frame.unwrap_or_else(|| panic!("{id}: no answer; {:?}", self.goaway));
-            drop(frame);
+            self.next_frame().unwrap_or_else(|| panic!("{id}: no answer; {:?}", self.goaway));
         }
         self.answers.remove(&id).expect("it is here")
     }
@@ -366,7 +390,7 @@ impl Http2Client {
                 let window = self.windows.entry(header.stream).or_insert(first);
                 *window += i64::from(frame.number(0));
             }
-            kind::PING if !header.has(flag::ACK) => {
+            kind::PING if !header.has(flag::ACK) && self.answers_pings => {
                 self.try_send(&frame_of(kind::PING, flag::ACK, 0, payload));
             }
             kind::GOAWAY => {

@@ -22,7 +22,7 @@ impl<S> H2Connection<S> {
             kind::WINDOW_UPDATE => self.window_update(header, payload, step),
             kind::RST_STREAM => self.reset_by_peer(header, payload, step),
             kind::SETTINGS => self.settings(header, payload, step),
-            kind::PING => self.ping(header, payload, step).map(|()| None),
+            kind::PING => self.ping_by_peer(header, payload, step).map(|()| None),
             kind::PRIORITY => self.old_priority(header, payload, step),
             kind::PRIORITY_UPDATE => self.priority_update(header, payload, step).map(|()| None),
             kind::GOAWAY => self.goaway(payload, step).map(|()| None),
@@ -73,7 +73,7 @@ impl<S> H2Connection<S> {
         Ok(())
     }
 
-    fn ping(
+    fn ping_by_peer(
         &mut self,
         header: FrameHeader,
         payload: &[u8],

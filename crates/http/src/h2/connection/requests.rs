@@ -107,9 +107,9 @@ impl<S> H2Connection<S> {
                 self.budget.note_progress();
                 Ok(Some(H2Event::Request { id, head, is_end }))
             }
-            Err(HeadFault::Refused(status)) => {
+            Err(HeadFault::Refused(status, past)) => {
                 self.budget.glitch(Flood::StreamErrors, step.now_ms, step.h2.glitches)?;
-                Ok(Some(H2Event::Refused { id, status, is_end }))
+                Ok(Some(H2Event::Refused { id, status, past, is_end }))
             }
             Err(HeadFault::Malformed(_)) => self.break_stream(id, ErrorCode::ProtocolError, step),
         }

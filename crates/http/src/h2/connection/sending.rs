@@ -102,6 +102,11 @@ impl<S> H2Connection<S> {
         write_goaway(self.last_served, error.code, error.reason, out);
     }
 
+    /// Asks whether the client is there.
+    pub fn ping(&self, out: &mut Vec<u8>) {
+        write(kind::PING, 0, 0, &ALIVE_PING, out);
+    }
+
     /// Says that the connection is about to end: the client begins no more requests on it, and
     /// those that are under way are still served.
     pub fn announce_end(&mut self, out: &mut Vec<u8>) {
@@ -109,6 +114,9 @@ impl<S> H2Connection<S> {
         write(kind::PING, 0, 0, &END_PING, out);
     }
 }
+
+/// The PING that asks whether the client is there.
+const ALIVE_PING: [u8; 8] = *b"you here";
 
 /// The PING behind the first GOAWAY: once it is acknowledged, the client knows.
 pub(super) const END_PING: [u8; 8] = *b"gustnado";

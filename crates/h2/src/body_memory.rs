@@ -1,0 +1,236 @@
+//! Memory for the bodies of requests: a body grows as far as it was granted some. Where it was not,
+//! its client is given no more window, or what is here goes to the disk, or the body is cut.
+
+use std::mem;
+use std::task::{Context, Waker};
+
+use gustnado_app::app::App;
+use gustnado_app::bodies::{BodyAdmission, BodyHold, BodyProgress, Cut};
+use gustnado_config::{BodyPolicy, UNCHARGED_BYTES};
+use gustnado_http::h2::{ErrorCode, Stream, StreamId};
+use gustnado_observe::stats::{Added, Fault};
+use gustnado_tasks::{Charge, MemoryKind};
+use gustnado_web::spool::is_due;
+
+use crate::Http2Conn;
+use crate::active::Active;
+use crate::respond::Received;
+use crate::stream_body::StreamBody;
+
+/// So many streams belong to their connection: up to [`UNCHARGED_BYTES`] of each are not charged.
+const FREE_STREAMS: usize = 8;
+
+/// What is charged for a stream that waits, besides its bytes.
+const STREAM_BYTES: usize = 1 << 10;
+
+/// What the bodies of a connection may hold beyond what they were granted, while memory is short.
+/// The windows of its streams may allow more; then a body is cut.
+const EXCESS_BYTES_MAX: usize = 64 << 10;
+
+/// What becomes of a body.
+enum BodyVerdict {
+    Read,
+    Wait(u64),
+    Spill,
+    Cut(Cut),
+}
+
+impl Http2Conn {
+    /// Asks whether more of a body may come, and acts on that.
+    pub(super) fn admit(&mut self, id: StreamId, app: &App, context: &Context<'_>) {
+        let now_ms = self.now_ms();
+        let Some(admitted) = self.admitted(id, app, context.waker()) else { return };
+        let Some(stream) = self.core.stream(id) else { return };
+        let memory = &mut stream.state.memory;
+        let pause_ms = stream.state.read.as_ref().and_then(|read| read.wait_ms(now_ms));
+        memory.retry_ms = 0;
+        self.has_charged |= memory.hold.is_charged() || pause_ms.is_some();
+        match admitted {
+            BodyVerdict::Read if pause_ms.is_some() => memory.retry_ms = pause_ms.unwrap_or(0),
+            BodyVerdict::Read => {
+                let owed = mem::take(&mut memory.owed);
+                if owed > 0 {
+                    self.give_window(id, owed, app);
+                }
+            }
+            BodyVerdict::Wait(until_ms) => memory.retry_ms = until_ms.max(1),
+            BodyVerdict::Spill => self.spill(id, app),
+            BodyVerdict::Cut(cut) => self.cut_body(id, cut, app),
+        }
+    }
+
+    /// `None`: there is nothing to ask for.
+    fn admitted(&mut self, id: StreamId, app: &App, waker: &Waker) -> Option<BodyVerdict> {
+        let is_over = app.is_short_of(MemoryKind::Bodies) && self.excess() > EXCESS_BYTES_MAX;
+        let uncharged = self.uncharged_bytes();
+        let now_ms = self.socket.now().mono_ms;
+        let Self { core, socket, .. } = self;
+        let stream = core.stream(id)?;
+        let mut progress = progress_of(stream)?;
+        (progress.uncharged, progress.now_ms) = (uncharged, now_ms);
+        let BodyProgress { held, received, left, can_spill, .. } = progress;
+        if can_spill && is_due(held, left, (held as u64) < received) {
+            return Some(BodyVerdict::Spill);
+        }
+        let Active { incoming, parts, memory, .. } = &mut *stream.state;
+        if held == 0 && matches!(incoming, StreamBody::Read(_)) {
+            // Its reader takes what comes, and keeps nothing of it, or has put it elsewhere.
+            memory.hold = BodyHold::default();
+            return Some(BodyVerdict::Read);
+        }
+        let client = || match (incoming, parts) {
+            (StreamBody::Gathered(gathered), _) => {
+                app.client_key(gathered.head.on(&gathered.bytes), socket)
+            }
+            (_, Some(parts)) => app.client_key(parts.view(), socket),
+            _ => None,
+        };
+        Some(match memory.hold.admit(app.bodies(), progress, client, waker) {
+            BodyAdmission::Read => BodyVerdict::Read,
+            BodyAdmission::Wait(_) if is_over && memory.hold.excess(held) > 0 => {
+                BodyVerdict::Cut(Cut::Full)
+            }
+            BodyAdmission::Wait(until_ms) => BodyVerdict::Wait(until_ms),
+            BodyAdmission::Spill => BodyVerdict::Spill,
+            BodyAdmission::Cut(cut) => BodyVerdict::Cut(cut),
+        })
+    }
+
+    /// Returns how many bytes of each body belong to the connection.
+    fn uncharged_bytes(&self) -> usize {
+        if self.core.open_streams() <= FREE_STREAMS { UNCHARGED_BYTES } else { 0 }
+    }
+
+    /// Returns what all bodies hold beyond what they were granted.
+    #[cold]
+    fn excess(&mut self) -> usize {
+        let excess_of = |stream: &Stream<Box<Active>>| {
+            let held = progress_of(stream).map_or(0, |progress| progress.held);
+            stream.state.memory.hold.excess(held)
+        };
+        self.core.streams().iter().map(excess_of).sum()
+    }
+
+    /// Asks again for the bodies that were granted more, or are cut, since then.
+    ///
+    /// Returns whether there were some.
+    pub(super) fn retry_bodies(&mut self, context: &Context<'_>) -> bool {
+        if !self.has_charged {
+            return false;
+        }
+        let now_ms = self.socket.now().mono_ms;
+        self.has_charged = false;
+        let mut due = Vec::new();
+        for stream in self.core.streams() {
+            if matches!(stream.state.incoming, StreamBody::None) {
+                continue;
+            }
+            let memory = &stream.state.memory;
+            self.has_charged |= memory.hold.is_charged() || memory.is_waiting();
+            let held = progress_of(stream).map_or(0, |progress| progress.held);
+            if memory.is_due(held, now_ms) {
+                due.push(stream.id);
+            }
+        }
+        let app = std::sync::Arc::clone(&self.app);
+        for id in &due {
+            self.admit(*id, &app, context);
+        }
+        !due.is_empty()
+    }
+
+    /// Has what is in memory of a body put to the disk.
+    fn spill(&mut self, id: StreamId, app: &App) {
+        let Some(stream) = self.core.stream(id) else { return };
+        let Active { incoming, parts, outbox, .. } = &mut *stream.state;
+        match (incoming, parts, outbox) {
+            (StreamBody::Gathered(_), ..) => self.start_spill(id, app),
+            (StreamBody::Read(_), Some(parts), Some(outbox)) => {
+                parts.channel().order_spill(&app.tables.build.spool);
+                // Its reader says so once it is done.
+                let waker = Waker::from(std::sync::Arc::clone(outbox));
+                _ = parts.channel().poll_demand(&Context::from_waker(&waker));
+            }
+            _ => {}
+        }
+    }
+
+    /// Ends a body whose memory others need.
+    fn cut_body(&mut self, id: StreamId, cut: Cut, app: &App) {
+        app.count(&Added { fault: Some(Fault::BodyCut), ..Added::default() });
+        let Some(stream) = self.core.stream(id) else { return };
+        match &stream.state.incoming {
+            StreamBody::Gathered(_) => self.refuse_stream(id, cut.status(), app),
+            _ => self.break_body(id, cut.error()),
+        }
+    }
+
+    /// Returns whether there is memory for a stream that outlasts its turn with its head. If not,
+    /// it is refused, so that its client may ask again.
+    pub(super) fn has_room_for(&mut self, received: &Received<'_>, app: &App) -> bool {
+        let is_charged = self.is_head_charged(received);
+        if received.reply.is_open || !is_charged || !app.is_short_of(MemoryKind::Heads) {
+            return true;
+        }
+        app.count(&Added { fault: Some(Fault::HeadCut), ..Added::default() });
+        self.reset(received.reply.id, ErrorCode::RefusedStream);
+        false
+    }
+
+    /// Charges the head of a stream that was just opened.
+    pub(super) fn charge_head(&mut self, received: &Received<'_>) {
+        if !self.is_head_charged(received) {
+            return;
+        }
+        let bytes = received.head.len() + STREAM_BYTES;
+        if let Some(stream) = self.core.stream(received.reply.id) {
+            let head = &mut stream.state.memory.head;
+            head.get_or_insert_with(|| Charge::new(MemoryKind::Heads)).set(bytes);
+        }
+    }
+
+    fn is_head_charged(&self, received: &Received<'_>) -> bool {
+        received.head.len() > UNCHARGED_BYTES || self.core.open_streams() > FREE_STREAMS
+    }
+}
+
+/// Returns how far the body of a stream has come; `None` if there is none, or it is at the disk.
+fn progress_of(stream: &Stream<Box<Active>>) -> Option<BodyProgress> {
+    let Active { incoming, parts, options, .. } = &*stream.state;
+    let window = u64::from(stream.receive_window());
+    let left = if stream.is_remote_closed { Some(0) } else { stream.body_left() };
+    let usual = BodyProgress {
+        held: 0,
+        received: 0,
+        can_spill: false,
+        is_part: false,
+        uncharged: 0,
+        left,
+        now_ms: 0,
+    };
+    match (incoming, parts) {
+        (StreamBody::Gathered(gathered), _) if !gathered.is_at_disk => Some(BodyProgress {
+            held: gathered.body.memory.len(),
+            received: gathered.received,
+            can_spill: gathered.spool.is_some(),
+            ..usual
+        }),
+        (StreamBody::Read(queued), Some(parts)) => {
+            let collected = parts.channel().held();
+            let is_spool = options.body_policy == Some(BodyPolicy::Spool);
+            Some(BodyProgress {
+                held: queued.bytes.len() + collected.map_or(0, |held| held.bytes),
+                received: queued.received,
+                can_spill: collected.is_some_and(|held| held.can_spill && is_spool),
+                is_part: collected.is_none_or(|held| held.is_part),
+                // One that is read in pieces holds no more than its window.
+                left: match collected {
+                    Some(_) => left,
+                    None => Some(left.unwrap_or(window).min(window)),
+                },
+                ..usual
+            })
+        }
+        _ => None,
+    }
+}
