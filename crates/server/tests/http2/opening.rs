@@ -75,7 +75,7 @@ fn http_1_is_refused_where_it_is_left_out(setup: Setup) {
     let server = Server::start(Config { http1: false, ..in_clear(setup) });
     let answer = server.get("/");
     assert_eq!((answer.status, answer.field("connection")), (505, Some("close")));
-    assert_eq!(server.ask(b"GET / HTTP/1.0\r\n\r\n".to_vec()).status, 505);
+    assert_eq!(server.ask(b"GET / HTTP/1.0\r\n\r\n").status, 505);
     assert_eq!(Http2Client::connect(server.address()).ask("/").status, 200);
 }
 
