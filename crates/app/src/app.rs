@@ -110,6 +110,8 @@ pub struct App {
     pub h2: H2Limits,
     /// Another one for each app.
     number: u32,
+    /// The same for what is sent without https, where that differs.
+    plain_number: u32,
     /// The line of `Strict-Transport-Security` (RFC 6797); empty: there is none.
     hsts_line: Box<str>,
     /// What requests have to meet before they are routed, if there is something: then
@@ -195,6 +197,7 @@ impl App {
             http2: openings.http2,
             h2: h2_limits(config),
             number: next_number(),
+            plain_number: next_number(),
             hsts_line: hsts_line(config.hsts),
             guards: Guards::of(config, &openings, !config.forwarded_allow_ips.is_empty()),
             openings,
@@ -223,6 +226,7 @@ impl App {
             http2: self.http2,
             h2: self.h2,
             number: next_number(),
+            plain_number: next_number(),
             hsts_line: self.hsts_line.clone(),
             guards: self.guards.clone(),
             openings: self.openings.clone(),
@@ -413,9 +417,26 @@ impl App {
         })
     }
 
+    /// Returns whether responses that came by https ask clients to stay with it.
+    #[inline]
+    pub fn has_hsts(&self) -> bool {
+        !self.hsts_line.is_empty()
+    }
+
+    /// Returns the fields of a response that came without https: it must not ask for that (RFC 6797
+    /// §7.2).
+    #[cold]
+    pub fn plain_response_lines(&self, unix_secs: u64) -> Rc<ResponseLines> {
+        Rc::new(self.lines_with("", self.plain_number, unix_secs))
+    }
+
     #[cold]
     fn new_lines(&self, unix_secs: u64) -> ResponseLines {
-        let text = [&*self.shared.lines(), self.hsts_line.as_bytes()].concat();
+        self.lines_with(&self.hsts_line, self.number, unix_secs)
+    }
+
+    fn lines_with(&self, more: &str, number: u32, unix_secs: u64) -> ResponseLines {
+        let text = [&*self.shared.lines(), more.as_bytes()].concat();
         let mut fixed = Fields::new();
         for line in text.split(|byte| *byte == b'\n') {
             let Some(colon) = line.iter().position(|byte| *byte == b':') else { continue };
@@ -423,7 +444,7 @@ impl App {
                 fixed.add_trusted(name, line[colon + 1..].trim_ascii());
             }
         }
-        ResponseLines::new(self.number, fixed, unix_secs, imf_fixdate(unix_secs))
+        ResponseLines::new(number, fixed, unix_secs, imf_fixdate(unix_secs))
     }
 
     fn new_prefix(&self, unix_secs: u64, more: &str) -> ResponsePrefix {

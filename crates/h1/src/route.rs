@@ -108,7 +108,10 @@ impl Conn {
         }
         let (endpoint, request, path) = match exact {
             Some(endpoint) => (endpoint, None, None),
-            None => find(cache, table, (received.head, received.bytes), self.origin()),
+            None => {
+                let asked = (received.head, received.bytes);
+                find(cache, table, view.method(), asked, self.origin())
+            }
         };
         match &endpoint.kind {
             EndpointKind::Files { .. } if received.has_body_ahead() => {

@@ -9,6 +9,7 @@ use gustnado_observe::exchange::Exchanges;
 use gustnado_tasks::Attached;
 use gustnado_web::request_head::RequestHeadRef;
 use gustnado_web::routes::{RouteOptions, RouteTable};
+use gustnado_web::tunnel::StreamPipe;
 
 use crate::outbox::StreamOutbox;
 use crate::patience::Patience;
@@ -16,6 +17,7 @@ use crate::stream_body::StreamBody;
 
 /// What is kept with an open stream.
 #[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct Active {
     /// The request's head, which its handler shares.
     pub(super) parts: Option<RequestHeadRef>,
@@ -38,6 +40,8 @@ pub(super) struct Active {
     pub(super) is_cold: bool,
     /// Its file is read on the worker, as no thread was free.
     pub(super) reads_cold: bool,
+    /// As for [`StreamReply::is_insecure`](crate::respond::StreamReply::is_insecure).
+    pub(super) is_insecure: bool,
     /// Its response is written, and the client still sends its request.
     pub(super) is_answered: bool,
     /// How much of that was read over since.
@@ -52,4 +56,6 @@ pub(super) enum Rest {
     Segments(VecDeque<Segment>),
     /// Pieces, as a task makes them.
     Pieces,
+    /// The bytes of a tunnel.
+    Tunnel(Arc<StreamPipe>),
 }

@@ -48,7 +48,7 @@ impl Http2Conn {
     #[cold]
     pub(super) fn renewed(&mut self, app: Arc<App>) -> Arc<App> {
         if app.is_draining() {
-            self.announce_end();
+            self.tell_end();
             return app;
         }
         match app.successor() {
@@ -57,6 +57,14 @@ impl Http2Conn {
                 successor
             }
             None => app,
+        }
+    }
+
+    /// Tells the client and all tunnels, once, that the server drains.
+    fn tell_end(&mut self) {
+        if !std::mem::replace(&mut self.is_end_told, true) {
+            self.announce_end();
+            self.tell_tunnels();
         }
     }
 
@@ -85,6 +93,7 @@ impl Http2Conn {
         self.phase = ConnPhase::PeerGone;
         let now_ms = self.socket.now().mono_ms;
         self.timers.note_gone(now_ms, &self.app);
+        self.end_tunnels();
     }
 
     /// Ends the streams that need something of a client that sends no more.
@@ -122,8 +131,9 @@ impl Http2Conn {
 
     /// Acts on what has ended a receive.
     pub(super) fn after_failure(&mut self, error: &ConnectionError) -> TurnOutcome {
-        if matches!(error, ConnectionError::Ending) && self.phase == ConnPhase::Open {
-            self.announce_end();
+        // At the drain's deadline it comes once more.
+        if matches!(error, ConnectionError::Ending) && !self.is_end_told {
+            self.tell_end();
             return TurnOutcome::On;
         }
         self.give_up(error)

@@ -32,7 +32,7 @@ impl Http2Conn {
         if !self.phase.reads() {
             return Poll::Pending;
         }
-        let piece = ready!(self.socket.poll_recv(self.is_idle()))?;
+        let piece = ready!(self.socket.poll_recv(!self.is_end_told))?;
         if piece.bytes().is_empty() {
             self.lose_peer();
         } else if self.unread.is_empty() {
@@ -109,8 +109,10 @@ impl Http2Conn {
                 }
             }
             H2Event::Refused { id, status, is_end } => {
-                let mut reply =
-                    StreamReply { is_open: false, ..StreamReply::of_stream(id, is_end) };
+                // Nothing of it says what a proxy has seen.
+                let is_insecure = app.has_hsts() && !self.socket.is_sealed();
+                let reply = StreamReply::of_stream(id, is_end);
+                let mut reply = StreamReply { is_open: false, is_insecure, ..reply };
                 self.write_refusal(&mut reply, status, app);
             }
             H2Event::Data { id, bytes, is_end } => {

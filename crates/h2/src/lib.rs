@@ -27,6 +27,7 @@ mod respond;
 mod stream_body;
 mod tasks;
 mod time;
+mod tunnel;
 mod write;
 
 use std::cell::RefCell;
@@ -71,6 +72,8 @@ struct Http2Conn {
     phase: ConnPhase,
     /// The unread bytes may hold whole frames.
     has_unread: bool,
+    /// The client and all tunnels were told that the server drains.
+    is_end_told: bool,
     /// It has failed: there is nothing to be closed in order.
     is_lost: bool,
     /// Counts frames of content, so that streams that share take turns.
@@ -130,6 +133,7 @@ impl Http2Conn {
             app,
             phase: ConnPhase::Open,
             has_unread: true,
+            is_end_told: false,
             is_lost: false,
             turn: 0,
             requests: 0,

@@ -38,6 +38,15 @@ impl Http2Conn {
         }
         match &mut stream.state.incoming {
             StreamBody::None => self.give_window(id, bytes.len(), app),
+            // Its window bounds them.
+            StreamBody::Early(early) => early.extend_from_slice(bytes),
+            StreamBody::Tunnel(tunnel) => {
+                tunnel.pipe().put(bytes);
+                if is_end {
+                    tunnel.pipe().finish();
+                }
+                self.feed(id, app);
+            }
             StreamBody::Gathered(gathered) => {
                 gathered.body.extend_from_slice(bytes);
                 if gathered.body.len() as u64 > gathered.bytes_max {
@@ -73,10 +82,15 @@ impl Http2Conn {
         self.respond_by_route(&mut received, app, context);
     }
 
-    /// Hands bytes of a body to its reader, if that waits for some.
+    /// Hands bytes of a body to its reader, if that waits for some. A tunnel takes its own: the client
+    /// may send as many more.
     pub(super) fn feed(&mut self, id: StreamId, app: &App) {
         let Some(stream) = self.core.stream(id) else { return };
         let active = &mut *stream.state;
+        if let StreamBody::Tunnel(tunnel) = &active.incoming {
+            let taken = tunnel.pipe().take_taken();
+            return self.give_window(id, taken, app);
+        }
         let (StreamBody::Read(queued), Some(parts)) = (&mut active.incoming, &active.parts) else {
             return;
         };

@@ -3,6 +3,8 @@
 use bytes::BytesMut;
 use gustnado_http::head::Head;
 
+use crate::tunnel::TunnelEnd;
+
 /// The body of a stream's request.
 #[derive(Default)]
 pub(super) enum StreamBody {
@@ -13,6 +15,10 @@ pub(super) enum StreamBody {
     Gathered(Box<Gathered>),
     /// A task reads it.
     Read(Box<Queued>),
+    /// There is none: these are bytes for a tunnel that is not open yet.
+    Early(Vec<u8>),
+    /// There is none: a tunnel takes what comes.
+    Tunnel(TunnelEnd),
 }
 
 /// A request that waits for its body.

@@ -46,10 +46,10 @@ impl Http2Conn {
             None if is_ahead => request.live(),
             None => request.head_only(),
         };
-        let incoming = if is_ahead {
-            StreamBody::Read(Box::new(Queued::new(bytes_max)))
-        } else {
-            StreamBody::None
+        let incoming = match received.reply.is_tunnel {
+            true => StreamBody::Early(Vec::new()),
+            false if is_ahead => StreamBody::Read(Box::new(Queued::new(bytes_max))),
+            false => StreamBody::None,
         };
         let parts = request.parts().clone();
         let handler = Arc::clone(handler);
@@ -153,8 +153,10 @@ impl Http2Conn {
         };
         let is_end = stream.is_remote_closed;
         let response = app.response_or_500(response);
-        let mut reply = StreamReply { has_pieces, ..StreamReply::of_stream(id, is_end) };
-        self.write_prepared(&mut reply, response, (&parts, &table), app);
+        let is_tunnel = matches!(stream.state.incoming, StreamBody::Early(_));
+        let mut reply =
+            StreamReply { has_pieces, is_tunnel, ..StreamReply::of_stream(id, is_end) };
+        self.respond_to(&mut reply, response, (&parts, &table), app);
     }
 
     /// Closes a stream whose response is written, with all that belongs to it. If the client still

@@ -7,6 +7,7 @@ use gustnado_http::h2::{ErrorCode, H2Error, Stream, StreamId};
 use gustnado_http::status::Status;
 use gustnado_observe::stats::{Added, Fault};
 use gustnado_tasks::{ConnectionError, ProgressTimeout, SendWatch};
+use gustnado_web::tunnel::PipeLoss;
 
 use crate::active::{Active, Rest};
 use crate::ending::ConnPhase;
@@ -108,14 +109,6 @@ impl Http2Conn {
         }
     }
 
-    /// Returns whether nothing is owed to the client.
-    pub(super) fn is_idle(&self) -> bool {
-        self.core.open_streams() == 0
-            && !self.is_sending()
-            && self.next.as_ref().is_none_or(|next| next.is_empty())
-            && matches!(self.phase, ConnPhase::Open)
-    }
-
     /// Sets when the connection looks at its time-outs next.
     pub(super) fn set_deadline(&mut self) {
         let now_ms = self.socket.now().mono_ms;
@@ -142,11 +135,15 @@ impl Http2Conn {
         let room = self.core.room();
         for stream in self.core.streams() {
             let awaited = waits_for_peer(stream.window().min(room), &stream.state);
-            let Active { options, sender, reader, .. } = &mut *stream.state;
+            let Active { options, sender, reader, rest, .. } = &mut *stream.state;
+            let write = match rest {
+                Some(Rest::Tunnel(pipe)) => pipe.write_timeout(),
+                _ => options.write_timeout(times.write),
+            };
             let until_ms = match awaited {
                 Some(Awaited::Rest) => sender.wait(UNWANTED, now_ms),
                 Some(Awaited::Body) => sender.wait(options.body_timeout(times.body), now_ms),
-                Some(Awaited::Window) => reader.wait(options.write_timeout(times.write), now_ms),
+                Some(Awaited::Window) => reader.wait(write, now_ms),
                 None => u64::MAX,
             };
             if !matches!(awaited, Some(Awaited::Body | Awaited::Rest)) {
@@ -220,6 +217,11 @@ impl Http2Conn {
                     app.count(&Added { fault: Some(Fault::TooSlow), ..Added::default() });
                     self.break_body(id, gustnado_web::body::BodyError::TooSlow);
                 }
+                StreamBody::Tunnel(tunnel) => {
+                    tunnel.pipe().lose(PipeLoss::TimedOut);
+                    app.count(&Added { fault: Some(Fault::TooSlow), ..Added::default() });
+                    self.reset(id, ErrorCode::Cancel);
+                }
                 _ => {
                     app.count(&Added { fault: Some(Fault::TooSlow), ..Added::default() });
                     self.reset(id, ErrorCode::Cancel);
@@ -250,6 +252,9 @@ fn waits_for_peer(window: usize, active: &Active) -> Option<Awaited> {
         (Some(Rest::Pieces), _)
             if window == 0 && active.outbox.as_ref().is_some_and(|outbox| outbox.has_pieces()) =>
         {
+            Some(Awaited::Window)
+        }
+        (Some(Rest::Tunnel(pipe)), _) if window == 0 && pipe.has_unsent() => {
             Some(Awaited::Window)
         }
         (None, StreamBody::Gathered(_)) => Some(Awaited::Body),

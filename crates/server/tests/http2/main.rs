@@ -14,6 +14,8 @@ mod heads;
 mod logs;
 mod opening;
 mod requests;
+mod tunnel_ends;
+mod tunnels;
 mod urgencies;
 mod windows;
 
