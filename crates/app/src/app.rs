@@ -20,7 +20,9 @@ use gustnado_http::date::imf_fixdate;
 use gustnado_http::fields::Fields;
 use gustnado_http::h2::hpack::ResponseLines;
 use gustnado_http::h2::{GlitchLimits, H2Limits};
+use gustnado_http::head::Version;
 use gustnado_http::limits::Limits;
+use gustnado_http::request::RequestView;
 use gustnado_http::response_writer::Persist;
 use gustnado_tasks::{Endpoint, MemoryKind, ProgressTimeout};
 use gustnado_tls::TlsInfo;
@@ -29,7 +31,7 @@ use crate::bodies::Bodies;
 use crate::client_slots::ClientSlot;
 use crate::hooks::Hooks;
 use crate::pace::Pace;
-use gustnado_config::{Config, ResponseVersion};
+use gustnado_config::{Config, EarlyHints, ResponseVersion};
 use gustnado_observe::access_log::AccessLog;
 use gustnado_observe::stats::{Added, Fault, Tally};
 use gustnado_web::handler::panicked;
@@ -117,6 +119,7 @@ pub struct App {
     /// What requests have to meet before they are routed, if there is something: then
     /// [`Notice::has_guards`].
     pub guards: Option<Arc<Guards>>,
+    early_hints: EarlyHints,
     /// The proxies whose fields about the client are trusted, if any.
     pub trusted_proxies: Option<Arc<TrustedProxies>>,
     /// Bytes of later requests that are read while a handler runs.
@@ -201,6 +204,7 @@ impl App {
             hsts_line: hsts_line(config.hsts),
             guards: Guards::of(config, &openings, !config.forwarded_allow_ips.is_empty()),
             openings,
+            early_hints: config.early_hints,
             trusted_proxies: TrustedProxies::of(config),
             read_ahead_bytes: config.read_ahead_bytes,
             stream_buffer_bytes: config.stream_buffer_bytes,
@@ -230,6 +234,7 @@ impl App {
             hsts_line: self.hsts_line.clone(),
             guards: self.guards.clone(),
             openings: self.openings.clone(),
+            early_hints: self.early_hints,
             trusted_proxies: self.trusted_proxies.clone(),
             read_ahead_bytes: self.read_ahead_bytes,
             stream_buffer_bytes: self.stream_buffer_bytes,
@@ -254,6 +259,18 @@ impl App {
         match &self.policy {
             Some(ConnPolicy { version: ResponseVersion::Old, .. }) => Persist::OldClose,
             _ => Persist::Close,
+        }
+    }
+
+    /// Returns whether the client of a request gets early hints, if there are some (RFC 8297 §3).
+    #[cold]
+    pub fn sends_early_hints(&self, request: RequestView<'_>) -> bool {
+        match (self.early_hints, request.version()) {
+            (EarlyHints::Never, _) | (_, Version::Http10) => false,
+            (EarlyHints::Always, _) | (_, Version::Http2) => true,
+            (EarlyHints::Navigations, Version::Http11) => {
+                request.field("sec-fetch-mode") == Some(b"navigate")
+            }
         }
     }
 

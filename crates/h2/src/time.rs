@@ -254,9 +254,7 @@ fn waits_for_peer(window: usize, active: &Active) -> Option<Awaited> {
         {
             Some(Awaited::Window)
         }
-        (Some(Rest::Tunnel(pipe)), _) if window == 0 && pipe.has_unsent() => {
-            Some(Awaited::Window)
-        }
+        (Some(Rest::Tunnel(pipe)), _) if window == 0 && pipe.has_unsent() => Some(Awaited::Window),
         (None, StreamBody::Gathered(_)) => Some(Awaited::Body),
         (_, StreamBody::Read(queued)) if queued.is_awaited => Some(Awaited::Body),
         _ => None,

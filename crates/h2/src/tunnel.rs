@@ -58,8 +58,7 @@ impl Http2Conn {
             return self.write_prepared(reply, declined(response), (parts, table), app);
         };
         // During a drain nothing new begins, and a client without a slot may try again as well.
-        let pipe =
-            if app.is_draining() { None } else { self.start_tunnel(reply, on_upgrade, app) };
+        let pipe = if app.is_draining() { None } else { self.start_tunnel(reply, on_upgrade, app) };
         let Some(pipe) = pipe else {
             return self.write_refusal(reply, Status::SERVICE_UNAVAILABLE, app);
         };

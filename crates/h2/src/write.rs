@@ -8,8 +8,8 @@ use bytes::Bytes;
 use gustnado_app::app::App;
 use gustnado_files::CachedFile;
 use gustnado_http::fields::{Fields, FieldsRef, HeaderId};
-use gustnado_http::h2::{Stream, StreamId};
 use gustnado_http::h2::hpack::{Encoder, ResponseLines};
+use gustnado_http::h2::{Stream, StreamId};
 use gustnado_http::method::Method;
 use gustnado_http::status::Status;
 use gustnado_observe::exchange::SentCallbacks;
@@ -240,7 +240,7 @@ impl Http2Conn {
         app.response_lines(unix_secs)
     }
 
-    #[cold]
+    #[inline]
     fn is_insecure(&mut self, reply: &StreamReply<'_>) -> bool {
         let of_stream = |stream: &mut Stream<Box<Active>>| stream.state.is_insecure;
         reply.is_insecure || reply.is_open && self.core.stream(reply.id).is_some_and(of_stream)

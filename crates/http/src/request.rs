@@ -62,8 +62,8 @@ impl<'a> RequestView<'a> {
         let is_wanted = self.head.wants_upgrade();
         let is_http2 = self.version() == Version::Http2;
         // Behind a line end, as a method without a name of its own.
-        let of_stream = (is_wanted && is_http2)
-            .then(|| &self.bytes[1..usize::from(self.head.target.start)]);
+        let of_stream =
+            (is_wanted && is_http2).then(|| &self.bytes[1..usize::from(self.head.target.start)]);
         let fields = self.fields().filter(move |(name, _)| {
             is_wanted && !is_http2 && name.eq_ignore_ascii_case(b"upgrade")
         });

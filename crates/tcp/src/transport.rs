@@ -419,7 +419,8 @@ impl Transport {
         let wait_ms = [self.idle_ms, closing_ms].into_iter().flatten().min();
         if let Some(carrier) = &mut self.carrier {
             let now_ms = gustnado_tasks::now().mono_ms;
-            carrier.set_deadline(wait_ms.map_or(u64::MAX, |wait_ms| now_ms.saturating_add(wait_ms)));
+            carrier
+                .set_deadline(wait_ms.map_or(u64::MAX, |wait_ms| now_ms.saturating_add(wait_ms)));
         }
     }
 

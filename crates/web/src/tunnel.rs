@@ -18,8 +18,8 @@ use thiserror::Error;
 
 pub use lent::Lent;
 use lent::SocketTunnel;
-use pipe::{PipeFailure, ProtocolPipe};
 pub use pipe::{PipeClose, PipeLoss, PipeOutput, StreamPipe};
+use pipe::{PipeFailure, ProtocolPipe};
 
 /// A connection after an upgrade, or after CONNECT: bytes in both directions, in a protocol that is
 /// not HTTP. See [`Response::upgrade`](crate::response::Response::upgrade).

@@ -11,6 +11,7 @@ mod errors;
 mod floods;
 mod handlers;
 mod heads;
+mod hints;
 mod logs;
 mod opening;
 mod requests;

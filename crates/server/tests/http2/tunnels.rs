@@ -66,8 +66,7 @@ pub(crate) fn opened(client: &mut Http2Client, target: &str) -> u32 {
 
 /// Waits until exactly these bytes have come on a stream.
 pub(crate) fn expect(client: &mut Http2Client, id: u32, bytes: &[u8]) {
-    let answer =
-        client.wait_for(id, |answer| answer.body.len() >= bytes.len() || answer.is_whole);
+    let answer = client.wait_for(id, |answer| answer.body.len() >= bytes.len() || answer.is_whole);
     assert!(answer.body == bytes, "{id}: {} bytes, {:?}", answer.body.len(), answer.reset);
 }
 
@@ -212,8 +211,7 @@ fn malformed_requests_for_a_tunnel_end_their_stream(setup: Setup) {
     broken.push([&whole[..], &[("upgrade", "echo")]].concat());
     for fields in broken {
         let id = client.new_stream();
-        let block: Vec<u8> =
-            fields.iter().flat_map(|(name, value)| literal(name, value)).collect();
+        let block: Vec<u8> = fields.iter().flat_map(|(name, value)| literal(name, value)).collect();
         client.send_frame(kind::HEADERS, flag::END_HEADERS, id, &block);
         assert_eq!(client.answer(id).reset, Some(ErrorCode::ProtocolError), "{fields:?}");
     }
@@ -255,10 +253,8 @@ fn a_full_window_stops_one_tunnel_alone(setup: Setup) {
         })
     };
     let server = Server::routes(in_clear(setup), routes().get("/deaf", deaf).get("/talks", talks));
-    let mut client = Http2Client::connect_with(
-        server.address(),
-        &[(setting::INITIAL_WINDOW_SIZE, 20_000)],
-    );
+    let mut client =
+        Http2Client::connect_with(server.address(), &[(setting::INITIAL_WINDOW_SIZE, 20_000)]);
     // The client's stream window is shut, that of the connection is not.
     client.give(0, 1 << 20);
     client.gives_window = false;
@@ -431,6 +427,7 @@ fn the_access_log_has_the_bytes_of_a_tunnel(setup: Setup) {
     let text = lines();
     let mut written: Vec<_> = text.lines().collect();
     written.sort_unstable();
-    let expected = ["CONNECT /function 200 3", "CONNECT /function 200 5", "CONNECT /protocol 200 5"];
+    let expected =
+        ["CONNECT /function 200 3", "CONNECT /function 200 5", "CONNECT /protocol 200 5"];
     assert_eq!(written, [&expected[..], &["CONNECT /task 200 5"]].concat());
 }

@@ -52,11 +52,7 @@ impl SocketTunnel {
     ///
     /// - `idle`: as for [`Socket::poll_recv`].
     /// - `silence_ms`: how long the peer may send nothing.
-    pub(super) async fn recv(
-        &mut self,
-        idle: bool,
-        silence_ms: u64,
-    ) -> Result<Bytes, TunnelError> {
+    pub(super) async fn recv(&mut self, idle: bool, silence_ms: u64) -> Result<Bytes, TunnelError> {
         let mut socket = self.borrow()?;
         if !self.unread.is_empty() {
             drop(socket);
