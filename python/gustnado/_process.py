@@ -472,7 +472,7 @@ def _scope(plan: Plan, server: tuple[str, int]) -> dict[str, Any]:
         "server": server,
         "client": None,
         "root_path": plan.root_path,
-        "extensions": {"http.response.pathsend": {}},
+        "extensions": {"http.response.pathsend": {}, "http.response.early_hint": {}},
     }
 
 

@@ -64,6 +64,14 @@ pub(crate) struct PyHandler {
     name: String,
 }
 
+/// What a route needs besides its handler.
+pub(crate) struct RouteNeeds {
+    /// Where whole bodies are kept.
+    pub(crate) policy: Option<BodyPolicy>,
+    /// What its pages need.
+    pub(crate) preload: Vec<String>,
+}
+
 /// The result of a call.
 enum CallResult {
     Responded(Response),
@@ -97,12 +105,15 @@ impl PyHandler {
         routes: Routes,
         method: Option<Method>,
         (path, merges, is_exempt, handlers_max): (&str, bool, bool, usize),
-        policy: Option<BodyPolicy>,
+        needs: RouteNeeds,
     ) -> Routes {
         let mut place = route().merge_slashes(merges).exempt(is_exempt);
         place = place.limit_concurrency(handlers_max);
-        if let Some(policy) = policy {
+        if let Some(policy) = needs.policy {
             place = place.body_policy(policy);
+        }
+        for link in &needs.preload {
+            place = place.preload(link);
         }
         if self.is_coroutine && !self.context.has_body_limit {
             // It reads at its own pace, and the client waits.

@@ -13,3 +13,5 @@ pub use gustnado_config::{
 };
 
 pub use gustnado_config::config_file::SiteTls;
+#[doc(hidden)]
+pub use gustnado_config::preload_link;

@@ -221,8 +221,8 @@ fn a_route_names_what_its_pages_need(setup: Setup) {
         assert_eq!((answer.status, links(&answer).len()), (200, count), "{target}");
     }
     let bad = Routes::new().route("/", route().get(|_: &Request| "").preload("/a.css"));
-    let error = gustnado::Server::new().routes(bad).listen("127.0.0.1:0").expect("an address");
-    let error = error.start().expect_err("what is it?").to_string();
+    let server = gustnado::Server::new().routes(bad).listen("127.0.0.1:0");
+    let error = server.expect_err("what is it?").to_string();
     assert!(error.contains("/a.css") && error.contains("as=style"), "{error}");
 }
 
