@@ -199,8 +199,9 @@ class App:
         """Returns all handlers with their middleware, as the engine takes them."""
         around = self._middleware.around
         return [
-            _routes.handler(method, path, around(path, function), merges, exempt, most, body)
-            for method, path, function, merges, exempt, most, body in self._handlers
+            _routes.handler(
+                method, path, around(path, function), merges, exempt, most, body, links)
+            for method, path, function, merges, exempt, most, body, links in self._handlers
         ]
 
     def run(self, **settings: Unpack[Settings]) -> None:

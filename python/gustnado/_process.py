@@ -196,7 +196,7 @@ class Process:
             self._run_with_loop(app, interface)
         elif interface == "wsgi":
             self._run_wsgi(app)
-        elif any(is_coroutine for *_, is_coroutine in app.handlers()):
+        elif any(is_coroutine for *_, is_coroutine, _ in app.handlers()):
             self._run_with_loop(app, interface)
         else:
             self._build(app.handlers(), app._folders, CallContext(), None)

@@ -64,14 +64,6 @@ pub(crate) struct PyHandler {
     name: String,
 }
 
-/// What a route needs besides its handler.
-pub(crate) struct RouteNeeds {
-    /// Where whole bodies are kept.
-    pub(crate) policy: Option<BodyPolicy>,
-    /// What its pages need.
-    pub(crate) preload: Vec<String>,
-}
-
 /// The result of a call.
 enum CallResult {
     Responded(Response),
@@ -105,15 +97,15 @@ impl PyHandler {
         routes: Routes,
         method: Option<Method>,
         (path, merges, is_exempt, handlers_max): (&str, bool, bool, usize),
-        needs: RouteNeeds,
+        (policy, preload): (Option<BodyPolicy>, Vec<String>),
     ) -> Routes {
         let mut place = route().merge_slashes(merges).exempt(is_exempt);
         place = place.limit_concurrency(handlers_max);
-        if let Some(policy) = needs.policy {
+        if let Some(policy) = policy {
             place = place.body_policy(policy);
         }
-        for link in &needs.preload {
-            place = place.preload(link);
+        for link in preload {
+            place = place.preload(&link);
         }
         if self.is_coroutine && !self.context.has_body_limit {
             // It reads at its own pace, and the client waits.

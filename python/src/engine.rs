@@ -16,7 +16,7 @@ use gustnado::driven::{Driven, ReactorWaker, Wants, WatchEvent};
 use gustnado::{Drain, Method, Routes, Running, Server};
 
 use crate::asgi::Asgi;
-use crate::call::{CallContext, PyHandler, RouteNeeds};
+use crate::call::{CallContext, PyHandler};
 use crate::coroutine::has_paused;
 use crate::poller::up_to_ms;
 use crate::wsgi::Wsgi;
@@ -144,8 +144,7 @@ impl PyEngine {
             let handler =
                 PyHandler::new(function, takes_request, params, is_coroutine, Arc::clone(&context));
             let place = (&*path, merges, is_exempt, limit);
-            let options = RouteNeeds { policy, preload };
-            routes = Arc::new(handler).add_to(routes, method, place, options);
+            routes = Arc::new(handler).add_to(routes, method, place, (policy, preload));
         }
         if let Some(application) = application {
             routes = match application.cast::<Asgi>() {

@@ -86,13 +86,13 @@ impl PyRequest {
     /// Sends links ahead of the response, as early hints (103).
     #[pyo3(signature = (*links))]
     fn early_hints(&self, links: Vec<String>) -> PyResult<()> {
-        let value = |link: &String| {
-            gustnado::config::preload_link(link).map_err(|reason| {
+        let value = |link: String| {
+            gustnado::config::preload_link(&link).map_err(|reason| {
                 let text = format!("expected a link such as /app.css; as=style, found {link:?}");
                 PyValueError::new_err(format!("{text}: {reason}"))
             })
         };
-        let values = links.iter().map(value).collect::<PyResult<Vec<_>>>()?;
+        let values = links.into_iter().map(value).collect::<PyResult<Vec<_>>>()?;
         let fields: Vec<_> = values.iter().map(|value| ("Link", value.as_str())).collect();
         let sent = self.inner().early_hints(&fields);
         sent.map_err(|error| PyValueError::new_err(error.to_string()))

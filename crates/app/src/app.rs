@@ -1,5 +1,6 @@
 //! The state that all connections of a server share: limits, routes, counters.
 
+mod early_hints;
 mod ended;
 mod guards;
 mod handle;
@@ -20,9 +21,7 @@ use gustnado_http::date::imf_fixdate;
 use gustnado_http::fields::Fields;
 use gustnado_http::h2::hpack::ResponseLines;
 use gustnado_http::h2::{GlitchLimits, H2Limits};
-use gustnado_http::head::Version;
 use gustnado_http::limits::Limits;
-use gustnado_http::request::RequestView;
 use gustnado_http::response_writer::Persist;
 use gustnado_tasks::{Endpoint, MemoryKind, ProgressTimeout};
 use gustnado_tls::TlsInfo;
@@ -259,18 +258,6 @@ impl App {
         match &self.policy {
             Some(ConnPolicy { version: ResponseVersion::Old, .. }) => Persist::OldClose,
             _ => Persist::Close,
-        }
-    }
-
-    /// Returns whether the client of a request gets early hints, if there are some (RFC 8297 §3).
-    #[cold]
-    pub fn sends_early_hints(&self, request: RequestView<'_>) -> bool {
-        match (self.early_hints, request.version()) {
-            (EarlyHints::Never, _) | (_, Version::Http10) => false,
-            (EarlyHints::Always, _) | (_, Version::Http2) => true,
-            (EarlyHints::Navigations, Version::Http11) => {
-                request.field("sec-fetch-mode") == Some(b"navigate")
-            }
         }
     }
 

@@ -155,6 +155,9 @@ impl Http2Conn {
         if fault.is_some() {
             self.app.count(&Added { fault, ..Added::default() });
         }
+        if matches!(error, ConnectionError::Ending) {
+            self.cut_tunnels();
+        }
         self.app.take_back(self.socket.unsent_bytes());
         self.is_lost = true;
         TurnOutcome::Ends

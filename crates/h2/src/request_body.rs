@@ -82,8 +82,8 @@ impl Http2Conn {
         self.respond_by_route(&mut received, app, context);
     }
 
-    /// Hands bytes of a body to its reader, if that waits for some. A tunnel takes its own: the client
-    /// may send as many more.
+    /// Hands bytes of a body to its reader, if that waits for some. A tunnel takes its own: the
+    /// client may send as many more.
     pub(super) fn feed(&mut self, id: StreamId, app: &App) {
         let Some(stream) = self.core.stream(id) else { return };
         let active = &mut *stream.state;

@@ -1,9 +1,10 @@
 //! The body of a stream's request, as far as it is here.
 
+use std::sync::Arc;
+
 use bytes::BytesMut;
 use gustnado_http::head::Head;
-
-use crate::tunnel::TunnelEnd;
+use gustnado_web::tunnel::{PipeLoss, StreamPipe};
 
 /// The body of a stream's request.
 #[derive(Default)]
@@ -18,7 +19,7 @@ pub(super) enum StreamBody {
     /// There is none: these are bytes for a tunnel that is not open yet.
     Early(Vec<u8>),
     /// There is none: a tunnel takes what comes.
-    Tunnel(TunnelEnd),
+    Tunnel(TunnelGuard),
 }
 
 /// A request that waits for its body.
@@ -50,5 +51,24 @@ impl Gathered {
 impl Queued {
     pub(super) fn new(bytes_max: u64) -> Self {
         Self { bytes_max, ..Self::default() }
+    }
+}
+
+/// The connection's end of a tunnel. Dropping it tells the function that the stream is gone.
+pub(super) struct TunnelGuard(Arc<StreamPipe>);
+
+impl TunnelGuard {
+    pub(super) fn new(pipe: Arc<StreamPipe>) -> Self {
+        Self(pipe)
+    }
+
+    pub(super) fn pipe(&self) -> &StreamPipe {
+        &self.0
+    }
+}
+
+impl Drop for TunnelGuard {
+    fn drop(&mut self) {
+        self.0.lose(PipeLoss::Gone);
     }
 }

@@ -22,26 +22,11 @@ use crate::Http2Conn;
 use crate::active::Rest;
 use crate::outbox::{Mailroom, StreamOutbox};
 use crate::respond::StreamReply;
-use crate::stream_body::StreamBody;
+use crate::stream_body::{StreamBody, TunnelGuard};
 
 /// How long a function may go on whose tunnel is lost. It is told, and most end at once; no more
 /// than the client's budget of resets can be on their way.
 const LOST_TIME: Duration = Duration::from_secs(10);
-
-/// The connection's end of a tunnel. Dropping it tells the function that the stream is gone.
-pub(super) struct TunnelEnd(Arc<StreamPipe>);
-
-impl TunnelEnd {
-    pub(super) fn pipe(&self) -> &StreamPipe {
-        &self.0
-    }
-}
-
-impl Drop for TunnelEnd {
-    fn drop(&mut self) {
-        self.0.lose(PipeLoss::Gone);
-    }
-}
 
 impl Http2Conn {
     /// Responds to a request for a tunnel: opens it if the handler offers what is asked for.
@@ -90,7 +75,7 @@ impl Http2Conn {
         // It goes on by itself: what becomes of the stream, it is told.
         drop(spawn(run(on_upgrade, Arc::clone(&pipe))).ok()?);
         let active = &mut *stream.state;
-        let end = StreamBody::Tunnel(TunnelEnd(Arc::clone(&pipe)));
+        let end = StreamBody::Tunnel(TunnelGuard::new(Arc::clone(&pipe)));
         if let StreamBody::Early(bytes) = mem::replace(&mut active.incoming, end) {
             pipe.put(&bytes);
         }
@@ -107,6 +92,15 @@ impl Http2Conn {
         for stream in self.core.streams() {
             if let StreamBody::Tunnel(tunnel) = &stream.state.incoming {
                 tunnel.pipe().tell_ending();
+            }
+        }
+    }
+
+    /// Tells all tunnels that the server has ended.
+    pub(super) fn cut_tunnels(&mut self) {
+        for stream in self.core.streams() {
+            if let StreamBody::Tunnel(tunnel) = &stream.state.incoming {
+                tunnel.pipe().lose(PipeLoss::Ending);
             }
         }
     }

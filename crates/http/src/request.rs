@@ -69,7 +69,7 @@ impl<'a> RequestView<'a> {
         });
         let of_fields = fields
             .flat_map(|(_, value)| value.split(|byte| *byte == b','))
-            .map(|protocol| protocol.trim_ascii())
+            .map(<[u8]>::trim_ascii)
             .filter(|protocol| !protocol.is_empty());
         of_stream.into_iter().chain(of_fields)
     }

@@ -51,12 +51,12 @@ pub(super) struct StreamCarrier {
 }
 
 /// Received bytes.
-pub(super) enum Received {
+pub(super) enum ReceivedBytes {
     OfSocket(RecvBuf),
     OfStream(Vec<u8>),
 }
 
-impl Received {
+impl ReceivedBytes {
     pub(super) fn bytes(&self) -> &[u8] {
         match self {
             Self::OfSocket(piece) => piece.bytes(),
@@ -74,15 +74,18 @@ impl Carrier {
     /// Receives the next bytes; none are the peer's end.
     ///
     /// - `task`: the running one, which a stream wakes.
-    pub(super) fn poll_recv(&mut self, task: &Waker) -> Poll<Result<Received, ConnectionError>> {
+    pub(super) fn poll_recv(
+        &mut self,
+        task: &Waker,
+    ) -> Poll<Result<ReceivedBytes, ConnectionError>> {
         match self {
-            Self::Socket(socket) => socket.poll_recv(false).map_ok(Received::OfSocket),
+            Self::Socket(socket) => socket.poll_recv(false).map_ok(ReceivedBytes::OfSocket),
             Self::Stream(carrier) => {
                 let received = carrier.stream.poll_recv(&Context::from_waker(task));
                 if received.is_pending() {
                     return carrier.poll_deadline(task).map(Err);
                 }
-                received.map_ok(Received::OfStream)
+                received.map_ok(ReceivedBytes::OfStream)
             }
         }
     }

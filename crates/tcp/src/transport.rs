@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use gustnado_tasks::{ConnectionError, Endpoint};
 
-use super::carrier::{Carrier, Received};
+use super::carrier::{Carrier, ReceivedBytes};
 use super::handle::{HandleRequests, TransportHandle};
 use super::outbox::{Outbox, WriteFlow, WriteLimits};
 use super::reason::Reason;
@@ -429,7 +429,7 @@ impl Transport {
     pub(super) fn poll_recv(
         &mut self,
         reads: bool,
-    ) -> Option<Poll<Result<Received, ConnectionError>>> {
+    ) -> Option<Poll<Result<ReceivedBytes, ConnectionError>>> {
         let carrier = self.carrier.as_mut()?;
         Some(if reads {
             carrier.poll_recv(&self.task)

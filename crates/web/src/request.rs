@@ -282,9 +282,9 @@ impl Request {
     }
 
     /// Sends the client an interim response (103, RFC 8297), e.g. with `Link` fields, from handlers
-    /// that take time. Nothing is sent together with the response, nor from an inline handler, whose
-    /// response is ready at once. Of clients of HTTP/1.1 only browsers that navigate get them,
-    /// unless the setting `early-hints` says otherwise.
+    /// that take time. Nothing is sent together with the response, nor from an inline handler,
+    /// whose response is ready at once. Of clients of HTTP/1.1 only browsers that navigate get
+    /// them, unless the setting `early-hints` says otherwise.
     ///
     /// # Errors
     /// [`FieldError`], and nothing is sent, if a field could split the response.

@@ -105,7 +105,7 @@ fn a_route_names_what_its_pages_need(setup: Setup) {
         let answer = client.answer(id);
         assert_eq!(
             (&*answer.text(), all("link", &answer)),
-            ("a page", links.to_vec().into_iter().map(str::to_owned).collect())
+            ("a page", links.map(str::to_owned).to_vec())
         );
     }
     assert_eq!(client.answer(tunnel).status, 501);

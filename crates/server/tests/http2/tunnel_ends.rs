@@ -84,7 +84,7 @@ fn a_tunnel_that_does_not_end_is_cut(setup: Setup) {
     let stubborn = async |mut tunnel: Tunnel| {
         while !matches!(tunnel.recv().await, Err(TunnelError::Ending)) {}
         while tunnel.recv().await.is_ok() {}
-        pending().await
+        pending::<()>().await;
     };
     let server = Server::routes(in_clear(setup), only(move || Response::upgrade("echo", stubborn)));
     let mut client = Http2Client::connect(server.address());

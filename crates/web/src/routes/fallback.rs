@@ -37,8 +37,8 @@ impl Route {
     }
 
     /// Names what this route's pages need, so that browsers load it while the handler still works:
-    /// in early hints (103, RFC 8297) to a GET, and as `Link` of a response of 200 or 304. It may be
-    /// called several times.
+    /// in early hints (103, RFC 8297) to a GET, and as `Link` of a response of 200 or 304. It may
+    /// be called several times.
     ///
     /// No hints are sent where the response is ready at once, as it says the same: from an inline
     /// handler, or a file in the cache. In a folder the links are those of its HTML pages. The

@@ -152,9 +152,7 @@ impl RouteTable {
         if let Some(fallback) = &routes.fallback {
             let mut fallback = fallback.clone().with_pace();
             fallback.options.label = table.label("the fallback");
-            let handlers = wrapper::handlers_of(&fallback);
-            check_policy("the fallback", fallback.options.body_policy, handlers, build)?;
-            wrapper::check_preload("the fallback", &fallback)?;
+            wrapper::check_route("the fallback", &fallback, build)?;
             table.fallback = wrapper.fallback(&fallback, build)?;
         }
         if let Some(root) = &routes.root {
@@ -177,9 +175,7 @@ impl RouteTable {
         for (path, route) in merged(&routes.paths)? {
             let mut route = route.with_pace();
             route.options.label = table.label(&path);
-            wrapper::check(&route.fields)?;
-            wrapper::check_preload(&path, &route)?;
-            check_policy(&path, route.options.body_policy, wrapper::handlers_of(&route), build)?;
+            wrapper::check_route(&path, &route, build)?;
             if let Some(folder) = &route.folder {
                 table.add_folder(&path, folder, &route, &wrapper, build)?;
             } else {

@@ -179,23 +179,30 @@ pub(super) fn check_policy<'h>(
 }
 
 /// Returns the handlers of a route, with their methods.
-pub(super) fn handlers_of(route: &Route) -> impl Iterator<Item = (Option<Method>, &Handler)> {
+fn handlers_of(route: &Route) -> impl Iterator<Item = (Option<Method>, &Handler)> {
     let by_method = route.handlers.iter().map(|(method, handler)| (Some(*method), handler));
     by_method.chain(route.any.as_ref().map(|handler| (None, handler)))
 }
 
-/// Returns the links of a route that was [checked](check_preload).
+/// Returns the links of a route that was [checked](check_route).
 fn links(route: &Route) -> Fields {
     link_fields(&route.preload).unwrap_or_default()
 }
 
-/// Checks the links of a route.
-pub(super) fn check_preload(path: &str, route: &Route) -> Result<(), RouteError> {
-    let checked = link_fields(&route.preload).map(|_| ());
-    checked.map_err(|(link, reason)| RouteError::Preload { path: path.to_owned(), link, reason })
+/// Checks a route's fields, links, and how it keeps bodies.
+pub(super) fn check_route(
+    path: &str,
+    route: &Route,
+    build: &BuildContext,
+) -> Result<(), RouteError> {
+    check(&route.fields)?;
+    if let Err((link, reason)) = link_fields(&route.preload) {
+        return Err(RouteError::Preload { path: path.to_owned(), link, reason });
+    }
+    check_policy(path, route.options.body_policy, handlers_of(route), build)
 }
 
 /// Checks whether fields can be sent.
-pub(super) fn check(fields: &Headers) -> Result<(), RouteError> {
+fn check(fields: &Headers) -> Result<(), RouteError> {
     fields.check().map_err(|(name, error)| RouteError::Field { name, error })
 }

@@ -23,10 +23,10 @@ pub struct StreamPipe {
     step: usize,
     /// Makes the connection look at the stream.
     connection: Waker,
-    state: Mutex<PipeState>,
+    state: Mutex<TunnelState>,
 }
 
-struct PipeState {
+struct TunnelState {
     /// Received and not taken yet.
     received: Vec<u8>,
     /// Taken since the connection was last told.
@@ -109,7 +109,7 @@ impl StreamPipe {
         connection: Waker,
         write: ProgressTimeout,
     ) -> Arc<Self> {
-        let state = PipeState {
+        let state = TunnelState {
             received: Vec::new(),
             taken: 0,
             is_finished: false,
@@ -127,7 +127,7 @@ impl StreamPipe {
         Arc::new(Self { addresses, step, connection, state: Mutex::new(state) })
     }
 
-    fn state(&self) -> MutexGuard<'_, PipeState> {
+    fn state(&self) -> MutexGuard<'_, TunnelState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -338,7 +338,7 @@ impl StreamPipe {
     }
 }
 
-impl PipeState {
+impl TunnelState {
     /// Returns why nothing goes on, if so: the loss once, then that the tunnel is closed.
     fn failure(&mut self) -> Option<PipeFailure> {
         let loss = self.loss?;
@@ -421,3 +421,6 @@ impl ByteStream for ProtocolPipe {
         self.0.cut();
     }
 }
+
+#[cfg(test)]
+mod tests;
