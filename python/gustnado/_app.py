@@ -13,7 +13,7 @@ from ._middleware import Middleware
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from os import PathLike
     from typing import Literal, TypedDict, TypeVar, overload
 
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         exempt: bool
         limit_concurrency: int | None
         body: _BodyPolicy | None
+        preload: Sequence[str]
 
 
 class App:
@@ -47,7 +48,8 @@ class App:
     def __init__(self) -> None:
         # Of each handler: method, path, function, and the options of `route`.
         self._handlers: list[tuple[
-            str | None, str, Callable[..., object], bool, bool, int, _BodyPolicy | None]] = []
+            str | None, str, Callable[..., object], bool, bool, int, _BodyPolicy | None,
+            list[str]]] = []
         self._folders: list[tuple[str, str]] = []
         self._middleware = Middleware()
         # Servers that `run` has started.
@@ -56,7 +58,7 @@ class App:
     def route(
         self, path: str, method: str | None = None, *, merge_slashes: bool = True,
         exempt: bool = False, limit_concurrency: int | None = None,
-        body: _BodyPolicy | None = None,
+        body: _BodyPolicy | None = None, preload: Sequence[str] = (),
     ) -> Callable[[_Function], _Function]:
         """Adds a handler for a method, or for all that have none of their own. It is a decorator.
 
@@ -69,15 +71,18 @@ class App:
           allows; others wait, or get 503. None: no limit of its own.
         - `body`: where whole bodies are kept, in place of `body_policy`: `"memory"`, `"spool"` (in
           memory up to 1 MiB, else on the disk), or `"stream"`: nowhere.
+        - `preload`: what the page needs, such as `["/app.css; as=style"]`. A GET gets it in early
+          hints (103) while the handler works, and with the response.
 
         Raises `ValueError` for a path that no request can have, and `TypeError` for a function
         whose parameters do not fit it.
         """
         _routes.check(path)
         handlers_max = _routes.limit(limit_concurrency)
+        links = _routes.links(preload)
 
         def add(function: _Function) -> _Function:
-            added = (method, path, function, merge_slashes, exempt, handlers_max, body)
+            added = (method, path, function, merge_slashes, exempt, handlers_max, body, links)
             _routes.handler(*added)
             self._handlers.append(added)
             return function
@@ -194,8 +199,9 @@ class App:
         """Returns all handlers with their middleware, as the engine takes them."""
         around = self._middleware.around
         return [
-            _routes.handler(method, path, around(path, function), merges, exempt, most, body)
-            for method, path, function, merges, exempt, most, body in self._handlers
+            _routes.handler(
+                method, path, around(path, function), merges, exempt, most, body, links)
+            for method, path, function, merges, exempt, most, body, links in self._handlers
         ]
 
     def run(self, **settings: Unpack[Settings]) -> None:

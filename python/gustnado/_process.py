@@ -196,7 +196,7 @@ class Process:
             self._run_with_loop(app, interface)
         elif interface == "wsgi":
             self._run_wsgi(app)
-        elif any(is_coroutine for *_, is_coroutine in app.handlers()):
+        elif any(is_coroutine for *_, is_coroutine, _ in app.handlers()):
             self._run_with_loop(app, interface)
         else:
             self._build(app.handlers(), app._folders, CallContext(), None)
@@ -472,7 +472,7 @@ def _scope(plan: Plan, server: tuple[str, int]) -> dict[str, Any]:
         "server": server,
         "client": None,
         "root_path": plan.root_path,
-        "extensions": {"http.response.pathsend": {}},
+        "extensions": {"http.response.pathsend": {}, "http.response.early_hint": {}},
     }
 
 

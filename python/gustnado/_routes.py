@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import asyncio
     import inspect
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from ._gustnado import _HandlerSpec
 
@@ -139,9 +139,17 @@ def limit(handlers_max: int | None) -> int:
     return handlers_max
 
 
+def links(preload: Sequence[str]) -> list[str]:
+    """Returns what a page needs, for the engine, which checks each link."""
+    if isinstance(preload, str):
+        raise TypeError(f"preload: expected a list of links, found the text {preload!r}")
+    return list(preload)
+
+
 def handler(
     method: str | None, path: str, function: Callable[..., object], merge_slashes: bool = True,
     exempt: bool = False, handlers_max: int = 0, body: str | None = None,
+    preload: list[str] | None = None,
 ) -> _HandlerSpec:
     """Returns a handler in the engine's form."""
     if body not in (None, "stream", "memory", "spool"):
@@ -149,7 +157,7 @@ def handler(
     named, takes_request = taken(path, function)
     waits = is_coroutine_function(function)
     return (method, path, function, takes_request, named, merge_slashes, exempt, handlers_max,
-            body, waits)
+            body, waits, preload or [])
 
 
 def _name(function: Callable[..., object]) -> str:

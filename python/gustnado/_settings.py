@@ -49,6 +49,7 @@ class Settings(TypedDict, total=False):
     connections_per_client: int | Literal["off"] | None
     defer_accept: bool | None
     drain_accept: float | str | None
+    early_hints: Literal["navigations", "always", "never"] | None
     env: str | Sequence[str] | None
     env_file: str | Sequence[str] | None
     error_log: _Path | None

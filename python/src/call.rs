@@ -97,12 +97,15 @@ impl PyHandler {
         routes: Routes,
         method: Option<Method>,
         (path, merges, is_exempt, handlers_max): (&str, bool, bool, usize),
-        policy: Option<BodyPolicy>,
+        (policy, preload): (Option<BodyPolicy>, Vec<String>),
     ) -> Routes {
         let mut place = route().merge_slashes(merges).exempt(is_exempt);
         place = place.limit_concurrency(handlers_max);
         if let Some(policy) = policy {
             place = place.body_policy(policy);
+        }
+        for link in preload {
+            place = place.preload(&link);
         }
         if self.is_coroutine && !self.context.has_body_limit {
             // It reads at its own pace, and the client waits.

@@ -25,9 +25,21 @@ use crate::{coroutine, errors, limits};
 /// A handler, as `gustnado._routes` describes it: method (none: all), path, function, whether it
 /// takes the request, the named parts of the path that it takes, whether slashes are merged,
 /// whether it is exempt from the limit of handlers, how many of its path run at a time (0: any
-/// number), where bodies are kept (none: as set), and whether it is a coroutine function.
-type HandlerSpec =
-    (Option<String>, String, Py<PyAny>, bool, Vec<String>, bool, bool, usize, Option<String>, bool);
+/// number), where bodies are kept (none: as set), whether it is a coroutine function, and what its
+/// pages need.
+type HandlerSpec = (
+    Option<String>,
+    String,
+    Py<PyAny>,
+    bool,
+    Vec<String>,
+    bool,
+    bool,
+    usize,
+    Option<String>,
+    bool,
+    Vec<String>,
+);
 
 /// State of the engine's turns for other threads.
 struct TurnState {
@@ -123,6 +135,7 @@ impl PyEngine {
                 limit,
                 body,
                 is_coroutine,
+                preload,
             ) = handler;
             let policy = body.map(|name| policy_of(&name)).transpose()?;
             let method = method.map(|name| method_of(&name)).transpose()?;
@@ -131,7 +144,7 @@ impl PyEngine {
             let handler =
                 PyHandler::new(function, takes_request, params, is_coroutine, Arc::clone(&context));
             let place = (&*path, merges, is_exempt, limit);
-            routes = Arc::new(handler).add_to(routes, method, place, policy);
+            routes = Arc::new(handler).add_to(routes, method, place, (policy, preload));
         }
         if let Some(application) = application {
             routes = match application.cast::<Asgi>() {

@@ -5,7 +5,7 @@ use std::sync::MutexGuard;
 use std::task::Poll;
 
 use bytes::Bytes;
-use pyo3::exceptions::{PyConnectionError, PyRuntimeError};
+use pyo3::exceptions::{PyConnectionError, PyRuntimeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
@@ -81,6 +81,21 @@ impl PyRequest {
     #[getter]
     fn raw_path(&self) -> String {
         self.inner().raw_path().to_owned()
+    }
+
+    /// Sends links ahead of the response, as early hints (103).
+    #[pyo3(signature = (*links))]
+    fn early_hints(&self, links: Vec<String>) -> PyResult<()> {
+        let value = |link: String| {
+            gustnado::config::preload_link(&link).map_err(|reason| {
+                let text = format!("expected a link such as /app.css; as=style, found {link:?}");
+                PyValueError::new_err(format!("{text}: {reason}"))
+            })
+        };
+        let values = links.into_iter().map(value).collect::<PyResult<Vec<_>>>()?;
+        let fields: Vec<_> = values.iter().map(|value| ("Link", value.as_str())).collect();
+        let sent = self.inner().early_hints(&fields);
+        sent.map_err(|error| PyValueError::new_err(error.to_string()))
     }
 
     /// Returns whether the path is `base` or below it, by whole segments.

@@ -1,7 +1,7 @@
 //! Refuses CONNECT (RFC 9110 §9.3.6) and WebSocket upgrades (RFC 6455) before an application sees
 //! them.
 
-use gustnado::{Method, Request, Response, Route, Status};
+use gustnado::{Method, Request, Response, Route, Status, Version};
 
 use crate::errors::warn;
 
@@ -9,10 +9,14 @@ const ALLOW: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 
 /// Returns the response to a request for a tunnel or a WebSocket; `None` to every other request.
 pub(crate) fn refuse(request: &Request) -> Option<Response> {
-    if request.method() == Method::Connect {
-        return Some(refusal());
+    if is_websocket(request) {
+        return Some(no_websocket(request));
     }
-    is_websocket(request).then(|| no_websocket(request))
+    if request.method() != Method::Connect {
+        return None;
+    }
+    // One that names a path is of HTTP/2, where it is a stream of its own (RFC 8441).
+    Some(if request.wants_upgrade() { Response::new(Status::NOT_IMPLEMENTED) } else { refusal() })
 }
 
 /// Returns the response to CONNECT. It closes the connection, since what the client sends next may
@@ -28,19 +32,22 @@ pub(crate) fn refused_by(route: Route) -> Route {
 
 /// Returns whether a request is for a WebSocket, which is not supported.
 pub(crate) fn is_websocket(request: &Request) -> bool {
-    request.wants_upgrade()
-        && request.header("upgrade").is_some_and(|to| to.eq_ignore_ascii_case("websocket"))
+    request.upgrade_protocols().next().is_some_and(|to| to.eq_ignore_ascii_case("websocket"))
 }
 
 /// Returns the response to it, and logs it, because its client shows an empty page at best. It
-/// names the supported protocol (RFC 9110 §15.5.22).
+/// names the supported protocol (RFC 9110 §15.5.22), for which HTTP/2 has no field.
 #[cold]
 pub(crate) fn no_websocket(request: &Request) -> Response {
+    let is_http2 = request.version() == Version::Http2;
+    let status = if is_http2 { Status::NOT_IMPLEMENTED } else { Status::UPGRADE_REQUIRED };
     let line = format!(
-        "{} {} requests a WebSocket, which is not supported: 426",
+        "{} {} requests a WebSocket, which is not supported: {}",
         request.method_str(),
-        request.target()
+        request.target(),
+        status.code()
     );
     warn(&line);
-    Response::new(Status::UPGRADE_REQUIRED).header("Upgrade", "HTTP/1.1")
+    let response = Response::new(status);
+    if is_http2 { response } else { response.header("Upgrade", "HTTP/1.1") }
 }

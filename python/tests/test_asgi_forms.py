@@ -104,7 +104,7 @@ def test_what_is_written_into_a_scope_is_one_requests(server):
     for _ in range(2):
         seen = json.loads(server.get("/scope/x").body)
         assert seen["asgi"] == {"version": "3.0", "spec_version": "2.3"}
-        assert seen["extensions"] == ["http.response.pathsend"]
+        assert seen["extensions"] == ["http.response.pathsend", "http.response.early_hint"]
 
 
 def test_the_server_in_a_scope_is_the_connections_address(server):

@@ -1,5 +1,6 @@
 //! The state that all connections of a server share: limits, routes, counters.
 
+mod early_hints;
 mod ended;
 mod guards;
 mod handle;
@@ -31,7 +32,7 @@ use crate::bodies::Bodies;
 use crate::client_slots::ClientSlot;
 use crate::hooks::Hooks;
 use crate::pace::Pace;
-use gustnado_config::{Config, ResponseVersion};
+use gustnado_config::{Config, EarlyHints, ResponseVersion};
 use gustnado_observe::access_log::AccessLog;
 use gustnado_observe::stats::{Added, Fault, Tally};
 use gustnado_web::handler::panicked;
@@ -117,11 +118,14 @@ pub struct App {
     pub h2: H2Limits,
     /// Another one for each app.
     number: u32,
+    /// The same for what is sent without https, where that differs.
+    plain_number: u32,
     /// The line of `Strict-Transport-Security` (RFC 6797); empty: there is none.
     hsts_line: Box<str>,
     /// What requests have to meet before they are routed, if there is something: then
     /// [`Notice::has_guards`].
     pub guards: Option<Arc<Guards>>,
+    early_hints: EarlyHints,
     /// The proxies whose fields about the client are trusted, if any.
     pub trusted_proxies: Option<Arc<TrustedProxies>>,
     /// Bytes of later requests that are read while a handler runs.
@@ -204,9 +208,11 @@ impl App {
             http2: openings.http2,
             h2: h2_limits(config),
             number: next_number(),
+            plain_number: next_number(),
             hsts_line: hsts_line(config.hsts),
             guards: Guards::of(config, &openings, !config.forwarded_allow_ips.is_empty()),
             openings,
+            early_hints: config.early_hints,
             trusted_proxies: TrustedProxies::of(config),
             read_ahead_bytes: config.read_ahead_bytes,
             stream_buffer_bytes: config.stream_buffer_bytes,
@@ -232,9 +238,11 @@ impl App {
             http2: self.http2,
             h2: self.h2,
             number: next_number(),
+            plain_number: next_number(),
             hsts_line: self.hsts_line.clone(),
             guards: self.guards.clone(),
             openings: self.openings.clone(),
+            early_hints: self.early_hints,
             trusted_proxies: self.trusted_proxies.clone(),
             read_ahead_bytes: self.read_ahead_bytes,
             stream_buffer_bytes: self.stream_buffer_bytes,
@@ -422,9 +430,26 @@ impl App {
         })
     }
 
+    /// Returns whether responses that came by https ask clients to stay with it.
+    #[inline]
+    pub fn has_hsts(&self) -> bool {
+        !self.hsts_line.is_empty()
+    }
+
+    /// Returns the fields of a response that came without https: it must not ask for that (RFC 6797
+    /// §7.2).
+    #[cold]
+    pub fn plain_response_lines(&self, unix_secs: u64) -> Rc<ResponseLines> {
+        Rc::new(self.lines_with("", self.plain_number, unix_secs))
+    }
+
     #[cold]
     fn new_lines(&self, unix_secs: u64) -> ResponseLines {
-        let text = [&*self.shared.lines(), self.hsts_line.as_bytes()].concat();
+        self.lines_with(&self.hsts_line, self.number, unix_secs)
+    }
+
+    fn lines_with(&self, more: &str, number: u32, unix_secs: u64) -> ResponseLines {
+        let text = [&*self.shared.lines(), more.as_bytes()].concat();
         let mut fixed = Fields::new();
         for line in text.split(|byte| *byte == b'\n') {
             let Some(colon) = line.iter().position(|byte| *byte == b':') else { continue };
@@ -432,7 +457,7 @@ impl App {
                 fixed.add_trusted(name, line[colon + 1..].trim_ascii());
             }
         }
-        ResponseLines::new(self.number, fixed, unix_secs, imf_fixdate(unix_secs))
+        ResponseLines::new(number, fixed, unix_secs, imf_fixdate(unix_secs))
     }
 
     fn new_prefix(&self, unix_secs: u64, more: &str) -> ResponsePrefix {

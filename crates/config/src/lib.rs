@@ -54,6 +54,7 @@ mod acme;
 mod bodies;
 mod cgroup;
 pub mod config_file;
+mod early_hints;
 mod error;
 mod fields;
 mod file_settings;
@@ -85,6 +86,7 @@ mod unit;
 
 pub use acme::AcmeChallenge;
 pub use bodies::BodyPolicy;
+pub use early_hints::{EarlyHints, preload_link};
 pub use error::ConfigError;
 pub use file_settings::{FileSetting, FileSettings};
 pub use forwarded_fields::ForwardedFields;
@@ -359,6 +361,8 @@ settings! { $
         listing: Listing = Listing::Auto,
         /// The HTTP version in the status line of responses.
         answer_version: ResponseVersion = ResponseVersion::Newest,
+        /// Which requests get early hints.
+        early_hints: EarlyHints = EarlyHints::Navigations,
         /// How often a line of statistics is written to standard error; zero is never.
         stats_interval: Duration,
         /// Whether start and stop are silent but for errors.

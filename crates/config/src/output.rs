@@ -1,9 +1,9 @@
 //! Declaration of the settings of what is told: in responses, on standard error, in logs.
 
-use super::ResponseVersion;
 use super::fields::{choice, file_path, switch};
 use super::text::is_field_text;
 use super::tunable::{Field, SettingGroup, Tunable};
+use super::{EarlyHints, ResponseVersion};
 
 pub(super) const SERVER_NAME: Tunable = Tunable {
     name: "server-name",
@@ -24,6 +24,14 @@ pub(super) const ANSWER_VERSION: Tunable = Tunable {
     default: "1.1",
     doc: "HTTP version in status lines: the newest, 1.0 to all, or that of the request",
     field: choice!(answer_version, ResponseVersion),
+};
+
+pub(super) const EARLY_HINTS: Tunable = Tunable {
+    name: "early-hints",
+    group: SettingGroup::Output,
+    default: "navigations",
+    doc: "Which requests of HTTP/1.1 get early hints (103); by HTTP/2 all do, unless never",
+    field: choice!(early_hints, EarlyHints),
 };
 
 pub(super) const ACCESS_LOG: Tunable = Tunable {

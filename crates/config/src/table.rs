@@ -451,6 +451,7 @@ pub static TUNABLES: &[Tunable] = &[
     },
     output::SERVER_NAME,
     output::ANSWER_VERSION,
+    output::EARLY_HINTS,
     pages::STATS_INTERVAL,
     pages::METRICS_PATH,
     pages::STATS_PATH,

@@ -234,6 +234,9 @@ fn fields(content_type: ContentType, validators: &Validators, headers: &FolderHe
         fields.add_trusted(HeaderId::XContentTypeOptions, b"nosniff");
     }
     fields.extend(&headers.fields);
+    if content_type.is_html() {
+        fields.extend(&headers.links);
+    }
     fields
 }
 

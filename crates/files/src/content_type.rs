@@ -25,6 +25,11 @@ impl ContentType {
         };
         ContentType { essence }
     }
+
+    /// Returns whether it is a page of HTML.
+    pub(super) fn is_html(self) -> bool {
+        self.essence == "text/html"
+    }
 }
 
 /// Text is declared as UTF-8, the only encoding that a new file is likely to have.

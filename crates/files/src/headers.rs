@@ -11,6 +11,8 @@ pub struct FolderHeaders {
     /// Whether `X-Content-Type-Options` is among these fields or the server's: with it, browsers
     /// trust the content type. Every file has it.
     pub(super) has_nosniff: bool,
+    /// What its pages need: fields of HTML files.
+    pub(super) links: Fields,
 }
 
 impl FolderHeaders {
@@ -19,6 +21,14 @@ impl FolderHeaders {
         let fields = headers.fields();
         let name = HeaderId::XContentTypeOptions;
         let has_nosniff = fields.contains(name) || has_field(common, name.name());
-        Self { fields, has_nosniff }
+        Self { fields, has_nosniff, links: Fields::new() }
+    }
+
+    /// Sets what the folder's HTML pages need.
+    ///
+    /// - `links`: `Link` fields.
+    #[must_use]
+    pub fn with_links(self, links: Fields) -> Self {
+        Self { links, ..self }
     }
 }

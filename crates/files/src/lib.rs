@@ -37,7 +37,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use gustnado_http::fields::HeaderId;
+use gustnado_http::fields::{Fields, HeaderId};
 use gustnado_http::method::Method;
 use gustnado_http::path::{CanonicalPath, PathError};
 use gustnado_http::request::RequestView;
@@ -299,6 +299,16 @@ impl Files {
             _ => FileResponse::new(Status::METHOD_NOT_ALLOWED).with(HeaderId::Allow, ALLOW),
         };
         FolderResponse::Ready(Box::new(response.with_headers(&self.folder.headers)))
+    }
+
+    /// Returns the `Link` fields of the page that a request is for, going by its path.
+    #[doc(hidden)]
+    pub fn hints(&self, request: RequestView<'_>) -> Option<&Fields> {
+        let links = &self.folder.headers.links;
+        let path = request.path();
+        let is_page = || path.ends_with(b"/") || ContentType::of(path).is_html();
+        let is_wanted = !links.is_empty() && request.method() == Method::Get && is_page();
+        is_wanted.then_some(links)
     }
 
     /// Returns the failures since the start.

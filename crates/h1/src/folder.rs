@@ -43,14 +43,16 @@ impl Conn {
             let rest = segment.map(|segment| PendingContent::of_segment(segment, ending));
             ResponseProgress::of(rest, ending, &view, out)
         });
-        written.unwrap_or_else(|other| self.respond_otherwise(other, table, received, turn, out))
+        written.unwrap_or_else(|other| {
+            self.respond_otherwise((files, other), table, received, turn, out)
+        })
     }
 
     #[cold]
     #[inline(never)]
     fn respond_otherwise(
         &self,
-        response: FolderResponse,
+        (files, response): (&Files, FolderResponse),
         table: &Arc<RouteTable>,
         received: &mut ReceivedRequest<'_>,
         turn: &TurnContext,
@@ -62,6 +64,7 @@ impl Conn {
                 self.respond(Response::from(*response), (&parts, table), received, turn, out)
             }
             FolderResponse::Wait(lookup) => {
+                parts.hint(files);
                 ResponseProgress::InFlight(self.in_flight_lookup(*lookup, parts, table, received))
             }
         }

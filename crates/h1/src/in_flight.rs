@@ -261,7 +261,7 @@ impl Conn {
         // Interim responses first: they must precede the final head, and a client that waits for
         // 100 sends no body before it.
         let interim = channel.take_interim();
-        if !interim.is_empty() {
+        if !interim.is_empty() && self.app.sends_early_hints(in_flight.parts.view()) {
             return Poll::Ready(Ok(ConnAction::SendInterim(interim_heads(&interim))));
         }
         if let Some(cut) = in_flight.incoming.hold.cut()

@@ -106,9 +106,10 @@ impl Conn {
             note_step(options.label);
             return self.run_inline(&**handler, request, (cache, table), received, turn, out);
         }
+        let asked = (received.head, received.bytes);
         let (endpoint, request, path) = match exact {
             Some(endpoint) => (endpoint, None, None),
-            None => find(cache, table, (received.head, received.bytes), self.origin()),
+            None => find(cache, table, view.method(), asked, self.origin()),
         };
         match &endpoint.kind {
             EndpointKind::Files { .. } if received.has_body_ahead() => {

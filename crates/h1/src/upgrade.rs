@@ -31,7 +31,7 @@ pub(super) fn take_upgrade(
     let Upgrade { protocol, on_upgrade } = *upgrade;
     let protocol = protocol.as_deref();
     let is_asked = match protocol {
-        Some(protocol) => !ending.lingers() && asks_for(request, protocol),
+        Some(protocol) => !ending.lingers() && request.wants_protocol(protocol),
         // What follows CONNECT is no request, so a connection that does not become a tunnel closes.
         None => request.method() == Method::Connect,
     };
@@ -43,16 +43,6 @@ pub(super) fn take_upgrade(
         response.name_protocol(protocol);
     }
     None
-}
-
-/// Returns whether a request asks for an upgrade to this protocol (RFC 9110 §7.8).
-fn asks_for(request: RequestView<'_>, protocol: &str) -> bool {
-    let is_it = |token: &[u8]| token.trim_ascii().eq_ignore_ascii_case(protocol.as_bytes());
-    let mut fields = request.fields();
-    request.head().wants_upgrade()
-        && fields.any(|(name, value)| {
-            name.eq_ignore_ascii_case(b"upgrade") && value.split(|byte| *byte == b',').any(is_it)
-        })
 }
 
 /// A connection whose socket is lent to a tunnel. On drop, also by a panic or a cancelled task, the
@@ -90,8 +80,8 @@ impl Conn {
         let task = poll_fn(|context| Poll::Ready(TaskMark::of(context.waker()))).await;
         let unread = self.unread.take().map_or_else(Vec::new, |unread| unread.bytes);
         let write = self.app.times.write;
-        let tunnel = Tunnel::new(self.socket.take(), unread, task, write);
-        let lending = Lending { lent: tunnel.lent(), conn: self };
+        let (tunnel, lent) = Tunnel::over_socket(self.socket.take(), unread, task, write);
+        let lending = Lending { lent, conn: self };
         let mut running = contained(move || on_upgrade.call(tunnel));
         let is_done = poll_fn(|context| {
             let Some(future) = &mut running else { return Poll::Ready(false) };

@@ -9,6 +9,7 @@ use gustnado_observe::exchange::Exchanges;
 use gustnado_tasks::Attached;
 use gustnado_web::request_head::RequestHeadRef;
 use gustnado_web::routes::{RouteOptions, RouteTable};
+use gustnado_web::tunnel::StreamPipe;
 
 use crate::outbox::StreamOutbox;
 use crate::patience::{HandlerTime, Patience};
@@ -18,6 +19,7 @@ use crate::stream_pace::{HeldResponse, StreamPace, StreamRead};
 
 /// What is kept with an open stream.
 #[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct Active {
     /// The request's head, which its handler shares.
     pub(super) parts: Option<RequestHeadRef>,
@@ -49,6 +51,8 @@ pub(super) struct Active {
     pub(super) is_cold: bool,
     /// Its file is read on the worker, as no thread was free.
     pub(super) reads_cold: bool,
+    /// As for [`StreamReply::is_insecure`](crate::respond::StreamReply::is_insecure).
+    pub(super) is_insecure: bool,
     /// Its response is written, and the client still sends its request.
     pub(super) is_answered: bool,
     /// How much of that was read over since.
@@ -76,4 +80,6 @@ pub(super) enum Rest {
     Pieces,
     /// All of it, until the response may begin.
     Held(Box<HeldResponse>),
+    /// The bytes of a tunnel.
+    Tunnel(Arc<StreamPipe>),
 }

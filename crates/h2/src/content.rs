@@ -8,8 +8,10 @@ use bytes::Bytes;
 use gustnado_files::warmth::{WINDOW_BYTES, is_window_warm, warm};
 use gustnado_files::{OpenFile, Segment};
 use gustnado_http::h2::{ErrorCode, H2Connection, Priority, Stream, StreamId};
+use gustnado_observe::stats::{Added, Fault};
 use gustnado_tasks::{BlockingPool, Connection, SendBuf, contained};
 use gustnado_web::response::Trailers;
+use gustnado_web::tunnel::PipeOutput;
 
 use crate::Http2Conn;
 use crate::active::{Active, Rest};
@@ -31,6 +33,10 @@ enum FillStep {
     End(Option<Trailers>),
     /// It has to wait for its disk.
     Cold,
+    /// A tunnel was cut by its function.
+    Cut,
+    /// The function of a tunnel has panicked.
+    Panicked,
     Failed,
 }
 
@@ -96,6 +102,12 @@ impl Http2Conn {
             FillStep::Last(_) => self.finish(id),
             FillStep::End(trailers) => self.end_content(id, trailers),
             FillStep::Cold => self.await_disk(id),
+            FillStep::Cut => self.reset(id, ErrorCode::Cancel),
+            FillStep::Panicked => {
+                let fault = Some(Fault::HandlerPanicked);
+                self.app.count(&Added { fault, ..Added::default() });
+                self.reset(id, ErrorCode::InternalError);
+            }
             FillStep::Failed => self.reset(id, ErrorCode::InternalError),
         }
         bytes
@@ -187,6 +199,7 @@ fn is_ready(stream: &Stream<Box<Active>>, room: usize, now_ms: u64) -> bool {
             .outbox
             .as_ref()
             .is_some_and(|outbox| outbox.has_ended() || has_window && outbox.has_pieces()),
+        Some(Rest::Tunnel(pipe)) => pipe.has_output(has_window),
     }
 }
 
@@ -209,6 +222,10 @@ fn write_piece(
             FillStep::of(len, is_end)
         }
         Some(Rest::Segments(_)) => write_segment(core, id, budget, out),
+        Some(Rest::Tunnel(pipe)) => {
+            let output = pipe.output(budget);
+            write_tunnel(core, id, output, out)
+        }
         Some(Rest::Pieces) => {
             let Some(outbox) = active.outbox.clone() else { return FillStep::Failed };
             if let Some(piece) = outbox.take(budget) {
@@ -222,6 +239,36 @@ fn write_piece(
                 _ => FillStep::Failed,
             }
         }
+    }
+}
+
+/// Writes what a tunnel has to send.
+fn write_tunnel(
+    core: &mut H2Connection<Box<Active>>,
+    id: StreamId,
+    output: PipeOutput,
+    out: &mut SendBuf,
+) -> FillStep {
+    match output {
+        PipeOutput::Bytes(piece) => {
+            let len = piece.len();
+            core.write_data_header(id, len, false, &mut out.bytes);
+            push(piece, out);
+            FillStep::Written(len)
+        }
+        PipeOutput::Shut => {
+            core.write_data_header(id, 0, true, &mut out.bytes);
+            FillStep::Written(0)
+        }
+        PipeOutput::Close { is_shut } => {
+            if !is_shut {
+                core.write_data_header(id, 0, true, &mut out.bytes);
+            }
+            FillStep::Last(0)
+        }
+        PipeOutput::Nothing => FillStep::Written(0),
+        PipeOutput::Cut => FillStep::Cut,
+        PipeOutput::Failed => FillStep::Panicked,
     }
 }
 

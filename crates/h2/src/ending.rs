@@ -57,7 +57,7 @@ impl Http2Conn {
     #[cold]
     pub(super) fn renewed(&mut self, app: Arc<App>) -> Arc<App> {
         if app.is_draining() {
-            self.announce_end();
+            self.tell_end();
             return app;
         }
         match app.successor() {
@@ -66,6 +66,14 @@ impl Http2Conn {
                 successor
             }
             None => app,
+        }
+    }
+
+    /// Tells the client and all tunnels, once, that the server drains.
+    fn tell_end(&mut self) {
+        if !std::mem::replace(&mut self.is_end_told, true) {
+            self.announce_end();
+            self.tell_tunnels();
         }
     }
 
@@ -94,6 +102,7 @@ impl Http2Conn {
         self.phase = ConnPhase::PeerGone;
         let now_ms = self.socket.now().mono_ms;
         self.timers.note_gone(now_ms, &self.app);
+        self.end_tunnels();
     }
 
     /// Ends the streams that need something of a client that sends no more.
@@ -133,8 +142,9 @@ impl Http2Conn {
 
     /// Acts on what has ended a receive.
     pub(super) fn after_failure(&mut self, error: &ConnectionError) -> TurnOutcome {
-        if matches!(error, ConnectionError::Ending) && self.phase == ConnPhase::Open {
-            self.announce_end();
+        // At the drain's deadline it comes once more.
+        if matches!(error, ConnectionError::Ending) && !self.is_end_told {
+            self.tell_end();
             return TurnOutcome::On;
         }
         match error {
@@ -185,6 +195,9 @@ impl Http2Conn {
         };
         if fault.is_some() {
             self.app.count(&Added { fault, ..Added::default() });
+        }
+        if matches!(error, ConnectionError::Ending) {
+            self.cut_tunnels();
         }
         self.app.take_back(self.socket.unsent_bytes());
         self.is_lost = true;

@@ -40,7 +40,7 @@ impl Http2Conn {
             Err(FolderResponse::Wait(lookup)) => {
                 let looking = async move { Response::from(lookup.run().await) };
                 let looking = HandlerFuture::Boxed(Box::pin(looking));
-                self.run_lookup(looking, table, received, app);
+                self.run_lookup(looking, (files, table), received, app);
             }
         }
     }

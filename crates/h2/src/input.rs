@@ -51,7 +51,7 @@ impl Http2Conn {
         let piece = if self.partial.is_some() || is_idle && self.unread.is_empty() {
             ready!(self.socket.poll_recv_or_give_way(is_idle && self.partial.is_none()))?
         } else {
-            ready!(self.socket.poll_recv(is_idle))?
+            ready!(self.socket.poll_recv(!self.is_end_told))?
         };
         if self.app.times.ping_ms > 0 {
             self.timers.note_alive(self.socket.now().mono_ms, &self.app);
@@ -142,8 +142,10 @@ impl Http2Conn {
                 if let Some((limit, reached)) = past {
                     self.note_head_limit(limit, reached, app);
                 }
-                let mut reply =
-                    StreamReply { is_open: false, ..StreamReply::of_stream(id, is_end) };
+                // Nothing of it says what a proxy has seen.
+                let is_insecure = app.has_hsts() && !self.socket.is_sealed();
+                let reply = StreamReply::of_stream(id, is_end);
+                let mut reply = StreamReply { is_open: false, is_insecure, ..reply };
                 self.write_refusal(&mut reply, status, app);
             }
             H2Event::Data { id, bytes, is_end } => {

@@ -9,6 +9,7 @@ use gustnado_http::status::Status;
 use gustnado_observe::stats::{Added, Fault, Http2Fault};
 use gustnado_tasks::ConnectionError;
 use gustnado_web::body::BodyError;
+use gustnado_web::tunnel::PipeLoss;
 
 use crate::active::Active;
 use crate::ending::ConnPhase;
@@ -159,6 +160,11 @@ impl Http2Conn {
             StreamBody::Read(_) if active.rest.is_none() => {
                 app.count(&fault);
                 self.break_body(id, BodyError::TooSlow);
+            }
+            StreamBody::Tunnel(tunnel) => {
+                tunnel.pipe().lose(PipeLoss::TimedOut);
+                app.count(&fault);
+                self.reset(id, ErrorCode::Cancel);
             }
             _ => {
                 app.count(&fault);

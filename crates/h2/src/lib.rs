@@ -33,6 +33,7 @@ mod stream_memory;
 mod stream_pace;
 mod tasks;
 mod time;
+mod tunnel;
 mod write;
 
 use std::cell::RefCell;
@@ -89,6 +90,8 @@ struct Http2Conn {
     phase: ConnPhase,
     /// The unread bytes may hold whole frames.
     has_unread: bool,
+    /// The client and all tunnels were told that the server drains.
+    is_end_told: bool,
     /// It has failed: there is nothing to be closed in order.
     is_lost: bool,
     /// The memory of a body is charged, so it may have been granted more, or cut.
@@ -158,6 +161,7 @@ impl Http2Conn {
             app,
             phase: ConnPhase::Open,
             has_unread: true,
+            is_end_told: false,
             is_lost: false,
             has_charged: false,
             has_held: false,

@@ -142,6 +142,11 @@ impl StreamOutbox {
         self.inside().response.take()
     }
 
+    /// Returns whether the handler has come to something that was not taken yet.
+    pub(super) fn has_response(&self) -> bool {
+        self.inside().response.is_some()
+    }
+
     /// Waits until there is room for a piece.
     pub(super) fn poll_room(&self, context: &Context<'_>) -> Poll<()> {
         let mut inside = self.inside();

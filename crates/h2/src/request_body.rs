@@ -47,6 +47,15 @@ impl Http2Conn {
         }
         match &mut stream.state.incoming {
             StreamBody::None => self.give_window(id, bytes.len(), app),
+            // Its window bounds them.
+            StreamBody::Early(early) => early.extend_from_slice(bytes),
+            StreamBody::Tunnel(tunnel) => {
+                tunnel.pipe().put(bytes);
+                if is_end {
+                    tunnel.pipe().finish();
+                }
+                self.feed(id, app, context);
+            }
             StreamBody::Gathered(gathered) => {
                 gathered.body.memory.extend_from_slice(bytes);
                 gathered.received += bytes.len() as u64;
@@ -116,11 +125,16 @@ impl Http2Conn {
         drop(memory);
     }
 
-    /// Hands bytes of a body to its reader, if that waits for some.
+    /// Hands bytes of a body to its reader, if that waits for some. A tunnel takes its own: the
+    /// client may send as many more.
     pub(super) fn feed(&mut self, id: StreamId, app: &App, context: &Context<'_>) {
         let now_ms = self.socket.now().mono_ms;
         let Some(stream) = self.core.stream(id) else { return };
         let active = &mut *stream.state;
+        if let StreamBody::Tunnel(tunnel) = &active.incoming {
+            let taken = tunnel.pipe().take_taken();
+            return self.give_window(id, taken, app);
+        }
         let (StreamBody::Read(queued), Some(parts)) = (&mut active.incoming, &active.parts) else {
             return self.settle_body(id);
         };

@@ -53,6 +53,10 @@ pub(super) struct StreamReply<'a> {
     pub(super) has_pieces: bool,
     /// It was held back for as long as its pace says.
     pub(super) was_held: bool,
+    /// The request asks for a tunnel.
+    pub(super) is_tunnel: bool,
+    /// The request came without https, on a server that otherwise asks for it.
+    pub(super) is_insecure: bool,
 }
 
 impl StreamReply<'_> {
@@ -66,6 +70,8 @@ impl StreamReply<'_> {
             exchange: None,
             has_pieces: false,
             was_held: false,
+            is_tunnel: false,
+            is_insecure: false,
         }
     }
 }
@@ -73,8 +79,12 @@ impl StreamReply<'_> {
 impl<'a> Received<'a> {
     #[inline]
     pub(super) fn new(id: StreamId, head: &'a Head, bytes: &'a [u8], is_end: bool) -> Self {
-        let asked = Some((head, bytes));
-        let reply = StreamReply { asked, is_open: false, ..StreamReply::of_stream(id, is_end) };
+        let reply = StreamReply {
+            asked: Some((head, bytes)),
+            is_open: false,
+            is_tunnel: head.method() == Method::Connect,
+            ..StreamReply::of_stream(id, is_end)
+        };
         Self { head, bytes, body: None, reply }
     }
 
@@ -86,7 +96,7 @@ impl<'a> Received<'a> {
     /// Returns whether its body is still to come.
     #[inline]
     pub(super) fn has_body_ahead(&self) -> bool {
-        !self.reply.is_end && self.body.is_none()
+        !self.reply.is_end && self.body.is_none() && !self.reply.is_tunnel
     }
 }
 
@@ -142,14 +152,16 @@ impl Http2Conn {
         context: &mut Context<'_>,
     ) {
         let view = received.view();
+        // In HTTP/1.1 a request for a tunnel at a path is a GET: one route is for both.
+        let method = if received.reply.is_tunnel { Method::Get } else { view.method() };
         let exact = if table.matchers().is_empty() {
-            table.find_exact(view.method(), view.path(), &cache.recent)
+            table.find_exact(method, view.path(), &cache.recent)
         } else {
             None
         };
         let (endpoint, request, path) = match exact {
             Some(endpoint) => (endpoint, None, None),
-            None => find(cache, table, (received.head, received.bytes), self.origin(app)),
+            None => find(cache, table, method, (received.head, received.bytes), self.origin(app)),
         };
         match &endpoint.kind {
             EndpointKind::Files { files, mounted_at } => {
@@ -236,7 +248,7 @@ impl Http2Conn {
         let mut response = None;
         _ = contained(|| response = Some(handler(&mut request)));
         match response {
-            Some(response) if response.is_ready() => {
+            Some(response) if response.is_ready() && !received.reply.is_tunnel => {
                 let head_only = received.head.method() == Method::Head;
                 self.write_response(&mut received.reply, response, head_only, app);
                 request.put_back(&cache.used);
@@ -244,7 +256,7 @@ impl Http2Conn {
             response => {
                 let response = app.response_or_500(response);
                 let parts = request.parts().clone();
-                self.write_prepared(&mut received.reply, response, (&parts, table), app);
+                self.respond_to(&mut received.reply, response, (&parts, table), app);
             }
         }
     }
@@ -302,8 +314,7 @@ impl Http2Conn {
     ) {
         let endpoint = table.fallback(received.head.method());
         let takes_it = match received.head.method() {
-            // A tunnel over a stream has no socket: see `gustnado_web::tunnel`.
-            Method::Connect => false,
+            Method::Connect => endpoint.options.takes_connect,
             _ => endpoint.options.takes_asterisk,
         };
         if let EndpointKind::Run(runnable) = &endpoint.kind

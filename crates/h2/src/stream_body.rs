@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::BytesMut;
 use gustnado_http::head::Head;
 use gustnado_web::spool::{Spool, SpooledBody};
+use gustnado_web::tunnel::{PipeLoss, StreamPipe};
 
 /// The body of a stream's request.
 #[derive(Default)]
@@ -16,6 +17,10 @@ pub(super) enum StreamBody {
     Gathered(Box<Gathered>),
     /// A task reads it.
     Read(Box<Queued>),
+    /// There is none: these are bytes for a tunnel that is not open yet.
+    Early(Vec<u8>),
+    /// There is none: a tunnel takes what comes.
+    Tunnel(TunnelGuard),
 }
 
 /// A request that waits for its body.
@@ -68,5 +73,24 @@ impl Gathered {
 impl Queued {
     pub(super) fn new(bytes_max: u64) -> Self {
         Self { bytes_max, ..Self::default() }
+    }
+}
+
+/// The connection's end of a tunnel. Dropping it tells the function that the stream is gone.
+pub(super) struct TunnelGuard(Arc<StreamPipe>);
+
+impl TunnelGuard {
+    pub(super) fn new(pipe: Arc<StreamPipe>) -> Self {
+        Self(pipe)
+    }
+
+    pub(super) fn pipe(&self) -> &StreamPipe {
+        &self.0
+    }
+}
+
+impl Drop for TunnelGuard {
+    fn drop(&mut self) {
+        self.0.lose(PipeLoss::Gone);
     }
 }

@@ -2,10 +2,11 @@
 
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
 use gustnado_app::app::App;
+use gustnado_files::Files;
 use gustnado_http::fields::Fields;
 use gustnado_http::h2::{ErrorCode, StreamId};
 use gustnado_http::head::Framing;
@@ -13,6 +14,7 @@ use gustnado_http::status::Status;
 use gustnado_tasks::{contained, spawn};
 use gustnado_web::handler::{HandlerFuture, RunningHandler, TaskFn};
 use gustnado_web::request::Request;
+use gustnado_web::request_head::RequestHead;
 use gustnado_web::response::{Content, Failed, Streamed, Trailers};
 use gustnado_web::routes::{RouteOptions, RouteTable};
 
@@ -51,10 +53,10 @@ impl Http2Conn {
             None if is_ahead => request.live(),
             None => request.head_only(),
         };
-        let incoming = if is_ahead {
-            StreamBody::Read(Box::new(Queued::new(bytes_max)))
-        } else {
-            StreamBody::None
+        let incoming = match received.reply.is_tunnel {
+            true => StreamBody::Early(Vec::new()),
+            false if is_ahead => StreamBody::Read(Box::new(Queued::new(bytes_max))),
+            false => StreamBody::None,
         };
         let parts = request.parts().clone();
         let handler = Arc::clone(handler);
@@ -74,6 +76,7 @@ impl Http2Conn {
             self.write_interim(received.reply.id, Status::CONTINUE, &Fields::new());
         }
         self.start_task(received.reply.id, |outbox| run(running, outbox), app);
+        self.hint(received.reply.id, app);
         self.feed(received.reply.id, app, context);
     }
 
@@ -81,11 +84,12 @@ impl Http2Conn {
     pub(super) fn run_lookup(
         &mut self,
         looking: HandlerFuture,
-        table: &Arc<RouteTable>,
+        (files, table): (&Files, &Arc<RouteTable>),
         received: &mut Received<'_>,
         app: &App,
     ) {
-        let parts = gustnado_web::request_head::RequestHead::take(received.head, received.bytes);
+        let parts = RequestHead::take(received.head, received.bytes);
+        parts.hint(files);
         self.open(&mut received.reply, app);
         if let Some(stream) = self.core.stream(received.reply.id) {
             let active = &mut *stream.state;
@@ -93,6 +97,7 @@ impl Http2Conn {
         }
         let running = move || RunningHandler::new(looking);
         self.start_task(received.reply.id, |outbox| run(running, outbox), app);
+        self.hint(received.reply.id, app);
     }
 
     /// Starts a task for an open stream, which ends with it.
@@ -146,14 +151,7 @@ impl Http2Conn {
         let active = &mut *stream.state;
         active.is_cold = false;
         active.idle.note_progress(now_ms);
-        if active.rest.is_none()
-            && let Some(parts) = &active.parts
-        {
-            let interim = parts.channel().take_interim();
-            for (status, fields) in &interim {
-                self.write_interim(id, *status, fields);
-            }
-        }
+        self.hint(id, app);
         self.feed(id, app, context);
         let Some(stream) = self.core.stream(id) else { return };
         let delivered = stream.state.outbox.as_ref().and_then(|outbox| outbox.take_response());
@@ -170,8 +168,27 @@ impl Http2Conn {
         };
         let is_end = stream.is_remote_closed;
         let response = app.response_or_500(response);
-        let mut reply = StreamReply { has_pieces, ..StreamReply::of_stream(id, is_end) };
-        self.write_prepared(&mut reply, response, (&parts, &table), app);
+        let is_tunnel = matches!(stream.state.incoming, StreamBody::Early(_));
+        let mut reply = StreamReply { has_pieces, is_tunnel, ..StreamReply::of_stream(id, is_end) };
+        self.respond_to(&mut reply, response, (&parts, &table), app);
+    }
+
+    /// Writes the early hints that a handler has left, unless its response is here, too: that says
+    /// the same. The connection looks again when there are more.
+    fn hint(&mut self, id: StreamId, app: &App) {
+        let Some(stream) = self.core.stream(id) else { return };
+        let Active { parts: Some(parts), outbox: Some(outbox), rest: None, .. } = &*stream.state
+        else {
+            return;
+        };
+        let waker = Waker::from(Arc::clone(outbox));
+        let hints = parts.channel().poll_interim(&Context::from_waker(&waker));
+        if hints.is_empty() || outbox.has_response() || !app.sends_early_hints(parts.view()) {
+            return;
+        }
+        for (status, fields) in &hints {
+            self.write_interim(id, *status, fields);
+        }
     }
 
     /// Closes a stream whose response is written, with all that belongs to it. If the client still

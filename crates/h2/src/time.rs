@@ -203,11 +203,15 @@ impl Http2Conn {
             // What is due now is done in this turn, or once a send is over.
             let paused_ms = paused_until(&stream.state).filter(|at_ms| *at_ms > now_ms);
             let retry_ms = Some(stream.state.memory.retry_ms()).filter(|at_ms| *at_ms > now_ms);
-            let Active { options, sender, reader, idle, .. } = &mut *stream.state;
+            let Active { options, sender, reader, idle, rest, .. } = &mut *stream.state;
+            let write = match rest {
+                Some(Rest::Tunnel(pipe)) => pipe.write_timeout(),
+                _ => options.write_timeout(times.write),
+            };
             let until_ms = match awaited {
                 Some(Awaited::Rest) => sender.wait(UNWANTED, now_ms),
                 Some(Awaited::Body) => sender.wait(options.body_timeout(times.body), now_ms),
-                Some(Awaited::Window) => reader.wait(options.write_timeout(times.write), now_ms),
+                Some(Awaited::Window) => reader.wait(write, now_ms),
                 None if is_silent => idle.until_ms(),
                 None => u64::MAX,
             };
@@ -254,6 +258,7 @@ fn waits_for_peer(window: usize, active: &Active) -> Option<Awaited> {
         {
             Some(Awaited::Window)
         }
+        (Some(Rest::Tunnel(pipe)), _) if window == 0 && pipe.has_unsent() => Some(Awaited::Window),
         // The server's own pauses, for memory or the disk, do not count against the client.
         _ if active.memory.is_waiting() => None,
         (None, StreamBody::Gathered(gathered)) if !gathered.is_at_disk => Some(Awaited::Body),

@@ -1,14 +1,15 @@
 //! Writes heads: of responses, interim ones, refusals; and content that is short.
 
 use std::collections::VecDeque;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use gustnado_app::app::App;
 use gustnado_files::CachedFile;
 use gustnado_http::fields::{Fields, FieldsRef, HeaderId};
-use gustnado_http::h2::StreamId;
 use gustnado_http::h2::hpack::{Encoder, ResponseLines};
+use gustnado_http::h2::{Stream, StreamId};
 use gustnado_http::method::Method;
 use gustnado_http::status::Status;
 use gustnado_observe::exchange::SentCallbacks;
@@ -101,6 +102,21 @@ fn encode_fields(fields: &Fields, encoder: &mut Encoder, out: &mut Vec<u8>) {
 }
 
 impl Http2Conn {
+    /// Writes a handler's response, or opens the tunnel that it offers.
+    pub(super) fn respond_to(
+        &mut self,
+        reply: &mut StreamReply<'_>,
+        response: Response,
+        asked: (&RequestHeadRef, &RouteTable),
+        app: &App,
+    ) {
+        if reply.is_tunnel {
+            self.respond_to_connect(reply, response, asked, app);
+        } else {
+            self.write_prepared(reply, response, asked, app);
+        }
+    }
+
     /// Writes a response that may lack its file or its page.
     pub(super) fn write_prepared(
         &mut self,
@@ -147,7 +163,7 @@ impl Http2Conn {
             true => Placed::Later(Rest::Pieces),
             false => Placed::of(content, room),
         };
-        let lines = app.response_lines(self.socket.now().unix_secs);
+        let lines = self.lines_of(reply, app);
         let Self { core, next, .. } = self;
         let out = &mut next.get_or_insert_with(Connection::outgoing).bytes;
         let before = out.len();
@@ -204,7 +220,7 @@ impl Http2Conn {
             };
             return self.write_response(reply, response, head_only, app);
         }
-        let lines = app.response_lines(self.socket.now().unix_secs);
+        let lines = self.lines_of(reply, app);
         let text = if wants_text(reply, app) { text_of_file(file, &lines) } else { Vec::new() };
         let sent: &[u8] = if head_only { b"" } else { body };
         let Self { core, next, .. } = self;
@@ -221,6 +237,22 @@ impl Http2Conn {
         app.count_response(200, (out.len() - before) as u64);
         self.record(reply, (200, sent.len() as u64), &text, true, None);
         self.close_stream(reply, app);
+    }
+
+    /// Returns the fields that every response has.
+    #[inline]
+    fn lines_of(&mut self, reply: &StreamReply<'_>, app: &App) -> Rc<ResponseLines> {
+        let unix_secs = self.socket.now().unix_secs;
+        if app.has_hsts() && self.is_insecure(reply) {
+            return app.plain_response_lines(unix_secs);
+        }
+        app.response_lines(unix_secs)
+    }
+
+    #[inline]
+    fn is_insecure(&mut self, reply: &StreamReply<'_>) -> bool {
+        let of_stream = |stream: &mut Stream<Box<Active>>| stream.state.is_insecure;
+        reply.is_insecure || reply.is_open && self.core.stream(reply.id).is_some_and(of_stream)
     }
 
     /// Returns how much content may be sent at once.
@@ -251,8 +283,9 @@ impl Http2Conn {
             return;
         }
         reply.is_open = true;
-        let read_ms = self.now_ms();
-        let active = Active { read_ms, exchange: reply.exchange.take(), ..Active::default() };
+        let (read_ms, exchange) = (self.now_ms(), reply.exchange.take());
+        let is_insecure = reply.is_insecure;
+        let active = Active { read_ms, exchange, is_insecure, ..Active::default() };
         self.core.open(reply.id, (reply.asked, reply.is_end), &app.h2, Box::new(active));
     }
 

@@ -150,10 +150,10 @@ impl Head {
     }
 
     /// Whether the client would rather go on in another protocol, which its Upgrade field names
-    /// (RFC 9110 §7.8). Never on 1.0.
+    /// (RFC 9110 §7.8), or in HTTP/2 its `:protocol` (RFC 8441 §4). Never on 1.0.
     #[inline]
     pub fn wants_upgrade(&self) -> bool {
-        self.has(UPGRADE) && self.version == Version::Http11
+        self.has(UPGRADE) && self.version != Version::Http10
     }
 
     /// Whether the client waits for `100 Continue` before it sends the body (RFC 9110 §10.1.1).
@@ -211,7 +211,7 @@ const CHUNKED: u16 = 32;
 const CODING_UNKNOWN: u16 = 64;
 /// There is a condition or a range.
 const CONDITIONAL: u16 = 128;
-/// Connection says upgrade.
+/// Connection says upgrade, or in HTTP/2 there is a protocol.
 const UPGRADE: u16 = 256;
 /// The body ends with its stream.
 const TO_END: u16 = 512;

@@ -56,6 +56,30 @@ impl<'a> RequestView<'a> {
         &line[memchr::memrchr(b'\n', line).map_or(0, |line_end| line_end + 1)..]
     }
 
+    /// Returns the protocols that the client would rather go on in, in its order: those of its
+    /// Upgrade fields (RFC 9110 §7.8), or in HTTP/2 the one of `:protocol` (RFC 8441 §4).
+    pub fn upgrade_protocols(self) -> impl Iterator<Item = &'a [u8]> {
+        let is_wanted = self.head.wants_upgrade();
+        let is_http2 = self.version() == Version::Http2;
+        // Behind a line end, as a method without a name of its own.
+        let of_stream =
+            (is_wanted && is_http2).then(|| &self.bytes[1..usize::from(self.head.target.start)]);
+        let fields = self.fields().filter(move |(name, _)| {
+            is_wanted && !is_http2 && name.eq_ignore_ascii_case(b"upgrade")
+        });
+        let of_fields = fields
+            .flat_map(|(_, value)| value.split(|byte| *byte == b','))
+            .map(<[u8]>::trim_ascii)
+            .filter(|protocol| !protocol.is_empty());
+        of_stream.into_iter().chain(of_fields)
+    }
+
+    /// Returns whether the client would rather go on in a protocol; case does not matter.
+    pub fn wants_protocol(self, protocol: &str) -> bool {
+        let wanted = protocol.as_bytes();
+        self.upgrade_protocols().any(|protocol| protocol.eq_ignore_ascii_case(wanted))
+    }
+
     /// Returns the version.
     #[inline]
     pub fn version(self) -> Version {

@@ -6,10 +6,12 @@
 //! their schema and `docs/tuning.md` are made from [`TUNABLES`].
 
 pub use gustnado_config::{
-    Acceptor, AcmeChallenge, BodyPolicy, Config, ConfigError, Effective, Field, ForwardedFields,
-    Io, ListenSpec, Listing, Machine, MemoryPlan, Origin, Pace, Placement, Resolved,
-    ResponseVersion, SchedulerKind, SettingGroup, Settings, SocketMemory, TUNABLES, TlsClientAuth,
-    TlsRecords, TlsVersionMin, TrafficClass, Tunable, Unit, nearest, reference,
+    Acceptor, AcmeChallenge, BodyPolicy, Config, ConfigError, EarlyHints, Effective, Field,
+    ForwardedFields, Io, ListenSpec, Listing, Machine, MemoryPlan, Origin, Pace, Placement,
+    Resolved, ResponseVersion, SchedulerKind, SettingGroup, Settings, SocketMemory, TUNABLES,
+    TlsClientAuth, TlsRecords, TlsVersionMin, TrafficClass, Tunable, Unit, nearest, reference,
 };
 
 pub use gustnado_config::config_file::SiteTls;
+#[doc(hidden)]
+pub use gustnado_config::preload_link;

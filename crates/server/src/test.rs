@@ -34,7 +34,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use thiserror::Error;
 
 use crate::client::{self, ClientError, ClientOptions};
-use crate::config::{Config, Listing};
+use crate::config::{Config, EarlyHints, Listing};
 use crate::server::{blocking_pool, lines};
 use gustnado_app::app::{self, App, AppHandle, ConnectionOpening, Openings, ServerShared};
 use gustnado_app::hooks::Hooks;
@@ -57,12 +57,14 @@ pub struct TestClient {
 }
 
 impl TestClient {
-    /// Creates a client of routes that are served with the default of every setting.
+    /// Creates a client of routes that are served with the default of every setting, but that it
+    /// gets early hints.
     ///
     /// # Panics
     /// If the routes cannot be served. The panic has the error.
     pub fn new(routes: &Routes) -> Self {
-        Self::with_config(routes, &Config::default())
+        let config = Config { early_hints: EarlyHints::Always, ..Config::default() };
+        Self::with_config(routes, &config)
             .unwrap_or_else(|error| panic!("the routes cannot be served: {error}"))
     }
 

@@ -5,13 +5,13 @@
 //! ```
 
 use std::future::poll_fn;
-use std::io;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use gustnado_tasks::{ConnectionError, Phase};
+use gustnado_tasks::{ConnectionError, Endpoint, Phase};
 use gustnado_tls::Socket;
 
+use super::carrier::Carrier;
 use super::counters::{EngineCounters, count};
 use super::handle::TransportHandle;
 use super::outbox::WriteFlow;
@@ -64,25 +64,22 @@ impl ProtocolLoop {
             return None;
         };
         count(&counters.made);
-        let transport = Transport::new(Some(socket), peer, local, policy);
+        let transport = Transport::new(Some(Carrier::Socket(socket)), peer, local, policy);
         Some(Self::new(protocol, transport, Arc::clone(counters)))
     }
 
-    /// Puts a protocol on a socket that another one has had before.
-    ///
-    /// # Errors
-    /// The peer has gone.
+    /// Puts a protocol on what another one has had before.
     pub(super) fn take_over(
-        socket: Socket,
+        carrier: Carrier,
+        (peer, local): (Endpoint, Endpoint),
         handed: HandedOver,
         protocol: Box<dyn Protocol>,
         closing_ms: u64,
-    ) -> io::Result<Box<Self>> {
-        let (peer, local) = (socket.peer()?, socket.local()?);
+    ) -> Box<Self> {
         let policy = ConnectionPolicy { hold_reading: true, closing_ms };
-        let mut transport = Transport::new(Some(socket), peer, local, policy);
+        let mut transport = Transport::new(Some(carrier), peer, local, policy);
         transport.take_over(handed);
-        Ok(Self::new(protocol, transport, Arc::default()))
+        Self::new(protocol, transport, Arc::default())
     }
 
     fn new(
@@ -126,11 +123,13 @@ impl ProtocolLoop {
     pub(super) async fn linger(&mut self, reason: Reason) {
         let is_written_out = self.transport.is_written_out();
         let talks_on = is_written_out && !self.transport.has_finished_reading();
-        let Some(socket) = self.transport.socket() else { return };
+        let Some(carrier) = self.transport.carrier() else { return };
         let is_cut = matches!(reason, Reason::Aborted | Reason::Overrun);
         if is_cut {
-            socket.reset_on_drop();
+            carrier.cut();
         }
+        // A stream's connection sees to the rest.
+        let Some(socket) = carrier.socket() else { return };
         // Boxed, so that no connection keeps room for its end.
         if talks_on {
             Box::pin(socket.linger(LINGER_MS, LINGER_BYTES_MAX, true)).await;
@@ -174,11 +173,9 @@ impl ProtocolLoop {
             self.take(&unread);
             return Poll::Ready(None);
         }
-        let Some(socket) = self.transport.socket() else {
+        let Some(received) = self.transport.poll_recv(reads) else {
             return Poll::Ready(Some(Reason::Closed));
         };
-        let received =
-            if reads { socket.poll_recv(false) } else { socket.poll_deadline(false).map(Err) };
         received.map(|received| match received {
             Ok(piece) => {
                 self.take(piece.bytes());

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use gustnado_tasks::Endpoint;
 use gustnado_tls::Socket;
 
 use super::Protocol;
+use super::carrier::{ByteStream, Carrier};
 use super::connection::ProtocolLoop;
 use super::reason::Reason;
 use super::transport::HandedOver;
@@ -24,11 +26,36 @@ pub async fn run_on(
     protocol: Box<dyn Protocol>,
     closing_ms: u64,
 ) -> Reason {
-    let handed = HandedOver { unread, sent };
-    let mut running = match ProtocolLoop::take_over(socket, handed, protocol, closing_ms) {
-        Ok(running) => running,
-        Err(error) => return Reason::Lost(error.kind()),
+    let addresses = match (socket.peer(), socket.local()) {
+        (Ok(peer), Ok(local)) => (peer, local),
+        (Err(error), _) | (_, Err(error)) => return Reason::Lost(error.kind()),
     };
+    let handed = HandedOver { unread, sent };
+    run(Carrier::Socket(socket), addresses, handed, protocol, closing_ms).await
+}
+
+/// Does the same on a stream of a connection that carries others, too.
+///
+/// - `addresses`: of the connection's peer, and of this end.
+#[doc(hidden)]
+pub async fn run_on_stream(
+    stream: Box<dyn ByteStream>,
+    addresses: (Endpoint, Endpoint),
+    protocol: Box<dyn Protocol>,
+    closing_ms: u64,
+) -> Reason {
+    let handed = HandedOver { unread: Vec::new(), sent: Arc::default() };
+    run(Carrier::of_stream(stream), addresses, handed, protocol, closing_ms).await
+}
+
+async fn run(
+    carrier: Carrier,
+    addresses: (Endpoint, Endpoint),
+    handed: HandedOver,
+    protocol: Box<dyn Protocol>,
+    closing_ms: u64,
+) -> Reason {
+    let mut running = ProtocolLoop::take_over(carrier, addresses, handed, protocol, closing_ms);
     running.attend().await;
     let reason = running.run().await;
     running.linger(reason).await;

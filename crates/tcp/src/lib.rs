@@ -31,6 +31,7 @@
 #![forbid(unsafe_code)]
 
 mod calls;
+mod carrier;
 mod connection;
 mod connector;
 mod counters;
@@ -49,14 +50,14 @@ use std::sync::Arc;
 use gustnado_tasks::Endpoint;
 
 pub use calls::{CallError, DelayedCall};
+pub use carrier::ByteStream;
 pub use connector::{ConnectError, ConnectOptions, Connector, ConnectorState};
 pub use counters::EngineStats;
 #[doc(hidden)]
 pub use engine::first_address;
 pub use engine::{Engine, EngineError};
 pub use handle::{TransportHandle, WriteError};
-#[doc(hidden)]
-pub use handover::run_on;
+pub use handover::{run_on, run_on_stream};
 pub use line::{LINE_BYTES_MAX, LineProtocol, LineReceiver, Lines};
 pub use outbox::{WriteFlow, WriteLimits};
 pub use port::{ListenError, Port};

@@ -7,8 +7,8 @@ use std::task::{Poll, Waker, ready};
 use std::time::Duration;
 
 use gustnado_tasks::{ConnectionError, Endpoint};
-use gustnado_tls::Socket;
 
+use super::carrier::{Carrier, ReceivedBytes};
 use super::handle::{HandleRequests, TransportHandle};
 use super::outbox::{Outbox, WriteFlow, WriteLimits};
 use super::reason::Reason;
@@ -28,8 +28,8 @@ use super::reason::Reason;
 /// ([`Transport::hold_reading`]).
 #[derive(Debug)]
 pub struct Transport {
-    /// `None` only where a test drives a protocol without a socket.
-    socket: Option<Socket>,
+    /// `None` only where a test drives a protocol without one.
+    carrier: Option<Carrier>,
     outbox: Outbox,
     peer: Endpoint,
     local: Endpoint,
@@ -98,13 +98,13 @@ enum WriteEnd {
 
 impl Transport {
     pub(super) fn new(
-        socket: Option<Socket>,
+        carrier: Option<Carrier>,
         peer: Endpoint,
         local: Endpoint,
         policy: ConnectionPolicy,
     ) -> Self {
         Self {
-            socket,
+            carrier,
             outbox: Outbox::default(),
             peer,
             local,
@@ -324,9 +324,9 @@ impl Transport {
     /// Sends what is to be sent now. Ready once that is nothing.
     pub(super) fn poll_flush(&mut self) -> Poll<Result<(), ConnectionError>> {
         loop {
-            let Some(socket) = &mut self.socket else { return Poll::Ready(Ok(())) };
+            let Some(carrier) = &mut self.carrier else { return Poll::Ready(Ok(())) };
             if self.outbox.is_leaving() {
-                ready!(socket.poll_sent())?;
+                ready!(carrier.poll_sent(&self.task))?;
                 let bytes = self.outbox.sent();
                 if let Some(handed) = &self.handed {
                     handed.sent.fetch_add(bytes as u64, Ordering::Relaxed);
@@ -335,8 +335,8 @@ impl Transport {
             } else if self.may_send()
                 && let Some(chunk) = self.outbox.take_chunk()
             {
-                let Some(socket) = &mut self.socket else { return Poll::Ready(Ok(())) };
-                socket.start_send(chunk);
+                let Some(carrier) = &mut self.carrier else { return Poll::Ready(Ok(())) };
+                carrier.start_send(chunk);
             } else {
                 self.writing.flush_wanted &= self.outbox.has_waiting();
                 return Poll::Ready(Ok(()));
@@ -363,8 +363,8 @@ impl Transport {
     /// Tells the peer that nothing more will come.
     pub(super) fn shut(&mut self) {
         let before = mem::replace(&mut self.writing.shut, WriteEnd::Done);
-        if let Some(socket) = self.socket.as_mut().filter(|_| before != WriteEnd::Done) {
-            socket.shutdown_write();
+        if let Some(carrier) = self.carrier.as_mut().filter(|_| before != WriteEnd::Done) {
+            carrier.shutdown_write();
         }
     }
 
@@ -417,15 +417,30 @@ impl Transport {
     pub(super) fn restart_timeout(&mut self) {
         let closing_ms = self.ending.map(|_| self.closing_ms);
         let wait_ms = [self.idle_ms, closing_ms].into_iter().flatten().min();
-        if let Some(socket) = &mut self.socket {
+        if let Some(carrier) = &mut self.carrier {
             let now_ms = gustnado_tasks::now().mono_ms;
-            socket.set_deadline(wait_ms.map_or(u64::MAX, |wait_ms| now_ms.saturating_add(wait_ms)));
+            carrier
+                .set_deadline(wait_ms.map_or(u64::MAX, |wait_ms| now_ms.saturating_add(wait_ms)));
         }
     }
 
-    /// The socket itself; `None` where a test drives a protocol without one.
-    pub(super) fn socket(&mut self) -> Option<&mut Socket> {
-        self.socket.as_mut()
+    /// Receives bytes, or only waits for the deadline; `None` where a test drives a protocol
+    /// without a carrier.
+    pub(super) fn poll_recv(
+        &mut self,
+        reads: bool,
+    ) -> Option<Poll<Result<ReceivedBytes, ConnectionError>>> {
+        let carrier = self.carrier.as_mut()?;
+        Some(if reads {
+            carrier.poll_recv(&self.task)
+        } else {
+            carrier.poll_deadline(&self.task).map(Err)
+        })
+    }
+
+    /// The carrier itself.
+    pub(super) fn carrier(&mut self) -> Option<&mut Carrier> {
+        self.carrier.as_mut()
     }
 
     /// Handles take nothing more.

@@ -297,6 +297,13 @@ impl BodyChannel {
         }
     }
 
+    /// Takes the interim responses that are to be sent. The connection is woken for the next.
+    pub fn poll_interim(&self, context: &Context<'_>) -> Vec<(Status, Fields)> {
+        let mut state = self.state();
+        state.connection = Some(context.waker().clone());
+        std::mem::take(&mut state.interim)
+    }
+
     pub fn take_interim(&self) -> Vec<(Status, Fields)> {
         std::mem::take(&mut self.state().interim)
     }

@@ -26,6 +26,7 @@ pub mod lookup;
 pub mod metrics_page;
 pub mod middleware;
 pub mod page_guard;
+pub mod preload;
 pub mod prepared;
 pub mod request;
 pub mod request_head;

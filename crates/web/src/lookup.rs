@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use gustnado_http::head::Head;
+use gustnado_http::method::Method;
 use gustnado_http::path::CanonicalPath;
 use gustnado_tasks::contained;
 
@@ -16,9 +17,12 @@ pub type RouteMatch<'t, 'p> = (&'t RouteEndpoint, Option<Box<Request>>, Option<C
 
 /// Finds the endpoint: matchers first, then paths. Parameters of the path are stored in the
 /// request, which is built where it is needed.
+///
+/// - `method`: the one whose endpoint it is.
 pub fn find<'t, 'p>(
     cache: &RouteCache,
     table: &'t RouteTable,
+    method: Method,
     (head, bytes): (&'p Head, &'p [u8]),
     origin: RequestSource<'_>,
 ) -> RouteMatch<'t, 'p> {
@@ -36,7 +40,7 @@ pub fn find<'t, 'p>(
             return (endpoint, request, None);
         }
     }
-    let found = table.find(view.method(), &path);
+    let found = table.find(method, &path);
     let endpoint = found.endpoint;
     if matches!(endpoint.kind, EndpointKind::Files { .. }) {
         return (endpoint, None, Some(path));

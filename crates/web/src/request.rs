@@ -204,10 +204,43 @@ impl Request {
         self.view().host().map(as_text)
     }
 
-    /// Returns whether the client offers to switch to the protocol that its Upgrade field names
-    /// (RFC 9110 §7.8): its Connection field lists `upgrade`, and the version is HTTP/1.1.
+    /// Returns whether the client offers to go on in another protocol. In HTTP/1.1 its Upgrade
+    /// field names that, and its Connection field lists `upgrade` (RFC 9110 §7.8); in HTTP/2 it is
+    /// a CONNECT with `:protocol` (RFC 8441 §4), which routes take for the GET that it would be in
+    /// HTTP/1.1.
     pub fn wants_upgrade(&self) -> bool {
         self.view().head().wants_upgrade()
+    }
+
+    /// Returns the protocols that the client offers to go on in, the one that it likes best first;
+    /// none if it wants to stay with HTTP. In HTTP/2 it is one at most.
+    ///
+    /// ```
+    /// use gustnado::{Request, Response, Routes, Tunnel};
+    ///
+    /// async fn echo(mut tunnel: Tunnel) {
+    ///     while let Ok(bytes) = tunnel.recv().await {
+    ///         if bytes.is_empty() || tunnel.send(bytes).await.is_err() {
+    ///             return;
+    ///         }
+    ///     }
+    /// }
+    ///
+    /// // By `Upgrade: echo` in HTTP/1.1, and by `:protocol: echo` in HTTP/2.
+    /// let routes = Routes::new().get("/", |request: &Request| {
+    ///     match request.upgrade_protocols().next() {
+    ///         Some("echo") => Response::upgrade("echo", echo),
+    ///         _ => Response::text("use a client that speaks echo"),
+    ///     }
+    /// });
+    /// ```
+    pub fn upgrade_protocols(&self) -> impl Iterator<Item = &str> {
+        self.view().upgrade_protocols().filter_map(|name| std::str::from_utf8(name).ok())
+    }
+
+    /// Returns whether a protocol is among them; case does not matter.
+    pub fn wants_protocol(&self, protocol: &str) -> bool {
+        self.view().wants_protocol(protocol)
     }
 
     /// Returns the first value of a header field; the case of the name does not matter. `None` also
@@ -249,8 +282,9 @@ impl Request {
     }
 
     /// Sends the client an interim response (103, RFC 8297), e.g. with `Link` fields, from handlers
-    /// that take time. Nothing is sent to a client of HTTP/1.0, nor from an inline handler, whose
-    /// response is ready at once.
+    /// that take time. Nothing is sent together with the response, nor from an inline handler,
+    /// whose response is ready at once. Of clients of HTTP/1.1 only browsers that navigate get
+    /// them, unless the setting `early-hints` says otherwise.
     ///
     /// # Errors
     /// [`FieldError`], and nothing is sent, if a field could split the response.

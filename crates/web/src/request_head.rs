@@ -5,9 +5,11 @@ use std::cell::RefCell;
 use std::ops::Deref;
 use std::sync::Arc;
 
+use gustnado_files::Files;
 use gustnado_http::head::Head;
 use gustnado_http::path::{CanonicalPath, PathError, as_sent};
 use gustnado_http::request::RequestView;
+use gustnado_http::status::Status;
 
 use crate::body_channel::BodyChannel;
 
@@ -85,6 +87,13 @@ impl RequestHead {
 
     pub fn channel(&self) -> &BodyChannel {
         &self.channel
+    }
+
+    /// Sends what the page needs that a folder is asked for, while its disk is waited for.
+    pub fn hint(&self, files: &Files) {
+        if let Some(links) = files.hints(self.view()) {
+            self.channel.send_interim(Status::EARLY_HINTS, links.clone());
+        }
     }
 
     pub fn head(&self) -> &Head {

@@ -81,6 +81,9 @@ pub struct Route {
     pub middleware: Vec<Middleware>,
     #[doc(hidden)]
     pub fields: Headers,
+    /// What its pages need: values of `Link`, or short for them.
+    #[doc(hidden)]
+    pub preload: Vec<String>,
     #[doc(hidden)]
     pub options: RouteOptions,
     #[doc(hidden)]

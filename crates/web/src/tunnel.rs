@@ -1,36 +1,41 @@
-//! A connection that carries another protocol than HTTP.
+//! A connection, or a stream of one, that carries another protocol than HTTP.
+
+mod lent;
+mod pipe;
 
 use std::fmt;
+use std::future::poll_fn;
 use std::io;
-use std::mem;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use gustnado_config::millis;
-use gustnado_tasks::{Connection, ConnectionError, Endpoint, ProgressTimeout, TaskMark};
+use gustnado_tasks::{ConnectionError, Endpoint, ProgressTimeout, TaskMark, timeout};
 use gustnado_tcp::{Protocol, Reason};
-use gustnado_tls::{SendFailed, Socket};
-use scopeguard::{ScopeGuard, guard};
+use gustnado_tls::Socket;
 use thiserror::Error;
 
-/// Up to this many bytes are copied into the send buffer; more are sent without a copy.
-const COPIED_BYTES_MAX: usize = 4 << 10;
+pub use lent::Lent;
+use lent::SocketTunnel;
+pub use pipe::{PipeClose, PipeLoss, PipeOutput, StreamPipe};
+use pipe::{PipeFailure, ProtocolPipe};
 
 /// A connection after an upgrade, or after CONNECT: bytes in both directions, in a protocol that is
 /// not HTTP. See [`Response::upgrade`](crate::response::Response::upgrade).
 ///
-/// It belongs to the task of its connection: when the function that received it returns, the
-/// connection is closed. Operations on other tasks fail. The connection still counts for
-/// `connections-max`, and keeps its pace.
+/// In HTTP/2 it is one stream of its connection (RFC 8441), which goes on beside it: what is said
+/// here of the connection holds for that stream. Shutting the sending side ends it in one direction
+/// (`END_STREAM`), closing in both. Flow control stops it alone.
+///
+/// It belongs to the task that its function runs in: when that returns, the connection is closed.
+/// Operations on other tasks fail. The connection still counts for `connections-max`, and keeps its
+/// pace.
 ///
 /// No time-out of HTTP applies, except that sends have to make progress within `write-timeout`: see
 /// [`Tunnel::set_timeout`].
 pub struct Tunnel {
-    lent: Arc<Lent>,
-    /// Bytes that arrived behind the request.
-    unread: Vec<u8>,
+    over: TunnelCarrier,
     /// How slowly the peer may take bytes.
     write: ProgressTimeout,
     /// How long the peer may be silent; `u64::MAX` is no limit.
@@ -40,38 +45,37 @@ pub struct Tunnel {
     task: TaskMark,
 }
 
-/// The socket of a tunnel. The connection's task keeps it, so that it is closed there, wherever the
-/// tunnel is.
-pub struct Lent {
-    socket: Mutex<Option<Socket>>,
-    /// Bytes that have left.
-    sent: Arc<AtomicU64>,
-}
-
-impl Lent {
-    fn socket(&self) -> MutexGuard<'_, Option<Socket>> {
-        self.socket.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Takes the socket back. Returns it with the number of bytes sent; `None` if a protocol has
-    /// closed it.
-    pub fn end(&self) -> (Option<Socket>, u64) {
-        (self.socket().take(), self.sent.load(Ordering::Relaxed))
-    }
+/// What carries the bytes.
+enum TunnelCarrier {
+    Socket(SocketTunnel),
+    Stream(Arc<StreamPipe>),
 }
 
 impl Tunnel {
+    /// Creates one over a socket, and what its owner keeps of that.
+    ///
     /// - `task`: the connection's.
     /// - `write`: how slowly the peer may take bytes.
     #[doc(hidden)]
-    pub fn new(socket: Socket, unread: Vec<u8>, task: TaskMark, write: ProgressTimeout) -> Self {
-        let lent = Arc::new(Lent { socket: Mutex::new(Some(socket)), sent: Arc::default() });
-        Self { lent, unread, write, silence_ms: u64::MAX, end_reported: false, task }
+    pub fn over_socket(
+        socket: Socket,
+        unread: Vec<u8>,
+        task: TaskMark,
+        write: ProgressTimeout,
+    ) -> (Self, Arc<Lent>) {
+        let lent = Lent::new(socket);
+        let over = TunnelCarrier::Socket(SocketTunnel { lent: Arc::clone(&lent), unread });
+        (Self { over, write, silence_ms: u64::MAX, end_reported: false, task }, lent)
     }
 
+    /// Creates one over a stream.
+    ///
+    /// - `task`: the one that its function runs in.
     #[doc(hidden)]
-    pub fn lent(&self) -> Arc<Lent> {
-        Arc::clone(&self.lent)
+    pub fn over_stream(pipe: Arc<StreamPipe>, task: TaskMark) -> Self {
+        let write = pipe.write_timeout();
+        let over = TunnelCarrier::Stream(pipe);
+        Self { over, write, silence_ms: u64::MAX, end_reported: false, task }
     }
 
     /// Receives the next bytes from the peer, as soon as there are any: a part of a stream, cut
@@ -83,26 +87,29 @@ impl Tunnel {
     /// [`TunnelError`]. [`TunnelError::Ending`] is returned once, when a drain begins; after that
     /// the tunnel may continue until the drain's deadline.
     pub async fn recv(&mut self) -> Result<Bytes, TunnelError> {
+        self.check_task()?;
         let (idle, silence_ms) = (!self.end_reported, self.silence_ms);
-        let mut socket = self.borrow()?;
-        if !self.unread.is_empty() {
-            drop(socket);
-            return Ok(mem::take(&mut self.unread).into());
-        }
-        socket.refresh_now();
-        let now_ms = socket.now().mono_ms;
-        socket.set_deadline(now_ms.saturating_add(silence_ms));
-        let received = match socket.receive(idle).await {
-            Ok(piece) => Ok(Bytes::copy_from_slice(piece.bytes())),
-            Err(error) => Err(error),
+        let received = match &mut self.over {
+            TunnelCarrier::Socket(socket) => socket.recv(idle, silence_ms).await,
+            TunnelCarrier::Stream(pipe) => {
+                let received = poll_fn(|context| pipe.poll_recv(context, idle));
+                let received = match silence_ms {
+                    u64::MAX => Some(received.await),
+                    silence_ms => timeout(Duration::from_millis(silence_ms), received).await,
+                };
+                match received {
+                    Some(received) => received.map(Bytes::from).map_err(TunnelError::from),
+                    None => Err(TunnelError::TimedOut),
+                }
+            }
         };
-        drop(socket);
-        self.end_reported |= matches!(received, Err(ConnectionError::Ending));
-        Ok(received?)
+        self.end_reported |= matches!(received, Err(TunnelError::Ending));
+        received
     }
 
-    /// Sends bytes, and waits until the kernel has taken them. If that fails, the connection is
-    /// closed, because the peer has received only a part.
+    /// Sends bytes, and waits until the kernel has taken them; in HTTP/2 until the connection has,
+    /// as the peer's windows allow. If that fails, the connection is closed, because the peer has
+    /// received only a part.
     ///
     /// Dropping the future before that may lose some of them.
     ///
@@ -110,27 +117,19 @@ impl Tunnel {
     /// [`TunnelError`]: the peer takes nothing for too long or has gone, the server is draining, or
     /// the tunnel is closed.
     pub async fn send(&mut self, bytes: impl Into<Bytes>) -> Result<(), TunnelError> {
-        let (bytes, write) = (bytes.into(), self.write);
-        let mut socket = self.borrow()?;
-        let all = bytes.len() as u64;
-        let sent = match finish_send(&mut socket, write).await {
-            Ok(()) if all > 0 => {
-                let mut out = Connection::outgoing();
-                if bytes.len() <= COPIED_BYTES_MAX {
-                    out.bytes.extend_from_slice(&bytes);
-                } else {
-                    out.share(bytes);
+        self.check_task()?;
+        match &self.over {
+            TunnelCarrier::Socket(socket) => socket.send(bytes.into(), self.write).await,
+            TunnelCarrier::Stream(pipe) => {
+                // The future of an earlier send may have been dropped.
+                poll_fn(|context| pipe.poll_sent(context)).await?;
+                if !pipe.is_open() {
+                    return Err(TunnelError::Closed);
                 }
-                socket.send(out, write, &mut |_| None).await
+                pipe.start_send(bytes.into());
+                Ok(poll_fn(|context| pipe.poll_sent(context)).await?)
             }
-            sent => sent,
-        };
-        let unsent = sent.as_ref().map_or_else(|failed| failed.unsent, |()| 0);
-        self.lent.sent.fetch_add(all.saturating_sub(unsent), Ordering::Relaxed);
-        sent.map_err(|failed| {
-            drop(ScopeGuard::into_inner(socket));
-            failed.error.into()
-        })
+        }
     }
 
     /// Shuts the sending side. The peer may still send.
@@ -138,8 +137,14 @@ impl Tunnel {
     /// # Errors
     /// [`TunnelError::Closed`]: the connection was closed, or this is not its task.
     pub fn shutdown(&mut self) -> Result<(), TunnelError> {
-        self.borrow()?.shutdown_write();
-        Ok(())
+        self.check_task()?;
+        match &self.over {
+            TunnelCarrier::Socket(socket) => socket.shutdown(),
+            TunnelCarrier::Stream(pipe) => {
+                pipe.shut();
+                Ok(())
+            }
+        }
     }
 
     /// Sets how long the peer may send nothing, and take nothing. `None` is no limit. It is rounded
@@ -147,6 +152,9 @@ impl Tunnel {
     pub fn set_timeout(&mut self, time: Option<Duration>) {
         self.silence_ms = time.map_or(u64::MAX, millis);
         self.write = ProgressTimeout { silence_ms: self.silence_ms, rate_min: 0 };
+        if let TunnelCarrier::Stream(pipe) = &self.over {
+            pipe.set_write(self.write);
+        }
     }
 
     /// Returns the address of the peer. The peer of a Unix socket usually has no name, which is an
@@ -155,7 +163,11 @@ impl Tunnel {
     /// # Errors
     /// The kernel does not know the address, or this is not the connection's task.
     pub fn peer(&self) -> io::Result<Endpoint> {
-        self.borrow().map_err(io::Error::other)?.peer()
+        self.check_task().map_err(io::Error::other)?;
+        match &self.over {
+            TunnelCarrier::Socket(socket) => socket.peer(),
+            TunnelCarrier::Stream(pipe) => Ok(pipe.addresses()?.0.clone()),
+        }
     }
 
     /// Returns the address of this end.
@@ -163,7 +175,11 @@ impl Tunnel {
     /// # Errors
     /// As [`Tunnel::peer`].
     pub fn local(&self) -> io::Result<Endpoint> {
-        self.borrow().map_err(io::Error::other)?.local()
+        self.check_task().map_err(io::Error::other)?;
+        match &self.over {
+            TunnelCarrier::Socket(socket) => socket.local(),
+            TunnelCarrier::Stream(pipe) => Ok(pipe.addresses()?.1.clone()),
+        }
     }
 
     /// Runs a [`Protocol`] on the connection until it ends; bytes that arrived behind the request
@@ -174,33 +190,31 @@ impl Tunnel {
     /// # Errors
     /// [`TunnelError::Closed`]: the connection was closed, or this is not its task.
     pub async fn run(self, protocol: impl Protocol + 'static) -> Result<Reason, TunnelError> {
-        let mut socket = self.borrow()?;
-        finish_send(&mut socket, self.write).await.map_err(|failed| failed.error)?;
-        let (socket, protocol) = (ScopeGuard::into_inner(socket), Box::new(protocol));
-        let (sent, closing_ms) = (Arc::clone(&self.lent.sent), self.write.silence_ms);
-        Ok(gustnado_tcp::run_on(socket, self.unread, sent, protocol, closing_ms).await)
+        self.check_task()?;
+        let (write, protocol) = (self.write, Box::new(protocol));
+        match self.over {
+            TunnelCarrier::Socket(socket) => socket.run(protocol, write).await,
+            TunnelCarrier::Stream(pipe) => {
+                poll_fn(|context| pipe.poll_sent(context)).await?;
+                let addresses = pipe.addresses().map_err(TunnelError::Broken)?.clone();
+                let stream = Box::new(ProtocolPipe(pipe));
+                Ok(gustnado_tcp::run_on_stream(stream, addresses, protocol, write.silence_ms).await)
+            }
+        }
     }
 
-    /// Takes the socket for one operation, after which it is put back.
-    fn borrow(&self) -> Result<ScopeGuard<Socket, impl FnOnce(Socket) + use<>>, TunnelError> {
-        if !self.task.is_here() {
-            return Err(TunnelError::Closed);
-        }
-        let lent = Arc::clone(&self.lent);
-        let socket = lent.socket().take().ok_or(TunnelError::Closed)?;
-        Ok(guard(socket, move |socket| *lent.socket() = Some(socket)))
+    fn check_task(&self) -> Result<(), TunnelError> {
+        if self.task.is_here() { Ok(()) } else { Err(TunnelError::Closed) }
     }
 }
 
 impl fmt::Debug for Tunnel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tunnel").field("unread", &self.unread.len()).finish_non_exhaustive()
+        f.write_str(match self.over {
+            TunnelCarrier::Socket(_) => "Tunnel (connection)",
+            TunnelCarrier::Stream(_) => "Tunnel (stream)",
+        })
     }
-}
-
-/// Finishes a send whose future was dropped: only one can be under way.
-async fn finish_send(socket: &mut Socket, write: ProgressTimeout) -> Result<(), SendFailed> {
-    if socket.is_sending() { socket.send_on(write, &mut |_| None).await } else { Ok(()) }
 }
 
 /// Error of an operation on a [`Tunnel`].
@@ -227,6 +241,15 @@ impl From<ConnectionError> for TunnelError {
             ConnectionError::TimedOut => Self::TimedOut,
             ConnectionError::Broken(error) => Self::Broken(error),
             _ => Self::Ending,
+        }
+    }
+}
+
+impl From<PipeFailure> for TunnelError {
+    fn from(failure: PipeFailure) -> Self {
+        match failure {
+            PipeFailure::Lost(PipeLoss::Cut) | PipeFailure::Closed => Self::Closed,
+            lost @ PipeFailure::Lost(_) => ConnectionError::from(lost).into(),
         }
     }
 }

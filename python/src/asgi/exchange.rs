@@ -380,10 +380,11 @@ impl AsgiExchange {
             "http.response.start" => slf.get().begin(message).map(|()| SendOutcome::Kept),
             "http.response.body" => Self::go_on(slf, message),
             "http.response.pathsend" => Self::send_file(slf, message).map(|()| SendOutcome::Leaves),
+            "http.response.early_hint" => slf.get().hint(message).map(|()| SendOutcome::Leaves),
             other => {
                 let text = format!(
-                    "expected http.response.start, http.response.body or http.response.pathsend, \
-                     found {other:?}"
+                    "expected http.response.start, http.response.body, http.response.pathsend or \
+                     http.response.early_hint, found {other:?}"
                 );
                 Err(PyValueError::new_err(text))
             }

@@ -125,7 +125,7 @@ impl App {
     }
 
     /// Returns whether the client's request came by https: here, or at a trusted proxy.
-    fn is_secure(&self, view: RequestView<'_>, socket: &Socket) -> bool {
+    pub fn is_secure(&self, view: RequestView<'_>, socket: &Socket) -> bool {
         let reported = || self.trusted_proxies.as_ref()?.scheme(view, &socket.peer().ok()?);
         let is_by_tls = || socket.proxy_info().is_some_and(|info| info.tls.is_some());
         socket.is_sealed() || is_by_tls() || reported() == Some("https")

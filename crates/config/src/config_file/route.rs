@@ -15,10 +15,11 @@ use super::parts::{check_folder, read_headers};
 use super::redirect::Template;
 use super::specs::{ErrorPageSpec, RouteAction, RouteSpec};
 use super::value::{ValueReader, ValueTable, named};
+use crate::early_hints::preload_link;
 use crate::nearest::nearest;
 
 /// The keys of a route.
-pub(super) const ROUTE_KEYS: [&str; 10] = [
+pub(super) const ROUTE_KEYS: [&str; 11] = [
     "path",
     "folder",
     "listing",
@@ -29,6 +30,7 @@ pub(super) const ROUTE_KEYS: [&str; 10] = [
     "methods",
     "merge_slashes",
     "headers",
+    "preload",
 ];
 /// The keys of a page.
 pub(super) const PAGE_KEYS: [&str; 2] = ["status", "file"];
@@ -61,6 +63,7 @@ pub(super) fn read_route(reader: &mut ValueReader<'_>, table: ValueTable<'_>) ->
     let merge_slashes = reader.switch(table, "merge_slashes");
     let listing = read_listing(reader, table);
     let headers = read_headers(reader, table);
+    let preload = read_preload(reader, table);
     let kinds = ["folder", "redirect", "answer"];
     let with_line: Vec<&str> =
         kinds.into_iter().filter(|kind| table.values.contains_key(*kind)).collect();
@@ -73,7 +76,7 @@ pub(super) fn read_route(reader: &mut ValueReader<'_>, table: ValueTable<'_>) ->
     };
     let misplaced: &[&str] = match kind {
         "folder" => &["status", "type", "methods", "merge_slashes"],
-        "redirect" => &["type", "listing"],
+        "redirect" => &["type", "listing", "preload"],
         _ => &["merge_slashes", "listing"],
     };
     for key in misplaced.iter().filter(|key| table.values.contains_key(**key)) {
@@ -106,7 +109,27 @@ pub(super) fn read_route(reader: &mut ValueReader<'_>, table: ValueTable<'_>) ->
         merge_slashes: merge_slashes.unwrap_or(true),
         listing,
         headers,
+        preload,
     })
+}
+
+/// Returns what a route's pages need, as values of `Link`.
+fn read_preload(reader: &mut ValueReader<'_>, table: ValueTable<'_>) -> Vec<String> {
+    let mut links = Vec::new();
+    for with_line in reader.texts(table, "preload").unwrap_or_default() {
+        match preload_link(with_line.value) {
+            Ok(link) => links.push(link),
+            Err(reason) => {
+                let found = with_line.value;
+                let text = format!(
+                    "route.preload: expected a link such as \"/app.css; as=style\", found \
+                     {found:?}: {reason}"
+                );
+                reader.problem(with_line.line, text);
+            }
+        }
+    }
+    links
 }
 
 fn read_folder(reader: &mut ValueReader<'_>, table: ValueTable<'_>) -> Option<RouteAction> {

@@ -179,6 +179,13 @@ fn route() -> Json {
         key("description", text("Whether the folder is listed, in place of the setting")),
         key("enum", texts(LISTINGS)),
     ]);
+    let preload = Json::Map(vec![
+        key(
+            "description",
+            text("What its pages need: \"/app.css; as=style\", or a whole Link value"),
+        ),
+        key("anyOf", Json::List(vec![of_type("string"), strings()])),
+    ]);
     let keys = vec![
         key("path", described("string", "/exact, /{name}/part or /{*rest}")),
         key("folder", described("string", "Folder to serve beneath the path")),
@@ -190,6 +197,7 @@ fn route() -> Json {
         key("methods", methods),
         key("merge_slashes", described("boolean", "Whether {*rest} is without empty segments")),
         key("headers", reference("headers")),
+        key("preload", preload),
     ];
     let mut route = closed("A route", keys, &["path"]);
     let redirect = Json::Map(vec![

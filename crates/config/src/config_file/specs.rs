@@ -61,6 +61,8 @@ pub struct RouteSpec {
     pub listing: Option<bool>,
     /// Headers of its responses.
     pub headers: Headers,
+    /// What its pages need: values of `Link`.
+    pub preload: Vec<String>,
 }
 
 /// The action of a route.

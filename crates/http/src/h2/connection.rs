@@ -90,7 +90,7 @@ pub enum H2Event<'i, S> {
         id: StreamId,
         /// The head.
         head: Head,
-        /// No body follows.
+        /// No body follows, nor bytes of a tunnel.
         is_end: bool,
     },
     /// A request that is to be refused with a status.
@@ -173,6 +173,7 @@ impl<S> H2Connection<S> {
             (setting::MAX_CONCURRENT_STREAMS, step.h2.streams_max),
             (setting::INITIAL_WINDOW_SIZE, step.h2.window_bytes),
             (setting::MAX_HEADER_LIST_SIZE, head_bytes),
+            (setting::ENABLE_CONNECT_PROTOCOL, 1),
             (setting::NO_RFC7540_PRIORITIES, 1),
         ];
         write_settings(&settings, step.out);

@@ -216,13 +216,22 @@ impl<'a> HeadBuilder<'a> {
         self.is_behind_pseudo = true;
         let token = self.method.ok_or(Malformed("the method is missing"))?.of(self.spare);
         let method = Method::from_token(token).unwrap_or(Method::Other);
-        // In front of the target, where a method without a name of its own is looked for. (So no
-        // place begins at 0, which would mean that there is none.)
+        // In front of the target, where a method without a name of its own is looked for, and the
+        // protocol of a CONNECT. (So no place begins at 0, which would mean that there is none.)
         self.bytes.push(b'\n');
-        self.bytes.extend_from_slice(token);
-        let is_plain = method == Method::Connect && self.protocol.is_none();
-        let (form, target) =
-            if is_plain { self.connect_target()? } else { self.path_target(method)? };
+        let (form, target) = match (method, self.protocol) {
+            (Method::Connect, None) => self.connect_target()?,
+            (Method::Connect, Some(protocol)) => {
+                self.bytes.extend_from_slice(protocol.of(self.spare));
+                self.head.set_protocol();
+                self.path_target(method)?
+            }
+            (_, Some(_)) => return Err(Malformed("only CONNECT has a protocol")),
+            (_, None) => {
+                self.bytes.extend_from_slice(token);
+                self.path_target(method)?
+            }
+        };
         let start = self.bytes.len();
         let path = match form {
             TargetForm::Authority => &[],
@@ -257,9 +266,6 @@ impl<'a> HeadBuilder<'a> {
         if !self.has_scheme {
             return Err(Malformed("the scheme is missing"));
         }
-        if self.protocol.is_some() {
-            return Err(Malformed("the setting for :protocol was not sent"));
-        }
         let span = self.path.ok_or(Malformed("the path is missing"))?;
         let path = span.of(self.spare);
         let form = match path {
@@ -289,6 +295,8 @@ impl<'a> HeadBuilder<'a> {
         if self.head.indexed(HeaderId::Host).is_none() {
             return Err(Malformed("the authority is missing"));
         }
+        // What follows a CONNECT is no body, but a tunnel's (RFC 9113 §8.5, RFC 8441 §5).
+        let has_body = has_body && self.head.method() != Method::Connect;
         if !self.head.end_records(self.bytes, has_body) {
             return Err(Malformed("Content-Length announces a body, and the stream has none"));
         }

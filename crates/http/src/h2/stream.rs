@@ -14,6 +14,8 @@ pub struct Stream<S> {
     pub(super) body_left: AnnouncedLength,
     /// The client has sent all of its request.
     pub is_remote_closed: bool,
+    /// Its request is a CONNECT: nothing but DATA may follow.
+    pub(super) is_tunnel: bool,
     /// The priority of its response.
     pub priority: Priority,
     /// What the owner of the connection keeps with it.

@@ -1,6 +1,7 @@
 //! Connections without a socket: frames in, events and frames out.
 
 mod broken;
+mod tunnels;
 
 use proptest::prelude::*;
 
@@ -106,9 +107,11 @@ impl Talk {
                     let fields = view
                         .fields()
                         .map(|(name, value)| format!("{}={}", text(name), text(value)));
+                    let protocols = view.upgrade_protocols().map(|name| format!(" {}", text(name)));
                     format!(
-                        "{id} {} {} [{}]{}",
+                        "{id} {}{} {} [{}]{}",
                         text(view.method_token()),
+                        protocols.collect::<String>(),
                         text(view.target()),
                         fields.collect::<Vec<_>>().join("|"),
                         if is_end { " end" } else { "" },

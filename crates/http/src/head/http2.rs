@@ -1,6 +1,6 @@
 //! A head whose fields came by HTTP/2: how it is put together.
 
-use super::{CHUNKED, CONTINUE, Head, LENGTH, Span, TO_END, Version};
+use super::{CHUNKED, CONTINUE, Head, LENGTH, Span, TO_END, UPGRADE, Version};
 use crate::fields::INDEXED;
 use crate::method::Method;
 use crate::target::TargetForm;
@@ -51,6 +51,12 @@ impl Head {
     /// Notes that the client waits for `100 Continue`.
     pub(crate) fn set_continue(&mut self) {
         self.flags |= CONTINUE;
+    }
+
+    /// Notes that it asks for a tunnel in a protocol, which stands in front of the target (RFC 8441
+    /// §4).
+    pub(crate) fn set_protocol(&mut self) {
+        self.flags |= UPGRADE;
     }
 
     /// Begins the records of the fields.

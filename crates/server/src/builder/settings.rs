@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use super::Server;
 use crate::config::{
-    Acceptor, AcmeChallenge, BodyPolicy, Config, ForwardedFields, Io, Listing, Placement,
-    ResponseVersion, SchedulerKind, TlsClientAuth, TlsRecords, TlsVersionMin, TrafficClass,
+    Acceptor, AcmeChallenge, BodyPolicy, Config, EarlyHints, ForwardedFields, Io, Listing,
+    Placement, ResponseVersion, SchedulerKind, TlsClientAuth, TlsRecords, TlsVersionMin,
+    TrafficClass,
 };
 
 /// Declares a method for each field of [`Config`], or of a part of it, named like the field.

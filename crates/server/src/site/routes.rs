@@ -57,11 +57,13 @@ fn routes(site: &SiteSpec) -> Routes {
             RouteAction::Folder(folder) => {
                 let folder = Some(folder.clone());
                 let (listing, fields) = (spec.listing, spec.headers.clone());
-                let files = Route { folder, listing, fields, ..route() };
+                let preload = spec.preload.clone();
+                let files = Route { folder, listing, fields, preload, ..route() };
                 routes.route(&spec.path, files)
             }
             RouteAction::Redirect { .. } | RouteAction::Text { .. } => {
-                routes.route(&spec.path, handled(spec).merge_slashes(spec.merge_slashes))
+                let handled = Route { preload: spec.preload.clone(), ..handled(spec) };
+                routes.route(&spec.path, handled.merge_slashes(spec.merge_slashes))
             }
         };
     }

@@ -10,15 +10,18 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use gustnado::config::Config;
+use gustnado::{Routes, route};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::harness::client::{get, request};
+use crate::harness::http2::Http2Client;
 use crate::harness::{Client, Folder, Server, Setup, wait_until};
 use fuse::{LARGE_BYTES, SMALL_BYTES, SlowFiles};
 
 on_every_server!(
     hot_files_are_served_beside_cold_ones,
     an_answer_from_a_slow_disk_keeps_its_place,
+    what_a_page_needs_does_not_wait_for_the_disk,
     a_frozen_disk_of_the_log_costs_lines_and_no_answer,
     a_log_whose_folder_is_gone_is_written_on,
 );
@@ -112,6 +115,34 @@ fn an_answer_from_a_slow_disk_keeps_its_place(setup: Setup) {
     client.send(last);
     assert_eq!(client.read_answer().body.len() as u64, SMALL_BYTES);
     client.expect_end("as it was asked for");
+}
+
+fn what_a_page_needs_does_not_wait_for_the_disk(setup: Setup) {
+    let Some(scene) = Scene::new() else { return };
+    scene.slow.delay(Duration::from_millis(400));
+    let folder = route().files(scene.folder.root()).preload("/small; as=fetch");
+    let routes = Routes::new().route("/", folder);
+    let server = Server::routes(Config { h2c: true, ..scene.config(setup) }, routes);
+    let navigation = |target: &str| request("GET", target, "Sec-Fetch-Mode: navigate\r\n");
+    let mut client = server.connect();
+    let start = Instant::now();
+    client.send(navigation("/slow/none.html"));
+    let hints = client.read_head();
+    let link = "</small>; rel=preload; as=fetch";
+    assert_eq!((hints.status, hints.expect_field("link")), (103, link));
+    assert!(start.elapsed() < Duration::from_millis(300), "{:?}", start.elapsed());
+    assert_eq!(client.read_answer().status, 404);
+    // What is no page by its name needs nothing.
+    client.send(navigation("/slow/s1"));
+    assert_eq!(client.read_answer().status, 200);
+    if Setup::plain_only("HTTP/2 comes by ALPN there") {
+        return;
+    }
+    let mut client = Http2Client::connect(server.address());
+    let id = client.get("/slow/other.html");
+    let hints = client.wait_for(id, |answer| !answer.interim.is_empty());
+    assert_eq!(hints.status, 0);
+    assert_eq!(client.answer(id).status, 404);
 }
 
 fn a_frozen_disk_of_the_log_costs_lines_and_no_answer(setup: Setup) {

@@ -496,5 +496,12 @@ pub(crate) fn request_frame(
     frame_of(kind::HEADERS, flags, stream, &block(method, target, fields))
 }
 
+/// The frame of a request for a tunnel in a protocol (RFC 8441).
+pub(crate) fn tunnel_frame(stream: u32, target: &str, protocol: &str) -> Vec<u8> {
+    let block = block("CONNECT", target, &[]);
+    let block = [literal(":protocol", protocol), block].concat();
+    frame_of(kind::HEADERS, flag::END_HEADERS, stream, &block)
+}
+
 /// The field that the table has got last, in a block (RFC 7541 §6.1).
 pub(crate) const KEPT: u8 = 0x80 | 0x3e;

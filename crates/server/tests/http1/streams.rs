@@ -12,12 +12,12 @@ use std::task::{Context, Poll, ready};
 use std::thread;
 use std::time::Duration;
 
-use gustnado::config::Config;
-use gustnado::{Event, Request, Response, Routes};
+use gustnado::config::{Config, EarlyHints};
+use gustnado::{Event, Request, Response, Routes, route};
 use gustnado_tasks::{sleep, yield_now};
 
 use crate::harness::client::{get, post, request};
-use crate::harness::{Server, Setup, wait_until};
+use crate::harness::{Answer, Folder, Server, Setup, wait_until};
 
 on_every_server!(
     a_stream_of_unknown_length_is_chunked_or_ends_with_the_connection,
@@ -27,6 +27,7 @@ on_every_server!(
     events_are_sent_one_by_one,
     trailers_follow_a_chunked_answer,
     early_hints_come_before_the_answer,
+    a_route_names_what_its_pages_need,
     a_client_that_goes_drops_a_stream_that_was_begun_at_once,
     a_head_request_for_a_stream_gets_its_head_only,
     a_stream_that_always_has_more_lets_others_have_their_turn,
@@ -156,13 +157,73 @@ fn early_hints_come_before_the_answer(setup: Setup) {
         sleep(Duration::from_millis(30)).await;
         "late"
     });
+    let navigation = request("GET", "/", "Sec-Fetch-Mode: navigate\r\n");
+    let other = request("GET", "/", "Sec-Fetch-Mode: cors\r\n");
+    for (hints, asked) in [
+        (EarlyHints::Navigations, &[(&navigation, true), (&other, false)]),
+        (EarlyHints::Always, &[(&navigation, true), (&other, true)]),
+        (EarlyHints::Never, &[(&navigation, false), (&other, false)]),
+    ] {
+        let config = Config { early_hints: hints, ..setup.config() };
+        let server = Server::routes(config, routes.clone());
+        let mut client = server.connect();
+        for (asked, is_hinted) in asked {
+            client.send(asked);
+            if *is_hinted {
+                let hints = client.read_head();
+                assert_eq!(hints.status, 103);
+                assert_eq!(hints.expect_field("link"), "</a.css>; rel=preload");
+            }
+            let answer = client.read_answer();
+            assert_eq!((answer.status, answer.text()), (200, "late".to_owned()), "{hints:?}");
+        }
+        assert_eq!(server.ask("GET / HTTP/1.0\r\n\r\n").text(), "late");
+    }
+}
+
+fn a_route_names_what_its_pages_need(setup: Setup) {
+    let folder = Folder::new();
+    folder.file("index.html", "<p>a page");
+    folder.file("a.css", "p {}");
+    let slow = async |_: Request| {
+        sleep(Duration::from_millis(30)).await;
+        "a page"
+    };
+    let links = |route: gustnado::Route| {
+        route.preload("/a.css; as=style").preload("</b.js>; rel=modulepreload")
+    };
+    let routes = Routes::new()
+        .route("/slow", links(route().get(slow)))
+        .route("/at-once", links(route().get(async |_: Request| "a page")))
+        .route("/inline", links(route().get(|_: &Request| "a page")))
+        .route("/files", links(route().files(folder.root())));
     let server = Server::routes(setup.config(), routes);
+    let both = ["</a.css>; rel=preload; as=style", "</b.js>; rel=modulepreload"];
+    let links = |answer: &Answer| {
+        let same = answer.fields.iter().filter(|(name, _)| name.eq_ignore_ascii_case("link"));
+        same.map(|(_, value)| value.clone()).collect::<Vec<_>>()
+    };
+    let navigation = |target: &str| request("GET", target, "Sec-Fetch-Mode: navigate\r\n");
     let mut client = server.connect();
-    client.send(get("/"));
+    client.send(navigation("/slow"));
     let hints = client.read_head();
-    assert_eq!((hints.status, hints.expect_field("link")), (103, "</a.css>; rel=preload"));
-    assert_eq!(client.read_answer().text(), "late");
-    assert_eq!(server.ask("GET / HTTP/1.0\r\n\r\n").text(), "late");
+    assert_eq!((hints.status, links(&hints)), (103, both.map(str::to_owned).to_vec()));
+    let answer = client.read_answer();
+    assert_eq!((answer.status, links(&answer)), (200, both.map(str::to_owned).to_vec()));
+    // To other clients it says so with the page alone.
+    assert_eq!(links(&client.ask(get("/slow"))), both);
+    for (target, count) in [("/at-once", 2), ("/inline", 2), ("/files/", 2), ("/files/a.css", 0)] {
+        // The first time, a file may be waited for.
+        client.send(get(target));
+        client.read_answer();
+        client.send(navigation(target));
+        let answer = client.read_answer();
+        assert_eq!((answer.status, links(&answer).len()), (200, count), "{target}");
+    }
+    let bad = Routes::new().route("/", route().get(|_: &Request| "").preload("/a.css"));
+    let server = gustnado::Server::new().routes(bad).listen("127.0.0.1:0");
+    let error = server.expect_err("what is it?").to_string();
+    assert!(error.contains("/a.css") && error.contains("as=style"), "{error}");
 }
 
 fn a_client_that_goes_drops_a_stream_that_was_begun_at_once(setup: Setup) {

@@ -1,4 +1,4 @@
-//! Handlers that take their time: tasks, streams, interim answers, trailers, panics.
+//! Handlers that take their time: tasks, streams, trailers, panics.
 
 use std::future::{pending, ready};
 use std::io::ErrorKind;
@@ -22,7 +22,6 @@ on_every_server!(
     a_reset_ends_the_handler,
     the_end_of_the_connection_ends_its_handlers,
     a_panic_is_the_end_of_one_answer,
-    early_hints_come_before_the_answer,
     trailers_follow_the_content,
     events_come_one_by_one,
     a_stream_that_fails_is_reset,
@@ -121,22 +120,6 @@ fn a_panic_is_the_end_of_one_answer(setup: Setup) {
     assert_eq!(client.answer(beside).text(), "here");
     assert_eq!(client.ask("/").text(), "here");
     assert_eq!(server.stats().panics, 3);
-}
-
-fn early_hints_come_before_the_answer(setup: Setup) {
-    let routes = Routes::new().get("/", async |request: Request| {
-        request.early_hints(&[("Link", "</a.css>; rel=preload")]).expect("a good field");
-        sleep(Duration::from_millis(30)).await;
-        "late"
-    });
-    let server = Server::routes(in_clear(setup), routes);
-    let mut client = Http2Client::connect(server.address());
-    let id = client.get("/");
-    let hints = client.wait_for(id, |answer| !answer.interim.is_empty());
-    assert_eq!(hints.status, 0, "the answer is not here yet");
-    let link = ("link".to_owned(), "</a.css>; rel=preload".to_owned());
-    assert_eq!(hints.interim, [(103, vec![link])]);
-    assert_eq!(client.answer(id).text(), "late");
 }
 
 fn trailers_follow_the_content(setup: Setup) {

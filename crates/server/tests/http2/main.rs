@@ -11,6 +11,7 @@ mod errors;
 mod floods;
 mod handlers;
 mod heads;
+mod hints;
 mod limits;
 mod logs;
 mod memory;
@@ -19,6 +20,8 @@ mod pace;
 mod pings;
 mod places;
 mod requests;
+mod tunnel_ends;
+mod tunnels;
 mod urgencies;
 mod windows;
 

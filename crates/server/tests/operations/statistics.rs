@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use gustnado::config::Config;
+use gustnado::config::{Config, EarlyHints};
 use gustnado::task::{sleep, spawn_detached};
 use gustnado::{Request, Response, Routes, stats_page};
 use tempfile::TempDir;
@@ -261,7 +261,8 @@ fn counters_and_the_log_say_what_clients_received(setup: Setup) {
     for (access_log, write_rate) in [(None, 0), (Some(path.clone()), 0), (None, 50_000_000)] {
         let is_logged = access_log.is_some();
         let access_log_format = "%(s)s %(B)s".to_owned();
-        let mut config = Config { access_log, access_log_format, ..setup.config() };
+        let early_hints = EarlyHints::Always;
+        let mut config = Config { access_log, access_log_format, early_hints, ..setup.config() };
         config.pace.write_rate = write_rate;
         let server = Server::routes(config, kinds_of_content(&folder));
         let first = server.ask(request("GET", "/small", "Connection: close\r\n"));

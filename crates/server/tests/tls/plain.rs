@@ -3,15 +3,19 @@
 use std::io::Write;
 
 use gustnado::config::{Config, TlsRecords};
+use gustnado::task::sleep;
+use gustnado::{Request, Routes};
 use rustls::version::TLS13;
 
 use super::client::{Certificate, TlsClient};
 use crate::harness::client::{get, request};
+use crate::harness::http2::Http2Client;
 use crate::harness::{Client, Server, Setup};
 
 on_every_server!(
     plain_requests_are_sent_to_https,
     browsers_are_told_to_stay_with_https_by_tls_alone,
+    http2_in_clear_has_no_hsts_either,
     hsts_in_plain_is_refused_at_the_start,
     a_request_that_may_be_a_replay_gets_425,
     a_proxy_header_comes_before_the_handshake,
@@ -62,6 +66,58 @@ fn browsers_are_told_to_stay_with_https_by_tls_alone(setup: Setup) {
     let mut client = TlsClient::connect_at(to, &certificate.trusted(&[&TLS13]));
     let answer = client.ask(get("/"));
     assert_eq!(answer.expect_field("strict-transport-security"), "max-age=86400");
+}
+
+fn http2_in_clear_has_no_hsts_either(setup: Setup) {
+    let certificate = Certificate::new();
+    let config = Config {
+        https_redirect: true,
+        h2c: true,
+        hsts: std::time::Duration::from_hours(24),
+        forwarded_allow_ips: vec!["127.0.0.1".to_owned()],
+        ..config(&certificate, setup)
+    };
+    let late = async |_: Request| {
+        sleep(std::time::Duration::from_millis(5)).await;
+        "late"
+    };
+    let routes = Routes::new().get("/", |_: &Request| "here").get("/late", late);
+    let server = Server::routes(config, routes);
+    let mut client = Http2Client::connect(server.address());
+    let told = Some("max-age=86400");
+    let secure = [("x-forwarded-proto", "https")];
+    for (method, target, fields, status, hsts) in [
+        ("GET", "/", &[][..], 308, None),
+        ("OPTIONS", "*", &[], 204, None),
+        ("GET", "/.well-known/acme-challenge/x", &[], 404, None),
+        // A proxy has spoken https for it.
+        ("GET", "/", &secure, 200, told),
+        ("GET", "/late", &secure, 200, told),
+        ("GET", "/late", &[("x-forwarded-proto", "http")], 308, None),
+        ("GET", "/", &[("expect", "miracles")], 417, None),
+    ] {
+        let id = client.request(method, target, fields, true);
+        let answer = client.answer(id);
+        assert_eq!(answer.status, status, "{method} {target} {fields:?}");
+        assert_eq!(answer.field("strict-transport-security"), hsts, "{target} {fields:?}");
+    }
+    // Without the redirect a plain request is served, and nothing is asked of its client.
+    let config = Config {
+        h2c: true,
+        hsts: std::time::Duration::from_hours(24),
+        forwarded_allow_ips: vec!["127.0.0.1".to_owned()],
+        ..setup.patient_config()
+    };
+    let server =
+        Server::routes(config, Routes::new().get("/", |_: &Request| "here").get("/late", late));
+    let mut client = Http2Client::connect(server.address());
+    for target in ["/", "/late", "/none"] {
+        for (fields, hsts) in [(&[][..], None), (&secure, told)] {
+            let id = client.request("GET", target, fields, true);
+            let answer = client.answer(id);
+            assert_eq!(answer.field("strict-transport-security"), hsts, "{target} {fields:?}");
+        }
+    }
 }
 
 fn hsts_in_plain_is_refused_at_the_start(setup: Setup) {

@@ -31,10 +31,14 @@ pub struct Upgrade {
 }
 
 impl Response {
-    /// Hands the connection to another protocol, if the request offers that: its version is
-    /// HTTP/1.1, its `Upgrade` names the protocol, and its `Connection` lists `upgrade` (RFC 9110
-    /// §7.8). The client then gets 101, and `on_upgrade` the connection. Otherwise the client gets
-    /// 426 with the protocol's name.
+    /// Hands the connection to another protocol, if the request offers that: in HTTP/1.1 its
+    /// `Upgrade` names the protocol, and its `Connection` lists `upgrade` (RFC 9110 §7.8). The
+    /// client then gets 101, and `on_upgrade` the connection. Otherwise the client gets 426 with
+    /// the protocol's name.
+    ///
+    /// In HTTP/2 the request is a CONNECT whose `:protocol` is that protocol (RFC 8441), which
+    /// routes take for a GET. The client then gets 200, and `on_upgrade` its stream; 501 if it has
+    /// asked for another protocol.
     ///
     /// ```no_run
     /// use gustnado::{Request, Response, Server, Tunnel};
@@ -57,7 +61,7 @@ impl Response {
     ///
     /// No request is read after it. A request whose body was not read to its end is not upgraded,
     /// nor is one during a drain. When the future that `on_upgrade` returns ends, the connection is
-    /// closed.
+    /// closed, or the stream.
     ///
     /// # Panics
     /// If `protocol` cannot be the value of a field. The server contains the panic: the client gets

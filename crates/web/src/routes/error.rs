@@ -75,6 +75,16 @@ pub enum RouteError {
         /// The system's error.
         error: std::io::Error,
     },
+    /// What a page needs cannot be named so.
+    #[error("the route {path} has a preload {link:?} that is none: {reason}")]
+    Preload {
+        /// The route's path.
+        path: String,
+        /// The link.
+        link: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
     /// A header field cannot be sent.
     #[error("the header field {name:?} cannot be sent: {error}; change it")]
     Field {

@@ -36,6 +36,22 @@ impl Route {
         self
     }
 
+    /// Names what this route's pages need, so that browsers load it while the handler still works:
+    /// in early hints (103, RFC 8297) to a GET, and as `Link` of a response of 200 or 304. It may
+    /// be called several times.
+    ///
+    /// No hints are sent where the response is ready at once, as it says the same: from an inline
+    /// handler, or a file in the cache. In a folder the links are those of its HTML pages. The
+    /// setting `early-hints` says which clients of HTTP/1.1 get them.
+    ///
+    /// - `link`: `/app.css; as=style`, short for `</app.css>; rel=preload; as=style`; or any value
+    ///   of `Link` (RFC 8288 §3). One that is none is an error at the start.
+    #[must_use]
+    pub fn preload(mut self, link: &str) -> Self {
+        self.preload.push(link.to_owned());
+        self
+    }
+
     /// Sets how long a handler of this route may continue once its client has shut its sending
     /// side, in place of `half-close-timeout`; up to 49 days. With zero the handler is dropped at
     /// once, because a client that has closed looks the same as one that only shut its sending

@@ -152,8 +152,7 @@ impl RouteTable {
         if let Some(fallback) = &routes.fallback {
             let mut fallback = fallback.clone().with_pace();
             fallback.options.label = table.label("the fallback");
-            let handlers = wrapper::handlers_of(&fallback);
-            check_policy("the fallback", fallback.options.body_policy, handlers, build)?;
+            wrapper::check_route("the fallback", &fallback, build)?;
             table.fallback = wrapper.fallback(&fallback, build)?;
         }
         if let Some(root) = &routes.root {
@@ -176,8 +175,7 @@ impl RouteTable {
         for (path, route) in merged(&routes.paths)? {
             let mut route = route.with_pace();
             route.options.label = table.label(&path);
-            wrapper::check(&route.fields)?;
-            check_policy(&path, route.options.body_policy, wrapper::handlers_of(&route), build)?;
+            wrapper::check_route(&path, &route, build)?;
             if let Some(folder) = &route.folder {
                 table.add_folder(&path, folder, &route, &wrapper, build)?;
             } else {
@@ -320,6 +318,9 @@ fn merged(paths: &[(String, Route)]) -> Result<Vec<(String, Route)>, RouteError>
         if route.folder.is_some() || known.folder.is_some() || is_special {
             return Err(RouteError::Conflict { path: path.clone(), with: path.clone() });
         }
+        let is_new = |link: &&String| !known.preload.contains(link);
+        let links: Vec<String> = route.preload.iter().filter(is_new).cloned().collect();
+        known.preload.extend(links);
         if route.pace != RoutePace::default() {
             if known.pace != RoutePace::default() && known.pace != route.pace {
                 return Err(RouteError::PaceRepeated { path: path.clone() });

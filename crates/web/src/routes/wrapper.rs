@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use gustnado_config::{BodyPolicy, Headers};
+use gustnado_http::fields::Fields;
 use gustnado_http::method::Method;
 
 use super::entry::{EndpointKind, PathEntry, RouteEndpoint};
@@ -14,6 +15,7 @@ use crate::build_context::BuildContext;
 use crate::fields::middleware;
 use crate::handler::{Handler, HandlerFuture, HandlerKind, TaskFn};
 use crate::middleware::{Middleware, MiddlewareStack};
+use crate::preload::{self, link_fields};
 use crate::response::Response;
 use gustnado_files::{FileOptions, Files, FolderHeaders, FolderResponse, Mounted};
 
@@ -47,8 +49,13 @@ impl EndpointWrapper {
         // Middleware may read the body.
         let reads_body = !is_discarded || self.has_middleware(route);
         let fields = middleware(&self.fields.with(&route.fields));
-        let middleware: Vec<Middleware> =
-            fields.iter().chain(&self.middleware).chain(&route.middleware).cloned().collect();
+        // Behind all others: what refuses a request refuses it before its hints are sent.
+        let preload = match route.folder {
+            Some(_) => Vec::new(),
+            None => preload::middleware(&links(route)),
+        };
+        let outer = fields.iter().chain(&self.middleware).chain(&route.middleware);
+        let middleware: Vec<Middleware> = outer.chain(&preload).cloned().collect();
         let limits = build.limits.of_handler(route.limit, kind.threads(), route.is_exempt);
         let runnable = MiddlewareStack::around(&middleware, kind, limits, build);
         let has_timeouts = route.options.has_timeouts();
@@ -94,7 +101,7 @@ impl EndpointWrapper {
         // Otherwise middleware adds the fields.
         let fields =
             if has_middleware { Headers::default() } else { self.fields.with(&route.fields) };
-        let headers = FolderHeaders::new(&fields, &build.common);
+        let headers = FolderHeaders::new(&fields, &build.common).with_links(links(route));
         let listing = route.listing.unwrap_or(build.files.listing);
         let options = FileOptions { listing, ..build.files };
         let opened = build.folders.open(folder, options, headers);
@@ -121,7 +128,10 @@ fn handler(files: Arc<Files>, mounted_at: usize) -> Arc<TaskFn> {
             files.respond(place.as_ref(), &request.parts().view(), gustnado_tasks::now());
         HandlerFuture::Boxed(match response {
             FolderResponse::Ready(response) => Box::pin(ready(Response::from(*response))),
-            FolderResponse::Wait(lookup) => Box::pin(async { lookup.run().await.into() }),
+            FolderResponse::Wait(lookup) => {
+                request.parts().hint(&files);
+                Box::pin(async { lookup.run().await.into() })
+            }
         })
     })
 }
@@ -169,12 +179,30 @@ pub(super) fn check_policy<'h>(
 }
 
 /// Returns the handlers of a route, with their methods.
-pub(super) fn handlers_of(route: &Route) -> impl Iterator<Item = (Option<Method>, &Handler)> {
+fn handlers_of(route: &Route) -> impl Iterator<Item = (Option<Method>, &Handler)> {
     let by_method = route.handlers.iter().map(|(method, handler)| (Some(*method), handler));
     by_method.chain(route.any.as_ref().map(|handler| (None, handler)))
 }
 
+/// Returns the links of a route that was [checked](check_route).
+fn links(route: &Route) -> Fields {
+    link_fields(&route.preload).unwrap_or_default()
+}
+
+/// Checks a route's fields, links, and how it keeps bodies.
+pub(super) fn check_route(
+    path: &str,
+    route: &Route,
+    build: &BuildContext,
+) -> Result<(), RouteError> {
+    check(&route.fields)?;
+    if let Err((link, reason)) = link_fields(&route.preload) {
+        return Err(RouteError::Preload { path: path.to_owned(), link, reason });
+    }
+    check_policy(path, route.options.body_policy, handlers_of(route), build)
+}
+
 /// Checks whether fields can be sent.
-pub(super) fn check(fields: &Headers) -> Result<(), RouteError> {
+fn check(fields: &Headers) -> Result<(), RouteError> {
     fields.check().map_err(|(name, error)| RouteError::Field { name, error })
 }

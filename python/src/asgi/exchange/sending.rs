@@ -59,6 +59,30 @@ impl AsgiExchange {
         }
     }
 
+    /// Sends links ahead of the response. Once its head has left there is no place for them, and
+    /// they are left out.
+    pub(super) fn hint(&self, message: &Bound<'_, PyDict>) -> PyResult<()> {
+        let mut values = Vec::new();
+        for link in expect(message, intern!(message.py(), "links"))?.try_iter()? {
+            let link = bytes_of(&link?, "a link of an early hint")?;
+            let text = String::from_utf8(link.to_vec());
+            values.push(text.map_err(|_| PyValueError::new_err("a link is no text"))?);
+        }
+        let mut state = self.state();
+        match state.phase {
+            SendPhase::Head | SendPhase::Content(_) => {
+                let fields: Vec<_> = values.iter().map(|value| ("Link", value.as_str())).collect();
+                let sent = state.request.early_hints(&fields);
+                sent.map_err(|error| PyValueError::new_err(format!("a link: {error}")))
+            }
+            SendPhase::More(_) => Ok(()),
+            SendPhase::Lost => Err(state.lost()),
+            SendPhase::Over => {
+                Err(PyRuntimeError::new_err("the response has been sent, up to its end"))
+            }
+        }
+    }
+
     /// Takes content, the first or more of it.
     pub(super) fn go_on(
         slf: &Bound<'_, Self>,

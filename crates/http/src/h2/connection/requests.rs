@@ -12,6 +12,7 @@ use crate::h2::incoming::{AnnouncedLength, DataFrame, DataPart, FieldBlock, bloc
 use crate::h2::priority::Priority;
 use crate::h2::request_head::{HeadBuilder, HeadFault, check_field};
 use crate::head::{Framing, Head};
+use crate::method::Method;
 
 /// The event of a DATA frame that was not to come, and what follows; `None` if more has to come.
 type DataBegun<'i, S> = (Option<H2Event<'i, S>>, Option<&'i [u8]>);
@@ -143,7 +144,8 @@ impl<S> H2Connection<S> {
         if stream.is_remote_closed {
             return self.break_stream(id, ErrorCode::StreamClosed, step);
         }
-        if fault || !is_end || !stream.body_left.note(0, true) {
+        // What is sent on a tunnel has no trailers (RFC 9113 §8.5).
+        if fault || !is_end || stream.is_tunnel || !stream.body_left.note(0, true) {
             return self.break_stream(id, ErrorCode::ProtocolError, step);
         }
         stream.is_remote_closed = true;
@@ -239,6 +241,7 @@ impl<S> H2Connection<S> {
             windows: StreamWindows::new(self.windows.send_first, window.max(least), window),
             body_left: AnnouncedLength(body_left),
             is_remote_closed: is_end,
+            is_tunnel: head.is_some_and(|(head, _)| head.method() == Method::Connect),
             priority,
             state,
         });

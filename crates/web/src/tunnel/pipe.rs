@@ -1,0 +1,426 @@
+//! What a tunnel over a stream of HTTP/2 shares with its connection: bytes in both directions.
+//!
+//! The tunnel and the connection are two tasks, on one worker as a rule. The state is behind a
+//! lock, which is held for a few instructions and never across a wait.
+
+use std::fmt;
+use std::io;
+use std::mem;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use gustnado_tasks::{ConnectionError, Endpoint, ProgressTimeout};
+use gustnado_tcp::ByteStream;
+
+/// Bytes of a tunnel in both directions, on their way between its function and its connection.
+///
+/// What comes is bounded by the stream's window, which widens as the tunnel takes bytes. What goes
+/// is one piece at a time, and its sender waits until the connection has taken all of it.
+pub struct StreamPipe {
+    addresses: Option<(Endpoint, Endpoint)>,
+    /// So many bytes are taken before the connection is told.
+    step: usize,
+    /// Makes the connection look at the stream.
+    connection: Waker,
+    state: Mutex<TunnelState>,
+}
+
+struct TunnelState {
+    /// Received and not taken yet.
+    received: Vec<u8>,
+    /// Taken since the connection was last told.
+    taken: usize,
+    /// The peer sends no more.
+    is_finished: bool,
+    /// Being sent.
+    unsent: Bytes,
+    sending: SendingEnd,
+    /// Why neither direction goes on, if so.
+    loss: Option<PipeLoss>,
+    is_loss_told: bool,
+    /// The function that uses the tunnel has ended.
+    close: Option<PipeClose>,
+    /// The server drains.
+    is_ending: bool,
+    /// How slowly the peer may take bytes.
+    write: ProgressTimeout,
+    reader: Option<Waker>,
+    writer: Option<Waker>,
+    /// The task that runs the function.
+    task: Option<Waker>,
+}
+
+/// How far the sending side is ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SendingEnd {
+    Open,
+    /// To be ended behind the bytes that are being sent.
+    Wanted,
+    Written,
+}
+
+/// Why a tunnel over a stream is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PipeLoss {
+    /// The peer has reset the stream, or its connection is gone.
+    Gone,
+    /// The peer has taken nothing for too long.
+    TimedOut,
+    /// The server has ended.
+    Ending,
+    /// This side has cut it.
+    Cut,
+}
+
+/// How the function that uses a tunnel has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PipeClose {
+    Returned,
+    Panicked,
+}
+
+/// What the connection is to send next.
+#[derive(Debug, PartialEq, Eq)]
+pub enum PipeOutput {
+    Bytes(Bytes),
+    /// The end of this side's bytes; the other side may go on.
+    Shut,
+    /// The end of the stream.
+    ///
+    /// - `is_shut`: the end of this side's bytes was written before.
+    Close {
+        is_shut: bool,
+    },
+    /// The stream is to be reset: this side has cut it.
+    Cut,
+    /// The same, as the function that used it has panicked.
+    Failed,
+    Nothing,
+}
+
+impl StreamPipe {
+    /// - `addresses`: of the peer and of this end, if the kernel knows them.
+    /// - `step`: how many bytes are taken before the connection is told; at most half a window.
+    /// - `connection`: makes the connection look at the stream.
+    pub fn new(
+        addresses: Option<(Endpoint, Endpoint)>,
+        step: usize,
+        connection: Waker,
+        write: ProgressTimeout,
+    ) -> Arc<Self> {
+        let state = TunnelState {
+            received: Vec::new(),
+            taken: 0,
+            is_finished: false,
+            unsent: Bytes::new(),
+            sending: SendingEnd::Open,
+            loss: None,
+            is_loss_told: false,
+            close: None,
+            is_ending: false,
+            write,
+            reader: None,
+            writer: None,
+            task: None,
+        };
+        Arc::new(Self { addresses, step, connection, state: Mutex::new(state) })
+    }
+
+    fn state(&self) -> MutexGuard<'_, TunnelState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the addresses of the peer and of this end.
+    pub(super) fn addresses(&self) -> io::Result<&(Endpoint, Endpoint)> {
+        self.addresses.as_ref().ok_or_else(|| io::ErrorKind::NotConnected.into())
+    }
+}
+
+/// The tunnel's side.
+impl StreamPipe {
+    /// Takes received bytes; none at the peer's end.
+    ///
+    /// - `tells_end`: it fails when the server drains, instead of waiting.
+    pub(super) fn poll_recv(
+        &self,
+        context: &Context<'_>,
+        tells_end: bool,
+    ) -> Poll<Result<Vec<u8>, PipeFailure>> {
+        let mut state = self.state();
+        if !state.received.is_empty() {
+            let received = mem::take(&mut state.received);
+            state.taken += received.len();
+            let is_step = state.taken >= self.step;
+            drop(state);
+            if is_step {
+                self.connection.wake_by_ref();
+            }
+            return Poll::Ready(Ok(received));
+        }
+        if let Some(failure) = state.failure() {
+            return Poll::Ready(Err(failure));
+        }
+        if state.is_finished {
+            return Poll::Ready(Ok(Vec::new()));
+        }
+        if tells_end && state.is_ending {
+            return Poll::Ready(Err(PipeFailure::Lost(PipeLoss::Ending)));
+        }
+        keep(&mut state.reader, context);
+        Poll::Pending
+    }
+
+    /// Begins to send bytes. To be called only once those before have been taken.
+    pub(super) fn start_send(&self, bytes: Bytes) {
+        let mut state = self.state();
+        debug_assert!(state.unsent.is_empty(), "one send at a time");
+        if state.loss.is_some() || state.sending != SendingEnd::Open {
+            return;
+        }
+        state.unsent = bytes;
+        drop(state);
+        self.connection.wake_by_ref();
+    }
+
+    /// Waits until the connection has taken all bytes that are being sent.
+    pub(super) fn poll_sent(&self, context: &Context<'_>) -> Poll<Result<(), PipeFailure>> {
+        let mut state = self.state();
+        if let Some(failure) = state.failure() {
+            return Poll::Ready(Err(failure));
+        }
+        if state.unsent.is_empty() {
+            return Poll::Ready(Ok(()));
+        }
+        keep(&mut state.writer, context);
+        Poll::Pending
+    }
+
+    /// Returns whether this side may send.
+    pub(super) fn is_open(&self) -> bool {
+        let state = self.state();
+        state.loss.is_none() && state.sending == SendingEnd::Open
+    }
+
+    /// Ends the sending side.
+    pub(super) fn shut(&self) {
+        let mut state = self.state();
+        if state.sending == SendingEnd::Open {
+            state.sending = SendingEnd::Wanted;
+            drop(state);
+            self.connection.wake_by_ref();
+        }
+    }
+
+    /// Sets how slowly the peer may take bytes.
+    pub(super) fn set_write(&self, write: ProgressTimeout) {
+        self.state().write = write;
+    }
+
+    /// Ends both directions: the stream is reset.
+    pub(super) fn cut(&self) {
+        self.lose(PipeLoss::Cut);
+        self.connection.wake_by_ref();
+    }
+
+    /// Waits until the tunnel is lost, for the task that runs its function.
+    pub fn poll_lost(&self, context: &Context<'_>) -> Poll<()> {
+        let mut state = self.state();
+        if state.loss.is_some() {
+            return Poll::Ready(());
+        }
+        keep(&mut state.task, context);
+        Poll::Pending
+    }
+
+    /// Ends the tunnel: its function has ended.
+    pub fn close(&self, close: PipeClose) {
+        self.state().close.get_or_insert(close);
+        self.connection.wake_by_ref();
+    }
+}
+
+/// The connection's side.
+impl StreamPipe {
+    /// Adds bytes that were received.
+    pub fn put(&self, bytes: &[u8]) {
+        let reader = {
+            let mut state = self.state();
+            if state.close.is_some() || state.loss.is_some() {
+                // Nobody takes them.
+                state.taken += bytes.len();
+                return;
+            }
+            state.received.extend_from_slice(bytes);
+            state.reader.take()
+        };
+        reader.inspect(Waker::wake_by_ref);
+    }
+
+    /// Notes that the peer sends no more.
+    pub fn finish(&self) {
+        let reader = {
+            let mut state = self.state();
+            state.is_finished = true;
+            state.reader.take()
+        };
+        reader.inspect(Waker::wake_by_ref);
+    }
+
+    /// Notes that the tunnel is lost. The first loss counts.
+    pub fn lose(&self, loss: PipeLoss) {
+        let wakers = {
+            let mut state = self.state();
+            state.loss.get_or_insert(loss);
+            [state.reader.take(), state.writer.take(), state.task.take()]
+        };
+        wakers.into_iter().flatten().for_each(Waker::wake);
+    }
+
+    /// Notes that the server drains.
+    pub fn tell_ending(&self) {
+        let reader = {
+            let mut state = self.state();
+            state.is_ending = true;
+            state.reader.take()
+        };
+        reader.inspect(Waker::wake_by_ref);
+    }
+
+    /// Returns how many bytes were taken since this was last asked: the peer may send as many more.
+    pub fn take_taken(&self) -> usize {
+        mem::take(&mut self.state().taken)
+    }
+
+    /// Returns whether there is something to send.
+    ///
+    /// - `has_window`: bytes may be sent.
+    pub fn has_output(&self, has_window: bool) -> bool {
+        let state = self.state();
+        match state.loss {
+            Some(PipeLoss::Cut) => true,
+            Some(_) => false,
+            None if state.close == Some(PipeClose::Panicked) => true,
+            None if !state.unsent.is_empty() => has_window,
+            None => state.close.is_some() || state.sending == SendingEnd::Wanted,
+        }
+    }
+
+    /// Returns whether bytes wait to be sent.
+    pub fn has_unsent(&self) -> bool {
+        !self.state().unsent.is_empty()
+    }
+
+    /// Returns how slowly the peer may take bytes.
+    pub fn write_timeout(&self) -> ProgressTimeout {
+        self.state().write
+    }
+
+    /// Takes what is to be sent next, at most so many bytes.
+    pub fn output(&self, bytes_max: usize) -> PipeOutput {
+        let (piece, writer) = {
+            let mut state = self.state();
+            match (state.close, state.loss) {
+                (Some(PipeClose::Panicked), _) => return PipeOutput::Failed,
+                (_, Some(_)) => return PipeOutput::Cut,
+                _ => {}
+            }
+            if state.unsent.is_empty() {
+                return state.end_output();
+            }
+            let count = state.unsent.len().min(bytes_max);
+            let piece = state.unsent.split_to(count);
+            let writer = if state.unsent.is_empty() { state.writer.take() } else { None };
+            (piece, writer)
+        };
+        writer.inspect(Waker::wake_by_ref);
+        PipeOutput::Bytes(piece)
+    }
+}
+
+impl TunnelState {
+    /// Returns why nothing goes on, if so: the loss once, then that the tunnel is closed.
+    fn failure(&mut self) -> Option<PipeFailure> {
+        let loss = self.loss?;
+        let was_told = mem::replace(&mut self.is_loss_told, true);
+        Some(if was_told { PipeFailure::Closed } else { PipeFailure::Lost(loss) })
+    }
+
+    /// Returns what is to be sent behind all bytes.
+    fn end_output(&mut self) -> PipeOutput {
+        let is_shut = self.sending == SendingEnd::Written;
+        if self.close.is_some() {
+            return PipeOutput::Close { is_shut };
+        }
+        if self.sending == SendingEnd::Wanted {
+            self.sending = SendingEnd::Written;
+            return PipeOutput::Shut;
+        }
+        PipeOutput::Nothing
+    }
+}
+
+/// Why an operation of a tunnel has failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PipeFailure {
+    Lost(PipeLoss),
+    /// The loss was told before.
+    Closed,
+}
+
+impl From<PipeFailure> for ConnectionError {
+    fn from(failure: PipeFailure) -> Self {
+        match failure {
+            PipeFailure::Lost(PipeLoss::TimedOut) => Self::TimedOut,
+            PipeFailure::Lost(PipeLoss::Ending) => Self::Ending,
+            PipeFailure::Lost(PipeLoss::Gone) => {
+                Self::Broken(io::ErrorKind::ConnectionReset.into())
+            }
+            PipeFailure::Lost(PipeLoss::Cut) | PipeFailure::Closed => {
+                Self::Broken(io::ErrorKind::NotConnected.into())
+            }
+        }
+    }
+}
+
+fn keep(place: &mut Option<Waker>, context: &Context<'_>) {
+    if !place.as_ref().is_some_and(|known| known.will_wake(context.waker())) {
+        *place = Some(context.waker().clone());
+    }
+}
+
+impl fmt::Debug for StreamPipe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StreamPipe").finish_non_exhaustive()
+    }
+}
+
+/// A pipe that a protocol uses.
+#[derive(Debug)]
+pub(super) struct ProtocolPipe(pub(super) Arc<StreamPipe>);
+
+impl ByteStream for ProtocolPipe {
+    fn poll_recv(&mut self, context: &Context<'_>) -> Poll<Result<Vec<u8>, ConnectionError>> {
+        // A protocol is told of a drain by its loop.
+        self.0.poll_recv(context, false).map_err(ConnectionError::from)
+    }
+
+    fn start_send(&mut self, bytes: Vec<u8>) {
+        self.0.start_send(bytes.into());
+    }
+
+    fn poll_sent(&mut self, context: &Context<'_>) -> Poll<Result<(), ConnectionError>> {
+        self.0.poll_sent(context).map_err(ConnectionError::from)
+    }
+
+    fn shutdown_write(&mut self) {
+        self.0.shut();
+    }
+
+    fn abort(&mut self) {
+        self.0.cut();
+    }
+}
+
+#[cfg(test)]
+mod tests;
