@@ -8,6 +8,7 @@ use bytes::Bytes;
 use gustnado_app::app::App;
 use gustnado_app::bodies::BodyHold;
 use gustnado_app::hooks::Limit;
+use gustnado_http::fields::Fields;
 use gustnado_http::h2::{ErrorCode, StreamId};
 use gustnado_http::status::Status;
 use gustnado_tasks::MemoryKind;
@@ -141,7 +142,7 @@ impl Http2Conn {
         let Some(outbox) = &active.outbox else { return };
         let waker = Waker::from(Arc::clone(outbox));
         let channel = parts.channel();
-        let mut taken = 0;
+        let (mut taken, mut continues) = (0, false);
         queued.is_awaited = false;
         loop {
             match channel.poll_demand(&Context::from_waker(&waker)) {
@@ -160,6 +161,7 @@ impl Http2Conn {
                 }
                 BodyDemand::Bytes => {
                     queued.is_awaited = true;
+                    continues = active.rest.is_none() && mem::take(&mut queued.expects_continue);
                     break;
                 }
                 BodyDemand::GivenUp => {
@@ -171,6 +173,9 @@ impl Http2Conn {
             }
         }
         active.memory.owe(taken);
+        if continues {
+            self.write_interim(id, Status::CONTINUE, &Fields::new());
+        }
         self.admit(id, app, context);
     }
 
@@ -182,6 +187,21 @@ impl Http2Conn {
         if let Some(parts) = active.parts.as_ref().filter(|_| active.memory.hold.may_settle()) {
             let held = parts.channel().held().map_or(0, |held| held.bytes);
             active.memory.hold.settle(held, now_ms);
+        }
+    }
+
+    /// Lets a client send its body whose response begins before that is read: behind the head of
+    /// the response it could not be told any more.
+    pub(super) fn continue_late(&mut self, id: StreamId) {
+        let Some(stream) = self.core.stream(id) else { return };
+        let (StreamBody::Read(queued), Some(parts)) =
+            (&mut stream.state.incoming, &stream.state.parts)
+        else {
+            return;
+        };
+        let is_unsaid = mem::take(&mut queued.expects_continue) && queued.received == 0;
+        if is_unsaid && !parts.channel().is_given_up() {
+            self.write_interim(id, Status::CONTINUE, &Fields::new());
         }
     }
 

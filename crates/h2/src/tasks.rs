@@ -7,7 +7,6 @@ use std::task::{Context, Poll, Waker, ready};
 use bytes::Bytes;
 use gustnado_app::app::App;
 use gustnado_files::Files;
-use gustnado_http::fields::Fields;
 use gustnado_http::h2::{ErrorCode, StreamId};
 use gustnado_http::head::Framing;
 use gustnado_http::status::Status;
@@ -53,9 +52,12 @@ impl Http2Conn {
             None if is_ahead => request.live(),
             None => request.head_only(),
         };
+        let expects_continue = received.head.expects_continue();
         let incoming = match received.reply.is_tunnel {
             true => StreamBody::Early(Vec::new()),
-            false if is_ahead => StreamBody::Read(Box::new(Queued::new(bytes_max))),
+            false if is_ahead => {
+                StreamBody::Read(Box::new(Queued::new(bytes_max, expects_continue)))
+            }
             false => StreamBody::None,
         };
         let parts = request.parts().clone();
@@ -71,9 +73,6 @@ impl Http2Conn {
             active.idle.begin(*options, now_ms);
             active.read =
                 options.read.filter(|_| is_ahead).map(|rate| StreamRead::new(rate).into());
-        }
-        if received.head.expects_continue() {
-            self.write_interim(received.reply.id, Status::CONTINUE, &Fields::new());
         }
         self.start_task(received.reply.id, |outbox| run(running, outbox), app);
         self.hint(received.reply.id, app);
@@ -155,6 +154,9 @@ impl Http2Conn {
         self.feed(id, app, context);
         let Some(stream) = self.core.stream(id) else { return };
         let delivered = stream.state.outbox.as_ref().and_then(|outbox| outbox.take_response());
+        if matches!(delivered, Some(Delivered::Streamed(_))) {
+            self.continue_late(id);
+        }
         let (response, has_pieces) = match delivered {
             None => return,
             Some(Delivered::OfDisk(outcome)) => return self.after_disk(id, *outcome, app, context),
@@ -162,6 +164,7 @@ impl Http2Conn {
             Some(Delivered::Streamed(response)) => (Some(*response), true),
             Some(Delivered::Panicked) => (None, false),
         };
+        let Some(stream) = self.core.stream(id) else { return };
         let active = &mut *stream.state;
         let (Some(parts), Some(table)) = (active.parts.clone(), active.table.clone()) else {
             return;
