@@ -375,7 +375,7 @@ impl Response {
     }
 
     /// Sends trailer fields behind the content of a stream (RFC 9110 §6.5), to a client of HTTP/1.1
-    /// only.
+    /// or HTTP/2.
     ///
     /// - `make`: called after the content. Fields that could split the response are dropped.
     #[must_use]

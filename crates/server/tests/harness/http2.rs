@@ -229,6 +229,11 @@ impl Http2Client {
     /// The same, and never more than there is room for.
     pub(crate) fn post_within_windows(&mut self, target: &str, body: &[u8]) -> StreamAnswer {
         let id = self.request("POST", target, &[], false);
+        self.upload(id, body)
+    }
+
+    /// Sends the whole body of a request, and never more than there is room for.
+    pub(crate) fn upload(&mut self, id: u32, body: &[u8]) -> StreamAnswer {
         let mut left = body;
         while !left.is_empty() {
             let room = usize::try_from(self.window(id).min(self.window(0))).unwrap_or(0);

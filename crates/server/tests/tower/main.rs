@@ -10,6 +10,7 @@ mod beside_axum;
 mod context;
 mod example;
 mod layers;
+mod over_http2;
 mod reach;
 mod serving;
 mod streams;
@@ -20,6 +21,7 @@ use beside_axum::*;
 use context::*;
 use example::*;
 use layers::*;
+use over_http2::*;
 use reach::*;
 use serving::*;
 use streams::*;
@@ -89,6 +91,14 @@ on_every_server!(
     a_fallback_has_all_that_a_route_may_have,
     // beside_axum
     apps_answer_as_they_do_beside_axum,
+    // over_http2
+    an_app_is_told_that_it_is_http2,
+    a_call_both_ways_ends_with_trailers,
+    trailers_follow_a_body_of_known_length,
+    events_come_one_by_one_over_http2,
+    uploads_are_extracted_over_http2,
+    a_stream_that_is_reset_drops_the_service,
+    continue_is_said_over_http2_when_the_service_reads,
     // serving
     a_listener_of_the_program_is_served,
     a_socket_is_named_by_its_number,

@@ -6,7 +6,7 @@ use gustnado_http::method::Method;
 use gustnado_http::request::{RequestView, TargetForm};
 use http::{HeaderMap, HeaderName, HeaderValue, Uri};
 
-use super::response::RequestTraits;
+use super::response::{RequestTraits, TrailersPlace};
 use crate::body::Body;
 use crate::request::Request;
 use crate::request_head::RequestHeadRef;
@@ -30,11 +30,16 @@ pub(super) fn convert(request: Request) -> Option<(http::Request<Body>, RequestT
     let mut fields = HeaderMap::with_capacity(lines.saturating_sub(2));
     let method = view.method();
     let (is_head, is_connect) = (method == Method::Head, method == Method::Connect);
-    let mut takes_trailers = false;
+    let mut trailers = match view.version() {
+        Version::Http2 => TrailersPlace::Anywhere,
+        _ => TrailersPlace::Nowhere,
+    };
     for (name, value) in view.fields() {
         if name.len() == 2 && name.eq_ignore_ascii_case(b"te") {
             // RFC 9110 §10.1.4.
-            takes_trailers |= has_member(value, b"trailers") && view.version() != Version::Http10;
+            if has_member(value, b"trailers") && view.version() == Version::Http11 {
+                trailers = TrailersPlace::BehindChunks;
+            }
         }
         let name = HeaderName::from_bytes(name).ok()?;
         // The values are slices of the one head, which lives for as long as one of them does.
@@ -43,7 +48,7 @@ pub(super) fn convert(request: Request) -> Option<(http::Request<Body>, RequestT
     }
     *converted.headers_mut() = fields;
     *converted.body_mut() = request.into_body();
-    Some((converted, RequestTraits { is_head, is_connect, takes_trailers }))
+    Some((converted, RequestTraits { is_head, is_connect, trailers }))
 }
 
 fn uri(form: TargetForm, target: Bytes) -> Option<Uri> {

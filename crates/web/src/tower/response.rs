@@ -44,15 +44,20 @@ where
         let by_body = exact.filter(|bytes| is_head && *bytes > 0);
         return head.with(Content::Unsent(stated.or(by_body)));
     }
-    if exact == Some(0) || (exact.or(stated).is_none() && body.is_end_stream()) {
+    let length = exact.or(stated);
+    let takes_trailers = match traits.trailers {
+        TrailersPlace::Nowhere => false,
+        TrailersPlace::BehindChunks => length.is_none(),
+        TrailersPlace::Anywhere => true,
+    };
+    let may_have_trailers = length.is_some() && takes_trailers && !body.is_end_stream();
+    if exact == Some(0) && !may_have_trailers || length.is_none() && body.is_end_stream() {
         return head.bytes(Bytes::new());
     }
-    let length = exact.or(stated);
     let mut frames = Frames::new(body, context);
-    match frames.poll_available(length, waking) {
+    match frames.poll_available(length, may_have_trailers, waking) {
         Ok(true) => head.bytes(frames.first.take().unwrap_or_default()),
         Ok(false) => {
-            let takes_trailers = length.is_none() && traits.takes_trailers;
             let trailers = takes_trailers.then(|| frames.shared.get_or_insert_default().clone());
             let mut response = head.with(Content::Stream(Streamed::new(frames, length)));
             let Some(trailers) = trailers else { return response };
@@ -72,8 +77,18 @@ pub(super) struct RequestTraits {
     /// The method was HEAD, so the body is discarded.
     pub(super) is_head: bool,
     pub(super) is_connect: bool,
-    /// The client accepts trailers (RFC 9110 §6.5.1).
-    pub(super) takes_trailers: bool,
+    pub(super) trailers: TrailersPlace,
+}
+
+/// Behind what content a client accepts trailers (RFC 9110 §6.5.1).
+#[derive(Clone, Copy, Default)]
+pub(super) enum TrailersPlace {
+    #[default]
+    Nowhere,
+    /// In HTTP/1 they are a part of chunks, for clients that ask for them.
+    BehindChunks,
+    /// Frames end the content in HTTP/2 (RFC 9113 §8.1), whether its length is known or not.
+    Anywhere,
 }
 
 /// Converts status and fields, except for `Trailer`, which is added if trailers follow. `None` for
@@ -125,20 +140,26 @@ impl<B: http_body::Body> Frames<B> {
     /// Polls the body for what is available. Returns whether that is all: one piece or nothing.
     ///
     /// - `length`: bytes in all, if known.
+    /// - `may_have_trailers`: trailers may follow although it is known.
     fn poll_available(
         &mut self,
         length: Option<u64>,
+        may_have_trailers: bool,
         waking: &mut task::Context<'_>,
     ) -> Result<bool, Failed> {
         let Poll::Ready(first) = self.poll_data(waking) else { return Ok(false) };
         self.first = first.transpose()?;
         if let Some(length) = length {
             // A body that differs from its length is detected where the bytes are counted.
-            let is_whole = self.first.as_ref().is_some_and(|first| first.len() as u64 == length);
-            if is_whole {
+            let is_whole = self.first.as_ref().map_or(0, Bytes::len) as u64 == length;
+            let has_ended = self.body.as_ref().is_none_or(|body| body.is_end_stream());
+            if is_whole && (!may_have_trailers || has_ended) {
                 self.body = None;
+                return Ok(self.trailers.is_empty());
             }
-            return Ok(is_whole);
+            if !is_whole {
+                return Ok(false);
+            }
         }
         // Often the end is available as well.
         let Poll::Ready(second) = self.poll_data(waking) else { return Ok(false) };
