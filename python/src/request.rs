@@ -128,7 +128,7 @@ impl PyRequest {
         self.inner().query_value(name).map(Cow::into_owned).or(default)
     }
 
-    /// The version: `1.0` or `1.1`.
+    /// The version: `1.0`, `1.1` or `2`.
     #[getter]
     fn http_version(&self) -> &'static str {
         match self.inner().version() {
