@@ -5,6 +5,7 @@ import hashlib
 import shutil
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 from outcomes import Case, expect, first_line
 from served import Lab
@@ -30,14 +31,19 @@ def key_of(lab: Lab, name: str) -> str:
     return base64.b64encode(hashlib.sha256(der).digest()).decode()
 
 
+def begin(profile: Path, hosts: str, key: str) -> list[str]:
+    """The words of each call: these hosts are at 127.0.0.1, and this key is trusted."""
+    return [program(), "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
+            "--disable-background-networking", "--disable-component-update", "--disable-sync",
+            f"--user-data-dir={profile}", f"--host-resolver-rules=MAP {hosts} 127.0.0.1",
+            f"--ignore-certificate-errors-spki-list={key}"]
+
+
 def load(lab: Lab, path: str, *words: str, host: str = "localhost", pair: str = "p256") -> str:
     port = lab.server("sites").port
     profile = lab.files / "chromium"
     shutil.rmtree(profile, ignore_errors=True)
-    command = [program(), "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
-               "--disable-background-networking", "--disable-component-update", "--disable-sync",
-               f"--user-data-dir={profile}", f"--host-resolver-rules=MAP {host} 127.0.0.1",
-               f"--ignore-certificate-errors-spki-list={key_of(lab, pair)}", *words, "--dump-dom",
+    command = [*begin(profile, host, key_of(lab, pair)), *words, "--dump-dom",
                f"https://{host}:{port}{path}"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     return done.stdout

@@ -91,6 +91,7 @@ def make(folder: Path) -> Path:
     made.server("p384", ["p384.test"], "p384")
     made.server("rsa", ["rsa.test", "localhost"], "rsa")
     made.server("ed25519", ["ed25519.test"], "ed25519")
+    made.server("shared", ["open.test", "also-open.test", "asking.test"])
     made.server("wanting", ["required.test", "optional.test"])
     made.root("clients")
     made.root("others")
