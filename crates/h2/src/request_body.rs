@@ -8,6 +8,7 @@ use bytes::Bytes;
 use gustnado_app::app::App;
 use gustnado_app::bodies::BodyHold;
 use gustnado_app::hooks::Limit;
+use gustnado_http::fields::Fields;
 use gustnado_http::h2::{ErrorCode, StreamId};
 use gustnado_http::status::Status;
 use gustnado_tasks::MemoryKind;
@@ -141,7 +142,7 @@ impl Http2Conn {
         let Some(outbox) = &active.outbox else { return };
         let waker = Waker::from(Arc::clone(outbox));
         let channel = parts.channel();
-        let mut taken = 0;
+        let (mut taken, mut goes_on) = (0, false);
         queued.is_awaited = false;
         loop {
             match channel.poll_demand(&Context::from_waker(&waker)) {
@@ -160,6 +161,8 @@ impl Http2Conn {
                 }
                 BodyDemand::Bytes => {
                     queued.is_awaited = true;
+                    // A head that is on its way says as much.
+                    goes_on = active.rest.is_none() && mem::take(&mut queued.expects_continue);
                     break;
                 }
                 BodyDemand::GivenUp => {
@@ -171,6 +174,9 @@ impl Http2Conn {
             }
         }
         active.memory.owe(taken);
+        if goes_on {
+            self.write_interim(id, Status::CONTINUE, &Fields::new());
+        }
         self.admit(id, app, context);
     }
 

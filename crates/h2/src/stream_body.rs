@@ -47,6 +47,8 @@ pub(super) struct Queued {
     pub(super) is_whole: bool,
     /// The reader waits for bytes, and there are none.
     pub(super) is_awaited: bool,
+    /// The client sends none before it is told to go on (RFC 9110 §10.1.1).
+    pub(super) expects_continue: bool,
 }
 
 impl Gathered {
@@ -71,8 +73,8 @@ impl Gathered {
 }
 
 impl Queued {
-    pub(super) fn new(bytes_max: u64) -> Self {
-        Self { bytes_max, ..Self::default() }
+    pub(super) fn new(bytes_max: u64, expects_continue: bool) -> Self {
+        Self { bytes_max, expects_continue, ..Self::default() }
     }
 }
 
