@@ -7,8 +7,8 @@ HOSTILE_SECONDS ?= 600
 LOOM_TARGET := target/loom
 MIRI_CRATES := gustnado-http gustnado-tasks
 
-.PHONY: run test capability-tls wheel package test-python test-python-peers test-twisted frameworks
-.PHONY: test-twisted-releases
+.PHONY: run test capability-tls capability-h2 wheel package test-python test-python-peers
+.PHONY: test-twisted test-twisted-releases frameworks
 .PHONY: check ring fmt fmt-check clippy doc image book site deny lint-python map loom miri probe
 .PHONY: bench bench-quick contest contests callgrind gate c1m fuzz fuzz-all hostile tls-records
 .PHONY: conformance conformance-acme conformance-http2 page-load
@@ -30,6 +30,12 @@ capability-tls:
 		GUSTNADO_TEST_TRANSPORT=tls GUSTNADO_TEST_TLS_RECORDS=$$records \
 		$(CARGO) test --workspace --all-features --no-fail-fast \
 		$(addprefix --test ,$(TLS_SUITES)) || exit 1; done
+
+# The same over HTTP/2 in clear: some fifteen minutes. One suite: make capability-h2 H2_SUITES=http1
+H2_SUITES ?= http1 files adversary embedding tower operations
+capability-h2:
+	GUSTNADO_TEST_TRANSPORT=h2 $(CARGO) test -p gustnado --all-features --no-fail-fast \
+	$(addprefix --test ,$(H2_SUITES))
 
 # The Python package in an environment of its own, built as `pip install ./python` builds it. Five
 # tests at a time: they mostly wait. With RERUN=1 a test that fails is run once more, and named.

@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use gustnado_app::app::App;
 use gustnado_app::client_key::ClientKey;
-use gustnado_http::h2::{ErrorCode, H2Error};
+use gustnado_http::h2::{ErrorCode, H2Error, Stream};
 use gustnado_observe::stats::{Added, Fault};
 use gustnado_tasks::{Connection, ConnectionError};
 
-use crate::{Http2Conn, TurnOutcome};
+use crate::Http2Conn;
+use crate::TurnOutcome;
+use crate::active::Active;
 
 /// How long the client has to take note that the server ends.
 const LAST_CALL_MS: u64 = 200;
@@ -101,7 +103,13 @@ impl Http2Conn {
     pub(super) fn lose_peer(&mut self) {
         self.phase = ConnPhase::PeerGone;
         let now_ms = self.socket.now().mono_ms;
-        self.timers.note_gone(now_ms, &self.app);
+        let times = self.app.times;
+        // A route may have a time of its own; the connection has the longest.
+        let patience = |stream: &Stream<Box<Active>>| {
+            stream.state.options.half_close_ms.map_or(times.half_close_ms, u64::from)
+        };
+        let longest = self.core.streams().iter().map(patience).max();
+        self.timers.note_gone(now_ms, longest.unwrap_or(times.half_close_ms));
         self.end_tunnels();
     }
 

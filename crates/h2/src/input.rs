@@ -41,8 +41,13 @@ impl Http2Conn {
             return Poll::Ready(Ok(()));
         }
         match self.phase {
-            // The times of its streams go on.
-            ConnPhase::PeerGone => return self.poll_pause().map(Err),
+            // Nothing else looks at the times of a client that sends no more. If the server ends,
+            // it waits only for responses that have begun.
+            ConnPhase::PeerGone if !self.is_sending() => {
+                let mut streams = self.core.streams().iter();
+                let is_waiting = streams.all(|stream| stream.state.rest.is_none());
+                return self.socket.poll_deadline(is_waiting).map(Err);
+            }
             phase if !phase.reads() => return Poll::Pending,
             _ if self.read_pause_ms() != u64::MAX => return self.poll_pause().map(Err),
             _ => {}
@@ -138,7 +143,7 @@ impl Http2Conn {
                     self.announce_end();
                 }
             }
-            H2Event::Refused { id, status, past, is_end } => {
+            H2Event::Refused { id, status, past, is_head, is_end } => {
                 if let Some((limit, reached)) = past {
                     self.note_head_limit(limit, reached, app);
                 }
@@ -146,7 +151,7 @@ impl Http2Conn {
                 let is_insecure = app.has_hsts() && !self.socket.is_sealed();
                 let reply = StreamReply::of_stream(id, is_end);
                 let mut reply = StreamReply { is_open: false, is_insecure, ..reply };
-                self.write_refusal(&mut reply, status, app);
+                self.write_refusal_of(&mut reply, (status, is_head), app);
             }
             H2Event::Data { id, bytes, is_end } => {
                 self.take_data(id, bytes, is_end, app, context);

@@ -30,7 +30,7 @@ impl Http2Conn {
                 None => return self.end_frame(),
             }
         }
-        if self.timers.gone_ms <= now_ms {
+        if self.timers.gone_ms <= now_ms && !self.is_sending() {
             match self.more_ms(Limit::HalfClose, self.app.times.half_close_ms, 0) {
                 Some(more_ms) => self.timers.gone_ms = now_ms.saturating_add(more_ms),
                 None => return self.give_up(&ConnectionError::TimedOut),

@@ -142,7 +142,7 @@ impl Http2Conn {
         let Some(outbox) = &active.outbox else { return };
         let waker = Waker::from(Arc::clone(outbox));
         let channel = parts.channel();
-        let (mut taken, mut continues) = (0, false);
+        let (mut taken, mut goes_on) = (0, false);
         queued.is_awaited = false;
         loop {
             match channel.poll_demand(&Context::from_waker(&waker)) {
@@ -161,7 +161,8 @@ impl Http2Conn {
                 }
                 BodyDemand::Bytes => {
                     queued.is_awaited = true;
-                    continues = active.rest.is_none() && mem::take(&mut queued.expects_continue);
+                    // A head that is on its way says as much.
+                    goes_on = active.rest.is_none() && mem::take(&mut queued.expects_continue);
                     break;
                 }
                 BodyDemand::GivenUp => {
@@ -173,7 +174,7 @@ impl Http2Conn {
             }
         }
         active.memory.owe(taken);
-        if continues {
+        if goes_on {
             self.write_interim(id, Status::CONTINUE, &Fields::new());
         }
         self.admit(id, app, context);

@@ -47,7 +47,7 @@ pub(super) struct Queued {
     pub(super) is_whole: bool,
     /// The reader waits for bytes, and there are none.
     pub(super) is_awaited: bool,
-    /// The client waits to be told that it is read (RFC 9110 §10.1.1).
+    /// The client sends none before it is told to go on (RFC 9110 §10.1.1).
     pub(super) expects_continue: bool,
 }
 

@@ -10,7 +10,7 @@ use gustnado_files::Files;
 use gustnado_http::h2::{ErrorCode, StreamId};
 use gustnado_http::head::Framing;
 use gustnado_http::status::Status;
-use gustnado_tasks::{contained, spawn};
+use gustnado_tasks::{contained, note_step, spawn};
 use gustnado_web::handler::{HandlerFuture, RunningHandler, TaskFn};
 use gustnado_web::request::Request;
 use gustnado_web::request_head::RequestHead;
@@ -52,10 +52,10 @@ impl Http2Conn {
             None if is_ahead => request.live(),
             None => request.head_only(),
         };
-        let expects_continue = received.head.expects_continue();
         let incoming = match received.reply.is_tunnel {
             true => StreamBody::Early(Vec::new()),
             false if is_ahead => {
+                let expects_continue = received.head.expects_continue();
                 StreamBody::Read(Box::new(Queued::new(bytes_max, expects_continue)))
             }
             false => StreamBody::None,
@@ -74,7 +74,8 @@ impl Http2Conn {
             active.read =
                 options.read.filter(|_| is_ahead).map(|rate| StreamRead::new(rate).into());
         }
-        self.start_task(received.reply.id, |outbox| run(running, outbox), app);
+        let label = options.label;
+        self.start_task(received.reply.id, |outbox| run(running, label, outbox), app);
         self.hint(received.reply.id, app);
         self.feed(received.reply.id, app, context);
     }
@@ -95,7 +96,7 @@ impl Http2Conn {
             (active.parts, active.table) = (Some(parts), Some(Arc::clone(table)));
         }
         let running = move || RunningHandler::new(looking);
-        self.start_task(received.reply.id, |outbox| run(running, outbox), app);
+        self.start_task(received.reply.id, |outbox| run(running, 0, outbox), app);
         self.hint(received.reply.id, app);
     }
 
@@ -224,14 +225,16 @@ impl Http2Conn {
 }
 
 /// Runs a handler, and delivers its response; then the pieces of its content.
-async fn run(start: impl FnOnce() -> RunningHandler + Send, outbox: Arc<StreamOutbox>) {
+///
+/// - `label`: what the worker is told to be doing meanwhile, in case it is held.
+async fn run(start: impl FnOnce() -> RunningHandler + Send, label: u32, outbox: Arc<StreamOutbox>) {
+    note_step(label);
     let mut running = start();
     let mut response = None;
-    poll_fn(
-        |context| {
-            if running.poll(context, &mut response) { Poll::Ready(()) } else { Poll::Pending }
-        },
-    )
+    poll_fn(|context| {
+        note_step(label);
+        if running.poll(context, &mut response) { Poll::Ready(()) } else { Poll::Pending }
+    })
     .await;
     drop(running);
     let Some(mut response) = response else {

@@ -124,8 +124,10 @@ impl ConnTimers {
     }
 
     /// Notes that the client sends no more.
-    pub(super) fn note_gone(&mut self, now_ms: u64, app: &App) {
-        self.gone_ms = now_ms.saturating_add(app.times.half_close_ms);
+    ///
+    /// - `patience_ms`: how long it may wait for what it has asked for.
+    pub(super) fn note_gone(&mut self, now_ms: u64, patience_ms: u64) {
+        self.gone_ms = now_ms.saturating_add(patience_ms);
         self.frame_ms = None;
     }
 }
@@ -175,7 +177,9 @@ impl Http2Conn {
         } else {
             self.timers.is_busy = true;
         }
-        at_ms = at_ms.min(self.timers.gone_ms);
+        if !self.is_sending() {
+            at_ms = at_ms.min(self.timers.gone_ms);
+        }
         if self.awaits_ping() {
             at_ms = at_ms.min(self.timers.ping_ms);
         }

@@ -301,11 +301,24 @@ impl Http2Conn {
     /// Writes the refusal of a request.
     #[cold]
     pub(super) fn write_refusal(&mut self, reply: &mut StreamReply<'_>, status: Status, app: &App) {
+        self.write_refusal_of(reply, (status, false), app);
+    }
+
+    /// The same for a request whose head is not known.
+    ///
+    /// - `is_head`: its method is HEAD.
+    #[cold]
+    pub(super) fn write_refusal_of(
+        &mut self,
+        reply: &mut StreamReply<'_>,
+        (status, is_head): (Status, bool),
+        app: &App,
+    ) {
         let prefix = app.response_prefix(self.socket.now().unix_secs);
         let request = reply.asked.map(|(head, bytes)| head.on(bytes));
         let (response, fault) = app.refusal(status, request, prefix.opening.lines());
         app.count(&Added { fault, ..Added::default() });
-        let head_only = request.is_some_and(|view| view.method() == Method::Head);
+        let head_only = is_head || request.is_some_and(|view| view.method() == Method::Head);
         self.write_response(reply, response, head_only, app);
     }
 }

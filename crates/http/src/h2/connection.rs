@@ -101,6 +101,8 @@ pub enum H2Event<'i, S> {
         status: Status,
         /// The limit that it is past, and how much was reached, if that is why.
         past: Option<(HeadLimit, usize)>,
+        /// The method is HEAD: no content is sent.
+        is_head: bool,
         /// No body follows.
         is_end: bool,
     },

@@ -279,10 +279,19 @@ impl<'a> HeadBuilder<'a> {
         Ok((form, span))
     }
 
+    /// Returns whether the method is HEAD, as far as it is known of a head that is refused.
+    #[cold]
+    pub(super) fn is_head(&self) -> bool {
+        match self.method {
+            Some(token) if !self.spare.is_empty() => token.of(self.spare) == b"HEAD",
+            _ => self.head.method() == Method::Head,
+        }
+    }
+
     /// Ends the head. It has its fields in the bytes.
     ///
     /// - `has_body`: the stream goes on.
-    pub(super) fn finish(mut self, has_body: bool) -> Result<Head, HeadFault> {
+    pub(super) fn finish(&mut self, has_body: bool) -> Result<Head, HeadFault> {
         if let Some(fault) = self.fault {
             return Err(fault);
         }

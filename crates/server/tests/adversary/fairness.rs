@@ -191,7 +191,8 @@ impl Protocol for Echo {
 }
 
 fn busy_protocols_leave_time_for_others(setup: Setup) {
-    if Setup::plain_only("listeners of protocols have no TLS") {
+    let reason = "listeners of protocols have neither TLS nor HTTP";
+    if Setup::plain_only(reason) || Setup::http1_only(reason) {
         return;
     }
     let engine = Engine::start(&one_worker(setup)).expect("the engine starts");

@@ -8,7 +8,7 @@ use gustnado::{Request, Routes};
 use crate::harness::client::{get, request};
 use crate::harness::{Folder, Server, Setup};
 
-on_every_server!(
+on_every_server!(http1 "HTTP/2 has a grammar of its own: tests/http2":
     a_head_that_breaks_the_grammar_is_refused,
     a_body_that_breaks_the_grammar_is_refused,
     nothing_behind_a_refused_head_is_answered,

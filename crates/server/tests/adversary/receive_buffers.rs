@@ -114,6 +114,9 @@ fn clients_whose_body_is_not_read_silence_nobody(setup: Setup) {
 }
 
 fn clients_that_send_while_their_handler_waits_silence_nobody(setup: Setup) {
+    if Setup::http1_only("half a head is sent and never ended") {
+        return;
+    }
     let server = Server::routes(one_worker(setup), waiting_routes());
     let mut kept = server.connect();
     assert_eq!(kept.get("/small").status, 200);

@@ -74,7 +74,7 @@ fn upload(server: &Server, count: usize) -> u64 {
 
 fn large_buffers_are_charged_and_none_is_taken_when_memory_is_short(setup: Setup) {
     const COUNT: usize = 6;
-    if Setup::plain_only(NO_LARGE) {
+    if Setup::plain_only(NO_LARGE) || Setup::http1_only(NO_LARGE) {
         return;
     }
     // A sixteenth is for receive buffers: four large ones, less what the workers always have.
@@ -91,7 +91,7 @@ fn large_buffers_are_charged_and_none_is_taken_when_memory_is_short(setup: Setup
 
 fn receive_buffers_are_given_back_after_uploads(setup: Setup) {
     const COUNT: usize = 6;
-    if Setup::plain_only(NO_LARGE) {
+    if Setup::plain_only(NO_LARGE) || Setup::http1_only(NO_LARGE) {
         return;
     }
     let config =

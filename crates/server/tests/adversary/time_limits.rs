@@ -65,6 +65,9 @@ fn time_to_let_go(server: &Server) -> Duration {
 }
 
 fn a_pipeline_that_nobody_reads_is_cut_in_the_write_time(setup: Setup) {
+    if Setup::http1_only("who reads nothing has no more than a hundred streams") {
+        return;
+    }
     let folder = Folder::new();
     folder.file("short", noise(4, 1_000));
     for server in [
@@ -146,6 +149,11 @@ fn a_handler_that_ignores_a_broken_body_is_ended(setup: Setup) {
     });
     let server = Server::routes(Config { half_close_timeout: SET, ..setup.config() }, routes);
     let mut client = server.connect();
-    client.send(request("POST", "/", "Transfer-Encoding: chunked\r\n") + "not a size\r\n");
+    client.send(request("POST", "/", "Transfer-Encoding: chunked\r\n"));
+    if Setup::is_http2() {
+        client.shut_write();
+    } else {
+        client.send("not a size\r\n");
+    }
     time_to_let_go(&server);
 }

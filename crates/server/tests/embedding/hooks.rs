@@ -120,8 +120,13 @@ fn every_time_that_strikes_is_told(setup: Setup) {
     expect(Limit::FirstRequest, 300, 0, None);
     let mut client = server.connect();
     client.send("GET / HT");
-    assert_eq!(client.read_answer().status, 408);
-    expect(Limit::Head, 301, 8, None);
+    if Setup::is_http2() {
+        client.expect_end("half a frame");
+        expect(Limit::Head, 301, 1, None);
+    } else {
+        assert_eq!(client.read_answer().status, 408);
+        expect(Limit::Head, 301, 8, None);
+    }
     let mut client = server.connect();
     assert_eq!(client.get("/none").status, 404);
     client.expect_end("a long pause");
@@ -143,7 +148,8 @@ fn every_time_that_strikes_is_told(setup: Setup) {
     client.send(get("/hang"));
     client.shut_write();
     client.expect_end("a client that has gone");
-    expect(Limit::HalfClose, 305, 0, Some("/hang"));
+    // (By HTTP/2 several streams may be what is waited for.)
+    expect(Limit::HalfClose, 305, 0, (!Setup::is_http2()).then_some("/hang"));
     assert_eq!(server.get("/idle").status, 503);
     expect(Limit::Idle, 150, 0, Some("/idle"));
     server.wait_until_empty();
@@ -170,7 +176,9 @@ fn every_size_that_strikes_is_told(setup: Setup) {
     assert!(told.configured == 400 && told.reached >= 400, "{told:?}");
     assert_eq!(status(get(&format!("/{}", "x".repeat(100)))), 414);
     assert_eq!(tape.take(Limit::TargetBytes).configured, 100);
-    assert_eq!(status(request("GET", "/", &"X: y\r\n".repeat(5))), 431);
+    // (By HTTP/2 the host is no field.)
+    let many = 5 + usize::from(Setup::is_http2());
+    assert_eq!(status(request("GET", "/", &"X: y\r\n".repeat(many))), 431);
     let told = tape.take(Limit::HeaderFields);
     assert_eq!((told.configured, told.reached), (5, 6));
     for (path, limit) in [("/inline", 1_000), ("/task", 1_000), ("/own", 3)] {

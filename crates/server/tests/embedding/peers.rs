@@ -114,7 +114,9 @@ fn a_request_that_was_taken_elsewhere_knows_what_it_was_told(setup: Setup) {
         });
     let server = Server::routes(setup.config(), routes);
     let (mut client, wanted) = client_of(&server);
-    assert_eq!(client.get("/unasked").text(), "? ?", "nobody can know any more");
+    // (By HTTP/2 a handler is a task of its own, and is told at once.)
+    let unasked = if Setup::is_http2() { &wanted } else { "? ?" };
+    assert_eq!(client.get("/unasked").text(), unasked, "nobody can know any more");
     assert_eq!(client.get("/asked").text(), format!("{wanted} {wanted}"));
 }
 

@@ -133,8 +133,13 @@ fn a_body_that_is_cut_off_is_told_to_the_task(setup: Setup) {
     let server = Server::routes(config, watching(&ended));
     let mut client = half_sent(&server);
     client.shut_write();
-    let answer: Answer = client.read_answer();
-    assert_eq!((answer.status, ended.swap(0, Ordering::SeqCst)), (400, 2));
+    if Setup::is_http2() {
+        // It gets no response, as its stream is over.
+        wait_until("the task is dropped", || ended.swap(0, Ordering::SeqCst) == 1);
+    } else {
+        let answer: Answer = client.read_answer();
+        assert_eq!((answer.status, ended.swap(0, Ordering::SeqCst)), (400, 2));
+    }
     let mut client = half_sent(&server);
     assert_eq!((client.read_answer().status, ended.load(Ordering::SeqCst)), (408, 3));
 }

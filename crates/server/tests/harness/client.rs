@@ -358,8 +358,8 @@ impl Client {
     /// The server closes in order without another byte, before it has taken a handshake: over TLS
     /// it cannot say so there.
     pub(crate) fn expect_refusal(&mut self, context: &str) {
-        let is_plain = TransportKind::chosen() == TransportKind::Plain;
-        let due = if is_plain { End::Closed(0) } else { End::Cut(0) };
+        let is_tls = matches!(TransportKind::chosen(), TransportKind::Tls(_));
+        let due = if is_tls { End::Cut(0) } else { End::Closed(0) };
         let (bytes, end) = self.read_until_ended();
         let bytes = String::from_utf8_lossy(&bytes);
         assert_eq!((&*bytes, end), ("", due), "{context}: an end without a byte");

@@ -1,4 +1,4 @@
-//! One end of a connection: TCP or a Unix socket, plain or sealed by TLS.
+//! One end of a connection: TCP or a Unix socket, plain, sealed by TLS, or by HTTP/2.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use rustix::net::sockopt;
 
+use super::gateway::Gateway;
 use super::sealing::Sealing;
 use super::transport::TransportKind;
 
@@ -49,6 +50,24 @@ impl Wire {
             Self::Unix(stream) => stream.set_write_timeout(Some(time)),
         }
         .expect("a time limit for writes");
+    }
+
+    /// The time limit of each read.
+    pub(crate) fn read_timeout(&self) -> Option<Duration> {
+        match self {
+            Self::Tcp(stream) => stream.read_timeout(),
+            Self::Unix(stream) => stream.read_timeout(),
+        }
+        .expect("a time limit for reads")
+    }
+
+    /// The time limit of each write.
+    pub(crate) fn write_timeout(&self) -> Option<Duration> {
+        match self {
+            Self::Tcp(stream) => stream.write_timeout(),
+            Self::Unix(stream) => stream.write_timeout(),
+        }
+        .expect("a time limit for writes")
     }
 
     /// Makes the close a reset.
@@ -100,10 +119,11 @@ impl Write for &Wire {
     }
 }
 
-/// A handle of a connection. All handles share its state of TLS.
+/// A handle of a connection. All handles share its state of TLS, or of HTTP/2.
 pub(crate) enum Link {
     Plain(Arc<Wire>),
     Sealed(Arc<Sealing>),
+    Translated(Arc<Gateway>),
 }
 
 impl Link {
@@ -114,6 +134,7 @@ impl Link {
         match TransportKind::chosen() {
             TransportKind::Plain => Self::plain(wire),
             TransportKind::Tls(_) => Self::Sealed(Arc::new(Sealing::begin(wire, is_early))),
+            TransportKind::Http2 => Self::Translated(Arc::new(Gateway::begin(wire))),
         }
     }
 
@@ -127,6 +148,7 @@ impl Link {
         match self {
             Self::Plain(wire) => wire,
             Self::Sealed(sealing) => sealing.wire(),
+            Self::Translated(gateway) => gateway.wire(),
         }
     }
 
@@ -135,6 +157,7 @@ impl Link {
         match self {
             Self::Plain(wire) => Self::Plain(Arc::clone(wire)),
             Self::Sealed(sealing) => Self::Sealed(Arc::clone(sealing)),
+            Self::Translated(gateway) => Self::Translated(Arc::clone(gateway)),
         }
     }
 
@@ -143,6 +166,7 @@ impl Link {
         match self {
             Self::Plain(wire) => wire.shutdown(Shutdown::Write),
             Self::Sealed(sealing) => sealing.send_close(),
+            Self::Translated(gateway) => gateway.shut_write(),
         }
     }
 
@@ -154,8 +178,10 @@ impl Link {
 
     /// Makes the close one of the socket alone, as of a client that was cut off.
     pub(crate) fn keep_silent(&self) {
-        if let Self::Sealed(sealing) = self {
-            sealing.keep_silent();
+        match self {
+            Self::Plain(_) => {}
+            Self::Sealed(sealing) => sealing.keep_silent(),
+            Self::Translated(gateway) => gateway.keep_silent(),
         }
     }
 }
@@ -165,6 +191,7 @@ impl Read for Link {
         match self {
             Link::Plain(wire) => { &**wire }.read(piece),
             Link::Sealed(sealing) => sealing.read(piece),
+            Link::Translated(gateway) => gateway.read(piece),
         }
     }
 }
@@ -174,13 +201,14 @@ impl Write for Link {
         match self {
             Link::Plain(wire) => { &**wire }.write(bytes),
             Link::Sealed(sealing) => sealing.write(bytes),
+            Link::Translated(gateway) => gateway.write(bytes),
         }
     }
 
     /// Fails as a write does where records are left that the kernel has not taken.
     fn flush(&mut self) -> io::Result<()> {
         match self {
-            Link::Plain(_) => Ok(()),
+            Link::Plain(_) | Link::Translated(_) => Ok(()),
             Link::Sealed(sealing) => sealing.flush(),
         }
     }

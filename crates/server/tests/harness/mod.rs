@@ -11,6 +11,7 @@ pub(crate) mod answer;
 pub(crate) mod client;
 pub(crate) mod echo;
 pub(crate) mod folder;
+mod gateway;
 pub(crate) mod http2;
 pub(crate) mod link;
 pub(crate) mod process;
@@ -123,6 +124,23 @@ impl Setup {
         transport::plain_only(reason)
     }
 
+    /// Whether the running test is skipped, because it means nothing over HTTP/2.
+    ///
+    /// - `reason`: why it does not.
+    pub(crate) fn http1_only(reason: &str) -> bool {
+        transport::http1_only(reason)
+    }
+
+    /// Whether clients of these tests speak HTTP/2.
+    pub(crate) fn is_http2() -> bool {
+        TransportKind::chosen() == TransportKind::Http2
+    }
+
+    /// The protocol of requests, as logs write it.
+    pub(crate) fn protocol() -> &'static str {
+        if Self::is_http2() { "HTTP/2.0" } else { "HTTP/1.1" }
+    }
+
     /// Whether ready connections are run by whichever worker is free.
     pub(crate) fn is_shared(self) -> bool {
         matches!(self.scheduler, SchedulerKind::PoolShared | SchedulerKind::QueueShared)
@@ -169,6 +187,16 @@ pub(crate) fn run_here(name: &str, setup: Setup, test: fn(Setup)) {
     }
 }
 
+/// The same for a test that means nothing over HTTP/2.
+///
+/// - `reason`: why it does not.
+pub(crate) fn run_http1(reason: &str, name: &str, setup: Setup, test: fn(Setup)) {
+    if Setup::is_http2() {
+        return say_skipped(name, reason);
+    }
+    run_here(name, setup, test);
+}
+
 /// Runs a test in a process of its own: the same binary, told to run nothing else. So its memory,
 /// its processor time and its descriptors are no other test's.
 pub(crate) fn run_alone(name: &str, setup: Setup, test: fn(Setup)) {
@@ -202,7 +230,8 @@ pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
 
 /// Makes tests of the functions named, which stand where the macro is called: each on every
 /// combination that exists, epoll with all four schedulers and `io_uring` with the two pinned ones.
-/// With `alone:` in front, each in a process of its own.
+/// With `alone:` in front, each in a process of its own. With `http1 "…":` in front, none over
+/// HTTP/2, for that reason.
 macro_rules! on_every_server {
     (alone: $($test:ident),+ $(,)?) => {
         mod alone {
@@ -210,8 +239,11 @@ macro_rules! on_every_server {
             on_every_server!(@each run_alone [$($test)+]);
         }
     };
+    (http1 $reason:literal: $($test:ident),+ $(,)?) => {
+        on_every_server!(@each [run_http1 $reason] [$($test)+]);
+    };
     ($($test:ident),+ $(,)?) => { on_every_server!(@each run_here [$($test)+]); };
-    (@each $how:ident $tests:tt) => {
+    (@each $how:tt $tests:tt) => {
         on_every_server!(@on $how epoll_pool Epoll Pool $tests);
         on_every_server!(@on $how epoll_pool_shared Epoll PoolShared $tests);
         on_every_server!(@on $how epoll_queue Epoll Queue $tests);
@@ -219,7 +251,7 @@ macro_rules! on_every_server {
         on_every_server!(@on $how uring_pool Uring Pool $tests);
         on_every_server!(@on $how uring_queue Uring Queue $tests);
     };
-    (@on $how:ident $place:ident $io:ident $scheduler:ident [$($test:ident)+]) => {
+    (@on $how:tt $place:ident $io:ident $scheduler:ident [$($test:ident)+]) => {
         mod $place {
             use crate::harness::Setup;
             use gustnado::config::{Io, SchedulerKind};
@@ -230,9 +262,13 @@ macro_rules! on_every_server {
                 #[test]
                 fn $test() {
                     let name = concat!(module_path!(), "::", stringify!($test));
-                    crate::harness::$how(name, SETUP, super::$test);
+                    on_every_server!(@run $how name super::$test);
                 }
             )+
         }
     };
+    (@run [run_http1 $reason:literal] $name:ident $test:expr) => {
+        crate::harness::run_http1($reason, $name, SETUP, $test);
+    };
+    (@run $how:ident $name:ident $test:expr) => { crate::harness::$how($name, SETUP, $test); };
 }

@@ -1,8 +1,10 @@
-//! How the suites speak with a server: over plain sockets, or over TLS where the environment says
-//! so.
+//! How the suites speak with a server: over plain sockets, or over TLS or HTTP/2 where the
+//! environment says so.
 //!
-//! `GUSTNADO_TEST_TRANSPORT=tls` makes every server of a suite one of HTTPS and every client one of
-//! TLS. `GUSTNADO_TEST_TLS_RECORDS=rustls` takes rustls's layer of records in place of our own.
+//! `GUSTNADO_TEST_TRANSPORT=h2` makes every client one of HTTP/2 in clear: it translates what a
+//! test writes and reads. `GUSTNADO_TEST_TRANSPORT=tls` makes every server one of HTTPS and every
+//! client one of TLS; `GUSTNADO_TEST_TLS_RECORDS=rustls` takes rustls's layer of records in place
+//! of our own.
 
 use std::fs;
 use std::path::PathBuf;
@@ -24,6 +26,8 @@ const HOST: &str = "gust.example";
 pub(crate) enum TransportKind {
     Plain,
     Tls(TlsRecords),
+    /// HTTP/2 in clear.
+    Http2,
 }
 
 impl TransportKind {
@@ -37,6 +41,7 @@ impl TransportKind {
             let records = named("GUSTNADO_TEST_TLS_RECORDS");
             match (&*named("GUSTNADO_TEST_TRANSPORT"), &*records) {
                 ("" | "plain", "") => TransportKind::Plain,
+                ("h2", "") => TransportKind::Http2,
                 ("tls", "" | "own") => TransportKind::Tls(TlsRecords::Own),
                 ("tls", "rustls") => TransportKind::Tls(TlsRecords::Rustls),
                 (other, records) => panic!("GUSTNADO_TEST_TRANSPORT={other} with {records:?}"),
@@ -47,22 +52,27 @@ impl TransportKind {
 
     /// The scheme of a server's URLs.
     pub(crate) fn scheme(self) -> &'static str {
-        if self == Self::Plain { "http" } else { "https" }
+        if self.is_tls() { "https" } else { "http" }
+    }
+
+    fn is_tls(self) -> bool {
+        matches!(self, Self::Tls(_))
     }
 
     /// How many of `count` connections a test makes: over TLS a fifth, as a handshake of code that
     /// is not optimised takes milliseconds.
     pub(crate) fn of_connections(self, count: usize) -> usize {
-        if self == Self::Plain { count } else { count / 5 }
+        if self.is_tls() { count / 5 } else { count }
     }
 
     /// How long one test may take that takes `plain` over plain sockets.
     pub(crate) fn deadline(self, plain: Duration) -> Duration {
-        if self == Self::Plain { plain } else { plain * 4 }
+        if self.is_tls() { plain * 4 } else { plain }
     }
 
-    /// Makes a configuration one of HTTPS, if that is chosen.
+    /// Makes a configuration one of HTTPS, or of HTTP/2, if that is chosen.
     pub(crate) fn configure(self, config: &mut Config) {
+        config.h2c |= self == Self::Http2;
         if let Self::Tls(records) = self {
             config.tls_cert = Some(certificate());
             config.tls_key = Some(certificate());
@@ -75,9 +85,17 @@ impl TransportKind {
 ///
 /// - `reason`: why it does not.
 pub(crate) fn plain_only(reason: &str) -> bool {
-    if TransportKind::chosen() == TransportKind::Plain {
-        return false;
-    }
+    TransportKind::chosen().is_tls() && skips(reason)
+}
+
+/// Returns whether the running test is skipped, because it means nothing over HTTP/2.
+///
+/// - `reason`: why it does not.
+pub(crate) fn http1_only(reason: &str) -> bool {
+    TransportKind::chosen() == TransportKind::Http2 && skips(reason)
+}
+
+fn skips(reason: &str) -> bool {
     let thread = thread::current();
     let name = thread.name().unwrap_or("a test");
     super::say_skipped(name, reason);

@@ -163,7 +163,8 @@ fn the_end_of_one_connection_is_not_the_end_of_the_next(setup: Setup) {
     // receive) must not reach the one that has its place by then.
     let server = setup.default_site();
     for turn in 0..TransportKind::chosen().of_connections(400) {
-        let last = if turn % 2 == 0 { "BAD\r\n\r\n" } else { "GET /missing HTTP/1.0\r\n\r\n" };
+        let bad = if Setup::is_http2() { "GET / HTTP/1.1\r\n\r\n" } else { "BAD\r\n\r\n" };
+        let last = if turn % 2 == 0 { bad } else { "GET /missing HTTP/1.0\r\nHost: h\r\n\r\n" };
         let refused = server.ask(last);
         assert!(refused.closes(), "{refused:?}");
         let mut next = server.connect();

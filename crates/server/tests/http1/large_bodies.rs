@@ -170,6 +170,9 @@ fn a_large_unwanted_body_gets_its_response_first_and_keeps_the_connection(setup:
 }
 
 fn a_body_too_long_to_be_discarded_ends_the_connection(setup: Setup) {
+    if Setup::http1_only("a body that is not read to its end ends its stream alone") {
+        return;
+    }
     let server = server(setup);
     for (target, status) in SKIPPERS {
         let mut client = server.connect();
@@ -189,7 +192,10 @@ fn a_large_body_over_the_limit_is_refused(setup: Setup) {
         let wanted = if target == "/nowhere" { 404 } else { 200 };
         let mut client = server.connect();
         assert_eq!(client.ask(sized(target, &body[..300_000])).status, wanted, "{target}");
-        assert_eq!(client.ask(head(target, 300_001)).status, 413, "{target}");
+        let status = client.ask(head(target, 300_001)).status;
+        // By HTTP/2 it is of no matter to who does not read it: its stream ends.
+        let is_unread = Setup::is_http2() && target == "/nowhere";
+        assert_eq!(status, if is_unread { 404 } else { 413 }, "{target}");
         let mut client = server.connect();
         client.send_unless_closed(chunked(target, &body, 100_000));
         let status = client.read_answer().status;

@@ -56,7 +56,7 @@ use gustnado::{Request, Response, Routes, route};
 
 use crate::harness::{Answer, Client, Folder, Server, Setup};
 
-on_every_server!(
+on_every_server!(http1 "its cases are texts of HTTP/1":
     each_case_gets_its_response,
     what_is_not_whole_gets_none,
     a_connection_goes_on_behind_a_body,

@@ -118,6 +118,9 @@ fn long_answers(routes: Routes, prefix: &str, special: fn(Route) -> Route) -> Ro
 const SORTS: [&str; 3] = ["bytes", "file", "stream"];
 
 fn a_route_may_be_less_patient_with_readers(setup: Setup) {
+    if Setup::http1_only("not there yet: a socket that is full has the server's time") {
+        return;
+    }
     let routes = long_answers(Routes::new(), "/short", |route| route.write_timeout(SHORT));
     let routes = long_answers(routes, "/idle", |route| route.idle_timeout(SHORT));
     let server = Server::routes(setup.patient_config(), routes);
@@ -137,6 +140,9 @@ fn a_route_may_be_less_patient_with_readers(setup: Setup) {
 }
 
 fn a_route_may_be_more_patient_with_readers(setup: Setup) {
+    if Setup::http1_only("not there yet: a socket that is full has the server's time") {
+        return;
+    }
     let routes = long_answers(Routes::new(), "/long", |route| route.write_timeout(LONG));
     let routes = long_answers(routes, "/other", |route| route);
     let server = Server::routes(Config { write_timeout: SHORT, ..setup.patient_config() }, routes);
@@ -205,15 +211,17 @@ fn a_handler_that_says_nothing_is_answered_503(setup: Setup) {
     let began = Instant::now();
     client.send(get("/") + &get("/"));
     let answer = client.read_answer();
-    assert_eq!((answer.status, answer.closes()), (503, true));
+    assert_eq!((answer.status, answer.closes()), (503, !Setup::is_http2()));
     assert!(began.elapsed() >= SHORT / 2, "at once");
     // A body that nobody reads is no progress either.
     let mut with_body = server.connect();
     let answer = with_body.ask(request("POST", "/", "Content-Length: 5\r\n") + "hello");
-    assert_eq!((answer.status, answer.closes()), (503, true));
-    wait_until("the handlers are dropped", || gone.load(Ordering::SeqCst) == 2);
+    assert_eq!((answer.status, answer.closes()), (503, !Setup::is_http2()));
+    // (By HTTP/2 the one behind the first has begun, too.)
+    let begun = 2 + usize::from(Setup::is_http2());
+    wait_until("the handlers are dropped", || gone.load(Ordering::SeqCst) == begun);
     assert_eq!(other.read_answer().text(), "in time");
-    assert_eq!(server.stats().timeouts, 2);
+    assert_eq!(server.stats().timeouts, begun as u64);
 }
 
 /// A stream that brings a piece after each pause.

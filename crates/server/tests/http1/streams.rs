@@ -54,6 +54,9 @@ fn a_stream_of_unknown_length_is_chunked_or_ends_with_the_connection(setup: Setu
     let answer = client.get("/");
     assert_eq!((&*answer.text(), answer.field("transfer-encoding")), ("0,1,2,", Some("chunked")));
     assert_eq!(client.get("/").text(), "0,1,2,");
+    if Setup::is_http2() {
+        return;
+    }
     let mut old = server.connect();
     old.send("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
     let answer = old.read_answer();
@@ -82,7 +85,13 @@ fn a_stream_that_fails_cuts_the_connection(setup: Setup) {
         Routes::new().post("/", async |request: Request| Response::stream(request.into_body()));
     let server = Server::routes(setup.config(), routes);
     let mut client = server.connect();
-    client.send(request("POST", "/", "Transfer-Encoding: chunked\r\n") + "2\r\nab\r\nzz\r\n");
+    client.send(request("POST", "/", "Transfer-Encoding: chunked\r\n") + "2\r\nab\r\n");
+    if Setup::is_http2() {
+        // There is no such thing as a malformed chunk, but a client that sends no more.
+        client.shut_write();
+    } else {
+        client.send("zz\r\n");
+    }
     let (bytes, _) = client.read_until_ended();
     assert!(!bytes.ends_with(b"0\r\n\r\n"), "{}", bytes.escape_ascii());
 }
@@ -147,6 +156,9 @@ fn trailers_follow_a_chunked_answer(setup: Setup) {
     client.send(request("GET", "/", "Connection: close\r\n"));
     let (bytes, _) = client.read_until_ended();
     assert!(bytes.ends_with(b"0\r\nX-Sum: 3\r\n\r\n"), "{}", bytes.escape_ascii());
+    if Setup::is_http2() {
+        return;
+    }
     let old = server.ask("GET / HTTP/1.0\r\n\r\n");
     assert_eq!(old.text(), "0,1,2,");
 }
@@ -169,7 +181,8 @@ fn early_hints_come_before_the_answer(setup: Setup) {
         let mut client = server.connect();
         for (asked, is_hinted) in asked {
             client.send(asked);
-            if *is_hinted {
+            // (By HTTP/2 all who may have them.)
+            if *is_hinted || Setup::is_http2() && hints != EarlyHints::Never {
                 let hints = client.read_head();
                 assert_eq!(hints.status, 103);
                 assert_eq!(hints.expect_field("link"), "</a.css>; rel=preload");
@@ -177,7 +190,9 @@ fn early_hints_come_before_the_answer(setup: Setup) {
             let answer = client.read_answer();
             assert_eq!((answer.status, answer.text()), (200, "late".to_owned()), "{hints:?}");
         }
-        assert_eq!(server.ask("GET / HTTP/1.0\r\n\r\n").text(), "late");
+        if !Setup::is_http2() {
+            assert_eq!(server.ask("GET / HTTP/1.0\r\n\r\n").text(), "late");
+        }
     }
 }
 
@@ -273,7 +288,8 @@ fn a_head_request_for_a_stream_gets_its_head_only(setup: Setup) {
     let server = Server::routes(setup.config(), routes);
     let mut client = server.connect();
     client.send(request("HEAD", "/", ""));
-    assert_eq!(client.read_head().expect_field("transfer-encoding"), "chunked");
+    let framing = (!Setup::is_http2()).then_some("chunked");
+    assert_eq!(client.read_head().field("transfer-encoding"), framing);
     assert_eq!(client.get("/after").text(), "after");
 }
 

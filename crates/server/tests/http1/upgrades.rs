@@ -16,7 +16,7 @@ use crate::harness::echo::{Echo, echo};
 use crate::harness::folder::noise;
 use crate::harness::{Answer, Server, Setup, wait_until};
 
-on_every_server!(
+on_every_server!(http1 "an upgrade is a thing of HTTP/1.1 (RFC 9113 §8.6)":
     an_upgrade_gives_the_connection_to_a_protocol,
     a_function_may_take_the_connection,
     bytes_in_the_packet_of_the_request_reach_the_protocol,

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+use gustnado::config::Config;
 use gustnado::task::sleep;
 use gustnado::{Event, Request, Response, Routes};
 use gustnado_http::h2::ErrorCode;
@@ -26,6 +27,8 @@ on_every_server!(
     events_come_one_by_one,
     a_stream_that_fails_is_reset,
     a_blocking_handler_holds_up_nobody,
+    continue_is_said_when_a_handler_reads,
+    a_handler_for_a_client_that_sends_no_more_ends_in_its_time,
 );
 
 fn a_slow_handler_delays_no_other_stream(setup: Setup) {
@@ -219,4 +222,34 @@ fn a_blocking_handler_holds_up_nobody(setup: Setup) {
     assert_eq!(client.ask("/").text(), "here");
     assert!(began.elapsed() < Duration::from_millis(250));
     assert_eq!(client.answer(id).text(), "blocking");
+}
+
+fn continue_is_said_when_a_handler_reads(setup: Setup) {
+    let routes = Routes::new()
+        .post("/read", async |request: Request| request.into_body().bytes(100).await)
+        .post("/unread", async |_: Request| "unread");
+    let server = Server::routes(in_clear(setup), routes);
+    let mut client = Http2Client::connect(server.address());
+    let expects = [("expect", "100-continue"), ("content-length", "5")];
+    let read = client.request("POST", "/read", &expects, false);
+    client
+        .wait_for(read, |answer| answer.interim.first().is_some_and(|(status, _)| *status == 100));
+    client.send_data(read, b"hello", true);
+    let answer = client.answer(read);
+    assert_eq!((&*answer.text(), answer.interim.len()), ("hello", 1));
+    let unread = client.request("POST", "/unread", &expects, false);
+    let answer = client.answer(unread);
+    assert_eq!((&*answer.text(), answer.interim.len()), ("unread", 0));
+}
+
+fn a_handler_for_a_client_that_sends_no_more_ends_in_its_time(setup: Setup) {
+    let alive = Arc::new(AtomicUsize::new(0));
+    let config = Config { half_close_timeout: Duration::from_millis(100), ..in_clear(setup) };
+    let server = Server::routes(config, held(&alive));
+    let mut client = Http2Client::connect(server.address());
+    client.get("/whole");
+    wait_until("the handler runs", || alive.load(Ordering::SeqCst) == 1);
+    client.half_close();
+    wait_until("the handler is dropped", || alive.load(Ordering::SeqCst) == 0);
+    server.wait_until_empty();
 }

@@ -19,6 +19,7 @@ on_every_server!(
     more_requests_than_allowed_are_refused_and_can_be_repeated,
     heads_of_any_length_come_back,
     the_table_of_fields_serves_every_request,
+    a_head_that_is_refused_gets_no_content,
 );
 
 fn a_folder_answers_as_by_http_1(setup: Setup) {
@@ -174,5 +175,18 @@ fn the_table_of_fields_serves_every_request(setup: Setup) {
         client.send_frame(1, flags, id, if n == 0 { &kept } else { &again });
         let answer = client.answer(id);
         assert_eq!((&*answer.text(), answer.field("etag")), ("value", Some("\"of all\"")));
+    }
+}
+
+fn a_head_that_is_refused_gets_no_content(setup: Setup) {
+    let server = Server::start(in_clear(setup));
+    let mut client = Http2Client::connect(server.address());
+    let long = format!("/{}", "x".repeat(9_000));
+    for (target, fields, status) in
+        [("/\\", &[][..], 400), (&*long, &[], 414), ("/", &[("expect", "tea")], 417)]
+    {
+        let id = client.request("HEAD", target, fields, true);
+        let answer = client.answer(id);
+        assert_eq!((answer.status, answer.body.len(), answer.reset), (status, 0, None), "{target}");
     }
 }

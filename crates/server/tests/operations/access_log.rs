@@ -30,17 +30,15 @@ on_every_server!(
     a_graceful_stop_loses_no_line,
     a_stop_at_once_writes_what_was_cut,
     a_reload_changes_the_log_of_open_connections,
-    paced_answers_are_written_too,
-    a_client_that_asks_too_often_is_written_too,
 );
 
 /// Where a test's server writes its log.
-struct Log {
+pub(crate) struct Log {
     folder: TempDir,
 }
 
 impl Log {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { folder: TempDir::new().expect("a temporary folder") }
     }
 
@@ -48,7 +46,7 @@ impl Log {
         self.folder.path().join("access.log")
     }
 
-    fn config(&self, setup: Setup, format: &str) -> Config {
+    pub(crate) fn config(&self, setup: Setup, format: &str) -> Config {
         Config {
             access_log: Some(self.path()),
             access_log_format: format.to_owned(),
@@ -61,7 +59,7 @@ impl Log {
     }
 
     /// Waits for so many lines, and no more.
-    fn wait_for(&self, count: usize) -> Vec<String> {
+    pub(crate) fn wait_for(&self, count: usize) -> Vec<String> {
         wait_until(&format!("{count} lines"), || self.lines().len() >= count);
         let lines = self.lines();
         assert_eq!(lines.len(), count, "{lines:#?}");
@@ -108,7 +106,8 @@ fn files_are_written_with_the_bytes_that_were_sent(setup: Setup) {
     client.ask(request("GET", "/large", "Range: bytes=0-1999999\r\n"));
     client.send(request("GET", "/small", &format!("If-None-Match: {tag}\r\n")));
     client.read_head();
-    let lines = log.wait_for(7);
+    let lines: Vec<_> =
+        log.wait_for(7).iter().map(|line| line.replace(Setup::protocol(), "HTTP/1.1")).collect();
     let missing = lines[2].strip_prefix("GET /none HTTP/1.1 404 ").expect("the third");
     let (all, again) = missing.split_once(' ').expect("two numbers");
     assert!(all == again && all.parse::<u64>().is_ok_and(|bytes| bytes > 0), "{missing}");
@@ -160,7 +159,8 @@ fn handlers_and_streams_are_written_at_their_end(setup: Setup) {
     for target in ["/inline", "/long", "/task", "/stream", "/panic", "/none"] {
         client.get(target);
     }
-    let lines = log.wait_for(6);
+    let lines: Vec<_> =
+        log.wait_for(6).iter().map(|line| line.replace(Setup::protocol(), "HTTP/1.1")).collect();
     let took = |place: usize, start: &str| {
         let millis = lines[place].strip_prefix(start).unwrap_or_else(|| panic!("{}", lines[place]));
         millis.trim_start().parse::<u64>().expect("milliseconds")
@@ -171,6 +171,9 @@ fn handlers_and_streams_are_written_at_their_end(setup: Setup) {
     assert!(took(3, "/stream HTTP/1.1 200 6") >= 39, "till its end: {}", lines[3]);
     assert!(lines[4].starts_with("/panic HTTP/1.1 500 "), "{}", lines[4]);
     assert!(lines[5].starts_with("/none HTTP/1.1 404 "), "{}", lines[5]);
+    if Setup::is_http2() {
+        return;
+    }
     server.connect().ask("GET /stream HTTP/1.0\r\n\r\n");
     assert!(log.wait_for(7)[6].starts_with("/stream HTTP/1.0 200 6 "));
 }
@@ -214,6 +217,9 @@ fn bodies_do_not_change_what_is_written(setup: Setup) {
 }
 
 fn refusals_are_written_with_what_is_known(setup: Setup) {
+    if Setup::http1_only("what is malformed ends its stream, and is in no log") {
+        return;
+    }
     let log = Log::new();
     let config = Config {
         limit_target_bytes: 64,
@@ -292,7 +298,11 @@ fn nothing_that_is_sent_forges_a_line(setup: Setup) {
     let sent = [b"GET /'%0d%0a HTTP/1.1\r\nHost: x\r\n", &fields[..], b"\r\n\r\n"].concat();
     server.ask(&sent);
     let expected = r#"a\x0d\x0ab\x20c\" "GET /'%0d%0a HTTP/1.1" "\" - \\\"" "\xff\xc3\xa9""#;
-    assert_eq!(log.wait_for(1), [expected]);
+    assert_eq!(log.wait_for(1), [expected.replace("HTTP/1.1", Setup::protocol())]);
+    if Setup::is_http2() {
+        // What is malformed ends its stream, and is in no log.
+        return;
+    }
     server.ask(b"GET /\x00\x1b[31m\x7f\" 200 HTTP/1.1\r\nHost: x\r\n\r\n");
     let expected = r#"- "GET /\x00\x1b[31m\x7f\" 200 HTTP/1.1" "-" "-""#;
     assert_eq!(log.wait_for(2)[1], expected);
@@ -326,7 +336,9 @@ fn every_atom_has_its_value(setup: Setup) {
         like => one == like,
     };
     assert!(time.len() == shape.len() && time.chars().zip(shape.chars()).all(is_like), "{time}");
-    assert_eq!(values[4..10], ["GET /a?b=c HTTP/1.1", "GET", "/a", "b=c", "HTTP/1.1", "200"]);
+    let protocol = Setup::protocol();
+    let line = format!("GET /a?b=c {protocol}");
+    assert_eq!(values[4..10], [&*line, "GET", "/a", "b=c", protocol, "200"]);
     assert_eq!(values[10..14], ["5", "5", "http://r/", "me"]);
     let number = |place: usize| values[place].parse::<u64>().expect("a number");
     let (secs, millis, micros) = (number(14), number(15), number(16));
@@ -352,16 +364,18 @@ fn clients_of_a_proxy_have_their_own_addresses(setup: Setup) {
     client.get("/four");
     client.send("nonsense\r\n\r\n");
     client.read_answer();
-    assert_eq!(
-        log.wait_for(5),
-        [
-            "192.0.2.9 /one",
-            "2001:db8::9 /two",
-            "127.0.0.1 /three",
-            "127.0.0.1 /four",
-            "127.0.0.1 -"
-        ]
-    );
+    let mut expected = vec![
+        "192.0.2.9 /one",
+        "2001:db8::9 /two",
+        "127.0.0.1 /three",
+        "127.0.0.1 /four",
+        "127.0.0.1 -",
+    ];
+    if Setup::is_http2() {
+        // What is malformed ends its stream, and is in no log.
+        expected.pop();
+    }
+    assert_eq!(log.wait_for(expected.len()), expected);
 }
 
 fn a_file_that_was_moved_away_is_made_anew(setup: Setup) {
@@ -468,31 +482,4 @@ fn a_reload_changes_the_log_of_open_connections(setup: Setup) {
     drop(server);
     assert_eq!(log.lines(), ["/one", "GET /two"]);
     assert_eq!(other.lines(), ["/four", "/five"]);
-}
-
-fn paced_answers_are_written_too(setup: Setup) {
-    let (log, folder) = (Log::new(), Folder::new());
-    folder.file("small", "0123456789");
-    folder.file("large", vec![b'x'; 200_000]);
-    let mut config = Config { root: Some(folder.root()), ..log.config(setup, "%(U)s %(s)s %(B)s") };
-    config.pace.write_rate = 2_000_000;
-    let server = Server::start(config);
-    let mut client = server.connect();
-    client.send([get("/small"), get("/large"), get("/small")].concat());
-    for bytes in [10, 200_000, 10] {
-        assert_eq!(client.read_answer().body.len(), bytes);
-    }
-    assert_eq!(log.wait_for(3), ["/small 200 10", "/large 200 200000", "/small 200 10"]);
-}
-
-fn a_client_that_asks_too_often_is_written_too(setup: Setup) {
-    let log = Log::new();
-    let mut config = log.config(setup, "%(U)s %(s)s");
-    config.pace.requests_per_second = 1;
-    config.pace.requests_burst = 1;
-    let server = Server::start(config);
-    let mut client = server.connect();
-    assert_eq!(client.get("/").status, 200);
-    assert_eq!(client.get("/more").status, 429);
-    assert_eq!(log.wait_for(2), ["/ 200", "/more 429"]);
 }

@@ -44,6 +44,11 @@ fn without_connections_it_takes_no_processor_time(setup: Setup) {
 }
 
 fn with_thousands_of_connections_it_takes_no_processor_time(setup: Setup) {
+    if Setup::http1_only(
+        "it counts memory, of which clients of HTTP/2 have much in the same process",
+    ) {
+        return;
+    }
     if Setup::plain_only("it counts memory, of which clients of TLS have much in the same process")
     {
         return;

@@ -5,6 +5,7 @@
 mod harness;
 
 mod access_log;
+mod access_log_pace;
 mod access_log_start;
 mod burst;
 mod client_limit;

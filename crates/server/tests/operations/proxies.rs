@@ -165,8 +165,10 @@ fn a_header_counts_for_all_requests_behind_it(setup: Setup) {
     }
     let posted = crate::harness::client::post("/late", "body");
     assert_eq!(client.ask(posted).text(), ends(TEXT_ENDS));
-    // A second header is none: it is a request, against the rules.
-    assert_eq!(client.ask(TEXT).status, 400);
+    if !Setup::is_http2() {
+        // A second header is none: it is a request, against the rules.
+        assert_eq!(client.ask(TEXT).status, 400);
+    }
     // Whoever comes next has ends of its own.
     drop(client);
     for port in 1..40_u16 {
@@ -256,7 +258,11 @@ fn a_slow_header_is_ended_as_a_slow_head_is(setup: Setup) {
     // The head behind it has no more time than is left.
     let mut head = server.connect();
     head.send([TEXT, b"GET / HTTP/1.1\r\n"].concat());
-    assert_eq!(head.read_answer().status, 408);
+    if Setup::is_http2() {
+        head.expect_end("half a head");
+    } else {
+        assert_eq!(head.read_answer().status, 408);
+    }
     let stats = server.stats();
     assert_eq!((stats.timeouts, stats.proxy_refused), (4, 0));
 }

@@ -195,7 +195,8 @@ fn the_deadline_ends_a_drain(setup: Setup) {
     let report = server.running().drain(deadline);
     assert!(start.elapsed() >= deadline, "it gave up after {:?}", start.elapsed());
     assert!(start.elapsed() < LONG / 3, "it took {:?}", start.elapsed());
-    assert_eq!(report.cut, 3, "{report:?}");
+    // (A stream that has not begun waits for nothing.)
+    assert_eq!(report.cut, 3 - usize::from(Setup::is_http2()), "{report:?}");
     assert!(report.took >= deadline && report.took < LONG / 3, "{report:?}");
     for client in &mut stuck {
         let (bytes, _) = client.read_until_ended();

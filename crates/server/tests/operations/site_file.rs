@@ -193,6 +193,13 @@ fn header_fields_are_in_every_answer(setup: Setup) {
             assert_eq!(answer.count(name), 1, "{name} in {answer:?}");
         }
     }
+    let refused = server.ask(request("GET", "/", "Expect: tea\r\n"));
+    assert_eq!((refused.status, refused.field("X-All")), (417, Some("1")));
+    assert_eq!(refused.count("X-Content-Type-Options"), 1);
+    if Setup::is_http2() {
+        // What is malformed has no response.
+        return;
+    }
     let refused = server.ask("BAD\r\n\r\n");
     assert_eq!((refused.status, refused.field("X-All")), (400, Some("1")));
     assert_eq!(refused.count("X-Content-Type-Options"), 1);
@@ -268,7 +275,9 @@ fn a_reload_counts_for_connections_that_are_open(setup: Setup) {
         answer.field("X-New") == Some("1") && answer.field("Server") == Some("new")
     });
     assert_eq!(client.ask(with_body("POST", "/x", "123")).text(), "y");
-    assert_eq!(client.ask(with_body("POST", "/x", "1234")).status, 413);
+    // (By HTTP/2, a body that is not read has no limit.)
+    let status = if Setup::is_http2() { 200 } else { 413 };
+    assert_eq!(client.ask(with_body("POST", "/x", "1234")).status, status);
     assert_eq!(server.stats().reloads, 1);
 }
 

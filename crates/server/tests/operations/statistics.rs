@@ -37,7 +37,12 @@ fn workers_add_up_to_the_sum(setup: Setup) {
     server.wait_until("three have ended", |stats| stats.connections_removed == 3);
     let (stats, workers) = (server.stats(), server.running().stats_by_worker());
     assert_eq!((stats.connections_added, stats.connections_open), (7, 4));
-    assert_eq!((stats.requests, stats.bad_requests), (1 + 2 + 3 + 4 + 5 + 6 + 1, 1));
+    // (By HTTP/2 a malformed one is an error of its stream.)
+    if Setup::is_http2() {
+        assert_eq!(stats.requests, 1 + 2 + 3 + 4 + 5 + 6);
+    } else {
+        assert_eq!((stats.requests, stats.bad_requests), (1 + 2 + 3 + 4 + 5 + 6 + 1, 1));
+    }
     assert_eq!(workers.iter().map(|worker| worker.worker).collect::<Vec<_>>(), [0, 1]);
     let sum = |of: fn(&gustnado::WorkerStats) -> u64| workers.iter().map(of).sum::<u64>();
     assert_eq!(sum(|worker| worker.connections_added), stats.connections_added);
@@ -73,7 +78,11 @@ fn connections_that_were_idle_are_told_apart(setup: Setup) {
     for client in idle.iter_mut().chain(&mut silent) {
         client.expect_end("too long a pause");
     }
-    assert_eq!(slow.read_answer().status, 408);
+    if Setup::is_http2() {
+        slow.expect_end("too slow a head");
+    } else {
+        assert_eq!(slow.read_answer().status, 408);
+    }
     server.wait_until("all are counted", |stats| {
         (stats.idle_closed, stats.never_asked, stats.timeouts) == (2, 3, 6)
     });
@@ -254,6 +263,9 @@ fn logged(path: &PathBuf) -> Vec<(u16, u64)> {
 }
 
 fn counters_and_the_log_say_what_clients_received(setup: Setup) {
+    if Setup::http1_only("bytes of HTTP/2 are those of frames") {
+        return;
+    }
     let (folder, log) = (Folder::new(), TempDir::new().expect("a temporary folder"));
     folder.file("small", "0123456789");
     folder.file("large", vec![b'x'; 300_000]);
@@ -308,6 +320,9 @@ fn all_of(server: &Server, target: &str) -> u64 {
 }
 
 fn what_a_slow_client_has_left_is_taken_back(setup: Setup) {
+    if Setup::http1_only("bytes of HTTP/2 are those of frames") {
+        return;
+    }
     const CONTENT_BYTES: u64 = 20_000;
     if Setup::plain_only("what is left of a record is counted with its seal") {
         return;

@@ -332,6 +332,9 @@ pub(crate) fn apps_answer_as_they_do_beside_axum(setup: Setup) {
             let (ours, theirs) = (server.connect(), Client::connect_plain(beside));
             let (ours, theirs) = (ask(ours, &text), ask(theirs, &text));
             let line = text.lines().next().unwrap_or_default();
+            if Setup::is_http2() && line.contains(" http://") {
+                continue; // HTTP/2 has no such form of a target.
+            }
             assert_eq!(comparable(&ours), comparable(&theirs), "{name}: {line}");
         }
     }

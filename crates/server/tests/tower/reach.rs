@@ -68,6 +68,9 @@ pub(crate) fn what_asks_about_the_whole_server_reaches_a_fallback(setup: Setup) 
 }
 
 pub(crate) fn a_tunnel_is_asked_of_a_service_and_not_made(setup: Setup) {
+    if Setup::http1_only("a refused CONNECT ends its stream alone") {
+        return;
+    }
     let ask = |authority: &str, fields: &str| {
         format!("CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n{fields}\r\n")
     };
@@ -198,6 +201,10 @@ pub(crate) fn a_client_that_closes_drops_the_service_at_once(setup: Setup) {
     wait_until("it is asked", || count.load(Ordering::SeqCst) == 1);
     client.shut_write();
     assert!(client.read_to_end().is_empty(), "its future was dropped");
+    if Setup::is_http2() {
+        // The connection does not wait for the tasks of its streams.
+        wait_until("it is dropped", || count.load(Ordering::SeqCst) == 0);
+    }
     assert_eq!(count.load(Ordering::SeqCst), 0);
     // The others keep the setting, or what they were given.
     for target in ["/native", "/patient"] {
@@ -260,11 +267,15 @@ pub(crate) fn trailers_are_for_those_who_wait_for_them(setup: Setup) {
     client.send(request("GET", "/", "TE: gzip, trailers\r\nConnection: TE\r\n"));
     assert_eq!(client.read_head().field("trailer"), Some("x-sum"));
     let expected = b"3\r\none\r\n3\r\ntwo\r\n0\r\nx-sum: 42\r\n\r\n";
-    assert_eq!(client.take(expected.len()).expect("all of it"), expected);
+    let read = client.take(expected.len()).expect("all of it");
+    assert_eq!(read.to_ascii_lowercase(), expected);
     client.send(asking("/"));
     assert_eq!(client.read_head().field("trailer"), None);
     let expected = b"3\r\none\r\n3\r\ntwo\r\n0\r\n\r\n";
     assert_eq!(client.take(expected.len()).expect("all of it"), expected);
+    if Setup::is_http2() {
+        return;
+    }
     for target in ["/", "/native"] {
         let old = server.ask(format!("GET {target} HTTP/1.0\r\nTE: trailers\r\n\r\n"));
         assert_eq!((&*old.text(), old.field("trailer")), ("onetwo", None), "{target}");

@@ -149,8 +149,11 @@ pub(crate) fn trailers_follow_the_frames(setup: Setup) {
     client.send(request("GET", "/", "TE: trailers\r\n"));
     assert_eq!(client.read_head().expect_field("transfer-encoding"), "chunked");
     let expected = b"3\r\none\r\n3\r\ntwo\r\n0\r\nx-sum: 42\r\n\r\n";
-    assert_eq!(client.take(expected.len()).expect("all of it"), expected);
-    assert_eq!(server.ask("GET / HTTP/1.0\r\n\r\n").text(), "onetwo");
+    let read = client.take(expected.len()).expect("all of it");
+    assert_eq!(read.to_ascii_lowercase(), expected);
+    if !Setup::is_http2() {
+        assert_eq!(server.ask("GET / HTTP/1.0\r\n\r\n").text(), "onetwo");
+    }
 }
 
 pub(crate) fn a_body_at_hand_is_sent_with_its_length(setup: Setup) {

@@ -110,7 +110,8 @@ impl<S> H2Connection<S> {
             }
             Err(HeadFault::Refused(status, past)) => {
                 self.budget.glitch(Flood::StreamErrors, step.now_ms, step.h2.glitches)?;
-                Ok(Some(H2Event::Refused { id, status, past, is_end }))
+                let is_head = builder.is_head();
+                Ok(Some(H2Event::Refused { id, status, past, is_head, is_end }))
             }
             Err(HeadFault::Malformed(_)) => self.break_stream(id, ErrorCode::ProtocolError, step),
         }
