@@ -14,7 +14,6 @@ use gustnado_tasks::{Charge, Connection, ConnectionError, MemoryKind};
 use gustnado_web::body::BodyError;
 
 use crate::active::Active;
-use crate::ending::ConnPhase;
 use crate::respond::{Received, StreamReply};
 use crate::{Http2Conn, SCRATCH};
 
@@ -42,7 +41,7 @@ impl Http2Conn {
         }
         match self.phase {
             // The times of its streams go on.
-            ConnPhase::PeerGone => return self.poll_pause().map(Err),
+            phase if phase.only_responds() => return self.poll_pause().map(Err),
             phase if !phase.reads() => return Poll::Pending,
             _ if self.read_pause_ms() != u64::MAX => return self.poll_pause().map(Err),
             _ => {}
@@ -65,7 +64,7 @@ impl Http2Conn {
         } else if self.unread.is_empty() {
             self.read(piece.bytes(), context);
         } else {
-            let mut unread = mem::take(&mut self.unread);
+            let mut unread = mem::take(&mut self.unread).into_vec();
             unread.extend_from_slice(piece.bytes());
             drop(piece);
             self.read(&unread, context);
@@ -100,10 +99,9 @@ impl Http2Conn {
             }
         }
         SCRATCH.set(scratch);
-        self.unread.clear();
-        self.unread.extend_from_slice(&input[used..]);
-        if self.unread.is_empty() {
-            self.unread = Vec::new();
+        let rest = if self.phase.reads() { &input[used..] } else { &[] };
+        if !rest.is_empty() || !self.unread.is_empty() {
+            self.unread = rest.into();
         }
         self.charge_partial();
         let responses = self.requests.wrapping_sub(first);
@@ -175,7 +173,7 @@ impl Http2Conn {
     /// Ends the connection, which has broken a rule, and says so.
     fn break_off(&mut self, error: H2Error) {
         self.count_fault(Http2Fault::Connection(error.flood));
-        self.end_by(error);
+        self.fail(error);
     }
 
     /// Reports a head that is past a limit.
@@ -191,7 +189,7 @@ impl Http2Conn {
 
     /// Charges the beginning of a frame, and of a block of fields, whose rest is waited for.
     fn charge_partial(&mut self) {
-        let held = self.unread.capacity() + self.core.block_bytes();
+        let held = self.unread.len() + self.core.block_bytes();
         if held <= UNCHARGED_BYTES {
             self.partial = None;
             return;

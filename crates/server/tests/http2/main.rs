@@ -19,6 +19,7 @@ mod pace;
 mod pings;
 mod places;
 mod requests;
+mod slow_line;
 mod urgencies;
 mod windows;
 
