@@ -160,8 +160,8 @@ fn of_both_sizes(config: impl FnOnce(&Folder) -> Config) -> (Folder, Server) {
 }
 
 /// Asserts that an urgent response behind twenty large ones takes less than twice its time alone.
-/// (Without smaller sends and a bound in the kernel it takes 2.8 times as long.) A machine that does
-/// other things only makes times longer: the shortest of a few tries count.
+/// (Without smaller sends and a bound in the kernel it takes 2.8 times as long.) A machine that
+/// does other things only makes times longer: the shortest of a few tries count.
 fn assert_overtakes<L: Read + Write>(line: impl Fn() -> L) {
     let (mut alone, mut behind) = (Duration::MAX, Duration::MAX);
     for _ in 0..TRIES {
