@@ -62,6 +62,7 @@ class Settings(TypedDict, total=False):
     forwarded_fields: Literal["x-forwarded", "forwarded"] | None
     h2_glitches: int | Literal["unlimited"] | None
     h2_glitches_per_second: int | None
+    h2_notsent_lowat: int | str | None
     h2_ping: float | str | None
     h2_ping_timeout: float | str | None
     h2_streams: int | None

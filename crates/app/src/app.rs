@@ -116,6 +116,9 @@ pub struct App {
     pub http2: Option<Http2Opening>,
     /// What HTTP/2 keeps to.
     pub h2: H2Limits,
+    /// What of an HTTP/2 connection the kernel holds that is not under way, if its client is slow;
+    /// 0: no less than of others.
+    pub h2_unsent_max: usize,
     /// Another one for each app.
     number: u32,
     /// The same for what is sent without https, where that differs.
@@ -207,6 +210,7 @@ impl App {
             connections_per_client: config.connections_per_client,
             http2: openings.http2,
             h2: h2_limits(config),
+            h2_unsent_max: h2_unsent_max(config),
             number: next_number(),
             plain_number: next_number(),
             hsts_line: hsts_line(config.hsts),
@@ -237,6 +241,7 @@ impl App {
             connections_per_client: self.connections_per_client,
             http2: self.http2,
             h2: self.h2,
+            h2_unsent_max: self.h2_unsent_max,
             number: next_number(),
             plain_number: next_number(),
             hsts_line: self.hsts_line.clone(),
@@ -480,6 +485,12 @@ fn h2_limits(config: &Config) -> H2Limits {
             per_second: config.h2_glitches_per_second,
         },
     }
+}
+
+/// Returns the bound for slow clients, where it is below that of all.
+fn h2_unsent_max(config: &Config) -> usize {
+    let Config { h2_notsent_lowat: slow, notsent_lowat: all, .. } = *config;
+    if all > 0 && all <= slow { 0 } else { slow }
 }
 
 /// Returns a number that no other app has, until 2^32 were made.

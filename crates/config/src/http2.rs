@@ -68,6 +68,14 @@ pub(super) const PING_TIMEOUT: Tunable = Tunable {
     field: duration!(h2_ping_timeout, 100..=HOUR),
 };
 
+pub(super) const NOTSENT_LOWAT: Tunable = Tunable {
+    name: "h2-notsent-lowat",
+    group: SettingGroup::Http2,
+    default: "16k",
+    doc: "Bytes not under way yet that the kernel takes for a client that reads slowly",
+    field: number!(h2_notsent_lowat, Bytes, 4_096..=1 << 30, or "off"),
+};
+
 pub(super) const GLITCHES: Tunable = Tunable {
     name: "h2-glitches",
     group: SettingGroup::Http2,

@@ -229,6 +229,9 @@ settings! { $
         h2_ping: Duration,
         /// Time in which something has to come then.
         h2_ping_timeout: Duration,
+        /// Bytes beyond those under way that the kernel may hold for an HTTP/2 client that reads
+        /// slowly; 0 is as many as for others.
+        h2_notsent_lowat: usize,
         /// Resets, errors and idle frames of one HTTP/2 connection at once; 0 is no limit.
         h2_glitches: u32,
         /// How many of them a connection is forgiven each second.

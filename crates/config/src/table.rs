@@ -138,6 +138,7 @@ pub static TUNABLES: &[Tunable] = &[
     http2::WINDOW_BYTES_MAX,
     http2::PING,
     http2::PING_TIMEOUT,
+    http2::NOTSENT_LOWAT,
     http2::GLITCHES,
     http2::GLITCHES_PER_SECOND,
     Tunable {

@@ -69,11 +69,6 @@ impl Http2Conn {
         let budget = self.core.room().min(self.core.frame_bytes_max()).min(left);
         let Some(stream) = self.core.stream(id) else { return 0 };
         let budget = budget.min(stream.window());
-        let urgency = stream.priority.urgency;
-        // A less urgent response takes less of the next send, in front of which it may have to
-        // wait: one that is more urgent may come meanwhile.
-        let budget =
-            if urgency > Priority::default().urgency { budget.min(LAZY_BYTES) } else { budget };
         let is_paced = stream.state.pace.is_some();
         let budget = if is_paced { self.granted(id, budget) } else { budget };
         if budget == 0 && is_paced && !self.has_ended(id) {
@@ -156,9 +151,6 @@ impl Http2Conn {
         }
     }
 }
-
-/// How much of the next send a response takes that is less urgent than most.
-const LAZY_BYTES: usize = 4 << 10;
 
 /// Starts to read a window of a file. Returns whether there was a thread for it.
 fn start_warming(

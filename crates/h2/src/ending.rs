@@ -33,16 +33,17 @@ const IDLE_MIN_MS: u64 = 1_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ConnPhase {
     Open,
-    /// The client was told that it ends, and may not know it before this time.
-    Leaving {
-        until_ms: u64,
-    },
+    /// The client was told that it ends, and has some time to take note.
+    Leaving,
     /// The client was told of the last stream that is served.
     Left,
     /// The same, to make room for others.
     GivesWay,
     /// The client sends no more.
     PeerGone,
+    /// The client has broken a rule and was told. No more is read, and what it has asked for before
+    /// is answered.
+    Failed,
     /// GOAWAY is on its way; nothing else is done.
     Broken,
 }
@@ -50,7 +51,12 @@ pub(super) enum ConnPhase {
 impl ConnPhase {
     /// Returns whether more is read.
     pub(super) fn reads(self) -> bool {
-        matches!(self, Self::Open | Self::Leaving { .. } | Self::Left)
+        matches!(self, Self::Open | Self::Leaving | Self::Left)
+    }
+
+    /// Returns whether streams go on that need nothing more of the client.
+    pub(super) fn only_responds(self) -> bool {
+        matches!(self, Self::PeerGone | Self::Failed)
     }
 }
 
@@ -87,8 +93,8 @@ impl Http2Conn {
         }
         let out = self.next.get_or_insert_with(Connection::outgoing);
         self.core.announce_end(&mut out.bytes);
-        let until_ms = self.socket.now().mono_ms + LAST_CALL_MS;
-        self.phase = ConnPhase::Leaving { until_ms };
+        self.phase = ConnPhase::Leaving;
+        self.timers.end_phase_at(self.socket.now().mono_ms + LAST_CALL_MS);
     }
 
     /// Tells the client of the last stream that is served.
@@ -102,15 +108,30 @@ impl Http2Conn {
     #[cold]
     pub(super) fn lose_peer(&mut self) {
         self.phase = ConnPhase::PeerGone;
-        let now_ms = self.socket.now().mono_ms;
         let times = self.app.times;
         // A route may have a time of its own; the connection has the longest.
         let patience = |stream: &Stream<Box<Active>>| {
             stream.state.options.half_close_ms.map_or(times.half_close_ms, u64::from)
         };
         let longest = self.core.streams().iter().map(patience).max();
-        self.timers.note_gone(now_ms, longest.unwrap_or(times.half_close_ms));
+        self.respond_within(longest.unwrap_or(times.half_close_ms));
         self.end_tunnels();
+    }
+
+    /// The client has broken a rule: what else it sends means nothing. GOAWAY names the last
+    /// request that was read, and up to that one they are answered, as far as that needs nothing
+    /// more of the client. One that floods the server gets nothing more.
+    pub(super) fn fail(&mut self, error: H2Error) {
+        self.tell_error(error);
+        self.phase = if error.flood.is_some() { ConnPhase::Broken } else { ConnPhase::Failed };
+        self.respond_within(self.app.times.half_close_ms);
+        self.end_tunnels();
+    }
+
+    /// Nothing more is read: what is under way has so long to be answered.
+    fn respond_within(&mut self, time_ms: u64) {
+        self.timers.frame_ms = u64::MAX;
+        self.timers.end_phase_at(self.socket.now().mono_ms.saturating_add(time_ms));
     }
 
     /// Ends the streams that need something of a client that sends no more.
@@ -124,10 +145,13 @@ impl Http2Conn {
     /// Tells a client of the last stream that is served, once it knows that the connection ends, or
     /// has had the time to.
     pub(super) fn end_last_call(&mut self) {
-        let ConnPhase::Leaving { until_ms } = self.phase else { return };
-        if self.core.is_end_known() || until_ms <= self.socket.now().mono_ms {
+        if self.phase != ConnPhase::Leaving {
+            return;
+        }
+        if self.core.is_end_known() || self.timers.is_phase_over(self.socket.now().mono_ms) {
             self.go_away(H2Error::new(ErrorCode::NoError, "the server ends"));
             self.phase = ConnPhase::Left;
+            self.timers.end_phase_at(u64::MAX);
             if !self.is_sending() {
                 self.start_send();
             }
@@ -142,8 +166,10 @@ impl Http2Conn {
         let is_done = self.core.open_streams() == 0 && has_left;
         match self.phase {
             ConnPhase::Open => is_done && self.core.is_peer_leaving(),
-            ConnPhase::Leaving { .. } => false,
-            ConnPhase::Left | ConnPhase::GivesWay | ConnPhase::PeerGone => is_done,
+            ConnPhase::Leaving => false,
+            ConnPhase::Left | ConnPhase::GivesWay | ConnPhase::PeerGone | ConnPhase::Failed => {
+                is_done
+            }
             ConnPhase::Broken => has_left,
         }
     }
@@ -182,7 +208,7 @@ impl Http2Conn {
     #[cold]
     fn cut_head(&mut self) -> TurnOutcome {
         self.app.count(&Added { fault: Some(Fault::HeadCut), ..Added::default() });
-        (self.unread, self.partial) = (Vec::new(), None);
+        (self.unread, self.partial) = (Box::default(), None);
         let reason = "a head waits for its end, and memory for heads is short";
         self.end_by(H2Error::new(ErrorCode::EnhanceYourCalm, reason));
         TurnOutcome::On
@@ -218,7 +244,9 @@ impl Http2Conn {
             return;
         }
         match self.phase {
-            ConnPhase::Broken => self.socket.linger(LINGER_MS, LINGER_BYTES_MAX, false).await,
+            ConnPhase::Broken | ConnPhase::Failed => {
+                self.socket.linger(LINGER_MS, LINGER_BYTES_MAX, false).await;
+            }
             ConnPhase::PeerGone => self.socket.close().await,
             ConnPhase::GivesWay => {
                 self.socket.linger(OTHERS_LINGER_MS, LINGER_BYTES_MAX, false).await;

@@ -102,7 +102,8 @@ impl Http2Conn {
 
     /// Notes that it has left.
     pub(super) fn note_sent(&mut self) {
-        self.timers.end_send(self.socket.now().mono_ms, &self.app);
+        let took_ms = self.timers.end_send(self.socket.now().mono_ms, &self.app);
+        self.fit_sends(took_ms);
         if self.has_paced_rest() {
             return;
         }

@@ -14,7 +14,6 @@ use gustnado_tasks::{Charge, Connection, ConnectionError, MemoryKind};
 use gustnado_web::body::BodyError;
 
 use crate::active::Active;
-use crate::ending::ConnPhase;
 use crate::respond::{Received, StreamReply};
 use crate::{Http2Conn, SCRATCH};
 
@@ -43,7 +42,7 @@ impl Http2Conn {
         match self.phase {
             // Nothing else looks at the times of a client that sends no more. If the server ends,
             // it waits only for responses that have begun.
-            ConnPhase::PeerGone if !self.is_sending() => {
+            phase if phase.only_responds() && !self.is_sending() => {
                 let mut streams = self.core.streams().iter();
                 let is_waiting = streams.all(|stream| stream.state.rest.is_none());
                 return self.socket.poll_deadline(is_waiting).map(Err);
@@ -70,7 +69,7 @@ impl Http2Conn {
         } else if self.unread.is_empty() {
             self.read(piece.bytes(), context);
         } else {
-            let mut unread = mem::take(&mut self.unread);
+            let mut unread = mem::take(&mut self.unread).into_vec();
             unread.extend_from_slice(piece.bytes());
             drop(piece);
             self.read(&unread, context);
@@ -105,10 +104,9 @@ impl Http2Conn {
             }
         }
         SCRATCH.set(scratch);
-        self.unread.clear();
-        self.unread.extend_from_slice(&input[used..]);
-        if self.unread.is_empty() {
-            self.unread = Vec::new();
+        let rest = if self.phase.reads() { &input[used..] } else { &[] };
+        if !rest.is_empty() || !self.unread.is_empty() {
+            self.unread = rest.into();
         }
         self.charge_partial();
         let responses = self.requests.wrapping_sub(first);
@@ -182,7 +180,7 @@ impl Http2Conn {
     /// Ends the connection, which has broken a rule, and says so.
     fn break_off(&mut self, error: H2Error) {
         self.count_fault(Http2Fault::Connection(error.flood));
-        self.end_by(error);
+        self.fail(error);
     }
 
     /// Reports a head that is past a limit.
@@ -198,7 +196,7 @@ impl Http2Conn {
 
     /// Charges the beginning of a frame, and of a block of fields, whose rest is waited for.
     fn charge_partial(&mut self) {
-        let held = self.unread.capacity() + self.core.block_bytes();
+        let held = self.unread.len() + self.core.block_bytes();
         if held <= UNCHARGED_BYTES {
             self.partial = None;
             return;

@@ -7,7 +7,7 @@ use gustnado_app::hooks::Limit;
 use gustnado_http::h2::{ErrorCode, H2Error, Stream, StreamId};
 use gustnado_http::status::Status;
 use gustnado_observe::stats::{Added, Fault, Http2Fault};
-use gustnado_tasks::ConnectionError;
+use gustnado_tasks::{ConnectionError, SendWatch};
 use gustnado_web::body::BodyError;
 use gustnado_web::tunnel::PipeLoss;
 
@@ -23,16 +23,17 @@ impl Http2Conn {
         self.socket.refresh_now();
         let now_ms = self.socket.now().mono_ms;
         let is_broken = self.phase == ConnPhase::Broken;
-        if !is_broken && self.timers.frame_ms.is_some_and(|at_ms| at_ms <= now_ms) {
+        if !is_broken && self.timers.frame_ms <= now_ms {
             let kept = (self.unread.len() + self.core.block_bytes()) as u64;
             match self.more_ms(Limit::Head, self.app.times.header_ms, kept) {
-                Some(more_ms) => self.timers.frame_ms = Some(now_ms.saturating_add(more_ms)),
+                Some(more_ms) => self.timers.frame_ms = now_ms.saturating_add(more_ms),
                 None => return self.end_frame(),
             }
         }
-        if self.timers.gone_ms <= now_ms && !self.is_sending() {
+        let is_phase_over = self.timers.is_phase_over(now_ms) && !self.is_sending();
+        if self.phase.only_responds() && is_phase_over {
             match self.more_ms(Limit::HalfClose, self.app.times.half_close_ms, 0) {
-                Some(more_ms) => self.timers.gone_ms = now_ms.saturating_add(more_ms),
+                Some(more_ms) => self.timers.end_phase_at(now_ms.saturating_add(more_ms)),
                 None => return self.give_up(&ConnectionError::TimedOut),
             }
         }
@@ -63,7 +64,7 @@ impl Http2Conn {
 
     /// Returns whether the next request is waited for. A part of one has a time of its own.
     pub(super) fn awaits_request(&self) -> bool {
-        self.core.open_streams() == 0 && self.timers.frame_ms.is_none()
+        self.core.open_streams() == 0 && self.timers.frame_ms == u64::MAX
     }
 
     fn more_ms(&self, limit: Limit, configured_ms: u64, reached: u64) -> Option<u64> {
@@ -80,20 +81,19 @@ impl Http2Conn {
     /// Looks at the send that is under way. Returns whether the client may take its time.
     fn may_send_on(&mut self, now_ms: u64) -> bool {
         let patience = self.app.times.write;
-        let Some(send) = self.timers.send.as_mut().filter(|send| send.look_ms <= now_ms) else {
+        if self.timers.look_ms > now_ms {
             return true;
-        };
-        let began_ms = send.began_ms;
-        let watch =
-            send.watch.get_or_insert_with(|| gustnado_tasks::SendWatch::new(began_ms).into());
+        }
+        let began_ms = now_ms - self.timers.sends_since(now_ms);
+        let watch = self.timers.watch.get_or_insert_with(|| SendWatch::new(began_ms).into());
         let look_ms = if self.socket.look_at_send(watch, patience) {
             Some(self.socket.deadline_ms())
         } else {
             let more_ms = self.more_ms(Limit::Write, patience.silence_ms, 0);
             more_ms.map(|more_ms| now_ms.saturating_add(more_ms))
         };
-        if let (Some(send), Some(look_ms)) = (&mut self.timers.send, look_ms) {
-            send.look_ms = look_ms;
+        if let Some(look_ms) = look_ms {
+            self.timers.look_ms = look_ms;
         }
         look_ms.is_some()
     }
@@ -175,11 +175,16 @@ impl Http2Conn {
 
     /// Ends the connection with a code, and a sentence that says why.
     pub(super) fn end_by(&mut self, error: H2Error) {
+        self.tell_error(error);
+        self.phase = ConnPhase::Broken;
+    }
+
+    /// Tells the client, and the log, why the connection ends.
+    pub(super) fn tell_error(&mut self, error: H2Error) {
         if error.code != ErrorCode::NoError {
             self.app.note_connection_error(error, &self.socket);
         }
         self.go_away(error);
-        self.phase = ConnPhase::Broken;
     }
 }
 

@@ -28,6 +28,7 @@ mod pace;
 mod patience;
 mod request_body;
 mod respond;
+mod send_size;
 mod stream_body;
 mod stream_memory;
 mod stream_pace;
@@ -37,10 +38,11 @@ mod tunnel;
 mod write;
 
 use std::cell::RefCell;
-use std::future::{Future, poll_fn};
+use std::future::Future;
+use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use gustnado_app::app::{App, ConnectionStart};
 use gustnado_http::h2::{H2Connection, H2Scratch, Step};
@@ -53,12 +55,10 @@ use exchange::Leaving;
 use input::PartialInput;
 use outbox::Mailroom;
 use pace::ConnPace;
+use send_size::SendSize;
 use time::ConnTimers;
 
-/// What one send holds, about. Less would be more sends, more would make an urgent response wait.
-const OUT_BYTES_MAX: usize = 64 << 10;
-
-/// The same at a pace, and where clients that take nothing hold too much of it.
+/// What one send holds at a pace, and where clients that take nothing hold too much of it.
 const SHORT_OUT_BYTES: usize = 8 << 10;
 
 thread_local! {
@@ -73,7 +73,7 @@ struct Http2Conn {
     app: Arc<App>,
     core: H2Connection<Box<Active>>,
     /// Received and not read yet: the beginning of a frame, or what waits for room to respond.
-    unread: Vec<u8>,
+    unread: Box<[u8]>,
     /// What is sent next, while a send is under way.
     next: Option<Box<SendBuf>>,
     /// Where tasks leave word, once there was one.
@@ -87,6 +87,7 @@ struct Http2Conn {
     /// Exchanges whose last bytes are in the next send, and in the one that is under way.
     leaving: Option<Box<Leaving>>,
     timers: ConnTimers,
+    sends: SendSize,
     phase: ConnPhase,
     /// The unread bytes may hold whole frames.
     has_unread: bool,
@@ -116,12 +117,35 @@ pub fn serve(
     received: Vec<u8>,
     began: ConnectionStart,
 ) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-    let mut conn = Http2Conn::new(socket, app, received, began);
-    Box::pin(async move {
-        poll_fn(|context| conn.poll(context)).await;
-        // Boxed, as it would be a part of every connection.
-        Box::pin(conn.close()).await;
-    })
+    Box::pin(ServedConn::Open(Http2Conn::new(socket, app, received, began)))
+}
+
+/// A connection that is served. Written by hand, as HTTP/1's: an `async` block would keep more than
+/// the connection.
+#[expect(clippy::large_enum_variant, reason = "nearly always it is the large one")]
+enum ServedConn {
+    Open(Http2Conn),
+    /// Its end, which would otherwise be a part of every connection.
+    Closing(Pin<Box<dyn Future<Output = ()> + Send>>),
+    Closed,
+}
+
+impl Future for ServedConn {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let this = self.get_mut();
+        if let Self::Open(conn) = this {
+            ready!(conn.poll(context));
+            if let Self::Open(mut conn) = mem::replace(this, Self::Closed) {
+                *this = Self::Closing(Box::pin(async move { conn.close().await }));
+            }
+        }
+        match this {
+            Self::Closing(closing) => closing.as_mut().poll(context),
+            _ => Poll::Ready(()),
+        }
+    }
 }
 
 /// What a step of the connection has come to.
@@ -150,7 +174,7 @@ impl Http2Conn {
         Self {
             socket,
             core,
-            unread: received,
+            unread: received.into_boxed_slice(),
             next: Some(out),
             mailroom: None,
             partial: None,
@@ -158,6 +182,7 @@ impl Http2Conn {
             pace: None,
             leaving: None,
             timers: ConnTimers::new(now_ms, &app),
+            sends: SendSize::default(),
             app,
             phase: ConnPhase::Open,
             has_unread: true,
@@ -210,7 +235,7 @@ impl Http2Conn {
             if !self.has_paced_rest() {
                 self.fill();
             }
-            if self.phase == ConnPhase::PeerGone {
+            if self.phase.only_responds() {
                 self.end_stuck_streams();
             }
             moves |= self.start_send();
@@ -230,7 +255,14 @@ impl Http2Conn {
             return TurnOutcome::Ends;
         }
         self.set_deadline();
-        if moves { TurnOutcome::On } else { TurnOutcome::Waits }
+        if moves {
+            return TurnOutcome::On;
+        }
+        // One that waits holds no buffer.
+        if let Some(unused) = self.next.take_if(|next| next.is_empty()) {
+            Connection::put_back(unused);
+        }
+        TurnOutcome::Waits
     }
 
     /// Returns whether more responses may be written before the next send.
@@ -242,7 +274,7 @@ impl Http2Conn {
     /// Returns what one send holds, about.
     fn out_bytes_max(&self) -> usize {
         let is_little = self.socket.is_paced() || self.app.is_short_of(MemoryKind::Sends);
-        if is_little { SHORT_OUT_BYTES } else { OUT_BYTES_MAX }
+        if is_little { SHORT_OUT_BYTES } else { self.sends.bytes_max() }
     }
 
     fn is_sending(&self) -> bool {
@@ -295,5 +327,21 @@ impl Http2Conn {
 impl Drop for Http2Conn {
     fn drop(&mut self) {
         self.app.note_closed(self.began, self.requests, || self.socket.now().mono_ms);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_idle_connection_is_a_small_future() {
+        let (bytes, own) = (size_of::<ServedConn>(), size_of::<Http2Conn>());
+        let socket = size_of::<Socket>();
+        let core = size_of::<H2Connection<Box<Active>>>();
+        let timers = size_of::<ConnTimers>();
+        // Shown with `--nocapture`.
+        println!("{bytes} bytes: {own}, of which {socket} socket, {core} core, {timers} timers");
+        assert!(bytes <= 448, "{bytes} bytes; the allocator's next step is above 456");
     }
 }

@@ -23,42 +23,39 @@ pub(super) enum InputEnd {
     Within,
 }
 
-/// When what is waited for has to have come, in milliseconds.
+/// When what is waited for has to have come, in milliseconds; `u64::MAX`: nothing is waited for.
 pub(super) struct ConnTimers {
     /// The next request, while there is none.
     pub(super) idle_ms: u64,
-    /// Requests came since then.
-    is_busy: bool,
-    /// The end of what a client that sends no more may still wait for.
-    pub(super) gone_ms: u64,
+    /// The end of the phase that the connection is in.
+    phase_ms: u64,
     /// The end of a frame, or a block of fields, that has begun.
-    pub(super) frame_ms: Option<u64>,
-    pub(super) send: Option<SendTimer>,
-    /// When a client with open streams that is silent is sent a PING, or has to have answered it.
-    pub(super) ping_ms: u64,
-    pub(super) is_ping_sent: bool,
-}
-
-/// A send that is under way.
-pub(super) struct SendTimer {
-    pub(super) began_ms: u64,
-    /// When it is looked at next.
+    pub(super) frame_ms: u64,
+    /// When the send that is under way is looked at next.
     pub(super) look_ms: u64,
     /// Made at the first look: most sends are over before that.
     pub(super) watch: Option<Box<SendWatch>>,
+    /// When a client with open streams that is silent is sent a PING, or has to have answered it.
+    pub(super) ping_ms: u64,
+    /// When the send has begun: the low half.
+    sent_ms: u32,
+    pub(super) is_ping_sent: bool,
+    /// Requests came since the connection was idle.
+    is_busy: bool,
 }
 
 impl ConnTimers {
     pub(super) fn new(now_ms: u64, app: &App) -> Self {
-        let idle_ms = now_ms + app.times.first_ms;
         Self {
-            idle_ms,
-            is_busy: false,
-            gone_ms: u64::MAX,
-            frame_ms: None,
-            send: None,
+            idle_ms: now_ms + app.times.first_ms,
+            phase_ms: u64::MAX,
+            frame_ms: u64::MAX,
+            look_ms: u64::MAX,
+            watch: None,
             ping_ms: now_ms + app.times.ping_ms,
+            sent_ms: 0,
             is_ping_sent: false,
+            is_busy: false,
         }
     }
 
@@ -71,7 +68,7 @@ impl ConnTimers {
     /// Gives the client more time: the server's own pace lets it send nothing.
     pub(super) fn extend(&mut self, pause_ms: u64) {
         self.idle_ms = self.idle_ms.saturating_add(pause_ms);
-        self.frame_ms = self.frame_ms.map(|at_ms| at_ms.saturating_add(pause_ms));
+        self.frame_ms = self.frame_ms.saturating_add(pause_ms);
     }
 
     /// Returns since when there was no request.
@@ -98,38 +95,51 @@ impl ConnTimers {
     ) {
         self.is_busy |= has_requests;
         self.frame_ms = match ends {
-            InputEnd::Between => None,
-            InputEnd::InNewFrame => Some(now_ms + app.times.header_ms),
-            InputEnd::Within => Some(self.frame_ms.unwrap_or(now_ms + app.times.header_ms)),
+            InputEnd::Within if self.frame_ms < u64::MAX => self.frame_ms,
+            InputEnd::InNewFrame | InputEnd::Within => now_ms + app.times.header_ms,
+            InputEnd::Between => u64::MAX,
         };
     }
 
     pub(super) fn begin_send(&mut self, now_ms: u64, app: &App) {
-        let look_ms = now_ms + app.times.write_look_ms;
-        self.send = Some(SendTimer { began_ms: now_ms, look_ms, watch: None });
+        self.sent_ms = low_half(now_ms);
+        self.look_ms = now_ms + app.times.write_look_ms;
     }
 
     /// Returns whether a send is under way. (The socket does not know after a time-out, which may
     /// be one that the send has nothing to do with.)
     pub(super) fn is_sending(&self) -> bool {
-        self.send.is_some()
+        self.look_ms < u64::MAX
     }
 
-    pub(super) fn end_send(&mut self, now_ms: u64, app: &App) {
-        let was_slow = self.send.take().is_some_and(|send| send.watch.is_some());
-        if was_slow && app.times.ping_ms > 0 {
+    /// Ends the send that is under way. Returns how long it took, in milliseconds.
+    pub(super) fn end_send(&mut self, now_ms: u64, app: &App) -> u64 {
+        self.look_ms = u64::MAX;
+        if self.watch.take().is_some() && app.times.ping_ms > 0 {
             // The client has taken something; before that it could not see a PING.
             self.note_alive(now_ms, app);
         }
+        self.sends_since(now_ms)
     }
 
-    /// Notes that the client sends no more.
-    ///
-    /// - `patience_ms`: how long it may wait for what it has asked for.
-    pub(super) fn note_gone(&mut self, now_ms: u64, patience_ms: u64) {
-        self.gone_ms = now_ms.saturating_add(patience_ms);
-        self.frame_ms = None;
+    /// Returns for how long the last send has been under way, in milliseconds.
+    pub(super) fn sends_since(&self, now_ms: u64) -> u64 {
+        low_half(now_ms).wrapping_sub(self.sent_ms).into()
     }
+
+    /// Sets when the phase of the connection ends; `u64::MAX`: when it is done.
+    pub(super) fn end_phase_at(&mut self, at_ms: u64) {
+        self.phase_ms = at_ms;
+    }
+
+    /// Returns whether the phase of the connection has had its time.
+    pub(super) fn is_phase_over(&self, now_ms: u64) -> bool {
+        self.phase_ms <= now_ms
+    }
+}
+
+fn low_half(ms: u64) -> u32 {
+    u32::try_from(ms & u64::from(u32::MAX)).expect("the low half")
 }
 
 impl Http2Conn {
@@ -138,7 +148,7 @@ impl Http2Conn {
     /// - `has_moved`: a frame has ended in it.
     pub(super) fn input_end(&self, has_moved: bool) -> InputEnd {
         let is_partial = !self.unread.is_empty() && !self.has_unread;
-        match self.core.is_within_block() {
+        match self.core.is_within_block() && self.phase.reads() {
             true => InputEnd::Within,
             false if is_partial && has_moved => InputEnd::InNewFrame,
             false if is_partial => InputEnd::Within,
@@ -159,14 +169,14 @@ impl Http2Conn {
     pub(super) fn set_deadline(&mut self) {
         let now_ms = self.socket.now().mono_ms;
         if self.phase == ConnPhase::Broken {
-            let send = self.timers.send.as_ref();
-            let at_ms = send.map_or(now_ms, |send| send.look_ms);
-            let is_waiting = send.is_none() && self.has_paced_rest();
+            let is_sending = self.is_sending();
+            let at_ms = if is_sending { self.timers.look_ms } else { now_ms };
+            let is_waiting = !is_sending && self.has_paced_rest();
             return self.socket.set_deadline(if is_waiting { self.paced_send_ms() } else { at_ms });
         }
-        let mut at_ms = self.timers.frame_ms.unwrap_or(u64::MAX);
-        if let Some(send) = &self.timers.send {
-            at_ms = at_ms.min(send.look_ms);
+        let mut at_ms = self.timers.frame_ms;
+        if self.is_sending() {
+            at_ms = at_ms.min(self.timers.look_ms);
         } else if self.core.open_streams() == 0 {
             if std::mem::take(&mut self.timers.is_busy) {
                 self.timers.idle_ms = now_ms + self.app.times.keep_alive_ms;
@@ -177,14 +187,13 @@ impl Http2Conn {
         } else {
             self.timers.is_busy = true;
         }
-        if !self.is_sending() {
-            at_ms = at_ms.min(self.timers.gone_ms);
-        }
         if self.awaits_ping() {
             at_ms = at_ms.min(self.timers.ping_ms);
         }
-        if let ConnPhase::Leaving { until_ms } = self.phase {
-            at_ms = at_ms.min(until_ms.max(now_ms + 1));
+        // (One that leaves is looked at before this, and again if that was too early. Where a send is
+        // under way to a client that sends no more, that send's time counts.)
+        if !(self.phase.only_responds() && self.is_sending()) {
+            at_ms = at_ms.min(self.timers.phase_ms.max(now_ms + 1));
         }
         at_ms = at_ms.min(self.paced_send_ms()).min(self.read_pause_ms());
         let of_streams_ms = self.streams_deadline_ms(now_ms);

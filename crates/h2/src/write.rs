@@ -258,12 +258,13 @@ impl Http2Conn {
     /// Returns how much content may be sent at once.
     #[inline]
     fn room_of(&mut self, reply: &StreamReply<'_>) -> usize {
-        let room = self.core.first_room().min(INLINE_BYTES_MAX);
+        let whole_max = self.sends.bytes_max().min(INLINE_BYTES_MAX);
+        let room = self.core.first_room().min(whole_max);
         if !reply.is_open {
             return room;
         }
         let window = self.core.stream(reply.id).map_or(0, |stream| stream.window());
-        self.core.room().min(window).min(INLINE_BYTES_MAX)
+        self.core.room().min(window).min(whole_max)
     }
 
     /// Closes the stream of a response, all of which is written.

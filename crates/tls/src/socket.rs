@@ -348,6 +348,11 @@ impl Socket {
         .await;
     }
 
+    /// Bounds what the kernel takes to be sent, as [`Connection::set_unsent_max`].
+    pub fn set_unsent_max(&self, bytes: usize) {
+        self.connection.set_unsent_max(bytes);
+    }
+
     /// Makes the later drop reset the connection: the peer learns that the exchange is incomplete.
     pub fn reset_on_drop(&self) {
         self.connection.reset_on_drop();

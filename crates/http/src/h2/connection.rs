@@ -140,14 +140,14 @@ pub struct H2Connection<S> {
     /// A DATA frame whose end has not come.
     data: DataFrame,
     budget: Budget,
-    /// A priority that came before its request.
-    ahead: Option<(StreamId, Priority)>,
+    /// A priority that came before its request; stream 0: none did.
+    ahead: (StreamId, Priority),
     /// The newest stream of the client.
     last: StreamId,
     /// No newer stream is served.
     last_served: StreamId,
-    /// Streams that this side has reset: what was under way for them is discarded in silence.
-    reset: [StreamId; RESET_MAX],
+    /// The newest stream that this side has reset.
+    last_reset: StreamId,
     windows: ConnectionWindows,
     frame_bytes_max: u32,
     /// The bytes of the preface that have come.
@@ -160,9 +160,6 @@ pub struct H2Connection<S> {
     /// The client knows that the connection is about to end.
     is_end_known: bool,
 }
-
-/// How many streams that were reset are remembered.
-const RESET_MAX: usize = 4;
 
 /// The window of a connection: those of the streams bound what is held.
 const CONNECTION_WINDOW: u32 = 1 << 20;
@@ -187,10 +184,10 @@ impl<S> H2Connection<S> {
             block: None,
             data: DataFrame::default(),
             budget: Budget::default(),
-            ahead: None,
+            ahead: (0, Priority::default()),
             last: 0,
             last_served: StreamId::MAX,
-            reset: [0; RESET_MAX],
+            last_reset: 0,
             windows: ConnectionWindows::new(CONNECTION_WINDOW),
             frame_bytes_max: FRAME_BYTES_LEAST,
             preface: 0,
@@ -348,7 +345,13 @@ impl<S> H2Connection<S> {
 
     fn write_reset(&mut self, id: StreamId, code: ErrorCode, out: &mut Vec<u8>) {
         write_reset(id, code, out);
-        self.reset.rotate_right(1);
-        self.reset[0] = id;
+        self.last_reset = self.last_reset.max(id);
+    }
+
+    /// Returns whether frames of a closed stream are discarded in silence: the client may have sent
+    /// them before it knew that the stream was reset, or is not served after a GOAWAY (RFC 9113
+    /// §5.4.2, §6.8). Which streams were reset is not remembered, only how new they were.
+    fn may_be_under_way(&self, id: StreamId) -> bool {
+        id <= self.last_reset || id > self.last_served
     }
 }

@@ -330,7 +330,7 @@ fn long_heads_are_split_into_frames() {
 #[test]
 fn an_idle_connection_is_small() {
     let bytes = size_of::<H2Connection<Box<()>>>();
-    assert!(bytes <= 320, "{bytes} bytes");
+    assert!(bytes <= 216, "{bytes} bytes");
 }
 
 proptest! {

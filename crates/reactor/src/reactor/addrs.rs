@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use super::{Backend, Reactor, foreign};
 use crate::io::{Io, IoId, IoKind};
 use crate::socket_addrs::SocketAddrs;
+use crate::sys::options::set_notsent_lowat;
 use crate::{Endpoint, Token};
 
 impl Reactor {
@@ -28,6 +29,21 @@ impl Reactor {
             (Backend::Uring(uring), IoKind::Uring(io)) => uring.with_descriptor(*io, woken, ask),
             (Backend::Epoll(_), IoKind::Uring(_)) | (_, IoKind::Gone) => foreign(),
         }
+    }
+
+    /// Bounds what the kernel takes to be sent on a TCP connection beyond what is under way.
+    ///
+    /// - `woken`: as for [`Reactor::with_descriptor`].
+    ///
+    /// # Errors
+    /// As [`Reactor::with_descriptor`].
+    pub fn set_unsent_max(
+        &mut self,
+        io: &Io,
+        bytes: usize,
+        woken: &mut Vec<Token>,
+    ) -> io::Result<()> {
+        self.with_descriptor(io, woken, |socket| set_notsent_lowat(socket, bytes))
     }
 
     /// Returns the names of a socket's two ends. The kernel is asked once; they are kept for as

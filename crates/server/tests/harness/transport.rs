@@ -104,22 +104,38 @@ fn skips(reason: &str) -> bool {
 
 /// A new client of TLS, which trusts the certificate of these tests.
 pub(crate) fn client() -> ClientConnection {
+    static TRUSTS: LazyLock<Arc<ClientConfig>> = LazyLock::new(|| Arc::new(trusting()));
+    connection(&TRUSTS)
+}
+
+/// The same, which offers HTTP/2 and nothing else.
+pub(crate) fn http2_client() -> ClientConnection {
     static TRUSTS: LazyLock<Arc<ClientConfig>> = LazyLock::new(|| {
-        let own = CertificateDer::from_pem_file(certificate()).expect("a certificate");
-        let mut roots = RootCertStore::empty();
-        roots.add(own).expect("a certificate");
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let mut config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .expect("known versions")
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        // Each connection stands for a client of its own.
-        config.resumption = rustls::client::Resumption::disabled();
+        let mut config = trusting();
+        config.alpn_protocols = vec![b"h2".to_vec()];
         Arc::new(config)
     });
+    connection(&TRUSTS)
+}
+
+fn connection(config: &Arc<ClientConfig>) -> ClientConnection {
     let name = ServerName::try_from(HOST).expect("a name");
-    ClientConnection::new(Arc::clone(&TRUSTS), name).expect("a client")
+    ClientConnection::new(Arc::clone(config), name).expect("a client")
+}
+
+fn trusting() -> ClientConfig {
+    let own = CertificateDer::from_pem_file(certificate()).expect("a certificate");
+    let mut roots = RootCertStore::empty();
+    roots.add(own).expect("a certificate");
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let mut config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("known versions")
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    // Each connection stands for a client of its own.
+    config.resumption = rustls::client::Resumption::disabled();
+    config
 }
 
 /// A file with a certificate and its key, made once and kept: test programs run at the same time,

@@ -20,6 +20,7 @@ mod pace;
 mod pings;
 mod places;
 mod requests;
+mod slow_line;
 mod tunnel_ends;
 mod tunnels;
 mod urgencies;

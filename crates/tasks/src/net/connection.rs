@@ -428,6 +428,16 @@ impl Connection {
         });
     }
 
+    /// Bounds what the kernel takes to be sent beyond what is under way (`TCP_NOTSENT_LOWAT`). A
+    /// socket that has no such bound stays as it is.
+    pub fn set_unsent_max(&self, bytes: usize) {
+        context::with(|ctx| {
+            ctx.ask_reactor(|reactor, woken| {
+                let _ = reactor.set_unsent_max(&self.io, bytes, woken);
+            });
+        });
+    }
+
     /// Tells the peer that nothing more will come.
     pub fn shutdown_write(&mut self) {
         context::with(|ctx| ctx.reactor.borrow_mut().shutdown_write(&self.io));

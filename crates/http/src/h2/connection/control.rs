@@ -187,7 +187,7 @@ impl<S> H2Connection<S> {
             stream.priority = priority;
         } else if self.is_idle(id) {
             // The newest one that comes before its request is kept (RFC 9218 §7.1).
-            self.ahead = Some((id, priority));
+            self.ahead = (id, priority);
         }
         Ok(())
     }

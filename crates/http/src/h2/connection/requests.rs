@@ -98,6 +98,7 @@ impl<S> H2Connection<S> {
         let each = |name: &[u8], value: &[u8]| builder.field(name, value);
         self.decoder.decode(block, &mut scratch.strings, each)?;
         if id > self.last_served {
+            self.budget.idle_frame(step.now_ms, step.h2.glitches)?;
             return Ok(None);
         }
         if self.streams.len() >= step.h2.streams_max as usize {
@@ -135,9 +136,10 @@ impl<S> H2Connection<S> {
             fault |= cost > limits.head_bytes_max || count > limits.fields_max;
         };
         self.decoder.decode(block, &mut step.scratch.strings, each)?;
-        let is_reset = self.reset.contains(&id);
+        let may_be_under_way = self.may_be_under_way(id);
         let Some(stream) = self.stream(id) else {
-            if is_reset {
+            if may_be_under_way {
+                self.budget.idle_frame(step.now_ms, step.h2.glitches)?;
                 return Ok(None);
             }
             return Err(H2Error::new(ErrorCode::StreamClosed, "HEADERS are on a closed stream"));
@@ -179,9 +181,9 @@ impl<S> H2Connection<S> {
         let size = i32::try_from(header.len).unwrap_or(i32::MAX);
         self.windows.receive(size, CONNECTION_WINDOW, step.out)?;
         self.data = data;
-        let is_reset = self.reset.contains(&id);
+        let may_be_under_way = self.may_be_under_way(id);
         let fault = match self.stream(id) {
-            None if is_reset => return Ok((None, Some(rest))),
+            None if may_be_under_way => return Ok((None, Some(rest))),
             None => Some(ErrorCode::StreamClosed),
             Some(stream) if stream.is_remote_closed => Some(ErrorCode::StreamClosed),
             Some(stream) => {
@@ -227,11 +229,11 @@ impl<S> H2Connection<S> {
             Some(Framing::Length(bytes)) => Some(bytes),
             _ => None,
         };
-        let ahead = self.ahead.take_if(|(ahead, _)| *ahead == id);
+        let (ahead, of_update) = self.ahead;
         let field = head.and_then(|(head, bytes)| head.on(bytes).field("priority"));
-        let priority = match (ahead, field) {
-            (Some((_, priority)), _) => priority,
-            (None, field) => field.map_or_else(Priority::default, Priority::of),
+        let priority = match field {
+            _ if ahead == id => of_update,
+            field => field.map_or_else(Priority::default, Priority::of),
         };
         let window = h2.window_bytes;
         // Before the client knows the setting, it may send as much as without (RFC 9113 §6.9.2).

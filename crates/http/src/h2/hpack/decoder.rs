@@ -6,12 +6,8 @@ use super::{HpackError, huffman, integer, static_table};
 /// The state of one direction of a connection.
 #[derive(Debug)]
 pub struct Decoder {
+    /// Its limit is how large the peer may make it: what it was told by a setting.
     table: HpackTable,
-    /// How large the peer may make the table: what it was told by a setting.
-    max_bytes: usize,
-    /// The setting has become smaller than the table, so that the peer has to say so first
-    /// (RFC 7541 §4.2).
-    is_due: bool,
 }
 
 /// Memory for the strings of a field, to be reused.
@@ -24,13 +20,19 @@ pub struct Strings {
 impl Decoder {
     /// - `max_bytes`: how large the table may become, up to 65,535.
     pub fn new(max_bytes: usize) -> Self {
-        Self { table: HpackTable::new(max_bytes), max_bytes, is_due: false }
+        Self { table: HpackTable::new(max_bytes) }
     }
 
     /// Changes how large the table may become, once the peer has acknowledged the setting.
     pub fn set_max_bytes(&mut self, max_bytes: usize) {
-        self.max_bytes = max_bytes;
-        self.is_due |= max_bytes < self.table.max();
+        self.table.set_limit(max_bytes);
+    }
+
+    /// Returns whether the setting has become smaller than the table, so that the peer has to say
+    /// so first (RFC 7541 §4.2).
+    #[inline]
+    fn is_due(&self) -> bool {
+        self.table.limit() < self.table.max()
     }
 
     /// Returns a number that changes with the table: a block that was read without a change of it
@@ -57,7 +59,7 @@ impl Decoder {
         mut field: impl FnMut(&[u8], &[u8]),
     ) -> Result<(), HpackError> {
         let mut rest = block;
-        if matches!(rest.first(), Some(byte) if byte >> 5 == 1) || self.is_due {
+        if matches!(rest.first(), Some(byte) if byte >> 5 == 1) || self.is_due() {
             rest = self.resize(rest)?;
         }
         while let Some(first) = rest.first() {
@@ -117,14 +119,13 @@ impl Decoder {
             let (bytes, behind) = integer::read(rest, 5)?;
             // The smallest one since the last block, and the last one: more have no meaning.
             changes += 1;
-            if bytes > self.max_bytes || changes > 2 {
+            if bytes > self.table.limit() || changes > 2 {
                 return Err(HpackError::TableSize);
             }
             self.table.set_max(bytes);
-            self.is_due = false;
             rest = behind;
         }
-        if self.is_due { Err(HpackError::TableSize) } else { Ok(rest) }
+        if self.is_due() { Err(HpackError::TableSize) } else { Ok(rest) }
     }
 }
 

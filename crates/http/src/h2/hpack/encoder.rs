@@ -14,8 +14,9 @@ const KEPT_BYTES_MAX: usize = 256;
 #[derive(Debug)]
 pub struct Encoder {
     table: HpackTable,
-    /// The size that the peer is to be told before the next field, and the smallest one before it.
-    resized: Option<(u16, u16)>,
+    /// The peer is to be told the table's size before the next field, and this smallest one that it
+    /// had since the last time.
+    resized: Option<u16>,
     lines: KnownLines,
 }
 
@@ -24,7 +25,8 @@ pub struct Encoder {
 struct KnownLines {
     /// Says which lines they are: see [`ResponseLines`].
     of: u32,
-    secs: u64,
+    /// The lower half of the time: it differs from one second to the next.
+    secs: u32,
     /// The number of the first entry that was added for them, and of that for the date.
     fixed: u32,
     date: u32,
@@ -59,6 +61,13 @@ impl ResponseLines {
         &self.date
     }
 
+    #[inline]
+    fn low_secs(&self) -> u32 {
+        #[expect(clippy::cast_possible_truncation, reason = "the lower half is wanted")]
+        let secs = self.secs as u32;
+        secs
+    }
+
     /// Returns whether they are these of this second.
     #[inline]
     pub fn is(&self, of: u32, secs: u64) -> bool {
@@ -80,8 +89,7 @@ impl Encoder {
         }
         #[expect(clippy::cast_possible_truncation, reason = "4,096 at most")]
         let last = max as u16;
-        let smallest = self.resized.map_or(last, |(smallest, _)| smallest.min(last));
-        self.resized = Some((smallest, last));
+        self.resized = Some(self.resized.map_or(last, |smallest| smallest.min(last)));
         self.table.set_max(max);
     }
 
@@ -100,11 +108,12 @@ impl Encoder {
 
     #[cold]
     fn write_sizes(&mut self, out: &mut Vec<u8>) {
-        let Some((smallest, last)) = self.resized.take() else { return };
-        if smallest < last {
+        let Some(smallest) = self.resized.take() else { return };
+        let last = self.table.max();
+        if usize::from(smallest) < last {
             integer::write(usize::from(smallest), 5, 0x20, out);
         }
-        integer::write(usize::from(last), 5, 0x20, out);
+        integer::write(last, 5, 0x20, out);
     }
 
     /// Writes `:status`.
@@ -164,7 +173,7 @@ impl Encoder {
     pub fn lines(&mut self, lines: &ResponseLines, out: &mut Vec<u8>) {
         let known = &self.lines;
         let is_known = known.of == lines.of
-            && known.secs == lines.secs
+            && known.secs == lines.low_secs()
             && self.place(known.fixed).is_some()
             && self.place(known.date).is_some();
         if !is_known {
@@ -228,7 +237,7 @@ impl Encoder {
         }
         let number = self.table.added();
         self.add(HeaderId::Date.into(), &lines.date, out);
-        (self.lines.date, self.lines.secs) = (number, lines.secs);
+        (self.lines.date, self.lines.secs) = (number, lines.low_secs());
     }
 
     /// Writes a field of every response, and keeps it for the next one.

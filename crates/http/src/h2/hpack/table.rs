@@ -10,13 +10,15 @@ use super::ENTRY_BYTES;
 pub(super) struct HpackTable {
     bytes: Vec<u8>,
     /// Where the oldest entry begins.
-    start: usize,
-    count: usize,
-    /// As the RFC counts it: with [`ENTRY_BYTES`] for each entry.
-    size: usize,
-    max: usize,
+    start: u32,
     /// Entries that were added so far; wraps.
     added: u32,
+    count: u16,
+    /// As the RFC counts it: with [`ENTRY_BYTES`] for each entry.
+    size: u16,
+    max: u16,
+    /// How large its greatest size may become.
+    limit: u16,
 }
 
 /// What stands in front of an entry.
@@ -25,15 +27,29 @@ const LENGTHS: usize = 4;
 impl HpackTable {
     /// - `max`: its greatest size, up to 65,535.
     pub(super) fn new(max: usize) -> Self {
-        Self { max, ..Self::default() }
+        let max = u16::try_from(max).unwrap_or(u16::MAX);
+        Self { max, limit: max, ..Self::default() }
+    }
+
+    /// Returns how large its greatest size may become.
+    pub(super) fn limit(&self) -> usize {
+        self.limit.into()
+    }
+
+    pub(super) fn set_limit(&mut self, limit: usize) {
+        self.limit = u16::try_from(limit).unwrap_or(u16::MAX);
     }
 
     pub(super) fn max(&self) -> usize {
-        self.max
+        self.max.into()
     }
 
     pub(super) fn len(&self) -> usize {
-        self.count
+        self.count.into()
+    }
+
+    fn start(&self) -> usize {
+        self.start as usize
     }
 
     /// Returns how much memory it takes.
@@ -48,15 +64,19 @@ impl HpackTable {
 
     /// Changes its greatest size.
     pub(super) fn set_max(&mut self, max: usize) {
-        self.max = max;
+        self.max = u16::try_from(max).unwrap_or(u16::MAX);
         self.evict(0);
+        if self.count == 0 {
+            // A connection that keeps no fields keeps no memory for them.
+            self.bytes = Vec::new();
+        }
     }
 
     /// Returns an entry; the newest one has the place 0.
     #[inline]
     pub(super) fn get(&self, place: usize) -> Option<(&[u8], &[u8])> {
-        let older = self.count.checked_sub(place + 1)?;
-        let mut at = self.start;
+        let older = self.len().checked_sub(place + 1)?;
+        let mut at = self.start();
         for _ in 0..older {
             at += self.entry_len(at);
         }
@@ -67,8 +87,8 @@ impl HpackTable {
     /// name.
     pub(super) fn find(&self, name: &[u8], value: &[u8]) -> (Option<usize>, Option<usize>) {
         let (mut same, mut named) = (None, None);
-        let mut at = self.start;
-        for place in (0..self.count).rev() {
+        let mut at = self.start();
+        for place in (0..self.len()).rev() {
             let (found, its_value) = self.entry(at);
             if found == name {
                 named = Some(place);
@@ -85,11 +105,12 @@ impl HpackTable {
     pub(super) fn add(&mut self, name: &[u8], value: &[u8]) {
         let size = name.len() + value.len() + ENTRY_BYTES;
         self.evict(size);
-        if size > self.max {
+        if size > self.max() {
             return;
         }
-        if self.start > 0 && self.start >= self.bytes.len() / 2 {
-            self.bytes.drain(..self.start);
+        let start = self.start();
+        if start > 0 && start >= self.bytes.len() / 2 {
+            self.bytes.drain(..start);
             self.start = 0;
         }
         #[expect(clippy::cast_possible_truncation, reason = "an entry is no larger than a table")]
@@ -99,6 +120,8 @@ impl HpackTable {
         self.bytes.extend_from_slice(lengths.as_flattened());
         self.bytes.extend_from_slice(name);
         self.bytes.extend_from_slice(value);
+        #[expect(clippy::cast_possible_truncation, reason = "it is no larger than a table")]
+        let size = size as u16;
         self.size += size;
         self.count += 1;
         self.added = self.added.wrapping_add(1);
@@ -106,10 +129,13 @@ impl HpackTable {
 
     /// Evicts the oldest entries, until so much more would fit.
     fn evict(&mut self, more: usize) {
-        while self.count > 0 && self.size + more > self.max {
-            let len = self.entry_len(self.start);
-            self.size -= len - LENGTHS + ENTRY_BYTES;
+        while self.count > 0 && usize::from(self.size) + more > self.max() {
+            let len = self.entry_len(self.start());
+            let size = len - LENGTHS + ENTRY_BYTES;
+            #[expect(clippy::cast_possible_truncation, reason = "it is no larger than a table")]
+            let (len, size) = (len as u32, size as u16);
             self.start += len;
+            self.size -= size;
             self.count -= 1;
         }
         if self.count == 0 {

@@ -20,6 +20,13 @@ const CONNECTION_ERRORS: &[(&str, ErrorCode, Sends)] = &[
     ("padding too long", ErrorCode::ProtocolError, |t| {
         _ = t.post(1).frame(kind::DATA, flag::PADDED, 1, b"\x02a");
     }),
+    ("no room for the padding of DATA", ErrorCode::FrameSizeError, |t| {
+        _ = t.post(1).frame(kind::DATA, flag::PADDED, 1, b"");
+    }),
+    ("a window that the settings make overflow", ErrorCode::FlowControlError, |t| {
+        t.post(1).frame(kind::WINDOW_UPDATE, 0, 1, &[0x7f, 255, 0, 0]);
+        write_settings(&[(setting::INITIAL_WINDOW_SIZE, i32::MAX as u32)], &mut t.input);
+    }),
     ("a block interrupted", ErrorCode::ProtocolError, |t| {
         t.frame(kind::HEADERS, 0, 1, b"").frame(kind::PING, 0, 0, &[0; 8]);
     }),
@@ -141,6 +148,41 @@ fn stream_errors_end_their_stream_alone() {
 }
 
 #[test]
+fn what_was_under_way_for_streams_that_were_reset_is_read_over() {
+    let mut talk = Talk::begun();
+    let ids: Vec<u32> = (1..=41).step_by(2).collect();
+    for id in &ids {
+        talk.post(*id);
+    }
+    talk.run().expect("no error");
+    let mut out = std::mem::take(&mut talk.out);
+    for id in &ids {
+        talk.connection.finish(*id, &mut out);
+    }
+    // The client knows of none of this, and ends its bodies, some with trailers.
+    for id in &ids {
+        talk.frame(kind::DATA, 0, *id, &[0; 20]).headers(*id, flag::END_STREAM, &[("x-sum", "1")]);
+    }
+    assert_eq!(talk.run(), Ok(Vec::new()));
+    assert_eq!(talk.resets(), [], "each was told once");
+    assert_eq!(talk.get(43).run().map(|seen| seen.len()), Ok(1), "the others go on");
+}
+
+#[test]
+fn what_was_under_way_at_a_goaway_is_read_over() {
+    let mut talk = Talk::begun();
+    talk.post(1);
+    talk.run().expect("no error");
+    let mut out = std::mem::take(&mut talk.out);
+    talk.connection.go_away(H2Error::new(ErrorCode::NoError, "the end"), &mut out);
+    talk.post(3).frame(kind::DATA, 0, 3, &[0; 20]);
+    talk.headers(3, flag::END_STREAM, &[("x-sum", "1")]).get(5);
+    talk.frame(kind::DATA, flag::END_STREAM, 1, &[0; 20]);
+    assert_eq!(talk.run(), Ok(vec!["1 data 20 end".to_owned()]));
+    assert_eq!(talk.resets(), []);
+}
+
+#[test]
 fn a_flood_of_anything_ends_the_connection() {
     type Sends = fn(&mut Talk, u32);
     let floods: &[(&str, Sends)] = &[
@@ -158,6 +200,12 @@ fn a_flood_of_anything_ends_the_connection() {
         ("unknown frames", |t, _| _ = t.frame(99, 0, 0, b"")),
         ("malformed requests", |t, at| _ = t.headers(2 * at + 1, 1, &[(":method", "GET")])),
         ("too many streams", |t, at| _ = t.get(2 * at + 1)),
+        ("trailers of a stream that was reset", |t, at| {
+            if at == 0 {
+                t.get(1).frame(kind::WINDOW_UPDATE, 0, 1, &[0; 4]);
+            }
+            t.headers(1, flag::END_STREAM, &[("a", "b")]);
+        }),
         ("empty data", |t, at| {
             if at == 0 {
                 t.post(1);
