@@ -227,6 +227,10 @@ fn a_route_names_what_its_pages_need(setup: Setup) {
     assert_eq!((answer.status, links(&answer)), (200, both.map(str::to_owned).to_vec()));
     // To other clients it says so with the page alone.
     assert_eq!(links(&client.ask(get("/slow"))), both);
+    if Setup::is_http2() {
+        // (By HTTP/2 these were hints.)
+        assert_eq!(client.read_answer().text(), "a page");
+    }
     for (target, count) in [("/at-once", 2), ("/inline", 2), ("/files/", 2), ("/files/a.css", 0)] {
         // The first time, a file may be waited for.
         client.send(get(target));
