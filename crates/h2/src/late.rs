@@ -14,6 +14,7 @@ use gustnado_web::tunnel::PipeLoss;
 use crate::active::Active;
 use crate::ending::ConnPhase;
 use crate::stream_body::StreamBody;
+use crate::time::waits_for_peer;
 use crate::{Http2Conn, TurnOutcome};
 
 impl Http2Conn {
@@ -122,8 +123,9 @@ impl Http2Conn {
 
     /// Ends the streams whose clients, or handlers, have had their time.
     fn end_late_streams(&mut self, now_ms: u64) {
-        let late: Vec<_> =
-            self.core.streams().iter_mut().filter_map(|stream| late_of(stream, now_ms)).collect();
+        let room = self.core.room();
+        let streams = self.core.streams().iter_mut();
+        let late: Vec<_> = streams.filter_map(|stream| late_of(stream, room, now_ms)).collect();
         for (id, limit, reached) in late {
             self.end_late_stream(id, (limit, reached), now_ms);
         }
@@ -189,14 +191,22 @@ impl Http2Conn {
 }
 
 /// Returns the limit of time that a stream is past, if it is, and the bytes until then.
-fn late_of(stream: &mut Stream<Box<Active>>, now_ms: u64) -> Option<(StreamId, Limit, u64)> {
+///
+/// - `room`: what the connection's window leaves.
+fn late_of(
+    stream: &mut Stream<Box<Active>>,
+    room: usize,
+    now_ms: u64,
+) -> Option<(StreamId, Limit, u64)> {
+    let is_awaited = waits_for_peer(stream.window().min(room), &stream.state).is_some();
     let Active { sender, reader, idle, .. } = &mut *stream.state;
     let (received, sent) = (sender.bytes(), reader.bytes());
     let (limit, reached) = if sender.is_over(now_ms) {
         (Limit::Body, received)
     } else if reader.is_over(now_ms) {
         (Limit::Write, sent)
-    } else if idle.until_ms() <= now_ms {
+    } else if !is_awaited && idle.until_ms() <= now_ms {
+        // (Where the client is waited for, the handler cannot help it.)
         idle.note_progress(now_ms);
         (Limit::Idle, received)
     } else {

@@ -10,6 +10,8 @@ pub(super) struct Patience {
     bytes: u64,
     /// Until when the next byte has to come; 0: that is not known yet, or nothing is waited for.
     until_ms: u64,
+    /// Until then it was given time.
+    granted_ms: u64,
 }
 
 impl Patience {
@@ -24,7 +26,7 @@ impl Patience {
         let window = self.window.get_or_insert_with(|| ProgressWindow::new(limit, now_ms));
         window.resume(now_ms);
         if self.until_ms == 0 {
-            self.until_ms = window.deadline_ms(limit, now_ms, self.bytes);
+            self.until_ms = window.deadline_ms(limit, now_ms, self.bytes).max(self.granted_ms);
         }
         self.until_ms
     }
@@ -44,7 +46,7 @@ impl Patience {
 
     /// Gives the client time until then.
     pub(super) fn grant(&mut self, until_ms: u64) {
-        self.until_ms = until_ms;
+        (self.until_ms, self.granted_ms) = (until_ms, until_ms);
     }
 
     /// Returns whether it has had its time, of which it gets a new one then.

@@ -170,7 +170,9 @@ impl Http2Conn {
                     queued.bytes.clear();
                     break;
                 }
-                _ => break,
+                // It says so once that is done. Until then nothing is asked of it again.
+                BodyDemand::Spilling => return active.memory.owe(taken),
+                BodyDemand::Nothing => break,
             }
         }
         active.memory.owe(taken);

@@ -254,7 +254,7 @@ impl Http2Conn {
 }
 
 /// What a stream waits for.
-enum Awaited {
+pub(super) enum Awaited {
     Body,
     /// The rest of a body that nobody wants.
     Rest,
@@ -262,7 +262,7 @@ enum Awaited {
 }
 
 /// Returns what a stream waits for of its client.
-fn waits_for_peer(window: usize, active: &Active) -> Option<Awaited> {
+pub(super) fn waits_for_peer(window: usize, active: &Active) -> Option<Awaited> {
     match (&active.rest, &active.incoming) {
         _ if active.is_answered => Some(Awaited::Rest),
         (Some(Rest::Bytes(_) | Rest::Segments(_)), _) if window == 0 => Some(Awaited::Window),
