@@ -84,7 +84,7 @@ impl Requests {
         (raw, frames): (&mut Vec<u8>, &mut Vec<u8>),
     ) -> Result<bool, Fault> {
         loop {
-            let before = self.text.len();
+            let before = (self.text.len(), self.content.len());
             match self.next {
                 Next::Opening => match opening(&self.text) {
                     Opening::Begun => return Ok(false),
@@ -115,7 +115,7 @@ impl Requests {
                     self.next = framing.map_or(Next::Head, |framing| Next::Body(id, framing));
                     if framing.is_none() {
                         responses.note_sent(id, core, frames);
-                    } else if self.text.len() == before {
+                    } else if (self.text.len(), self.content.len()) == before {
                         self.send_chunks(id, core, frames);
                         return Ok(is_blocked || !self.content.is_empty());
                     }
