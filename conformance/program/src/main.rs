@@ -7,7 +7,8 @@
 //! gustnado-conformance call URL CASE [FOLDER]
 //! ```
 //!
-//! `serve` speaks HTTPS on 127.0.0.1 and HTTP/2 in clear on 127.0.0.2 until TERM comes. `call` ends with 0 if the case goes as it should.
+//! `serve` speaks HTTPS on 127.0.0.1 and HTTP/2 in clear on 127.0.0.2 until TERM comes. `call` ends
+//! with 0 if the case goes as it should.
 
 mod calls;
 mod examples;

@@ -286,7 +286,7 @@ impl Http2Conn {
         reply.is_open = true;
         let (read_ms, exchange) = (self.now_ms(), reply.exchange.take());
         let is_insecure = reply.is_insecure;
-        let active = Active { read_ms, exchange, is_insecure, ..Active::default() };
+        let active = Active { exchange, read_ms, is_insecure, ..Active::default() };
         self.core.open(reply.id, (reply.asked, reply.is_end), &app.h2, Box::new(active));
     }
 

@@ -9,7 +9,8 @@ use gustnado_http::h2::ErrorCode;
 use gustnado_http::h2::frame::{flag, kind};
 
 use crate::harness::folder::noise;
-use crate::harness::http2::{Http2Client, frame_of, literal};
+use crate::harness::http2::heads::literal;
+use crate::harness::http2::{Http2Client, frame_of};
 use crate::harness::{Server, Setup};
 use crate::in_clear;
 

@@ -7,7 +7,8 @@ use gustnado::{Request, Routes};
 use gustnado_http::h2::ErrorCode;
 use gustnado_http::h2::frame::{PREFACE, flag, kind, setting};
 
-use crate::harness::http2::{Http2Client, block, frame_of, request_frame};
+use crate::harness::http2::heads::{block, request_frame};
+use crate::harness::http2::{Http2Client, frame_of};
 use crate::harness::{Server, Setup};
 use crate::in_clear;
 

@@ -9,7 +9,8 @@ use gustnado::{Request, Response, Routes, Stats};
 use gustnado_http::h2::ErrorCode;
 use gustnado_http::h2::frame::{flag, kind, setting};
 
-use crate::harness::http2::{GoAway, Http2Client, KEPT, block, frame_of, literal, request_frame};
+use crate::harness::http2::heads::{KEPT, block, literal, request_frame};
+use crate::harness::http2::{GoAway, Http2Client, frame_of};
 use crate::harness::{Folder, Server, Setup};
 use crate::{in_clear, of_folder};
 

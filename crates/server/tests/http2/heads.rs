@@ -6,7 +6,8 @@ use gustnado::{Request, Response, Routes};
 use gustnado_http::h2::ErrorCode;
 use gustnado_http::h2::frame::{flag, kind};
 
-use crate::harness::http2::{Http2Client, block, literal};
+use crate::harness::http2::Http2Client;
+use crate::harness::http2::heads::{block, literal};
 use crate::harness::{Server, Setup};
 use crate::in_clear;
 

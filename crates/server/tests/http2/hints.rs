@@ -8,7 +8,8 @@ use gustnado::config::{Config, EarlyHints};
 use gustnado::task::sleep;
 use gustnado::{Request, Routes, route};
 
-use crate::harness::http2::{Http2Client, StreamAnswer, tunnel_frame};
+use crate::harness::http2::heads::tunnel_frame;
+use crate::harness::http2::{Http2Client, StreamAnswer};
 use crate::harness::{Folder, Server, Setup};
 use crate::in_clear;
 

@@ -11,7 +11,8 @@ use gustnado::{
 use gustnado_http::h2::ErrorCode;
 use gustnado_http::h2::frame::{kind, setting};
 
-use crate::harness::http2::{Http2Client, block, frame_of};
+use crate::harness::http2::heads::block;
+use crate::harness::http2::{Http2Client, frame_of};
 use crate::harness::{PATIENCE, Server, Setup, wait_until};
 use crate::in_clear;
 

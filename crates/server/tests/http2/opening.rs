@@ -5,7 +5,8 @@ use gustnado_http::h2::ErrorCode;
 use gustnado_http::h2::frame::{PREFACE, kind, setting};
 
 use crate::harness::client::request;
-use crate::harness::http2::{Http2Client, frame_of, request_frame};
+use crate::harness::http2::heads::request_frame;
+use crate::harness::http2::{Http2Client, frame_of};
 use crate::harness::{Server, Setup};
 use crate::in_clear;
 

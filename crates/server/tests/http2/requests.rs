@@ -6,7 +6,8 @@ use gustnado::{Request, Response, Routes};
 use gustnado_http::h2::frame::flag;
 
 use crate::harness::folder::noise;
-use crate::harness::http2::{Http2Client, KEPT, block, request_frame};
+use crate::harness::http2::Http2Client;
+use crate::harness::http2::heads::{KEPT, block, request_frame};
 use crate::harness::{Folder, Server, Setup};
 use crate::{in_clear, of_folder};
 

@@ -16,7 +16,7 @@ use rustix::net::{AddressFamily, SocketType, connect, socket, sockopt};
 use rustls::StreamOwned;
 
 use crate::harness::folder::noise;
-use crate::harness::http2::request_frame;
+use crate::harness::http2::heads::request_frame;
 use crate::harness::{Folder, PATIENCE, Server, Setup, TransportKind, transport};
 use crate::of_folder;
 

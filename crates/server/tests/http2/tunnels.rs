@@ -15,7 +15,8 @@ use tempfile::TempDir;
 use crate::harness::client::request;
 use crate::harness::echo::{Echo, echo};
 use crate::harness::folder::noise;
-use crate::harness::http2::{Http2Client, literal, tunnel_frame};
+use crate::harness::http2::Http2Client;
+use crate::harness::http2::heads::{literal, tunnel_frame};
 use crate::harness::{Folder, Server, Setup, wait_until};
 use crate::in_clear;
 

@@ -99,7 +99,8 @@ impl http_body::Body for Sized {
 
 pub(crate) fn trailers_follow_a_body_of_known_length(setup: Setup) {
     let of = |text: &'static str, has_trailers| {
-        move || async move { Body::new(Sized((!text.is_empty()).then(|| text.into()), has_trailers)) }
+        let content = (!text.is_empty()).then(|| Bytes::from(text));
+        move || async move { Body::new(Sized(content, has_trailers)) }
     };
     let app = Router::new()
         .route("/short", get(of("short", true)))
@@ -152,7 +153,8 @@ pub(crate) fn uploads_are_extracted_over_http2(setup: Setup) {
         let mut seen = String::new();
         while let Some(part) = form.next_field().await.expect("a good form") {
             let name = part.file_name().unwrap_or("").to_owned();
-            seen += &format!("{name} {}\n", part.bytes().await.expect("a whole part").len());
+            let bytes = part.bytes().await.expect("a whole part").len().to_string();
+            seen.extend([name, " ".to_owned(), bytes, "\n".to_owned()]);
         }
         seen
     };
