@@ -160,6 +160,8 @@ impl Http2Conn {
                 self.refuse_stream(id, Status::SERVICE_UNAVAILABLE, &app);
             }
             StreamBody::Read(_) if active.rest.is_none() => {
+                // Now the handler has its time to respond to that.
+                active.idle.note_progress(now_ms);
                 app.count(&fault);
                 self.break_body(id, BodyError::TooSlow);
             }
