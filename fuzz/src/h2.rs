@@ -64,7 +64,7 @@ fn played(bytes: &[u8], piece: usize) -> Played {
                     played.events.push(format!("{id} {line} {is_end}"));
                     Some((id, is_end))
                 }
-                Some(H2Event::Refused { id, status, is_end }) => {
+                Some(H2Event::Refused { id, status, is_end, .. }) => {
                     played.events.push(format!("{id} {status:?} {is_end}"));
                     None
                 }

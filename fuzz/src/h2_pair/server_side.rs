@@ -244,7 +244,7 @@ impl ServerSide {
                     self.core.open(id, (Some((&head, bytes)), is_end), &self.h2, ());
                 }
             }
-            H2Event::Refused { id, status, is_end } => {
+            H2Event::Refused { id, status, is_end, .. } => {
                 let exchange = all.of(id);
                 assert!(exchange.is_too_large, "{status:?} {exchange:?}");
                 exchange.request.is_seen = true;
