@@ -218,10 +218,10 @@ fn a_handler_that_says_nothing_is_answered_503(setup: Setup) {
     let answer = with_body.ask(request("POST", "/", "Content-Length: 5\r\n") + "hello");
     assert_eq!((answer.status, answer.closes()), (503, !Setup::is_http2()));
     // (By HTTP/2 the one behind the first has begun, too.)
-    let begun = 2 + usize::from(Setup::is_http2());
-    wait_until("the handlers are dropped", || gone.load(Ordering::SeqCst) == begun);
+    let ended = 2 + usize::from(Setup::is_http2());
+    wait_until("the handlers are dropped", || gone.load(Ordering::SeqCst) == ended);
     assert_eq!(other.read_answer().text(), "in time");
-    assert_eq!(server.stats().timeouts, begun as u64);
+    assert_eq!(server.stats().timeouts, ended as u64);
 }
 
 /// A stream that brings a piece after each pause.

@@ -153,10 +153,10 @@ fn a_small_ring_of_buffers_serves_all_the_same(setup: Setup) {
 }
 
 fn a_first_byte_has_a_time_of_its_own(setup: Setup) {
+    const SHORT: Duration = Duration::from_millis(400);
     if Setup::http1_only("by HTTP/2 the first request has to be whole in that time") {
         return;
     }
-    const SHORT: Duration = Duration::from_millis(400);
     let server = Server::start(Config {
         first_request_timeout: SHORT,
         header_timeout: PATIENCE,

@@ -321,10 +321,10 @@ fn all_of(server: &Server, target: &str) -> u64 {
 }
 
 fn what_a_slow_client_has_left_is_taken_back(setup: Setup) {
+    const CONTENT_BYTES: u64 = 20_000;
     if Setup::http1_only("bytes of HTTP/2 are those of frames") {
         return;
     }
-    const CONTENT_BYTES: u64 = 20_000;
     if Setup::plain_only("what is left of a record is counted with its seal") {
         return;
     }
