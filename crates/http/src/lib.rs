@@ -33,3 +33,4 @@ pub mod response_writer;
 pub mod status;
 mod syntax;
 mod target;
+pub mod websocket;
