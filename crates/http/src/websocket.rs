@@ -13,7 +13,7 @@ pub mod reader;
 mod tests;
 pub mod utf8;
 
-pub use close::{CloseCode, CloseReason, WebSocketError};
+pub use close::{CloseCode, CloseReason, Violation};
 pub use frame::{FrameHeader, Opcode, write};
 pub use reader::{Event, MessageKind, MessageReader, Piece, ReadLimits, Role};
 pub use utf8::Utf8Check;

@@ -133,6 +133,16 @@ pub mod driven {
     pub use gustnado_tasks::{Driven, ReactorWaker, Turned, Wants, WatchEvent};
 }
 
+/// WebSockets: see [`websocket()`](websocket::websocket).
+pub mod websocket {
+    #[doc(inline)]
+    pub use gustnado_ws::{
+        CloseCode, CloseFrame, Message, MessageKind, MessagePiece, Origins, SendError, SlowPeer,
+        Subscription, Topic, Violation, WebSocket, WebSocketEndpoint, WebSocketError,
+        WebSocketSender, websocket,
+    };
+}
+
 /// Served folders.
 pub mod files {
     pub use gustnado_files::{FileFailures, FileOptions, Files, FilesError};

@@ -7,6 +7,7 @@ use std::fmt;
 use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -17,7 +18,7 @@ use gustnado_tls::Socket;
 use thiserror::Error;
 
 pub use lent::Lent;
-use lent::SocketTunnel;
+use lent::{PolledSend, SocketTunnel};
 pub use pipe::{PipeClose, PipeLoss, PipeOutput, StreamPipe};
 use pipe::{PipeFailure, ProtocolPipe};
 
@@ -64,7 +65,11 @@ impl Tunnel {
         write: ProgressTimeout,
     ) -> (Self, Arc<Lent>) {
         let lent = Lent::new(socket);
-        let over = TunnelCarrier::Socket(SocketTunnel { lent: Arc::clone(&lent), unread });
+        let over = TunnelCarrier::Socket(SocketTunnel {
+            lent: Arc::clone(&lent),
+            unread,
+            watch: PolledSend::default(),
+        });
         (Self { over, write, silence_ms: u64::MAX, end_reported: false, task }, lent)
     }
 
@@ -129,6 +134,47 @@ impl Tunnel {
                 pipe.start_send(bytes.into());
                 Ok(poll_fn(|context| pipe.poll_sent(context)).await?)
             }
+        }
+    }
+
+    /// [`Tunnel::recv`] as it is polled; a send may be under way meanwhile. No time-out applies.
+    #[doc(hidden)]
+    pub fn poll_recv(&mut self, context: &Context<'_>) -> Poll<Result<Bytes, TunnelError>> {
+        self.check_task()?;
+        let tells_end = !self.end_reported;
+        let received = match &mut self.over {
+            TunnelCarrier::Socket(socket) => ready!(socket.poll_recv(tells_end, self.write)),
+            TunnelCarrier::Stream(pipe) => {
+                let received = ready!(pipe.poll_recv(context, tells_end));
+                received.map(Bytes::from).map_err(TunnelError::from)
+            }
+        };
+        self.end_reported |= matches!(received, Err(TunnelError::Ending));
+        Poll::Ready(received)
+    }
+
+    /// Begins to send bytes. [`Tunnel::poll_sent`] must have said that those before have left.
+    #[doc(hidden)]
+    pub fn start_send(&mut self, bytes: Bytes) {
+        match &mut self.over {
+            TunnelCarrier::Socket(socket) => socket.start_send(bytes, self.write),
+            TunnelCarrier::Stream(pipe) => pipe.start_send(bytes),
+        }
+    }
+
+    /// Waits until nothing is being sent.
+    ///
+    /// # Errors
+    /// As [`Tunnel::send`].
+    #[doc(hidden)]
+    pub fn poll_sent(&mut self, context: &Context<'_>) -> Poll<Result<(), TunnelError>> {
+        self.check_task()?;
+        match &mut self.over {
+            TunnelCarrier::Socket(socket) => socket.poll_sent(self.write),
+            TunnelCarrier::Stream(pipe) => match ready!(pipe.poll_sent(context)) {
+                Ok(()) if !pipe.is_open() => Poll::Ready(Err(TunnelError::Closed)),
+                sent => Poll::Ready(sent.map_err(TunnelError::from)),
+            },
         }
     }
 

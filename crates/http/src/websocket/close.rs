@@ -63,19 +63,19 @@ impl<'a> CloseReason<'a> {
     ///
     /// # Errors
     /// It is one byte, has a code that may not be sent, or a text that is not UTF-8.
-    pub fn read(payload: &'a [u8]) -> Result<Self, WebSocketError> {
+    pub fn read(payload: &'a [u8]) -> Result<Self, Violation> {
         if payload.is_empty() {
             return Ok(Self { code: CloseCode::NO_STATUS, text: "" });
         }
         let Some((code, text)) = payload.split_first_chunk::<2>() else {
-            return Err(WebSocketError::protocol("a close frame of one byte"));
+            return Err(Violation::protocol("a close frame of one byte"));
         };
         let code = CloseCode(u16::from_be_bytes(*code));
         if !code.may_be_sent() {
-            return Err(WebSocketError::protocol("a close frame with a code that is not one"));
+            return Err(Violation::protocol("a close frame with a code that is not one"));
         }
         let Ok(text) = str::from_utf8(text) else {
-            return Err(WebSocketError::utf8("the reason of a close frame is not UTF-8"));
+            return Err(Violation::utf8("the reason of a close frame is not UTF-8"));
         };
         Ok(Self { code, text })
     }
@@ -94,16 +94,21 @@ impl<'a> CloseReason<'a> {
 
 /// Why a WebSocket has to be closed: what its peer is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WebSocketError {
+pub struct Violation {
     /// The code of the close frame.
     pub code: CloseCode,
     /// What was wrong, in a few words of ASCII.
     pub reason: &'static str,
 }
 
-impl WebSocketError {
+impl Violation {
     pub(super) const fn protocol(reason: &'static str) -> Self {
         Self { code: CloseCode::PROTOCOL_ERROR, reason }
+    }
+
+    /// A message does not hold what it says.
+    pub const fn data(reason: &'static str) -> Self {
+        Self { code: CloseCode::INVALID_PAYLOAD, reason }
     }
 
     pub(super) const fn utf8(reason: &'static str) -> Self {
@@ -116,10 +121,10 @@ impl WebSocketError {
     }
 }
 
-impl fmt::Display for WebSocketError {
+impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.code, self.reason)
     }
 }
 
-impl Error for WebSocketError {}
+impl Error for Violation {}

@@ -1,6 +1,6 @@
 //! Frames (RFC 6455 §5.2).
 
-use super::close::WebSocketError;
+use super::close::Violation;
 use super::mask;
 
 /// Bytes of the longest header.
@@ -67,13 +67,13 @@ impl FrameHeader {
     /// # Errors
     /// It breaks a rule that needs no state: reserved bits and opcodes, lengths that are longer
     /// than they have to be, control frames that are long or in pieces.
-    pub fn read(input: &[u8]) -> Result<Option<(Self, usize)>, WebSocketError> {
+    pub fn read(input: &[u8]) -> Result<Option<(Self, usize)>, Violation> {
         let [first, second, rest @ ..] = input else { return Ok(None) };
         if first & (RSV2 | RSV3) != 0 {
-            return Err(WebSocketError::protocol("a reserved bit is set"));
+            return Err(Violation::protocol("a reserved bit is set"));
         }
         let Some(opcode) = Opcode::of(first & OPCODE) else {
-            return Err(WebSocketError::protocol("an opcode that is not one"));
+            return Err(Violation::protocol("an opcode that is not one"));
         };
         let (is_final, is_compressed) = (first & FINAL != 0, first & RSV1 != 0);
         let short = second & LEN;
@@ -136,21 +136,21 @@ const LEN_OF_2: u8 = 126;
 const LEN_OF_8: u8 = 127;
 
 /// Refuses control frames that have what only messages may have (RFC 6455 §5.5).
-fn check_control(is_final: bool, is_compressed: bool, len: u8) -> Result<(), WebSocketError> {
+fn check_control(is_final: bool, is_compressed: bool, len: u8) -> Result<(), Violation> {
     if !is_final {
-        return Err(WebSocketError::protocol("a control frame in pieces"));
+        return Err(Violation::protocol("a control frame in pieces"));
     }
     if is_compressed {
-        return Err(WebSocketError::protocol("a reserved bit is set"));
+        return Err(Violation::protocol("a reserved bit is set"));
     }
     if usize::from(len) > CONTROL_BYTES_MAX {
-        return Err(WebSocketError::protocol("a control frame of more than 125 bytes"));
+        return Err(Violation::protocol("a control frame of more than 125 bytes"));
     }
     Ok(())
 }
 
 /// Reads the rest of a length. Returns what follows it; `None` if it is not whole.
-fn read_len(short: u8, rest: &[u8]) -> Result<Option<(u64, &[u8])>, WebSocketError> {
+fn read_len(short: u8, rest: &[u8]) -> Result<Option<(u64, &[u8])>, Violation> {
     let (len, least, rest) = match short {
         LEN_OF_2 => {
             let Some((len, rest)) = rest.split_first_chunk::<2>() else { return Ok(None) };
@@ -163,10 +163,10 @@ fn read_len(short: u8, rest: &[u8]) -> Result<Option<(u64, &[u8])>, WebSocketErr
         len => (u64::from(len), 0, rest),
     };
     if len < least {
-        return Err(WebSocketError::protocol("a length that is written longer than it has to be"));
+        return Err(Violation::protocol("a length that is written longer than it has to be"));
     }
     if len > u64::MAX >> 1 {
-        return Err(WebSocketError::protocol("a length beyond 63 bits"));
+        return Err(Violation::protocol("a length beyond 63 bits"));
     }
     Ok(Some((len, rest)))
 }

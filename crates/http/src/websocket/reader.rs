@@ -2,7 +2,7 @@
 
 use std::mem;
 
-use super::close::{CloseReason, WebSocketError};
+use super::close::{CloseReason, Violation};
 use super::frame::{FrameHeader, Opcode};
 use super::mask;
 
@@ -109,14 +109,14 @@ impl MessageReader {
         &mut self,
         input: &mut &'a mut [u8],
         limits: &ReadLimits,
-    ) -> Result<Option<Event<'a>>, WebSocketError> {
+    ) -> Result<Option<Event<'a>>, Violation> {
         loop {
             if self.left > 0 {
                 return Ok(self.piece(input));
             }
             let Some((header, header_bytes)) = FrameHeader::read(input)? else { return Ok(None) };
             if header.mask.is_some() != (self.role == Role::Server) {
-                return Err(WebSocketError::protocol(match self.role {
+                return Err(Violation::protocol(match self.role {
                     Role::Server => "a frame that is not masked",
                     Role::Client => "a frame that is masked",
                 }));
@@ -133,11 +133,7 @@ impl MessageReader {
     }
 
     /// Takes note of a frame of a message.
-    fn begin_frame(
-        &mut self,
-        header: FrameHeader,
-        limits: &ReadLimits,
-    ) -> Result<(), WebSocketError> {
+    fn begin_frame(&mut self, header: FrameHeader, limits: &ReadLimits) -> Result<(), Violation> {
         let begins = match header.opcode {
             Opcode::Text => Some(MessageKind::Text),
             Opcode::Binary => Some(MessageKind::Binary),
@@ -145,18 +141,16 @@ impl MessageReader {
         };
         match (begins, self.message) {
             (Some(_), Some(_)) => {
-                return Err(WebSocketError::protocol("a message begins within another"));
+                return Err(Violation::protocol("a message begins within another"));
             }
             (None, None) => {
-                return Err(WebSocketError::protocol("a frame that continues no message"));
+                return Err(Violation::protocol("a frame that continues no message"));
             }
             (None, Some(_)) if header.is_compressed => {
-                return Err(WebSocketError::protocol("a reserved bit is set"));
+                return Err(Violation::protocol("a reserved bit is set"));
             }
             (Some(_), None) if header.is_compressed && !limits.may_be_compressed => {
-                return Err(WebSocketError::protocol(
-                    "a compressed message, and none was agreed on",
-                ));
+                return Err(Violation::protocol("a compressed message, and none was agreed on"));
             }
             (Some(kind), None) => {
                 self.message = Some((kind, header.is_compressed));
@@ -167,13 +161,13 @@ impl MessageReader {
         self.fragments += 1;
         self.message_bytes = self.message_bytes.saturating_add(header.len);
         if header.len > limits.frame_bytes_max {
-            return Err(WebSocketError::too_big("a frame is too long"));
+            return Err(Violation::too_big("a frame is too long"));
         }
         if self.message_bytes > limits.message_bytes_max {
-            return Err(WebSocketError::too_big("a message is too long"));
+            return Err(Violation::too_big("a message is too long"));
         }
         if self.fragments > limits.fragments_max {
-            return Err(WebSocketError::too_big("a message has too many frames"));
+            return Err(Violation::too_big("a message has too many frames"));
         }
         (self.left, self.is_last_frame) = (header.len, header.is_final);
         self.mask = header.mask.unwrap_or_default();
@@ -210,7 +204,7 @@ impl MessageReader {
         header: FrameHeader,
         header_bytes: usize,
         input: &mut &'a mut [u8],
-    ) -> Result<Option<Event<'a>>, WebSocketError> {
+    ) -> Result<Option<Event<'a>>, Violation> {
         let len = usize::try_from(header.len).unwrap_or(usize::MAX);
         if input.len() - header_bytes < len {
             return Ok(None);

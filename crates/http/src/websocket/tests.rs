@@ -28,7 +28,7 @@ fn read_cut(
     bytes: &[u8],
     cuts: &[usize],
     limits: &ReadLimits,
-) -> Result<Vec<Seen>, WebSocketError> {
+) -> Result<Vec<Seen>, Violation> {
     let (mut reader, mut unread, mut seen) = (MessageReader::new(role), Vec::new(), Vec::new());
     let (mut message, mut rest) = (Vec::new(), bytes);
     let mut cuts = cuts.iter().copied();
@@ -56,7 +56,7 @@ fn read_cut(
     Ok(seen)
 }
 
-fn read(bytes: &[u8]) -> Result<Vec<Seen>, WebSocketError> {
+fn read(bytes: &[u8]) -> Result<Vec<Seen>, Violation> {
     read_cut(Role::Server, bytes, &[], &LIMITS)
 }
 

@@ -1,8 +1,8 @@
 //! UTF-8 of texts that come in pieces, which may be cut within a character.
 
-use super::close::WebSocketError;
+use super::close::Violation;
 
-const INVALID: WebSocketError = WebSocketError::utf8("a text is not UTF-8");
+const INVALID: Violation = Violation::utf8("a text is not UTF-8");
 
 /// How far a text is checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,7 +17,7 @@ impl Utf8Check {
     ///
     /// # Errors
     /// No text can begin so. This is known with the first byte that is wrong.
-    pub fn check(&mut self, mut bytes: &[u8]) -> Result<(), WebSocketError> {
+    pub fn check(&mut self, mut bytes: &[u8]) -> Result<(), Violation> {
         while self.begun_len > 0 {
             let Some((first, rest)) = bytes.split_first() else { return Ok(()) };
             bytes = rest;
@@ -43,7 +43,7 @@ impl Utf8Check {
     ///
     /// # Errors
     /// Its last character is not whole.
-    pub fn end(&mut self) -> Result<(), WebSocketError> {
+    pub fn end(&mut self) -> Result<(), Violation> {
         if std::mem::take(&mut self.begun_len) == 0 { Ok(()) } else { Err(INVALID) }
     }
 

@@ -1,0 +1,176 @@
+//! How a WebSocket ends.
+
+use std::sync::mpsc;
+use std::time::Duration;
+
+use gustnado::Routes;
+use gustnado::task::sleep;
+use gustnado::websocket::{CloseCode, CloseFrame, SendError, WebSocket, WebSocketError, websocket};
+use gustnado_http::websocket::Opcode;
+
+use crate::harness::{PATIENCE, Server, Setup};
+use crate::peer::{Peer, close_of, frame, text};
+use crate::serving;
+
+on_every_server!(
+    a_close_frame_is_answered_with_its_code,
+    the_handler_learns_why_the_peer_closes,
+    what_was_sent_before_leaves_before_the_close_frame,
+    a_handler_that_returns_closes_in_order,
+    a_handler_that_panics_closes_with_an_error,
+    a_handler_may_close_and_still_receive,
+    a_peer_that_does_not_answer_is_not_waited_for,
+    a_lost_connection_is_an_error_once,
+    a_drain_closes_with_going_away,
+    a_silent_peer_is_pinged_and_then_lost,
+);
+
+fn a_close_frame_is_answered_with_its_code(setup: Setup) {
+    let server = serving(setup, |endpoint| endpoint);
+    for (sent, answered) in
+        [(close_of(1000, "done"), 1000), (close_of(4321, ""), 4321), (Vec::new(), 1000)]
+    {
+        let mut peer = Peer::connect(&server, "/echo");
+        peer.send(frame(Opcode::Close, true, &sent));
+        peer.expect_close(answered);
+        peer.client.expect_end("the server closes first");
+    }
+}
+
+/// A server whose handler tells how its WebSocket has ended.
+fn telling(setup: Setup) -> (Server, mpsc::Receiver<(String, Option<CloseFrame>)>) {
+    let (tell, told) = mpsc::channel();
+    let handler = move |mut socket: WebSocket| {
+        let tell = tell.clone();
+        async move {
+            let end = loop {
+                match socket.recv().await {
+                    Ok(Some(_)) => {}
+                    Ok(None) => break "closed".to_owned(),
+                    Err(error) => break format!("{error:?}"),
+                }
+            };
+            assert!(matches!(socket.recv().await, Ok(None)), "an error is told once");
+            let is_closed = socket.send("more").await == Err(SendError::Closed);
+            assert!(is_closed, "nothing can be sent after the end");
+            _ = tell.send((end, socket.peer_close()));
+        }
+    };
+    let routes = Routes::new().get("/", websocket(handler));
+    (Server::routes(setup.patient_config(), routes), told)
+}
+
+fn the_handler_learns_why_the_peer_closes(setup: Setup) {
+    let (server, told) = telling(setup);
+    let mut peer = Peer::connect(&server, "/");
+    peer.send(frame(Opcode::Close, true, &close_of(4000, "bye")));
+    let (end, close) = told.recv_timeout(PATIENCE).expect("it ends");
+    assert_eq!(end, "closed");
+    assert_eq!(close, Some(CloseFrame { code: CloseCode(4000), reason: "bye".to_owned() }));
+    let mut peer = Peer::connect(&server, "/");
+    peer.send(frame(Opcode::Close, true, b""));
+    let (_, close) = told.recv_timeout(PATIENCE).expect("it ends");
+    assert_eq!(close.map(|close| close.code), Some(CloseCode::NO_STATUS));
+}
+
+fn what_was_sent_before_leaves_before_the_close_frame(setup: Setup) {
+    let server = serving(setup, |endpoint| endpoint);
+    let mut peer = Peer::connect(&server, "/echo");
+    peer.send([text("one"), text("two"), frame(Opcode::Close, true, b"")].concat());
+    assert_eq!([peer.text(), peer.text()], ["one", "two"]);
+    peer.expect_close(1000);
+}
+
+fn a_handler_that_returns_closes_in_order(setup: Setup) {
+    let handler = async |mut socket: WebSocket| {
+        _ = socket.send("the only one").await;
+    };
+    let routes = Routes::new().get("/", websocket(handler));
+    let server = Server::routes(setup.patient_config(), routes);
+    let mut peer = Peer::connect(&server, "/");
+    assert_eq!(peer.text(), "the only one");
+    peer.expect_close(1000);
+    peer.send(frame(Opcode::Close, true, &close_of(1000, "")));
+    peer.client.expect_end("both have closed");
+}
+
+fn a_handler_that_panics_closes_with_an_error(setup: Setup) {
+    let server = serving(setup, |endpoint| endpoint);
+    let mut peer = Peer::connect(&server, "/echo");
+    peer.send(text("panic"));
+    peer.expect_close(1011);
+    peer.send(frame(Opcode::Close, true, &close_of(1011, "")));
+    peer.client.expect_end("the connection ends");
+    let mut peer = Peer::connect(&server, "/echo");
+    peer.send(text("others go on"));
+    assert_eq!(peer.text(), "others go on");
+}
+
+fn a_handler_may_close_and_still_receive(setup: Setup) {
+    let (tell, told) = mpsc::channel();
+    let handler = move |mut socket: WebSocket| {
+        let tell = tell.clone();
+        async move {
+            socket.close(CloseCode(4001), "enough");
+            while let Ok(Some(message)) = socket.recv().await {
+                _ = tell.send(message);
+            }
+        }
+    };
+    let routes = Routes::new().get("/", websocket(handler));
+    let server = Server::routes(setup.patient_config(), routes);
+    let mut peer = Peer::connect(&server, "/");
+    peer.expect_close(4001);
+    peer.send([text("one more"), frame(Opcode::Close, true, &close_of(4001, ""))].concat());
+    let message = told.recv_timeout(PATIENCE).expect("it is received");
+    assert_eq!(message.text(), Some("one more"));
+    peer.client.expect_end("both have closed");
+}
+
+fn a_peer_that_does_not_answer_is_not_waited_for(setup: Setup) {
+    let handler = async |_: WebSocket| {};
+    let endpoint = websocket(handler).close_time(Duration::from_millis(200));
+    let server = Server::routes(setup.patient_config(), Routes::new().get("/", endpoint));
+    let mut peer = Peer::connect(&server, "/");
+    peer.expect_close(1000);
+    peer.client.expect_end("its time is over");
+}
+
+fn a_lost_connection_is_an_error_once(setup: Setup) {
+    let (server, told) = telling(setup);
+    let peer = Peer::connect(&server, "/");
+    peer.client.hang_up();
+    let (end, close) = told.recv_timeout(PATIENCE).expect("it ends");
+    assert_eq!(end, format!("{:?}", WebSocketError::Lost(None)));
+    assert_eq!(close.map(|close| close.code), Some(CloseCode::ABNORMAL));
+}
+
+fn a_drain_closes_with_going_away(setup: Setup) {
+    let server = serving(setup, |endpoint| endpoint);
+    let mut peer = Peer::connect(&server, "/echo");
+    peer.send(text("hello"));
+    assert_eq!(peer.text(), "hello");
+    let draining = server.begin_drain();
+    peer.expect_close(1001);
+    peer.send(frame(Opcode::Close, true, &close_of(1001, "")));
+    peer.client.expect_end("both have closed");
+    drop(draining);
+}
+
+fn a_silent_peer_is_pinged_and_then_lost(setup: Setup) {
+    let often = Some(Duration::from_millis(150));
+    let server = serving(setup, |endpoint| endpoint.ping(often));
+    let mut peer = Peer::connect(&server, "/echo");
+    assert_eq!(peer.frame().header.opcode, Opcode::Ping);
+    peer.send(frame(Opcode::Pong, true, b""));
+    assert_eq!(peer.frame().header.opcode, Opcode::Ping, "it was answered, so it goes on");
+    peer.client.expect_end("it was not answered");
+    // A peer that says something is not pinged.
+    let mut peer = Peer::connect(&server, "/echo");
+    for _ in 0..10 {
+        peer.send(text("x"));
+        assert_eq!(peer.text(), "x");
+        std::thread::sleep(Duration::from_millis(40));
+    }
+    let _ = sleep;
+}

@@ -1,0 +1,110 @@
+//! Which requests get a WebSocket (RFC 6455 §4.2).
+
+use gustnado::websocket::Origins;
+
+use crate::harness::Setup;
+use crate::harness::client::{get, request};
+use crate::peer::{ACCEPT, Peer, handshake};
+use crate::serving;
+
+on_every_server!(
+    a_handshake_is_answered,
+    a_request_that_is_no_handshake_is_told_what_to_do,
+    keys_have_sixteen_bytes,
+    another_version_is_told_the_right_one,
+    pages_of_other_hosts_are_refused,
+    pages_of_other_hosts_may_be_allowed,
+    the_first_subprotocol_of_the_server_is_chosen,
+    frames_may_come_with_the_handshake,
+);
+
+fn a_handshake_is_answered(setup: Setup) {
+    let server = serving(setup, |endpoint| endpoint);
+    let (_, answer) = Peer::with_fields(&server, "/echo", "");
+    assert_eq!(answer.field("upgrade"), Some("websocket"));
+    assert_eq!(answer.field("sec-websocket-accept"), Some(ACCEPT));
+    assert_eq!(answer.field("sec-websocket-extensions"), None);
+    assert_eq!(answer.field("sec-websocket-protocol"), None);
+}
+
+fn a_request_that_is_no_handshake_is_told_what_to_do(setup: Setup) {
+    let server = serving(setup, |endpoint| endpoint);
+    let answer = server.ask(get("/echo"));
+    assert_eq!((answer.status, answer.field("upgrade")), (426, Some("websocket")));
+    assert_eq!(server.ask(request("POST", "/echo", "Content-Length: 0\r\n")).status, 405);
+}
+
+fn keys_have_sixteen_bytes(setup: Setup) {
+    let server = serving(setup, |endpoint| endpoint);
+    let with = |key: &str| {
+        let fields = format!(
+            "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n{key}"
+        );
+        server.ask(request("GET", "/echo", &fields)).status
+    };
+    assert_eq!(with(""), 400);
+    assert_eq!(with("Sec-WebSocket-Key: x\r\n"), 400);
+    assert_eq!(with("Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ\r\n"), 400, "without its padding");
+    assert_eq!(with("Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZWFh\r\n"), 400, "18 bytes");
+    let twice = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n".repeat(2);
+    assert_eq!(with(&twice), 400);
+}
+
+fn another_version_is_told_the_right_one(setup: Setup) {
+    let server = serving(setup, |endpoint| endpoint);
+    for version in ["", "Sec-WebSocket-Version: 8\r\n"] {
+        let fields = format!("Upgrade: websocket\r\nConnection: Upgrade\r\n{version}");
+        let answer = server.ask(request("GET", "/echo", &fields));
+        assert_eq!((answer.status, answer.field("sec-websocket-version")), (426, Some("13")));
+    }
+}
+
+fn pages_of_other_hosts_are_refused(setup: Setup) {
+    let server = serving(setup, |endpoint| endpoint);
+    for (origin, status) in [
+        ("https://gust.example", 101),
+        ("http://GUST.example", 101),
+        ("https://evil.example", 403),
+        ("https://gust.example.evil.example", 403),
+        ("https://gust.example:8443", 403),
+        ("null", 403),
+    ] {
+        let mut client = server.connect();
+        client.send(handshake("/echo", &format!("Origin: {origin}\r\n")));
+        assert_eq!(client.read_head().status, status, "{origin}");
+    }
+}
+
+fn pages_of_other_hosts_may_be_allowed(setup: Setup) {
+    let also = Origins::Also(vec!["https://app.example".to_owned()]);
+    let server = serving(setup, |endpoint| endpoint.origins(also));
+    Peer::with_fields(&server, "/echo", "Origin: https://app.example\r\n");
+    Peer::with_fields(&server, "/echo", "Origin: https://gust.example\r\n");
+    let answer = server.ask(handshake("/echo", "Origin: https://evil.example\r\n"));
+    assert_eq!(answer.status, 403);
+    let server = serving(setup, |endpoint| endpoint.origins(Origins::Any));
+    Peer::with_fields(&server, "/echo", "Origin: null\r\n");
+}
+
+fn the_first_subprotocol_of_the_server_is_chosen(setup: Setup) {
+    let server = serving(setup, |endpoint| endpoint.subprotocols(&["chat.v2", "chat.v1"]));
+    for (offered, chosen) in [
+        ("chat.v1, chat.v2", Some("chat.v2")),
+        ("chat.v1", Some("chat.v1")),
+        ("CHAT.v1", None),
+        ("other", None),
+    ] {
+        let fields = format!("Sec-WebSocket-Protocol: {offered}\r\n");
+        let (_, answer) = Peer::with_fields(&server, "/echo", &fields);
+        assert_eq!(answer.field("sec-websocket-protocol"), chosen, "{offered}");
+    }
+}
+
+fn frames_may_come_with_the_handshake(setup: Setup) {
+    let server = serving(setup, |endpoint| endpoint);
+    let mut client = server.connect();
+    let sent = [handshake("/echo", "").as_bytes(), &crate::peer::text("early")].concat();
+    client.send(sent);
+    assert_eq!(client.read_head().status, 101);
+    assert_eq!(Peer { client }.text(), "early");
+}

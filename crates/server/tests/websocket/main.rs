@@ -1,0 +1,45 @@
+//! WebSockets as clients see them, frame by frame (RFC 6455, RFC 7692, RFC 8441).
+
+#[macro_use]
+#[path = "../harness/mod.rs"]
+mod harness;
+
+mod closing;
+mod compression;
+mod handshakes;
+mod messages;
+mod peer;
+mod senders;
+mod streams;
+
+use gustnado::Routes;
+use gustnado::websocket::{Message, WebSocket, WebSocketEndpoint, websocket};
+use harness::{Server, Setup};
+
+/// Sends each message back.
+async fn echo(mut socket: WebSocket) {
+    while let Ok(Some(message)) = socket.recv().await {
+        if message == Message::Text("panic".to_owned()) {
+            panic!("asked to");
+        }
+        if socket.send(message).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// A server with one endpoint at `/echo`, and what is to be changed about it.
+fn serving(
+    setup: Setup,
+    change: impl FnOnce(WebSocketEndpoint<Echo>) -> WebSocketEndpoint<Echo>,
+) -> Server {
+    let endpoint = change(websocket(echo_boxed as Echo));
+    Server::routes(setup.patient_config(), Routes::new().get("/echo", endpoint))
+}
+
+type Boxed = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
+type Echo = fn(WebSocket) -> Boxed;
+
+fn echo_boxed(socket: WebSocket) -> Boxed {
+    Box::pin(echo(socket))
+}

@@ -1,0 +1,135 @@
+//! An endpoint that opens WebSockets.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use gustnado_http::websocket::Role;
+use gustnado_http::websocket::deflate::DeflateWishes;
+use gustnado_web::handler::{Handler, IntoHandler, form};
+use gustnado_web::request::Request;
+use gustnado_web::response::Response;
+use gustnado_web::tunnel::Tunnel;
+
+use crate::core::Core;
+use crate::deflate::Deflate;
+use crate::handshake::Handshake;
+use crate::options::{Origins, WebSocketOptions};
+use crate::run;
+use crate::socket::WebSocket;
+
+/// The name of the protocol.
+const PROTOCOL: &str = "websocket";
+
+/// An endpoint that opens WebSockets: see [`websocket`].
+#[derive(Clone)]
+pub struct WebSocketEndpoint<F> {
+    handler: F,
+    options: WebSocketOptions,
+}
+
+/// Makes an endpoint that opens a WebSocket for each request, and hands it to `handler`. It is a
+/// handler of GET: middleware, limits and logs see the handshake.
+///
+/// Pages of other hosts may not open one, unless [`WebSocketEndpoint::origins`] says otherwise.
+pub fn websocket<F, A>(handler: F) -> WebSocketEndpoint<F>
+where
+    F: Fn(WebSocket) -> A + Clone + Send + Sync + 'static,
+    A: Future<Output = ()> + Send + 'static,
+{
+    WebSocketEndpoint { handler, options: WebSocketOptions::default() }
+}
+
+/// Declares setters.
+macro_rules! setters {
+    ($($(#[$doc:meta])+ $name:ident: $type:ty => $field:ident = $value:expr;)+) => {
+        impl<F> WebSocketEndpoint<F> {
+            $(
+                $(#[$doc])+
+                #[must_use]
+                pub fn $name(mut self, $name: $type) -> Self {
+                    self.options.$field = $value;
+                    self
+                }
+            )+
+        }
+    };
+}
+
+setters! {
+    /// Sets how long a message may be, in bytes (16 MiB); a longer one closes with 1009. It counts
+    /// after a message is inflated, too.
+    message_bytes_max: u64 => message_bytes_max = message_bytes_max;
+    /// Sets how long a frame may be, in bytes (1 MiB).
+    frame_bytes_max: u64 => frame_bytes_max = frame_bytes_max;
+    /// Sets of how many frames a message may be (1,024).
+    fragments_max: u32 => fragments_max = fragments_max.max(1);
+    /// Sets how many bytes may wait to be sent before senders in other tasks wait (1 MiB).
+    unsent_bytes_max: usize => unsent_bytes_max = unsent_bytes_max.max(1);
+    /// Sets how long a peer may be silent before it is pinged, and how long before it has to have
+    /// answered (30 s). `None`: it is not pinged.
+    ping: Option<Duration> => ping = ping;
+    /// Sets how long a peer has to answer a close frame (5 s).
+    close_time: Duration => close_time = close_time;
+    /// Sets which pages may open a WebSocket.
+    origins: Origins => origins = origins;
+    /// Sets the subprotocols that are spoken, the best one first.
+    subprotocols: &[&str] => subprotocols = subprotocols.iter().map(|name| (*name).to_owned()).collect();
+    /// Sets whether messages may be compressed (permessage-deflate; on), and how; `None`: not.
+    deflate: Option<DeflateWishes> => deflate = deflate;
+    /// Sets from how many bytes on a message is compressed (860).
+    deflate_bytes_min: usize => deflate_bytes_min = deflate_bytes_min;
+}
+
+impl<F, A> IntoHandler<form::ReadyForm> for WebSocketEndpoint<F>
+where
+    F: Fn(WebSocket) -> A + Clone + Send + Sync + 'static,
+    A: Future<Output = ()> + Send + 'static,
+{
+    fn into_handler(self) -> Handler {
+        let (handler, options) = (self.handler, Arc::new(self.options));
+        let respond = move |request: &Request| respond(request, &options, handler.clone());
+        IntoHandler::<form::InlineForm>::into_handler(respond)
+    }
+}
+
+impl<F> fmt::Debug for WebSocketEndpoint<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WebSocketEndpoint").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+/// Answers a handshake.
+fn respond<F, A>(request: &Request, options: &Arc<WebSocketOptions>, handler: F) -> Response
+where
+    F: FnOnce(WebSocket) -> A + Send + 'static,
+    A: Future<Output = ()> + Send + 'static,
+{
+    if !request.wants_protocol(PROTOCOL) {
+        return Response::upgrade(PROTOCOL, |_| async {});
+    }
+    let handshake = match Handshake::of(request, options) {
+        Ok(handshake) => handshake,
+        Err(response) => return response,
+    };
+    let Handshake { accept, subprotocol, deflate } = handshake;
+    let (options, chosen) = (Arc::clone(options), subprotocol.clone());
+    let mut response = Response::upgrade(PROTOCOL, move |tunnel: Tunnel| {
+        let deflate = deflate
+            .map(|agreed| Box::new(Deflate::new(agreed, Role::Server, options.deflate_bytes_min)));
+        let core = Arc::new(Mutex::new(Core::new(tunnel, options, deflate)));
+        let socket = WebSocket::new(Arc::clone(&core), chosen);
+        run::run(core, handler(socket))
+    });
+    if let Some(accept) = accept {
+        response = response.header("Sec-WebSocket-Accept", &accept);
+    }
+    if let Some(subprotocol) = subprotocol {
+        response = response.header("Sec-WebSocket-Protocol", &*subprotocol);
+    }
+    if let Some(deflate) = deflate {
+        response = response.header("Sec-WebSocket-Extensions", &deflate.to_string());
+    }
+    response
+}

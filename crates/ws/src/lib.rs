@@ -1,0 +1,34 @@
+//! WebSockets (RFC 6455) over [`Tunnel`](gustnado_web::tunnel::Tunnel)s: by an upgrade in HTTP/1.1,
+//! by CONNECT in HTTP/2 (RFC 8441).
+//!
+//! ```text
+//! handshake ─▶ run: the handler's future ── recv, send ──▶ core: frames in, frames out ──▶ tunnel
+//!                          │ it waits                         ▲
+//!                          └─ what it has sent leaves ────────┘ (senders in other tasks add to it)
+//! ```
+//!
+//! What a handler sends while it does not wait leaves in one send. A socket that waits holds its
+//! state and no buffer.
+#![forbid(unsafe_code)]
+
+mod core;
+mod deflate;
+mod endpoint;
+mod error;
+mod handshake;
+mod message;
+mod options;
+mod outbox;
+mod run;
+mod sender;
+mod socket;
+mod topic;
+
+pub use endpoint::{WebSocketEndpoint, websocket};
+pub use error::{SendError, WebSocketError};
+pub use gustnado_http::websocket::{CloseCode, MessageKind, Violation};
+pub use message::{CloseFrame, Message, MessagePiece};
+pub use options::{Origins, WebSocketOptions};
+pub use sender::WebSocketSender;
+pub use socket::WebSocket;
+pub use topic::{SlowPeer, Subscription, Topic};

@@ -1,0 +1,50 @@
+//! The task of a WebSocket: the handler's future, and what it sends.
+
+use std::future::{Future, poll_fn};
+use std::panic::resume_unwind;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
+
+use gustnado_http::websocket::CloseCode;
+use gustnado_tasks::{contained, timeout};
+
+use crate::core::Core;
+
+/// A WebSocket that several handles share.
+pub(crate) type SharedCore = Arc<Mutex<Core>>;
+
+pub(crate) fn lock(core: &SharedCore) -> MutexGuard<'_, Core> {
+    core.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Runs a handler to its end, and closes. Whenever the handler waits, what it has sent leaves. A
+/// handler that panics closes with 1011, and then its panic goes on.
+pub(crate) async fn run(core: SharedCore, handler: impl Future<Output = ()>) {
+    let is_done = {
+        let mut handler = pin!(handler);
+        poll_fn(|context| match contained(|| handler.as_mut().poll(context)) {
+            Some(Poll::Pending) => {
+                lock(&core).poll_idle(context);
+                Poll::Pending
+            }
+            polled => Poll::Ready(polled.is_some()),
+        })
+        .await
+    };
+    end(&core, if is_done { CloseCode::NORMAL } else { CloseCode::INTERNAL_ERROR }).await;
+    if !is_done {
+        // It was reported where it happened; whoever owns the tunnel counts it.
+        resume_unwind(Box::new("the handler of a WebSocket has panicked"));
+    }
+}
+
+/// Sends the close frame, and waits for the peer's.
+async fn end(core: &SharedCore, code: CloseCode) {
+    let time = {
+        let mut core = lock(core);
+        core.close(code, "");
+        core.close_time()
+    };
+    timeout(time, poll_fn(|context| lock(core).poll_closed(context))).await;
+}

@@ -1,0 +1,64 @@
+//! Sends on a WebSocket from any task.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, Weak};
+
+use crate::core::Core;
+use crate::error::SendError;
+use crate::message::Message;
+use crate::run::{SharedCore, lock};
+
+/// Sends on a WebSocket from any task, also after its handler has ended: then it fails.
+#[derive(Clone)]
+pub struct WebSocketSender(Weak<Mutex<Core>>);
+
+impl WebSocketSender {
+    pub(crate) fn new(core: &SharedCore) -> Self {
+        Self(Arc::downgrade(core))
+    }
+
+    /// Sends a message; waits while more is waiting to be sent than may wait.
+    ///
+    /// # Errors
+    /// [`SendError::Closed`].
+    pub async fn send(&self, message: impl Into<Message>) -> Result<(), SendError> {
+        let (message, core) = (message.into(), self.core()?);
+        poll_fn(|context| lock(&core).poll_room_elsewhere(context)).await?;
+        add(&core, &message)
+    }
+
+    /// Sends a message, if it need not wait.
+    ///
+    /// # Errors
+    /// [`SendError`].
+    pub fn try_send(&self, message: impl Into<Message>) -> Result<(), SendError> {
+        let core = self.core()?;
+        if !lock(&core).has_room() {
+            return Err(SendError::Full);
+        }
+        add(&core, &message.into())
+    }
+
+    /// Returns whether the WebSocket has ended.
+    pub fn is_closed(&self) -> bool {
+        self.core().is_err()
+    }
+
+    pub(crate) fn core(&self) -> Result<SharedCore, SendError> {
+        self.0.upgrade().ok_or(SendError::Closed)
+    }
+}
+
+fn add(core: &SharedCore, message: &Message) -> Result<(), SendError> {
+    let mut core = lock(core);
+    core.send(message.kind(), message.as_bytes())?;
+    core.wake_task();
+    Ok(())
+}
+
+impl fmt::Debug for WebSocketSender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WebSocketSender")
+    }
+}

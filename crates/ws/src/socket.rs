@@ -1,0 +1,128 @@
+//! The handler's end of a WebSocket.
+
+use std::fmt;
+use std::future::poll_fn;
+
+use gustnado_http::websocket::{CloseCode, MessageKind};
+
+use crate::error::{SendError, WebSocketError};
+use crate::message::{CloseFrame, Message, MessagePiece};
+use crate::run::{SharedCore, lock};
+use crate::sender::WebSocketSender;
+
+/// A WebSocket: messages in both directions.
+///
+/// Pings are answered while messages are received, and the peer is pinged when it is silent. It
+/// belongs to the task of its connection; [`WebSocket::sender`] makes handles for others. When the
+/// function that received it returns, the WebSocket is closed with 1000.
+///
+/// When the server drains, the peer is told so (1001), and `recv` goes on until the peer has closed.
+pub struct WebSocket {
+    core: SharedCore,
+    subprotocol: Option<Box<str>>,
+}
+
+impl WebSocket {
+    pub(crate) fn new(core: SharedCore, subprotocol: Option<Box<str>>) -> Self {
+        Self { core, subprotocol }
+    }
+
+    /// Returns the subprotocol that was agreed on.
+    pub fn subprotocol(&self) -> Option<&str> {
+        self.subprotocol.as_deref()
+    }
+
+    /// Receives the next message, as soon as all of it is here; `None`: the peer has closed, and
+    /// was answered.
+    ///
+    /// Dropping the future loses nothing.
+    ///
+    /// # Errors
+    /// [`WebSocketError`], once; then `None` is returned.
+    pub async fn recv(&mut self) -> Result<Option<Message>, WebSocketError> {
+        poll_fn(|context| lock(&self.core).poll_recv(context)).await
+    }
+
+    /// Receives the next piece of a message, as soon as there is any. A message that is compressed
+    /// comes in one piece.
+    ///
+    /// # Errors
+    /// As [`WebSocket::recv`].
+    pub async fn recv_piece(&mut self) -> Result<Option<MessagePiece>, WebSocketError> {
+        poll_fn(|context| lock(&self.core).poll_piece(context, false)).await
+    }
+
+    /// Sends a message. It leaves when the handler waits, with all others that it has sent until
+    /// then; if many wait to leave, this waits until the peer has taken some.
+    ///
+    /// # Errors
+    /// [`SendError::Closed`].
+    pub async fn send(&mut self, message: impl Into<Message>) -> Result<(), SendError> {
+        let message = message.into();
+        self.room().await?;
+        lock(&self.core).send(message.kind(), message.as_bytes())
+    }
+
+    /// Sends a text that is not taken over.
+    ///
+    /// # Errors
+    /// As [`WebSocket::send`].
+    pub async fn send_text(&mut self, text: &str) -> Result<(), SendError> {
+        self.room().await?;
+        lock(&self.core).send(MessageKind::Text, text.as_bytes())
+    }
+
+    /// Sends bytes that are not taken over.
+    ///
+    /// # Errors
+    /// As [`WebSocket::send`].
+    pub async fn send_binary(&mut self, bytes: &[u8]) -> Result<(), SendError> {
+        self.room().await?;
+        lock(&self.core).send(MessageKind::Binary, bytes)
+    }
+
+    /// Sends a piece of a message as a frame of its own. It is not compressed. Until the last one
+    /// no other message may be sent, also not by a [`WebSocketSender`].
+    ///
+    /// - `is_last`: the message ends with it.
+    ///
+    /// # Errors
+    /// As [`WebSocket::send`].
+    pub async fn send_piece(
+        &mut self,
+        kind: MessageKind,
+        bytes: &[u8],
+        is_last: bool,
+    ) -> Result<(), SendError> {
+        self.room().await?;
+        lock(&self.core).send_piece(kind, bytes, is_last)
+    }
+
+    /// Begins to close: the peer is told why, and nothing is sent after that. It may still send:
+    /// `recv` returns `None` once it has closed, too.
+    ///
+    /// - `reason`: for its log; cut after 123 bytes.
+    pub fn close(&mut self, code: CloseCode, reason: &str) {
+        lock(&self.core).close(code, reason);
+    }
+
+    /// Returns what the peer's close frame said, once nothing more comes.
+    pub fn peer_close(&self) -> Option<CloseFrame> {
+        lock(&self.core).peer_close().cloned()
+    }
+
+    /// Makes a handle that sends on this WebSocket from any task.
+    pub fn sender(&self) -> WebSocketSender {
+        WebSocketSender::new(&self.core)
+    }
+
+    async fn room(&self) -> Result<(), SendError> {
+        poll_fn(|context| lock(&self.core).poll_room(context)).await
+    }
+}
+
+impl fmt::Debug for WebSocket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WebSocket").field("subprotocol", &self.subprotocol).finish_non_exhaustive()
+    }
+}
