@@ -1,10 +1,10 @@
 //! How a WebSocket ends.
 
 use std::sync::mpsc;
+use std::thread;
 use std::time::Duration;
 
 use gustnado::Routes;
-use gustnado::task::sleep;
 use gustnado::websocket::{CloseCode, CloseFrame, SendError, WebSocket, WebSocketError, websocket};
 use gustnado_http::websocket::Opcode;
 
@@ -150,11 +150,13 @@ fn a_drain_closes_with_going_away(setup: Setup) {
     let mut peer = Peer::connect(&server, "/echo");
     peer.send(text("hello"));
     assert_eq!(peer.text(), "hello");
-    let draining = server.begin_drain();
-    peer.expect_close(1001);
-    peer.send(frame(Opcode::Close, true, &close_of(1001, "")));
-    peer.client.expect_end("both have closed");
-    drop(draining);
+    thread::scope(|scope| {
+        let draining = scope.spawn(|| server.running().drain(Duration::from_secs(5)));
+        peer.expect_close(1001);
+        peer.send(frame(Opcode::Close, true, &close_of(1001, "")));
+        peer.client.expect_end("both have closed");
+        assert_eq!(draining.join().expect("it drains").cut, 0);
+    });
 }
 
 fn a_silent_peer_is_pinged_and_then_lost(setup: Setup) {
@@ -170,7 +172,6 @@ fn a_silent_peer_is_pinged_and_then_lost(setup: Setup) {
     for _ in 0..10 {
         peer.send(text("x"));
         assert_eq!(peer.text(), "x");
-        std::thread::sleep(Duration::from_millis(40));
+        thread::sleep(Duration::from_millis(40));
     }
-    let _ = sleep;
 }
