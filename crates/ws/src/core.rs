@@ -133,6 +133,13 @@ impl Core {
                     continue;
                 }
             }
+            // A peer that takes none of the pongs that it asks for is not read any more.
+            if self.out.bytes() >= GATHERED_BYTES_MAX
+                && let Err(error) = ready!(self.poll_flush(context))
+            {
+                self.lose(error.into());
+                continue;
+            }
             match self.tunnel.poll_recv(context) {
                 Poll::Ready(Ok(bytes)) if bytes.is_empty() => self.lose(WebSocketError::Lost(None)),
                 Poll::Ready(Ok(bytes)) => {
@@ -181,12 +188,13 @@ impl Core {
         let limits = self.options.read_limits(self.deflate.is_some());
         let mut unread = mem::take(&mut self.unread);
         let mut input = &mut unread[..];
-        let mut pong = None;
         let found = loop {
             match self.reader.next(&mut input, &limits)? {
                 None => break None,
-                // Only the last of several pings has to be answered (RFC 6455 §5.5.3).
-                Some(Event::Ping(payload)) => pong = Some(Bytes::copy_from_slice(payload)),
+                Some(Event::Ping(payload)) => {
+                    let payload = Bytes::copy_from_slice(payload);
+                    self.control(Opcode::Pong, &payload);
+                }
                 Some(Event::Pong(_)) => {}
                 Some(Event::Close(close)) => {
                     self.after_close(close);
@@ -223,9 +231,6 @@ impl Core {
         };
         let left = input.len();
         self.keep(unread, left);
-        if let Some(payload) = pong {
-            self.control(Opcode::Pong, &payload);
-        }
         Ok(found)
     }
 
