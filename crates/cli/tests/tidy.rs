@@ -89,11 +89,12 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("app", &["config", "http", "observe", "tasks", "tls", "web"]),
     ("h1", &["app", "config", "files", "http", "observe", "tasks", "tls", "web"]),
     ("h2", &["app", "config", "files", "http", "observe", "tasks", "tls", "web"]),
+    ("ws", &["http", "tasks", "web"]),
     (
         "server",
         &[
             "acme", "app", "client", "config", "files", "h1", "h2", "http", "observe", "tasks",
-            "tcp", "tls", "web",
+            "tcp", "tls", "web", "ws",
         ],
     ),
     ("acme", &["client", "http", "tasks", "tls"]),
@@ -121,6 +122,7 @@ const ERRORS_OF: &[&str] = &[
     "crates/server/src/",
     "crates/tcp/src/",
     "crates/web/src/",
+    "crates/ws/src/",
 ];
 
 /// Paths of a particular machine. In pieces, for the same reason.

@@ -31,6 +31,9 @@ struct EmbeddingGuide;
 #[doc = include_str!("../../../docs/http2.md")]
 struct Http2Guide;
 
+#[doc = include_str!("../../../docs/websocket.md")]
+struct WebSocketGuide;
+
 #[doc = include_str!("../../../docs/limits.md")]
 struct LimitsGuide;
 

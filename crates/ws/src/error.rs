@@ -7,7 +7,7 @@ use gustnado_web::tunnel::TunnelError;
 use thiserror::Error;
 
 /// Why nothing more is received.
-#[derive(Debug, Error)]
+#[derive(Error)]
 #[non_exhaustive]
 pub enum WebSocketError {
     /// The peer has broken a rule or a limit. It was told so: the close frame has the code.
@@ -22,7 +22,7 @@ pub enum WebSocketError {
 }
 
 /// Why a message is not sent.
-#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[derive(Clone, Copy, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SendError {
     /// The WebSocket is closed, or about to be.
@@ -42,3 +42,5 @@ impl From<TunnelError> for WebSocketError {
         }
     }
 }
+
+gustnado_tasks::debug_as_display!(WebSocketError, SendError);
