@@ -44,6 +44,7 @@ struct Offer {
     client_no_context_takeover: bool,
     server_window_bits: Option<u8>,
     /// `Some(None)`: the client takes any window that it is told.
+    #[expect(clippy::option_option, reason = "the name may be missing, and so may its value")]
     client_window_bits: Option<Option<u8>>,
 }
 

@@ -1,4 +1,4 @@
-//! Masking: what clients send is XORed with four bytes (RFC 6455 §5.3).
+//! Masking: what clients send is combined with four bytes by exclusive or (RFC 6455 §5.3).
 
 /// Masks bytes, or unmasks them, which is the same. Returns the mask of the bytes that follow.
 ///

@@ -1,4 +1,5 @@
 //! Bytes to pieces of messages and control frames (RFC 6455 §5.4, §5.5, §6.2).
+#![expect(clippy::mut_mut, reason = "what is left of the input is handed back")]
 
 use std::mem;
 
@@ -122,7 +123,7 @@ impl MessageReader {
                 }));
             }
             if header.opcode.is_control() {
-                return self.control(header, header_bytes, input);
+                return control(header, header_bytes, input);
             }
             self.begin_frame(header, limits)?;
             cut(input, header_bytes);
@@ -196,28 +197,27 @@ impl MessageReader {
         let (kind, is_compressed) = message.unwrap_or((MessageKind::Binary, false));
         Event::Data(Piece { kind, is_compressed, bytes, is_last })
     }
+}
 
-    /// Reads a control frame, which has to be whole.
-    #[cold]
-    fn control<'a>(
-        &self,
-        header: FrameHeader,
-        header_bytes: usize,
-        input: &mut &'a mut [u8],
-    ) -> Result<Option<Event<'a>>, Violation> {
-        let len = usize::try_from(header.len).unwrap_or(usize::MAX);
-        if input.len() - header_bytes < len {
-            return Ok(None);
-        }
-        cut(input, header_bytes);
-        let payload = cut(input, len);
-        mask::apply(header.mask.unwrap_or_default(), payload);
-        Ok(Some(match header.opcode {
-            Opcode::Ping => Event::Ping(payload),
-            Opcode::Close => Event::Close(CloseReason::read(payload)?),
-            _ => Event::Pong(payload),
-        }))
+/// Reads a control frame, which has to be whole.
+#[cold]
+fn control<'a>(
+    header: FrameHeader,
+    header_bytes: usize,
+    input: &mut &'a mut [u8],
+) -> Result<Option<Event<'a>>, Violation> {
+    let len = usize::try_from(header.len).unwrap_or(usize::MAX);
+    if input.len() - header_bytes < len {
+        return Ok(None);
     }
+    cut(input, header_bytes);
+    let payload = cut(input, len);
+    mask::apply(header.mask.unwrap_or_default(), payload);
+    Ok(Some(match header.opcode {
+        Opcode::Ping => Event::Ping(payload),
+        Opcode::Close => Event::Close(CloseReason::read(payload)?),
+        _ => Event::Pong(payload),
+    }))
 }
 
 /// Cuts the first bytes off.

@@ -86,6 +86,7 @@ impl PolledSend {
 }
 
 /// Returns bytes as they are sent: few are copied.
+#[expect(clippy::unnecessary_box_returns, reason = "sockets take, and give back, the box")]
 fn outgoing(bytes: Bytes) -> Box<SendBuf> {
     let mut out = Connection::outgoing();
     if bytes.len() <= COPIED_BYTES_MAX {
