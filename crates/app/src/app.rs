@@ -6,6 +6,7 @@ mod guards;
 mod handle;
 mod heap_trim;
 mod held;
+mod http2_bounds;
 mod openings;
 mod reached;
 mod refusal;
@@ -21,8 +22,8 @@ use std::time::Duration;
 use gustnado_config::millis;
 use gustnado_http::date::imf_fixdate;
 use gustnado_http::fields::Fields;
+use gustnado_http::h2::H2Limits;
 use gustnado_http::h2::hpack::ResponseLines;
-use gustnado_http::h2::{GlitchLimits, H2Limits};
 use gustnado_http::limits::Limits;
 use gustnado_http::response_writer::Persist;
 use gustnado_tasks::{Endpoint, MemoryKind, ProgressTimeout};
@@ -209,8 +210,8 @@ impl App {
             access_log,
             connections_per_client: config.connections_per_client,
             http2: openings.http2,
-            h2: h2_limits(config),
-            h2_unsent_max: h2_unsent_max(config),
+            h2: http2_bounds::h2_limits(config),
+            h2_unsent_max: http2_bounds::h2_unsent_max(config),
             number: next_number(),
             plain_number: next_number(),
             hsts_line: hsts_line(config.hsts),
@@ -473,24 +474,6 @@ impl App {
         lines.extend_from_slice(b"\r\n");
         ResponsePrefix::new(unix_secs, &lines)
     }
-}
-
-fn h2_limits(config: &Config) -> H2Limits {
-    H2Limits {
-        streams_max: config.h2_streams,
-        window_bytes: config.h2_window_bytes,
-        window_bytes_max: config.h2_window_bytes_max.max(config.h2_window_bytes),
-        glitches: GlitchLimits {
-            burst: config.h2_glitches,
-            per_second: config.h2_glitches_per_second,
-        },
-    }
-}
-
-/// Returns the bound for slow clients, where it is below that of all.
-fn h2_unsent_max(config: &Config) -> usize {
-    let Config { h2_notsent_lowat: slow, notsent_lowat: all, .. } = *config;
-    if all > 0 && all <= slow { 0 } else { slow }
 }
 
 /// Returns a number that no other app has, until 2^32 were made.

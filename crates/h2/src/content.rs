@@ -134,7 +134,7 @@ impl Http2Conn {
 
     /// Brings the next bytes of a stream's file into memory, on a thread of the folder's pool.
     fn await_disk(&mut self, id: StreamId) {
-        let room = Arc::clone(self.mailroom.get_or_insert_with(Arc::<Mailroom>::default));
+        let room = Arc::clone(self.rare().mailroom.get_or_insert_with(Arc::<Mailroom>::default));
         let Some(stream) = self.core.stream(id) else { return };
         let active = &mut *stream.state;
         let Some(Rest::Segments(segments)) = &active.rest else { return };

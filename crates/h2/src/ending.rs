@@ -183,7 +183,7 @@ impl Http2Conn {
         }
         match error {
             ConnectionError::GiveWay => self.give_way(),
-            ConnectionError::Cut if self.partial.is_some() => self.cut_head(),
+            ConnectionError::Cut if self.has_partial() => self.cut_head(),
             error => self.give_up(error),
         }
     }
@@ -208,7 +208,8 @@ impl Http2Conn {
     #[cold]
     fn cut_head(&mut self) -> TurnOutcome {
         self.app.count(&Added { fault: Some(Fault::HeadCut), ..Added::default() });
-        (self.unread, self.partial) = (Box::default(), None);
+        self.unread = Box::default();
+        self.rare().partial = None;
         let reason = "a head waits for its end, and memory for heads is short";
         self.end_by(H2Error::new(ErrorCode::EnhanceYourCalm, reason));
         TurnOutcome::On

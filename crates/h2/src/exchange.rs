@@ -77,7 +77,7 @@ impl Http2Conn {
         exchange.respond(record);
         match self.core.stream(reply.id) {
             Some(stream) => stream.state.exchange = Some(exchange),
-            None if is_whole => self.leaving.get_or_insert_default().next.push(*exchange),
+            None if is_whole => self.rare().leaving.get_or_insert_default().next.push(*exchange),
             None => reply.exchange = Some(exchange),
         }
     }
@@ -89,13 +89,13 @@ impl Http2Conn {
         }
         if let Some(mut exchange) = active.exchange {
             exchange.end_last();
-            self.leaving.get_or_insert_default().next.push(*exchange);
+            self.rare().leaving.get_or_insert_default().next.push(*exchange);
         }
     }
 
     /// Notes that all that was written is being sent.
     pub(super) fn note_sending(&mut self) {
-        if let Some(leaving) = &mut self.leaving {
+        if let Some(leaving) = self.leaving() {
             leaving.begin();
         }
     }
@@ -107,11 +107,12 @@ impl Http2Conn {
         if self.has_paced_rest() {
             return;
         }
-        if let Some(leaving) = &mut self.leaving {
+        let Some(rare) = &mut self.rare else { return };
+        if let Some(leaving) = &mut rare.leaving {
             for mut exchange in leaving.sending.drain(..) {
                 exchange.sent();
             }
-            self.leaving.take_if(|leaving| leaving.next.is_empty());
+            rare.leaving.take_if(|leaving| leaving.next.is_empty());
         }
     }
 }

@@ -52,8 +52,8 @@ impl Http2Conn {
             _ => {}
         }
         let is_idle = self.is_idle();
-        let piece = if self.partial.is_some() || is_idle && self.unread.is_empty() {
-            ready!(self.socket.poll_recv_or_give_way(is_idle && self.partial.is_none()))?
+        let piece = if self.has_partial() || is_idle && self.unread.is_empty() {
+            ready!(self.socket.poll_recv_or_give_way(is_idle && !self.has_partial()))?
         } else {
             ready!(self.socket.poll_recv(!self.is_end_told))?
         };
@@ -198,13 +198,15 @@ impl Http2Conn {
     fn charge_partial(&mut self) {
         let held = self.unread.len() + self.core.block_bytes();
         if held <= UNCHARGED_BYTES {
-            self.partial = None;
+            if let Some(rare) = &mut self.rare {
+                rare.partial = None;
+            }
             return;
         }
-        let Self { app, socket, partial, .. } = self;
-        let partial = partial.get_or_insert_with(|| {
+        let Self { app, socket, rare, .. } = self;
+        let partial = rare.get_or_insert_default().partial.get_or_insert_with(|| {
             let charge = Charge::new(MemoryKind::Heads);
-            Box::new(PartialInput { charge, blocked: None })
+            PartialInput { charge, blocked: None }
         });
         partial.charge.set(held);
         if partial.blocked.is_none() {

@@ -53,12 +53,16 @@ impl ConnPace {
 impl Http2Conn {
     /// Returns whether something waits for the pace of the connection.
     pub(super) fn has_paced_rest(&self) -> bool {
-        self.pace.as_ref().is_some_and(|pace| pace.left() > 0)
+        self.conn_pace().is_some_and(|pace| pace.left() > 0)
+    }
+
+    fn conn_pace(&self) -> Option<&ConnPace> {
+        self.rare.as_ref()?.pace.as_deref()
     }
 
     /// Returns when more of that may be sent, if it is not now; `u64::MAX` if nothing waits.
     pub(super) fn paced_send_ms(&self) -> u64 {
-        let granted = self.pace.as_ref().and_then(|pace| pace.granted);
+        let granted = self.conn_pace().and_then(|pace| pace.granted);
         let now_ms = self.now_ms();
         granted.filter(|grant| grant.at_ms > now_ms).map_or(u64::MAX, |grant| grant.at_ms)
     }
@@ -68,12 +72,13 @@ impl Http2Conn {
     #[cold]
     pub(super) fn start_paced_send(&mut self) -> bool {
         let now_ms = self.now_ms();
-        let pace = self.pace.get_or_insert_default();
+        let rare = &mut **self.rare.get_or_insert_default();
+        let pace = rare.pace.get_or_insert_default();
         if pace.left() == 0 {
             let Some(mut next) = self.next.take_if(|next| !next.is_empty()) else { return false };
             (pace.waiting, pace.at) = (next.take_bytes(), 0);
             Connection::put_back(next);
-            if let Some(leaving) = &mut self.leaving {
+            if let Some(leaving) = &mut rare.leaving {
                 leaving.begin();
             }
         }
@@ -192,18 +197,20 @@ impl Http2Conn {
     pub(super) fn begin_route(&mut self, id: StreamId, pace: Arc<ResponsePace>, head_bytes: usize) {
         let now_ms = self.now_ms();
         let Some(stream) = self.core.stream(id) else { return };
-        self.pace.get_or_insert_default().route(&pace).charge(now_ms, head_bytes as u64);
+        let routes = self.rare.get_or_insert_default().pace.get_or_insert_default();
+        routes.route(&pace).charge(now_ms, head_bytes as u64);
         stream.state.pace = Some(Box::new(StreamPace { pace, bytes: 0, at_ms: 0 }));
     }
 
     /// Returns how much of a stream's content its route lets leave now, of so many bytes.
     pub(super) fn granted(&mut self, id: StreamId, wanted: usize) -> usize {
         let now_ms = self.now_ms();
-        let Self { core, pace, .. } = self;
+        let Self { core, rare, .. } = self;
         let Some(stream) = core.stream(id) else { return 0 };
         let Some(own) = &mut stream.state.pace else { return wanted };
         if own.bytes == 0 {
-            let route = pace.get_or_insert_default().route(&own.pace);
+            let pace = rare.get_or_insert_default().pace.get_or_insert_default();
+            let route = pace.route(&own.pace);
             let grant = route.grant(now_ms, (wanted as u64).min(STEP_BYTES_MAX));
             own.bytes = usize::try_from(grant.bytes).unwrap_or(usize::MAX);
             own.at_ms = grant.at_ms;

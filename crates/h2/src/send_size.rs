@@ -7,17 +7,17 @@
 use crate::Http2Conn;
 
 /// What one send holds, about. Less would be more sends, more would make an urgent response wait.
-const OUT_BYTES_MAX: u32 = 64 << 10;
+const OUT_KIB_MAX: u16 = 64;
 
 /// The same for a slow client: a line of 10 Mbit/s takes it in 13 ms.
-const SLOW_BYTES: u32 = 16 << 10;
+const SLOW_KIB: u16 = 16;
 
 /// A send that took so long was one to a slow client, or by a busy worker, where less does no harm.
 const SLOW_MS: u64 = 10;
 
 /// How much the sends of a connection hold, as its client reads.
 pub(super) struct SendSize {
-    bytes_max: u32,
+    kib_max: u16,
     /// The kernel was told, too.
     is_told: bool,
 }
@@ -25,18 +25,18 @@ pub(super) struct SendSize {
 impl SendSize {
     #[inline]
     pub(super) fn bytes_max(&self) -> usize {
-        self.bytes_max as usize
+        usize::from(self.kib_max) << 10
     }
 
     /// Takes note of how long a send took. Returns whether the client was found to be slow for the
     /// first time.
     fn note(&mut self, took_ms: u64) -> bool {
         if took_ms >= SLOW_MS {
-            self.bytes_max = (self.bytes_max / 2).max(SLOW_BYTES);
+            self.kib_max = (self.kib_max / 2).max(SLOW_KIB);
             return !std::mem::replace(&mut self.is_told, true);
         }
         if took_ms <= 1 {
-            self.bytes_max = (self.bytes_max * 2).min(OUT_BYTES_MAX);
+            self.kib_max = (self.kib_max * 2).min(OUT_KIB_MAX);
         }
         false
     }
@@ -44,7 +44,7 @@ impl SendSize {
 
 impl Default for SendSize {
     fn default() -> Self {
-        Self { bytes_max: OUT_BYTES_MAX, is_told: false }
+        Self { kib_max: OUT_KIB_MAX, is_told: false }
     }
 }
 
@@ -66,16 +66,16 @@ mod tests {
     fn sends_shrink_while_they_are_slow_and_grow_while_they_are_fast() {
         let mut sends = SendSize::default();
         assert!(!sends.note(0) && !sends.note(9));
-        assert_eq!(sends.bytes_max, OUT_BYTES_MAX);
+        assert_eq!(sends.kib_max, OUT_KIB_MAX);
         assert!(sends.note(50), "it is new");
         assert!(!sends.note(25));
-        assert_eq!(sends.bytes_max, SLOW_BYTES);
+        assert_eq!(sends.kib_max, SLOW_KIB);
         assert!(!sends.note(13));
-        assert_eq!(sends.bytes_max, SLOW_BYTES, "no less");
+        assert_eq!(sends.kib_max, SLOW_KIB, "no less");
         assert!(!sends.note(5));
-        assert_eq!(sends.bytes_max, SLOW_BYTES);
+        assert_eq!(sends.kib_max, SLOW_KIB);
         assert!(!sends.note(0) && !sends.note(1));
-        assert_eq!(sends.bytes_max, OUT_BYTES_MAX);
+        assert_eq!(sends.kib_max, OUT_KIB_MAX);
         assert!(!sends.note(0) && !sends.note(50), "the kernel was told once");
     }
 }

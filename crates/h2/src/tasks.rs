@@ -109,7 +109,7 @@ impl Http2Conn {
     ) where
         F: Future<Output = ()> + Send + 'static,
     {
-        let room = Arc::clone(self.mailroom.get_or_insert_with(Arc::<Mailroom>::default));
+        let room = Arc::clone(self.rare().mailroom.get_or_insert_with(Arc::<Mailroom>::default));
         let Some(stream) = self.core.stream(id) else { return };
         let outbox = stream.state.outbox.get_or_insert_with(|| StreamOutbox::new(id, room));
         match spawn(make(Arc::clone(outbox))) {
@@ -135,7 +135,7 @@ impl Http2Conn {
 
     /// Looks at what tasks have left. Returns whether there was something.
     pub(super) fn collect_mail(&mut self, context: &mut Context<'_>) -> bool {
-        let Some(mailroom) = &self.mailroom else { return false };
+        let Some(mailroom) = self.mailroom() else { return false };
         let streams = mailroom.collect(Vec::new(), context);
         let app = Arc::clone(&self.app);
         for id in &streams {

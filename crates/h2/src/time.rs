@@ -190,8 +190,8 @@ impl Http2Conn {
         if self.awaits_ping() {
             at_ms = at_ms.min(self.timers.ping_ms);
         }
-        // (One that leaves is looked at before this, and again if that was too early. Where a send is
-        // under way to a client that sends no more, that send's time counts.)
+        // (One that leaves is looked at before this, and again if that was too early. Where a send
+        // is under way to a client that sends no more, that send's time counts.)
         if !(self.phase.only_responds() && self.is_sending()) {
             at_ms = at_ms.min(self.timers.phase_ms.max(now_ms + 1));
         }

@@ -65,7 +65,7 @@ impl Http2Conn {
     ) -> Option<Arc<StreamPipe>> {
         self.open(reply, app);
         let addresses = self.socket.peer().ok().zip(self.socket.local().ok());
-        let room = Arc::clone(self.mailroom.get_or_insert_with(Arc::<Mailroom>::default));
+        let room = Arc::clone(self.rare().mailroom.get_or_insert_with(Arc::<Mailroom>::default));
         let stream = self.core.stream(reply.id)?;
         // Another one than the handler's: what that may still leave is no part of the tunnel.
         let outbox = StreamOutbox::new(reply.id, room);

@@ -1,0 +1,58 @@
+//! What few connections have, and those only while they are busy: one pointer of an idle one.
+
+use std::sync::Arc;
+
+use gustnado_tasks::Charge;
+
+use crate::Http2Conn;
+use crate::exchange::Leaving;
+use crate::input::PartialInput;
+use crate::outbox::Mailroom;
+use crate::pace::ConnPace;
+
+/// The rare parts of a connection.
+#[derive(Default)]
+pub(super) struct Rare {
+    /// Where tasks leave word, once there was one.
+    pub(super) mailroom: Option<Arc<Mailroom>>,
+    /// The memory of what has come of a frame or a head, if it is charged.
+    pub(super) partial: Option<PartialInput>,
+    /// The memory of pieces that wait for their turn, if it is charged.
+    pub(super) pieces: Option<Charge>,
+    /// What is kept where something is paced.
+    pub(super) pace: Option<Box<ConnPace>>,
+    /// Exchanges whose last bytes are in the next send, and in the one that is under way.
+    pub(super) leaving: Option<Leaving>,
+}
+
+impl Http2Conn {
+    /// Returns the rare parts, to add one.
+    pub(super) fn rare(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_default()
+    }
+
+    /// Returns where tasks leave word, once there was one.
+    #[inline]
+    pub(super) fn mailroom(&self) -> Option<&Mailroom> {
+        self.rare.as_ref()?.mailroom.as_deref()
+    }
+
+    /// Returns whether memory is charged for a part of a frame or a head.
+    pub(super) fn has_partial(&self) -> bool {
+        self.rare.as_ref().is_some_and(|rare| rare.partial.is_some())
+    }
+
+    /// Returns the exchanges that are leaving, if some are.
+    pub(super) fn leaving(&mut self) -> Option<&mut Leaving> {
+        self.rare.as_mut()?.leaving.as_mut()
+    }
+
+    /// Gives back what no part is left in.
+    pub(super) fn drop_rare(&mut self) {
+        self.rare.take_if(|rare| {
+            let Rare { mailroom, partial, pieces, pace, leaving } = &**rare;
+            let is_charged = partial.is_some() || pieces.is_some();
+            !is_charged && mailroom.is_none() && pace.is_none() && leaving.is_none()
+        });
+    }
+}
