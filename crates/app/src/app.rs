@@ -7,6 +7,7 @@ mod guards;
 mod handle;
 mod heap_trim;
 mod held;
+mod http2_bounds;
 mod openings;
 mod reached;
 mod refusal;
@@ -18,7 +19,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use gustnado_config::millis;
-use gustnado_http::h2::{GlitchLimits, H2Limits};
+use gustnado_http::h2::H2Limits;
 use gustnado_http::limits::Limits;
 use gustnado_http::response_writer::Persist;
 use gustnado_tasks::{Endpoint, MemoryKind, ProgressTimeout};
@@ -197,8 +198,8 @@ impl App {
             access_log,
             connections_per_client: config.connections_per_client,
             http2: openings.http2,
-            h2: h2_limits(config),
-            h2_unsent_max: h2_unsent_max(config),
+            h2: http2_bounds::h2_limits(config),
+            h2_unsent_max: http2_bounds::h2_unsent_max(config),
             number: next_number(),
             plain_number: next_number(),
             hsts_line: hsts_line(config.hsts),
@@ -390,24 +391,6 @@ impl App {
     fn tally(&self) -> Option<&Tally> {
         gustnado_tasks::worker().and_then(|worker| self.tallies.get(worker))
     }
-}
-
-fn h2_limits(config: &Config) -> H2Limits {
-    H2Limits {
-        streams_max: config.h2_streams,
-        window_bytes: config.h2_window_bytes,
-        window_bytes_max: config.h2_window_bytes_max.max(config.h2_window_bytes),
-        glitches: GlitchLimits {
-            burst: config.h2_glitches,
-            per_second: config.h2_glitches_per_second,
-        },
-    }
-}
-
-/// Returns the bound for slow clients, where it is below that of all.
-fn h2_unsent_max(config: &Config) -> usize {
-    let Config { h2_notsent_lowat: slow, notsent_lowat: all, .. } = *config;
-    if all > 0 && all <= slow { 0 } else { slow }
 }
 
 /// Returns a number that no other app has, until 2^32 were made.

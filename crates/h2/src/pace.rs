@@ -73,13 +73,13 @@ impl Http2Conn {
     #[cold]
     pub(super) fn start_paced_send(&mut self) -> bool {
         let now_ms = self.now_ms();
-        let Rare { pace, leaving, .. } = &mut **self.rare.get_or_insert_default();
-        let pace = pace.get_or_insert_default();
+        let rare = &mut **self.rare.get_or_insert_default();
+        let pace = rare.pace.get_or_insert_default();
         if pace.left() == 0 {
             let Some(mut next) = self.next.take_if(|next| !next.is_empty()) else { return false };
             (pace.waiting, pace.at) = (next.take_bytes(), 0);
             Connection::put_back(next);
-            if let Some(leaving) = leaving {
+            if let Some(leaving) = &mut rare.leaving {
                 leaving.begin();
             }
         }
