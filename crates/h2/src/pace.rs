@@ -17,7 +17,6 @@ use gustnado_web::response::Response;
 
 use crate::Http2Conn;
 use crate::active::Rest;
-use crate::rare::Rare;
 use crate::respond::{Received, StreamReply};
 use crate::stream_pace::{HeldResponse, StreamPace};
 

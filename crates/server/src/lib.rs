@@ -133,7 +133,7 @@ pub mod driven {
     pub use gustnado_tasks::{Driven, ReactorWaker, Turned, Wants, WatchEvent};
 }
 
-/// WebSockets: see [`websocket()`](websocket::websocket).
+/// `WebSocket`s: see [`websocket()`](websocket::websocket).
 pub mod websocket {
     #[doc(inline)]
     pub use gustnado_ws::{

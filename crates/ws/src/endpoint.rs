@@ -1,4 +1,4 @@
-//! An endpoint that opens WebSockets.
+//! An endpoint that opens `WebSocket`s.
 
 use std::fmt;
 use std::future::Future;
@@ -22,7 +22,7 @@ use crate::socket::WebSocket;
 /// The name of the protocol.
 const PROTOCOL: &str = "websocket";
 
-/// An endpoint that opens WebSockets: see [`websocket`].
+/// An endpoint that opens `WebSocket`s: see [`websocket`].
 #[derive(Clone)]
 pub struct WebSocketEndpoint<F> {
     handler: F,
@@ -129,7 +129,7 @@ where
         response = response.header("Sec-WebSocket-Protocol", &*subprotocol);
     }
     if let Some(deflate) = deflate {
-        response = response.header("Sec-WebSocket-Extensions", &deflate.to_string());
+        response = response.header("Sec-WebSocket-Extensions", deflate.to_string());
     }
     response
 }

@@ -1,5 +1,5 @@
-//! WebSockets (RFC 6455) over [`Tunnel`](gustnado_web::tunnel::Tunnel)s: by an upgrade in HTTP/1.1,
-//! by CONNECT in HTTP/2 (RFC 8441).
+//! `WebSocket`s (RFC 6455) over [`Tunnel`](gustnado_web::tunnel::Tunnel)s: by an upgrade in
+//! HTTP/1.1, by CONNECT in HTTP/2 (RFC 8441).
 //!
 //! ```text
 //! handshake ─▶ run: the handler's future ── recv, send ──▶ core: frames in, frames out ──▶ tunnel

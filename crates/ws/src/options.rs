@@ -1,4 +1,4 @@
-//! What the WebSockets of an endpoint may do, and for how long.
+//! What the `WebSocket`s of an endpoint may do, and for how long.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub enum Origins {
     Any,
 }
 
-/// What the WebSockets of an endpoint may do, and for how long.
+/// What the `WebSocket`s of an endpoint may do, and for how long.
 #[derive(Clone, Debug)]
 pub struct WebSocketOptions {
     pub(crate) frame_bytes_max: u64,

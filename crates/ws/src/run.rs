@@ -40,11 +40,11 @@ pub(crate) async fn run(core: SharedCore, handler: impl Future<Output = ()>) {
 }
 
 /// Sends the close frame, and waits for the peer's.
-async fn end(core: &SharedCore, code: CloseCode) {
+async fn end(shared: &SharedCore, why: CloseCode) {
     let time = {
-        let mut core = lock(core);
-        core.close(code, "");
+        let mut core = lock(shared);
+        core.close(why, "");
         core.close_time()
     };
-    timeout(time, poll_fn(|context| lock(core).poll_closed(context))).await;
+    timeout(time, poll_fn(|context| lock(shared).poll_closed(context))).await;
 }

@@ -1,4 +1,4 @@
-//! One message to many WebSockets.
+//! One message to many `WebSocket`s.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,7 +23,7 @@ pub enum SlowPeer {
     Close,
 }
 
-/// Sends each message to all WebSockets that have subscribed. It is encoded once, and all share the
+/// Sends each message to all `WebSocket`s that have subscribed. It is encoded once, and all share the
 /// same bytes. Clones are the same topic.
 ///
 /// A peer is slow when more waits for it than [`unsent_bytes_max`] says.
@@ -100,7 +100,7 @@ impl Topic {
         reached
     }
 
-    /// Returns how many WebSockets have subscribed.
+    /// Returns how many `WebSocket`s have subscribed.
     pub fn subscribers(&self) -> usize {
         self.0.subscribers().all.len()
     }

@@ -83,7 +83,8 @@ fn contexts_are_kept_where_that_is_asked_for(setup: Setup) {
     let (mut peer, answer) = Peer::with_fields(&server, "/echo", OFFER);
     assert_eq!(answer.field("sec-websocket-extensions"), Some("permessage-deflate"));
     let (mut both, mut lens) = (Both::new(), Vec::new());
-    let message: String = (0..200).map(|number| format!("{}, ", number * 7_919 % 1_000)).collect();
+    let numbers = (0..200).map(|number| (number * 7_919 % 1_000).to_string());
+    let message = numbers.collect::<Vec<_>>().join(", ");
     for _ in 0..3 {
         peer.send(both.frame(Opcode::Text, message.as_bytes()));
         let answer = peer.frame();

@@ -1,4 +1,4 @@
-//! WebSockets as clients see them, frame by frame (RFC 6455, RFC 7692, RFC 8441).
+//! `WebSocket`s as clients see them, frame by frame (RFC 6455, RFC 7692, RFC 8441).
 
 #[macro_use]
 #[path = "../harness/mod.rs"]
@@ -19,9 +19,7 @@ use harness::{Server, Setup};
 /// Sends each message back.
 async fn echo(mut socket: WebSocket) {
     while let Ok(Some(message)) = socket.recv().await {
-        if message == Message::Text("panic".to_owned()) {
-            panic!("asked to");
-        }
+        assert_ne!(message, Message::Text("panic".to_owned()), "asked to");
         if socket.send(message).await.is_err() {
             return;
         }

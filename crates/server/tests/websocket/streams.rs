@@ -1,4 +1,4 @@
-//! WebSockets over a stream of HTTP/2 (RFC 8441).
+//! `WebSocket`s over a stream of HTTP/2 (RFC 8441).
 
 use gustnado::Routes;
 use gustnado::config::Config;
@@ -7,7 +7,8 @@ use gustnado_http::h2::frame::{flag, kind};
 use gustnado_http::websocket::Opcode;
 
 use crate::echo;
-use crate::harness::http2::{Http2Client, frame_of, literal};
+use crate::harness::http2::heads::literal;
+use crate::harness::http2::{Http2Client, frame_of};
 use crate::harness::{Server, Setup};
 use crate::peer::{close_of, frame, text};
 
