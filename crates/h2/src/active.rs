@@ -49,8 +49,8 @@ pub(super) struct Active {
     pub(super) turn: u32,
     /// A thread reads the next bytes of its file.
     pub(super) is_cold: bool,
-    /// Its file is read on the worker, as no thread was free.
-    pub(super) reads_cold: bool,
+    /// Up to where one has read its file. That is not asked again: some file systems cannot tell.
+    pub(super) read_until: u64,
     /// As for [`StreamReply::is_insecure`](crate::respond::StreamReply::is_insecure).
     pub(super) is_insecure: bool,
     /// Its response is written, and the client still sends its request.

@@ -15,6 +15,7 @@
 
 mod active;
 mod body_memory;
+mod cold;
 mod content;
 mod disk;
 mod ending;
