@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use gustnado_files::Segment;
 use gustnado_observe::exchange::Exchanges;
-use gustnado_tasks::Attached;
+use gustnado_tasks::{Attached, ProgressTimeout};
 use gustnado_web::request_head::RequestHeadRef;
 use gustnado_web::routes::{RouteOptions, RouteTable};
 use gustnado_web::tunnel::StreamPipe;
@@ -66,6 +66,14 @@ impl Active {
             (StreamBody::Gathered(gathered), _) => gathered.head.on(&gathered.bytes).target(),
             (_, Some(parts)) => parts.view().target(),
             _ => b"",
+        }
+    }
+
+    /// Returns how slowly its client may take content.
+    pub(super) fn write_timeout(&self, usual: ProgressTimeout) -> ProgressTimeout {
+        match &self.rest {
+            Some(Rest::Tunnel(pipe)) => pipe.write_timeout(),
+            _ => self.options.write_timeout(usual),
         }
     }
 }

@@ -30,7 +30,7 @@ impl Http2Conn {
         };
         let (file, pool, at) = (Arc::clone(file), pool.clone(), *offset);
         let until = at.saturating_add((*len).min(WINDOW_BYTES));
-        let patience = active.options.write_timeout(app.times.write);
+        let patience = active.write_timeout(app.times.write);
         let wait = Duration::from_millis(patience.silence_ms);
         active.is_cold = true;
         let job = |outbox: Arc<StreamOutbox>| async move {

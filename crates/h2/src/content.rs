@@ -82,6 +82,9 @@ impl Http2Conn {
         self.app.count_response(0, bytes as u64);
         if let Some(stream) = self.core.stream(id) {
             stream.state.reader.note(bytes);
+            if bytes > 0 {
+                self.timers.note_content(stream.state.write_timeout(self.app.times.write));
+            }
             if let Some(pace) = &mut stream.state.pace {
                 pace.note(bytes);
             }

@@ -292,6 +292,7 @@ impl Http2Conn {
         if next.is_large() {
             self.app.charge_send(&mut next, &self.socket);
         }
+        self.timers.take_next();
         self.timers.begin_send(self.socket.now().mono_ms, &self.app);
         self.socket.start_send(next);
         true
