@@ -71,7 +71,7 @@ fn played(bytes: &[u8], piece: usize) -> Played {
                 Some(H2Event::Data { id, bytes, is_end }) => {
                     played.content += bytes.len();
                     let count = bytes.len();
-                    core.take(id, count, true, &mut step(of, &mut scratch, &mut out));
+                    core.take(id, count, u32::MAX, &mut step(of, &mut scratch, &mut out));
                     if is_end {
                         core.finish(id, &mut out);
                     }

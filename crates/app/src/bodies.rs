@@ -54,7 +54,8 @@ impl Bodies {
         self.ledger.get().is_some_and(|ledger| ledger.is_short_of(kind))
     }
 
-    fn budget(&self) -> u64 {
+    /// Returns how much all bodies may hold.
+    pub fn budget(&self) -> u64 {
         self.ledger.get().map_or(u64::MAX, |ledger| ledger.budget(MemoryKind::Bodies))
     }
 

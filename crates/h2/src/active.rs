@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use gustnado_files::Segment;
 use gustnado_observe::exchange::Exchanges;
-use gustnado_tasks::Attached;
+use gustnado_tasks::{Attached, ProgressTimeout};
 use gustnado_web::request_head::RequestHeadRef;
 use gustnado_web::routes::{RouteOptions, RouteTable};
 use gustnado_web::tunnel::StreamPipe;
@@ -49,8 +49,8 @@ pub(super) struct Active {
     pub(super) turn: u32,
     /// A thread reads the next bytes of its file.
     pub(super) is_cold: bool,
-    /// Its file is read on the worker, as no thread was free.
-    pub(super) reads_cold: bool,
+    /// Up to where one has read its file. That is not asked again: some file systems cannot tell.
+    pub(super) read_until: u64,
     /// As for [`StreamReply::is_insecure`](crate::respond::StreamReply::is_insecure).
     pub(super) is_insecure: bool,
     /// Its response is written, and the client still sends its request.
@@ -66,6 +66,14 @@ impl Active {
             (StreamBody::Gathered(gathered), _) => gathered.head.on(&gathered.bytes).target(),
             (_, Some(parts)) => parts.view().target(),
             _ => b"",
+        }
+    }
+
+    /// Returns how slowly its client may take content.
+    pub(super) fn write_timeout(&self, usual: ProgressTimeout) -> ProgressTimeout {
+        match &self.rest {
+            Some(Rest::Tunnel(pipe)) => pipe.write_timeout(),
+            _ => self.options.write_timeout(usual),
         }
     }
 }

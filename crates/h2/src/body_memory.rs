@@ -127,8 +127,9 @@ impl Http2Conn {
             }
             let memory = &stream.state.memory;
             self.has_charged |= memory.hold.is_charged() || memory.is_waiting();
-            let held = progress_of(stream).map_or(0, |progress| progress.held);
-            if memory.is_due(held, now_ms) {
+            // One that is at the disk goes on once it is back from there.
+            let progress = progress_of(stream);
+            if progress.is_some_and(|progress| memory.is_due(progress.held, now_ms)) {
                 due.push(stream.id);
             }
         }
@@ -215,7 +216,7 @@ fn progress_of(stream: &Stream<Box<Active>>) -> Option<BodyProgress> {
             can_spill: gathered.spool.is_some(),
             ..usual
         }),
-        (StreamBody::Read(queued), Some(parts)) => {
+        (StreamBody::Read(queued), Some(parts)) if !parts.channel().is_spilling() => {
             let collected = parts.channel().held();
             let is_spool = options.body_policy == Some(BodyPolicy::Spool);
             Some(BodyProgress {

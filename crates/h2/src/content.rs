@@ -2,20 +2,19 @@
 
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
-use std::task::Waker;
 
 use bytes::Bytes;
-use gustnado_files::warmth::{WINDOW_BYTES, is_window_warm, warm};
+use gustnado_files::warmth::is_window_warm;
 use gustnado_files::{OpenFile, Segment};
 use gustnado_http::h2::{ErrorCode, H2Connection, Priority, Stream, StreamId};
 use gustnado_observe::stats::{Added, Fault};
-use gustnado_tasks::{BlockingPool, Connection, SendBuf, contained};
+use gustnado_tasks::{Connection, SendBuf, contained};
 use gustnado_web::response::Trailers;
 use gustnado_web::tunnel::PipeOutput;
 
 use crate::Http2Conn;
 use crate::active::{Active, Rest};
-use crate::outbox::{Mailroom, StreamEnd, StreamOutbox};
+use crate::outbox::StreamEnd;
 
 /// Pieces from this size on are sent without a copy; below, copying costs less.
 const SHARED_FROM: usize = 4 << 10;
@@ -83,6 +82,9 @@ impl Http2Conn {
         self.app.count_response(0, bytes as u64);
         if let Some(stream) = self.core.stream(id) {
             stream.state.reader.note(bytes);
+            if bytes > 0 {
+                self.timers.note_content(stream.state.write_timeout(self.app.times.write));
+            }
             if let Some(pace) = &mut stream.state.pace {
                 pace.note(bytes);
             }
@@ -131,40 +133,6 @@ impl Http2Conn {
         }
         self.finish(id);
     }
-
-    /// Brings the next bytes of a stream's file into memory, on a thread of the folder's pool.
-    fn await_disk(&mut self, id: StreamId) {
-        let room = Arc::clone(self.rare().mailroom.get_or_insert_with(Arc::<Mailroom>::default));
-        let Some(stream) = self.core.stream(id) else { return };
-        let active = &mut *stream.state;
-        let Some(Rest::Segments(segments)) = &active.rest else { return };
-        let Some(Segment::File { file, offset, len, cold: Some(pool) }) = segments.front() else {
-            return;
-        };
-        let outbox = active.outbox.get_or_insert_with(|| StreamOutbox::new(id, room));
-        let until = offset.saturating_add(*len).min(offset.saturating_add(WINDOW_BYTES));
-        let started = start_warming(pool, file, (*offset, until), outbox);
-        active.is_cold = started;
-        if !started {
-            // No thread is free: it waits on this one, as a file without a pool does.
-            active.reads_cold = true;
-        }
-    }
-}
-
-/// Starts to read a window of a file. Returns whether there was a thread for it.
-fn start_warming(
-    pool: &BlockingPool,
-    file: &Arc<OpenFile>,
-    (at, until): (u64, u64),
-    outbox: &Arc<StreamOutbox>,
-) -> bool {
-    let (file, waker) = (Arc::clone(file), Waker::from(Arc::clone(outbox)));
-    let job = move || {
-        warm(&file, at, until);
-        waker.wake();
-    };
-    pool.start(job).is_ok()
 }
 
 /// Returns the stream whose turn it is: of those that can send, the most urgent one; of several,
@@ -289,20 +257,22 @@ fn write_segment(
             FillStep::of(len, is_end)
         }
         Some(Segment::File { file, offset, len, cold }) => {
-            let count = usize::try_from(*len).unwrap_or(usize::MAX).min(budget);
-            let until = *offset + count as u64;
-            let is_cold = cold.is_some()
-                && !std::mem::take(&mut active.reads_cold)
-                && !is_window_warm(file, *offset, until);
-            if is_cold {
-                return FillStep::Cold;
+            let mut count = usize::try_from(*len).unwrap_or(usize::MAX).min(budget);
+            if cold.is_some() {
+                match active.read_until.saturating_sub(*offset) {
+                    0 if is_window_warm(file, *offset, *offset + count as u64) => {}
+                    0 => return FillStep::Cold,
+                    read => count = usize::try_from(read).unwrap_or(usize::MAX).min(count),
+                }
             }
+            let until = *offset + count as u64;
             let is_end = is_last && *len == count as u64;
             let (file, at) = (Arc::clone(file), *offset);
             *offset = until;
             *len -= count as u64;
             if *len == 0 {
                 segments.pop_front();
+                active.read_until = 0;
             }
             core.write_data_header(id, count, is_end, &mut out.bytes);
             if !read_onto(&file, at, count, &mut out.bytes) {

@@ -45,7 +45,7 @@ impl Http2Conn {
         self.start_task(id, job, app);
     }
 
-    /// Goes on with a body that the disk is done with.
+    /// Goes on with what the disk is done with.
     pub(super) fn after_disk(
         &mut self,
         id: StreamId,
@@ -53,6 +53,9 @@ impl Http2Conn {
         app: &App,
         context: &mut Context<'_>,
     ) {
+        if let DiskOutcome::Read(until) = outcome {
+            return self.after_read(id, until);
+        }
         let now_ms = self.socket.now().mono_ms;
         let Some(gathered) = self.gathered(id) else { return };
         gathered.is_at_disk = false;

@@ -81,7 +81,7 @@ impl Http2Conn {
 
     /// Looks at the send that is under way. Returns whether the client may take its time.
     fn may_send_on(&mut self, now_ms: u64) -> bool {
-        let patience = self.app.times.write;
+        let patience = self.timers.send_patience(&self.app);
         if self.timers.look_ms > now_ms {
             return true;
         }
@@ -140,7 +140,7 @@ impl Http2Conn {
         }
         let configured_ms = match limit {
             Limit::Body => active.options.body_timeout(app.times.body).silence_ms,
-            Limit::Write => active.options.write_timeout(app.times.write).silence_ms,
+            Limit::Write => active.write_timeout(app.times.write).silence_ms,
             _ => active.idle.idle_ms(),
         };
         let numbers = (configured_ms, reached);

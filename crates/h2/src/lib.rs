@@ -15,6 +15,7 @@
 
 mod active;
 mod body_memory;
+mod cold;
 mod content;
 mod disk;
 mod ending;
@@ -277,6 +278,7 @@ impl Http2Conn {
         if next.is_large() {
             self.app.charge_send(&mut next, &self.socket);
         }
+        self.timers.take_next();
         self.timers.begin_send(self.socket.now().mono_ms, &self.app);
         self.socket.start_send(next);
         true

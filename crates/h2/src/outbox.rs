@@ -104,16 +104,18 @@ pub(super) enum Delivered {
     Streamed(Box<Response>),
     /// It has panicked.
     Panicked,
-    /// The disk is done with a body.
+    /// The disk is done with a body, or with what is sent next of a file.
     OfDisk(Box<DiskOutcome>),
 }
 
-/// What has come of the disk's work for a body.
+/// What has come of the disk's work for a stream.
 pub(super) enum DiskOutcome {
     /// What was in memory of it was written, or not; `None`: it is lost.
     Written(Option<(SpooledBody, Result<(), SpoolFailure>)>),
     /// All of it can be read; `None`: it is lost.
     Whole(Option<Bytes>),
+    /// A file was read into memory up to there; `None`: it was not, in time.
+    Read(Option<u64>),
 }
 
 /// How streamed content has ended.

@@ -78,6 +78,7 @@ impl Http2Conn {
             let Some(mut next) = self.next.take_if(|next| !next.is_empty()) else { return false };
             (pace.waiting, pace.at) = (next.take_bytes(), 0);
             Connection::put_back(next);
+            self.timers.take_next();
             if let Some(leaving) = &mut rare.leaving {
                 leaving.begin();
             }

@@ -23,6 +23,10 @@ use crate::stream_body::{Gathered, StreamBody};
 /// all of it is sent; who has more to send is told to stop.
 const DISCARDED_BYTES_MAX: usize = 16 << 20;
 
+/// The window of a stream grows up to this part of the memory for bodies: a client may fill it
+/// before anything can be said about that.
+const WINDOW_SHARE: u64 = 8;
+
 impl Http2Conn {
     /// Takes bytes of a body.
     pub(super) fn take_data(
@@ -208,11 +212,14 @@ impl Http2Conn {
         }
     }
 
-    /// Lets the client send as many bytes more. Where memory is short, it may not send faster.
+    /// Lets the client send as many bytes more. Where memory is short, it may not send faster; and
+    /// what it sends at once never takes much of the memory for bodies.
     pub(super) fn give_window(&mut self, id: StreamId, bytes: usize, app: &App) {
         let is_paced = self.core.stream(id).is_some_and(|stream| stream.state.read.is_some());
         let grows = !is_paced && !app.is_short_of(MemoryKind::Bodies);
-        self.with_core(|core, step| core.take(id, bytes, grows, step));
+        let share = u32::try_from(app.bodies().budget() / WINDOW_SHARE).unwrap_or(u32::MAX);
+        let window_max = if grows { share } else { 0 };
+        self.with_core(|core, step| core.take(id, bytes, window_max, step));
     }
 
     /// Ends a body whose rest is not read.

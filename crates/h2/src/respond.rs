@@ -168,6 +168,9 @@ impl Http2Conn {
                 let path = path.or_else(|| CanonicalPath::of(view.path()).ok());
                 let place = path.map(|path| Mounted { path, at: *mounted_at });
                 self.respond_from_folder((files, place.as_ref()), table, received, app);
+                if received.reply.is_open {
+                    self.keep_options(received.reply.id, &endpoint.options);
+                }
             }
             EndpointKind::Run(runnable) => {
                 self.run_endpoint(
@@ -243,7 +246,7 @@ impl Http2Conn {
         received: &mut Received<'_>,
         app: &App,
     ) {
-        let Routed { table, mut request, .. } = routed;
+        let Routed { table, options, mut request, .. } = routed;
         // Assigned inside the closure: a response is large, and returning it would copy it.
         let mut response = None;
         _ = contained(|| response = Some(handler(&mut request)));
@@ -258,6 +261,18 @@ impl Http2Conn {
                 let parts = request.parts().clone();
                 self.respond_to(&mut received.reply, response, (&parts, table), app);
             }
+        }
+        if received.reply.is_open {
+            self.keep_options(received.reply.id, options);
+        }
+    }
+
+    /// Keeps what is set for a route with the stream of a response that outlasts its turn.
+    fn keep_options(&mut self, id: StreamId, options: &RouteOptions) {
+        let now_ms = self.now_ms();
+        if let Some(stream) = self.core.stream(id) {
+            stream.state.options = *options;
+            stream.state.idle.begin(*options, now_ms);
         }
     }
 

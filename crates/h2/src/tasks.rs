@@ -149,7 +149,6 @@ impl Http2Conn {
         let now_ms = self.socket.now().mono_ms;
         let Some(stream) = self.core.stream(id) else { return };
         let active = &mut *stream.state;
-        active.is_cold = false;
         active.idle.note_progress(now_ms);
         self.hint(id, app);
         self.feed(id, app, context);

@@ -187,6 +187,11 @@ impl BodyChannel {
         true
     }
 
+    /// Returns whether the reader puts what it holds to the disk, and has not done so yet.
+    pub fn is_spilling(&self) -> bool {
+        self.state().is_spilling
+    }
+
     /// Notes how many of the received bytes the reader does not hold in memory any more.
     pub fn set_released(&self, bytes: u64) {
         let mut state = self.state();

@@ -303,8 +303,8 @@ fn windows_are_given_back_as_bodies_are_taken() {
     assert_eq!(talk.written(), [], "nothing was taken yet");
     let Talk { connection, scratch, h2, limits, out, .. } = &mut talk;
     let mut step = Step { scratch, h2, limits, now_ms: 0, out };
-    connection.take(1, 16_000, true, &mut step);
-    connection.take(1, 32_000, true, &mut step);
+    connection.take(1, 16_000, u32::MAX, &mut step);
+    connection.take(1, 32_000, u32::MAX, &mut step);
     let given = 48_000 + (64 << 10);
     let wanted = (kind::WINDOW_UPDATE, 0, 1, u32::to_be_bytes(given).to_vec());
     assert_eq!(talk.written(), [wanted], "with as much again, since it is in use");

@@ -144,7 +144,7 @@ fn serve(
                     }
                 }
                 Some(H2Event::Data { id, bytes, is_end }) => {
-                    core.take(id, bytes.len(), false, &mut step);
+                    core.take(id, bytes.len(), 0, &mut step);
                     let stream = core.stream(id).expect("it is open");
                     stream.state.1 += bytes.len();
                     if is_end {

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use gustnado::config::Config;
 use gustnado::{Routes, route};
+use gustnado_http::h2::ErrorCode;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::harness::client::{get, request};
@@ -22,6 +23,7 @@ on_every_server!(
     hot_files_are_served_beside_cold_ones,
     an_answer_from_a_slow_disk_keeps_its_place,
     what_a_page_needs_does_not_wait_for_the_disk,
+    a_stream_waits_for_a_slow_disk_and_not_for_a_frozen_one,
     a_frozen_disk_of_the_log_costs_lines_and_no_answer,
     a_log_whose_folder_is_gone_is_written_on,
 );
@@ -143,6 +145,35 @@ fn what_a_page_needs_does_not_wait_for_the_disk(setup: Setup) {
     let hints = client.wait_for(id, |answer| !answer.interim.is_empty());
     assert_eq!(hints.status, 0);
     assert_eq!(client.answer(id).status, 404);
+}
+
+fn a_stream_waits_for_a_slow_disk_and_not_for_a_frozen_one(setup: Setup) {
+    if Setup::plain_only("HTTP/2 comes by ALPN there") {
+        return;
+    }
+    let Some(scene) = Scene::new() else { return };
+    scene.slow.delay(Duration::from_millis(20));
+    let write_timeout = Duration::from_secs(1);
+    let server = Server::start(Config { h2c: true, write_timeout, ..scene.config(setup) });
+    let mut client = Http2Client::connect(server.address());
+    let (large, small) = (client.get("/slow/l1"), client.get("/slow/s1"));
+    assert_eq!(client.ask("/small").text(), "0123456789");
+    assert_eq!(client.answer(small).body.len() as u64, SMALL_BYTES);
+    assert_eq!(client.answer(large).body.len() as u64, LARGE_BYTES);
+    // What was read into memory is sent; the rest does not come.
+    client.gives_window = false;
+    let cut = client.get("/slow/l2");
+    client.wait_for(cut, |answer| !answer.body.is_empty());
+    scene.slow.freeze();
+    client.gives_window = true;
+    client.give(0, 8 << 20);
+    client.give(cut, 8 << 20);
+    let answer = client.answer(cut);
+    assert_eq!(answer.reset, Some(ErrorCode::InternalError));
+    assert!((1 << 20..LARGE_BYTES).contains(&(answer.body.len() as u64)), "{}", answer.body.len());
+    assert_eq!(server.stats().files_cut, 1);
+    assert_eq!(client.ask("/small").text(), "0123456789");
+    scene.slow.delay(Duration::ZERO);
 }
 
 fn a_frozen_disk_of_the_log_costs_lines_and_no_answer(setup: Setup) {

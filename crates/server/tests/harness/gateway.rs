@@ -63,6 +63,8 @@ struct State {
     /// A thread sends what waits.
     is_pumping: bool,
     shut: Shut,
+    /// A send has found that the server has reset it: no receive will say so any more.
+    is_reset: bool,
     /// When something was first written after the server had closed.
     written_late: Option<Instant>,
     /// Why the test cannot go on.
@@ -101,6 +103,7 @@ impl Gateway {
             is_blocked: false,
             is_pumping: false,
             shut: Shut::No,
+            is_reset: false,
             written_late: None,
             fault: None,
         };
@@ -298,7 +301,10 @@ impl State {
                 Err(rustix::io::Errno::INTR) => {}
                 Err(rustix::io::Errno::AGAIN) => break,
                 // What it has sent before can still be read.
-                Err(_) => self.unsent.clear(),
+                Err(error) => {
+                    self.is_reset |= error == rustix::io::Errno::CONNRESET;
+                    self.unsent.clear();
+                }
             }
         }
         if self.shut == Shut::Wanted && !self.is_waiting() {
@@ -313,7 +319,8 @@ impl State {
         let mut piece = [0; PIECE_BYTES];
         match recv(wire, &mut piece[..], RecvFlags::DONTWAIT) {
             Ok((0, _)) => {
-                self.responses.cut_all(TextEnd::InOrder);
+                let end = if self.is_reset { TextEnd::Reset } else { TextEnd::InOrder };
+                self.responses.cut_all(end);
                 0
             }
             Ok((count, _)) => {

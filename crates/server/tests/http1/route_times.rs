@@ -118,9 +118,6 @@ fn long_answers(routes: Routes, prefix: &str, special: fn(Route) -> Route) -> Ro
 const SORTS: [&str; 3] = ["bytes", "file", "stream"];
 
 fn a_route_may_be_less_patient_with_readers(setup: Setup) {
-    if Setup::http1_only("not there yet: a socket that is full has the server's time") {
-        return;
-    }
     let routes = long_answers(Routes::new(), "/short", |route| route.write_timeout(SHORT));
     let routes = long_answers(routes, "/idle", |route| route.idle_timeout(SHORT));
     let server = Server::routes(setup.patient_config(), routes);
@@ -140,9 +137,6 @@ fn a_route_may_be_less_patient_with_readers(setup: Setup) {
 }
 
 fn a_route_may_be_more_patient_with_readers(setup: Setup) {
-    if Setup::http1_only("not there yet: a socket that is full has the server's time") {
-        return;
-    }
     let routes = long_answers(Routes::new(), "/long", |route| route.write_timeout(LONG));
     let routes = long_answers(routes, "/other", |route| route);
     let server = Server::routes(Config { write_timeout: SHORT, ..setup.patient_config() }, routes);

@@ -253,9 +253,9 @@ impl<S> H2Connection<S> {
 
     /// Notes that bytes of a body were taken: the client may send as many more.
     ///
-    /// - `grows`: there is memory for a larger window.
-    pub fn take(&mut self, id: StreamId, bytes: usize, grows: bool, step: &mut Step<'_>) {
-        let window_max = if grows { step.h2.window_bytes_max } else { 0 };
+    /// - `window_max`: how large its window may become, if there is memory; it never shrinks.
+    pub fn take(&mut self, id: StreamId, bytes: usize, window_max: u32, step: &mut Step<'_>) {
+        let window_max = window_max.min(step.h2.window_bytes_max);
         let Some(stream) = self.stream(id) else { return };
         stream.windows.take(bytes);
         if stream.is_remote_closed {

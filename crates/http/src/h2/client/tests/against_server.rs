@@ -50,7 +50,7 @@ impl Lengths {
                     }
                 }
                 Some(H2Event::Data { id, bytes, is_end }) => {
-                    core.take(id, bytes.len(), true, &mut step);
+                    core.take(id, bytes.len(), u32::MAX, &mut step);
                     let stream = core.stream(id).expect("it is open");
                     stream.state += bytes.len();
                     if is_end {
