@@ -135,9 +135,9 @@ fn a_response_that_is_ready_needs_none(setup: Setup) {
         ("/files/none.html", 0),
     ] {
         let answer = client.ask(target);
-        // A file may be waited for the first time.
-        let is_file = target.starts_with("/files");
-        assert!(answer.interim.is_empty() || is_file, "{target}: {answer:?}");
+        // A file may be waited for the first time, and another worker may run the task meanwhile.
+        let may_wait = target.starts_with("/files") || target == "/task" && setup.is_shared();
+        assert!(answer.interim.is_empty() || may_wait, "{target}: {answer:?}");
         assert_eq!(all("link", &answer).len(), links, "{target}: {answer:?}");
     }
 }
