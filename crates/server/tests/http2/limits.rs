@@ -1,8 +1,10 @@
 //! Limits that strike are told to the program, which may give more time.
 
 use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::Duration;
 
+use bytes::Bytes;
 use gustnado::config::Config;
 use gustnado::task::sleep;
 use gustnado::{
@@ -21,6 +23,7 @@ on_every_server!(
     every_size_that_strikes_is_told,
     times_may_be_extended,
     a_handler_may_be_silent_as_long_as_its_route_says,
+    a_full_socket_has_the_time_of_its_route,
 );
 
 const SHORT: Duration = Duration::from_millis(300);
@@ -198,4 +201,35 @@ fn a_handler_may_be_silent_as_long_as_its_route_says(setup: Setup) {
     assert_eq!(tape.take(Limit::Idle), (150, 0, Some("/idle".to_owned())));
     assert_eq!(client.ask("/none").status, 404, "the connection goes on");
     assert_eq!(server.stats().timeouts, 1);
+}
+
+/// Asks for far more than kernels hold, with windows for all of it, and reads the beginning.
+fn ask_for_much(server: &Server) -> (Http2Client, u32) {
+    let settings = [(setting::INITIAL_WINDOW_SIZE, 1 << 30)];
+    let mut client = Http2Client::connect_with(server.address(), &settings);
+    client.give(0, 1 << 30);
+    client.gives_window = false;
+    let id = client.get("/much");
+    client.wait_for(id, |answer| !answer.body.is_empty());
+    (client, id)
+}
+
+fn a_full_socket_has_the_time_of_its_route(setup: Setup) {
+    const MUCH: usize = 32 << 20;
+    let content = Bytes::from(vec![b'm'; MUCH]);
+    let of = |time| {
+        let content = content.clone();
+        let much = route().write_timeout(time).get(move |_: &Request| content.clone());
+        Routes::new().route("/much", much)
+    };
+    let server = Server::routes(in_clear(setup), of(SHORT));
+    let (mut client, id) = ask_for_much(&server);
+    server.wait_until_empty();
+    assert_eq!(server.stats().timeouts, 1);
+    client.ended();
+    assert!(client.so_far(id).body.len() < MUCH);
+    let server = Server::routes(Config { write_timeout: SHORT, ..in_clear(setup) }, of(PATIENCE));
+    let (mut client, id) = ask_for_much(&server);
+    thread::sleep(2 * SHORT);
+    assert_eq!(client.answer(id).body.len(), MUCH);
 }

@@ -20,6 +20,7 @@ on_every_server!(
     bodies_that_nobody_reads_stay_within_their_memory,
     without_memory_bodies_go_to_the_disk_and_come_back,
     a_long_body_goes_to_the_disk,
+    a_window_grows_to_an_eighth_of_the_memory_for_bodies,
     a_window_does_not_grow_while_memory_is_short,
     tiny_windows_with_large_files_hold_nothing,
     streams_of_pieces_that_nobody_takes_are_bounded,
@@ -179,6 +180,15 @@ fn growth(client: &mut Http2Client) -> i64 {
     client.send_data(id, b"", true);
     assert_eq!(client.answer(id).body.len(), 40 * 8_192);
     client.window(id) - first
+}
+
+fn a_window_grows_to_an_eighth_of_the_memory_for_bodies(setup: Setup) {
+    let config = Config { limit_body_memory: MIB as u64, ..in_clear(setup) };
+    let server = Server::routes(config, routes());
+    let mut client = Http2Client::connect(server.address());
+    client.ping();
+    let grown = growth(&mut client);
+    assert!((1..=64 << 10).contains(&grown), "from 64 KiB by {grown}");
 }
 
 fn a_window_does_not_grow_while_memory_is_short(setup: Setup) {
