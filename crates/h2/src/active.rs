@@ -19,7 +19,6 @@ use crate::stream_pace::{HeldResponse, StreamPace, StreamRead};
 
 /// What is kept with an open stream.
 #[derive(Default)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct Active {
     /// The request's head, which its handler shares.
     pub(super) parts: Option<RequestHeadRef>,

@@ -47,14 +47,13 @@ impl Http2Conn {
     pub(super) fn after_read(&mut self, id: StreamId, until: Option<u64>) {
         let Some(stream) = self.core.stream(id) else { return };
         stream.state.is_cold = false;
-        match until {
-            Some(until) => stream.state.read_until = until,
-            None => {
-                let fault = Some(Fault::FileCut);
-                self.app.count(&Added { fault, ..Added::default() });
-                self.reset(id, ErrorCode::InternalError);
-            }
+        if let Some(until) = until {
+            stream.state.read_until = until;
+            return;
         }
+        let fault = Some(Fault::FileCut);
+        self.app.count(&Added { fault, ..Added::default() });
+        self.reset(id, ErrorCode::InternalError);
     }
 }
 
