@@ -81,10 +81,8 @@ impl Http2Conn {
         };
         self.app.count_response(0, bytes as u64);
         if let Some(stream) = self.core.stream(id) {
+            let patience = stream.state.write_timeout(self.app.times.write);
             stream.state.reader.note(bytes);
-            if bytes > 0 {
-                self.timers.note_content(stream.state.write_timeout(self.app.times.write));
-            }
             if let Some(pace) = &mut stream.state.pace {
                 pace.note(bytes);
             }
@@ -92,6 +90,9 @@ impl Http2Conn {
             self.turn = self.turn.wrapping_add(1);
             if let Some(exchange) = &mut stream.state.exchange {
                 exchange.add_content(bytes as u64);
+            }
+            if bytes > 0 {
+                self.note_content(patience);
             }
         }
         match piece {

@@ -107,6 +107,7 @@ impl Http2Conn {
         if self.has_paced_rest() {
             return;
         }
+        self.end_sent_content();
         let Some(rare) = &mut self.rare else { return };
         if let Some(leaving) = &mut rare.leaving {
             for mut exchange in leaving.sending.drain(..) {

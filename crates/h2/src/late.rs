@@ -81,7 +81,7 @@ impl Http2Conn {
 
     /// Looks at the send that is under way. Returns whether the client may take its time.
     fn may_send_on(&mut self, now_ms: u64) -> bool {
-        let patience = self.timers.send_patience(&self.app);
+        let patience = self.send_patience();
         if self.timers.look_ms > now_ms {
             return true;
         }

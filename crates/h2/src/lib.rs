@@ -30,6 +30,7 @@ mod patience;
 mod rare;
 mod request_body;
 mod respond;
+mod send_silence;
 mod send_size;
 mod stream_body;
 mod stream_memory;
@@ -278,8 +279,8 @@ impl Http2Conn {
         if next.is_large() {
             self.app.charge_send(&mut next, &self.socket);
         }
-        self.timers.take_next();
-        self.timers.begin_send(self.socket.now().mono_ms, &self.app);
+        self.begin_content();
+        self.timers.begin_send(self.socket.now().mono_ms, self.send_patience());
         self.socket.start_send(next);
         true
     }

@@ -72,13 +72,15 @@ impl Http2Conn {
     #[cold]
     pub(super) fn start_paced_send(&mut self) -> bool {
         let now_ms = self.now_ms();
+        if !self.has_paced_rest() && self.next.as_ref().is_some_and(|next| !next.is_empty()) {
+            self.begin_content();
+        }
         let rare = &mut **self.rare.get_or_insert_default();
         let pace = rare.pace.get_or_insert_default();
         if pace.left() == 0 {
             let Some(mut next) = self.next.take_if(|next| !next.is_empty()) else { return false };
             (pace.waiting, pace.at) = (next.take_bytes(), 0);
             Connection::put_back(next);
-            self.timers.take_next();
             if let Some(leaving) = &mut rare.leaving {
                 leaving.begin();
             }
@@ -98,7 +100,7 @@ impl Http2Conn {
         if pace.left() == 0 {
             (pace.waiting, pace.at) = (Vec::new(), 0);
         }
-        self.timers.begin_send(now_ms, &self.app);
+        self.timers.begin_send(now_ms, self.send_patience());
         self.socket.start_send(out);
         true
     }

@@ -9,6 +9,7 @@ use crate::exchange::Leaving;
 use crate::input::PartialInput;
 use crate::outbox::Mailroom;
 use crate::pace::ConnPace;
+use crate::send_silence::SendSilence;
 
 /// The rare parts of a connection.
 #[derive(Default)]
@@ -23,6 +24,8 @@ pub(super) struct Rare {
     pub(super) pace: Option<Box<ConnPace>>,
     /// Exchanges whose last bytes are in the next send, and in the one that is under way.
     pub(super) leaving: Option<Leaving>,
+    /// How slowly the client may take a send, where routes say so.
+    pub(super) silence: Option<SendSilence>,
 }
 
 impl Http2Conn {
@@ -50,9 +53,10 @@ impl Http2Conn {
     /// Gives back what no part is left in.
     pub(super) fn drop_rare(&mut self) {
         self.rare.take_if(|rare| {
-            let Rare { mailroom, partial, pieces, pace, leaving } = &**rare;
+            let Rare { mailroom, partial, pieces, pace, leaving, silence } = &**rare;
             let is_charged = partial.is_some() || pieces.is_some();
-            !is_charged && mailroom.is_none() && pace.is_none() && leaving.is_none()
+            let is_sent = leaving.is_some() || silence.is_some();
+            !is_charged && !is_sent && mailroom.is_none() && pace.is_none()
         });
     }
 }

@@ -39,11 +39,9 @@ pub(super) struct ConnTimers {
     pub(super) ping_ms: u64,
     /// When the send has begun: the low half.
     sent_ms: u32,
-    /// How long the client may take nothing of that send, and of the next one: the least of the
-    /// streams whose content is in it; 0 if it has no content.
-    sent_silence_ms: u32,
-    next_silence_ms: u32,
     pub(super) is_ping_sent: bool,
+    /// The next send has content of streams whose routes have no time-out of their own.
+    pub(super) has_usual_content: bool,
     /// Requests came since the connection was idle.
     is_busy: bool,
 }
@@ -58,8 +56,7 @@ impl ConnTimers {
             watch: None,
             ping_ms: now_ms + app.times.ping_ms,
             sent_ms: 0,
-            sent_silence_ms: 0,
-            next_silence_ms: 0,
+            has_usual_content: false,
             is_ping_sent: false,
             is_busy: false,
         }
@@ -107,31 +104,9 @@ impl ConnTimers {
         };
     }
 
-    /// Notes that content is in the next send whose client may take nothing for so long.
-    pub(super) fn note_content(&mut self, patience: ProgressTimeout) {
-        let silence_ms = u32::try_from(patience.silence_ms).unwrap_or(u32::MAX).max(1);
-        self.next_silence_ms = match self.next_silence_ms {
-            0 => silence_ms,
-            least_ms => least_ms.min(silence_ms),
-        };
-    }
-
-    /// What was to be sent next is sent from now on, in one send or several.
-    pub(super) fn take_next(&mut self) {
-        self.sent_silence_ms = std::mem::take(&mut self.next_silence_ms);
-    }
-
-    /// Returns how slowly the client may take the send that is under way.
-    pub(super) fn send_patience(&self, app: &App) -> ProgressTimeout {
-        match self.sent_silence_ms {
-            0 => app.times.write,
-            silence_ms => ProgressTimeout { silence_ms: silence_ms.into(), ..app.times.write },
-        }
-    }
-
-    pub(super) fn begin_send(&mut self, now_ms: u64, app: &App) {
+    pub(super) fn begin_send(&mut self, now_ms: u64, patience: ProgressTimeout) {
         self.sent_ms = low_half(now_ms);
-        self.look_ms = now_ms + self.send_patience(app).first_look_ms();
+        self.look_ms = now_ms + patience.first_look_ms();
     }
 
     /// Returns whether a send is under way. (The socket does not know after a time-out, which may
