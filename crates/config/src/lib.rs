@@ -186,8 +186,6 @@ settings! { $
         /// The file that a line for each request is appended to; `-` is standard output, `None` is
         /// no log.
         access_log: Option<PathBuf>,
-        /// Whether errors that end HTTP/2 connections are told on standard error.
-        log_connection_errors: bool,
         /// Format of such a line: `common`, `combined`, `json`, or a format in gunicorn's atoms.
         access_log_format: String,
     }
@@ -368,6 +366,8 @@ settings! { $
         early_hints: EarlyHints = EarlyHints::Navigations,
         /// How often a line of statistics is written to standard error; zero is never.
         stats_interval: Duration,
+        /// Whether errors that end HTTP/2 connections are told on standard error.
+        log_connection_errors: bool,
         /// Whether start and stop are silent but for errors.
         quiet: bool,
     }

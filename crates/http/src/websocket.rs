@@ -14,6 +14,6 @@ mod tests;
 pub mod utf8;
 
 pub use close::{CloseCode, CloseReason, Violation};
-pub use frame::{FrameHeader, Opcode, write};
-pub use reader::{Event, MessageKind, MessageReader, Piece, ReadLimits, Role};
+pub use frame::{Opcode, WebSocketHeader, write};
+pub use reader::{MessageKind, MessageReader, ReadLimits, Role, WebSocketEvent, WebSocketPiece};
 pub use utf8::Utf8Check;

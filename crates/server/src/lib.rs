@@ -137,9 +137,9 @@ pub mod driven {
 pub mod websocket {
     #[doc(inline)]
     pub use gustnado_ws::{
-        CloseCode, CloseFrame, Message, MessageKind, MessagePiece, Origins, SendError, SlowPeer,
+        CloseCode, CloseFrame, MessageKind, MessagePiece, Origins, SendError, SlowPeer,
         Subscription, Topic, Violation, WebSocket, WebSocketEndpoint, WebSocketError,
-        WebSocketSender, websocket,
+        WebSocketMessage, WebSocketSender, websocket,
     };
 }
 

@@ -8,17 +8,17 @@ use std::task::{Context, Poll, Waker, ready};
 
 use bytes::{Bytes, BytesMut};
 use gustnado_http::websocket::{
-    CloseCode, CloseReason, Event, FrameHeader, MessageKind, MessageReader, Opcode, Role,
-    Utf8Check, Violation, write,
+    CloseCode, CloseReason, MessageKind, MessageReader, Opcode, Role, Utf8Check, Violation,
+    WebSocketEvent, WebSocketHeader, write,
 };
 use gustnado_tasks::{Sleep, sleep};
 use gustnado_web::tunnel::{Tunnel, TunnelError};
 
 use crate::deflate::Deflate;
 use crate::error::{SendError, WebSocketError};
-use crate::message::{CloseFrame, Message, MessagePiece};
+use crate::message::{CloseFrame, MessagePiece, WebSocketMessage};
 use crate::options::WebSocketOptions;
-use crate::outbox::Outbox;
+use crate::outbox::FrameQueue;
 
 /// As much is gathered before a sender waits for the peer.
 const GATHERED_BYTES_MAX: usize = 64 << 10;
@@ -35,7 +35,7 @@ pub(crate) struct Core {
     message: Vec<u8>,
     text: Utf8Check,
     deflate: Option<Box<Deflate>>,
-    out: Outbox,
+    out: FrameQueue,
     /// Bytes of `out` are on their way.
     is_sending: bool,
     /// A message is being sent in pieces.
@@ -43,7 +43,7 @@ pub(crate) struct Core {
     /// A close frame was sent, or is about to be.
     has_closed: bool,
     /// Why nothing more is received.
-    end: Option<Box<End>>,
+    end: Option<Box<WebSocketEnd>>,
     ping: PingState,
     alarm: Option<Pin<Box<Sleep>>>,
     /// Wakes the task that sends.
@@ -53,7 +53,7 @@ pub(crate) struct Core {
 }
 
 /// Why nothing more is received.
-pub(crate) struct End {
+pub(crate) struct WebSocketEnd {
     close: CloseFrame,
     /// What is returned once.
     error: Option<WebSocketError>,
@@ -83,7 +83,7 @@ impl Core {
             message: Vec::new(),
             text: Utf8Check::default(),
             deflate,
-            out: Outbox::default(),
+            out: FrameQueue::default(),
             is_sending: false,
             is_within_message: false,
             has_closed: false,
@@ -99,7 +99,7 @@ impl Core {
     pub(crate) fn poll_recv(
         &mut self,
         context: &mut Context<'_>,
-    ) -> Poll<Result<Option<Message>, WebSocketError>> {
+    ) -> Poll<Result<Option<WebSocketMessage>, WebSocketError>> {
         loop {
             match ready!(self.poll_piece(context, true))? {
                 None => return Poll::Ready(Ok(None)),
@@ -191,17 +191,17 @@ impl Core {
         let found = loop {
             match self.reader.next(&mut input, &limits)? {
                 None => break None,
-                Some(Event::Ping(payload)) => {
+                Some(WebSocketEvent::Ping(payload)) => {
                     let payload = Bytes::copy_from_slice(payload);
                     self.control(Opcode::Pong, &payload);
                 }
-                Some(Event::Pong(_)) => {}
-                Some(Event::Close(close)) => {
+                Some(WebSocketEvent::Pong(_)) => {}
+                Some(WebSocketEvent::Close(close)) => {
                     self.after_close(close);
                     input = &mut [];
                     break None;
                 }
-                Some(Event::Data(piece)) => {
+                Some(WebSocketEvent::Data(piece)) => {
                     let (kind, is_last) = (piece.kind, piece.is_last);
                     if kind == MessageKind::Text && !piece.is_compressed {
                         // A text that comes at once is checked when it is made a string.
@@ -252,14 +252,20 @@ impl Core {
     }
 
     /// Returns a message that has come whole.
-    fn whole(&mut self, kind: MessageKind, bytes: Vec<u8>) -> Result<Message, WebSocketError> {
+    fn whole(
+        &mut self,
+        kind: MessageKind,
+        bytes: Vec<u8>,
+    ) -> Result<WebSocketMessage, WebSocketError> {
         match kind {
-            MessageKind::Binary => Ok(Message::Binary(bytes)),
-            MessageKind::Text => String::from_utf8(bytes).map(Message::Text).map_err(|_| {
-                let violation = Violation::data("a text is not UTF-8");
-                self.refuse(violation);
-                WebSocketError::Violation(violation)
-            }),
+            MessageKind::Binary => Ok(WebSocketMessage::Binary(bytes)),
+            MessageKind::Text => {
+                String::from_utf8(bytes).map(WebSocketMessage::Text).map_err(|_| {
+                    let violation = Violation::data("a text is not UTF-8");
+                    self.refuse(violation);
+                    WebSocketError::Violation(violation)
+                })
+            }
         }
     }
 
@@ -287,7 +293,7 @@ impl Core {
             "",
         );
         let close = CloseFrame { code: close.code, reason: close.text.to_owned() };
-        self.end = Some(Box::new(End { close, error: None }));
+        self.end = Some(Box::new(WebSocketEnd { close, error: None }));
     }
 
     /// The peer has broken a rule: it is told so, and nothing more is read.
@@ -295,7 +301,7 @@ impl Core {
         self.close(violation.code, violation.reason);
         let close = CloseFrame { code: CloseCode::ABNORMAL, reason: violation.reason.to_owned() };
         let error = Some(WebSocketError::Violation(violation));
-        self.end = Some(Box::new(End { close, error }));
+        self.end = Some(Box::new(WebSocketEnd { close, error }));
     }
 
     /// The connection is of no use any more.
@@ -304,7 +310,7 @@ impl Core {
         self.out.clear();
         self.is_sending = false;
         let close = CloseFrame { code: CloseCode::ABNORMAL, reason: error.to_string() };
-        self.end.get_or_insert_with(|| Box::new(End { close, error: Some(error) }));
+        self.end.get_or_insert_with(|| Box::new(WebSocketEnd { close, error: Some(error) }));
         self.wake_senders();
     }
 
@@ -375,7 +381,7 @@ impl Core {
     }
 
     fn frame(&mut self, opcode: Opcode, is_final: bool, is_compressed: bool, payload: &[u8]) {
-        let header = FrameHeader { opcode, is_final, is_compressed, mask: None, len: 0 };
+        let header = WebSocketHeader { opcode, is_final, is_compressed, mask: None, len: 0 };
         self.out.append(|out| write(header, payload, out));
     }
 

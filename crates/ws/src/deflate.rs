@@ -18,7 +18,8 @@ const STEP_BYTES: usize = 16 << 10;
 
 thread_local! {
     /// By their window bits.
-    static COMPRESSORS: RefCell<[Option<Box<Compress>>; 16]> = const { RefCell::new([const { None }; 16]) };
+    static COMPRESSORS: RefCell<[Option<Box<Compress>>; 16]> =
+        const { RefCell::new([const { None }; 16]) };
     static DECOMPRESSOR: RefCell<Option<Box<Decompress>>> = const { RefCell::new(None) };
 }
 

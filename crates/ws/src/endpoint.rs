@@ -14,7 +14,7 @@ use gustnado_web::tunnel::Tunnel;
 
 use crate::core::Core;
 use crate::deflate::Deflate;
-use crate::handshake::Handshake;
+use crate::handshake::WebSocketHandshake;
 use crate::options::{Origins, WebSocketOptions};
 use crate::run;
 use crate::socket::WebSocket;
@@ -75,7 +75,8 @@ setters! {
     /// Sets which pages may open a WebSocket.
     origins: Origins => origins = origins;
     /// Sets the subprotocols that are spoken, the best one first.
-    subprotocols: &[&str] => subprotocols = subprotocols.iter().map(|name| (*name).to_owned()).collect();
+    subprotocols: &[&str] => subprotocols =
+        subprotocols.iter().map(|name| (*name).to_owned()).collect();
     /// Sets whether messages may be compressed (permessage-deflate; on), and how; `None`: not.
     deflate: Option<DeflateWishes> => deflate = deflate;
     /// Sets from how many bytes on a message is compressed (860).
@@ -109,11 +110,11 @@ where
     if !request.wants_protocol(PROTOCOL) {
         return Response::upgrade(PROTOCOL, |_| async {});
     }
-    let handshake = match Handshake::of(request, options) {
+    let handshake = match WebSocketHandshake::of(request, options) {
         Ok(handshake) => handshake,
         Err(response) => return response,
     };
-    let Handshake { accept, subprotocol, deflate } = handshake;
+    let WebSocketHandshake { accept, subprotocol, deflate } = handshake;
     let (options, chosen) = (Arc::clone(options), subprotocol.clone());
     let mut response = Response::upgrade(PROTOCOL, move |tunnel: Tunnel| {
         let deflate = deflate

@@ -16,14 +16,14 @@ const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 const VERSION: &str = "13";
 
 /// What was agreed on.
-pub(crate) struct Handshake {
+pub(crate) struct WebSocketHandshake {
     /// The answer to the key; none in HTTP/2.
     pub(crate) accept: Option<String>,
     pub(crate) subprotocol: Option<Box<str>>,
     pub(crate) deflate: Option<DeflateAgreed>,
 }
 
-impl Handshake {
+impl WebSocketHandshake {
     /// Checks a request that asks for a WebSocket.
     ///
     /// # Errors

@@ -27,7 +27,7 @@ mod topic;
 pub use endpoint::{WebSocketEndpoint, websocket};
 pub use error::{SendError, WebSocketError};
 pub use gustnado_http::websocket::{CloseCode, MessageKind, Violation};
-pub use message::{CloseFrame, Message, MessagePiece};
+pub use message::{CloseFrame, MessagePiece, WebSocketMessage};
 pub use options::{Origins, WebSocketOptions};
 pub use sender::WebSocketSender;
 pub use socket::WebSocket;

@@ -5,14 +5,14 @@ use gustnado_http::websocket::{CloseCode, MessageKind};
 
 /// A message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Message {
+pub enum WebSocketMessage {
     /// A text.
     Text(String),
     /// Bytes.
     Binary(Vec<u8>),
 }
 
-impl Message {
+impl WebSocketMessage {
     /// Returns what it is.
     pub fn kind(&self) -> MessageKind {
         match self {
@@ -35,25 +35,25 @@ impl Message {
     }
 }
 
-impl From<&str> for Message {
+impl From<&str> for WebSocketMessage {
     fn from(text: &str) -> Self {
         Self::Text(text.to_owned())
     }
 }
 
-impl From<String> for Message {
+impl From<String> for WebSocketMessage {
     fn from(text: String) -> Self {
         Self::Text(text)
     }
 }
 
-impl From<&[u8]> for Message {
+impl From<&[u8]> for WebSocketMessage {
     fn from(bytes: &[u8]) -> Self {
         Self::Binary(bytes.to_vec())
     }
 }
 
-impl From<Vec<u8>> for Message {
+impl From<Vec<u8>> for WebSocketMessage {
     fn from(bytes: Vec<u8>) -> Self {
         Self::Binary(bytes)
     }

@@ -10,14 +10,14 @@ const SHARED_BYTES_MIN: usize = 4 << 10;
 
 /// Frames that are to be sent, in their order.
 #[derive(Default)]
-pub(crate) struct Outbox {
+pub(crate) struct FrameQueue {
     /// Whole buffers, before `tail`.
     whole: VecDeque<Bytes>,
     tail: Vec<u8>,
     bytes: usize,
 }
 
-impl Outbox {
+impl FrameQueue {
     /// Returns how many bytes wait.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes

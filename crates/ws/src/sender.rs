@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 use crate::core::Core;
 use crate::error::SendError;
-use crate::message::Message;
+use crate::message::WebSocketMessage;
 use crate::run::{SharedCore, lock};
 
 /// Sends on a WebSocket from any task, also after its handler has ended: then it fails.
@@ -22,7 +22,7 @@ impl WebSocketSender {
     ///
     /// # Errors
     /// [`SendError::Closed`].
-    pub async fn send(&self, message: impl Into<Message>) -> Result<(), SendError> {
+    pub async fn send(&self, message: impl Into<WebSocketMessage>) -> Result<(), SendError> {
         let (message, core) = (message.into(), self.core()?);
         poll_fn(|context| lock(&core).poll_room_elsewhere(context)).await?;
         add(&core, &message)
@@ -32,7 +32,7 @@ impl WebSocketSender {
     ///
     /// # Errors
     /// [`SendError`].
-    pub fn try_send(&self, message: impl Into<Message>) -> Result<(), SendError> {
+    pub fn try_send(&self, message: impl Into<WebSocketMessage>) -> Result<(), SendError> {
         let core = self.core()?;
         if !lock(&core).has_room() {
             return Err(SendError::Full);
@@ -50,7 +50,7 @@ impl WebSocketSender {
     }
 }
 
-fn add(core: &SharedCore, message: &Message) -> Result<(), SendError> {
+fn add(core: &SharedCore, message: &WebSocketMessage) -> Result<(), SendError> {
     let mut core = lock(core);
     core.send(message.kind(), message.as_bytes())?;
     core.wake_task();

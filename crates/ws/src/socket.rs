@@ -6,7 +6,7 @@ use std::future::poll_fn;
 use gustnado_http::websocket::{CloseCode, MessageKind};
 
 use crate::error::{SendError, WebSocketError};
-use crate::message::{CloseFrame, Message, MessagePiece};
+use crate::message::{CloseFrame, MessagePiece, WebSocketMessage};
 use crate::run::{SharedCore, lock};
 use crate::sender::WebSocketSender;
 
@@ -16,7 +16,8 @@ use crate::sender::WebSocketSender;
 /// belongs to the task of its connection; [`WebSocket::sender`] makes handles for others. When the
 /// function that received it returns, the WebSocket is closed with 1000.
 ///
-/// When the server drains, the peer is told so (1001), and `recv` goes on until the peer has closed.
+/// When the server drains, the peer is told so (1001), and `recv` goes on until the peer has
+/// closed.
 pub struct WebSocket {
     core: SharedCore,
     subprotocol: Option<Box<str>>,
@@ -39,7 +40,7 @@ impl WebSocket {
     ///
     /// # Errors
     /// [`WebSocketError`], once; then `None` is returned.
-    pub async fn recv(&mut self) -> Result<Option<Message>, WebSocketError> {
+    pub async fn recv(&mut self) -> Result<Option<WebSocketMessage>, WebSocketError> {
         poll_fn(|context| lock(&self.core).poll_recv(context)).await
     }
 
@@ -57,7 +58,7 @@ impl WebSocket {
     ///
     /// # Errors
     /// [`SendError::Closed`].
-    pub async fn send(&mut self, message: impl Into<Message>) -> Result<(), SendError> {
+    pub async fn send(&mut self, message: impl Into<WebSocketMessage>) -> Result<(), SendError> {
         let message = message.into();
         self.room().await?;
         lock(&self.core).send(message.kind(), message.as_bytes())

@@ -5,10 +5,10 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bytes::Bytes;
-use gustnado_http::websocket::{CloseCode, FrameHeader, write};
+use gustnado_http::websocket::{CloseCode, WebSocketHeader, write};
 
 use crate::core::opcode_of;
-use crate::message::Message;
+use crate::message::WebSocketMessage;
 use crate::run::lock;
 use crate::sender::WebSocketSender;
 use crate::socket::WebSocket;
@@ -23,17 +23,17 @@ pub enum SlowPeer {
     Close,
 }
 
-/// Sends each message to all `WebSocket`s that have subscribed. It is encoded once, and all share the
-/// same bytes. Clones are the same topic.
+/// Sends each message to all `WebSocket`s that have subscribed. It is encoded once, and all share
+/// the same bytes. Clones are the same topic.
 ///
 /// A peer is slow when more waits for it than [`unsent_bytes_max`] says.
 ///
 /// [`unsent_bytes_max`]: crate::WebSocketEndpoint::unsent_bytes_max
 #[derive(Clone, Default)]
-pub struct Topic(Arc<Shared>);
+pub struct Topic(Arc<TopicState>);
 
 #[derive(Default)]
-struct Shared {
+struct TopicState {
     slow_peer: SlowPeer,
     subscribers: Mutex<Subscribers>,
 }
@@ -46,7 +46,7 @@ struct Subscribers {
     next: u64,
 }
 
-impl Shared {
+impl TopicState {
     fn subscribers(&self) -> MutexGuard<'_, Subscribers> {
         self.subscribers.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -62,7 +62,7 @@ impl Topic {
     ///
     /// - `slow_peer`: what becomes of slow peers.
     pub fn with(slow_peer: SlowPeer) -> Self {
-        Self(Arc::new(Shared { slow_peer, subscribers: Mutex::default() }))
+        Self(Arc::new(TopicState { slow_peer, subscribers: Mutex::default() }))
     }
 
     /// Makes a WebSocket get what is published from now on, while the subscription is kept. It is
@@ -76,11 +76,11 @@ impl Topic {
     }
 
     /// Sends a message to all subscribers. Returns how many will get it.
-    pub fn publish(&self, message: impl Into<Message>) -> usize {
+    pub fn publish(&self, message: impl Into<WebSocketMessage>) -> usize {
         let message = message.into();
         let opcode = opcode_of(message.kind());
         let header =
-            FrameHeader { opcode, is_final: true, is_compressed: false, mask: None, len: 0 };
+            WebSocketHeader { opcode, is_final: true, is_compressed: false, mask: None, len: 0 };
         let mut frame = Vec::new();
         write(header, message.as_bytes(), &mut frame);
         let frame = Bytes::from(frame);
@@ -115,7 +115,7 @@ impl fmt::Debug for Topic {
 /// The subscription of a WebSocket to a [`Topic`]. Dropping it ends it.
 #[derive(Debug)]
 pub struct Subscription {
-    topic: Weak<Shared>,
+    topic: Weak<TopicState>,
     number: u64,
 }
 

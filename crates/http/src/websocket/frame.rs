@@ -48,7 +48,7 @@ impl Opcode {
 
 /// What is in front of a payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FrameHeader {
+pub struct WebSocketHeader {
     /// What the frame is.
     pub opcode: Opcode,
     /// It is the last frame of its message.
@@ -61,7 +61,7 @@ pub struct FrameHeader {
     pub len: u64,
 }
 
-impl FrameHeader {
+impl WebSocketHeader {
     /// Reads a header, and returns it and its length; `None` if it is not whole.
     ///
     /// # Errors
@@ -114,9 +114,9 @@ impl FrameHeader {
 /// Appends a frame.
 ///
 /// - `header`: its length is that of the payload, whatever it says.
-pub fn write(header: FrameHeader, payload: &[u8], out: &mut Vec<u8>) {
+pub fn write(header: WebSocketHeader, payload: &[u8], out: &mut Vec<u8>) {
     out.reserve(HEADER_BYTES_MAX + payload.len());
-    FrameHeader { len: payload.len() as u64, ..header }.write(out);
+    WebSocketHeader { len: payload.len() as u64, ..header }.write(out);
     let begins = out.len();
     out.extend_from_slice(payload);
     if let Some(mask) = header.mask {

@@ -4,7 +4,7 @@
 use std::mem;
 
 use super::close::{CloseReason, Violation};
-use super::frame::{FrameHeader, Opcode};
+use super::frame::{Opcode, WebSocketHeader};
 use super::mask;
 
 /// Which end reads. Clients have to mask what they send, servers must not (RFC 6455 §5.1).
@@ -40,9 +40,9 @@ pub struct ReadLimits {
 
 /// What was read.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Event<'a> {
+pub enum WebSocketEvent<'a> {
     /// A piece of a message.
-    Data(Piece<'a>),
+    Data(WebSocketPiece<'a>),
     /// A ping, to be answered by a pong with the same payload.
     Ping(&'a [u8]),
     /// A pong.
@@ -53,7 +53,7 @@ pub enum Event<'a> {
 
 /// A piece of a message, unmasked. It may be cut anywhere.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Piece<'a> {
+pub struct WebSocketPiece<'a> {
     /// What the message is.
     pub kind: MessageKind,
     /// The message is compressed.
@@ -110,12 +110,14 @@ impl MessageReader {
         &mut self,
         input: &mut &'a mut [u8],
         limits: &ReadLimits,
-    ) -> Result<Option<Event<'a>>, Violation> {
+    ) -> Result<Option<WebSocketEvent<'a>>, Violation> {
         loop {
             if self.left > 0 {
                 return Ok(self.piece(input));
             }
-            let Some((header, header_bytes)) = FrameHeader::read(input)? else { return Ok(None) };
+            let Some((header, header_bytes)) = WebSocketHeader::read(input)? else {
+                return Ok(None);
+            };
             if header.mask.is_some() != (self.role == Role::Server) {
                 return Err(Violation::protocol(match self.role {
                     Role::Server => "a frame that is not masked",
@@ -134,7 +136,11 @@ impl MessageReader {
     }
 
     /// Takes note of a frame of a message.
-    fn begin_frame(&mut self, header: FrameHeader, limits: &ReadLimits) -> Result<(), Violation> {
+    fn begin_frame(
+        &mut self,
+        header: WebSocketHeader,
+        limits: &ReadLimits,
+    ) -> Result<(), Violation> {
         let begins = match header.opcode {
             Opcode::Text => Some(MessageKind::Text),
             Opcode::Binary => Some(MessageKind::Binary),
@@ -176,7 +182,7 @@ impl MessageReader {
     }
 
     /// Returns what has come of the frame that is under way.
-    fn piece<'a>(&mut self, input: &mut &'a mut [u8]) -> Option<Event<'a>> {
+    fn piece<'a>(&mut self, input: &mut &'a mut [u8]) -> Option<WebSocketEvent<'a>> {
         let len = usize::try_from(self.left).map_or(input.len(), |left| left.min(input.len()));
         if len == 0 {
             return None;
@@ -190,22 +196,22 @@ impl MessageReader {
     }
 
     /// Returns a piece of the message that is under way, and ends it where it ends.
-    fn data<'a>(&mut self, bytes: &'a mut [u8]) -> Event<'a> {
+    fn data<'a>(&mut self, bytes: &'a mut [u8]) -> WebSocketEvent<'a> {
         let is_last = self.is_last_frame && self.left == 0;
         let message = if is_last { self.message.take() } else { self.message };
         // A frame begins only within a message, or begins one.
         let (kind, is_compressed) = message.unwrap_or((MessageKind::Binary, false));
-        Event::Data(Piece { kind, is_compressed, bytes, is_last })
+        WebSocketEvent::Data(WebSocketPiece { kind, is_compressed, bytes, is_last })
     }
 }
 
 /// Reads a control frame, which has to be whole.
 #[cold]
 fn control<'a>(
-    header: FrameHeader,
+    header: WebSocketHeader,
     header_bytes: usize,
     input: &mut &'a mut [u8],
-) -> Result<Option<Event<'a>>, Violation> {
+) -> Result<Option<WebSocketEvent<'a>>, Violation> {
     let len = usize::try_from(header.len).unwrap_or(usize::MAX);
     if input.len() - header_bytes < len {
         return Ok(None);
@@ -214,9 +220,9 @@ fn control<'a>(
     let payload = cut(input, len);
     mask::apply(header.mask.unwrap_or_default(), payload);
     Ok(Some(match header.opcode {
-        Opcode::Ping => Event::Ping(payload),
-        Opcode::Close => Event::Close(CloseReason::read(payload)?),
-        _ => Event::Pong(payload),
+        Opcode::Ping => WebSocketEvent::Ping(payload),
+        Opcode::Close => WebSocketEvent::Close(CloseReason::read(payload)?),
+        _ => WebSocketEvent::Pong(payload),
     }))
 }
 

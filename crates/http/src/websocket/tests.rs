@@ -39,15 +39,17 @@ fn read_cut(
         let mut input = unread.as_mut_slice();
         while let Some(event) = reader.next(&mut input, limits)? {
             match event {
-                Event::Data(piece) => {
+                WebSocketEvent::Data(piece) => {
                     message.extend_from_slice(piece.bytes);
                     if piece.is_last {
                         seen.push(Seen::Message(piece.kind, std::mem::take(&mut message)));
                     }
                 }
-                Event::Ping(payload) => seen.push(Seen::Ping(payload.to_vec())),
-                Event::Pong(payload) => seen.push(Seen::Pong(payload.to_vec())),
-                Event::Close(close) => seen.push(Seen::Close(close.code.0, close.text.to_owned())),
+                WebSocketEvent::Ping(payload) => seen.push(Seen::Ping(payload.to_vec())),
+                WebSocketEvent::Pong(payload) => seen.push(Seen::Pong(payload.to_vec())),
+                WebSocketEvent::Close(close) => {
+                    seen.push(Seen::Close(close.code.0, close.text.to_owned()));
+                }
             }
         }
         unread = input.to_vec();
@@ -60,8 +62,8 @@ fn read(bytes: &[u8]) -> Result<Vec<Seen>, Violation> {
     read_cut(Role::Server, bytes, &[], &LIMITS)
 }
 
-fn header(opcode: Opcode, is_final: bool) -> FrameHeader {
-    FrameHeader { opcode, is_final, is_compressed: false, mask: Some([1, 2, 3, 4]), len: 0 }
+fn header(opcode: Opcode, is_final: bool) -> WebSocketHeader {
+    WebSocketHeader { opcode, is_final, is_compressed: false, mask: Some([1, 2, 3, 4]), len: 0 }
 }
 
 fn frame(opcode: Opcode, is_final: bool, payload: &[u8]) -> Vec<u8> {
@@ -141,7 +143,7 @@ fn what_breaks_a_rule_of_frames_is_a_protocol_error() {
 fn a_length_beyond_a_limit_is_refused_before_its_bytes_come() {
     let announced = |len: u64| {
         let mut out = Vec::new();
-        FrameHeader { len, ..header(Opcode::Binary, true) }.write(&mut out);
+        WebSocketHeader { len, ..header(Opcode::Binary, true) }.write(&mut out);
         out
     };
     assert_eq!(code_of(&announced(LIMITS.frame_bytes_max + 1)), 1009);
@@ -269,11 +271,19 @@ fn a_client_takes_answers_that_are_valid() {
     }
 }
 
+/// Bytes of characters, and of what is nearly one.
+const UTF8_BYTES: [u8; 8] = [0xf0, 0xe2, 0x9f, 0x82, 0xac, 0x24, 0xed, 0xa0];
+
+/// A message, the number of its frames, and their mask.
+fn message() -> impl Strategy<Value = (Vec<u8>, usize, [u8; 4])> {
+    (prop::collection::vec(any::<u8>(), 0..400), 1_usize..5, any::<[u8; 4]>())
+}
+
 proptest! {
     /// Whatever the cuts, the same comes out.
     #[test]
     fn messages_come_whole_however_they_are_cut(
-        messages in prop::collection::vec((prop::collection::vec(any::<u8>(), 0..400), 1_usize..5, any::<[u8; 4]>()), 0..6),
+        messages in prop::collection::vec(message(), 0..6),
         cuts in prop::collection::vec(1_usize..40, 0..200),
         is_masked in any::<bool>(),
     ) {
@@ -288,7 +298,7 @@ proptest! {
             for (at, piece) in pieces.iter().enumerate() {
                 let opcode = if at == 0 { Opcode::Binary } else { Opcode::Continuation };
                 let is_final = at + 1 == pieces.len();
-                let header = FrameHeader { opcode, is_final, is_compressed: false, mask, len: 0 };
+                let header = WebSocketHeader { opcode, is_final, is_compressed: false, mask, len: 0 };
                 write(header, piece, &mut bytes);
             }
             expected.push(Seen::Message(MessageKind::Binary, message.clone()));
@@ -315,13 +325,13 @@ proptest! {
         is_final in any::<bool>(),
         is_compressed in any::<bool>(),
     ) {
-        let header = FrameHeader { opcode: Opcode::Text, is_final, is_compressed, mask, len };
+        let header = WebSocketHeader { opcode: Opcode::Text, is_final, is_compressed, mask, len };
         let mut bytes = Vec::new();
         header.write(&mut bytes);
         prop_assert!(bytes.len() <= HEADER_BYTES_MAX);
-        prop_assert_eq!(FrameHeader::read(&bytes), Ok(Some((header, bytes.len()))));
+        prop_assert_eq!(WebSocketHeader::read(&bytes), Ok(Some((header, bytes.len()))));
         for len in 0..bytes.len() {
-            prop_assert_eq!(FrameHeader::read(&bytes[..len]), Ok(None));
+            prop_assert_eq!(WebSocketHeader::read(&bytes[..len]), Ok(None));
         }
     }
 
@@ -331,7 +341,7 @@ proptest! {
         bytes in prop_oneof![
             ".{0,40}".prop_map(String::into_bytes),
             prop::collection::vec(any::<u8>(), 0..40),
-            prop::collection::vec(prop_oneof![Just(0xf0), Just(0xe2), Just(0x9f), Just(0x82), Just(0xac), Just(0x24), Just(0xed), Just(0xa0)], 0..12),
+            prop::collection::vec(prop::sample::select(&UTF8_BYTES[..]), 0..12),
         ],
         cuts in prop::collection::vec(0_usize..5, 0..60),
     ) {
@@ -365,7 +375,8 @@ proptest! {
         let next = mask::apply(key, &mut cut[..at]);
         mask::apply(next, &mut cut[at..]);
         prop_assert_eq!(&whole, &cut);
-        let by_hand: Vec<u8> = bytes.iter().zip(key.iter().cycle()).map(|(byte, key)| byte ^ key).collect();
+        let pairs = bytes.iter().zip(key.iter().cycle());
+        let by_hand: Vec<u8> = pairs.map(|(byte, key)| byte ^ key).collect();
         prop_assert_eq!(whole, by_hand);
     }
 }

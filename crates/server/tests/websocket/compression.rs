@@ -2,7 +2,7 @@
 
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress};
 use gustnado_http::websocket::deflate::DeflateWishes;
-use gustnado_http::websocket::{FrameHeader, Opcode, write};
+use gustnado_http::websocket::{Opcode, WebSocketHeader, write};
 
 use crate::harness::Setup;
 use crate::peer::{Peer, text};
@@ -46,7 +46,7 @@ impl Both {
 
 fn compressed(opcode: Opcode, payload: &[u8]) -> Vec<u8> {
     let mask = Some([9, 8, 7, 6]);
-    let header = FrameHeader { opcode, is_final: true, is_compressed: true, mask, len: 0 };
+    let header = WebSocketHeader { opcode, is_final: true, is_compressed: true, mask, len: 0 };
     let mut frame = Vec::new();
     write(header, payload, &mut frame);
     frame

@@ -13,13 +13,13 @@ mod senders;
 mod streams;
 
 use gustnado::Routes;
-use gustnado::websocket::{Message, WebSocket, WebSocketEndpoint, websocket};
+use gustnado::websocket::{WebSocket, WebSocketEndpoint, WebSocketMessage, websocket};
 use harness::{Server, Setup};
 
 /// Sends each message back.
 async fn echo(mut socket: WebSocket) {
     while let Ok(Some(message)) = socket.recv().await {
-        assert_ne!(message, Message::Text("panic".to_owned()), "asked to");
+        assert_ne!(message, WebSocketMessage::Text("panic".to_owned()), "asked to");
         if socket.send(message).await.is_err() {
             return;
         }

@@ -1,6 +1,6 @@
 //! A client that sends frames and reads them.
 
-use gustnado_http::websocket::{FrameHeader, Opcode, write};
+use gustnado_http::websocket::{Opcode, WebSocketHeader, write};
 
 use crate::harness::Server;
 use crate::harness::answer::Answer;
@@ -23,7 +23,7 @@ pub(crate) fn handshake(target: &str, fields: &str) -> String {
 pub(crate) fn frame(opcode: Opcode, is_final: bool, payload: &[u8]) -> Vec<u8> {
     let mask = Some([0x11, 0x22, 0x33, 0x44]);
     let mut out = Vec::new();
-    let header = FrameHeader { opcode, is_final, is_compressed: false, mask, len: 0 };
+    let header = WebSocketHeader { opcode, is_final, is_compressed: false, mask, len: 0 };
     write(header, payload, &mut out);
     out
 }
@@ -40,7 +40,7 @@ pub(crate) fn close_of(code: u16, reason: &str) -> Vec<u8> {
 /// A frame as it was received.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Frame {
-    pub(crate) header: FrameHeader,
+    pub(crate) header: WebSocketHeader,
     pub(crate) payload: Vec<u8>,
 }
 
@@ -76,7 +76,7 @@ impl Peer {
             _ => 0,
         };
         bytes.extend(self.client.take(more)?);
-        let read = FrameHeader::read(&bytes).expect("a valid header");
+        let read = WebSocketHeader::read(&bytes).expect("a valid header");
         let (header, _) = read.expect("servers do not mask");
         let len = usize::try_from(header.len).expect("a small frame");
         Ok(Frame { header, payload: self.client.take(len)? })

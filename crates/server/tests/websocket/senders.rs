@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use gustnado::Routes;
 use gustnado::websocket::{
-    Message, SendError, SlowPeer, Topic, WebSocket, WebSocketSender, websocket,
+    SendError, SlowPeer, Topic, WebSocket, WebSocketMessage, WebSocketSender, websocket,
 };
 
 use crate::harness::{PATIENCE, Server, Setup, wait_until};
@@ -75,7 +75,7 @@ fn a_topic_reaches_all_of_its_subscribers(setup: Setup) {
     let long = "z".repeat(10_000);
     assert_eq!(topic.publish("short"), 20);
     assert_eq!(topic.publish(long.as_str()), 20);
-    assert_eq!(topic.publish(Message::Binary(vec![1, 2, 3])), 20);
+    assert_eq!(topic.publish(WebSocketMessage::Binary(vec![1, 2, 3])), 20);
     for peer in &mut peers {
         assert_eq!((peer.text(), peer.text()), ("short".to_owned(), long.clone()));
         assert_eq!(peer.frame().payload, [1, 2, 3]);
