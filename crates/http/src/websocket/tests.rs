@@ -298,7 +298,7 @@ proptest! {
             for (at, piece) in pieces.iter().enumerate() {
                 let opcode = if at == 0 { Opcode::Binary } else { Opcode::Continuation };
                 let is_final = at + 1 == pieces.len();
-                let header = WebSocketHeader { opcode, is_final, is_compressed: false, mask, len: 0 };
+                let header = WebSocketHeader { opcode, is_final, mask, ..header(opcode, true) };
                 write(header, piece, &mut bytes);
             }
             expected.push(Seen::Message(MessageKind::Binary, message.clone()));
