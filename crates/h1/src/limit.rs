@@ -30,7 +30,7 @@ impl Conn {
     /// Reports a time-out. Returns the extended deadline if the program grants time; it is already
     /// set on the connection.
     ///
-    /// - `configured_ms`, `reached`: as in [`LimitEvent`].
+    /// - `configured_ms`, `reached`: as in [`LimitEvent`](gustnado_app::hooks::LimitEvent).
     /// - `target`: the request's, or empty.
     pub(super) fn more_time(
         &mut self,

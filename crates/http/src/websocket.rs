@@ -1,7 +1,7 @@
 //! WebSocket frames and messages (RFC 6455), without I/O.
 //!
 //! [`MessageReader`] turns received bytes into pieces of messages and control frames, in place: a
-//! connection that waits holds its few fields and no buffer. [`write`] makes frames. What the
+//! connection that waits holds its few fields and no buffer. [`write()`] makes frames. What the
 //! handshake negotiates about compression is in [`deflate`]; compressing itself is not here.
 
 pub mod close;
