@@ -8,9 +8,8 @@ use gustnado_http::h2::{ErrorCode, H2Error, Stream};
 use gustnado_observe::stats::{Added, Fault};
 use gustnado_tasks::{Connection, ConnectionError};
 
-use crate::Http2Conn;
-use crate::TurnOutcome;
 use crate::active::Active;
+use crate::{Http2Conn, TurnOutcome};
 
 /// How long the client has to take note that the server ends.
 const LAST_CALL_MS: u64 = 200;

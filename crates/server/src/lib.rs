@@ -137,8 +137,8 @@ pub mod driven {
 pub mod websocket {
     #[doc(inline)]
     pub use gustnado_ws::{
-        CloseCode, CloseFrame, MessageKind, MessagePiece, Origins, SendError, SlowPeer,
-        Subscription, Topic, Violation, WebSocket, WebSocketEndpoint, WebSocketError,
+        CloseCode, CloseFrame, DeflateWishes, MessageKind, MessagePiece, Origins, SendError,
+        SlowPeer, Subscription, Topic, Violation, WebSocket, WebSocketEndpoint, WebSocketError,
         WebSocketMessage, WebSocketSender, websocket,
     };
 }

@@ -26,6 +26,7 @@ mod topic;
 
 pub use endpoint::{WebSocketEndpoint, websocket};
 pub use error::{SendError, WebSocketError};
+pub use gustnado_http::websocket::deflate::DeflateWishes;
 pub use gustnado_http::websocket::{CloseCode, MessageKind, Violation};
 pub use message::{CloseFrame, MessagePiece, WebSocketMessage};
 pub use options::{Origins, WebSocketOptions};

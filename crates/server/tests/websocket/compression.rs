@@ -1,7 +1,7 @@
 //! Messages that are compressed (RFC 7692).
 
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress};
-use gustnado_http::websocket::deflate::DeflateWishes;
+use gustnado::websocket::DeflateWishes;
 use gustnado_http::websocket::{Opcode, WebSocketHeader, write};
 
 use crate::harness::Setup;
