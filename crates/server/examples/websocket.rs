@@ -25,8 +25,8 @@ async fn echo(mut socket: WebSocket) {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:3456".to_owned());
-    // The default limits are 16 MiB for a message, 1 MiB for a frame, and 1,024 frames of a message.
-    // Autobahn's fuzzing client sends more.
+    // The default limits are 16 MiB for a message, 1 MiB for a frame, and 1,024 frames for each
+    // message. Autobahn's fuzzing client sends more.
     let echo = websocket(echo).frame_bytes_max(16 << 20).fragments_max(100_000);
     let server = Server::new().get("/", |_: &Request| Response::html(PAGE)).get("/echo", echo);
     Ok(server.listen(&address)?.run()?)
