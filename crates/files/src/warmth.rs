@@ -57,6 +57,12 @@ pub fn is_window_warm(file: &File, at: u64, end: u64) -> bool {
     [at, end.saturating_sub(1)].into_iter().all(|at| read_now(file, &mut byte, at).is_ok())
 }
 
+/// Reads bytes of a file that are in memory. Returns whether all of them were; if not, what it has
+/// read is of no use.
+pub fn read_if_cached(file: &File, into: &mut [u8], at: u64) -> bool {
+    read_now(file, into, at) == Ok(into.len())
+}
+
 /// Reads a window into memory. Waits for the disk, so it must not run on a worker's thread. Errors
 /// are left to the send, which meets them too.
 pub fn warm(file: &File, at: u64, end: u64) {

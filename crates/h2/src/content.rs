@@ -1,12 +1,11 @@
 //! What streams have to send: whose turn it is, and how much of it.
 
 use std::os::unix::fs::FileExt;
-use std::sync::Arc;
 
 use bytes::Bytes;
-use gustnado_files::warmth::is_window_warm;
-use gustnado_files::{OpenFile, Segment};
-use gustnado_http::h2::{ErrorCode, H2Connection, Priority, Stream, StreamId};
+use gustnado_files::Segment;
+use gustnado_files::warmth::read_if_cached;
+use gustnado_http::h2::{ErrorCode, FRAME_HEADER_BYTES, H2Connection, Priority, Stream, StreamId};
 use gustnado_observe::stats::{Added, Fault};
 use gustnado_tasks::{Connection, SendBuf, contained};
 use gustnado_web::response::Trailers;
@@ -139,13 +138,21 @@ impl Http2Conn {
 /// Returns the stream whose turn it is: of those that can send, the most urgent one; of several,
 /// first those that are of no use in parts, in their order, then the others in turn (RFC 9218 §10).
 fn next_stream(streams: &[Stream<Box<Active>>], room: usize, now_ms: u64) -> Option<StreamId> {
-    let can_send = |stream: &&Stream<Box<Active>>| is_ready(stream, room, now_ms);
-    let rank = |stream: &&Stream<Box<Active>>| {
+    let mut first: Option<((u8, bool, u32), StreamId)> = None;
+    for stream in streams {
         let Priority { urgency, is_incremental } = stream.priority;
+        // One that comes later in any case is not looked at: what it has to send lies elsewhere.
+        let earliest = (urgency, is_incremental, if is_incremental { 0 } else { stream.id });
+        if first.is_some_and(|(rank, _)| rank <= earliest) || !is_ready(stream, room, now_ms) {
+            continue;
+        }
         let place = if is_incremental { stream.state.turn } else { stream.id };
-        (urgency, is_incremental, place)
-    };
-    streams.iter().filter(can_send).min_by_key(rank).map(|stream| stream.id)
+        let rank = (urgency, is_incremental, place);
+        if first.is_none_or(|(before, _)| rank < before) {
+            first = Some((rank, stream.id));
+        }
+    }
+    first.map(|(_, id)| id)
 }
 
 /// Returns whether a stream can send something now.
@@ -259,26 +266,30 @@ fn write_segment(
         }
         Some(Segment::File { file, offset, len, cold }) => {
             let mut count = usize::try_from(*len).unwrap_or(usize::MAX).min(budget);
-            if cold.is_some() {
-                match active.read_until.saturating_sub(*offset) {
-                    0 if is_window_warm(file, *offset, *offset + count as u64) => {}
-                    0 => return FillStep::Cold,
-                    read => count = usize::try_from(read).unwrap_or(usize::MAX).min(count),
-                }
+            let read = active.read_until.saturating_sub(*offset);
+            if read > 0 {
+                count = usize::try_from(read).unwrap_or(usize::MAX).min(count);
             }
-            let until = *offset + count as u64;
+            let may_wait = cold.is_none() || read > 0;
+            let start = out.bytes.len();
+            out.bytes.resize(start + FRAME_HEADER_BYTES + count, 0);
+            let (header, content) = out.bytes[start..].split_at_mut(FRAME_HEADER_BYTES);
+            let is_read = match may_wait {
+                true => file.read_exact_at(content, *offset).is_ok(),
+                false => read_if_cached(file, content, *offset),
+            };
+            if !is_read {
+                out.bytes.truncate(start);
+                return if may_wait { FillStep::Failed } else { FillStep::Cold };
+            }
             let is_end = is_last && *len == count as u64;
-            let (file, at) = (Arc::clone(file), *offset);
-            *offset = until;
+            *offset += count as u64;
             *len -= count as u64;
             if *len == 0 {
                 segments.pop_front();
                 active.read_until = 0;
             }
-            core.write_data_header(id, count, is_end, &mut out.bytes);
-            if !read_onto(&file, at, count, &mut out.bytes) {
-                return FillStep::Failed;
-            }
+            header.copy_from_slice(&core.data_header(id, count, is_end));
             FillStep::of(count, is_end)
         }
     }
@@ -291,12 +302,4 @@ fn push(piece: Bytes, out: &mut SendBuf) {
     } else {
         out.share(piece);
     }
-}
-
-/// Reads bytes of a file to the end of a buffer. Returns whether they were there: where not, the
-/// frame that was announced has other bytes, and its stream is reset behind it.
-fn read_onto(file: &OpenFile, at: u64, count: usize, out: &mut Vec<u8>) -> bool {
-    let start = out.len();
-    out.resize(start + count, 0);
-    file.read_exact_at(&mut out[start..], at).is_ok()
 }

@@ -241,10 +241,10 @@ impl Http2Conn {
         if self.is_over() {
             return TurnOutcome::Ends;
         }
-        self.set_deadline();
         if moves {
             return TurnOutcome::On;
         }
+        self.set_deadline();
         // One that waits holds no buffer.
         if let Some(unused) = self.next.take_if(|next| next.is_empty()) {
             Connection::put_back(unused);

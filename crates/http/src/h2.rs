@@ -25,7 +25,7 @@ pub use budget::GlitchLimits;
 pub use client::{ClientStream, H2Client, H2ClientEvent, H2ClientLimits, PreparedBlock};
 pub use connection::{H2Connection, H2Event, H2Limits, H2Scratch, Step};
 pub use error::{ErrorCode, Flood, H2Error};
-pub use frame::StreamId;
+pub use frame::{FRAME_HEADER_BYTES, StreamId};
 pub use priority::Priority;
 pub use request_head::HeadLimit;
 pub use stream::Stream;

@@ -3,7 +3,7 @@
 use super::{FrameHeader, H2Connection, H2Error, Stream, StreamId, flag, kind};
 use crate::fields::Fields;
 use crate::h2::error::ErrorCode;
-use crate::h2::frame::{write, write_goaway};
+use crate::h2::frame::{FRAME_HEADER_BYTES, write, write_goaway};
 use crate::h2::hpack::Encoder;
 use crate::h2::outgoing::{write_block, write_content};
 
@@ -65,14 +65,23 @@ impl<S> H2Connection<S> {
     ///
     /// - `len`: no more than the windows of the connection and the stream, and the frame, allow.
     pub fn write_data_header(&mut self, id: StreamId, len: usize, is_end: bool, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.data_header(id, len, is_end));
+    }
+
+    /// Returns that header, for whoever has its bytes before it.
+    pub fn data_header(
+        &mut self,
+        id: StreamId,
+        len: usize,
+        is_end: bool,
+    ) -> [u8; FRAME_HEADER_BYTES] {
         self.spend(len);
         self.budget.note_sent(len);
         if let Some(stream) = self.stream(id) {
             stream.windows.send -= i32::try_from(len).unwrap_or(i32::MAX);
         }
         let flags = if is_end { flag::END_STREAM } else { 0 };
-        let header = FrameHeader { len, kind: kind::DATA, flags, stream: id };
-        out.extend_from_slice(&header.bytes());
+        FrameHeader { len, kind: kind::DATA, flags, stream: id }.bytes()
     }
 
     fn spend(&mut self, bytes: usize) {
