@@ -48,7 +48,7 @@ impl Http2Conn {
         request.give_to(context.waker());
         request.keep_addrs();
         let given = match received.body.take() {
-            Some(body) => request.with_body(body),
+            Some((body, trailers)) => request.with_body(body, trailers),
             None if is_ahead => request.live(),
             None => request.head_only(),
         };

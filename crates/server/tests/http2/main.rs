@@ -21,6 +21,7 @@ mod pings;
 mod places;
 mod requests;
 mod slow_line;
+mod trailers;
 mod tunnel_ends;
 mod tunnels;
 mod urgencies;
