@@ -378,7 +378,8 @@ impl Conn {
                         let ending = self
                             .wanted(&request.head, self.app.notice())
                             .with(body.pending().end());
-                        self.respond_too_many(&request.head, ending, wait_ms);
+                        let view = request.head.on(&request.bytes);
+                        self.respond_too_many(view, ending, wait_ms);
                         self.after_progress(ResponseProgress::written(ending))
                     }
                     Err(error) => self.give_up(&error),

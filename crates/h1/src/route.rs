@@ -381,7 +381,8 @@ impl Conn {
         }
         let response = self.response_of(&mut in_flight).await?;
         self.socket.refresh_now();
-        let (mut out, turn) = (Connection::outgoing(), self.turn_context());
+        let turn = self.turn_of(Some(in_flight.parts.view()));
+        let mut out = Connection::outgoing();
         let wanted = self.wanted(in_flight.parts.head(), self.app.notice());
         let (mut responded, progress) =
             self.finish_in_flight(response, in_flight, wanted, &turn, &mut out);
