@@ -54,8 +54,10 @@ impl Http2Conn {
         }
         match &mut stream.state.incoming {
             StreamBody::None => self.give_window(id, bytes.len(), app),
-            // Its window bounds them.
-            StreamBody::Early(early) => early.extend_from_slice(bytes),
+            StreamBody::Early(early) => {
+                early.extend_from_slice(bytes);
+                self.admit(id, app, context);
+            }
             StreamBody::Tunnel(tunnel) => {
                 tunnel.pipe().put(bytes);
                 if is_end {
@@ -94,8 +96,6 @@ impl Http2Conn {
         }
     }
 
-    /// Calls the handler of a request whose body is whole, once it is back from the disk.
-    pub(super) fn complete(&mut self, id: StreamId, app: &App, context: &mut Context<'_>) {
     /// Keeps the trailer fields of a request for its handler.
     #[cold]
     pub(super) fn take_trailers(&mut self, id: StreamId, records: &[u8]) {
@@ -109,6 +109,8 @@ impl Http2Conn {
         }
     }
 
+    /// Calls the handler of a request whose body is whole, once it is back from the disk.
+    pub(super) fn complete(&mut self, id: StreamId, app: &App, context: &mut Context<'_>) {
         let now_ms = self.socket.now().mono_ms;
         let Some(stream) = self.core.stream(id) else { return };
         let StreamBody::Gathered(gathered) = &mut stream.state.incoming else { return };
@@ -145,15 +147,13 @@ impl Http2Conn {
         drop(memory);
     }
 
-    /// Hands bytes of a body to its reader, if that waits for some. A tunnel takes its own: the
-    /// client may send as many more.
+    /// Hands bytes of a body to its reader, if that waits for some. A tunnel takes its own.
     pub(super) fn feed(&mut self, id: StreamId, app: &App, context: &Context<'_>) {
         let now_ms = self.socket.now().mono_ms;
         let Some(stream) = self.core.stream(id) else { return };
         let active = &mut *stream.state;
-        if let StreamBody::Tunnel(tunnel) = &active.incoming {
-            let taken = tunnel.pipe().take_taken();
-            return self.give_window(id, taken, app);
+        if let StreamBody::Tunnel(_) = &active.incoming {
+            return self.feed_tunnel(id, app, context);
         }
         let (StreamBody::Read(queued), Some(parts)) = (&mut active.incoming, &active.parts) else {
             return self.settle_body(id);

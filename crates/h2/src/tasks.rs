@@ -232,7 +232,9 @@ async fn run(start: impl FnOnce() -> RunningHandler + Send, label: u32, outbox: 
     let mut response = None;
     poll_fn(|context| {
         note_step(label);
-        if running.poll(context, &mut response) { Poll::Ready(()) } else { Poll::Pending }
+        let is_done = running.poll(context, &mut response);
+        outbox.note_turn();
+        if is_done { Poll::Ready(()) } else { Poll::Pending }
     })
     .await;
     drop(running);

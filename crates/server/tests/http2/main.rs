@@ -23,6 +23,7 @@ mod requests;
 mod slow_line;
 mod trailers;
 mod tunnel_ends;
+mod tunnel_memory;
 mod tunnels;
 mod urgencies;
 mod windows;
