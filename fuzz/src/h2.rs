@@ -7,6 +7,7 @@
 use gustnado_http::h2::frame::PREFACE;
 use gustnado_http::h2::{H2Connection, H2Error, H2Event, H2Limits, H2Scratch, Step};
 use gustnado_http::limits::Limits;
+use gustnado_http::request::FieldLines;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
@@ -75,6 +76,13 @@ fn played(bytes: &[u8], piece: usize) -> Played {
                     if is_end {
                         core.finish(id, &mut out);
                     }
+                    None
+                }
+                Some(H2Event::Trailers { id }) => {
+                    let records = FieldLines::of_records(scratch.trailer_records());
+                    assert!(records.count() <= limits.fields_max);
+                    assert!(scratch.trailer_records().len() <= limits.head_bytes_max);
+                    core.finish(id, &mut out);
                     None
                 }
                 Some(H2Event::Reset { .. } | H2Event::Window) => None,

@@ -39,7 +39,7 @@ use gustnado_web::routes::Tables;
 use gustnado_web::trusted_proxies::TrustedProxies;
 
 pub use ended::ConnectionStart;
-pub use guards::{GuardVerdict, Guards};
+pub use guards::{GuardVerdict, Guards, is_secure_connection};
 pub use handle::AppHandle;
 pub use openings::{ConnectionOpening, Http2Opening, ListenerKey, Openings, ServeHttp2};
 pub use server_shared::ServerShared;

@@ -31,8 +31,8 @@ pub(crate) fn text(config: &Config, machine: &Machine) -> String {
 
 fn push_states(text: &mut String, plan: &MemoryPlan) {
     _ = writeln!(text, "# A connection holds at most, outside these kinds:");
-    for (state, bytes) in plan.per_connection {
-        _ = writeln!(text, "#   {:>8}  {state}", Unit::Bytes.format(bytes));
+    for (state, bytes) in &plan.per_connection {
+        _ = writeln!(text, "#   {:>8}  {state}", Unit::Bytes.format(*bytes));
     }
     let most = grouped(plan.connections());
     _ = writeln!(text, "# So {most} connections fit, were all of them in the worst state.");
@@ -58,6 +58,24 @@ mod tests {
             "# So 225 connections fit, were all of them in the worst state.",
         ] {
             assert!(text.lines().any(|found| found == line), "{line}\nis not in\n{text}");
+        }
+        assert!(!text.contains("HTTP/2"), "it is not spoken without TLS\n{text}");
+    }
+
+    #[test]
+    fn connections_by_http2_have_a_line_where_they_are_taken() {
+        let clear = Config { max_memory: 64 << 20, workers: 2, h2c: true, ..Config::default() };
+        let by_tls = Config { h2c: false, tls_cert: Some("cert.pem".into()), ..clear.clone() };
+        for (config, is_told) in
+            [(clear, true), (Config { http2: false, ..by_tls.clone() }, false), (by_tls, true)]
+        {
+            let text = text(&config, &Machine::read());
+            for line in [
+                "#     120064  by HTTP/2, all streams together",
+                "# So 69 connections fit, were all of them in the worst state.",
+            ] {
+                assert_eq!(text.lines().any(|found| found == line), is_told, "{line}\n{text}");
+            }
         }
     }
 }

@@ -24,6 +24,17 @@ const RING_BUFFER_BYTES: u64 = 4 << 10;
 const IDLE_BYTES: u64 = 256;
 /// What a request takes beyond that while its handler runs: its head, its fields, its future.
 const HANDLER_BYTES: u64 = 4 << 10;
+/// What a connection by HTTP/2 takes at most, its streams included: itself, by TLS; a table of
+/// fields each way; the streams that belong to it, each with a head, a body and what is kept with
+/// them; a part of a frame; a send and the next one. See `docs/http2.md`.
+const HTTP2_BYTES: u64 = 1_280
+    + 2 * TABLE_BYTES
+    + HTTP2_STREAMS * (2 * UNCHARGED_BYTES as u64 + HTTP2_STREAM_BYTES)
+    + UNCHARGED_BYTES as u64
+    + 2 * SEND_BYTES;
+const TABLE_BYTES: u64 = 4 << 10;
+const HTTP2_STREAMS: u64 = 8;
+const HTTP2_STREAM_BYTES: u64 = 1 << 10;
 
 pub(super) const MAX_MEMORY: Tunable = Tunable {
     name: "max-memory",
@@ -98,7 +109,7 @@ pub struct MemoryPlan {
     /// Requests that wait for a handler or a thread.
     pub queue: u64,
     /// The most that one connection holds outside all kinds, by its state.
-    pub per_connection: [(&'static str, u64); 4],
+    pub per_connection: Vec<(&'static str, u64)>,
 }
 
 impl MemoryPlan {
@@ -163,6 +174,15 @@ impl Machine {
         let Resolved { value, because } = self.max_memory(config);
         let total = value as u64;
         let received = IDLE_BYTES + RECEIVE_BYTES;
+        let mut per_connection = vec![
+            ("idle", IDLE_BYTES),
+            ("receiving a request", received),
+            ("waiting for its handler", received + HANDLER_BYTES),
+            ("sending", IDLE_BYTES + SEND_BYTES),
+        ];
+        if speaks_http2(config) {
+            per_connection.push(("by HTTP/2, all streams together", HTTP2_BYTES));
+        }
         MemoryPlan {
             total,
             because,
@@ -173,12 +193,7 @@ impl Machine {
             receives: share(total / 16, config.limit_receive_memory)
                 .max(self.worker_buffers(config)),
             queue: share(total / 16, config.limit_queue_memory),
-            per_connection: [
-                ("idle", IDLE_BYTES),
-                ("receiving a request", received),
-                ("waiting for its handler", received + HANDLER_BYTES),
-                ("sending", IDLE_BYTES + SEND_BYTES),
-            ],
+            per_connection,
         }
     }
 
@@ -190,6 +205,13 @@ impl Machine {
         let of_each = if config.io == Io::Epoll { WORKER_BYTES } else { ring.max(WORKER_BYTES) };
         workers * of_each
     }
+}
+
+/// Returns whether a listener may take HTTP/2.
+fn speaks_http2(config: &Config) -> bool {
+    let has_https = || config.listen.iter().any(|endpoint| endpoint.starts_with("https:"));
+    let has_tls = || config.tls_cert.is_some() || !config.acme.is_empty() || has_https();
+    config.h2c || config.http2 && has_tls()
 }
 
 /// Returns a kind's part of the memory: less if that is set.

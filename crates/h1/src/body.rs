@@ -3,7 +3,6 @@
 use std::future::poll_fn;
 use std::task::Poll;
 
-use bytes::Bytes;
 use gustnado_http::body::BodyDecoder;
 use gustnado_http::head::{Framing, Head};
 use gustnado_http::request::RequestView;
@@ -14,13 +13,15 @@ use gustnado_tasks::{
 };
 
 use super::Conn;
-use super::body_end::PendingBody;
+use super::body_end::{PendingBody, WholeBody};
 use super::body_spool::{BodyStore, memory_of};
 use super::in_flight::Incoming;
+use super::trailers::TrailerMemory;
 use super::unread::Unread;
 use gustnado_app::bodies::BodyHold;
 use gustnado_app::hooks::Limit;
 use gustnado_web::routes::RouteOptions;
+use gustnado_web::trailers::RequestTrailers;
 
 /// The longest unwanted body that is read to its end. A longer one gets its response at once, and
 /// the connection closes: reading it costs more than a new connection.
@@ -61,7 +62,7 @@ pub(super) enum BodyUse {
 #[derive(Debug)]
 pub(super) enum BodyOutcome {
     /// It was read to its end; empty if it was not wanted.
-    Whole(Bytes),
+    Whole(WholeBody),
     /// It was unwanted and left unread: the connection closes after the response.
     Skipped,
     /// It is malformed, past a limit, or late: the response is this status.
@@ -150,7 +151,8 @@ impl Conn {
         }
         let patience = options.body_timeout(self.app.times.body);
         let window = ProgressWindow::new(patience, self.socket.now().mono_ms);
-        let decoder = BodyDecoder::new(framing, &limits);
+        let mut decoder = BodyDecoder::new(framing, &limits);
+        decoder.keep_trailers(store.is_some());
         let reading = Reading { decoder, window, patience, store, bytes_max, request: view };
         self.receive_body(reading, hold).await
     }
@@ -161,16 +163,19 @@ impl Conn {
         hold: &mut BodyHold,
     ) -> Result<BodyOutcome, ConnectionError> {
         let Reading { mut decoder, mut window, patience, mut store, bytes_max, request } = reading;
-        let mut granted_ms = 0;
+        let (mut granted_ms, mut memory) = (0, TrailerMemory::default());
         let mut done = self.decode_unread(&mut decoder, memory_of(&mut store));
         loop {
             let received = decoder.received();
             match done {
                 Ok(true) => {
+                    let trailers = decoder.take_trailers().map(RequestTrailers::of_lines);
                     let whole = self.finish_body(store, hold).await?;
+                    let whole = whole.map(|bytes| WholeBody { bytes, trailers });
                     return Ok(whole.map_or_else(BodyOutcome::Refused, BodyOutcome::Whole));
                 }
-                Ok(false) => {}
+                Ok(false) if memory.has_room(&decoder, &self.app) => {}
+                Ok(false) => return Ok(BodyOutcome::Refused(Status::SERVICE_UNAVAILABLE)),
                 Err(Status::CONTENT_TOO_LARGE) if store.is_none() => {
                     return Ok(BodyOutcome::Skipped);
                 }
@@ -224,8 +229,11 @@ impl Conn {
         let mut limits = self.app.limits;
         limits.body_bytes_max = self.body_bytes_max(options);
         let patience = options.body_timeout(self.app.times.body);
+        let mut decoder = BodyDecoder::new(framing, &limits);
+        decoder.keep_trailers(true);
         Incoming {
-            decoder: BodyDecoder::new(framing, &limits),
+            decoder,
+            trailers: TrailerMemory::default(),
             expects_continue,
             began_ms: self.socket.now().mono_ms,
             patience,
@@ -261,6 +269,7 @@ impl Conn {
         decoder: &mut BodyDecoder,
         goes_on: bool,
     ) -> Result<bool, ConnectionError> {
+        decoder.keep_trailers(false);
         let (patience, before) = (self.app.times.body, decoder.received());
         let mut window = ProgressWindow::new(patience, self.socket.now().mono_ms);
         let mut done = self.decode_unread(decoder, None);

@@ -7,13 +7,21 @@
 
 use bytes::Bytes;
 use gustnado_http::response_writer::Persist;
+use gustnado_web::trailers::RequestTrailers;
+
+/// A body that was read to its end.
+#[derive(Debug, Default)]
+pub(super) struct WholeBody {
+    pub(super) bytes: Bytes,
+    pub(super) trailers: Option<RequestTrailers>,
+}
 
 /// A request's body before the response.
 pub(super) enum PendingBody<'a> {
     /// The request has none.
     Empty,
     /// It was read to its end; empty if it was not wanted.
-    Read(&'a mut Bytes),
+    Read(&'a mut WholeBody),
     /// It will not be read.
     Unread,
     /// It has not been read yet.
@@ -132,7 +140,7 @@ mod tests {
         let wanted = RequestedPersist::new(Persist::Default);
         for (pending, goes_on) in [
             (PendingBody::Empty, true),
-            (PendingBody::Read(&mut Bytes::new()), true),
+            (PendingBody::Read(&mut WholeBody::default()), true),
             (PendingBody::Unread, false),
             (PendingBody::Ahead, false),
         ] {

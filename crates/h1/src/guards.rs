@@ -13,16 +13,14 @@ impl Conn {
     pub(super) fn is_guarded(
         &mut self,
         received: &mut ReceivedRequest<'_>,
-        turn: &TurnContext,
+        turn: &mut TurnContext,
         out: &mut SendBuf,
     ) -> bool {
         let view = received.view();
+        self.choose_prefix(turn, Some(view));
         let Some(guarded) = self.app.guarded(view, &self.socket) else { return false };
         received.response = match guarded.response() {
-            Ok(response) => {
-                let prefix = self.app.plain_response_prefix(turn.time.unix_secs);
-                self.write_last(&response, &prefix.opening, None, out)
-            }
+            Ok(response) => self.write_last(&response, &turn.prefix.opening, None, out),
             Err(status) => self.write_refusal(status, Some(view), turn, out),
         };
         self.record(&out.bytes, &mut received.response, &ResponseProgress::Lingering);

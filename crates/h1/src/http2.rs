@@ -1,6 +1,7 @@
 //! Connections that turn out to speak HTTP/2: by their handshake, or by their first bytes.
 
 use gustnado_http::h2::frame::PREFACE;
+use gustnado_tasks::BoxTask;
 use gustnado_tls::TlsProperty;
 
 use super::serving::Serving;
@@ -33,6 +34,19 @@ impl Conn {
         let received = self.unread.take().map_or_else(Vec::new, |unread| unread.bytes);
         self.requests = HANDED_OVER;
         let (socket, app) = (self.socket.take(), self.app.clone());
-        Serving::Other((http2.serve)(socket, app, received, self.began))
+        let is_limited = app.connections_per_client > 0;
+        let other = (http2.serve)(socket, app, received, self.began);
+        if !is_limited {
+            return Serving::Other(other);
+        }
+        // Its task holds the slot of its client besides: see `serve_limited`. No request came yet,
+        // so the app is still that of the accept.
+        Serving::Rare(Box::pin(serve_within(other)))
     }
+}
+
+/// Serves a connection in another protocol, within its own task.
+async fn serve_within(other: BoxTask) -> Serving {
+    other.await;
+    Serving::Closed
 }

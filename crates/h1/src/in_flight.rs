@@ -6,9 +6,8 @@ use std::io;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use bytes::{Bytes, BytesMut};
 use gustnado_config::BodyPolicy;
-use gustnado_http::body::{BodyDecodeError, BodyDecoder};
+use gustnado_http::body::BodyDecoder;
 use gustnado_http::response_writer::{continue_100, interim_heads};
 use gustnado_http::status::Status;
 use gustnado_tasks::{
@@ -18,6 +17,7 @@ use gustnado_tasks::{
 use super::Conn;
 use super::body_end::BodyEnd;
 use super::timeouts::RouteTimeouts;
+use super::trailers::TrailerMemory;
 use gustnado_app::bodies::BodyHold;
 use gustnado_app::hooks::Limit;
 use gustnado_web::body_channel::{BodyChannel, BodyDemand, BodyError};
@@ -57,6 +57,8 @@ pub(super) struct InFlight {
 /// The request's body, still coming.
 pub(super) struct Incoming {
     pub(super) decoder: BodyDecoder,
+    /// The memory of its trailers, as far as they have come.
+    pub(super) trailers: TrailerMemory,
     /// The client waits for `100 Continue`.
     pub(super) expects_continue: bool,
     pub(super) began_ms: u64,
@@ -361,75 +363,6 @@ impl Conn {
         let since_ms = *incoming.waits_since_ms.get_or_insert(self.socket.now().mono_ms);
         let received = incoming.decoder.received();
         incoming.window.deadline_ms(incoming.patience, since_ms, received)
-    }
-
-    /// Decodes the unread bytes into the channel. Returns whether its reader has something to read.
-    fn feed_unread(&mut self, incoming: &mut Incoming, parts: &RequestHeadRef) -> bool {
-        match self.unread.take() {
-            Some(unread) => self.feed(unread.bytes.into(), incoming, parts),
-            None if incoming.decoder.is_done() => {
-                parts.channel().end(Ok(()));
-                self.complete_hold(incoming, parts.channel());
-                true
-            }
-            None => false,
-        }
-    }
-
-    /// Decodes received bytes into the channel: data in one run is handed on where it lies. Returns
-    /// whether the reader has something to read.
-    fn feed(&mut self, mut bytes: Bytes, incoming: &mut Incoming, parts: &RequestHeadRef) -> bool {
-        let (decoder, channel) = (&mut incoming.decoder, parts.channel());
-        let (mut used, mut run, mut joined, mut end) = (0, 0..0, BytesMut::new(), None);
-        while end.is_none() && (used < bytes.len() || decoder.is_done()) {
-            match decoder.decode(&bytes[used..]) {
-                Ok(piece) => {
-                    used += piece.consumed;
-                    end = piece.done.then_some(Ok(()));
-                    // The data of a piece is the last that it consumes.
-                    let data = used - piece.data.len()..used;
-                    if run.is_empty() {
-                        run = data;
-                    } else if !data.is_empty() {
-                        // Small chunks are joined: each put would wake the reader for a turn of
-                        // its own.
-                        if joined.is_empty() {
-                            joined.extend_from_slice(&bytes[run.clone()]);
-                        }
-                        joined.extend_from_slice(piece.data);
-                    }
-                }
-                Err(error) => {
-                    incoming.is_broken = true;
-                    if let BodyDecodeError::TooLarge { limit_bytes } = error {
-                        let numbers = (limit_bytes, decoder.received());
-                        self.note_size(Limit::BodyBytes, numbers, parts.view().target());
-                    }
-                    end = Some(Err(BodyError::of(error)));
-                }
-            }
-        }
-        let fed = !run.is_empty() || end.is_some();
-        self.keep_behind(&bytes[used..]);
-        if !joined.is_empty() {
-            channel.put(joined.freeze());
-        } else if !run.is_empty() {
-            // A small part of the bytes would keep all of them.
-            if run.len() * 2 < bytes.len() {
-                bytes = Bytes::copy_from_slice(&bytes[run]);
-            } else {
-                bytes.truncate(run.end);
-                bytes = bytes.split_off(run.start);
-            }
-            channel.put(bytes);
-        }
-        if let Some(end) = end {
-            if end.is_ok() {
-                self.complete_hold(incoming, channel);
-            }
-            channel.end(end);
-        }
-        fed
     }
 
     /// Watches for the peer's close, and buffers what it sends meanwhile, up to a bound.

@@ -15,6 +15,7 @@ mod body_memory;
 mod body_spool;
 mod client_limit;
 mod exchange;
+mod feed;
 mod file_wait;
 mod folder;
 mod guards;
@@ -37,6 +38,7 @@ mod sealed;
 mod send;
 mod serving;
 mod timeouts;
+mod trailers;
 mod turn;
 mod unread;
 mod upgrade;
@@ -376,7 +378,8 @@ impl Conn {
                         let ending = self
                             .wanted(&request.head, self.app.notice())
                             .with(body.pending().end());
-                        self.respond_too_many(&request.head, ending, wait_ms);
+                        let view = request.head.on(&request.bytes);
+                        self.respond_too_many(view, ending, wait_ms);
                         self.after_progress(ResponseProgress::written(ending))
                     }
                     Err(error) => self.give_up(&error),

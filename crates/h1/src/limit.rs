@@ -74,9 +74,10 @@ impl Conn {
         &self,
         error: HeadError,
         input: &[u8],
-        turn: &TurnContext,
+        turn: &mut TurnContext,
         out: &mut SendBuf,
     ) -> Responded {
+        self.choose_prefix(turn, None);
         let size = |limit: usize, reached: usize| (limit as u64, reached as u64);
         match error {
             HeadError::TooLarge { limit_bytes } => {

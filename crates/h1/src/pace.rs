@@ -7,6 +7,7 @@ use std::mem;
 use gustnado_http::fields::Fields;
 use gustnado_http::head::{Decoded, Head};
 use gustnado_http::method::Method;
+use gustnado_http::request::RequestView;
 use gustnado_http::status::Status;
 use gustnado_tasks::{Connection, Rate, now};
 
@@ -73,14 +74,19 @@ impl Conn {
     }
 
     /// Starts to send 429 to a client past its rate of requests.
-    pub(super) fn respond_too_many(&mut self, head: &Head, ending: Ending, wait_ms: u64) {
-        let (mut out, turn) = (Connection::outgoing(), self.turn_context());
+    pub(super) fn respond_too_many(
+        &mut self,
+        request: RequestView<'_>,
+        ending: Ending,
+        wait_ms: u64,
+    ) {
+        let (mut out, turn) = (Connection::outgoing(), self.turn_of(Some(request)));
         let opening = &turn.prefix.opening;
         let after_secs = wait_ms.div_ceil(1_000).max(1).to_string();
         let response =
             error_page(Status::TOO_MANY_REQUESTS, None, (opening.lines(), &Fields::new()))
                 .header("Retry-After", after_secs);
-        let (head_only, persist) = (head.method() == Method::Head, ending.persist());
+        let (head_only, persist) = (request.method() == Method::Head, ending.persist());
         let written = write_short(&response, opening, persist, head_only, &mut out.bytes);
         let fault = Some(Fault::TooManyRequests);
         let bytes_sent = out.bytes.len() as u64;

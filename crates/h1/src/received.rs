@@ -3,14 +3,13 @@
 use std::mem;
 use std::rc::Rc;
 
-use bytes::Bytes;
 use gustnado_http::head::{Framing, Head};
 use gustnado_http::request::RequestView;
 use gustnado_http::response_writer::WrittenHead;
 use gustnado_tasks::Now;
 
 use super::body::{BodyRequest, BodyUse};
-use super::body_end::{Ending, PendingBody, RequestedPersist};
+use super::body_end::{Ending, PendingBody, RequestedPersist, WholeBody};
 use gustnado_observe::exchange::SentCallbacks;
 use gustnado_web::response::ResponsePrefix;
 
@@ -85,10 +84,10 @@ impl<'a> ReceivedRequest<'a> {
     }
 
     /// Takes its body out; empty if it was not read.
-    pub(super) fn take_content(&mut self) -> Bytes {
+    pub(super) fn take_content(&mut self) -> WholeBody {
         match &mut self.body {
             PendingBody::Read(body) => mem::take(body),
-            _ => Bytes::new(),
+            _ => WholeBody::default(),
         }
     }
 

@@ -17,7 +17,7 @@ impl Conn {
     ///
     /// - `request`: its head, if that was complete.
     pub(super) fn refuse(&mut self, status: Status, request: Option<RequestView<'_>>) {
-        let (mut out, turn) = (Connection::outgoing(), self.turn_context());
+        let (mut out, turn) = (Connection::outgoing(), self.turn_of(request));
         let response = self.write_refusal(status, request, &turn, &mut out);
         let unread = self.unread.take();
         let input = unread.as_ref().map_or(&b""[..], |unread| &unread.bytes);

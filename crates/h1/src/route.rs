@@ -13,7 +13,7 @@ use gustnado_tasks::{Connection, ConnectionError, SendBuf, contained, note_step}
 
 use super::Conn;
 use super::body::BodyUse;
-use super::body_end::{BodyEnd, Ending, PendingBody, RequestedPersist};
+use super::body_end::{BodyEnd, Ending, PendingBody, RequestedPersist, WholeBody};
 use super::in_flight::{InFlight, Incoming};
 use super::pending::PendingContent;
 use super::progress::ResponseProgress;
@@ -22,7 +22,6 @@ use super::respond::{WriteContext, WrittenResponse};
 use super::timeouts::RouteTimeouts;
 use gustnado_app::hooks::Limit;
 use gustnado_files::Mounted;
-use gustnado_web::body::Body;
 use gustnado_web::handler::{HandlerId, InlineFn, RunningHandler, TaskFn};
 use gustnado_web::lookup::find;
 use gustnado_web::middleware::Runnable;
@@ -165,8 +164,8 @@ impl Conn {
                 ResponseProgress::BodyFirst(received.put_off(body))
             }
             Runnable::Inline(handler) => {
-                let body = received.take_content();
-                *routed.request.body_mut() = Body::from_whole(body);
+                let WholeBody { bytes, trailers } = received.take_content();
+                routed.request.set_whole_body(bytes, trailers);
                 let RoutedRequest { cache, table, request, .. } = routed;
                 self.run_inline(&**handler, request, (cache, table), received, turn, out)
             }
@@ -200,9 +199,12 @@ impl Conn {
         let body = if is_ahead { received.body_at_hand() } else { None };
         request.give_to(context.waker());
         let given = match (body, &mut received.body) {
-            (Some(body), _) => request.with_body(Bytes::copy_from_slice(body)),
+            (Some(body), _) => request.with_body(Bytes::copy_from_slice(body), None),
             // It was read for a handler that another one has since replaced.
-            (None, PendingBody::Read(body)) => request.with_body(mem::take(*body)),
+            (None, PendingBody::Read(body)) => {
+                let WholeBody { bytes, trailers } = mem::take(*body);
+                request.with_body(bytes, trailers)
+            }
             (None, PendingBody::Ahead) => request.live(),
             (None, PendingBody::Empty | PendingBody::Unread) => request.head_only(),
         };
@@ -379,7 +381,8 @@ impl Conn {
         }
         let response = self.response_of(&mut in_flight).await?;
         self.socket.refresh_now();
-        let (mut out, turn) = (Connection::outgoing(), self.turn_context());
+        let turn = self.turn_of(Some(in_flight.parts.view()));
+        let mut out = Connection::outgoing();
         let wanted = self.wanted(in_flight.parts.head(), self.app.notice());
         let (mut responded, progress) =
             self.finish_in_flight(response, in_flight, wanted, &turn, &mut out);

@@ -8,6 +8,8 @@ use std::mem;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
+use gustnado_tasks::{BoxTask, continue_as};
+
 use super::{Conn, NextStep};
 
 /// A connection that is served.
@@ -17,8 +19,9 @@ pub(super) enum Serving {
     /// It takes rare steps, whose state would otherwise be a part of every idle connection. The box
     /// holds the connection meanwhile.
     Rare(Pin<Box<dyn Future<Output = Self> + Send>>),
-    /// It has turned out to speak another protocol.
-    Other(Pin<Box<dyn Future<Output = ()> + Send>>),
+    /// It has turned out to speak another protocol. Its task goes on as that alone: the room of a
+    /// connection in HTTP/1 would be held besides.
+    Other(BoxTask),
     Closed,
 }
 
@@ -26,6 +29,35 @@ impl Serving {
     #[cold]
     pub(super) fn rare(conn: Conn, next: NextStep) -> Self {
         Self::Rare(Box::pin(conn.take_rare(next)))
+    }
+
+    /// Ends the usual steps.
+    ///
+    /// - `rare`: the next step; `None`: the connection closes.
+    #[cold]
+    fn end_usual(&mut self, rare: Option<NextStep>) {
+        *self = match (rare, mem::replace(self, Self::Closed)) {
+            (Some(next), Self::Usual(conn)) => Self::rare(conn, next),
+            _ => Self::Closed,
+        };
+    }
+
+    /// Takes rare steps. Returns whether the connection is over, or goes on as another future.
+    #[cold]
+    #[inline(never)] // It would take registers from the way of usual steps.
+    fn poll_rare(&mut self, context: &mut Context<'_>) -> Poll<bool> {
+        if let Self::Rare(rare) = self {
+            *self = ready!(rare.as_mut().poll(context));
+        }
+        match mem::replace(self, Self::Closed) {
+            Self::Other(other) => continue_as(other),
+            Self::Closed => {}
+            serving => {
+                *self = serving;
+                return Poll::Ready(false);
+            }
+        }
+        Poll::Ready(true)
     }
 }
 
@@ -35,21 +67,13 @@ impl Future for Serving {
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let this = self.get_mut();
         loop {
-            *this = match this {
-                Self::Usual(conn) => {
-                    let rare = ready!(conn.poll_usual(context));
-                    match (rare, mem::replace(this, Self::Closed)) {
-                        (Some(next), Self::Usual(conn)) => Self::rare(conn, next),
-                        _ => Self::Closed,
-                    }
-                }
-                Self::Rare(rare) => ready!(rare.as_mut().poll(context)),
-                Self::Other(other) => {
-                    ready!(other.as_mut().poll(context));
-                    Self::Closed
-                }
-                Self::Closed => return Poll::Ready(()),
-            };
+            if let Self::Usual(conn) = this {
+                let rare = ready!(conn.poll_usual(context));
+                this.end_usual(rare);
+            }
+            if ready!(this.poll_rare(context)) {
+                return Poll::Ready(());
+            }
         }
     }
 }

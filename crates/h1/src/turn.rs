@@ -3,6 +3,7 @@
 use std::task::Context;
 
 use gustnado_http::head::{Decoded, Head, Version};
+use gustnado_http::request::RequestView;
 use gustnado_http::response_writer::Persist;
 use gustnado_tasks::{Connection, MemoryKind};
 
@@ -12,7 +13,7 @@ use super::body_end::{PendingBody, RequestedPersist};
 use super::progress::{ResponseProgress, TurnEnd};
 use super::received::{ReceivedRequest, TurnContext};
 use super::unread::Unread;
-use gustnado_app::app::{ConnPolicy, Notice};
+use gustnado_app::app::{ConnPolicy, Notice, is_secure_connection};
 use gustnado_config::ResponseVersion;
 
 /// The responses of a turn are sent at this many bytes, even if more requests are buffered: a
@@ -89,8 +90,8 @@ impl Conn {
         body: PendingBody<'_>,
         context: &mut Context<'_>,
     ) -> ResponseProgress {
-        let (mut out, turn) = (Connection::outgoing(), self.turn_context());
         let (head, bytes) = (&request.head, &*request.bytes);
+        let (mut out, turn) = (Connection::outgoing(), self.turn_of(Some(head.on(bytes))));
         let wanted = self.wanted(head, self.app.notice());
         let mut received = ReceivedRequest { body, ..ReceivedRequest::new(head, bytes, wanted) };
         let progress = self.respond_by_route(&mut received, &turn, &mut out, context);
@@ -112,7 +113,7 @@ impl Conn {
         context: &mut Context<'_>,
     ) -> (usize, TurnEnd) {
         // One buffer and one date for all responses of the turn, so that one send carries them.
-        let (mut out, turn) = (Connection::outgoing(), self.turn_context());
+        let (mut out, mut turn) = (Connection::outgoing(), self.turn_context());
         let mut used = 0;
         let (first, mut head) = (self.requests, None);
         let end = loop {
@@ -136,7 +137,7 @@ impl Conn {
                     }
                     let wanted = self.wanted(head, notice);
                     let mut received = ReceivedRequest::new(head, rest, wanted);
-                    if notice.has_guards() && self.is_guarded(&mut received, &turn, &mut out) {
+                    if notice.has_guards() && self.is_guarded(&mut received, &mut turn, &mut out) {
                         break TurnEnd::Last(ResponseProgress::Lingering);
                     }
                     let progress = self.respond_by_route(&mut received, &turn, &mut out, context);
@@ -154,7 +155,7 @@ impl Conn {
                 }
                 Err(_) if self.is_http2_in_clear(rest) => break TurnEnd::Http2,
                 Err(error) => {
-                    let response = self.refuse_head(error, rest, &turn, &mut out);
+                    let response = self.refuse_head(error, rest, &mut turn, &mut out);
                     self.record_refusal(rest, &out.bytes, response);
                     // After a broken head the next request's start is unknown, so the connection
                     // cannot go on.
@@ -188,10 +189,40 @@ impl Conn {
         self.unread = Some(head);
     }
 
+    /// Returns the context of a turn whose requests choose the prefix themselves.
     #[inline]
-    pub(super) fn turn_context(&self) -> TurnContext {
+    fn turn_context(&self) -> TurnContext {
         let time = self.socket.now();
         TurnContext { time, prefix: self.app.response_prefix(time.unix_secs) }
+    }
+
+    /// Returns the context of the response to one request; `None` if its head did not come.
+    pub(super) fn turn_of(&self, request: Option<RequestView<'_>>) -> TurnContext {
+        let time = self.socket.now();
+        let mut turn = TurnContext { time, prefix: self.app.late_response_prefix(time.unix_secs) };
+        if self.app.has_hsts() {
+            self.choose_prefix(&mut turn, request);
+        }
+        turn
+    }
+
+    /// Chooses the fields of the response to a request: one that came without https must not ask
+    /// for that (RFC 6797 §7.2). Only a server with guards has both HSTS and a plain listener.
+    #[cold]
+    pub(super) fn choose_prefix(&self, turn: &mut TurnContext, request: Option<RequestView<'_>>) {
+        if !self.app.has_hsts() {
+            return;
+        }
+        let is_secure = match request {
+            Some(view) => self.app.is_secure(view, &self.socket),
+            None => is_secure_connection(&self.socket),
+        };
+        let unix_secs = turn.time.unix_secs;
+        turn.prefix = if is_secure {
+            self.app.late_response_prefix(unix_secs)
+        } else {
+            self.app.plain_response_prefix(unix_secs)
+        };
     }
 
     /// Returns whether the connection would persist after the response to this head.

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use gustnado_config::BodyPolicy;
 use gustnado_files::Segment;
 use gustnado_observe::exchange::Exchanges;
 use gustnado_tasks::{Attached, ProgressTimeout};
@@ -66,6 +67,14 @@ impl Active {
             (_, Some(parts)) => parts.view().target(),
             _ => b"",
         }
+    }
+
+    /// Returns whether its body waits for its handler, which has not had a turn yet, and may put it
+    /// to the disk.
+    pub(super) fn is_unbegun(&self) -> bool {
+        matches!(self.incoming, StreamBody::Read(_))
+            && self.options.body_policy == Some(BodyPolicy::Spool)
+            && self.outbox.as_ref().is_some_and(|outbox| !outbox.had_turn())
     }
 
     /// Returns how slowly its client may take content.

@@ -9,8 +9,9 @@ use gustnado_app::bodies::{BodyAdmission, BodyHold, BodyProgress, Cut};
 use gustnado_config::{BodyPolicy, UNCHARGED_BYTES};
 use gustnado_http::h2::{ErrorCode, Stream, StreamId};
 use gustnado_observe::stats::{Added, Fault};
-use gustnado_tasks::{Charge, MemoryKind};
+use gustnado_tasks::{Charge, MemoryKind, now};
 use gustnado_web::spool::is_due;
+use gustnado_web::tunnel::PipeLoss;
 
 use crate::Http2Conn;
 use crate::active::Active;
@@ -24,8 +25,12 @@ const FREE_STREAMS: usize = 8;
 const STREAM_BYTES: usize = 1 << 10;
 
 /// What the bodies of a connection may hold beyond what they were granted, while memory is short.
-/// The windows of its streams may allow more; then a body is cut.
+/// The windows of its streams may allow more; then a body is cut. From twice as much on it is cut
+/// even before its handler has had a turn.
 const EXCESS_BYTES_MAX: usize = 64 << 10;
+
+/// How long a handler may take to its first turn. Mostly it comes at once, and asks for its body.
+const TURN_MS: u64 = 10;
 
 /// What becomes of a body.
 enum BodyVerdict {
@@ -61,10 +66,10 @@ impl Http2Conn {
 
     /// `None`: there is nothing to ask for.
     fn admitted(&mut self, id: StreamId, app: &App, waker: &Waker) -> Option<BodyVerdict> {
-        let is_over = app.is_short_of(MemoryKind::Bodies) && self.excess() > EXCESS_BYTES_MAX;
+        let excess = if app.is_short_of(MemoryKind::Bodies) { self.excess() } else { 0 };
         let uncharged = self.uncharged_bytes();
         let now_ms = self.socket.now().mono_ms;
-        let Self { core, socket, .. } = self;
+        let Self { core, socket, rare, .. } = self;
         let stream = core.stream(id)?;
         let mut progress = progress_of(stream)?;
         (progress.uncharged, progress.now_ms) = (uncharged, now_ms);
@@ -72,8 +77,12 @@ impl Http2Conn {
         if can_spill && is_due(held, left, (held as u64) < received) {
             return Some(BodyVerdict::Spill);
         }
+        // A burst is not cut because its handlers come late.
+        let is_unbegun = stream.state.is_unbegun();
+        progress.can_spill |= is_unbegun;
         let Active { incoming, parts, memory, .. } = &mut *stream.state;
-        if held == 0 && matches!(incoming, StreamBody::Read(_)) {
+        let streams = matches!(incoming, StreamBody::Read(_) | StreamBody::Tunnel(_));
+        if held == 0 && streams {
             // Its reader takes what comes, and keeps nothing of it, or has put it elsewhere.
             memory.hold = BodyHold::default();
             return Some(BodyVerdict::Read);
@@ -83,12 +92,20 @@ impl Http2Conn {
                 app.client_key(gathered.head.on(&gathered.bytes), socket)
             }
             (_, Some(parts)) => app.client_key(parts.view(), socket),
-            _ => None,
+            _ => app.peer_key(socket),
         };
         Some(match memory.hold.admit(app.bodies(), progress, client, waker) {
             BodyAdmission::Read => BodyVerdict::Read,
-            BodyAdmission::Wait(_) if is_over && memory.hold.excess(held) > 0 => {
+            BodyAdmission::Wait(_) if excess > EXCESS_BYTES_MAX && memory.hold.excess(held) > 0 => {
                 BodyVerdict::Cut(Cut::Full)
+            }
+            BodyAdmission::Spill if is_unbegun => {
+                if excess > 2 * EXCESS_BYTES_MAX && memory.hold.excess(held) > 0 {
+                    return Some(BodyVerdict::Cut(Cut::Full));
+                }
+                // No more is read before its handler has had one.
+                rare.get_or_insert_default().turn_until_ms = now().mono_ms + TURN_MS;
+                BodyVerdict::Wait(now_ms + TURN_MS)
             }
             BodyAdmission::Wait(until_ms) => BodyVerdict::Wait(until_ms),
             BodyAdmission::Spill => BodyVerdict::Spill,
@@ -161,7 +178,13 @@ impl Http2Conn {
         app.count(&Added { fault: Some(Fault::BodyCut), ..Added::default() });
         let Some(stream) = self.core.stream(id) else { return };
         match &stream.state.incoming {
-            StreamBody::Gathered(_) => self.refuse_stream(id, cut.status(), app),
+            StreamBody::Gathered(_) | StreamBody::Early(_) => {
+                self.refuse_stream(id, cut.status(), app);
+            }
+            StreamBody::Tunnel(tunnel) => {
+                tunnel.pipe().lose(PipeLoss::NoMemory);
+                self.reset(id, ErrorCode::EnhanceYourCalm);
+            }
             _ => self.break_body(id, cut.error()),
         }
     }
@@ -231,6 +254,17 @@ fn progress_of(stream: &Stream<Box<Active>>) -> Option<BodyProgress> {
                 },
                 ..usual
             })
+        }
+        (StreamBody::Early(early), _) => Some(BodyProgress {
+            held: early.len(),
+            received: early.len() as u64,
+            is_part: true,
+            left: Some(window),
+            ..usual
+        }),
+        (StreamBody::Tunnel(tunnel), _) => {
+            let (held, received) = tunnel.pipe().held();
+            Some(BodyProgress { held, received, is_part: true, left: Some(window), ..usual })
         }
         _ => None,
     }

@@ -154,6 +154,10 @@ impl Http2Conn {
             H2Event::Data { id, bytes, is_end } => {
                 self.take_data(id, bytes, is_end, app, context);
             }
+            H2Event::Trailers { id } => {
+                self.take_trailers(id, scratch.trailer_records());
+                self.take_data(id, b"", true, app, context);
+            }
             H2Event::Reset { stream, code, by_peer } => {
                 self.note_dropped(stream.as_ref(), code, by_peer);
             }

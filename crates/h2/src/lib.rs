@@ -186,9 +186,13 @@ impl Http2Conn {
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
         loop {
             match self.turn(context) {
+                TurnOutcome::Ends => return Poll::Ready(()),
+                _ if self.gives_turn() => {
+                    context.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
                 TurnOutcome::On => {}
                 TurnOutcome::Waits => return Poll::Pending,
-                TurnOutcome::Ends => return Poll::Ready(()),
             }
         }
     }
@@ -207,7 +211,7 @@ impl Http2Conn {
                 Poll::Pending => {}
             }
         }
-        if self.has_room() {
+        if self.has_room() && !self.gives_turn() {
             match self.poll_input(context) {
                 Poll::Ready(Ok(())) => moves = true,
                 Poll::Ready(Err(ConnectionError::TimedOut)) => return self.after_timeout(),

@@ -84,6 +84,8 @@ impl Mailroom {
 pub(super) struct StreamOutbox {
     id: StreamId,
     room: Arc<Mailroom>,
+    /// The task has run.
+    had_turn: AtomicBool,
     inside: Mutex<OutboxState>,
 }
 
@@ -126,7 +128,17 @@ pub(super) enum StreamEnd {
 
 impl StreamOutbox {
     pub(super) fn new(id: StreamId, room: Arc<Mailroom>) -> Arc<Self> {
-        Arc::new(Self { id, room, inside: Mutex::default() })
+        Arc::new(Self { id, room, had_turn: AtomicBool::new(false), inside: Mutex::default() })
+    }
+
+    /// Notes that the task has run, to where it waits or ends.
+    pub(super) fn note_turn(&self) {
+        // Relaxed: a connection that sees it late waits a little longer.
+        self.had_turn.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn had_turn(&self) -> bool {
+        self.had_turn.load(Ordering::Relaxed)
     }
 
     fn inside(&self) -> MutexGuard<'_, OutboxState> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gustnado_tasks::Charge;
+use gustnado_tasks::{Charge, now};
 
 use crate::Http2Conn;
 use crate::exchange::Leaving;
@@ -26,6 +26,8 @@ pub(super) struct Rare {
     pub(super) leaving: Option<Leaving>,
     /// How slowly the client may take a send, where routes say so.
     pub(super) silence: Option<SendSilence>,
+    /// No more is read before handlers have had a turn, or this time has come; 0: none waits.
+    pub(super) turn_until_ms: u64,
 }
 
 impl Http2Conn {
@@ -38,6 +40,24 @@ impl Http2Conn {
     #[inline]
     pub(super) fn mailroom(&self) -> Option<&Mailroom> {
         self.rare.as_ref()?.mailroom.as_deref()
+    }
+
+    /// Returns whether handlers are to have a turn before more is read.
+    #[inline]
+    pub(super) fn gives_turn(&mut self) -> bool {
+        self.rare.as_ref().is_some_and(|rare| rare.turn_until_ms > 0) && self.awaits_turns()
+    }
+
+    #[cold]
+    fn awaits_turns(&mut self) -> bool {
+        let Some(rare) = &mut self.rare else { return false };
+        let mut streams = self.core.streams().iter();
+        let awaits =
+            now().mono_ms < rare.turn_until_ms && streams.any(|stream| stream.state.is_unbegun());
+        if !awaits {
+            rare.turn_until_ms = 0;
+        }
+        awaits
     }
 
     /// Returns whether memory is charged for a part of a frame or a head.
@@ -53,8 +73,8 @@ impl Http2Conn {
     /// Gives back what no part is left in.
     pub(super) fn drop_rare(&mut self) {
         self.rare.take_if(|rare| {
-            let Rare { mailroom, partial, pieces, pace, leaving, silence } = &**rare;
-            let is_charged = partial.is_some() || pieces.is_some();
+            let Rare { mailroom, partial, pieces, pace, leaving, silence, turn_until_ms } = &**rare;
+            let is_charged = partial.is_some() || pieces.is_some() || *turn_until_ms > 0;
             let is_sent = leaving.is_some() || silence.is_some();
             !is_charged && !is_sent && mailroom.is_none() && pace.is_none()
         });

@@ -14,8 +14,10 @@ use gustnado_http::status::Status;
 use gustnado_tasks::MemoryKind;
 use gustnado_web::body::BodyError;
 use gustnado_web::body_channel::BodyDemand;
+use gustnado_web::trailers::RequestTrailers;
 
 use crate::Http2Conn;
+use crate::active::Active;
 use crate::respond::{Received, StreamReply};
 use crate::stream_body::{Gathered, StreamBody};
 
@@ -52,8 +54,10 @@ impl Http2Conn {
         }
         match &mut stream.state.incoming {
             StreamBody::None => self.give_window(id, bytes.len(), app),
-            // Its window bounds them.
-            StreamBody::Early(early) => early.extend_from_slice(bytes),
+            StreamBody::Early(early) => {
+                early.extend_from_slice(bytes);
+                self.admit(id, app, context);
+            }
             StreamBody::Tunnel(tunnel) => {
                 tunnel.pipe().put(bytes);
                 if is_end {
@@ -92,6 +96,19 @@ impl Http2Conn {
         }
     }
 
+    /// Keeps the trailer fields of a request for its handler.
+    #[cold]
+    pub(super) fn take_trailers(&mut self, id: StreamId, records: &[u8]) {
+        let Some(stream) = self.core.stream(id).filter(|_| !records.is_empty()) else { return };
+        let Active { incoming, parts, .. } = &mut *stream.state;
+        let trailers = || RequestTrailers::of_records(records.to_vec());
+        match (incoming, parts) {
+            (StreamBody::Gathered(gathered), _) => gathered.trailers = Some(trailers()),
+            (StreamBody::Read(_), Some(parts)) => parts.channel().set_trailers(trailers()),
+            _ => {}
+        }
+    }
+
     /// Calls the handler of a request whose body is whole, once it is back from the disk.
     pub(super) fn complete(&mut self, id: StreamId, app: &App, context: &mut Context<'_>) {
         let now_ms = self.socket.now().mono_ms;
@@ -122,23 +139,21 @@ impl Http2Conn {
         // Charged until the handler has run.
         let memory = mem::take(&mut stream.state.memory);
         let StreamBody::Gathered(gathered) = incoming else { return };
-        let Gathered { head, bytes, .. } = *gathered;
+        let Gathered { head, bytes, trailers, .. } = *gathered;
         let mut received = Received::new(id, &head, &bytes, true);
-        received.body = Some(body);
+        received.body = Some((body, trailers));
         received.reply.is_open = true;
         self.respond_by_route(&mut received, app, context);
         drop(memory);
     }
 
-    /// Hands bytes of a body to its reader, if that waits for some. A tunnel takes its own: the
-    /// client may send as many more.
+    /// Hands bytes of a body to its reader, if that waits for some. A tunnel takes its own.
     pub(super) fn feed(&mut self, id: StreamId, app: &App, context: &Context<'_>) {
         let now_ms = self.socket.now().mono_ms;
         let Some(stream) = self.core.stream(id) else { return };
         let active = &mut *stream.state;
-        if let StreamBody::Tunnel(tunnel) = &active.incoming {
-            let taken = tunnel.pipe().take_taken();
-            return self.give_window(id, taken, app);
+        if let StreamBody::Tunnel(_) = &active.incoming {
+            return self.feed_tunnel(id, app, context);
         }
         let (StreamBody::Read(queued), Some(parts)) = (&mut active.incoming, &active.parts) else {
             return self.settle_body(id);

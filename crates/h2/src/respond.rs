@@ -16,7 +16,6 @@ use gustnado_http::request::RequestView;
 use gustnado_http::status::Status;
 use gustnado_observe::exchange::Exchanges;
 use gustnado_tasks::{contained, note_step};
-use gustnado_web::body::Body;
 use gustnado_web::error_page::error_page;
 use gustnado_web::handler::InlineFn;
 use gustnado_web::lookup::find;
@@ -24,6 +23,7 @@ use gustnado_web::middleware::Runnable;
 use gustnado_web::request::{Request, RequestSource};
 use gustnado_web::route_cache::RouteCache;
 use gustnado_web::routes::{EndpointKind, RouteEndpoint, RouteOptions, RouteTable};
+use gustnado_web::trailers::RequestTrailers;
 
 use crate::Http2Conn;
 use crate::stream_body::{Gathered, StreamBody};
@@ -33,8 +33,8 @@ use crate::stream_pace::StreamRead;
 pub(super) struct Received<'a> {
     pub(super) head: &'a Head,
     pub(super) bytes: &'a [u8],
-    /// Its body, once it was gathered.
-    pub(super) body: Option<Bytes>,
+    /// Its body, once it was gathered, and its trailer fields.
+    pub(super) body: Option<(Bytes, Option<RequestTrailers>)>,
     pub(super) reply: StreamReply<'a>,
 }
 
@@ -217,8 +217,8 @@ impl Http2Conn {
                 self.gather(received, routed.options, app);
             }
             Runnable::Inline(handler) => {
-                let body = received.body.take().unwrap_or_default();
-                *routed.request.body_mut() = Body::from_whole(body);
+                let (body, trailers) = received.body.take().unwrap_or_default();
+                routed.request.set_whole_body(body, trailers);
                 self.run_inline(&**handler, routed, cache, received, app);
             }
             Runnable::Task(handler) => {

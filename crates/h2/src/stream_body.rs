@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::BytesMut;
 use gustnado_http::head::Head;
 use gustnado_web::spool::{Spool, SpooledBody};
+use gustnado_web::trailers::RequestTrailers;
 use gustnado_web::tunnel::{PipeLoss, StreamPipe};
 
 /// The body of a stream's request.
@@ -32,6 +33,7 @@ pub(super) struct Gathered {
     /// Where it may go; `None` if it has to stay in memory.
     pub(super) spool: Option<Arc<Spool>>,
     pub(super) received: u64,
+    pub(super) trailers: Option<RequestTrailers>,
     pub(super) bytes_max: u64,
     pub(super) is_whole: bool,
     /// A task writes it to the disk, or reads it from there.
@@ -65,6 +67,7 @@ impl Gathered {
             body: SpooledBody::default(),
             spool,
             received: 0,
+            trailers: None,
             bytes_max,
             is_whole: false,
             is_at_disk: false,

@@ -48,7 +48,7 @@ impl Http2Conn {
         request.give_to(context.waker());
         request.keep_addrs();
         let given = match received.body.take() {
-            Some(body) => request.with_body(body),
+            Some((body, trailers)) => request.with_body(body, trailers),
             None if is_ahead => request.live(),
             None => request.head_only(),
         };
@@ -232,7 +232,9 @@ async fn run(start: impl FnOnce() -> RunningHandler + Send, label: u32, outbox: 
     let mut response = None;
     poll_fn(|context| {
         note_step(label);
-        if running.poll(context, &mut response) { Poll::Ready(()) } else { Poll::Pending }
+        let is_done = running.poll(context, &mut response);
+        outbox.note_turn();
+        if is_done { Poll::Ready(()) } else { Poll::Pending }
     })
     .await;
     drop(running);

@@ -5,7 +5,7 @@ use std::future::poll_fn;
 use std::mem;
 use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Poll, Waker, ready};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use gustnado_app::app::App;
@@ -85,6 +85,28 @@ impl Http2Conn {
         (active.outbox, active.task) = (Some(outbox), None);
         (active.parts, active.table) = (None, None);
         Some(pipe)
+    }
+
+    /// Lets the client send as many bytes more as its tunnel has taken. What that has not taken is
+    /// granted its memory, as a body is.
+    pub(super) fn feed_tunnel(&mut self, id: StreamId, app: &App, context: &Context<'_>) {
+        let now_ms = self.now_ms();
+        let Some(stream) = self.core.stream(id) else { return };
+        let StreamBody::Tunnel(tunnel) = &stream.state.incoming else { return };
+        let taken = tunnel.pipe().take_taken();
+        let (held, received) = tunnel.pipe().held();
+        let memory = &mut stream.state.memory;
+        if stream.is_remote_closed {
+            // Nothing more comes, and what is here can be had.
+            memory.hold.complete(held, received, now_ms);
+            return memory.hold.settle(held, now_ms);
+        }
+        memory.owe(taken);
+        self.admit(id, app, context);
+        let Some(stream) = self.core.stream(id) else { return };
+        if let StreamBody::Tunnel(tunnel) = &stream.state.incoming {
+            tunnel.pipe().set_charged(stream.state.memory.hold.is_charged());
+        }
     }
 
     /// Tells all tunnels that the server drains.

@@ -1,8 +1,9 @@
 //! The request body: which of the bytes that came belong to it, and where it ends
 //! (RFC 9112 §6, §7.1).
 //!
-//! Data is handed on where it lies; nothing is copied or kept. Chunk extensions and trailer fields
-//! are checked, counted and dropped, as RFC 9112 §7.1.1 and §7.1.2 let a recipient do.
+//! Data is handed on where it lies; nothing is copied. Chunk extensions are checked, counted and
+//! dropped (RFC 9112 §7.1.1). Trailer fields are checked, counted, and kept if they are wanted
+//! (§7.1.2).
 
 mod error;
 mod extension;
@@ -51,8 +52,15 @@ pub struct BodyDecoder {
     trailers_left: u32,
     trailers_max: u32,
     digits: u8,
+    keeps_trailers: bool,
     state: BodyState,
+    /// The trailer lines so far, once one has begun.
+    trailers: Option<Box<TrailerLines>>,
 }
+
+/// Checked lines, of which the last may be incomplete. Few bodies have any.
+#[derive(Clone, Debug, Default)]
+struct TrailerLines(Vec<u8>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BodyState {
@@ -101,8 +109,17 @@ impl BodyDecoder {
             trailers_left: trailers_max,
             trailers_max,
             digits: 0,
+            keeps_trailers: false,
             state,
+            trailers: None,
         }
+    }
+
+    /// Sets whether trailer lines are kept: at most as many bytes and lines as a head may have.
+    /// Those that were kept and are not wanted any more are dropped.
+    pub fn keep_trailers(&mut self, is_wanted: bool) {
+        self.keeps_trailers = is_wanted;
+        self.trailers.take_if(|_| !is_wanted);
     }
 
     /// Reads on in the body: up to the end of the input, of the body, or of one run of data.
@@ -160,6 +177,17 @@ impl BodyDecoder {
             BodyState::Length | BodyState::Data => self.left,
             _ => 0,
         }
+    }
+
+    /// Returns the trailer lines that are kept, each with its line end. Behind the end of the body
+    /// they are whole, and [`FieldLines::of`](crate::request::FieldLines::of) reads them.
+    pub fn trailer_lines(&self) -> &[u8] {
+        self.trailers.as_ref().map_or(&[], |lines| &lines.0)
+    }
+
+    /// Takes the trailer lines out; `None` if there were none, or the body is not over.
+    pub fn take_trailers(&mut self) -> Option<Vec<u8>> {
+        if self.is_done() { self.trailers.take().map(|lines| lines.0) } else { None }
     }
 
     /// Counts data that was discarded unseen: at most as much as is [left](BodyDecoder::left).
@@ -261,6 +289,14 @@ impl BodyDecoder {
             return Err(BodyDecodeError::TrailersTooLarge { limit_bytes: self.trailer_bytes_max });
         }
         self.section_bytes += 1;
+        let next = self.trailer_step(byte)?;
+        if self.keeps_trailers && !matches!(next, BodyState::BlankLineEnd | BodyState::Done) {
+            self.trailers.get_or_insert_default().0.push(byte);
+        }
+        Ok(next)
+    }
+
+    fn trailer_step(&mut self, byte: u8) -> Result<BodyState, BodyDecodeError> {
         match (self.state, byte) {
             (BodyState::Trailer, b'\r') => Ok(BodyState::BlankLineEnd),
             (BodyState::Trailer, _) if is(byte, TOKEN) => self.trailer(),

@@ -204,8 +204,11 @@ fn record(records: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
 
 impl<'a> FieldLines<'a> {
     /// The lines of a section that is checked: whole lines, without the blank one.
+    ///
+    /// # Panics
+    /// If the section is none that was checked.
     #[inline]
-    pub(crate) fn of(section: &'a [u8]) -> Self {
+    pub fn of(section: &'a [u8]) -> Self {
         Self { rest: section, are_records: false }
     }
 

@@ -108,6 +108,7 @@ pub use gustnado_web::stats_page::stats_page;
 #[cfg(feature = "tower")]
 #[doc(inline)]
 pub use gustnado_web::tower::{ClientInfo, ServiceError, Tower, tower};
+pub use gustnado_web::trailers::RequestTrailers;
 #[doc(inline)]
 pub use gustnado_web::tunnel::{Tunnel, TunnelError};
 pub use privileges::UserError;

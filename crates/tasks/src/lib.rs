@@ -12,6 +12,7 @@
 //! | to | there is |
 //! | --- | --- |
 //! | start another task | [`spawn`], [`spawn_named`], [`spawn_detached`] |
+//! | go on as another future, without what the first one held | [`continue_as`] |
 //! | wait for it, cancel it | [`JoinHandle`], [`Attached`] |
 //! | have many, and their results as they finish | [`Group`] |
 //! | start one from any thread | [`Spawner`] |
@@ -82,7 +83,8 @@ pub use exec::task::blocking::{BlockingPool, PoolFull};
 pub use exec::task::select::{Either, Either3, select_all, select2, select3};
 pub use exec::task::spawner::Spawner;
 pub use exec::task::{
-    Attached, Group, JoinError, JoinHandle, spawn, spawn_detached, spawn_named, yield_now,
+    Attached, Group, JoinError, JoinHandle, continue_as, spawn, spawn_detached, spawn_named,
+    yield_now,
 };
 pub use exec::timers::precise_timer::PreciseTimer;
 pub use exec::timers::time::{Now, Sleep, now, sleep, timeout};

@@ -19,6 +19,7 @@ use gustnado_tasks::contained;
 pub use text::{decoded, encoding_of};
 
 use crate::request_head::{RequestHead, RequestHeadRef};
+use crate::trailers::RequestTrailers;
 
 pub use crate::body_channel::BodyError;
 #[cfg(feature = "tower")]
@@ -114,6 +115,11 @@ impl Body {
             Inside::Live(Live { framing: Framing::Length(bytes), .. }) => Some(*bytes),
             Inside::Live(_) => None,
         }
+    }
+
+    /// Returns the trailer fields, as [`Request::trailers`](crate::request::Request::trailers).
+    pub fn trailers(&self) -> Option<RequestTrailers> {
+        self.head()?.channel().trailers()
     }
 
     /// Returns the number of bytes received so far.

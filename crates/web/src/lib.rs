@@ -41,6 +41,7 @@ pub mod stats_page;
 pub mod tokio_runtime;
 #[cfg(feature = "tower")]
 pub mod tower;
+pub mod trailers;
 pub mod trusted_proxies;
 pub mod tunnel;
 

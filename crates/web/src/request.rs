@@ -25,6 +25,7 @@ use gustnado_http::status::Status;
 use crate::body::{Body, BodyError};
 
 use crate::request_head::{RequestHead, RequestHeadRef, as_text};
+use crate::trailers::RequestTrailers;
 pub use cookies::Cookies;
 pub use peer::{RequestPeer, RequestSource};
 pub use query::{Pairs, percent_decoded};
@@ -281,6 +282,33 @@ impl Request {
         self.body.whole()
     }
 
+    /// Returns the trailer fields that came behind the body, once that was read to its end; `None`
+    /// before, and if there are none. Also while [`Body`] is elsewhere.
+    ///
+    /// ```
+    /// use gustnado::{Request, Response, Status};
+    ///
+    /// async fn upload(mut request: Request) -> Response {
+    ///     let Ok(body) = request.body_mut().bytes(1 << 20).await else {
+    ///         return Response::new(Status::BAD_REQUEST);
+    ///     };
+    ///     match request.trailers().as_ref().and_then(|trailers| trailers.get("body-length")) {
+    ///         Some(told) if told != body.len().to_string() => Response::new(Status::BAD_REQUEST),
+    ///         _ => Response::text("whole"),
+    ///     }
+    /// }
+    /// ```
+    pub fn trailers(&self) -> Option<RequestTrailers> {
+        self.parts.channel().trailers()
+    }
+
+    /// Gives the request its body, which was read, and the trailer fields behind it.
+    #[doc(hidden)]
+    pub fn set_whole_body(&mut self, body: Bytes, trailers: Option<RequestTrailers>) {
+        self.body = Body::from_whole(body);
+        self.parts.set_trailers(trailers);
+    }
+
     /// Sends the client an interim response (103, RFC 8297), e.g. with `Link` fields, from handlers
     /// that take time. Nothing is sent together with the response, nor from an inline handler,
     /// whose response is ready at once. Of clients of HTTP/1.1 only browsers that navigate get
@@ -338,9 +366,11 @@ impl Request {
         self.peer.give_to(waker);
     }
 
-    /// Returns the same request with its body, which arrived with the head.
+    /// Returns the same request with its body, which arrived with the head, and the trailer fields
+    /// behind it.
     #[doc(hidden)]
-    pub fn with_body(&self, body: Bytes) -> Self {
+    pub fn with_body(&self, body: Bytes, trailers: Option<RequestTrailers>) -> Self {
+        self.parts.set_trailers(trailers);
         let body = Body::at_hand(body, self.parts.clone());
         Self::new(self.parts.clone(), body, self.peer.clone())
     }

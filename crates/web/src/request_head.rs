@@ -12,6 +12,7 @@ use gustnado_http::request::RequestView;
 use gustnado_http::status::Status;
 
 use crate::body_channel::BodyChannel;
+use crate::trailers::RequestTrailers;
 
 /// The most unused heads that a worker keeps, and the most bytes of each.
 const SPARE_MAX: usize = 64;
@@ -83,6 +84,14 @@ impl RequestHead {
     /// Returns how much memory it takes.
     pub fn held_bytes(&self) -> usize {
         size_of::<Self>() + self.bytes.capacity() + self.values.capacity() * size_of::<(u32, u32)>()
+    }
+
+    /// Keeps the trailer fields of a body that was read.
+    pub fn set_trailers(&self, trailers: Option<RequestTrailers>) {
+        if let Some(trailers) = trailers {
+            self.channel.set_trailers(trailers);
+            self.channel.end(Ok(()));
+        }
     }
 
     pub fn channel(&self) -> &BodyChannel {

@@ -273,7 +273,9 @@ pub enum TunnelError {
     /// The server is shutting down.
     #[error("the server is shutting down")]
     Ending,
-    /// The peer closed the connection, or the network failed.
+    /// The peer closed the connection, or the network failed. Of a stream of HTTP/2 also: there is
+    /// no memory for what the peer has sent and the function has not taken
+    /// ([`io::ErrorKind::OutOfMemory`]).
     #[error("the connection failed")]
     Broken(#[source] io::Error),
     /// The connection was closed, or this is not its task.

@@ -263,6 +263,7 @@ impl ServerSide {
                     self.untaken.push((id, bytes.len()));
                 }
             }
+            H2Event::Trailers { id } => all.of(id).request.note_came(id, b"", true),
             H2Event::Reset { stream, code, by_peer: true } => {
                 assert!(code == ErrorCode::Cancel || stream.is_none(), "{code:?}");
                 if let Some(stream) = stream {

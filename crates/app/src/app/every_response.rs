@@ -13,6 +13,8 @@ use super::App;
 thread_local! {
     /// The field lines of every response, for one second.
     static PREFIX: RefCell<Rc<ResponsePrefix>> = RefCell::default();
+    /// The same of responses that must not ask for https.
+    static PLAIN_PREFIX: RefCell<Rc<ResponsePrefix>> = RefCell::default();
     /// The same as HTTP/2 has them.
     static LINES: RefCell<Option<Rc<ResponseLines>>> = const { RefCell::new(None) };
 }
@@ -20,25 +22,44 @@ thread_local! {
 /// Drops what the running thread has of them.
 pub(super) fn forget() {
     PREFIX.take();
+    PLAIN_PREFIX.take();
     LINES.take();
 }
 
 impl App {
     /// Returns the field lines of every response, rebuilt once a second per worker.
+    ///
+    /// For one caller, where this is inlined: it is a part of every turn. All others use
+    /// [`App::late_response_prefix`].
     #[inline]
     pub fn response_prefix(&self, unix_secs: u64) -> Rc<ResponsePrefix> {
-        PREFIX.with_borrow_mut(|prefix| {
+        PREFIX.with_borrow_mut(|prefix| self.refreshed(prefix, unix_secs))
+    }
+
+    /// Returns the same for a response that a turn has not begun with.
+    #[inline(never)]
+    pub fn late_response_prefix(&self, unix_secs: u64) -> Rc<ResponsePrefix> {
+        PREFIX.with_borrow_mut(|prefix| self.refreshed(prefix, unix_secs))
+    }
+
+    #[inline]
+    fn refreshed(&self, prefix: &mut Rc<ResponsePrefix>, unix_secs: u64) -> Rc<ResponsePrefix> {
+        if prefix.unix_secs != unix_secs {
+            *prefix = self.next_prefix(unix_secs);
+        }
+        Rc::clone(prefix)
+    }
+
+    /// Returns the same for a response that goes out without https: it must not be asked for there
+    /// (RFC 6797 §7.2).
+    #[cold]
+    pub fn plain_response_prefix(&self, unix_secs: u64) -> Rc<ResponsePrefix> {
+        PLAIN_PREFIX.with_borrow_mut(|prefix| {
             if prefix.unix_secs != unix_secs {
-                *prefix = self.next_prefix(unix_secs);
+                *prefix = Rc::new(self.new_prefix(unix_secs, ""));
             }
             Rc::clone(prefix)
         })
-    }
-
-    /// Returns the same for a response that came without https: it must not be asked for there (RFC
-    /// 6797 §7.2).
-    pub fn plain_response_prefix(&self, unix_secs: u64) -> ResponsePrefix {
-        self.new_prefix(unix_secs, "")
     }
 
     #[cold]

@@ -127,8 +127,7 @@ impl App {
     /// Returns whether the client's request came by https: here, or at a trusted proxy.
     pub fn is_secure(&self, view: RequestView<'_>, socket: &Socket) -> bool {
         let reported = || self.trusted_proxies.as_ref()?.scheme(view, &socket.peer().ok()?);
-        let is_by_tls = || socket.proxy_info().is_some_and(|info| info.tls.is_some());
-        socket.is_sealed() || is_by_tls() || reported() == Some("https")
+        is_secure_connection(socket) || reported() == Some("https")
     }
 
     /// Returns whether a trusted proxy says that somebody may have recorded the request and sent it
@@ -139,6 +138,12 @@ impl App {
             && !view.method().is_safe()
             && socket.peer().is_ok_and(|peer| proxies.trusts(&peer))
     }
+}
+
+/// Returns whether all requests of a connection came by https: here, or at a proxy whose PROXY
+/// header says so.
+pub fn is_secure_connection(socket: &Socket) -> bool {
+    socket.is_sealed() || socket.proxy_info().is_some_and(|info| info.tls.is_some())
 }
 
 impl Guards {

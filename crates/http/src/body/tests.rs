@@ -83,6 +83,37 @@ fn chunks_become_one_body() {
 }
 
 #[test]
+fn trailer_lines_are_kept_if_they_are_wanted() {
+    for (input, lines) in [
+        ("1\r\na\r\n0\r\nA: b\r\nC:\r\n\r\n", Some("A: b\r\nC:\r\n")),
+        ("0\r\nA:\t b \r\n\r\n", Some("A:\t b \r\n")),
+        ("1;x=y\r\na\r\n0;z\r\n\r\n", None),
+    ] {
+        for cut in 0..input.len() {
+            for is_wanted in [true, false] {
+                let mut decoder = BodyDecoder::new(Framing::Chunked, &LIMITS);
+                decoder.keep_trailers(is_wanted);
+                for mut rest in [&input[..cut], &input[cut..]].map(str::as_bytes) {
+                    assert_eq!(decoder.take_trailers(), None, "the body is not over");
+                    while !rest.is_empty() {
+                        let piece = decoder.decode(rest).expect("it is well-formed");
+                        rest = &rest[piece.consumed..];
+                    }
+                }
+                let kept = lines.filter(|_| is_wanted).map(|lines| lines.as_bytes().to_vec());
+                assert!(decoder.is_done() && decoder.take_trailers() == kept, "{input:?} {cut}");
+            }
+        }
+    }
+    let mut decoder = BodyDecoder::new(Framing::Chunked, &LIMITS);
+    decoder.keep_trailers(true);
+    decoder.decode(b"0\r\nA: b").expect("it is well-formed so far");
+    assert_eq!(decoder.trailer_lines(), b"A: b");
+    decoder.keep_trailers(false);
+    assert_eq!(decoder.trailer_lines(), b"", "they are not wanted any more");
+}
+
+#[test]
 fn each_bad_chunk_has_its_status() {
     let long = "a".repeat(300);
     let extensions = "1;eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee\r\na\r\n".repeat(100);

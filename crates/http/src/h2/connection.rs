@@ -53,7 +53,7 @@ impl Default for H2Limits {
 /// Memory that a worker's connections use in turn.
 #[derive(Debug, Default)]
 pub struct H2Scratch {
-    /// The bytes of the last request's head.
+    /// The bytes of the last request's head, or the records of trailers.
     head: Vec<u8>,
     spare: Vec<u8>,
     strings: hpack::Strings,
@@ -62,6 +62,12 @@ pub struct H2Scratch {
 impl H2Scratch {
     /// Returns the bytes of the head of the last [`H2Event::Request`].
     pub fn head_bytes(&self) -> &[u8] {
+        &self.head
+    }
+
+    /// Returns the records of the last [`H2Event::Trailers`], as
+    /// [`FieldLines::of_records`](crate::request::FieldLines::of_records) reads them.
+    pub fn trailer_records(&self) -> &[u8] {
         &self.head
     }
 }
@@ -114,6 +120,12 @@ pub enum H2Event<'i, S> {
         bytes: &'i [u8],
         /// The body ends with them.
         is_end: bool,
+    },
+    /// The trailer fields of a request, with which its body ends. They are those of
+    /// [`H2Scratch::trailer_records`], perhaps none.
+    Trailers {
+        /// Its stream, which is open.
+        id: StreamId,
     },
     /// A stream that is over: the client has reset it, or it broke a rule.
     Reset {

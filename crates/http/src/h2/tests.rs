@@ -12,6 +12,7 @@ use crate::fields::FieldName;
 use crate::head::{Framing, Version};
 use crate::limits::Limits;
 use crate::method::Method;
+use crate::request::FieldLines;
 use crate::status::Status;
 use crate::target::TargetForm;
 
@@ -121,6 +122,13 @@ impl Talk {
                 H2Event::Data { id, bytes, is_end } => {
                     format!("{id} data {}{}", bytes.len(), if is_end { " end" } else { "" })
                 }
+                H2Event::Trailers { id } => {
+                    let records = FieldLines::of_records(step.scratch.trailer_records());
+                    let text = |(name, value): (&[u8], &[u8])| {
+                        format!(" {}={}", name.escape_ascii(), value.escape_ascii())
+                    };
+                    format!("{id} trailers{}", records.map(text).collect::<String>())
+                }
                 H2Event::Reset { stream: Some(stream), code, by_peer } => {
                     let by = if by_peer { " by peer" } else { "" };
                     format!("{} reset {}{by}", stream.id, code.name())
@@ -156,6 +164,19 @@ const GET: &[(&str, &str)] =
     &[(":method", "GET"), (":scheme", "https"), (":path", "/a?b"), (":authority", "x.test")];
 const POST: &[(&str, &str)] =
     &[(":method", "POST"), (":scheme", "https"), (":path", "/"), (":authority", "x.test")];
+
+#[test]
+fn trailers_end_a_request_with_their_fields() {
+    let mut talk = Talk::begun();
+    talk.post(1).frame(kind::DATA, 0, 1, b"body");
+    talk.headers(1, flag::END_STREAM, &[("x-sum", "4"), ("x-none", "")]);
+    let wanted = ["1 POST / [host=x.test]", "1 data 4", "1 trailers x-sum=4 x-none="];
+    assert_eq!(talk.run(), Ok(wanted.map(str::to_owned).to_vec()));
+    talk.post(3).headers(3, flag::END_STREAM, &[]);
+    let wanted = ["3 POST / [host=x.test]", "3 trailers"];
+    assert_eq!(talk.run(), Ok(wanted.map(str::to_owned).to_vec()));
+    assert_eq!(talk.resets(), [], "neither breaks a rule");
+}
 
 #[test]
 fn a_request_is_read_however_its_bytes_are_cut() {

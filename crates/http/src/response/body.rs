@@ -13,9 +13,6 @@ use crate::request::FieldLines;
 #[derive(Clone, Debug)]
 pub struct ResponseBody {
     end: End,
-    /// Framing since the last data: behind the last chunk, that is the trailer section. Once the
-    /// body is done, the trailer section alone.
-    framing: Vec<u8>,
 }
 
 /// How the end is found.
@@ -34,14 +31,15 @@ impl ResponseBody {
         let framed = match framing {
             ResponseFraming::UntilClose => {
                 let bytes_max = limits.body_bytes_max;
-                let end = End::Close { received: 0, bytes_max, closed: false };
-                return Self { end, framing: Vec::new() };
+                return Self { end: End::Close { received: 0, bytes_max, closed: false } };
             }
             ResponseFraming::None | ResponseFraming::Tunnel => Framing::None,
             ResponseFraming::Chunked => Framing::Chunked,
             ResponseFraming::Length(bytes) => Framing::Length(bytes),
         };
-        Self { end: End::Framed(BodyDecoder::new(framed, limits)), framing: Vec::new() }
+        let mut decoder = BodyDecoder::new(framed, limits);
+        decoder.keep_trailers(true);
+        Self { end: End::Framed(decoder) }
     }
 
     /// Reads on in the body: up to the end of the input, of the body, or of one run of data. The
@@ -64,18 +62,7 @@ impl ResponseBody {
                 return Ok(Piece { consumed: data.len(), data, done: *closed });
             }
         };
-        if decoder.is_done() {
-            return Ok(Piece { consumed: 0, data: &[], done: true });
-        }
-        let piece = decoder.decode(input)?;
-        self.framing.extend_from_slice(&input[..piece.consumed - piece.data.len()]);
-        if !piece.data.is_empty() {
-            self.framing.clear();
-        }
-        if piece.done {
-            self.keep_trailers();
-        }
-        Ok(piece)
+        decoder.decode(input)
     }
 
     /// Takes note that the server has closed. Returns whether the body is whole (RFC 9112 §8).
@@ -105,17 +92,10 @@ impl ResponseBody {
     /// Returns the trailer fields in order (RFC 9112 §7.1.2); `None` before the body is done. They
     /// are what the server says after the fact: nothing in them changes how the message was framed.
     pub fn trailers(&self) -> Option<FieldLines<'_>> {
-        self.is_done().then(|| FieldLines::of(&self.framing))
-    }
-
-    /// Cuts what was kept down to the trailer section: behind the line end of the last data, if
-    /// there was any, and behind the size line of the last chunk.
-    fn keep_trailers(&mut self) {
-        let from = if self.framing.starts_with(b"\r\n") { 2 } else { 0 };
-        let Some(line) = memchr::memmem::find(&self.framing[from..], b"\r\n") else {
-            return self.framing.clear(); // not chunked
+        let lines = match &self.end {
+            End::Framed(decoder) => decoder.trailer_lines(),
+            End::Close { .. } => &[],
         };
-        self.framing.drain(..from + line + 2);
-        self.framing.truncate(self.framing.len() - 2); // the blank line
+        self.is_done().then(|| FieldLines::of(lines))
     }
 }

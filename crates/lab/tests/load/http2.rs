@@ -151,6 +151,10 @@ fn serve(
                         ready.push((id, stream.state.0, Some(stream.state.1)));
                     }
                 }
+                Some(H2Event::Trailers { id }) => {
+                    let stream = core.stream(id).expect("it is open");
+                    ready.push((id, stream.state.0, Some(stream.state.1)));
+                }
                 Some(_) => {}
             }
         }

@@ -18,4 +18,5 @@ mod route_times;
 mod spooled_bodies;
 mod streams;
 mod timeouts;
+mod trailers;
 mod upgrades;

@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 use gustnado::config::{BodyPolicy, Config};
 use gustnado::task::sleep;
 use gustnado::{Request, Response, Routes, Server as Builder};
-use gustnado_http::h2::frame::{kind, setting};
+use gustnado_http::h2::frame::{flag, kind, setting};
 
 use crate::harness::folder::noise;
-use crate::harness::http2::Http2Client;
+use crate::harness::http2::heads::request_frame;
+use crate::harness::http2::{Http2Client, frame_of};
 use crate::harness::{Folder, PATIENCE, Server, Setup};
 use crate::{in_clear, of_folder};
 
@@ -19,6 +20,7 @@ on_every_server!(
     half_gathered_bodies_stay_within_their_memory,
     bodies_that_nobody_reads_stay_within_their_memory,
     without_memory_bodies_go_to_the_disk_and_come_back,
+    bursts_of_uploads_go_to_the_disk,
     a_long_body_goes_to_the_disk,
     a_window_grows_to_an_eighth_of_the_memory_for_bodies,
     a_window_does_not_grow_while_memory_is_short,
@@ -157,6 +159,55 @@ fn without_memory_bodies_go_to_the_disk_and_come_back(setup: Setup) {
     let stats = server.stats();
     assert_eq!((stats.bodies_cut, stats.memory_bodies), (0, 0));
     server.wait_until("the disk is free", |stats| stats.spool_bytes == 0);
+}
+
+/// Sends requests with bodies, all in one go, and returns their streams.
+fn burst(client: &mut Http2Client, target: &str, bodies: &[Vec<u8>]) -> Vec<u32> {
+    let ids: Vec<_> = bodies.iter().map(|_| client.new_stream()).collect();
+    let head = |id: &u32| request_frame(*id, "POST", target, &[], false);
+    let mut sent: Vec<u8> = ids.iter().flat_map(head).collect();
+    let pieces = |body: &[u8]| body.len().div_ceil(16_384);
+    for at in 0..pieces(&bodies[0]) {
+        for (id, body) in ids.iter().zip(bodies) {
+            let piece = body.chunks(16_384).nth(at).expect("they are as long");
+            let flags = if at + 1 == pieces(body) { flag::END_STREAM } else { 0 };
+            sent.extend(frame_of(kind::DATA, flags, *id, piece));
+        }
+    }
+    client.send(&sent);
+    ids
+}
+
+/// Each burst is just within the window of its connection, and all of them are five times as much
+/// as the memory.
+fn bursts_of_uploads_go_to_the_disk(setup: Setup) {
+    let config = Config { limit_body_memory: MIB as u64, ..in_clear(setup) };
+    let whole = async |mut request: Request| request.body_mut().bytes(MIB).await;
+    let server = Server::routes(config, routes().post("/whole", whole));
+    let bodies: Vec<_> = (0..20).map(|number| noise(number, 50_000)).collect();
+    for target in ["/inline", "/whole"] {
+        for round in 0..3 {
+            thread::scope(|scope| {
+                for host in 2..7 {
+                    let (server, bodies) = (&server, &bodies);
+                    scope.spawn(move || {
+                        let mut client = Http2Client::connect_from(host, server.address());
+                        client.ping();
+                        let ids = burst(&mut client, target, bodies);
+                        for (id, body) in ids.into_iter().zip(bodies) {
+                            let answer = client.answer(id);
+                            let found = (answer.status, answer.reset, answer.body == *body);
+                            assert_eq!(found, (200, None, true), "{target} {round} {id}");
+                        }
+                    });
+                }
+            });
+        }
+    }
+    let stats = server.stats();
+    assert!(stats.bodies_spooled > 10, "{} went to the disk", stats.bodies_spooled);
+    assert_eq!(stats.bodies_cut, 0);
+    server.wait_until("nothing is held", |stats| stats.memory_bodies + stats.spool_bytes == 0);
 }
 
 fn a_long_body_goes_to_the_disk(setup: Setup) {

@@ -9,6 +9,7 @@ mod authority;
 #[cfg(feature = "acme")]
 mod challenges;
 mod client;
+mod coalescing;
 mod handshakes;
 mod own_client;
 mod plain;

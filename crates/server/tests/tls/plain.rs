@@ -15,6 +15,7 @@ use crate::harness::{Client, Server, Setup};
 on_every_server!(
     plain_requests_are_sent_to_https,
     browsers_are_told_to_stay_with_https_by_tls_alone,
+    plain_responses_of_any_kind_have_no_hsts,
     http2_in_clear_has_no_hsts_either,
     hsts_in_plain_is_refused_at_the_start,
     a_request_that_may_be_a_replay_gets_425,
@@ -66,6 +67,67 @@ fn browsers_are_told_to_stay_with_https_by_tls_alone(setup: Setup) {
     let mut client = TlsClient::connect_at(to, &certificate.trusted(&[&TLS13]));
     let answer = client.ask(get("/"));
     assert_eq!(answer.expect_field("strict-transport-security"), "max-age=86400");
+}
+
+fn plain_responses_of_any_kind_have_no_hsts(setup: Setup) {
+    let certificate = Certificate::new();
+    let hsts = std::time::Duration::from_hours(24);
+    let proxies = || vec!["127.0.0.1".to_owned()];
+    let late = async |_: Request| {
+        sleep(std::time::Duration::from_millis(5)).await;
+        "late"
+    };
+    let routes = || {
+        Routes::new()
+            .get("/", |_: &Request| "here")
+            .get("/late", late)
+            .post("/body", |request: &Request| request.bytes().len().to_string())
+    };
+    let redirecting = Config {
+        https_redirect: true,
+        hsts,
+        forwarded_allow_ips: proxies(),
+        ..config(&certificate, setup)
+    };
+    let serving = Config { hsts, forwarded_allow_ips: proxies(), ..setup.patient_config() };
+    let told = Some("max-age=86400");
+    let secure = "X-Forwarded-Proto: https\r\n";
+    for (config, status) in [(redirecting, 308), (serving, 200)] {
+        let server = Server::routes(Config { limit_head_bytes: 2_000, ..config }, routes());
+        for (asked, status) in [
+            (request("GET", "/", ""), status),
+            (request("GET", "/late", ""), status),
+            (request("OPTIONS", "*", ""), 204),
+            (request("CONNECT", "a:1", ""), 405),
+            (request("GET", "/.well-known/acme-challenge/x", ""), 404),
+            ("nonsense\r\n\r\n".to_owned(), 400),
+            (request("GET", "/", &format!("x: {}\r\n", "y".repeat(2_000))), 431),
+            (request("GET", "/", "Expect: miracles\r\n"), 417),
+        ] {
+            let answer = server.ask(&asked);
+            let found = (answer.status, answer.field("strict-transport-security"));
+            assert_eq!(found, (status, None), "{asked}");
+        }
+        // A proxy has spoken https for these: in one turn with others, and behind a body.
+        let mut client = server.connect();
+        let body = |fields: &str| {
+            request("POST", "/body", &(fields.to_owned() + "Content-Length: 4\r\n")) + "body"
+        };
+        let both = [request("GET", "/", secure), body(secure)];
+        for asked in &both {
+            assert_eq!(client.ask(asked).field("strict-transport-security"), told, "{asked}");
+        }
+        let late = client.ask(request("GET", "/late", secure));
+        assert_eq!((&*late.text(), late.field("strict-transport-security")), ("late", told));
+        client.send(both.concat() + &get("/.well-known/acme-challenge/x") + &both[0]);
+        for hsts in [told, told, None, told] {
+            assert_eq!(client.read_answer().field("strict-transport-security"), hsts);
+        }
+        if status == 200 {
+            let answer = client.ask(body(""));
+            assert_eq!((&*answer.text(), answer.field("strict-transport-security")), ("4", None));
+        }
+    }
 }
 
 fn http2_in_clear_has_no_hsts_either(setup: Setup) {

@@ -24,14 +24,14 @@ on_every_server!(
 
 /// Two sites beside the usual one: `a.test`, and all below `b.test`, which wants certificates of
 /// its clients.
-struct Sites {
-    authority: Authority,
-    clients: Authority,
-    server: Server,
+pub(crate) struct Sites {
+    pub(crate) authority: Authority,
+    pub(crate) clients: Authority,
+    pub(crate) server: Server,
 }
 
 impl Sites {
-    fn start(setup: Setup, strict: bool) -> Self {
+    pub(crate) fn start(setup: Setup, strict: bool) -> Self {
         Self::with(setup, strict, TlsClientAuth::Required)
     }
 

@@ -94,6 +94,7 @@ on_every_server!(
     // over_http2
     an_app_is_told_that_it_is_http2,
     a_call_both_ways_ends_with_trailers,
+    trailers_of_a_request_are_its_last_frame,
     trailers_follow_a_body_of_known_length,
     events_come_one_by_one_over_http2,
     uploads_are_extracted_over_http2,

@@ -21,10 +21,12 @@ use futures_core::Stream;
 use gustnado::config::Config;
 use gustnado::{Routes, tower};
 use gustnado_http::h2::ErrorCode;
+use gustnado_http::h2::frame::{flag, kind};
 use http_body::{Frame, SizeHint};
 use http_body_util::BodyExt;
 
 use crate::harness::alive::Alive;
+use crate::harness::client::request;
 use crate::harness::folder::noise;
 use crate::harness::http2::Http2Client;
 use crate::harness::{Server, Setup, wait_until};
@@ -71,6 +73,37 @@ pub(crate) fn a_call_both_ways_ends_with_trailers(setup: Setup) {
         client.send_data(id, b"", true);
         let answer = client.answer(id);
         assert_eq!((answer.reset, sum_of(&answer.trailers)), (None, Some("0")), "{answer:?}");
+    }
+}
+
+/// In either version: what a service of gRPC's web variant, or one that checks sums, reads.
+pub(crate) fn trailers_of_a_request_are_its_last_frame(setup: Setup) {
+    let tell = async |mut body: Body| {
+        let mut seen = Vec::new();
+        while let Some(frame) = body.frame().await {
+            let frame = frame.expect("the body is whole");
+            seen.push(match frame.into_data() {
+                Ok(data) => format!("{data:?}"),
+                Err(frame) => format!("{:?}", frame.into_trailers().expect("trailers")),
+            });
+        }
+        format!("{} {}", seen.join(" "), http_body::Body::is_end_stream(&body))
+    };
+    let server = serve(setup, Router::new().route("/", post(tell)));
+    let wanted = r#"b"body" {"x-sum": "4"} true"#;
+    let mut client = Http2Client::connect(server.address());
+    for (fields, wanted) in [(&b"\0\x05x-sum\x014"[..], wanted), (b"", r#"b"body" true"#)] {
+        let id = client.request("POST", "/", &[], false);
+        client.send_data(id, b"body", false);
+        let flags = flag::END_HEADERS | flag::END_STREAM;
+        client.send_frame(kind::HEADERS, flags, id, fields);
+        assert_eq!(client.answer(id).text(), wanted);
+    }
+    if !Setup::is_http2() {
+        let chunked = request("POST", "/", "Transfer-Encoding: chunked\r\n");
+        let answer = server.ask(chunked.clone() + "4\r\nbody\r\n0\r\nX-Sum: 4\r\n\r\n");
+        assert_eq!(answer.text(), wanted);
+        assert_eq!(server.ask(chunked + "4\r\nbody\r\n0\r\n\r\n").text(), r#"b"body" true"#);
     }
 }
 

@@ -62,6 +62,19 @@ where
     })
 }
 
+/// Names the future that goes on in place of the running task, which has to end in this run. The
+/// slot and the wakers stay: the rest of a connection can be a future of its own, and nothing of
+/// the first one is kept.
+///
+/// Dropped unrun if the task panics.
+///
+/// # Panics
+/// Outside a task.
+#[cold]
+pub fn continue_as(task: BoxTask) {
+    context::with(|ctx| drop(ctx.successor.replace(Some((ctx.current(), task)))));
+}
+
 /// Lets all other ready tasks run first.
 pub async fn yield_now() {
     let mut yielded = false;

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
-use gustnado_tasks::{Connection, JoinError, sleep, spawn, timeout, yield_now};
+use gustnado_tasks::{
+    Connection, JoinError, continue_as, sleep, spawn, spawn_detached, timeout, yield_now,
+};
 
 use crate::setup::{Setup, connect, echo, echo_once, in_task, is_ended, start, wait_until};
 
@@ -19,6 +21,8 @@ on_every_setup!(
     a_panicking_destructor_does_not_leave_the_joiner_waiting,
     a_panicking_connection_ends_alone,
     tasks_that_yield_take_turns,
+    a_connection_goes_on_as_another_future,
+    a_future_that_goes_on_does_so_once_and_not_after_a_panic,
 );
 on_every_setup!(shared: spawning_past_the_last_slot_is_refused);
 
@@ -197,6 +201,62 @@ fn tasks_that_yield_take_turns(setup: Setup) {
             handle.await.expect("turns are fair");
         }
     });
+}
+
+fn a_connection_goes_on_as_another_future(setup: Setup) {
+    let (dropped, flag) = dropped_flag();
+    let dropped = std::sync::Mutex::new(Some(dropped));
+    let workers = start(&setup.plan(2), move |mut connection| {
+        let dropped = dropped.lock().expect("no test panics here").take();
+        async move {
+            let mut out = Connection::outgoing();
+            let first = connection.recv(true).await.map(|piece| piece.bytes().to_vec());
+            out.bytes.extend(first.unwrap_or_default());
+            connection.set_deadline(connection.now().mono_ms + 5_000);
+            continue_as(Box::pin(async move {
+                connection.send(out).await.expect("the client is there");
+                echo(connection).await;
+            }));
+            drop(dropped);
+        }
+    });
+    let others = workers.tasks_live();
+    let mut clients = [connect(&workers), connect(&workers)];
+    for client in &mut clients {
+        echo_once(client);
+        echo_once(client);
+    }
+    assert!(flag.load(Ordering::SeqCst), "the first future was kept");
+    assert_eq!(workers.tasks_live(), others + 2, "each is one task still");
+    drop(clients);
+    wait_until("both are over", || workers.tasks_live() == others);
+    assert_eq!(workers.counts().panics.load(Ordering::SeqCst), 0);
+}
+
+fn a_future_that_goes_on_does_so_once_and_not_after_a_panic(setup: Setup) {
+    let workers = start(&setup.plan(1), |connection| async move {
+        let (first, ran) = dropped_flag();
+        spawn_detached(async move { continue_as(Box::pin(async move { drop(first) })) })
+            .expect("a slot is free");
+        assert!(until_set(&ran).await, "it did not go on");
+        let (second, dropped) = dropped_flag();
+        let has_run = Arc::new(AtomicBool::new(false));
+        let runs = Arc::clone(&has_run);
+        spawn_detached(async move {
+            continue_as(Box::pin(async move {
+                let _second = second;
+                runs.store(true, Ordering::SeqCst);
+            }));
+            panic!("meant to be contained");
+        })
+        .expect("a slot is free");
+        assert!(until_set(&dropped).await, "it was kept");
+        sleep(Duration::from_millis(5)).await;
+        assert!(!has_run.load(Ordering::SeqCst), "it went on behind a panic");
+        echo(connection).await;
+    });
+    echo_once(&mut connect(&workers));
+    assert_eq!(workers.counts().panics.load(Ordering::SeqCst), 1);
 }
 
 fn spawning_past_the_last_slot_is_refused(setup: Setup) {

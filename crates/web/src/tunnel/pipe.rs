@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
-use gustnado_tasks::{ConnectionError, Endpoint, ProgressTimeout};
+use gustnado_config::UNCHARGED_BYTES;
+use gustnado_tasks::{Charge, ConnectionError, Endpoint, MemoryKind, ProgressTimeout};
 use gustnado_tcp::ByteStream;
 
 /// Bytes of a tunnel in both directions, on their way between its function and its connection.
@@ -26,15 +27,22 @@ pub struct StreamPipe {
     state: Mutex<TunnelState>,
 }
 
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 struct TunnelState {
     /// Received and not taken yet.
     received: Vec<u8>,
+    /// Bytes that were received so far.
+    came: u64,
+    /// Their memory is charged, so the connection is told whenever they are taken.
+    is_charged: bool,
     /// Taken since the connection was last told.
     taken: usize,
     /// The peer sends no more.
     is_finished: bool,
     /// Being sent.
     unsent: Bytes,
+    /// Their memory, where they are many.
+    charge: Option<Charge>,
     sending: SendingEnd,
     /// Why neither direction goes on, if so.
     loss: Option<PipeLoss>,
@@ -71,6 +79,8 @@ pub enum PipeLoss {
     Ending,
     /// This side has cut it.
     Cut,
+    /// The server has no memory for what the peer has sent.
+    NoMemory,
 }
 
 /// How the function that uses a tunnel has ended.
@@ -111,9 +121,12 @@ impl StreamPipe {
     ) -> Arc<Self> {
         let state = TunnelState {
             received: Vec::new(),
+            came: 0,
+            is_charged: false,
             taken: 0,
             is_finished: false,
             unsent: Bytes::new(),
+            charge: None,
             sending: SendingEnd::Open,
             loss: None,
             is_loss_told: false,
@@ -151,7 +164,7 @@ impl StreamPipe {
         if !state.received.is_empty() {
             let received = mem::take(&mut state.received);
             state.taken += received.len();
-            let is_step = state.taken >= self.step;
+            let is_step = state.is_charged || state.taken >= self.step;
             drop(state);
             if is_step {
                 self.connection.wake_by_ref();
@@ -178,7 +191,7 @@ impl StreamPipe {
         if state.loss.is_some() || state.sending != SendingEnd::Open {
             return;
         }
-        state.unsent = bytes;
+        state.set_unsent(bytes);
         drop(state);
         self.connection.wake_by_ref();
     }
@@ -252,6 +265,7 @@ impl StreamPipe {
                 return;
             }
             state.received.extend_from_slice(bytes);
+            state.came += bytes.len() as u64;
             state.reader.take()
         };
         reader.inspect(Waker::wake_by_ref);
@@ -272,6 +286,9 @@ impl StreamPipe {
         let wakers = {
             let mut state = self.state();
             state.loss.get_or_insert(loss);
+            if loss == PipeLoss::NoMemory {
+                state.received = Vec::new();
+            }
             [state.reader.take(), state.writer.take(), state.task.take()]
         };
         wakers.into_iter().flatten().for_each(Waker::wake);
@@ -290,6 +307,17 @@ impl StreamPipe {
     /// Returns how many bytes were taken since this was last asked: the peer may send as many more.
     pub fn take_taken(&self) -> usize {
         mem::take(&mut self.state().taken)
+    }
+
+    /// Returns how many bytes wait to be taken, and how many were received so far.
+    pub fn held(&self) -> (usize, u64) {
+        let state = self.state();
+        (state.received.len(), state.came)
+    }
+
+    /// Sets whether the memory of received bytes is charged.
+    pub fn set_charged(&self, is_charged: bool) {
+        self.state().is_charged = is_charged;
     }
 
     /// Returns whether there is something to send.
@@ -329,7 +357,9 @@ impl StreamPipe {
                 return state.end_output();
             }
             let count = state.unsent.len().min(bytes_max);
-            let piece = state.unsent.split_to(count);
+            let mut unsent = mem::take(&mut state.unsent);
+            let piece = unsent.split_to(count);
+            state.set_unsent(unsent);
             let writer = if state.unsent.is_empty() { state.writer.take() } else { None };
             (piece, writer)
         };
@@ -339,6 +369,15 @@ impl StreamPipe {
 }
 
 impl TunnelState {
+    fn set_unsent(&mut self, bytes: Bytes) {
+        if bytes.is_empty() {
+            self.charge = None;
+        } else if self.charge.is_some() || bytes.len() > UNCHARGED_BYTES {
+            self.charge.get_or_insert_with(|| Charge::new(MemoryKind::Sends)).set(bytes.len());
+        }
+        self.unsent = bytes;
+    }
+
     /// Returns why nothing goes on, if so: the loss once, then that the tunnel is closed.
     fn failure(&mut self) -> Option<PipeFailure> {
         let loss = self.loss?;
@@ -375,6 +414,9 @@ impl From<PipeFailure> for ConnectionError {
             PipeFailure::Lost(PipeLoss::Ending) => Self::Ending,
             PipeFailure::Lost(PipeLoss::Gone) => {
                 Self::Broken(io::ErrorKind::ConnectionReset.into())
+            }
+            PipeFailure::Lost(PipeLoss::NoMemory) => {
+                Self::Broken(io::ErrorKind::OutOfMemory.into())
             }
             PipeFailure::Lost(PipeLoss::Cut) | PipeFailure::Closed => {
                 Self::Broken(io::ErrorKind::NotConnected.into())

@@ -1,8 +1,8 @@
 //! HEADERS, CONTINUATION and DATA: requests and their bodies.
 
 use super::{
-    CONNECTION_WINDOW, H2Connection, H2Error, H2Event, H2Limits, Step, Stream, StreamId, flag,
-    write_window,
+    CONNECTION_WINDOW, H2Connection, H2Error, H2Event, H2Limits, H2Scratch, Step, Stream, StreamId,
+    flag, write_window,
 };
 use crate::h2::error::{ErrorCode, Flood};
 use crate::h2::flow::{FIRST_WINDOW, StreamWindows};
@@ -11,8 +11,9 @@ use crate::h2::hpack::HpackError;
 use crate::h2::incoming::{AnnouncedLength, DataFrame, DataPart, FieldBlock, block_of};
 use crate::h2::priority::Priority;
 use crate::h2::request_head::{HeadBuilder, HeadFault, check_field};
-use crate::head::{Framing, Head};
+use crate::head::{Framing, HEAD_BYTES_MAX, Head};
 use crate::method::Method;
+use crate::request::write_record;
 
 /// The event of a DATA frame that was not to come, and what follows; `None` if more has to come.
 type DataBegun<'i, S> = (Option<H2Event<'i, S>>, Option<&'i [u8]>);
@@ -118,7 +119,7 @@ impl<S> H2Connection<S> {
         }
     }
 
-    /// Reads the trailers of a request, whose fields nobody asks for.
+    /// Reads the trailers of a request: at most as many fields and bytes as its head may have.
     #[cold]
     fn later_fields<'i>(
         &mut self,
@@ -129,13 +130,18 @@ impl<S> H2Connection<S> {
     ) -> Result<Option<H2Event<'i, S>>, H2Error> {
         let (mut fault, mut cost, mut count) = (false, 0, 0);
         let limits = step.limits;
+        let H2Scratch { head: records, strings, .. } = &mut *step.scratch;
+        records.clear();
         let each = |name: &[u8], value: &[u8]| {
             cost += name.len() + value.len() + super::hpack::ENTRY_BYTES;
             count += 1;
             fault |= name.starts_with(b":") || check_field(name, value).is_err();
-            fault |= cost > limits.head_bytes_max || count > limits.fields_max;
+            fault |= cost > limits.head_bytes_max.min(HEAD_BYTES_MAX) || count > limits.fields_max;
+            if !fault {
+                write_record(name, value, records);
+            }
         };
-        self.decoder.decode(block, &mut step.scratch.strings, each)?;
+        self.decoder.decode(block, strings, each)?;
         let may_be_under_way = self.may_be_under_way(id);
         let Some(stream) = self.stream(id) else {
             if may_be_under_way {
@@ -152,7 +158,7 @@ impl<S> H2Connection<S> {
             return self.break_stream(id, ErrorCode::ProtocolError, step);
         }
         stream.is_remote_closed = true;
-        Ok(Some(H2Event::Data { id, bytes: b"", is_end: true }))
+        Ok(Some(H2Event::Trailers { id }))
     }
 
     /// Begins a DATA frame. Returns what follows its padding's length; `None` if that has not come.

@@ -44,6 +44,8 @@ pub(crate) struct WorkerContext {
     pub(crate) wakes_caller: Cell<bool>,
     /// What the running task says to the question whether it gives way.
     pub(crate) eviction_answer: Cell<EvictionAnswer>,
+    /// What goes on in the slot of a task once that is done.
+    pub(crate) successor: Cell<Option<(TaskId, BoxTask)>>,
     /// The tasks that have deferred their sends.
     pub(crate) send_batch: SendBatch,
     /// The target of wake-ups of this worker's tasks.
@@ -95,6 +97,7 @@ impl WorkerContext {
             main_woken: Cell::new(false),
             wakes_caller: Cell::new(false),
             eviction_answer: Cell::default(),
+            successor: Cell::default(),
             send_batch: SendBatch::default(),
             wake_target,
             worker,

@@ -260,18 +260,31 @@ pub(crate) fn run(ctx: &WorkerContext, id: TaskId, mut task: BoxTask) -> u32 {
     let mut context = Context::from_waker(&waker);
     let left = match contained(|| task.as_mut().poll(&mut context)) {
         Some(Poll::Pending) => Some(task),
-        outcome => {
-            let dropped = contained(|| drop(task));
-            if outcome.is_none() || dropped.is_none() {
-                count(&ctx.shared.counts.panics);
-            }
-            ctx.metrics().end_task();
-            None
-        }
+        outcome => end_task(ctx, id, task, outcome.is_some()),
     };
     let (waits, used) = ctx.end();
     ctx.schedule.release(id.slot(), left, waits, used >= BUDGET);
     used
+}
+
+/// Drops a task that is done. Returns the one that goes on in its slot, if it has named one: that
+/// is queued.
+///
+/// - `is_well`: it has not panicked.
+#[cold]
+#[inline(never)] // Most runs end with a wait.
+fn end_task(ctx: &WorkerContext, id: TaskId, task: BoxTask, is_well: bool) -> Option<BoxTask> {
+    let is_well = contained(|| drop(task)).is_some() && is_well;
+    let successor = ctx.successor.take().filter(|(of, _)| *of == id);
+    if is_well && let Some((_, successor)) = successor {
+        ctx.ready(id);
+        return Some(successor);
+    }
+    if contained(|| drop(successor)).is_none() || !is_well {
+        count(&ctx.shared.counts.panics);
+    }
+    ctx.metrics().end_task();
+    None
 }
 
 /// Drops all tasks, and gives the kernel time to end what was under way.
