@@ -139,7 +139,7 @@ pub mod websocket {
     pub use gustnado_ws::{
         CloseCode, CloseFrame, DeflateWishes, MessageKind, MessagePiece, Origins, SendError,
         SlowPeer, Subscription, Topic, Violation, WebSocket, WebSocketEndpoint, WebSocketError,
-        WebSocketMessage, WebSocketSender, websocket,
+        WebSocketMessage, WebSocketReceiver, WebSocketSender, websocket,
     };
 }
 

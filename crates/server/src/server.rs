@@ -27,7 +27,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use std::{fmt, thread};
 
-use gustnado_config::{Headers, Networks};
+use gustnado_config::{Headers, Networks, WebSocketSettings};
 use gustnado_tasks::{
     BlockingPool, Driven, Endpoint, Ledger, MemoryKind, Phase, SpawnError, WorkerPlan, Workers,
 };
@@ -295,6 +295,7 @@ impl RouteResources {
             files,
             body_policy: config.body_policy,
             spool: Arc::clone(&server.spool),
+            websockets: WebSocketSettings::of(config),
             folders,
             common,
             pages: pages::of(config),
