@@ -11,10 +11,20 @@ const SHARED_BYTES_MIN: usize = 4 << 10;
 /// Frames that are to be sent, in their order.
 #[derive(Default)]
 pub(crate) struct FrameQueue {
-    /// Whole buffers, before `tail`.
-    whole: VecDeque<Bytes>,
+    /// Whole buffers, before `tail`; few sockets have some.
+    whole: Option<Box<VecDeque<WholeBuffer>>>,
     tail: Vec<u8>,
+    /// Bytes that wait.
     bytes: usize,
+    /// Bytes that no other socket has: those that wait, and those that are being sent.
+    own_bytes: usize,
+    /// How many of them are being sent.
+    own_leaving: usize,
+}
+
+struct WholeBuffer {
+    bytes: Bytes,
+    is_shared: bool,
 }
 
 impl FrameQueue {
@@ -23,11 +33,18 @@ impl FrameQueue {
         self.bytes
     }
 
+    /// Returns how many bytes are held that no other socket has.
+    pub(crate) fn own_bytes(&self) -> usize {
+        self.own_bytes
+    }
+
     /// Appends what `write` writes.
     pub(crate) fn append(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         let before = self.tail.len();
         write(&mut self.tail);
-        self.bytes += self.tail.len() - before;
+        let more = self.tail.len() - before;
+        self.bytes += more;
+        self.own_bytes += more;
     }
 
     /// Appends a frame that other sockets send, too.
@@ -35,22 +52,31 @@ impl FrameQueue {
         if frame.len() < SHARED_BYTES_MIN {
             return self.append(|out| out.extend_from_slice(frame));
         }
+        let whole = self.whole.get_or_insert_default();
         if !self.tail.is_empty() {
-            self.whole.push_back(mem::take(&mut self.tail).into());
+            let bytes = mem::take(&mut self.tail).into();
+            whole.push_back(WholeBuffer { bytes, is_shared: false });
         }
         self.bytes += frame.len();
-        self.whole.push_back(frame.clone());
+        whole.push_back(WholeBuffer { bytes: frame.clone(), is_shared: true });
     }
 
-    /// Takes out what is sent next.
+    /// Takes out what is sent next. What was taken before has left.
     pub(crate) fn take(&mut self) -> Option<Bytes> {
-        let next = match self.whole.pop_front() {
+        self.own_bytes -= mem::take(&mut self.own_leaving);
+        let next = match self.whole.as_mut().and_then(|whole| whole.pop_front()) {
             Some(whole) => whole,
-            None if self.tail.is_empty() => return None,
-            None => mem::take(&mut self.tail).into(),
+            None if self.tail.is_empty() => {
+                self.whole = None;
+                return None;
+            }
+            None => WholeBuffer { bytes: mem::take(&mut self.tail).into(), is_shared: false },
         };
-        self.bytes -= next.len();
-        Some(next)
+        self.bytes -= next.bytes.len();
+        if !next.is_shared {
+            self.own_leaving = next.bytes.len();
+        }
+        Some(next.bytes)
     }
 
     /// Drops everything.

@@ -18,21 +18,43 @@ pub(crate) fn lock(core: &SharedCore) -> MutexGuard<'_, Core> {
     core.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// A WebSocket that is open. It ends with its task, also with one that is dropped.
+struct OpenSocket(SharedCore);
+
+impl Drop for OpenSocket {
+    fn drop(&mut self) {
+        lock(&self.0).end_with_task();
+    }
+}
+
 /// Runs a handler to its end, and closes. Whenever the handler waits, what it has sent leaves. A
 /// handler that panics closes with 1011, and then its panic goes on.
 pub(crate) async fn run(core: SharedCore, handler: impl Future<Output = ()>) {
+    let open = OpenSocket(core);
     let is_done = {
         let mut handler = pin!(handler);
         poll_fn(|context| match contained(|| handler.as_mut().poll(context)) {
             Some(Poll::Pending) => {
-                lock(&core).poll_idle(context);
+                lock(&open.0).poll_idle(context);
                 Poll::Pending
             }
             polled => Poll::Ready(polled.is_some()),
         })
         .await
     };
-    end(&core, if is_done { CloseCode::NORMAL } else { CloseCode::INTERNAL_ERROR }).await;
+    if is_done {
+        // Another task may still receive.
+        poll_fn(|context| {
+            let mut core = lock(&open.0);
+            if !core.is_held() {
+                return Poll::Ready(());
+            }
+            core.poll_idle(context);
+            Poll::Pending
+        })
+        .await;
+    }
+    end(&open.0, if is_done { CloseCode::NORMAL } else { CloseCode::INTERNAL_ERROR }).await;
     if !is_done {
         // It was reported where it happened; whoever owns the tunnel counts it.
         resume_unwind(Box::new("the handler of a WebSocket has panicked"));
@@ -44,7 +66,7 @@ async fn end(shared: &SharedCore, why: CloseCode) {
     let time = {
         let mut core = lock(shared);
         core.close(why, "");
-        core.close_time()
+        core.close_timeout()
     };
     timeout(time, poll_fn(|context| lock(shared).poll_closed(context))).await;
 }
