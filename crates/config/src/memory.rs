@@ -81,7 +81,7 @@ pub(super) const LIMIT_QUEUE_MEMORY: Tunable = share_of!(
 pub(super) const LIMIT_WEBSOCKET_MEMORY: Tunable = share_of!(
     "limit-websocket-memory",
     limit_websocket_memory,
-    "Memory for messages of WebSockets; auto, and the most, is a sixteenth of max-memory"
+    "Memory for WebSockets; auto, and the most, is a sixteenth of max-memory"
 );
 
 /// The budgets of a server, in bytes.

@@ -1,7 +1,8 @@
 //! A WebSocket that sends each message back, and the page that tries it.
 //!
 //! Run it with `cargo run --release --example websocket -- 127.0.0.1:3456`, and open
-//! `http://127.0.0.1:3456/`.
+//! `http://127.0.0.1:3456/`. With a certificate and its key, two files behind the address, it is
+//! `https`.
 
 use gustnado::websocket::{WebSocket, websocket};
 use gustnado::{Request, Response, Server};
@@ -24,10 +25,15 @@ async fn echo(mut socket: WebSocket) {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:3456".to_owned());
+    let mut words = std::env::args().skip(1);
+    let address = words.next().unwrap_or_else(|| "127.0.0.1:3456".to_owned());
     // The default limits are 16 MiB for a message, 1 MiB for a frame, and 1,024 frames for each
     // message. Autobahn's fuzzing client sends more.
     let echo = websocket(echo).frame_bytes_max(16 << 20).fragments_max(100_000);
-    let server = Server::new().get("/", |_: &Request| Response::html(PAGE)).get("/echo", echo);
+    let mut server =
+        Server::new().h2c(true).get("/", |_: &Request| Response::html(PAGE)).get("/echo", echo);
+    if let (Some(cert), Some(key)) = (words.next(), words.next()) {
+        server = server.tls_cert(cert).tls_key(key);
+    }
     Ok(server.listen(&address)?.run()?)
 }

@@ -288,15 +288,14 @@ impl RouteResources {
             threads: config.file_threads,
             wait: config.write_timeout,
         };
-        let (pool, folders) = (self.pool.clone(), self.folders.clone());
         let build = BuildContext {
-            pool,
+            pool: self.pool.clone(),
             limits: LimitContext::new(&server.handler_limits, config),
             files,
             body_policy: config.body_policy,
             spool: Arc::clone(&server.spool),
             websockets: WebSocketSettings::of(config),
-            folders,
+            folders: self.folders.clone(),
             common,
             pages: pages::of(config),
             #[cfg(feature = "tower")]

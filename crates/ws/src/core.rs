@@ -1,5 +1,6 @@
 //! One WebSocket: frames in, frames out, the end of it. It decides what comes next.
 
+mod busy;
 mod elsewhere;
 mod reading;
 pub(crate) mod sending;
@@ -15,34 +16,31 @@ use gustnado_http::websocket::{
     CloseCode, CloseReason, MessageReader, Opcode, Role, Utf8Check, Violation,
 };
 use gustnado_observe::stats::WebSocketCount;
-use gustnado_tasks::{Bucket, Charge, now};
+use gustnado_tasks::{Bucket, now};
 use gustnado_web::tunnel::{Tunnel, TunnelError};
 
 use crate::deflate::Deflate;
 use crate::error::WebSocketError;
 use crate::message::{CloseFrame, MessagePiece, WebSocketMessage};
 use crate::options::WebSocketOptions;
-use crate::outbox::FrameQueue;
+use busy::Busy;
 use elsewhere::Elsewhere;
 
 /// As much is gathered before a sender waits for the peer.
 const GATHERED_BYTES_MAX: usize = 64 << 10;
 
-/// A WebSocket. It belongs to the task of its connection, but for what others may add to `out`, and
-/// may ask for.
+/// A WebSocket. It belongs to the task of its connection, but for what others may add to be sent,
+/// and may ask for.
 pub(crate) struct Core {
     tunnel: Tunnel,
     options: Arc<WebSocketOptions>,
     reader: MessageReader,
-    /// Received and not read: a part of a header or of a control frame, or messages that nobody
-    /// has asked for yet.
-    unread: BytesMut,
-    /// The message that is being received, if it is wanted whole or is compressed.
-    message: Vec<u8>,
+    /// What is under way.
+    busy: Option<Box<Busy>>,
     text: Utf8Check,
     /// Whether anything has come since a ping was sent.
     is_pinged: bool,
-    /// Bytes of `out` are on their way.
+    /// Bytes are on their way.
     is_sending: bool,
     /// A message is being sent in pieces.
     is_within_message: bool,
@@ -51,7 +49,6 @@ pub(crate) struct Core {
     /// The code of the close frame that came first, the peer's or this side's.
     first_close: Option<CloseCode>,
     deflate: Option<Box<Deflate>>,
-    out: FrameQueue,
     /// Why nothing more is received.
     end: Option<Box<WebSocketEnd>>,
     /// When the peer's silence is looked at, in milliseconds of the clock.
@@ -67,12 +64,8 @@ pub(crate) struct Core {
     is_ending: bool,
     /// The connection's task has ended.
     is_over: bool,
-    /// What it holds, once that is much.
-    charge: Option<Box<Charge>>,
     /// Wakes the connection's task.
     task: Option<Waker>,
-    /// Senders that wait until `out` is shorter.
-    waiting: Vec<Waker>,
     /// A receiver in another task.
     elsewhere: Option<Box<Elsewhere>>,
 }
@@ -94,8 +87,7 @@ impl Core {
             tunnel,
             options,
             reader: MessageReader::new(Role::Server),
-            unread: BytesMut::new(),
-            message: Vec::new(),
+            busy: None,
             text: Utf8Check::default(),
             is_pinged: false,
             is_sending: false,
@@ -103,7 +95,6 @@ impl Core {
             has_closed: false,
             first_close: None,
             deflate,
-            out: FrameQueue::default(),
             end: None,
             look_at_ms: 0,
             allowance: Bucket::default(),
@@ -112,9 +103,7 @@ impl Core {
             holders: 1,
             is_ending: false,
             is_over: false,
-            charge: None,
             task: None,
-            waiting: Vec::new(),
             elsewhere: None,
         };
         core.note_heard();
@@ -131,7 +120,7 @@ impl Core {
             match ready!(self.poll_piece(context, true))? {
                 None => return Poll::Ready(Ok(None)),
                 Some(piece) if piece.is_last => {
-                    let bytes = mem::take(&mut self.message);
+                    let bytes = mem::take(&mut self.busy().message);
                     return Poll::Ready(self.whole(piece.kind, bytes).map(Some));
                 }
                 Some(_) => {}
@@ -161,7 +150,7 @@ impl Core {
                 }
             }
             // A peer that takes none of the pongs that it asks for is not read any more.
-            if self.out.bytes() >= GATHERED_BYTES_MAX
+            if self.unsent_bytes() >= GATHERED_BYTES_MAX
                 && let Err(error) = ready!(self.poll_flush(context))
             {
                 self.lose(error.into());
@@ -239,18 +228,18 @@ impl Core {
         let close = CloseFrame { code: CloseCode::ABNORMAL, reason: violation.reason.to_owned() };
         let error = Some(WebSocketError::Violation(violation));
         self.end = Some(Box::new(WebSocketEnd { close, error }));
-        (self.message, self.unread) = (Vec::new(), BytesMut::new());
+        let busy = self.busy();
+        (busy.message, busy.unread) = (Vec::new(), BytesMut::new());
     }
 
     /// The connection is of no use any more.
     fn lose(&mut self, error: WebSocketError) {
         self.has_closed = true;
-        self.out.clear();
         self.is_sending = false;
         let close = CloseFrame { code: CloseCode::ABNORMAL, reason: error.to_string() };
         self.end.get_or_insert_with(|| Box::new(WebSocketEnd { close, error: Some(error) }));
-        (self.message, self.unread) = (Vec::new(), BytesMut::new());
         self.wake_senders();
+        self.busy = None;
     }
 
     fn end_of_input(&mut self) -> Result<Option<MessagePiece>, WebSocketError> {
@@ -287,6 +276,7 @@ impl Core {
         }
         self.count_messages();
         self.recharge();
+        self.settle();
         self.task = Some(context.waker().clone());
     }
 
@@ -311,6 +301,7 @@ impl Core {
     pub(crate) fn end_with_task(&mut self) {
         self.has_closed = true;
         self.wake_senders();
+        self.busy = None;
         self.end_elsewhere();
         self.count_messages();
         let code = self.first_close.map(|code| code.0);

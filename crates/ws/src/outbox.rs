@@ -78,9 +78,4 @@ impl FrameQueue {
         }
         Some(next.bytes)
     }
-
-    /// Drops everything.
-    pub(crate) fn clear(&mut self) {
-        *self = Self::default();
-    }
 }

@@ -54,7 +54,9 @@ pub(crate) async fn run(core: SharedCore, handler: impl Future<Output = ()>) {
         })
         .await;
     }
-    end(&open.0, if is_done { CloseCode::NORMAL } else { CloseCode::INTERNAL_ERROR }).await;
+    let why = if is_done { CloseCode::NORMAL } else { CloseCode::INTERNAL_ERROR };
+    // In a box of its own, as it would be a part of every socket that is open.
+    Box::pin(end(&open.0, why)).await;
     if !is_done {
         // It was reported where it happened; whoever owns the tunnel counts it.
         resume_unwind(Box::new("the handler of a WebSocket has panicked"));

@@ -39,9 +39,9 @@ impl Core {
                 Some(Received::Message(message)) => return Poll::Ready(Ok(Some(message))),
                 // The beginning of a message whose rest is wanted whole.
                 Some(Received::Piece(piece)) => {
-                    self.message.extend_from_slice(&piece.bytes);
+                    self.busy().message.extend_from_slice(&piece.bytes);
                     if piece.is_last {
-                        let bytes = mem::take(&mut self.message);
+                        let bytes = mem::take(&mut self.busy().message);
                         return Poll::Ready(self.whole(piece.kind, bytes).map(Some));
                     }
                 }

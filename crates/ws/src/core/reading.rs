@@ -19,11 +19,11 @@ const SHORT_BYTES_MAX: usize = 64 << 10;
 impl Core {
     /// Reads the next piece of what has come. `None`: there is none, or the WebSocket has ended.
     pub(super) fn read_piece(&mut self, gathers: bool) -> Result<Option<MessagePiece>, Violation> {
-        if self.unread.is_empty() {
+        let Some(busy) = self.busy.as_mut().filter(|busy| !busy.unread.is_empty()) else {
             return Ok(None);
-        }
+        };
+        let mut unread = mem::take(&mut busy.unread);
         let limits = self.options.read_limits(self.deflate.is_some());
-        let mut unread = mem::take(&mut self.unread);
         let mut input = &mut unread[..];
         let found = loop {
             let Some(event) = self.reader.next(&mut input, &limits)? else { break None };
@@ -47,12 +47,12 @@ impl Core {
                     }
                     if kind == MessageKind::Text && !piece.is_compressed {
                         // A text that comes at once is checked when it is made a string.
-                        if !(gathers && is_last && self.message.is_empty()) {
+                        if !(gathers && is_last && self.message_bytes() == 0) {
                             self.text.check(piece.bytes)?;
                         }
                     }
                     if gathers || piece.is_compressed {
-                        self.message.extend_from_slice(piece.bytes);
+                        self.busy().message.extend_from_slice(piece.bytes);
                     }
                     let bytes = if piece.is_compressed {
                         if !is_last {
@@ -90,12 +90,12 @@ impl Core {
 
     /// Inflates the message that has come, and checks its text.
     fn inflate(&mut self, kind: MessageKind, gathers: bool) -> Result<Bytes, Violation> {
-        let message = mem::take(&mut self.message);
+        let message = mem::take(&mut self.busy().message);
         let most = self.options.message_bytes_max;
         let Some(deflate) = &mut self.deflate else { return Ok(message.into()) };
         let inflated = deflate.inflate(&message, most)?;
         if gathers {
-            self.message = inflated;
+            self.busy().message = inflated;
             return Ok(Bytes::new());
         }
         if kind == MessageKind::Text {
@@ -128,27 +128,28 @@ impl Core {
     /// Keeps the last bytes of what was read.
     fn keep(&mut self, mut bytes: BytesMut, left: usize) {
         if left > 0 {
-            self.unread = bytes.split_off(bytes.len() - left);
+            self.busy().unread = bytes.split_off(bytes.len() - left);
         }
     }
 
     pub(super) fn append(&mut self, bytes: Bytes) {
         // Nobody else has what was just received, so it is not copied.
         let bytes = BytesMut::from(bytes);
-        if self.unread.is_empty() {
-            self.unread = bytes;
+        let unread = &mut self.busy().unread;
+        if unread.is_empty() {
+            *unread = bytes;
         } else {
-            self.unread.extend_from_slice(&bytes);
+            unread.extend_from_slice(&bytes);
         }
     }
 
     /// Refuses a long message that is not whole while memory is short.
     fn check_memory(&mut self) -> Result<(), Violation> {
-        if self.message.len() <= UNCHARGED_BYTES {
+        if self.message_bytes() <= UNCHARGED_BYTES {
             return Ok(());
         }
         self.recharge();
-        if self.message.len() > SHORT_BYTES_MAX && self.is_short_of_memory() {
+        if self.message_bytes() > SHORT_BYTES_MAX && self.is_short_of_memory() {
             let code = CloseCode::TRY_AGAIN_LATER;
             return Err(Violation { code, reason: "the server is short of memory" });
         }
@@ -156,19 +157,20 @@ impl Core {
     }
 
     pub(super) fn is_short_of_memory(&self) -> bool {
-        self.charge.as_ref().is_some_and(|charge| charge.is_over_budget())
+        let charge = self.busy.as_ref().and_then(|busy| busy.charge.as_ref());
+        charge.is_some_and(|charge| charge.is_over_budget())
     }
 
     /// Charges what is held of messages in both directions.
     pub(super) fn recharge(&mut self) {
-        let held = self.message.capacity() + self.unread.len() + self.out.own_bytes();
-        match &mut self.charge {
-            Some(charge) if held > UNCHARGED_BYTES => charge.set(held),
-            None if held > UNCHARGED_BYTES => {
-                self.charge.insert(Box::new(Charge::new(MemoryKind::WebSockets))).set(held);
-            }
-            charge => *charge = None,
+        let Some(busy) = &mut self.busy else { return };
+        let held = busy.message.capacity() + busy.unread.len() + busy.out.own_bytes();
+        if held <= UNCHARGED_BYTES {
+            busy.charge = None;
+            return;
         }
+        let charge = busy.charge.get_or_insert_with(|| Charge::new(MemoryKind::WebSockets).into());
+        charge.set(held);
     }
 
     /// Gives back what is only of use while messages come and go.

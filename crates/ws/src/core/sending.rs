@@ -41,7 +41,7 @@ impl Core {
     /// Adds a frame that other sockets send, too.
     pub(crate) fn share(&mut self, frame: &Bytes) -> Result<(), SendError> {
         self.check_open()?;
-        self.out.share(frame);
+        self.busy().out.share(frame);
         self.sent += 1;
         Ok(())
     }
@@ -64,7 +64,7 @@ impl Core {
         payload: &[u8],
     ) {
         let header = WebSocketHeader { opcode, is_final, is_compressed, mask: None, len: 0 };
-        self.out.append(|out| write(header, payload, out));
+        self.busy().out.append(|out| write(header, payload, out));
     }
 
     /// Waits until so little is to be sent that more may be added.
@@ -73,14 +73,14 @@ impl Core {
             return self.poll_room_elsewhere(context);
         }
         self.check_open()?;
-        if self.out.bytes() < GATHERED_BYTES_MAX {
+        if self.unsent_bytes() < GATHERED_BYTES_MAX {
             return Poll::Ready(Ok(()));
         }
         if let Poll::Ready(Err(error)) = self.poll_flush(context) {
             self.lose(error.into());
         }
         self.check_open()?;
-        if self.out.bytes() < GATHERED_BYTES_MAX { Poll::Ready(Ok(())) } else { Poll::Pending }
+        if self.unsent_bytes() < GATHERED_BYTES_MAX { Poll::Ready(Ok(())) } else { Poll::Pending }
     }
 
     /// Waits for room, in a task that is not the connection's.
@@ -92,13 +92,13 @@ impl Core {
         if self.has_room() {
             return Poll::Ready(Ok(()));
         }
-        self.waiting.push(context.waker().clone());
+        self.busy().waiting.push(context.waker().clone());
         Poll::Pending
     }
 
     /// Returns whether a sender elsewhere may add more.
     pub(crate) fn has_room(&mut self) -> bool {
-        let unsent = self.out.bytes();
+        let unsent = self.unsent_bytes();
         if unsent < GATHERED_BYTES_MAX.min(self.options.unsent_bytes_max) {
             return true;
         }
@@ -126,16 +126,16 @@ impl Core {
                 self.is_sending = false;
                 self.wake_senders();
             }
-            let Some(next) = self.out.take() else { return Poll::Ready(Ok(())) };
+            let next = self.busy.as_mut().and_then(|busy| busy.out.take());
+            let Some(next) = next else { return Poll::Ready(Ok(())) };
             self.tunnel.start_send(next);
             self.is_sending = true;
         }
     }
 
     pub(super) fn wake_senders(&mut self) {
-        for sender in mem::take(&mut self.waiting) {
-            sender.wake();
-        }
+        let Some(busy) = &mut self.busy else { return };
+        mem::take(&mut busy.waiting).into_iter().for_each(Waker::wake);
     }
 }
 
