@@ -16,6 +16,7 @@ exit status 1.
 
 import argparse
 import json
+import os
 import shutil
 import socket
 import subprocess
@@ -105,8 +106,11 @@ class Ways:
         """The URL of a way, while it is there."""
         with ExitStack() as stack:
             is_tls, port = way == "tls", free_port()
-            chain = [self.folder / "p256.chain.pem", self.folder / "p256.key"] if is_tls else []
-            self.start(stack, [self.server, f"127.0.0.1:{port}", *chain], port)
+            settings = {"GUSTNADO_H2C": "true"}
+            if is_tls:
+                settings |= {"GUSTNADO_TLS_CERT": str(self.folder / "p256.chain.pem"),
+                             "GUSTNADO_TLS_KEY": str(self.folder / "p256.key")}
+            self.start(stack, [self.server, f"127.0.0.1:{port}"], port, settings)
             if way.startswith("haproxy"):
                 by = " proto h2" if way.endswith("h2") else ""
                 config, to, port = self.folder / f"{way}.cfg", port, free_port()
@@ -118,10 +122,11 @@ class Ways:
                 self.start(stack, ["nginx", "-p", self.folder, "-c", config], port)
             yield f"{'wss' if is_tls else 'ws'}://127.0.0.1:{port}/echo"
 
-    def start(self, stack: ExitStack, command: list, port: int) -> None:
+    def start(self, stack: ExitStack, command: list, port: int,
+              settings: dict[str, str] | None = None) -> None:
         log = stack.enter_context((self.folder / f"{port}.log").open("w"))
         process = subprocess.Popen(list(map(str, command)), stdin=subprocess.DEVNULL, stdout=log,
-                                   stderr=log)
+                                   stderr=log, env=os.environ | (settings or {}))
 
         def end() -> None:
             # (Killed, nginx would leave its workers behind.)

@@ -316,3 +316,14 @@ impl Core {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_that_waits_is_small() {
+        let bytes = size_of::<std::sync::Mutex<Core>>();
+        assert!(bytes <= 264, "{bytes} bytes, {} of its tunnel", size_of::<Tunnel>());
+    }
+}
