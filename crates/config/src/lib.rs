@@ -254,7 +254,7 @@ settings! { $
         ws_unsent_bytes_max: usize,
         /// Time that a peer has to answer a close frame.
         ws_close_timeout: Duration,
-        /// Whether messages of WebSockets are compressed.
+        /// Whether messages of `WebSocket`s are compressed.
         ws_deflate: WebSocketDeflate = WebSocketDeflate::On,
         /// Smallest message that is compressed, in bytes.
         ws_deflate_bytes_min: usize,
@@ -323,7 +323,7 @@ settings! { $
         limit_receive_memory: u64,
         /// Memory in bytes that requests which wait for a handler may hold together; 0 is auto.
         limit_queue_memory: u64,
-        /// Memory in bytes that messages of WebSockets may hold together; 0 is auto.
+        /// Memory in bytes that messages of `WebSocket`s may hold together; 0 is auto.
         limit_websocket_memory: u64,
         /// Largest request head in bytes, 256 to 65,535.
         limit_head_bytes: usize,

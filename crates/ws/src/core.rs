@@ -31,6 +31,7 @@ const GATHERED_BYTES_MAX: usize = 64 << 10;
 
 /// A WebSocket. It belongs to the task of its connection, but for what others may add to be sent,
 /// and may ask for.
+#[expect(clippy::struct_excessive_bools, reason = "each is set and asked for by itself")]
 pub(crate) struct Core {
     tunnel: Tunnel,
     options: Arc<WebSocketOptions>,
@@ -290,6 +291,11 @@ impl Core {
     /// The time that the peer has to close.
     pub(crate) fn close_timeout(&self) -> Duration {
         self.options.close_timeout
+    }
+
+    /// Returns whether the connection's task has ended, and with it the WebSocket.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.is_over
     }
 
     /// Returns whether halves are left that receive.

@@ -135,7 +135,7 @@ where
             .map(|agreed| Box::new(Deflate::new(agreed, Role::Server, options.deflate_bytes_min)));
         let core = Arc::new(Mutex::new(Core::new(tunnel, options, deflate)));
         let socket = WebSocket::new(Arc::clone(&core), chosen);
-        run::run(core, handler(socket))
+        run::run(core, Box::pin(handler(socket)))
     });
     if let Some(accept) = accept {
         response = response.header("Sec-WebSocket-Accept", &accept);

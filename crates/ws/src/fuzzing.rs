@@ -34,12 +34,18 @@ impl Ends {
         self.server.compress(message)
     }
 
-    /// Inflates it at the client. The error is the code of the close frame.
+    /// Inflates it at the client.
+    ///
+    /// # Errors
+    /// The code of the close frame.
     pub fn inflate_own(&mut self, message: &[u8]) -> Result<Vec<u8>, u16> {
         self.client.inflate(message, MESSAGE_BYTES_MAX).map_err(|violation| violation.code.0)
     }
 
     /// Inflates what a client has sent, at the server.
+    ///
+    /// # Errors
+    /// As [`Ends::inflate_own`].
     pub fn inflate(&mut self, message: &[u8]) -> Result<Vec<u8>, u16> {
         self.server.inflate(message, MESSAGE_BYTES_MAX).map_err(|violation| violation.code.0)
     }

@@ -1,11 +1,14 @@
 //! The receiving half of a WebSocket.
 
 use std::fmt;
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 
 use crate::error::WebSocketError;
 use crate::message::{CloseFrame, MessagePiece, WebSocketMessage};
 use crate::run::{SharedCore, lock};
+
+/// What a receive comes to; `None`: the peer has closed.
+pub type RecvResult<T> = Result<Option<T>, WebSocketError>;
 
 /// The half of a WebSocket that receives: see [`WebSocket::split`](crate::WebSocket::split).
 ///
@@ -29,8 +32,8 @@ impl WebSocketReceiver {
     ///
     /// # Errors
     /// [`WebSocketError`], once; then `None` is returned.
-    pub async fn recv(&mut self) -> Result<Option<WebSocketMessage>, WebSocketError> {
-        poll_fn(|context| lock(&self.0).poll_recv_anywhere(context)).await
+    pub fn recv(&mut self) -> impl Future<Output = RecvResult<WebSocketMessage>> + Send {
+        poll_fn(|context| lock(&self.0).poll_recv_anywhere(context))
     }
 
     /// Receives the next piece of a message, as soon as there is any. A message that is compressed
@@ -38,8 +41,8 @@ impl WebSocketReceiver {
     ///
     /// # Errors
     /// As [`WebSocketReceiver::recv`].
-    pub async fn recv_piece(&mut self) -> Result<Option<MessagePiece>, WebSocketError> {
-        poll_fn(|context| lock(&self.0).poll_piece_anywhere(context)).await
+    pub fn recv_piece(&mut self) -> impl Future<Output = RecvResult<MessagePiece>> + Send {
+        poll_fn(|context| lock(&self.0).poll_piece_anywhere(context))
     }
 
     /// Returns what the peer's close frame said, once nothing more comes.

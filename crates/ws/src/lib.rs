@@ -31,7 +31,7 @@ pub use endpoint::{WebSocketEndpoint, websocket};
 pub use error::{SendError, WebSocketError};
 pub use gustnado_http::websocket::deflate::DeflateWishes;
 pub use gustnado_http::websocket::{CloseCode, MessageKind, Violation};
-pub use halves::WebSocketReceiver;
+pub use halves::{RecvResult, WebSocketReceiver};
 pub use message::{CloseFrame, MessagePiece, WebSocketMessage};
 pub use options::{Origins, WebSocketOptions};
 pub use sender::WebSocketSender;

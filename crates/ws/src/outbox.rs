@@ -11,8 +11,8 @@ const SHARED_BYTES_MIN: usize = 4 << 10;
 /// Frames that are to be sent, in their order.
 #[derive(Default)]
 pub(crate) struct FrameQueue {
-    /// Whole buffers, before `tail`; few sockets have some.
-    whole: Option<Box<VecDeque<WholeBuffer>>>,
+    /// Whole buffers, before `tail`.
+    whole: VecDeque<WholeBuffer>,
     tail: Vec<u8>,
     /// Bytes that wait.
     bytes: usize,
@@ -52,24 +52,20 @@ impl FrameQueue {
         if frame.len() < SHARED_BYTES_MIN {
             return self.append(|out| out.extend_from_slice(frame));
         }
-        let whole = self.whole.get_or_insert_default();
         if !self.tail.is_empty() {
             let bytes = mem::take(&mut self.tail).into();
-            whole.push_back(WholeBuffer { bytes, is_shared: false });
+            self.whole.push_back(WholeBuffer { bytes, is_shared: false });
         }
         self.bytes += frame.len();
-        whole.push_back(WholeBuffer { bytes: frame.clone(), is_shared: true });
+        self.whole.push_back(WholeBuffer { bytes: frame.clone(), is_shared: true });
     }
 
     /// Takes out what is sent next. What was taken before has left.
     pub(crate) fn take(&mut self) -> Option<Bytes> {
         self.own_bytes -= mem::take(&mut self.own_leaving);
-        let next = match self.whole.as_mut().and_then(|whole| whole.pop_front()) {
+        let next = match self.whole.pop_front() {
             Some(whole) => whole,
-            None if self.tail.is_empty() => {
-                self.whole = None;
-                return None;
-            }
+            None if self.tail.is_empty() => return None,
             None => WholeBuffer { bytes: mem::take(&mut self.tail).into(), is_shared: false },
         };
         self.bytes -= next.bytes.len();

@@ -2,7 +2,7 @@
 
 use std::future::{Future, poll_fn};
 use std::panic::resume_unwind;
-use std::pin::pin;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 
@@ -10,6 +10,10 @@ use gustnado_http::websocket::CloseCode;
 use gustnado_tasks::{contained, timeout};
 
 use crate::core::Core;
+
+/// The future of a handler. In a box of its own: as an argument of an async function it would be
+/// kept twice.
+pub(crate) type HandlerFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// A WebSocket that several handles share.
 pub(crate) type SharedCore = Arc<Mutex<Core>>;
@@ -29,19 +33,18 @@ impl Drop for OpenSocket {
 
 /// Runs a handler to its end, and closes. Whenever the handler waits, what it has sent leaves. A
 /// handler that panics closes with 1011, and then its panic goes on.
-pub(crate) async fn run(core: SharedCore, handler: impl Future<Output = ()>) {
+pub(crate) async fn run(core: SharedCore, mut handler: HandlerFuture) {
     let open = OpenSocket(core);
-    let is_done = {
-        let mut handler = pin!(handler);
-        poll_fn(|context| match contained(|| handler.as_mut().poll(context)) {
-            Some(Poll::Pending) => {
-                lock(&open.0).poll_idle(context);
-                Poll::Pending
-            }
-            polled => Poll::Ready(polled.is_some()),
-        })
-        .await
-    };
+    let is_done = poll_fn(|context| match contained(|| handler.as_mut().poll(context)) {
+        Some(Poll::Pending) => {
+            lock(&open.0).poll_idle(context);
+            Poll::Pending
+        }
+        polled => Poll::Ready(polled.is_some()),
+    });
+    let is_done = is_done.await;
+    // Its destructors may panic, too.
+    let is_done = contained(|| drop(handler)).is_some() && is_done;
     if is_done {
         // Another task may still receive.
         poll_fn(|context| {

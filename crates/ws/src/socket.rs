@@ -1,13 +1,14 @@
 //! The handler's end of a WebSocket.
 
 use std::fmt;
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
+use std::task::{Context, Poll, ready};
 
 use gustnado_http::websocket::{CloseCode, MessageKind};
 
 use crate::core::Core;
-use crate::error::{SendError, WebSocketError};
-use crate::halves::WebSocketReceiver;
+use crate::error::SendError;
+use crate::halves::{RecvResult, WebSocketReceiver};
 use crate::message::{CloseFrame, MessagePiece, WebSocketMessage};
 use crate::run::{SharedCore, lock};
 use crate::sender::WebSocketSender;
@@ -69,9 +70,9 @@ impl WebSocket {
     /// Dropping the future loses nothing.
     ///
     /// # Errors
-    /// [`WebSocketError`], once; then `None` is returned.
-    pub async fn recv(&mut self) -> Result<Option<WebSocketMessage>, WebSocketError> {
-        self.receiver.recv().await
+    /// [`WebSocketError`](crate::WebSocketError), once; then `None` is returned.
+    pub fn recv(&mut self) -> impl Future<Output = RecvResult<WebSocketMessage>> + Send {
+        self.receiver.recv()
     }
 
     /// Receives the next piece of a message, as soon as there is any. A message that is compressed
@@ -79,8 +80,8 @@ impl WebSocket {
     ///
     /// # Errors
     /// As [`WebSocket::recv`].
-    pub async fn recv_piece(&mut self) -> Result<Option<MessagePiece>, WebSocketError> {
-        self.receiver.recv_piece().await
+    pub fn recv_piece(&mut self) -> impl Future<Output = RecvResult<MessagePiece>> + Send {
+        self.receiver.recv_piece()
     }
 
     /// Sends a message. It leaves when the handler waits, with all others that it has sent until
@@ -88,28 +89,35 @@ impl WebSocket {
     ///
     /// # Errors
     /// [`SendError::Closed`].
-    pub async fn send(&mut self, message: impl Into<WebSocketMessage>) -> Result<(), SendError> {
+    pub fn send(
+        &mut self,
+        message: impl Into<WebSocketMessage>,
+    ) -> impl Future<Output = Result<(), SendError>> + Send {
         let message = message.into();
-        self.room().await?;
-        self.add(|core| core.send(message.kind(), message.as_bytes()))
+        poll_fn(move |context| {
+            self.poll_add(context, |core| core.send(message.kind(), message.as_bytes()))
+        })
     }
 
     /// Sends a text that is not taken over.
     ///
     /// # Errors
     /// As [`WebSocket::send`].
-    pub async fn send_text(&mut self, text: &str) -> Result<(), SendError> {
-        self.room().await?;
-        self.add(|core| core.send(MessageKind::Text, text.as_bytes()))
+    pub fn send_text(&mut self, text: &str) -> impl Future<Output = Result<(), SendError>> + Send {
+        poll_fn(|context| {
+            self.poll_add(context, |core| core.send(MessageKind::Text, text.as_bytes()))
+        })
     }
 
     /// Sends bytes that are not taken over.
     ///
     /// # Errors
     /// As [`WebSocket::send`].
-    pub async fn send_binary(&mut self, bytes: &[u8]) -> Result<(), SendError> {
-        self.room().await?;
-        self.add(|core| core.send(MessageKind::Binary, bytes))
+    pub fn send_binary(
+        &mut self,
+        bytes: &[u8],
+    ) -> impl Future<Output = Result<(), SendError>> + Send {
+        poll_fn(|context| self.poll_add(context, |core| core.send(MessageKind::Binary, bytes)))
     }
 
     /// Sends a piece of a message as a frame of its own. It is not compressed. Until the last one
@@ -119,14 +127,13 @@ impl WebSocket {
     ///
     /// # Errors
     /// As [`WebSocket::send`].
-    pub async fn send_piece(
+    pub fn send_piece(
         &mut self,
         kind: MessageKind,
         bytes: &[u8],
         is_last: bool,
-    ) -> Result<(), SendError> {
-        self.room().await?;
-        self.add(|core| core.send_piece(kind, bytes, is_last))
+    ) -> impl Future<Output = Result<(), SendError>> + Send {
+        poll_fn(move |context| self.poll_add(context, |core| core.send_piece(kind, bytes, is_last)))
     }
 
     /// Begins to close: the peer is told why, and nothing is sent after that. It may still send:
@@ -134,7 +141,9 @@ impl WebSocket {
     ///
     /// - `reason`: for its log; cut after 123 bytes.
     pub fn close(&mut self, code: CloseCode, reason: &str) {
-        self.add(|core| core.close(code, reason));
+        let mut locked = lock(self.core());
+        locked.close(code, reason);
+        locked.wake_from_elsewhere();
     }
 
     /// Returns what the peer's close frame said, once nothing more comes.
@@ -147,16 +156,17 @@ impl WebSocket {
         WebSocketSender::new(self.core())
     }
 
-    async fn room(&self) -> Result<(), SendError> {
-        poll_fn(|context| lock(self.core()).poll_room(context)).await
-    }
-
-    /// Adds something to send. In its own task it leaves when that waits.
-    fn add<T>(&self, add: impl FnOnce(&mut Core) -> T) -> T {
+    /// Adds something to send, once there is room.
+    fn poll_add(
+        &self,
+        context: &mut Context<'_>,
+        add: impl FnOnce(&mut Core) -> Result<(), SendError>,
+    ) -> Poll<Result<(), SendError>> {
         let mut core = lock(self.core());
+        ready!(core.poll_room(context))?;
         let added = add(&mut core);
         core.wake_from_elsewhere();
-        added
+        Poll::Ready(added)
     }
 }
 

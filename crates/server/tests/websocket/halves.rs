@@ -219,10 +219,10 @@ fn a_receiver_elsewhere_outlives_a_cut(setup: Setup) {
             // On a thread that is no worker, so that it outlives the server's tasks.
             let (sender, mut receiver) = socket.split();
             std::thread::spawn(move || {
-                let received = gustnado::task::block_on(async move {
+                let end = gustnado::task::block_on(async move {
                     receiver.recv().await.map(|message| message.is_some())
                 });
-                _ = tell.send((received.expect("a reactor").is_err(), sender.is_closed()));
+                _ = tell.send((end.expect("a reactor"), sender.is_closed()));
             });
         }
     });
@@ -231,5 +231,6 @@ fn a_receiver_elsewhere_outlives_a_cut(setup: Setup) {
     let report = server.running().drain(Duration::from_millis(100));
     assert_eq!(report.cut, 1);
     _ = peer.try_frame();
-    told.recv_timeout(PATIENCE).expect("it is told that nothing comes");
+    let (end, is_closed) = told.recv_timeout(PATIENCE).expect("it is told that nothing comes");
+    assert!(matches!(end, Ok(false) | Err(_)) && is_closed, "{end:?}");
 }
