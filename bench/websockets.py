@@ -26,8 +26,9 @@ from pathlib import Path
 # Below the usual limit of descriptors, and below half of the ports of an address.
 EACH = 12_000
 STREAMS = 100
-HANDSHAKE = (b"GET /echo HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
-             b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
+HANDSHAKE = (b"GET /echo HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\n"
+             b"Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+             b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
 REQUEST = b"GET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\n"
 MESSAGE, ECHO = b"\x81\x81\0\0\0\0x", b"\x81\x01x"
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"

@@ -9,7 +9,8 @@
 `PATH`s are those of the example `websocket` and of `wstest`, which Autobahn's 0.8.2 has for Python
 2.7 alone. Everything is on loopback. What is not installed is skipped, and never passes.
 
-With `--results FILE` outcomes are added to those of earlier runs, which the page then shows, too.
+With `--results FILE` outcomes are added to those of earlier runs, which the page then shows, too;
+with `--ways=` nothing is run, and the page is written of them.
 The last line has the numbers of cases that passed and failed in all of them; what fails makes the
 exit status 1.
 """
@@ -220,7 +221,7 @@ def run_all(asked: argparse.Namespace, results: dict[str, dict[str, dict]]) -> N
         folder = Path(name)
         certificates.make(folder)
         ways = Ways(asked.server.absolute(), folder)
-        for way in asked.ways.split(","):
+        for way in filter(None, asked.ways.split(",")):
             if ways.missing(way):
                 print(f"skipped: {way}: {ways.missing(way)} is not installed", flush=True)
                 continue
