@@ -11,7 +11,7 @@ MIRI_CRATES := gustnado-http gustnado-tasks
 .PHONY: test-twisted test-twisted-releases frameworks
 .PHONY: check ring fmt fmt-check clippy doc image book site deny lint-python map loom miri probe
 .PHONY: bench bench-quick contest contests callgrind gate c1m fuzz fuzz-all hostile tls-records
-.PHONY: conformance conformance-acme conformance-http2 page-load
+.PHONY: conformance conformance-acme conformance-http2 conformance-websocket page-load
 
 # Serves the built-in site on http://127.0.0.1:8080
 run:
@@ -270,6 +270,20 @@ conformance-http2: $(CONFORMANCE_HOME)/bin/python
 	$(CONFORMANCE_HOME)/bin/pip install --quiet -r conformance/needs_of_http2.txt
 	$(CONFORMANCE_HOME)/bin/python conformance/http2.py --server $(GUSTNADO) \
 		--report docs/results/conformance-http2.md
+
+# WebSockets against Autobahn's fuzzing client, two hours: writes
+# docs/results/conformance-websocket.md. Autobahn 0.8.2 runs on Python 2.7 alone; its last
+# virtualenv is 20.15.1.
+PYTHON2 ?= python2.7
+AUTOBAHN := target/conformance/autobahn
+conformance-websocket:
+	if command -v $(PYTHON2) && [ ! -e $(AUTOBAHN)/bin/wstest ]; then \
+		$(PYTHON2) -m pip install --quiet --target $(AUTOBAHN)-virtualenv virtualenv==20.15.1 && \
+		PYTHONPATH=$(AUTOBAHN)-virtualenv $(PYTHON2) -m virtualenv --quiet $(AUTOBAHN) && \
+		$(AUTOBAHN)/bin/pip install --quiet autobahntestsuite==0.8.2; fi
+	$(CARGO) build --release -p gustnado --features tls --example websocket
+	$(PYTHON) conformance/websocket.py --server target/release/examples/websocket \
+		--wstest $(AUTOBAHN)/bin/wstest --report docs/results/conformance-websocket.md
 
 # A page of 300 files in Chromium, from this server and from h2o: a minute, on a quiet machine.
 page-load:

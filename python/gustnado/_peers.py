@@ -140,8 +140,8 @@ UVICORN = (
     choice("--ws", "`none` and `auto` are accepted: there are no WebSockets yet, a handshake gets "
            "426", {"none": [], "auto": []},
            "there are no WebSockets yet: a handshake gets 426"),
-    refused("--ws-max-size --ws-max-queue --ws-ping-interval --ws-ping-timeout "
-            "--ws-per-message-deflate", _WS),
+    refused("--ws-max-size --ws-max-queue --ws-ping-interval --ws-per-message-deflate", _WS),
+    same("--ws-ping-timeout", "the same, 20 s"),
     same("--lifespan", "the same: `auto`, `on` or `off`; its shutdown has `--lifespan-timeout`, "
          "30 s"),
     same("--interface",

@@ -93,6 +93,7 @@ class Settings(TypedDict, total=False):
     limit_receive_memory: int | str | None
     limit_send_memory: int | str | None
     limit_target_bytes: int | str | None
+    limit_websocket_memory: int | str | None
     listen: str | Sequence[str] | None
     listing: Literal["auto", "on", "off"] | None
     log_config: _Path | None
@@ -170,3 +171,13 @@ class Settings(TypedDict, total=False):
     write_rate: int | str | None
     write_rate_min: int | str | None
     write_timeout: float | str | None
+    ws_close_timeout: float | str | None
+    ws_deflate: Literal["on", "context", "off"] | None
+    ws_deflate_bytes_min: int | str | None
+    ws_fragments_max: int | None
+    ws_frame_bytes_max: int | str | None
+    ws_message_bytes_max: int | str | None
+    ws_messages_per_second_max: int | Literal["unlimited"] | None
+    ws_ping: float | str | None
+    ws_ping_timeout: float | str | None
+    ws_unsent_bytes_max: int | str | None

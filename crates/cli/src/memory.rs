@@ -19,6 +19,7 @@ pub(crate) fn text(config: &Config, machine: &Machine) -> String {
         ("cache", plan.cache, "prepared responses: cache-bytes"),
         ("receives", plan.receives, "buffers that requests are received into"),
         ("queue", plan.queue, "requests that wait for a handler or a thread"),
+        ("websockets", plan.websockets, "messages of WebSockets, and what compresses them"),
         ("connections", rest, "what is left"),
         ("sum", plan.total, "max-memory"),
     ] {
@@ -52,10 +53,11 @@ mod tests {
             "#   bodies            16m  request bodies: limit-body-memory",
             "#   receives           4m  buffers that requests are received into",
             "#   queue              4m  requests that wait for a handler or a thread",
-            "#   connections        8m  what is left",
+            "#   websockets         4m  messages of WebSockets, and what compresses them",
+            "#   connections        4m  what is left",
             "#   sum               64m  max-memory",
             "#      33024  receiving a request",
-            "# So 225 connections fit, were all of them in the worst state.",
+            "# So 112 connections fit, were all of them in the worst state.",
         ] {
             assert!(text.lines().any(|found| found == line), "{line}\nis not in\n{text}");
         }

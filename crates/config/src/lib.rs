@@ -83,6 +83,7 @@ mod text;
 mod tls;
 mod tunable;
 mod unit;
+mod websocket;
 
 pub use acme::AcmeChallenge;
 pub use bodies::BodyPolicy;
@@ -114,6 +115,9 @@ pub use table::TUNABLES;
 pub use tls::{TlsClientAuth, TlsRecords, TlsVersionMin};
 pub use tunable::{Field, SettingGroup, Tunable};
 pub use unit::Unit;
+pub use websocket::WebSocketDeflate;
+#[doc(hidden)]
+pub use websocket::WebSocketSettings;
 
 gustnado_tasks::debug_as_display!(ConfigError, config_file::SiteError);
 
@@ -234,6 +238,26 @@ settings! { $
         h2_glitches: u32,
         /// How many of them a connection is forgiven each second.
         h2_glitches_per_second: u32,
+        /// Silence after which the peer of a WebSocket is pinged; zero never.
+        ws_ping: Duration,
+        /// Time in which something has to come then.
+        ws_ping_timeout: Duration,
+        /// Largest message of a WebSocket in bytes.
+        ws_message_bytes_max: u64,
+        /// Largest frame of a WebSocket in bytes.
+        ws_frame_bytes_max: u64,
+        /// Most frames of a message, 1 to 100,000,000.
+        ws_fragments_max: u32,
+        /// Most messages and control frames of a peer per second; 0 is no limit.
+        ws_messages_per_second_max: u32,
+        /// Bytes that may wait to be sent on a WebSocket before senders wait.
+        ws_unsent_bytes_max: usize,
+        /// Time that a peer has to answer a close frame.
+        ws_close_timeout: Duration,
+        /// Whether messages of `WebSocket`s are compressed.
+        ws_deflate: WebSocketDeflate = WebSocketDeflate::On,
+        /// Smallest message that is compressed, in bytes.
+        ws_deflate_bytes_min: usize,
         /// Whether plain HTTP is answered with 308 to the same URL of https.
         https_redirect: bool,
         /// For how long browsers shall use https only; zero says nothing to them.
@@ -299,6 +323,8 @@ settings! { $
         limit_receive_memory: u64,
         /// Memory in bytes that requests which wait for a handler may hold together; 0 is auto.
         limit_queue_memory: u64,
+        /// Memory in bytes that messages of `WebSocket`s may hold together; 0 is auto.
+        limit_websocket_memory: u64,
         /// Largest request head in bytes, 256 to 65,535.
         limit_head_bytes: usize,
         /// Largest request target in bytes, 16 to 65,535.

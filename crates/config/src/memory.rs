@@ -89,6 +89,12 @@ pub(super) const LIMIT_QUEUE_MEMORY: Tunable = share_of!(
     "Memory for requests that wait; auto, and the most, is a sixteenth of max-memory"
 );
 
+pub(super) const LIMIT_WEBSOCKET_MEMORY: Tunable = share_of!(
+    "limit-websocket-memory",
+    limit_websocket_memory,
+    "Memory for WebSockets; auto, and the most, is a sixteenth of max-memory"
+);
+
 /// The budgets of a server, in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryPlan {
@@ -108,6 +114,8 @@ pub struct MemoryPlan {
     pub receives: u64,
     /// Requests that wait for a handler or a thread.
     pub queue: u64,
+    /// Messages of `WebSocket`s, in both directions, and what their compressors keep.
+    pub websockets: u64,
     /// The most that one connection holds outside all kinds, by its state.
     pub per_connection: Vec<(&'static str, u64)>,
 }
@@ -122,6 +130,7 @@ impl MemoryPlan {
             MemoryKind::Cache => self.cache,
             MemoryKind::Receives => self.receives,
             MemoryKind::Queue => self.queue,
+            MemoryKind::WebSockets => self.websockets,
         }
     }
 
@@ -166,7 +175,8 @@ impl Machine {
 
     /// Returns how that memory is divided: a quarter at most each for bodies and for the cache, as
     /// far as their own settings allow it, an eighth each for heads and for sends, and a sixteenth
-    /// each for receive buffers and for requests that wait. The rest is for connections.
+    /// each for receive buffers, for requests that wait and for messages of `WebSocket`s. The rest
+    /// is for connections.
     ///
     /// Buffers that workers have for their whole life are part of what they receive into, also
     /// where they are more than a sixteenth.
@@ -193,6 +203,7 @@ impl Machine {
             receives: share(total / 16, config.limit_receive_memory)
                 .max(self.worker_buffers(config)),
             queue: share(total / 16, config.limit_queue_memory),
+            websockets: share(total / 16, config.limit_websocket_memory),
             per_connection,
         }
     }
@@ -271,9 +282,9 @@ mod tests {
         assert_eq!((plan.heads, plan.bodies, plan.cache), (8 * MIB, 16 * MIB, 16 * MIB));
         assert_eq!(plan.budget(MemoryKind::Bodies), 16 * MIB);
         assert_eq!((plan.sends, plan.receives, plan.queue), (8 * MIB, 4 * MIB, 4 * MIB));
-        assert_eq!(plan.sum(), 56 * MIB);
+        assert_eq!((plan.websockets, plan.sum()), (4 * MIB, 60 * MIB));
         let worst = plan.per_connection.iter().map(|(_, bytes)| *bytes).max().expect("states");
-        assert_eq!(plan.connections(), 8 * MIB / worst);
+        assert_eq!(plan.connections(), 4 * MIB / worst);
     }
 
     #[test]

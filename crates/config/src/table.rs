@@ -7,7 +7,7 @@ use super::text::{bare, is_host, is_user};
 use super::tunable::{Field, SettingGroup, Tunable};
 use super::{
     Acceptor, ForwardedFields, Io, Listing, Placement, SchedulerKind, TrafficClass, acme, bodies,
-    handlers, http2, memory, output, pace, pages, sockets, tls,
+    handlers, http2, memory, output, pace, pages, sockets, tls, websocket,
 };
 
 const NETWORKS: &str =
@@ -141,6 +141,16 @@ pub static TUNABLES: &[Tunable] = &[
     http2::NOTSENT_LOWAT,
     http2::GLITCHES,
     http2::GLITCHES_PER_SECOND,
+    websocket::PING,
+    websocket::PING_TIMEOUT,
+    websocket::MESSAGE_BYTES_MAX,
+    websocket::FRAME_BYTES_MAX,
+    websocket::FRAGMENTS_MAX,
+    websocket::MESSAGES_PER_SECOND_MAX,
+    websocket::UNSENT_BYTES_MAX,
+    websocket::CLOSE_TIMEOUT,
+    websocket::DEFLATE,
+    websocket::DEFLATE_BYTES_MIN,
     Tunable {
         name: "recv-buffer-bytes",
         group: SettingGroup::Address,
@@ -288,6 +298,7 @@ pub static TUNABLES: &[Tunable] = &[
     memory::LIMIT_SEND_MEMORY,
     memory::LIMIT_RECEIVE_MEMORY,
     memory::LIMIT_QUEUE_MEMORY,
+    memory::LIMIT_WEBSOCKET_MEMORY,
     Tunable {
         name: "limit-head-bytes",
         group: SettingGroup::Limits,

@@ -18,6 +18,8 @@ pub enum SettingGroup {
     Acme,
     /// HTTP/2.
     Http2,
+    /// `WebSocket`s.
+    WebSocket,
     /// Workers, kernel interface, scheduler.
     Engine,
     /// Sizes and counts.
@@ -34,11 +36,12 @@ pub enum SettingGroup {
 
 impl SettingGroup {
     /// Every group in the order of the documentation.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Address,
         Self::Tls,
         Self::Acme,
         Self::Http2,
+        Self::WebSocket,
         Self::Engine,
         Self::Limits,
         Self::Time,
@@ -54,6 +57,7 @@ impl SettingGroup {
             Self::Tls => "TLS",
             Self::Acme => "Certificates from an authority (ACME)",
             Self::Http2 => "HTTP/2",
+            Self::WebSocket => "WebSocket",
             Self::Engine => "Engine",
             Self::Limits => "Limits",
             Self::Time => "Time",

@@ -67,7 +67,6 @@ use pending::{ContentEnd, PendingContent};
 use progress::{ResponseProgress, TurnEnd};
 use serving::Serving;
 use unread::Unread;
-use upgrade::TunnelEnd;
 
 /// Bounds of the lingering close after a refusal, in time and bytes: closing on unread bytes would
 /// reset the connection and destroy the response before the peer has read it.
@@ -210,6 +209,10 @@ impl Conn {
                 NextStep::Receive if self.socket.has_closed() => next = NextStep::Close,
                 NextStep::Receive => return Serving::Usual(self),
                 NextStep::Http2 => return self.into_http2(),
+                // In a box of its own: that of all rare steps would be a part of every tunnel.
+                NextStep::Tunnel(on_upgrade) if !self.socket.is_sending() => {
+                    return Serving::Rare(Box::pin(self.take_tunnel(on_upgrade)));
+                }
                 NextStep::Close if !self.socket.is_sending() => {
                     self.socket.close().await;
                     return Serving::Closed;
@@ -300,10 +303,6 @@ impl Conn {
                 Ok(ContentEnd::BodyLeft) => NextStep::Linger,
                 Ok(ContentEnd::Upgraded(on_upgrade)) => NextStep::Tunnel(on_upgrade),
                 Err(error) => self.give_up(&error),
-            },
-            NextStep::Tunnel(on_upgrade) => match self.hand_over(*on_upgrade).await {
-                TunnelEnd::Returned => NextStep::Linger,
-                TunnelEnd::Closed | TunnelEnd::Panicked => NextStep::Close,
             },
             NextStep::SendOn => match self.send_on().await {
                 Ok(()) => {

@@ -211,7 +211,8 @@ impl Conn {
             self.send_stream(stream, timeouts, pending.in_flight.as_deref_mut(), &mut next).await?;
         }
         Connection::put_back(next.out);
-        if is_paced {
+        // A tunnel goes on at the pace of its route.
+        if is_paced && pending.on_upgrade.is_none() {
             self.socket.end_route();
         }
         if let Some(on_upgrade) = pending.on_upgrade.take() {

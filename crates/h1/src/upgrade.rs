@@ -1,6 +1,6 @@
 //! Hands the connection to another protocol, after an upgrade or CONNECT.
 
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::mem;
 use std::sync::Arc;
 use std::task::Poll;
@@ -10,8 +10,9 @@ use gustnado_http::request::RequestView;
 use gustnado_http::status::Status;
 use gustnado_tasks::{TaskMark, contained};
 
-use super::Conn;
 use super::body_end::Ending;
+use super::serving::Serving;
+use super::{Conn, NextStep};
 use gustnado_observe::stats::{Added, Fault};
 use gustnado_web::response::{OnUpgrade, Response, Upgrade};
 use gustnado_web::tunnel::{Lent, Tunnel};
@@ -65,7 +66,7 @@ impl Drop for Lending<'_> {
 
 /// How a tunnel has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum TunnelEnd {
+enum TunnelEnd {
     /// The connection is still open.
     Returned,
     /// The protocol has closed it.
@@ -75,8 +76,24 @@ pub(super) enum TunnelEnd {
 }
 
 impl Conn {
+    /// Gives the connection to another protocol, until it ends.
+    #[expect(clippy::manual_async_fn, reason = "an async function would keep its arguments twice")]
+    #[expect(clippy::async_yields_async, reason = "it is the connection's next state")]
+    pub(super) fn take_tunnel(
+        mut self,
+        on_upgrade: Box<OnUpgrade>,
+    ) -> impl Future<Output = Serving> + Send {
+        async move {
+            let next = match self.hand_over(on_upgrade).await {
+                TunnelEnd::Returned => NextStep::Linger,
+                TunnelEnd::Closed | TunnelEnd::Panicked => NextStep::Close,
+            };
+            Serving::rare(self, next)
+        }
+    }
+
     /// Gives the connection and the unread bytes to another protocol, and waits for its end.
-    pub(super) async fn hand_over(&mut self, on_upgrade: OnUpgrade) -> TunnelEnd {
+    async fn hand_over(&mut self, on_upgrade: Box<OnUpgrade>) -> TunnelEnd {
         let task = poll_fn(|context| Poll::Ready(TaskMark::of(context.waker()))).await;
         let unread = self.unread.take().map_or_else(Vec::new, |unread| unread.bytes);
         let write = self.app.times.write;

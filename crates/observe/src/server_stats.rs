@@ -2,7 +2,7 @@
 
 use crate::certificate_end::CertificateEnd;
 use crate::process::Process;
-use crate::stats::{Stats, WorkerStats};
+use crate::stats::{Stats, WebSocketCount, WorkerStats};
 
 /// A server whose counters can be read.
 pub trait ServerStats: Send + Sync {
@@ -24,4 +24,11 @@ pub trait ServerStats: Send + Sync {
 
     /// Returns when the certificate of each site ends.
     fn certificate_ends(&self) -> Vec<CertificateEnd>;
+
+    /// Adds what a WebSocket counts to the running worker's counters.
+    fn count_websocket(&self, count: WebSocketCount);
+
+    /// Returns whether the server is to be started again at once after its end, or another process
+    /// takes its place.
+    fn is_restarting(&self) -> bool;
 }

@@ -8,6 +8,7 @@ mod reference;
 mod shared_stats;
 mod table;
 mod thread;
+mod websocket;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -21,6 +22,7 @@ pub use shared_stats::SharedStats;
 pub use table::Cell;
 pub use table::{Stats, WorkerStats};
 pub use thread::Thread;
+pub use websocket::WebSocketCount;
 
 /// One worker's counts, one cell for each counter of the table that has one. Only that worker
 /// writes them, so a write is a plain load and store instead of a read-modify-write, which would
@@ -140,6 +142,11 @@ impl Tally {
         add(&self.cells[Cell::Http2Connections as usize], 1);
     }
 
+    /// Adds what a WebSocket counts.
+    pub fn add_websocket(&self, count: WebSocketCount) {
+        count.add_to(|cell, more| add(&self.cells[cell as usize], more));
+    }
+
     /// Takes back bytes that were counted as sent and have not left.
     pub fn take_back(&self, unsent: u64) {
         add(&self.unsent, unsent);
@@ -177,10 +184,18 @@ impl Stats {
         stats
     }
 
+    fn websockets_ended(&self) -> u64 {
+        self.websocket_closes_normal
+            + self.websocket_closes_error
+            + self.websocket_closes_application
+            + self.websocket_closes_lost
+    }
+
     /// Adds one worker's counts, without the bytes taken back.
     fn include(&mut self, tally: &Tally) {
         self.add_cells(|cell| tally.read(cell));
         let answers = &tally.cells[FIRST_CLASS..][..CLASSES];
+        self.websockets_open = self.websockets.saturating_sub(self.websockets_ended());
         self.requests += answers.iter().map(|count| count.load(Ordering::Relaxed)).sum::<u64>();
     }
 }

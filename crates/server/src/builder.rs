@@ -18,6 +18,7 @@ use gustnado_web::middleware::{Flow, Middleware};
 use gustnado_web::request::Request;
 use gustnado_web::response::{IntoResponse, Response};
 use gustnado_web::routes::{Route, Routes};
+use gustnado_ws::WebSocket;
 
 /// Builder of a server.
 ///
@@ -84,6 +85,27 @@ impl Server {
     /// Adds a handler for GET: see [`Routes::get`].
     pub fn get<F>(self, path: &str, handler: impl IntoHandler<F>) -> Self {
         self.with(|routes| routes.get(path, handler))
+    }
+
+    /// Adds an endpoint that opens a WebSocket for each request, and hands it to `handler`: the same
+    /// as [`Server::get`] with [`websocket()`](crate::websocket::websocket).
+    ///
+    /// ```
+    /// use gustnado::Server;
+    /// use gustnado::websocket::WebSocket;
+    ///
+    /// let server = Server::new().websocket("/echo", async |mut socket: WebSocket| {
+    ///     while let Ok(Some(message)) = socket.recv().await {
+    ///         _ = socket.send(message).await;
+    ///     }
+    /// });
+    /// ```
+    pub fn websocket<F, A>(self, path: &str, handler: F) -> Self
+    where
+        F: Fn(WebSocket) -> A + Clone + Send + Sync + 'static,
+        A: Future<Output = ()> + Send + 'static,
+    {
+        self.get(path, gustnado_ws::websocket(handler))
     }
 
     /// Adds a handler for POST: see [`Routes::post`].

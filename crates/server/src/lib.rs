@@ -138,9 +138,9 @@ pub mod driven {
 pub mod websocket {
     #[doc(inline)]
     pub use gustnado_ws::{
-        CloseCode, CloseFrame, DeflateWishes, MessageKind, MessagePiece, Origins, SendError,
-        SlowPeer, Subscription, Topic, Violation, WebSocket, WebSocketEndpoint, WebSocketError,
-        WebSocketMessage, WebSocketSender, websocket,
+        CloseCode, CloseFrame, DeflateWishes, MessageKind, MessagePiece, Origins, RecvResult,
+        SendError, SlowPeer, Subscription, Topic, Violation, WebSocket, WebSocketEndpoint,
+        WebSocketError, WebSocketMessage, WebSocketReceiver, WebSocketSender, websocket,
     };
 }
 

@@ -27,7 +27,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use std::{fmt, thread};
 
-use gustnado_config::{Headers, Networks};
+use gustnado_config::{Headers, Networks, WebSocketSettings};
 use gustnado_tasks::{
     BlockingPool, Driven, Endpoint, Ledger, MemoryKind, Phase, SpawnError, WorkerPlan, Workers,
 };
@@ -288,14 +288,14 @@ impl RouteResources {
             threads: config.file_threads,
             wait: config.write_timeout,
         };
-        let (pool, folders) = (self.pool.clone(), self.folders.clone());
         let build = BuildContext {
-            pool,
+            pool: self.pool.clone(),
             limits: LimitContext::new(&server.handler_limits, config),
             files,
             body_policy: config.body_policy,
             spool: Arc::clone(&server.spool),
-            folders,
+            websockets: WebSocketSettings::of(config),
+            folders: self.folders.clone(),
             common,
             pages: pages::of(config),
             #[cfg(feature = "tower")]

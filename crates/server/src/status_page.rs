@@ -59,6 +59,7 @@ fn json(server: &dyn ServerStats, process: Process) -> String {
         ("memory_cache", stats.memory_cache),
         ("memory_receives", stats.memory_receives),
         ("memory_queue", stats.memory_queue),
+        ("memory_websockets", stats.memory_websockets),
         ("bodies_cut", stats.bodies_cut),
     ];
     begin_json(server, numbers) + "}\n"
@@ -89,7 +90,7 @@ mod tests {
     use super::*;
     use crate::test::TestClient;
     use gustnado_observe::certificate_end::CertificateEnd;
-    use gustnado_observe::stats::{Stats, WorkerStats};
+    use gustnado_observe::stats::{Stats, WebSocketCount, WorkerStats};
 
     fn client() -> TestClient {
         TestClient::new(&add_to(Routes::new()))
@@ -141,6 +142,12 @@ mod tests {
         fn certificate_ends(&self) -> Vec<CertificateEnd> {
             Vec::new()
         }
+
+        fn count_websocket(&self, _: WebSocketCount) {}
+
+        fn is_restarting(&self) -> bool {
+            false
+        }
     }
 
     #[test]
@@ -158,6 +165,7 @@ mod tests {
             memory_sends: 13,
             memory_receives: 14,
             memory_queue: 15,
+            memory_websockets: 16,
             bodies_cut: 12,
             ..Stats::default()
         };
@@ -171,6 +179,7 @@ mod tests {
                  \"socket_memory_bytes\":8,\
                  \"workers\":8,\"memory_heads\":9,\"memory_bodies\":10,\"memory_sends\":13,\
                  \"memory_cache\":11,\"memory_receives\":14,\"memory_queue\":15,\
+                 \"memory_websockets\":16,\
                  \"bodies_cut\":12}}\n"
             )
         );

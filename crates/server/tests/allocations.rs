@@ -10,6 +10,7 @@ use std::alloc::System;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
+use gustnado::websocket::{WebSocket, websocket};
 use gustnado::{Request, Routes};
 use harness::client::get;
 use harness::{Folder, Server, Setup};
@@ -20,7 +21,12 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 on_every_server!(alone: // All that this process allocates is counted.
     a_request_costs_no_allocation,
+    an_idle_websocket_holds_little_beyond_its_connection,
 );
+
+/// Connections of each kind that are held, and how much more one may hold as a WebSocket.
+const HELD: usize = 500;
+const WEBSOCKET_BYTES_MAX: usize = 900;
 
 /// Some at first: buffers that are used again from then on.
 const REQUESTS_TO_WARM_UP: usize = 200;
@@ -74,4 +80,57 @@ fn fewest_allocations(server: &Server, path: &str) -> usize {
         change.allocations + change.reallocations
     });
     batches.min().expect("there are batches")
+}
+
+fn an_idle_websocket_holds_little_beyond_its_connection(setup: Setup) {
+    let echo = async |mut socket: WebSocket| {
+        while let Ok(Some(message)) = socket.recv().await {
+            _ = socket.send(message).await;
+        }
+    };
+    let routes = Routes::new().get("/", |_: &Request| "text").get("/echo", websocket(echo));
+    let server = Server::routes(setup.patient_config(), routes);
+    let upgrade = "GET /echo HTTP/1.1\r\nHost: gust.example\r\nConnection: Upgrade\r\nUpgrade: \
+        websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\
+        \r\n\r\n";
+    let idle = get("/");
+    let mut links = Vec::with_capacity(4 * HELD);
+    // The first ones make what all share.
+    for _ in 0..2 {
+        held_by(&server, idle.as_bytes(), b"HTTP/1.1 200 ", &mut links);
+        held_by(&server, upgrade.as_bytes(), b"HTTP/1.1 101 ", &mut links);
+        links.clear();
+        server.wait_until_empty();
+    }
+    let of_connection = held_by(&server, idle.as_bytes(), b"HTTP/1.1 200 ", &mut links);
+    let of_websocket = held_by(&server, upgrade.as_bytes(), b"HTTP/1.1 101 ", &mut links);
+    let more = of_websocket.saturating_sub(of_connection);
+    eprintln!("{setup:?}: {of_connection} bytes, and {of_websocket} of a WebSocket");
+    assert!(more <= WEBSOCKET_BYTES_MAX, "{of_websocket} bytes, {more} beyond its connection");
+}
+
+/// Opens connections. Returns how many bytes each makes the process hold.
+fn held_by(server: &Server, request: &[u8], wanted: &[u8], links: &mut Vec<TcpStream>) -> usize {
+    let live = || {
+        let stats = ALLOCATOR.stats();
+        stats.bytes_allocated - stats.bytes_deallocated
+    };
+    let before = live();
+    for _ in 0..HELD {
+        let mut link = TcpStream::connect(server.address()).expect("a connection");
+        link.write_all(request).expect("the request is sent");
+        let mut answer = [0; 4096];
+        let read = link.read(&mut answer).expect("the answer comes");
+        assert!(answer[..read].starts_with(wanted));
+        if wanted.ends_with(b"101 ") {
+            // A text of one byte, and its echo.
+            link.write_all(b"\x81\x81\x00\x00\x00\x00x").expect("it is sent");
+            let read = link.read(&mut answer).expect("the echo comes");
+            assert_eq!(answer[..read], *b"\x81\x01x");
+        }
+        links.push(link);
+    }
+    // Workers may still be at the last ones.
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    live().saturating_sub(before) / HELD
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gustnado_config::BodyPolicy;
+use gustnado_config::{BodyPolicy, Config, WebSocketSettings};
 use gustnado_tasks::BlockingPool;
 
 use crate::handler::Handler;
@@ -24,6 +24,8 @@ pub struct BuildContext {
     pub body_policy: BodyPolicy,
     /// The disk that they may take.
     pub spool: Arc<Spool>,
+    /// What `WebSocket`s keep to, if their endpoint says nothing else.
+    pub websockets: WebSocketSettings,
     /// Limit in bytes of a body that a tower service reads, if the settings have a limit other than
     /// the default.
     #[cfg(feature = "tower")]
@@ -48,6 +50,7 @@ impl BuildContext {
             files,
             body_policy: BodyPolicy::Spool,
             spool: Arc::default(),
+            websockets: WebSocketSettings::of(&Config::default()),
             #[cfg(feature = "tower")]
             service_body_bytes: None,
             server: None,

@@ -9,6 +9,7 @@ use std::task::{Context, Poll, ready};
 use gustnado_http::status::Status;
 use gustnado_tasks::contained;
 
+use crate::build_context::BuildContext;
 use crate::handler_limits::{AdmissionChain, HandlerThreads, OwnLimit};
 use crate::request::Request;
 use crate::response::{IntoResponse, Response};
@@ -22,6 +23,8 @@ pub type InlineFn = dyn Fn(&mut Request) -> Response + Send + Sync;
 pub type TaskFn = dyn Fn(Request) -> HandlerFuture + Send + Sync;
 pub type PageFn = dyn Fn(&Request, &dyn ServerStats) -> Response + Send + Sync;
 pub type BlockingFn = dyn Fn(Request) -> Response + Send + Sync;
+
+pub type MakeFn = dyn Fn(&BuildContext) -> Handler + Send + Sync;
 
 /// A handler of any kind.
 pub struct Handler(#[doc(hidden)] pub HandlerKind);
@@ -46,6 +49,8 @@ pub enum HandlerKind {
     Service(Arc<ServiceFn>, RouteOptions),
     /// Reads the counters of its server; inline.
     OfServer(Arc<PageFn>),
+    /// Becomes another kind once the server is known.
+    Deferred(Arc<MakeFn>),
 }
 
 /// A handler that runs on threads of its own, and waits for its permit itself.
@@ -56,6 +61,14 @@ pub struct OnThreads {
 }
 
 impl HandlerKind {
+    /// Returns what it is on a server.
+    pub fn on(self, build: &BuildContext) -> Self {
+        match self {
+            Self::Deferred(make) => make(build).0.on(build),
+            known => known,
+        }
+    }
+
     /// Returns the threads that it runs on.
     pub fn threads(&self) -> HandlerThreads {
         match self {
@@ -230,6 +243,14 @@ pub fn head_only(handler: impl IntoHandler<form::InlineForm>) -> Handler {
     }
 }
 
+impl Handler {
+    /// Makes a handler that becomes another one once the server is known.
+    #[doc(hidden)]
+    pub fn of_server(make: impl Fn(&BuildContext) -> Self + Send + Sync + 'static) -> Self {
+        Self(HandlerKind::Deferred(Arc::new(make)))
+    }
+}
+
 impl IntoHandler<form::ReadyForm> for Handler {
     fn into_handler(self) -> Handler {
         self
@@ -247,6 +268,7 @@ impl std::fmt::Debug for Handler {
             #[cfg(feature = "tower")]
             HandlerKind::Service(..) => "Handler (service)",
             HandlerKind::OfServer(_) => "Handler (of the server)",
+            HandlerKind::Deferred(_) => "Handler (once the server is known)",
         })
     }
 }

@@ -189,6 +189,9 @@ impl MiddlewareStack {
             #[cfg(feature = "tower")]
             HandlerKind::Service(make, _) => Runnable::Task(limited(make(&build.tokio), limits)),
             HandlerKind::OfServer(page) => Runnable::Inline(of_server(page, build)),
+            HandlerKind::Deferred(make) => {
+                return Self::around(middleware, make(build).0, limits, build);
+            }
         };
         if middleware.is_empty() {
             return handler;

@@ -171,7 +171,10 @@ mod tests {
             answers_3xx answers_4xx answers_5xx bad_requests proxy_refused http2_connections \
             http2_resets http2_stream_errors http2_refused http2_errors http2_ping_timeouts \
             http2_floods_resets http2_floods_errors http2_floods_idle http2_floods_fields \
-            handshakes \
+            websockets_open websockets websocket_received websocket_sent \
+            websocket_closes_normal websocket_closes_error websocket_closes_application \
+            websocket_closes_lost websocket_pings_lost websocket_violations \
+            websocket_origins_refused handshakes \
             handshakes_resumed handshakes_failed handshakes_refused handshakes_not_tls \
             handshakes_unknown_name handshakes_incompatible handshakes_client_certificate \
             handshakes_alert handshakes_malformed handshakes_plain handshakes_slow \
@@ -185,7 +188,7 @@ mod tests {
             evicted accept_paused handlers_running handlers_queued \
             handlers_refused panics bodies_cut heads_cut sends_cut bodies_spooled spool_bytes \
             spool_failed memory_heads memory_bodies memory_sends memory_cache memory_receives \
-            memory_queue waits log_lines_lost \
+            memory_queue memory_websockets waits log_lines_lost \
             workers_held faults";
         let worker = "connections_open connections_added connections_removed tasks_added \
             tasks_ended requests bytes_sent answers_4xx answers_5xx bad_requests timeouts \
@@ -196,8 +199,11 @@ mod tests {
         let is_left_out =
             |name: &&str| !names(&mut Stats::default().named_in_line()).contains(name);
         let left_out: Vec<_> = server.split_whitespace().filter(is_left_out).collect();
-        let is_of_a_family =
-            |name: &&str| name.starts_with("handshakes_") || name.starts_with("http2_floods_");
-        assert!(left_out.len() == 28 && left_out.iter().all(is_of_a_family), "{left_out:?}");
+        let is_of_a_family = |name: &&str| {
+            ["handshakes_", "http2_floods_", "websocket_", "memory_w"]
+                .iter()
+                .any(|family| name.starts_with(family))
+        };
+        assert!(left_out.len() == 38 && left_out.iter().all(is_of_a_family), "{left_out:?}");
     }
 }

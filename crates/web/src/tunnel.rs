@@ -4,21 +4,22 @@ mod lent;
 mod pipe;
 
 use std::fmt;
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
 use gustnado_config::millis;
-use gustnado_tasks::{ConnectionError, Endpoint, ProgressTimeout, TaskMark, timeout};
+use gustnado_tasks::{ConnectionError, Endpoint, ProgressTimeout, Sleep, TaskMark, now, sleep};
 use gustnado_tcp::{Protocol, Reason};
 use gustnado_tls::Socket;
 use thiserror::Error;
 
 pub use lent::Lent;
-use lent::{PolledSend, SocketTunnel};
+use lent::SocketTunnel;
 pub use pipe::{PipeClose, PipeLoss, PipeOutput, StreamPipe};
 use pipe::{PipeFailure, ProtocolPipe};
 
@@ -49,7 +50,48 @@ pub struct Tunnel {
 /// What carries the bytes.
 enum TunnelCarrier {
     Socket(SocketTunnel),
-    Stream(Arc<StreamPipe>),
+    Stream(StreamTunnel),
+}
+
+/// The tunnel's side of a stream.
+struct StreamTunnel {
+    pipe: Arc<StreamPipe>,
+    /// When the peer has to have sent something; `u64::MAX` is never.
+    silent_until_ms: u64,
+    /// Wakes the task at that time, or before.
+    alarm: Option<(u64, Pin<Box<Sleep>>)>,
+}
+
+impl StreamTunnel {
+    /// Receives what has come; `None`: the peer has been silent for too long.
+    fn poll_recv(
+        &mut self,
+        context: &Context<'_>,
+        tells_end: bool,
+    ) -> Poll<Result<Option<Bytes>, TunnelError>> {
+        if let Poll::Ready(received) = self.pipe.poll_recv(context, tells_end) {
+            return Poll::Ready(received.map(|bytes| Some(bytes.into())).map_err(Into::into));
+        }
+        let until_ms = self.silent_until_ms;
+        if until_ms == u64::MAX {
+            return Poll::Pending;
+        }
+        loop {
+            let now_ms = now().mono_ms;
+            if now_ms >= until_ms {
+                return Poll::Ready(Ok(None));
+            }
+            // One that comes too early is set again then: mostly the time moves on with each
+            // receive.
+            if self.alarm.as_ref().is_none_or(|(at_ms, _)| *at_ms > until_ms) {
+                let left = Duration::from_millis(until_ms - now_ms);
+                self.alarm = Some((until_ms, Box::pin(sleep(left))));
+            }
+            let Some((_, alarm)) = &mut self.alarm else { return Poll::Pending };
+            ready!(alarm.as_mut().poll(&mut Context::from_waker(context.waker())));
+            self.alarm = None;
+        }
+    }
 }
 
 impl Tunnel {
@@ -65,11 +107,7 @@ impl Tunnel {
         write: ProgressTimeout,
     ) -> (Self, Arc<Lent>) {
         let lent = Lent::new(socket);
-        let over = TunnelCarrier::Socket(SocketTunnel {
-            lent: Arc::clone(&lent),
-            unread,
-            watch: PolledSend::default(),
-        });
+        let over = TunnelCarrier::Socket(SocketTunnel::new(Arc::clone(&lent), unread));
         (Self { over, write, silence_ms: u64::MAX, end_reported: false, task }, lent)
     }
 
@@ -79,7 +117,8 @@ impl Tunnel {
     #[doc(hidden)]
     pub fn over_stream(pipe: Arc<StreamPipe>, task: TaskMark) -> Self {
         let write = pipe.write_timeout();
-        let over = TunnelCarrier::Stream(pipe);
+        let over =
+            TunnelCarrier::Stream(StreamTunnel { pipe, silent_until_ms: u64::MAX, alarm: None });
         Self { over, write, silence_ms: u64::MAX, end_reported: false, task }
     }
 
@@ -93,23 +132,15 @@ impl Tunnel {
     /// the tunnel may continue until the drain's deadline.
     pub async fn recv(&mut self) -> Result<Bytes, TunnelError> {
         self.check_task()?;
-        let (idle, silence_ms) = (!self.end_reported, self.silence_ms);
-        let received = match &mut self.over {
-            TunnelCarrier::Socket(socket) => socket.recv(idle, silence_ms).await,
-            TunnelCarrier::Stream(pipe) => {
-                let received = poll_fn(|context| pipe.poll_recv(context, idle));
-                let received = match silence_ms {
-                    u64::MAX => Some(received.await),
-                    silence_ms => timeout(Duration::from_millis(silence_ms), received).await,
-                };
-                match received {
-                    Some(received) => received.map(Bytes::from).map_err(TunnelError::from),
-                    None => Err(TunnelError::TimedOut),
-                }
+        match (&mut self.over, self.silence_ms) {
+            (TunnelCarrier::Socket(socket), silence_ms) => socket.expect_within(silence_ms),
+            (TunnelCarrier::Stream(stream), u64::MAX) => stream.silent_until_ms = u64::MAX,
+            (TunnelCarrier::Stream(stream), silence_ms) => {
+                stream.silent_until_ms = now().mono_ms.saturating_add(silence_ms);
             }
-        };
-        self.end_reported |= matches!(received, Err(TunnelError::Ending));
-        received
+        }
+        let received = poll_fn(|context| self.poll_next(context)).await?;
+        received.ok_or(TunnelError::TimedOut)
     }
 
     /// Sends bytes, and waits until the kernel has taken them; in HTTP/2 until the connection has,
@@ -122,35 +153,42 @@ impl Tunnel {
     /// [`TunnelError`]: the peer takes nothing for too long or has gone, the server is draining, or
     /// the tunnel is closed.
     pub async fn send(&mut self, bytes: impl Into<Bytes>) -> Result<(), TunnelError> {
-        self.check_task()?;
-        match &self.over {
-            TunnelCarrier::Socket(socket) => socket.send(bytes.into(), self.write).await,
-            TunnelCarrier::Stream(pipe) => {
-                // The future of an earlier send may have been dropped.
-                poll_fn(|context| pipe.poll_sent(context)).await?;
-                if !pipe.is_open() {
-                    return Err(TunnelError::Closed);
-                }
-                pipe.start_send(bytes.into());
-                Ok(poll_fn(|context| pipe.poll_sent(context)).await?)
-            }
-        }
+        // The future of an earlier send may have been dropped.
+        poll_fn(|context| self.poll_sent(context)).await?;
+        self.start_send(bytes.into());
+        poll_fn(|context| self.poll_sent(context)).await
     }
 
-    /// [`Tunnel::recv`] as it is polled; a send may be under way meanwhile. No time-out applies.
+    /// [`Tunnel::recv`] as it is polled; a send may be under way meanwhile. `None`: `until_ms` of the
+    /// clock has come, and nothing else. No other time-out applies.
     #[doc(hidden)]
-    pub fn poll_recv(&mut self, context: &Context<'_>) -> Poll<Result<Bytes, TunnelError>> {
+    pub fn poll_recv(
+        &mut self,
+        context: &Context<'_>,
+        until_ms: u64,
+    ) -> Poll<Result<Option<Bytes>, TunnelError>> {
+        match &mut self.over {
+            TunnelCarrier::Socket(socket) => socket.expect_until(until_ms),
+            TunnelCarrier::Stream(stream) => stream.silent_until_ms = until_ms,
+        }
+        self.poll_next(context)
+    }
+
+    fn poll_next(&mut self, context: &Context<'_>) -> Poll<Result<Option<Bytes>, TunnelError>> {
         self.check_task()?;
         let tells_end = !self.end_reported;
         let received = match &mut self.over {
             TunnelCarrier::Socket(socket) => ready!(socket.poll_recv(tells_end, self.write)),
-            TunnelCarrier::Stream(pipe) => {
-                let received = ready!(pipe.poll_recv(context, tells_end));
-                received.map(Bytes::from).map_err(TunnelError::from)
-            }
+            TunnelCarrier::Stream(stream) => ready!(stream.poll_recv(context, tells_end)),
         };
         self.end_reported |= matches!(received, Err(TunnelError::Ending));
         Poll::Ready(received)
+    }
+
+    /// Returns whether the running task is the one that it belongs to.
+    #[doc(hidden)]
+    pub fn is_here(&self) -> bool {
+        self.task.is_here()
     }
 
     /// Begins to send bytes. [`Tunnel::poll_sent`] must have said that those before have left.
@@ -158,7 +196,7 @@ impl Tunnel {
     pub fn start_send(&mut self, bytes: Bytes) {
         match &mut self.over {
             TunnelCarrier::Socket(socket) => socket.start_send(bytes, self.write),
-            TunnelCarrier::Stream(pipe) => pipe.start_send(bytes),
+            TunnelCarrier::Stream(stream) => stream.pipe.start_send(bytes),
         }
     }
 
@@ -171,10 +209,12 @@ impl Tunnel {
         self.check_task()?;
         match &mut self.over {
             TunnelCarrier::Socket(socket) => socket.poll_sent(self.write),
-            TunnelCarrier::Stream(pipe) => match ready!(pipe.poll_sent(context)) {
-                Ok(()) if !pipe.is_open() => Poll::Ready(Err(TunnelError::Closed)),
-                sent => Poll::Ready(sent.map_err(TunnelError::from)),
-            },
+            TunnelCarrier::Stream(StreamTunnel { pipe, .. }) => {
+                match ready!(pipe.poll_sent(context)) {
+                    Ok(()) if !pipe.is_open() => Poll::Ready(Err(TunnelError::Closed)),
+                    sent => Poll::Ready(sent.map_err(TunnelError::from)),
+                }
+            }
         }
     }
 
@@ -186,7 +226,7 @@ impl Tunnel {
         self.check_task()?;
         match &self.over {
             TunnelCarrier::Socket(socket) => socket.shutdown(),
-            TunnelCarrier::Stream(pipe) => {
+            TunnelCarrier::Stream(StreamTunnel { pipe, .. }) => {
                 pipe.shut();
                 Ok(())
             }
@@ -198,7 +238,7 @@ impl Tunnel {
     pub fn set_timeout(&mut self, time: Option<Duration>) {
         self.silence_ms = time.map_or(u64::MAX, millis);
         self.write = ProgressTimeout { silence_ms: self.silence_ms, rate_min: 0 };
-        if let TunnelCarrier::Stream(pipe) = &self.over {
+        if let TunnelCarrier::Stream(StreamTunnel { pipe, .. }) = &self.over {
             pipe.set_write(self.write);
         }
     }
@@ -212,7 +252,7 @@ impl Tunnel {
         self.check_task().map_err(io::Error::other)?;
         match &self.over {
             TunnelCarrier::Socket(socket) => socket.peer(),
-            TunnelCarrier::Stream(pipe) => Ok(pipe.addresses()?.0.clone()),
+            TunnelCarrier::Stream(StreamTunnel { pipe, .. }) => Ok(pipe.addresses()?.0.clone()),
         }
     }
 
@@ -224,7 +264,7 @@ impl Tunnel {
         self.check_task().map_err(io::Error::other)?;
         match &self.over {
             TunnelCarrier::Socket(socket) => socket.local(),
-            TunnelCarrier::Stream(pipe) => Ok(pipe.addresses()?.1.clone()),
+            TunnelCarrier::Stream(StreamTunnel { pipe, .. }) => Ok(pipe.addresses()?.1.clone()),
         }
     }
 
@@ -240,7 +280,7 @@ impl Tunnel {
         let (write, protocol) = (self.write, Box::new(protocol));
         match self.over {
             TunnelCarrier::Socket(socket) => socket.run(protocol, write).await,
-            TunnelCarrier::Stream(pipe) => {
+            TunnelCarrier::Stream(StreamTunnel { pipe, .. }) => {
                 poll_fn(|context| pipe.poll_sent(context)).await?;
                 let addresses = pipe.addresses().map_err(TunnelError::Broken)?.clone();
                 let stream = Box::new(ProtocolPipe(pipe));

@@ -1,7 +1,9 @@
 //! Messages compressed and inflated (RFC 7692 §7.2).
 //!
 //! Where no context is kept, a worker's connections use its compressor and its decompressor in
-//! turn, and hold none.
+//! turn, and hold none. Contexts are charged to the ledger. The compressor's is given back while
+//! it is not used, or memory is short: a message may begin with an empty window at any time. The
+//! decompressor's has to stay, as the peer's compressor refers to it.
 
 use std::cell::RefCell;
 
@@ -9,6 +11,7 @@ use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, 
 use gustnado_http::websocket::Violation;
 use gustnado_http::websocket::deflate::DeflateAgreed;
 use gustnado_http::websocket::reader::Role;
+use gustnado_tasks::{Charge, MemoryKind};
 
 /// What a compressor leaves at the end of a message, and a decompressor needs there.
 const TAIL: [u8; 4] = [0, 0, 0xff, 0xff];
@@ -23,14 +26,64 @@ thread_local! {
     static DECOMPRESSOR: RefCell<Option<Box<Decompress>>> = const { RefCell::new(None) };
 }
 
+/// What a compressor holds beside its window: hashes, links and what it has not written yet.
+const COMPRESSOR_BYTES: usize = 192 << 10;
+
+/// What a decompressor holds.
+const DECOMPRESSOR_BYTES: usize = 48 << 10;
+
 /// How a WebSocket compresses.
 pub(crate) struct Deflate {
     /// Bits of this side's window.
     window_bits: u8,
-    /// What this side keeps between messages, if it does.
-    compressor: Option<Box<Compress>>,
-    decompressor: Option<Box<Decompress>>,
     bytes_min: usize,
+    /// What is kept between messages; `None`: nothing may be.
+    contexts: Option<Contexts>,
+}
+
+/// What a WebSocket keeps between messages.
+struct Contexts {
+    /// This side's may be kept.
+    keeps_own: bool,
+    compressor: Option<Box<Compress>>,
+    /// It was used since it was last to be given back.
+    is_used: bool,
+    /// `None`: the peer keeps none.
+    decompressor: Option<Box<Decompress>>,
+    charge: Charge,
+}
+
+impl Contexts {
+    /// Returns this side's compressor, if there is memory for it.
+    fn compressor(&mut self, window_bits: u8) -> Option<&mut Compress> {
+        if !self.keeps_own {
+            return None;
+        }
+        let bytes = compressor_bytes(window_bits);
+        if self.charge.is_over_budget() {
+            self.compressor = None;
+        } else if self.compressor.is_none() && self.charge.has_room_for(bytes) {
+            self.compressor = Some(new_compressor(window_bits));
+        }
+        self.is_used = true;
+        self.recharge(window_bits);
+        self.compressor.as_deref_mut()
+    }
+
+    fn recharge(&mut self, window_bits: u8) {
+        let own = self.compressor.as_ref().map_or(0, |_| compressor_bytes(window_bits));
+        let peer = self.decompressor.as_ref().map_or(0, |_| DECOMPRESSOR_BYTES);
+        self.charge.set(own + peer);
+    }
+}
+
+fn compressor_bytes(window_bits: u8) -> usize {
+    COMPRESSOR_BYTES + (4 << window_bits)
+}
+
+/// Returns whether there is memory for the context of another peer.
+pub(crate) fn has_room_for_context() -> bool {
+    Charge::new(MemoryKind::WebSockets).has_room_for(DECOMPRESSOR_BYTES)
 }
 
 impl Deflate {
@@ -42,11 +95,28 @@ impl Deflate {
             Role::Server => (server, client),
             Role::Client => (client, server),
         };
-        Self {
-            window_bits,
-            compressor: (!forgets).then(|| new_compressor(window_bits)),
-            decompressor: (!peer_forgets).then(|| Box::new(Decompress::new(false))),
-            bytes_min,
+        let contexts = (!forgets || !peer_forgets).then(|| {
+            let mut contexts = Contexts {
+                keeps_own: !forgets,
+                compressor: None,
+                is_used: false,
+                decompressor: (!peer_forgets).then(|| Box::new(Decompress::new(false))),
+                charge: Charge::new(MemoryKind::WebSockets),
+            };
+            contexts.recharge(window_bits);
+            contexts
+        });
+        Self { window_bits, bytes_min, contexts }
+    }
+
+    /// Gives this side's context back, if it was not used since this was last called.
+    pub(crate) fn give_back(&mut self) {
+        let window_bits = self.window_bits;
+        if let Some(contexts) = &mut self.contexts {
+            if !std::mem::take(&mut contexts.is_used) {
+                contexts.compressor = None;
+            }
+            contexts.recharge(window_bits);
         }
     }
 
@@ -55,7 +125,9 @@ impl Deflate {
         if message.len() < self.bytes_min {
             return None;
         }
-        if let Some(compressor) = &mut self.compressor {
+        let window_bits = self.window_bits;
+        let contexts = self.contexts.as_mut();
+        if let Some(compressor) = contexts.and_then(|contexts| contexts.compressor(window_bits)) {
             return Some(compress(compressor, message));
         }
         let compressed = COMPRESSORS.with_borrow_mut(|all| {
@@ -72,7 +144,8 @@ impl Deflate {
     /// # Errors
     /// It is not deflated, or longer than `bytes_max`.
     pub(crate) fn inflate(&mut self, message: &[u8], bytes_max: u64) -> Result<Vec<u8>, Violation> {
-        if let Some(decompressor) = &mut self.decompressor {
+        let contexts = self.contexts.as_mut();
+        if let Some(decompressor) = contexts.and_then(|contexts| contexts.decompressor.as_mut()) {
             return inflate(decompressor, message, bytes_max);
         }
         DECOMPRESSOR.with_borrow_mut(|kept| {

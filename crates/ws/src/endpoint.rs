@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use gustnado_http::websocket::Role;
 use gustnado_http::websocket::deflate::DeflateWishes;
+use gustnado_web::build_context::BuildContext;
 use gustnado_web::handler::{Handler, IntoHandler, form};
 use gustnado_web::request::Request;
 use gustnado_web::response::Response;
@@ -15,7 +16,7 @@ use gustnado_web::tunnel::Tunnel;
 use crate::core::Core;
 use crate::deflate::Deflate;
 use crate::handshake::WebSocketHandshake;
-use crate::options::{Origins, WebSocketOptions};
+use crate::options::{Origins, OwnOptions, WebSocketOptions, per_second};
 use crate::run;
 use crate::socket::WebSocket;
 
@@ -26,7 +27,7 @@ const PROTOCOL: &str = "websocket";
 #[derive(Clone)]
 pub struct WebSocketEndpoint<F> {
     handler: F,
-    options: WebSocketOptions,
+    options: OwnOptions,
 }
 
 /// Makes an endpoint that opens a WebSocket for each request, and hands it to `handler`. It is a
@@ -38,7 +39,7 @@ where
     F: Fn(WebSocket) -> A + Clone + Send + Sync + 'static,
     A: Future<Output = ()> + Send + 'static,
 {
-    WebSocketEndpoint { handler, options: WebSocketOptions::default() }
+    WebSocketEndpoint { handler, options: OwnOptions::default() }
 }
 
 /// Declares setters.
@@ -49,7 +50,7 @@ macro_rules! setters {
                 $(#[$doc])+
                 #[must_use]
                 pub fn $name(mut self, $name: $type) -> Self {
-                    self.options.$field = $value;
+                    self.options.$field = Some($value);
                     self
                 }
             )+
@@ -58,28 +59,36 @@ macro_rules! setters {
 }
 
 setters! {
-    /// Sets how long a message may be, in bytes (16 MiB); a longer one closes with 1009. It counts
-    /// after a message is inflated, too.
+    /// Sets how long a message may be, in bytes (`--ws-message-bytes-max`, 16 MiB); a longer one
+    /// closes with 1009. It counts after a message is inflated, too.
     message_bytes_max: u64 => message_bytes_max = message_bytes_max;
-    /// Sets how long a frame may be, in bytes (1 MiB).
+    /// Sets how long a frame may be, in bytes (`--ws-frame-bytes-max`, 1 MiB).
     frame_bytes_max: u64 => frame_bytes_max = frame_bytes_max;
-    /// Sets of how many frames a message may be (1,024).
+    /// Sets of how many frames a message may be (`--ws-fragments-max`, 1,024).
     fragments_max: u32 => fragments_max = fragments_max.max(1);
-    /// Sets how many bytes may wait to be sent before senders in other tasks wait (1 MiB).
+    /// Sets how many messages, pings and pongs a peer may send per second
+    /// (`--ws-messages-per-second-max`, no limit); one that sends more is closed with 1008. A
+    /// second's worth may come at once. 0 is no limit.
+    messages_per_second_max: u32 => rate = per_second(messages_per_second_max);
+    /// Sets how many bytes may wait to be sent before senders in other tasks wait
+    /// (`--ws-unsent-bytes-max`, 1 MiB).
     unsent_bytes_max: usize => unsent_bytes_max = unsent_bytes_max.max(1);
-    /// Sets how long a peer may be silent before it is pinged, and how long before it has to have
-    /// answered (30 s). `None`: it is not pinged.
+    /// Sets how long a peer may be silent before it is pinged (`--ws-ping`, 30 s). `None`: it is
+    /// not pinged.
     ping: Option<Duration> => ping = ping;
-    /// Sets how long a peer has to answer a close frame (5 s).
-    close_time: Duration => close_time = close_time;
+    /// Sets how long it may be silent then before it is lost (`--ws-ping-timeout`, 20 s).
+    ping_timeout: Duration => ping_timeout = ping_timeout;
+    /// Sets how long a peer has to answer a close frame (`--ws-close-timeout`, 5 s).
+    close_timeout: Duration => close_timeout = close_timeout;
     /// Sets which pages may open a WebSocket.
     origins: Origins => origins = origins;
     /// Sets the subprotocols that are spoken, the best one first.
     subprotocols: &[&str] => subprotocols =
         subprotocols.iter().map(|name| (*name).to_owned()).collect();
-    /// Sets whether messages may be compressed (permessage-deflate; on), and how; `None`: not.
+    /// Sets whether messages may be compressed (permessage-deflate), and how; `None`: not
+    /// (`--ws-deflate`, without contexts).
     deflate: Option<DeflateWishes> => deflate = deflate;
-    /// Sets from how many bytes on a message is compressed (860).
+    /// Sets from how many bytes on a message is compressed (`--ws-deflate-bytes-min`, 860).
     deflate_bytes_min: usize => deflate_bytes_min = deflate_bytes_min;
 }
 
@@ -89,9 +98,14 @@ where
     A: Future<Output = ()> + Send + 'static,
 {
     fn into_handler(self) -> Handler {
-        let (handler, options) = (self.handler, Arc::new(self.options));
-        let respond = move |request: &Request| respond(request, &options, handler.clone());
-        IntoHandler::<form::InlineForm>::into_handler(respond)
+        let Self { handler, options } = self;
+        // What it does not set itself is known once the server is.
+        Handler::of_server(move |build: &BuildContext| {
+            let options = Arc::new(options.or(WebSocketOptions::of(build)));
+            let handler = handler.clone();
+            let respond = move |request: &Request| respond(request, &options, handler.clone());
+            IntoHandler::<form::InlineForm>::into_handler(respond)
+        })
     }
 }
 
@@ -112,7 +126,7 @@ where
     }
     let handshake = match WebSocketHandshake::of(request, options) {
         Ok(handshake) => handshake,
-        Err(response) => return response,
+        Err(refused) => return refused,
     };
     let WebSocketHandshake { accept, subprotocol, deflate } = handshake;
     let (options, chosen) = (Arc::clone(options), subprotocol.clone());
@@ -121,7 +135,7 @@ where
             .map(|agreed| Box::new(Deflate::new(agreed, Role::Server, options.deflate_bytes_min)));
         let core = Arc::new(Mutex::new(Core::new(tunnel, options, deflate)));
         let socket = WebSocket::new(Arc::clone(&core), chosen);
-        run::run(core, handler(socket))
+        run::run(core, Box::pin(handler(socket)))
     });
     if let Some(accept) = accept {
         response = response.header("Sec-WebSocket-Accept", &accept);

@@ -2,11 +2,13 @@
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use gustnado_http::status::Status;
-use gustnado_http::websocket::deflate::DeflateAgreed;
+use gustnado_http::websocket::deflate::{DeflateAgreed, DeflateWishes};
+use gustnado_observe::stats::WebSocketCount;
 use gustnado_web::request::Request;
 use gustnado_web::response::Response;
 use sha1::{Digest, Sha1};
 
+use crate::deflate::has_room_for_context;
 use crate::options::{Origins, WebSocketOptions};
 
 /// What is put behind a client's key (RFC 6455 §1.3).
@@ -34,6 +36,7 @@ impl WebSocketHandshake {
             return Err(refused.header("Sec-WebSocket-Version", VERSION));
         }
         if !is_allowed(request, &options.origins) {
+            options.count(WebSocketCount::OriginRefused);
             return Err(Response::new(Status::FORBIDDEN));
         }
         let accept = match request.version() {
@@ -41,7 +44,11 @@ impl WebSocketHandshake {
             _ => Some(accept_of(request).ok_or_else(|| Response::new(Status::BAD_REQUEST))?),
         };
         let extensions = request.header_values("sec-websocket-extensions");
-        let deflate = options.deflate.and_then(|wishes| DeflateAgreed::choose(extensions, wishes));
+        let wishes = options.deflate.map(|wishes| {
+            let keeps_context = wishes.keeps_context && has_room_for_context();
+            DeflateWishes { keeps_context, ..wishes }
+        });
+        let deflate = wishes.and_then(|wishes| DeflateAgreed::choose(extensions, wishes));
         Ok(Self { accept, subprotocol: subprotocol_of(request, options), deflate })
     }
 }
@@ -74,9 +81,9 @@ fn is_allowed(request: &Request, origins: &Origins) -> bool {
     let Some(origin) = request.header_bytes("origin") else { return true };
     let Ok(origin) = std::str::from_utf8(origin) else { return false };
     let is_same_host = || {
-        let host = request.host().unwrap_or_default();
+        let host = request.public_host().unwrap_or_default();
         let of_page = origin.split_once("://").map(|(_, host)| host);
-        !host.is_empty() && of_page.is_some_and(|of_page| of_page.eq_ignore_ascii_case(host))
+        !host.is_empty() && of_page.is_some_and(|of_page| of_page.eq_ignore_ascii_case(&host))
     };
     match origins {
         Origins::Any => true,

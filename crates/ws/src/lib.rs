@@ -15,6 +15,9 @@ mod core;
 mod deflate;
 mod endpoint;
 mod error;
+#[doc(hidden)]
+pub mod fuzzing;
+mod halves;
 mod handshake;
 mod message;
 mod options;
@@ -28,6 +31,7 @@ pub use endpoint::{WebSocketEndpoint, websocket};
 pub use error::{SendError, WebSocketError};
 pub use gustnado_http::websocket::deflate::DeflateWishes;
 pub use gustnado_http::websocket::{CloseCode, MessageKind, Violation};
+pub use halves::{RecvResult, WebSocketReceiver};
 pub use message::{CloseFrame, MessagePiece, WebSocketMessage};
 pub use options::{Origins, WebSocketOptions};
 pub use sender::WebSocketSender;

@@ -12,9 +12,19 @@ const SHARED_BYTES_MIN: usize = 4 << 10;
 #[derive(Default)]
 pub(crate) struct FrameQueue {
     /// Whole buffers, before `tail`.
-    whole: VecDeque<Bytes>,
+    whole: VecDeque<WholeBuffer>,
     tail: Vec<u8>,
+    /// Bytes that wait.
     bytes: usize,
+    /// Bytes that no other socket has: those that wait, and those that are being sent.
+    own_bytes: usize,
+    /// How many of them are being sent.
+    own_leaving: usize,
+}
+
+struct WholeBuffer {
+    bytes: Bytes,
+    is_shared: bool,
 }
 
 impl FrameQueue {
@@ -23,11 +33,18 @@ impl FrameQueue {
         self.bytes
     }
 
+    /// Returns how many bytes are held that no other socket has.
+    pub(crate) fn own_bytes(&self) -> usize {
+        self.own_bytes
+    }
+
     /// Appends what `write` writes.
     pub(crate) fn append(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         let before = self.tail.len();
         write(&mut self.tail);
-        self.bytes += self.tail.len() - before;
+        let more = self.tail.len() - before;
+        self.bytes += more;
+        self.own_bytes += more;
     }
 
     /// Appends a frame that other sockets send, too.
@@ -36,25 +53,25 @@ impl FrameQueue {
             return self.append(|out| out.extend_from_slice(frame));
         }
         if !self.tail.is_empty() {
-            self.whole.push_back(mem::take(&mut self.tail).into());
+            let bytes = mem::take(&mut self.tail).into();
+            self.whole.push_back(WholeBuffer { bytes, is_shared: false });
         }
         self.bytes += frame.len();
-        self.whole.push_back(frame.clone());
+        self.whole.push_back(WholeBuffer { bytes: frame.clone(), is_shared: true });
     }
 
-    /// Takes out what is sent next.
+    /// Takes out what is sent next. What was taken before has left.
     pub(crate) fn take(&mut self) -> Option<Bytes> {
+        self.own_bytes -= mem::take(&mut self.own_leaving);
         let next = match self.whole.pop_front() {
             Some(whole) => whole,
             None if self.tail.is_empty() => return None,
-            None => mem::take(&mut self.tail).into(),
+            None => WholeBuffer { bytes: mem::take(&mut self.tail).into(), is_shared: false },
         };
-        self.bytes -= next.len();
-        Some(next)
-    }
-
-    /// Drops everything.
-    pub(crate) fn clear(&mut self) {
-        *self = Self::default();
+        self.bytes -= next.bytes.len();
+        if !next.is_shared {
+            self.own_leaving = next.bytes.len();
+        }
+        Some(next.bytes)
     }
 }

@@ -42,7 +42,7 @@ impl WebSocketSender {
 
     /// Returns whether the WebSocket has ended.
     pub fn is_closed(&self) -> bool {
-        self.core().is_err()
+        self.core().map_or(true, |core| lock(&core).has_ended())
     }
 
     pub(crate) fn core(&self) -> Result<SharedCore, SendError> {

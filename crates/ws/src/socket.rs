@@ -1,11 +1,14 @@
 //! The handler's end of a WebSocket.
 
 use std::fmt;
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
+use std::task::{Context, Poll, ready};
 
 use gustnado_http::websocket::{CloseCode, MessageKind};
 
-use crate::error::{SendError, WebSocketError};
+use crate::core::Core;
+use crate::error::SendError;
+use crate::halves::{RecvResult, WebSocketReceiver};
 use crate::message::{CloseFrame, MessagePiece, WebSocketMessage};
 use crate::run::{SharedCore, lock};
 use crate::sender::WebSocketSender;
@@ -13,24 +16,52 @@ use crate::sender::WebSocketSender;
 /// A WebSocket: messages in both directions.
 ///
 /// Pings are answered while messages are received, and the peer is pinged when it is silent. It
-/// belongs to the task of its connection; [`WebSocket::sender`] makes handles for others. When the
-/// function that received it returns, the WebSocket is closed with 1000.
+/// may be moved to another task, and [`WebSocket::sender`] makes handles for others. When the
+/// function that received it has returned and it is dropped, it is closed with 1000.
 ///
-/// When the server drains, the peer is told so (1001), and `recv` goes on until the peer has
-/// closed.
+/// When the server drains, the peer is told so (1001, or 1012 if the server starts again), and
+/// `recv` goes on until the peer has closed.
 pub struct WebSocket {
-    core: SharedCore,
+    receiver: WebSocketReceiver,
     subprotocol: Option<Box<str>>,
 }
 
 impl WebSocket {
     pub(crate) fn new(core: SharedCore, subprotocol: Option<Box<str>>) -> Self {
-        Self { core, subprotocol }
+        Self { receiver: WebSocketReceiver::new(core), subprotocol }
+    }
+
+    fn core(&self) -> &SharedCore {
+        self.receiver.core()
     }
 
     /// Returns the subprotocol that was agreed on.
     pub fn subprotocol(&self) -> Option<&str> {
         self.subprotocol.as_deref()
+    }
+
+    /// Splits it into a half that sends and one that receives, for two branches or two tasks that
+    /// use them at the same time. The WebSocket stays open until the one that receives is dropped,
+    /// and the handler has returned.
+    ///
+    /// ```
+    /// use gustnado::Routes;
+    /// use gustnado::task::spawn;
+    /// use gustnado::websocket::{WebSocket, websocket};
+    ///
+    /// async fn chat(socket: WebSocket) {
+    ///     let (sender, mut receiver) = socket.split();
+    ///     // What it is sent from other tasks does not wait for messages from the peer.
+    ///     drop(spawn(async move { sender.send("welcome").await }));
+    ///     while let Ok(Some(message)) = receiver.recv().await {
+    ///         println!("{message:?}");
+    ///     }
+    /// }
+    ///
+    /// let routes = Routes::new().get("/chat", websocket(chat));
+    /// ```
+    pub fn split(self) -> (WebSocketSender, WebSocketReceiver) {
+        (self.sender(), self.receiver)
     }
 
     /// Receives the next message, as soon as all of it is here; `None`: the peer has closed, and
@@ -39,9 +70,9 @@ impl WebSocket {
     /// Dropping the future loses nothing.
     ///
     /// # Errors
-    /// [`WebSocketError`], once; then `None` is returned.
-    pub async fn recv(&mut self) -> Result<Option<WebSocketMessage>, WebSocketError> {
-        poll_fn(|context| lock(&self.core).poll_recv(context)).await
+    /// [`WebSocketError`](crate::WebSocketError), once; then `None` is returned.
+    pub fn recv(&mut self) -> impl Future<Output = RecvResult<WebSocketMessage>> + Send {
+        self.receiver.recv()
     }
 
     /// Receives the next piece of a message, as soon as there is any. A message that is compressed
@@ -49,8 +80,8 @@ impl WebSocket {
     ///
     /// # Errors
     /// As [`WebSocket::recv`].
-    pub async fn recv_piece(&mut self) -> Result<Option<MessagePiece>, WebSocketError> {
-        poll_fn(|context| lock(&self.core).poll_piece(context, false)).await
+    pub fn recv_piece(&mut self) -> impl Future<Output = RecvResult<MessagePiece>> + Send {
+        self.receiver.recv_piece()
     }
 
     /// Sends a message. It leaves when the handler waits, with all others that it has sent until
@@ -58,28 +89,35 @@ impl WebSocket {
     ///
     /// # Errors
     /// [`SendError::Closed`].
-    pub async fn send(&mut self, message: impl Into<WebSocketMessage>) -> Result<(), SendError> {
+    pub fn send(
+        &mut self,
+        message: impl Into<WebSocketMessage>,
+    ) -> impl Future<Output = Result<(), SendError>> + Send {
         let message = message.into();
-        self.room().await?;
-        lock(&self.core).send(message.kind(), message.as_bytes())
+        poll_fn(move |context| {
+            self.poll_add(context, |core| core.send(message.kind(), message.as_bytes()))
+        })
     }
 
     /// Sends a text that is not taken over.
     ///
     /// # Errors
     /// As [`WebSocket::send`].
-    pub async fn send_text(&mut self, text: &str) -> Result<(), SendError> {
-        self.room().await?;
-        lock(&self.core).send(MessageKind::Text, text.as_bytes())
+    pub fn send_text(&mut self, text: &str) -> impl Future<Output = Result<(), SendError>> + Send {
+        poll_fn(|context| {
+            self.poll_add(context, |core| core.send(MessageKind::Text, text.as_bytes()))
+        })
     }
 
     /// Sends bytes that are not taken over.
     ///
     /// # Errors
     /// As [`WebSocket::send`].
-    pub async fn send_binary(&mut self, bytes: &[u8]) -> Result<(), SendError> {
-        self.room().await?;
-        lock(&self.core).send(MessageKind::Binary, bytes)
+    pub fn send_binary(
+        &mut self,
+        bytes: &[u8],
+    ) -> impl Future<Output = Result<(), SendError>> + Send {
+        poll_fn(|context| self.poll_add(context, |core| core.send(MessageKind::Binary, bytes)))
     }
 
     /// Sends a piece of a message as a frame of its own. It is not compressed. Until the last one
@@ -89,14 +127,13 @@ impl WebSocket {
     ///
     /// # Errors
     /// As [`WebSocket::send`].
-    pub async fn send_piece(
+    pub fn send_piece(
         &mut self,
         kind: MessageKind,
         bytes: &[u8],
         is_last: bool,
-    ) -> Result<(), SendError> {
-        self.room().await?;
-        lock(&self.core).send_piece(kind, bytes, is_last)
+    ) -> impl Future<Output = Result<(), SendError>> + Send {
+        poll_fn(move |context| self.poll_add(context, |core| core.send_piece(kind, bytes, is_last)))
     }
 
     /// Begins to close: the peer is told why, and nothing is sent after that. It may still send:
@@ -104,21 +141,32 @@ impl WebSocket {
     ///
     /// - `reason`: for its log; cut after 123 bytes.
     pub fn close(&mut self, code: CloseCode, reason: &str) {
-        lock(&self.core).close(code, reason);
+        let mut locked = lock(self.core());
+        locked.close(code, reason);
+        locked.wake_from_elsewhere();
     }
 
     /// Returns what the peer's close frame said, once nothing more comes.
     pub fn peer_close(&self) -> Option<CloseFrame> {
-        lock(&self.core).peer_close().cloned()
+        self.receiver.peer_close()
     }
 
     /// Makes a handle that sends on this WebSocket from any task.
     pub fn sender(&self) -> WebSocketSender {
-        WebSocketSender::new(&self.core)
+        WebSocketSender::new(self.core())
     }
 
-    async fn room(&self) -> Result<(), SendError> {
-        poll_fn(|context| lock(&self.core).poll_room(context)).await
+    /// Adds something to send, once there is room.
+    fn poll_add(
+        &self,
+        context: &mut Context<'_>,
+        add: impl FnOnce(&mut Core) -> Result<(), SendError>,
+    ) -> Poll<Result<(), SendError>> {
+        let mut core = lock(self.core());
+        ready!(core.poll_room(context))?;
+        let added = add(&mut core);
+        core.wake_from_elsewhere();
+        Poll::Ready(added)
     }
 }
 

@@ -12,7 +12,7 @@ use gustnado_observe::access_log::Logs;
 use gustnado_observe::certificate_end::CertificateEnd;
 use gustnado_observe::process::Process;
 use gustnado_observe::server_stats::ServerStats;
-use gustnado_observe::stats::{SharedStats, Stats, Tally, Thread, WorkerStats};
+use gustnado_observe::stats::{SharedStats, Stats, Tally, Thread, WebSocketCount, WorkerStats};
 use gustnado_web::handler_limits::HandlerLimits;
 use gustnado_web::spool::Spool;
 
@@ -20,6 +20,7 @@ use gustnado_web::spool::Spool;
 pub struct ServerShared {
     pub(super) tallies: Arc<[Tally]>,
     draining: AtomicBool,
+    restarting: AtomicBool,
     /// Request bodies in memory.
     pub bodies: Arc<Bodies>,
     /// The disk that request bodies may take.
@@ -62,6 +63,7 @@ impl ServerShared {
             // One more for a thread that only accepts.
             tallies: (0..=workers).map(|_| Tally::default()).collect(),
             draining: AtomicBool::new(false),
+            restarting: AtomicBool::new(false),
             bodies: Arc::default(),
             spool: Arc::default(),
             held: AtomicUsize::new(0),
@@ -120,6 +122,11 @@ impl ServerShared {
 
     pub(super) fn begin_draining(&self) {
         self.draining.store(true, Ordering::SeqCst);
+    }
+
+    /// Notes that the server is to be started again after its end.
+    pub fn announce_restart(&self) {
+        self.restarting.store(true, Ordering::SeqCst);
     }
 
     pub fn is_draining(&self) -> bool {
@@ -206,6 +213,7 @@ impl ServerStats for ServerShared {
             stats.memory_bodies = ledger.held(MemoryKind::Bodies);
             stats.memory_receives = ledger.held(MemoryKind::Receives);
             stats.memory_queue = ledger.held(MemoryKind::Queue);
+            stats.memory_websockets = ledger.held(MemoryKind::WebSockets);
             for workload in workers.workloads() {
                 stats.connections_added += workload.connections_added;
                 stats.connections_removed += workload.connections_removed;
@@ -233,6 +241,17 @@ impl ServerStats for ServerShared {
             Some(WorkerStats::new(workload, open, tally, Thread::read(workload.thread)))
         };
         workers.workloads().into_iter().filter_map(with_tally).collect()
+    }
+
+    fn count_websocket(&self, count: WebSocketCount) {
+        // No other thread writes to the tally of the running worker.
+        if let Some(tally) = gustnado_tasks::worker().and_then(|worker| self.tallies.get(worker)) {
+            tally.add_websocket(count);
+        }
+    }
+
+    fn is_restarting(&self) -> bool {
+        self.restarting.load(Ordering::SeqCst)
     }
 
     fn certificate_ends(&self) -> Vec<CertificateEnd> {

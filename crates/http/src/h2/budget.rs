@@ -101,6 +101,13 @@ impl Budget {
         }
     }
 
+    /// Notes content of a tunnel that was sent, however short it is.
+    pub(super) fn note_message(&mut self) {
+        self.note_progress();
+        let windows = u16::try_from(WINDOWS_OF_FRAME).unwrap_or(u16::MAX);
+        self.windows = self.windows.saturating_add(windows);
+    }
+
     /// Notes that a request was served a bit further.
     #[inline]
     pub(super) fn note_progress(&mut self) {

@@ -219,6 +219,35 @@ counters! {
     http2_floods_fields: Counter OnPages [http2_floods kind "fields"],
         server u64 "Those of them whose blocks of fields, or settings, had no end.",
         cell Http2FloodsFields;
+    websockets_open: Gauge Everywhere, server u64 "WebSocket connections open now.";
+    websockets: Counter Everywhere, server u64 "WebSocket connections opened.", cell WebSockets;
+    websocket_received: Counter OnPages [websocket_messages direction "received"],
+        server u64 "Messages that WebSocket connections have received.",
+        cell WebSocketReceived;
+    websocket_sent: Counter OnPages [websocket_messages direction "sent"],
+        server u64 "Messages that WebSocket connections have sent.",
+        cell WebSocketSent;
+    websocket_closes_normal: Counter OnPages [websocket_closes class "normal"],
+        server u64 "WebSocket connections closed with 1000, 1001, 1012 or no code.",
+        cell WebSocketNormal;
+    websocket_closes_error: Counter OnPages [websocket_closes class "error"],
+        server u64 "WebSocket connections closed with another code below 3000: an error.",
+        cell WebSocketErrors;
+    websocket_closes_application: Counter OnPages [websocket_closes class "application"],
+        server u64 "WebSocket connections closed with a code of 3000 to 4999.",
+        cell WebSocketApplication;
+    websocket_closes_lost: Counter OnPages [websocket_closes class "lost"],
+        server u64 "WebSocket connections that ended without a close frame.",
+        cell WebSocketLost;
+    websocket_pings_lost: Counter OnPages,
+        server u64 "WebSocket connections lost: a ping was not answered in `--ws-ping-timeout`.",
+        cell WebSocketPingsLost;
+    websocket_violations: Counter OnPages,
+        server u64 "WebSocket connections whose peer broke a rule of the protocol, or a limit.",
+        cell WebSocketViolations;
+    websocket_origins_refused: Counter OnPages,
+        server u64 "Requests for a WebSocket refused because a page of another origin made them.",
+        cell WebSocketOriginsRefused;
     handshakes: Counter Everywhere,
         server u64 "TLS handshakes that succeeded.",
         cell Handshakes;
@@ -400,6 +429,8 @@ counters! {
     memory_queue: Gauge Everywhere,
         server u64 "Bytes held of requests that wait for a handler or a thread, their bodies \
             excepted.";
+    memory_websockets: Gauge OnPages,
+        server u64 "Bytes held of WebSocket messages, and by what compresses them.";
     waits: Counter Everywhere,
         server u64 "Times that a worker's thread gave up its CPU to wait, as counted by the \
             kernel.",

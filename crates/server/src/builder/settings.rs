@@ -7,7 +7,7 @@ use super::Server;
 use crate::config::{
     Acceptor, AcmeChallenge, BodyPolicy, Config, EarlyHints, ForwardedFields, Io, Listing,
     Placement, ResponseVersion, SchedulerKind, TlsClientAuth, TlsRecords, TlsVersionMin,
-    TrafficClass,
+    TrafficClass, WebSocketDeflate,
 };
 
 /// Declares a method for each field of [`Config`], or of a part of it, named like the field.

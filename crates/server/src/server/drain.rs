@@ -37,6 +37,13 @@ impl Running {
         }
     }
 
+    /// Says that the server is to be started again at once after its end, or that another process
+    /// takes its place: a drain then closes `WebSocket`s with 1012 in place of 1001, so that clients
+    /// come back. Call it before the drain.
+    pub fn announce_restart(&self) {
+        self.shared.announce_restart();
+    }
+
     /// Begins a [drain](Running::drain) without waiting. Continue to turn the worker, and call
     /// [`Drain::step`] after each turn, or every few milliseconds, until it returns a report.
     pub fn begin_drain(&self, deadline: Duration) -> Drain {

@@ -129,7 +129,7 @@ fn a_handler_may_close_and_still_receive(setup: Setup) {
 
 fn a_peer_that_does_not_answer_is_not_waited_for(setup: Setup) {
     let handler = async |_: WebSocket| {};
-    let endpoint = websocket(handler).close_time(Duration::from_millis(200));
+    let endpoint = websocket(handler).close_timeout(Duration::from_millis(200));
     let server = Server::routes(setup.patient_config(), Routes::new().get("/", endpoint));
     let mut peer = Peer::connect(&server, "/");
     peer.expect_close(1000);
@@ -160,8 +160,8 @@ fn a_drain_closes_with_going_away(setup: Setup) {
 }
 
 fn a_silent_peer_is_pinged_and_then_lost(setup: Setup) {
-    let often = Some(Duration::from_millis(150));
-    let server = serving(setup, |endpoint| endpoint.ping(often));
+    let often = Duration::from_millis(150);
+    let server = serving(setup, |endpoint| endpoint.ping(Some(often)).ping_timeout(often));
     let mut peer = Peer::connect(&server, "/echo");
     assert_eq!(peer.frame().header.opcode, Opcode::Ping);
     peer.send(frame(Opcode::Pong, true, b""));

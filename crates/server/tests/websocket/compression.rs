@@ -18,25 +18,26 @@ on_every_server!(
     compressed_text_has_to_be_utf8,
 );
 
-const OFFER: &str = "Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits\r\n";
+pub(crate) const OFFER: &str =
+    "Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits\r\n";
 
 /// A client's compressor and decompressor.
-struct Both(Compress, Decompress);
+pub(crate) struct Both(Compress, Decompress);
 
 impl Both {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(Compress::new(Compression::default(), false), Decompress::new(false))
     }
 
     /// A frame with a compressed message.
-    fn frame(&mut self, opcode: Opcode, message: &[u8]) -> Vec<u8> {
+    pub(crate) fn frame(&mut self, opcode: Opcode, message: &[u8]) -> Vec<u8> {
         let mut out = Vec::with_capacity(message.len() + 1_024);
         self.0.compress_vec(message, &mut out, FlushCompress::Sync).expect("it compresses");
         out.truncate(out.len() - 4);
         compressed(opcode, &out)
     }
 
-    fn inflate(&mut self, payload: &[u8]) -> Vec<u8> {
+    pub(crate) fn inflate(&mut self, payload: &[u8]) -> Vec<u8> {
         let mut out = Vec::with_capacity(1 << 20);
         let input = [payload, &[0, 0, 0xff, 0xff]].concat();
         self.1.decompress_vec(&input, &mut out, FlushDecompress::Sync).expect("it inflates");

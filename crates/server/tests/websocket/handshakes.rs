@@ -1,9 +1,12 @@
 //! Which requests get a WebSocket (RFC 6455 §4.2).
 
-use gustnado::websocket::Origins;
+use gustnado::Routes;
+use gustnado::config::{Config, ForwardedFields};
+use gustnado::websocket::{Origins, websocket};
 
-use crate::harness::Setup;
+use crate::echo;
 use crate::harness::client::{get, request};
+use crate::harness::{Server, Setup};
 use crate::peer::{ACCEPT, Peer, handshake};
 use crate::serving;
 
@@ -14,6 +17,7 @@ on_every_server!(
     another_version_is_told_the_right_one,
     pages_of_other_hosts_are_refused,
     pages_of_other_hosts_may_be_allowed,
+    behind_a_trusted_proxy_the_host_is_what_it_was_asked_for,
     the_first_subprotocol_of_the_server_is_chosen,
     frames_may_come_with_the_handshake,
 );
@@ -84,6 +88,35 @@ fn pages_of_other_hosts_may_be_allowed(setup: Setup) {
     assert_eq!(answer.status, 403);
     let server = serving(setup, |endpoint| endpoint.origins(Origins::Any));
     Peer::with_fields(&server, "/echo", "Origin: null\r\n");
+}
+
+fn behind_a_trusted_proxy_the_host_is_what_it_was_asked_for(setup: Setup) {
+    let routes = || Routes::new().get("/echo", websocket(echo));
+    let ask = |server: &Server, fields: &str| {
+        let mut client = server.connect();
+        client.send(handshake("/echo", fields));
+        client.read_head().status
+    };
+    let of_page = |host: &str, more: &str| format!("Origin: https://{host}\r\n{more}");
+    let forwarded = "X-Forwarded-For: 203.0.113.9\r\nX-Forwarded-Host: www.example\r\n";
+    // A host that anyone may write does not count.
+    let server = Server::routes(setup.patient_config(), routes());
+    assert_eq!(ask(&server, &of_page("www.example", forwarded)), 403);
+    assert_eq!(ask(&server, &of_page("gust.example", forwarded)), 101);
+    let trusting =
+        Config { forwarded_allow_ips: vec!["127.0.0.1".to_owned()], ..setup.patient_config() };
+    let server = Server::routes(trusting.clone(), routes());
+    assert_eq!(ask(&server, &of_page("www.example", forwarded)), 101);
+    assert_eq!(ask(&server, &of_page("gust.example", forwarded)), 403);
+    assert_eq!(ask(&server, &of_page("gust.example", "")), 101, "it names no other host");
+    let with_port = forwarded.to_owned() + "X-Forwarded-Proto: https\r\nX-Forwarded-Port: 8443\r\n";
+    assert_eq!(ask(&server, &of_page("www.example:8443", &with_port)), 101);
+    assert_eq!(ask(&server, &of_page("www.example", &with_port)), 403);
+    let standard = Config { forwarded_fields: ForwardedFields::Forwarded, ..trusting };
+    let server = Server::routes(standard, routes());
+    let forwarded = "Forwarded: for=203.0.113.9;host=www.example;proto=https\r\n";
+    assert_eq!(ask(&server, &of_page("www.example", forwarded)), 101);
+    assert_eq!(ask(&server, &of_page("gust.example", forwarded)), 403);
 }
 
 fn the_first_subprotocol_of_the_server_is_chosen(setup: Setup) {

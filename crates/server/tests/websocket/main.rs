@@ -6,10 +6,15 @@ mod harness;
 
 mod closing;
 mod compression;
+mod failures;
+mod halves;
 mod handshakes;
+mod memory;
 mod messages;
 mod peer;
+mod restarts;
 mod senders;
+mod settings;
 mod streams;
 
 use gustnado::Routes;

@@ -16,6 +16,7 @@ on_every_server!(
     a_stream_is_a_websocket,
     many_streams_of_one_connection_are,
     a_handshake_without_its_version_is_refused,
+    many_short_messages_are_no_flood,
 );
 
 fn server(setup: Setup) -> Server {
@@ -78,4 +79,21 @@ fn a_handshake_without_its_version_is_refused(setup: Setup) {
         let answer = client.wait_for(id, |answer| answer.is_whole);
         assert!((400..600).contains(&answer.status), "{answer:?}");
     }
+}
+
+fn many_short_messages_are_no_flood(setup: Setup) {
+    let server = server(setup);
+    let mut client = Http2Client::connect(server.address());
+    let id = open(&mut client, Some("13"));
+    let data = frame_of(kind::DATA, 0, id, &text(""));
+    let count = 2_500;
+    for number in 1..=count {
+        client.send(&data);
+        client.wait_for(id, |answer| answer.body.len() >= 2 * number);
+        // As HAProxy has it: each frame that was read is given back at once.
+        client.send(&frame_of(kind::WINDOW_UPDATE, 0, id, &2_u32.to_be_bytes()));
+        client.send(&frame_of(kind::WINDOW_UPDATE, 0, 0, &2_u32.to_be_bytes()));
+    }
+    let answer = client.so_far(id);
+    assert_eq!((answer.body.len(), answer.is_whole), (2 * count, false));
 }

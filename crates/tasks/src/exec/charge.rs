@@ -42,6 +42,14 @@ impl Charge {
         }
     }
 
+    /// Returns whether so much more of its kind may be held, as far as that is published.
+    pub fn has_room_for(&self, bytes: usize) -> bool {
+        self.ledger.as_ref().is_none_or(|ledger| {
+            let held = ledger.published(self.kind).saturating_add(bytes as u64);
+            held <= ledger.budget(self.kind)
+        })
+    }
+
     /// Returns whether more of its kind is held than may be, as far as that is published.
     pub fn is_over_budget(&self) -> bool {
         self.ledger.as_ref().is_some_and(|ledger| ledger.is_short_of(self.kind))

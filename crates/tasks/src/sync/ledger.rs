@@ -24,12 +24,21 @@ pub enum MemoryKind {
     Receives,
     /// Requests that wait for a handler or a thread, their bodies excepted.
     Queue,
+    /// Messages of `WebSocket`s, in both directions, and what their compressors keep.
+    WebSockets,
 }
 
 impl MemoryKind {
     /// Every kind, in the order of reports.
-    pub const ALL: [Self; 6] =
-        [Self::Heads, Self::Bodies, Self::Sends, Self::Cache, Self::Receives, Self::Queue];
+    pub const ALL: [Self; 7] = [
+        Self::Heads,
+        Self::Bodies,
+        Self::Sends,
+        Self::Cache,
+        Self::Receives,
+        Self::Queue,
+        Self::WebSockets,
+    ];
     const COUNT: usize = Self::ALL.len();
 }
 

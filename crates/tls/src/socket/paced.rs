@@ -154,7 +154,8 @@ impl Socket {
 
     /// Returns the time until which nothing is received; `u64::MAX` if receiving is possible now.
     pub fn read_pause_ms(&self) -> u64 {
-        let at_ms = self.pacer().map_or(0, Pacer::read_at_ms);
+        let Some(pacer) = self.pacer() else { return u64::MAX };
+        let at_ms = pacer.read_at_ms();
         if at_ms > 0 && now().mono_ms < at_ms { at_ms } else { u64::MAX }
     }
 
@@ -167,18 +168,14 @@ impl Socket {
 
     /// Returns how slow the peer may be during one step. Bytes that it took in earlier steps extend
     /// the silence that it may keep.
-    pub(super) fn step_patience(
-        &self,
-        patience: ProgressTimeout,
-        began_ms: u64,
-    ) -> ProgressTimeout {
+    pub fn step_patience(&self, patience: ProgressTimeout, began_ms: u64) -> ProgressTimeout {
         let Some(pacer) = self.pacer() else { return patience };
         let until_ms = pacer.send_deadline_ms(patience, began_ms);
         ProgressTimeout { silence_ms: until_ms.saturating_sub(began_ms), ..patience }
     }
 
     /// Notes that the peer has taken the bytes of a step.
-    pub(super) fn note_sent(&mut self, began_ms: u64, bytes: u64) {
+    pub fn note_sent(&mut self, began_ms: u64, bytes: u64) {
         if let Some(pacer) = self.pacer_mut() {
             pacer.note_sent(now().mono_ms - began_ms, bytes);
         }

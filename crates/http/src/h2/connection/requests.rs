@@ -179,7 +179,9 @@ impl<S> H2Connection<S> {
             return Ok((None, None));
         };
         let (is_end, bytes) = (header.has(flag::END_STREAM), data.content_bytes());
-        if bytes < SMALL_BYTES && !is_end {
+        let is_small = bytes < SMALL_BYTES && !is_end;
+        // What a tunnel carries may be as short as that: a message of a WebSocket.
+        if is_small && !(bytes > 0 && self.stream(id).is_some_and(|stream| stream.is_tunnel)) {
             self.budget.idle_frame(step.now_ms, step.h2.glitches)?;
         } else {
             self.budget.note_progress();

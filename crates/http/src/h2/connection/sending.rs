@@ -79,6 +79,10 @@ impl<S> H2Connection<S> {
         self.budget.note_sent(len);
         if let Some(stream) = self.stream(id) {
             stream.windows.send -= i32::try_from(len).unwrap_or(i32::MAX);
+            // It was not the client that made it so short.
+            if stream.is_tunnel && stream.windows.send > 0 && len > 0 {
+                self.budget.note_message();
+            }
         }
         let flags = if is_end { flag::END_STREAM } else { 0 };
         FrameHeader { len, kind: kind::DATA, flags, stream: id }.bytes()

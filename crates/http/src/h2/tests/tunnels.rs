@@ -86,3 +86,19 @@ fn nothing_but_data_follows() {
         assert_eq!(talk.resets(), [(1, ErrorCode::ProtocolError)]);
     }
 }
+
+#[test]
+fn short_messages_are_no_flood_on_a_tunnel() {
+    let send = |fields: &[(&'static str, &'static str)], bytes: &[u8]| {
+        let mut talk = Talk::begun();
+        talk.headers(1, 0, fields);
+        for _ in 0..3_000 {
+            talk.frame(kind::DATA, 0, 1, bytes);
+        }
+        talk.run()
+    };
+    assert_eq!(send(CHAT, b"12345678").expect("the connection goes on").len(), 3_001);
+    assert!(send(CHAT, b"").is_err(), "nothing is no message");
+    let upload = [(":method", "POST"), (":scheme", "https"), (":path", "/"), (":authority", "x")];
+    assert!(send(&upload, b"12345678").is_err(), "a body that trickles is one");
+}

@@ -1,0 +1,126 @@
+//! Receiving in a task that is not the connection's. That one alone may use the tunnel: it receives
+//! what the other waits for, and wakes it.
+
+use std::mem;
+use std::task::{Context, Poll, Waker};
+
+use super::Core;
+use crate::error::WebSocketError;
+use crate::message::{MessagePiece, WebSocketMessage};
+
+/// A receiver in another task.
+#[derive(Default)]
+pub(super) struct Elsewhere {
+    /// Wakes it, while it waits.
+    reader: Option<Waker>,
+    /// It wants the next piece, not a whole message.
+    wants_piece: bool,
+    /// What was received for it.
+    ready: Option<Received>,
+}
+
+/// What was received for a task.
+enum Received {
+    Message(WebSocketMessage),
+    Piece(MessagePiece),
+    End(Option<WebSocketError>),
+}
+
+type Outcome<T> = Poll<Result<Option<T>, WebSocketError>>;
+
+impl Core {
+    /// Receives the next message, in any task.
+    pub(crate) fn poll_recv_anywhere(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Outcome<WebSocketMessage> {
+        loop {
+            match self.take_ready() {
+                Some(Received::Message(message)) => return Poll::Ready(Ok(Some(message))),
+                // The beginning of a message whose rest is wanted whole.
+                Some(Received::Piece(piece)) => {
+                    self.busy().message.extend_from_slice(&piece.bytes);
+                    if piece.is_last {
+                        let bytes = mem::take(&mut self.busy().message);
+                        return Poll::Ready(self.whole(piece.kind, bytes).map(Some));
+                    }
+                }
+                Some(Received::End(error)) => return Poll::Ready(error.map_or(Ok(None), Err)),
+                None if self.tunnel.is_here() => return self.poll_recv(context),
+                None => return self.wait_elsewhere(context, false),
+            }
+        }
+    }
+
+    /// Receives the next piece of a message, in any task.
+    pub(crate) fn poll_piece_anywhere(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Outcome<MessagePiece> {
+        match self.take_ready() {
+            Some(Received::Piece(piece)) => Poll::Ready(Ok(Some(piece))),
+            Some(Received::Message(message)) => {
+                let kind = message.kind();
+                let bytes = match message {
+                    WebSocketMessage::Text(text) => text.into_bytes(),
+                    WebSocketMessage::Binary(bytes) => bytes,
+                };
+                Poll::Ready(Ok(Some(MessagePiece { kind, bytes: bytes.into(), is_last: true })))
+            }
+            Some(Received::End(error)) => Poll::Ready(error.map_or(Ok(None), Err)),
+            None if self.tunnel.is_here() => self.poll_piece(context, false),
+            None => self.wait_elsewhere(context, true),
+        }
+    }
+
+    fn take_ready(&mut self) -> Option<Received> {
+        self.elsewhere.as_mut()?.ready.take()
+    }
+
+    fn wait_elsewhere<T>(&mut self, context: &Context<'_>, wants_piece: bool) -> Outcome<T> {
+        // The connection's task is gone: nothing comes any more.
+        if self.is_over {
+            return Poll::Ready(self.end_of_input().map(|_| None));
+        }
+        let elsewhere = self.elsewhere.get_or_insert_default();
+        (elsewhere.reader, elsewhere.wants_piece) = (Some(context.waker().clone()), wants_piece);
+        self.wake_task();
+        Poll::Pending
+    }
+
+    /// Receives what another task waits for, in the connection's.
+    pub(super) fn poll_for_others(&mut self, context: &mut Context<'_>) {
+        let Some(elsewhere) = &self.elsewhere else { return };
+        if elsewhere.reader.is_none() || elsewhere.ready.is_some() {
+            return;
+        }
+        let received = if elsewhere.wants_piece {
+            self.poll_piece(context, false).map_ok(|piece| piece.map(Received::Piece))
+        } else {
+            self.poll_recv(context).map_ok(|message| message.map(Received::Message))
+        };
+        let Poll::Ready(received) = received else { return };
+        let Some(elsewhere) = &mut self.elsewhere else { return };
+        elsewhere.ready = Some(match received {
+            Ok(Some(received)) => received,
+            Ok(None) => Received::End(None),
+            Err(error) => Received::End(Some(error)),
+        });
+        elsewhere.reader.take().inspect(Waker::wake_by_ref);
+    }
+
+    /// The connection's task ends: whoever waits elsewhere is told.
+    pub(super) fn end_elsewhere(&mut self) {
+        self.is_over = true;
+        if let Some(elsewhere) = &mut self.elsewhere {
+            elsewhere.reader.take().inspect(Waker::wake_by_ref);
+        }
+    }
+
+    /// Notes that a half that receives is dropped.
+    pub(crate) fn release(&mut self) {
+        self.holders = self.holders.saturating_sub(1);
+        self.elsewhere = None;
+        self.wake_task();
+    }
+}

@@ -1,0 +1,183 @@
+//! What has come, read as messages, within its limits.
+
+use std::mem;
+
+use bytes::{Bytes, BytesMut};
+use gustnado_http::websocket::{CloseCode, MessageKind, Opcode, Violation, WebSocketEvent};
+use gustnado_tasks::{Charge, MemoryKind, now};
+
+use super::Core;
+use crate::error::WebSocketError;
+use crate::message::{MessagePiece, WebSocketMessage};
+
+/// So much of a WebSocket belongs to its connection, and is not charged.
+const UNCHARGED_BYTES: usize = 4 << 10;
+
+/// While memory is short, a message that is longer than this is refused.
+const SHORT_BYTES_MAX: usize = 64 << 10;
+
+impl Core {
+    /// Reads the next piece of what has come. `None`: there is none, or the WebSocket has ended.
+    pub(super) fn read_piece(&mut self, gathers: bool) -> Result<Option<MessagePiece>, Violation> {
+        let Some(busy) = self.busy.as_mut().filter(|busy| !busy.unread.is_empty()) else {
+            return Ok(None);
+        };
+        let mut unread = mem::take(&mut busy.unread);
+        let limits = self.options.read_limits(self.deflate.is_some());
+        let mut input = &mut unread[..];
+        let found = loop {
+            let Some(event) = self.reader.next(&mut input, &limits)? else { break None };
+            match event {
+                WebSocketEvent::Ping(payload) => {
+                    self.admit()?;
+                    let payload = Bytes::copy_from_slice(payload);
+                    self.control(Opcode::Pong, &payload);
+                }
+                WebSocketEvent::Pong(_) => self.admit()?,
+                WebSocketEvent::Close(close) => {
+                    self.after_close(close);
+                    input = &mut [];
+                    break None;
+                }
+                WebSocketEvent::Data(piece) => {
+                    let (kind, is_last) = (piece.kind, piece.is_last);
+                    if is_last {
+                        self.admit()?;
+                        self.received += 1;
+                    }
+                    if kind == MessageKind::Text && !piece.is_compressed {
+                        // A text that comes at once is checked when it is made a string.
+                        if !(gathers && is_last && self.message_bytes() == 0) {
+                            self.text.check(piece.bytes)?;
+                        }
+                    }
+                    if gathers || piece.is_compressed {
+                        self.busy().message.extend_from_slice(piece.bytes);
+                    }
+                    let bytes = if piece.is_compressed {
+                        if !is_last {
+                            continue;
+                        }
+                        self.inflate(kind, gathers)?
+                    } else if gathers {
+                        Bytes::new()
+                    } else {
+                        Bytes::copy_from_slice(piece.bytes)
+                    };
+                    if is_last && !piece.is_compressed {
+                        self.text.end()?;
+                    }
+                    break Some(MessagePiece { kind, bytes, is_last });
+                }
+            }
+        };
+        let left = input.len();
+        self.keep(unread, left);
+        self.check_memory()?;
+        Ok(found)
+    }
+
+    /// Counts a message, or a control frame, of which a peer may send so many per second.
+    fn admit(&mut self) -> Result<(), Violation> {
+        let Some(rate) = self.options.rate else { return Ok(()) };
+        let now_ms = now().mono_ms;
+        if self.allowance.take(rate, now_ms, 1) > now_ms {
+            let code = CloseCode::POLICY_VIOLATION;
+            return Err(Violation { code, reason: "too many messages per second" });
+        }
+        Ok(())
+    }
+
+    /// Inflates the message that has come, and checks its text.
+    fn inflate(&mut self, kind: MessageKind, gathers: bool) -> Result<Bytes, Violation> {
+        let message = mem::take(&mut self.busy().message);
+        let most = self.options.message_bytes_max;
+        let Some(deflate) = &mut self.deflate else { return Ok(message.into()) };
+        let inflated = deflate.inflate(&message, most)?;
+        if gathers {
+            self.busy().message = inflated;
+            return Ok(Bytes::new());
+        }
+        if kind == MessageKind::Text {
+            self.text.check(&inflated)?;
+            self.text.end()?;
+        }
+        Ok(inflated.into())
+    }
+
+    /// Returns a message that has come whole.
+    pub(super) fn whole(
+        &mut self,
+        kind: MessageKind,
+        bytes: Vec<u8>,
+    ) -> Result<WebSocketMessage, WebSocketError> {
+        match kind {
+            MessageKind::Binary => Ok(WebSocketMessage::Binary(bytes)),
+            MessageKind::Text => {
+                String::from_utf8(bytes).map(WebSocketMessage::Text).map_err(|_| {
+                    let violation = Violation::data("a text is not UTF-8");
+                    self.refuse(violation);
+                    // It is told now.
+                    _ = self.end_of_input();
+                    WebSocketError::Violation(violation)
+                })
+            }
+        }
+    }
+
+    /// Keeps the last bytes of what was read.
+    fn keep(&mut self, mut bytes: BytesMut, left: usize) {
+        if left > 0 {
+            self.busy().unread = bytes.split_off(bytes.len() - left);
+        }
+    }
+
+    pub(super) fn append(&mut self, bytes: Bytes) {
+        // Nobody else has what was just received, so it is not copied.
+        let bytes = BytesMut::from(bytes);
+        let unread = &mut self.busy().unread;
+        if unread.is_empty() {
+            *unread = bytes;
+        } else {
+            unread.extend_from_slice(&bytes);
+        }
+    }
+
+    /// Refuses a long message that is not whole while memory is short.
+    fn check_memory(&mut self) -> Result<(), Violation> {
+        if self.message_bytes() <= UNCHARGED_BYTES {
+            return Ok(());
+        }
+        self.recharge();
+        if self.message_bytes() > SHORT_BYTES_MAX && self.is_short_of_memory() {
+            let code = CloseCode::TRY_AGAIN_LATER;
+            return Err(Violation { code, reason: "the server is short of memory" });
+        }
+        Ok(())
+    }
+
+    pub(super) fn is_short_of_memory(&self) -> bool {
+        let charge = self.busy.as_ref().and_then(|busy| busy.charge.as_ref());
+        charge.is_some_and(|charge| charge.is_over_budget())
+    }
+
+    /// Charges what is held of messages in both directions.
+    pub(super) fn recharge(&mut self) {
+        let Some(busy) = &mut self.busy else { return };
+        let held = busy.message.capacity() + busy.unread.len() + busy.out.own_bytes();
+        if held <= UNCHARGED_BYTES {
+            busy.charge = None;
+            return;
+        }
+        let charge = busy.charge.get_or_insert_with(|| Charge::new(MemoryKind::WebSockets).into());
+        charge.set(held);
+    }
+
+    /// Gives back what is only of use while messages come and go.
+    #[cold]
+    pub(super) fn give_back(&mut self) {
+        if let Some(deflate) = &mut self.deflate {
+            deflate.give_back();
+        }
+    }
+}

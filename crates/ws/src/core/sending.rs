@@ -1,0 +1,147 @@
+//! What is to be sent, and who waits until it has left.
+
+use std::mem;
+use std::task::{Context, Poll, Waker, ready};
+
+use bytes::Bytes;
+use gustnado_http::websocket::{MessageKind, Opcode, WebSocketHeader, write};
+use gustnado_web::tunnel::TunnelError;
+
+use super::{Core, GATHERED_BYTES_MAX};
+use crate::error::SendError;
+
+impl Core {
+    /// Adds a message to what is to be sent.
+    pub(crate) fn send(&mut self, kind: MessageKind, bytes: &[u8]) -> Result<(), SendError> {
+        self.check_open()?;
+        let opcode = opcode_of(kind);
+        match self.deflate.as_mut().and_then(|deflate| deflate.compress(bytes)) {
+            Some(compressed) => self.frame(opcode, true, true, &compressed),
+            None => self.frame(opcode, true, false, bytes),
+        }
+        self.sent += 1;
+        Ok(())
+    }
+
+    /// Adds a piece of a message.
+    pub(crate) fn send_piece(
+        &mut self,
+        kind: MessageKind,
+        bytes: &[u8],
+        is_last: bool,
+    ) -> Result<(), SendError> {
+        self.check_open()?;
+        let is_first = !mem::replace(&mut self.is_within_message, !is_last);
+        let opcode = if is_first { opcode_of(kind) } else { Opcode::Continuation };
+        self.frame(opcode, is_last, false, bytes);
+        self.sent += u32::from(is_last);
+        Ok(())
+    }
+
+    /// Adds a frame that other sockets send, too.
+    pub(crate) fn share(&mut self, frame: &Bytes) -> Result<(), SendError> {
+        self.check_open()?;
+        self.busy().out.share(frame);
+        self.sent += 1;
+        Ok(())
+    }
+
+    fn check_open(&self) -> Result<(), SendError> {
+        if self.has_closed { Err(SendError::Closed) } else { Ok(()) }
+    }
+
+    pub(super) fn control(&mut self, opcode: Opcode, payload: &[u8]) {
+        if !self.has_closed {
+            self.frame(opcode, true, false, payload);
+        }
+    }
+
+    pub(super) fn frame(
+        &mut self,
+        opcode: Opcode,
+        is_final: bool,
+        is_compressed: bool,
+        payload: &[u8],
+    ) {
+        let header = WebSocketHeader { opcode, is_final, is_compressed, mask: None, len: 0 };
+        self.busy().out.append(|out| write(header, payload, out));
+    }
+
+    /// Waits until so little is to be sent that more may be added.
+    pub(crate) fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<Result<(), SendError>> {
+        if !self.tunnel.is_here() {
+            return self.poll_room_elsewhere(context);
+        }
+        self.check_open()?;
+        if self.unsent_bytes() < GATHERED_BYTES_MAX {
+            return Poll::Ready(Ok(()));
+        }
+        if let Poll::Ready(Err(error)) = self.poll_flush(context) {
+            self.lose(error.into());
+        }
+        self.check_open()?;
+        if self.unsent_bytes() < GATHERED_BYTES_MAX { Poll::Ready(Ok(())) } else { Poll::Pending }
+    }
+
+    /// Waits for room, in a task that is not the connection's.
+    pub(crate) fn poll_room_elsewhere(
+        &mut self,
+        context: &Context<'_>,
+    ) -> Poll<Result<(), SendError>> {
+        self.check_open()?;
+        if self.has_room() {
+            return Poll::Ready(Ok(()));
+        }
+        self.busy().waiting.push(context.waker().clone());
+        Poll::Pending
+    }
+
+    /// Returns whether a sender elsewhere may add more.
+    pub(crate) fn has_room(&mut self) -> bool {
+        let unsent = self.unsent_bytes();
+        if unsent < GATHERED_BYTES_MAX.min(self.options.unsent_bytes_max) {
+            return true;
+        }
+        self.recharge();
+        unsent < self.options.unsent_bytes_max && !self.is_short_of_memory()
+    }
+
+    /// Makes the connection's task send what others have added.
+    pub(crate) fn wake_task(&mut self) {
+        self.task.take().inspect(Waker::wake_by_ref);
+    }
+
+    /// Does the same, if another task has added it.
+    pub(crate) fn wake_from_elsewhere(&mut self) {
+        if !self.tunnel.is_here() {
+            self.wake_task();
+        }
+    }
+
+    /// Sends what there is to send. It is ready when all of it has left.
+    pub(super) fn poll_flush(&mut self, context: &Context<'_>) -> Poll<Result<(), TunnelError>> {
+        loop {
+            if self.is_sending {
+                ready!(self.tunnel.poll_sent(context))?;
+                self.is_sending = false;
+                self.wake_senders();
+            }
+            let next = self.busy.as_mut().and_then(|busy| busy.out.take());
+            let Some(next) = next else { return Poll::Ready(Ok(())) };
+            self.tunnel.start_send(next);
+            self.is_sending = true;
+        }
+    }
+
+    pub(super) fn wake_senders(&mut self) {
+        let Some(busy) = &mut self.busy else { return };
+        mem::take(&mut busy.waiting).into_iter().for_each(Waker::wake);
+    }
+}
+
+pub(crate) fn opcode_of(kind: MessageKind) -> Opcode {
+    match kind {
+        MessageKind::Text => Opcode::Text,
+        MessageKind::Binary => Opcode::Binary,
+    }
+}
