@@ -8,8 +8,8 @@ from typing import Any, Literal, TypeAlias, final
 
 __all__ = [
     "Alert", "Asgi", "CycloneApi", "Engine", "Poller", "Request", "Response", "TlsLink",
-    "TwistedApi", "TwistedConnection", "TwistedTimeout", "TwistedTls", "Writer", "Wsgi",
-    "__version__", "canonical_route", "check_setting", "cyclone_head", "drop_privileges",
+    "TwistedApi", "TwistedConnection", "TwistedTimeout", "TwistedTls", "WebSocket", "Writer",
+    "Wsgi", "__version__", "canonical_route", "check_setting", "cyclone_head", "drop_privileges",
     "escape_for_log", "parse_listener", "read_plain_request", "settings",
 ]
 
@@ -28,6 +28,14 @@ _Fields: TypeAlias = (
 _HandlerSpec: TypeAlias = tuple[
     str | None, str, Callable[..., object], bool, list[str], bool, bool, int, str | None, bool,
     list[str]
+]
+
+# A handler of WebSockets in the engine's form: path, function, the named parts that it takes,
+# whether slashes are merged, what runs before it is opened and whether that is a coroutine
+# function, subprotocols, origins, the most bytes of a message.
+_SocketSpec: TypeAlias = tuple[
+    str, Callable[..., object], list[str], bool, tuple[Callable[..., object], bool] | None,
+    list[str], list[str], int | None
 ]
 
 @final
@@ -113,6 +121,24 @@ class Writer:
     def abort(self) -> None: ...
     def close(self) -> None: ...
 
+@final
+class WebSocket:
+    """A WebSocket: messages in both directions, text as `str` and the others as `bytes`."""
+    @property
+    def request(self) -> Request: ...
+    @property
+    def subprotocol(self) -> str | None: ...
+    @property
+    def close_code(self) -> int | None: ...
+    @property
+    def close_reason(self) -> str | None: ...
+    def receive(self) -> Coroutine[Any, Any, str | bytes]: ...
+    def __aiter__(self) -> AsyncIterator[str | bytes]: ...
+    def __anext__(self) -> Coroutine[Any, Any, str | bytes]: ...
+    def send(self, message: str | bytes | bytearray | memoryview) -> Coroutine[Any, Any, None]: ...
+    def try_send(self, message: str | bytes | bytearray | memoryview) -> bool: ...
+    def close(self, code: int = 1000, reason: str = "") -> Coroutine[Any, Any, None]: ...
+
 __version__: str
 
 def settings() -> list[tuple[str, str, bool, str, str, str, str]]: ...
@@ -132,6 +158,7 @@ class Engine:
         context: object,
         application: Asgi | Wsgi | None,
         processes: int = 1,
+        sockets: list[_SocketSpec] = ...,
     ) -> Engine: ...
     def turn(self, timeout: float | None) -> list[tuple[int, bool, bool]]: ...
     def run(self, seconds: float) -> None: ...
@@ -170,6 +197,7 @@ class Asgi:
         root_path: str,
         state: dict[str, Any] | None,
         on_error: Callable[[BaseException | None, str, bool], object],
+        websockets: bool = True,
     ) -> Asgi: ...
 
 @final

@@ -100,7 +100,7 @@ _CERT, _KEY = "`--tls-cert FILE`: [tls.md](../tls.md)", "`--tls-key FILE`"
 _CLIENT_AUTH = {"0": "none", "1": "optional", "2": "required", "CERT_NONE": "none",
                 "CERT_OPTIONAL": "optional", "CERT_REQUIRED": "required"}
 _HTTP2 = "`--http2`, `--h2c`, `--h2-streams`, `--h2-window-bytes` and others of HTTP/2"
-_WS = "none: there are no WebSockets yet"
+_WS = "none yet: the limits and times of [websocket.md](../websocket.md)"
 _LOGGING = ("none: `--log-config FILE`, or `logging.config` in the application; the loggers are "
             "`gustnado` and `gustnado.error`")
 _MANAGER = "none: that is the service manager's, as in systemd's"
@@ -137,11 +137,10 @@ UVICORN = (
            "there is one parser for HTTP/1.1, and one for HTTP/2"),
     refused("--h11-max-incomplete-event-size", "`--limit-head-bytes SIZE`"),
     same("--http2", "the same, for clients that come by TLS; on by default"),
-    choice("--ws", "`none` and `auto` are accepted: there are no WebSockets yet, a handshake gets "
-           "426", {"none": [], "auto": []},
-           "there are no WebSockets yet: a handshake gets 426"),
-    refused("--ws-max-size --ws-max-queue --ws-ping-interval --ws-per-message-deflate", _WS),
-    same("--ws-ping-timeout", "the same, 20 s"),
+    same("--ws", "`auto`, `websockets`, `websockets-sansio` and `wsproto` are one and the same; with "
+         "`none`, requests for WebSockets get 426"),
+    refused("--ws-max-size --ws-max-queue --ws-ping-interval --ws-ping-timeout "
+            "--ws-per-message-deflate", _WS),
     same("--lifespan", "the same: `auto`, `on` or `off`; its shutdown has `--lifespan-timeout`, "
          "30 s"),
     same("--interface",
@@ -281,9 +280,8 @@ GRANIAN = (
            {"auto": [], "1": [("http2", "false", False)],
             "2": [("http1", "false", False), ("h2c", "true", False)]}, ""),
     # (A switch there; one command line cannot treat it as both.)
-    choice("--ws", _WS, {"none": [], "auto": []},
-           "there are no WebSockets yet: a handshake gets 426"),
-    nothing("--no-ws", "accepted: there are no WebSockets yet"),
+    same("--ws", "`--ws auto`, which is the default: it takes a value"),
+    switch("--no-ws", "`--ws none`", ("ws", "none", False)),
     same("--workers", "the same; or `auto`"),
     refused("--blocking-threads", "`--threads N`, for WSGI"),
     refused("--blocking-threads-idle-timeout", "none: threads stay"),

@@ -49,6 +49,8 @@ class Plan:
     threads: int = 1
     waiting_max: int = 1024
     loop: str = "auto"
+    # Whether an ASGI application gets requests for WebSockets.
+    ws: str = "auto"
     lifespan: str = "auto"
     root_path: str = ""
     grace: float = GRACE_SECONDS

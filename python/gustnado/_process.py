@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import Any
 
-    from ._gustnado import _HandlerSpec
+    from ._gustnado import _HandlerSpec, _SocketSpec
     from ._plan import Plan
     from ._shared_load import SharedLoad
     from ._slow import SlowHandlerMonitor
@@ -196,7 +196,7 @@ class Process:
             self._run_with_loop(app, interface)
         elif interface == "wsgi":
             self._run_wsgi(app)
-        elif any(is_coroutine for *_, is_coroutine, _ in app.handlers()):
+        elif app.sockets() or any(is_coroutine for *_, is_coroutine, _ in app.handlers()):
             self._run_with_loop(app, interface)
         else:
             self._build(app.handlers(), app._folders, CallContext(), None)
@@ -265,11 +265,12 @@ class Process:
             how = f"ASGI on {loops.name}"
             scope = _scope(self.plan, _sockets.server_of(self.listening.sockets))
             state = lifespan.state if self.plan.lifespan != "off" else None
-            asgi = Asgi(app, loop, scope, self.plan.root_path, state, CallContext.on_error)
+            asgi = Asgi(app, loop, scope, self.plan.root_path, state, CallContext.on_error,
+                        self.plan.ws != "none")
             self._build([], [], CallContext(loop), asgi)
         else:
             how = f"functions on {loops.name}"
-            self._build(app.handlers(), app._folders, CallContext(loop), None)
+            self._build(app.handlers(), app._folders, CallContext(loop), None, app.sockets())
         # (What is wrong with a setting has been said by now. The loop's own handlers of signals
         # would wait for as long as the application's start holds it.)
         if not await self._has_started(lifespan, ended):
@@ -342,13 +343,13 @@ class Process:
 
     def _build(
         self, handlers: list[_HandlerSpec], folders: list[tuple[str, str]], context: CallContext,
-        application: Asgi | Wsgi | None,
+        application: Asgi | Wsgi | None, sockets: Sequence[_SocketSpec] = (),
     ) -> None:
         """Creates the engine, which validates the settings. It serves with its first turn."""
         folders = [*folders, *self.plan.static.items()]
         settings = self.plan.on(self.listening).engine_settings()
         self._engine = Engine(settings, handlers, folders, context, application,
-                              self.plan.workers)
+                              self.plan.workers, list(sockets))
         for note in self.engine.notes():
             log.info("%s", note)
         self._handlers = handlers

@@ -1,4 +1,4 @@
-"""uvicorn's cases of HTTP that this engine does not pass, each with the reason.
+"""uvicorn's cases of HTTP and WebSocket that this engine does not pass, each with the reason.
 
 A name without brackets means all parameters of the case. What is listed must fail, and
 what is not listed must pass."""
@@ -41,8 +41,8 @@ _REASONS = {
     "100 Continue is not sent where the body has come already (RFC 9110, 10.1.1 allows that)": [
         "test_100_continue_sent_when_body_consumed",
     ],
-    "a WebSocket handshake gets 426 until there is WebSocket; uvicorn without a "
-    "library for it ignores the upgrade, and warns": [
+    "a WebSocket handshake gets 426 with --ws none; uvicorn without a library for it ignores the "
+    "upgrade, and warns": [
         "test_unsupported_ws_upgrade_request",
         "test_unsupported_ws_upgrade_request_warn_on_auto",
     ],
@@ -79,3 +79,12 @@ _REASONS = {
 }
 
 DIFFERS = {name: reason for reason, names in _REASONS.items() for name in names}
+
+_REASONS_OF_WEBSOCKET = {
+    "the case drives uvicorn's protocol object, without a socket, or looks into it": [
+        "test_send_respects_write_backpressure",
+    ],
+}
+
+OF_WEBSOCKET = {
+    name: reason for reason, names in _REASONS_OF_WEBSOCKET.items() for name in names}
