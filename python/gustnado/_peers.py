@@ -137,8 +137,8 @@ UVICORN = (
            "there is one parser for HTTP/1.1, and one for HTTP/2"),
     refused("--h11-max-incomplete-event-size", "`--limit-head-bytes SIZE`"),
     same("--http2", "the same, for clients that come by TLS; on by default"),
-    same("--ws", "`auto`, `websockets`, `websockets-sansio` and `wsproto` are one and the same; with "
-         "`none`, requests for WebSockets get 426"),
+    same("--ws", "`auto`, `websockets`, `websockets-sansio` and `wsproto` are one and the same; "
+         "with `none`, requests for WebSockets get 426"),
     refused("--ws-max-size --ws-max-queue --ws-ping-interval --ws-ping-timeout "
             "--ws-per-message-deflate", _WS),
     same("--lifespan", "the same: `auto`, `on` or `off`; its shutdown has `--lifespan-timeout`, "

@@ -2,9 +2,9 @@
 
     python run.py FOLDER [WORDS FOR PYTEST...]
 
-uvicorn's cases of HTTP and WebSocket, gunicorn's raw requests (both from the sdists of the versions that the
-lists of differences name, fetched into FOLDER), granian's cases, rewritten, and every test of
-an application by WSGI once more, with `wsgiref.validate` around it."""
+uvicorn's cases of HTTP and WebSocket, gunicorn's raw requests (both from the sdists of the
+versions that the lists of differences name, fetched into FOLDER), granian's cases, rewritten, and
+every test of an application by WSGI once more, with `wsgiref.validate` around it."""
 
 import os
 import pathlib
