@@ -342,7 +342,8 @@ def test_a_task_may_be_cancelled_while_it_lets_its_output_leave(run):
             await asyncio.sleep(0)
             task.cancel()
             ended = await asyncio.gather(task, return_exceptions=True)
-            await send({"type": "http.response.body", "body": repr(ended).encode()})
+            names = " ".join(type(end).__name__ for end in ended)
+            await send({"type": "http.response.body", "body": names.encode()})
         """
     )
-    assert server.get("/").body == b"first,[CancelledError()]"
+    assert server.get("/").body == b"first,CancelledError"

@@ -131,12 +131,12 @@ def plain_guard(request):
 
 class Site:
     def __init__(self, clear, secure, certificate):
-        self.clear, self.secure = clear, secure
-        self.context = ssl.create_default_context(cafile=certificate)
+        self.clear, self.secure, self.certificate = clear, secure, certificate
 
     def open(self, path, fields=(), carrier="plain"):
         server = self.secure if carrier in ("tls", "h2") else self.clear
-        return WebSocketLink(server.port, path, fields, carrier, self.context)
+        context = ssl.create_default_context(cafile=self.certificate)
+        return WebSocketLink(server.port, path, fields, carrier, context)
 
     def seen(self, name, count):
         deadline = time.monotonic() + 10

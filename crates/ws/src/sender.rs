@@ -68,16 +68,14 @@ impl WebSocketSender {
     /// [`SendError::Closed`].
     #[doc(hidden)]
     pub fn poll_room(&self, context: &Context<'_>) -> Poll<Result<(), SendError>> {
-        let core = self.core()?;
-        let polled = lock(&core).poll_room_elsewhere(context);
-        polled
+        lock(&self.core()?).poll_room_elsewhere(context)
     }
 
     /// Begins to close, as [`WebSocket::close`](crate::WebSocket::close) does. Without effect on a
     /// WebSocket that is closed.
     pub fn close(&self, code: CloseCode, reason: &str) {
-        if let Ok(core) = self.core() {
-            let mut core = lock(&core);
+        if let Ok(shared) = self.core() {
+            let mut core = lock(&shared);
             core.close(code, reason);
             core.wake_from_elsewhere();
         }
