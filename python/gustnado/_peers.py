@@ -10,7 +10,7 @@ import re
 import sys
 import typing
 
-from ._options import SettingError
+from ._options import YES, SettingError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -100,7 +100,6 @@ _CERT, _KEY = "`--tls-cert FILE`: [tls.md](../tls.md)", "`--tls-key FILE`"
 _CLIENT_AUTH = {"0": "none", "1": "optional", "2": "required", "CERT_NONE": "none",
                 "CERT_OPTIONAL": "optional", "CERT_REQUIRED": "required"}
 _HTTP2 = "`--http2`, `--h2c`, `--h2-streams`, `--h2-window-bytes` and others of HTTP/2"
-_WS = "none yet: the limits and times of [websocket.md](../websocket.md)"
 _LOGGING = ("none: `--log-config FILE`, or `logging.config` in the application; the loggers are "
             "`gustnado` and `gustnado.error`")
 _MANAGER = "none: that is the service manager's, as in systemd's"
@@ -139,8 +138,13 @@ UVICORN = (
     same("--http2", "the same, for clients that come by TLS; on by default"),
     same("--ws", "`auto`, `websockets`, `websockets-sansio` and `wsproto` are one and the same; "
          "with `none`, requests for WebSockets get 426"),
-    refused("--ws-max-size --ws-max-queue --ws-ping-interval --ws-ping-timeout "
-            "--ws-per-message-deflate", _WS),
+    ours("--ws-max-size", "ws-message-bytes-max", "`--ws-message-bytes-max SIZE`, 16 MiB"),
+    refused("--ws-max-queue", "none: 32 messages or 64 KiB of them are received ahead"),
+    ours("--ws-ping-interval", "ws-ping", "`--ws-ping TIME`, 30 s"),
+    same("--ws-ping-timeout", "the same, 20 s"),
+    ours("--ws-per-message-deflate", "ws-deflate",
+         "`--ws-deflate on`, which is the default, or `off`",
+         lambda value: "on" if value.lower() in YES else "off"),
     same("--lifespan", "the same: `auto`, `on` or `off`; its shutdown has `--lifespan-timeout`, "
          "30 s"),
     same("--interface",
@@ -265,7 +269,8 @@ GUNICORN = (
     ours("--asgi-lifespan", "lifespan", "`--lifespan`: [asgi.md](asgi.md)"),
     refused("--asgi-disconnect-grace-period", "none: the application hears at once of a client "
             "that has gone"),
-    refused("--websocket-max-message-size", _WS),
+    ours("--websocket-max-message-size", "ws-message-bytes-max",
+         "`--ws-message-bytes-max SIZE`, 16 MiB"),
     refused("--dirty-app --dirty-workers --dirty-timeout --dirty-threads "
             "--dirty-graceful-timeout", "none"),
     refused("--control-socket --control-socket-mode", "none: signals"),
@@ -392,7 +397,7 @@ HYPERCORN = (
     same("--pid", "the same; `-p` is `--port`"),
     same("--server-name", "the field `Server`; hosts are the application's to check"),
     refused("--statsd-host --statsd-prefix", _STATSD),
-    refused("--websocket-ping-interval", _WS),
+    ours("--websocket-ping-interval", "ws-ping", "`--ws-ping TIME`, 30 s"),
     same("-h --help --version"),
 )
 

@@ -75,6 +75,8 @@ class Process:
         self.successor: tuple[Worker, SharedLoad] | None = None
         self.reloads_again = False
         self._recycles = False
+        # Whether another process takes its place.
+        self._is_replaced = False
         self._requests_max = plan.max_requests
         if self._requests_max:
             self._requests_max += random.randint(0, plan.max_requests_jitter)
@@ -101,6 +103,11 @@ class Process:
     def take_over(self, fds: list[int]) -> None:
         """Makes this process drain the queues of these sockets when it ends."""
         self._unserved_fds = fds
+
+    def be_replaced(self) -> None:
+        """Notes that another process takes its place: clients of WebSockets are told to come back.
+        From any thread, before it ends."""
+        self._is_replaced = True
 
     def run(self) -> int:
         """Serves until it is ended. Returns the exit code.
@@ -419,6 +426,8 @@ class Process:
             for fd in [*self.listening.own_fds(), *self._unserved_fds]:
                 self.engine.take_socket_over(fd)
             self.listening.close()
+        if self._is_replaced or self.successor is not None:
+            self.engine.announce_restart()
         self.engine.begin_drain(self.plan.grace)
 
     def _log_end(self, cut: int) -> None:

@@ -90,10 +90,8 @@ impl Asgi {
     /// Adds the application to routes, as the fallback.
     pub(crate) fn add_to(&self, routes: Routes) -> Routes {
         let app = Arc::clone(&self.0);
-        // Applications check origins themselves: they know which pages are theirs. Clients send a
-        // message as one frame, however long it is.
-        let endpoint =
-            WebSocketEndpoint::undecided().origins(Origins::Any).frame_bytes_max(u64::MAX);
+        // Applications check origins themselves: they know which pages are theirs.
+        let endpoint = WebSocketEndpoint::undecided().origins(Origins::Any);
         let handler = endpoint.with_acceptor(move |acceptor| {
             let app = Arc::clone(&app);
             move |request: Request| match app.asked(&request, &acceptor) {

@@ -336,6 +336,12 @@ impl PyEngine {
         self.running.share_stats(fd, place).map_err(|error| errors::of_io(&error))
     }
 
+    /// Says that another process takes the place of this one: clients of `WebSocket`s are told to
+    /// come back. Before the drain.
+    fn announce_restart(&self) {
+        self.running.announce_restart();
+    }
+
     /// Begins the drain: accepts no more connections, and responses in progress have `deadline`
     /// seconds.
     fn begin_drain(&self, deadline: f64) {
@@ -405,16 +411,14 @@ fn socket_handlers(
         let (path, function, params, merges, guard, subprotocols, origins, message_bytes_max) =
             spec;
         let names: Vec<&str> = subprotocols.iter().map(String::as_str).collect();
-        // Clients send a message as one frame, however long it is.
-        let mut endpoint = WebSocketEndpoint::undecided().frame_bytes_max(u64::MAX);
-        endpoint = endpoint.subprotocols(&names);
+        let mut endpoint = WebSocketEndpoint::undecided().subprotocols(&names);
         endpoint = match &*origins {
             [] => endpoint,
             [all] if all == "*" => endpoint.origins(Origins::Any),
             _ => endpoint.origins(Origins::Also(origins)),
         };
         if let Some(bytes) = message_bytes_max {
-            endpoint = endpoint.message_bytes_max(bytes);
+            endpoint = endpoint.message_bytes_max(bytes).frame_bytes_max(bytes);
         }
         let handler = SocketHandler {
             name: name_of(function.bind(py)),

@@ -297,9 +297,10 @@ def unused_tcp_port():
 
 
 def pytest_collection_modifyitems(items):
-    gone = {(False, name) for name in DIFFERS} | {(True, name) for name in OF_WEBSOCKET}
+    lists = {False: DIFFERS, True: OF_WEBSOCKET}
+    gone = {(kind, name) for kind in set(map(is_of_websocket, items)) for name in lists[kind]}
     for item in items:
-        differs = OF_WEBSOCKET if is_of_websocket(item) else DIFFERS
+        differs = lists[is_of_websocket(item)]
         for name in {item.name, item.originalname} & set(differs):
             gone.discard((is_of_websocket(item), name))
             item.add_marker(pytest.mark.xfail(reason=differs[name], strict=True))
