@@ -172,9 +172,9 @@ def visit(site, port):
             head = [(name.lower(), value) for name, value in answer.getheaders()]
             return Answer(answer.status, head, answer.read())
 
-    for name, *request in REQUESTS:
-        answer = ask(*request)
-        yield name, answer
+    if attribute(site, "HAS_ONLY_ITS_OWN") is None:
+        for name, *request in REQUESTS:
+            yield name, ask(*request)
     more = attribute(site, "more")
     if more is not None:
         yield from more(ask)

@@ -6,9 +6,9 @@ import asyncio
 import django_site
 from channels.generic.http import AsyncHttpConsumer
 from channels.generic.websocket import AsyncWebsocketConsumer
-from channels.layers import InMemoryChannelLayer
 from channels.routing import ProtocolTypeRouter, URLRouter
 from channels.security.websocket import OriginValidator
+from django.conf import settings
 from django.urls import re_path
 from talking import echoes, refused
 
@@ -27,7 +27,7 @@ class Pieces(AsyncHttpConsumer):
         await self.send_body(b"")
 
 
-layer = InMemoryChannelLayer()
+settings.CHANNEL_LAYERS = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
 
 
 class Echo(AsyncWebsocketConsumer):
@@ -40,17 +40,17 @@ class Echo(AsyncWebsocketConsumer):
 class Room(AsyncWebsocketConsumer):
     async def connect(self):
         self.room = self.scope["url_route"]["kwargs"]["room"]
-        await layer.group_add(self.room, self.channel_name)
+        await self.channel_layer.group_add(self.room, self.channel_name)
         await self.accept(self.scope["subprotocols"][0])
 
     async def receive(self, text_data):
-        await layer.group_send(self.room, {"type": "told", "text": text_data})
+        await self.channel_layer.group_send(self.room, {"type": "told", "text": text_data})
 
     async def told(self, event):
         await self.send(event["text"])
 
     async def disconnect(self, code):
-        await layer.group_discard(self.room, self.channel_name)
+        await self.channel_layer.group_discard(self.room, self.channel_name)
 
 
 class Refuses(AsyncWebsocketConsumer):

@@ -18,22 +18,24 @@ def page():
 
 ui.run_with(app)
 
+# Of clients, elements and listeners.
+VARIES = [rb"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}"]
+
 
 def talk(connect):
     with urllib.request.urlopen(connect.url("http") + "/nice", timeout=10) as answer:
         text = html.unescape(answer.read().decode())
     client_id = re.search(r'["\']client_id["\']:\s*["\']([\w-]+)', text)[1]
-    listener = re.search(r'"listener_id":\s*"([\w-]+)"', text)[1]
-    button = re.search(r'"id":\s*(\d+)[^{]*"tag":\s*"q-btn"|"(\d+)":\s*\{"tag":\s*"q-btn"', text)
+    button = re.search(r'"(\d+)":\{"tag":"q-btn".*?"listener_id":"([\w-]+)"', text)
     query = (f"client_id={client_id}&tab_id=1&document_id=1&next_message_id=0"
              "&implicit_handshake=true")
     with socketio.SimpleClient() as client:
         client.connect(f"{connect.url('http')}/?{query}", transports=["websocket"],
                        socketio_path="/_nicegui_ws/socket.io")
-        client.emit("event", {"id": int(button[1] or button[2]), "client_id": client_id,
-                              "listener_id": listener, "args": {}})
+        client.emit("event", {"id": int(button[1]), "client_id": client_id,
+                              "listener_id": button[2], "args": {}})
         update = ""
         while "pressed" not in update:
             name, *update = client.receive(timeout=10)
             update = json.dumps(update)
-        yield "NiceGUI: a button is pressed", f"{client.transport()} {name}: pressed"
+        yield "NiceGUI: a button is pressed", f"{client.transport} {name}: pressed"

@@ -62,5 +62,5 @@ async def echo(request, socket):
 
 
 def talk(connect):
-    # (It closes with no code of its own.)
-    yield from echoes(connect)
+    # (`close` of a WebSocket does nothing by ASGI.)
+    yield from echoes(connect, closes=False)

@@ -16,7 +16,7 @@ async def shout(sid, text):
 def talk(connect):
     with socketio.SimpleClient() as client:
         client.connect(connect.url("http"), transports=["websocket"])
-        assert client.transport() == "websocket"
+        assert client.transport == "websocket"
         count = client.call("shout", "hello", timeout=10)
         yield "Socket.IO: event and answer", f"{count} {client.receive(timeout=10)}"
         client.emit("shout", "x" * 100_000)

@@ -89,5 +89,5 @@ def talk(connect):
     with connect("/echo", subprotocols=["v2", "v1"]) as link:
         yield "WebSocket: subprotocol", link.subprotocol
     yield "WebSocket: refused", refused(connect, "/closed")
-    yield "WebSocket: denied", refused(connect, "/denied")
+    yield "WebSocket: denied", refused(connect, "/denied", has_content=True)
     yield "WebSocket: not found", refused(connect, "/there-is-none")
