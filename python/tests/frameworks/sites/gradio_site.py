@@ -13,7 +13,8 @@ with gradio.Blocks(analytics_enabled=False) as page:
 app = gradio.mount_gradio_app(site, page, path="/gradio")
 
 # (The first one is the length of the configuration.)
-VARIES = [rb"^3\d{3}$", rb"127\.0\.0\.1:\d+", rb'"app_id":\d+', rb'"event_id":"\w+"', rb'"username":[^,]+']
+VARIES = [rb"^3\d{3}$", rb"127\.0\.0\.1:\d+", rb'"app_id":\d+', rb'"event_id":"\w+"',
+          rb'"username":[^,]+']
 
 
 def more(ask):

@@ -1,8 +1,8 @@
 """What an echo by WebSocket costs in Python, here and on other servers, and what idle ones hold.
 
-    python bench/websocket.py [--rounds 3] [--seconds 3] [--idle 2000] [NAME...]
+    python bench/websocket_python.py [--rounds 3] [--seconds 3] [--idle 2000] [NAME...]
 
-One server at a time on one CPU, `bench/websocket.c` on the other. It needs gustnado as a release
+One server at a time on one CPU, `bench/websocket_echo.c` on the other. It needs gustnado as a release
 build, granian, uvicorn with websockets, and picows: what is not installed is left out. Figures are
 CPU time of the server's processes per message (user and system), and resident memory per WebSocket
 that has echoed one message.
@@ -97,7 +97,7 @@ def main():
         (folder / "program.py").write_text(PROGRAM)
         (folder / "picows_program.py").write_text(PICOWS)
         client = folder / "websocket"
-        subprocess.run(["gcc", "-O2", "-o", client, HERE / "websocket.c"], check=True)
+        subprocess.run(["gcc", "-O2", "-o", client, HERE / "websocket_echo.c"], check=True)
         echoes = {name: [] for name in servers}
         for _ in range(options.rounds):
             for name, command in servers.items():

@@ -1,4 +1,4 @@
-/* websocket.c - N WebSockets on one epoll: each sends a message and waits for it to come back.
+/* websocket_echo.c - N WebSockets on one epoll: each sends a message and waits for it to come back.
  *
  *   websocket PORT PATH N BYTES SECONDS      (SECONDS 0: one message each, then held)
  *
