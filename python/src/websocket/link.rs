@@ -164,11 +164,11 @@ impl SocketLink {
             return;
         }
         drop(state);
-        Python::attach(
-            |py| {
-                while self.state().first.is_some() && self.wake_one(py, Waking::Now) {}
-            },
-        );
+        Python::attach(|py| while self.has_ahead() && self.wake_one(py, Waking::Now) {});
+    }
+
+    fn has_ahead(&self) -> bool {
+        self.state().first.is_some()
     }
 
     /// Wakes the first task that waits. Returns whether there was one.
