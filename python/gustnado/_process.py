@@ -275,9 +275,11 @@ class Process:
             asgi = Asgi(app, loop, scope, self.plan.root_path, state, CallContext.on_error,
                         self.plan.ws != "none")
             self._build([], [], CallContext(loop), asgi)
+            running_sockets = asgi.running_sockets
         else:
             how = f"functions on {loops.name}"
             self._build(app.handlers(), app._folders, CallContext(loop), None, app.sockets())
+            running_sockets = self.engine.running_sockets
         # (What is wrong with a setting has been said by now. The loop's own handlers of signals
         # would wait for as long as the application's start holds it.)
         if not await self._has_started(lifespan, ended):
@@ -295,10 +297,14 @@ class Process:
             except asyncio.TimeoutError:
                 self._check_limits()
         self._begin_drain()
+        until = loop.time() + self.plan.grace
         while (cut := self.engine.step_drain()) is None:
             await asyncio.sleep(STEP_SECONDS)
         self._log_end(cut)
         loops.drive(None)
+        # What applications do once their WebSockets have ended is a part of them.
+        while running_sockets() and loop.time() < until:
+            await asyncio.sleep(STEP_SECONDS)
         await self._stop(lifespan)
 
     async def _has_started(self, lifespan: Lifespan, ended: asyncio.Event) -> bool:

@@ -8,6 +8,7 @@ mod socket;
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
 use pyo3::intern;
@@ -44,6 +45,8 @@ struct AsgiApp {
     done: Py<ReadyNone>,
     /// The application gets requests for `WebSocket`s as such.
     has_sockets: bool,
+    /// Of how many of them its tasks run.
+    running_sockets: AtomicUsize,
 }
 
 #[pymethods]
@@ -70,7 +73,7 @@ impl Asgi {
         let done = Py::new(event_loop.py(), ReadyNone)?;
         let (event_loop, root) = (event_loop.clone().unbind(), RootPath::new(root_path));
         let template = RequestTemplate::new(template);
-        let has_sockets = websockets;
+        let (has_sockets, running_sockets) = (websockets, AtomicUsize::new(0));
         let app = AsgiApp {
             app,
             event_loop,
@@ -81,8 +84,14 @@ impl Asgi {
             reporter,
             done,
             has_sockets,
+            running_sockets,
         };
         Ok(Self(Arc::new(app)))
+    }
+
+    /// Returns of how many WebSockets the application's tasks run.
+    fn running_sockets(&self) -> usize {
+        self.0.running_sockets.load(Ordering::Relaxed)
     }
 }
 
@@ -191,6 +200,9 @@ impl AsgiApp {
             }
         };
         let py = callee.py();
+        if T::IS_SOCKET {
+            self.running_sockets.fetch_add(1, Ordering::Relaxed);
+        }
         let ended = coroutine::result(&started.task).transpose();
         let is_running = ended.is_none();
         if let Some(ended) = ended {
@@ -234,6 +246,9 @@ impl AsgiApp {
     /// Handles the application's end: reports its exception, and completes its response.
     fn end<T: AsgiCallee>(&self, callee: &Bound<'_, T>, error: Option<PyErr>) {
         let py = callee.py();
+        if T::IS_SOCKET {
+            self.running_sockets.fetch_sub(1, Ordering::Relaxed);
+        }
         let owed = T::end(callee, error.is_some());
         if error.is_none() && owed.is_none() {
             return;

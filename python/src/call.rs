@@ -3,6 +3,7 @@
 mod socket;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use pyo3::prelude::*;
@@ -28,6 +29,8 @@ pub(crate) struct CallContext {
     to_json: Py<PyAny>,
     /// The limit of bodies was set, and is that of coroutine functions, too, which have no default.
     has_body_limit: bool,
+    /// Of how many `WebSocket`s the handlers run.
+    running_sockets: AtomicUsize,
 }
 
 /// Default limit of a body that is read into memory for a plain function.
@@ -45,7 +48,13 @@ impl CallContext {
             reporter: ErrorReporter(source.getattr("on_error")?.unbind()),
             to_json: source.getattr("to_json")?.unbind(),
             has_body_limit,
+            running_sockets: AtomicUsize::new(0),
         })
+    }
+
+    /// Returns of how many `WebSocket`s the handlers run.
+    pub(crate) fn running_sockets(&self) -> usize {
+        self.running_sockets.load(Ordering::Relaxed)
     }
 
     /// Reports the exception of a handler and returns 500; the client gets no details.

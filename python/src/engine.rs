@@ -98,6 +98,7 @@ pub(crate) struct PyEngine {
     drain: RefCell<Option<Drain>>,
     /// The descriptor for loops that sleep in place of the engine.
     descriptor: RefCell<Option<OwnedFd>>,
+    context: Arc<CallContext>,
 }
 
 #[pymethods]
@@ -196,6 +197,7 @@ impl PyEngine {
             pulse: TurnState::new(),
             drain: RefCell::default(),
             descriptor: RefCell::default(),
+            context,
         })
     }
 
@@ -334,6 +336,11 @@ impl PyEngine {
     /// - `place`: the place of this process in it.
     fn share_stats(&self, fd: RawFd, place: u32) -> PyResult<()> {
         self.running.share_stats(fd, place).map_err(|error| errors::of_io(&error))
+    }
+
+    /// Returns of how many WebSockets handlers run.
+    fn running_sockets(&self) -> usize {
+        self.context.running_sockets()
     }
 
     /// Says that another process takes the place of this one: clients of `WebSocket`s are told to

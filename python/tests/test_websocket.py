@@ -200,9 +200,17 @@ async def early(scope, receive, send):
     assert (await receive())["type"] == "websocket.connect"
     await receive()
 
+async def tidies_up(scope, receive, send):
+    import sys
+    await accepted(receive, send)
+    await receive()
+    await asyncio.sleep(0.4)
+    print("tidied up", file=sys.stderr, flush=True)
+
 SOCKETS = {"/" + f.__name__.replace("_", "-"): f for f in (
     echo, scope_of, chosen, refuse, deny, closes, returns, fails, fails_first, answers_nothing,
-    late, waits_for_loss, two_receivers, timed, ticks, computes, floods, forms, early)}
+    late, waits_for_loss, two_receivers, timed, ticks, computes, floods, forms, early,
+    tidies_up)}
 """
 
 LOOPS = ["asyncio", *(["uvloop"] if importlib.util.find_spec("uvloop") else [])]
@@ -522,6 +530,15 @@ def test_the_end_of_a_server_closes(run):
         assert link.receive().code == 1001
         assert server.process.wait(10) == 0
         assert time.monotonic() - began < 3
+
+
+def test_a_server_waits_for_what_applications_do_at_the_end(run):
+    server = run(PROGRAM)
+    with WebSocketLink(server.port, "/tidies-up") as link:
+        server.process.terminate()
+        assert link.receive().code == 1001
+    assert server.process.wait(10) == 0
+    assert "tidied up" in server.said()
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])

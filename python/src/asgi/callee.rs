@@ -9,6 +9,9 @@ use gustnado::{Reply, Response};
 
 /// An exchange or a WebSocket. It has the methods `receive` and `send` for the application.
 pub(super) trait AsgiCallee: PyClass + Send + Sync {
+    /// Whether it is a WebSocket.
+    const IS_SOCKET: bool;
+
     /// Returns the response, or at least its head, if the application has sent it.
     fn take_response(slf: &Bound<'_, Self>) -> Option<Response>;
 

@@ -295,6 +295,8 @@ impl AsgiExchange {
 }
 
 impl AsgiCallee for AsgiExchange {
+    const IS_SOCKET: bool = false;
+
     fn take_response(slf: &Bound<'_, Self>) -> Option<Response> {
         slf.get().state().to.take_kept()
     }

@@ -261,6 +261,8 @@ impl AsgiSocket {
 }
 
 impl AsgiCallee for AsgiSocket {
+    const IS_SOCKET: bool = true;
+
     fn take_response(slf: &Bound<'_, Self>) -> Option<Response> {
         let mut state = slf.get().state();
         match &mut state.phase {

@@ -1,6 +1,7 @@
 //! Opens a WebSocket for a handler in Python, and runs the handler.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
@@ -148,6 +149,7 @@ impl SocketHandler {
         socket: PyWebSocket,
         named: Option<Py<PyDict>>,
     ) {
+        self.context.running_sockets.fetch_add(1, Ordering::Relaxed);
         let named = named.as_ref().map(|named| named.bind(py));
         let started = Bound::new(py, socket)
             .and_then(|socket| self.function.bind(py).call((socket,), named))
@@ -172,6 +174,7 @@ impl SocketHandler {
 
     /// Closes the WebSocket behind its handler.
     fn end(&self, py: Python<'_>, link: &SocketLink, error: Option<&PyErr>) {
+        self.context.running_sockets.fetch_sub(1, Ordering::Relaxed);
         if let Some(error) = error {
             let fault = FaultOrigin::of_peer(link.is_loss_known());
             let what = format!("{} has failed", self.name);
