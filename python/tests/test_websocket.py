@@ -240,7 +240,12 @@ class Site:
         server = self.server(carrier)
         return WebSocketLink(server.port, path, fields, carrier, context, **more)
 
-    def seen(self, name, count, carrier="plain"):
+    def ends(self, code, count, carrier="plain"):
+        """Waits until so many WebSockets of `/echo` have ended with a code, and returns how. (Those
+        of an earlier test may end while this one runs.)"""
+        return self.seen("echo", count, carrier, lambda end: end["code"] == code)
+
+    def seen(self, name, count, carrier="plain", is_it=lambda what: True):
         """Waits until an application has noted so much, and returns what."""
         deadline = time.monotonic() + 10
         while True:
@@ -254,7 +259,7 @@ class Site:
                 while piece := link.recv(65536):
                     came += piece
             all_seen = json.loads(came.partition(b"\r\n\r\n")[2])
-            found = [what for who, what in all_seen if who == name]
+            found = [what for who, what in all_seen if who == name and is_it(what)]
             if len(found) >= count:
                 return found
             assert time.monotonic() < deadline, (found, self.server(carrier).said())
@@ -274,7 +279,7 @@ def site(request, tmp_path_factory):
 
 @pytest.mark.parametrize("carrier", CARRIERS)
 def test_messages_come_back_as_they_were_sent(site, carrier):
-    before = len(site.seen("echo", 0, carrier))
+    before = len(site.ends(4003, 0, carrier))
     with site.open("/echo", carrier=carrier) as link:
         assert link.is_open
         for message in ("hello", "", "\u20ac\U0001f300", b"\x00\xff", b"", "x" * 70_000,
@@ -286,8 +291,8 @@ def test_messages_come_back_as_they_were_sent(site, carrier):
         assert [link.receive() for _ in range(100)] == [str(number) for number in range(100)]
         answer = link.close(4003, "bye")
         assert answer.code == 4003
-    seen = site.seen("echo", before + 1, carrier)
-    assert seen[before] == {"type": "websocket.disconnect", "code": 4003, "reason": "bye"}
+    end = site.ends(4003, before + 1, carrier)[before]
+    assert end == {"type": "websocket.disconnect", "code": 4003, "reason": "bye"}
 
 
 def test_compressed_messages_come_back(site):
@@ -433,11 +438,11 @@ def test_an_application_that_only_sends_hears_of_the_end(site, carrier):
 
 
 def test_a_lost_connection_is_1006(site):
-    before = len(site.seen("echo", 0))
+    before = len(site.ends(1006, 0))
     with site.open("/echo") as link:
         link.send("a")
         assert link.receive() == "a"
-    end = site.seen("echo", before + 1)[before]
+    end = site.ends(1006, before + 1)[before]
     assert end == {"type": "websocket.disconnect", "code": 1006}
 
 
@@ -494,11 +499,11 @@ def test_pings_are_answered(site):
     (b"\x82\xff" + (1 << 40).to_bytes(8, "big") + bytes(4), 1009),
 ])
 def test_a_peer_that_breaks_a_rule_is_told_so(site, data, code):
-    before = len(site.seen("echo", 0))
+    before = len(site.ends(code, 0))
     with site.open("/echo") as link:
         link.over.send(data)
         assert link.receive(answers_close=False).code == code
-    assert site.seen("echo", before + 1)[before]["code"] == code
+    site.ends(code, before + 1)
 
 
 @pytest.mark.parametrize(("fields", "status"), [

@@ -15,7 +15,6 @@ import pytest
 import uvicorn
 import uvicorn.protocols.http.h11_impl as of_h11
 import uvicorn.protocols.http.httptools_impl as of_httptools
-from gustnado._options import OPTIONS
 from gustnado._plan import Plan
 from gustnado._process import Process
 from uvicorn_differs import DIFFERS, OF_WEBSOCKET
@@ -165,7 +164,11 @@ def settings_of_websockets(config):
              "on" if config.ws_per_message_deflate else "off"}
     if not config.server_header:
         found["server-name"] = ""
-    return {name: value for name, value in found.items() if name in OPTIONS}
+    for name, seconds in (("ws-ping", config.ws_ping_interval),
+                          ("ws-ping-timeout", config.ws_ping_timeout)):
+        if seconds:
+            found[name] = f"{seconds * 1000:.0f}ms"
+    return found
 
 
 class GustnadoWebSocket:
