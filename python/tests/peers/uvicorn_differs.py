@@ -103,6 +103,10 @@ _REASONS_OF_WEBSOCKET = {
     "the end of a server is 1001, as the protocol says; 1012 is for one that starts again": [
         "test_send_close_on_server_shutdown",
     ],
+    "the end of a server waits for the answer to a handshake as for any response, and cuts it when "
+    "its time is over; uvicorn tells the application at once": [
+        "test_connection_lost_before_handshake_complete",
+    ],
     "a client that answers no ping is gone, and gets no close frame": [
         "test_server_keepalive_ping_timeout",
     ],

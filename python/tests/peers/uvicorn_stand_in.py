@@ -134,6 +134,7 @@ class Server:
 
     def __init__(self, config):
         self.config, self.should_exit, self.started = config, False, False
+        self._running = None
         self.server_state = SimpleNamespace(connections=set())
 
     def run(self):
@@ -155,7 +156,9 @@ class Server:
         self.started = True
 
     async def shutdown(self):
-        await asyncio.to_thread(self._running.end)
+        running, self._running = self._running, None
+        if running is not None:
+            await asyncio.to_thread(running.end)
 
 
 def settings_of_websockets(config):
