@@ -16,14 +16,14 @@ from __future__ import annotations
 from ._app import App, stream
 from ._errors import ClientDisconnected
 from ._events import events
-from ._gustnado import Request, Response, Writer
+from ._gustnado import Request, Response, WebSocket, Writer
 from ._gustnado import __version__ as __version__
 
 # Type checkers take it for true. At run time nothing is imported for types.
 TYPE_CHECKING = False
 
-__all__ = ["App", "ClientDisconnected", "Request", "Response", "Server", "Writer", "events", "run",
-           "stream"]
+__all__ = ["App", "ClientDisconnected", "Request", "Response", "Server", "WebSocket", "Writer",
+           "events", "run", "stream"]
 
 if TYPE_CHECKING:
     from ._server import Server, run

@@ -9,6 +9,7 @@ from . import _routes
 from ._errors import ClientDisconnected
 from ._gustnado import Response, canonical_route
 from ._middleware import Middleware
+from ._routes import SocketOptions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Unpack
 
-    from ._gustnado import Writer, _Fields, _HandlerSpec
+    from ._gustnado import Writer, _Fields, _HandlerSpec, _SocketSpec
     from ._server import Server
     from ._settings import Settings
 
@@ -51,6 +52,7 @@ class App:
             str | None, str, Callable[..., object], bool, bool, int, _BodyPolicy | None,
             list[str]]] = []
         self._folders: list[tuple[str, str]] = []
+        self._sockets: list[tuple[str, Callable[..., object], SocketOptions]] = []
         self._middleware = Middleware()
         # Servers that `run` has started.
         self._servers: list[Server] = []
@@ -134,6 +136,37 @@ class App:
         """
         return self.route(path, "DELETE", **options)
 
+    def websocket(
+        self, path: str, *, subprotocols: Sequence[str] = (), origins: Sequence[str] = (),
+        message_bytes_max: int | None = None, merge_slashes: bool = True,
+    ) -> Callable[[_Function], _Function]:
+        """Adds a handler for WebSockets: a coroutine function of the `WebSocket`, and of named
+        parts of the path. It is a decorator.
+
+        The WebSocket is open when the handler is called, and is closed when it returns. What
+        `before` has added runs before it is opened, with the request. The path may have a handler
+        for GET, too.
+
+        - `path`: as that of `route`.
+        - `subprotocols`: those that the handler speaks, the best one first.
+        - `origins`: pages that may open one besides those of the same host, such as
+          `["https://example.org"]`; `["*"]`: all. Clients that are no browsers are not asked.
+        - `message_bytes_max`: a longer message closes with 1009. None: 16 MiB.
+        - `merge_slashes`: as that of `route`.
+
+        Raises `ValueError` for a path that no request can have, and `TypeError` for another kind
+        of function, or one whose parameters do not fit the path.
+        """
+        _routes.check(path)
+        options = SocketOptions(subprotocols, origins, message_bytes_max, merge_slashes)
+
+        def add(function: _Function) -> _Function:
+            _routes.socket(path, function, options)
+            self._sockets.append((path, function, options))
+            return function
+
+        return add
+
     def files(self, path: str, folder: str | PathLike[str]) -> App:
         """Serves a folder below a path, and returns the application. The engine sends the files,
         without Python."""
@@ -202,6 +235,13 @@ class App:
             _routes.handler(
                 method, path, around(path, function), merges, exempt, most, body, links)
             for method, path, function, merges, exempt, most, body, links in self._handlers
+        ]
+
+    def sockets(self) -> list[_SocketSpec]:
+        """Returns all handlers of WebSockets, as the engine takes them."""
+        return [
+            _routes.socket(path, function, options, self._middleware.guard(path))
+            for path, function, options in self._sockets
         ]
 
     def run(self, **settings: Unpack[Settings]) -> None:

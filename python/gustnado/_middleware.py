@@ -47,6 +47,28 @@ class Middleware:
         wrapper.__signature__ = _routes.signature(parts)
         return chained
 
+    def guard(self, path: str) -> _Function | None:
+        """Returns what runs before a WebSocket of a path is opened; None: nothing."""
+        before = _that_run(path, self._before)
+        if not before:
+            return None
+
+        def guard(request: Request) -> object:
+            for function in before:
+                response = function(request)
+                if response is not None:
+                    return response
+            return None
+
+        async def guard_later(request: Request) -> object:
+            for function in before:
+                response = await _awaited(function(request))
+                if response is not None:
+                    return response
+            return None
+
+        return guard_later if any(map(_routes.is_coroutine_function, before)) else guard
+
 
 def _plain(before: list[_Function], handler: _Function, after: list[_Function]) -> _Function:
     def chained(request: Request, **named: str | None) -> object:

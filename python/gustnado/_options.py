@@ -260,6 +260,11 @@ _OWN = [
     Option("loop", "one of auto, asyncio, uvloop", "auto", "NAME", APPLICATION,
            "Loop that coroutines run on; auto is uvloop where it is installed",
            one_of(("auto", "asyncio", "uvloop")), "loop"),
+    Option("ws", "one of auto, none", "auto", "NAME", APPLICATION,
+           "Whether an ASGI application gets requests for WebSockets; none: they get 426",
+           one_of(("auto", "none"), dict.fromkeys(
+               ("websockets", "websockets-sansio", "wsproto", "true", "1", "yes", "on"), "auto")
+               | dict.fromkeys(("false", "0", "no", "off"), "none")), "ws"),
     Option("root-path", "a path", "none", "PATH", APPLICATION,
            "Path below which a proxy has mounted the application", text, "root_path"),
     Option("static", "/path=folder", "none", "/PATH=DIR", APPLICATION,

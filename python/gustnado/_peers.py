@@ -10,7 +10,7 @@ import re
 import sys
 import typing
 
-from ._options import SettingError
+from ._options import YES, SettingError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -100,7 +100,6 @@ _CERT, _KEY = "`--tls-cert FILE`: [tls.md](../tls.md)", "`--tls-key FILE`"
 _CLIENT_AUTH = {"0": "none", "1": "optional", "2": "required", "CERT_NONE": "none",
                 "CERT_OPTIONAL": "optional", "CERT_REQUIRED": "required"}
 _HTTP2 = "`--http2`, `--h2c`, `--h2-streams`, `--h2-window-bytes` and others of HTTP/2"
-_WS = "none: there are no WebSockets yet"
 _LOGGING = ("none: `--log-config FILE`, or `logging.config` in the application; the loggers are "
             "`gustnado` and `gustnado.error`")
 _MANAGER = "none: that is the service manager's, as in systemd's"
@@ -137,11 +136,15 @@ UVICORN = (
            "there is one parser for HTTP/1.1, and one for HTTP/2"),
     refused("--h11-max-incomplete-event-size", "`--limit-head-bytes SIZE`"),
     same("--http2", "the same, for clients that come by TLS; on by default"),
-    choice("--ws", "`none` and `auto` are accepted: there are no WebSockets yet, a handshake gets "
-           "426", {"none": [], "auto": []},
-           "there are no WebSockets yet: a handshake gets 426"),
-    refused("--ws-max-size --ws-max-queue --ws-ping-interval --ws-per-message-deflate", _WS),
+    same("--ws", "`auto`, `websockets`, `websockets-sansio` and `wsproto` are one and the same; "
+         "with `none`, requests for WebSockets get 426"),
+    ours("--ws-max-size", "ws-message-bytes-max", "`--ws-message-bytes-max SIZE`, 16 MiB"),
+    refused("--ws-max-queue", "none: 32 messages or 64 KiB of them are received ahead"),
+    ours("--ws-ping-interval", "ws-ping", "`--ws-ping TIME`, 30 s"),
     same("--ws-ping-timeout", "the same, 20 s"),
+    ours("--ws-per-message-deflate", "ws-deflate",
+         "`--ws-deflate on`, which is the default, or `off`",
+         lambda value: "on" if value.lower() in YES else "off"),
     same("--lifespan", "the same: `auto`, `on` or `off`; its shutdown has `--lifespan-timeout`, "
          "30 s"),
     same("--interface",
@@ -266,7 +269,8 @@ GUNICORN = (
     ours("--asgi-lifespan", "lifespan", "`--lifespan`: [asgi.md](asgi.md)"),
     refused("--asgi-disconnect-grace-period", "none: the application hears at once of a client "
             "that has gone"),
-    refused("--websocket-max-message-size", _WS),
+    ours("--websocket-max-message-size", "ws-message-bytes-max",
+         "`--ws-message-bytes-max SIZE`, 16 MiB"),
     refused("--dirty-app --dirty-workers --dirty-timeout --dirty-threads "
             "--dirty-graceful-timeout", "none"),
     refused("--control-socket --control-socket-mode", "none: signals"),
@@ -281,9 +285,8 @@ GRANIAN = (
            {"auto": [], "1": [("http2", "false", False)],
             "2": [("http1", "false", False), ("h2c", "true", False)]}, ""),
     # (A switch there; one command line cannot treat it as both.)
-    choice("--ws", _WS, {"none": [], "auto": []},
-           "there are no WebSockets yet: a handshake gets 426"),
-    nothing("--no-ws", "accepted: there are no WebSockets yet"),
+    same("--ws", "`--ws auto`, which is the default: it takes a value"),
+    switch("--no-ws", "`--ws none`", ("ws", "none", False)),
     same("--workers", "the same; or `auto`"),
     refused("--blocking-threads", "`--threads N`, for WSGI"),
     refused("--blocking-threads-idle-timeout", "none: threads stay"),
@@ -394,7 +397,7 @@ HYPERCORN = (
     same("--pid", "the same; `-p` is `--port`"),
     same("--server-name", "the field `Server`; hosts are the application's to check"),
     refused("--statsd-host --statsd-prefix", _STATSD),
-    refused("--websocket-ping-interval", _WS),
+    ours("--websocket-ping-interval", "ws-ping", "`--ws-ping TIME`, 30 s"),
     same("-h --help --version"),
 )
 

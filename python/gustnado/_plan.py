@@ -49,6 +49,8 @@ class Plan:
     threads: int = 1
     waiting_max: int = 1024
     loop: str = "auto"
+    # Whether an ASGI application gets requests for WebSockets.
+    ws: str = "auto"
     lifespan: str = "auto"
     root_path: str = ""
     grace: float = GRACE_SECONDS
@@ -103,7 +105,10 @@ class Plan:
     def engine_settings(self) -> list[tuple[str, str]]:
         """Returns the settings in the engine's form: pairs of text. A process has one worker."""
         # (Python's loops have no half-close: a client that stops sending counts as disconnected.)
-        settings = {"half-close-timeout": "0s", **self.settings, "workers": "1"}
+        # (Clients send a message of a WebSocket as one frame, however long it is.)
+        frame_max = self.settings.get("ws-message-bytes-max", "16m")
+        settings = {"half-close-timeout": "0s", "ws-frame-bytes-max": frame_max, **self.settings,
+                    "workers": "1"}
         # (The engine takes whole numbers.)
         settings["timeout-graceful-shutdown"] = f"{round(self.grace * 1000)}ms"
         return [(name, text_of(value)) for name, value in settings.items()]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import Any
 
-    from ._gustnado import _HandlerSpec
+    from ._gustnado import _HandlerSpec, _SocketSpec
     from ._plan import Plan
     from ._shared_load import SharedLoad
     from ._slow import SlowHandlerMonitor
@@ -75,6 +75,8 @@ class Process:
         self.successor: tuple[Worker, SharedLoad] | None = None
         self.reloads_again = False
         self._recycles = False
+        # Whether another process takes its place.
+        self._is_replaced = False
         self._requests_max = plan.max_requests
         if self._requests_max:
             self._requests_max += random.randint(0, plan.max_requests_jitter)
@@ -101,6 +103,11 @@ class Process:
     def take_over(self, fds: list[int]) -> None:
         """Makes this process drain the queues of these sockets when it ends."""
         self._unserved_fds = fds
+
+    def be_replaced(self) -> None:
+        """Notes that another process takes its place: clients of WebSockets are told to come back.
+        From any thread, before it ends."""
+        self._is_replaced = True
 
     def run(self) -> int:
         """Serves until it is ended. Returns the exit code.
@@ -196,7 +203,7 @@ class Process:
             self._run_with_loop(app, interface)
         elif interface == "wsgi":
             self._run_wsgi(app)
-        elif any(is_coroutine for *_, is_coroutine, _ in app.handlers()):
+        elif app.sockets() or any(is_coroutine for *_, is_coroutine, _ in app.handlers()):
             self._run_with_loop(app, interface)
         else:
             self._build(app.handlers(), app._folders, CallContext(), None)
@@ -265,11 +272,14 @@ class Process:
             how = f"ASGI on {loops.name}"
             scope = _scope(self.plan, _sockets.server_of(self.listening.sockets))
             state = lifespan.state if self.plan.lifespan != "off" else None
-            asgi = Asgi(app, loop, scope, self.plan.root_path, state, CallContext.on_error)
+            asgi = Asgi(app, loop, scope, self.plan.root_path, state, CallContext.on_error,
+                        self.plan.ws != "none")
             self._build([], [], CallContext(loop), asgi)
+            running_sockets = asgi.running_sockets
         else:
             how = f"functions on {loops.name}"
-            self._build(app.handlers(), app._folders, CallContext(loop), None)
+            self._build(app.handlers(), app._folders, CallContext(loop), None, app.sockets())
+            running_sockets = self.engine.running_sockets
         # (What is wrong with a setting has been said by now. The loop's own handlers of signals
         # would wait for as long as the application's start holds it.)
         if not await self._has_started(lifespan, ended):
@@ -287,10 +297,14 @@ class Process:
             except asyncio.TimeoutError:
                 self._check_limits()
         self._begin_drain()
+        until = loop.time() + self.plan.grace
         while (cut := self.engine.step_drain()) is None:
             await asyncio.sleep(STEP_SECONDS)
         self._log_end(cut)
         loops.drive(None)
+        # What applications do once their WebSockets have ended is a part of them.
+        while running_sockets() and loop.time() < until:
+            await asyncio.sleep(STEP_SECONDS)
         await self._stop(lifespan)
 
     async def _has_started(self, lifespan: Lifespan, ended: asyncio.Event) -> bool:
@@ -342,13 +356,13 @@ class Process:
 
     def _build(
         self, handlers: list[_HandlerSpec], folders: list[tuple[str, str]], context: CallContext,
-        application: Asgi | Wsgi | None,
+        application: Asgi | Wsgi | None, sockets: Sequence[_SocketSpec] = (),
     ) -> None:
         """Creates the engine, which validates the settings. It serves with its first turn."""
         folders = [*folders, *self.plan.static.items()]
         settings = self.plan.on(self.listening).engine_settings()
         self._engine = Engine(settings, handlers, folders, context, application,
-                              self.plan.workers)
+                              self.plan.workers, list(sockets))
         for note in self.engine.notes():
             log.info("%s", note)
         self._handlers = handlers
@@ -418,6 +432,8 @@ class Process:
             for fd in [*self.listening.own_fds(), *self._unserved_fds]:
                 self.engine.take_socket_over(fd)
             self.listening.close()
+        if self._is_replaced or self.successor is not None:
+            self.engine.announce_restart()
         self.engine.begin_drain(self.plan.grace)
 
     def _log_end(self, cut: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import typing
 
 from ._errors import ClientDisconnected
 from ._gustnado import canonical_route
@@ -13,10 +14,12 @@ if TYPE_CHECKING:
     import inspect
     from collections.abc import Callable, Sequence
 
-    from ._gustnado import _HandlerSpec
+    from ._gustnado import Request, _HandlerSpec, _SocketSpec
 
 # `{name}` and `{*rest}` in a path.
 _PART = re.compile(r"\{\*?([^}]*)\}")
+# A token (RFC 9110, 5.6.2).
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
 class CallContext:
@@ -158,6 +161,44 @@ def handler(
     waits = is_coroutine_function(function)
     return (method, path, function, takes_request, named, merge_slashes, exempt, handlers_max,
             body, waits, preload or [])
+
+
+class SocketOptions(typing.NamedTuple):
+    """The keyword arguments of `App.websocket`."""
+
+    subprotocols: Sequence[str]
+    origins: Sequence[str]
+    message_bytes_max: int | None
+    merge_slashes: bool
+
+
+def socket(
+    path: str, function: Callable[..., object], options: SocketOptions,
+    guard: Callable[[Request], object] | None = None,
+) -> _SocketSpec:
+    """Returns a handler of WebSockets in the engine's form.
+
+    - `guard`: what runs before a WebSocket is opened."""
+    for name in ("subprotocols", "origins"):
+        given = getattr(options, name)
+        if isinstance(given, str):
+            raise TypeError(f"{name}: expected a list, found the text {given!r}")
+    for subprotocol in options.subprotocols:
+        if not _TOKEN.fullmatch(subprotocol):
+            raise ValueError(f"subprotocols: expected a token such as v1.chat, found "
+                             f"{subprotocol!r}")
+    most = options.message_bytes_max
+    if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 1):
+        raise ValueError(f"message_bytes_max: expected a number of bytes, or None, found {most!r}")
+    if not is_coroutine_function(function):
+        raise TypeError(f"{_name(function)}: expected a coroutine function (async def) for a "
+                        "WebSocket")
+    named, takes_socket = taken(path, function)
+    if not takes_socket:
+        raise TypeError(f"{_name(function)}: expected the WebSocket as the first parameter")
+    guarded = None if guard is None else (guard, is_coroutine_function(guard))
+    return (path, function, named, options.merge_slashes, guarded, list(options.subprotocols),
+            list(options.origins), most)
 
 
 def _name(function: Callable[..., object]) -> str:

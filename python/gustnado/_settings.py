@@ -171,6 +171,7 @@ class Settings(TypedDict, total=False):
     write_rate: int | str | None
     write_rate_min: int | str | None
     write_timeout: float | str | None
+    ws: Literal["auto", "none"] | None
     ws_close_timeout: float | str | None
     ws_deflate: Literal["on", "context", "off"] | None
     ws_deflate_bytes_min: int | str | None

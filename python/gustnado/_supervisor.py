@@ -101,20 +101,23 @@ class Worker:
                     self.become_ready()
         return self.is_ready
 
-    def end(self, grace: float, left: list[int] | None = None) -> None:
-        """- `left`: the indices of sockets that are unserved once all workers have ended."""
+    def end(
+        self, grace: float, left: list[int] | None = None, is_replaced: bool = False
+    ) -> None:
+        """- `left`: the indices of sockets that are unserved once all workers have ended.
+        - `is_replaced`: another worker has taken its place."""
         if not self.is_ending:
             self.is_ending = True
             self.kill_at = time.monotonic() + grace + KILL_SECONDS
-            if not (left and self._send_left(left)):
+            if not ((left or is_replaced) and self._send_end(left or [], is_replaced)):
                 self._signal(signal.SIGTERM)
 
-    def _send_left(self, left: list[int]) -> bool:
+    def _send_end(self, left: list[int], is_replaced: bool) -> bool:
         """Makes it drain the queues of these sockets, and end."""
         if not self.is_ready:
             return False
         try:
-            self.channel.sendall(json.dumps(left).encode() + b"\n")
+            self.channel.sendall(json.dumps([left, is_replaced]).encode() + b"\n")
         except OSError:
             return False
         return True
@@ -333,7 +336,7 @@ class Supervisor:
         if worker.replaces is not None:
             before = self._workers.get(worker.replaces)
             if before is not None:
-                before.end(self.plan.grace)
+                before.end(self.plan.grace, is_replaced=True)
             worker.replaces = None
         if not self._has_announced and sum(one.is_ready for one in self._live()) >= self._count:
             self._has_announced = True

@@ -50,13 +50,16 @@ def serve(channel: socket.socket, plan: Plan) -> int:
 
 
 def _follow_supervisor(channel: socket.socket, process: Process) -> None:
-    """Ends this process in order when its supervisor ends, which says which sockets are left to
-    it then, or is gone."""
+    """Ends this process in order when its supervisor says so, and which sockets are left to it
+    then, and whether it was replaced; or when the supervisor is gone."""
     said = b""
     while not said.endswith(b"\n") and (piece := channel.recv(4096)):
         said += piece
     if said.endswith(b"\n"):
-        process.take_over(json.loads(said))
+        left, is_replaced = json.loads(said)
+        process.take_over(left)
+        if is_replaced:
+            process.be_replaced()
     os.kill(os.getpid(), signal.SIGTERM)
     while said and channel.recv(4096):
         pass

@@ -1,27 +1,32 @@
 //! ASGI 3 applications: their scope, and what they receive and send.
 
-mod awaitables;
+mod callee;
 mod exchange;
 mod message;
 mod scope;
+mod socket;
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use gustnado::websocket::{Origins, WebSocketAcceptor, WebSocketEndpoint, WebSocketOffer};
 use gustnado::{Reply, Request, Response, Routes, Status, route};
 
+use crate::awaitables::ReadyNone;
 use crate::coroutine::{self, StartedTask, Starter};
 use crate::errors::{ErrorReporter, FaultOrigin};
 use crate::request_template::RequestTemplate;
 use crate::tunnel;
-use awaitables::ReadyNone;
+use callee::AsgiCallee;
 use exchange::AsgiExchange;
 use scope::RootPath;
+use socket::AsgiSocket;
 
 /// An ASGI application.
 #[pyclass(frozen, module = "gustnado._gustnado")]
@@ -38,6 +43,10 @@ struct AsgiApp {
     state: Option<Py<PyDict>>,
     reporter: ErrorReporter,
     done: Py<ReadyNone>,
+    /// The application gets requests for `WebSocket`s as such.
+    has_sockets: bool,
+    /// Of how many of them its tasks run.
+    running_sockets: AtomicUsize,
 }
 
 #[pymethods]
@@ -48,7 +57,9 @@ impl Asgi {
     /// - `root_path`: whole segments that are not part of the application's paths.
     /// - `state`: copied into each scope.
     /// - `on_error`: called with an exception, or none, and a line about the request.
+    /// - `websockets`: whether the application gets requests for `WebSocket`s as such.
     #[new]
+    #[pyo3(signature = (app, event_loop, template, root_path, state, on_error, websockets = true))]
     fn new(
         app: Py<PyAny>,
         event_loop: &Bound<'_, PyAny>,
@@ -56,13 +67,31 @@ impl Asgi {
         root_path: String,
         state: Option<Py<PyDict>>,
         on_error: Py<PyAny>,
+        websockets: bool,
     ) -> PyResult<Self> {
         let (starter, reporter) = (Starter::new(event_loop)?, ErrorReporter(on_error));
         let done = Py::new(event_loop.py(), ReadyNone)?;
         let (event_loop, root) = (event_loop.clone().unbind(), RootPath::new(root_path));
         let template = RequestTemplate::new(template);
-        let app = AsgiApp { app, event_loop, starter, template, root, state, reporter, done };
+        let (has_sockets, running_sockets) = (websockets, AtomicUsize::new(0));
+        let app = AsgiApp {
+            app,
+            event_loop,
+            starter,
+            template,
+            root,
+            state,
+            reporter,
+            done,
+            has_sockets,
+            running_sockets,
+        };
         Ok(Self(Arc::new(app)))
+    }
+
+    /// Returns of how many WebSockets the application's tasks run.
+    fn running_sockets(&self) -> usize {
+        self.0.running_sockets.load(Ordering::Relaxed)
     }
 }
 
@@ -70,12 +99,15 @@ impl Asgi {
     /// Adds the application to routes, as the fallback.
     pub(crate) fn add_to(&self, routes: Routes) -> Routes {
         let app = Arc::clone(&self.0);
-        let handler = move |request: Request| {
-            if let Some(refusal) = tunnel::refuse(&request) {
-                return AsgiCall::Refused(refusal);
+        // Applications check origins themselves: they know which pages are theirs.
+        let endpoint = WebSocketEndpoint::undecided().origins(Origins::Any);
+        let handler = endpoint.with_acceptor(move |acceptor| {
+            let app = Arc::clone(&app);
+            move |request: Request| match app.asked(&request, &acceptor) {
+                Ok(offer) => AsgiCall::Requested(Arc::clone(&app), Box::new((request, offer))),
+                Err(refusal) => AsgiCall::Refused(refusal),
             }
-            AsgiCall::Requested(Arc::clone(&app), Box::new(request))
-        };
+        });
         routes.fallback_route(route().any(handler).server_wide(true))
     }
 }
@@ -83,7 +115,7 @@ impl Asgi {
 /// The response of an application, which is called with the first poll.
 enum AsgiCall {
     Refused(Response),
-    Requested(Arc<AsgiApp>, Box<Request>),
+    Requested(Arc<AsgiApp>, Box<(Request, Option<WebSocketOffer>)>),
     Waiting(Reply),
     Over,
 }
@@ -93,10 +125,17 @@ impl Future for AsgiCall {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Response> {
         let mut reply = match std::mem::replace(&mut *self, Self::Over) {
-            Self::Requested(app, request) => match Python::attach(|py| app.begin(py, *request)) {
-                Ok(response) => return Poll::Ready(response),
-                Err(reply) => reply,
-            },
+            Self::Requested(app, asked) => {
+                let (request, offer) = *asked;
+                let begun = Python::attach(|py| match offer {
+                    None => app.begin(app.exchange(py, request)),
+                    Some(offer) => app.begin(app.socket(py, request, offer)),
+                });
+                match begun {
+                    Ok(response) => return Poll::Ready(response),
+                    Err(reply) => reply,
+                }
+            }
             Self::Refused(refusal) => return Poll::Ready(refusal),
             Self::Waiting(reply) => reply,
             Self::Over => unreachable!("it has answered"),
@@ -107,25 +146,69 @@ impl Future for AsgiCall {
     }
 }
 
+/// An exchange or a WebSocket, and its scope.
+type Called<'py, T> = PyResult<(Bound<'py, T>, Bound<'py, PyDict>)>;
+
 impl AsgiApp {
-    /// Calls the application. Returns its response, or the reply to wait for.
-    fn begin(self: &Arc<Self>, py: Python<'_>, request: Request) -> Result<Response, Reply> {
+    /// Returns the handshake of a request for a WebSocket; `None` for others.
+    ///
+    /// # Errors
+    /// The response to a request that the application does not get.
+    fn asked(
+        &self,
+        request: &Request,
+        acceptor: &WebSocketAcceptor,
+    ) -> Result<Option<WebSocketOffer>, Response> {
+        let refusal = match self.has_sockets {
+            true if tunnel::is_websocket(request) => return acceptor.offer(request).map(Some),
+            true => tunnel::refuse_connect(request),
+            false => tunnel::refuse(request),
+        };
+        refusal.map_or(Ok(None), Err)
+    }
+
+    fn exchange<'py>(&self, py: Python<'py>, request: Request) -> Called<'py, AsgiExchange> {
+        let state = self.state.as_ref().map(|state| state.bind(py));
+        let scope = scope::make(py, &self.template, &self.root, state, &request)?;
         let (done, pause) = (self.done.clone_ref(py), self.starter.pause().clone_ref(py));
-        let made = AsgiExchange::new(request, self.event_loop.clone_ref(py), done, pause);
-        let started =
-            Bound::new(py, made).and_then(|exchange| Ok((self.start(&exchange)?, exchange)));
-        let (started, exchange) = match started {
+        let exchange = AsgiExchange::new(request, self.event_loop.clone_ref(py), done, pause);
+        Ok((Bound::new(py, exchange)?, scope))
+    }
+
+    fn socket<'py>(
+        &self,
+        py: Python<'py>,
+        request: Request,
+        offer: WebSocketOffer,
+    ) -> Called<'py, AsgiSocket> {
+        let state = self.state.as_ref().map(|state| state.bind(py));
+        let scope = scope::make_of_socket(py, &self.template, &self.root, state, &request)?;
+        let (done, pause) = (self.done.clone_ref(py), self.starter.pause().clone_ref(py));
+        let event_loop = self.event_loop.clone_ref(py);
+        let socket = AsgiSocket::new(py, (request, offer), event_loop, done, pause);
+        Ok((Bound::new(py, socket)?, scope))
+    }
+
+    /// Calls the application. Returns its response, or the reply to wait for.
+    fn begin<T: AsgiCallee>(self: &Arc<Self>, called: Called<'_, T>) -> Result<Response, Reply> {
+        let started = called.and_then(|(callee, scope)| Ok((self.start(&callee, &scope)?, callee)));
+        let (started, callee) = match started {
             Ok(started) => started,
             Err(error) => {
-                return Ok(self.failed(py, &error, "the application could not be called"));
+                let what = "the application could not be called";
+                return Ok(Python::attach(|py| self.failed(py, &error, what)));
             }
         };
+        let py = callee.py();
+        if T::IS_SOCKET {
+            self.running_sockets.fetch_add(1, Ordering::Relaxed);
+        }
         let ended = coroutine::result(&started.task).transpose();
         let is_running = ended.is_none();
         if let Some(ended) = ended {
-            self.end(&exchange, ended.err());
+            self.end(&callee, ended.err());
         } else {
-            let (app, of_task) = (Arc::clone(self), exchange.clone().unbind());
+            let (app, of_task) = (Arc::clone(self), callee.clone().unbind());
             let then = move |py: Python<'_>, ended: PyResult<Bound<'_, PyAny>>| {
                 app.end(of_task.bind(py), ended.err());
             };
@@ -133,9 +216,9 @@ impl AsgiApp {
                 self.reporter.report(py, Some(&error), "the application's end will not be seen");
             }
         }
-        match exchange.get().take_response() {
+        match T::take_response(&callee) {
             Some(response) => Ok(response),
-            None if is_running => AsgiExchange::wait(&exchange).map_or_else(
+            None if is_running => T::wait(&callee).map_or_else(
                 |error| Ok(self.failed(py, &error, "the application's response cannot be awaited")),
                 Err,
             ),
@@ -149,29 +232,31 @@ impl AsgiApp {
     }
 
     /// Runs the application's first step.
-    fn start<'py>(&self, exchange: &Bound<'py, AsgiExchange>) -> PyResult<StartedTask<'py>> {
-        let py = exchange.py();
-        let state = self.state.as_ref().map(|state| state.bind(py));
-        let made = |request: &Request| scope::make(py, &self.template, &self.root, state, request);
-        let scope = exchange.get().with_request(made)?;
-        let receive = exchange.getattr(intern!(py, "receive"))?;
-        let send = exchange.getattr(intern!(py, "send"))?;
+    fn start<'py, T: AsgiCallee>(
+        &self,
+        callee: &Bound<'py, T>,
+        scope: &Bound<'py, PyDict>,
+    ) -> PyResult<StartedTask<'py>> {
+        let py = callee.py();
+        let receive = callee.as_any().getattr(intern!(py, "receive"))?;
+        let send = callee.as_any().getattr(intern!(py, "send"))?;
         self.starter.start(&self.app.bind(py).call1((scope, receive, send))?)
     }
 
     /// Handles the application's end: reports its exception, and completes its response.
-    fn end(&self, exchange: &Bound<'_, AsgiExchange>, error: Option<PyErr>) {
-        let py = exchange.py();
-        let owed = AsgiExchange::end(exchange);
+    fn end<T: AsgiCallee>(&self, callee: &Bound<'_, T>, error: Option<PyErr>) {
+        let py = callee.py();
+        if T::IS_SOCKET {
+            self.running_sockets.fetch_sub(1, Ordering::Relaxed);
+        }
+        let owed = T::end(callee, error.is_some());
         if error.is_none() && owed.is_none() {
             return;
         }
-        let asked = exchange
-            .get()
-            .with_request(|request| format!("{} {}", request.method_str(), request.target()));
+        let asked = T::name(callee);
         match (error, owed) {
             (Some(error), _) => {
-                let fault = FaultOrigin::of_peer(exchange.get().knows_loss());
+                let fault = FaultOrigin::of_peer(T::knows_loss(callee));
                 self.reporter.report_as(py, Some(&error), &format!("{asked} has failed"), fault);
             }
             (None, Some(owed)) => {

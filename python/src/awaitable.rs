@@ -35,8 +35,9 @@ macro_rules! awaitable {
                 kind: &Bound<'_, PyAny>,
                 value: Option<&Bound<'_, PyAny>>,
                 _trace: Option<&Bound<'_, PyAny>>,
-            ) -> PyErr {
-                $crate::awaitable::thrown(kind, value)
+            ) -> PyResult<()> {
+                // (A method that returns a `PyErr` returns the exception, and does not raise it.)
+                Err($crate::awaitable::thrown(kind, value))
             }
 
             fn close(&self) {}

@@ -1,6 +1,9 @@
 //! Calls a handler in Python and converts what it returns.
 
+mod socket;
+
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use pyo3::prelude::*;
@@ -15,6 +18,7 @@ use crate::coroutine::{self, Starter};
 use crate::errors::{ErrorReporter, FaultOrigin};
 use crate::request::PyRequest;
 use crate::{response, tunnel};
+pub(crate) use socket::SocketHandler;
 
 /// Shared context of all handlers.
 pub(crate) struct CallContext {
@@ -25,6 +29,8 @@ pub(crate) struct CallContext {
     to_json: Py<PyAny>,
     /// The limit of bodies was set, and is that of coroutine functions, too, which have no default.
     has_body_limit: bool,
+    /// Of how many `WebSocket`s the handlers run.
+    running_sockets: AtomicUsize,
 }
 
 /// Default limit of a body that is read into memory for a plain function.
@@ -42,7 +48,13 @@ impl CallContext {
             reporter: ErrorReporter(source.getattr("on_error")?.unbind()),
             to_json: source.getattr("to_json")?.unbind(),
             has_body_limit,
+            running_sockets: AtomicUsize::new(0),
         })
+    }
+
+    /// Returns of how many `WebSocket`s the handlers run.
+    pub(crate) fn running_sockets(&self) -> usize {
+        self.running_sockets.load(Ordering::Relaxed)
     }
 
     /// Reports the exception of a handler and returns 500; the client gets no details.
@@ -62,6 +74,8 @@ pub(crate) struct PyHandler {
     context: Arc<CallContext>,
     /// Its name in the log.
     name: String,
+    /// Takes requests for `WebSocket`s at the same path.
+    socket: Option<Arc<SocketHandler>>,
 }
 
 /// The result of a call.
@@ -77,17 +91,11 @@ impl PyHandler {
         params: Vec<String>,
         is_coroutine: bool,
         context: Arc<CallContext>,
+        socket: Option<Arc<SocketHandler>>,
     ) -> Self {
-        let (params, name) = Python::attach(|py| {
-            let text = |name: String| {
-                let interned = PyString::intern(py, &name).unbind();
-                (name, interned)
-            };
-            let name = function.bind(py).getattr("__qualname__");
-            let name = name.map_or_else(|_| "a handler".to_owned(), |name| name.to_string());
-            (params.into_iter().map(text).collect(), name)
-        });
-        Self { function, takes_request, params, is_coroutine, context, name }
+        let (params, name) =
+            Python::attach(|py| (interned(py, params), name_of(function.bind(py))));
+        Self { function, takes_request, params, is_coroutine, context, name, socket }
     }
 
     /// Adds it to routes. A plain function that does not take the request runs inline, and no body
@@ -111,7 +119,27 @@ impl PyHandler {
             // It reads at its own pace, and the client waits.
             place = place.limit_body_bytes(u64::MAX);
         }
-        let place = if self.takes_request || self.is_coroutine {
+        let place = if let Some(socket) = self.socket.clone() {
+            let endpoint = socket.endpoint.clone();
+            let handler = endpoint.with_acceptor(move |acceptor| {
+                let (handler, socket) = (Arc::clone(&self), Arc::clone(&socket));
+                move |request: gustnado::Request| {
+                    let (handler, socket) = (Arc::clone(&handler), Arc::clone(&socket));
+                    let acceptor = acceptor.clone();
+                    async move {
+                        if tunnel::is_websocket(&request) {
+                            socket.respond(request, acceptor).await
+                        } else {
+                            handler.respond(request).await
+                        }
+                    }
+                }
+            });
+            match method {
+                Some(method) => place.on(method, handler),
+                None => tunnel::refused_by(place).any(handler),
+            }
+        } else if self.takes_request || self.is_coroutine {
             let handler = move |request: gustnado::Request| Arc::clone(&self).respond(request);
             match method {
                 Some(method) => place.on(method, handler),
@@ -133,7 +161,7 @@ impl PyHandler {
             return tunnel::no_websocket(request);
         }
         Python::attach(|py| {
-            let named = self.named(py, request);
+            let named = named_parts(py, &self.params, request);
             let returned = named.and_then(|named| self.function.bind(py).call((), named.as_ref()));
             self.to_response(py, returned, None)
         })
@@ -163,7 +191,7 @@ impl PyHandler {
         body: Option<Bytes>,
     ) -> CallResult {
         let mut request_object = None;
-        let returned = self.named(py, &request).and_then(|named| {
+        let returned = named_parts(py, &self.params, &request).and_then(|named| {
             let function = self.function.bind(py);
             if self.takes_request {
                 let read_max = (!self.context.has_body_limit).then_some(READ_BYTES_MAX);
@@ -228,22 +256,6 @@ impl PyHandler {
         }
     }
 
-    /// Returns the named parts of the path that it takes.
-    fn named<'py>(
-        &self,
-        py: Python<'py>,
-        request: &gustnado::Request,
-    ) -> PyResult<Option<Bound<'py, PyDict>>> {
-        if self.params.is_empty() {
-            return Ok(None);
-        }
-        let named = PyDict::new(py);
-        for (name, key) in &self.params {
-            named.set_item(key, request.param(name))?;
-        }
-        Ok(Some(named))
-    }
-
     /// Converts the value or exception of a handler to a response. If the handler got a broken
     /// body, that explains its exception: the status is the body's, and the fault the client's.
     fn to_response(
@@ -265,4 +277,35 @@ impl PyHandler {
             }
         })
     }
+}
+
+/// Returns names also as Python strings.
+pub(crate) fn interned(py: Python<'_>, names: Vec<String>) -> Vec<(String, Py<PyString>)> {
+    let interned = |name: String| {
+        let interned = PyString::intern(py, &name).unbind();
+        (name, interned)
+    };
+    names.into_iter().map(interned).collect()
+}
+
+/// Returns a function's name in the log.
+pub(crate) fn name_of(function: &Bound<'_, PyAny>) -> String {
+    let name = function.getattr("__qualname__");
+    name.map_or_else(|_| "a handler".to_owned(), |name| name.to_string())
+}
+
+/// Returns the named parts of the path that a handler takes.
+fn named_parts<'py>(
+    py: Python<'py>,
+    params: &[(String, Py<PyString>)],
+    request: &gustnado::Request,
+) -> PyResult<Option<Bound<'py, PyDict>>> {
+    if params.is_empty() {
+        return Ok(None);
+    }
+    let named = PyDict::new(py);
+    for (name, key) in params {
+        named.set_item(key, request.param(name))?;
+    }
+    Ok(Some(named))
 }

@@ -24,6 +24,7 @@ pub(crate) use pause::{LoopTurn, NotOurs, Pause, go_on, has_paused};
 
 /// Starts coroutines on one loop.
 pub(crate) struct Starter {
+    event_loop: Py<PyAny>,
     task_type: Py<PyAny>,
     /// `loop=` the loop.
     options: Py<PyDict>,
@@ -110,12 +111,18 @@ impl Starter {
         let trap = Py::new(py, CallSoonTrap { attributes, trapped: Guarded::default() })?;
         let pause = Py::new(py, Pause::new(trap.clone_ref(py)))?;
         Ok(Self {
+            event_loop: event_loop.clone().unbind(),
             task_type: py.import("asyncio")?.getattr("Task")?.unbind(),
             options: options.unbind(),
             trap,
             pause,
             running: RunningTasks::default(),
         })
+    }
+
+    /// Returns the loop.
+    pub(crate) fn event_loop(&self, py: Python<'_>) -> Py<PyAny> {
+        self.event_loop.clone_ref(py)
     }
 
     /// Returns the awaitable with which a step lets its output leave.

@@ -13,10 +13,12 @@ use send_wrapper::SendWrapper;
 use gustnado::config::BodyPolicy;
 use gustnado::config::Listing;
 use gustnado::driven::{Driven, ReactorWaker, Wants, WatchEvent};
+use gustnado::websocket::{Origins, WebSocketEndpoint};
 use gustnado::{Drain, Method, Routes, Running, Server};
 
 use crate::asgi::Asgi;
-use crate::call::{CallContext, PyHandler};
+use crate::awaitables::ReadyNone;
+use crate::call::{CallContext, PyHandler, SocketHandler, interned, name_of};
 use crate::coroutine::has_paused;
 use crate::poller::up_to_ms;
 use crate::wsgi::Wsgi;
@@ -39,6 +41,21 @@ type HandlerSpec = (
     Option<String>,
     bool,
     Vec<String>,
+);
+
+/// A handler of `WebSocket`s, as `gustnado._routes` describes it: path, function, the named parts
+/// of the path that it takes, whether slashes are merged, what is called before the handshake is
+/// answered and whether that is a coroutine function, subprotocols, origins (none: the same host;
+/// `*`: all), and the most bytes of a message.
+type SocketSpec = (
+    String,
+    Py<PyAny>,
+    Vec<String>,
+    bool,
+    Option<(Py<PyAny>, bool)>,
+    Vec<String>,
+    Vec<String>,
+    Option<u64>,
 );
 
 /// State of the engine's turns for other threads.
@@ -81,6 +98,7 @@ pub(crate) struct PyEngine {
     drain: RefCell<Option<Drain>>,
     /// The descriptor for loops that sleep in place of the engine.
     descriptor: RefCell<Option<OwnedFd>>,
+    context: Arc<CallContext>,
 }
 
 #[pymethods]
@@ -92,8 +110,11 @@ impl PyEngine {
     /// - `context`: shared context of handlers; see `gustnado._routes.CallContext`.
     /// - `application`: the fallback: an `Asgi` or a `Wsgi`.
     /// - `processes`: how many share the memory of `max-memory`.
+    /// - `sockets`: handlers of `WebSocket`s.
     #[new]
-    #[pyo3(signature = (settings, handlers, folders, context, application, processes=1))]
+    #[pyo3(signature = (
+        settings, handlers, folders, context, application, processes = 1, sockets = Vec::new()
+    ))]
     fn new(
         settings: Vec<(String, String)>,
         handlers: Vec<HandlerSpec>,
@@ -101,10 +122,12 @@ impl PyEngine {
         context: &Bound<'_, PyAny>,
         application: Option<&Bound<'_, PyAny>>,
         processes: usize,
+        sockets: Vec<SocketSpec>,
     ) -> PyResult<Self> {
         let usual_policy = settings.iter().rfind(|(name, _)| name == "body-policy");
         let usual_policy = usual_policy.map(|(_, name)| policy_of(name)).transpose()?;
         let has_body_limit = settings.iter().any(|(name, _)| name == "limit-body-bytes");
+        let context_py = context.py();
         let context = Arc::new(CallContext::of(context, has_body_limit)?);
         // Folders next to an application are its assets: they have no listings by default.
         let mut server = Server::new().listing(Listing::Off).on_limit(limits::tell);
@@ -123,6 +146,7 @@ impl PyEngine {
         for (path, folder) in folders {
             routes = routes.files(&path, folder);
         }
+        let mut sockets = socket_handlers(context_py, sockets, &context)?;
         for handler in handlers {
             let (
                 method,
@@ -141,10 +165,21 @@ impl PyEngine {
             let method = method.map(|name| method_of(&name)).transpose()?;
             let reads_whole = takes_request && !is_coroutine;
             check_policy(method, &path, reads_whole, policy.or(usual_policy))?;
+            // A path may have a page and a WebSocket.
+            let takes_get = matches!(method, None | Some(Method::Get));
+            let socket = sockets.iter_mut().find(|socket| takes_get && socket.path == path);
+            let socket = socket.map(|socket| {
+                socket.has_page = true;
+                Arc::clone(&socket.handler)
+            });
+            let context = Arc::clone(&context);
             let handler =
-                PyHandler::new(function, takes_request, params, is_coroutine, Arc::clone(&context));
+                PyHandler::new(function, takes_request, params, is_coroutine, context, socket);
             let place = (&*path, merges, is_exempt, limit);
             routes = Arc::new(handler).add_to(routes, method, place, (policy, preload));
+        }
+        for socket in sockets.into_iter().filter(|socket| !socket.has_page) {
+            routes = socket.handler.add_to(routes, &socket.path, socket.merges);
         }
         if let Some(application) = application {
             routes = match application.cast::<Asgi>() {
@@ -162,6 +197,7 @@ impl PyEngine {
             pulse: TurnState::new(),
             drain: RefCell::default(),
             descriptor: RefCell::default(),
+            context,
         })
     }
 
@@ -302,6 +338,17 @@ impl PyEngine {
         self.running.share_stats(fd, place).map_err(|error| errors::of_io(&error))
     }
 
+    /// Returns of how many WebSockets handlers run.
+    fn running_sockets(&self) -> usize {
+        self.context.running_sockets()
+    }
+
+    /// Says that another process takes the place of this one: clients of `WebSocket`s are told to
+    /// come back. Before the drain.
+    fn announce_restart(&self) {
+        self.running.announce_restart();
+    }
+
     /// Begins the drain: accepts no more connections, and responses in progress have `deadline`
     /// seconds.
     fn begin_drain(&self, deadline: f64) {
@@ -350,6 +397,48 @@ impl PyAlert {
         let for_us = self.pulse.now_us().saturating_sub(up_us);
         (turns, Duration::from_micros(for_us).as_secs_f64())
     }
+}
+
+/// A handler of `WebSocket`s at its path.
+struct SocketRoute {
+    path: String,
+    merges: bool,
+    handler: Arc<SocketHandler>,
+    /// Another handler of GET passes requests on to it.
+    has_page: bool,
+}
+
+fn socket_handlers(
+    py: Python<'_>,
+    sockets: Vec<SocketSpec>,
+    context: &Arc<CallContext>,
+) -> PyResult<Vec<SocketRoute>> {
+    let done = Py::new(py, ReadyNone)?;
+    let route = |spec: SocketSpec| {
+        let (path, function, params, merges, guard, subprotocols, origins, message_bytes_max) =
+            spec;
+        let names: Vec<&str> = subprotocols.iter().map(String::as_str).collect();
+        let mut endpoint = WebSocketEndpoint::undecided().subprotocols(&names);
+        endpoint = match &*origins {
+            [] => endpoint,
+            [all] if all == "*" => endpoint.origins(Origins::Any),
+            _ => endpoint.origins(Origins::Also(origins)),
+        };
+        if let Some(bytes) = message_bytes_max {
+            endpoint = endpoint.message_bytes_max(bytes).frame_bytes_max(bytes);
+        }
+        let handler = SocketHandler {
+            name: name_of(function.bind(py)),
+            params: interned(py, params),
+            function,
+            guard,
+            endpoint,
+            context: Arc::clone(context),
+            done: done.clone_ref(py),
+        };
+        SocketRoute { path, merges, handler: Arc::new(handler), has_page: false }
+    };
+    Ok(sockets.into_iter().map(route).collect())
 }
 
 /// Returns a body policy by its name.

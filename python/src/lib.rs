@@ -9,6 +9,7 @@
 
 mod asgi;
 mod awaitable;
+mod awaitables;
 mod bytes_like;
 mod call;
 mod coroutine;
@@ -26,6 +27,7 @@ mod response;
 mod root_path;
 mod tunnel;
 mod twisted;
+mod websocket;
 mod writer;
 mod wsgi;
 
@@ -146,6 +148,8 @@ mod _gustnado {
         CycloneApi, TlsLink, TwistedApi, TwistedConnection, TwistedTimeout, TwistedTls,
         cyclone_head, escape_for_log, read_plain_request,
     };
+    #[pymodule_export]
+    use crate::websocket::PyWebSocket;
     #[pymodule_export]
     use crate::writer::ResponseBodyWriter;
     #[pymodule_export]

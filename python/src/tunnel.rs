@@ -1,5 +1,5 @@
-//! Refuses CONNECT (RFC 9110 §9.3.6) and WebSocket upgrades (RFC 6455) before an application sees
-//! them.
+//! Refuses CONNECT (RFC 9110 §9.3.6), and WebSocket upgrades (RFC 6455) where nothing takes them,
+//! before an application sees them.
 
 use gustnado::{Method, Request, Response, Route, Status, Version};
 
@@ -12,6 +12,12 @@ pub(crate) fn refuse(request: &Request) -> Option<Response> {
     if is_websocket(request) {
         return Some(no_websocket(request));
     }
+    refuse_connect(request)
+}
+
+/// Returns the response to a request for a tunnel that is no WebSocket; `None` to every other
+/// request.
+pub(crate) fn refuse_connect(request: &Request) -> Option<Response> {
     if request.method() != Method::Connect {
         return None;
     }
@@ -30,9 +36,10 @@ pub(crate) fn refused_by(route: Route) -> Route {
     route.on(Method::Connect, |_: Request| async { refusal() })
 }
 
-/// Returns whether a request is for a WebSocket, which is not supported.
+/// Returns whether a request is for a WebSocket.
 pub(crate) fn is_websocket(request: &Request) -> bool {
-    request.upgrade_protocols().next().is_some_and(|to| to.eq_ignore_ascii_case("websocket"))
+    let may_be = matches!(request.method(), Method::Get | Method::Connect);
+    may_be && request.wants_protocol("websocket")
 }
 
 /// Returns the response to it, and logs it, because its client shows an empty page at best. It
@@ -42,7 +49,7 @@ pub(crate) fn no_websocket(request: &Request) -> Response {
     let is_http2 = request.version() == Version::Http2;
     let status = if is_http2 { Status::NOT_IMPLEMENTED } else { Status::UPGRADE_REQUIRED };
     let line = format!(
-        "{} {} requests a WebSocket, which is not supported: {}",
+        "{} {} requests a WebSocket, and there is none: {}",
         request.method_str(),
         request.target(),
         status.code()

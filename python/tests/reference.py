@@ -16,12 +16,14 @@ PACKAGE = Path(gustnado.__file__).parent
 # In the order of the page. What is native has its signatures in the stub.
 SOURCES = {
     "App": "_app.py", "Request": "_gustnado.pyi", "Response": "_gustnado.pyi",
-    "Writer": "_gustnado.pyi", "stream": "_app.py", "events": "_events.py", "run": "_server.py",
-    "Server": "_server.py", "ClientDisconnected": "_errors.py",
+    "Writer": "_gustnado.pyi", "WebSocket": "_gustnado.pyi", "stream": "_app.py",
+    "events": "_events.py", "run": "_server.py", "Server": "_server.py",
+    "ClientDisconnected": "_errors.py",
 }
 ALIASES = {
     "_Function": "_app.py", "_Fields": "_gustnado.pyi", "_Piece": "_app.py",
-    "_BodyPolicy": "_app.py", "_HandlerSpec": "_gustnado.pyi", "_RouteOptions": "_app.py",
+    "_BodyPolicy": "_app.py", "_HandlerSpec": "_gustnado.pyi", "_SocketSpec": "_gustnado.pyi",
+    "_RouteOptions": "_app.py",
     "Settings": "_settings.py",
 }
 WIDTH = 100

@@ -61,7 +61,10 @@ def test_programs_run(tmp_path, text):
                 link.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
                 assert b" 200 " in link.recv(65536)
             return
-        for path in re.findall(r'@app.get\("(.*?)"\)', text) or ["/"]:
+        sockets = re.findall(r'@app.websocket\("(.*?)"\)', text)
+        for path in sockets:
+            assert b" 426 " in ask(server, path)
+        for path in re.findall(r'@app.get\("(.*?)"\)', text) or ["/"][:not sockets]:
             answer = ask(server, path.replace("{name}", "you"))
             assert b" 200 " in answer or b" 401 " in answer, answer
     finally:

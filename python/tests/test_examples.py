@@ -1,5 +1,6 @@
 """The programs of `python/examples`, with a request to each."""
 
+import json
 import os
 import socket
 import subprocess
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Server, free_port
+from websocket_link import WebSocketLink
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
@@ -50,6 +52,29 @@ def body(server, path, fields=""):
     answer = server.get(path, fields)
     assert answer.status == 200 and answer.is_whole, answer.raw
     return answer.body
+
+
+def test_chat(example):
+    server = example("chat.py")
+    assert b"new WebSocket" in body(server, "/")
+
+    def told(link):
+        return tuple(json.loads(link.receive()).values())
+
+    with WebSocketLink(server.port, "/rooms/hall?name=Ann") as ann:
+        assert told(ann) == ("Ann", None, 1)
+        with WebSocketLink(server.port, "/rooms/hall?name=Bob") as bob:
+            assert told(ann) == told(bob) == ("Bob", None, 2)
+            with WebSocketLink(server.port, "/rooms/other") as other:
+                assert told(other) == ("Nobody", None, 1)
+                ann.send("hello, Bob")
+                assert told(ann) == told(bob) == ("Ann", "hello, Bob", 2)
+            bob.close(1001)
+        assert told(ann) == ("Bob", None, 1)
+        server.process.terminate()
+        # The page comes again upon that.
+        assert ann.receive().code == 1001
+    assert server.process.wait(10) == 0
 
 
 def test_native_site(example):

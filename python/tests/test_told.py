@@ -80,14 +80,15 @@ def test_a_stream_that_raises_ends_its_client_and_is_told(run, path, words):
 
 
 @pytest.mark.parametrize("program, path, options", [
-    (NATIVE, "/bare", ()), (NATIVE, "/asked", ()), (NATIVE, "/socket", ()), (ASGI, "/ws", ()),
+    (NATIVE, "/bare", ()), (NATIVE, "/asked", ()), (NATIVE, "/socket", ()),
+    (ASGI, "/ws", ("--ws", "none")),
     (WSGI, "/ws", ()), (WSGI, "/ws", ("--threads", "2")),
 ])
 def test_who_wants_a_websocket_is_refused_and_told(run, program, path, options):
     server = run(program, *options)
     refused = server.get(path, UPGRADE)
     assert (refused.status, refused.fields["upgrade"]) == (426, "HTTP/1.1")
-    server.wait_for_words(f"GET {path} requests a WebSocket, which is not supported")
+    server.wait_for_words(f"GET {path} requests a WebSocket, and there is none")
     assert server.said().count("requests a WebSocket") == 1
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import gustnado
-from gustnado import App, Request, Response, Writer
+from gustnado import App, Request, Response, WebSocket, Writer
 
 app = App()
 
@@ -104,6 +104,17 @@ def write(writer: Writer) -> None:
 @app.patch("/other")
 def other(request: Request) -> Response:
     return Response.of((201, {"version": request.http_version}))
+
+
+@app.websocket("/chat/{room}", subprotocols=["v1"], origins=["https://example.org"])
+async def chat(socket: WebSocket, room: str) -> None:
+    first: str | bytes = await socket.receive()
+    await socket.send(first)
+    async for message in socket:
+        if isinstance(message, str) and not socket.try_send(message.upper()):
+            await socket.close(1013, f"too slow for {room}")
+    code: int | None = socket.close_code
+    print(code, socket.close_reason, socket.subprotocol, socket.request.path)
 
 
 app.files("/static", Path("public")).files("/more", "more")

@@ -139,8 +139,9 @@ pub mod websocket {
     #[doc(inline)]
     pub use gustnado_ws::{
         CloseCode, CloseFrame, DeflateWishes, MessageKind, MessagePiece, Origins, RecvResult,
-        SendError, SlowPeer, Subscription, Topic, Violation, WebSocket, WebSocketEndpoint,
-        WebSocketError, WebSocketMessage, WebSocketReceiver, WebSocketSender, websocket,
+        SendError, SlowPeer, Subscription, Topic, Violation, WebSocket, WebSocketAcceptor,
+        WebSocketEndpoint, WebSocketError, WebSocketMessage, WebSocketOffer, WebSocketReceiver,
+        WebSocketSender, websocket,
     };
 }
 

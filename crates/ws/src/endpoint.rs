@@ -2,26 +2,18 @@
 
 use std::fmt;
 use std::future::Future;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use gustnado_http::websocket::Role;
+use gustnado_http::status::Status;
 use gustnado_http::websocket::deflate::DeflateWishes;
 use gustnado_web::build_context::BuildContext;
 use gustnado_web::handler::{Handler, IntoHandler, form};
 use gustnado_web::request::Request;
 use gustnado_web::response::Response;
-use gustnado_web::tunnel::Tunnel;
 
-use crate::core::Core;
-use crate::deflate::Deflate;
-use crate::handshake::WebSocketHandshake;
+use crate::offer::WebSocketAcceptor;
 use crate::options::{Origins, OwnOptions, WebSocketOptions, per_second};
-use crate::run;
 use crate::socket::WebSocket;
-
-/// The name of the protocol.
-const PROTOCOL: &str = "websocket";
 
 /// An endpoint that opens `WebSocket`s: see [`websocket`].
 #[derive(Clone)]
@@ -40,6 +32,29 @@ where
     A: Future<Output = ()> + Send + 'static,
 {
     WebSocketEndpoint { handler, options: OwnOptions::default() }
+}
+
+impl WebSocketEndpoint<()> {
+    /// Makes an endpoint without a handler, for programs that answer handshakes themselves: see
+    /// [`WebSocketEndpoint::with_acceptor`].
+    #[must_use]
+    pub fn undecided() -> Self {
+        Self { handler: (), options: OwnOptions::default() }
+    }
+
+    /// Makes a handler that decides about handshakes: the one that `make` returns, which is called
+    /// once the server and its settings are known.
+    pub fn with_acceptor<F, H, K>(self, make: F) -> Handler
+    where
+        F: Fn(WebSocketAcceptor) -> H + Send + Sync + 'static,
+        H: IntoHandler<K>,
+    {
+        let options = self.options;
+        Handler::of_server(move |build: &BuildContext| {
+            let options = options.or(WebSocketOptions::of(build));
+            make(WebSocketAcceptor::new(options)).into_handler()
+        })
+    }
 }
 
 /// Declares setters.
@@ -101,9 +116,9 @@ where
         let Self { handler, options } = self;
         // What it does not set itself is known once the server is.
         Handler::of_server(move |build: &BuildContext| {
-            let options = Arc::new(options.or(WebSocketOptions::of(build)));
+            let acceptor = WebSocketAcceptor::new(options.or(WebSocketOptions::of(build)));
             let handler = handler.clone();
-            let respond = move |request: &Request| respond(request, &options, handler.clone());
+            let respond = move |request: &Request| respond(request, &acceptor, handler.clone());
             IntoHandler::<form::InlineForm>::into_handler(respond)
         })
     }
@@ -116,35 +131,13 @@ impl<F> fmt::Debug for WebSocketEndpoint<F> {
 }
 
 /// Answers a handshake.
-fn respond<F, A>(request: &Request, options: &Arc<WebSocketOptions>, handler: F) -> Response
+fn respond<F, A>(request: &Request, acceptor: &WebSocketAcceptor, handler: F) -> Response
 where
     F: FnOnce(WebSocket) -> A + Send + 'static,
     A: Future<Output = ()> + Send + 'static,
 {
-    if !request.wants_protocol(PROTOCOL) {
-        return Response::upgrade(PROTOCOL, |_| async {});
+    match acceptor.offer(request) {
+        Ok(offer) => offer.accept(Response::new(Status::UPGRADE_REQUIRED), handler),
+        Err(response) => response,
     }
-    let handshake = match WebSocketHandshake::of(request, options) {
-        Ok(handshake) => handshake,
-        Err(refused) => return refused,
-    };
-    let WebSocketHandshake { accept, subprotocol, deflate } = handshake;
-    let (options, chosen) = (Arc::clone(options), subprotocol.clone());
-    let mut response = Response::upgrade(PROTOCOL, move |tunnel: Tunnel| {
-        let deflate = deflate
-            .map(|agreed| Box::new(Deflate::new(agreed, Role::Server, options.deflate_bytes_min)));
-        let core = Arc::new(Mutex::new(Core::new(tunnel, options, deflate)));
-        let socket = WebSocket::new(Arc::clone(&core), chosen);
-        run::run(core, Box::pin(handler(socket)))
-    });
-    if let Some(accept) = accept {
-        response = response.header("Sec-WebSocket-Accept", &accept);
-    }
-    if let Some(subprotocol) = subprotocol {
-        response = response.header("Sec-WebSocket-Protocol", &*subprotocol);
-    }
-    if let Some(deflate) = deflate {
-        response = response.header("Sec-WebSocket-Extensions", deflate.to_string());
-    }
-    response
 }

@@ -11,6 +11,9 @@ use sha1::{Digest, Sha1};
 use crate::deflate::has_room_for_context;
 use crate::options::{Origins, WebSocketOptions};
 
+/// The name of the protocol.
+pub(crate) const PROTOCOL: &str = "websocket";
+
 /// What is put behind a client's key (RFC 6455 §1.3).
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 

@@ -3,6 +3,9 @@
 use std::fmt;
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, Weak};
+use std::task::{Context, Poll};
+
+use gustnado_http::websocket::{CloseCode, MessageKind};
 
 use crate::core::Core;
 use crate::error::SendError;
@@ -38,6 +41,44 @@ impl WebSocketSender {
             return Err(SendError::Full);
         }
         add(&core, &message.into())
+    }
+
+    /// Sends a message that is not taken over, whatever waits to be sent. Returns whether more may
+    /// be sent at once; if not, the caller has to wait for [`WebSocketSender::poll_room`].
+    ///
+    /// # Errors
+    /// [`SendError::Closed`].
+    #[doc(hidden)]
+    pub fn send_now(&self, kind: MessageKind, bytes: &[u8]) -> Result<bool, SendError> {
+        let core = self.core()?;
+        let mut core = lock(&core);
+        core.send(kind, bytes)?;
+        core.wake_from_elsewhere();
+        Ok(core.has_room())
+    }
+
+    /// Returns whether a message may be sent without waiting.
+    pub fn has_room(&self) -> bool {
+        self.core().is_ok_and(|core| lock(&core).has_room())
+    }
+
+    /// Waits until more may be sent.
+    ///
+    /// # Errors
+    /// [`SendError::Closed`].
+    #[doc(hidden)]
+    pub fn poll_room(&self, context: &Context<'_>) -> Poll<Result<(), SendError>> {
+        lock(&self.core()?).poll_room_elsewhere(context)
+    }
+
+    /// Begins to close, as [`WebSocket::close`](crate::WebSocket::close) does. Without effect on a
+    /// WebSocket that is closed.
+    pub fn close(&self, code: CloseCode, reason: &str) {
+        if let Ok(shared) = self.core() {
+            let mut core = lock(&shared);
+            core.close(code, reason);
+            core.wake_from_elsewhere();
+        }
     }
 
     /// Returns whether the WebSocket has ended.

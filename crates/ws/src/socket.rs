@@ -75,6 +75,15 @@ impl WebSocket {
         self.receiver.recv()
     }
 
+    /// [`WebSocket::recv`] as it is polled.
+    #[doc(hidden)]
+    pub fn poll_recv(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<RecvResult<WebSocketMessage>> {
+        lock(self.core()).poll_recv_anywhere(context)
+    }
+
     /// Receives the next piece of a message, as soon as there is any. A message that is compressed
     /// comes in one piece.
     ///

@@ -23,13 +23,14 @@ use pyo3::types::{PyDict, PyString, PyWeakrefMethods, PyWeakrefReference};
 
 use gustnado::{BodyError, ForeignHead, Replier, Reply, Request, Response, reply_later};
 
-use super::awaitables::{LoopFuture, ReadyNone, ReadyValue};
+use super::callee::AsgiCallee;
 use super::message::{self, expect};
+use crate::awaitables::{LoopFuture, ReadyNone, ReadyValue};
 use crate::coroutine::{LoopTurn, NotOurs, Pause};
 use crate::errors::client_disconnected;
 use crate::guarded::Guarded;
 use crate::pipe::PipeWriter;
-use sending::SendOutcome;
+pub(super) use sending::SendOutcome;
 
 /// A request and its response.
 #[pyclass(frozen, weakref, module = "gustnado._gustnado")]
@@ -93,7 +94,18 @@ impl AsgiExchange {
         done: Py<ReadyNone>,
         pause: Py<Pause>,
     ) -> Self {
-        let (phase, to) = (SendPhase::Head, ResponseSink::Unclaimed);
+        Self::responding_to(request, event_loop, done, pause, ResponseSink::Unclaimed)
+    }
+
+    /// The same with a consumer of the response.
+    pub(super) fn responding_to(
+        request: Request,
+        event_loop: Py<PyAny>,
+        done: Py<ReadyNone>,
+        pause: Py<Pause>,
+        to: ResponseSink,
+    ) -> Self {
+        let phase = SendPhase::Head;
         let state = ExchangeState {
             request,
             taken: 0,
@@ -138,27 +150,15 @@ impl AsgiExchange {
         read(&self.state().request)
     }
 
-    /// Returns the response, or at least its head, if the application has sent it.
-    pub(super) fn take_response(&self) -> Option<Response> {
-        let mut state = self.state();
-        match std::mem::replace(&mut state.to, ResponseSink::Unclaimed) {
-            ResponseSink::Kept(response) => {
-                state.to = ResponseSink::Given;
-                Some(*response)
-            }
-            other => {
-                state.to = other;
-                None
-            }
-        }
+    /// Replaces the consumer of the response.
+    pub(super) fn set_sink(&self, to: ResponseSink) {
+        let before = std::mem::replace(&mut self.state().to, to);
+        drop(before);
     }
 
-    /// Returns the reply that the application's response completes.
-    pub(super) fn wait(slf: &Bound<'_, Self>) -> PyResult<Reply> {
-        let (replier, reply) = reply_later();
-        replier.on_lost(Self::later(slf, Self::lose)?);
-        slf.get().state().to = ResponseSink::Client(replier);
-        Ok(reply)
+    /// Returns whether no more messages may be sent.
+    pub(super) fn is_complete(&self) -> bool {
+        self.state().is_over()
     }
 
     /// Returns a callback for the connection, which does nothing once the exchange is dropped.
@@ -174,36 +174,6 @@ impl AsgiExchange {
                 }
             });
         })
-    }
-
-    /// Returns whether the application got the disconnect, which then explains its exception.
-    pub(super) fn knows_loss(&self) -> bool {
-        self.state().knows_loss
-    }
-
-    /// Handles the application's end. Returns its violation of the protocol, if there is one.
-    pub(super) fn end(slf: &Bound<'_, Self>) -> Option<Cow<'static, str>> {
-        let mut state = slf.get().state();
-        let is_lost = matches!(state.phase, SendPhase::Lost);
-        let phase = if is_lost { SendPhase::Lost } else { SendPhase::Over };
-        let owes = match std::mem::replace(&mut state.phase, phase) {
-            SendPhase::Head | SendPhase::Content(_) => Some("has sent no response".into()),
-            // The dropped writer cuts the content off.
-            SendPhase::More(_) => Some("has not sent all of its response".into()),
-            SendPhase::Over | SendPhase::Lost => state.missing.take().map(|path| {
-                format!("has sent a file that is not there: {}", path.display()).into()
-            }),
-        };
-        // A kept response is still to be taken.
-        let to = match &state.to {
-            ResponseSink::Kept(_) => ResponseSink::Given,
-            _ => std::mem::replace(&mut state.to, ResponseSink::Given),
-        };
-        drop(state);
-        // A missing response becomes 500.
-        drop(to);
-        Self::tell_receivers(slf);
-        owes
     }
 
     /// Handles a disconnect, or the end of the response.
@@ -324,6 +294,66 @@ impl AsgiExchange {
     }
 }
 
+impl AsgiCallee for AsgiExchange {
+    const IS_SOCKET: bool = false;
+
+    fn take_response(slf: &Bound<'_, Self>) -> Option<Response> {
+        slf.get().state().to.take_kept()
+    }
+
+    fn wait(slf: &Bound<'_, Self>) -> PyResult<Reply> {
+        let (replier, reply) = reply_later();
+        replier.on_lost(Self::later(slf, Self::lose)?);
+        slf.get().state().to = ResponseSink::Client(replier);
+        Ok(reply)
+    }
+
+    fn end(slf: &Bound<'_, Self>, _has_failed: bool) -> Option<Cow<'static, str>> {
+        let mut state = slf.get().state();
+        let is_lost = matches!(state.phase, SendPhase::Lost);
+        let phase = if is_lost { SendPhase::Lost } else { SendPhase::Over };
+        let owes = match std::mem::replace(&mut state.phase, phase) {
+            SendPhase::Head | SendPhase::Content(_) => Some("has sent no response".into()),
+            // The dropped writer cuts the content off.
+            SendPhase::More(_) => Some("has not sent all of its response".into()),
+            SendPhase::Over | SendPhase::Lost => state.missing.take().map(|path| {
+                format!("has sent a file that is not there: {}", path.display()).into()
+            }),
+        };
+        // A kept response is still to be taken.
+        let to = match &state.to {
+            ResponseSink::Kept(_) => ResponseSink::Given,
+            _ => std::mem::replace(&mut state.to, ResponseSink::Given),
+        };
+        drop(state);
+        // A missing response becomes 500.
+        drop(to);
+        Self::tell_receivers(slf);
+        owes
+    }
+
+    fn name(slf: &Bound<'_, Self>) -> String {
+        slf.get().with_request(|request| format!("{} {}", request.method_str(), request.target()))
+    }
+
+    fn knows_loss(slf: &Bound<'_, Self>) -> bool {
+        slf.get().state().knows_loss
+    }
+}
+
+impl ResponseSink {
+    /// Takes out the response that is kept.
+    pub(super) fn take_kept(&mut self) -> Option<Response> {
+        match std::mem::replace(self, Self::Given) {
+            Self::Kept(response) => Some(*response),
+            other => {
+                *self = other;
+                None
+            }
+        }
+    }
+}
+
 impl ExchangeState {
     /// Returns whether no more messages may be sent.
     fn is_over(&self) -> bool {
@@ -389,7 +419,18 @@ impl AsgiExchange {
                 Err(PyValueError::new_err(text))
             }
         };
-        match taken? {
+        Self::awaitable(slf, taken?)
+    }
+}
+
+impl AsgiExchange {
+    /// Returns what the application has to await after a message.
+    pub(super) fn awaitable<'py>(
+        slf: &Bound<'py, Self>,
+        outcome: SendOutcome,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        match outcome {
             SendOutcome::Kept => Ok(slf.get().done.bind(py).clone().into_any()),
             SendOutcome::Leaves => match Pause::give(slf.get().pause.bind(py)) {
                 Some(pause) => Ok(pause),

@@ -43,7 +43,6 @@ impl RootPath {
 }
 
 /// Returns the scope of a request.
-///
 pub(super) fn make<'py>(
     py: Python<'py>,
     template: &RequestTemplate,
@@ -84,6 +83,44 @@ pub(super) fn make<'py>(
     }
     if let Some(state) = state {
         scope.set_item(intern!(py, "state"), state.copy()?)?;
+    }
+    Ok(scope)
+}
+
+/// Returns the scope of a request for a WebSocket.
+pub(super) fn make_of_socket<'py>(
+    py: Python<'py>,
+    template: &RequestTemplate,
+    root: &RootPath,
+    state: Option<&Bound<'py, PyDict>>,
+    request: &Request,
+) -> PyResult<Bound<'py, PyDict>> {
+    let scope = make(py, template, root, state, request)?;
+    scope.set_item(intern!(py, "type"), intern!(py, "websocket"))?;
+    scope.del_item(intern!(py, "method"))?;
+    let is_secure = request.scheme() == "https";
+    let scheme = if is_secure { intern!(py, "wss") } else { intern!(py, "ws") };
+    scope.set_item(intern!(py, "scheme"), scheme)?;
+    let subprotocols = PyList::empty(py);
+    for value in request.header_values("sec-websocket-protocol") {
+        for name in value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
+            if let Ok(name) = str::from_utf8(name)
+                && !name.is_empty()
+            {
+                subprotocols.append(name)?;
+            }
+        }
+    }
+    scope.set_item(intern!(py, "subprotocols"), subprotocols)?;
+    if let Some(extensions) = scope.get_item(intern!(py, "extensions"))? {
+        let extensions = extensions.cast::<PyDict>()?;
+        for name in [intern!(py, "http.response.pathsend"), intern!(py, "http.response.early_hint")]
+        {
+            if extensions.contains(name)? {
+                extensions.del_item(name)?;
+            }
+        }
+        extensions.set_item(intern!(py, "websocket.http.response"), PyDict::new(py))?;
     }
     Ok(scope)
 }

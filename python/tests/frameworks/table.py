@@ -1,6 +1,6 @@
 """Makes the table of frameworks: each serves the same ten requests, and some of its own, on this
 server and on uvicorn or gunicorn; what differs in status, fields (but Date, Server and Connection)
-or content is shown.
+or content is shown. Those that have WebSockets are talked to on them, too.
 
     python table.py [NAME...] [--report FILE]
 """
@@ -22,6 +22,7 @@ import zlib
 from http.client import HTTPConnection
 from typing import NamedTuple
 
+import websockets.sync.client
 from explained import EXPLAINED
 
 SITES = pathlib.Path(__file__).resolve().parent / "sites"
@@ -37,7 +38,7 @@ FRAMEWORKS = [
     ("Falcon", ["falcon"], "falcon_wsgi_site:app", "wsgi"),
     ("Django, admin", ["django"], "django_site:asgi", "asgi"),
     ("Django, admin", ["django"], "django_site:wsgi", "wsgi"),
-    ("Channels over HTTP", ["channels", "django"], "channels_site:app", "asgi"),
+    ("Channels", ["channels", "django"], "channels_site:app", "asgi"),
     ("Flask", ["flask"], "flask_site:app", "wsgi"),
     ("Bottle", ["bottle"], "bottle_site:app", "wsgi"),
     ("Pyramid", ["pyramid"], "pyramid_site:app", "wsgi"),
@@ -46,6 +47,9 @@ FRAMEWORKS = [
     ("a2wsgi, of Flask", ["a2wsgi"], "a2wsgi_site:asgi", "asgi"),
     ("a2wsgi, of Starlette", ["a2wsgi"], "a2wsgi_site:wsgi", "wsgi"),
     ("Gradio", ["gradio"], "gradio_site:app", "asgi"),
+    ("python-socketio", ["python-socketio"], "socketio_site:app", "asgi"),
+    ("NiceGUI", ["nicegui"], "nicegui_site:app", "asgi"),
+    ("Streamlit", ["streamlit"], "streamlit_site:app", "asgi"),
     ("MCP", ["mcp"], "mcp_site:app", "asgi"),
 ]
 PEERS = {
@@ -168,12 +172,31 @@ def visit(site, port):
             head = [(name.lower(), value) for name, value in answer.getheaders()]
             return Answer(answer.status, head, answer.read())
 
-    for name, *request in REQUESTS:
-        answer = ask(*request)
-        yield name, answer
+    if attribute(site, "HAS_ONLY_ITS_OWN") is None:
+        for name, *request in REQUESTS:
+            yield name, ask(*request)
     more = attribute(site, "more")
     if more is not None:
         yield from more(ask)
+    talk = attribute(site, "talk")
+    if talk is not None:
+        for name, said in talk(Connect(port)):
+            yield name, Answer(200, [], said.encode())
+
+
+class Connect:
+    """Opens WebSockets to a server on a port."""
+
+    def __init__(self, port):
+        self._port = port
+
+    def url(self, scheme):
+        return f"{scheme}://127.0.0.1:{self._port}"
+
+    def __call__(self, path, **more):
+        return websockets.sync.client.connect(
+            self.url("ws") + path, open_timeout=ANSWER_SECONDS, close_timeout=5, max_size=None,
+            **more)
 
 
 def difference(ours, theirs, varies):
@@ -274,8 +297,10 @@ def page(rows):
            + ", ".join(f"{name} {importlib.metadata.version(name)}" for name, _ in PEERS.values())
            + ".\n")
     yield ("Each gets ten requests: " + ", ".join(name for name, *_ in REQUESTS)
-           + "; some get more of their own. Compared are status, fields (but Date, Server"
-           " and Connection) and content, byte for byte.\n")
+           + "; some get more of their own, and those that have WebSockets are talked to on them:"
+           " texts and bytes of up to 300 KB, closing by either side, subprotocols, handshakes that"
+           " are refused. Compared are status, fields (but Date, Server and Connection) and"
+           " content, byte for byte, and what was said on WebSockets.\n")
     yield "| framework | version | by | requests | compared with | result |"
     yield "| --- | --- | --- | ---: | --- | --- |"
     notes = []

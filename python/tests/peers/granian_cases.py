@@ -1,5 +1,6 @@
 """What granian's own tests check of ASGI, WSGI and static files, checked on this server: its cases
-rewritten, one test for each. (Those of RSGI, WebSocket and TLS have no counterpart here.)"""
+rewritten, one test for each. (Those of RSGI and TLS have no counterpart here; what those of
+WebSocket check is in python/tests/test_websocket.py.)"""
 
 import json
 

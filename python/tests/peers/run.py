@@ -2,9 +2,9 @@
 
     python run.py FOLDER [WORDS FOR PYTEST...]
 
-uvicorn's cases of HTTP, gunicorn's raw requests (both from the sdists of the versions that the
-lists of differences name, fetched into FOLDER), granian's cases, rewritten, and every test of
-an application by WSGI once more, with `wsgiref.validate` around it."""
+uvicorn's cases of HTTP and WebSocket, gunicorn's raw requests (both from the sdists of the
+versions that the lists of differences name, fetched into FOLDER), granian's cases, rewritten, and
+every test of an application by WSGI once more, with `wsgiref.validate` around it."""
 
 import os
 import pathlib
@@ -56,7 +56,8 @@ def unpacked(folder, name, version):
 def cases_of_uvicorn(source, there):
     """The cases without their conftest: its fixtures are the stand-in's."""
     shutil.rmtree(there, ignore_errors=True)
-    for name in ("__init__.py", "response.py", "protocols/__init__.py", "protocols/test_http.py"):
+    for name in ("__init__.py", "response.py", "utils.py", "protocols/__init__.py",
+                 "protocols/test_http.py", "protocols/test_websocket.py"):
         copy = there / "tests" / name
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(source / "tests" / name, copy)

@@ -1,4 +1,4 @@
-"""uvicorn's cases of HTTP that this engine does not pass, each with the reason.
+"""uvicorn's cases of HTTP and WebSocket that this engine does not pass, each with the reason.
 
 A name without brackets means all parameters of the case. What is listed must fail, and
 what is not listed must pass."""
@@ -41,8 +41,8 @@ _REASONS = {
     "100 Continue is not sent where the body has come already (RFC 9110, 10.1.1 allows that)": [
         "test_100_continue_sent_when_body_consumed",
     ],
-    "a WebSocket handshake gets 426 until there is WebSocket; uvicorn without a "
-    "library for it ignores the upgrade, and warns": [
+    "a WebSocket handshake gets 426 with --ws none; uvicorn without a library for it ignores the "
+    "upgrade, and warns": [
         "test_unsupported_ws_upgrade_request",
         "test_unsupported_ws_upgrade_request_warn_on_auto",
     ],
@@ -79,3 +79,54 @@ _REASONS = {
 }
 
 DIFFERS = {name: reason for reason, names in _REASONS.items() for name in names}
+
+_REASONS_OF_WEBSOCKET = {
+    "an application that fails closes with 1011, and one that returns with 1000, whatever it "
+    "returns; uvicorn cuts the connection": [
+        "test_duplicate_handshake",
+        "test_asgi_return_value",
+        "test_close_transport_on_asgi_return",
+    ],
+    "a denial that fails before its content gets 500 in place of its head; uvicorn has sent that, "
+    "or has another text": [
+        "test_server_reject_connection_with_invalid_status",
+        "test_server_multiple_websocket_http_response_start_events",
+        "test_server_reject_connection_with_invalid_msg",
+        "test_server_reject_connection_with_missing_body",
+    ],
+    "Server is this server's name, or what the application sends in its place; the date is always "
+    "sent": [
+        "test_default_server_headers",
+        "test_multiple_server_header",
+        "test_no_date_header",
+    ],
+    "the end of a server is 1001, as the protocol says; 1012 is for one that starts again": [
+        "test_send_close_on_server_shutdown",
+    ],
+    "the end of a server waits for the answer to a handshake as for any response, and cuts it when "
+    "its time is over; uvicorn tells the application at once": [
+        "test_connection_lost_before_handshake_complete",
+    ],
+    "a client that answers no ping is gone, and gets no close frame": [
+        "test_server_keepalive_ping_timeout",
+    ],
+    "the case drives uvicorn's protocol object, without a socket, or looks into it": [
+        "test_frame_after_close_handshake_is_ignored",
+        "test_server_keepalive_ping_pong",
+        "test_server_keepalive_disabled",
+        "test_send_respects_write_backpressure",
+        "test_close_waits_for_the_peer_close_frame",
+        "test_close_resumes_reads_paused_on_an_unconsumed_message",
+        "test_data_frame_while_closing_does_not_pause_reads",
+        "test_data_frame_and_peer_close_frame_in_one_read",
+        "test_ping_while_closing",
+        "test_close_gives_up_when_the_peer_never_replies",
+        "test_connection_lost_cancels_the_pending_close_timer",
+        "test_shutdown_while_the_close_reply_is_pending",
+        "test_send_after_peer_close_raises_client_disconnected",
+        "test_connection_lost_unblocks_paused_send",
+    ],
+}
+
+OF_WEBSOCKET = {
+    name: reason for reason, names in _REASONS_OF_WEBSOCKET.items() for name in names}

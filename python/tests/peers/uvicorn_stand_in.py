@@ -1,9 +1,10 @@
-"""A plugin for pytest that runs uvicorn's cases of HTTP against this engine: real sockets and a
-real loop replace the transport and the loop of uvicorn's tests.
+"""A plugin for pytest that runs uvicorn's cases of HTTP and WebSocket against this engine: real
+sockets and a real loop replace the transport and the loop of uvicorn's tests.
 
 `GustnadoProtocol` has of uvicorn's protocol classes what those cases use. Those that cannot pass
 are listed in `uvicorn_differs`; a case with another result fails the run."""
 
+import asyncio
 import select
 import socket
 import threading
@@ -16,7 +17,7 @@ import uvicorn.protocols.http.h11_impl as of_h11
 import uvicorn.protocols.http.httptools_impl as of_httptools
 from gustnado._plan import Plan
 from gustnado._process import Process
-from uvicorn_differs import DIFFERS
+from uvicorn_differs import DIFFERS, OF_WEBSOCKET
 
 # The time for a response; where nothing more comes for QUIET_SECONDS, no more is expected.
 ANSWER_SECONDS, QUIET_SECONDS = 5.0, 0.5
@@ -29,10 +30,12 @@ HEAD_BYTES_MAX = 65_535
 class Running:
     """What serves in a process, on a thread."""
 
-    def __init__(self, app, state=None, settings=None, root_path="", port=0):
+    def __init__(self, app, state=None, settings=None, root_path="", port=0, lifespan=None,
+                 ws="auto"):
         settings = {"host": "127.0.0.1", "port": port, **(settings or {})}
+        lifespan = lifespan or ("on" if state else "off")
         plan = Plan(app, "asgi", settings=settings, loop="asyncio", root_path=root_path,
-                    grace=2.0, lifespan="on" if state else "off")
+                    grace=2.0, lifespan=lifespan, ws=ws)
         self._ready, self.address = threading.Event(), None
         self._process = Process(plan, self._told, signals=())
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -69,7 +72,8 @@ class GustnadoProtocol:
         if config.h11_max_incomplete_event_size:
             settings["limit-head-bytes"] = min(
                 config.h11_max_incomplete_event_size, HEAD_BYTES_MAX)
-        self._running = Running(self._call, app_state, settings, config.root_path)
+        ws = "none" if config.ws == "none" else "auto"
+        self._running = Running(self._call, app_state, settings, config.root_path, ws=ws)
         opened.append(self)
 
     async def _call(self, scope, receive, send):
@@ -129,13 +133,49 @@ class Server:
     """What one case runs on a thread of its own."""
 
     def __init__(self, config):
-        self.config, self.should_exit = config, False
+        self.config, self.should_exit, self.started = config, False, False
+        self._running = None
+        self.server_state = SimpleNamespace(connections=set())
 
     def run(self):
         running = Running(self.config.app, port=self.config.port)
         while not self.should_exit:
             time.sleep(0.01)
         running.end()
+
+    async def serve(self, sockets=None):
+        config = self.config
+
+        async def call(scope, receive, send):
+            # (Some applications return an awaitable that is no coroutine.)
+            return await config.app(scope, receive, send)
+
+        self._running = await asyncio.to_thread(
+            Running, call, settings=settings_of_websockets(config), port=config.port,
+            lifespan=config.lifespan)
+        self.started = True
+
+    async def shutdown(self):
+        running, self._running = self._running, None
+        if running is not None:
+            await asyncio.to_thread(running.end)
+
+
+def settings_of_websockets(config):
+    """The engine's settings by those of uvicorn that the cases of WebSocket use."""
+    found = {"ws-message-bytes-max": config.ws_max_size, "ws-deflate":
+             "on" if config.ws_per_message_deflate else "off"}
+    if not config.server_header:
+        found["server-name"] = ""
+    for name, seconds in (("ws-ping", config.ws_ping_interval),
+                          ("ws-ping-timeout", config.ws_ping_timeout)):
+        if seconds:
+            found[name] = f"{seconds * 1000:.0f}ms"
+    return found
+
+
+class GustnadoWebSocket:
+    """What stands for uvicorn's protocols of WebSocket, where a case only passes it on."""
 
 
 class Transport:
@@ -242,8 +282,12 @@ def http_protocol_cls():
 
 
 @pytest.fixture
-def ws_protocol_cls():
-    return "none"
+def ws_protocol_cls(request):
+    return GustnadoWebSocket if is_of_websocket(request.node) else "none"
+
+
+def is_of_websocket(item):
+    return item.module.__name__.endswith("test_websocket")
 
 
 @pytest.fixture
@@ -259,10 +303,13 @@ def unused_tcp_port():
 
 
 def pytest_collection_modifyitems(items):
-    gone = set(DIFFERS)
+    lists = {False: DIFFERS, True: OF_WEBSOCKET}
+    gone = {(kind, name) for kind in set(map(is_of_websocket, items)) for name in lists[kind]}
     for item in items:
-        for name in {item.name, item.originalname} & set(DIFFERS):
-            gone.discard(name)
-            item.add_marker(pytest.mark.xfail(reason=DIFFERS[name], strict=True))
+        differs = lists[is_of_websocket(item)]
+        for name in {item.name, item.originalname} & set(differs):
+            gone.discard((is_of_websocket(item), name))
+            item.add_marker(pytest.mark.xfail(reason=differs[name], strict=True))
     if gone:
-        raise pytest.UsageError(f"uvicorn_differs names cases that are not there: {sorted(gone)}")
+        names = sorted(name for _, name in gone)
+        raise pytest.UsageError(f"uvicorn_differs names cases that are not there: {names}")

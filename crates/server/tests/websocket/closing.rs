@@ -2,7 +2,7 @@
 
 use std::sync::mpsc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use gustnado::Routes;
 use gustnado::websocket::{CloseCode, CloseFrame, SendError, WebSocket, WebSocketError, websocket};
@@ -22,6 +22,7 @@ on_every_server!(
     a_peer_that_does_not_answer_is_not_waited_for,
     a_lost_connection_is_an_error_once,
     a_drain_closes_with_going_away,
+    a_drain_cuts_a_peer_that_does_not_close,
     a_silent_peer_is_pinged_and_then_lost,
 );
 
@@ -157,6 +158,22 @@ fn a_drain_closes_with_going_away(setup: Setup) {
         peer.client.expect_end("both have closed");
         assert_eq!(draining.join().expect("it drains").cut, 0);
     });
+}
+
+fn a_drain_cuts_a_peer_that_does_not_close(setup: Setup) {
+    let (server, told) = telling(setup);
+    let mut peer = Peer::connect(&server, "/");
+    let began = Instant::now();
+    thread::scope(|scope| {
+        let draining = scope.spawn(|| server.running().drain(Duration::from_millis(300)));
+        peer.expect_close(1001);
+        draining.join().expect("it drains");
+        assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+    });
+    // Cut with its connection, or told before that.
+    if let Ok((end, _)) = told.recv_timeout(PATIENCE) {
+        assert_eq!(end, format!("{:?}", WebSocketError::Lost(None)));
+    }
 }
 
 fn a_silent_peer_is_pinged_and_then_lost(setup: Setup) {

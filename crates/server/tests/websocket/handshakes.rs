@@ -1,8 +1,11 @@
 //! Which requests get a WebSocket (RFC 6455 §4.2).
 
-use gustnado::Routes;
 use gustnado::config::{Config, ForwardedFields};
-use gustnado::websocket::{Origins, websocket};
+use gustnado::task::sleep;
+use gustnado::websocket::{CloseCode, Origins, WebSocket, WebSocketEndpoint, websocket};
+use gustnado::{Request, Response, Routes, Status};
+
+use std::time::Duration;
 
 use crate::echo;
 use crate::harness::client::{get, request};
@@ -20,6 +23,7 @@ on_every_server!(
     behind_a_trusted_proxy_the_host_is_what_it_was_asked_for,
     the_first_subprotocol_of_the_server_is_chosen,
     frames_may_come_with_the_handshake,
+    a_program_may_answer_a_handshake_itself,
 );
 
 fn a_handshake_is_answered(setup: Setup) {
@@ -140,4 +144,47 @@ fn frames_may_come_with_the_handshake(setup: Setup) {
     client.send(sent);
     assert_eq!(client.read_head().status, 101);
     assert_eq!(Peer { client }.text(), "early");
+}
+
+fn a_program_may_answer_a_handshake_itself(setup: Setup) {
+    let endpoint = WebSocketEndpoint::undecided().subprotocols(&["v1"]);
+    let handler = endpoint.with_acceptor(|acceptor| {
+        move |request: Request| {
+            let offer = acceptor.offer(&request);
+            async move {
+                let offer = match offer {
+                    Ok(offer) => offer,
+                    Err(response) => return response,
+                };
+                sleep(Duration::from_millis(5)).await;
+                if request.raw_query() == Some("no") {
+                    return Response::text("no").status(Status::FORBIDDEN);
+                }
+                let chosen = offer.subprotocol().map(|name| format!("{name}.1"));
+                let base = Response::new(Status::UPGRADE_REQUIRED).header("X-Own", "1");
+                offer.speaking(chosen.as_deref()).accept(base, async |mut socket: WebSocket| {
+                    let said = socket.subprotocol().unwrap_or("nothing").to_owned();
+                    let sender = socket.sender();
+                    assert!(sender.has_room());
+                    _ = socket.send(said).await;
+                    sender.close(CloseCode(4000), "enough");
+                    assert!(socket.send("more").await.is_err());
+                })
+            }
+        }
+    });
+    let server = Server::routes(setup.patient_config(), Routes::new().get("/echo", handler));
+    let fields = "Sec-WebSocket-Protocol: v0, v1\r\n";
+    let (mut peer, answer) = Peer::with_fields(&server, "/echo", fields);
+    assert_eq!(
+        (answer.field("x-own"), answer.field("sec-websocket-protocol")),
+        (Some("1"), Some("v1.1"))
+    );
+    assert_eq!(peer.text(), "v1.1");
+    peer.expect_close(4000);
+    let refused = server.ask(handshake("/echo?no", ""));
+    assert_eq!((refused.status, &*refused.body), (403, &b"no"[..]));
+    // One that asks for none is told what there is.
+    let answer = server.ask(get("/echo"));
+    assert_eq!((answer.status, answer.field("upgrade")), (426, Some("websocket")));
 }

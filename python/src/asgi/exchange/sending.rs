@@ -26,7 +26,7 @@ const PIECE_BYTES_MAX: usize = 64 << 10;
 const HOLD: Duration = Duration::from_millis(1);
 
 /// The action after a message.
-pub(super) enum SendOutcome {
+pub(in crate::asgi) enum SendOutcome {
     /// Continue: it is kept for what follows.
     Kept,
     /// Send it before the application continues, which may compute for long.
@@ -39,7 +39,7 @@ pub(super) enum SendOutcome {
 
 impl AsgiExchange {
     /// Takes the head of the response.
-    pub(super) fn begin(&self, message: &Bound<'_, PyDict>) -> PyResult<()> {
+    pub(in crate::asgi) fn begin(&self, message: &Bound<'_, PyDict>) -> PyResult<()> {
         let py = message.py();
         let status: u16 = expect(message, intern!(py, "status"))?.extract()?;
         let mut head = ForeignHead::new(status, "").map_err(|_| {
@@ -84,7 +84,7 @@ impl AsgiExchange {
     }
 
     /// Takes content, the first or more of it.
-    pub(super) fn go_on(
+    pub(in crate::asgi) fn go_on(
         slf: &Bound<'_, Self>,
         message: &Bound<'_, PyDict>,
     ) -> PyResult<SendOutcome> {

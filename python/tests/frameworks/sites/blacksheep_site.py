@@ -9,13 +9,17 @@ from blacksheep import (
     Request,
     Response,
     StreamedContent,
+    WebSocket,
+    WebSocketDisconnectError,
     get,
     head,
     json,
     post,
     redirect,
     text,
+    ws,
 )
+from talking import echoes
 
 app = Application()
 
@@ -72,3 +76,25 @@ async def away():
     response = redirect("/")
     response.set_cookie(Cookie("seen", "1"))
     return response
+
+
+@ws("/echo")
+async def echo(socket: WebSocket):
+    await socket.accept()
+    try:
+        while True:
+            message = await socket.receive()
+            if message["type"] == "websocket.disconnect":
+                return
+            if message.get("text") == "close":
+                return await socket.close(4001, "asked for")
+            if message.get("text") is not None:
+                await socket.send_text(message["text"])
+            else:
+                await socket.send_bytes(message["bytes"])
+    except WebSocketDisconnectError:
+        pass
+
+
+def talk(connect):
+    yield from echoes(connect)

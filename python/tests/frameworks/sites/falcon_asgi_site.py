@@ -4,6 +4,7 @@ import zlib
 
 import falcon.asgi
 import falcon.media
+from talking import echoes
 
 
 class Home:
@@ -61,3 +62,21 @@ for path, resource in [("/", Home()), ("/query", Query()), ("/headers", Fields()
                        ("/json", OfJson()), ("/form", Form()), ("/upload", Upload()),
                        ("/stream", Stream()), ("/redirect", Redirect())]:
     app.add_route(path, resource)
+
+
+class Echo:
+    async def on_websocket(self, req, socket):
+        await socket.accept()
+        try:
+            while (text := await socket.receive_text()) != "close":
+                await socket.send_text(text)
+            await socket.close(4001, "asked for")
+        except falcon.WebSocketDisconnected:
+            pass
+
+
+app.add_route("/echo", Echo())
+
+
+def talk(connect):
+    yield from echoes(connect, kinds=str)

@@ -3,9 +3,19 @@
 import zlib
 from typing import Annotated
 
-from fastapi import Depends, FastAPI, Form, Header, UploadFile
+from fastapi import (
+    Depends,
+    FastAPI,
+    Form,
+    Header,
+    UploadFile,
+    WebSocket,
+    WebSocketDisconnect,
+    WebSocketException,
+)
 from fastapi.responses import PlainTextResponse, RedirectResponse, StreamingResponse
 from pydantic import BaseModel
+from talking import echoes, refused
 
 app = FastAPI()
 
@@ -64,3 +74,38 @@ async def redirect():
     response = RedirectResponse("/", 302)
     response.set_cookie("seen", "1")
     return response
+
+
+@app.websocket("/echo")
+async def echo(socket: WebSocket):
+    await socket.accept()
+    try:
+        while True:
+            message = await socket.receive()
+            socket._raise_on_disconnect(message)
+            if message.get("text") == "close":
+                return await socket.close(4001, "asked for")
+            if message.get("text") is not None:
+                await socket.send_text(message["text"])
+            else:
+                await socket.send_bytes(message["bytes"])
+    except WebSocketDisconnect:
+        pass
+
+
+async def token(token: str = ""):
+    if token != "a":
+        raise WebSocketException(4003, "no token")
+
+
+@app.websocket("/guarded", dependencies=[Depends(token)])
+async def guarded(socket: WebSocket):
+    await socket.accept()
+    await socket.send_json({"you": "are in"})
+
+
+def talk(connect):
+    yield from echoes(connect)
+    yield "WebSocket: refused by a dependency", refused(connect, "/guarded")
+    with connect("/guarded?token=a") as link:
+        yield "WebSocket: JSON", link.recv()

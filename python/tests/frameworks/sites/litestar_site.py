@@ -3,11 +3,13 @@
 import zlib
 from typing import Annotated, Any
 
-from litestar import Litestar, MediaType, Request, Response, get, post, route
+from litestar import Litestar, MediaType, Request, Response, WebSocket, get, post, route, websocket
 from litestar.datastructures import UploadFile
 from litestar.enums import RequestEncodingType
+from litestar.exceptions import WebSocketDisconnect
 from litestar.params import Body
 from litestar.response import Redirect, Stream
+from talking import echoes
 
 
 @route("/", http_method=["GET", "HEAD"], media_type=MediaType.TEXT)
@@ -63,5 +65,27 @@ async def redirect() -> Redirect:
     return response
 
 
-app = Litestar([home, query, fields, of_json, form, upload, stream, redirect],
+@websocket("/echo")
+async def echo(socket: WebSocket) -> None:
+    await socket.accept()
+    try:
+        while True:
+            message = await socket.receive()
+            if message["type"] == "websocket.disconnect":
+                return
+            if message.get("text") == "close":
+                return await socket.close(4001, "asked for")
+            if message.get("text") is not None:
+                await socket.send_text(message["text"])
+            else:
+                await socket.send_bytes(message["bytes"])
+    except WebSocketDisconnect:
+        pass
+
+
+app = Litestar([home, query, fields, of_json, form, upload, stream, redirect, echo],
                request_max_body_size=None, openapi_config=None)
+
+
+def talk(connect):
+    yield from echoes(connect)

@@ -2,7 +2,8 @@
 
 import zlib
 
-from quart import Quart, Response, redirect, request
+from quart import Quart, Response, redirect, request, websocket
+from talking import echoes
 
 app = Quart(__name__)
 TEXT = {"Content-Type": "text/plain"}
@@ -55,3 +56,15 @@ async def away():
     response = redirect("/")
     response.set_cookie("seen", "1")
     return response
+
+
+@app.websocket("/echo")
+async def echo():
+    await websocket.accept()
+    while (message := await websocket.receive()) != "close":
+        await websocket.send(message)
+    await websocket.close(4001, "asked for")
+
+
+def talk(connect):
+    yield from echoes(connect)

@@ -3,6 +3,7 @@
 import zlib
 
 from sanic import Sanic, response
+from talking import echoes
 
 app = Sanic("frameworks")
 
@@ -52,3 +53,14 @@ async def redirect(request):
     answer = response.redirect("/")
     answer.add_cookie("seen", "1")
     return answer
+
+
+@app.websocket("/echo")
+async def echo(request, socket):
+    while (message := await socket.recv()) not in ("close", None):
+        await socket.send(message)
+
+
+def talk(connect):
+    # (`close` of a WebSocket does nothing by ASGI.)
+    yield from echoes(connect, closes=False)

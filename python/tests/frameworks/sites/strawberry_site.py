@@ -1,6 +1,9 @@
-"""The ten requests on Starlette with Strawberry's GraphQL: a query and a mutation more."""
+"""The ten requests on Starlette with Strawberry's GraphQL: a query and a mutation more, and a
+subscription by either protocol."""
 
+import asyncio
 import json
+from collections.abc import AsyncGenerator
 
 import strawberry
 from starlette_site import app
@@ -24,7 +27,16 @@ class Mutation:
         return len(notes)
 
 
-app.mount("/graphql", GraphQL(strawberry.Schema(Query, Mutation)))
+@strawberry.type
+class Subscription:
+    @strawberry.subscription
+    async def count(self, to: int) -> AsyncGenerator[int, None]:
+        for number in range(to):
+            yield number
+            await asyncio.sleep(0.001)
+
+
+app.mount("/graphql", GraphQL(strawberry.Schema(Query, Mutation, Subscription)))
 
 
 def more(ask):
@@ -32,3 +44,18 @@ def more(ask):
                        ("query of what is not there", "{ none }")]:
         yield name, ask("POST", "/graphql/", ["Content-Type: application/json"],
                         json.dumps({"query": text}).encode())
+
+
+def talk(connect):
+    for protocol, begin in [("graphql-transport-ws", "subscribe"), ("graphql-ws", "start")]:
+        said = []
+        with connect("/graphql/", subprotocols=[protocol]) as link:
+            def tell(type, link=link, **more):
+                link.send(json.dumps({"type": type, **more}))
+
+            tell("connection_init")
+            tell(begin, id="1", payload={"query": "subscription { count(to: 3) }"})
+            while not said or '"complete"' not in said[-1]:
+                said.append(link.recv(timeout=10))
+        assert sum('"count"' in one for one in said) == 3, said
+        yield f"subscription by {protocol}", " ".join(said)

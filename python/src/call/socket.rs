@@ -1,0 +1,186 @@
+//! Opens a WebSocket for a handler in Python, and runs the handler.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString};
+
+use gustnado::websocket::{CloseCode, WebSocketAcceptor, WebSocketEndpoint, WebSocketOffer};
+use gustnado::{Reply, Request, Response, Routes, Status, reply_later, route};
+
+use super::{CallContext, CallResult, Starter, coroutine, named_parts};
+use crate::awaitables::ReadyNone;
+use crate::errors::FaultOrigin;
+use crate::request::PyRequest;
+use crate::response;
+use crate::websocket::{Pump, PumpSeat, PyWebSocket, SocketLink};
+
+/// A handler of `WebSocket`s.
+pub(crate) struct SocketHandler {
+    /// A coroutine function of the WebSocket, and of named parts of the path.
+    pub(crate) function: Py<PyAny>,
+    pub(crate) params: Vec<(String, Py<PyString>)>,
+    /// Called with the request before the handshake is answered: what it returns is the response,
+    /// unless that is `None`. And whether it is a coroutine function.
+    pub(crate) guard: Option<(Py<PyAny>, bool)>,
+    pub(crate) endpoint: WebSocketEndpoint<()>,
+    pub(crate) context: Arc<CallContext>,
+    pub(crate) done: Py<ReadyNone>,
+    /// Its name in the log.
+    pub(crate) name: String,
+}
+
+/// A handshake that the guard has let pass, or is about to.
+struct Guest {
+    offer: WebSocketOffer,
+    request: Py<PyRequest>,
+    named: Option<Py<PyDict>>,
+}
+
+impl SocketHandler {
+    /// Adds it to routes, as a handler of GET.
+    pub(crate) fn add_to(self: Arc<Self>, routes: Routes, path: &str, merges: bool) -> Routes {
+        let endpoint = self.endpoint.clone();
+        let handler = endpoint.with_acceptor(move |acceptor| {
+            let handler = Arc::clone(&self);
+            move |request: Request| Arc::clone(&handler).respond(request, acceptor.clone())
+        });
+        routes.route(path, route().merge_slashes(merges).on(gustnado::Method::Get, handler))
+    }
+
+    pub(crate) async fn respond(
+        self: Arc<Self>,
+        request: Request,
+        acceptor: WebSocketAcceptor,
+    ) -> Response {
+        let offer = match acceptor.offer(&request) {
+            Ok(offer) => offer,
+            Err(refusal) => return refusal,
+        };
+        let begun = Python::attach(|py| {
+            let begun = self.begin(py, offer, request);
+            begun.unwrap_or_else(|error| {
+                CallResult::Responded(self.context.failed(py, &error, &self.name))
+            })
+        });
+        match begun {
+            CallResult::Responded(response) => response,
+            CallResult::Later(reply) => reply.await,
+        }
+    }
+
+    fn begin(
+        self: &Arc<Self>,
+        py: Python<'_>,
+        offer: WebSocketOffer,
+        request: Request,
+    ) -> PyResult<CallResult> {
+        let named = named_parts(py, &self.params, &request)?.map(Bound::unbind);
+        let request = Bound::new(py, PyRequest::new(request, None, None))?;
+        let guest = Guest { offer, request: request.clone().unbind(), named };
+        let Some((guard, waits)) = &self.guard else {
+            return Ok(CallResult::Responded(self.accept(py, guest)));
+        };
+        let returned = guard.bind(py).call1((request,))?;
+        if *waits {
+            return self.begin_later(guest, &returned);
+        }
+        Ok(CallResult::Responded(self.decide(guest, Ok(returned))))
+    }
+
+    /// Runs a guard that is a coroutine.
+    fn begin_later(
+        self: &Arc<Self>,
+        guest: Guest,
+        guard: &Bound<'_, PyAny>,
+    ) -> PyResult<CallResult> {
+        let starter = self.starter();
+        let started = starter.start(guard)?;
+        if let Some(returned) = coroutine::result(&started.task).transpose() {
+            return Ok(CallResult::Responded(self.decide(guest, returned)));
+        }
+        let (replier, reply): (_, Reply) = reply_later();
+        let handler = Arc::clone(self);
+        let then = move |_: Python<'_>, returned: PyResult<Bound<'_, PyAny>>| {
+            replier.respond(handler.decide(guest, returned));
+        };
+        starter.when_done(started, then)?;
+        Ok(CallResult::Later(reply))
+    }
+
+    /// Opens the WebSocket, or responds with what the guard has returned.
+    fn decide(self: &Arc<Self>, guest: Guest, returned: PyResult<Bound<'_, PyAny>>) -> Response {
+        match returned {
+            Ok(value) if value.is_none() => self.accept(value.py(), guest),
+            Ok(value) => {
+                let py = value.py();
+                let response = response::of(&value, self.context.to_json.bind(py));
+                response.unwrap_or_else(|error| self.context.failed(py, &error, &self.name))
+            }
+            Err(error) => Python::attach(|py| self.context.failed(py, &error, &self.name)),
+        }
+    }
+
+    fn starter(&self) -> &Starter {
+        self.context.starter.as_ref().expect("a server with coroutine functions has a loop")
+    }
+
+    /// Returns the response that opens the WebSocket, upon which the handler is called.
+    fn accept(self: &Arc<Self>, py: Python<'_>, guest: Guest) -> Response {
+        let Guest { offer, request, named } = guest;
+        let subprotocol = offer.subprotocol().map(Box::from);
+        let (event_loop, done) = (self.starter().event_loop(py), self.done.clone_ref(py));
+        let link = SocketLink::new(event_loop, done.clone_ref(py));
+        let (handler, seat) = (Arc::clone(self), PumpSeat::new(&link));
+        let socket = PyWebSocket::new(Arc::clone(&link), request, subprotocol, done);
+        offer.accept(Response::new(Status::UPGRADE_REQUIRED), move |opened| {
+            let pump = Pump::new(seat, opened);
+            Python::attach(|py| handler.run(py, link, socket, named));
+            pump
+        })
+    }
+
+    /// Calls the handler, and runs its first step.
+    fn run(
+        self: &Arc<Self>,
+        py: Python<'_>,
+        link: Arc<SocketLink>,
+        socket: PyWebSocket,
+        named: Option<Py<PyDict>>,
+    ) {
+        self.context.running_sockets.fetch_add(1, Ordering::Relaxed);
+        let named = named.as_ref().map(|named| named.bind(py));
+        let started = Bound::new(py, socket)
+            .and_then(|socket| self.function.bind(py).call((socket,), named))
+            .and_then(|coroutine| self.starter().start(&coroutine));
+        let started = match started {
+            Ok(started) => started,
+            Err(error) => return self.end(py, &link, Some(&error)),
+        };
+        match coroutine::result(&started.task).transpose() {
+            Some(ended) => self.end(py, &link, ended.err().as_ref()),
+            None => {
+                let handler = Arc::clone(self);
+                let then = move |py: Python<'_>, ended: PyResult<Bound<'_, PyAny>>| {
+                    handler.end(py, &link, ended.err().as_ref());
+                };
+                if let Err(error) = self.starter().when_done(started, then) {
+                    self.context.reporter.report(py, Some(&error), &self.name);
+                }
+            }
+        }
+    }
+
+    /// Closes the WebSocket behind its handler.
+    fn end(&self, py: Python<'_>, link: &SocketLink, error: Option<&PyErr>) {
+        self.context.running_sockets.fetch_sub(1, Ordering::Relaxed);
+        if let Some(error) = error {
+            let fault = FaultOrigin::of_peer(link.is_loss_known());
+            let what = format!("{} has failed", self.name);
+            self.context.reporter.report_as(py, Some(error), &what, fault);
+        }
+        let code = if error.is_some() { CloseCode::INTERNAL_ERROR } else { CloseCode::NORMAL };
+        link.close(code, "");
+    }
+}

@@ -1,0 +1,15 @@
+//! `WebSocket`s of Python programs.
+//!
+//! The task of a connection receives messages and puts them into a [`SocketLink`]. Python takes
+//! them out of it, on the same thread, and sends through it.
+
+mod link;
+mod native;
+mod pump;
+mod receive;
+mod waiter;
+
+pub(crate) use link::{CloseOrigin, SocketEnd, SocketLink};
+pub(crate) use native::PyWebSocket;
+pub(crate) use pump::{Pump, PumpSeat};
+pub(crate) use receive::{ReceiveForm, Receiving};

@@ -1,0 +1,89 @@
+//! The future of a WebSocket's connection: it receives, and hands messages to Python.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use gustnado::websocket::{CloseCode, WebSocket, WebSocketError};
+
+use super::link::{CloseOrigin, SocketEnd, SocketLink};
+
+/// So many messages are handed over before other connections have their turn.
+const BUDGET: usize = 64;
+
+/// A place at a link for the connection's future. Dropped without it, as where the client has gone
+/// before its WebSocket was open, it ends the link.
+pub(crate) struct PumpSeat(Arc<SocketLink>);
+
+/// The future of a WebSocket's connection.
+pub(crate) struct Pump {
+    socket: WebSocket,
+    seat: PumpSeat,
+}
+
+impl PumpSeat {
+    pub(crate) fn new(link: &Arc<SocketLink>) -> Self {
+        Self(Arc::clone(link))
+    }
+}
+
+impl Drop for PumpSeat {
+    fn drop(&mut self) {
+        self.0.end(SocketEnd::without_frame(CloseOrigin::Peer));
+    }
+}
+
+impl Pump {
+    /// Opens the link.
+    pub(crate) fn new(seat: PumpSeat, mut socket: WebSocket) -> Self {
+        seat.0.open(socket.sender());
+        if let Some(end) = seat.0.ended() {
+            // The program has not waited for it to open.
+            socket.close(CloseCode(end.code), end.reason.as_deref().unwrap_or_default());
+        }
+        Self { socket, seat }
+    }
+
+    /// Returns how the WebSocket has ended.
+    fn end(&self, error: Option<WebSocketError>) -> SocketEnd {
+        let (code, reason) = match (error, self.socket.peer_close()) {
+            // It was told so by its close frame.
+            (Some(WebSocketError::Violation(violation)), _) => {
+                (violation.code, violation.reason.into())
+            }
+            (None, Some(close)) => (close.code, close.reason.into()),
+            _ => return SocketEnd::without_frame(CloseOrigin::Peer),
+        };
+        SocketEnd { code: code.0, reason: Some(reason), by: CloseOrigin::Peer }
+    }
+}
+
+impl Future for Pump {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let this = &mut *self;
+        for _ in 0..BUDGET {
+            if !this.seat.0.poll_task(context) {
+                return Poll::Ready(());
+            }
+            if this.seat.0.pauses() {
+                return Poll::Pending;
+            }
+            let error = match this.socket.poll_recv(context) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Ok(Some(message))) => {
+                    this.seat.0.deliver(message);
+                    continue;
+                }
+                Poll::Ready(Ok(None)) => None,
+                Poll::Ready(Err(error)) => Some(error),
+            };
+            this.seat.0.end(this.end(error));
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    }
+}

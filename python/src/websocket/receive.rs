@@ -1,0 +1,149 @@
+//! The awaitable of the next message.
+
+use std::sync::Arc;
+
+use pyo3::exceptions::{PyStopAsyncIteration, PyStopIteration};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyString};
+
+use gustnado::websocket::WebSocketMessage;
+
+use super::link::{Next, SocketEnd, SocketLink};
+use super::waiter::MessageWaiter;
+use crate::awaitable::thrown;
+use crate::errors::client_disconnected;
+use crate::guarded::Guarded;
+
+/// What a message and the end are for Python.
+#[derive(Clone, Copy)]
+pub(crate) enum ReceiveForm {
+    /// Dictionaries of ASGI: `websocket.receive`, and `websocket.disconnect` once.
+    Asgi,
+    /// Text or bytes; `ClientDisconnected` at the end.
+    Value,
+    /// The same; `StopAsyncIteration` at the end.
+    Iteration,
+}
+
+/// Awaits the next message. It passes for a coroutine.
+#[pyclass(frozen, freelist = 64, module = "gustnado._gustnado")]
+pub(crate) struct Receiving {
+    link: Arc<SocketLink>,
+    form: ReceiveForm,
+    waiter: Guarded<Option<Py<MessageWaiter>>>,
+}
+
+impl Receiving {
+    pub(crate) fn new(link: Arc<SocketLink>, form: ReceiveForm) -> Self {
+        Self { link, form, waiter: Guarded::default() }
+    }
+
+    /// Raises `StopIteration` with the next message, or returns what to wait for.
+    fn resume(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.abandon();
+        match self.form.next(py, &self.link)? {
+            Some(message) => Err(PyStopIteration::new_err((message.unbind(),))),
+            None => {
+                let waiter = Py::new(py, self.link.waiter(py))?;
+                self.link.add_waiter(waiter.clone_ref(py));
+                *self.waiter.borrow_mut() = Some(waiter.clone_ref(py));
+                Ok(waiter.into_any())
+            }
+        }
+    }
+
+    fn abandon(&self) {
+        if let Some(waiter) = self.waiter.take() {
+            waiter.get().abandon();
+        }
+    }
+}
+
+#[pymethods]
+impl Receiving {
+    fn __await__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.resume(py)
+    }
+
+    fn send(&self, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.resume(value.py())
+    }
+
+    #[pyo3(signature = (kind, value = None, _trace = None))]
+    fn throw(
+        &self,
+        kind: &Bound<'_, PyAny>,
+        value: Option<&Bound<'_, PyAny>>,
+        _trace: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        self.abandon();
+        Err(thrown(kind, value))
+    }
+
+    fn close(&self) {
+        self.abandon();
+    }
+}
+
+impl ReceiveForm {
+    /// Takes the next message out, or the end; `None`: there is none yet.
+    ///
+    /// # Errors
+    /// The exception that says that there is no more.
+    pub(crate) fn next<'py>(
+        self,
+        py: Python<'py>,
+        link: &SocketLink,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        match (link.next(), self) {
+            (Next::Nothing, _) => Ok(None),
+            (Next::Message(message), Self::Asgi) => asgi_message(py, &message).map(Some),
+            (Next::Message(message), _) => Ok(Some(value(py, &message))),
+            (Next::End(end), Self::Asgi) => disconnect(py, &end).map(Some),
+            (Next::End(_) | Next::Over, Self::Iteration) => Err(PyStopAsyncIteration::new_err(())),
+            (Next::End(end), Self::Value) => {
+                let reason = end.reason.as_deref().unwrap_or_default();
+                let text = format!("the WebSocket is closed: {} {reason}", end.code);
+                Err(client_disconnected(text.trim_end()))
+            }
+            (Next::Over, _) => Err(client_disconnected("the WebSocket is closed")),
+        }
+    }
+}
+
+fn value<'py>(py: Python<'py>, message: &WebSocketMessage) -> Bound<'py, PyAny> {
+    match message {
+        WebSocketMessage::Text(text) => PyString::new(py, text).into_any(),
+        WebSocketMessage::Binary(bytes) => PyBytes::new(py, bytes).into_any(),
+    }
+}
+
+fn asgi_message<'py>(py: Python<'py>, message: &WebSocketMessage) -> PyResult<Bound<'py, PyAny>> {
+    let event = PyDict::new(py);
+    event.set_item(intern!(py, "type"), intern!(py, "websocket.receive"))?;
+    let key = match message {
+        WebSocketMessage::Text(_) => intern!(py, "text"),
+        WebSocketMessage::Binary(_) => intern!(py, "bytes"),
+    };
+    event.set_item(key, value(py, message))?;
+    Ok(event.into_any())
+}
+
+fn disconnect<'py>(py: Python<'py>, end: &SocketEnd) -> PyResult<Bound<'py, PyAny>> {
+    let event = PyDict::new(py);
+    event.set_item(intern!(py, "type"), intern!(py, "websocket.disconnect"))?;
+    event.set_item(intern!(py, "code"), end.code)?;
+    if let Some(reason) = &end.reason {
+        event.set_item(intern!(py, "reason"), &**reason)?;
+    }
+    Ok(event.into_any())
+}
