@@ -246,9 +246,10 @@ impl Http2Conn {
             return TurnOutcome::Ends;
         }
         if moves {
+            // Before the socket is polled once more, which takes it over.
+            self.set_deadline();
             return TurnOutcome::On;
         }
-        self.set_deadline();
         // One that waits holds no buffer.
         if let Some(unused) = self.next.take_if(|next| next.is_empty()) {
             Connection::put_back(unused);
