@@ -2,13 +2,13 @@
 //! compressed comes back, with contexts and without.
 #![no_main]
 
-use gustnado_ws::fuzzing::{Ends, MESSAGE_BYTES_MAX};
+use gustnado_ws::fuzzing::{DeflateEnds, MESSAGE_BYTES_MAX};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
     let [first, bytes @ ..] = input else { return };
     let (keeps_context, window_bits) = (first & 1 == 1, 9 + (first >> 1) % 7);
-    let mut ends = Ends::new(keeps_context, window_bits);
+    let mut ends = DeflateEnds::new(keeps_context, window_bits);
     for message in bytes.chunks(97) {
         let Some(compressed) = ends.compress(message) else { continue };
         let inflated = ends.inflate_own(&compressed).expect("it is our own");

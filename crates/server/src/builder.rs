@@ -87,8 +87,8 @@ impl Server {
         self.with(|routes| routes.get(path, handler))
     }
 
-    /// Adds an endpoint that opens a WebSocket for each request, and hands it to `handler`: the same
-    /// as [`Server::get`] with [`websocket()`](crate::websocket::websocket).
+    /// Adds an endpoint that opens a WebSocket for each request, and hands it to `handler`: as
+    /// [`Server::get`] with [`websocket()`](crate::websocket::websocket).
     ///
     /// ```
     /// use gustnado::Server;

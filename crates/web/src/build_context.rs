@@ -7,6 +7,7 @@ use gustnado_tasks::BlockingPool;
 
 use crate::handler::Handler;
 use crate::handler_limits::LimitContext;
+use crate::server_context::ServerContext;
 use crate::spool::Spool;
 #[cfg(feature = "tower")]
 use crate::tokio_runtime::Tokio;
@@ -43,6 +44,11 @@ pub struct BuildContext {
 }
 
 impl BuildContext {
+    /// Returns what handlers may know.
+    pub fn server_context(&self) -> ServerContext {
+        ServerContext { websockets: self.websockets, server: self.server.clone() }
+    }
+
     pub fn new(pool: BlockingPool, limits: LimitContext, files: FileOptions) -> Self {
         Self {
             pool,

@@ -9,12 +9,12 @@ use std::task::{Context, Poll, ready};
 use gustnado_http::status::Status;
 use gustnado_tasks::contained;
 
-use crate::build_context::BuildContext;
 use crate::handler_limits::{AdmissionChain, HandlerThreads, OwnLimit};
 use crate::request::Request;
 use crate::response::{IntoResponse, Response};
 #[cfg(feature = "tower")]
 use crate::route_options::RouteOptions;
+use crate::server_context::ServerContext;
 #[cfg(feature = "tower")]
 use crate::tokio_runtime::Tokio;
 use gustnado_observe::server_stats::ServerStats;
@@ -24,7 +24,7 @@ pub type TaskFn = dyn Fn(Request) -> HandlerFuture + Send + Sync;
 pub type PageFn = dyn Fn(&Request, &dyn ServerStats) -> Response + Send + Sync;
 pub type BlockingFn = dyn Fn(Request) -> Response + Send + Sync;
 
-pub type MakeFn = dyn Fn(&BuildContext) -> Handler + Send + Sync;
+pub type MakeFn = dyn Fn(&ServerContext) -> Handler + Send + Sync;
 
 /// A handler of any kind.
 pub struct Handler(#[doc(hidden)] pub HandlerKind);
@@ -62,9 +62,9 @@ pub struct OnThreads {
 
 impl HandlerKind {
     /// Returns what it is on a server.
-    pub fn on(self, build: &BuildContext) -> Self {
+    pub fn on(self, server: &ServerContext) -> Self {
         match self {
-            Self::Deferred(make) => make(build).0.on(build),
+            Self::Deferred(make) => make(server).0.on(server),
             known => known,
         }
     }
@@ -246,7 +246,7 @@ pub fn head_only(handler: impl IntoHandler<form::InlineForm>) -> Handler {
 impl Handler {
     /// Makes a handler that becomes another one once the server is known.
     #[doc(hidden)]
-    pub fn of_server(make: impl Fn(&BuildContext) -> Self + Send + Sync + 'static) -> Self {
+    pub fn of_server(make: impl Fn(&ServerContext) -> Self + Send + Sync + 'static) -> Self {
         Self(HandlerKind::Deferred(Arc::new(make)))
     }
 }

@@ -35,6 +35,7 @@ pub mod route_cache;
 pub mod route_options;
 pub mod route_pace;
 pub mod routes;
+pub mod server_context;
 pub mod spool;
 pub mod stats_page;
 #[cfg(feature = "tower")]

@@ -190,7 +190,7 @@ impl MiddlewareStack {
             HandlerKind::Service(make, _) => Runnable::Task(limited(make(&build.tokio), limits)),
             HandlerKind::OfServer(page) => Runnable::Inline(of_server(page, build)),
             HandlerKind::Deferred(make) => {
-                return Self::around(middleware, make(build).0, limits, build);
+                return Self::around(middleware, make(&build.server_context()).0, limits, build);
             }
         };
         if middleware.is_empty() {

@@ -159,8 +159,8 @@ impl Tunnel {
         poll_fn(|context| self.poll_sent(context)).await
     }
 
-    /// [`Tunnel::recv`] as it is polled; a send may be under way meanwhile. `None`: `until_ms` of the
-    /// clock has come, and nothing else. No other time-out applies.
+    /// [`Tunnel::recv`] as it is polled; a send may be under way meanwhile. `None`: `until_ms` of
+    /// the clock has come, and nothing else. No other time-out applies.
     #[doc(hidden)]
     pub fn poll_recv(
         &mut self,

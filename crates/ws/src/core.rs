@@ -192,6 +192,13 @@ impl Core {
     #[cold]
     fn look(&mut self) {
         self.give_back();
+        if self.is_sending {
+            // It still takes what was sent before, within the time of sends, and a ping is behind
+            // that.
+            let time = self.options.ping.unwrap_or(self.options.ping_timeout);
+            self.look_at_ms = now().mono_ms.saturating_add(millis(time));
+            return;
+        }
         if self.is_pinged {
             self.options.count(WebSocketCount::PingLost);
             return self.lose(WebSocketError::TimedOut);

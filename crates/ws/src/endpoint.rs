@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use gustnado_http::status::Status;
 use gustnado_http::websocket::deflate::DeflateWishes;
-use gustnado_web::build_context::BuildContext;
 use gustnado_web::handler::{Handler, IntoHandler, form};
 use gustnado_web::request::Request;
 use gustnado_web::response::Response;
+use gustnado_web::server_context::ServerContext;
 
 use crate::offer::WebSocketAcceptor;
 use crate::options::{Origins, OwnOptions, WebSocketOptions, per_second};
@@ -50,8 +50,8 @@ impl WebSocketEndpoint<()> {
         H: IntoHandler<K>,
     {
         let options = self.options;
-        Handler::of_server(move |build: &BuildContext| {
-            let options = options.or(WebSocketOptions::of(build));
+        Handler::of_server(move |context: &ServerContext| {
+            let options = options.or(WebSocketOptions::of(context));
             make(WebSocketAcceptor::new(options)).into_handler()
         })
     }
@@ -115,8 +115,8 @@ where
     fn into_handler(self) -> Handler {
         let Self { handler, options } = self;
         // What it does not set itself is known once the server is.
-        Handler::of_server(move |build: &BuildContext| {
-            let acceptor = WebSocketAcceptor::new(options.or(WebSocketOptions::of(build)));
+        Handler::of_server(move |context: &ServerContext| {
+            let acceptor = WebSocketAcceptor::new(options.or(WebSocketOptions::of(context)));
             let handler = handler.clone();
             let respond = move |request: &Request| respond(request, &acceptor, handler.clone());
             IntoHandler::<form::InlineForm>::into_handler(respond)

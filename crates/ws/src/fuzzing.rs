@@ -9,12 +9,12 @@ use crate::deflate::Deflate;
 pub const MESSAGE_BYTES_MAX: u64 = 10_000;
 
 /// A server and a client that have agreed on compression.
-pub struct Ends {
+pub struct DeflateEnds {
     server: Deflate,
     client: Deflate,
 }
 
-impl Ends {
+impl DeflateEnds {
     /// - `window_bits`: the largest window, 9 to 15.
     ///
     /// # Panics
@@ -45,7 +45,7 @@ impl Ends {
     /// Inflates what a client has sent, at the server.
     ///
     /// # Errors
-    /// As [`Ends::inflate_own`].
+    /// As [`DeflateEnds::inflate_own`].
     pub fn inflate(&mut self, message: &[u8]) -> Result<Vec<u8>, u16> {
         self.server.inflate(message, MESSAGE_BYTES_MAX).map_err(|violation| violation.code.0)
     }

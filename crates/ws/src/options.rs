@@ -10,7 +10,7 @@ use gustnado_http::websocket::deflate::{DeflateWishes, WINDOW_BITS_MAX};
 use gustnado_observe::server_stats::ServerStats;
 use gustnado_observe::stats::WebSocketCount;
 use gustnado_tasks::Rate;
-use gustnado_web::build_context::BuildContext;
+use gustnado_web::server_context::ServerContext;
 
 /// Pages of which origins may open a WebSocket (RFC 6455 §10.2). A browser names the page's origin;
 /// other clients name none, and are not checked.
@@ -89,8 +89,8 @@ impl Default for WebSocketOptions {
 impl WebSocketOptions {
     /// Returns those of a server.
     #[doc(hidden)]
-    pub fn of(build: &BuildContext) -> Self {
-        Self::of_settings(&build.websockets, build.server.clone())
+    pub fn of(context: &ServerContext) -> Self {
+        Self::of_settings(&context.websockets, context.server.clone())
     }
 
     fn of_settings(settings: &WebSocketSettings, server: Option<Arc<dyn ServerStats>>) -> Self {

@@ -13,7 +13,7 @@ use crate::core::Core;
 
 /// The future of a handler. In a box of its own: as an argument of an async function it would be
 /// kept twice.
-pub(crate) type HandlerFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
+pub(crate) type SocketFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// A WebSocket that several handles share.
 pub(crate) type SharedCore = Arc<Mutex<Core>>;
@@ -33,7 +33,7 @@ impl Drop for OpenSocket {
 
 /// Runs a handler to its end, and closes. Whenever the handler waits, what it has sent leaves. A
 /// handler that panics closes with 1011, and then its panic goes on.
-pub(crate) async fn run(core: SharedCore, mut handler: HandlerFuture) {
+pub(crate) async fn run(core: SharedCore, mut handler: SocketFuture) {
     let open = OpenSocket(core);
     let is_done = poll_fn(|context| match contained(|| handler.as_mut().poll(context)) {
         Some(Poll::Pending) => {

@@ -38,8 +38,8 @@ impl Running {
     }
 
     /// Says that the server is to be started again at once after its end, or that another process
-    /// takes its place: a drain then closes `WebSocket`s with 1012 in place of 1001, so that clients
-    /// come back. Call it before the drain.
+    /// takes its place: a drain then closes `WebSocket`s with 1012 in place of 1001, so that
+    /// clients come back. Call it before the drain.
     pub fn announce_restart(&self) {
         self.shared.announce_restart();
     }

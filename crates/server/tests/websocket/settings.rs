@@ -16,6 +16,7 @@ on_every_server!(
     what_an_endpoint_sets_wins,
     a_peer_may_send_so_much_per_second,
     a_silent_peer_has_the_time_of_the_settings,
+    a_peer_that_is_sent_to_is_not_lost,
     messages_leave_at_the_pace_of_the_connection,
     messages_leave_at_the_pace_of_their_route,
     messages_are_received_at_the_pace_of_the_connection,
@@ -116,6 +117,29 @@ fn a_silent_peer_has_the_time_of_the_settings(setup: Setup) {
     assert!(began.elapsed() >= Duration::from_millis(750), "{:?}", began.elapsed());
     server.wait_until("it was counted", |stats| stats.websocket_pings_lost == 1);
     assert_eq!(server.stats().websocket_closes_lost, 1);
+}
+
+fn a_peer_that_is_sent_to_is_not_lost(setup: Setup) {
+    const BYTES: usize = 32 << 20;
+    let handler = async |mut socket: WebSocket| {
+        // More than the kernel takes.
+        _ = socket.send(vec![7; BYTES]).await;
+        while let Ok(Some(_)) = socket.recv().await {}
+    };
+    let config = Config {
+        ws_ping: Duration::from_millis(100),
+        ws_ping_timeout: Duration::from_millis(200),
+        ..setup.patient_config()
+    };
+    let server = Server::routes(config, Routes::new().get("/", websocket(handler)));
+    let mut peer = Peer::connect(&server, "/");
+    std::thread::sleep(Duration::from_millis(900));
+    let message = peer.frame();
+    assert_eq!((message.header.opcode, message.payload.len()), (Opcode::Binary, BYTES));
+    // Then it is looked at again.
+    assert_eq!(peer.frame().header.opcode, Opcode::Ping);
+    peer.client.expect_end("it was not answered");
+    assert_eq!(server.stats().websocket_pings_lost, 1);
 }
 
 /// Sends a message of so many bytes. Returns how long its echo took.

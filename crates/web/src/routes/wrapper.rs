@@ -42,7 +42,7 @@ impl EndpointWrapper {
         route: &Route,
         build: &BuildContext,
     ) -> RouteEndpoint {
-        let kind = kind.on(build);
+        let kind = kind.on(&build.server_context());
         let is_head_only = matches!(kind, HandlerKind::HeadOnly(_) | HandlerKind::OfServer(_));
         let options = options_of(&kind, route, build);
         let keeps_none = options.body_policy == Some(BodyPolicy::Stream);

@@ -16,36 +16,36 @@ pub(super) struct Elsewhere {
     /// It wants the next piece, not a whole message.
     wants_piece: bool,
     /// What was received for it.
-    ready: Option<Received>,
+    ready: Option<RecvOutcome>,
 }
 
 /// What was received for a task.
-enum Received {
+enum RecvOutcome {
     Message(WebSocketMessage),
     Piece(MessagePiece),
     End(Option<WebSocketError>),
 }
 
-type Outcome<T> = Poll<Result<Option<T>, WebSocketError>>;
+type PolledRecv<T> = Poll<Result<Option<T>, WebSocketError>>;
 
 impl Core {
     /// Receives the next message, in any task.
     pub(crate) fn poll_recv_anywhere(
         &mut self,
         context: &mut Context<'_>,
-    ) -> Outcome<WebSocketMessage> {
+    ) -> PolledRecv<WebSocketMessage> {
         loop {
             match self.take_ready() {
-                Some(Received::Message(message)) => return Poll::Ready(Ok(Some(message))),
+                Some(RecvOutcome::Message(message)) => return Poll::Ready(Ok(Some(message))),
                 // The beginning of a message whose rest is wanted whole.
-                Some(Received::Piece(piece)) => {
+                Some(RecvOutcome::Piece(piece)) => {
                     self.busy().message.extend_from_slice(&piece.bytes);
                     if piece.is_last {
                         let bytes = mem::take(&mut self.busy().message);
                         return Poll::Ready(self.whole(piece.kind, bytes).map(Some));
                     }
                 }
-                Some(Received::End(error)) => return Poll::Ready(error.map_or(Ok(None), Err)),
+                Some(RecvOutcome::End(error)) => return Poll::Ready(error.map_or(Ok(None), Err)),
                 None if self.tunnel.is_here() => return self.poll_recv(context),
                 None => return self.wait_elsewhere(context, false),
             }
@@ -56,10 +56,10 @@ impl Core {
     pub(crate) fn poll_piece_anywhere(
         &mut self,
         context: &mut Context<'_>,
-    ) -> Outcome<MessagePiece> {
+    ) -> PolledRecv<MessagePiece> {
         match self.take_ready() {
-            Some(Received::Piece(piece)) => Poll::Ready(Ok(Some(piece))),
-            Some(Received::Message(message)) => {
+            Some(RecvOutcome::Piece(piece)) => Poll::Ready(Ok(Some(piece))),
+            Some(RecvOutcome::Message(message)) => {
                 let kind = message.kind();
                 let bytes = match message {
                     WebSocketMessage::Text(text) => text.into_bytes(),
@@ -67,17 +67,17 @@ impl Core {
                 };
                 Poll::Ready(Ok(Some(MessagePiece { kind, bytes: bytes.into(), is_last: true })))
             }
-            Some(Received::End(error)) => Poll::Ready(error.map_or(Ok(None), Err)),
+            Some(RecvOutcome::End(error)) => Poll::Ready(error.map_or(Ok(None), Err)),
             None if self.tunnel.is_here() => self.poll_piece(context, false),
             None => self.wait_elsewhere(context, true),
         }
     }
 
-    fn take_ready(&mut self) -> Option<Received> {
+    fn take_ready(&mut self) -> Option<RecvOutcome> {
         self.elsewhere.as_mut()?.ready.take()
     }
 
-    fn wait_elsewhere<T>(&mut self, context: &Context<'_>, wants_piece: bool) -> Outcome<T> {
+    fn wait_elsewhere<T>(&mut self, context: &Context<'_>, wants_piece: bool) -> PolledRecv<T> {
         // The connection's task is gone: nothing comes any more.
         if self.is_over {
             return Poll::Ready(self.end_of_input().map(|_| None));
@@ -95,16 +95,16 @@ impl Core {
             return;
         }
         let received = if elsewhere.wants_piece {
-            self.poll_piece(context, false).map_ok(|piece| piece.map(Received::Piece))
+            self.poll_piece(context, false).map_ok(|piece| piece.map(RecvOutcome::Piece))
         } else {
-            self.poll_recv(context).map_ok(|message| message.map(Received::Message))
+            self.poll_recv(context).map_ok(|message| message.map(RecvOutcome::Message))
         };
         let Poll::Ready(received) = received else { return };
         let Some(elsewhere) = &mut self.elsewhere else { return };
         elsewhere.ready = Some(match received {
             Ok(Some(received)) => received,
-            Ok(None) => Received::End(None),
-            Err(error) => Received::End(Some(error)),
+            Ok(None) => RecvOutcome::End(None),
+            Err(error) => RecvOutcome::End(Some(error)),
         });
         elsewhere.reader.take().inspect(Waker::wake_by_ref);
     }
