@@ -80,14 +80,7 @@ _REASONS = {
 
 DIFFERS = {name: reason for reason, names in _REASONS.items() for name in names}
 
-_REASONS_# Cases that may fail or pass.
-MAY_FAIL = {
-    "test_send_binary_data_to_server_bigger_than_default_on_websockets"
-    "[asyncio-max=defaults sent=defaults+1]":
-        "the client's library stumbles where the connection ends while it still sends",
-}
-
-OF_WEBSOCKET = {
+_REASONS_OF_WEBSOCKET = {
     "an application that fails closes with 1011, and one that returns with 1000, whatever it "
     "returns; uvicorn cuts the connection": [
         "test_duplicate_handshake",
@@ -133,6 +126,13 @@ OF_WEBSOCKET = {
         "test_send_after_peer_close_raises_client_disconnected",
         "test_connection_lost_unblocks_paused_send",
     ],
+}
+
+# Cases that may fail or pass.
+MAY_FAIL = {
+    "test_send_binary_data_to_server_bigger_than_default_on_websockets"
+    "[asyncio-max=defaults sent=defaults+1]":
+        "the client's library stumbles where the connection ends while it still sends",
 }
 
 OF_WEBSOCKET = {
