@@ -338,7 +338,7 @@ impl PyEngine {
         self.running.share_stats(fd, place).map_err(|error| errors::of_io(&error))
     }
 
-    /// Returns of how many WebSockets handlers run.
+    /// Returns of how many `WebSocket`s handlers run.
     fn running_sockets(&self) -> usize {
         self.context.running_sockets()
     }

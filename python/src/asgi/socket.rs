@@ -190,13 +190,11 @@ impl AsgiSocket {
         if let Some(bytes) = message.get_item(intern!(py, "bytes"))?
             && !bytes.is_none()
         {
-            return match bytes.cast::<PyBytes>() {
-                Ok(bytes) => self.link.send(py, MessageKind::Binary, bytes.as_bytes()),
-                Err(_) => {
-                    let bytes = bytes_of(&bytes, "the bytes of a message")?;
-                    self.link.send(py, MessageKind::Binary, &bytes)
-                }
-            };
+            if let Ok(bytes) = bytes.cast::<PyBytes>() {
+                return self.link.send(py, MessageKind::Binary, bytes.as_bytes());
+            }
+            let bytes = bytes_of(&bytes, "the bytes of a message")?;
+            return self.link.send(py, MessageKind::Binary, &bytes);
         }
         match message.get_item(intern!(py, "text"))? {
             Some(text) if !text.is_none() => {
@@ -233,12 +231,11 @@ impl AsgiSocket {
     /// Sends content of that response.
     fn deny_more<'py>(&self, message: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyAny>> {
         let py = message.py();
-        let exchange = match &self.state().phase {
-            SocketPhase::Denying(exchange) => exchange.clone_ref(py).into_bound(py),
-            _ => {
-                let text = "websocket.http.response.start has to be sent first";
-                return Err(PyRuntimeError::new_err(text));
-            }
+        let exchange = if let SocketPhase::Denying(exchange) = &self.state().phase {
+            exchange.clone_ref(py).into_bound(py)
+        } else {
+            let text = "websocket.http.response.start has to be sent first";
+            return Err(PyRuntimeError::new_err(text));
         };
         let outcome = AsgiExchange::go_on(&exchange, message)?;
         if exchange.get().is_complete() {
