@@ -157,17 +157,15 @@ impl SocketHandler {
             Ok(started) => started,
             Err(error) => return self.end(py, &link, Some(&error)),
         };
-        match coroutine::result(&started.task).transpose() {
-            Some(ended) => self.end(py, &link, ended.err().as_ref()),
-            None => {
-                let handler = Arc::clone(self);
-                let then = move |py: Python<'_>, ended: PyResult<Bound<'_, PyAny>>| {
-                    handler.end(py, &link, ended.err().as_ref());
-                };
-                if let Err(error) = self.starter().when_done(started, then) {
-                    self.context.reporter.report(py, Some(&error), &self.name);
-                }
-            }
+        if let Some(ended) = coroutine::result(&started.task).transpose() {
+            return self.end(py, &link, ended.err().as_ref());
+        }
+        let handler = Arc::clone(self);
+        let then = move |py: Python<'_>, ended: PyResult<Bound<'_, PyAny>>| {
+            handler.end(py, &link, ended.err().as_ref());
+        };
+        if let Err(error) = self.starter().when_done(started, then) {
+            self.context.reporter.report(py, Some(&error), &self.name);
         }
     }
 

@@ -42,15 +42,13 @@ impl Receiving {
     /// Raises `StopIteration` with the next message, or returns what to wait for.
     fn resume(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.abandon();
-        match self.form.next(py, &self.link)? {
-            Some(message) => Err(PyStopIteration::new_err((message.unbind(),))),
-            None => {
-                let waiter = Py::new(py, self.link.waiter(py))?;
-                self.link.add_waiter(waiter.clone_ref(py));
-                *self.waiter.borrow_mut() = Some(waiter.clone_ref(py));
-                Ok(waiter.into_any())
-            }
+        if let Some(message) = self.form.next(py, &self.link)? {
+            return Err(PyStopIteration::new_err((message.unbind(),)));
         }
+        let waiter = Py::new(py, self.link.waiter(py))?;
+        self.link.add_waiter(waiter.clone_ref(py));
+        *self.waiter.borrow_mut() = Some(waiter.clone_ref(py));
+        Ok(waiter.into_any())
     }
 
     fn abandon(&self) {
