@@ -9,7 +9,7 @@ use pyo3::types::{PyBytes, PyDict, PyString};
 
 use gustnado::websocket::WebSocketMessage;
 
-use super::link::{Next, SocketEnd, SocketLink};
+use super::link::{NextMessage, SocketEnd, SocketLink};
 use super::waiter::MessageWaiter;
 use crate::awaitable::thrown;
 use crate::errors::client_disconnected;
@@ -28,13 +28,13 @@ pub(crate) enum ReceiveForm {
 
 /// Awaits the next message. It passes for a coroutine.
 #[pyclass(frozen, freelist = 64, module = "gustnado._gustnado")]
-pub(crate) struct Receiving {
+pub(crate) struct MessageAwaitable {
     link: Arc<SocketLink>,
     form: ReceiveForm,
     waiter: Guarded<Option<Py<MessageWaiter>>>,
 }
 
-impl Receiving {
+impl MessageAwaitable {
     pub(crate) fn new(link: Arc<SocketLink>, form: ReceiveForm) -> Self {
         Self { link, form, waiter: Guarded::default() }
     }
@@ -59,7 +59,7 @@ impl Receiving {
 }
 
 #[pymethods]
-impl Receiving {
+impl MessageAwaitable {
     fn __await__(slf: Py<Self>) -> Py<Self> {
         slf
     }
@@ -103,17 +103,19 @@ impl ReceiveForm {
         link: &SocketLink,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         match (link.next(), self) {
-            (Next::Nothing, _) => Ok(None),
-            (Next::Message(message), Self::Asgi) => asgi_message(py, &message).map(Some),
-            (Next::Message(message), _) => Ok(Some(value(py, &message))),
-            (Next::End(end), Self::Asgi) => disconnect(py, &end).map(Some),
-            (Next::End(_) | Next::Over, Self::Iteration) => Err(PyStopAsyncIteration::new_err(())),
-            (Next::End(end), Self::Value) => {
+            (NextMessage::Nothing, _) => Ok(None),
+            (NextMessage::Message(message), Self::Asgi) => asgi_message(py, &message).map(Some),
+            (NextMessage::Message(message), _) => Ok(Some(value(py, &message))),
+            (NextMessage::End(end), Self::Asgi) => disconnect(py, &end).map(Some),
+            (NextMessage::End(_) | NextMessage::Over, Self::Iteration) => {
+                Err(PyStopAsyncIteration::new_err(()))
+            }
+            (NextMessage::End(end), Self::Value) => {
                 let reason = end.reason.as_deref().unwrap_or_default();
                 let text = format!("the WebSocket is closed: {} {reason}", end.code);
                 Err(client_disconnected(text.trim_end()))
             }
-            (Next::Over, _) => Err(client_disconnected("the WebSocket is closed")),
+            (NextMessage::Over, _) => Err(client_disconnected("the WebSocket is closed")),
         }
     }
 }
