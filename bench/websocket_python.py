@@ -2,10 +2,10 @@
 
     python bench/websocket_python.py [--rounds 3] [--seconds 3] [--idle 2000] [NAME...]
 
-One server at a time on one CPU, `bench/websocket_echo.c` on the other. It needs gustnado as a release
-build, granian, uvicorn with websockets, and picows: what is not installed is left out. Figures are
-CPU time of the server's processes per message (user and system), and resident memory per WebSocket
-that has echoed one message.
+One server at a time on one CPU, `bench/websocket_echo.c` on the other. It needs gustnado as a
+release build, granian, uvicorn with websockets, and picows: what is not installed is left out.
+Figures are CPU time of the server's processes per message (user and system), and resident memory
+per WebSocket that has echoed one message.
 """
 
 import argparse

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import typing
 
 from ._errors import ClientDisconnected
 from ._gustnado import canonical_route
@@ -163,13 +162,15 @@ def handler(
             body, waits, preload or [])
 
 
-class SocketOptions(typing.NamedTuple):
-    """The keyword arguments of `App.websocket`."""
+class SocketOptions:
+    """The keyword arguments of `App.websocket`. (A named tuple would import `typing`.)"""
 
-    subprotocols: Sequence[str]
-    origins: Sequence[str]
-    message_bytes_max: int | None
-    merge_slashes: bool
+    def __init__(
+        self, subprotocols: Sequence[str], origins: Sequence[str],
+        message_bytes_max: int | None, merge_slashes: bool,
+    ) -> None:
+        self.subprotocols, self.origins = subprotocols, origins
+        self.message_bytes_max, self.merge_slashes = message_bytes_max, merge_slashes
 
 
 def socket(

@@ -89,7 +89,7 @@ impl Asgi {
         Ok(Self(Arc::new(app)))
     }
 
-    /// Returns of how many WebSockets the application's tasks run.
+    /// Returns of how many `WebSocket`s the application's tasks run.
     fn running_sockets(&self) -> usize {
         self.0.running_sockets.load(Ordering::Relaxed)
     }
@@ -147,7 +147,7 @@ impl Future for AsgiCall {
 }
 
 /// An exchange or a WebSocket, and its scope.
-type Called<'py, T> = PyResult<(Bound<'py, T>, Bound<'py, PyDict>)>;
+type AsgiCallOf<'py, T> = PyResult<(Bound<'py, T>, Bound<'py, PyDict>)>;
 
 impl AsgiApp {
     /// Returns the handshake of a request for a WebSocket; `None` for others.
@@ -167,7 +167,7 @@ impl AsgiApp {
         refusal.map_or(Ok(None), Err)
     }
 
-    fn exchange<'py>(&self, py: Python<'py>, request: Request) -> Called<'py, AsgiExchange> {
+    fn exchange<'py>(&self, py: Python<'py>, request: Request) -> AsgiCallOf<'py, AsgiExchange> {
         let state = self.state.as_ref().map(|state| state.bind(py));
         let scope = scope::make(py, &self.template, &self.root, state, &request)?;
         let (done, pause) = (self.done.clone_ref(py), self.starter.pause().clone_ref(py));
@@ -180,7 +180,7 @@ impl AsgiApp {
         py: Python<'py>,
         request: Request,
         offer: WebSocketOffer,
-    ) -> Called<'py, AsgiSocket> {
+    ) -> AsgiCallOf<'py, AsgiSocket> {
         let state = self.state.as_ref().map(|state| state.bind(py));
         let scope = scope::make_of_socket(py, &self.template, &self.root, state, &request)?;
         let (done, pause) = (self.done.clone_ref(py), self.starter.pause().clone_ref(py));
@@ -190,8 +190,8 @@ impl AsgiApp {
     }
 
     /// Calls the application. Returns its response, or the reply to wait for.
-    fn begin<T: AsgiCallee>(self: &Arc<Self>, called: Called<'_, T>) -> Result<Response, Reply> {
-        let started = called.and_then(|(callee, scope)| Ok((self.start(&callee, &scope)?, callee)));
+    fn begin<T: AsgiCallee>(self: &Arc<Self>, call: AsgiCallOf<'_, T>) -> Result<Response, Reply> {
+        let started = call.and_then(|(callee, scope)| Ok((self.start(&callee, &scope)?, callee)));
         let (started, callee) = match started {
             Ok(started) => started,
             Err(error) => {

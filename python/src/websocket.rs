@@ -12,4 +12,4 @@ mod waiter;
 pub(crate) use link::{CloseOrigin, SocketEnd, SocketLink};
 pub(crate) use native::PyWebSocket;
 pub(crate) use pump::{Pump, PumpSeat};
-pub(crate) use receive::{ReceiveForm, Receiving};
+pub(crate) use receive::{MessageAwaitable, ReceiveForm};

@@ -75,9 +75,9 @@ impl WebSocketSender {
     /// WebSocket that is closed.
     pub fn close(&self, code: CloseCode, reason: &str) {
         if let Ok(shared) = self.core() {
-            let mut locked = lock(&shared);
-            locked.close(code, reason);
-            locked.wake_from_elsewhere();
+            let mut open = lock(&shared);
+            open.close(code, reason);
+            open.wake_from_elsewhere();
         }
     }
 

@@ -77,10 +77,7 @@ impl WebSocket {
 
     /// [`WebSocket::recv`] as it is polled.
     #[doc(hidden)]
-    pub fn poll_recv(
-        &mut self,
-        context: &mut Context<'_>,
-    ) -> Poll<RecvResult<WebSocketMessage>> {
+    pub fn poll_recv(&mut self, context: &mut Context<'_>) -> Poll<RecvResult<WebSocketMessage>> {
         lock(self.core()).poll_recv_anywhere(context)
     }
 

@@ -23,14 +23,14 @@ use crate::coroutine::Pause;
 use crate::errors::client_disconnected;
 use crate::guarded::Guarded;
 use crate::websocket::{
-    CloseOrigin, Pump, PumpSeat, ReceiveForm, Receiving, SocketEnd, SocketLink,
+    CloseOrigin, MessageAwaitable, Pump, PumpSeat, ReceiveForm, SocketEnd, SocketLink,
 };
 
 /// A WebSocket of an application.
 #[pyclass(frozen, weakref, module = "gustnado._gustnado")]
 pub(super) struct AsgiSocket {
     link: Arc<SocketLink>,
-    state: Guarded<SocketState>,
+    state: Guarded<AsgiSocketState>,
     /// For the log: the target of its request.
     target: Box<str>,
     event_loop: Py<PyAny>,
@@ -38,7 +38,7 @@ pub(super) struct AsgiSocket {
     pause: Py<Pause>,
 }
 
-struct SocketState {
+struct AsgiSocketState {
     phase: SocketPhase,
     /// `websocket.connect` was received.
     is_connected: bool,
@@ -47,7 +47,7 @@ struct SocketState {
 /// What the application may do next.
 enum SocketPhase {
     /// Answer the handshake.
-    Asked(Box<Handshake>),
+    Asked(Box<OpenHandshake>),
     /// Send the rest of a response in its place.
     Denying(Py<AsgiExchange>),
     /// Nothing: the handshake was answered, and the response is to be taken.
@@ -57,7 +57,7 @@ enum SocketPhase {
 }
 
 /// A handshake without an answer.
-struct Handshake {
+struct OpenHandshake {
     request: Request,
     offer: WebSocketOffer,
     to: ResponseSink,
@@ -73,13 +73,13 @@ impl AsgiSocket {
     ) -> Self {
         let link = SocketLink::new(event_loop.clone_ref(py), done.clone_ref(py));
         let target = request.target().into();
-        let handshake = Handshake { request, offer, to: ResponseSink::Unclaimed };
+        let handshake = OpenHandshake { request, offer, to: ResponseSink::Unclaimed };
         let phase = SocketPhase::Asked(Box::new(handshake));
-        let state = Guarded::new(SocketState { phase, is_connected: false });
+        let state = Guarded::new(AsgiSocketState { phase, is_connected: false });
         Self { link, state, target, event_loop, done, pause }
     }
 
-    fn state(&self) -> MutexGuard<'_, SocketState> {
+    fn state(&self) -> MutexGuard<'_, AsgiSocketState> {
         self.state.borrow_mut()
     }
 
@@ -87,7 +87,7 @@ impl AsgiSocket {
     ///
     /// # Errors
     /// It was answered, or the client has gone.
-    fn take_handshake(&self, kind: &str) -> PyResult<Box<Handshake>> {
+    fn take_handshake(&self, kind: &str) -> PyResult<Box<OpenHandshake>> {
         self.check_peer()?;
         let mut state = self.state();
         let given = SocketPhase::Answered(ResponseSink::Given);
@@ -137,7 +137,7 @@ impl AsgiSocket {
         };
         check_subprotocol(subprotocol.as_deref())?;
         let handshake = self.take_handshake("websocket.accept")?;
-        let Handshake { offer, to, request } = *handshake;
+        let OpenHandshake { offer, to, request } = *handshake;
         let opening = self.link.wait_for_open(py)?;
         let seat = PumpSeat::new(&self.link);
         let base = own_fields_removed(head.without_content(), subprotocol.is_some());
@@ -190,13 +190,11 @@ impl AsgiSocket {
         if let Some(bytes) = message.get_item(intern!(py, "bytes"))?
             && !bytes.is_none()
         {
-            return match bytes.cast::<PyBytes>() {
-                Ok(bytes) => self.link.send(py, MessageKind::Binary, bytes.as_bytes()),
-                Err(_) => {
-                    let bytes = bytes_of(&bytes, "the bytes of a message")?;
-                    self.link.send(py, MessageKind::Binary, &bytes)
-                }
-            };
+            if let Ok(bytes) = bytes.cast::<PyBytes>() {
+                return self.link.send(py, MessageKind::Binary, bytes.as_bytes());
+            }
+            let bytes = bytes_of(&bytes, "the bytes of a message")?;
+            return self.link.send(py, MessageKind::Binary, &bytes);
         }
         match message.get_item(intern!(py, "text"))? {
             Some(text) if !text.is_none() => {
@@ -212,7 +210,7 @@ impl AsgiSocket {
     /// Begins a response in place of the WebSocket.
     fn deny<'py>(&self, message: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyAny>> {
         let py = message.py();
-        let Handshake { request, offer, to } =
+        let OpenHandshake { request, offer, to } =
             *self.take_handshake("websocket.http.response.start")?;
         drop(offer);
         let exchange = Bound::new(
@@ -233,12 +231,11 @@ impl AsgiSocket {
     /// Sends content of that response.
     fn deny_more<'py>(&self, message: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyAny>> {
         let py = message.py();
-        let exchange = match &self.state().phase {
-            SocketPhase::Denying(exchange) => exchange.clone_ref(py).into_bound(py),
-            _ => {
-                let text = "websocket.http.response.start has to be sent first";
-                return Err(PyRuntimeError::new_err(text));
-            }
+        let exchange = if let SocketPhase::Denying(exchange) = &self.state().phase {
+            exchange.clone_ref(py).into_bound(py)
+        } else {
+            let text = "websocket.http.response.start has to be sent first";
+            return Err(PyRuntimeError::new_err(text));
         };
         let outcome = AsgiExchange::go_on(&exchange, message)?;
         if exchange.get().is_complete() {
@@ -347,7 +344,7 @@ impl AsgiSocket {
         let (link, form) = (&slf.get().link, ReceiveForm::Asgi);
         match form.next(py, link)? {
             Some(event) => Ok(Bound::new(py, ReadyValue::new(event.unbind()))?.into_any()),
-            None => Ok(Bound::new(py, Receiving::new(Arc::clone(link), form))?.into_any()),
+            None => Ok(Bound::new(py, MessageAwaitable::new(Arc::clone(link), form))?.into_any()),
         }
     }
 

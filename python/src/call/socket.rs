@@ -95,9 +95,8 @@ impl SocketHandler {
         guest: Guest,
         guard: &Bound<'_, PyAny>,
     ) -> PyResult<CallResult> {
-        let starter = self.starter();
-        let started = starter.start(guard)?;
-        if let Some(returned) = coroutine::result(&started.task).transpose() {
+        let running = self.starter().start(guard)?;
+        if let Some(returned) = coroutine::result(&running.task).transpose() {
             return Ok(CallResult::Responded(self.decide(guest, returned)));
         }
         let (replier, reply): (_, Reply) = reply_later();
@@ -105,7 +104,7 @@ impl SocketHandler {
         let then = move |_: Python<'_>, returned: PyResult<Bound<'_, PyAny>>| {
             replier.respond(handler.decide(guest, returned));
         };
-        starter.when_done(started, then)?;
+        self.starter().when_done(running, then)?;
         Ok(CallResult::Later(reply))
     }
 
@@ -136,7 +135,7 @@ impl SocketHandler {
         let socket = PyWebSocket::new(Arc::clone(&link), request, subprotocol, done);
         offer.accept(Response::new(Status::UPGRADE_REQUIRED), move |opened| {
             let pump = Pump::new(seat, opened);
-            Python::attach(|py| handler.run(py, link, socket, named));
+            Python::attach(|py| handler.run(py, link, socket, named.as_ref()));
             pump
         })
     }
@@ -147,10 +146,10 @@ impl SocketHandler {
         py: Python<'_>,
         link: Arc<SocketLink>,
         socket: PyWebSocket,
-        named: Option<Py<PyDict>>,
+        named: Option<&Py<PyDict>>,
     ) {
         self.context.running_sockets.fetch_add(1, Ordering::Relaxed);
-        let named = named.as_ref().map(|named| named.bind(py));
+        let named = named.map(|named| named.bind(py));
         let started = Bound::new(py, socket)
             .and_then(|socket| self.function.bind(py).call((socket,), named))
             .and_then(|coroutine| self.starter().start(&coroutine));
@@ -158,17 +157,15 @@ impl SocketHandler {
             Ok(started) => started,
             Err(error) => return self.end(py, &link, Some(&error)),
         };
-        match coroutine::result(&started.task).transpose() {
-            Some(ended) => self.end(py, &link, ended.err().as_ref()),
-            None => {
-                let handler = Arc::clone(self);
-                let then = move |py: Python<'_>, ended: PyResult<Bound<'_, PyAny>>| {
-                    handler.end(py, &link, ended.err().as_ref());
-                };
-                if let Err(error) = self.starter().when_done(started, then) {
-                    self.context.reporter.report(py, Some(&error), &self.name);
-                }
-            }
+        if let Some(ended) = coroutine::result(&started.task).transpose() {
+            return self.end(py, &link, ended.err().as_ref());
+        }
+        let handler = Arc::clone(self);
+        let then = move |py: Python<'_>, ended: PyResult<Bound<'_, PyAny>>| {
+            handler.end(py, &link, ended.err().as_ref());
+        };
+        if let Err(error) = self.starter().when_done(started, then) {
+            self.context.reporter.report(py, Some(&error), &self.name);
         }
     }
 

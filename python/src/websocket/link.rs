@@ -82,7 +82,7 @@ impl SocketEnd {
 }
 
 /// What is received next.
-pub(super) enum Next {
+pub(super) enum NextMessage {
     Message(WebSocketMessage),
     /// It has ended, and that was not received before.
     End(SocketEnd),
@@ -111,7 +111,7 @@ impl SocketLink {
     }
 
     /// Takes out what is received next.
-    pub(super) fn next(&self) -> Next {
+    pub(super) fn next(&self) -> NextMessage {
         let mut state = self.state();
         let closed_itself = state.end.as_ref().is_some_and(|end| end.by == CloseOrigin::Program);
         if !closed_itself && let Some(message) = state.first.take() {
@@ -121,15 +121,15 @@ impl SocketLink {
                 state.is_paused = false;
                 state.wake_task();
             }
-            return Next::Message(message);
+            return NextMessage::Message(message);
         }
         match &state.end {
-            None => Next::Nothing,
-            Some(_) if state.is_told => Next::Over,
+            None => NextMessage::Nothing,
+            Some(_) if state.is_told => NextMessage::Over,
             Some(end) => {
                 let end = (**end).clone();
                 (state.is_told, state.is_known) = (true, true);
-                Next::End(end)
+                NextMessage::End(end)
             }
         }
     }

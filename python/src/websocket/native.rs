@@ -9,7 +9,7 @@ use pyo3::types::{PyBytes, PyString};
 use gustnado::websocket::{CloseCode, MessageKind};
 
 use super::link::SocketLink;
-use super::receive::{ReceiveForm, Receiving};
+use super::receive::{MessageAwaitable, ReceiveForm};
 use crate::awaitables::{ReadyNone, ReadyValue};
 use crate::bytes_like::bytes_of;
 use crate::request::PyRequest;
@@ -38,7 +38,9 @@ impl PyWebSocket {
     fn next<'py>(&self, py: Python<'py>, form: ReceiveForm) -> PyResult<Bound<'py, PyAny>> {
         match form.next(py, &self.link)? {
             Some(message) => Ok(Bound::new(py, ReadyValue::new(message.unbind()))?.into_any()),
-            None => Ok(Bound::new(py, Receiving::new(Arc::clone(&self.link), form))?.into_any()),
+            None => {
+                Ok(Bound::new(py, MessageAwaitable::new(Arc::clone(&self.link), form))?.into_any())
+            }
         }
     }
 }

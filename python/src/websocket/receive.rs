@@ -9,7 +9,7 @@ use pyo3::types::{PyBytes, PyDict, PyString};
 
 use gustnado::websocket::WebSocketMessage;
 
-use super::link::{Next, SocketEnd, SocketLink};
+use super::link::{NextMessage, SocketEnd, SocketLink};
 use super::waiter::MessageWaiter;
 use crate::awaitable::thrown;
 use crate::errors::client_disconnected;
@@ -28,13 +28,13 @@ pub(crate) enum ReceiveForm {
 
 /// Awaits the next message. It passes for a coroutine.
 #[pyclass(frozen, freelist = 64, module = "gustnado._gustnado")]
-pub(crate) struct Receiving {
+pub(crate) struct MessageAwaitable {
     link: Arc<SocketLink>,
     form: ReceiveForm,
     waiter: Guarded<Option<Py<MessageWaiter>>>,
 }
 
-impl Receiving {
+impl MessageAwaitable {
     pub(crate) fn new(link: Arc<SocketLink>, form: ReceiveForm) -> Self {
         Self { link, form, waiter: Guarded::default() }
     }
@@ -42,15 +42,13 @@ impl Receiving {
     /// Raises `StopIteration` with the next message, or returns what to wait for.
     fn resume(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.abandon();
-        match self.form.next(py, &self.link)? {
-            Some(message) => Err(PyStopIteration::new_err((message.unbind(),))),
-            None => {
-                let waiter = Py::new(py, self.link.waiter(py))?;
-                self.link.add_waiter(waiter.clone_ref(py));
-                *self.waiter.borrow_mut() = Some(waiter.clone_ref(py));
-                Ok(waiter.into_any())
-            }
+        if let Some(message) = self.form.next(py, &self.link)? {
+            return Err(PyStopIteration::new_err((message.unbind(),)));
         }
+        let waiter = Py::new(py, self.link.waiter(py))?;
+        self.link.add_waiter(waiter.clone_ref(py));
+        *self.waiter.borrow_mut() = Some(waiter.clone_ref(py));
+        Ok(waiter.into_any())
     }
 
     fn abandon(&self) {
@@ -61,7 +59,7 @@ impl Receiving {
 }
 
 #[pymethods]
-impl Receiving {
+impl MessageAwaitable {
     fn __await__(slf: Py<Self>) -> Py<Self> {
         slf
     }
@@ -105,17 +103,19 @@ impl ReceiveForm {
         link: &SocketLink,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         match (link.next(), self) {
-            (Next::Nothing, _) => Ok(None),
-            (Next::Message(message), Self::Asgi) => asgi_message(py, &message).map(Some),
-            (Next::Message(message), _) => Ok(Some(value(py, &message))),
-            (Next::End(end), Self::Asgi) => disconnect(py, &end).map(Some),
-            (Next::End(_) | Next::Over, Self::Iteration) => Err(PyStopAsyncIteration::new_err(())),
-            (Next::End(end), Self::Value) => {
+            (NextMessage::Nothing, _) => Ok(None),
+            (NextMessage::Message(message), Self::Asgi) => asgi_message(py, &message).map(Some),
+            (NextMessage::Message(message), _) => Ok(Some(value(py, &message))),
+            (NextMessage::End(end), Self::Asgi) => disconnect(py, &end).map(Some),
+            (NextMessage::End(_) | NextMessage::Over, Self::Iteration) => {
+                Err(PyStopAsyncIteration::new_err(()))
+            }
+            (NextMessage::End(end), Self::Value) => {
                 let reason = end.reason.as_deref().unwrap_or_default();
                 let text = format!("the WebSocket is closed: {} {reason}", end.code);
                 Err(client_disconnected(text.trim_end()))
             }
-            (Next::Over, _) => Err(client_disconnected("the WebSocket is closed")),
+            (NextMessage::Over, _) => Err(client_disconnected("the WebSocket is closed")),
         }
     }
 }

@@ -72,11 +72,10 @@ impl MessageWaiter {
         state.phase = WaiterPhase::Woken;
         let step = state.step.take();
         drop(state);
-        slf.get().run(slf, step, waking).map(|()| true)
+        Self::run(slf, step, waking).map(|()| true)
     }
 
     fn run(
-        &self,
         slf: &Bound<'_, Self>,
         step: Option<(Py<PyAny>, Option<Py<PyAny>>)>,
         waking: Waking,
@@ -91,7 +90,7 @@ impl MessageWaiter {
             (Waking::OnLoop, context) => {
                 let options = PyDict::new(py);
                 options.set_item(intern!(py, "context"), context)?;
-                let event_loop = self.event_loop.bind(py);
+                let event_loop = slf.get().event_loop.bind(py);
                 event_loop
                     .call_method(intern!(py, "call_soon"), (step, slf), Some(&options))
                     .map(drop)
@@ -130,7 +129,7 @@ impl MessageWaiter {
             return Ok(());
         }
         drop(state);
-        slf.get().run(slf, Some((step, context)), Waking::OnLoop)
+        Self::run(slf, Some((step, context)), Waking::OnLoop)
     }
 
     fn remove_done_callback(&self, _step: &Bound<'_, PyAny>) -> usize {
@@ -147,7 +146,7 @@ impl MessageWaiter {
         state.phase = WaiterPhase::Cancelled(msg);
         let step = state.step.take();
         drop(state);
-        slf.get().run(slf, step, Waking::OnLoop).map(|()| true)
+        Self::run(slf, step, Waking::OnLoop).map(|()| true)
     }
 
     fn cancelled(&self) -> bool {

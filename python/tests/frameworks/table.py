@@ -17,6 +17,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 import zlib
 from http.client import HTTPConnection
@@ -286,21 +287,26 @@ def explanation(what):
     return next((why for words, why in EXPLAINED if re.fullmatch(words, what)), None)
 
 
+def filled(text):
+    """A paragraph of the page."""
+    return textwrap.fill(text, 118, break_long_words=False, break_on_hyphens=False) + "\n"
+
+
 def page(rows):
     today = datetime.date.today().isoformat()
     python = ".".join(map(str, sys.version_info[:3]))
     yield "# Frameworks\n"
-    yield ("Written by `make frameworks`, which serves one small site by each framework"
-           " (`python/tests/frameworks/sites`) from this server and from uvicorn or gunicorn, and"
-           " compares the responses.\n")
+    yield filled("Written by `make frameworks`, which serves one small site by each framework"
+                 " (`python/tests/frameworks/sites`) from this server and from uvicorn or gunicorn,"
+                 " and compares the responses.")
     yield (f"{today}, Python {python}, gustnado {own_version()}, "
            + ", ".join(f"{name} {importlib.metadata.version(name)}" for name, _ in PEERS.values())
            + ".\n")
-    yield ("Each gets ten requests: " + ", ".join(name for name, *_ in REQUESTS)
-           + "; some get more of their own, and those that have WebSockets are talked to on them:"
-           " texts and bytes of up to 300 KB, closing by either side, subprotocols, handshakes that"
-           " are refused. Compared are status, fields (but Date, Server and Connection) and"
-           " content, byte for byte, and what was said on WebSockets.\n")
+    yield filled("Each gets ten requests: " + ", ".join(name for name, *_ in REQUESTS)
+                 + "; some get more of their own, and those that have WebSockets are talked to on"
+                 " them: texts and bytes of up to 300 KB, closing by either side, subprotocols,"
+                 " handshakes that are refused. Compared are status, fields (but Date, Server and"
+                 " Connection) and content, byte for byte, and what was said on WebSockets.")
     yield "| framework | version | by | requests | compared with | result |"
     yield "| --- | --- | --- | ---: | --- | --- |"
     notes = []

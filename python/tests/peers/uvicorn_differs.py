@@ -128,5 +128,12 @@ _REASONS_OF_WEBSOCKET = {
     ],
 }
 
+# Cases that may fail or pass.
+MAY_FAIL = {
+    "test_send_binary_data_to_server_bigger_than_default_on_websockets"
+    "[asyncio-max=defaults sent=defaults+1]":
+        "the client's library stumbles where the connection ends while it still sends",
+}
+
 OF_WEBSOCKET = {
     name: reason for reason, names in _REASONS_OF_WEBSOCKET.items() for name in names}
