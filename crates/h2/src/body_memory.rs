@@ -25,12 +25,15 @@ const FREE_STREAMS: usize = 8;
 const STREAM_BYTES: usize = 1 << 10;
 
 /// What the bodies of a connection may hold beyond what they were granted, while memory is short.
-/// The windows of its streams may allow more; then a body is cut. From twice as much on it is cut
-/// even before its handler has had a turn.
+/// The windows of its streams may allow more; then a body is cut.
 const EXCESS_BYTES_MAX: usize = 64 << 10;
 
+/// The same before the handler has had a turn: nothing more is read until then, but one receive may
+/// bring as much.
+const UNBEGUN_EXCESS_BYTES_MAX: usize = 256 << 10;
+
 /// How long a handler may take to its first turn. Mostly it comes at once, and asks for its body.
-const TURN_MS: u64 = 10;
+const TURN_MS: u64 = 100;
 
 /// What becomes of a body.
 enum BodyVerdict {
@@ -100,7 +103,7 @@ impl Http2Conn {
                 BodyVerdict::Cut(Cut::Full)
             }
             BodyAdmission::Spill if is_unbegun => {
-                if excess > 2 * EXCESS_BYTES_MAX && memory.hold.excess(held) > 0 {
+                if excess > UNBEGUN_EXCESS_BYTES_MAX && memory.hold.excess(held) > 0 {
                     return Some(BodyVerdict::Cut(Cut::Full));
                 }
                 // No more is read before its handler has had one.
