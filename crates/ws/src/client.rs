@@ -93,7 +93,7 @@ setters! {
 
 impl WebSocketRequest {
     /// - `url`: `ws://host[:port]/path?query` or `wss://…`, percent-encoded; `http://` and
-    ///   `https://` are the same. ClientOpening returns the error of a malformed one.
+    ///   `https://` are the same. Opening returns the error of a malformed one.
     pub fn new(client: &Client, url: &str) -> Self {
         let request = client.get(&url_of_http(url)).upgrade(PROTOCOL);
         Self { client: client.clone(), request, options: WebSocketOptions::default() }
