@@ -235,7 +235,7 @@ async fn run_task(opening: ClientOpening, subprotocol: Option<Box<str>>, opened:
     // If nobody waits for it any more, it ends with the slot.
     opened.put(WebSocket::new(Arc::clone(&core), subprotocol));
     drop(opened);
-    run::run(core, async {}).await;
+    run::run(core, Box::pin(async {})).await;
 }
 
 const NOT_SWITCHED: OpenError = OpenError::Handshake("the connection was not handed over");
