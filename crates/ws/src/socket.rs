@@ -24,8 +24,8 @@ use crate::sender::WebSocketSender;
 /// When the server drains, the peer is told so (1001, or 1012 if the server starts again), and
 /// `recv` goes on until the peer has closed.
 ///
-/// One that a client has [opened](crate::WebSocketRequest::open) has a task of its own on the worker
-/// that opened it. It may be moved to any task; dropping it closes with 1000, too.
+/// One that a client has [opened](crate::WebSocketRequest::open) has a task of its own on the
+/// worker that opened it. It may be moved to any task; dropping it closes with 1000, too.
 pub struct WebSocket {
     receiver: WebSocketReceiver,
     subprotocol: Option<Box<str>>,
