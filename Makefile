@@ -11,7 +11,8 @@ MIRI_CRATES := gustnado-http gustnado-tasks
 .PHONY: test-twisted test-twisted-releases frameworks
 .PHONY: check ring fmt fmt-check clippy doc image book site deny lint-python map loom miri probe
 .PHONY: bench bench-quick contest contests callgrind gate c1m fuzz fuzz-all hostile tls-records
-.PHONY: conformance conformance-acme conformance-http2 conformance-websocket page-load
+.PHONY: conformance conformance-acme conformance-http2 conformance-websocket
+.PHONY: conformance-websocket-client autobahn page-load
 
 # Serves the built-in site on http://127.0.0.1:8080
 run:
@@ -254,6 +255,22 @@ conformance: $(CONFORMANCE_HOME)/bin/python
 	$(CONFORMANCE_HOME)/bin/python conformance/tls.py --server $(GUSTNADO) \
 		--report docs/results/conformance-tls.md
 
+# Autobahn 0.8.2 runs on Python 2.7 alone; its last virtualenv is 20.15.1.
+PYTHON2 ?= python2.7
+AUTOBAHN := target/conformance/autobahn
+autobahn:
+	if command -v $(PYTHON2) && [ ! -e $(AUTOBAHN)/bin/wstest ]; then \
+		$(PYTHON2) -m pip install --quiet --target $(AUTOBAHN)-virtualenv virtualenv==20.15.1 && \
+		PYTHONPATH=$(AUTOBAHN)-virtualenv $(PYTHON2) -m virtualenv --quiet $(AUTOBAHN) && \
+		$(AUTOBAHN)/bin/pip install --quiet autobahntestsuite==0.8.2; fi
+
+# The WebSocket client against Autobahn's fuzzing server, some minutes: writes
+# docs/results/conformance-websocket-client.md.
+conformance-websocket-client: autobahn
+	$(CARGO) build --package gustnado --example autobahn
+	$(PYTHON) conformance/websocket_client.py --program target/debug/examples/autobahn \
+		--wstest $(AUTOBAHN)/bin/wstest --report docs/results/conformance-websocket-client.md
+
 # HTTP/2 against other people's clients, some minutes: writes docs/results/conformance-http2.md. The
 # program with the gRPC service and axum's examples is a workspace of its own.
 H2SPEC := github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible
@@ -272,15 +289,8 @@ conformance-http2: $(CONFORMANCE_HOME)/bin/python
 		--report docs/results/conformance-http2.md
 
 # WebSockets against Autobahn's fuzzing client, two hours: writes
-# docs/results/conformance-websocket.md. Autobahn 0.8.2 runs on Python 2.7 alone; its last
-# virtualenv is 20.15.1.
-PYTHON2 ?= python2.7
-AUTOBAHN := target/conformance/autobahn
-conformance-websocket:
-	if command -v $(PYTHON2) && [ ! -e $(AUTOBAHN)/bin/wstest ]; then \
-		$(PYTHON2) -m pip install --quiet --target $(AUTOBAHN)-virtualenv virtualenv==20.15.1 && \
-		PYTHONPATH=$(AUTOBAHN)-virtualenv $(PYTHON2) -m virtualenv --quiet $(AUTOBAHN) && \
-		$(AUTOBAHN)/bin/pip install --quiet autobahntestsuite==0.8.2; fi
+# docs/results/conformance-websocket.md.
+conformance-websocket: autobahn
 	$(CARGO) build --release -p gustnado --features tls --example websocket
 	$(PYTHON) conformance/websocket.py --server target/release/examples/websocket \
 		--wstest $(AUTOBAHN)/bin/wstest --report docs/results/conformance-websocket.md

@@ -21,6 +21,7 @@ use std::path::PathBuf;
 use std::process::{ExitCode, exit};
 use std::thread;
 
+use axum::extract::ConnectInfo;
 use gustnado::tower;
 use tonic::service::Routes;
 
@@ -50,7 +51,7 @@ fn serve(folder: PathBuf) -> Result<(), Failure> {
     _ = examples::stream_to_file::UPLOADS_DIRECTORY.set(uploads);
     let app = Routes::new(service::service()).into_axum_router().merge(examples::app());
     let running = handlers::server()
-        .service("/", tower(app))
+        .service("/", tower(app).with_connect_info(ConnectInfo))
         .tls_cert(folder.join("p256.chain.pem"))
         .tls_key(folder.join("p256.key"))
         .h2c(true)

@@ -42,6 +42,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("uvicorn ", "another server's command, for comparison"),
     ("gunicorn ", "another server's command, for comparison"),
     ("pip install --no-deps cyclone", "make test-python"),
+    ("gustnado bench --ws", "the command serves no WebSocket: crates/lab/tests/load/websocket.rs"),
     ("gustnado contest mine.toml --continue", "crates/cli/tests/contest.rs"),
     ("gustnado contest --report DIR", "crates/cli/tests/contest.rs"),
     (

@@ -89,7 +89,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("app", &["config", "http", "observe", "tasks", "tls", "web"]),
     ("h1", &["app", "config", "files", "http", "observe", "tasks", "tls", "web"]),
     ("h2", &["app", "config", "files", "http", "observe", "tasks", "tls", "web"]),
-    ("ws", &["config", "http", "observe", "tasks", "web"]),
+    ("ws", &["client", "config", "http", "observe", "tasks", "tls", "web"]),
     (
         "server",
         &[

@@ -40,6 +40,8 @@ pub(super) struct ReadyHead {
     /// As HTTP/1 has it.
     pub(super) bytes: Vec<u8>,
     pub(super) fields: Vec<(String, Vec<u8>)>,
+    /// The protocol that the client would rather go on in.
+    pub(super) protocol: Option<String>,
 }
 
 impl ClientCall {
@@ -71,19 +73,22 @@ impl ClientCall {
         content: RequestContent,
         tries: u32,
     ) -> Result<ClientResponse, RequestFailure> {
-        let is_kept = !self.is_alone && tries == 0;
+        let is_upgrade = self.head.protocol.is_some();
+        let is_kept = !self.is_alone && !is_upgrade && tries == 0;
         if is_kept && let Some(connection) = self.client.pool.take(&self.origin) {
             return self.exchange(connection, content).await;
         }
         let shares = match self.client.options.http2 {
             Http2Use::Never => false,
-            Http2Use::ByAlpn => self.origin.is_tls && !self.client.http2.is_old(&self.origin),
+            Http2Use::ByAlpn => {
+                !is_upgrade && self.origin.is_tls && !self.client.http2.is_old(&self.origin)
+            }
             Http2Use::Always => true,
         };
         if shares && !self.is_alone {
             return self.share(content).await;
         }
-        let made = connect(&self.client, &self.origin, &self.total).await?;
+        let made = self.connect().await?;
         self.on_fresh(made, self.upload(content)).await
     }
 
@@ -93,6 +98,7 @@ impl ClientCall {
         loop {
             match self.client.http2.find(&self.origin) {
                 Place::On(connection) => {
+                    self.check_protocols(&connection).await?;
                     let opened = self.within(self.open(&connection, upload)).await?;
                     match opened {
                         Ok(exchange) => return respond(exchange, true).await,
@@ -102,12 +108,12 @@ impl ClientCall {
                 Place::Wait(connecting) => {
                     self.within(connecting.wait()).await?;
                     if self.client.http2.is_old(&self.origin) {
-                        let made = connect(&self.client, &self.origin, &self.total).await?;
+                        let made = self.connect().await?;
                         return self.on_fresh(made, upload).await;
                     }
                 }
                 Place::Connect(guard) => {
-                    let made = connect(&self.client, &self.origin, &self.total).await?;
+                    let made = self.connect().await?;
                     if !made.is_http2 {
                         guard.is_old();
                         drop(guard);
@@ -142,6 +148,7 @@ impl ClientCall {
         connection: &Arc<Http2Connection>,
         upload: BodyUpload,
     ) -> Result<ClientResponse, RequestFailure> {
+        self.check_protocols(connection).await?;
         let opened = self.within(self.open(connection, upload)).await?;
         let Ok(exchange) = opened else {
             let host = Arc::clone(&self.origin.name);
@@ -154,12 +161,30 @@ impl ClientCall {
         respond(exchange, false).await
     }
 
+    async fn connect(&self) -> Result<MadeConnection, ClientError> {
+        // An upgrade is a thing of HTTP/1.1, unless nothing else is spoken.
+        let is_old = self.head.protocol.is_some();
+        connect(&self.client, &self.origin, &self.total, is_old).await
+    }
+
     fn start(&self, made: MadeConnection) -> Result<Arc<Http2Connection>, ClientError> {
         http2::start(made.socket, made.received, &self.client.options)
     }
 
     fn upload(&self, content: RequestContent) -> BodyUpload {
         BodyUpload::new(content, self.expects_continue).unframed()
+    }
+
+    /// Checks that the server opens tunnels, if one is asked for.
+    async fn check_protocols(&self, connection: &Http2Connection) -> Result<(), ClientError> {
+        if self.head.protocol.is_none() {
+            return Ok(());
+        }
+        let takes = poll_fn(|cx| connection.poll_takes_protocols(cx));
+        if self.within(takes).await? {
+            return Ok(());
+        }
+        Err(ClientError::NoProtocols { host: Arc::clone(&self.origin.name) })
     }
 
     async fn open(
@@ -173,6 +198,7 @@ impl ClientCall {
             authority: &self.origin.name,
             target: &self.head.target,
             fields: &self.head.fields,
+            protocol: self.head.protocol.as_deref(),
         };
         let parts = (&self.client, &self.origin);
         Http2Exchange::open(connection, head, upload, parts, self.total).await
@@ -215,7 +241,7 @@ impl ClientCall {
         let mut exchange =
             ClientExchange::new(connection, upload, &self.client, &self.origin, bounds);
         poll_fn(|cx| Poll::Ready(exchange.start(cx, &self.head.bytes))).await?;
-        let mut reader = HeadReader::new(self.head.method, limits);
+        let mut reader = HeadReader::new(self.head.method, limits, self.head.protocol.is_some());
         let head = poll_fn(|cx| exchange.poll_head(cx, &mut reader)).await?;
         Ok(ClientResponse::new(head, reader, exchange, &limits))
     }

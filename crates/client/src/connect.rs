@@ -41,10 +41,13 @@ pub(super) struct MadeConnection {
 }
 
 /// Connects to an origin. Each of its addresses in turn gets a fair share of the time that is left.
+///
+/// - `is_old`: HTTP/1.1 alone is offered, unless the client speaks nothing but HTTP/2.
 pub(super) async fn connect(
     client: &ClientShared,
     origin: &RequestOrigin,
     total: &Total,
+    is_old: bool,
 ) -> Result<MadeConnection, ClientError> {
     let late = || {
         let (waiting, after) = match total.timeout {
@@ -59,7 +62,7 @@ pub(super) async fn connect(
     let found = timeout(Duration::from_millis(left_ms()), endpoints(client, origin)).await;
     let endpoints = found.ok_or_else(late)??;
     #[cfg(feature = "tls")]
-    let connector = if origin.is_tls { Some(client.connector().await?) } else { None };
+    let connector = if origin.is_tls { Some(client.connector(is_old).await?) } else { None };
     let mut refused = None;
     for (tried, to) in endpoints.iter().enumerate() {
         let shares = (endpoints.len() - tried) as u64;

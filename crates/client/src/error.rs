@@ -157,6 +157,11 @@ pub enum ClientError {
         /// The host.
         host: Arc<str>,
     },
+    /// The server, asked by HTTP/2, does not take CONNECT with a protocol (RFC 8441 §3).
+    NoProtocols {
+        /// The host.
+        host: Arc<str>,
+    },
     /// The worker that the request runs on is ending.
     Ending,
 }
@@ -257,6 +262,9 @@ impl fmt::Display for ClientError {
                 "{host}: the server does not speak HTTP/2: it has not chosen h2 by ALPN; let the \
                  client speak HTTP/1.1, too (http2)"
             ),
+            Self::NoProtocols { host } => {
+                write!(f, "{host}: no tunnels by HTTP/2 (RFC 8441): ask it by HTTP/1.1")
+            }
             Self::Ending => f.write_str("the worker is ending"),
         }
     }

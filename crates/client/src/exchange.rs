@@ -270,6 +270,12 @@ impl ClientExchange {
         Arc::clone(&self.origin.name)
     }
 
+    /// Gives the connection to another protocol.
+    pub(super) fn into_socket(mut self) -> Socket {
+        self.connection.set_deadline(u64::MAX);
+        self.connection
+    }
+
     /// Returns whether the server has kept its word back for long enough (RFC 9110 §10.1.1).
     fn is_held_too_long(&self) -> bool {
         self.upload.is_held()
@@ -321,12 +327,15 @@ pub(super) struct HeadReader {
     interim_count: usize,
     method: Method,
     limits: Limits,
+    /// The server may switch protocols.
+    may_switch: bool,
 }
 
 impl HeadReader {
-    pub(super) fn new(method: Method, limits: Limits) -> Self {
+    /// - `may_switch`: 101 is a final response, which was asked for.
+    pub(super) fn new(method: Method, limits: Limits, may_switch: bool) -> Self {
         let (buffer, interim) = (BytesMut::new(), Vec::new());
-        Self { buffer, seen: 0, interim, interim_count: 0, method, limits }
+        Self { buffer, seen: 0, interim, interim_count: 0, method, limits, may_switch }
     }
 
     /// Reads what is there. Interim responses are kept; the final one is returned.
@@ -345,6 +354,7 @@ impl HeadReader {
             self.seen = 0;
             match head.head.status() {
                 100 => upload.release(),
+                101 if self.may_switch => return Ok(Some(head)),
                 101 => return Err(ClientError::Switched { host: host() }),
                 102..200 => self.interim.push(head),
                 _ => return Ok(Some(head)),

@@ -164,6 +164,9 @@ struct ClientShared {
     /// What takes up connections by TLS. It is made for the first one: it reads files.
     #[cfg(feature = "tls")]
     connector: Lock<Option<Arc<TlsConnector>>>,
+    /// The same for connections that are to go on in another protocol, by HTTP/1.1.
+    #[cfg(feature = "tls")]
+    old_connector: Lock<Option<Arc<TlsConnector>>>,
 }
 
 impl Client {
@@ -178,6 +181,8 @@ impl Client {
             resolver,
             #[cfg(feature = "tls")]
             connector: Lock::default(),
+            #[cfg(feature = "tls")]
+            old_connector: Lock::default(),
         };
         Self { shared: Arc::new(shared) }
     }

@@ -32,6 +32,7 @@ pub struct ClientRequest {
     expects_continue: bool,
     accepts_trailers: bool,
     is_alone: bool,
+    protocol: Option<String>,
     total: Option<Duration>,
     via: Option<Endpoint>,
 }
@@ -48,6 +49,7 @@ impl ClientRequest {
             expects_continue: false,
             accepts_trailers: false,
             is_alone: false,
+            protocol: None,
             total,
             via: None,
         }
@@ -117,6 +119,16 @@ impl ClientRequest {
         self
     }
 
+    /// Asks the server to go on in another protocol: by an upgrade in HTTP/1.1 (RFC 9110 §7.8), on
+    /// a connection of its own, and with [`Http2Use::Always`](super::Http2Use::Always) by CONNECT
+    /// on a stream (RFC 8441), whose content is then the body of this request and that of the
+    /// response.
+    #[doc(hidden)]
+    pub fn upgrade(mut self, protocol: &str) -> Self {
+        self.protocol = Some(protocol.to_owned());
+        self
+    }
+
     /// Sends it, and waits for the head of the response. Any status is a response; redirects are
     /// not followed.
     ///
@@ -179,16 +191,20 @@ impl ClientRequest {
             writer.accept_trailers();
             fields.push(("te".to_owned(), b"trailers".to_vec()));
         }
-        if self.is_alone {
+        if let Some(protocol) = &self.protocol {
+            writer
+                .upgrade(protocol)
+                .map_err(|error| ClientError::Field { name: "Upgrade".to_owned(), error })?;
+        } else if self.is_alone {
             writer.close();
         }
         writer.finish();
         let target = url.target();
         let ParsedUrl { host, port, is_tls, .. } = url;
         let total = Total::start(self.total);
-        let Self { client, method, content, expects_continue, is_alone, via, .. } = self;
+        let Self { client, method, content, expects_continue, is_alone, protocol, via, .. } = self;
         let origin = Arc::new(RequestOrigin { name: name.into(), host, port, is_tls, via });
-        let head = ReadyHead { method, target, bytes: head, fields };
+        let head = ReadyHead { method, target, bytes: head, fields, protocol };
         Ok((ClientCall { client, head, origin, total, expects_continue, is_alone }, content))
     }
 

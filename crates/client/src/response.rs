@@ -12,6 +12,8 @@ use gustnado_http::limits::Limits;
 use gustnado_http::request::FieldLines;
 use gustnado_http::response::ResponseView;
 
+use gustnado_tls::Socket;
+
 use super::error::ClientError;
 use super::exchange::{ClientExchange, HeadReader, ReceivedHead};
 use super::http1_body::Http1Body;
@@ -40,6 +42,11 @@ impl ClientResponse {
         limits: &Limits,
     ) -> Self {
         let HeadReader { interim, buffer, .. } = reader;
+        if head.head.status() == 101 {
+            let source = BodySource::Switched(Some(Box::new((exchange.into_socket(), buffer))));
+            let body = ClientResponseBody { source, received: 0, trailers: None };
+            return Self { head, interim, body };
+        }
         let source = BodySource::Http1(Http1Body::new(&head, buffer, exchange, limits));
         let body = ClientResponseBody { source, received: 0, trailers: None };
         Self { head, interim, body }
@@ -139,6 +146,15 @@ impl ClientResponse {
     pub fn into_body(self) -> ClientResponseBody {
         self.body
     }
+
+    /// Returns the connection of a response that switches protocols (101), with the bytes behind
+    /// its head.
+    #[doc(hidden)]
+    pub fn into_switched(self) -> Option<(Socket, Bytes)> {
+        let BodySource::Switched(Some(switched)) = self.body.source else { return None };
+        let (socket, unread) = *switched;
+        Some((socket, unread.freeze()))
+    }
 }
 
 impl fmt::Debug for ClientResponse {
@@ -167,6 +183,8 @@ enum BodySource {
     Http1(Http1Body),
     /// `None`: it is over.
     Http2(Option<Box<Http2Exchange>>),
+    /// None: the connection goes on in another protocol.
+    Switched(Option<Box<(Socket, BytesMut)>>),
 }
 
 impl ClientResponseBody {
@@ -210,6 +228,7 @@ impl ClientResponseBody {
             BodySource::Http1(body) => body.received(),
             BodySource::Http2(Some(exchange)) => exchange.received(),
             BodySource::Http2(None) => self.received,
+            BodySource::Switched(_) => 0,
         }
     }
 
@@ -218,16 +237,29 @@ impl ClientResponseBody {
     pub fn trailers(&self) -> Option<impl Iterator<Item = (&str, &[u8])>> {
         match &self.source {
             BodySource::Http1(body) => body.trailers().map(named),
-            BodySource::Http2(_) => {
+            BodySource::Http2(_) | BodySource::Switched(_) => {
                 self.trailers.as_deref().map(|records| named(FieldLines::of_records(records)))
             }
+        }
+    }
+
+    /// Sends on what there is of the request's body, and reads nothing. It is ready when all of it
+    /// was sent.
+    ///
+    /// # Errors
+    /// The source of the request's body has failed.
+    #[doc(hidden)]
+    pub fn poll_sent(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ClientError>> {
+        match &mut self.source {
+            BodySource::Http2(Some(exchange)) => exchange.poll_sent(cx),
+            _ => Poll::Ready(Ok(())),
         }
     }
 
     fn poll_bytes(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, ClientError>>> {
         let exchange = match &mut self.source {
             BodySource::Http1(body) => return body.poll_bytes(cx),
-            BodySource::Http2(None) => return Poll::Ready(None),
+            BodySource::Http2(None) | BodySource::Switched(_) => return Poll::Ready(None),
             BodySource::Http2(Some(exchange)) => exchange,
         };
         let polled = ready!(exchange.poll_bytes(cx));
@@ -244,6 +276,7 @@ impl ClientResponseBody {
         match &mut self.source {
             BodySource::Http1(body) => body.abandon(),
             BodySource::Http2(exchange) => *exchange = None,
+            BodySource::Switched(switched) => *switched = None,
         }
     }
 }

@@ -12,14 +12,19 @@ use super::http2_use::{H2, Http2Use};
 
 impl ClientShared {
     /// Returns what takes up connections by TLS. The first one reads files, on another thread.
-    pub(super) async fn connector(&self) -> Result<Arc<TlsConnector>, ClientError> {
-        if let Some(connector) = &*self.connector.lock() {
+    ///
+    /// - `is_old`: HTTP/1.1 alone is offered where the server could choose.
+    pub(super) async fn connector(&self, is_old: bool) -> Result<Arc<TlsConnector>, ClientError> {
+        let is_old = is_old && self.options.http2 == Http2Use::ByAlpn;
+        let kept = if is_old { &self.old_connector } else { &self.connector };
+        if let Some(connector) = &*kept.lock() {
             return Ok(Arc::clone(connector));
         }
         let mut settings = self.options.tls.clone();
         if settings.protocols.is_empty() {
             let offered: &[&[u8]] = match self.options.http2 {
                 Http2Use::Never => &[],
+                Http2Use::ByAlpn if is_old => &[b"http/1.1"],
                 Http2Use::ByAlpn => &[H2, b"http/1.1"],
                 Http2Use::Always => &[H2],
             };
@@ -31,7 +36,7 @@ impl ClientShared {
         let Ok(Some(made)) = read.await else { return Err(ClientError::Ending) };
         let made = Arc::new(made.map_err(ClientError::TlsSettings)?);
         // Another task may have made one meanwhile; one of them keeps the sessions.
-        Ok(Arc::clone(self.connector.lock().get_or_insert(made)))
+        Ok(Arc::clone(kept.lock().get_or_insert(made)))
     }
 }
 

@@ -110,6 +110,16 @@ impl<'o> RequestWriter<'o> {
         self.line(b"Connection", b"keep-alive");
     }
 
+    /// Asks the server to go on in another protocol (RFC 9110 §7.8).
+    ///
+    /// # Errors
+    /// [`FieldError`], and nothing is written: the name cannot be the value of a field.
+    pub fn upgrade(&mut self, protocol: &str) -> Result<(), FieldError> {
+        self.field("Upgrade", protocol.as_bytes())?;
+        self.line(b"Connection", b"Upgrade");
+        Ok(())
+    }
+
     /// Writes the blank line. The body, if there is one, comes right after it.
     pub fn finish(self) {
         self.out.extend_from_slice(b"\r\n");

@@ -43,6 +43,8 @@ mod totals;
 mod trace;
 pub(crate) mod usage;
 mod warnings;
+mod websocket;
+mod websocket_requests;
 
 use std::error::Error;
 use std::fmt;

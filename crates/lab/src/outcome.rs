@@ -123,6 +123,9 @@ pub struct Outcome {
     /// Idle connections.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<HeldConnections>,
+    /// `WebSocket`s, whose messages are the requests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub websocket: Option<WebSocketSummary>,
 }
 
 impl Outcome {
@@ -378,4 +381,32 @@ pub struct HeldConnections {
     pub lost: u64,
     /// Time to open them.
     pub opening_s: f64,
+}
+
+/// The `WebSocket`s of a run.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq)]
+pub struct WebSocketSummary {
+    /// Bytes of each message.
+    pub message_bytes: u64,
+    /// Handshakes that the server has accepted, with those of the ramp-up.
+    pub opened: u64,
+    /// Handshakes to which it has responded otherwise.
+    pub refused: u64,
+    /// `WebSocket`s that it has closed, or whose connection it has ended.
+    pub closed: u64,
+    /// Where the server sends each message to all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deliveries: Option<Deliveries>,
+}
+
+/// Messages that a server sends to all connections. One message is as many deliveries as there are
+/// connections that get it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq)]
+pub struct Deliveries {
+    /// Deliveries within the measured time.
+    pub count: u64,
+    /// The same per second.
+    pub per_s: f64,
+    /// From sending a message to each of its deliveries; at a fixed rate from when it was due.
+    pub latency_us: Latency,
 }

@@ -44,6 +44,8 @@ pub struct LoadPlan {
     pub keep_alive: bool,
     /// The version of HTTP.
     pub http: HttpVersion,
+    /// The requests are messages over `WebSocket`s that the URLs open; `None`: they are HTTP.
+    pub websocket: Option<WebSocketLoad>,
     /// Threads; `None`: as many as there are CPUs.
     pub threads: Option<u32>,
     /// `None`: `io_uring` if the number of connections needs it, else epoll.
@@ -90,6 +92,22 @@ impl HttpVersion {
             Self::Http2 => "HTTP/2",
         }
     }
+}
+
+/// Bytes of what a message says of itself where it is sent to all: when it was sent, and by which
+/// connection.
+pub(crate) const STAMP_BYTES: usize = 4 + 16 + 8;
+
+/// Messages over `WebSocket`s. Each is a request, and its response is the message that comes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WebSocketLoad {
+    /// Bytes of a message, up to 16 MiB.
+    pub bytes: usize,
+    /// Messages are bytes, and not text.
+    pub is_binary: bool,
+    /// The server sends each message to all connections. Each that gets it counts a delivery.
+    /// Otherwise it sends each message back.
+    pub is_broadcast: bool,
 }
 
 /// One kind of request.

@@ -5,8 +5,10 @@
 //! its service is called, and a response as soon as it is returned.
 
 mod client_info;
+mod pipe;
 mod request;
 mod response;
+mod upgrade;
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -35,6 +37,7 @@ pub use crate::body::ServiceError;
 
 pub use client_info::ClientInfo;
 use response::RequestTraits;
+use upgrade::PendingUpgrade;
 
 type OnError = dyn Fn(ServiceError) -> Response + Send + Sync;
 
@@ -242,6 +245,8 @@ struct ServiceCall<S: Service<http::Request<Body>>> {
     /// The service's own future, in memory that the next request reuses.
     future: Pin<Box<Option<S::Future>>>,
     traits: RequestTraits,
+    /// The upgrade that the request offers.
+    upgrade: Option<Box<PendingUpgrade>>,
 }
 
 /// Stage of a call.
@@ -265,6 +270,7 @@ where
             step: ServiceStep::Responded(None),
             future: Box::pin(None),
             traits: RequestTraits::default(),
+            upgrade: None,
         }
     }
 
@@ -272,6 +278,7 @@ where
     fn call(&mut self, request: Request) -> ServiceStep<S::Response> {
         let mut extensions = http::Extensions::new();
         self.shared.tower.extend.iter().for_each(|extend| extend(&request, &mut extensions));
+        self.upgrade = PendingUpgrade::of(&request, &mut extensions).map(Box::new);
         let Some((mut request, traits)) = request::convert(request) else {
             return ServiceStep::Responded(Some(Response::new(Status::BAD_REQUEST)));
         };
@@ -313,7 +320,7 @@ where
     }
 
     fn poll(&mut self, waking: &mut task::Context<'_>) -> Poll<Response> {
-        let Self { shared, step, future, traits } = self;
+        let Self { shared, step, future, traits, upgrade } = self;
         shared.context.poll(waking, |waking| {
             let returned = match step {
                 ServiceStep::Called => {
@@ -327,8 +334,12 @@ where
             };
             future.set(None);
             *step = ServiceStep::Responded(None);
+            let upgrade = upgrade.take();
             Poll::Ready(match returned {
-                Ok(returned) => response::convert(returned, *traits, &shared.context, waking),
+                Ok(returned) => match response::switched(&returned, *traits, upgrade) {
+                    Some(response) => response,
+                    None => response::convert(returned, *traits, &shared.context, waking),
+                },
                 Err(error) => shared.failed(error),
             })
         })

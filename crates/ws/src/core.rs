@@ -1,6 +1,7 @@
 //! One WebSocket: frames in, frames out, the end of it. It decides what comes next.
 
 mod busy;
+mod client;
 mod elsewhere;
 mod reading;
 pub(crate) mod sending;
@@ -34,6 +35,7 @@ const GATHERED_BYTES_MAX: usize = 64 << 10;
 #[expect(clippy::struct_excessive_bools, reason = "each is set and asked for by itself")]
 pub(crate) struct Core {
     tunnel: Tunnel,
+    role: Role,
     options: Arc<WebSocketOptions>,
     reader: MessageReader,
     /// What is under way.
@@ -80,14 +82,15 @@ pub(crate) struct WebSocketEnd {
 
 impl Core {
     pub(crate) fn new(
-        tunnel: Tunnel,
+        (tunnel, role): (Tunnel, Role),
         options: Arc<WebSocketOptions>,
         deflate: Option<Box<Deflate>>,
     ) -> Self {
         let mut core = Self {
             tunnel,
+            role,
             options,
-            reader: MessageReader::new(Role::Server),
+            reader: MessageReader::new(role),
             busy: None,
             text: Utf8Check::default(),
             is_pinged: false,
@@ -150,8 +153,9 @@ impl Core {
                     continue;
                 }
             }
-            // A peer that takes none of the pongs that it asks for is not read any more.
-            if self.unsent_bytes() >= GATHERED_BYTES_MAX
+            // A peer that takes none of the pongs that it asks for is not read any more. (Messages
+            // do not count: if both sides send many, both have to go on reading.)
+            if self.pong_bytes() >= GATHERED_BYTES_MAX
                 && let Err(error) = ready!(self.poll_flush(context))
             {
                 self.lose(error.into());
@@ -181,7 +185,9 @@ impl Core {
     #[cold]
     fn drain(&mut self) {
         self.is_ending = true;
-        if self.options.is_restarting() {
+        if self.role == Role::Client {
+            self.close(CloseCode::GOING_AWAY, "the client ends");
+        } else if self.options.is_restarting() {
             self.close(CloseCode::SERVICE_RESTART, "the server starts again");
         } else {
             self.close(CloseCode::GOING_AWAY, "the server ends");

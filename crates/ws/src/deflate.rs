@@ -9,7 +9,7 @@ use std::cell::RefCell;
 
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 use gustnado_http::websocket::Violation;
-use gustnado_http::websocket::deflate::DeflateAgreed;
+use gustnado_http::websocket::deflate::{DeflateAgreed, DeflateWishes, WINDOW_BITS_MIN};
 use gustnado_http::websocket::reader::Role;
 use gustnado_tasks::{Charge, MemoryKind};
 
@@ -120,6 +120,21 @@ impl Deflate {
         }
     }
 
+    /// Makes that of a client.
+    ///
+    /// - `wishes`: what it has offered.
+    pub(crate) fn of_client(
+        mut agreed: DeflateAgreed,
+        wishes: DeflateWishes,
+        bytes_min: usize,
+    ) -> Self {
+        agreed.client_no_context_takeover |= !wishes.keeps_context;
+        // zlib has no smaller window than 512 bytes. With one nothing is compressed.
+        let is_small = agreed.client_window_bits < WINDOW_BITS_MIN;
+        agreed.client_window_bits = agreed.client_window_bits.max(WINDOW_BITS_MIN);
+        Self::new(agreed, Role::Client, if is_small { usize::MAX } else { bytes_min })
+    }
+
     /// Compresses a message. `None`: it is sent as it is.
     pub(crate) fn compress(&mut self, message: &[u8]) -> Option<Vec<u8>> {
         if message.len() < self.bytes_min {
@@ -225,7 +240,6 @@ fn inflate(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gustnado_http::websocket::deflate::DeflateWishes;
 
     fn both(offer: &str, keeps_context: bool) -> (Deflate, Deflate) {
         let wishes = DeflateWishes { keeps_context, window_bits_max: 15 };

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use gustnado_client::ClientError;
 use gustnado_http::websocket::Violation;
 use gustnado_web::tunnel::TunnelError;
 use thiserror::Error;
@@ -19,6 +20,30 @@ pub enum WebSocketError {
     /// The connection has ended without a close frame.
     #[error("the connection has ended without a close frame")]
     Lost(#[source] Option<io::Error>),
+}
+
+/// Why a client's WebSocket is not opened.
+#[derive(Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The request has got no response.
+    #[error("the request for a WebSocket has failed")]
+    Request(#[from] ClientError),
+    /// The server has responded otherwise.
+    #[error("the server opens no WebSocket: it has sent {status}")]
+    Refused {
+        /// The status.
+        status: u16,
+    },
+    /// The response breaks a rule of the handshake.
+    #[error("the server's handshake is none: {0}")]
+    Handshake(&'static str),
+    /// There was no response in time.
+    #[error("the server has not responded in time")]
+    TimedOut,
+    /// The worker ends.
+    #[error("the worker is ending")]
+    Ending,
 }
 
 /// Why a message is not sent.
@@ -43,4 +68,4 @@ impl From<TunnelError> for WebSocketError {
     }
 }
 
-gustnado_tasks::debug_as_display!(WebSocketError, SendError);
+gustnado_tasks::debug_as_display!(OpenError, WebSocketError, SendError);

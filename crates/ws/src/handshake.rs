@@ -18,7 +18,7 @@ pub(crate) const PROTOCOL: &str = "websocket";
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
 /// The only version.
-const VERSION: &str = "13";
+pub(crate) const VERSION: &str = "13";
 
 /// What was agreed on.
 pub(crate) struct WebSocketHandshake {
@@ -64,8 +64,13 @@ fn accept_of(request: &Request) -> Option<String> {
     if key.len() != 24 || BASE64_STANDARD.decode_slice(key, &mut bytes) != Ok(16) {
         return None;
     }
+    Some(accept_of_key(key))
+}
+
+/// Returns the answer to a key (RFC 6455 §4.2.2).
+pub(crate) fn accept_of_key(key: &[u8]) -> String {
     let digest = Sha1::new().chain_update(key).chain_update(GUID).finalize();
-    Some(BASE64_STANDARD.encode(digest))
+    BASE64_STANDARD.encode(digest)
 }
 
 /// Returns the first subprotocol of the server's that the client offers.

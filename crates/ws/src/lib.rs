@@ -11,6 +11,8 @@
 //! state and no buffer.
 #![forbid(unsafe_code)]
 
+mod carrier;
+mod client;
 mod core;
 mod deflate;
 mod endpoint;
@@ -23,13 +25,15 @@ mod message;
 mod offer;
 mod options;
 mod outbox;
+mod random;
 mod run;
 mod sender;
 mod socket;
 mod topic;
 
+pub use client::WebSocketRequest;
 pub use endpoint::{WebSocketEndpoint, websocket};
-pub use error::{SendError, WebSocketError};
+pub use error::{OpenError, SendError, WebSocketError};
 pub use gustnado_http::websocket::deflate::DeflateWishes;
 pub use gustnado_http::websocket::{CloseCode, MessageKind, Violation};
 pub use halves::{RecvResult, WebSocketReceiver};

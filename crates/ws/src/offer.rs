@@ -78,7 +78,7 @@ impl WebSocketOffer {
             let deflate = deflate.map(|agreed: DeflateAgreed| {
                 Box::new(Deflate::new(agreed, Role::Server, options.deflate_bytes_min))
             });
-            let core = Arc::new(Mutex::new(Core::new(tunnel, options, deflate)));
+            let core = Arc::new(Mutex::new(Core::new((tunnel, Role::Server), options, deflate)));
             let socket = WebSocket::new(Arc::clone(&core), chosen);
             run::run(core, Box::pin(handler(socket)))
         });

@@ -73,5 +73,9 @@ async fn end(shared: &SharedCore, why: CloseCode) {
         core.close(why, "");
         core.close_timeout()
     };
-    timeout(time, poll_fn(|context| lock(shared).poll_closed(context))).await;
+    let closed = async {
+        poll_fn(|context| lock(shared).poll_closed(context)).await;
+        poll_fn(|context| lock(shared).poll_gone(context)).await;
+    };
+    timeout(time, closed).await;
 }

@@ -2,9 +2,11 @@
 
 use std::fmt;
 use std::future::{Future, poll_fn};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use gustnado_http::websocket::{CloseCode, MessageKind};
+use gustnado_tasks::timeout;
 
 use crate::core::Core;
 use crate::error::SendError;
@@ -21,6 +23,9 @@ use crate::sender::WebSocketSender;
 ///
 /// When the server drains, the peer is told so (1001, or 1012 if the server starts again), and
 /// `recv` goes on until the peer has closed.
+///
+/// One that a client has [opened](crate::WebSocketRequest::open) has a task of its own on the
+/// worker that opened it. It may be moved to any task; dropping it closes with 1000, too.
 pub struct WebSocket {
     receiver: WebSocketReceiver,
     subprotocol: Option<Box<str>>,
@@ -150,6 +155,26 @@ impl WebSocket {
         let mut locked = lock(self.core());
         locked.close(code, reason);
         locked.wake_from_elsewhere();
+    }
+
+    /// Closes, and waits until the peer has closed, too; no longer than it has time for that. What
+    /// it still sends is dropped.
+    ///
+    /// - `reason`: as for [`WebSocket::close`].
+    pub async fn end(self, code: CloseCode, reason: &str) {
+        let core = Arc::clone(self.core());
+        let (is_here, time) = {
+            let mut core = lock(&core);
+            core.close(code, reason);
+            (core.is_here(), core.close_timeout())
+        };
+        if is_here {
+            timeout(time, poll_fn(|context| lock(&core).poll_closed(context))).await;
+        } else {
+            // The task of the connection waits for the peer, once nothing else holds it.
+            drop(self);
+            poll_fn(|context| lock(&core).poll_over(context)).await;
+        }
     }
 
     /// Returns what the peer's close frame said, once nothing more comes.

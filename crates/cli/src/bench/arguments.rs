@@ -97,6 +97,15 @@ fn requests() -> impl Iterator<Item = Arg> {
         switch("h2c")
             .conflicts_with("http1.0")
             .help("Requests are of HTTP/2 in clear, which the server is known to speak"),
+        switch("ws")
+            .conflicts_with_all(["http1.0", "h2", "h2c", "no-keep-alive", "method"])
+            .conflicts_with_all(["body", "body-file"])
+            .help("Requests are messages over WebSockets, each of which comes back (echo)"),
+        value("ws-bytes", "BYTES").requires("ws").help("Bytes of a message [64]"),
+        switch("ws-binary").requires("ws").help("Messages are bytes, and not text"),
+        switch("ws-broadcast")
+            .requires("ws")
+            .help("The server sends each message to all connections; their deliveries count"),
         value("slow-send", "BYTES/s").help("Send each request at this pace (slowloris)"),
         value("slow-read", "BYTES/s").help("Read each response at this pace"),
     ]

@@ -7,7 +7,7 @@ use clap::ArgMatches;
 use gustnado::config::nearest;
 use gustnado_lab::plan::{
     BackendChoice, ConnectorSettings, HttpVersion, LoadModel, LoadPlan, SlowClients, StopCondition,
-    TlsVersion, Trust,
+    TlsVersion, Trust, WebSocketLoad,
 };
 use std::path::PathBuf;
 use std::time::Duration;
@@ -36,6 +36,7 @@ pub(super) fn plan(matches: &ArgMatches) -> Result<LoadPlan, UsageError> {
         pipeline: streams(matches)?,
         keep_alive: !matches.get_flag("no-keep-alive"),
         http: version(matches),
+        websocket: websocket(matches)?,
         threads: number(matches, "threads", (1, 1_024))?,
         io: io(matches)?,
         sources: sources::read(all(matches, "source"))?,
@@ -66,6 +67,19 @@ fn version(matches: &ArgMatches) -> HttpVersion {
     }
 }
 
+/// Reads what messages over a WebSocket are, if requests are that.
+fn websocket(matches: &ArgMatches) -> Result<Option<WebSocketLoad>, UsageError> {
+    if !matches.get_flag("ws") {
+        return Ok(None);
+    }
+    let bytes = number(matches, "ws-bytes", (0, 16 << 20))?.unwrap_or(64);
+    Ok(Some(WebSocketLoad {
+        bytes,
+        is_binary: matches.get_flag("ws-binary"),
+        is_broadcast: matches.get_flag("ws-broadcast"),
+    }))
+}
+
 /// Reads how many requests are under way at once on each connection.
 fn streams(matches: &ArgMatches) -> Result<u32, UsageError> {
     let found = number(matches, "streams", (1, 1_024)).map_err(|mut error| {
@@ -87,6 +101,10 @@ fn check_schemes(matches: &ArgMatches, plan: &LoadPlan) -> Result<(), UsageError
         Err(UsageError::of_usage(line))
     };
     for url in plan.requests.iter().map(|ask| &*ask.url) {
+        if plan.websocket.is_none() && url.get(..2).is_some_and(|s| s.eq_ignore_ascii_case("ws")) {
+            let line = format!("expected URLs of http, found {url}; for messages say --ws");
+            return Err(UsageError::of_usage(line));
+        }
         if matches.get_flag("h2") && !is_tls(url) {
             return wrong("h2", "h2c", "https", url);
         }

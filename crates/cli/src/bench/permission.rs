@@ -56,10 +56,9 @@ fn addresses(ask: &RequestSpec) -> Result<Vec<SocketAddr>, UsageError> {
 
 /// `http://[::1]:8080/a` is (`::1`, 8080).
 fn host_and_port(url: &str) -> Option<(&str, u16)> {
-    let (usual, rest) = match url.strip_prefix("https://") {
-        Some(rest) => (443, rest),
-        None => (80, url.strip_prefix("http://")?),
-    };
+    let ports = [("https", 443), ("wss", 443), ("http", 80), ("ws", 80)];
+    let (scheme, rest) = url.split_once("://")?;
+    let (_, usual) = ports.into_iter().find(|(name, _)| *name == scheme)?;
     let authority = rest.split(['/', '?', '#']).next()?;
     // The part before an @ is a user, never a host.
     let authority = authority.rsplit('@').next()?;
@@ -92,6 +91,9 @@ mod tests {
             ("http://[::1]", Some(("::1", 80))),
             ("https://a/", Some(("a", 443))),
             ("https://a:80/", Some(("a", 80))),
+            ("ws://a/", Some(("a", 80))),
+            ("wss://a/", Some(("a", 443))),
+            ("ftp://a/", None),
             ("http://127.0.0.1@example.org/", Some(("example.org", 80))),
             ("http://example.org/@127.0.0.1", Some(("example.org", 80))),
             ("http://x:70000/", None),

@@ -79,7 +79,8 @@ pub(super) fn weighted(text: &str) -> Result<(u32, &str), UsageError> {
         let form = "expected a URL such as http://127.0.0.1:8080/ or 3:http://127.0.0.1:8080/";
         UsageError::of_usage(format!("{text}: {form}{remedy}"))
     };
-    let at = ["http://", "https://"].iter().filter_map(|scheme| text.find(scheme)).min();
+    let schemes = ["http://", "https://", "ws://", "wss://"];
+    let at = schemes.iter().filter_map(|scheme| text.find(scheme)).min();
     let Some(at) = at else {
         if let Some(path) = text.strip_prefix("unix:") {
             let path = path.trim_start_matches("//");
@@ -88,7 +89,11 @@ pub(super) fn weighted(text: &str) -> Result<(u32, &str), UsageError> {
         }
         let near = format!("; did you mean http://{text}?");
         let is_other = text.contains("://");
-        return Err(wrong(if is_other { "; it loads http:// and https:// only" } else { &near }));
+        return Err(wrong(if is_other {
+            "; it loads http:// and https://, and ws:// and wss:// with --ws"
+        } else {
+            &near
+        }));
     };
     match text[..at].strip_suffix(':') {
         None if at == 0 => Ok((1, text)),

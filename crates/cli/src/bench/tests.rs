@@ -3,7 +3,9 @@ use super::progress::{after_bar, line, share};
 use super::*;
 use crate::usage_error::UsageError;
 use gustnado_lab::load::{LoadPhase, LoadProgress};
-use gustnado_lab::plan::{BackendChoice, HttpVersion, LoadModel, RateStage, SlowClients};
+use gustnado_lab::plan::{
+    BackendChoice, HttpVersion, LoadModel, RateStage, SlowClients, WebSocketLoad,
+};
 use std::time::Duration;
 
 const URL: &str = "http://127.0.0.1:8080/";
@@ -85,6 +87,11 @@ fn each_model_has_its_flags() {
     let plan = options(&["--h2c", "--streams", "8"]).plan;
     assert_eq!((plan.http, plan.pipeline), (HttpVersion::Http2, 8));
     assert_eq!(options(&["--http1.0"]).plan.http, HttpVersion::Http10);
+    let load = WebSocketLoad { bytes: 64, is_binary: false, is_broadcast: false };
+    assert_eq!(options(&["--ws"]).plan.websocket, Some(load));
+    let load = WebSocketLoad { bytes: 1_000, is_binary: true, is_broadcast: true };
+    let words = ["--ws", "--ws-bytes", "1k", "--ws-binary", "--ws-broadcast"];
+    assert_eq!(options(&words).plan.websocket, Some(load));
     let slowness = SlowClients { read_bytes_per_s: Some(65_536), send_bytes_per_s: Some(10) };
     assert_eq!(options(&["--slow-read", "64k/s", "--slow-send=10"]).plan.slowness, slowness);
     assert_eq!(options(&["--io", "uring"]).plan.io, Some(BackendChoice::Uring));
@@ -205,6 +212,12 @@ fn each_mistake_is_one_line_with_what_was_expected() {
         (&[URL, "-m", "POST"], "found \"POST\"; the method is -X"),
         (&[URL, "--h2"], "--h2: expected https URLs, found http://127.0.0.1:8080/; for others say"),
         (&["https://127.0.0.1/", "--h2c"], "--h2c: expected http URLs"),
+        (
+            &["ws://127.0.0.1/"],
+            "expected URLs of http, found ws://127.0.0.1/; for messages say --ws",
+        ),
+        (&[URL, "--ws", "--ws-broadcast", "--ws-bytes", "27"], "they have 28 bytes at least"),
+        (&[URL, "--ws", "--ws-bytes", "17m"], "--ws-bytes: expected a whole number from 0 to"),
         (&[URL, "-X", "G T"], "--method: expected a method such as GET or POST"),
         (&[URL, "-H", "no colon"], "--header: expected a field such as"),
         (&[URL, "-H", "A: b\r\nC: d"], "--header: expected a field such as"),

@@ -86,6 +86,17 @@ impl Http2Connection {
         state.is_open() && state.core.open_streams() == 0
     }
 
+    /// Waits until the server has said whether it takes CONNECT with a protocol, and returns that.
+    pub(crate) fn poll_takes_protocols(&self, cx: &Context<'_>) -> Poll<bool> {
+        let mut state = self.state.lock();
+        // (One that ends says so when a stream is opened.)
+        if state.core.has_settings() || !state.is_open() {
+            return Poll::Ready(state.core.takes_protocols() || !state.is_open());
+        }
+        state.wait(cx.waker());
+        Poll::Pending
+    }
+
     /// Opens a stream once there is room for one; `None`: there will be none.
     pub(super) fn poll_open(
         &self,

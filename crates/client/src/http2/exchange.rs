@@ -40,13 +40,22 @@ pub(crate) struct Http2Head<'a> {
     pub(crate) authority: &'a str,
     pub(crate) target: &'a str,
     pub(crate) fields: &'a [(String, Vec<u8>)],
+    /// The protocol of the tunnel that is asked for.
+    pub(crate) protocol: Option<&'a str>,
 }
 
 impl Http2Head<'_> {
     fn encode(&self, encoder: &mut Encoder, out: &mut Vec<u8>) {
-        let line = (self.method.as_str().unwrap_or_default(), self.is_tls);
+        let method = match self.protocol {
+            Some(_) => "CONNECT",
+            None => self.method.as_str().unwrap_or_default(),
+        };
+        let line = (method, self.is_tls);
         let place = (self.authority.as_bytes(), self.target.as_bytes());
         encoder.request_line(line, place, false, out);
+        if let Some(protocol) = self.protocol {
+            encoder.field(FieldName::from(":protocol"), protocol.as_bytes(), out);
+        }
         for (name, value) in self.fields {
             // What is about an HTTP/1 connection has no place here (RFC 9113 §8.2.2).
             let is_foreign = |of: &&str| name.eq_ignore_ascii_case(of);
@@ -185,6 +194,12 @@ impl Http2Exchange {
             Poll::Ready(Err(error)) => Poll::Ready(Some(Err(error))),
             Poll::Ready(Ok(())) | Poll::Pending => Poll::Pending,
         }
+    }
+
+    /// Sends on what there is of the request's body. It is ready when all of it was sent.
+    pub(crate) fn poll_sent(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ClientError>> {
+        self.poll_upload(cx)?;
+        if self.is_body_sent { Poll::Ready(Ok(())) } else { Poll::Pending }
     }
 
     /// Bytes of the response's body so far.

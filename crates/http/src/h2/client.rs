@@ -333,6 +333,11 @@ impl<S> H2Client<S> {
         self.has_settings
     }
 
+    /// Returns whether the server takes CONNECT with a protocol (RFC 8441 §3), as its settings say.
+    pub fn takes_protocols(&self) -> bool {
+        self.is_connect_protocol
+    }
+
     /// Returns whether a block of fields or a frame of DATA has begun and not ended.
     pub fn is_within_frame(&self) -> bool {
         self.block.is_some() || self.data.is_open

@@ -10,7 +10,7 @@ pub const WINDOW_BITS_MAX: u8 = 15;
 
 /// The smallest window that a compressor is given. RFC 7692 allows 8, with which zlib cannot
 /// compress without a header.
-const WINDOW_BITS_MIN: u8 = 9;
+pub const WINDOW_BITS_MIN: u8 = 9;
 
 /// What both ends have agreed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +35,22 @@ pub struct DeflateWishes {
     pub keeps_context: bool,
     /// The largest window of either side, in bits, 9 to 15.
     pub window_bits_max: u8,
+}
+
+impl DeflateWishes {
+    /// Returns the value of `Sec-WebSocket-Extensions` by which a client offers compression.
+    pub fn offer(self) -> String {
+        let mut offer = String::from("permessage-deflate; client_max_window_bits");
+        let most = self.window_bits_max.clamp(WINDOW_BITS_MIN, WINDOW_BITS_MAX);
+        if most < WINDOW_BITS_MAX {
+            let most = most.to_string();
+            offer += &["=", &most, "; server_max_window_bits=", &most].concat();
+        }
+        if !self.keeps_context {
+            offer += "; server_no_context_takeover; client_no_context_takeover";
+        }
+        offer
+    }
 }
 
 /// An offer, as it was written.
@@ -80,7 +96,8 @@ impl DeflateAgreed {
         })
     }
 
-    /// Reads what a server has answered to an offer that named nothing but the client's window.
+    /// Reads what a server has answered to an [offer](DeflateWishes::offer). It may have left out
+    /// what a client asks of it, which has to inflate in any case.
     ///
     /// # Errors
     /// The answer is no valid one: the connection must fail (RFC 7692 §5.1).

@@ -274,6 +274,22 @@ fn a_client_takes_answers_that_are_valid() {
 /// Bytes of characters, and of what is nearly one.
 const UTF8_BYTES: [u8; 8] = [0xf0, 0xe2, 0x9f, 0x82, 0xac, 0x24, 0xed, 0xa0];
 
+#[test]
+fn what_a_client_offers_is_met_and_answered() {
+    for (keeps_context, bits) in [(false, 15), (true, 15), (true, 9), (false, 12)] {
+        let wishes = DeflateWishes { keeps_context, window_bits_max: bits };
+        let offer = wishes.offer();
+        let all = DeflateWishes { keeps_context: true, window_bits_max: 15 };
+        let agreed = DeflateAgreed::choose([offer.as_bytes()], all).expect("it can be met");
+        assert_eq!(agreed.server_no_context_takeover, !keeps_context, "{offer}");
+        assert_eq!((agreed.server_window_bits, agreed.client_window_bits), (bits, bits), "{offer}");
+        let answer = agreed.to_string();
+        let read = DeflateAgreed::of_answer(answer.as_bytes()).expect("it is valid");
+        assert_eq!(read.to_string(), answer);
+        assert_eq!(read.client_window_bits, agreed.client_window_bits, "{answer}");
+    }
+}
+
 /// A message, the number of its frames, and their mask.
 fn message() -> impl Strategy<Value = (Vec<u8>, usize, [u8; 4])> {
     (prop::collection::vec(any::<u8>(), 0..400), 1_usize..5, any::<[u8; 4]>())

@@ -146,6 +146,7 @@ pub(super) fn blank(run: ForeignRun<'_>, threads: u64) -> Outcome {
         series: Vec::new(),
         steps: Vec::new(),
         held: None,
+        websocket: None,
     }
 }
 

@@ -53,6 +53,7 @@ impl LoadConnection {
         let plan = &shared.plan;
         let group = shared.script.group_of(number);
         let route = TargetRoute::of(shared, group, number);
+        let kind = shared.script.opening_kind(group, number);
         let recv_bytes = plan.slowness.read_bytes_per_s.map_or(0, slow::recv_bytes);
         Self {
             shared: Arc::clone(shared),
@@ -64,7 +65,7 @@ impl LoadConnection {
             response_ms: millis(plan.response_timeout),
             depth: plan.pipeline as usize,
             connection: None,
-            in_flight: RequestsInFlight::new(plan),
+            in_flight: RequestsInFlight::new(plan, kind, number),
             connect: 0,
             unsent: slow::UnsentRequest::default(),
             is_opening: true,
@@ -109,6 +110,12 @@ pub(super) async fn send_requests(mut connection: LoadConnection) {
             LeaveReason::Over => return,
             LeaveReason::Pause(duration) => sleep(duration).await,
             LeaveReason::Closed => connection.close(),
+            LeaveReason::Failed(failure) if connection.in_flight.is_opening() => {
+                connection.close();
+                connection.fail_unsent(None, failure);
+                sleep(pause).await;
+                pause = (pause * 2).min(PAUSE_MAX);
+            }
             LeaveReason::Failed(failure) => connection.fail_all(failure),
         }
     }
@@ -174,7 +181,7 @@ impl LoadConnection {
                     connection.receive_on_demand();
                 }
                 self.connection = Some(connection);
-                self.in_flight.begin(received);
+                self.in_flight.begin(received, now);
                 self.connect = now - began;
                 coordinator.counts.connect.record(self.connect);
                 coordinator.counts.note_open(&mut self.open_state);

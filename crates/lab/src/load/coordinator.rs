@@ -313,6 +313,16 @@ impl Coordinator {
         }
     }
 
+    /// Counts a message to all that a connection got within the measured time.
+    ///
+    /// - `sent`: when it was sent, or was due.
+    pub(super) fn record_delivery(&mut self, sent: u64, now: u64) {
+        if self.is_in_window(now) {
+            self.counts.websocket.deliveries += 1;
+            self.counts.websocket.delivery.record(now.saturating_sub(sent));
+        }
+    }
+
     /// Checks and counts a complete response.
     pub(super) fn record_response(
         &mut self,

@@ -145,6 +145,29 @@ pub(super) struct StepCounts {
     pub(super) latency: LatencyHistogram,
 }
 
+/// Counters of `WebSocket`s.
+#[derive(Clone, Debug, Default)]
+pub(super) struct WebSocketCounts {
+    /// Handshakes that the server has accepted, and others.
+    pub(super) opened: u64,
+    pub(super) refused: u64,
+    /// Those that the server has ended.
+    pub(super) closed: u64,
+    /// Messages to all that a connection got while measuring, and how long after their sending.
+    pub(super) deliveries: u64,
+    pub(super) delivery: LatencyHistogram,
+}
+
+impl WebSocketCounts {
+    pub(super) fn add(&mut self, other: &Self) {
+        self.opened += other.opened;
+        self.refused += other.refused;
+        self.closed += other.closed;
+        self.deliveries += other.deliveries;
+        self.delivery.add(&other.delivery);
+    }
+}
+
 /// All counters of one thread while it measures.
 #[derive(Debug)]
 pub(super) struct ThreadCounts {
@@ -176,6 +199,7 @@ pub(super) struct ThreadCounts {
     pub(super) lost: u64,
     /// Causes of failed idle connections.
     pub(super) held_errors: Errors,
+    pub(super) websocket: WebSocketCounts,
     pub(super) service: Option<LatencyHistogram>,
     pub(super) connect: LatencyHistogram,
     pub(super) first_byte: LatencyHistogram,
@@ -219,6 +243,7 @@ impl ThreadCounts {
             held_most: 0,
             lost: 0,
             held_errors: Errors::default(),
+            websocket: WebSocketCounts::default(),
             service: has_service.then(LatencyHistogram::default),
             connect: LatencyHistogram::default(),
             first_byte: LatencyHistogram::default(),

@@ -13,7 +13,8 @@ use super::usage::MachineDelta;
 use super::warnings::warnings;
 use super::{trace, usage};
 use crate::outcome::{
-    ConnectionCounts, FORMAT, HeldConnections, Latency, Outcome, OutcomeStep, success_share,
+    ConnectionCounts, Deliveries, FORMAT, HeldConnections, Latency, Outcome, OutcomeStep,
+    WebSocketSummary, success_share,
 };
 use crate::output::histogram;
 use crate::plan::{BackendChoice, LoadModel, LoadPlan, RateStage};
@@ -78,7 +79,12 @@ pub(super) fn outcome_of(
         series: seconds,
         steps,
         held: held(plan, &totals),
+        websocket: websocket(plan, &totals, duration_s),
     };
+    if plan.websocket.is_some() {
+        // Messages have none.
+        outcome.statuses.clear();
+    }
     outcome.warnings = warnings(plan, &totals, &outcome, &latency);
     outcome.warnings.extend(crowded);
     (outcome, totals.entries)
@@ -145,6 +151,23 @@ fn connections(plan: &LoadPlan, totals: &Totals, duration_s: f64) -> ConnectionC
         served: totals.served_in_window,
         held: plan.keep_alive.then_some(totals.held_to_end),
     }
+}
+
+fn websocket(plan: &LoadPlan, totals: &Totals, duration_s: f64) -> Option<WebSocketSummary> {
+    let load = plan.websocket?;
+    let counts = &totals.websocket;
+    let deliveries = load.is_broadcast.then(|| Deliveries {
+        count: counts.deliveries,
+        per_s: if duration_s > 0.0 { counts.deliveries as f64 / duration_s } else { 0.0 },
+        latency_us: summary(&counts.delivery),
+    });
+    Some(WebSocketSummary {
+        message_bytes: load.bytes as u64,
+        opened: counts.opened,
+        refused: counts.refused,
+        closed: counts.closed,
+        deliveries,
+    })
 }
 
 fn held(plan: &LoadPlan, totals: &Totals) -> Option<HeldConnections> {

@@ -1,5 +1,5 @@
 //! Idle connections: each sends one request, so that the server has accepted it, and then stays
-//! open.
+//! open. A WebSocket is opened by its handshake alone.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -14,6 +14,8 @@ use super::http2::SingleRequest;
 use super::response_reader::{KnownHead, ResponseReader};
 use super::route::{TargetRoute, millis};
 use super::shared::LoadShared;
+use super::websocket::LoadSocket;
+use super::websocket_requests;
 use crate::plan::HttpVersion;
 
 /// Attempts to open each connection.
@@ -28,8 +30,8 @@ pub(super) async fn hold(shared: Arc<LoadShared>, number: u64) {
     for _ in 0..TRIES {
         // Boxed, so that a connection that is held keeps nothing of how it was opened.
         match Box::pin(open(&shared, number)).await {
-            Ok(connection) => {
-                held = Some(connection);
+            Ok(opened) => {
+                held = Some(opened);
                 break;
             }
             Err(failure) => {
@@ -51,10 +53,14 @@ pub(super) async fn hold(shared: Arc<LoadShared>, number: u64) {
         coordinator.opening -= 1;
         coordinator.wake_thread();
     });
-    let Some(mut connection) = held else { return };
+    let Some((mut connection, end)) = held else { return };
     connection.set_deadline(u64::MAX);
-    // The server sends nothing until it closes. Anything it sends is ignored.
-    while connection.recv(false).await.is_ok_and(|piece| !piece.bytes().is_empty()) {}
+    match end {
+        // Boxed, as most connections that are held have none.
+        Some(end) => Box::pin(listen(&shared, &mut connection, end)).await,
+        // The server sends nothing until it closes. Anything it sends is ignored.
+        None => while connection.recv(false).await.is_ok_and(|piece| !piece.bytes().is_empty()) {},
+    }
     coordinator::with(|coordinator| {
         coordinator.counts.lost += 1;
         coordinator.counts.held -= 1;
@@ -62,8 +68,76 @@ pub(super) async fn hold(shared: Arc<LoadShared>, number: u64) {
     });
 }
 
-/// Connects, sends a request, and reads the response.
-async fn open(shared: &Arc<LoadShared>, number: u64) -> Result<Socket, FailureKind> {
+/// Holds a WebSocket: its pings are answered, and what is sent to all is counted.
+async fn listen(shared: &LoadShared, connection: &mut Socket, mut end: Box<LoadSocket>) {
+    let is_broadcast = shared.plan.websocket.is_some_and(|load| load.is_broadcast);
+    loop {
+        loop {
+            match end.next(is_broadcast, false) {
+                Ok(None) => break,
+                Ok(Some(message)) => {
+                    let Some(stamp) = message.stamp else { continue };
+                    let now = shared.now();
+                    coordinator::with(|coordinator| {
+                        coordinator.record_delivery(stamp.sent, now);
+                    });
+                }
+                Err(failure) => {
+                    coordinator::with(|coordinator| {
+                        websocket_requests::note(failure, coordinator);
+                    });
+                    return;
+                }
+            }
+        }
+        if end.has_output() {
+            let mut out = Connection::outgoing();
+            end.write_output(&mut out.bytes);
+            connection.start_send(out);
+            if poll_fn(|_| connection.poll_sent()).await.is_err() {
+                return;
+            }
+        }
+        match connection.recv(false).await {
+            Ok(piece) if !piece.bytes().is_empty() => end.receive(piece.bytes()),
+            _ => {
+                coordinator::with(|coordinator| coordinator.counts.websocket.closed += 1);
+                return;
+            }
+        }
+    }
+}
+
+/// Opens a WebSocket on a connection.
+async fn open_websocket(
+    connection: &mut Socket,
+    number: u64,
+) -> Result<Box<LoadSocket>, FailureKind> {
+    let mut end = Box::new(LoadSocket::new(u32::try_from(number).unwrap_or(u32::MAX)));
+    loop {
+        // Nothing is expected before the first message.
+        let next = end.next(false, false);
+        next.map_err(|failure| {
+            coordinator::with(|coordinator| websocket_requests::note(failure, coordinator))
+        })?;
+        if end.is_open() {
+            coordinator::with(|coordinator| coordinator.counts.websocket.opened += 1);
+            return Ok(end);
+        }
+        let piece = connection.recv(false).await.map_err(|error| lost(&error))?;
+        if piece.bytes().is_empty() {
+            return Err(FailureKind::Reset);
+        }
+        end.receive(piece.bytes());
+    }
+}
+
+/// Connects, sends a request, and reads the response. Returns the connection, and its WebSocket if
+/// that was opened.
+async fn open(
+    shared: &Arc<LoadShared>,
+    number: u64,
+) -> Result<(Socket, Option<Box<LoadSocket>>), FailureKind> {
     let plan = &shared.plan;
     let group = shared.script.group_of(number);
     let route = TargetRoute::of(shared, group, number);
@@ -77,15 +151,19 @@ async fn open(shared: &Arc<LoadShared>, number: u64) -> Result<Socket, FailureKi
     connection.set_deadline(connection.now().mono_ms + millis(plan.response_timeout));
     if plan.http == HttpVersion::Http2 {
         ask_http2(shared, &mut connection, (kind, received)).await?;
-        return Ok(connection);
+        return Ok((connection, None));
     }
     let mut out = Connection::outgoing();
     out.bytes.extend_from_slice(&shared.script.kinds[kind as usize].bytes);
     connection.start_send(out);
     let sent = poll_fn(|_| connection.poll_sent()).await;
     sent.map_err(|error| lost(&error))?;
+    if plan.websocket.is_some() {
+        let end = open_websocket(&mut connection, number).await?;
+        return Ok((connection, Some(end)));
+    }
     read(shared, &mut connection, kind).await?;
-    Ok(connection)
+    Ok((connection, None))
 }
 
 async fn read(shared: &LoadShared, connection: &mut Socket, kind: u32) -> Result<(), FailureKind> {

@@ -6,6 +6,7 @@ use super::http1::Http1Requests;
 use super::http2::Http2Requests;
 use super::pending::{LeaveReason, PendingRequest};
 use super::script::Script;
+use super::websocket_requests::WebSocketRequests;
 use crate::plan::{HttpVersion, LoadPlan};
 
 /// Requests without a response.
@@ -14,12 +15,20 @@ pub(super) enum RequestsInFlight {
     Http1(Http1Requests),
     /// Each on its stream.
     Http2(Box<Http2Requests>),
+    /// Messages, of which each comes back.
+    Ws(Box<WebSocketRequests>),
 }
 
-use RequestsInFlight::{Http1, Http2};
+use RequestsInFlight::{Http1, Http2, Ws};
 
 impl RequestsInFlight {
-    pub(super) fn new(plan: &LoadPlan) -> Self {
+    /// - `kind`: the request that opens a WebSocket.
+    /// - `number`: of the connection.
+    pub(super) fn new(plan: &LoadPlan, kind: u32, number: u64) -> Self {
+        if let Some(load) = plan.websocket {
+            let number = u32::try_from(number).unwrap_or(u32::MAX);
+            return Ws(Box::new(WebSocketRequests::new(plan, load, (kind, number))));
+        }
         match plan.http {
             HttpVersion::Http2 => Http2(Box::new(Http2Requests::new(plan))),
             _ => Http1(Http1Requests::new(plan.pipeline as usize)),
@@ -29,16 +38,24 @@ impl RequestsInFlight {
     /// Begins a connection.
     ///
     /// - `received`: what has come right behind the handshake.
-    pub(super) fn begin(&mut self, received: Vec<u8>) {
-        if let Http2(requests) = self {
-            requests.begin(received);
+    pub(super) fn begin(&mut self, received: Vec<u8>, now: u64) {
+        match self {
+            Http1(_) => {}
+            Http2(requests) => requests.begin(received),
+            Ws(requests) => requests.begin(now),
         }
+    }
+
+    /// Returns whether requests wait until the server has accepted a WebSocket.
+    pub(super) fn is_opening(&self) -> bool {
+        matches!(self, Ws(requests) if requests.is_opening())
     }
 
     pub(super) fn is_empty(&self) -> bool {
         match self {
             Http1(requests) => requests.is_empty(),
             Http2(requests) => requests.is_empty(),
+            Ws(requests) => requests.is_empty(),
         }
     }
 
@@ -48,13 +65,14 @@ impl RequestsInFlight {
         match self {
             Http1(requests) => requests.len() < depth,
             Http2(requests) => requests.has_room(depth),
+            Ws(requests) => requests.has_room(depth),
         }
     }
 
     /// Returns whether bytes have to be received while others are sent, and each request has a
     /// time-out of its own.
     pub(super) fn is_two_way(&self) -> bool {
-        matches!(self, Http2(_))
+        !matches!(self, Http1(_))
     }
 
     /// Returns how long the oldest request has waited, in milliseconds. One by HTTP/1 waits from
@@ -63,6 +81,7 @@ impl RequestsInFlight {
         match self {
             Http1(_) => 0,
             Http2(requests) => requests.oldest_ms(now),
+            Ws(requests) => requests.oldest_ms(now),
         }
     }
 
@@ -72,13 +91,16 @@ impl RequestsInFlight {
         match self {
             Http1(_) => false,
             Http2(requests) => requests.has_output(),
+            Ws(requests) => requests.has_output(),
         }
     }
 
     /// Writes what the protocol has to say.
     pub(super) fn write_output(&mut self, script: &Script, bytes: &mut Vec<u8>) {
-        if let Http2(requests) = self {
-            requests.write_output(script, bytes);
+        match self {
+            Http1(_) => {}
+            Http2(requests) => requests.write_output(script, bytes),
+            Ws(requests) => requests.write_output(script, bytes),
         }
     }
 
@@ -93,6 +115,7 @@ impl RequestsInFlight {
         match self {
             Http1(requests) => requests.put(pending, script, bytes),
             Http2(requests) => requests.put(pending, script, bytes),
+            Ws(requests) => requests.put(pending, bytes),
         }
     }
 
@@ -108,6 +131,7 @@ impl RequestsInFlight {
         match self {
             Http1(requests) => requests.take_in(bytes, coordinator, service, now),
             Http2(requests) => requests.take_in(bytes, coordinator, service, now),
+            Ws(requests) => requests.take_in(bytes, coordinator, service, now),
         }
     }
 
@@ -121,6 +145,7 @@ impl RequestsInFlight {
         match self {
             Http1(requests) => requests.end(coordinator, service, now),
             Http2(requests) => requests.end(),
+            Ws(requests) => requests.end(coordinator),
         }
     }
 
@@ -129,6 +154,7 @@ impl RequestsInFlight {
         match self {
             Http1(requests) => requests.drain(each),
             Http2(requests) => requests.drain(each),
+            Ws(requests) => requests.drain(each),
         }
     }
 
@@ -137,6 +163,7 @@ impl RequestsInFlight {
         match self {
             Http1(requests) => requests.reset(),
             Http2(requests) => requests.reset(),
+            Ws(requests) => requests.reset(),
         }
     }
 }

@@ -10,6 +10,9 @@ use crate::plan::{BackendChoice, HttpVersion, LoadModel, LoadPlan, RateStage};
 /// Stages of one length that are named one by one, at most.
 const STAGES_NAMED: usize = 4;
 
+/// The protocol of messages.
+pub(super) const WEBSOCKET: &str = "WebSocket";
+
 /// Returns the model of a run.
 pub(super) fn model(plan: &LoadPlan, threads: u32, io: BackendChoice) -> ModelSummary {
     let name = match plan.load {
@@ -25,7 +28,10 @@ pub(super) fn model(plan: &LoadPlan, threads: u32, io: BackendChoice) -> ModelSu
         connections: plan.connections,
         rate_per_s: plan.last_rate(),
         pipeline: plan.pipeline,
-        protocol: plan.http.name().to_owned(),
+        protocol: match plan.websocket {
+            Some(_) => WEBSOCKET.to_owned(),
+            None => plan.http.name().to_owned(),
+        },
         keep_alive: plan.keep_alive,
         threads,
         io: if io == BackendChoice::Uring { "uring" } else { "epoll" }.to_owned(),
@@ -78,12 +84,19 @@ fn add_details(plan: &LoadPlan, text: &mut String) {
             add(format_args!("HTTP/2: up to {depth} streams are open on each connection at once."));
         }
         HttpVersion::Http2 => add(format_args!("Requests are of HTTP/2, one stream at a time.")),
-        _ if depth > 1 => {
+        _ if depth > 1 && plan.websocket.is_none() => {
             add(format_args!(
                 "Pipelined: up to {depth} requests are under way on each connection."
             ));
         }
         _ => {}
+    }
+    if let Some(load) = plan.websocket {
+        let what = if load.is_broadcast { "is sent to all connections" } else { "comes back" };
+        add(format_args!(
+            "Over WebSockets: a request is a message of {}, which {what}.",
+            counted(load.bytes as u64, "byte")
+        ));
     }
     if !plan.keep_alive && !matches!(plan.load, LoadModel::Closed) {
         add(format_args!("Each request has a connection of its own."));

@@ -154,6 +154,13 @@ impl Script {
         Ok(Self { kinds, groups, turns, tls })
     }
 
+    /// Returns the request that opens the WebSocket of a connection.
+    pub(super) fn opening_kind(&self, group: u32, connection: u64) -> u32 {
+        let round = &self.groups[group as usize].round;
+        let turn = connection / (self.turns.len() as u64).max(1);
+        round[usize::try_from(turn % round.len() as u64).expect("below a length")]
+    }
+
     /// Returns the group of a connection.
     pub(super) fn group_of(&self, connection: u64) -> u32 {
         let turns = self.turns.len() as u64;
@@ -183,6 +190,13 @@ fn kind(plan: &LoadPlan, index: usize, url: &UrlParts<'_>) -> Result<RequestKind
             if keep_alive {
                 writer.keep_alive();
             }
+        }
+    }
+    if plan.websocket.is_some() {
+        // A key as good as another: nothing here checks the answer to it (RFC 6455 §4.1).
+        writer.upgrade("websocket").map_err(|error| wrong(error.to_string()))?;
+        for (name, value) in WEBSOCKET_FIELDS {
+            writer.field(name, value).map_err(|error| wrong(error.to_string()))?;
         }
     }
     for (name, value) in &ask.fields {
@@ -228,6 +242,9 @@ fn http2_request(
         body: ask.body.clone(),
     })
 }
+
+const WEBSOCKET_FIELDS: [(&str, &[u8]); 2] =
+    [("Sec-WebSocket-Version", b"13"), ("Sec-WebSocket-Key", b"dGhlIHNhbXBsZSBub25jZQ==")];
 
 /// Fields that no request of HTTP/2 has (RFC 9113 §8.2.2), apart from those that the writer
 /// refuses.

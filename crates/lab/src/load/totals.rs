@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::counts::{LatencyHistogram, StepCounts};
+use super::counts::{LatencyHistogram, StepCounts, WebSocketCounts};
 use super::standstill::{self, Standstill};
 use super::thread::{ConnectPhase, ThreadResult};
 use super::trace;
@@ -29,6 +29,7 @@ pub(super) struct Totals {
     pub(super) strays: u64,
     pub(super) held: u64,
     pub(super) lost: u64,
+    pub(super) websocket: WebSocketCounts,
     pub(super) service: Option<LatencyHistogram>,
     pub(super) connect: LatencyHistogram,
     pub(super) first_byte: LatencyHistogram,
@@ -73,6 +74,7 @@ impl Totals {
         self.strays += counts.strays;
         self.held += counts.held_most;
         self.lost += counts.lost;
+        self.websocket.add(&counts.websocket);
         if let Some(service) = &counts.service {
             self.service.get_or_insert_default().add(service);
         }

@@ -230,7 +230,7 @@ fn odd_connections(plan: &LoadPlan, totals: &Totals, outcome: &Outcome) -> Vec<S
             ));
         }
     }
-    if plan.pipeline > 1 && plan.http != HttpVersion::Http2 {
+    if plan.pipeline > 1 && plan.http != HttpVersion::Http2 && plan.websocket.is_none() {
         found.push(format!(
             "Requests were pipelined {} deep, which no browser does: compare only with the same.",
             plan.pipeline

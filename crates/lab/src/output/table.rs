@@ -2,7 +2,7 @@
 
 use super::tables;
 use crate::figures::{bytes, counted, decimal, grouped, ms, percent, real};
-use crate::outcome::{ConnectionCounts, Errors, GeneratorUsage, Kernel, Outcome};
+use crate::outcome::{ConnectionCounts, Deliveries, Errors, GeneratorUsage, Kernel, Outcome};
 use crate::plan::HttpVersion;
 use crate::steal::WORTH_A_WORD;
 use std::fmt::Write;
@@ -68,12 +68,22 @@ fn what(page: &mut TableText, outcome: &Outcome) {
     if model.pipeline > 1 {
         let depth = format!("{} requests at once on each connection", model.pipeline);
         let is_http2 = model.protocol == HttpVersion::Http2.name();
-        page.line(if is_http2 { "Streams" } else { "Pipelining" }, &depth);
+        let name = match outcome.websocket {
+            Some(_) => "At once",
+            None if is_http2 => "Streams",
+            None => "Pipelining",
+        };
+        page.line(name, &depth);
     }
     if let Some(tls) = &outcome.tls {
         let (all, resumed) = (grouped(tls.handshakes), grouped(tls.resumed));
         let agreed = format!("{}, {}, {}", tls.version, tls.cipher, tls.group);
         page.line("TLS", &format!("{agreed}; {all} handshakes, {resumed} resumed"));
+    }
+    if let Some(websocket) = &outcome.websocket {
+        let [opened, refused, closed] =
+            [websocket.opened, websocket.refused, websocket.closed].map(grouped);
+        page.line("WebSockets", &format!("{opened} opened, {refused} refused, {closed} closed"));
     }
     if let Some(held) = &outcome.held {
         let (opened, asked) = (grouped(held.opened), grouped(held.asked));
@@ -98,6 +108,9 @@ fn how_much(page: &mut TableText, outcome: &Outcome) {
     let (received, sent) = (real(outcome.bytes_received), real(outcome.bytes_sent));
     page.line("Total transferred", &format!("{} received, {} sent", bytes(received), bytes(sent)));
     page.line("Requests per second", &format!("{} /s (mean)", decimal(outcome.requests_per_s)));
+    if let Some(all) = outcome.websocket.as_ref().and_then(|all| all.deliveries.as_ref()) {
+        page.line("Deliveries", &deliveries(all));
+    }
     if outcome.requests > 0 {
         page.line("Time per request", &format!("{} ms (mean)", ms(latency.mean)));
     }
@@ -108,6 +121,14 @@ fn how_much(page: &mut TableText, outcome: &Outcome) {
     if let Some(rate) = outcome.bytes_received_per_s {
         page.line("Transfer rate", &format!("{}/s received", bytes(rate)));
     }
+}
+
+fn deliveries(all: &Deliveries) -> String {
+    let latency = &all.latency_us;
+    let told = ["50", "99", "99.9", "100"]
+        .map(|name| latency.percentile(name).map(|us| format!("{name} % within {} ms", ms(us))));
+    let told: Vec<String> = told.into_iter().flatten().collect();
+    format!("{}, {} /s; {}", grouped(all.count), decimal(all.per_s), told.join(", "))
 }
 
 /// The connections that had a response while measuring, and those that were held to the end.

@@ -67,6 +67,7 @@ pub(super) fn outcome() -> Outcome {
         series: vec![OutcomeSecond { at_s: 1.0, requests: 98, ..OutcomeSecond::default() }],
         steps: steps(),
         held: Some(HeldConnections { asked: 10_000, opened: 9_990, lost: 1, opening_s: 1.5 }),
+        websocket: None,
     }
 }
 

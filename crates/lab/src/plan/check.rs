@@ -7,12 +7,14 @@ use gustnado_tasks::descriptor_limit;
 
 use super::round::{ROUND_MAX, round_len};
 use super::{
-    BackendChoice, DESCRIPTORS_APART, LoadModel, LoadPlan, PlanError, RateStage, RequestSpec,
-    SlowClients, StopCondition, UrlParts,
+    BackendChoice, DESCRIPTORS_APART, HttpVersion, LoadModel, LoadPlan, PlanError, RateStage,
+    RequestSpec, STAMP_BYTES, SlowClients, StopCondition, UrlParts,
 };
 
 /// Descriptors that every run needs apart from its connections.
 const DESCRIPTORS_APART_MIN: u64 = 24;
+/// Bytes of the longest message over a WebSocket.
+const MESSAGE_BYTES_MAX: usize = 16 << 20;
 /// Descriptors that a ring needs for itself.
 const RING_DESCRIPTORS: u64 = 6;
 
@@ -38,6 +40,7 @@ impl LoadPlan {
             pipeline: 1,
             keep_alive: true,
             http: super::HttpVersion::default(),
+            websocket: None,
             threads: None,
             io: None,
             sources: Vec::new(),
@@ -58,6 +61,7 @@ impl LoadPlan {
     /// [`PlanError`]: the first mistake.
     pub fn check(&self) -> Result<(), PlanError> {
         self.check_numbers()?;
+        self.check_websocket()?;
         self.check_requests()?;
         self.check_load()?;
         self.check_sources()?;
@@ -149,6 +153,30 @@ impl LoadPlan {
         }
         if self.connect_timeout.is_zero() || self.response_timeout.is_zero() {
             return wrong("time-outs must be longer than nothing");
+        }
+        Ok(())
+    }
+
+    fn check_websocket(&self) -> Result<(), PlanError> {
+        let Some(load) = self.websocket else { return Ok(()) };
+        if self.http != HttpVersion::Http11 || !self.keep_alive {
+            return wrong(
+                "WebSockets are opened by HTTP/1.1, on connections that are kept: take one of the \
+                 two away",
+            );
+        }
+        if self.requests.iter().any(|ask| ask.method != "GET" || !ask.body.is_empty()) {
+            return wrong("a WebSocket is opened by a GET without a body: leave both out");
+        }
+        if load.bytes > MESSAGE_BYTES_MAX {
+            return wrong(format!("messages must have {MESSAGE_BYTES_MAX} bytes at most"));
+        }
+        if load.is_broadcast && load.bytes < STAMP_BYTES {
+            return wrong(format!(
+                "messages to all say when they were sent, so they have {STAMP_BYTES} bytes at \
+                 least, not {}",
+                load.bytes
+            ));
         }
         Ok(())
     }

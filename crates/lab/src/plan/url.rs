@@ -25,6 +25,8 @@ impl<'a> UrlParts<'a> {
         let (is_tls, rest) = match url.split_once("://") {
             Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => (false, rest),
             Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => (true, rest),
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("ws") => (false, rest),
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("wss") => (true, rest),
             _ => return Err(wrong("it must start with http:// or https://")),
         };
         let rest = rest.split('#').next().unwrap_or_default();
@@ -91,6 +93,8 @@ mod tests {
             ("http://[::1]:81?x", "::1", 81, "[::1]:81", "/?x"),
             ("https://a", "a", 443, "a", "/"),
             ("https://a:80/", "a", 80, "a:80", "/"),
+            ("ws://a/b", "a", 80, "a", "/b"),
+            ("wss://a", "a", 443, "a", "/"),
         ] {
             let parsed = UrlParts::parse(url).expect(url);
             assert_eq!((parsed.host(), parsed.port()), (host, port), "{url}");

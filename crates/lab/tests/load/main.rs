@@ -8,6 +8,7 @@ mod models;
 mod ramp_up;
 mod toy;
 mod truth;
+mod websocket;
 
 use std::io::Write;
 use std::sync::Mutex;

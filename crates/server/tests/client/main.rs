@@ -8,3 +8,4 @@ mod connections;
 mod http2;
 mod messages;
 mod script;
+mod websocket;

@@ -9,6 +9,7 @@ use gustnado::client::{
     Client, ClientError, ClientOptions, ClientRequest, ConnectorSettings, Http2Use, Trust,
 };
 use gustnado::config::{Config, SiteTls, TlsClientAuth, TlsRecords};
+use gustnado::websocket::{CloseCode, WebSocket, WebSocketRequest, websocket};
 use gustnado::{Endpoint, Request, Routes, Version};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
@@ -23,6 +24,7 @@ on_every_server!(
     a_certificate_that_is_trusted_itself_is_for_its_names_alone,
     a_server_sees_the_clients_certificate,
     the_server_chooses_the_version,
+    a_websocket_is_opened_by_https,
 );
 
 fn client(tls: ConnectorSettings) -> Client {
@@ -206,6 +208,48 @@ fn a_body_until_the_end_that_is_cut_off_is_an_error() {
             Some(expected) => assert_eq!(told.expect("the whole body"), expected),
             None => assert!(matches!(told, Err(ClientError::Truncated { .. })), "{told:?}"),
         }
+    }
+}
+
+/// By HTTP/1.1, whatever the server would choose, unless the client speaks HTTP/2 alone.
+fn a_websocket_is_opened_by_https(setup: Setup) {
+    let echo = |mut socket: WebSocket| async move {
+        while let Ok(Some(message)) = socket.recv().await {
+            if socket.send(message).await.is_err() {
+                return;
+            }
+        }
+    };
+    for http2 in [Http2Use::ByAlpn, Http2Use::Never, Http2Use::Always] {
+        let certificate = Certificate::new();
+        let config = certificate.config(setup, TlsRecords::Own);
+        let routes = routes().get("/ws", websocket(echo));
+        let server = Server::routes(config, routes);
+        let tls = trusting(certificate.path());
+        let client = Client::new(ClientOptions { tls, http2, ..ClientOptions::default() });
+        let (port, to) = (server.address().port(), Endpoint::Tcp(server.address()));
+        let asked = async {
+            // One that speaks HTTP/2 has a connection for requests, too.
+            let url = format!("https://localhost:{port}/tls");
+            let response = client.get(&url).via(to.clone()).send().await?;
+            let is_http2 = response.version() == Version::Http2;
+            assert_eq!(is_http2, http2 != Http2Use::Never);
+            drop(response);
+            let url = format!("wss://localhost:{port}/ws");
+            let request = WebSocketRequest::new(&client, &url).via(to);
+            let mut socket = request.open().await.expect("it is opened");
+            for len in [5, 300_000] {
+                socket.send("x".repeat(len)).await.expect("it is open");
+                let message = socket.recv().await.expect("no error").expect("a message");
+                assert_eq!(message.as_bytes().len(), len);
+            }
+            socket.end(CloseCode::NORMAL, "").await;
+            Ok(())
+        };
+        wait(asked).expect("it is asked");
+        // A WebSocket by HTTP/2 is a stream of the connection that is there.
+        let connections = if http2 == Http2Use::Always { 1 } else { 2 };
+        assert_eq!(server.stats().connections_accepted, connections, "{http2:?}");
     }
 }
 

@@ -14,6 +14,7 @@ mod over_http2;
 mod reach;
 mod serving;
 mod streams;
+mod upgrades;
 
 use answers::*;
 use app::*;
@@ -25,6 +26,7 @@ use over_http2::*;
 use reach::*;
 use serving::*;
 use streams::*;
+use upgrades::*;
 
 use std::future::Future;
 use std::task::{Context, Poll};
@@ -80,7 +82,7 @@ on_every_server!(
     // reach
     every_method_reaches_a_service,
     what_asks_about_the_whole_server_reaches_a_fallback,
-    a_tunnel_is_asked_of_a_service_and_not_made,
+    a_tunnel_that_no_function_takes_is_closed,
     the_limits_of_a_service_are_its_own,
     a_limit_that_is_asked_for_is_one_that_frameworks_know,
     a_client_that_closes_drops_the_service_at_once,
@@ -100,6 +102,14 @@ on_every_server!(
     uploads_are_extracted_over_http2,
     a_stream_that_is_reset_drops_the_service,
     continue_is_said_over_http2_when_the_service_reads,
+    // upgrades
+    a_websocket_of_axum_echoes,
+    a_websocket_of_axum_echoes_over_http2,
+    a_request_that_does_not_ask_is_no_websocket,
+    a_service_takes_a_connection_as_it_takes_hypers,
+    without_an_upgrade_the_service_is_told,
+    an_upgraded_connection_ends_with_either_side,
+    a_drain_cuts_an_upgraded_connection_in_the_end,
     // serving
     a_listener_of_the_program_is_served,
     a_socket_is_named_by_its_number,

@@ -4,6 +4,7 @@
 #[path = "../harness/mod.rs"]
 mod harness;
 
+mod chat;
 mod closing;
 mod compression;
 mod failures;

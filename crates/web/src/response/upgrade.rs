@@ -107,7 +107,7 @@ impl Response {
         response
     }
 
-    fn set_upgrade<F, T>(&mut self, protocol: Option<Box<str>>, on_upgrade: F)
+    pub(crate) fn set_upgrade<F, T>(&mut self, protocol: Option<Box<str>>, on_upgrade: F)
     where
         F: FnOnce(Tunnel) -> T + Send + 'static,
         T: Future<Output = ()> + Send + 'static,

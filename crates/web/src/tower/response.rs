@@ -8,9 +8,10 @@ use std::task::{self, Poll, ready};
 use bytes::{Buf, Bytes};
 use futures_core::Stream;
 use gustnado_http::status::Status;
-use http::header::{HeaderMap, HeaderValue, TRAILER};
-use http::response;
+use http::header::{HeaderMap, HeaderValue, TRAILER, UPGRADE};
+use http::{StatusCode, response};
 
+use super::upgrade::PendingUpgrade;
 use crate::response::{Content, Failed, ForeignHead, Response, Streamed};
 use crate::tokio_runtime::Context;
 
@@ -28,10 +29,6 @@ where
     B: http_body::Body<Data: Send> + Send + 'static,
 {
     let (head, body) = response.into_parts();
-    if traits.is_connect && head.status.is_success() {
-        // It would have to become a tunnel (RFC 9110 §9.3.6), which services do not have.
-        return Response::new(Status::NOT_IMPLEMENTED);
-    }
     let trailer_names = head.headers.get(TRAILER).cloned();
     let Some(head) = convert_head(&head) else {
         return Response::new(Status::INTERNAL_SERVER_ERROR);
@@ -71,6 +68,32 @@ where
     }
 }
 
+/// Converts a response that opens a tunnel; `None`: it does not.
+///
+/// - `upgrade`: what the request offers.
+pub(super) fn switched<B>(
+    response: &http::Response<B>,
+    traits: RequestTraits,
+    upgrade: Option<Box<PendingUpgrade>>,
+) -> Option<Response> {
+    let status = response.status();
+    let is_opened = traits.is_connect && status.is_success();
+    if !is_opened && status != StatusCode::SWITCHING_PROTOCOLS {
+        return None;
+    }
+    let upgrade = upgrade?;
+    let named = response.headers().get(UPGRADE);
+    let protocol = if is_opened { None } else { Some(named?.to_str().ok()?) };
+    // What the client gets if the server begins nothing any more.
+    let mut head = ForeignHead::new(Status::SERVICE_UNAVAILABLE.code(), "").ok()?;
+    for (name, value) in response.headers() {
+        head.checked_field(name.as_str(), value.as_bytes());
+    }
+    let mut switched = head.with(Content::Unsent(None));
+    upgrade.offer(&mut switched, protocol);
+    Some(switched)
+}
+
 /// Properties of a request that its response depends on.
 #[derive(Clone, Copy, Default)]
 pub(super) struct RequestTraits {
@@ -92,7 +115,7 @@ pub(super) enum TrailersPlace {
 }
 
 /// Converts status and fields, except for `Trailer`, which is added if trailers follow. `None` for
-/// an interim response such as an upgrade, which cannot be a final one.
+/// an interim response, which cannot be a final one.
 fn convert_head(head: &response::Parts) -> Option<ForeignHead> {
     let code = head.status.as_u16();
     // The server has the standard phrases: those of the crate `http` are older.

@@ -18,6 +18,8 @@ pub(super) struct Busy {
     /// The message that is being received, if it is wanted whole or is compressed.
     pub(super) message: Vec<u8>,
     pub(super) out: FrameQueue,
+    /// Of the pongs since nothing was to be sent.
+    pub(super) pong_bytes: usize,
     /// What it holds, once that is much.
     pub(super) charge: Option<Box<Charge>>,
     /// Senders that wait until `out` is shorter.
@@ -42,6 +44,11 @@ impl Core {
     /// Returns how many bytes wait to be sent.
     pub(super) fn unsent_bytes(&self) -> usize {
         self.busy.as_ref().map_or(0, |busy| busy.out.bytes())
+    }
+
+    /// Returns how many bytes of pongs wait to be sent, at most.
+    pub(super) fn pong_bytes(&self) -> usize {
+        self.busy.as_ref().map_or(0, |busy| busy.pong_bytes)
     }
 
     /// Returns how long the message is that is being received.

@@ -13,6 +13,8 @@ use crate::message::{MessagePiece, WebSocketMessage};
 pub(super) struct Elsewhere {
     /// Wakes it, while it waits.
     reader: Option<Waker>,
+    /// Wakes what waits for the end of the connection's task.
+    end: Option<Waker>,
     /// It wants the next piece, not a whole message.
     wants_piece: bool,
     /// What was received for it.
@@ -88,6 +90,11 @@ impl Core {
         Poll::Pending
     }
 
+    /// Lets another task wait for the end of the connection's.
+    pub(super) fn wait_for_end(&mut self, context: &Context<'_>) {
+        self.elsewhere.get_or_insert_default().end = Some(context.waker().clone());
+    }
+
     /// Receives what another task waits for, in the connection's.
     pub(super) fn poll_for_others(&mut self, context: &mut Context<'_>) {
         let Some(elsewhere) = &self.elsewhere else { return };
@@ -114,6 +121,7 @@ impl Core {
         self.is_over = true;
         if let Some(elsewhere) = &mut self.elsewhere {
             elsewhere.reader.take().inspect(Waker::wake_by_ref);
+            elsewhere.end.take().inspect(Waker::wake_by_ref);
         }
     }
 

@@ -13,6 +13,9 @@ use crate::message::{MessagePiece, WebSocketMessage};
 /// So much of a WebSocket belongs to its connection, and is not charged.
 const UNCHARGED_BYTES: usize = 4 << 10;
 
+/// What a pong counts for besides its payload.
+const PONG_BYTES: usize = 6;
+
 /// While memory is short, a message that is longer than this is refused.
 const SHORT_BYTES_MAX: usize = 64 << 10;
 
@@ -31,6 +34,7 @@ impl Core {
                 WebSocketEvent::Ping(payload) => {
                     self.admit()?;
                     let payload = Bytes::copy_from_slice(payload);
+                    self.busy().pong_bytes += PONG_BYTES + payload.len();
                     self.control(Opcode::Pong, &payload);
                 }
                 WebSocketEvent::Pong(_) => self.admit()?,

@@ -4,7 +4,7 @@ use std::mem;
 use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
-use gustnado_http::websocket::{MessageKind, Opcode, WebSocketHeader, write};
+use gustnado_http::websocket::{MessageKind, Opcode, Role, WebSocketHeader, write};
 use gustnado_web::tunnel::TunnelError;
 
 use super::{Core, GATHERED_BYTES_MAX};
@@ -41,7 +41,10 @@ impl Core {
     /// Adds a frame that other sockets send, too.
     pub(crate) fn share(&mut self, frame: &Bytes) -> Result<(), SendError> {
         self.check_open()?;
-        self.busy().out.share(frame);
+        match self.role {
+            Role::Server => self.busy().out.share(frame),
+            Role::Client => self.copy(frame),
+        }
         self.sent += 1;
         Ok(())
     }
@@ -63,7 +66,8 @@ impl Core {
         is_compressed: bool,
         payload: &[u8],
     ) {
-        let header = WebSocketHeader { opcode, is_final, is_compressed, mask: None, len: 0 };
+        let mask = self.mask();
+        let header = WebSocketHeader { opcode, is_final, is_compressed, mask, len: 0 };
         self.busy().out.append(|out| write(header, payload, out));
     }
 
@@ -126,8 +130,11 @@ impl Core {
                 self.is_sending = false;
                 self.wake_senders();
             }
-            let next = self.busy.as_mut().and_then(|busy| busy.out.take());
-            let Some(next) = next else { return Poll::Ready(Ok(())) };
+            let Some(busy) = &mut self.busy else { return Poll::Ready(Ok(())) };
+            let Some(next) = busy.out.take() else {
+                busy.pong_bytes = 0;
+                return Poll::Ready(Ok(()));
+            };
             self.tunnel.start_send(next);
             self.is_sending = true;
         }

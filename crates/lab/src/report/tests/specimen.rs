@@ -259,6 +259,7 @@ fn outcome(scenario: &ScenarioRecord, place: usize, cpu_us: f64, round: u32) -> 
         series,
         steps: Vec::new(),
         held: None,
+        websocket: None,
         errors,
     };
     (outcome, rate)
