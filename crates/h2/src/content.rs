@@ -274,9 +274,10 @@ fn write_segment(
             let start = out.bytes.len();
             out.bytes.resize(start + FRAME_HEADER_BYTES + count, 0);
             let (header, content) = out.bytes[start..].split_at_mut(FRAME_HEADER_BYTES);
-            let is_read = match may_wait {
-                true => file.read_exact_at(content, *offset).is_ok(),
-                false => read_if_cached(file, content, *offset),
+            let is_read = if may_wait {
+                file.read_exact_at(content, *offset).is_ok()
+            } else {
+                read_if_cached(file, content, *offset)
             };
             if !is_read {
                 out.bytes.truncate(start);

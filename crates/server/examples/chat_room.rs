@@ -1,4 +1,4 @@
-//! A chat over WebSockets, with its page. A visitor gives a name, and all visitors get what each
+//! A chat over `WebSocket`s, with its page. A visitor gives a name, and all visitors get what each
 //! says.
 //!
 //! ```text

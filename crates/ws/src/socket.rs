@@ -162,18 +162,18 @@ impl WebSocket {
     ///
     /// - `reason`: as for [`WebSocket::close`].
     pub async fn end(self, code: CloseCode, reason: &str) {
-        let core = Arc::clone(self.core());
+        let shared = Arc::clone(self.core());
         let (is_here, time) = {
-            let mut core = lock(&core);
-            core.close(code, reason);
-            (core.is_here(), core.close_timeout())
+            let mut locked = lock(&shared);
+            locked.close(code, reason);
+            (locked.is_here(), locked.close_timeout())
         };
         if is_here {
-            timeout(time, poll_fn(|context| lock(&core).poll_closed(context))).await;
+            timeout(time, poll_fn(|context| lock(&shared).poll_closed(context))).await;
         } else {
             // The task of the connection waits for the peer, once nothing else holds it.
             drop(self);
-            poll_fn(|context| lock(&core).poll_over(context)).await;
+            poll_fn(|context| lock(&shared).poll_over(context)).await;
         }
     }
 

@@ -1,4 +1,4 @@
-//! Loads over WebSockets, against a peer that echoes, sends to all, refuses, closes, or pings.
+//! Loads over `WebSocket`s, against a peer that echoes, sends to all, refuses, closes, or pings.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -148,7 +148,7 @@ fn serve(
             let number = messages.fetch_add(1, Ordering::SeqCst);
             answer(&mut stream, react(number), &message, all)?;
         }
-        let mut bytes = [0; 64 << 10];
+        let mut bytes = [0; 16 << 10];
         let len = stream.read(&mut bytes).ok().filter(|len| *len > 0)?;
         unread.extend_from_slice(&bytes[..len]);
     }

@@ -97,7 +97,7 @@ pub(crate) fn a_tunnel_that_no_function_takes_is_closed(setup: Setup) {
                 assert_eq!(client.read_head().status, 200, "{authority}");
             } else {
                 let answer = client.read_answer();
-                assert_eq!((answer.status, answer.text()), (status, authority.clone().into()));
+                assert_eq!((answer.status, answer.text()), (status, authority.clone()));
                 assert!(answer.closes(), "{authority}");
             }
             client.shut_write();

@@ -1,4 +1,4 @@
-//! Connections that a service takes over as it would take hyper's: WebSockets of axum, upgrades to
+//! Connections that a service takes over as it would take hyper's: `WebSocket`s of axum, upgrades to
 //! other protocols, tunnels.
 
 use std::sync::Arc;
