@@ -47,6 +47,7 @@ pub(super) async fn connect(
     client: &ClientShared,
     origin: &RequestOrigin,
     total: &Total,
+    #[cfg_attr(not(feature = "tls"), expect(unused_variables, reason = "TLS offers protocols"))]
     is_old: bool,
 ) -> Result<MadeConnection, ClientError> {
     let late = || {

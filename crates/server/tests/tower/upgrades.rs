@@ -1,5 +1,5 @@
-//! Connections that a service takes over as it would take hyper's: `WebSocket`s of axum, upgrades to
-//! other protocols, tunnels.
+//! Connections that a service takes over as it would take hyper's: `WebSocket`s of axum, upgrades
+//! to other protocols, tunnels.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
