@@ -103,8 +103,16 @@ fn literal_end(bytes: &[u8]) -> Option<usize> {
 
 /// Reads a port: `1*DIGIT`, at most 65,535.
 pub fn port(digits: &[u8]) -> Option<u16> {
-    let text = std::str::from_utf8(digits).ok()?;
-    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
+    let mut port = 0_u32;
+    for byte in digits {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        // (It saturates far above 65,535, however many digits there are.)
+        port = port.saturating_mul(10).saturating_add(digit.into());
+    }
+    if digits.is_empty() { None } else { u16::try_from(port).ok() }
 }
 
 #[cfg(test)]

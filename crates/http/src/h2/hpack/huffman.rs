@@ -90,8 +90,17 @@ const fn code() -> Code {
 /// [`HpackError`]: the padding is longer than 7 bits or has a zero, or the end's code is in the
 /// string.
 pub(super) fn decode(input: &[u8], out: &mut Vec<u8>) -> Result<(), HpackError> {
-    out.reserve(input.len() * 8 / 5 + 1);
-    let mut rest = input;
+    // As long as it can become: so each symbol is one store, and the length stays in a register.
+    let start = out.len();
+    out.resize(start + input.len() * 8 / 5 + 1, 0);
+    let len = symbols(input, &mut out[start..])?;
+    out.truncate(start + len);
+    Ok(())
+}
+
+/// Decodes a string to the beginning of `out`. Returns how many symbols it has.
+fn symbols(input: &[u8], out: &mut [u8]) -> Result<usize, HpackError> {
+    let (mut rest, mut len) = (input, 0);
     // The next bits of the string, from the highest on, and how many there are.
     let (mut bits, mut count) = (0_u64, 0);
     loop {
@@ -101,19 +110,21 @@ pub(super) fn decode(input: &[u8], out: &mut Vec<u8>) -> Result<(), HpackError> 
         let (symbol, length) = CODE.short[(bits >> (64 - SHORT_BITS)) as usize];
         let length = u32::from(length);
         if length != 0 && length <= count {
-            out.push(symbol);
+            out[len] = symbol;
+            len += 1;
             bits <<= length;
             count -= length;
             continue;
         }
         if count < 8 && bits.leading_ones() >= count {
-            return Ok(());
+            return Ok(len);
         }
         if length != 0 {
             return Err(HpackError::Padding);
         }
         let (symbol, length) = long(bits, count)?;
-        out.push(symbol);
+        out[len] = symbol;
+        len += 1;
         bits <<= length;
         count -= length;
     }
