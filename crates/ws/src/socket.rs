@@ -163,17 +163,18 @@ impl WebSocket {
     /// - `reason`: as for [`WebSocket::close`].
     pub async fn end(self, code: CloseCode, reason: &str) {
         let shared = Arc::clone(self.core());
-        let (is_here, time) = {
+        let (is_client, time) = {
             let mut locked = lock(&shared);
             locked.close(code, reason);
-            (locked.is_here(), locked.close_timeout())
+            (locked.is_client(), locked.close_timeout())
         };
-        if is_here {
-            timeout(time, poll_fn(|context| lock(&shared).poll_closed(context))).await;
-        } else {
+        if is_client {
             // The task of the connection waits for the peer, once nothing else holds it.
             drop(self);
             poll_fn(|context| lock(&shared).poll_over(context)).await;
+        } else {
+            // That of a server may still run the handler, which may wait for this.
+            timeout(time, poll_fn(|context| lock(&shared).poll_closed_anywhere(context))).await;
         }
     }
 

@@ -28,6 +28,8 @@ on_every_server!(
     both_sides_close_with_their_codes,
     dropping_it_ends_the_connection,
     senders_of_other_tasks_reach_the_server,
+    both_halves_are_used_in_two_tasks,
+    a_sender_that_waits_learns_of_the_end,
     frames_are_masked_and_pings_answered,
     a_silent_server_is_pinged_and_given_up,
     servers_that_break_a_rule_are_told,
@@ -308,6 +310,60 @@ fn senders_of_other_tasks_reach_the_server(setup: Setup) {
             assert_eq!(text(&mut socket).await, "x".repeat(5_000));
             drop(subscription);
         }
+    });
+}
+
+fn both_halves_are_used_in_two_tasks(setup: Setup) {
+    let (server, closes) = server(setup);
+    let url = url(&server);
+    in_task(setup, async move {
+        for client in [client(), by_http2()] {
+            let (sender, mut receiver) = open(&client, &url).await.split();
+            let receiving = spawn(async move {
+                let mut texts = Vec::new();
+                while let Ok(Some(message)) = receiver.recv().await {
+                    texts.push(message.text().unwrap_or("?").to_owned());
+                }
+                (texts, receiver.peer_close())
+            });
+            for number in 0..50 {
+                sender.send(number.to_string()).await.expect("it is open");
+                if number % 10 == 0 {
+                    sleep(Duration::from_millis(5)).await;
+                }
+            }
+            sender.close(CloseCode(4_002), "all sent");
+            let (texts, close) = receiving.expect("there is room").await.expect("no panic");
+            assert_eq!(texts, (0..50).map(|number| number.to_string()).collect::<Vec<_>>());
+            assert_eq!(close.expect("it has closed").code.0, 4_002);
+            assert_eq!(sender.send("late").await, Err(SendError::Closed));
+        }
+    });
+    let all = vec![(4_002, "all sent".to_owned()); 2];
+    wait_until("the closes are heard", || *closes.lock().expect("no panic") == all);
+    server.wait_until_empty();
+}
+
+fn a_sender_that_waits_learns_of_the_end(setup: Setup) {
+    let unread = websocket(async |_socket: WebSocket| sleep(Duration::from_mins(1)).await);
+    let server = Server::routes(setup.patient_config(), Routes::new().get("/echo", unread));
+    let url = url(&server);
+    in_task(setup, async move {
+        let request = WebSocketRequest::new(&client(), &url).deflate(None);
+        let request = request.close_timeout(Duration::from_millis(50));
+        let (sender, receiver) = request.open().await.expect("it is opened").split();
+        let sending = spawn(async move {
+            loop {
+                if let Err(error) = sender.send("x".repeat(500_000)).await {
+                    return error;
+                }
+            }
+        });
+        // Until all buffers are full.
+        sleep(Duration::from_millis(200)).await;
+        drop(receiver);
+        let error = sending.expect("there is room").await.expect("no panic");
+        assert_eq!(error, SendError::Closed);
     });
 }
 

@@ -6,7 +6,8 @@ use std::time::Duration;
 use gustnado::Routes;
 use gustnado::task::{mailbox, select2, sleep, spawn};
 use gustnado::websocket::{
-    MessageKind, WebSocket, WebSocketError, WebSocketReceiver, WebSocketSender, websocket,
+    CloseCode, MessageKind, WebSocket, WebSocketError, WebSocketReceiver, WebSocketSender,
+    websocket,
 };
 use gustnado_http::websocket::Opcode;
 
@@ -22,6 +23,7 @@ on_every_server!(
     a_receiver_elsewhere_learns_of_the_end,
     a_receiver_elsewhere_is_told_of_a_drain,
     a_receiver_elsewhere_outlives_a_cut,
+    it_is_ended_in_order_in_any_task,
 );
 
 fn serve<F, A>(setup: Setup, handler: F) -> Server
@@ -234,4 +236,34 @@ fn a_receiver_elsewhere_outlives_a_cut(setup: Setup) {
     _ = peer.try_frame();
     let end = told.recv_timeout(PATIENCE).expect("it is told that nothing comes");
     assert!(matches!(end, Ok(false) | Err(_)), "{end:?}");
+}
+
+fn it_is_ended_in_order_in_any_task(setup: Setup) {
+    let (tell, told) = mpsc::channel();
+    let server = serve(setup, move |mut socket: WebSocket| {
+        let tell = tell.clone();
+        async move {
+            let is_moved = socket.recv().await.expect("no error").expect("a message");
+            let ending = async move {
+                socket.end(CloseCode(4_003), "enough").await;
+                _ = tell.send(());
+            };
+            if is_moved.text() == Some("moved") {
+                _ = spawn(ending).expect("there is room").await;
+            } else {
+                ending.await;
+            }
+        }
+    });
+    for is_moved in ["here", "moved"] {
+        let mut peer = Peer::connect(&server, "/");
+        peer.send(text(is_moved));
+        peer.expect_close(4_003);
+        // What comes before the peer's close is dropped.
+        peer.send(text("late"));
+        assert!(told.recv_timeout(Duration::from_millis(30)).is_err(), "the peer has not closed");
+        peer.send(frame(Opcode::Close, true, &close_of(4_003, "")));
+        told.recv_timeout(PATIENCE).expect("it has ended");
+        peer.client.expect_end("both have closed");
+    }
 }

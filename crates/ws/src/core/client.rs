@@ -42,8 +42,7 @@ impl Core {
         Poll::Pending
     }
 
-    /// Returns whether this is the task of the connection.
-    pub(crate) fn is_here(&self) -> bool {
-        self.tunnel.is_here()
+    pub(crate) fn is_client(&self) -> bool {
+        self.role == Role::Client
     }
 }

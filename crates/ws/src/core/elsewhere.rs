@@ -2,7 +2,7 @@
 //! what the other waits for, and wakes it.
 
 use std::mem;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 
 use super::Core;
 use crate::error::WebSocketError;
@@ -73,6 +73,15 @@ impl Core {
             None if self.tunnel.is_here() => self.poll_piece(context, false),
             None => self.wait_elsewhere(context, true),
         }
+    }
+
+    /// Waits as [`Core::poll_closed`] does, in any task: the connection's answers the peer.
+    pub(crate) fn poll_closed_anywhere(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        if self.tunnel.is_here() {
+            return self.poll_closed(context);
+        }
+        while let Ok(Some(_)) | Err(_) = ready!(self.poll_piece_anywhere(context)) {}
+        Poll::Ready(())
     }
 
     fn take_ready(&mut self) -> Option<RecvOutcome> {
