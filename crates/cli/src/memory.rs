@@ -74,7 +74,7 @@ mod tests {
             let text = text(&config, &Machine::read());
             for line in [
                 "#     120064  by HTTP/2, all streams together",
-                "# So 69 connections fit, were all of them in the worst state.",
+                "# So 34 connections fit, were all of them in the worst state.",
             ] {
                 assert_eq!(text.lines().any(|found| found == line), is_told, "{line}\n{text}");
             }

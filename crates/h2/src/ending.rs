@@ -142,19 +142,17 @@ impl Http2Conn {
     }
 
     /// Tells a client of the last stream that is served, once it knows that the connection ends, or
-    /// has had the time to.
-    pub(super) fn end_last_call(&mut self) {
-        if self.phase != ConnPhase::Leaving {
-            return;
+    /// has had the time to. Returns whether a send has begun.
+    pub(super) fn end_last_call(&mut self) -> bool {
+        let is_due = self.phase == ConnPhase::Leaving
+            && (self.core.is_end_known() || self.timers.is_phase_over(self.socket.now().mono_ms));
+        if !is_due {
+            return false;
         }
-        if self.core.is_end_known() || self.timers.is_phase_over(self.socket.now().mono_ms) {
-            self.go_away(H2Error::new(ErrorCode::NoError, "the server ends"));
-            self.phase = ConnPhase::Left;
-            self.timers.end_phase_at(u64::MAX);
-            if !self.is_sending() {
-                self.start_send();
-            }
-        }
+        self.go_away(H2Error::new(ErrorCode::NoError, "the server ends"));
+        self.phase = ConnPhase::Left;
+        self.timers.end_phase_at(u64::MAX);
+        !self.is_sending() && self.start_send()
     }
 
     /// Returns whether nothing is left to do.
@@ -178,6 +176,7 @@ impl Http2Conn {
         // At the drain's deadline it comes once more.
         if matches!(error, ConnectionError::Ending) && !self.is_end_told {
             self.tell_end();
+            self.set_deadline();
             return TurnOutcome::On;
         }
         match error {

@@ -241,7 +241,7 @@ impl Http2Conn {
             };
         }
         self.charge_pieces();
-        self.end_last_call();
+        moves |= self.end_last_call();
         if self.is_over() {
             return TurnOutcome::Ends;
         }

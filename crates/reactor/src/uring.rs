@@ -30,8 +30,8 @@ use socket::{SocketState, UringSocket};
 pub(crate) use listening::UringAccepted;
 
 /// A send of so many bytes is submitted at once: at the end of the turn its bytes would have left
-/// the processor's cache. Its task can go on in the same turn, and sees how fast the peer reads.
-const SUBMITTED_AT_ONCE_FROM: usize = 16 << 10;
+/// the processor's cache.
+const SUBMIT_AT_ONCE_BYTES_MIN: usize = 16 << 10;
 
 /// A socket under `io_uring`.
 #[derive(Debug, Clone, Copy)]
@@ -84,8 +84,6 @@ pub(crate) struct Uring {
     pub(crate) buf_pool: BufPool,
     /// A close waits for the next turn to be submitted.
     close_pushed: bool,
-    /// Tasks to be woken at the next turn: what they wait for has completed before it.
-    woken_early: Vec<Token>,
     pub(crate) waker: ReactorWaker,
 }
 
@@ -124,7 +122,6 @@ impl Uring {
             install_error: None,
             buf_pool: BufPool::default(),
             close_pushed: false,
-            woken_early: Vec::new(),
             waker,
         })
     }
@@ -236,21 +233,11 @@ impl Uring {
         socket.state.set(SocketState::SENDING);
         let len = bytes.len();
         self.socket(io.key).send = self.ring.send(target, io.key, bytes).cast_signed();
-        if len >= SUBMITTED_AT_ONCE_FROM {
-            self.submit_early();
+        if len >= SUBMIT_AT_ONCE_BYTES_MIN {
+            // Its completion is taken at the next turn. Should this fail, that says so.
+            _ = self.ring.enter(EnterWait::Not);
         }
         Poll::Pending
-    }
-
-    /// Submits before the turn is over, and takes what has completed.
-    #[cold]
-    fn submit_early(&mut self) {
-        // Should it fail, the next turn says so.
-        if self.ring.enter(EnterWait::Not).is_ok() {
-            let mut woken = mem::take(&mut self.woken_early);
-            self.take_completions(&mut woken);
-            self.woken_early = woken;
-        }
     }
 
     /// Returns what is being sent, if anything is.
@@ -379,9 +366,7 @@ impl Uring {
     pub(crate) fn turn(&mut self, wait: EnterWait, woken: &mut Vec<Token>) -> io::Result<()> {
         self.give_buffers_back();
         self.feed_starved();
-        let wait = if self.woken_early.is_empty() { wait } else { EnterWait::Not };
         self.ring.enter(wait)?;
-        woken.append(&mut self.woken_early);
         self.close_pushed = false;
         self.take_completions(woken);
         Ok(())

@@ -53,10 +53,14 @@ impl MessageStamp {
         message[..STAMP_BYTES].copy_from_slice(text.as_bytes());
     }
 
+    /// Returns the first one in a message, wherever it stands.
     fn find(message: &[u8]) -> Option<Self> {
-        let at = message.windows(STAMP_BYTES).position(|bytes| bytes.starts_with(STAMP))?;
-        let digits = str::from_utf8(&message[at + STAMP.len()..at + STAMP_BYTES]).ok()?;
-        let (sent, number) = digits.split_at(16);
+        message.windows(STAMP_BYTES).find_map(Self::read)
+    }
+
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let digits = str::from_utf8(bytes.strip_prefix(STAMP)?).ok()?;
+        let (sent, number) = digits.split_at_checked(16)?;
         let sent = u64::from_str_radix(sent, 16).ok()?;
         Some(Self { sent, number: u32::from_str_radix(number, 16).ok()? })
     }
@@ -228,6 +232,17 @@ mod tests {
             }
         }
         found
+    }
+
+    #[test]
+    fn a_stamp_is_found_behind_what_looks_like_one() {
+        let stamp = MessageStamp { sent: 1, number: 2 };
+        let mut message = *b"gustnado: ____________________________ gust";
+        stamp.write(&mut message[10..]);
+        assert_eq!(MessageStamp::find(&message), Some(stamp));
+        // A character that is cut where the two numbers meet.
+        let other = format!("gust{}é{}", "0".repeat(15), "0".repeat(7));
+        assert_eq!(MessageStamp::find(other.as_bytes()), None);
     }
 
     #[test]

@@ -5,8 +5,8 @@ use super::histogram::{self, HistogramLogError};
 use super::merge::{Merged, RunFile};
 use super::{csv, json, table};
 use crate::outcome::{
-    ConnectionCounts, Errors, FORMAT, GeneratorUsage, HeldConnections, Kernel, Latency,
-    ModelSummary, Outcome, OutcomeSecond, OutcomeStep, TlsSummary,
+    ConnectionCounts, Deliveries, Errors, FORMAT, GeneratorUsage, HeldConnections, Kernel, Latency,
+    ModelSummary, Outcome, OutcomeSecond, OutcomeStep, TlsSummary, WebSocketSummary,
 };
 use hdrhistogram::Histogram;
 use std::collections::{BTreeMap, BTreeSet};
@@ -299,8 +299,14 @@ fn keys(value: &serde_json::Value, path: &str, found: &mut BTreeSet<String>) {
 }
 
 /// The latencies are written down once, and said to be of that form where they occur.
-const LATENCIES: [&str; 5] =
-    ["latency_us", "service_us", "connect_us", "first_byte_us", "steps[].latency_us"];
+const LATENCIES: [&str; 6] = [
+    "latency_us",
+    "service_us",
+    "connect_us",
+    "first_byte_us",
+    "steps[].latency_us",
+    "websocket.deliveries.latency_us",
+];
 
 #[test]
 fn every_field_of_the_json_is_documented_and_no_other() {
@@ -311,7 +317,16 @@ fn every_field_of_the_json_is_documented_and_no_other() {
         handshakes: 53,
         resumed: 3,
     };
-    let value = serde_json::to_value(Outcome { tls: Some(tls), ..outcome() });
+    let deliveries = Deliveries { count: 900, per_s: 90.0, latency_us: latency(1.0) };
+    let websocket = WebSocketSummary {
+        message_bytes: 64,
+        opened: 2,
+        refused: 0,
+        closed: 1,
+        deliveries: Some(deliveries),
+    };
+    let all = Outcome { tls: Some(tls), websocket: Some(websocket), ..outcome() };
+    let value = serde_json::to_value(all);
     let value = value.expect("it is an object");
     let mut written = BTreeSet::new();
     keys(&value, "", &mut written);

@@ -48,7 +48,7 @@ impl Core {
                     }
                 }
                 Some(RecvOutcome::End(error)) => return Poll::Ready(error.map_or(Ok(None), Err)),
-                None if self.tunnel.is_here() => return self.poll_recv(context),
+                None if self.is_back_here() => return self.poll_recv(context),
                 None => return self.wait_elsewhere(context, false),
             }
         }
@@ -70,7 +70,7 @@ impl Core {
                 Poll::Ready(Ok(Some(MessagePiece { kind, bytes: bytes.into(), is_last: true })))
             }
             Some(RecvOutcome::End(error)) => Poll::Ready(error.map_or(Ok(None), Err)),
-            None if self.tunnel.is_here() => self.poll_piece(context, false),
+            None if self.is_back_here() => self.poll_piece(context, false),
             None => self.wait_elsewhere(context, true),
         }
     }
@@ -82,6 +82,16 @@ impl Core {
         }
         while let Ok(Some(_)) | Err(_) = ready!(self.poll_piece_anywhere(context)) {}
         Poll::Ready(())
+    }
+
+    /// Returns whether the running task is the connection's. Then nothing is received for another
+    /// one any more: that would take what this one waits for, and wake the other.
+    fn is_back_here(&mut self) -> bool {
+        let is_here = self.tunnel.is_here();
+        if let Some(elsewhere) = self.elsewhere.as_mut().filter(|_| is_here) {
+            elsewhere.reader = None;
+        }
+        is_here
     }
 
     fn take_ready(&mut self) -> Option<RecvOutcome> {
@@ -125,7 +135,7 @@ impl Core {
         elsewhere.reader.take().inspect(Waker::wake_by_ref);
     }
 
-    /// The connection's task ends: whoever waits elsewhere is told.
+    /// The connection's task ends: what waits elsewhere is woken.
     pub(super) fn end_elsewhere(&mut self) {
         self.is_over = true;
         if let Some(elsewhere) = &mut self.elsewhere {

@@ -96,7 +96,11 @@ impl Core {
         if self.has_room() {
             return Poll::Ready(Ok(()));
         }
-        self.busy().waiting.push(context.waker().clone());
+        let waiting = &mut self.busy().waiting;
+        // A task may ask many times before there is room.
+        if !waiting.iter().any(|waker| waker.will_wake(context.waker())) {
+            waiting.push(context.waker().clone());
+        }
         Poll::Pending
     }
 
