@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::Duration;
 
-use gustnado_reactor::{Accepted, Io, Listener};
+use gustnado_reactor::{Accepted, BackendKind, Io, Listener};
 use room::{wait_for_descriptor, wait_for_room, wait_while_scarce};
 use rustix::io::Errno;
 use rustix::net::sockopt::socket_reuseport;
@@ -22,6 +22,7 @@ use crate::exec::task::yield_now;
 use crate::exec::timers::time::sleep;
 use crate::exec::waits::WaitsOn;
 use crate::exec::worker::arrival::{Arrival, IncomingHandler};
+use crate::exec::worker::descriptors::INSTALLED_PART;
 use crate::exec::worker::elastic::{LoadEvent, PolledListener};
 use crate::exec::worker::workers_shared::{Phase, WorkersShared, count};
 use crate::net::connection::Connection;
@@ -209,6 +210,17 @@ fn choose(ctx: &WorkerContext, me: AcceptorPlace) -> Option<usize> {
     ctx.shared.connection_slots.choose(me.place, ctx.shared.placement)
 }
 
+/// The same for a connection in this worker's reactor. One that leaves a ring keeps an ordinary
+/// descriptor for good, so it stays where these would become few.
+fn choose_for_own(ctx: &WorkerContext, me: AcceptorPlace) -> Option<usize> {
+    let slots = &ctx.shared.connection_slots;
+    let stays = ctx.shared.placement == Placement::Spread
+        && slots.open() >= ctx.shared.scarce_from / INSTALLED_PART
+        && ctx.reactor.borrow().backend() == BackendKind::Uring;
+    let own = me.place.filter(|own| stays && slots.room_on(*own) > 0);
+    own.or_else(|| choose(ctx, me))
+}
+
 /// Gives a connection its slot and its task. It was accepted, so it is kept while all are full.
 async fn place(accepted: Accepted, me: AcceptorPlace, listener_shared: &Arc<ListenerShared>) {
     context::with(|ctx| count(&ctx.shared.counts.accepted));
@@ -236,7 +248,7 @@ async fn place(accepted: Accepted, me: AcceptorPlace, listener_shared: &Arc<List
 /// Places a connection that is in this worker's reactor already. Should the last slot here have
 /// gone to another one meanwhile, or this worker have more than its share, it moves to another.
 async fn place_own(io: Io, me: AcceptorPlace, listener_shared: &Arc<ListenerShared>) {
-    let worker = wait_for_place(|ctx| choose(ctx, me)).await;
+    let worker = wait_for_place(|ctx| choose_for_own(ctx, me)).await;
     match worker {
         None => {}
         Some(worker) if Some(worker) == me.place => {
