@@ -44,8 +44,8 @@ fn idle_clients_that_fetched_a_file_leave_descriptors_for_others(setup: Setup) {
     }
     let (held, own) = (descriptors() - before, CLIENTS);
     assert_eq!(server.stats().evicted, 0, "{before} descriptors before, {held} now");
-    // The server's own ends under epoll; with a ring, an eighth of what may be open, and connections
-    // that one worker has accepted for the other. (And some files.)
+    // The server's own ends under epoll; with a ring, an eighth of what may be open, and those that
+    // one worker has accepted for the other. (And some files.)
     let of_server = if setup.io == Io::Epoll { CLIENTS } else { LIMIT / 8 + LIMIT / 16 };
     let most = own + 32 + of_server;
     assert!(held <= most, "{held} descriptors for {CLIENTS} clients, {most} at most");
