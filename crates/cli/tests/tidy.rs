@@ -104,8 +104,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("python", &["http", "reactor", "server"]),
 ];
 
-/// Crates that only the tests of a crate use. (The examples of `web` and `ws` are written for users of the
-/// server.)
+/// Crates that only the tests of a crate use. (The examples of `web` and `ws` are written for users
+/// of the server.)
 const TESTS_USE: &[(&str, &str)] = &[("web", "server"), ("ws", "server")];
 
 /// Number of modules of each crate that are in a cycle with siblings. Zero is the goal, and what is
