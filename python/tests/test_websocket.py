@@ -188,6 +188,13 @@ def test_a_handshake_without_an_answer_is_500(site, path):
     site.clear.wait_for_words(words[path])
 
 
+def test_a_task_that_outlasts_its_handshake_is_told(site):
+    before = len(site.seen("left", 0))
+    with site.open("/leaves-a-task") as link:
+        assert link.answer.status == 500
+    assert site.seen("left", before + 1)[before] == "websocket.disconnect"
+
+
 @pytest.mark.parametrize("carrier", CARRIERS)
 def test_a_handshake_may_be_answered_later(site, carrier):
     with site.open("/late", carrier=carrier) as link:

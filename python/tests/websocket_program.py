@@ -5,6 +5,8 @@ import asyncio, json
 
 # What applications have seen, for `/seen`.
 seen = []
+# Tasks that outlast their application.
+seen_later = []
 
 async def app(scope, receive, send):
     if scope["type"] == "lifespan":
@@ -84,6 +86,14 @@ async def fails(scope, receive, send):
 
 async def fails_first(scope, receive, send):
     raise ValueError("before anything")
+
+async def leaves_a_task(scope, receive, send):
+    async def waits():
+        seen.append(["left", (await receive())["type"]])
+    await receive()
+    seen_later.append(asyncio.ensure_future(waits()))
+    await asyncio.sleep(0.05)
+    raise ValueError("before an answer")
 
 async def answers_nothing(scope, receive, send):
     await receive()
@@ -198,6 +208,6 @@ async def tidies_up(scope, receive, send):
 
 SOCKETS = {"/" + f.__name__.replace("_", "-"): f for f in (
     echo, scope_of, chosen, refuse, deny, closes, returns, fails, fails_first, answers_nothing,
-    late, waits_for_loss, two_receivers, timed, ticks, computes, floods, forms, early,
+    leaves_a_task, late, waits_for_loss, two_receivers, timed, ticks, computes, floods, forms, early,
     tidies_up)}
 """

@@ -305,11 +305,14 @@ impl AsgiCallee for AsgiSocket {
                 drop(state);
                 drop(to);
                 let is_lost = slf.get().link.ended().is_some();
+                // A task of the application may still wait for an event.
+                slf.get().link.end(SocketEnd::without_frame(CloseOrigin::Program));
                 (!is_lost).then_some("has not answered the handshake".into())
             }
             SocketPhase::Denying(exchange) => {
                 let exchange = exchange.clone_ref(slf.py());
                 drop(state);
+                slf.get().link.end(SocketEnd::without_frame(CloseOrigin::Program));
                 AsgiExchange::end(exchange.bind(slf.py()), has_failed)
             }
             SocketPhase::Answered(_) => None,

@@ -269,6 +269,10 @@ impl SocketLink {
                 return Err(PyRuntimeError::new_err("the WebSocket was closed before"));
             }
             (None, Some(sender)) => sender,
+            (None, None) => {
+                drop(state);
+                return Err(PyRuntimeError::new_err("websocket.accept has to be awaited first"));
+            }
             _ => {
                 state.is_known = true;
                 drop(state);
