@@ -208,6 +208,6 @@ async def tidies_up(scope, receive, send):
 
 SOCKETS = {"/" + f.__name__.replace("_", "-"): f for f in (
     echo, scope_of, chosen, refuse, deny, closes, returns, fails, fails_first, answers_nothing,
-    leaves_a_task, late, waits_for_loss, two_receivers, timed, ticks, computes, floods, forms, early,
-    tidies_up)}
+    leaves_a_task, late, waits_for_loss, two_receivers, timed, ticks, computes, floods, forms,
+    early, tidies_up)}
 """
