@@ -29,10 +29,6 @@ use socket::{SocketState, UringSocket};
 
 pub(crate) use listening::UringAccepted;
 
-/// A send of so many bytes is submitted at once: at the end of the turn its bytes would have left
-/// the processor's cache.
-const SUBMIT_AT_ONCE_BYTES_MIN: usize = 16 << 10;
-
 /// A socket under `io_uring`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct UringIo {
@@ -231,12 +227,7 @@ impl Uring {
             return Poll::Ready(Ok(()));
         }
         socket.state.set(SocketState::SENDING);
-        let len = bytes.len();
         self.socket(io.key).send = self.ring.send(target, io.key, bytes).cast_signed();
-        if len >= SUBMIT_AT_ONCE_BYTES_MIN {
-            // Its completion is taken at the next turn. Should this fail, that says so.
-            _ = self.ring.enter(EnterWait::Not);
-        }
         Poll::Pending
     }
 
