@@ -206,3 +206,13 @@ def run(tmp_path, start):
         return start([*command, *options, f"{name}:app"], waits)
 
     return run
+
+
+def self_signed(folder):
+    """Makes `cert.pem` for localhost, and `key.pem`. Returns the path of the first."""
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
+         "-nodes", "-keyout", "key.pem", "-out", "cert.pem", "-subj", "/CN=localhost",
+         "-addext", "subjectAltName=DNS:localhost"],
+        cwd=folder, check=True, capture_output=True)
+    return folder / "cert.pem"

@@ -1,10 +1,10 @@
 """HTTP/2 beneath applications: ASGI, WSGI and native handlers, in clear and by TLS."""
 
 import json
-import subprocess
 import time
 
 import pytest
+from conftest import self_signed
 from http2_link import Link, context_of
 
 ASGI = """
@@ -127,12 +127,7 @@ BODY = bytes(range(256)) * 2_000
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("tls")
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
-         "-nodes", "-keyout", "key.pem", "-out", "cert.pem", "-subj", "/CN=localhost",
-         "-addext", "subjectAltName=DNS:localhost"], cwd=folder, check=True, capture_output=True)
-    return folder / "cert.pem"
+    return self_signed(tmp_path_factory.mktemp("tls"))
 
 
 @pytest.fixture(params=["clear", "tls"])

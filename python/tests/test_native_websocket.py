@@ -1,14 +1,13 @@
 """`App.websocket`: WebSockets of handlers, over HTTP/1.1, TLS and HTTP/2."""
 
 import json
-import ssl
 import time
 
 import gustnado
 import pytest
-from conftest import serving
-from test_websocket import LOOPS, certificate
+import websocket_site
 from websocket_link import CARRIERS, WebSocketLink
+from websocket_site import LOOPS
 
 PROGRAM = """
 import asyncio, sys, gustnado
@@ -129,15 +128,7 @@ def plain_guard(request):
 """
 
 
-class Site:
-    def __init__(self, clear, secure, certificate):
-        self.clear, self.secure, self.certificate = clear, secure, certificate
-
-    def open(self, path, fields=(), carrier="plain"):
-        server = self.secure if carrier in ("tls", "h2") else self.clear
-        context = ssl.create_default_context(cafile=self.certificate)
-        return WebSocketLink(server.port, path, fields, carrier, context)
-
+class Site(websocket_site.Site):
     def seen(self, name, count):
         deadline = time.monotonic() + 10
         while True:
@@ -152,12 +143,8 @@ class Site:
 @pytest.fixture(scope="module", params=LOOPS)
 def site(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("native")
-    certificate(folder)
-    loop = ["--loop", request.param]
-    with serving(folder, PROGRAM, "--h2c", *loop) as clear:
-        with serving(folder, PROGRAM, "--tls-cert", "cert.pem", "--tls-key", "key.pem",
-                     *loop) as secure:
-            yield Site(clear, secure, folder / "cert.pem")
+    with Site.serving(folder, PROGRAM, request.param) as site:
+        yield site
 
 
 @pytest.mark.parametrize("carrier", CARRIERS)

@@ -1,43 +1,20 @@
 """WebSockets of ASGI applications: over HTTP/1.1, TLS and HTTP/2, on both loops."""
 
-import importlib.util
 import json
 import signal
-import subprocess
+import ssl
 import time
 
 import pytest
-from conftest import serving
+import websocket_site
 from websocket_link import CARRIERS, WebSocketLink
 from websocket_program import PROGRAM
+from websocket_site import LOOPS
 from wsproto.events import Ping
 
-LOOPS = ["asyncio", *(["uvloop"] if importlib.util.find_spec("uvloop") else [])]
 
-
-def certificate(folder):
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
-         "-nodes", "-keyout", "key.pem", "-out", "cert.pem", "-subj", "/CN=localhost",
-         "-addext", "subjectAltName=DNS:localhost"],
-        cwd=folder, check=True, capture_output=True)
-
-
-class Site:
-    """Servers in clear and by TLS with the same program."""
-
-    def __init__(self, clear, secure, certificate):
-        self.clear, self.secure, self.certificate = clear, secure, certificate
-
-    def server(self, carrier="plain"):
-        return self.secure if carrier in ("tls", "h2") else self.clear
-
-    def open(self, path, fields=(), carrier="plain", **more):
-        import ssl
-
-        context = ssl.create_default_context(cafile=self.certificate)
-        server = self.server(carrier)
-        return WebSocketLink(server.port, path, fields, carrier, context, **more)
+class Site(websocket_site.Site):
+    """What its applications have noted."""
 
     def ends(self, code, count, carrier="plain"):
         """Waits until so many WebSockets of `/echo` have ended with a code, and returns how. (Those
@@ -47,9 +24,8 @@ class Site:
     def seen(self, name, count, carrier="plain", is_it=lambda what: True):
         """Waits until an application has noted so much, and returns what."""
         deadline = time.monotonic() + 10
+        context = ssl._create_unverified_context()
         while True:
-            import ssl
-            context = ssl._create_unverified_context()
             with self.server(carrier).connect() as link:
                 if carrier in ("tls", "h2"):
                     link = context.wrap_socket(link)
@@ -68,12 +44,8 @@ class Site:
 @pytest.fixture(scope="module", params=LOOPS)
 def site(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("websocket")
-    certificate(folder)
-    loop = ["--loop", request.param]
-    with serving(folder, PROGRAM, "--h2c", *loop) as clear:
-        with serving(folder, PROGRAM, "--tls-cert", "cert.pem", "--tls-key", "key.pem",
-                     *loop) as secure:
-            yield Site(clear, secure, folder / "cert.pem")
+    with Site.serving(folder, PROGRAM, request.param) as site:
+        yield site
 
 
 @pytest.mark.parametrize("carrier", CARRIERS)
