@@ -24,9 +24,8 @@ pub(super) fn read_cached(file: &File, size: u64) -> Option<Vec<u8>> {
     if bytes.is_empty() {
         return Some(bytes);
     }
-    let count = read_now(file, &mut bytes, 0).ok()?;
     // A short read may be the end of the file or of its part in memory; they cannot be told apart.
-    (count == bytes.len()).then_some(bytes)
+    read_if_cached(file, &mut bytes, 0).then_some(bytes)
 }
 
 /// Returns whether a whole file can be sent without waiting for the disk.
