@@ -19,26 +19,20 @@ import argparse
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import autobahn
 import certificates
 import outcomes
 import page
+from autobahn import AGENT, SECTIONS, await_port, free_port, in_order, is_good
 
-AGENT = "gustnado"
-SECTIONS = ["1.*", "2.*", "3.*", "4.*", "5.*", "6.*", "7.*", "9.*", "10.*", "12.*", "13.*"]
-# What is neither right nor wrong is informational; NON-STRICT is right, and later than it could be.
-GOOD = {"OK", "NON-STRICT", "INFORMATIONAL"}
-STATES = ("OK", "NON-STRICT", "INFORMATIONAL")
-START_S = 30
 HAPROXY = """
 defaults
     mode http
@@ -140,15 +134,7 @@ class Ways:
                 process.wait()
 
         stack.callback(end)
-        for _ in range(START_S * 10):
-            if process.poll() is not None:
-                raise SystemExit(f"{command[0]} has ended by {process.returncode}")
-            try:
-                socket.create_connection(("127.0.0.1", port), 1).close()
-                return
-            except OSError:
-                time.sleep(0.1)
-        raise SystemExit(f"{command[0]} does not listen")
+        await_port(process, str(command[0]), port)
 
     def missing(self, way: str) -> str:
         """The program that a way needs and that is not there."""
@@ -157,22 +143,12 @@ class Ways:
         return needed if needed and not shutil.which(needed) else ""
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as one:
-        return one.getsockname()[1]
-
-
 def play(wstest: Path, url: str, cases: list[str], folder: Path, seconds: float) -> dict[str, dict]:
     """Returns what the client says of each case that it has come to."""
     reports = folder / "reports"
     shutil.rmtree(reports, ignore_errors=True)
-    spec = {"options": {"failByDrop": False}, "outdir": str(reports),
-            "servers": [{"agent": AGENT, "url": url, "options": {"version": 18}}],
-            "cases": cases, "exclude-cases": [], "exclude-agent-cases": {}}
-    (folder / "spec.json").write_text(json.dumps(spec))
-    # Its shebang may be longer than the kernel takes.
-    command = [str(wstest.parent / "python"), str(wstest), "-m", "fuzzingclient",
-               "-s", str(folder / "spec.json")]
+    servers = [{"agent": AGENT, "url": url, "options": {"version": 18}}]
+    command = autobahn.command(wstest, "fuzzingclient", folder, cases, {"servers": servers})
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True,
                           timeout=seconds, cwd=folder)
     index = reports / "index.json"
@@ -181,14 +157,6 @@ def play(wstest: Path, url: str, cases: list[str], folder: Path, seconds: float)
     told = json.loads(index.read_text())[AGENT]
     return {case: {key: of[key] for key in ("behavior", "behaviorClose", "duration")}
             for case, of in told.items()}
-
-
-def is_good(case: dict) -> bool:
-    return {case["behavior"], case["behaviorClose"]} <= GOOD
-
-
-def in_order(found: dict[str, dict]) -> list[tuple[str, dict]]:
-    return sorted(found.items(), key=lambda one: [int(part) for part in one[0].split(".")])
 
 
 def write(path: Path, results: dict[str, dict[str, dict]], version: str) -> None:
@@ -201,17 +169,10 @@ def write(path: Path, results: dict[str, dict[str, dict]], version: str) -> None
                        version=version, proxies="".join(f", {one}" for one in told if one),
                        passed=len(cases) - failed, failed=failed)
     for way, found in results.items():
-        sections: dict[str, Counter] = {}
-        for name, case in in_order(found):
-            state = case["behavior"] if is_good(case) else "failed"
-            sections.setdefault(name.split(".")[0], Counter())[state] += 1
-        for section, counts in sections.items():
-            cells = [counts[state] for state in (*STATES, "failed")]
-            text += f"| {way} | {section} | " + " | ".join(map(str, cells)) + " |\n"
+        text += autobahn.rows(found, f"{way} | ")
     for way, found in results.items():
         for title, state in (("non-strict", "NON-STRICT"), ("informational", "INFORMATIONAL")):
-            names = [name for name, case in in_order(found) if case["behavior"] == state]
-            text += f"\n{way}, {title}: {', '.join(names)}.\n" if names else ""
+            text += autobahn.named(found, f"{way}, {title}", state)
         names = [name for name, case in in_order(found) if not is_good(case)]
         text += f"\n{way}, failed: {', '.join(names)}.\n" if names else ""
     path.write_text(text)
@@ -258,9 +219,7 @@ def main() -> int:
     if kept:
         kept.write_text(json.dumps(results))
     if asked.report:
-        told = subprocess.run([str(asked.wstest.parent / "pip"), "show", "autobahntestsuite"],
-                              capture_output=True, text=True).stdout.splitlines()
-        version = next((line.split()[1] for line in told if line.startswith("Version:")), "?")
+        version = autobahn.version(asked.wstest, "?")
         write(asked.report, results, version)
     cases = [case for found in results.values() for case in found.values()]
     failed = sum(not is_good(case) for case in cases)

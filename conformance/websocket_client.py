@@ -20,16 +20,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
 from pathlib import Path
 
+import autobahn
 import page
+from autobahn import AGENT, SECTIONS, await_port, free_port, in_order, is_good
 
-AGENT = "gustnado"
-SECTIONS = ["1.*", "2.*", "3.*", "4.*", "5.*", "6.*", "7.*", "9.*", "10.*", "12.*", "13.*"]
-# What is neither right nor wrong is informational; NON-STRICT is right, and later than it could be.
-GOOD = {"OK", "NON-STRICT", "INFORMATIONAL"}
-START_S = 30
 HEAD = """# The WebSocket client against Autobahn
 
 Written by `make conformance-websocket-client`, which runs
@@ -43,23 +39,6 @@ each of its cases to the [WebSocket client](../websocket.md#a-client), which ech
 | section | OK | non-strict | informational | failed |
 | --- | ---: | ---: | ---: | ---: |
 """
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as one:
-        return one.getsockname()[1]
-
-
-def await_server(process: subprocess.Popen, port: int) -> None:
-    for _ in range(START_S * 10):
-        if process.poll() is not None:
-            raise SystemExit(f"wstest has ended by {process.returncode}")
-        try:
-            socket.create_connection(("127.0.0.1", port), 1).close()
-            return
-        except OSError:
-            time.sleep(0.1)
-    raise SystemExit("wstest does not listen")
 
 
 def update_reports(port: int) -> None:
@@ -77,20 +56,16 @@ def update_reports(port: int) -> None:
 def run(asked: argparse.Namespace, folder: Path) -> dict[str, dict]:
     """Returns what the server says of each case."""
     port = free_port()
-    spec = {"url": f"ws://127.0.0.1:{port}", "webport": 0, "outdir": str(folder / "reports"),
-            "options": {"failByDrop": False}, "cases": asked.cases.split(","),
-            "exclude-cases": [], "exclude-agent-cases": {}}
-    (folder / "spec.json").write_text(json.dumps(spec))
-    # Its shebang may be longer than the kernel takes.
-    command = [str(asked.wstest.parent / "python"), str(asked.wstest), "-m", "fuzzingserver",
-               "-s", str(folder / "spec.json")]
+    url = f"ws://127.0.0.1:{port}"
+    command = autobahn.command(asked.wstest, "fuzzingserver", folder, asked.cases.split(","),
+                               {"url": url, "webport": 0})
     with (folder / "wstest.log").open("w") as log:
         server = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder)
     is_cut = False
     try:
-        await_server(server, port)
+        await_port(server, "wstest", port)
         try:
-            done = subprocess.run([str(asked.program), spec["url"], AGENT], timeout=asked.time,
+            done = subprocess.run([str(asked.program), url, AGENT], timeout=asked.time,
                                   check=False)
             if done.returncode != 0:
                 raise SystemExit(f"{asked.program} ends with {done.returncode}")
@@ -108,28 +83,13 @@ def run(asked: argparse.Namespace, folder: Path) -> dict[str, dict]:
     return found
 
 
-def is_good(case: dict) -> bool:
-    return {case["behavior"], case["behaviorClose"]} <= GOOD
-
-
-def in_order(found: dict[str, dict]) -> list[tuple[str, dict]]:
-    return sorted(found.items(), key=lambda one: [int(part) for part in one[0].split(".")])
-
-
 def write(path: Path, found: dict[str, dict], version: str) -> None:
     failed = sum(not is_good(case) for case in found.values())
     text = HEAD.format(date=time.strftime("%Y-%m-%d", time.gmtime()), commit=page.commit(),
                        version=version, passed=len(found) - failed, failed=failed)
-    sections: dict[str, Counter] = {}
-    for name, case in in_order(found):
-        state = case["behavior"] if is_good(case) else "failed"
-        sections.setdefault(name.split(".")[0], Counter())[state] += 1
-    for section, counts in sections.items():
-        cells = [counts[state] for state in ("OK", "NON-STRICT", "INFORMATIONAL", "failed")]
-        text += f"| {section} | " + " | ".join(map(str, cells)) + " |\n"
+    text += autobahn.rows(found)
     for title, state in (("Non-strict", "NON-STRICT"), ("Informational", "INFORMATIONAL")):
-        names = [name for name, case in in_order(found) if case["behavior"] == state]
-        text += f"\n{title}: {', '.join(names)}.\n" if names else ""
+        text += autobahn.named(found, title, state)
     path.write_text(text)
 
 
@@ -146,11 +106,7 @@ def main() -> int:
     if not asked.wstest.exists():
         print("skipped: Autobahn is not installed")
         return 0
-    version = subprocess.run([str(asked.wstest.parent / "pip"), "show", "autobahntestsuite"],
-                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-                             check=False).stdout
-    version = next((line.split()[1] for line in version.splitlines()
-                    if line.startswith("Version:")), "of unknown version")
+    version = autobahn.version(asked.wstest, "of unknown version")
     with tempfile.TemporaryDirectory() as folder:
         found = run(asked, Path(folder))
     if asked.results:
