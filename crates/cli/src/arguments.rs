@@ -301,8 +301,9 @@ const FIRST: [&str; 10] = [
     "workers",
 ];
 /// Headings of the other settings, the most used first.
-const GROUPS: [SettingGroup; 9] = [
+const GROUPS: [SettingGroup; 10] = [
     SettingGroup::Files,
+    SettingGroup::Folders,
     SettingGroup::Output,
     SettingGroup::Limits,
     SettingGroup::Time,

@@ -74,9 +74,23 @@ fn a_folder_is_listed_by_the_setting_or_by_its_own_word() {
             }
         }
     }
+    let of_site = routes.concat().replace("[[route]]", "[[site.route]]");
+    let text = format!("port = 0\n[[site]]\nhosts = \"x\"\nlisting = \"on\"\n{of_site}");
+    let file = place.write("site.toml", &text);
+    let effective = ended(&mut command(&["check", "--effective", &file])).stdout;
+    for file in [file, place.write("again.toml", &effective)] {
+        let server = Server::start_by(&mut command(&[&file]));
+        for (name, is_listed) in [("open", true), ("shut", false), ("usual", true)] {
+            let answer = server.get(&format!("/{name}/"));
+            assert_eq!(answer.contains("a.txt"), is_listed, "{name}: {answer}");
+        }
+    }
     let wrong = place.write("site.toml", &route("open", "listing = \"maybe\""));
     let found = ended(&mut command(&["check", &wrong])).stderr;
-    assert!(found.contains(":4: route.listing: expected on or off, found \"maybe\""), "{found}");
+    assert!(
+        found.contains(":4: route.listing: expected one of auto, on, off, found \"maybe\""),
+        "{found}"
+    );
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod read;
 mod redirect;
 mod route;
 mod schema;
+mod settings;
 mod site_tls;
 mod specs;
 mod syntax;

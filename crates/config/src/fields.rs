@@ -36,43 +36,43 @@ macro_rules! duration {
 
 /// Makes a [`Field::Choice`](super::Field) among the members of a type.
 macro_rules! choice {
-    ($field:ident, $type:ident) => {
+    ($($path:ident).+, $type:ident) => {
         $crate::tunable::Field::Choice {
             names: &$type::NAMES,
-            get: |config| config.$field.as_str(),
-            set: |config, place| config.$field = $type::ALL[place],
+            get: |config| config.$($path).+.as_str(),
+            set: |config, place| config.$($path).+ = $type::ALL[place],
         }
     };
 }
 
 /// Makes a [`Field::Switch`](super::Field).
 macro_rules! switch {
-    ($field:ident) => {
+    ($($path:ident).+) => {
         $crate::tunable::Field::Switch {
-            get: |config| config.$field,
-            set: |config, on| config.$field = on,
+            get: |config| config.$($path).+,
+            set: |config, on| config.$($path).+ = on,
         }
     };
 }
 
 /// Makes a [`Field::Path`](super::Field).
 macro_rules! file_path {
-    ($field:ident) => {
+    ($($path:ident).+) => {
         $crate::tunable::Field::Path {
-            get: |config| config.$field.as_deref(),
-            set: |config, path| config.$field = path,
+            get: |config| config.$($path).+.as_deref(),
+            set: |config, path| config.$($path).+ = path,
         }
     };
 }
 
 /// Makes a [`Field::List`](super::Field) of texts for which `allowed` returns true.
 macro_rules! list {
-    ($field:ident, $what:expr, $allowed:ident) => {
+    ($($path:ident).+, $what:expr, $allowed:ident) => {
         $crate::tunable::Field::List {
             what: $what,
             allowed: $allowed,
-            get: |config| &config.$field,
-            set: |config, texts| config.$field = texts,
+            get: |config| &config.$($path).+,
+            set: |config, texts| config.$($path).+ = texts,
         }
     };
 }

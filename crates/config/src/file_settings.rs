@@ -3,6 +3,10 @@
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
+use super::route_settings::RouteSettings;
+use super::table::TUNABLES;
+use super::tunable::Tunable;
+
 /// The settings of a configuration file, as text.
 #[derive(Debug, Clone)]
 pub struct FileSettings {
@@ -23,6 +27,19 @@ pub struct FileSetting {
     pub line: usize,
     /// For a list, each of its texts with its line.
     pub items: Vec<(String, usize)>,
+}
+
+impl FileSetting {
+    /// Returns its declaration.
+    pub(crate) fn tunable(&self) -> &'static Tunable {
+        TUNABLES.iter().find(|tunable| tunable.name == self.name).expect("it was read by its name")
+    }
+
+    /// Sets it for a site or a route.
+    #[doc(hidden)]
+    pub fn tune(&self, settings: &mut RouteSettings) {
+        settings.set(self.tunable(), &self.value).expect("it was checked when it was read");
+    }
 }
 
 impl FileSettings {

@@ -76,6 +76,7 @@ mod pace;
 mod pages;
 mod reference;
 mod response_version;
+mod route_settings;
 mod socket_memory;
 mod sockets;
 mod table;
@@ -110,6 +111,7 @@ pub use origin::Origin;
 pub use pace::Pace;
 pub use reference::reference;
 pub use response_version::ResponseVersion;
+pub use route_settings::{RouteSettings, RouteTuning};
 pub use socket_memory::SocketMemory;
 pub use table::TUNABLES;
 pub use tls::{TlsClientAuth, TlsRecords, TlsVersionMin};
@@ -176,6 +178,8 @@ settings! { $
         body_spool: Option<PathBuf>,
         /// Limits of pace.
         pace: Pace = Pace::blank(),
+        /// Settings that a site and a route may have of their own.
+        routes: RouteSettings = RouteSettings::blank(),
         /// The user, and after a colon the group, that a server started by root changes to once it
         /// listens; empty is no change.
         user: String,
@@ -382,10 +386,6 @@ settings! { $
         timeout_graceful_shutdown: Duration,
         /// Memory for prepared responses of small files, in bytes, over all workers; 0 is none.
         cache_bytes: u64,
-        /// Whether names that begin with a dot are served.
-        hidden: bool,
-        /// Listing of folders that have no `index.html`.
-        listing: Listing = Listing::Auto,
         /// The HTTP version in the status line of responses.
         answer_version: ResponseVersion = ResponseVersion::Newest,
         /// Which requests get early hints.
@@ -480,6 +480,6 @@ mod tests {
         assert_eq!(config.pace, Pace { clients_max: 65_536, ..Pace::blank() });
         assert_eq!(config.cache_bytes, 64 << 20);
         assert_eq!(config.server_name, "gustnado");
-        assert!(!config.hidden && !config.quiet);
+        assert!(!config.routes.hidden && !config.quiet);
     }
 }

@@ -25,6 +25,10 @@ the same.
 This page is generated: `gustnado tuning > docs/tuning.md`.
 ";
 
+const OF_ROUTES: &str = "\
+A site and a route may have values of their own: these are keys of `[[site]]` and `[[route]]`, too,
+and in Rust fields of the settings that `Routes::tune` and `Route::tune` change.";
+
 /// Returns the whole of `docs/tuning.md`.
 pub fn reference() -> String {
     let mut page = HEAD.to_owned();
@@ -34,6 +38,10 @@ pub fn reference() -> String {
         let rows: String = rows.collect();
         page.push_str("\n## ");
         page.push_str(heading);
+        if TUNABLES.iter().any(|tunable| tunable.group == group && tunable.is_of_route()) {
+            page.push_str("\n\n");
+            page.push_str(OF_ROUTES);
+        }
         page.push_str("\n\n| flag | variable | key | method | default | takes | meaning |\n");
         page.push_str("| --- | --- | --- | --- | --- | --- | --- |\n");
         page.push_str(&rows);

@@ -6,8 +6,8 @@ use super::numbers::{DAY, HOUR};
 use super::text::{bare, is_host, is_user};
 use super::tunable::{Field, SettingGroup, Tunable};
 use super::{
-    Acceptor, ForwardedFields, Io, Listing, Placement, SchedulerKind, TrafficClass, acme, bodies,
-    handlers, http2, memory, output, pace, pages, sockets, tls, websocket,
+    Acceptor, ForwardedFields, Io, Placement, SchedulerKind, TrafficClass, acme, bodies, handlers,
+    http2, memory, output, pace, pages, route_settings, sockets, tls, websocket,
 };
 
 const NETWORKS: &str =
@@ -441,26 +441,14 @@ pub static TUNABLES: &[Tunable] = &[
         field: number!(cache_bytes, Bytes, 1..=1 << 40, or "off"),
     },
     Tunable {
-        name: "hidden",
-        group: SettingGroup::Files,
-        default: "false",
-        doc: "Serve names that begin with a dot",
-        field: switch!(hidden),
-    },
-    Tunable {
-        name: "listing",
-        group: SettingGroup::Files,
-        default: "auto",
-        doc: "List folders without index.html; auto does at a terminal, on loopback only",
-        field: choice!(listing, Listing),
-    },
-    Tunable {
         name: "file-threads",
         group: SettingGroup::Files,
         default: "4",
         doc: "Threads of each folder that wait for its disk, at most, so that no worker does",
         field: number!(file_threads, Count, 1..=1_000, or "off"),
     },
+    route_settings::HIDDEN,
+    route_settings::LISTING,
     output::SERVER_NAME,
     output::ANSWER_VERSION,
     output::EARLY_HINTS,

@@ -30,13 +30,15 @@ pub enum SettingGroup {
     Pace,
     /// Served files.
     Files,
+    /// What a folder serves, and how.
+    Folders,
     /// Output.
     Output,
 }
 
 impl SettingGroup {
     /// Every group in the order of the documentation.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Address,
         Self::Tls,
         Self::Acme,
@@ -47,6 +49,7 @@ impl SettingGroup {
         Self::Time,
         Self::Pace,
         Self::Files,
+        Self::Folders,
         Self::Output,
     ];
 
@@ -63,6 +66,7 @@ impl SettingGroup {
             Self::Time => "Time",
             Self::Pace => "Pace",
             Self::Files => "Files",
+            Self::Folders => "Folders",
             Self::Output => "Output",
         }
     }
@@ -182,6 +186,12 @@ impl Tunable {
             "host" => "host_name".to_owned(),
             name => name.replace('-', "_"),
         }
+    }
+
+    /// Returns whether sites and routes may have a value of their own: a field of
+    /// [`RouteSettings`](super::RouteSettings).
+    pub fn is_of_route(&self) -> bool {
+        matches!(self.group, SettingGroup::Folders)
     }
 
     /// Returns whether a server must be restarted for another value to take effect: workers and

@@ -37,6 +37,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use gustnado_config::{Listing, RouteSettings};
 use gustnado_http::fields::{Fields, HeaderId};
 use gustnado_http::method::Method;
 use gustnado_http::path::{CanonicalPath, PathError};
@@ -109,12 +110,12 @@ pub enum FolderResponse {
 }
 
 /// Options of a folder.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct FileOptions {
-    /// Serve names that start with a dot. `.well-known` (RFC 8615) is always served.
-    pub hidden: bool,
-    /// Respond with a listing for a folder without an index.
-    pub listing: bool,
+    /// What is served, and how.
+    pub settings: RouteSettings,
+    /// Respond with a listing for a folder without an index where the setting is `auto`.
+    pub lists_on_auto: bool,
     /// Bytes of memory for cached files, of all workers together; 0 for none.
     pub cache_bytes: u64,
     /// Number of threads that call `Files::respond`, at least 1. Each gets an equal share of the
@@ -131,8 +132,8 @@ pub struct FileOptions {
 impl Default for FileOptions {
     fn default() -> Self {
         Self {
-            hidden: false,
-            listing: false,
+            settings: RouteSettings::default(),
+            lists_on_auto: false,
             cache_bytes: 0,
             workers: 1,
             threads: 0,
@@ -154,8 +155,9 @@ pub struct Files {
 #[derive(Debug)]
 struct Folder {
     path: PathBuf,
-    hidden: bool,
-    pub listing: bool,
+    settings: RouteSettings,
+    /// A folder without an index is listed.
+    lists: bool,
     /// Per worker.
     cache_bytes: u64,
     /// Per worker.
@@ -212,8 +214,11 @@ impl Files {
         let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
         let folder = Folder {
             path,
-            hidden: options.hidden,
-            listing: options.listing,
+            lists: match options.settings.listing {
+                Listing::Auto => options.lists_on_auto,
+                listing => listing == Listing::On,
+            },
+            settings: options.settings,
             cache_bytes: options.cache_bytes / workers,
             descriptors_max: DESCRIPTORS_MAX.min(descriptors / DESCRIPTOR_SHARE / workers),
             headers: FolderHeaders::default(),
@@ -327,9 +332,10 @@ impl Folder {
     fn serves_as(&self, other: &Self) -> bool {
         let of = |folder: &Self| {
             let bounds = (folder.cache_bytes, folder.descriptors_max, folder.threads, folder.wait);
-            (folder.hidden, folder.listing, bounds)
+            (folder.lists, bounds)
         };
-        self.path == other.path && of(self) == of(other) && self.headers == other.headers
+        let has_same_text = self.path == other.path && self.headers == other.headers;
+        has_same_text && of(self) == of(other) && self.settings == other.settings
     }
 
     /// Returns the threads that wait for the disk, unless the workers wait themselves.

@@ -57,7 +57,7 @@ impl Listed {
         while let Some(found) = dir.read() {
             let found = found?;
             let name = found.file_name().to_bytes();
-            if !is_shown(name, folder.hidden) {
+            if !is_shown(name, folder.settings.hidden) {
                 continue;
             }
             if entries.len() == ENTRIES_MAX || lookups == LOOKUPS_MAX {

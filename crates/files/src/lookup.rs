@@ -52,7 +52,7 @@ pub(super) fn find(
             None => Err(Failure::WouldWait),
         },
     };
-    let path = path::decode(key, folder.hidden)?;
+    let path = path::decode(key, folder.settings.hidden)?;
     let mut relative = path.relative;
     let mut located = locate(&relative)?;
     if located.kind() == FileType::Directory {
@@ -93,7 +93,7 @@ fn without_index(
     (located, relative): (&Located, &[u8]),
 ) -> Result<FoundEntry, Failure> {
     match access {
-        _ if !folder.listing => Err(Failure::NoIndex),
+        _ if !folder.lists => Err(Failure::NoIndex),
         // The kernel has no way to read a directory without waiting.
         Access::Cached => Err(Failure::WouldWait),
         Access::Waits => Ok(FoundEntry::Listed(Listed::read((root, folder), located, relative)?)),

@@ -19,14 +19,16 @@ use super::response::FileContent;
 use super::segment::Segment;
 use super::*;
 
-const OPTIONS: FileOptions = FileOptions {
-    hidden: false,
-    listing: false,
-    cache_bytes: 1 << 20,
-    workers: 1,
-    threads: 1,
-    wait: Duration::MAX,
-};
+fn options() -> FileOptions {
+    FileOptions { cache_bytes: 1 << 20, threads: 1, ..FileOptions::default() }
+}
+
+/// Returns the options of a folder with settings of its own.
+fn tuned(change: impl FnOnce(&mut RouteSettings)) -> FileOptions {
+    let mut options = options();
+    change(&mut options.settings);
+    options
+}
 
 /// The three methods of finding files, depending on the system.
 const WAYS: [(Resolver, Reopen); 3] = [
@@ -47,7 +49,7 @@ struct Scene {
 
 impl Scene {
     fn new() -> Scene {
-        Scene::with(OPTIONS, WAYS[0])
+        Scene::with(options(), WAYS[0])
     }
 
     fn with(options: FileOptions, way: (Resolver, Reopen)) -> Scene {
@@ -248,7 +250,7 @@ fn a_folder_that_cannot_be_served_is_told_in_one_line() {
     let file = place.path().join("file");
     fs::write(&file, "").expect("a file");
     let error = |path: &Path| {
-        let message = Files::open(path, OPTIONS).expect_err("no folder").to_string();
+        let message = Files::open(path, options()).expect_err("no folder").to_string();
         assert!(!message.contains('\n') && message.contains(&path.display().to_string()));
         message
     };
@@ -262,7 +264,7 @@ fn what_must_not_be_read_is_forbidden_and_counted() {
         return; // root may read everything
     }
     for way in WAYS {
-        let scene = Scene::with(OPTIONS, way);
+        let scene = Scene::with(options(), way);
         scene.write("page", "page");
         let path = scene.place.path().join("site/page");
         fs::set_permissions(path, fs::Permissions::from_mode(0o000)).expect("permissions");

@@ -36,7 +36,7 @@ use signal_hook::flag::register_conditional_shutdown;
 use signal_hook::iterator::Signals;
 
 use crate::builder::Server;
-use crate::config::{Config, Machine, MemoryPlan};
+use crate::config::{Config, Listing, Machine, MemoryPlan};
 use crate::privileges::{self, Account};
 use crate::status_page;
 use gustnado_app::app::{App, AppHandle, ServerShared};
@@ -185,9 +185,9 @@ pub fn drop_privileges(user: &str) -> Result<(), StartError> {
     account.enter().map_err(StartError::User)
 }
 
-/// Returns whether folders without an index are listed.
+/// Returns whether folders without an index are listed where `listing` is `auto`.
 fn lists(config: &Config, endpoints: &[Endpoint]) -> bool {
-    config.listing.is_on(config, endpoints, io::stderr().is_terminal())
+    Listing::Auto.is_on(config, endpoints, io::stderr().is_terminal())
 }
 
 /// Builds the routes of a server without starting it.
@@ -265,7 +265,7 @@ impl RouteResources {
         }
     }
 
-    /// - `lists`: whether folders without an index are listed.
+    /// - `lists`: as returned by [`lists`].
     fn tables(
         &self,
         builder: &Server,
@@ -281,8 +281,8 @@ impl RouteResources {
         let (config, routes) = (&builder.config, &builder.routes);
         let folders = routes.folders() + usize::from(config.root.is_some());
         let files = FileOptions {
-            hidden: config.hidden,
-            listing: lists,
+            settings: config.routes.clone(),
+            lists_on_auto: lists,
             cache_bytes: machine.memory_plan(config).cache / folders.max(1) as u64,
             workers: self.workers,
             threads: config.file_threads,

@@ -34,7 +34,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use thiserror::Error;
 
 use crate::client::{self, ClientError, ClientOptions};
-use crate::config::{Config, EarlyHints, Listing};
+use crate::config::{Config, EarlyHints};
 use crate::server::{blocking_pool, lines};
 use gustnado_app::app::{self, App, AppHandle, ConnectionOpening, Openings, ServerShared};
 use gustnado_app::hooks::Hooks;
@@ -80,8 +80,7 @@ impl TestClient {
         shared.handler_limits.set(config);
         let limits = LimitContext::new(&shared.handler_limits, config);
         let files = FileOptions {
-            hidden: config.hidden,
-            listing: config.listing == Listing::On,
+            settings: config.routes.clone(),
             cache_bytes: config.cache_bytes,
             ..FileOptions::default()
         };

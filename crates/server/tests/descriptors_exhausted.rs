@@ -4,7 +4,6 @@
 
 use std::fs::{self, File};
 use std::path::Path;
-use std::time::Duration;
 
 use gustnado::files::{FileOptions, Files};
 use gustnado_http::head::{Decoded, Head};
@@ -36,14 +35,7 @@ fn what_is_cached_is_served_and_the_rest_is_put_off() {
     let write = |at: &str| fs::write(Path::new(place.path()).join(at), at).expect("a file");
     write("cached");
     write("other");
-    let options = FileOptions {
-        hidden: false,
-        listing: false,
-        cache_bytes: 1 << 20,
-        workers: 1,
-        threads: 0,
-        wait: Duration::MAX,
-    };
+    let options = FileOptions { cache_bytes: 1 << 20, ..FileOptions::default() };
     let files = Files::open(place.path(), options).expect("the folder opens");
     assert_eq!(status(&files, "/cached", 0), 200);
 

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use gustnado_config::Headers;
+use gustnado_config::{Headers, RouteTuning};
 use gustnado_http::method::Method;
 use gustnado_http::status::Status;
 
@@ -64,6 +64,8 @@ pub struct Routes {
     pub pages: Vec<(Option<Status>, ErrorPage)>,
     #[doc(hidden)]
     pub fields: Headers,
+    #[doc(hidden)]
+    pub tuning: RouteTuning,
 }
 
 /// Handlers of one path by method, with its options.
@@ -76,7 +78,7 @@ pub struct Route {
     #[doc(hidden)]
     pub folder: Option<PathBuf>,
     #[doc(hidden)]
-    pub listing: Option<bool>,
+    pub tuning: RouteTuning,
     #[doc(hidden)]
     pub middleware: Vec<Middleware>,
     #[doc(hidden)]
@@ -338,6 +340,7 @@ impl Routes {
         for (below, mut route) in routes.paths {
             route.middleware.splice(0..0, routes.middleware.iter().cloned());
             route.fields = routes.fields.with(&route.fields);
+            route.tuning.within(&routes.tuning);
             // A path without a leading slash stays as it is, and is refused at the start.
             let is_whole = below.starts_with('/') || below.is_empty();
             let path = if is_whole { format!("{prefix}{below}") } else { below };

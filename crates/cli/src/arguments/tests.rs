@@ -53,9 +53,9 @@ fn every_flag_of_the_table_is_taken() {
 
 #[test]
 fn a_switch_needs_no_value_and_takes_one_behind_an_equals_sign() {
-    assert!(served(&["--hidden"]).config.hidden);
-    assert!(served(&["--hidden", "dir"]).config.hidden);
-    assert!(!served(&["--hidden=no"]).config.hidden);
+    assert!(served(&["--hidden"]).config.routes.hidden);
+    assert!(served(&["--hidden", "dir"]).config.routes.hidden);
+    assert!(!served(&["--hidden=no"]).config.routes.hidden);
 }
 
 #[test]

@@ -3,11 +3,10 @@
 use std::fmt::{self, Write};
 
 use super::ConfigFile;
-use super::route::LISTINGS;
 use super::specs::{RouteAction, RouteSpec, SiteSpec, SiteTls};
 use crate::headers::Headers;
 use crate::text::quoted;
-use crate::{Effective, Field, Origin, Settings, TUNABLES};
+use crate::{Config, Field, FileSetting, Origin, Settings, TUNABLES, Tunable};
 
 pub(super) fn text(file: Option<&ConfigFile>, settings: &Settings) -> String {
     let mut text = String::from("# Everything in effect, and where it came from.\n\n");
@@ -18,11 +17,12 @@ pub(super) fn text(file: Option<&ConfigFile>, settings: &Settings) -> String {
 fn write(out: &mut String, file: Option<&ConfigFile>, settings: &Settings) -> fmt::Result {
     let is_listed = !settings.config.listen.is_empty();
     for (effective, tunable) in settings.effective().iter().zip(TUNABLES) {
-        let line = setting(effective, &tunable.field, settings);
         // `listen` replaces these, and a file may not have both.
         let is_replaced = is_listed && ["host", "port", "uds"].contains(&effective.name);
-        match line {
-            Some(line) if !is_replaced => writeln!(out, "{line}  # {}", effective.origin)?,
+        match value(tunable, &settings.config) {
+            Some(value) if !is_replaced => {
+                writeln!(out, "{} = {value}  # {}", effective.name, effective.origin)?;
+            }
             _ if is_replaced => writeln!(out, "# {}: not used, listen is set", effective.name)?,
             _ => writeln!(out, "# {}: none  # {}", effective.name, effective.origin)?,
         }
@@ -38,6 +38,7 @@ fn write(out: &mut String, file: Option<&ConfigFile>, settings: &Settings) -> fm
         if let Some(root) = &one.root {
             writeln!(out, "root = {}", quoted(&root.display().to_string()))?;
         }
+        own_settings(out, &one.settings)?;
         one.tls.as_ref().map_or(Ok(()), |own| tls(out, own))?;
         headers(out, "site.headers", &one.headers)?;
         site(out, "site.", one, &name)?;
@@ -45,22 +46,23 @@ fn write(out: &mut String, file: Option<&ConfigFile>, settings: &Settings) -> fm
     Ok(())
 }
 
-/// Returns the line of a setting; `None` if it has no value.
-fn setting(effective: &Effective, field: &Field, settings: &Settings) -> Option<String> {
-    let value = match field {
-        Field::Path { get, .. } => quoted(&get(&settings.config)?.display().to_string()),
-        Field::Text { get, .. } => quoted(get(&settings.config)),
+/// Returns the value of a setting as a file has it; `None` if there is none.
+fn value(tunable: &Tunable, config: &Config) -> Option<String> {
+    match &tunable.field {
+        Field::Path { get, .. } => Some(quoted(&get(config)?.display().to_string())),
+        Field::Text { get, .. } => Some(quoted(get(config))),
         Field::List { get, .. } => {
-            let texts: Vec<String> = get(&settings.config).iter().map(|one| quoted(one)).collect();
-            (!texts.is_empty()).then(|| format!("[{}]", texts.join(", ")))?
+            let texts: Vec<String> = get(config).iter().map(|one| quoted(one)).collect();
+            (!texts.is_empty()).then(|| format!("[{}]", texts.join(", ")))
         }
-        Field::Switch { .. } => effective.value.clone(),
-        Field::Number { .. } if effective.value.bytes().all(|byte| byte.is_ascii_digit()) => {
-            effective.value.clone()
+        Field::Switch { .. } => Some(tunable.show(config)),
+        Field::Number { .. } | Field::Choice { .. } => {
+            let shown = tunable.show(config);
+            let is_plain = matches!(tunable.field, Field::Number { .. })
+                && shown.bytes().all(|byte| byte.is_ascii_digit());
+            Some(if is_plain { shown } else { quoted(&shown) })
         }
-        Field::Number { .. } | Field::Choice { .. } => quoted(&effective.value),
-    };
-    Some(format!("{} = {value}", effective.name))
+    }
 }
 
 fn site(out: &mut String, prefix: &str, site: &SiteSpec, name: &str) -> fmt::Result {
@@ -107,9 +109,7 @@ fn route(out: &mut String, prefix: &str, with_line: &RouteSpec) -> fmt::Result {
             writeln!(out, "type = {}", quoted(content_type))?;
         }
     }
-    if let Some(on) = with_line.listing {
-        writeln!(out, "listing = {}", quoted(LISTINGS[usize::from(!on)]))?;
-    }
+    own_settings(out, &with_line.settings)?;
     if !with_line.merge_slashes {
         writeln!(out, "merge_slashes = false")?;
     }
@@ -119,6 +119,19 @@ fn route(out: &mut String, prefix: &str, with_line: &RouteSpec) -> fmt::Result {
         writeln!(out, "methods = [{}]", methods.join(", "))?;
     }
     headers(out, &format!("{prefix}route.headers"), &with_line.headers)
+}
+
+/// Writes the settings that a site or a route has of its own.
+fn own_settings(out: &mut String, settings: &[FileSetting]) -> fmt::Result {
+    let mut config = Config::default();
+    for own in settings {
+        let tunable = own.tunable();
+        tunable.set(&mut config, &own.value).expect("it was checked when it was read");
+        if let Some(value) = value(tunable, &config) {
+            writeln!(out, "{} = {value}", own.name)?;
+        }
+    }
+    Ok(())
 }
 
 fn headers(out: &mut String, name: &str, fields: &Headers) -> fmt::Result {

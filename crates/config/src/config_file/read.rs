@@ -1,23 +1,20 @@
 //! Reading of a configuration file.
 
-use std::ffi::OsString;
 use std::path::Path;
 
-use toml::de::{DeTable, DeValue};
+use toml::de::DeTable;
 
 use super::hosts::{Hosts, read_hosts};
-use super::listeners::read_listeners;
 use super::parts::{check_folder, read_headers};
 use super::route::{read_page, read_route};
+use super::settings::{keys_with_settings, read_own_settings, read_settings};
 use super::site_tls::read_tls;
 use super::specs::SiteSpec;
-use super::value::{FolderCheck, ValueReader, ValueTable, found, named};
+use super::value::{FolderCheck, ValueReader, ValueTable, named};
 use super::{ConfigFile, SiteError, syntax};
-use crate::Config;
 use crate::file_settings::{FileSetting, FileSettings};
 use crate::listen::ListenSpec;
 use crate::table::TUNABLES;
-use crate::tunable::{Field, Tunable};
 
 /// The keys of a file that are no settings.
 pub(super) const TOP_KEYS: [&str; 5] = ["settings", "headers", "route", "site", "error-page"];
@@ -59,8 +56,9 @@ pub(super) fn read(
     let mut sites = Vec::new();
     let mut hosts = Hosts::default();
     for table in reader.tables(file, "site") {
-        reader.only(table, &SITE_KEYS);
+        reader.only(table, &keys_with_settings(&SITE_KEYS));
         let mut site = read_site(&mut reader, table);
+        site.settings = read_own_settings(&mut reader, table);
         site.hosts = read_hosts(&mut reader, table, &mut hosts);
         site.tls = read_tls(&mut reader, table);
         site.headers = read_headers(&mut reader, table);
@@ -71,78 +69,6 @@ pub(super) fn read(
     }
     let settings = FileSettings { path: path.to_owned(), settings };
     Ok(ConfigFile { settings, headers, main, sites })
-}
-
-fn read_settings(reader: &mut ValueReader<'_>, table: ValueTable<'_>) -> Vec<FileSetting> {
-    TUNABLES.iter().filter_map(|tunable| read_setting(reader, table, tunable)).collect()
-}
-
-fn read_setting(
-    reader: &mut ValueReader<'_>,
-    table: ValueTable<'_>,
-    tunable: &'static Tunable,
-) -> Option<FileSetting> {
-    let (key, value) = table.values.get_key_value(tunable.name)?;
-    let line = reader.line_of(key);
-    let name = tunable.name;
-    let mut items = Vec::new();
-    let text: Option<OsString> = match (&tunable.field, value.get_ref()) {
-        (Field::List { .. }, DeValue::String(_) | DeValue::Array(_)) if name == "listen" => {
-            let (value, listeners) = read_listeners(reader, table)?;
-            items = listeners;
-            Some(value)
-        }
-        (Field::List { what, allowed, .. }, DeValue::String(_) | DeValue::Array(_)) => {
-            let before = reader.problems.len();
-            for text in reader.texts(table, name)? {
-                let (found, line) = (text.value, text.line);
-                if !allowed(found) || found.contains(',') {
-                    reader.problem(line, format!("{name}: expected {what}, found {found:?}"));
-                }
-                items.push((found.to_owned(), line));
-            }
-            if reader.problems.len() > before {
-                return None;
-            }
-            let all: Vec<&str> = items.iter().map(|(text, _)| text.as_str()).collect();
-            Some(all.join(",").into())
-        }
-        (Field::Path { .. }, DeValue::String(path)) if path == "-" && name == "access-log" => {
-            // Standard output, and no file of that name.
-            Some("-".into())
-        }
-        (Field::Path { .. }, DeValue::String(path)) if !path.is_empty() => {
-            Some(reader.path(path).into())
-        }
-        (Field::Switch { .. }, DeValue::Boolean(on)) => Some(on.to_string().into()),
-        (Field::Switch { .. }, _) => None,
-        (Field::Number { .. }, DeValue::Integer(number)) => {
-            let number = u64::from_str_radix(number.as_str(), number.radix()).ok();
-            number.map(|number| number.to_string().into())
-        }
-        (_, DeValue::String(text)) => Some(text.as_ref().into()),
-        _ => None,
-    };
-    let expected = match &tunable.field {
-        Field::Switch { .. } => "true or false, without quotes".to_owned(),
-        _ => tunable.takes(),
-    };
-    let found = found(value.get_ref());
-    let leave = match tunable.default {
-        "" => "leave it out for none".to_owned(),
-        default => format!("leave it out for {default}"),
-    };
-    let Some(value) = text else {
-        reader.problem(line, format!("{name}: expected {expected}, found {found}; {leave}"));
-        return None;
-    };
-    if let Err(refused) = tunable.set(&mut Config::default(), &value) {
-        let remedy = refused.nearest.map_or(leave, |near| format!("did you mean {near}?"));
-        let expected = refused.expected;
-        reader.problem(line, format!("{name}: expected {expected}, found {found}; {remedy}"));
-        return None;
-    }
-    Some(FileSetting { name, value, line, items })
 }
 
 /// Checks what no setting can check for itself.

@@ -13,16 +13,18 @@ use matchit::{InsertError, Router};
 
 use super::parts::{check_folder, read_headers};
 use super::redirect::Template;
+use super::settings::{keys_with_settings, read_own_settings};
 use super::specs::{ErrorPageSpec, RouteAction, RouteSpec};
 use super::value::{ValueReader, ValueTable, named};
 use crate::early_hints::preload_link;
+use crate::file_settings::FileSetting;
 use crate::nearest::nearest;
+use crate::tunable::SettingGroup;
 
 /// The keys of a route.
-pub(super) const ROUTE_KEYS: [&str; 11] = [
+pub(super) const ROUTE_KEYS: [&str; 10] = [
     "path",
     "folder",
-    "listing",
     "redirect",
     "answer",
     "status",
@@ -34,8 +36,6 @@ pub(super) const ROUTE_KEYS: [&str; 11] = [
 ];
 /// The keys of a page.
 pub(super) const PAGE_KEYS: [&str; 2] = ["status", "file"];
-/// Values of `listing`: yes, and no.
-pub(super) const LISTINGS: [&str; 2] = ["on", "off"];
 /// The statuses of a redirect.
 pub(super) const REDIRECTS: [u16; 5] = [301, 302, 303, 307, 308];
 /// The content type of a text response without `type`.
@@ -57,11 +57,11 @@ const PAGE_BYTES_MAX: u64 = 1 << 20;
 
 /// Reads a route. `None` if too much of it is wrong.
 pub(super) fn read_route(reader: &mut ValueReader<'_>, table: ValueTable<'_>) -> Option<RouteSpec> {
-    reader.only(table, &ROUTE_KEYS);
+    reader.only(table, &keys_with_settings(&ROUTE_KEYS));
     let path = reader.required(table, "path");
     let methods = read_methods(reader, table);
     let merge_slashes = reader.switch(table, "merge_slashes");
-    let listing = read_listing(reader, table);
+    let settings = read_own_settings(reader, table);
     let headers = read_headers(reader, table);
     let preload = read_preload(reader, table);
     let kinds = ["folder", "redirect", "answer"];
@@ -76,10 +76,14 @@ pub(super) fn read_route(reader: &mut ValueReader<'_>, table: ValueTable<'_>) ->
     };
     let misplaced: &[&str] = match kind {
         "folder" => &["status", "type", "methods", "merge_slashes"],
-        "redirect" => &["type", "listing", "preload"],
-        _ => &["merge_slashes", "listing"],
+        "redirect" => &["type", "preload"],
+        _ => &["merge_slashes"],
     };
-    for key in misplaced.iter().filter(|key| table.values.contains_key(**key)) {
+    let is_misplaced =
+        |own: &&FileSetting| kind != "folder" && own.tunable().group == SettingGroup::Folders;
+    let of_folders = settings.iter().filter(is_misplaced).map(|own| own.name);
+    let misplaced = misplaced.iter().copied().chain(of_folders);
+    for key in misplaced.filter(|key| table.values.contains_key(*key)) {
         let text = format!("route: {key} does not go with {kind}; leave it out");
         reader.problem(table.line, text);
     }
@@ -107,7 +111,7 @@ pub(super) fn read_route(reader: &mut ValueReader<'_>, table: ValueTable<'_>) ->
         action,
         methods,
         merge_slashes: merge_slashes.unwrap_or(true),
-        listing,
+        settings,
         headers,
         preload,
     })
@@ -137,18 +141,6 @@ fn read_folder(reader: &mut ValueReader<'_>, table: ValueTable<'_>) -> Option<Ro
     let folder = reader.path(with_line.value);
     check_folder(reader, with_line.line, "route.folder", &folder);
     Some(RouteAction::Folder(folder))
-}
-
-/// Returns whether a folder is listed, if the route sets that.
-fn read_listing(reader: &mut ValueReader<'_>, table: ValueTable<'_>) -> Option<bool> {
-    let with_line = reader.text(table, "listing")?;
-    let place = LISTINGS.iter().position(|word| *word == with_line.value);
-    if place.is_none() {
-        let found = with_line.value;
-        let text = format!("route.listing: expected on or off, found {found:?}; leave it out");
-        reader.problem(with_line.line, text);
-    }
-    place.map(|place| place == 0)
 }
 
 fn read_redirect(

@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use super::route::{LISTINGS, METHODS, REDIRECTS};
+use super::route::{METHODS, REDIRECTS};
+use super::settings::of_routes;
 use crate::TlsClientAuth;
 use crate::table::TUNABLES;
 use crate::text::quoted;
@@ -43,6 +44,18 @@ fn whole() -> Json {
     whole.extend(closed("Settings, routes, sites, fields, pages", keys, &[]));
     whole.push(key("$defs", definitions()));
     Json::Map(whole)
+}
+
+/// Returns the settings that a site and a route may have.
+fn own_settings() -> impl Iterator<Item = (String, Json)> {
+    let without_default = |(name, json): (String, Json)| match json {
+        // Theirs is the server's value.
+        Json::Map(parts) => {
+            (name, Json::Map(parts.into_iter().filter(|(key, _)| key != "default").collect()))
+        }
+        json => (name, json),
+    };
+    of_routes().map(setting).map(without_default)
 }
 
 fn setting(tunable: &Tunable) -> (String, Json) {
@@ -107,6 +120,7 @@ fn definitions() -> Json {
         key("route", list_of("Routes", "route")),
         key("error-page", list_of("Pages for errors", "error-page")),
     ];
+    let site = site.into_iter().chain(own_settings()).collect();
     let page = vec![
         key("status", status(400, "Status that the page is for; left out, it is for all")),
         key("file", described("string", "File with the page")),
@@ -175,10 +189,6 @@ fn route() -> Json {
         key("description", text("Methods; by default GET, for a redirect all")),
         key("anyOf", Json::List(vec![methods.clone(), array_of(methods)])),
     ]);
-    let listing = Json::Map(vec![
-        key("description", text("Whether the folder is listed, in place of the setting")),
-        key("enum", texts(LISTINGS)),
-    ]);
     let preload = Json::Map(vec![
         key(
             "description",
@@ -189,7 +199,6 @@ fn route() -> Json {
     let keys = vec![
         key("path", described("string", "/exact, /{name}/part or /{*rest}")),
         key("folder", described("string", "Folder to serve beneath the path")),
-        key("listing", listing),
         key("redirect", described("string", "Target: a path or a URL, with {name}")),
         key("answer", described("string", "Text of the response")),
         key("status", status(200, "Status of the response [200] or of the redirect [308]")),
@@ -199,6 +208,7 @@ fn route() -> Json {
         key("headers", reference("headers")),
         key("preload", preload),
     ];
+    let keys = keys.into_iter().chain(own_settings()).collect();
     let mut route = closed("A route", keys, &["path"]);
     let redirect = Json::Map(vec![
         key("required", texts(["redirect"])),

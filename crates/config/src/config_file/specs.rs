@@ -8,6 +8,7 @@ use gustnado_http::status::Status;
 
 use super::redirect::Template;
 use crate::TlsClientAuth;
+use crate::file_settings::FileSetting;
 use crate::headers::Headers;
 
 /// A site: the routes of some hosts.
@@ -21,6 +22,8 @@ pub struct SiteSpec {
     pub root: Option<PathBuf>,
     /// Its certificate, if it has one of its own.
     pub tls: Option<SiteTls>,
+    /// Settings of its routes, in place of the server's.
+    pub settings: Vec<FileSetting>,
     /// Headers of its responses.
     pub headers: Headers,
     /// In the order of the file.
@@ -57,8 +60,8 @@ pub struct RouteSpec {
     pub methods: Vec<Method>,
     /// Whether repeated slashes of a request's path count as one.
     pub merge_slashes: bool,
-    /// Whether its folder is listed; `None` is the setting `listing`.
-    pub listing: Option<bool>,
+    /// Settings in place of the site's.
+    pub settings: Vec<FileSetting>,
     /// Headers of its responses.
     pub headers: Headers,
     /// What its pages need: values of `Link`.

@@ -132,7 +132,7 @@ fn entries(scene: &Scene) -> usize {
 
 #[test]
 fn small_files_are_bounded_by_their_bytes() {
-    let scene = Scene::with(FileOptions { cache_bytes: 64 * 1024, ..OPTIONS }, WAYS[0]);
+    let scene = Scene::with(FileOptions { cache_bytes: 64 * 1024, ..options() }, WAYS[0]);
     scene.write("hot", vec![b'h'; 1_000]);
     scene.get("/hot");
     for at in 0..200 {
@@ -159,7 +159,7 @@ fn large_files_are_bounded_by_their_descriptors() {
 
 #[test]
 fn without_a_cache_all_is_answered_the_same() {
-    let mut scene = Scene::with(FileOptions { cache_bytes: 0, ..OPTIONS }, WAYS[0]);
+    let mut scene = Scene::with(FileOptions { cache_bytes: 0, ..options() }, WAYS[0]);
     Arc::get_mut(&mut scene.files.folder).expect("not shared yet").descriptors_max = 0;
     scene.write("small", "small");
     scene.write("large", vec![b'x'; 10_000]);
@@ -212,7 +212,7 @@ fn an_answer_under_way_keeps_the_file_it_began_with() {
 
 #[test]
 fn a_file_replaced_all_the_time_is_always_whole() {
-    let scene = Scene::with(FileOptions { cache_bytes: 0, ..OPTIONS }, WAYS[0]);
+    let scene = Scene::with(FileOptions { cache_bytes: 0, ..options() }, WAYS[0]);
     let content = |digit: u8| vec![digit; 1_000 + usize::from(digit) * 200];
     scene.write("page", content(b'0'));
     let is_done = AtomicBool::new(false);
@@ -234,7 +234,7 @@ fn a_file_replaced_all_the_time_is_always_whole() {
 
 #[test]
 fn a_small_file_rewritten_in_place_is_whole_or_refused_for_now() {
-    let scene = Scene::with(FileOptions { cache_bytes: 0, ..OPTIONS }, WAYS[0]);
+    let scene = Scene::with(FileOptions { cache_bytes: 0, ..options() }, WAYS[0]);
     scene.write("page", vec![b'0'; 5_000]);
     let path = scene.place.path().join("site/page");
     let is_done = AtomicBool::new(false);

@@ -5,7 +5,9 @@ use std::os::unix::fs::symlink;
 
 use super::*;
 
-const LISTING: FileOptions = FileOptions { listing: true, ..OPTIONS };
+fn listing() -> FileOptions {
+    tuned(|settings| settings.listing = Listing::On)
+}
 
 fn links(page: &str) -> Vec<&str> {
     page.split("href=\"").skip(1).filter_map(|rest| Some(rest.split_once('"')?.0)).collect()
@@ -14,7 +16,7 @@ fn links(page: &str) -> Vec<&str> {
 #[test]
 fn a_folder_without_index_is_listed_where_that_is_wanted() {
     for way in WAYS {
-        let scene = Scene::with(LISTING, way);
+        let scene = Scene::with(listing(), way);
         scene.write("sub/b.txt", "twelve bytes");
         scene.write("sub/A.txt", vec![b'x'; 1536]);
         scene.write("sub/deep/x", "");
@@ -50,7 +52,7 @@ fn a_folder_that_is_not_listed_says_what_was_looked_for_and_the_flag() {
 
 #[test]
 fn every_name_leads_to_its_file() {
-    let scene = Scene::with(LISTING, WAYS[0]);
+    let scene = Scene::with(listing(), WAYS[0]);
     let names: [&[u8]; 9] = [
         b"a b & <i>\"'.txt",
         b"http:x",
@@ -83,7 +85,11 @@ fn what_cannot_be_served_is_not_listed() {
     for (hidden, expected) in
         [(false, &["in", "ok"][..]), (true, &[".well-known/", ".x", "in", "ok"])]
     {
-        let scene = Scene::with(FileOptions { hidden, ..LISTING }, WAYS[0]);
+        let options = tuned(|settings| {
+            settings.hidden = hidden;
+            settings.listing = Listing::On;
+        });
+        let scene = Scene::with(options, WAYS[0]);
         let site = scene.place.path().join("site");
         scene.write("ok", "");
         scene.write(".x", "");
@@ -106,7 +112,7 @@ fn what_cannot_be_served_is_not_listed() {
 
 #[test]
 fn a_list_has_an_end() {
-    let scene = Scene::with(LISTING, WAYS[0]);
+    let scene = Scene::with(listing(), WAYS[0]);
     scene.write("0", "");
     let first = scene.place.path().join("site/0");
     for number in 1..=10_000 {
@@ -122,7 +128,7 @@ fn a_list_has_an_end() {
 
 #[test]
 fn a_list_of_a_folder_that_may_not_be_read_is_refused() {
-    let scene = Scene::with(LISTING, WAYS[0]);
+    let scene = Scene::with(listing(), WAYS[0]);
     scene.write("shut/x", "");
     let shut = scene.place.path().join("site/shut");
     fs::set_permissions(&shut, fs::Permissions::from_mode(0o311)).expect("it is ours");

@@ -54,7 +54,7 @@ const HOSTILE: [&str; 43] = [
 ];
 
 fn hostile_scene(hidden: bool, way: (Resolver, Reopen)) -> Scene {
-    let scene = Scene::with(FileOptions { hidden, ..OPTIONS }, way);
+    let scene = Scene::with(tuned(|settings| settings.hidden = hidden), way);
     let place = scene.place.path();
     fs::write(place.join("secret"), "SECRET").expect("a file");
     scene.write("page", "page");
@@ -121,7 +121,7 @@ fn escapes_are_decoded_once() {
 fn dotfiles_are_hidden_unless_asked_for() {
     for way in WAYS {
         for hidden in [false, true] {
-            let scene = Scene::with(FileOptions { hidden, ..OPTIONS }, way);
+            let scene = Scene::with(tuned(|settings| settings.hidden = hidden), way);
             scene.write(".env", "x");
             scene.write(".git/config", "x");
             scene.write("a/.htaccess", "x");
@@ -139,7 +139,7 @@ fn dotfiles_are_hidden_unless_asked_for() {
 #[test]
 fn special_files_are_not_there() {
     for way in WAYS {
-        let scene = Scene::with(OPTIONS, way);
+        let scene = Scene::with(options(), way);
         let site = scene.place.path().join("site");
         rustix::fs::mknodat(CWD, site.join("fifo"), FileType::Fifo, Mode::RWXU, 0).expect("a fifo");
         let _listener = UnixListener::bind(site.join("socket")).expect("a socket");
@@ -155,7 +155,7 @@ fn special_files_are_not_there() {
 #[test]
 fn a_folder_is_answered_by_its_index_and_named_with_a_slash() {
     for way in WAYS {
-        let scene = Scene::with(OPTIONS, way);
+        let scene = Scene::with(options(), way);
         scene.write("index.html", "top");
         scene.write("docs/index.html", "docs");
         scene.write("empty/file", "x");
@@ -195,7 +195,7 @@ fn a_swapped_root_is_picked_up() {
             fs::write(place.path().join(release).join("page"), release).expect("a file");
         }
         symlink("one", &link).expect("a symlink");
-        let files = Files::open_with(&link, OPTIONS, |path| Root::open_with(path, way.0, way.1));
+        let files = Files::open_with(&link, options(), |path| Root::open_with(path, way.0, way.1));
         let now = Now { unix_secs: LATER, mono_ms: 0 };
         let mut scene = Scene { place, files: files.expect("the folder opens"), now };
         assert_eq!(scene.get("/page").text(), "one");

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use gustnado_config::Headers;
 use gustnado_config::config_file::{ConfigFile, PLAIN, RouteAction, RouteSpec, SiteSpec, Template};
+use gustnado_config::{FileSetting, Headers, RouteTuning};
 use gustnado_http::status::Status;
 
 use crate::Server;
@@ -22,6 +22,7 @@ pub(super) fn server(file: &ConfigFile, config: Config) -> Server {
         let mut of_site = self::routes(site);
         of_site.root.clone_from(&site.root);
         of_site.fields.clone_from(&site.headers);
+        of_site.tuning = tuning(&site.settings);
         routes = routes.hosts(&site.hosts, of_site);
     }
     let mut server = Server::new().config(config).routes(routes).or_built_in();
@@ -56,13 +57,14 @@ fn routes(site: &SiteSpec) -> Routes {
         routes = match &spec.action {
             RouteAction::Folder(folder) => {
                 let folder = Some(folder.clone());
-                let (listing, fields) = (spec.listing, spec.headers.clone());
+                let (tuning, fields) = (tuning(&spec.settings), spec.headers.clone());
                 let preload = spec.preload.clone();
-                let files = Route { folder, listing, fields, preload, ..route() };
+                let files = Route { folder, tuning, fields, preload, ..route() };
                 routes.route(&spec.path, files)
             }
             RouteAction::Redirect { .. } | RouteAction::Text { .. } => {
-                let handled = Route { preload: spec.preload.clone(), ..handled(spec) };
+                let (tuning, preload) = (tuning(&spec.settings), spec.preload.clone());
+                let handled = Route { tuning, preload, ..handled(spec) };
                 routes.route(&spec.path, handled.merge_slashes(spec.merge_slashes))
             }
         };
@@ -72,6 +74,15 @@ fn routes(site: &SiteSpec) -> Routes {
         let content_type = ContentType::of(name).to_string();
         routes.static_page(spec.status, content_type, spec.content.clone())
     })
+}
+
+/// Returns what a site or a route changes in its settings.
+fn tuning(settings: &[FileSetting]) -> RouteTuning {
+    let mut tuning = RouteTuning::default();
+    for own in settings.iter().cloned() {
+        tuning.add(move |settings| own.tune(settings));
+    }
+    tuning
 }
 
 /// Returns the handlers of one route. They add its header fields themselves, since other routes may

@@ -248,7 +248,7 @@ fn flags_and_variables_count_more_than_the_file() {
     let settings =
         Settings::layered(&flags, variables, Some(file.file_settings())).expect("all valid");
     let config = &settings.config;
-    assert_eq!((config.port, config.workers, config.hidden), (82, 4, true));
+    assert_eq!((config.port, config.workers, config.routes.hidden), (82, 4, true));
 }
 
 #[test]

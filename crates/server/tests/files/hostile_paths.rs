@@ -7,7 +7,6 @@ use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
 use std::time::{Duration, Instant};
 
-use gustnado::config::Config;
 use rustix::fs::inotify;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
@@ -266,7 +265,9 @@ fn dotfiles_are_hidden_unless_asked_for(setup: Setup) {
     ] {
         finds_nothing(&server, target);
     }
-    let open = Server::start(Config { hidden: true, ..setup.folder_config(&folder) });
+    let mut config = setup.folder_config(&folder);
+    config.routes.hidden = true;
+    let open = Server::start(config);
     for target in ["/.env", "/.git/config", "/sub/.htaccess", "/.dir/", "/%2eenv"] {
         assert_eq!(open.get(target).text(), SECRET, "{target}");
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gustnado_config::BodyPolicy;
+use gustnado_config::{BodyPolicy, RouteSettings};
 
 use super::{Route, Routes, route};
 use crate::handler::IntoHandler;
@@ -26,6 +26,22 @@ impl RouteOptions {
 }
 
 impl Route {
+    /// Changes settings for this route alone, in place of the site's and the server's.
+    ///
+    /// ```
+    /// use gustnado::config::Listing;
+    /// use gustnado::{Server, route};
+    ///
+    /// let releases = route().files("./releases").tune(|settings| settings.listing = Listing::On);
+    /// let server = Server::new().route("/releases", releases);
+    /// # drop(server);
+    /// ```
+    #[must_use]
+    pub fn tune(mut self, change: impl Fn(&mut RouteSettings) + Send + Sync + 'static) -> Self {
+        self.tuning.add(change);
+        self
+    }
+
     /// Sets where the whole bodies of this route's requests are kept, in place of `body-policy`: in
     /// memory, or from 1 MiB on in temporary files; or nowhere, for handlers that read them in
     /// pieces. With [`BodyPolicy::Stream`] an inline or blocking handler for a method whose
@@ -82,6 +98,14 @@ impl Route {
 }
 
 impl Routes {
+    /// Changes settings for these routes, in place of the server's. A [route](Route::tune) may
+    /// change them again.
+    #[must_use]
+    pub fn tune(mut self, change: impl Fn(&mut RouteSettings) + Send + Sync + 'static) -> Self {
+        self.tuning.add(change);
+        self
+    }
+
     /// Handles requests that no route matches, in place of 404.
     #[must_use]
     pub fn fallback<F>(self, handler: impl IntoHandler<F>) -> Self {

@@ -136,7 +136,7 @@ impl RouteTable {
         outer: Option<&Routes>,
         build: &BuildContext,
     ) -> Result<Self, RouteError> {
-        let wrapper = EndpointWrapper::new(outer, routes)?;
+        let wrapper = EndpointWrapper::new(outer, routes, build)?;
         let plain = |kind: HandlerKind| wrapper.endpoint(kind, &Route::default(), build);
         let mut table = Self {
             exact: HashMap::default(),
@@ -314,7 +314,8 @@ fn merged(paths: &[(String, Route)]) -> Result<Vec<(String, Route)>, RouteError>
                 method: method.as_str().unwrap_or("other methods"),
             });
         }
-        let is_special = !route.middleware.is_empty() || !route.fields.is_empty();
+        let has_fields = !route.fields.is_empty();
+        let is_special = !route.middleware.is_empty() || has_fields || !route.tuning.is_empty();
         if route.folder.is_some() || known.folder.is_some() || is_special {
             return Err(RouteError::Conflict { path: path.clone(), with: path.clone() });
         }

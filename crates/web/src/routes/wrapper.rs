@@ -4,7 +4,7 @@ use std::future::ready;
 use std::path::Path;
 use std::sync::Arc;
 
-use gustnado_config::{BodyPolicy, Headers};
+use gustnado_config::{BodyPolicy, Headers, RouteSettings};
 use gustnado_http::fields::Fields;
 use gustnado_http::method::Method;
 
@@ -23,11 +23,25 @@ use gustnado_files::{FileOptions, Files, FolderHeaders, FolderResponse, Mounted}
 pub(super) struct EndpointWrapper {
     middleware: Vec<Middleware>,
     fields: Headers,
+    /// What the site's routes begin with.
+    settings: RouteSettings,
 }
 
 impl EndpointWrapper {
-    pub(super) fn new(outer: Option<&Routes>, own: &Routes) -> Result<Self, RouteError> {
-        let mut wrapper = Self { middleware: own.middleware.clone(), fields: own.fields.clone() };
+    pub(super) fn new(
+        outer: Option<&Routes>,
+        own: &Routes,
+        build: &BuildContext,
+    ) -> Result<Self, RouteError> {
+        let mut tuning = own.tuning.clone();
+        if let Some(outer) = outer {
+            tuning.within(&outer.tuning);
+        }
+        let mut wrapper = Self {
+            middleware: own.middleware.clone(),
+            fields: own.fields.clone(),
+            settings: tuning.over(&build.files.settings),
+        };
         if let Some(outer) = outer {
             wrapper.middleware.splice(0..0, outer.middleware.iter().cloned());
             wrapper.fields = outer.fields.with(&own.fields);
@@ -103,8 +117,8 @@ impl EndpointWrapper {
         let fields =
             if has_middleware { Headers::default() } else { self.fields.with(&route.fields) };
         let headers = FolderHeaders::new(&fields, &build.common).with_links(links(route));
-        let listing = route.listing.unwrap_or(build.files.listing);
-        let options = FileOptions { listing, ..build.files };
+        let settings = route.tuning.over(&self.settings);
+        let options = FileOptions { settings, ..build.files.clone() };
         let opened = build.folders.open(folder, options, headers);
         let files = Arc::new(opened.map_err(RouteError::Folder)?);
         if !has_middleware {

@@ -1,0 +1,120 @@
+//! Settings in a configuration file: those of the server, and those that a site or a route has of
+//! its own.
+
+use std::ffi::OsString;
+
+use toml::de::DeValue;
+
+use super::listeners::read_listeners;
+use super::value::{ValueReader, ValueTable, found, named};
+use crate::Config;
+use crate::file_settings::FileSetting;
+use crate::table::TUNABLES;
+use crate::tunable::{Field, Tunable};
+
+/// Returns the settings that a site and a route may have.
+pub(super) fn of_routes() -> impl Iterator<Item = &'static Tunable> + Clone {
+    TUNABLES.iter().filter(|tunable| tunable.is_of_route())
+}
+
+/// Returns the keys of a site or a route: its own, and the settings that it may have.
+pub(super) fn keys_with_settings<'k>(keys: &[&'k str]) -> Vec<&'k str> {
+    keys.iter().copied().chain(of_routes().map(|tunable| tunable.name)).collect()
+}
+
+/// Reads the settings that a site or a route has of its own.
+pub(super) fn read_own_settings(
+    reader: &mut ValueReader<'_>,
+    table: ValueTable<'_>,
+) -> Vec<FileSetting> {
+    of_routes().filter_map(|tunable| read_setting(reader, table, tunable)).collect()
+}
+
+/// Reads the server's settings.
+pub(super) fn read_settings(
+    reader: &mut ValueReader<'_>,
+    table: ValueTable<'_>,
+) -> Vec<FileSetting> {
+    TUNABLES.iter().filter_map(|tunable| read_setting(reader, table, tunable)).collect()
+}
+
+fn read_setting(
+    reader: &mut ValueReader<'_>,
+    table: ValueTable<'_>,
+    tunable: &'static Tunable,
+) -> Option<FileSetting> {
+    let (key, value) = table.values.get_key_value(tunable.name)?;
+    let line = reader.line_of(key);
+    let name = &*named(table, tunable.name);
+    let mut items = Vec::new();
+    let text: Option<OsString> = match (&tunable.field, value.get_ref()) {
+        (Field::List { .. }, DeValue::String(_) | DeValue::Array(_))
+            if tunable.name == "listen" =>
+        {
+            let (value, listeners) = read_listeners(reader, table)?;
+            items = listeners;
+            Some(value)
+        }
+        (Field::List { what, allowed, .. }, DeValue::String(_) | DeValue::Array(_)) => {
+            items = read_items(reader, table, tunable.name, (what, *allowed))?;
+            let all: Vec<&str> = items.iter().map(|(text, _)| text.as_str()).collect();
+            Some(all.join(",").into())
+        }
+        (Field::Path { .. }, DeValue::String(path))
+            if path == "-" && tunable.name == "access-log" =>
+        {
+            // Standard output, and no file of that name.
+            Some("-".into())
+        }
+        (Field::Path { .. }, DeValue::String(path)) if !path.is_empty() => {
+            Some(reader.path(path).into())
+        }
+        (Field::Switch { .. }, DeValue::Boolean(on)) => Some(on.to_string().into()),
+        (Field::Switch { .. }, _) => None,
+        (Field::Number { .. }, DeValue::Integer(number)) => {
+            let number = u64::from_str_radix(number.as_str(), number.radix()).ok();
+            number.map(|number| number.to_string().into())
+        }
+        (_, DeValue::String(text)) => Some(text.as_ref().into()),
+        _ => None,
+    };
+    let expected = match &tunable.field {
+        Field::Switch { .. } => "true or false, without quotes".to_owned(),
+        _ => tunable.takes(),
+    };
+    let found = found(value.get_ref());
+    let leave = match tunable.default {
+        "" => "leave it out for none".to_owned(),
+        default => format!("leave it out for {default}"),
+    };
+    let Some(value) = text else {
+        reader.problem(line, format!("{name}: expected {expected}, found {found}; {leave}"));
+        return None;
+    };
+    if let Err(refused) = tunable.set(&mut Config::default(), &value) {
+        let remedy = refused.nearest.map_or(leave, |near| format!("did you mean {near}?"));
+        let expected = refused.expected;
+        reader.problem(line, format!("{name}: expected {expected}, found {found}; {remedy}"));
+        return None;
+    }
+    Some(FileSetting { name: tunable.name, value, line, items })
+}
+
+/// Reads the texts of a list, each with its line; `None` if one is not as it should be.
+fn read_items(
+    reader: &mut ValueReader<'_>,
+    table: ValueTable<'_>,
+    key: &str,
+    (what, allowed): (&str, fn(&str) -> bool),
+) -> Option<Vec<(String, usize)>> {
+    let (before, name) = (reader.problems.len(), named(table, key));
+    let mut items = Vec::new();
+    for text in reader.texts(table, key)? {
+        let (found, line) = (text.value, text.line);
+        if !allowed(found) || found.contains(',') {
+            reader.problem(line, format!("{name}: expected {what}, found {found:?}"));
+        }
+        items.push((found.to_owned(), line));
+    }
+    (reader.problems.len() == before).then_some(items)
+}

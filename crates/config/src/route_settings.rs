@@ -1,0 +1,133 @@
+//! Settings that a site and a route may have of their own, in place of the server's.
+//!
+//! Flags, variables and the top of a file set the values that all routes begin with
+//! ([`Config::routes`]). A `[[site]]` changes them for its routes, and a `[[route]]` for itself.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::sync::Arc;
+
+use super::Config;
+use super::fields::{choice, switch};
+use super::listing::Listing;
+use super::tunable::{InvalidValue, SettingGroup, Tunable};
+
+settings! { $
+    /// Settings that a site and a route may have of their own, in place of the server's.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    RouteSettings, each_setting_of_route;
+    own {}
+    usual {
+        /// Whether names that begin with a dot are served.
+        hidden: bool,
+        /// Listing of folders that have no index.
+        listing: Listing = Listing::Auto,
+    }
+}
+
+impl Default for RouteSettings {
+    /// Returns the table's defaults.
+    fn default() -> Self {
+        Config::default().routes
+    }
+}
+
+impl RouteSettings {
+    /// Reads the value of one of these settings.
+    #[doc(hidden)]
+    pub fn set(&mut self, tunable: &Tunable, value: &OsStr) -> Result<(), InvalidValue> {
+        let mut config = Config::blank();
+        std::mem::swap(&mut config.routes, self);
+        let outcome = tunable.set(&mut config, value);
+        std::mem::swap(&mut config.routes, self);
+        outcome
+    }
+}
+
+type Change = dyn Fn(&mut RouteSettings) + Send + Sync;
+
+/// Changes of a site or a route to the settings that it begins with.
+#[derive(Clone, Default)]
+pub struct RouteTuning {
+    changes: Vec<Arc<Change>>,
+}
+
+impl RouteTuning {
+    /// Adds a change, after those that are there.
+    pub fn add(&mut self, change: impl Fn(&mut RouteSettings) + Send + Sync + 'static) {
+        self.changes.push(Arc::new(change));
+    }
+
+    /// Puts the changes of what is around before these.
+    pub fn within(&mut self, outer: &Self) {
+        self.changes.splice(0..0, outer.changes.iter().cloned());
+    }
+
+    /// Returns whether nothing is changed.
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty()
+    }
+
+    /// Returns the settings with all changes.
+    pub fn over(&self, settings: &RouteSettings) -> RouteSettings {
+        let mut settings = settings.clone();
+        self.changes.iter().for_each(|change| change(&mut settings));
+        settings
+    }
+}
+
+impl fmt::Debug for RouteTuning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RouteTuning ({} changes)", self.changes.len())
+    }
+}
+
+pub(super) const HIDDEN: Tunable = Tunable {
+    name: "hidden",
+    group: SettingGroup::Folders,
+    default: "false",
+    doc: "Serve names that begin with a dot",
+    field: switch!(routes.hidden),
+};
+
+pub(super) const LISTING: Tunable = Tunable {
+    name: "listing",
+    group: SettingGroup::Folders,
+    default: "auto",
+    doc: "List folders without index.html; auto does at a terminal, on loopback only",
+    field: choice!(routes.listing, Listing),
+};
+
+#[cfg(test)]
+mod tests {
+    use super::super::TUNABLES;
+    use super::*;
+
+    #[test]
+    fn a_route_changes_what_its_site_has_changed() {
+        let base = RouteSettings::default();
+        let mut site = RouteTuning::default();
+        site.add(|settings| settings.hidden = true);
+        site.add(|settings| settings.listing = Listing::On);
+        let mut route = RouteTuning::default();
+        route.add(|settings| settings.listing = Listing::Off);
+        let own = route.over(&base);
+        assert_eq!((own.hidden, own.listing), (false, Listing::Off));
+        route.within(&site);
+        let both = route.over(&base);
+        assert_eq!((both.hidden, both.listing), (true, Listing::Off));
+        assert!(RouteTuning::default().is_empty() && !route.is_empty());
+    }
+
+    #[test]
+    fn every_setting_of_routes_is_a_field_of_theirs() {
+        for tunable in TUNABLES.iter().filter(|tunable| tunable.is_of_route()) {
+            let mut config = Config::default();
+            let shown = tunable.show(&config);
+            config.routes = RouteSettings::blank();
+            let written = if shown == "none" { "" } else { &shown };
+            config.routes.set(tunable, written.as_ref()).expect("its own default");
+            assert_eq!(tunable.show(&config), shown, "{}", tunable.name);
+        }
+    }
+}
