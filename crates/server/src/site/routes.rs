@@ -79,7 +79,8 @@ fn routes(site: &SiteSpec) -> Routes {
 /// Returns what a site or a route changes in its settings.
 fn tuning(settings: &[FileSetting]) -> RouteTuning {
     let mut tuning = RouteTuning::default();
-    for own in settings.iter().cloned() {
+    for own in settings {
+        let own = own.clone();
         tuning.add(move |settings| own.tune(settings));
     }
     tuning
