@@ -26,6 +26,11 @@ impl ContentType {
         ContentType { essence }
     }
 
+    /// Returns it without parameters: `text/html`.
+    pub(super) fn essence(self) -> &'static str {
+        self.essence
+    }
+
     /// Returns whether it is a page of HTML.
     pub(super) fn is_html(self) -> bool {
         self.essence == "text/html"

@@ -19,7 +19,9 @@ mod location;
 mod lookup;
 mod multipart;
 mod open_file;
+mod open_folder;
 mod path;
+mod pieces;
 mod resolve;
 mod response;
 mod segment;
@@ -63,6 +65,7 @@ pub use error::FilesError;
 pub use folders::Folders;
 pub use headers::FolderHeaders;
 pub use open_file::OpenFile;
+pub use pieces::{Pieces, PiecesFailed};
 pub use response::{FileContent, FileResponse};
 pub use segment::Segment;
 pub use waiting::Lookup;
@@ -424,7 +427,7 @@ fn respond_with(
             let response = FileResponse::new(Status::MOVED_PERMANENTLY);
             response.with(HeaderId::Location, &location).with_headers(&folder.headers)
         }
-        Ok(FoundEntry::Listed(listed)) => listed.response(place, &folder.headers),
+        Ok(FoundEntry::Listed(opened)) => listing::respond(opened, folder, place, request),
         Err(error) => failure(folder, error),
     }
 }

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 use super::cached_file::{Access, CachedFile};
 use super::error::Failure;
-use super::listing::Listed;
+use super::open_folder::OpenFolder;
 use super::resolve::{Identity, Located, Root};
 use super::stamp::Seen;
 use super::{Folder, path};
@@ -32,7 +32,7 @@ pub(super) enum FoundEntry {
     /// A directory whose path lacks the final slash.
     Directory,
     /// A directory without an index.
-    Listed(Listed),
+    Listed(OpenFolder),
 }
 
 /// Finds the file of `key`, a canonical path.
@@ -96,7 +96,7 @@ fn without_index(
         _ if !folder.lists => Err(Failure::NoIndex),
         // The kernel has no way to read a directory without waiting.
         Access::Cached => Err(Failure::WouldWait),
-        Access::Waits => Ok(FoundEntry::Listed(Listed::read((root, folder), located, relative)?)),
+        Access::Waits => Ok(FoundEntry::Listed(OpenFolder::open(root, located, relative)?)),
     }
 }
 

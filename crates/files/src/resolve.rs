@@ -158,6 +158,13 @@ impl Root {
         self.identity
     }
 
+    /// Returns the same root with a descriptor of its own.
+    pub(crate) fn try_clone(&self) -> Result<Root, Errno> {
+        let directory = rustix::io::fcntl_dupfd_cloexec(&self.directory, 0)?;
+        let Root { identity, resolver, reopen, is_local, .. } = *self;
+        Ok(Root { directory, identity, resolver, reopen, is_local })
+    }
+
     /// Returns whether a device is that of the root, and local.
     pub(crate) fn is_local_device(&self, device: u64) -> bool {
         self.is_local && self.identity.device == device

@@ -8,6 +8,7 @@ use gustnado_http::status::Status;
 
 use super::cached_file::CachedFile;
 use super::headers::FolderHeaders;
+use super::pieces::Pieces;
 use super::segment::Segment;
 
 /// A response about a file or a folder.
@@ -32,6 +33,8 @@ pub enum FileContent {
     Whole(Arc<CachedFile>),
     /// Bytes made for this response.
     Bytes(Vec<u8>),
+    /// Bytes that are made while they are sent.
+    Pieces(Box<Pieces>),
     /// Parts of a file and the bytes between them, in order.
     Segments {
         /// The pieces.

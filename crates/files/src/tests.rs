@@ -8,6 +8,7 @@ mod selected;
 use std::fs;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::Path;
+use std::task::{Context, Poll, Waker};
 
 use gustnado_http::head::{Decoded, Head};
 use gustnado_http::limits::Limits;
@@ -86,7 +87,26 @@ impl Scene {
         self.send("GET", path, fields)
     }
 
+    /// The pieces of content that is made while it is sent, one by one.
+    fn pieces(&self, path: &str) -> impl Iterator<Item = Vec<u8>> {
+        let response = self.respond("GET", path, &[]);
+        let FileContent::Pieces(mut pieces) = response.content else {
+            panic!("it comes in pieces: {response:?}");
+        };
+        std::iter::from_fn(move || {
+            let mut context = Context::from_waker(Waker::noop());
+            match pieces.poll_next(&mut context) {
+                Poll::Ready(piece) => Some(piece?.expect("the disk works")),
+                Poll::Pending => panic!("without threads, each piece is there at once"),
+            }
+        })
+    }
+
     fn send(&self, method: &str, path: &str, fields: &[&str]) -> Sent {
+        Sent::new(self.respond(method, path, fields), method == "HEAD")
+    }
+
+    fn respond(&self, method: &str, path: &str, fields: &[&str]) -> FileResponse {
         let lines = fields.iter().fold(String::new(), |lines, field| lines + field + "\r\n");
         let input = format!("{method} {path} HTTP/1.1\r\nHost: a\r\n{lines}\r\n");
         let outcome = Head::decode(input.as_bytes(), &mut 0, &Limits::default());
@@ -94,11 +114,10 @@ impl Scene {
             panic!("{input}: {outcome:?}");
         };
         let request = head.on(input.as_bytes());
-        let response = match self.files.respond(None, &request, self.now) {
+        match self.files.respond(None, &request, self.now) {
             FolderResponse::Ready(response) => *response,
             FolderResponse::Wait(lookup) => lookup.wait_here(self.now),
-        };
-        Sent::new(response, method == "HEAD")
+        }
     }
 }
 
@@ -110,6 +129,8 @@ struct Sent {
     hint: Option<&'static str>,
     /// How many parts of the body come straight from a file.
     file_parts: usize,
+    /// In how many pieces content came that was made while it was sent.
+    pieces: usize,
 }
 
 impl Sent {
@@ -119,7 +140,7 @@ impl Sent {
         write_fields(&mut lines, &fields);
         let lines = String::from_utf8(lines).expect("fields in ASCII");
         let head = format!("HTTP/1.1 {} {}\r\n{lines}", status.code(), status.reason());
-        let mut sent = Sent { head, body: Vec::new(), hint, file_parts: 0 };
+        let mut sent = Sent { head, body: Vec::new(), hint, file_parts: 0, pieces: 0 };
         let length = match content {
             FileContent::Nothing => None,
             FileContent::Whole(file) => {
@@ -130,6 +151,15 @@ impl Sent {
             FileContent::Bytes(bytes) => {
                 sent.body = bytes;
                 Some(sent.body.len() as u64)
+            }
+            FileContent::Pieces(mut pieces) => {
+                let mut context = Context::from_waker(Waker::noop());
+                // (The tests' pieces have no pool: each is there at once.)
+                while !head_only && let Poll::Ready(Some(piece)) = pieces.poll_next(&mut context) {
+                    sent.body.extend(piece.expect("the disk works"));
+                    sent.pieces += 1;
+                }
+                None
             }
             FileContent::Segments { segments, length } => {
                 for segment in segments {

@@ -5,12 +5,27 @@ use std::os::unix::fs::symlink;
 
 use super::*;
 
+/// (Without threads, each piece of a listing is there when it is polled.)
 fn listing() -> FileOptions {
-    tuned(|settings| settings.listing = Listing::On)
+    FileOptions { threads: 0, ..tuned(|settings| settings.listing = Listing::On) }
 }
 
 fn links(page: &str) -> Vec<&str> {
-    page.split("href=\"").skip(1).filter_map(|rest| Some(rest.split_once('"')?.0)).collect()
+    let rows = page.split_once("<tbody>").map_or("", |(_, rows)| rows);
+    rows.split("href=\"").skip(1).filter_map(|rest| Some(rest.split_once('"')?.0)).collect()
+}
+
+/// The names in a listing in JSON, in its order.
+fn names(json: &str) -> Vec<&str> {
+    let lines = json.lines().filter_map(|line| line.strip_prefix("{\"name\":\""));
+    lines.filter_map(|line| Some(line.split_once('"')?.0)).collect()
+}
+
+/// Sets when a file was changed, in seconds since 1970.
+fn date(scene: &Scene, at: &str, unix_secs: u64) {
+    let file = fs::File::options().append(true).open(scene.place.path().join("site").join(at));
+    let time = std::time::UNIX_EPOCH + Duration::from_secs(unix_secs);
+    file.expect("it is there").set_modified(time).expect("it is ours");
 }
 
 #[test]
@@ -26,7 +41,8 @@ fn a_folder_without_index_is_listed_where_that_is_wanted() {
         assert_eq!(answer.field("Content-Type"), Some("text/html; charset=utf-8"));
         assert_eq!(answer.field("X-Content-Type-Options"), Some("nosniff"));
         assert_eq!(links(answer.text()), ["../", "deep/", "A.txt", "b.txt"]);
-        assert!(answer.text().contains("<h1>/sub/</h1>"), "{}", answer.text());
+        let crumbs = "<h1><a href=\"../\">/</a>sub/</h1>";
+        assert!(answer.text().contains(crumbs), "{}", answer.text());
         assert!(answer.text().contains("<td>12 B<td>") && answer.text().contains("1.5 KiB"));
         let head = scene.send("HEAD", "/sub/", &[]);
         assert_eq!((head.head, head.body.len()), (answer.head, 0));
@@ -85,10 +101,8 @@ fn what_cannot_be_served_is_not_listed() {
     for (hidden, expected) in
         [(false, &["in", "ok"][..]), (true, &[".well-known/", ".x", "in", "ok"])]
     {
-        let options = tuned(|settings| {
-            settings.hidden = hidden;
-            settings.listing = Listing::On;
-        });
+        let mut options = listing();
+        options.settings.hidden = hidden;
         let scene = Scene::with(options, WAYS[0]);
         let site = scene.place.path().join("site");
         scene.write("ok", "");
@@ -111,19 +125,104 @@ fn what_cannot_be_served_is_not_listed() {
 }
 
 #[test]
-fn a_list_has_an_end() {
+fn entries_are_sorted_as_the_query_says() {
+    let scene = Scene::with(listing(), WAYS[0]);
+    for (name, bytes, changed) in [("a", 30, 2_000), ("B", 10, 3_000), ("c", 20, 1_000)] {
+        scene.write(name, vec![b'x'; bytes]);
+        date(&scene, name, changed);
+    }
+    scene.write("sub/x", "");
+    for (query, expected) in [
+        ("", ["sub/", "a", "B", "c"]),
+        ("?sort=name&order=desc", ["sub/", "c", "B", "a"]),
+        ("?sort=size", ["sub/", "B", "c", "a"]),
+        ("?sort=size&order=desc", ["sub/", "a", "c", "B"]),
+        ("?sort=date", ["sub/", "c", "a", "B"]),
+        ("?order=desc&sort=date", ["sub/", "B", "a", "c"]),
+        ("?sort=colour", ["sub/", "a", "B", "c"]),
+    ] {
+        let answer = scene.get(&format!("/{query}"));
+        assert_eq!(links(answer.text()), expected, "{query}");
+    }
+    let page = scene.get("/?sort=size&order=desc");
+    assert!(page.text().contains("<th aria-sort=descending><a href=\"?sort=size&amp;order=asc\">"));
+    assert!(page.text().contains("<th><a href=\"?sort=date&amp;order=desc\">"));
+    assert!(page.text().contains("1970-01-01 00:33"), "{}", page.text());
+}
+
+#[test]
+fn a_listing_is_json_for_those_who_ask_for_it() {
+    let scene = Scene::with(listing(), WAYS[0]);
+    scene.write("a b/x", "");
+    scene.write("q\"\u{e9}", "12345");
+    date(&scene, "q\"\u{e9}", 784_111_777);
+    let file = "{\"name\":\"q\\\"\u{e9}\",\"href\":\"q%22%C3%A9\",\"type\":\"file\",\"size\":5,\
+                \"modified\":\"1994-11-06T08:49:37Z\"}";
+    let by_field = scene.get_with("/", &["Accept: application/json"]);
+    let by_query = scene.get("/?format=json");
+    for answer in [&by_field, &by_query] {
+        assert_eq!(answer.field("Content-Type"), Some("application/json"));
+        assert_eq!(answer.field("Vary"), Some("Accept"));
+        let text = answer.text();
+        let head = "{\"path\":\"/\",\"page\":1,\"pages\":1,\"total\":2,\"sort\":\"name\",";
+        assert!(text.starts_with(head) && text.ends_with("\n]}\n"), "{text}");
+        assert!(
+            text.contains("{\"name\":\"a b\",\"href\":\"a%20b/\",\"type\":\"directory\",\"mod")
+        );
+        assert!(text.contains(file), "{text}");
+        assert_eq!(text.matches(",\n{").count(), 1);
+    }
+    scene.write("none/.x", "");
+    let none = scene.get("/none/?format=json");
+    assert!(none.text().ends_with("\"entries\":[\n]}\n"), "{}", none.text());
+    assert!(scene.get("/none/").text().contains("This folder is empty."));
+}
+
+#[test]
+fn many_names_come_in_pages_and_each_page_in_steps() {
     let scene = Scene::with(listing(), WAYS[0]);
     scene.write("0", "");
     let first = scene.place.path().join("site/0");
-    for number in 1..=10_000 {
+    for number in 1..10_002 {
         // A link costs less than a file.
         fs::hard_link(&first, scene.place.path().join(format!("site/{number}"))).expect("a link");
     }
-    let answer = scene.get("/");
-    assert_eq!(links(answer.text()).len(), 10_000);
-    assert!(answer.text().ends_with("only the first 10,000 names are listed.</p>\n"));
-    let length = answer.body.len().to_string();
-    assert_eq!(answer.field("Content-Length"), Some(length.as_str()));
+    let (page, next) = (scene.get("/?sort=size"), scene.get("/?page=2&order=desc"));
+    assert_eq!((links(page.text()).len(), page.pieces), (10_001, 20), "with a link to the next");
+    assert!(page.text().contains("Names 1 to 10000 of 10002"));
+    assert!(page.text().contains("<a href=\"?sort=name&amp;order=asc&amp;page=2\">Next page</a>"));
+    assert!(page.text().contains("<th>Size<th>Changed"), "as many are not sorted by that");
+    assert_eq!(links(next.text()), ["1", "0", "?sort=name&amp;order=desc&amp;page=1"]);
+    let beyond = scene.get("/?page=7&format=json");
+    assert_eq!(names(beyond.text()), ["9998", "9999"]);
+    assert!(beyond.text().contains("\"page\":2,\"pages\":2,\"total\":10002"));
+    assert_eq!(page.field("Content-Length"), None);
+}
+
+#[test]
+fn what_vanishes_while_a_listing_is_sent_is_left_out() {
+    let scene = Scene::with(listing(), WAYS[0]);
+    for number in 0..1_200 {
+        scene.write(&format!("{number:04}"), "");
+    }
+    for target in ["/", "/?format=json"] {
+        let mut pieces = scene.pieces(target);
+        let mut text: Vec<u8> = pieces.next().expect("the first step");
+        for number in [0, 600, 601, 1_199] {
+            fs::remove_file(scene.place.path().join(format!("site/{number:04}"))).expect("there");
+        }
+        fs::create_dir(scene.place.path().join("site/0601")).expect("a folder in its place");
+        text.extend(pieces.by_ref().flatten());
+        let text = String::from_utf8(text).expect("text");
+        let found = if target == "/" { links(&text) } else { names(&text) };
+        assert_eq!(found.len(), 1_198, "{target}: the first step was made before");
+        let is_folder = |name: &&str| name.starts_with("0601");
+        assert_eq!(found.into_iter().filter(is_folder).count(), 1);
+        fs::remove_dir(scene.place.path().join("site/0601")).expect("there");
+        for number in [0, 600, 601, 1_199] {
+            scene.write(&format!("{number:04}"), "");
+        }
+    }
 }
 
 #[test]

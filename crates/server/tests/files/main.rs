@@ -6,5 +6,6 @@ mod harness;
 
 mod file_changes;
 mod hostile_paths;
+mod listings;
 mod ranges;
 mod serving;

@@ -1,10 +1,14 @@
 //! Responses made of files.
 
-use gustnado_files::{FileContent, FileResponse, respond_with_file};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use futures_core::Stream;
+use gustnado_files::{FileContent, FileResponse, Pieces, PiecesFailed, respond_with_file};
 use gustnado_http::request::RequestView;
 use gustnado_tasks::Now;
 
-use super::{Content, Response};
+use super::{Content, Response, Streamed};
 
 impl Response {
     /// Opens the file, if the content is one by its path: the response becomes the one to be sent,
@@ -33,6 +37,9 @@ impl From<FileResponse> for Response {
             FileContent::Nothing => Content::Nothing,
             FileContent::Whole(file) => Content::File(file),
             FileContent::Bytes(bytes) => Content::Bytes(bytes.into()),
+            FileContent::Pieces(pieces) => {
+                Content::Stream(Streamed::new(PieceStream(pieces), None))
+            }
             FileContent::Segments { segments, length } => Content::Segments { segments, length },
         };
         let mut response = Self { fields, content, ..Self::new(status) };
@@ -40,5 +47,16 @@ impl From<FileResponse> for Response {
             response.extras().hint = hint;
         }
         response
+    }
+}
+
+/// The pieces of a folder's content, as a stream.
+struct PieceStream(Box<Pieces>);
+
+impl Stream for PieceStream {
+    type Item = Result<Vec<u8>, PiecesFailed>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.0.poll_next(context)
     }
 }

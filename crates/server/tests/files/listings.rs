@@ -1,0 +1,81 @@
+//! Listings of folders: pages and JSON, made while they are sent.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+
+use gustnado::config::Listing;
+
+use crate::harness::client::request;
+use crate::harness::{Folder, Server, Setup};
+
+on_every_server!(
+    a_listing_is_sent_by_every_protocol,
+    a_listing_of_ten_thousand_names_comes_whole,
+    a_client_that_leaves_in_the_middle_of_a_listing_stops_it,
+);
+
+fn start(setup: Setup, folder: &Folder) -> Server {
+    let mut config = setup.folder_config(folder);
+    config.routes.listing = Listing::On;
+    Server::start(config)
+}
+
+fn a_listing_is_sent_by_every_protocol(setup: Setup) {
+    let folder = Folder::new();
+    folder.file("sub/b.txt", "twelve bytes");
+    folder.file("sub/deep/x", "");
+    let odd = folder.path("sub").join(OsStr::from_bytes(b"new\nline \xff"));
+    fs::write(odd, "found").expect("a file");
+    let server = start(setup, &folder);
+    let mut client = server.connect();
+    for _ in 0..2 {
+        let answer = client.get("/sub/?sort=size");
+        assert_eq!(answer.status, 200);
+        assert_eq!(answer.field("cache-control"), Some("no-cache"));
+        let text = answer.text();
+        let places = ["href=\"deep/\"", "href=\"new%0Aline%20%FF\"", "href=\"b.txt\""];
+        let places = places.map(|link| text.find(link).expect("each entry has a link"));
+        assert!(places.is_sorted(), "{text}");
+        assert_eq!(client.get("/sub/new%0Aline%20%FF").text(), "found");
+        client.send(request("HEAD", "/sub/", ""));
+        assert_eq!(client.read_head().status, 200);
+    }
+    let json = client.ask(request("GET", "/sub/", "Accept: application/json\r\n"));
+    assert_eq!(json.field("content-type"), Some("application/json"));
+    assert!(
+        json.text().contains("\"name\":\"b.txt\",\"href\":\"b.txt\",\"type\":\"file\",\"size\":12")
+    );
+    assert_eq!(client.get("/sub/%00/").status, 404);
+}
+
+fn a_listing_of_ten_thousand_names_comes_whole(setup: Setup) {
+    let folder = Folder::new();
+    let first = folder.file("many/0", "");
+    for number in 1..10_000 {
+        fs::hard_link(&first, folder.path(&format!("many/{number}"))).expect("a link");
+    }
+    let server = start(setup, &folder);
+    for target in ["/many/", "/many/?sort=date&order=desc"] {
+        let answer = server.get(target);
+        let text = answer.text();
+        assert_eq!(text.matches("<tr><td><a ").count(), 10_001, "with the folder above");
+        assert!(text.ends_with("</table>\n"), "{target}");
+    }
+}
+
+fn a_client_that_leaves_in_the_middle_of_a_listing_stops_it(setup: Setup) {
+    let folder = Folder::new();
+    let first = folder.file("many/0", "");
+    for number in 1..10_000 {
+        let name = format!("many/{number}-{}", "x".repeat(150));
+        fs::hard_link(&first, folder.path(&name)).expect("a link");
+    }
+    let server = start(setup, &folder);
+    let mut client = server.connect();
+    client.send(request("GET", "/many/", ""));
+    assert_eq!(client.read_head().status, 200);
+    drop(client);
+    server.wait_until_empty();
+    assert_eq!(server.get("/many/0").status, 200);
+}
