@@ -95,6 +95,11 @@ impl ServeOptions {
         self.sources.file.as_deref()
     }
 
+    /// Returns a text without values of the environment that must not be shown.
+    pub(crate) fn shown(&self, text: &str) -> String {
+        self.site.as_ref().map_or_else(|| text.to_owned(), |site| site.shown(text))
+    }
+
     /// Returns the configured server.
     pub(crate) fn server(&self) -> Server {
         let mut config = self.settings.config.clone();
@@ -119,9 +124,8 @@ impl ServeOptions {
 
     /// Formats a start error, with its place in the file if it has one.
     pub(crate) fn line(&self, error: &gustnado::StartError) -> String {
-        let place = self.site.as_ref().and_then(|site| Some((site.path(), site.line_of(error)?)));
-        match place {
-            Some((path, line)) => format!("{}:{line}: {error}", path.display()),
+        match self.site.as_ref().and_then(|site| site.place_of(error)) {
+            Some(place) => format!("{place}: {error}"),
             None => error.to_string(),
         }
     }

@@ -14,7 +14,8 @@ pub(crate) fn run(options: &ServeOptions) -> u8 {
     let output = Console::new(false);
     let uring = gustnado::probe_io_uring();
     let paint = page_paint();
-    page(&text(settings, &Machine::read(), &uring, paint));
+    let shown = |value: &str| options.shown(value);
+    page(&text(settings, &Machine::read(), &uring, paint, &shown));
     page(&format!("\n{}\n", paint.bold("Kernel memory")));
     for line in kernel_memory(settings, uring.is_ok()) {
         page(&format!("  {line}\n"));
@@ -81,13 +82,18 @@ struct SettingRow {
 /// Formats one line per setting, in groups and columns.
 ///
 /// - `uring`: whether `io_uring` is available, and why not.
+/// - `shown`: returns a value without what must not be shown.
 fn text(
     settings: &Settings,
     machine: &Machine,
     uring: &Result<(), String>,
     paint: Paint,
+    shown: &dyn Fn(&str) -> String,
 ) -> String {
-    let rows = rows(settings, machine, uring);
+    let mut rows = rows(settings, machine, uring);
+    for row in &mut rows {
+        row.value = shown(&row.value);
+    }
     let width = |cell: fn(&SettingRow) -> String| {
         rows.iter().map(|row| cell(row).chars().count()).max().unwrap_or_default()
     };
@@ -206,7 +212,7 @@ mod tests {
             files_soft: 1_024,
             files_hard: 20_000,
         };
-        text(&settings, &machine, uring, Paint(false))
+        text(&settings, &machine, uring, Paint(false), &str::to_owned)
     }
 
     fn line<'a>(page: &'a str, name: &str) -> Vec<&'a str> {

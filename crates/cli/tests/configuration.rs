@@ -168,6 +168,45 @@ fn what_is_in_effect_can_be_fed_back() {
 }
 
 #[test]
+fn included_files_and_values_of_the_environment_are_served_and_secrets_are_not_shown() {
+    let place = Place::new();
+    fs::create_dir(place.path("sites")).expect("a folder");
+    let file = place.write(
+        "site.toml",
+        "port = \"${WEB_PORT:-0}\"\ninclude = \"sites/*.toml\"\n\
+         server-name = \"${SERVER_TOKEN}\"\n",
+    );
+    let route =
+        |path: &str, text: &str| format!("[[route]]\npath = \"{path}\"\nanswer = \"{text}\"\n");
+    place.write("sites/a.toml", &route("/a", "${GREETING}"));
+    place.write("sites/b.toml", &route("/b", "$${GREETING}"));
+    let with_variables = |arguments: &[&str]| {
+        let mut command = command(arguments);
+        command.env("GREETING", "hello \"you\"").env("SERVER_TOKEN", "hunter2");
+        command
+    };
+    let server = Server::start_by(&mut with_variables(&["serve", &file]));
+    assert!(server.get("/a").ends_with("\r\n\r\nhello \"you\""), "{}", server.get("/a"));
+    assert!(server.get("/b").ends_with("\r\n\r\n${GREETING}"), "{}", server.get("/b"));
+    for arguments in [&["check", &file][..], &["check", "--effective", &file]] {
+        let found = ended(&mut with_variables(arguments));
+        assert_eq!(found.code, Some(0), "{found:?}");
+        assert!(!found.stdout.contains("hunter2"), "{}", found.stdout);
+        let origin = format!("file {file}:3, environment SERVER_TOKEN");
+        let line = found.stdout.lines().find(|line| line.contains(&origin)).expect("an origin");
+        assert!(line.contains("${SERVER_TOKEN}"), "{line}");
+    }
+    let found = ended(&mut command(&["check", &file]));
+    assert_eq!(found.code, Some(78), "{found:?}");
+    let part = format!("{file}:3: the variable SERVER_TOKEN is not set; set it, or write ");
+    assert!(found.stderr.contains(&part), "{found:?}");
+    place.write("sites/a.toml", "\nprot = 1\n");
+    let found = ended(&mut with_variables(&["check", &file]));
+    let part = "sites/a.toml:2: no key is called \"prot\"; did you mean \"port\"?";
+    assert!(found.stderr.contains(part), "{found:?}");
+}
+
+#[test]
 fn the_schema_is_kept_in_step() {
     let found = ended(&mut command(&["schema"]));
     assert_eq!(found.code, Some(0), "{found:?}");

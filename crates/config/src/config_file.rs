@@ -7,21 +7,23 @@
 mod effective;
 mod error;
 mod hosts;
+mod include;
+mod interpolate;
 mod listeners;
 mod parts;
 mod read;
 mod redirect;
 mod route;
 mod schema;
+mod secrets;
 mod settings;
 mod site_tls;
 mod specs;
 mod syntax;
 mod value;
 
-use std::fs::File;
-use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::file_settings::FileSettings;
 use crate::headers::Headers;
@@ -29,14 +31,12 @@ use crate::layers::Settings;
 use crate::text::counted;
 
 pub use error::{Problem, SiteError};
+pub use interpolate::Variables;
 pub use redirect::Template;
 pub use route::PLAIN;
 pub use schema::schema;
 pub use specs::{ErrorPageSpec, RouteAction, RouteSpec, SiteSpec, SiteTls};
 pub use value::FolderCheck;
-
-/// The largest file that is read.
-const FILE_BYTES_MAX: u64 = 4 << 20;
 
 /// The content of a configuration file, checked.
 #[derive(Debug, Clone)]
@@ -49,6 +49,12 @@ pub struct ConfigFile {
     pub main: SiteSpec,
     /// Sites of other hosts.
     pub sites: Vec<SiteSpec>,
+    /// Every file that was read: itself, and those that it includes.
+    pub files: Vec<Arc<Path>>,
+    /// What it includes: folders, each with a pattern of files in it.
+    patterns: Vec<(PathBuf, String)>,
+    /// Values of the environment that are not shown.
+    secrets: secrets::HiddenValues,
 }
 
 impl ConfigFile {
@@ -59,14 +65,7 @@ impl ConfigFile {
     /// # Errors
     /// [`SiteError`]: everything that is wrong with it, each with its line.
     pub fn read(path: &Path, check_folder: FolderCheck) -> Result<Self, SiteError> {
-        let failed = |error| SiteError::unreadable(path, &error);
-        let mut text = String::new();
-        let file = File::open(path).map_err(failed)?;
-        let mut file = file.take(FILE_BYTES_MAX + 1);
-        file.read_to_string(&mut text).map_err(failed)?;
-        if text.len() as u64 > FILE_BYTES_MAX {
-            return Err(SiteError::too_large(path, FILE_BYTES_MAX));
-        }
+        let text = read::read_text(path, usize::MAX).map_err(|why| SiteError::whole(path, why))?;
         Self::parse(path, &text, check_folder)
     }
 
@@ -78,7 +77,41 @@ impl ConfigFile {
     /// # Errors
     /// As [`ConfigFile::read`].
     pub fn parse(path: &Path, text: &str, check_folder: FolderCheck) -> Result<Self, SiteError> {
-        read::read(path, text, check_folder)
+        read::read(path, text, check_folder, &|name| std::env::var_os(name))
+    }
+
+    /// Reads the text of a configuration file with these variables in place of the process's
+    /// environment.
+    ///
+    /// # Errors
+    /// As [`ConfigFile::read`].
+    pub fn parse_with(
+        path: &Path,
+        text: &str,
+        check_folder: FolderCheck,
+        variables: Variables<'_>,
+    ) -> Result<Self, SiteError> {
+        read::read(path, text, check_folder, variables)
+    }
+
+    /// Returns a text without values of the environment that are not shown: `${NAME}` stands for
+    /// each.
+    pub fn shown(&self, text: &str) -> String {
+        self.secrets.hidden(text)
+    }
+
+    /// Returns every file that belongs to it at present: those that were read, and those that have
+    /// come since and that it would include.
+    pub fn files_now(&self) -> Vec<PathBuf> {
+        let mut all: Vec<PathBuf> = self.files.iter().map(|file| file.to_path_buf()).collect();
+        for (folder, pattern) in &self.patterns {
+            for file in include::files(folder, pattern).unwrap_or_default() {
+                if !all.contains(&file) {
+                    all.push(file);
+                }
+            }
+        }
+        all
     }
 
     /// Returns how much it holds, in a few words: `3 routes, 1 site`.

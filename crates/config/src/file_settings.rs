@@ -1,7 +1,9 @@
 //! The settings of a configuration file, each with its line.
 
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::route_settings::RouteSettings;
 use super::table::TUNABLES;
@@ -23,10 +25,12 @@ pub struct FileSetting {
     pub name: &'static str,
     /// Its value; that of a list with commas.
     pub value: OsString,
-    /// Its line, from 1.
-    pub line: usize,
+    /// Its line, and the file that has it.
+    pub place: FilePlace,
     /// For a list, each of its texts with its line.
     pub items: Vec<(String, usize)>,
+    /// Variables of the environment whose values are in it.
+    pub variables: Vec<String>,
 }
 
 impl FileSetting {
@@ -48,8 +52,37 @@ impl FileSettings {
         self.settings.iter().find(|setting| setting.name == name)
     }
 
-    /// Returns the value of a setting, and its line.
-    pub fn value(&self, name: &str) -> Option<(&OsStr, usize)> {
-        self.get(name).map(|setting| (&*setting.value, setting.line))
+    /// Returns the value of a setting, and its place.
+    pub fn value(&self, name: &str) -> Option<(&OsStr, &FilePlace)> {
+        self.get(name).map(|setting| (&*setting.value, &setting.place))
+    }
+}
+
+/// A line of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FilePlace {
+    /// The file, as it was named.
+    pub file: Arc<Path>,
+    /// The line, from 1.
+    pub line: usize,
+}
+
+impl Default for FilePlace {
+    fn default() -> Self {
+        Self { file: Path::new("").into(), line: 0 }
+    }
+}
+
+impl FilePlace {
+    /// Returns the place as a message about a line of `file` names it: `line 3`, or with the name
+    /// of the file if that is another one.
+    pub(crate) fn seen_from(&self, file: &Path) -> String {
+        if *self.file == *file { format!("line {}", self.line) } else { self.to_string() }
+    }
+}
+
+impl fmt::Display for FilePlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file.display(), self.line)
     }
 }

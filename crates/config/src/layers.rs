@@ -77,9 +77,11 @@ impl Settings {
                 settings.set(tunable.name, sockets.as_ref(), origin)?;
             } else if let ("port", Some((name, value))) = (tunable.name, variable("PORT")) {
                 settings.set(tunable.name, value, Origin::Environment(name.clone()))?;
-            } else if let Some((value, line)) = file.and_then(|file| file.value(tunable.name)) {
-                let path = file.map(|file| file.path.clone()).unwrap_or_default();
-                settings.set(tunable.name, value, Origin::File { path, line })?;
+            } else if let Some(setting) = file.and_then(|file| file.get(tunable.name)) {
+                let (path, line) = (setting.place.file.to_path_buf(), setting.place.line);
+                let variables = setting.variables.clone().into();
+                let origin = Origin::File { path, line, variables };
+                settings.set(tunable.name, &setting.value, origin)?;
             }
         }
         settings.apply_listen();

@@ -90,7 +90,7 @@ pub use acme::AcmeChallenge;
 pub use bodies::BodyPolicy;
 pub use early_hints::{EarlyHints, preload_link};
 pub use error::ConfigError;
-pub use file_settings::{FileSetting, FileSettings};
+pub use file_settings::{FilePlace, FileSetting, FileSettings};
 pub use forwarded_fields::ForwardedFields;
 pub use gustnado_tasks::{Acceptor, IoChoice as Io, Placement, SchedulerKind, TrafficClass};
 #[doc(hidden)]

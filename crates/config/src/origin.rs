@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// The origin of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +16,8 @@ pub enum Origin {
         path: PathBuf,
         /// The line, from 1.
         line: usize,
+        /// Variables of the environment whose values are in it (`${NAME}`).
+        variables: Arc<[String]>,
     },
     /// The environment variable of this name.
     Environment(String),
@@ -27,7 +30,7 @@ impl Origin {
     pub(super) fn place(&self) -> Cow<'_, str> {
         match self {
             Self::Default => "default".into(),
-            Self::File { path, line } => format!("{}:{line}", path.display()).into(),
+            Self::File { path, line, .. } => format!("{}:{line}", path.display()).into(),
             Self::Environment(name) | Self::Flag(name) => name.into(),
         }
     }
@@ -47,7 +50,10 @@ impl fmt::Display for Origin {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => formatter.write_str("default"),
-            Self::File { .. } => write!(formatter, "file {}", self.place()),
+            Self::File { variables, .. } => {
+                write!(formatter, "file {}", self.place())?;
+                variables.iter().try_for_each(|name| write!(formatter, ", environment {name}"))
+            }
             Self::Environment(name) => write!(formatter, "environment {name}"),
             Self::Flag(name) if name.starts_with("--") => write!(formatter, "flag {name}"),
             Self::Flag(name) => write!(formatter, "argument {name}"),

@@ -7,7 +7,7 @@
 mod routes;
 
 use std::ffi::OsStr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use gustnado_config::FileSettings;
 use gustnado_config::config_file::{ConfigFile, SiteSpec};
@@ -16,6 +16,7 @@ use crate::config::{Config, Settings};
 use crate::{Server, StartError};
 use gustnado_files::{FileOptions, Files, FilesError};
 
+pub use gustnado_config::FilePlace;
 pub use gustnado_config::config_file::{Problem, SiteError, schema};
 
 /// A configuration file, checked.
@@ -49,8 +50,8 @@ impl SiteFile {
         &self.file.settings.path
     }
 
-    /// Returns the value of a setting in the file, and its line number.
-    pub fn setting(&self, name: &str) -> Option<(&OsStr, usize)> {
+    /// Returns the value of a setting in the file, and its place.
+    pub fn setting(&self, name: &str) -> Option<(&OsStr, &FilePlace)> {
         self.file.settings.value(name)
     }
 
@@ -59,20 +60,33 @@ impl SiteFile {
         &self.file.settings
     }
 
-    /// Returns the line that configures the endpoint of a failed start.
-    pub fn line_of(&self, error: &StartError) -> Option<usize> {
+    /// Returns the place that configures the endpoint of a failed start.
+    pub fn place_of(&self, error: &StartError) -> Option<FilePlace> {
         let of = |name: &str| self.file.settings.get(name);
         let Some(listen) = of("listen") else {
             let is_there = error.endpoint().is_some() || matches!(error, StartError::Host { .. });
             let names = ["uds", "port", "host"].into_iter().filter(|_| is_there);
-            return names.filter_map(of).map(|setting| setting.line).next();
+            return names.filter_map(of).map(|setting| setting.place.clone()).next();
         };
         let is_it = |text: &str| match (error, error.endpoint()) {
             (_, Some(failed)) => crate::server::endpoint_of(text).is_ok_and(|one| one == *failed),
             (StartError::Host { host, .. }, _) => text.contains(host.as_str()),
             _ => false,
         };
-        listen.items.iter().find(|(text, _)| is_it(text)).map(|(_, line)| *line)
+        let (_, line) = listen.items.iter().find(|(text, _)| is_it(text))?;
+        Some(FilePlace { line: *line, ..listen.place.clone() })
+    }
+
+    /// Returns every file that belongs to it at present: those that were read, and those that have
+    /// come since and that it would include.
+    pub fn files_now(&self) -> Vec<PathBuf> {
+        self.file.files_now()
+    }
+
+    /// Returns a text without values of the environment that are not shown: `${NAME}` stands for
+    /// each.
+    pub fn shown(&self, text: &str) -> String {
+        self.file.shown(text)
     }
 
     /// Returns a summary of its content: `3 routes, 1 site`.

@@ -1,17 +1,51 @@
 //! Everything in effect, written as a file that can be read again.
 
 use std::fmt::{self, Write};
+use std::sync::Arc;
 
 use super::ConfigFile;
+use super::secrets::HiddenValues;
 use super::specs::{RouteAction, RouteSpec, SiteSpec, SiteTls};
 use crate::headers::Headers;
 use crate::text::quoted;
-use crate::{Config, Field, FileSetting, Origin, Settings, TUNABLES, Tunable};
+use crate::{Config, Field, FilePlace, FileSetting, Origin, Settings, TUNABLES, Tunable};
 
 pub(super) fn text(file: Option<&ConfigFile>, settings: &Settings) -> String {
     let mut text = String::from("# Everything in effect, and where it came from.\n\n");
     write(&mut text, file, settings).expect("a string takes all text");
-    text
+    match file {
+        Some(file) => disguised(&text, &file.secrets),
+        None => disguised(&text, &HiddenValues::default()),
+    }
+}
+
+/// Returns a file with its texts so that they are read as the same, and without secrets: see
+/// [`HiddenValues::written`]. Keys stay as they are.
+fn disguised(file: &str, secrets: &HiddenValues) -> String {
+    let mut out = String::with_capacity(file.len());
+    for line in file.split_inclusive('\n') {
+        let mut rest = line;
+        // What is written above has no other texts than those in double quotes, and no comment
+        // before them.
+        while let Some(at) = rest.find(['"', '#']).filter(|at| rest.as_bytes()[*at] == b'"') {
+            let inner = &rest[at + 1..];
+            let mut is_escaped = false;
+            let end = inner.bytes().position(|byte| {
+                let ends = byte == b'"' && !is_escaped;
+                is_escaped = byte == b'\\' && !is_escaped;
+                ends
+            });
+            let Some(end) = end else { break };
+            let (text, behind) = (&inner[..end], &inner[end + 1..]);
+            let is_key = behind.trim_start().starts_with('=');
+            out.push_str(&rest[..=at]);
+            out.push_str(&if is_key { text.to_owned() } else { secrets.written(text) });
+            out.push('"');
+            rest = behind;
+        }
+        out.push_str(rest);
+    }
+    out
 }
 
 fn write(out: &mut String, file: Option<&ConfigFile>, settings: &Settings) -> fmt::Result {
@@ -28,11 +62,10 @@ fn write(out: &mut String, file: Option<&ConfigFile>, settings: &Settings) -> fm
         }
     }
     let Some(file) = file else { return Ok(()) };
-    let name = file.settings.path.display().to_string();
     headers(out, "headers", &file.headers)?;
-    site(out, "", &file.main, &name)?;
+    site(out, "", &file.main)?;
     for one in &file.sites {
-        writeln!(out, "\n[[site]]  # {}", place(&name, one.line))?;
+        writeln!(out, "\n[[site]]  # {}", origin(&one.place))?;
         let hosts: Vec<String> = one.hosts.iter().map(|host| quoted(host)).collect();
         writeln!(out, "hosts = [{}]", hosts.join(", "))?;
         if let Some(root) = &one.root {
@@ -41,7 +74,7 @@ fn write(out: &mut String, file: Option<&ConfigFile>, settings: &Settings) -> fm
         own_settings(out, &one.settings)?;
         one.tls.as_ref().map_or(Ok(()), |own| tls(out, own))?;
         headers(out, "site.headers", &one.headers)?;
-        site(out, "site.", one, &name)?;
+        site(out, "site.", one)?;
     }
     Ok(())
 }
@@ -65,13 +98,13 @@ fn value(tunable: &Tunable, config: &Config) -> Option<String> {
     }
 }
 
-fn site(out: &mut String, prefix: &str, site: &SiteSpec, name: &str) -> fmt::Result {
+fn site(out: &mut String, prefix: &str, site: &SiteSpec) -> fmt::Result {
     for with_line in &site.routes {
-        writeln!(out, "\n[[{prefix}route]]  # {}", place(name, with_line.line))?;
+        writeln!(out, "\n[[{prefix}route]]  # {}", origin(&with_line.place))?;
         route(out, prefix, with_line)?;
     }
     for with_line in &site.pages {
-        writeln!(out, "\n[[{prefix}error-page]]  # {}", place(name, with_line.line))?;
+        writeln!(out, "\n[[{prefix}error-page]]  # {}", origin(&with_line.place))?;
         if let Some(status) = with_line.status {
             writeln!(out, "status = {}", status.code())?;
         }
@@ -144,7 +177,7 @@ fn headers(out: &mut String, name: &str, fields: &Headers) -> fmt::Result {
         .try_for_each(|(name, value)| writeln!(out, "{} = {}", quoted(name), quoted(value)))
 }
 
-fn place(name: &str, line: usize) -> String {
-    let path = std::path::PathBuf::from(name);
-    Origin::File { path, line }.to_string()
+fn origin(place: &FilePlace) -> String {
+    let (path, line) = (place.file.to_path_buf(), place.line);
+    Origin::File { path, line, variables: Arc::from([]) }.to_string()
 }

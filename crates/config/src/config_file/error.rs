@@ -3,10 +3,13 @@
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// One thing that is wrong with a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
+    /// The file, as it was named: the configuration file, or one that it includes.
+    pub file: Arc<Path>,
     /// The line, from 1; 0 is the file as a whole.
     pub line: usize,
     /// The value that was expected, the one that was found, and the remedy.
@@ -22,30 +25,17 @@ pub struct SiteError {
 }
 
 impl SiteError {
-    pub(super) fn new(path: &Path, mut problems: Vec<Problem>) -> Self {
-        problems.sort_by_key(|problem| problem.line);
+    /// - `files`: all files, in the order in which their problems are shown.
+    pub(super) fn new(path: &Path, files: &[Arc<Path>], mut problems: Vec<Problem>) -> Self {
+        let place = |problem: &Problem| files.iter().position(|file| *file == problem.file);
+        problems.sort_by_key(|problem| (place(problem), problem.line));
         problems.dedup();
         Self { path: path.to_owned(), problems }
     }
 
-    pub(super) fn unreadable(path: &Path, error: &io::Error) -> Self {
-        let remedy = match error.kind() {
-            io::ErrorKind::NotFound => "no such file; name one that is there",
-            io::ErrorKind::PermissionDenied => "no permission to read it; allow it to this user",
-            io::ErrorKind::InvalidData => "it is not UTF-8; save it as such",
-            io::ErrorKind::IsADirectory => "it is a folder; name the file in it",
-            _ => return Self::whole(path, format!("cannot be read: {error}; name another one")),
-        };
-        Self::whole(path, remedy.to_owned())
-    }
-
-    pub(super) fn too_large(path: &Path, bytes_max: u64) -> Self {
-        let expected = bytes_max >> 20;
-        Self::whole(path, format!("expected at most {expected} MiB, found more; shorten it"))
-    }
-
-    fn whole(path: &Path, text: String) -> Self {
-        Self { path: path.to_owned(), problems: vec![Problem { line: 0, text }] }
+    pub(super) fn whole(path: &Path, text: String) -> Self {
+        let problem = Problem { file: path.into(), line: 0, text };
+        Self { path: path.to_owned(), problems: vec![problem] }
     }
 
     /// Returns the file, as it was named.
@@ -61,8 +51,8 @@ impl SiteError {
 
 impl fmt::Display for SiteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let path = self.path.display();
-        for (at, Problem { line, text }) in self.problems.iter().enumerate() {
+        for (at, Problem { file, line, text }) in self.problems.iter().enumerate() {
+            let path = file.display();
             let gap = if at == 0 { "" } else { "\n" };
             match line {
                 0 => write!(f, "{gap}{path}: {text}")?,
@@ -74,3 +64,15 @@ impl fmt::Display for SiteError {
 }
 
 impl std::error::Error for SiteError {}
+
+/// Returns why a file cannot be read, and the remedy.
+pub(super) fn unreadable(error: &io::Error) -> String {
+    let remedy = match error.kind() {
+        io::ErrorKind::NotFound => "no such file; name one that is there",
+        io::ErrorKind::PermissionDenied => "no permission to read it; allow it to this user",
+        io::ErrorKind::InvalidData => "it is not UTF-8; save it as such",
+        io::ErrorKind::IsADirectory => "it is a folder; name the file in it",
+        _ => return format!("cannot be read: {error}; name another one"),
+    };
+    remedy.to_owned()
+}

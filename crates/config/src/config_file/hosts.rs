@@ -1,10 +1,11 @@
 //! Host names of sites.
 
 use super::value::{ValueReader, ValueTable};
+use crate::file_settings::FilePlace;
 
-/// Host names that sites already have, each with its line.
+/// Host names that sites already have, each with its place.
 #[derive(Default)]
-pub(super) struct Hosts(Vec<(String, usize)>);
+pub(super) struct Hosts(Vec<(String, FilePlace)>);
 
 /// Returns the hosts of a site.
 pub(super) fn read_hosts(
@@ -19,16 +20,16 @@ pub(super) fn read_hosts(
     }
     for with_line in reader.texts(table, "hosts").unwrap_or_default() {
         let (host, line) = (with_line.value.to_ascii_lowercase(), with_line.line);
-        let known = taken.0.iter().find(|(known, _)| *known == host).map(|(_, line)| *line);
+        let known =
+            taken.0.iter().find(|(known, _)| *known == host).map(|(_, place)| reader.seen(place));
         if let Err(expected) = check(&host) {
             reader.problem(line, format!("site.hosts: {expected}, found {host:?}"));
         } else if let Some(first) = known {
-            let text = format!(
-                "site.hosts: {host:?} has a site already (line {first}); merge their routes"
-            );
+            let text =
+                format!("site.hosts: {host:?} has a site already ({first}); merge their routes");
             reader.problem(line, text);
         } else {
-            taken.0.push((host.clone(), line));
+            taken.0.push((host.clone(), reader.place(line)));
             hosts.push(host);
         }
     }

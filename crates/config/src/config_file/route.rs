@@ -17,7 +17,7 @@ use super::settings::{keys_with_settings, read_own_settings};
 use super::specs::{ErrorPageSpec, RouteAction, RouteSpec};
 use super::value::{ValueReader, ValueTable, named};
 use crate::early_hints::preload_link;
-use crate::file_settings::FileSetting;
+use crate::file_settings::{FilePlace, FileSetting};
 use crate::nearest::nearest;
 use crate::tunable::SettingGroup;
 
@@ -106,7 +106,7 @@ pub(super) fn read_route(reader: &mut ValueReader<'_>, table: ValueTable<'_>) ->
         (_, methods) => methods.unwrap_or_default(),
     };
     Some(RouteSpec {
-        line: path.line,
+        place: reader.place(path.line),
         path: path.value.to_owned(),
         action,
         methods,
@@ -236,20 +236,20 @@ fn read_methods(reader: &mut ValueReader<'_>, table: ValueTable<'_>) -> Option<V
     Some(methods)
 }
 
-/// Paths of routes, to name both lines of two that match the same requests.
+/// Paths of routes, to name both places of two that match the same requests.
 #[derive(Default)]
 pub(super) struct Paths {
-    router: Router<usize>,
-    /// The lines of each pattern.
-    lines: HashMap<String, usize>,
+    router: Router<()>,
+    /// The place of each pattern.
+    places: HashMap<String, FilePlace>,
     /// Paths of handlers, with their methods; none is all of them.
-    taken: Vec<(String, Vec<Method>, usize)>,
+    taken: Vec<(String, Vec<Method>, FilePlace)>,
 }
 
 impl Paths {
     pub(super) fn add(&mut self, reader: &mut ValueReader<'_>, route: &RouteSpec) {
         if let RouteAction::Folder(_) = route.action {
-            let Some(pattern) = checked(reader, &route.path, route.line) else { return };
+            let Some(pattern) = checked(reader, &route.path, route.place.line) else { return };
             let base = pattern.trim_end_matches('/');
             let mut all = vec![format!("{base}/"), format!("{base}/{{*rest}}")];
             if !base.is_empty() {
@@ -265,32 +265,35 @@ impl Paths {
             let all = (methods.is_empty(), route.methods.is_empty());
             all == (true, true) || methods.iter().any(is_shared)
         };
-        let clash = same.clone().find(|(_, methods, _)| clashes(methods)).map(|(.., line)| *line);
+        let clash = same
+            .clone()
+            .find(|(_, methods, _)| clashes(methods))
+            .map(|(.., place)| reader.seen(place));
         let is_known = same.count() > 0;
         if let Some(first) = clash {
             let text = format!(
-                "route: line {first} has {} with the same methods; change or leave out one of them",
+                "route: {first} has {} with the same methods; change or leave out one of them",
                 route.path
             );
-            reader.problem(route.line, text);
-        } else if !is_known && let Some(pattern) = checked(reader, &route.path, route.line) {
+            reader.problem(route.place.line, text);
+        } else if !is_known && let Some(pattern) = checked(reader, &route.path, route.place.line) {
             self.insert(reader, pattern, route);
         }
-        self.taken.push((route.path.clone(), route.methods.clone(), route.line));
+        self.taken.push((route.path.clone(), route.methods.clone(), route.place.clone()));
     }
 
     /// Returns whether nothing is wrong with the path.
     fn insert(&mut self, reader: &mut ValueReader<'_>, pattern: String, route: &RouteSpec) -> bool {
-        let (path, line) = (&route.path, route.line);
-        let text = match self.router.insert(pattern.clone(), line) {
+        let (path, line) = (&route.path, route.place.line);
+        let text = match self.router.insert(pattern.clone(), ()) {
             Ok(()) => {
-                self.lines.insert(pattern, line);
+                self.places.insert(pattern, route.place.clone());
                 return true;
             }
-            Err(InsertError::Conflict { with }) => match self.lines.get(&with) {
+            Err(InsertError::Conflict { with }) => match self.places.get(&with) {
                 Some(first) => format!(
-                    "route: {path} and {with} in line {first} match the same requests; \
-                     change one of them"
+                    "route: {path} and {with} in {} match the same requests; change one of them",
+                    reader.seen(first)
                 ),
                 None => {
                     format!("route: {path} and {with} match the same requests; change one of them")
@@ -337,14 +340,17 @@ pub(super) fn read_page(
         reader.problem(with_line.line, text);
     }
     if let Some(first) = known.iter().find(|page| page.status == status) {
-        let first = first.line;
-        let text = format!("error-page: line {first} is for the same status; leave one out");
+        let first = reader.seen(&first.place);
+        let text = format!("error-page: {first} is for the same status; leave one out");
         reader.problem(table.line, text);
     }
     let with_line = reader.required(table, "file")?;
     let file = reader.path(with_line.value);
     match content(&file) {
-        Ok(content) => Some(ErrorPageSpec { line: table.line, status, file, content }),
+        Ok(content) => {
+            let place = reader.place(table.line);
+            Some(ErrorPageSpec { place, status, file, content })
+        }
         Err(text) => {
             let shown = file.display();
             reader.problem(with_line.line, format!("error-page.file: {shown}: {text}"));

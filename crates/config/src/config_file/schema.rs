@@ -20,6 +20,9 @@ enum Json {
     Map(Vec<(String, Json)>),
 }
 
+/// The pattern of texts that have a variable in them.
+const VARIABLE: &str = "\\$\\{[A-Za-z_][A-Za-z0-9_]*(:-[^}]*)?\\}";
+
 /// Returns the JSON Schema (draft 2020-12) of configuration files.
 pub fn schema() -> String {
     let mut text = String::new();
@@ -33,6 +36,7 @@ fn whole() -> Json {
     let mut keys = settings.clone();
     let settings = closed("Settings, in a table of their own", settings, &[]);
     keys.push(key("settings", Json::Map(settings)));
+    keys.push(key("include", include()));
     keys.push(key("headers", reference("headers")));
     keys.push(key("route", list_of("Routes", "route")));
     keys.push(key("site", list_of("Sites for other hosts", "site")));
@@ -64,8 +68,13 @@ fn setting(tunable: &Tunable) -> (String, Json) {
         parts.push(key("default", text(tunable.default)));
     }
     parts.push(match &tunable.field {
-        Field::Switch { .. } => key("type", text("boolean")),
-        Field::Choice { names, .. } => key("enum", texts(names.iter().copied())),
+        Field::Switch { .. } => {
+            key("anyOf", Json::List(vec![of_type("boolean"), reference("variable")]))
+        }
+        Field::Choice { names, .. } => {
+            let names = Json::Map(vec![key("enum", texts(names.iter().copied()))]);
+            key("anyOf", Json::List(vec![names, reference("variable")]))
+        }
         Field::Text { .. } | Field::Path { .. } => key("type", text("string")),
         Field::List { .. } if tunable.name == "listen" => {
             let each = Json::Map(vec![key(
@@ -77,7 +86,8 @@ fn setting(tunable: &Tunable) -> (String, Json) {
         Field::List { .. } => key("anyOf", Json::List(vec![of_type("string"), strings()])),
         Field::Number { unit, min, max, zero, .. } => {
             let number = whole_number(*unit, (*min, *max), zero.is_some());
-            key("anyOf", Json::List(vec![number, number_text(*unit, *zero)]))
+            let text = number_text(*unit, *zero);
+            key("anyOf", Json::List(vec![number, text, reference("variable")]))
         }
     });
     (tunable.name.to_owned(), Json::Map(parts))
@@ -125,8 +135,14 @@ fn definitions() -> Json {
         key("status", status(400, "Status that the page is for; left out, it is for all")),
         key("file", described("string", "File with the page")),
     ];
+    let variable = Json::Map(vec![
+        key("description", text("A value of the environment: ${NAME} or ${NAME:-default}")),
+        key("type", text("string")),
+        key("pattern", text(VARIABLE)),
+    ]);
     Json::Map(vec![
         key("headers", headers),
+        key("variable", variable),
         key("listen", listener()),
         key("route", route()),
         key("site", Json::Map(closed("A site for some hosts", site, &["hosts"]))),
@@ -223,6 +239,14 @@ fn route() -> Json {
 fn redirects() -> Json {
     let statuses = REDIRECTS.iter().map(|code| Json::Number(u64::from(*code))).collect();
     Json::Map(vec![key("enum", Json::List(statuses))])
+}
+
+fn include() -> Json {
+    let what = "Files that belong to this one: \"sites/*.toml\", relative to its folder";
+    Json::Map(vec![
+        key("description", text(what)),
+        key("anyOf", Json::List(vec![of_type("string"), strings()])),
+    ])
 }
 
 fn hosts() -> Json {

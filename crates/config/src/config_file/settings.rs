@@ -3,6 +3,7 @@
 
 use std::ffi::OsString;
 
+use toml::Spanned;
 use toml::de::DeValue;
 
 use super::listeners::read_listeners;
@@ -46,6 +47,8 @@ fn read_setting(
     let (key, value) = table.values.get_key_value(tunable.name)?;
     let line = reader.line_of(key);
     let name = &*named(table, tunable.name);
+    let variables = variables_in(reader, value);
+    let is_interpolated = reader.interpolated.is_in(value);
     let mut items = Vec::new();
     let text: Option<OsString> = match (&tunable.field, value.get_ref()) {
         (Field::List { .. }, DeValue::String(_) | DeValue::Array(_))
@@ -70,6 +73,9 @@ fn read_setting(
             Some(reader.path(path).into())
         }
         (Field::Switch { .. }, DeValue::Boolean(on)) => Some(on.to_string().into()),
+        (Field::Switch { .. }, DeValue::String(text)) if is_interpolated => {
+            Some(text.as_ref().into())
+        }
         (Field::Switch { .. }, _) => None,
         (Field::Number { .. }, DeValue::Integer(number)) => {
             let number = u64::from_str_radix(number.as_str(), number.radix()).ok();
@@ -97,7 +103,17 @@ fn read_setting(
         reader.problem(line, format!("{name}: expected {expected}, found {found}; {remedy}"));
         return None;
     }
-    Some(FileSetting { name: tunable.name, value, line, items })
+    let place = reader.place(line);
+    Some(FileSetting { name: tunable.name, value, place, items, variables })
+}
+
+/// Returns the variables of the environment that are in a value.
+fn variables_in(reader: &ValueReader<'_>, value: &Spanned<DeValue<'_>>) -> Vec<String> {
+    let mut names = reader.interpolated.names(value).to_vec();
+    if let DeValue::Array(items) = value.get_ref() {
+        names.extend(items.iter().flat_map(|item| reader.interpolated.names(item)).cloned());
+    }
+    names
 }
 
 /// Reads the texts of a list, each with its line; `None` if one is not as it should be.
@@ -109,12 +125,20 @@ fn read_items(
 ) -> Option<Vec<(String, usize)>> {
     let (before, name) = (reader.problems.len(), named(table, key));
     let mut items = Vec::new();
+    let (_, value) = table.values.get_key_value(key)?;
+    let is_interpolated = match value.get_ref() {
+        DeValue::Array(items) => items.iter().any(|item| reader.interpolated.is_in(item)),
+        _ => reader.interpolated.is_in(value),
+    };
     for text in reader.texts(table, key)? {
         let (found, line) = (text.value, text.line);
-        if !allowed(found) || found.contains(',') {
+        // One variable may hold several, as the setting's own variable does.
+        let all = found.split(',').map(str::trim).filter(|one| !one.is_empty());
+        let all: Vec<&str> = if is_interpolated { all.collect() } else { vec![found] };
+        if !all.iter().all(|one| allowed(one) && !one.contains(',')) {
             reader.problem(line, format!("{name}: expected {what}, found {found:?}"));
         }
-        items.push((found.to_owned(), line));
+        items.extend(all.into_iter().map(|one| (one.to_owned(), line)));
     }
     (reader.problems.len() == before).then_some(items)
 }

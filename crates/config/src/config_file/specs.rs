@@ -8,14 +8,14 @@ use gustnado_http::status::Status;
 
 use super::redirect::Template;
 use crate::TlsClientAuth;
-use crate::file_settings::FileSetting;
+use crate::file_settings::{FilePlace, FileSetting};
 use crate::headers::Headers;
 
 /// A site: the routes of some hosts.
 #[derive(Debug, Clone, Default)]
 pub struct SiteSpec {
-    /// Its line in the file.
-    pub line: usize,
+    /// Its line, and the file that has it.
+    pub place: FilePlace,
     /// In small letters, without a port.
     pub hosts: Vec<String>,
     /// The folder that is served where no route matches.
@@ -50,8 +50,8 @@ pub struct SiteTls {
 /// A route of a site.
 #[derive(Debug, Clone)]
 pub struct RouteSpec {
-    /// Its line in the file.
-    pub line: usize,
+    /// Its line, and the file that has it.
+    pub place: FilePlace,
     /// `/exact`, `/{name}` or `/{*rest}`.
     pub path: String,
     /// The action for its requests.
@@ -94,8 +94,8 @@ pub enum RouteAction {
 /// A page for one status of 400 and above, or for all of them.
 #[derive(Debug, Clone)]
 pub struct ErrorPageSpec {
-    /// Its line in the file.
-    pub line: usize,
+    /// Its line, and the file that has it.
+    pub place: FilePlace,
     /// `None` is the page for every status that has none of its own.
     pub status: Option<Status>,
     /// Where its content was read.

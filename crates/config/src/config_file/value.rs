@@ -1,11 +1,14 @@
 //! Reading values out of a table of TOML, and collecting what is wrong with them.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::error::Problem;
+use crate::file_settings::FilePlace;
 use crate::nearest::nearest;
 
 /// The keys that hold tables.
@@ -30,26 +33,73 @@ pub(super) struct ValueTable<'t> {
 /// The file while it is read, and the problems found so far.
 pub(super) struct ValueReader<'a> {
     text: &'a str,
+    /// The file, as it was named.
+    pub(super) file: Arc<Path>,
     /// The folder that relative paths begin in.
     base: PathBuf,
     pub(super) problems: Vec<Problem>,
     pub(super) check_folder: FolderCheck,
+    /// The texts that have values of the environment in them.
+    pub(super) interpolated: Interpolated,
+}
+
+/// The texts of a file that have values of the environment in them.
+#[derive(Default)]
+pub(super) struct Interpolated {
+    /// Names of the variables, by the place of the text in the file.
+    names: HashMap<usize, Vec<String>>,
+    bytes: usize,
+}
+
+impl Interpolated {
+    /// Adds a text, and returns how many bytes all of them have.
+    ///
+    /// - `start`: its place in the file.
+    pub(super) fn add(&mut self, start: usize, names: Vec<String>, bytes: usize) -> usize {
+        self.names.insert(start, names);
+        self.bytes += bytes;
+        self.bytes
+    }
+
+    /// Returns whether a value has a variable in it, or the default of one: then it is text,
+    /// whatever it stands for.
+    pub(super) fn is_in<T>(&self, value: &Spanned<T>) -> bool {
+        self.names.contains_key(&value.span().start)
+    }
+
+    /// Returns the variables whose values are in a value.
+    pub(super) fn names<T>(&self, value: &Spanned<T>) -> &[String] {
+        self.names.get(&value.span().start).map_or(&[], Vec::as_slice)
+    }
 }
 
 /// Check of a folder that is to be served. The error says why it cannot be, and the remedy.
 pub type FolderCheck = fn(&Path) -> Result<(), String>;
 
 impl<'a> ValueReader<'a> {
-    pub(super) fn new(path: &Path, text: &'a str, check_folder: FolderCheck) -> Self {
-        let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    pub(super) fn new(file: &Arc<Path>, text: &'a str, check_folder: FolderCheck) -> Self {
+        let folder = file.parent().filter(|parent| !parent.as_os_str().is_empty());
         let base = folder.unwrap_or(Path::new("."));
         // Where the current folder is gone, relative paths stay so.
         let base = std::path::absolute(base).unwrap_or_else(|_| base.to_owned());
-        Self { text, base, problems: Vec::new(), check_folder }
+        let file = Arc::clone(file);
+        let (problems, interpolated) = (Vec::new(), Interpolated::default());
+        Self { text, file, base, problems, check_folder, interpolated }
     }
 
     pub(super) fn problem(&mut self, line: usize, text: impl Into<String>) {
-        self.problems.push(Problem { line, text: text.into() });
+        let file = Arc::clone(&self.file);
+        self.problems.push(Problem { file, line, text: text.into() });
+    }
+
+    /// Returns a line of the file as a place.
+    pub(super) fn place(&self, line: usize) -> FilePlace {
+        FilePlace { file: Arc::clone(&self.file), line }
+    }
+
+    /// Returns a place as messages name it: `line 3`, or with the name of another file.
+    pub(super) fn seen(&self, place: &FilePlace) -> String {
+        place.seen_from(&self.file)
     }
 
     /// Returns the line of a place in the text.
@@ -178,8 +228,15 @@ impl<'a> ValueReader<'a> {
     /// Returns the switch of a key: true or false.
     pub(super) fn switch(&mut self, table: ValueTable<'_>, key: &str) -> Option<bool> {
         let (key, value) = table.values.get_key_value(key)?;
-        if let DeValue::Boolean(on) = value.get_ref() {
-            return Some(*on);
+        match value.get_ref() {
+            DeValue::Boolean(on) => return Some(*on),
+            // A value of the environment is text.
+            DeValue::String(text) if self.interpolated.is_in(value) => match text.as_ref() {
+                "true" => return Some(true),
+                "false" => return Some(false),
+                _ => {}
+            },
+            _ => {}
         }
         let name = named(table, key.get_ref());
         self.expected(self.line_of(key), &name, "true or false", value.get_ref());
@@ -192,6 +249,7 @@ impl<'a> ValueReader<'a> {
         let line = self.line_of(key);
         let number = match value.get_ref() {
             DeValue::Integer(number) => u16::from_str_radix(number.as_str(), number.radix()).ok(),
+            DeValue::String(text) if self.interpolated.is_in(value) => text.parse().ok(),
             _ => None,
         };
         if number.is_none() {

@@ -92,6 +92,9 @@ fn number(value: &DeValue<'_>) -> Option<u64> {
 
 /// Digits and one of the suffixes, or the word behind the last bar: what the patterns mean.
 fn matches(pattern: &str, found: &str) -> bool {
+    if pattern == VARIABLE {
+        return found.contains("${") && found.contains('}');
+    }
     let inner = pattern.trim_start_matches("^(").trim_end_matches(")$");
     let suffix = found.trim_start_matches(|letter: char| letter.is_ascii_digit());
     if suffix.len() == found.len() {
@@ -167,6 +170,20 @@ fn what_the_reader_refuses_the_schema_refuses() {
         let read = ConfigFile::parse(std::path::Path::new("site.toml"), text, |_| Ok(()));
         assert!(read.is_err(), "the reader takes {text}");
     }
+}
+
+#[test]
+fn a_variable_may_stand_for_each_kind_of_setting() {
+    let text = "workers = \"${N:-2}\"\nhidden = \"${H:-true}\"\nscheduler = \"${S:-pool}\"\n\
+        header-timeout = \"${T:-5}s\"\ninclude = \"${D:-none}/*.toml\"\n";
+    against(text).expect("the schema takes them");
+    let path = std::path::Path::new("/nowhere/site.toml");
+    let file = ConfigFile::parse_with(path, text, |_| Ok(()), &|_| None).expect("they are read");
+    let config = file.over_defaults().config;
+    assert_eq!(
+        (config.workers, config.routes.hidden, config.scheduler.as_str()),
+        (2, true, "pool")
+    );
 }
 
 #[test]

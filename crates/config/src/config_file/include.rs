@@ -1,0 +1,146 @@
+//! The key `include`: other files that belong to a configuration file.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+/// The most names of a folder that are compared with a pattern.
+const NAMES_MAX: usize = 10_000;
+
+/// Returns the files of a pattern, sorted: `sites/a.toml`, or with `*` and `?` in its names.
+///
+/// - `folder`: the folder that it begins in, as it was named.
+///
+/// # Errors
+/// Why they cannot be listed, and the remedy. A pattern without a file is none; a name without one
+/// is for the caller to find.
+pub(super) fn files(folder: &Path, pattern: &str) -> Result<Vec<PathBuf>, String> {
+    if pattern.is_empty() {
+        return Err("expected a file such as sites/a.toml, or sites/*.toml, found \"\"".to_owned());
+    }
+    if pattern.contains("**") {
+        return Err(format!(
+            "expected * within one name, found {pattern:?}; name each folder: a/*.toml, a/*/*.toml"
+        ));
+    }
+    let mut found = vec![folder.to_owned()];
+    for component in Path::new(pattern).components() {
+        let name = match component {
+            Component::Normal(name) if is_pattern(name) => name,
+            other => {
+                for path in &mut found {
+                    path.push(other);
+                }
+                continue;
+            }
+        };
+        let mut next = Vec::new();
+        for path in found {
+            for name in names(&path, name)? {
+                next.push(path.join(name));
+            }
+        }
+        found = next;
+    }
+    if is_pattern(OsStr::new(pattern)) {
+        found.retain(|path| path.is_file());
+    }
+    Ok(found)
+}
+
+fn is_pattern(name: &OsStr) -> bool {
+    name.as_encoded_bytes().iter().any(|byte| b"*?".contains(byte))
+}
+
+/// Returns the names of a folder that match, sorted. A folder that is not there has none.
+fn names(folder: &Path, pattern: &OsStr) -> Result<Vec<std::ffi::OsString>, String> {
+    let here = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let Ok(entries) = fs::read_dir(here) else { return Ok(Vec::new()) };
+    let mut found = Vec::new();
+    for (count, entry) in entries.flatten().enumerate() {
+        if count == NAMES_MAX {
+            let shown = here.display();
+            return Err(format!(
+                "expected at most {NAMES_MAX} names in {shown}, found more; put the files into a \
+                 folder of their own"
+            ));
+        }
+        let name = entry.file_name();
+        // As in a shell: hidden names are matched by a pattern that begins with a dot. Kubernetes
+        // keeps its folders of former contents by such names.
+        let (bytes, wanted) = (name.as_encoded_bytes(), pattern.as_encoded_bytes());
+        if bytes.starts_with(b".") == wanted.starts_with(b".") && matches(wanted, bytes) {
+            found.push(name);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Returns whether a name matches a pattern of `*` and `?`, in time that grows with their product.
+fn matches(pattern: &[u8], name: &[u8]) -> bool {
+    let (mut at, mut in_name) = (0, 0);
+    let mut star: Option<(usize, usize)> = None;
+    while in_name < name.len() {
+        match pattern.get(at) {
+            Some(b'*') => {
+                star = Some((at, in_name));
+                at += 1;
+            }
+            Some(byte) if *byte == b'?' || *byte == name[in_name] => {
+                at += 1;
+                in_name += 1;
+            }
+            _ => {
+                // The last star takes one byte more.
+                let Some((star_at, taken)) = star else { return false };
+                star = Some((star_at, taken + 1));
+                (at, in_name) = (star_at + 1, taken + 1);
+            }
+        }
+    }
+    pattern[at..].iter().all(|byte| *byte == b'*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stars_and_question_marks_match_within_a_name() {
+        for (pattern, name) in
+            [("*.toml", "a.toml"), ("*", "x"), ("a?c", "abc"), ("a*b*c", "aXbYbc"), ("**", "")]
+        {
+            assert!(matches(pattern.as_bytes(), name.as_bytes()), "{pattern} {name}");
+        }
+        for (pattern, name) in
+            [("*.toml", "a.tom"), ("?", ""), ("a?c", "ac"), ("a*b", "ac"), ("", "a")]
+        {
+            assert!(!matches(pattern.as_bytes(), name.as_bytes()), "{pattern} {name}");
+        }
+    }
+
+    #[test]
+    fn files_come_sorted_and_without_hidden_ones() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for name in ["sites/b.toml", "sites/a.toml", "sites/.c.toml", "sites/d.txt", "x/y.toml"] {
+            let path = folder.path().join(name);
+            std::fs::create_dir_all(path.parent().expect("it has one")).expect("a folder");
+            std::fs::write(path, "").expect("a file");
+        }
+        std::fs::create_dir(folder.path().join("sites/folder.toml")).expect("a folder");
+        let found = |pattern: &str| -> Vec<String> {
+            let files = files(folder.path(), pattern).expect("they are listed");
+            let short = |path: PathBuf| {
+                path.strip_prefix(folder.path()).expect("below it").display().to_string()
+            };
+            files.into_iter().map(short).collect()
+        };
+        assert_eq!(found("sites/*.toml"), ["sites/a.toml", "sites/b.toml"]);
+        assert_eq!(found("*/*.toml"), ["sites/a.toml", "sites/b.toml", "x/y.toml"]);
+        assert_eq!(found("sites/.*.toml"), ["sites/.c.toml"]);
+        assert_eq!(found("none/*.toml"), [""; 0]);
+        assert_eq!(found("none.toml"), ["none.toml"]);
+        assert!(files(folder.path(), "a/**/b.toml").is_err());
+    }
+}
