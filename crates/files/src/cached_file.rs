@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use gustnado_http::date;
+use gustnado_http::etag::EntityTag;
 use gustnado_http::fields::{Fields, HeaderId};
 use gustnado_http::h2::hpack::write_unindexed;
 use gustnado_http::precondition::Validators;
@@ -14,6 +15,7 @@ use gustnado_tasks::{BlockingPool, Now};
 use rustix::io::Errno;
 
 use super::content_type::ContentType;
+use super::digest::Hashing;
 use super::error::Failure;
 use super::headers::FolderHeaders;
 use super::open_file::{OpenFile, OpenFiles};
@@ -35,6 +37,17 @@ pub(super) enum Access {
     Waits,
     /// Only bytes in memory are used; else [`Failure::WouldWait`].
     Cached,
+}
+
+/// A folder, as far as its files are made by it.
+#[derive(Clone, Copy)]
+pub(super) struct LoadContext<'f> {
+    pub(super) headers: &'f FolderHeaders,
+    /// Reads a larger file before it is sent, if it is not in memory.
+    pub(super) pool: Option<&'f BlockingPool>,
+    /// A larger one that is open already is not opened again.
+    pub(super) open_files: &'f OpenFiles,
+    pub(super) hashing: &'f Hashing,
 }
 
 /// A regular file, ready to be sent any number of times.
@@ -68,8 +81,6 @@ impl CachedFile {
     /// Opens the file found at `relative`, and reads it if it is small.
     ///
     /// - `access`: whether it may wait for the disk.
-    /// - `pool`: reads a larger file before it is sent, if it is not in memory.
-    /// - `open_files`: a larger one that is open already is not opened again.
     ///
     /// # Errors
     /// `AGAIN` if the file changed during every read: a response must not mix old and new bytes.
@@ -78,15 +89,16 @@ impl CachedFile {
         (root, access): (&Root, Access),
         located: &Located,
         relative: &[u8],
-        (headers, pool, open_files): (&FolderHeaders, Option<&BlockingPool>, &OpenFiles),
+        folder: LoadContext<'_>,
         now: Now,
     ) -> Result<CachedFile, Failure> {
+        let LoadContext { pool, open_files, .. } = folder;
         let name = memchr::memrchr(b'/', relative).map_or(relative, |at| &relative[at + 1..]);
         let content_type = ContentType::of(name);
         let sent_from = |stamp: Stamp, file| {
             let file = CachedFile {
                 pool: pool.cloned(),
-                ..CachedFile::new(stamp, content_type, Some(file), &[], headers, now)
+                ..CachedFile::new(stamp, content_type, Ok(file), folder, now)
             };
             // Before the first response, which would otherwise take a cold file for a warm one.
             file.note_warmth(root);
@@ -122,7 +134,7 @@ impl CachedFile {
             // Compared after the read too, or a write in the middle of it would be cached as a
             // whole file.
             if is_whole && Stamp::of(&rustix::fs::fstat(&file)?) == stamp {
-                return Ok(CachedFile::new(stamp, content_type, None, &bytes, headers, now));
+                return Ok(CachedFile::new(stamp, content_type, Err(&bytes), folder, now));
             }
         }
         Err(Failure::Disk(Errno::AGAIN))
@@ -143,16 +155,20 @@ impl CachedFile {
         self.pool.as_ref().filter(|_| self.is_cold.load(Ordering::Relaxed))
     }
 
+    /// - `content`: the open file, or the bytes of a small one.
     fn new(
         stamp: Stamp,
         content_type: ContentType,
-        file: Option<Arc<OpenFile>>,
-        body: &[u8],
-        headers: &FolderHeaders,
+        content: Result<Arc<OpenFile>, &[u8]>,
+        folder: LoadContext<'_>,
         now: Now,
     ) -> CachedFile {
-        let validators = Validators { tag: stamp.tag(), modified_secs: stamp.modified_secs(now) };
-        let fields = fields(content_type, &validators, headers);
+        let body = content.as_ref().err().copied();
+        let digest = folder.hashing.digest(&stamp, body);
+        let awaits_digest = folder.hashing.is_awaited(&stamp, digest);
+        let validators = folder.hashing.validators(&stamp, digest, now);
+        let body = body.unwrap_or_default();
+        let fields = fields(content_type, &validators, folder.headers);
         let mut prepared = Vec::with_capacity(256 + body.len());
         write_fields(&mut prepared, &fields);
         write!(prepared, "Content-Length: {}\r\n\r\n", stamp.size).expect("a vector takes all");
@@ -163,11 +179,11 @@ impl CachedFile {
             fields: Arc::new(fields),
             head_bytes,
             block: OnceLock::new(),
-            file,
+            file: content.ok(),
             size: stamp.size,
             validators,
             content_type,
-            seen: Seen::new(stamp, now),
+            seen: Seen::new(stamp, awaits_digest, now),
             pool: None,
             is_cold: AtomicBool::new(false),
         }
@@ -227,8 +243,7 @@ impl CachedFile {
 fn fields(content_type: ContentType, validators: &Validators, headers: &FolderHeaders) -> Fields {
     let mut fields = Fields::new();
     fields.add_trusted(HeaderId::ContentType, content_type.to_string().as_bytes());
-    fields.add_trusted(HeaderId::LastModified, &date::imf_fixdate(validators.modified_secs));
-    fields.add_trusted(HeaderId::ETag, validators.tag.as_bytes());
+    put_validators(&mut fields, validators.tag, validators);
     fields.add_trusted(HeaderId::AcceptRanges, b"bytes");
     if !headers.has_nosniff {
         fields.add_trusted(HeaderId::XContentTypeOptions, b"nosniff");
@@ -238,6 +253,16 @@ fn fields(content_type: ContentType, validators: &Validators, headers: &FolderHe
         fields.extend(&headers.links);
     }
     fields
+}
+
+/// Adds the date, and the tag that the response is to have.
+pub(super) fn put_validators(fields: &mut Fields, tag: Option<EntityTag>, of: &Validators) {
+    if let Some(modified_secs) = of.modified_secs {
+        fields.add_trusted(HeaderId::LastModified, &date::imf_fixdate(modified_secs));
+    }
+    if let Some(tag) = tag {
+        fields.add_trusted(HeaderId::ETag, tag.as_bytes());
+    }
 }
 
 /// Reads up to `size` bytes; fewer only if the file ends earlier.

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use super::digest::Digests;
 use super::headers::FolderHeaders;
 use super::{FileOptions, Files, FilesError, Folder};
 
@@ -13,6 +14,8 @@ pub struct Folders {
     known: Arc<Mutex<Vec<Weak<Folder>>>>,
     /// The count of all folders, closed ones included.
     exhausted: Arc<AtomicU64>,
+    /// Outlive every folder, so that a reload changes no tag.
+    digests: Arc<Digests>,
 }
 
 impl Folders {
@@ -35,6 +38,7 @@ impl Folders {
         let folder = Arc::get_mut(&mut new.folder).expect("it is not shared yet");
         folder.headers = headers;
         folder.exhausted_in_all = self.exhausted();
+        folder.hashing.digests = Arc::clone(&self.digests);
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|folder| folder.strong_count() > 0);
         let same = known.iter().filter_map(Weak::upgrade).find(|old| old.serves_as(&new.folder));

@@ -11,6 +11,7 @@
 mod cache;
 mod cached_file;
 mod content_type;
+mod digest;
 mod error;
 mod folders;
 mod headers;
@@ -50,13 +51,15 @@ use rustix::fs::FileType;
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
-use cached_file::Access;
+use cached_file::{Access, LoadContext, SMALL_BYTES_MAX};
+use digest::Hashing;
 use error::Failure;
 use lookup::FoundEntry;
 use open_file::OpenFiles;
 use path::FilePathError;
 use resolve::Root;
 use select::{select, select_or_whole};
+use stamp::Seen;
 use worker::Worker;
 
 pub use cached_file::CachedFile;
@@ -179,6 +182,7 @@ struct Folder {
     pool: OnceLock<BlockingPool>,
     /// Those of all workers.
     open_files: OpenFiles,
+    hashing: Hashing,
 }
 
 /// Counts of errors of the system that kept files from being served, since the start.
@@ -234,6 +238,7 @@ impl Files {
             wait: options.wait,
             pool: OnceLock::new(),
             open_files: OpenFiles::default(),
+            hashing: Hashing::new(digest::HASH_BYTES_MAX, digest::source_date()),
         };
         Ok(Files { folder: Arc::new(folder) })
     }
@@ -345,6 +350,28 @@ impl Folder {
     fn pool(&self) -> Option<&BlockingPool> {
         let new = || BlockingPool::new(self.threads, JOBS_MAX);
         (self.threads > 0).then(|| self.pool.get_or_init(new))
+    }
+
+    fn load_context(&self) -> LoadContext<'_> {
+        LoadContext {
+            headers: &self.headers,
+            pool: self.pool(),
+            open_files: &self.open_files,
+            hashing: &self.hashing,
+        }
+    }
+
+    /// Returns whether the digest is known now that a cached file awaits. If it was not asked for,
+    /// as too many files waited, it is asked for again.
+    fn has_new_digest(&self, cached: Seen, now: Now) -> bool {
+        if !cached.awaits_digest {
+            return false;
+        }
+        let is_known = self.hashing.digest(&cached.stamp, None).is_some();
+        if !is_known && let Some(file) = self.open_files.get(&cached.stamp) {
+            self.hashing.request(&file, cached.stamp, now);
+        }
+        is_known
     }
 
     fn count(&self, failure: Failure) {
@@ -464,6 +491,12 @@ fn load_file(path: &Path, now: Now) -> Result<CachedFile, Failure> {
     if located.kind() != FileType::RegularFile {
         return Err(Failure::Disk(Errno::NOENT));
     }
-    let with = (&FolderHeaders::default(), None, &OpenFiles::default());
-    CachedFile::load((&root, Access::Waits), &located, name, with, now)
+    // Without a folder that remembers digests, only a small file has one.
+    let folder = LoadContext {
+        headers: &FolderHeaders::default(),
+        pool: None,
+        open_files: &OpenFiles::default(),
+        hashing: &Hashing::new(SMALL_BYTES_MAX, digest::source_date()),
+    };
+    CachedFile::load((&root, Access::Waits), &located, name, folder, now)
 }

@@ -77,13 +77,18 @@ pub(super) fn find(
         return Err(Failure::Disk(Errno::NOTDIR));
     }
     // Only the attributes are compared, so an unchanged file costs neither an open nor a read.
-    if cached.is_some_and(|cached| cached.is_unchanged(&located.stat)) {
+    if let Some(cached) = cached
+        && cached.is_unchanged(&located.stat)
+        && !folder.has_new_digest(cached, now)
+    {
         return Ok(FoundEntry::Unchanged);
     }
     // Opens the located file: if a rename has exchanged it meanwhile, this fails with `AGAIN`.
-    let with = (&folder.headers, folder.pool(), &folder.open_files);
-    let file = Arc::new(CachedFile::load((root, access), &located, &relative, with, now)?);
-    Ok(FoundEntry::Loaded { file, may_cache: true })
+    let file = CachedFile::load((root, access), &located, &relative, folder.load_context(), now)?;
+    if let (true, Some(open)) = (file.seen.awaits_digest, &file.file) {
+        folder.hashing.request(open, file.seen.stamp, now);
+    }
+    Ok(FoundEntry::Loaded { file: Arc::new(file), may_cache: true })
 }
 
 /// Returns the outcome for a directory without an index.

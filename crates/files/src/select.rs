@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use gustnado_http::date;
 use gustnado_http::fields::HeaderId;
 use gustnado_http::method::Method;
 use gustnado_http::precondition::{self, Conditions, Verdict};
@@ -14,7 +13,7 @@ use gustnado_http::request::RequestView;
 use gustnado_http::status::Status;
 use gustnado_tasks::Now;
 
-use super::cached_file::CachedFile;
+use super::cached_file::{CachedFile, put_validators};
 use super::headers::FolderHeaders;
 use super::multipart::{MultipartRanges, content_range};
 use super::response::{FileContent, FileResponse};
@@ -59,8 +58,11 @@ fn by_conditions(
         Verdict::Perform => by_range(file, headers, request, now),
         // RFC 9110 §15.4.5: the validator and no other metadata, as the client has it already.
         Verdict::NotModified => {
-            let response = FileResponse::new(Status::NOT_MODIFIED).with_headers(headers);
-            Some(response.with(HeaderId::ETag, file.validators.tag.as_bytes()))
+            let mut response = FileResponse::new(Status::NOT_MODIFIED).with_headers(headers);
+            if let Some(tag) = file.validators.tag_for(conditions.if_none_match) {
+                response.put(HeaderId::ETag, tag.as_bytes());
+            }
+            Some(response)
         }
         Verdict::Failed => {
             Some(FileResponse::new(Status::PRECONDITION_FAILED).with_headers(headers))
@@ -87,15 +89,15 @@ fn by_range(
     request: RequestView<'_>,
     now: Now,
 ) -> Option<FileResponse> {
+    let if_range = request.known(HeaderId::IfRange);
     let value = request.known(HeaderId::Range).filter(|_| {
-        let if_range = request.known(HeaderId::IfRange);
         request.method() != Method::Head
             && precondition::range_counts(if_range, &file.validators, now.unix_secs)
     })?;
     Some(match range::select(value, file.size) {
         Selected::Whole => return None,
-        Selected::One(range) => one_range(file, headers, range),
-        Selected::Several(ranges) => several_ranges(file, headers, &ranges),
+        Selected::One(range) => one_range((file, headers), if_range, range),
+        Selected::Several(ranges) => several_ranges((file, headers), if_range, &ranges),
         Selected::Unsatisfiable => {
             let size = format!("bytes */{}", file.size);
             let response = FileResponse::new(Status::RANGE_NOT_SATISFIABLE).with_headers(headers);
@@ -104,18 +106,22 @@ fn by_range(
     })
 }
 
-fn one_range(file: &CachedFile, headers: &FolderHeaders, range: ByteRange) -> FileResponse {
+fn one_range(
+    (file, headers): (&CachedFile, &FolderHeaders),
+    if_range: Option<&[u8]>,
+    range: ByteRange,
+) -> FileResponse {
     let content_type = file.content_type.to_string();
     let response = FileResponse::new(Status::PARTIAL_CONTENT)
         .with(HeaderId::ContentType, content_type.as_bytes())
         .with(HeaderId::ContentRange, content_range(range, file.size).as_bytes());
     let segments = VecDeque::from([segment_of(file, range)]);
-    partial(response, file, headers, segments, range.len)
+    partial(response, (file, headers), if_range, (segments, range.len))
 }
 
 fn several_ranges(
-    file: &CachedFile,
-    headers: &FolderHeaders,
+    (file, headers): (&CachedFile, &FolderHeaders),
+    if_range: Option<&[u8]>,
     ranges: &[ByteRange],
 ) -> FileResponse {
     let frame = MultipartRanges::new(file.content_type, ranges, file.size);
@@ -128,21 +134,19 @@ fn several_ranges(
         segments.push_back(segment_of(file, *range));
     }
     segments.push_back(Segment::Bytes(frame.closing));
-    partial(response, file, headers, segments, length)
+    partial(response, (file, headers), if_range, (segments, length))
 }
 
 /// Adds the fields that a 206 shares with the 200 (RFC 9110 §15.3.7), and the content.
 fn partial(
-    response: FileResponse,
-    file: &CachedFile,
-    headers: &FolderHeaders,
-    segments: VecDeque<Segment>,
-    length: u64,
+    mut response: FileResponse,
+    (file, headers): (&CachedFile, &FolderHeaders),
+    if_range: Option<&[u8]>,
+    (segments, length): (VecDeque<Segment>, u64),
 ) -> FileResponse {
-    let response = response
-        .with(HeaderId::LastModified, &date::imf_fixdate(file.validators.modified_secs))
-        .with(HeaderId::ETag, file.validators.tag.as_bytes())
-        .with(HeaderId::AcceptRanges, b"bytes");
+    let tag = file.validators.tag_for(if_range);
+    put_validators(response.fields.to_mut(), tag, &file.validators);
+    response.put(HeaderId::AcceptRanges, b"bytes");
     let content = FileContent::Segments { segments, length };
     FileResponse { content, ..response.with_headers_of_content(headers) }
 }

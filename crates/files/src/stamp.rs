@@ -15,11 +15,13 @@ const SETTLING_SECS: u64 = 2;
 pub(super) struct Seen {
     pub(super) stamp: Stamp,
     is_settled: bool,
+    /// Its tag is made of its attributes until its bytes were digested.
+    pub(super) awaits_digest: bool,
 }
 
 impl Seen {
-    pub(super) fn new(stamp: Stamp, now: Now) -> Self {
-        Self { stamp, is_settled: stamp.is_settled(now) }
+    pub(super) fn new(stamp: Stamp, awaits_digest: bool, now: Now) -> Self {
+        Self { stamp, is_settled: stamp.is_settled(now), awaits_digest }
     }
 
     /// Returns whether the file on the disk is certainly the same.
@@ -30,7 +32,7 @@ impl Seen {
 
 /// The attributes that change with a file's bytes. The change time is one of them because programs
 /// cannot set it: a file copied with its old modification time and size must not look unchanged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Stamp {
     pub(super) device: u64,
     inode: u64,
@@ -55,8 +57,12 @@ impl Stamp {
         Identity::new(self.device, self.inode)
     }
 
-    /// Returns the entity tag. The device is left out: its number may differ after a restart.
-    pub(super) fn tag(&self) -> EntityTag {
+    /// Returns an entity tag made of the attributes. The device is left out: its number may differ
+    /// after a restart.
+    ///
+    /// Bytes that were just written may be replaced by others without a change of the stamp. Their
+    /// tag is valid only for as long as that can happen.
+    pub(super) fn tag(&self, now: Now) -> EntityTag {
         let (modified, changed) = (self.modified, self.changed);
         EntityTag::strong(&[
             self.inode,
@@ -65,7 +71,13 @@ impl Stamp {
             modified.1,
             changed.0.cast_unsigned(),
             changed.1,
+            u64::from(self.is_settled(now)),
         ])
+    }
+
+    /// Returns when it was modified, in seconds since 1970.
+    pub(super) fn modified_at_secs(&self) -> i64 {
+        self.modified.0
     }
 
     /// Returns the date of `Last-Modified`, which must not lie in the future (RFC 9110 §8.8.2.1).
@@ -73,8 +85,14 @@ impl Stamp {
         u64::try_from(self.modified.0).unwrap_or(0).min(now.unix_secs)
     }
 
-    fn is_settled(&self, now: Now) -> bool {
+    /// Returns whether equal attributes prove equal bytes from now on.
+    pub(super) fn is_settled(&self, now: Now) -> bool {
         let latest = u64::try_from(self.modified.0.max(self.changed.0)).unwrap_or(0);
         latest.saturating_add(SETTLING_SECS) <= now.unix_secs
+    }
+
+    #[cfg(test)]
+    pub(super) fn with_inode(inode: u64) -> Stamp {
+        Stamp { device: 1, inode, size: 1, modified: (5, 6), changed: (7, 8) }
     }
 }

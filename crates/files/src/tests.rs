@@ -4,6 +4,7 @@ mod cached;
 mod listed;
 mod paths;
 mod selected;
+mod tags;
 
 use std::fs;
 use std::os::unix::fs::{FileExt, PermissionsExt};
@@ -60,6 +61,14 @@ impl Scene {
         let files = Files::open_with(&site, options, |path| Root::open_with(path, way.0, way.1));
         let now = Now { unix_secs: LATER, mono_ms: 50_000 };
         Scene { place, files: files.expect("the folder opens"), now }
+    }
+
+    /// - `bytes_max`: the largest file that gets a tag from its bytes.
+    fn hashing(bytes_max: u64) -> Scene {
+        let mut scene = Scene::new();
+        let folder = Arc::get_mut(&mut scene.files.folder).expect("not shared yet");
+        folder.hashing.bytes_max = bytes_max;
+        scene
     }
 
     fn write(&self, at: &str, content: impl AsRef<[u8]>) {

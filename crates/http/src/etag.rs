@@ -3,8 +3,11 @@
 //! What a matching tag means for the answer lives in `precondition.rs`; this file only makes,
 //! reads and compares. No I/O: the caller says which numbers stand for the stored bytes.
 
-/// Bytes of a tag as sent: two quotes around sixteen hexadecimal digits.
+/// Bytes of a tag as sent: two quotes around sixteen digits.
 const TAG_BYTES: usize = 18;
+
+/// The digits of RFC 4648 §5.
+const BASE64URL: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
 /// A strong entity tag of ours, ready to be sent, quotes included.
 ///
@@ -26,6 +29,20 @@ impl EntityTag {
         for (at, digit) in text[1..=16].iter_mut().enumerate() {
             let nibble = (digest >> (60 - 4 * at)) & 0xF;
             *digit = b"0123456789abcdef"[usize::try_from(nibble).expect("a nibble is below 16")];
+        }
+        EntityTag { text }
+    }
+
+    /// Makes a strong tag of a digest of the stored bytes, in the alphabet of RFC 4648 §5.
+    ///
+    /// The same bytes have the same tag on every server.
+    pub fn of_digest(digest: &[u8; 12]) -> EntityTag {
+        let mut text = [b'"'; TAG_BYTES];
+        for (three, four) in digest.chunks_exact(3).zip(text[1..=16].chunks_exact_mut(4)) {
+            let bits = three.iter().fold(0, |bits, byte| bits << 8 | usize::from(*byte));
+            for (at, letter) in four.iter_mut().enumerate() {
+                *letter = BASE64URL[bits >> (18 - 6 * at) & 0x3F];
+            }
         }
         EntityTag { text }
     }
@@ -58,10 +75,12 @@ pub enum Comparison {
 /// - `list`: the field value; several field lines are passed joined by commas (RFC 9110 §5.3).
 /// - A malformed member ends the list: what stands before it still counts, what follows does not.
 pub fn list_names(list: &[u8], tag: &EntityTag, comparison: Comparison) -> bool {
-    if list.trim_ascii() == b"*" {
-        return true;
-    }
-    Tags { rest: list }.any(|sent| sent.equals(tag, comparison))
+    is_any(list) || Tags { rest: list }.any(|sent| sent.equals(tag, comparison))
+}
+
+/// Returns whether a field value of `If-Match` or `If-None-Match` is `*`.
+pub fn is_any(list: &[u8]) -> bool {
+    list.trim_ascii() == b"*"
 }
 
 /// Returns whether a field value is one single tag equal to `tag` under strong comparison
@@ -152,6 +171,19 @@ mod tests {
         assert_ne!(tag(), EntityTag::strong(&[1, 2, 4]));
         assert_ne!(tag(), EntityTag::strong(&[0, 2, 3]));
         assert_eq!(tag(), EntityTag::strong(&[1, 2, 3]));
+    }
+
+    #[test]
+    fn a_digest_is_its_own_tag() {
+        for (digest, text) in [
+            (*b"hello, world", "\"aGVsbG8sIHdvcmxk\""),
+            ([0; 12], "\"AAAAAAAAAAAAAAAA\""),
+            ([0xFF; 12], "\"________________\""),
+        ] {
+            let tag = EntityTag::of_digest(&digest);
+            assert_eq!(String::from_utf8_lossy(tag.as_bytes()), text);
+            assert!(list_names(text.as_bytes(), &tag, Comparison::Strong));
+        }
     }
 
     #[test]

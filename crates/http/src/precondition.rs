@@ -23,10 +23,38 @@ pub struct Conditions<'a> {
 /// What the conditions are compared with: the current representation.
 #[derive(Clone, Copy, Debug)]
 pub struct Validators {
-    /// Its entity tag; ours are always strong.
-    pub tag: EntityTag,
-    /// Its `Last-Modified` date in seconds since 1970.
-    pub modified_secs: u64,
+    /// Its entity tag, if it has one; ours are always strong.
+    pub tag: Option<EntityTag>,
+    /// A tag that the very same bytes were sent with before. A client may still name it.
+    pub earlier: Option<EntityTag>,
+    /// Its `Last-Modified` date in seconds since 1970, if it has one.
+    pub modified_secs: Option<u64>,
+}
+
+impl Validators {
+    /// Returns the tag of a response to a request that names tags in `If-None-Match`, or one in
+    /// `If-Range`.
+    ///
+    /// It is the tag that the client knows the bytes by, if it names only the earlier one: a client
+    /// must neither update nor complete what it has with a response that has another strong
+    /// validator (RFC 9111 §4.3.4, RFC 9110 §15.3.7.3).
+    pub fn tag_for(&self, named: Option<&[u8]>) -> Option<EntityTag> {
+        let (Some(tag), Some(earlier), Some(named)) = (self.tag, self.earlier, named) else {
+            return self.tag;
+        };
+        let is_named = |tag: &EntityTag| etag::list_names(named, tag, Comparison::Weak);
+        Some(if !is_named(&tag) && is_named(&earlier) { earlier } else { tag })
+    }
+
+    /// Returns whether a list of tags names the representation.
+    fn are_named(&self, list: &[u8], comparison: Comparison) -> bool {
+        let named = |tag: &EntityTag| etag::list_names(list, tag, comparison);
+        etag::is_any(list) || self.tags().any(|tag| named(&tag))
+    }
+
+    fn tags(&self) -> impl Iterator<Item = EntityTag> {
+        self.tag.into_iter().chain(self.earlier)
+    }
 }
 
 /// What the conditions say.
@@ -57,22 +85,23 @@ pub fn judge(conditions: &Conditions<'_>, reads: bool, current: &Validators) -> 
 /// Steps 1 and 2: guards against changing what another client has changed.
 fn may_go_on(conditions: &Conditions<'_>, current: &Validators) -> bool {
     if let Some(list) = conditions.if_match {
-        return etag::list_names(list, &current.tag, Comparison::Strong);
+        return current.are_named(list, Comparison::Strong);
     }
-    match conditions.if_unmodified_since.and_then(date::parse_date) {
-        Some(since) => current.modified_secs <= since,
-        None => true,
+    // Without a date of ours, both conditions on dates are ignored (§13.1.3, §13.1.4).
+    match (conditions.if_unmodified_since.and_then(date::parse_date), current.modified_secs) {
+        (Some(since), Some(modified_secs)) => modified_secs <= since,
+        _ => true,
     }
 }
 
 /// Steps 3 and 4: spares what the client holds already.
 fn is_held_already(conditions: &Conditions<'_>, reads: bool, current: &Validators) -> bool {
     if let Some(list) = conditions.if_none_match {
-        return etag::list_names(list, &current.tag, Comparison::Weak);
+        return current.are_named(list, Comparison::Weak);
     }
-    match conditions.if_modified_since.and_then(date::parse_date) {
-        Some(since) => reads && current.modified_secs <= since,
-        None => false,
+    match (conditions.if_modified_since.and_then(date::parse_date), current.modified_secs) {
+        (Some(since), Some(modified_secs)) => reads && modified_secs <= since,
+        _ => false,
     }
 }
 
@@ -86,10 +115,12 @@ pub fn range_counts(if_range: Option<&[u8]>, current: &Validators, now_secs: u64
         return true;
     };
     if etag::looks_like_tag(value) {
-        return etag::is_exactly(value, &current.tag);
+        return current.tags().any(|tag| etag::is_exactly(value, &tag));
     }
-    let is_strong = current.modified_secs.saturating_add(1) < now_secs;
-    is_strong && date::parse_date(value) == Some(current.modified_secs)
+    current.modified_secs.is_some_and(|modified_secs| {
+        let is_strong = modified_secs.saturating_add(1) < now_secs;
+        is_strong && date::parse_date(value) == Some(modified_secs)
+    })
 }
 
 #[cfg(test)]
@@ -103,11 +134,16 @@ mod tests {
     const AFTER: &str = "Sun, 06 Nov 1994 08:49:38 GMT";
 
     fn current() -> Validators {
-        Validators { tag: EntityTag::strong(&[7]), modified_secs: MODIFIED }
+        let (tag, modified_secs) = (Some(EntityTag::strong(&[7])), Some(MODIFIED));
+        Validators { tag, earlier: None, modified_secs }
+    }
+
+    fn text(tag: EntityTag) -> String {
+        String::from_utf8_lossy(tag.as_bytes()).into_owned()
     }
 
     fn tag() -> String {
-        String::from_utf8_lossy(current().tag.as_bytes()).into_owned()
+        text(EntityTag::strong(&[7]))
     }
 
     /// Fields in the order of the RFC's steps; `T` stands for the current tag, "" for no field.
@@ -201,5 +237,63 @@ mod tests {
         assert!(!range_counts(value, &current(), MODIFIED));
         assert!(!range_counts(value, &current(), MODIFIED + 1));
         assert!(range_counts(value, &current(), MODIFIED + 2));
+    }
+
+    /// Returns the verdict on one condition.
+    fn on(current: &Validators, name: &str, value: &str) -> Verdict {
+        let value = Some(value.as_bytes());
+        let conditions = match name {
+            "If-Match" => Conditions { if_match: value, ..Conditions::default() },
+            "If-None-Match" => Conditions { if_none_match: value, ..Conditions::default() },
+            "If-Modified-Since" => Conditions { if_modified_since: value, ..Conditions::default() },
+            _ => Conditions { if_unmodified_since: value, ..Conditions::default() },
+        };
+        judge(&conditions, true, current)
+    }
+
+    #[test]
+    fn what_has_no_validators_matches_only_a_star() {
+        let none = Validators { tag: None, earlier: None, modified_secs: None };
+        for (name, value, verdict) in [
+            ("If-Match", tag(), Verdict::Failed),
+            ("If-Match", "*".to_owned(), Verdict::Perform),
+            ("If-None-Match", tag(), Verdict::Perform),
+            ("If-None-Match", "*".to_owned(), Verdict::NotModified),
+            ("If-Modified-Since", AFTER.to_owned(), Verdict::Perform),
+            ("If-Unmodified-Since", BEFORE.to_owned(), Verdict::Perform),
+        ] {
+            assert_eq!(on(&none, name, &value), verdict, "{name}: {value}");
+        }
+        assert_eq!(none.tag_for(Some(b"*")), None);
+        for value in [tag(), EQUAL.to_owned()] {
+            assert!(!range_counts(Some(value.as_bytes()), &none, NOW), "{value}");
+        }
+    }
+
+    #[test]
+    fn the_earlier_tag_still_counts_and_is_sent_to_those_who_name_it() {
+        let earlier = EntityTag::strong(&[8]);
+        let both = Validators { earlier: Some(earlier), ..current() };
+        let earlier = text(earlier);
+        for (name, verdict) in
+            [("If-Match", Verdict::Perform), ("If-None-Match", Verdict::NotModified)]
+        {
+            for value in [tag(), earlier.clone(), format!("\"x\", {earlier}")] {
+                assert_eq!(on(&both, name, &value), verdict, "{name}: {value}");
+            }
+        }
+        assert!(range_counts(Some(earlier.as_bytes()), &both, NOW));
+        assert!(!range_counts(Some(format!("W/{earlier}").as_bytes()), &both, NOW));
+        for (named, expected) in [
+            (None, tag()),
+            (Some("*".to_owned()), tag()),
+            (Some(earlier.clone()), earlier.clone()),
+            (Some(format!("W/{earlier}")), earlier.clone()),
+            (Some(format!("{earlier}, {}", tag())), tag()),
+            (Some(EQUAL.to_owned()), tag()),
+        ] {
+            let sent = both.tag_for(named.as_deref().map(str::as_bytes)).map(text);
+            assert_eq!(sent, Some(expected), "{named:?}");
+        }
     }
 }
