@@ -72,6 +72,7 @@ class Settings(TypedDict, total=False):
     half_close_timeout: float | str | None
     handler_queue: int | None
     handler_queue_timeout: float | str | None
+    hash_bytes_max: int | str | None
     header_timeout: float | str | None
     hidden: bool | None
     host: str | None

@@ -54,6 +54,7 @@ mod acme;
 mod bodies;
 mod cgroup;
 pub mod config_file;
+mod deploys;
 mod early_hints;
 mod error;
 mod fields;

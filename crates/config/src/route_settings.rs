@@ -22,6 +22,8 @@ settings! { $
         hidden: bool,
         /// Listing of folders that have no index.
         listing: Listing = Listing::Auto,
+        /// The largest file whose entity tag is made of its bytes; 0 is none.
+        hash_bytes_max: u64,
     }
 }
 

@@ -6,8 +6,8 @@ use super::numbers::{DAY, HOUR};
 use super::text::{bare, is_host, is_user};
 use super::tunable::{Field, SettingGroup, Tunable};
 use super::{
-    Acceptor, ForwardedFields, Io, Placement, SchedulerKind, TrafficClass, acme, bodies, handlers,
-    http2, memory, output, pace, pages, route_settings, sockets, tls, websocket,
+    Acceptor, ForwardedFields, Io, Placement, SchedulerKind, TrafficClass, acme, bodies, deploys,
+    handlers, http2, memory, output, pace, pages, route_settings, sockets, tls, websocket,
 };
 
 const NETWORKS: &str =
@@ -449,6 +449,7 @@ pub static TUNABLES: &[Tunable] = &[
     },
     route_settings::HIDDEN,
     route_settings::LISTING,
+    deploys::HASH_BYTES_MAX,
     output::SERVER_NAME,
     output::ANSWER_VERSION,
     output::EARLY_HINTS,

@@ -23,9 +23,6 @@ use super::stamp::Stamp;
 /// The first 96 bits of a file's SHA-256.
 pub(super) type Digest = [u8; 12];
 
-/// The largest file that is digested, unless the folder's settings say otherwise.
-pub(super) const HASH_BYTES_MAX: u64 = 8 << 20;
-
 /// Files of a folder that may wait to be digested, each with an open descriptor. A further one is
 /// asked for again by a later request.
 const WAITING_MAX: usize = 64;
@@ -62,13 +59,19 @@ pub(super) struct Digests(Mutex<DigestTable>);
 /// is dropped.
 #[derive(Debug, Default)]
 struct DigestTable {
-    young: HashMap<Stamp, Option<Digest>>,
-    old: HashMap<Stamp, Option<Digest>>,
+    young: HashMap<Stamp, DigestState>,
+    old: HashMap<Stamp, DigestState>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum DigestState {
+    /// It waits to be digested, or is being digested.
+    Requested,
+    Known(Digest),
 }
 
 impl DigestTable {
-    /// Returns the entry of a file: `Some(None)` while it waits to be digested.
-    fn get(&mut self, stamp: &Stamp) -> Option<Option<Digest>> {
+    fn get(&mut self, stamp: &Stamp) -> Option<DigestState> {
         if let Some(known) = self.young.get(stamp) {
             return Some(*known);
         }
@@ -77,7 +80,7 @@ impl DigestTable {
         Some(known)
     }
 
-    fn set(&mut self, stamp: Stamp, digest: Option<Digest>) {
+    fn set(&mut self, stamp: Stamp, digest: DigestState) {
         if self.young.len() >= KNOWN_MAX / 2 {
             self.old = take(&mut self.young);
         }
@@ -91,7 +94,10 @@ impl Digests {
     }
 
     fn known(&self, stamp: &Stamp) -> Option<Digest> {
-        self.table().get(stamp).flatten()
+        match self.table().get(stamp)? {
+            DigestState::Known(digest) => Some(digest),
+            DigestState::Requested => None,
+        }
     }
 
     /// Digests a file later, unless that is done or under way.
@@ -101,7 +107,7 @@ impl Digests {
             if table.get(&stamp).is_some() {
                 return;
             }
-            table.set(stamp, None);
+            table.set(stamp, DigestState::Requested);
         }
         let digests = Arc::clone(self);
         let job = move || {
@@ -109,7 +115,7 @@ impl Digests {
             let mut table = digests.table();
             table.old.remove(&stamp);
             match digest {
-                Some(digest) => table.set(stamp, Some(digest)),
+                Some(digest) => table.set(stamp, DigestState::Known(digest)),
                 None => drop(table.young.remove(&stamp)),
             }
         };
@@ -242,9 +248,9 @@ mod tests {
     fn digests_are_bounded_and_those_in_use_stay() {
         let digests = Digests::default();
         let stamp = |inode| Stamp::with_inode(inode);
-        digests.table().set(stamp(0), Some([7; 12]));
+        digests.table().set(stamp(0), DigestState::Known([7; 12]));
         for inode in 1..3 * KNOWN_MAX as u64 {
-            digests.table().set(stamp(inode), Some([1; 12]));
+            digests.table().set(stamp(inode), DigestState::Known([1; 12]));
             assert_eq!(digests.known(&stamp(0)), Some([7; 12]), "{inode}");
         }
         assert_eq!(digests.known(&stamp(1)), None);

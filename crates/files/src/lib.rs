@@ -219,6 +219,7 @@ impl Files {
         let opened = open(&path).map_err(error)?;
         let workers = options.workers.max(1) as u64;
         let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        let hashing = Hashing::new(options.settings.hash_bytes_max, digest::source_date());
         let folder = Folder {
             path,
             lists: match options.settings.listing {
@@ -238,7 +239,7 @@ impl Files {
             wait: options.wait,
             pool: OnceLock::new(),
             open_files: OpenFiles::default(),
-            hashing: Hashing::new(digest::HASH_BYTES_MAX, digest::source_date()),
+            hashing,
         };
         Ok(Files { folder: Arc::new(folder) })
     }

@@ -139,13 +139,13 @@ fn pinned_times_are_no_validators() {
 fn what_is_too_large_to_be_digested_keeps_the_tag_of_its_attributes() {
     for time in [1, A_DAY] {
         let mut scene = Scene::hashing(50_000);
-        scene.release("large", &[b'1'; 50_001], time);
-        scene.release("exact", &[b'1'; 50_000], A_DAY);
+        scene.release("large", &vec![b'1'; 50_001], time);
+        scene.release("exact", &vec![b'1'; 50_000], A_DAY);
         let large = scene.get("/large");
-        scene.digested("/exact", &[b'1'; 50_000]);
+        scene.digested("/exact", &vec![b'1'; 50_000]);
         assert_eq!(scene.get("/large").etag(), large.etag());
         // The tag holds the inode and the change time.
-        scene.release("large", &[b'2'; 50_001], time);
+        scene.release("large", &vec![b'2'; 50_001], time);
         scene.wait(1_000);
         assert_ne!(scene.get("/large").etag(), large.etag());
     }
@@ -179,6 +179,6 @@ fn bytes_that_were_just_written_have_a_tag_for_this_moment_only() {
     let tag = format!("If-None-Match: {}", first.etag());
     scene.wait(1_000);
     assert_eq!(scene.get_with("/page", &[&tag]).status(), 200);
-    scene.digested("/page", &[b'1'; 100_000]);
+    scene.digested("/page", &vec![b'1'; 100_000]);
     assert_eq!(scene.get_with("/page", &[&tag]).status(), 200);
 }

@@ -9,3 +9,4 @@ mod hostile_paths;
 mod listings;
 mod ranges;
 mod serving;
+mod tags;

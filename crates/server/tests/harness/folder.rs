@@ -48,10 +48,15 @@ impl Folder {
 
     /// The same, last modified on [`DATE`].
     pub(crate) fn dated(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        self.timed(name, content, DATE_UNIX_SECS)
+    }
+
+    /// The same, last modified at a time in seconds since 1970.
+    pub(crate) fn timed(&self, name: &str, content: impl AsRef<[u8]>, unix_secs: u64) -> PathBuf {
         let path = self.file(name, content);
         let file = File::options().append(true).open(&path).expect("the file just written");
-        let date = SystemTime::UNIX_EPOCH + Duration::from_secs(DATE_UNIX_SECS);
-        file.set_modified(date).expect("a date of 1994");
+        let date = SystemTime::UNIX_EPOCH + Duration::from_secs(unix_secs);
+        file.set_modified(date).expect("a date that a file can have");
         path
     }
 
