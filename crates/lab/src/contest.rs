@@ -30,6 +30,7 @@ mod template;
 #[cfg(test)]
 mod tests;
 mod tool;
+mod unmeasured;
 mod wrk;
 
 use std::collections::BTreeMap;
@@ -42,8 +43,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use crate::record::{self, Fate, Record, RunRecord};
 pub use file::presets;
 use file::{ContenderSpec, ContestSpec, PageSpec, ScenarioSpec};
-use runner::{ReadyServer, ServerRunner, Unmeasured, run_without_result, slug};
+use runner::{ReadyServer, ServerRunner, run_without_result, slug};
 use store::{RecordFile, StoreError};
+use unmeasured::Unmeasured;
 
 /// The file of the record in the output folder.
 pub const RECORD: &str = "contest.jsonl";

@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::file::{ContenderSpec, CountKind, GeneratorKind, ModelSpec, ScenarioSpec};
-use super::runner::{ReadyServer, ServerRunner, Unmeasured, failed};
+use super::runner::{ReadyServer, ServerRunner};
 use super::tool;
+use super::unmeasured::{Unmeasured, failed};
 use crate::figures::real;
 use crate::record::{Fate, RunRecord};
 

@@ -99,6 +99,24 @@ pub enum PageSpec {
     Path(String),
     /// The response to a POST of a body to this path.
     Post(String, BodySpec),
+    /// Messages over a WebSocket.
+    Messages(MessageSpec),
+}
+
+/// Messages over a `WebSocket`, in place of requests.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MessageSpec {
+    /// The path at which it opens.
+    pub path: String,
+    /// Bytes of each message.
+    pub bytes: u64,
+    /// Each is sent to all; otherwise it is sent back.
+    pub is_broadcast: bool,
+}
+
+impl MessageSpec {
+    /// The words for what becomes of a message, `echo` first.
+    pub(super) const WORDS: &'static [&'static str] = &["echo", "broadcast"];
 }
 
 /// The body of a request.
@@ -129,7 +147,10 @@ impl Default for PageSpec {
 impl PageSpec {
     /// Bytes of the page; 0 if they are only known after the first response.
     pub(super) fn bytes(&self) -> u64 {
-        if let Self::Bytes(bytes) = self { *bytes } else { 0 }
+        match self {
+            Self::Bytes(bytes) | Self::Messages(MessageSpec { bytes, .. }) => *bytes,
+            _ => 0,
+        }
     }
 
     /// The body of its request.

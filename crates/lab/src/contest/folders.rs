@@ -143,6 +143,7 @@ pub(super) fn page_name(contest: &ContestSpec, page: Option<&PageSpec>) -> Strin
         PageSpec::Bytes(_) => "page.html".to_owned(),
         PageSpec::File(path) => path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
         PageSpec::Path(path) | PageSpec::Post(path, _) => path.clone(),
+        PageSpec::Messages(messages) => messages.path.clone(),
     }
 }
 
@@ -154,7 +155,7 @@ pub(super) fn content(
     Ok(match page.unwrap_or(&contest.page) {
         PageSpec::Bytes(bytes) => Some(text(*bytes)),
         PageSpec::File(path) => Some(fs::read(path)?),
-        PageSpec::Path(_) | PageSpec::Post(..) => None,
+        PageSpec::Path(_) | PageSpec::Post(..) | PageSpec::Messages(_) => None,
     })
 }
 

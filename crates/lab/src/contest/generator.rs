@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use super::file::{GeneratorKind, ModelSpec, ScenarioSpec};
+use super::file::{GeneratorKind, ModelSpec, PageSpec, ScenarioSpec};
 use super::foreign::{self, ForeignRun};
 use super::tool::{Tool, ToolError};
 use super::{ab, h2load, wrk};
@@ -125,6 +125,11 @@ fn arguments(scenario: &ScenarioSpec, url: &str, cpus: usize) -> Vec<String> {
         let is_tls = url.starts_with("https:");
         words.push(if is_tls { "--h2" } else { "--h2c" }.to_owned());
     }
+    if let Some(PageSpec::Messages(messages)) = &scenario.page {
+        words.extend(["--ws", "--ws-bytes"].map(str::to_owned));
+        words.push(messages.bytes.to_string());
+        words.extend(messages.is_broadcast.then(|| "--ws-broadcast".to_owned()));
+    }
     match scenario.model {
         ModelSpec::Churn => words.push("--churn".to_owned()),
         _ if !scenario.keep_alive => words.push("--no-keep-alive".to_owned()),
@@ -141,6 +146,7 @@ fn seconds(length: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::file::MessageSpec;
     use super::*;
 
     pub(super) fn scenario() -> ScenarioSpec {
@@ -177,6 +183,10 @@ mod tests {
         let both = ["http://a/", "https://a/"].map(|url| arguments(&streams, url, 1).join(" "));
         assert!(both[0].ends_with(" --streams 32 --h2c"), "{both:?}");
         assert!(both[1].ends_with(" --streams 32 --h2"), "{both:?}");
+        let messages = MessageSpec { path: "chat".to_owned(), bytes: 1_024, is_broadcast: true };
+        let messages = ScenarioSpec { page: Some(PageSpec::Messages(messages)), ..scenario() };
+        let words = arguments(&messages, "u", 1).join(" ");
+        assert!(words.ends_with(" -t 1 --ws --ws-bytes 1024 --ws-broadcast"), "{words}");
         let churn = ScenarioSpec { model: ModelSpec::Churn, requests: Some(9), ..scenario() };
         assert_eq!(
             arguments(&churn, "u", 1).join(" "),

@@ -32,6 +32,7 @@ pub(super) fn sentences(contest: &ContestSpec, division: &CpuSplit) -> Vec<Strin
         PageSpec::Bytes(bytes) => format!("a page of {bytes} bytes"),
         PageSpec::File(path) => format!("the file {}", path.display()),
         PageSpec::Path(path) | PageSpec::Post(path, _) => format!("what each has at /{path}"),
+        PageSpec::Messages(messages) => format!("WebSockets at /{}", messages.path),
     };
     let fresh = if contest.fresh {
         "Every run started the server, waited for a correct response, loaded the server, \
@@ -77,9 +78,22 @@ pub(super) fn sentences(contest: &ContestSpec, division: &CpuSplit) -> Vec<Strin
          how many there are."
             .to_owned(),
     ];
+    sentences.extend(by_messages(contest));
     sentences.extend(by_other_programs(contest));
     sentences.extend(unequal);
     sentences
+}
+
+/// What messages over a `WebSocket` have to do with the figures.
+fn by_messages(contest: &ContestSpec) -> Option<String> {
+    let mut pages = contest.scenarios.iter().filter_map(|one| one.page.as_ref());
+    let has_messages = pages.any(|page| matches!(page, PageSpec::Messages(_)));
+    has_messages.then(|| {
+        "Where requests are messages over WebSockets, a message that comes back is a response. \
+         Before each run one message had to come back whole, and in the run one in a hundred \
+         was compared."
+            .to_owned()
+    })
 }
 
 /// What generators and tools of others have to do with the figures.

@@ -7,10 +7,13 @@ use std::time::Duration;
 use gustnado_client::{Client, ClientError, ClientOptions, ConnectorSettings, Http2Use, Trust};
 use gustnado_tasks::{Endpoint, block_on};
 
-use super::file::BodySpec;
+use super::file::{BodySpec, PageSpec, ScenarioSpec};
+use crate::outcome::Outcome;
 
 /// The kind of a body, as the generator says it, too.
 const KIND: &str = "application/json";
+/// Time-out of a message.
+const MESSAGE: Duration = Duration::from_secs(5);
 /// Longest body that is read.
 const BYTES_MAX: usize = (1 << 30) + 1;
 
@@ -56,6 +59,32 @@ pub(super) fn request(
         None => error.to_string(),
         Some(source) => format!("{error}: {source}"),
     })
+}
+
+/// Returns the load that is one message over a WebSocket.
+pub(super) fn one_message(page: Option<&PageSpec>) -> ScenarioSpec {
+    ScenarioSpec {
+        page: page.cloned(),
+        connections: 1,
+        requests: Some(1),
+        duration: MESSAGE,
+        keep_alive: true,
+        pipeline: 1,
+        threads: Some(1),
+        arguments: ["--check-every", "1"].map(str::to_owned).to_vec(),
+        ..ScenarioSpec::default()
+    }
+}
+
+/// Returns an empty response if that message has come back.
+///
+/// # Errors
+/// It has not.
+pub(super) fn response_to_message(outcome: &Outcome) -> Result<ProbeResponse, String> {
+    if outcome.requests == 1 {
+        return Ok(ProbeResponse { status: 200, body: Vec::new() });
+    }
+    Err(format!("no message came back over a WebSocket ({:?})", outcome.errors))
 }
 
 /// Describes the difference between a response and the correct one; `None` if there is none.
@@ -148,7 +177,4 @@ mod tests {
         let bytes = difference(&of(200, b"axc"), b"abc", is_2xx);
         assert_eq!(bytes.as_deref(), Some("its bytes differ from byte 1 on"));
     }
-
-    #[test]
-    fn a_url_has_a_port_and_a_path() {}
 }

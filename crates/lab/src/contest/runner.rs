@@ -17,6 +17,7 @@ use super::process::{Launch, ServerProcess};
 use super::sampling::Sampler;
 use super::template::Words;
 use super::tool::{self, Tool, ToolError};
+use super::unmeasured::{Unmeasured, failed, not_installed};
 use super::{Tools, environment};
 use crate::outcome::Outcome;
 use crate::record::{Fate, RunRecord, Usage};
@@ -30,27 +31,6 @@ const ANSWER: Duration = Duration::from_secs(5);
 const SETTLE: Duration = Duration::from_millis(200);
 /// Interval between two attempts to reach a starting server.
 const AGAIN: Duration = Duration::from_millis(20);
-
-/// The reason why a run has no result.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Unmeasured {
-    /// The contest was stopped.
-    Interrupted,
-    /// The contender's fate.
-    Fate(Fate),
-}
-
-pub(super) fn failed(why: impl Into<String>) -> Unmeasured {
-    Unmeasured::Fate(Fate::Failed(why.into()))
-}
-
-fn not_installed(contender: &ContenderSpec, found: &str) -> Unmeasured {
-    let remedy = match contender.install.as_str() {
-        "" => "install it, or correct the command in the file".to_owned(),
-        install => format!("to install it: {install}"),
-    };
-    Unmeasured::Fate(Fate::NotInstalled(format!("{found}; {remedy}")))
-}
 
 /// A running server that responds correctly.
 #[derive(Debug)]
@@ -326,7 +306,10 @@ impl<'a> ServerRunner<'a> {
                 return Err(failed(format!("it did not start: {how}")));
             }
             let most = ANSWER.min(contender.ready_timeout);
-            let asked = probe::request(http2, socket.as_deref(), &url, body, most);
+            let asked = match page {
+                Some(PageSpec::Messages(_)) => self.one_message(contender, ready, page)?,
+                _ => probe::request(http2, socket.as_deref(), &url, body, most),
+            };
             match asked {
                 Ok(response) if self.contest.accepts(page, response.status) => return Ok(response),
                 Ok(response) if Instant::now() > until => return Ok(response),
@@ -343,6 +326,18 @@ impl<'a> ServerRunner<'a> {
                 _ => std::thread::sleep(AGAIN),
             }
         }
+    }
+
+    /// Sends one message over a WebSocket. The generator compares what comes back.
+    fn one_message(
+        &self,
+        contender: &ContenderSpec,
+        ready: &ReadyServer,
+        page: Option<&PageSpec>,
+    ) -> Result<Result<ProbeResponse, String>, Unmeasured> {
+        let load = probe::one_message(page);
+        let found = self.generate(contender, ready, &load)?;
+        Ok(found.and_then(|outcome| probe::response_to_message(&outcome)))
     }
 
     /// Refuses unequal work, unless the file allows it with a reason.

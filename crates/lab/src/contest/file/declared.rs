@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use super::drafts::{PageDraft, ScenarioDraft};
 use super::keys::{Fallback, FileKey, Takes};
-use super::{BodySpec, ContenderSpec, ContestSpec, CountKind, GeneratorKind, ModelSpec, ReachSpec};
+use super::{
+    BodySpec, ContenderSpec, ContestSpec, CountKind, GeneratorKind, MessageSpec, ModelSpec,
+    ReachSpec,
+};
 
 use Fallback::{Depends, None, Value};
 
@@ -170,6 +173,10 @@ pub(super) static SCENARIO: &[FileKey<ScenarioDraft>] = keys![
         "A page of another length for this scenario.";
     "path", Depends("the contest's page"), Takes::Text(|draft, path| draft.path = Some(path)),
         "What each contender provides at this path, in place of the contest's page.";
+    "websocket", None,
+        Takes::Choice(MessageSpec::WORDS, |draft, at| draft.websocket = Some(at == 1)),
+        "The requests are messages over WebSockets that open at `path`: the server sends each \
+         back, or to all. `bytes` is the length of a message, 64 if it is left out.";
     "send", None, Takes::Text(|draft, text| draft.send = Some(BodySpec::Text(text))),
         "Each request is a POST of this text to `path`, as JSON.";
     "send_bytes", None,

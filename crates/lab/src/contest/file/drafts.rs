@@ -19,6 +19,8 @@ pub(super) struct ScenarioDraft {
     pub(super) sweep: Vec<u64>,
     pub(super) bytes: Option<u64>,
     pub(super) path: Option<String>,
+    /// Whether messages over a `WebSocket` are sent to all.
+    pub(super) websocket: Option<bool>,
     pub(super) send: Option<BodySpec>,
     pub(super) accept_status: Option<String>,
 }

@@ -10,8 +10,8 @@ use super::error::FileError;
 use super::keys::{nearest, read, set_defaults};
 use super::raw::{KeyLines, Problems, RawTable};
 use super::{
-    ContenderSpec, ContestSpec, CountKind, GeneratorKind, ModelSpec, PageSpec, ReachSpec,
-    ScenarioSpec, presets,
+    ContenderSpec, ContestSpec, CountKind, GeneratorKind, MessageSpec, ModelSpec, PageSpec,
+    ReachSpec, ScenarioSpec, presets,
 };
 use crate::figures::counted;
 use crate::plan::LoadPlan;
@@ -19,6 +19,9 @@ use crate::plan::LoadPlan;
 /// Time of one run; with a number of requests, its maximum.
 const DURATION: Duration = Duration::from_secs(10);
 const BY_REQUESTS: Duration = Duration::from_mins(2);
+
+/// Bytes of a message.
+const MESSAGE_BYTES: u64 = 64;
 
 /// Reads a whole file.
 pub(super) fn contest(
@@ -229,25 +232,12 @@ fn settle_scenario(problems: &mut Problems, lines: &KeyLines, draft: &mut Scenar
         let text = "it needs `http2 = true`, and no `pipeline`; leave one out";
         problems.say(lines, "streams", text);
     }
-    if draft.bytes.is_some() && draft.path.is_some() {
-        let text = "expected one of bytes and path, found both; leave one out";
-        problems.say(lines, "path", text);
+    if let Some(is_broadcast) = draft.websocket {
+        settle_messages(problems, lines, draft, is_broadcast);
+    } else {
+        settle_page(problems, lines, draft);
     }
-    spec.page = match (draft.path.take(), draft.send.take()) {
-        (None, None) => draft.bytes.map(PageSpec::Bytes),
-        (Some(path), None) => Some(PageSpec::at(&path)),
-        (Some(path), Some(body)) => {
-            Some(PageSpec::Post(path.trim_start_matches('/').to_owned(), body))
-        }
-        (None, Some(_)) => {
-            problems.say(lines, "send", "it needs a path to send to; add `path`");
-            None
-        }
-    };
-    let is_post = spec.page.as_ref().is_some_and(|page| page.body().is_some());
-    if is_post && spec.generator != GeneratorKind::Own {
-        problems.say(lines, "send", "only gustnado bench sends a body; leave out the generator");
-    }
+    let spec = &mut draft.spec;
     if let Some(text) = draft.accept_status.take().filter(|text| text != "2xx") {
         spec.accept_status = accept_status(problems, lines, &text);
     }
@@ -269,6 +259,49 @@ fn settle_scenario(problems: &mut Problems, lines: &KeyLines, draft: &mut Scenar
     }
     if spec.generator != GeneratorKind::Own {
         check_foreign(problems, lines, spec);
+    }
+}
+
+/// Settles what messages a scenario has in place of requests.
+fn settle_messages(
+    problems: &mut Problems,
+    lines: &KeyLines,
+    draft: &mut ScenarioDraft,
+    is_broadcast: bool,
+) {
+    let spec = &mut draft.spec;
+    let path = draft.path.take().unwrap_or_default().trim_start_matches('/').to_owned();
+    let bytes = draft.bytes.unwrap_or(MESSAGE_BYTES);
+    spec.page = Some(PageSpec::Messages(MessageSpec { path, bytes, is_broadcast }));
+    let is_other = spec.generator != GeneratorKind::Own || spec.http2;
+    if is_other || spec.model == ModelSpec::Churn || draft.send.is_some() {
+        let text = "messages are sent by gustnado bench, by HTTP/1.1, on WebSockets that stay \
+                    open; leave out generator, http2, churn and what is to be sent";
+        problems.say(lines, "websocket", text);
+    }
+}
+
+/// Settles what page a scenario requests.
+fn settle_page(problems: &mut Problems, lines: &KeyLines, draft: &mut ScenarioDraft) {
+    let spec = &mut draft.spec;
+    if draft.bytes.is_some() && draft.path.is_some() {
+        let text = "expected one of bytes and path, found both; leave one out";
+        problems.say(lines, "path", text);
+    }
+    spec.page = match (draft.path.take(), draft.send.take()) {
+        (None, None) => draft.bytes.map(PageSpec::Bytes),
+        (Some(path), None) => Some(PageSpec::at(&path)),
+        (Some(path), Some(body)) => {
+            Some(PageSpec::Post(path.trim_start_matches('/').to_owned(), body))
+        }
+        (None, Some(_)) => {
+            problems.say(lines, "send", "it needs a path to send to; add `path`");
+            None
+        }
+    };
+    let is_post = spec.page.as_ref().is_some_and(|page| page.body().is_some());
+    if is_post && spec.generator != GeneratorKind::Own {
+        problems.say(lines, "send", "only gustnado bench sends a body; leave out the generator");
     }
 }
 

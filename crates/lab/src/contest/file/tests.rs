@@ -288,3 +288,20 @@ fn a_scenario_may_send_a_body() {
     let nowhere = problems(&text.replace("path = \"/echo\"\n", ""));
     assert!(nowhere.contains("send: it needs a path to send to"), "{nowhere}");
 }
+
+#[test]
+fn a_scenario_may_have_messages_in_place_of_requests() {
+    let of = |keys: &str| SMALL.replace("duration = \"500ms\"", keys);
+    let contest = parsed(&of("websocket = \"broadcast\"\npath = \"/chat\"")).expect("right");
+    let wanted = MessageSpec { path: "chat".to_owned(), bytes: 64, is_broadcast: true };
+    assert_eq!(contest.scenarios[0].page, Some(PageSpec::Messages(wanted)));
+    let contest = parsed(&of("websocket = \"echo\"\nbytes = 5")).expect("right");
+    let wanted = MessageSpec { path: String::new(), bytes: 5, is_broadcast: false };
+    assert_eq!(contest.scenarios[0].page, Some(PageSpec::Messages(wanted)));
+    for other in ["http2 = true", "generator = \"wrk\"", "model = \"churn\"", "send = \"{}\""] {
+        let found = problems(&of(&format!("websocket = \"echo\"\n{other}")));
+        assert!(found.contains("messages are sent by gustnado bench"), "{other}: {found}");
+    }
+    let found = problems(&of("websocket = \"chat\""));
+    assert!(found.contains("expected echo or broadcast, found \"chat\""), "{found}");
+}
