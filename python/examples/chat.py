@@ -29,7 +29,8 @@ async def chat(socket, room):
     tell(members, name, None)
     try:
         async for text in socket:
-            tell(members, name, text)
+            if isinstance(text, str):
+                tell(members, name, text)
     finally:
         members.discard(socket)
         tell(members, name, None)

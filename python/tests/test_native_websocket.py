@@ -96,6 +96,28 @@ async def slow(socket):
     seen.append(["slow", sent])
     socket.close(1013, "too slow")
 
+@app.websocket("/heedless")
+async def heedless(socket):
+    sent = 0
+    try:
+        for sent in range(1_000_000):
+            socket.send(bytes(1_000_000))
+    except RuntimeError as error:
+        seen.append(["heedless", sent, str(error)])
+
+@app.websocket("/cancels")
+async def cancels(socket):
+    async def send():
+        await socket.send(bytes(1_000))
+    while socket.try_send(bytes(100_000)):
+        pass
+    for _ in range(40_000):
+        task = asyncio.ensure_future(send())
+        await asyncio.sleep(0)
+        task.cancel()
+    seen.append(["cancels", True])
+    socket.close(1013, "too slow")
+
 @app.websocket("/own", origins=["https://friend.example"])
 async def own(socket):
     await socket.send("open")
@@ -227,6 +249,19 @@ def test_a_client_that_is_too_slow_is_noticed(site):
         for _ in range(sent):
             assert link.receive() == bytes(100_000)
         assert link.receive().code == 1013
+
+
+def test_a_program_that_awaits_no_send_is_stopped(site):
+    before = len(site.seen("heedless", 0))
+    with site.open("/heedless"):
+        sent, words = site.seen("heedless", before + 1)[before]
+    assert 64 <= sent <= 80 and words.endswith("sends wait until the client takes more: await them")
+
+
+def test_sends_that_are_cancelled_are_not_kept(site):
+    before = len(site.seen("cancels", 0))
+    with site.open("/cancels"):
+        assert site.seen("cancels", before + 1)[before] == [True]
 
 
 @pytest.mark.parametrize(("path", "origin", "status"), [

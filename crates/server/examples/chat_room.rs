@@ -5,12 +5,15 @@
 //! cargo run --release -p gustnado --example chat_room -- 127.0.0.1:3456
 //! ```
 //!
+//! Settings are taken from the environment: `GUSTNADO_TLS_CERT` and others.
+//!
 //! End the server and start it again: the pages come back by themselves, with their names.
 
 use std::collections::VecDeque;
 use std::error::Error;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use gustnado::config::Settings;
 use gustnado::websocket::{CloseCode, SlowPeer, Subscription, Topic, WebSocket, websocket};
 use gustnado::{Request, Response, Routes, Server};
 
@@ -96,5 +99,6 @@ pub(crate) fn routes() -> Routes {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:3456".to_owned());
-    Ok(Server::new().routes(routes()).listen(&address)?.run()?)
+    let settings = Settings::layered(&[], std::env::vars_os(), None)?;
+    Ok(Server::new().config(settings.config).routes(routes()).listen(&address)?.run()?)
 }

@@ -57,6 +57,12 @@ impl WebSocketSender {
         Ok(core.has_room())
     }
 
+    /// Returns how many bytes wait to be sent; 0 once it has ended.
+    #[doc(hidden)]
+    pub fn unsent_bytes(&self) -> usize {
+        self.core().map_or(0, |core| lock(&core).unsent_bytes())
+    }
+
     /// Returns whether a message may be sent without waiting.
     pub fn has_room(&self) -> bool {
         self.core().is_ok_and(|core| lock(&core).has_room())

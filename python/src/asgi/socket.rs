@@ -103,6 +103,7 @@ impl AsgiSocket {
     fn check_peer(&self) -> PyResult<()> {
         match self.link.ended() {
             Some(end) if end.by == CloseOrigin::Peer => {
+                self.link.note_loss_known();
                 Err(client_disconnected("the client has disconnected"))
             }
             _ => Ok(()),
@@ -371,8 +372,9 @@ impl AsgiSocket {
 
 /// Raises `ValueError` for a subprotocol that no field can have.
 fn check_subprotocol(name: Option<&str>) -> PyResult<()> {
-    let is_token =
-        |name: &str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic());
+    let is_of_token =
+        |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    let is_token = |name: &str| !name.is_empty() && name.bytes().all(is_of_token);
     match name {
         Some(name) if !is_token(name) => {
             let text = format!("expected a subprotocol, which is a token, found {name:?}");

@@ -22,6 +22,13 @@ use crate::guarded::Guarded;
 /// program that does not receive should still hear that its peer closes.
 const AHEAD_MAX: usize = 32;
 const AHEAD_BYTES_MAX: usize = 64 << 10;
+/// Sends that wait for room are looked through beyond this number: those whose task was cancelled
+/// need not be kept.
+const FUTURES_USUAL: usize = 64;
+/// A program that sends on without awaiting is stopped at so many sends that wait for room, or so
+/// many bytes of them.
+const FUTURES_MAX: usize = 16_384;
+const UNSENT_BYTES_MAX: usize = 64 << 20;
 /// Maximum delay of sent messages while the program continues without waiting.
 const HOLD: Duration = Duration::from_millis(1);
 
@@ -46,6 +53,8 @@ struct LinkState {
     waiters: VecDeque<Py<MessageWaiter>>,
     /// Futures of the loop that wait until it is open, or until more may be sent.
     futures: Vec<Py<PyAny>>,
+    /// At so many they are looked through.
+    futures_looked_at: usize,
     /// The task of the connection.
     task: Option<Waker>,
     end: Option<Box<SocketEnd>>,
@@ -212,6 +221,11 @@ impl SocketLink {
         self.state().end.as_deref().cloned()
     }
 
+    /// Notes that the program is told of the end.
+    pub(crate) fn note_loss_known(&self) {
+        self.state().is_known = true;
+    }
+
     /// Returns whether the program knows that the peer has gone.
     pub(crate) fn is_loss_known(&self) -> bool {
         let state = self.state();
@@ -256,6 +270,9 @@ impl SocketLink {
     }
 
     /// Sends a message. Returns what the program has to await.
+    ///
+    /// # Errors
+    /// It is not open, or the program sends on and on without awaiting what is returned.
     pub(crate) fn send<'py>(
         &self,
         py: Python<'py>,
@@ -279,6 +296,12 @@ impl SocketLink {
                 return Err(client_disconnected("the client has disconnected"));
             }
         };
+        let waiting = state.futures.len();
+        if waiting >= FUTURES_MAX || (waiting > 0 && sender.unsent_bytes() >= UNSENT_BYTES_MAX) {
+            drop(state);
+            let text = format!("{waiting} sends wait until the client takes more: await them");
+            return Err(PyRuntimeError::new_err(text));
+        }
         let Ok(has_room) = sender.send_now(kind, bytes) else {
             state.is_known = true;
             drop(state);
@@ -324,7 +347,19 @@ impl SocketLink {
 
     fn wait<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let future = self.event_loop.bind(py).call_method0(intern!(py, "create_future"))?;
-        self.state().futures.push(future.clone().unbind());
+        let mut state = self.state();
+        state.futures.push(future.clone().unbind());
+        if state.futures.len() > state.futures_looked_at.max(FUTURES_USUAL) {
+            let futures = std::mem::take(&mut state.futures);
+            drop(state);
+            let (kept, gone) = futures.into_iter().partition(|future| is_pending(py, future));
+            let mut state = self.state();
+            let since = std::mem::replace(&mut state.futures, kept);
+            state.futures.extend(since);
+            state.futures_looked_at = 2 * state.futures.len();
+            drop(state);
+            drop::<Vec<_>>(gone);
+        }
         Ok(Bound::new(py, LoopFuture::new(&future)?)?.into_any())
     }
 }
@@ -342,6 +377,12 @@ impl LinkState {
 fn is_exit(py: Python<'_>, error: &PyErr) -> bool {
     use pyo3::exceptions::{PyKeyboardInterrupt, PySystemExit};
     error.is_instance_of::<PySystemExit>(py) || error.is_instance_of::<PyKeyboardInterrupt>(py)
+}
+
+/// Returns whether a future is neither done nor cancelled.
+fn is_pending(py: Python<'_>, future: &Py<PyAny>) -> bool {
+    let done = future.bind(py).call_method0(intern!(py, "done"));
+    !done.and_then(|is_done| is_done.is_truthy()).unwrap_or(true)
 }
 
 /// Completes futures that are not done: with nothing, or with `ClientDisconnected`.

@@ -42,7 +42,7 @@ impl Core {
     }
 
     /// Returns how many bytes wait to be sent.
-    pub(super) fn unsent_bytes(&self) -> usize {
+    pub(crate) fn unsent_bytes(&self) -> usize {
         self.busy.as_ref().map_or(0, |busy| busy.out.bytes())
     }
 
