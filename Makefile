@@ -12,7 +12,7 @@ MIRI_CRATES := gustnado-http gustnado-tasks
 .PHONY: check ring fmt fmt-check clippy doc image book site deny lint-python map loom miri probe
 .PHONY: bench bench-quick contest contests callgrind gate c1m fuzz fuzz-all hostile tls-records
 .PHONY: conformance conformance-acme conformance-http2 conformance-websocket
-.PHONY: conformance-websocket-client autobahn page-load
+.PHONY: conformance-chat conformance-websocket-client autobahn page-load
 
 # Serves the built-in site on http://127.0.0.1:8080
 run:
@@ -270,6 +270,13 @@ conformance-websocket-client: autobahn
 	$(CARGO) build --package gustnado --example autobahn
 	$(PYTHON) conformance/websocket_client.py --program target/debug/examples/autobahn \
 		--wstest $(AUTOBAHN)/bin/wstest --report docs/results/conformance-websocket-client.md
+
+# The chats of the examples in Chromium, in Rust and in Python: a minute.
+conformance-chat: $(CONFORMANCE_HOME)/bin/python $(PYTHON_HOME)/bin/python
+	$(CARGO) build --release -p gustnado --features tls --example chat_room
+	$(CONFORMANCE_HOME)/bin/pip install --quiet playwright
+	$(CONFORMANCE_HOME)/bin/python conformance/chat_by_browser.py \
+		--chat target/release/examples/chat_room --python $(PYTHON_HOME)/bin/python
 
 # HTTP/2 against other people's clients, some minutes: writes docs/results/conformance-http2.md. The
 # program with the gRPC service and axum's examples is a workspace of its own.

@@ -168,13 +168,14 @@ def main() -> int:
                             context.close()
                         chat.end()
                         found = versions(chat, path)
-                        expect(found == {version}, f"{version} was expected, found {found}")
+                        # (Without a connection of HTTP/2 a browser opens them by HTTP/1.1.)
+                        expect(version in found, f"{version} was expected, found {found}")
                         passed += 1
-                        print(f"passed: {title}, by {version}")
+                        print(f"passed: {title}, by {', '.join(sorted(found))}")
                     except Exception as error:
                         failed += 1
                         print(f"failed: {title}: {error}")
-        print(browser.version and f"Chromium {browser.version}")
+        print(f"Chromium {browser.version}")
         browser.close()
     outcomes.say(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
