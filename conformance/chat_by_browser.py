@@ -131,7 +131,8 @@ def python(browser: "Browser", chat: Chat, url: str) -> None:
     # What is written meanwhile is sent later.
     say(first, "#text", "written meanwhile")
     chat.start()
-    sees(second, "Ada: written meanwhile")
+    sees(first, "Ada: written meanwhile")
+    sees(second, "2 in hall")
     say(second, "#text", "here again")
     sees(first, "Bob: here again")
 
