@@ -354,6 +354,8 @@ UNFIT = {
     "cache-workers": "it belongs to --workers-max, which applications cannot have",
     "blocking-threads": "the threads that call a WSGI application are --threads N; ASGI "
                         "applications have none",
+    "control": "an application has no configuration file; HUP starts its workers again",
+    "watch-config": "an application has no configuration file; --reload watches its sources",
     "uds-mode": "permissions of Unix sockets are --uds-permissions MODE",
     "blocking-queue": "requests that wait for a thread are counted by --backlog-of-threads N",
 }

@@ -5,6 +5,7 @@ mod acme_command;
 mod counterparts;
 mod derived;
 mod first_word;
+mod reload_command;
 #[cfg(test)]
 mod tests;
 
@@ -16,10 +17,11 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, ArgMatches, Command, builder::OsStringValueParser};
 use gustnado::Server;
 use gustnado::config::{Field, Origin, SettingGroup, Settings, TUNABLES, Tunable, nearest};
-use gustnado::site::SiteFile;
+use gustnado::site::{ConfigFiles, SiteError, SiteFile};
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// A subcommand with its options.
 #[derive(Debug)]
@@ -32,6 +34,8 @@ pub(crate) enum Subcommand {
     Acme(AcmeAction, Box<ServeOptions>),
     /// Print all settings in effect as a configuration file.
     Effective(Box<ServeOptions>),
+    /// Ask the server of a control socket to read its configuration again.
+    Reload(Option<PathBuf>),
     /// Print the schema of configuration files.
     Schema,
     /// Check the machine, and change its settings on request.
@@ -54,6 +58,8 @@ pub(crate) struct ServeOptions {
     pub(crate) settings: Settings,
     pub(crate) site: Option<SiteFile>,
     sources: Sources,
+    /// The files of the last configuration that was refused since.
+    refused: Vec<Arc<Path>>,
 }
 
 /// Sources of the settings, which a reload reads again.
@@ -66,19 +72,25 @@ struct Sources {
 
 impl Sources {
     fn read(self) -> Result<Box<ServeOptions>, UsageError> {
-        let site = match &self.file {
-            Some(path) => Some(
-                SiteFile::read(path)
-                    .map_err(|error| UsageError { line: error.to_string(), code: exit::CONFIG })?,
-            ),
-            None => None,
-        };
+        let site = self.site().map_err(|error| of_file(&error))?;
+        self.with_site(site)
+    }
+
+    fn site(&self) -> Result<Option<SiteFile>, SiteError> {
+        self.file.as_deref().map(SiteFile::read).transpose()
+    }
+
+    fn with_site(self, site: Option<SiteFile>) -> Result<Box<ServeOptions>, UsageError> {
         let environment = self.environment.iter().cloned();
         let settings =
             Settings::layered(&self.flags, environment, site.as_ref().map(SiteFile::file_settings))
                 .map_err(|error| UsageError { line: error.to_string(), code: error.exit_code() })?;
-        Ok(Box::new(ServeOptions { settings, site, sources: self }))
+        Ok(Box::new(ServeOptions { settings, site, sources: self, refused: Vec::new() }))
     }
+}
+
+fn of_file(error: &SiteError) -> UsageError {
+    UsageError { line: error.to_string(), code: exit::CONFIG }
 }
 
 impl ServeOptions {
@@ -86,8 +98,31 @@ impl ServeOptions {
     ///
     /// # Errors
     /// A mistake in the file.
-    pub(crate) fn again(&self) -> Result<Box<Self>, UsageError> {
+    pub(crate) fn again(&mut self) -> Result<Box<Self>, UsageError> {
+        match self.sources.site() {
+            Ok(site) => self.sources.clone().with_site(site),
+            Err(error) => {
+                self.refused = error.files().to_vec();
+                Err(of_file(&error))
+            }
+        }
+    }
+
+    /// Reads the sources again, to see whether that can be done.
+    ///
+    /// # Errors
+    /// As [`ServeOptions::again`].
+    pub(crate) fn try_again(&self) -> Result<Box<Self>, UsageError> {
         self.sources.clone().read()
+    }
+
+    /// Returns the files to look at for changes: those of the configuration, and of one that was
+    /// refused since.
+    pub(crate) fn watched_files(&self) -> ConfigFiles {
+        let mut files =
+            self.site.as_ref().map_or_else(ConfigFiles::default, |site| site.files().clone());
+        self.refused.iter().for_each(|file| files.add(file));
+        files
     }
 
     /// Returns the configuration file.
@@ -132,8 +167,18 @@ impl ServeOptions {
 }
 
 /// Subcommands of every build; the others are the lab's.
-const COMMANDS: [&str; 9] =
-    ["serve", "check", "acme", "doctor", "schema", "tuning", "completions", "man", "help"];
+const COMMANDS: [&str; 10] = [
+    "serve",
+    "check",
+    "reload",
+    "acme",
+    "doctor",
+    "schema",
+    "tuning",
+    "completions",
+    "man",
+    "help",
+];
 /// The access log of a terminal, and its format.
 const STDERR: &str = "/dev/stderr";
 const BRIEF: &str = "brief";
@@ -167,6 +212,7 @@ pub(crate) fn read(
             let (config, site) = (options.settings.config, options.site);
             Subcommand::Doctor(Box::new(doctor::DoctorOptions::read(flags, config, site)))
         }),
+        Some(("reload", flags)) => reload_command::socket(flags, || options(flags)),
         Some(("schema", _)) => Ok(Subcommand::Schema),
         Some(("tuning", found)) if found.get_flag("counters") => Ok(Subcommand::Counters),
         Some(("tuning", _)) => Ok(Subcommand::Tuning),
@@ -237,6 +283,7 @@ fn command() -> Command {
         .mut_subcommand("serve", |serve| serve.override_usage("gustnado serve [OPTIONS] [DIR]"))
         .mut_subcommand("check", |check| check.override_usage("gustnado check [OPTIONS] [DIR]"))
         .subcommand(run_elsewhere())
+        .subcommand(reload_command::command())
         .subcommand(acme_command::command())
         .subcommands(lab::commands())
         .subcommand(doctor::command().args(of_certificates()))

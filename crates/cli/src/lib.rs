@@ -28,6 +28,7 @@ mod no_acme;
 mod no_lab;
 mod output;
 mod privileges;
+mod reload;
 mod root;
 mod serve;
 mod usage_error;
@@ -59,6 +60,7 @@ pub fn command(words: impl IntoIterator<Item = OsString>, program: &Path) -> u8 
         Subcommand::Check(options) => check::run(&options),
         Subcommand::Acme(action, options) => acme::run(action, &options),
         Subcommand::Effective(options) => check::effective(&options),
+        Subcommand::Reload(socket) => reload::run(socket),
         Subcommand::Schema => output::page(&gustnado::site::schema()),
         Subcommand::Doctor(options) => doctor::run(&options),
         Subcommand::Lab(subcommand) => lab::run(subcommand, program),

@@ -63,7 +63,7 @@ fn reload_line(options: &ServeOptions, user: &str) -> Option<String> {
     let file = options.file()?;
     let wrong = match File::open(file) {
         Err(error) => Some(format!("{}: {error}", file.display())),
-        Ok(_) => match options.again() {
+        Ok(_) => match options.try_again() {
             Err(refused) => refused.line.lines().next().map(str::to_owned),
             Ok(again) => again.server().check().err().map(|error| again.line(&error)),
         },

@@ -1,11 +1,12 @@
 //! `gustnado serve`: starts, prints the banner, waits for signals, drains, and sets the exit code.
 //!
 //! TERM and INT drain, or end a start; a second one, or QUIT, ends the process at once. HUP reads
-//! the configuration file again, in `reload`. USR1 reopens the access log. The standard library
-//! ignores PIPE, so a broken pipe is an error of its write. XFSZ is caught here, so a file at its
-//! size limit is one too.
+//! the configuration file again, in `reload`, as do the control socket and the watch over the file.
+//! USR1 reopens the access log. The standard library ignores PIPE, so a broken pipe is an error of
+//! its write. XFSZ is caught here, so a file at its size limit is one too.
 
 mod reload;
+mod watch;
 
 use crate::arguments::ServeOptions;
 use crate::banner::Banner;
@@ -13,15 +14,19 @@ use crate::figures::counted;
 use crate::output::Console;
 use crate::{exit, privileges, root};
 use gustnado::config::{Config, Machine, Settings};
+use gustnado::control::ControlSocket;
 use gustnado::{DrainReport, Endpoint, Running};
+use reload::ReloadRequests;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGXFSZ};
 use signal_hook::flag::register;
 use signal_hook::iterator::{Handle, Signals};
+use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use watch::WatchedFiles;
 
 /// Time that an immediate end waits for listening sockets to close.
 const CLOSING_MAX: Duration = Duration::from_millis(50);
@@ -49,6 +54,18 @@ pub(crate) fn run(options: Box<ServeOptions>) -> u8 {
         output.error(&format!("cannot catch SIGXFSZ: {error}"));
         return exit::FAILED;
     }
+    // What is written while the server starts is a change.
+    let reloads = Reloads::default();
+    reloads.watched.set(&options);
+    let seen = if config.watch_config { Some(reloads.watched.look()) } else { None };
+    // Before root's privileges are dropped, and before another server's socket would be replaced.
+    let control = match config.control.as_deref().map(ControlSocket::open).transpose() {
+        Ok(control) => control,
+        Err(error) => {
+            output.error(&error.to_string());
+            return exit::FAILED;
+        }
+    };
     let starting = Starting::heed_signals(output);
     let running = options.server().start();
     starting.end();
@@ -63,7 +80,39 @@ pub(crate) fn run(options: Box<ServeOptions>) -> u8 {
     for line in privileges::cannot_later(&options) {
         output.warn(&line);
     }
-    serve(&running, options, &mut signals, output)
+    if let Err(error) = reloads.begin(control.as_ref(), seen, output) {
+        output.error(&format!("no thread for the control socket or the watch: {error}"));
+        return exit::FAILED;
+    }
+    let code = serve(&running, options, &mut signals, (&reloads, control.as_ref()), output);
+    drop(control);
+    code
+}
+
+/// Reloads that other threads ask for.
+#[derive(Default)]
+struct Reloads {
+    requests: ReloadRequests,
+    watched: WatchedFiles,
+}
+
+impl Reloads {
+    /// Starts the threads of the control socket and of the watch, if there are to be some.
+    fn begin(
+        &self,
+        control: Option<&ControlSocket>,
+        seen: Option<Vec<watch::Look>>,
+        output: Console,
+    ) -> io::Result<()> {
+        if let Some(control) = control {
+            let requests = self.requests.clone();
+            control.serve(move || requests.ask(reload::ReloadOrigin::Control))?;
+        }
+        if let Some(seen) = seen {
+            watch::start(self.watched.clone(), seen, self.requests.clone(), output)?;
+        }
+        Ok(())
+    }
 }
 
 /// Handles signals during the start, which may last: many workers start, or a port is not free yet.
@@ -152,19 +201,36 @@ fn serve(
     running: &Running,
     options: Box<ServeOptions>,
     signals: &mut Signals,
+    (reloads, control): (&Reloads, Option<&ControlSocket>),
     output: Console,
 ) -> u8 {
     let mut options = options;
     for signal in signals.forever() {
         match signal {
-            SIGHUP => options = reload::again(running, options, output),
+            SIGHUP => {
+                let watch = |options: &ServeOptions| reloads.watched.set(options);
+                options = reload::again(running, options, &reloads.requests, watch, output);
+            }
             SIGUSR1 => reopen_logs(running, output),
-            SIGQUIT => stop_at_once(running, signal, output),
+            SIGQUIT => {
+                remove(control);
+                stop_at_once(running, signal, output)
+            }
             _ => break,
         }
     }
-    let report = drain(running, &options.settings, signals, output);
+    // A client must not wait for a server that is ending.
+    remove(control);
+    reloads.requests.refuse();
+    let report = drain(running, &options.settings, signals, reloads, output);
     finish(&report, &options.settings, output)
+}
+
+/// Removes the control socket.
+fn remove(control: Option<&ControlSocket>) {
+    if let Some(control) = control {
+        control.remove();
+    }
 }
 
 /// USR1: reopens the log after a rotation.
@@ -179,6 +245,7 @@ fn drain(
     running: &Running,
     settings: &Settings,
     signals: &mut Signals,
+    reloads: &Reloads,
     output: Console,
 ) -> DrainReport {
     let deadline = settings.config.timeout_graceful_shutdown;
@@ -204,7 +271,7 @@ fn drain(
             }
             for signal in signals.pending() {
                 match signal {
-                    SIGHUP => {}
+                    SIGHUP => reloads.requests.refuse(),
                     SIGUSR1 => reopen_logs(running, output),
                     signal => stop_at_once(running, signal, output),
                 }

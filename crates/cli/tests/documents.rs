@@ -31,6 +31,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
         "crates/server/tests/embedding/examples.rs and crates/server/tests/embedding/values.rs",
     ),
     ("pip install ./python", "make test-python"),
+    ("gustnado reload ", "crates/cli/tests/reloads.rs reloads a server"),
     ("gustnado run", "python/tests/test_documents.py"),
     (
         "gustnado serve ./public --acme",

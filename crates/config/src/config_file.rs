@@ -49,10 +49,8 @@ pub struct ConfigFile {
     pub main: SiteSpec,
     /// Sites of other hosts.
     pub sites: Vec<SiteSpec>,
-    /// Every file that was read: itself, and those that it includes.
-    pub files: Vec<Arc<Path>>,
-    /// What it includes: folders, each with a pattern of files in it.
-    patterns: Vec<(PathBuf, String)>,
+    /// The files that it consists of.
+    pub files: ConfigFiles,
     /// Values of the environment that are not shown.
     secrets: secrets::HiddenValues,
 }
@@ -100,20 +98,6 @@ impl ConfigFile {
         self.secrets.hidden(text)
     }
 
-    /// Returns every file that belongs to it at present: those that were read, and those that have
-    /// come since and that it would include.
-    pub fn files_now(&self) -> Vec<PathBuf> {
-        let mut all: Vec<PathBuf> = self.files.iter().map(|file| file.to_path_buf()).collect();
-        for (folder, pattern) in &self.patterns {
-            for file in include::files(folder, pattern).unwrap_or_default() {
-                if !all.contains(&file) {
-                    all.push(file);
-                }
-            }
-        }
-        all
-    }
-
     /// Returns how much it holds, in a few words: `3 routes, 1 site`.
     pub fn summary(&self) -> String {
         let of_sites = self.sites.iter().map(|site| site.routes.len()).sum::<usize>();
@@ -134,5 +118,35 @@ impl ConfigFile {
     /// - `settings`: the result of [`Settings::layered`] with this file, or with none.
     pub fn effective(file: Option<&Self>, settings: &Settings) -> String {
         effective::text(file, settings)
+    }
+}
+
+/// The files that a configuration consists of.
+#[derive(Debug, Clone, Default)]
+pub struct ConfigFiles {
+    /// Every file that was read: the file itself, and those that it includes.
+    read: Vec<Arc<Path>>,
+    /// What they include: folders, each with a pattern of files in it.
+    patterns: Vec<(PathBuf, String)>,
+}
+
+impl ConfigFiles {
+    /// Returns every file that belongs to it at present: those that were read, and those that have
+    /// come since and that they would include.
+    pub fn now(&self) -> Vec<PathBuf> {
+        let mut all: Vec<PathBuf> = self.read.iter().map(|file| file.to_path_buf()).collect();
+        for (folder, pattern) in &self.patterns {
+            for file in include::files(folder, pattern).unwrap_or_default() {
+                if !all.contains(&file) {
+                    all.push(file);
+                }
+            }
+        }
+        all
+    }
+
+    /// Adds a file.
+    pub fn add(&mut self, file: &Arc<Path>) {
+        self.read.push(Arc::clone(file));
     }
 }

@@ -138,6 +138,9 @@ settings! { $
         host: String,
         /// Path of a Unix socket to listen on instead of host and port.
         uds: Option<PathBuf>,
+        /// Path of the control socket of `gustnado serve`; `None` is none. (A program opens a
+        /// `ControlSocket` itself.)
+        control: Option<PathBuf>,
         /// Permissions of Unix sockets, in octal such as `660`; empty is what the umask leaves.
         uds_mode: String,
         /// User, and group after a colon, of Unix sockets; empty is the process's.
@@ -395,6 +398,9 @@ settings! { $
         stats_interval: Duration,
         /// Whether errors that end HTTP/2 connections are told on standard error.
         log_connection_errors: bool,
+        /// Whether `gustnado serve` looks at the configuration file, and reads it again when it has
+        /// changed. (A program calls `Running::reload` itself.)
+        watch_config: bool,
         /// Whether start and stop are silent but for errors.
         quiet: bool,
     }

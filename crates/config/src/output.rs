@@ -4,6 +4,7 @@ use super::fields::{choice, file_path, switch};
 use super::text::is_field_text;
 use super::tunable::{Field, SettingGroup, Tunable};
 use super::{EarlyHints, ResponseVersion};
+use std::path::{Path, PathBuf};
 
 pub(super) const SERVER_NAME: Tunable = Tunable {
     name: "server-name",
@@ -62,6 +63,30 @@ pub(super) const LOG_CONNECTION_ERRORS: Tunable = Tunable {
     default: "false",
     doc: "Say on standard error which HTTP/2 connections ended by an error, and why",
     field: switch!(log_connection_errors),
+};
+
+pub(super) const CONTROL: Tunable = Tunable {
+    name: "control",
+    group: SettingGroup::Output,
+    default: "",
+    doc: "Unix socket by which gustnado reload has the configuration read again: unix:PATH",
+    field: Field::Path {
+        get: |config| config.control.as_deref(),
+        set: |config, path| config.control = path.map(|path| without_scheme(&path)),
+    },
+};
+
+/// Returns a path without the `unix:` that addresses begin with.
+fn without_scheme(path: &Path) -> PathBuf {
+    path.to_str().and_then(|text| text.strip_prefix("unix:")).map_or(path.into(), PathBuf::from)
+}
+
+pub(super) const WATCH_CONFIG: Tunable = Tunable {
+    name: "watch-config",
+    group: SettingGroup::Output,
+    default: "false",
+    doc: "Read the configuration file again when it, or one that it includes, has changed",
+    field: switch!(watch_config),
 };
 
 pub(super) const QUIET: Tunable = Tunable {

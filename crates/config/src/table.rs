@@ -460,6 +460,8 @@ pub static TUNABLES: &[Tunable] = &[
     output::ACCESS_LOG,
     output::ACCESS_LOG_FORMAT,
     output::LOG_CONNECTION_ERRORS,
+    output::CONTROL,
+    output::WATCH_CONFIG,
     output::QUIET,
 ];
 

@@ -197,7 +197,9 @@ impl Tunable {
     /// Returns whether a server must be restarted for another value to take effect: workers and
     /// what they are made with do not change while they run.
     pub fn needs_restart(&self) -> bool {
-        const BOUND: [&str; 15] = [
+        const BOUND: [&str; 17] = [
+            "control",
+            "watch-config",
             "notsent-lowat",
             "uds-mode",
             "uds-owner",

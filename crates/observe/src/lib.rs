@@ -12,6 +12,7 @@
 pub mod access_log;
 pub mod certificate_end;
 pub mod exchange;
+pub mod last_reload;
 pub mod process;
 pub mod server_stats;
 pub mod stats;

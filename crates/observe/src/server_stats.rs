@@ -1,6 +1,7 @@
 //! The interface of pages about the server.
 
 use crate::certificate_end::CertificateEnd;
+use crate::last_reload::LastReload;
 use crate::process::Process;
 use crate::stats::{Stats, WebSocketCount, WorkerStats};
 
@@ -24,6 +25,9 @@ pub trait ServerStats: Send + Sync {
 
     /// Returns when the certificate of each site ends.
     fn certificate_ends(&self) -> Vec<CertificateEnd>;
+
+    /// Returns the result of the last reload; `None` before the first.
+    fn last_reload(&self) -> Option<LastReload>;
 
     /// Adds what a WebSocket counts to the running worker's counters.
     fn count_websocket(&self, count: WebSocketCount);

@@ -28,6 +28,7 @@
 
 mod builder;
 pub mod config;
+pub mod control;
 #[cfg(doctest)]
 mod documents;
 mod privileges;
@@ -57,6 +58,8 @@ pub use gustnado_http::status::Status;
 pub use gustnado_observe::access_log::FormatError;
 #[doc(hidden)]
 pub use gustnado_observe::access_log::unblocked_terminal;
+#[doc(inline)]
+pub use gustnado_observe::last_reload::LastReload;
 #[doc(hidden)]
 pub use gustnado_observe::stats::counters_reference;
 #[doc(inline)]

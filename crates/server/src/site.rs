@@ -7,7 +7,7 @@
 mod routes;
 
 use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use gustnado_config::FileSettings;
 use gustnado_config::config_file::{ConfigFile, SiteSpec};
@@ -17,7 +17,7 @@ use crate::{Server, StartError};
 use gustnado_files::{FileOptions, Files, FilesError};
 
 pub use gustnado_config::FilePlace;
-pub use gustnado_config::config_file::{Problem, SiteError, schema};
+pub use gustnado_config::config_file::{ConfigFiles, Problem, SiteError, schema};
 
 /// A configuration file, checked.
 #[derive(Debug, Clone)]
@@ -77,10 +77,9 @@ impl SiteFile {
         Some(FilePlace { line: *line, ..listen.place.clone() })
     }
 
-    /// Returns every file that belongs to it at present: those that were read, and those that have
-    /// come since and that it would include.
-    pub fn files_now(&self) -> Vec<PathBuf> {
-        self.file.files_now()
+    /// Returns the files that it consists of: itself, and those that it includes.
+    pub fn files(&self) -> &ConfigFiles {
+        &self.file.files
     }
 
     /// Returns a text without values of the environment that are not shown: `${NAME}` stands for

@@ -119,6 +119,10 @@ mod tests {
     struct Counted(Stats);
 
     impl ServerStats for Counted {
+        fn last_reload(&self) -> Option<gustnado_observe::last_reload::LastReload> {
+            None
+        }
+
         fn backend(&self) -> &'static str {
             "io_uring"
         }

@@ -11,6 +11,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::handler::{Handler, HandlerKind};
 use crate::response::Response;
 use gustnado_observe::certificate_end::CertificateEnd;
+use gustnado_observe::last_reload::LastReload;
 use gustnado_observe::process::Process;
 use gustnado_observe::server_stats::ServerStats;
 use gustnado_observe::stats::Stats;
@@ -42,6 +43,9 @@ fn json(app: &dyn ServerStats) -> String {
     );
     push_numbers(&mut text, stats.named());
     push_certificates(&mut text, &app.certificate_ends());
+    if let Some(last) = app.last_reload() {
+        push_reload(&mut text, &last);
+    }
     text.push_str(",\"by_worker\":[");
     for (place, worker) in app.stats_by_worker().iter().enumerate() {
         text.push_str(if place > 0 { ",{" } else { "{" });
@@ -86,6 +90,20 @@ fn push_certificates(text: &mut String, ends: &[CertificateEnd]) {
         _ = write!(text, "{{\"host\":\"{host}\",\"expires_s\":{not_after_s}}}");
     }
     text.push_str(if ends.is_empty() { "" } else { "]" });
+}
+
+/// Adds the result of the last reload.
+fn push_reload(text: &mut String, last: &LastReload) {
+    let LastReload { at_s, taken, reason } = last;
+    _ = write!(text, ",\"last_reload\":{{\"at_s\":{at_s},\"taken\":{taken},\"reason\":\"");
+    for letter in reason.chars() {
+        _ = match letter {
+            '"' | '\\' => write!(text, "\\{letter}"),
+            letter if letter.is_control() => write!(text, "\\u{:04x}", u32::from(letter)),
+            letter => write!(text, "{letter}"),
+        };
+    }
+    text.push_str("\"}");
 }
 
 /// Writes a line of statistics to standard error at each interval, until the server has ended.
@@ -143,6 +161,15 @@ mod tests {
         let start = "event=stats requests_per_s=300 bytes_per_s=2000 ready=0 uptime_ms=3000 ";
         assert!(line.starts_with(start) && line.ends_with("faults=0\n"), "{line}");
         assert!(line.contains(" requests=700 ") && line.len() < 1_024, "{line}");
+    }
+
+    #[test]
+    fn the_last_reload_is_valid_json_whatever_its_reason() {
+        let mut text = String::new();
+        let reason = "a \"b\"\nc\\".to_owned();
+        push_reload(&mut text, &LastReload { at_s: 9, taken: false, reason });
+        let expected = r#","last_reload":{"at_s":9,"taken":false,"reason":"a \"b\"\u000ac\\"}"#;
+        assert_eq!(text, expected);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::bodies::Bodies;
 use crate::client_slots::ClientSlots;
 use gustnado_observe::access_log::Logs;
 use gustnado_observe::certificate_end::CertificateEnd;
+use gustnado_observe::last_reload::LastReload;
 use gustnado_observe::process::Process;
 use gustnado_observe::server_stats::ServerStats;
 use gustnado_observe::stats::{SharedStats, Stats, Tally, Thread, WebSocketCount, WorkerStats};
@@ -46,6 +47,7 @@ pub struct ServerShared {
     pub(super) heap_trim: Arc<HeapTrim>,
     pub reloads: AtomicU64,
     pub reloads_refused: AtomicU64,
+    last_reload: Mutex<Option<LastReload>>,
     pub certificates_obtained: AtomicU64,
     pub certificates_failed: AtomicU64,
     pub logs: Logs,
@@ -78,6 +80,7 @@ impl ServerShared {
             heap_trim: Arc::default(),
             reloads: AtomicU64::new(0),
             reloads_refused: AtomicU64::new(0),
+            last_reload: Mutex::default(),
             certificates_obtained: AtomicU64::new(0),
             certificates_failed: AtomicU64::new(0),
             logs: Logs::default(),
@@ -141,6 +144,11 @@ impl ServerShared {
     /// Sets when the certificates in force end: they were read, or read again.
     pub fn set_certificate_ends(&self, ends: Vec<CertificateEnd>) {
         *self.certificate_ends.lock().unwrap_or_else(PoisonError::into_inner) = ends;
+    }
+
+    /// Notes the result of a reload.
+    pub fn note_reload(&self, result: LastReload) {
+        *self.last_reload.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
     }
 
     /// Adds up counters with other processes from now on. Only the first call counts.
@@ -252,6 +260,10 @@ impl ServerStats for ServerShared {
 
     fn is_restarting(&self) -> bool {
         self.restarting.load(Ordering::SeqCst)
+    }
+
+    fn last_reload(&self) -> Option<LastReload> {
+        self.last_reload.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn certificate_ends(&self) -> Vec<CertificateEnd> {

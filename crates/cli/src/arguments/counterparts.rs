@@ -109,7 +109,7 @@ const TABLE: &[(&[&str], Counterpart)] = &[
     (&["--proxy-headers", "--trust-proxy", "--trusted-proxies"], PROXIED),
     (&["--server-header", "--no-server-header"], Ours("--server-name NAME; \"\" sends none")),
     (&["--open", "-o"], Because("it opens no browser; the first line says the URL")),
-    (&["--watch", "--reload"], Because("HUP has the configuration file read again")),
+    (&["--watch", "--reload"], Ours("--watch-config")),
     (&["--app", "--app-dir", "--factory", "--worker-class", "-k", "--preload"], PYTHON),
     (&["--wsgi", "--asgi", "--lifespan", "--loop", "--root-path", "--env-file"], PYTHON),
 ];

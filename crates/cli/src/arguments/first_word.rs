@@ -12,12 +12,11 @@ pub(super) const RUN: &str = "run is in the Python package: `pip install ./pytho
     Gustnado, then `python -m gustnado run main:app`; to serve a folder, `gustnado serve DIR`";
 
 /// Subcommands of other programs, and their counterparts.
-const ABSENT: [(&str, &str); 5] = [
+const ABSENT: [(&str, &str); 4] = [
     ("completion", "it is `gustnado completions SHELL`"),
     ("version", "it is a flag: `gustnado --version`"),
     ("start", "it is `gustnado serve DIR`"),
     ("stop", "send it TERM, or Ctrl-C: `kill PID`"),
-    ("reload", "send it HUP: `kill -HUP PID`"),
 ];
 
 /// Returns why a command line cannot mean `gustnado serve …`, if it cannot.

@@ -21,6 +21,7 @@ pub struct Problem {
 #[derive(Clone, PartialEq, Eq)]
 pub struct SiteError {
     path: PathBuf,
+    files: Vec<Arc<Path>>,
     problems: Vec<Problem>,
 }
 
@@ -30,17 +31,23 @@ impl SiteError {
         let place = |problem: &Problem| files.iter().position(|file| *file == problem.file);
         problems.sort_by_key(|problem| (place(problem), problem.line));
         problems.dedup();
-        Self { path: path.to_owned(), problems }
+        Self { path: path.to_owned(), files: files.to_vec(), problems }
     }
 
     pub(super) fn whole(path: &Path, text: String) -> Self {
-        let problem = Problem { file: path.into(), line: 0, text };
-        Self { path: path.to_owned(), problems: vec![problem] }
+        let file: Arc<Path> = path.into();
+        let problem = Problem { file: Arc::clone(&file), line: 0, text };
+        Self { path: path.to_owned(), files: vec![file], problems: vec![problem] }
     }
 
     /// Returns the file, as it was named.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Returns every file that was read, or should have been: the file and those that it includes.
+    pub fn files(&self) -> &[Arc<Path>] {
+        &self.files
     }
 
     /// Returns everything that is wrong with it, in the order of the file.

@@ -17,7 +17,7 @@ use super::settings::{keys_with_settings, read_own_settings, read_settings};
 use super::site_tls::read_tls;
 use super::specs::SiteSpec;
 use super::value::{FolderCheck, ValueReader, ValueTable, named};
-use super::{ConfigFile, include, syntax};
+use super::{ConfigFile, ConfigFiles, include, syntax};
 use crate::file_settings::{FilePlace, FileSetting, FileSettings};
 use crate::headers::Headers;
 use crate::listen::ListenSpec;
@@ -216,7 +216,10 @@ impl FilesReader<'_> {
                     self.bytes += text.len();
                     self.file(path, &text);
                 }
-                Err(problem) => reader.problem(line, format!("include: {shown}: {problem}")),
+                Err(problem) => {
+                    self.files.push(path.into());
+                    reader.problem(line, format!("include: {shown}: {problem}"));
+                }
             }
         }
     }
@@ -235,8 +238,7 @@ impl FilesReader<'_> {
             headers: self.headers,
             main: self.main,
             sites: self.sites,
-            files: self.files,
-            patterns: self.patterns,
+            files: ConfigFiles { read: self.files, patterns: self.patterns },
             secrets: self.secrets,
         })
     }

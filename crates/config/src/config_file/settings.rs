@@ -70,6 +70,8 @@ fn read_setting(
             Some("-".into())
         }
         (Field::Path { .. }, DeValue::String(path)) if !path.is_empty() => {
+            let path =
+                if name == "control" { path.strip_prefix("unix:").unwrap_or(path) } else { path };
             Some(reader.path(path).into())
         }
         (Field::Switch { .. }, DeValue::Boolean(on)) => Some(on.to_string().into()),

@@ -68,6 +68,11 @@ impl Server {
         self.tune(|config| config.uds = Some(path.into()))
     }
 
+    /// Sets [`control`](Config::control): the control socket of the command.
+    pub fn control(self, path: impl Into<PathBuf>) -> Self {
+        self.tune(|config| config.control = Some(path.into()))
+    }
+
     /// Sets [`uds_mode`](Config::uds_mode): permissions in octal such as `660`.
     pub fn uds_mode(self, octal: &str) -> Self {
         self.tune(|config| octal.clone_into(&mut config.uds_mode))
@@ -202,7 +207,7 @@ mod tests {
     use super::*;
     use crate::config::TUNABLES;
 
-    const SHORTER: [&str; 30] = [
+    const SHORTER: [&str; 31] = [
         "metrics_path",
         "stats_path",
         "metrics_allow_from",
@@ -225,6 +230,7 @@ mod tests {
         "proxy_allow_from",
         "host_name",
         "uds",
+        "control",
         "uds_mode",
         "uds_owner",
         "body_spool",

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use gustnado_tasks::Endpoint;
 
@@ -12,6 +13,11 @@ use crate::builder::Server;
 use crate::config::{Config, Machine, TUNABLES};
 use gustnado_app::app::App;
 use gustnado_observe::access_log::AccessLog;
+use gustnado_observe::last_reload::LastReload;
+use gustnado_observe::server_stats::ServerStats;
+
+/// The longest reason that is kept.
+const REASON_CHARS_MAX: usize = 1_000;
 
 /// Report of a reload.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -41,15 +47,29 @@ impl Running {
     /// the failures.
     pub fn reload(&self, to: Server) -> Result<Reloaded, StartError> {
         let outcome = self.take_over(&mut self.state(), to);
-        if outcome.is_err() {
-            self.refuse_reload();
+        match &outcome {
+            Ok(_) => self.note_reload(true, String::new()),
+            Err(error) => self.refuse_reload(&error.to_string()),
         }
         outcome
     }
 
     /// Counts a configuration that was rejected before [`Running::reload`] was called.
-    pub fn refuse_reload(&self) {
+    ///
+    /// - `reason`: what is wrong with it, for [`Running::last_reload`] and the page of counters.
+    pub fn refuse_reload(&self, reason: &str) {
         self.shared.reloads_refused.fetch_add(1, Ordering::Relaxed);
+        self.note_reload(false, reason.chars().take(REASON_CHARS_MAX).collect());
+    }
+
+    /// Returns the result of the last reload; `None` before the first.
+    pub fn last_reload(&self) -> Option<LastReload> {
+        self.shared.last_reload()
+    }
+
+    fn note_reload(&self, taken: bool, reason: String) {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        self.shared.note_reload(LastReload { at_s: since.as_secs(), taken, reason });
     }
 
     fn take_over(&self, state: &mut ReloadState, mut to: Server) -> Result<Reloaded, StartError> {

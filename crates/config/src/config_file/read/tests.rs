@@ -57,9 +57,9 @@ fn what_is_included_counts_as_if_it_stood_in_the_file() {
     assert_eq!(origin, format!("file {}:1", folder.path().join("more.toml").display()));
     // Relative paths begin in the folder of the file that has them.
     assert_eq!(file.sites[1].root.as_deref(), Some(&*folder.path().join("sites/public")));
-    assert_eq!(file.files_now().len(), 4);
+    assert_eq!(file.files.now().len(), 4);
     std::fs::write(folder.path().join("sites/c.toml"), "").expect("written");
-    assert!(file.files_now().contains(&folder.path().join("sites/c.toml")));
+    assert!(file.files.now().contains(&folder.path().join("sites/c.toml")));
 }
 
 #[test]
