@@ -339,7 +339,9 @@ _FRIENDLY_OF_ENGINE = ("host", "port", "uds", "forwarded-allow-ips", "access-log
 _ADDRESSES = ("host", "port", "bind", "uds", "uds-permissions", "fd", "forwarded-allow-ips")
 _SHORTS_OF_ENGINE = {"port": "-p", "user": "-u"}
 # Settings of several: their texts are separated by commas.
-_LISTS_OF_ENGINE = ("listen", "forwarded-allow-ips", "proxy-allow-from")
+_LISTS_OF_ENGINE = (
+    "listen", "forwarded-allow-ips", "proxy-allow-from", "index", "try-files", "mime",
+)
 _HEADINGS = {"Address": "Kernel and proxies", "Output": "Statistics"}
 
 # Features of the engine that conflict with an application or do not apply to one.

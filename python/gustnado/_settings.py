@@ -40,7 +40,9 @@ class Settings(TypedDict, total=False):
     body_timeout: float | str | None
     cache_bytes: int | str | None
     capture_output: bool | None
+    charset: str | None
     chdir: _Path | None
+    clean_urls: bool | None
     client_read_burst: int | str | None
     client_read_rate: int | str | None
     client_write_burst: int | str | None
@@ -80,6 +82,7 @@ class Settings(TypedDict, total=False):
     http1: bool | None
     http2: bool | None
     https_redirect: bool | None
+    index: str | Sequence[str] | None
     interface: Literal["auto", "native", "asgi", "wsgi"] | None
     io: Literal["auto", "uring", "epoll"] | None
     lifespan: Literal["auto", "on", "off"] | None
@@ -109,6 +112,8 @@ class Settings(TypedDict, total=False):
     max_worker_rss: int | str | None
     metrics_allow_from: str | None
     metrics_path: str | None
+    mime: str | Sequence[str] | None
+    mime_types: _Path | None
     name: str | None
     no_io_wait_us: int | None
     notsent_lowat: int | str | None
@@ -161,6 +166,8 @@ class Settings(TypedDict, total=False):
     tls_strict_names: bool | None
     tls_ticket_keys: _Path | None
     tls_version_min: str | None
+    trailing_slash: Literal["add", "remove", "ignore"] | None
+    try_files: str | Sequence[str] | None
     uds: _Path | None
     uds_owner: str | None
     uds_permissions: str | None

@@ -51,6 +51,7 @@ macro_rules! settings {
 }
 
 mod acme;
+mod address;
 mod bodies;
 mod cgroup;
 pub mod config_file;
@@ -59,6 +60,7 @@ mod early_hints;
 mod error;
 mod fields;
 mod file_settings;
+mod folder_settings;
 mod forwarded_fields;
 mod handlers;
 mod headers;
@@ -92,6 +94,9 @@ pub use bodies::BodyPolicy;
 pub use early_hints::{EarlyHints, preload_link};
 pub use error::ConfigError;
 pub use file_settings::{FilePlace, FileSetting, FileSettings};
+pub use folder_settings::{TrailingSlash, TryFile};
+#[doc(hidden)]
+pub use folder_settings::{is_extension, is_media_type, mime_pair};
 pub use forwarded_fields::ForwardedFields;
 pub use gustnado_tasks::{Acceptor, IoChoice as Io, Placement, SchedulerKind, TrafficClass};
 #[doc(hidden)]

@@ -5,10 +5,12 @@
 
 use std::ffi::OsStr;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::Config;
 use super::fields::{choice, switch};
+use super::folder_settings::TrailingSlash;
 use super::listing::Listing;
 use super::tunable::{InvalidValue, SettingGroup, Tunable};
 
@@ -16,7 +18,19 @@ settings! { $
     /// Settings that a site and a route may have of their own, in place of the server's.
     #[derive(Clone, Debug, PartialEq, Eq)]
     RouteSettings, each_setting_of_route;
-    own {}
+    own {
+        /// Names of the file that is served for a folder; the first one that is there counts.
+        index: Vec<String>,
+        /// Where a request's file is looked for, in order: [`TryFile`](super::TryFile) as text.
+        /// Empty is the path itself, as a file or as a folder.
+        try_files: Vec<String>,
+        /// Types of files by extension, such as `wasm=application/wasm`.
+        mime: Vec<String>,
+        /// A file with types by extension, as Apache and nginx read it.
+        mime_types: Option<PathBuf>,
+        /// The charset that text files are declared with; empty declares none.
+        charset: String,
+    }
     usual {
         /// Whether names that begin with a dot are served.
         hidden: bool,
@@ -24,6 +38,10 @@ settings! { $
         listing: Listing = Listing::Auto,
         /// The largest file whose entity tag is made of its bytes; 0 is none.
         hash_bytes_max: u64,
+        /// Whether `about.html` is served at `/about`, and `/about.html` redirected to it.
+        clean_urls: bool,
+        /// The slash at the end of a path.
+        trailing_slash: TrailingSlash = TrailingSlash::Add,
     }
 }
 

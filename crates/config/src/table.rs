@@ -1,21 +1,14 @@
 //! Declaration of every setting; `pace`, `handlers`, `tls` and others have those of their kind.
 
-use super::fields::{choice, duration, file_path, list, number, switch};
-use super::networks::is_network;
+use super::fields::{choice, duration, file_path, number, switch};
 use super::numbers::{DAY, HOUR};
-use super::text::{bare, is_host, is_user};
+use super::text::is_user;
 use super::tunable::{Field, SettingGroup, Tunable};
 use super::{
-    Acceptor, ForwardedFields, Io, Placement, SchedulerKind, TrafficClass, acme, bodies, deploys,
-    handlers, http2, memory, output, pace, pages, route_settings, sockets, tls, websocket,
+    Acceptor, Io, Placement, SchedulerKind, TrafficClass, acme, address, bodies, deploys,
+    folder_settings, handlers, http2, memory, output, pace, pages, route_settings, sockets, tls,
+    websocket,
 };
-
-const NETWORKS: &str =
-    "an address such as 192.0.2.1, a network such as 10.0.0.0/8, unix, or * for all";
-
-fn is_listener(text: &str) -> bool {
-    super::listen::ListenSpec::parse(text).is_ok()
-}
 
 /// Every setting, in the order of `check` and of the documentation.
 pub static TUNABLES: &[Tunable] = &[
@@ -26,88 +19,18 @@ pub static TUNABLES: &[Tunable] = &[
         doc: "Folder to serve; without one the built-in page is served",
         field: file_path!(root),
     },
-    Tunable {
-        name: "listen",
-        group: SettingGroup::Address,
-        default: "",
-        doc: "Where to listen, in place of host, port and uds; for instance 127.0.0.1:80",
-        field: list!(
-            listen,
-            "an address such as 127.0.0.1:80, [::1]:80, unix:/run/site.sock or fd:3, and behind \
-             it its own settings such as proxy-protocol",
-            is_listener
-        ),
-    },
-    Tunable {
-        name: "host",
-        group: SettingGroup::Address,
-        default: "127.0.0.1",
-        doc: "Name or address to listen on; 0.0.0.0 or :: is every interface",
-        field: Field::Text {
-            what: "a host name or an IP address",
-            allowed: is_host,
-            get: |config| &config.host,
-            set: |config, text| bare(text).clone_into(&mut config.host),
-        },
-    },
-    Tunable {
-        name: "port",
-        group: SettingGroup::Address,
-        default: "8080",
-        doc: "TCP port to listen on; 0 takes a free one and prints it",
-        field: number!(port, Count, 0..=65535),
-    },
-    Tunable {
-        name: "uds",
-        group: SettingGroup::Address,
-        default: "",
-        doc: "Unix socket to listen on, instead of host and port",
-        field: file_path!(uds),
-    },
+    address::LISTEN,
+    address::HOST,
+    address::PORT,
+    address::UDS,
     sockets::UDS_MODE,
     sockets::UDS_OWNER,
-    Tunable {
-        name: "backlog",
-        group: SettingGroup::Address,
-        default: "4096",
-        doc: "Connections the kernel may hold ready until they are accepted",
-        field: number!(backlog, Count, 1..=65_535),
-    },
-    Tunable {
-        name: "defer-accept",
-        group: SettingGroup::Address,
-        default: "true",
-        doc: "Accept a TCP connection when its first bytes are here, or after a second",
-        field: switch!(defer_accept),
-    },
-    Tunable {
-        name: "forwarded-allow-ips",
-        group: SettingGroup::Address,
-        default: "",
-        doc: "Proxies that are trusted to report the client's address; none by default",
-        field: list!(forwarded_allow_ips, NETWORKS, is_network),
-    },
-    Tunable {
-        name: "forwarded-fields",
-        group: SettingGroup::Address,
-        default: "x-forwarded",
-        doc: "The fields in which they report it: X-Forwarded-For and its like, or Forwarded",
-        field: choice!(forwarded_fields, ForwardedFields),
-    },
-    Tunable {
-        name: "proxy-protocol",
-        group: SettingGroup::Address,
-        default: "false",
-        doc: "Every connection must begin with a PROXY header; needs proxy-allow-from",
-        field: switch!(proxy_protocol),
-    },
-    Tunable {
-        name: "proxy-allow-from",
-        group: SettingGroup::Address,
-        default: "",
-        doc: "Peers that may send a PROXY header, none by default; others get 403",
-        field: list!(proxy_allow_from, NETWORKS, is_network),
-    },
+    address::BACKLOG,
+    address::DEFER_ACCEPT,
+    address::FORWARDED_ALLOW_IPS,
+    address::FORWARDED_FIELDS,
+    address::PROXY_PROTOCOL,
+    address::PROXY_ALLOW_FROM,
     tls::CERT,
     tls::KEY,
     tls::VERSION_MIN,
@@ -450,6 +373,13 @@ pub static TUNABLES: &[Tunable] = &[
     route_settings::HIDDEN,
     route_settings::LISTING,
     deploys::HASH_BYTES_MAX,
+    folder_settings::INDEX,
+    folder_settings::TRY_FILES,
+    folder_settings::CLEAN_URLS,
+    folder_settings::TRAILING_SLASH,
+    folder_settings::MIME,
+    folder_settings::MIME_TYPES,
+    folder_settings::CHARSET,
     output::SERVER_NAME,
     output::ANSWER_VERSION,
     output::EARLY_HINTS,

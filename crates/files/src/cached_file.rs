@@ -94,11 +94,11 @@ impl CachedFile {
     ) -> Result<CachedFile, Failure> {
         let LoadContext { pool, open_files, .. } = folder;
         let name = memchr::memrchr(b'/', relative).map_or(relative, |at| &relative[at + 1..]);
-        let content_type = ContentType::of(name);
+        let content_type = folder.headers.types.of(name);
         let sent_from = |stamp: Stamp, file| {
             let file = CachedFile {
                 pool: pool.cloned(),
-                ..CachedFile::new(stamp, content_type, Ok(file), folder, now)
+                ..CachedFile::new(stamp, content_type.clone(), Ok(file), folder, now)
             };
             // Before the first response, which would otherwise take a cold file for a warm one.
             file.note_warmth(root);
@@ -168,7 +168,7 @@ impl CachedFile {
         let awaits_digest = folder.hashing.is_awaited(&stamp, digest);
         let validators = folder.hashing.validators(&stamp, digest, now);
         let body = body.unwrap_or_default();
-        let fields = fields(content_type, &validators, folder.headers);
+        let fields = fields(&content_type, &validators, folder.headers);
         let mut prepared = Vec::with_capacity(256 + body.len());
         write_fields(&mut prepared, &fields);
         write!(prepared, "Content-Length: {}\r\n\r\n", stamp.size).expect("a vector takes all");
@@ -240,7 +240,7 @@ impl CachedFile {
 }
 
 /// Builds the fields of a 200, but for `Content-Length`, which the protocol writes.
-fn fields(content_type: ContentType, validators: &Validators, headers: &FolderHeaders) -> Fields {
+fn fields(content_type: &ContentType, validators: &Validators, headers: &FolderHeaders) -> Fields {
     let mut fields = Fields::new();
     fields.add_trusted(HeaderId::ContentType, content_type.to_string().as_bytes());
     put_validators(&mut fields, validators.tag, validators);

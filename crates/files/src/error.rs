@@ -30,6 +30,15 @@ pub enum FilesError {
         /// The path as it was given.
         path: PathBuf,
     },
+    /// The file with types by extension cannot be used.
+    #[error("mime-types: {}: {reason}; name a file with lines such as: text/html html htm",
+        .path.display())]
+    MimeTypes {
+        /// The path as it was given.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
     /// Another error of the system.
     #[error("cannot open {}", .path.display())]
     Failed {

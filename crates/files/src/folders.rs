@@ -36,7 +36,8 @@ impl Folders {
     ) -> Result<Files, FilesError> {
         let mut new = Files::open(root, options)?;
         let folder = Arc::get_mut(&mut new.folder).expect("it is not shared yet");
-        folder.headers = headers;
+        let types = std::mem::take(&mut folder.headers.types);
+        folder.headers = FolderHeaders { types, ..headers };
         folder.exhausted_in_all = self.exhausted();
         folder.hashing.digests = Arc::clone(&self.digests);
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);

@@ -4,6 +4,8 @@ use gustnado_config::Headers;
 use gustnado_http::fields::{Fields, HeaderId};
 use gustnado_http::response_writer::has_field;
 
+use super::mime_table::MimeTable;
+
 /// The header fields of one folder's responses.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct FolderHeaders {
@@ -13,6 +15,8 @@ pub struct FolderHeaders {
     pub(super) has_nosniff: bool,
     /// What its pages need: fields of HTML files.
     pub(super) links: Fields,
+    /// The types of its files.
+    pub(super) types: MimeTable,
 }
 
 impl FolderHeaders {
@@ -21,7 +25,7 @@ impl FolderHeaders {
         let fields = headers.fields();
         let name = HeaderId::XContentTypeOptions;
         let has_nosniff = fields.contains(name) || has_field(common, name.name());
-        Self { fields, has_nosniff, links: Fields::new() }
+        Self { fields, has_nosniff, links: Fields::new(), types: MimeTable::default() }
     }
 
     /// Sets what the folder's HTML pages need.

@@ -18,6 +18,7 @@ mod headers;
 mod listing;
 mod location;
 mod lookup;
+mod mime_table;
 mod multipart;
 mod open_file;
 mod open_folder;
@@ -28,6 +29,7 @@ mod response;
 mod segment;
 mod select;
 mod stamp;
+mod target;
 #[cfg(test)]
 mod tests;
 mod waiting;
@@ -55,11 +57,13 @@ use cached_file::{Access, LoadContext, SMALL_BYTES_MAX};
 use digest::Hashing;
 use error::Failure;
 use lookup::FoundEntry;
+use mime_table::MimeTable;
 use open_file::OpenFiles;
 use path::FilePathError;
 use resolve::Root;
 use select::{select, select_or_whole};
 use stamp::Seen;
+use target::{Moved, PathRules};
 use worker::Worker;
 
 pub use cached_file::CachedFile;
@@ -86,6 +90,10 @@ const DESCRIPTOR_SHARE: u64 = 8;
 
 /// The text of the 404 page for a folder without an index.
 const NO_INDEX: &str = "This folder has no index.html. The server lists what is in a folder if it \
+    is started with --listing.";
+
+/// The same where the index has another name.
+const NO_OWN_INDEX: &str = "This folder has no index. The server lists what is in a folder if it \
     is started with --listing.";
 
 /// The most requests that wait for a folder's disk. Further ones get 503 with `Retry-After`.
@@ -162,8 +170,7 @@ pub struct Files {
 struct Folder {
     path: PathBuf,
     settings: RouteSettings,
-    /// A folder without an index is listed.
-    lists: bool,
+    rules: PathRules,
     /// Per worker.
     cache_bytes: u64,
     /// Per worker.
@@ -220,16 +227,18 @@ impl Files {
         let workers = options.workers.max(1) as u64;
         let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
         let hashing = Hashing::new(options.settings.hash_bytes_max, digest::source_date());
+        let lists = match options.settings.listing {
+            Listing::Auto => options.lists_on_auto,
+            listing => listing == Listing::On,
+        };
+        let types = MimeTable::new(&options.settings)?;
         let folder = Folder {
             path,
-            lists: match options.settings.listing {
-                Listing::Auto => options.lists_on_auto,
-                listing => listing == Listing::On,
-            },
+            rules: PathRules::new(&options.settings, lists),
             settings: options.settings,
             cache_bytes: options.cache_bytes / workers,
             descriptors_max: DESCRIPTORS_MAX.min(descriptors / DESCRIPTOR_SHARE / workers),
-            headers: FolderHeaders::default(),
+            headers: FolderHeaders { types, ..FolderHeaders::default() },
             root: Arc::new(opened),
             exhausted: AtomicU64::new(0),
             exhausted_in_all: Arc::default(),
@@ -320,7 +329,7 @@ impl Files {
     pub fn hints(&self, request: RequestView<'_>) -> Option<&Fields> {
         let links = &self.folder.headers.links;
         let path = request.path();
-        let is_page = || path.ends_with(b"/") || ContentType::of(path).is_html();
+        let is_page = || path.ends_with(b"/") || self.folder.headers.types.of(path).is_html();
         let is_wanted = !links.is_empty() && request.method() == Method::Get && is_page();
         is_wanted.then_some(links)
     }
@@ -340,11 +349,10 @@ impl Folder {
     /// now, which the workers detect.
     fn serves_as(&self, other: &Self) -> bool {
         let of = |folder: &Self| {
-            let bounds = (folder.cache_bytes, folder.descriptors_max, folder.threads, folder.wait);
-            (folder.lists, bounds)
+            (folder.cache_bytes, folder.descriptors_max, folder.threads, folder.wait)
         };
-        let has_same_text = self.path == other.path && self.headers == other.headers;
-        has_same_text && of(self) == of(other) && self.settings == other.settings
+        let is_same = self.settings == other.settings && self.rules == other.rules;
+        is_same && self.path == other.path && of(self) == of(other) && self.headers == other.headers
     }
 
     /// Returns the threads that wait for the disk, unless the workers wait themselves.
@@ -418,7 +426,8 @@ fn respond_slowly(
         return ready(select_or_whole(Arc::clone(file), &folder.headers, request, now));
     }
     let found = match key {
-        [] => Some(Ok(FoundEntry::Directory)),
+        // Without the slash, relative links in the page would resolve one level too high.
+        [] => Some(Ok(FoundEntry::Moved(Moved::WithSlash))),
         key => worker.find_cached(folder, key, now),
     };
     let found = match found {
@@ -449,9 +458,8 @@ fn respond_with(
             }
             select_or_whole(file, &folder.headers, request, now)
         }
-        Ok(FoundEntry::Directory) => {
-            // Without the slash, relative links in the page would resolve one level too high.
-            let location = location::with_slash(&place.path, request.query());
+        Ok(FoundEntry::Moved(moved)) => {
+            let location = location::of(&place.path, request.query(), moved);
             let response = FileResponse::new(Status::MOVED_PERMANENTLY);
             response.with(HeaderId::Location, &location).with_headers(&folder.headers)
         }
@@ -467,7 +475,8 @@ fn failure(folder: &Folder, failure: Failure) -> FileResponse {
         response.put(HeaderId::RetryAfter, b"1");
     }
     if failure == Failure::NoIndex {
-        response.hint = Some(NO_INDEX);
+        let is_usual = folder.settings.index == ["index.html"];
+        response.hint = Some(if is_usual { NO_INDEX } else { NO_OWN_INDEX });
     }
     response
 }

@@ -6,21 +6,18 @@
 use std::sync::Arc;
 
 use gustnado_tasks::Now;
-use rustix::fs::FileType;
 use rustix::io::Errno;
 
 use super::cached_file::{Access, CachedFile};
 use super::error::Failure;
 use super::open_folder::OpenFolder;
-use super::resolve::{Identity, Located, Root};
+use super::resolve::{Identity, Root};
 use super::stamp::Seen;
+use super::target::{Moved, Target, TargetFile};
 use super::{Folder, path};
 
 /// How often a lookup is repeated if the file was replaced between looking and opening.
 const ATTEMPTS_MAX: usize = 4;
-
-/// The file that is served for a directory.
-const INDEX: &[u8] = b"index.html";
 
 /// The entry at a path.
 pub(super) enum FoundEntry {
@@ -29,8 +26,8 @@ pub(super) enum FoundEntry {
     /// A file that was just loaded. `may_cache`: it belongs to the root that the worker's cache is
     /// for.
     Loaded { file: Arc<CachedFile>, may_cache: bool },
-    /// A directory whose path lacks the final slash.
-    Directory,
+    /// Another path, to which the client is sent.
+    Moved(Moved),
     /// A directory without an index.
     Listed(OpenFolder),
 }
@@ -53,29 +50,15 @@ pub(super) fn find(
         },
     };
     let path = path::decode(key, folder.settings.hidden)?;
-    let mut relative = path.relative;
-    let mut located = locate(&relative)?;
-    if located.kind() == FileType::Directory {
-        if !path.names_directory {
-            return Ok(FoundEntry::Directory);
+    let TargetFile { located, relative, is_fallback } = match folder.rules.target(path, locate)? {
+        Target::File(file) => file,
+        Target::Moved(moved) => return Ok(FoundEntry::Moved(moved)),
+        // The kernel has no way to read a directory without waiting.
+        Target::Folder(..) if access == Access::Cached => return Err(Failure::WouldWait),
+        Target::Folder(located, relative) => {
+            return Ok(FoundEntry::Listed(OpenFolder::open(root, &located, &relative)?));
         }
-        let (above, folder_bytes) = (located, relative.len());
-        if !relative.is_empty() {
-            relative.push(b'/');
-        }
-        relative.extend_from_slice(INDEX);
-        located = match locate(&relative) {
-            // Only a missing index counts as none: one that cannot be read is an error, not a
-            // listing.
-            Err(Failure::Disk(Errno::NOENT)) => {
-                let place = (&above, &relative[..folder_bytes]);
-                return without_index((root, access), folder, place);
-            }
-            located => located?,
-        };
-    } else if path.names_directory {
-        return Err(Failure::Disk(Errno::NOTDIR));
-    }
+    };
     // Only the attributes are compared, so an unchanged file costs neither an open nor a read.
     if let Some(cached) = cached
         && cached.is_unchanged(&located.stat)
@@ -88,21 +71,7 @@ pub(super) fn find(
     if let (true, Some(open)) = (file.seen.awaits_digest, &file.file) {
         folder.hashing.request(open, file.seen.stamp, now);
     }
-    Ok(FoundEntry::Loaded { file: Arc::new(file), may_cache: true })
-}
-
-/// Returns the outcome for a directory without an index.
-fn without_index(
-    (root, access): (&Root, Access),
-    folder: &Folder,
-    (located, relative): (&Located, &[u8]),
-) -> Result<FoundEntry, Failure> {
-    match access {
-        _ if !folder.lists => Err(Failure::NoIndex),
-        // The kernel has no way to read a directory without waiting.
-        Access::Cached => Err(Failure::WouldWait),
-        Access::Waits => Ok(FoundEntry::Listed(OpenFolder::open(root, located, relative)?)),
-    }
+    Ok(FoundEntry::Loaded { file: Arc::new(file), may_cache: !is_fallback })
 }
 
 /// Finds the file of `key`, and repeats that while the file is being replaced. This bound keeps a

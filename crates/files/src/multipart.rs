@@ -21,7 +21,7 @@ impl MultipartRanges {
     /// The boundary must not occur in the parts (RFC 2046 §5.1.1). It is 64 random bits made for
     /// this response, so that the author of the files cannot foresee it.
     pub(super) fn new(
-        content_type: ContentType,
+        content_type: &ContentType,
         ranges: &[ByteRange],
         size: u64,
     ) -> MultipartRanges {

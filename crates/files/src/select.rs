@@ -124,7 +124,7 @@ fn several_ranges(
     if_range: Option<&[u8]>,
     ranges: &[ByteRange],
 ) -> FileResponse {
-    let frame = MultipartRanges::new(file.content_type, ranges, file.size);
+    let frame = MultipartRanges::new(&file.content_type, ranges, file.size);
     let length = frame.body_bytes(ranges);
     let response = FileResponse::new(Status::PARTIAL_CONTENT)
         .with(HeaderId::ContentType, frame.content_type().as_bytes());

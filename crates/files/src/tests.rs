@@ -5,6 +5,7 @@ mod listed;
 mod paths;
 mod selected;
 mod tags;
+mod targets;
 
 use std::fs;
 use std::os::unix::fs::{FileExt, PermissionsExt};

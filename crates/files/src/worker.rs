@@ -120,7 +120,7 @@ impl Worker {
                 self.cache.mark_fresh(key, now.mono_ms, warm);
             }
             Ok(FoundEntry::Loaded { .. }) => {} // replaces the entry when it is inserted
-            Ok(FoundEntry::Directory | FoundEntry::Listed(_)) | Err(_) => self.cache.remove(key),
+            Ok(FoundEntry::Moved(_) | FoundEntry::Listed(_)) | Err(_) => self.cache.remove(key),
         }
         outcome
     }

@@ -8,9 +8,9 @@
 pub use gustnado_config::{
     Acceptor, AcmeChallenge, BodyPolicy, Config, ConfigError, EarlyHints, Effective, Field,
     ForwardedFields, Io, ListenSpec, Listing, Machine, MemoryPlan, Origin, Pace, Placement,
-    Resolved, ResponseVersion, SchedulerKind, SettingGroup, Settings, SocketMemory, TUNABLES,
-    TlsClientAuth, TlsRecords, TlsVersionMin, TrafficClass, Tunable, Unit, WebSocketDeflate,
-    nearest, reference,
+    Resolved, ResponseVersion, RouteSettings, SchedulerKind, SettingGroup, Settings, SocketMemory,
+    TUNABLES, TlsClientAuth, TlsRecords, TlsVersionMin, TrafficClass, TrailingSlash, TryFile,
+    Tunable, Unit, WebSocketDeflate, nearest, reference,
 };
 
 pub use gustnado_config::config_file::SiteTls;

@@ -372,8 +372,7 @@ impl AsgiSocket {
 
 /// Raises `ValueError` for a subprotocol that no field can have.
 fn check_subprotocol(name: Option<&str>) -> PyResult<()> {
-    let is_of_token =
-        |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    let is_of_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     let is_token = |name: &str| !name.is_empty() && name.bytes().all(is_of_token);
     match name {
         Some(name) if !is_token(name) => {

@@ -7,7 +7,7 @@ use super::Server;
 use crate::config::{
     Acceptor, AcmeChallenge, BodyPolicy, Config, EarlyHints, ForwardedFields, Io, Listing,
     Placement, ResponseVersion, SchedulerKind, TlsClientAuth, TlsRecords, TlsVersionMin,
-    TrafficClass, WebSocketDeflate,
+    TrafficClass, TrailingSlash, WebSocketDeflate,
 };
 
 /// Declares a method for each field of [`Config`], or of a part of it, named like the field.
@@ -198,7 +198,7 @@ impl Server {
     }
 }
 
-fn owned(texts: &[&str]) -> Vec<String> {
+pub(super) fn owned(texts: &[&str]) -> Vec<String> {
     texts.iter().map(|text| (*text).to_owned()).collect()
 }
 
@@ -207,7 +207,12 @@ mod tests {
     use super::*;
     use crate::config::TUNABLES;
 
-    const SHORTER: [&str; 31] = [
+    const SHORTER: &[&str] = &[
+        "index",
+        "try_files",
+        "mime",
+        "mime_types",
+        "charset",
         "metrics_path",
         "stats_path",
         "metrics_allow_from",
@@ -252,7 +257,7 @@ mod tests {
     #[test]
     fn every_setting_has_its_method() {
         let all: Vec<&str> =
-            OF_CONFIG.iter().chain(OF_PACE).chain(OF_ROUTES).chain(&SHORTER).copied().collect();
+            OF_CONFIG.iter().chain(OF_PACE).chain(OF_ROUTES).chain(SHORTER).copied().collect();
         for tunable in TUNABLES {
             let name = tunable.method();
             assert!(all.contains(&name.as_str()), "{name}: no method has this name");

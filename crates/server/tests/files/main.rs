@@ -10,3 +10,4 @@ mod listings;
 mod ranges;
 mod serving;
 mod tags;
+mod targets;

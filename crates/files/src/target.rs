@@ -1,0 +1,285 @@
+//! What a path leads to: a file, a folder, or another path. The settings of the folder decide.
+
+use gustnado_config::{RouteSettings, TrailingSlash, TryFile};
+use rustix::fs::FileType;
+use rustix::io::Errno;
+
+use super::error::Failure;
+use super::path::FilePath;
+use super::resolve::Located;
+
+/// The ending of pages whose path is without it.
+pub(super) const PAGE_SUFFIX: &str = ".html";
+
+/// The rules of a folder by which a path leads to a file.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct PathRules {
+    index: Vec<Vec<u8>>,
+    attempts: Vec<TryFile>,
+    has_clean_urls: bool,
+    slash: TrailingSlash,
+    /// A folder without an index is listed.
+    lists: bool,
+}
+
+/// What a path leads to.
+#[derive(Debug)]
+pub(super) enum Target {
+    File(TargetFile),
+    /// A folder without an index, at this path below the root.
+    Folder(Located, Vec<u8>),
+    /// Another path, to which the client is sent.
+    Moved(Moved),
+}
+
+/// A file that was found.
+#[derive(Debug)]
+pub(super) struct TargetFile {
+    pub(super) located: Located,
+    /// Its path below the root.
+    pub(super) relative: Vec<u8>,
+    /// Any number of paths lead to it, so it is not cached by them.
+    pub(super) is_fallback: bool,
+}
+
+/// How another path differs from that of the request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Moved {
+    WithSlash,
+    WithoutSlash,
+    /// Without the ending of a page.
+    WithoutSuffix,
+    /// Without its last segment, which is the name of an index.
+    WithoutName,
+    /// The same, and without the slash before it.
+    WithoutNameAndSlash,
+}
+
+impl PathRules {
+    /// - `lists`: whether a folder without an index is listed.
+    pub(super) fn new(settings: &RouteSettings, lists: bool) -> Self {
+        let parsed = settings.try_files.iter().filter_map(|text| TryFile::parse(text));
+        let mut attempts: Vec<TryFile> = parsed.collect();
+        let itself = TryFile::Beside(String::new());
+        if attempts.is_empty() {
+            attempts = vec![itself.clone(), TryFile::Folder];
+        }
+        let page = TryFile::Beside(PAGE_SUFFIX.to_owned());
+        if settings.clean_urls && !attempts.contains(&page) {
+            let at = attempts.iter().position(|attempt| *attempt == itself).map_or(0, |at| at + 1);
+            attempts.insert(at, page);
+        }
+        Self {
+            index: settings.index.iter().map(|name| name.as_bytes().to_vec()).collect(),
+            attempts,
+            has_clean_urls: settings.clean_urls,
+            slash: settings.trailing_slash,
+            lists,
+        }
+    }
+
+    /// Returns what a path leads to.
+    ///
+    /// - `locate`: finds an entry by its path below the root.
+    ///
+    /// # Errors
+    /// It leads to nothing, or that cannot be found out.
+    pub(super) fn target(
+        &self,
+        path: FilePath,
+        locate: impl Fn(&[u8]) -> Result<Located, Failure>,
+    ) -> Result<Target, Failure> {
+        let FilePath { relative, names_directory } = path;
+        // Its own entry is looked for once, whether a file or a folder is wanted.
+        let (mut own, mut outcome) = (None, Failure::Disk(Errno::NOENT));
+        for attempt in &self.attempts {
+            let found = match attempt {
+                TryFile::NotFound => break,
+                TryFile::Fixed(fixed) => {
+                    let relative = fixed.clone().into_bytes();
+                    file(relative, true, &locate).map(|file| file.map(Target::File))
+                }
+                TryFile::Beside(suffix) if suffix.is_empty() => {
+                    let located = own.take().unwrap_or_else(|| locate(&relative));
+                    match located {
+                        Ok(located) if located.kind() == FileType::Directory => {
+                            own = Some(Ok(located));
+                            Ok(None)
+                        }
+                        Ok(located) => self.own_file(located, &relative, names_directory, &locate),
+                        Err(failure) => {
+                            own = Some(Err(failure));
+                            Err(failure)
+                        }
+                    }
+                }
+                TryFile::Beside(suffix) => self.beside(suffix, &relative, names_directory, &locate),
+                TryFile::Folder => {
+                    let located = own.take().unwrap_or_else(|| locate(&relative));
+                    match located {
+                        Ok(located) if located.kind() == FileType::Directory => {
+                            self.folder(located, &relative, names_directory, &locate)
+                        }
+                        Ok(_) => Err(Failure::Disk(Errno::NOTDIR)),
+                        Err(failure) => Err(failure),
+                    }
+                }
+            };
+            match found {
+                Ok(Some(target)) => return Ok(target),
+                Ok(None) => {}
+                Err(failure) if is_missing(failure) => outcome = worse(outcome, failure),
+                Err(failure) => return Err(failure),
+            }
+        }
+        Err(outcome)
+    }
+
+    /// Returns the file at the path itself.
+    fn own_file(
+        &self,
+        located: Located,
+        relative: &[u8],
+        names_directory: bool,
+        locate: impl Fn(&[u8]) -> Result<Located, Failure>,
+    ) -> Result<Option<Target>, Failure> {
+        if names_directory {
+            match self.slash {
+                TrailingSlash::Add => return Err(Failure::Disk(Errno::NOTDIR)),
+                TrailingSlash::Remove => return Ok(Some(Target::Moved(Moved::WithoutSlash))),
+                TrailingSlash::Ignore => {}
+            }
+        } else if self.has_clean_urls
+            && let Some(moved) = self.cleaned(relative, locate)?
+        {
+            return Ok(Some(Target::Moved(moved)));
+        }
+        let relative = relative.to_vec();
+        Ok(Some(Target::File(TargetFile { located, relative, is_fallback: false })))
+    }
+
+    /// Returns how the path of a page is written, if it is another one.
+    fn cleaned(
+        &self,
+        relative: &[u8],
+        locate: impl Fn(&[u8]) -> Result<Located, Failure>,
+    ) -> Result<Option<Moved>, Failure> {
+        let start = memchr::memrchr(b'/', relative).map_or(0, |at| at + 1);
+        let name = &relative[start..];
+        let Some(stem) = name.strip_suffix(PAGE_SUFFIX.as_bytes()) else { return Ok(None) };
+        if self.index.first().is_some_and(|index| index == name) {
+            return Ok(Some(match self.slash {
+                TrailingSlash::Remove if start > 0 => Moved::WithoutNameAndSlash,
+                _ => Moved::WithoutName,
+            }));
+        }
+        if stem.is_empty() {
+            return Ok(None);
+        }
+        // A file of that very name is found there instead.
+        match locate(&relative[..relative.len() - PAGE_SUFFIX.len()]) {
+            Ok(located) if located.kind() != FileType::Directory => Ok(None),
+            Err(failure) if !is_missing(failure) => Err(failure),
+            _ => Ok(Some(Moved::WithoutSuffix)),
+        }
+    }
+
+    /// Returns the file at the path with a text behind it.
+    fn beside(
+        &self,
+        suffix: &str,
+        relative: &[u8],
+        names_directory: bool,
+        locate: impl Fn(&[u8]) -> Result<Located, Failure>,
+    ) -> Result<Option<Target>, Failure> {
+        let path = match (relative, suffix.strip_prefix('/')) {
+            ([], Some(below)) => below.as_bytes().to_vec(),
+            // The root has no name that something could be behind.
+            ([], None) => return Ok(None),
+            (relative, _) => [relative, suffix.as_bytes()].concat(),
+        };
+        let Some(file) = file(path, false, locate)? else { return Ok(None) };
+        // (What is below the path is a page of a folder, with its slash.)
+        if names_directory && !suffix.starts_with('/') {
+            match self.slash {
+                TrailingSlash::Add => return Ok(None),
+                TrailingSlash::Remove => return Ok(Some(Target::Moved(Moved::WithoutSlash))),
+                TrailingSlash::Ignore => {}
+            }
+        }
+        Ok(Some(Target::File(file)))
+    }
+
+    /// Returns the index of the folder at the path, or the folder itself.
+    fn folder(
+        &self,
+        located: Located,
+        relative: &[u8],
+        names_directory: bool,
+        locate: impl Fn(&[u8]) -> Result<Located, Failure>,
+    ) -> Result<Option<Target>, Failure> {
+        if !names_directory && self.slash == TrailingSlash::Add {
+            return Ok(Some(Target::Moved(Moved::WithSlash)));
+        }
+        for index in &self.index {
+            let path = match relative {
+                [] => index.clone(),
+                relative => [relative, b"/", index].concat(),
+            };
+            match locate(&path) {
+                // Only a missing index counts as none: one that cannot be read is an error, not a
+                // listing.
+                Err(Failure::Disk(Errno::NOENT)) => {}
+                Err(failure) => return Err(failure),
+                Ok(_)
+                    if names_directory
+                        && self.slash == TrailingSlash::Remove
+                        && !relative.is_empty() =>
+                {
+                    return Ok(Some(Target::Moved(Moved::WithoutSlash)));
+                }
+                Ok(located) => {
+                    let file = TargetFile { located, relative: path, is_fallback: false };
+                    return Ok(Some(Target::File(file)));
+                }
+            }
+        }
+        if !self.lists {
+            return Err(Failure::NoIndex);
+        }
+        // The links of a listing begin at its slash.
+        Ok(Some(if names_directory {
+            Target::Folder(located, relative.to_vec())
+        } else {
+            Target::Moved(Moved::WithSlash)
+        }))
+    }
+}
+
+/// Returns the regular file at a path below the root, if there is one.
+fn file(
+    relative: Vec<u8>,
+    is_fallback: bool,
+    locate: impl Fn(&[u8]) -> Result<Located, Failure>,
+) -> Result<Option<TargetFile>, Failure> {
+    match locate(&relative) {
+        Ok(located) if located.kind() == FileType::RegularFile => {
+            Ok(Some(TargetFile { located, relative, is_fallback }))
+        }
+        Ok(_) => Ok(None),
+        Err(failure) if is_missing(failure) => Ok(None),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// Returns whether there is nothing, as opposed to something that cannot be looked at.
+fn is_missing(failure: Failure) -> bool {
+    use Failure::{Disk, NoIndex};
+    let is_none = |errno| matches!(errno, Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG);
+    matches!(failure, NoIndex) || matches!(failure, Disk(errno) if is_none(errno))
+}
+
+/// Returns which of two failures says more: a folder without an index is told as such.
+fn worse(one: Failure, other: Failure) -> Failure {
+    if one == Failure::NoIndex { one } else { other }
+}
