@@ -10,6 +10,7 @@
 
 pub mod body;
 pub mod chunk;
+pub mod content_coding;
 pub mod date;
 mod ends;
 pub mod etag;

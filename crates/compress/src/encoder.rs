@@ -1,0 +1,323 @@
+//! An encoder of gzip or Zstandard, and how it is set.
+
+use flate2::{Compress, Compression, FlushCompress, Status};
+use gustnado_http::content_coding::ContentCoding;
+use thiserror::Error;
+use zstd_safe::zstd_sys::ZSTD_EndDirective;
+use zstd_safe::{CCtx, CParameter, InBuffer, OutBuffer, ResetDirective};
+
+/// Bits of the window of a stream's Zstandard encoder. Whoever has ten thousand streams open has as
+/// many windows: 64 KiB are twice what gzip has.
+const STREAM_WINDOW_LOG: u32 = 16;
+/// Bits of the tables that go with it.
+const STREAM_HASH_LOG: u32 = 15;
+const STREAM_CHAIN_LOG: u32 = 14;
+
+/// Bits of the largest window that a client has to support (RFC 9659 §3): 8 MiB.
+const WINDOW_LOG_MAX: u32 = 23;
+
+/// Bytes that the output grows by.
+const STEP_BYTES: usize = 4 << 10;
+
+/// What gzip's encoder holds: its window twice, hashes, links, and what it has not written yet.
+const GZIP_BYTES: usize = 272 << 10;
+
+/// How much work an encoder spends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Level {
+    /// Of gzip, 1 to 9.
+    pub gzip: u8,
+    /// Of Zstandard, 1 to 19.
+    pub zstd: u8,
+}
+
+impl Default for Level {
+    fn default() -> Self {
+        Self { gzip: 6, zstd: 3 }
+    }
+}
+
+/// What is written of the bytes that an encoder has got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flush {
+    /// What it is ready to write.
+    No,
+    /// All, so that the client can read it now.
+    Now,
+    /// All, and the end.
+    End,
+}
+
+/// Why bytes were not encoded: no memory, or a coding that there is no encoder of.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[error("the encoder has failed")]
+pub struct EncodeError;
+
+/// An encoder of one body, in pieces.
+pub struct Encoder(Engine);
+
+enum Engine {
+    Gzip(Box<Compress>),
+    Zstd(CCtx<'static>),
+}
+
+impl Encoder {
+    /// Creates an encoder of a stream, whose length is not known.
+    ///
+    /// # Errors
+    /// [`EncodeError`] if no memory is free, or `coding` is neither gzip nor Zstandard.
+    pub fn of_stream(coding: ContentCoding, level: Level) -> Result<Self, EncodeError> {
+        let encoder = Self::new(coding, level)?;
+        if let Engine::Zstd(mut context) = encoder.0 {
+            for parameter in [
+                CParameter::WindowLog(STREAM_WINDOW_LOG),
+                CParameter::HashLog(STREAM_HASH_LOG),
+                CParameter::ChainLog(STREAM_CHAIN_LOG),
+            ] {
+                context.set_parameter(parameter).map_err(|_| EncodeError)?;
+            }
+            return Ok(Self(Engine::Zstd(context)));
+        }
+        Ok(encoder)
+    }
+
+    /// Creates an encoder of bodies whose length is told by [`Encoder::restart`].
+    ///
+    /// # Errors
+    /// As [`Encoder::of_stream`].
+    pub fn new(coding: ContentCoding, level: Level) -> Result<Self, EncodeError> {
+        Ok(Self(match coding {
+            ContentCoding::Gzip => {
+                let level = Compression::new(u32::from(level.gzip.clamp(1, 9)));
+                Engine::Gzip(Box::new(Compress::new_gzip(level, 15)))
+            }
+            ContentCoding::Zstd => {
+                let mut context = CCtx::try_create().ok_or(EncodeError)?;
+                let level = i32::from(level.zstd.clamp(1, 19));
+                let parameter = CParameter::CompressionLevel(level);
+                context.set_parameter(parameter).map_err(|_| EncodeError)?;
+                Engine::Zstd(context)
+            }
+            _ => return Err(EncodeError),
+        }))
+    }
+
+    /// Begins another body.
+    ///
+    /// - `length`: its bytes, if they are known. Zstandard states them, and takes tables that fit.
+    ///
+    /// # Errors
+    /// [`EncodeError`]: it cannot be used any more.
+    pub fn restart(&mut self, length: Option<u64>) -> Result<(), EncodeError> {
+        match &mut self.0 {
+            Engine::Gzip(compress) => compress.reset(),
+            Engine::Zstd(context) => {
+                context.reset(ResetDirective::SessionOnly).map_err(|_| EncodeError)?;
+                context.set_pledged_src_size(length).map_err(|_| EncodeError)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Encodes a piece, all of it, and appends what is written to `out`.
+    ///
+    /// # Errors
+    /// [`EncodeError`]: the body cannot be continued.
+    pub fn encode(
+        &mut self,
+        input: &[u8],
+        flush: Flush,
+        out: &mut Vec<u8>,
+    ) -> Result<(), EncodeError> {
+        match &mut self.0 {
+            Engine::Gzip(compress) => encode_gzip(compress, input, flush, out),
+            Engine::Zstd(context) => encode_zstd(context, input, flush, out),
+        }
+    }
+
+    /// Returns the bytes that it holds.
+    pub fn heap_bytes(&self) -> usize {
+        match &self.0 {
+            Engine::Gzip(_) => GZIP_BYTES,
+            Engine::Zstd(context) => context.sizeof(),
+        }
+    }
+}
+
+fn encode_gzip(
+    compress: &mut Compress,
+    input: &[u8],
+    flush: Flush,
+    out: &mut Vec<u8>,
+) -> Result<(), EncodeError> {
+    let flush = match flush {
+        Flush::No => FlushCompress::None,
+        Flush::Now => FlushCompress::Sync,
+        Flush::End => FlushCompress::Finish,
+    };
+    let mut at = 0;
+    loop {
+        if out.capacity() - out.len() < STEP_BYTES {
+            out.reserve(STEP_BYTES.max(out.len() / 2));
+        }
+        let before = compress.total_in();
+        let status = compress.compress_vec(&input[at..], out, flush).map_err(|_| EncodeError)?;
+        at += usize::try_from(compress.total_in() - before).map_err(|_| EncodeError)?;
+        // With room left in the output, everything that was asked for is in it.
+        let is_flushed = at == input.len() && out.len() < out.capacity();
+        match status {
+            Status::StreamEnd => return Ok(()),
+            Status::Ok | Status::BufError if is_flushed && flush != FlushCompress::Finish => {
+                return Ok(());
+            }
+            Status::Ok | Status::BufError => {}
+        }
+    }
+}
+
+fn encode_zstd(
+    context: &mut CCtx<'_>,
+    input: &[u8],
+    flush: Flush,
+    out: &mut Vec<u8>,
+) -> Result<(), EncodeError> {
+    let directive = match flush {
+        Flush::No => ZSTD_EndDirective::ZSTD_e_continue,
+        Flush::Now => ZSTD_EndDirective::ZSTD_e_flush,
+        Flush::End => ZSTD_EndDirective::ZSTD_e_end,
+    };
+    let mut input = InBuffer::around(input);
+    loop {
+        if out.capacity() - out.len() < STEP_BYTES {
+            out.reserve(STEP_BYTES.max(out.len() / 2));
+        }
+        let at = out.len();
+        let mut output = OutBuffer::around_pos(out, at);
+        let left = context.compress_stream2(&mut output, &mut input, directive);
+        let left = left.map_err(|_| EncodeError)?;
+        let is_read = input.pos() == input.src.len();
+        // `left` is what a flush has still to write; to continue, all has to be read and no more.
+        if is_read && (left == 0 || flush == Flush::No) {
+            return Ok(());
+        }
+    }
+}
+
+/// Compresses bytes at hand.
+///
+/// # Errors
+/// As [`Encoder::of_stream`].
+pub fn compress(coding: ContentCoding, level: Level, input: &[u8]) -> Result<Vec<u8>, EncodeError> {
+    let mut encoder = Encoder::new(coding, level)?;
+    if let Engine::Zstd(context) = &mut encoder.0 {
+        let bits = usize::BITS - input.len().leading_zeros();
+        if bits > WINDOW_LOG_MAX {
+            let window = CParameter::WindowLog(WINDOW_LOG_MAX);
+            context.set_parameter(window).map_err(|_| EncodeError)?;
+        }
+    }
+    encoder.restart(Some(input.len() as u64))?;
+    let mut out = Vec::with_capacity(input.len() / 3 + 64);
+    encoder.encode(input, Flush::End, &mut out)?;
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decoded::{decoded, text};
+    use proptest::prelude::*;
+
+    const BOTH: [ContentCoding; 2] = [ContentCoding::Gzip, ContentCoding::Zstd];
+
+    #[test]
+    fn bytes_at_hand_become_fewer_and_come_back() {
+        for coding in BOTH {
+            for length in [0, 1, 100, 10_000, 3_000_000] {
+                let input = text(length);
+                let out = compress(coding, Level::default(), &input).expect("it is encoded");
+                assert!(decoded(coding, &out) == input, "{coding:?} {length}");
+                assert!(length < 1_000 || out.len() < length / 2, "{coding:?} {length}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_level_is_taken() {
+        let input = text(20_000);
+        for number in 0..=255 {
+            let level = Level { gzip: number, zstd: number };
+            for coding in BOTH {
+                if number % 16 == 0 || number < 20 {
+                    let out = compress(coding, level, &input).expect("it is encoded");
+                    assert!(decoded(coding, &out) == input, "{coding:?} {number}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_flush_lets_the_client_read_all() {
+        for coding in BOTH {
+            let mut encoder = Encoder::of_stream(coding, Level::default()).expect("an encoder");
+            let (mut sent, mut out) = (Vec::new(), Vec::new());
+            for at in 0..50 {
+                let event = format!("data: {at}\n\n");
+                sent.extend_from_slice(event.as_bytes());
+                encoder.encode(event.as_bytes(), Flush::Now, &mut out).expect("it is encoded");
+                assert_eq!(decoded(coding, &out), sent, "{coding:?} {at}");
+            }
+            encoder.encode(b"", Flush::End, &mut out).expect("it is encoded");
+            assert_eq!(decoded(coding, &out), sent);
+        }
+    }
+
+    #[test]
+    fn an_encoder_serves_one_body_after_the_other() {
+        for coding in BOTH {
+            let mut encoder = Encoder::new(coding, Level::default()).expect("an encoder");
+            for length in [5_000, 10, 0, 20_000] {
+                let (input, mut out) = (text(length), Vec::new());
+                encoder.restart(Some(length as u64)).expect("it begins again");
+                encoder.encode(&input, Flush::End, &mut out).expect("it is encoded");
+                assert!(decoded(coding, &out) == input, "{coding:?} {length}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_stream_holds_little() {
+        for coding in BOTH {
+            let mut encoder = Encoder::of_stream(coding, Level::default()).expect("an encoder");
+            encoder.encode(&text(1_000_000), Flush::Now, &mut Vec::new()).expect("it is encoded");
+            assert!((100_000..700_000).contains(&encoder.heap_bytes()), "{}", encoder.heap_bytes());
+        }
+    }
+
+    #[test]
+    fn there_is_no_encoder_of_other_codings() {
+        for coding in [ContentCoding::Identity, ContentCoding::Brotli] {
+            assert_eq!(compress(coding, Level::default(), b"x"), Err(EncodeError));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_pieces_come_back(
+            pieces in proptest::collection::vec(
+                (proptest::collection::vec(any::<u8>(), 0..5_000), any::<bool>()), 0..12),
+            zstd: bool,
+        ) {
+            let coding = BOTH[usize::from(zstd)];
+            let mut encoder = Encoder::of_stream(coding, Level::default()).expect("an encoder");
+            let (mut whole, mut out) = (Vec::new(), Vec::new());
+            for (piece, is_flushed) in &pieces {
+                whole.extend_from_slice(piece);
+                let flush = if *is_flushed { Flush::Now } else { Flush::No };
+                encoder.encode(piece, flush, &mut out).expect("it is encoded");
+            }
+            encoder.encode(b"", Flush::End, &mut out).expect("it is encoded");
+            prop_assert_eq!(decoded(coding, &out), whole);
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! Content codings (RFC 9110 §8.4.1): gzip and Zstandard, of bytes at hand or piece by piece;
+//! Zstandard with a dictionary (RFC 9842); Brotli for files that are compressed in advance.
+//!
+//! The encoders are libraries. What lives here is how they are set: levels, windows, flushes, and
+//! what it costs to hold one. No I/O: bytes in, bytes out.
+//!
+//! A part of `gustnado`, without a stable API of its own.
+#![forbid(unsafe_code)]
+
+mod advance;
+pub mod dictionary;
+mod encoder;
+mod media_types;
+#[cfg(test)]
+mod decoded;
+
+pub use advance::compress_in_advance;
+pub use encoder::{EncodeError, Encoder, Flush, Level, compress};
+pub use media_types::{COMPRESSIBLE, is_compressed_already, is_media_type, matches_any};
