@@ -10,6 +10,7 @@ mod reload_command;
 mod tests;
 
 use crate::usage_error::UsageError;
+use crate::compress::arguments as compress;
 use crate::{doctor, exit, lab};
 
 pub(crate) use acme_command::AcmeAction;
@@ -40,6 +41,8 @@ pub(crate) enum Subcommand {
     Schema,
     /// Check the machine, and change its settings on request.
     Doctor(Box<doctor::DoctorOptions>),
+    /// Write compressed siblings of a folder's files.
+    Compress(compress::CompressOptions),
     /// Measure servers.
     Lab(lab::LabSubcommand),
     /// Print the reference of all settings.
@@ -167,10 +170,11 @@ impl ServeOptions {
 }
 
 /// Subcommands of every build; the others are the lab's.
-const COMMANDS: [&str; 10] = [
+const COMMANDS: [&str; 11] = [
     "serve",
     "check",
     "reload",
+    "compress",
     "acme",
     "doctor",
     "schema",
@@ -213,6 +217,7 @@ pub(crate) fn read(
             Subcommand::Doctor(Box::new(doctor::DoctorOptions::read(flags, config, site)))
         }),
         Some(("reload", flags)) => reload_command::socket(flags, || options(flags)),
+        Some(("compress", flags)) => compress::read(flags).map(Subcommand::Compress),
         Some(("schema", _)) => Ok(Subcommand::Schema),
         Some(("tuning", found)) if found.get_flag("counters") => Ok(Subcommand::Counters),
         Some(("tuning", _)) => Ok(Subcommand::Tuning),
@@ -284,6 +289,7 @@ fn command() -> Command {
         .mut_subcommand("check", |check| check.override_usage("gustnado check [OPTIONS] [DIR]"))
         .subcommand(run_elsewhere())
         .subcommand(reload_command::command())
+        .subcommand(compress::command())
         .subcommand(acme_command::command())
         .subcommands(lab::commands())
         .subcommand(doctor::command().args(of_certificates()))

@@ -13,6 +13,7 @@ mod banner;
 mod bench;
 mod certificates;
 mod check;
+mod compress;
 #[cfg(feature = "lab")]
 mod contest;
 mod doctor;
@@ -61,6 +62,7 @@ pub fn command(words: impl IntoIterator<Item = OsString>, program: &Path) -> u8 
         Subcommand::Acme(action, options) => acme::run(action, &options),
         Subcommand::Effective(options) => check::effective(&options),
         Subcommand::Reload(socket) => reload::run(socket),
+        Subcommand::Compress(options) => compress::run(&options),
         Subcommand::Schema => output::page(&gustnado::site::schema()),
         Subcommand::Doctor(options) => doctor::run(&options),
         Subcommand::Lab(subcommand) => lab::run(subcommand, program),

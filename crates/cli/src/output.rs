@@ -35,6 +35,13 @@ impl Console {
         }
     }
 
+    /// Writes over the last line of a terminal, unless quiet; an empty text clears it.
+    pub(crate) fn rewrite(self, text: &str) {
+        if !self.quiet && stderr().is_terminal() {
+            _ = write!(stderr(), "\r\x1b[K{text}");
+        }
+    }
+
     /// Prints a warning.
     pub(crate) fn warn(self, line: &str) {
         self.say(&format!("{} {line}", self.paint().yellow("warning:")));
