@@ -9,8 +9,8 @@ mod reload_command;
 #[cfg(test)]
 mod tests;
 
-use crate::usage_error::UsageError;
 use crate::compress::arguments as compress;
+use crate::usage_error::UsageError;
 use crate::{doctor, exit, lab};
 
 pub(crate) use acme_command::AcmeAction;
@@ -358,9 +358,10 @@ const FIRST: [&str; 10] = [
     "workers",
 ];
 /// Headings of the other settings, the most used first.
-const GROUPS: [SettingGroup; 10] = [
+const GROUPS: [SettingGroup; 11] = [
     SettingGroup::Files,
     SettingGroup::Folders,
+    SettingGroup::Compression,
     SettingGroup::Output,
     SettingGroup::Limits,
     SettingGroup::Time,
@@ -424,7 +425,9 @@ fn argument(tunable: &'static Tunable) -> Arg {
             arg.num_args(0..=1).require_equals(true).default_missing_value("true")
         }
         (_, "port") => arg.short('p'),
-        (_, "listing") => arg.num_args(0..=1).require_equals(true).default_missing_value("on"),
+        (_, "listing" | "precompressed") => {
+            arg.num_args(0..=1).require_equals(true).default_missing_value("on")
+        }
         _ => arg,
     }
 }

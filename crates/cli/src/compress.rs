@@ -17,12 +17,12 @@ use std::time::{Duration, Instant};
 
 use gustnado_http::content_coding::ContentCoding;
 
-use crate::compress::arguments::CompressOptions;
 use crate::exit;
 use crate::figures::{counted, grouped};
 use crate::output::Console;
+use arguments::{CompressOptions, ending};
 use manifest::Manifest;
-use sibling::{Outcome, Sibling, ending, process};
+use sibling::{Sibling, SiblingOutcome, process};
 use walk::{Found, find};
 
 /// How often the progress line is written anew.
@@ -30,7 +30,7 @@ const PROGRESS_EVERY: Duration = Duration::from_millis(200);
 
 /// Sums of a run.
 #[derive(Debug, Default)]
-struct Totals {
+struct CompressTotals {
     written: u64,
     /// Bytes of originals and of what was written of them, by coding.
     bytes: [(u64, u64); ContentCoding::COUNT],
@@ -61,7 +61,8 @@ pub(crate) fn run(options: &CompressOptions) -> u8 {
             return exit::FAILED;
         }
     };
-    let mut totals = Totals { failed: found.unread.len() as u64, ..Totals::default() };
+    let mut totals =
+        CompressTotals { failed: found.unread.len() as u64, ..CompressTotals::default() };
     work(options, &found, &mut manifest, &mut totals, console);
     if !options.dry_run
         && let Err(error) = manifest.write(&options.folder)
@@ -78,7 +79,7 @@ fn work(
     options: &CompressOptions,
     found: &Found,
     manifest: &mut Manifest,
-    totals: &mut Totals,
+    totals: &mut CompressTotals,
     console: Console,
 ) {
     let (next, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
@@ -101,10 +102,11 @@ fn work(
         }
         drop(done);
         let all = found.files.len() * options.codings.len();
-        let mut progress = Progress::new(all, console);
+        let mut progress = CompressProgress::new(all, console);
         for sibling in outcomes {
             progress.step(&sibling.path);
-            let is_full = matches!(&sibling.outcome, Outcome::Failed(error) if is_no_space(error));
+            let is_full =
+                matches!(&sibling.outcome, SiblingOutcome::Failed(error) if is_no_space(error));
             add(sibling, manifest, totals, console);
             if is_full {
                 // Each further file would fail as well.
@@ -120,22 +122,22 @@ fn is_no_space(error: &std::io::Error) -> bool {
     matches!(error.kind(), QuotaExceeded | ReadOnlyFilesystem | StorageFull)
 }
 
-fn add(sibling: Sibling, manifest: &mut Manifest, totals: &mut Totals, console: Console) {
+fn add(sibling: Sibling, manifest: &mut Manifest, totals: &mut CompressTotals, console: Console) {
     match sibling.outcome {
-        Outcome::Written { from, to, entry } => {
+        SiblingOutcome::Written { from, to, entry } => {
             totals.written += 1;
             let (sum_from, sum_to) = &mut totals.bytes[sibling.coding as usize];
             (*sum_from, *sum_to) = (*sum_from + from, *sum_to + to);
             manifest.insert(sibling.relative, entry);
         }
-        Outcome::NotSmaller(entry) => {
+        SiblingOutcome::NotSmaller(entry) => {
             totals.not_smaller += 1;
             manifest.insert(sibling.relative, entry);
         }
-        Outcome::Unchanged => totals.unchanged += 1,
-        Outcome::Foreign => totals.foreign += 1,
-        Outcome::ChangedMeanwhile => totals.changed_meanwhile += 1,
-        Outcome::Failed(error) => {
+        SiblingOutcome::Unchanged => totals.unchanged += 1,
+        SiblingOutcome::Foreign => totals.foreign += 1,
+        SiblingOutcome::ChangedMeanwhile => totals.changed_meanwhile += 1,
+        SiblingOutcome::Failed(error) => {
             totals.failed += 1;
             console.error(&format!("{}: {error}", sibling.path.display()));
         }
@@ -143,14 +145,14 @@ fn add(sibling: Sibling, manifest: &mut Manifest, totals: &mut Totals, console: 
 }
 
 /// A line on a terminal that says how far the work is.
-struct Progress {
+struct CompressProgress {
     all: usize,
     done: usize,
     shown: Option<Instant>,
     console: Console,
 }
 
-impl Progress {
+impl CompressProgress {
     fn new(all: usize, console: Console) -> Self {
         Self { all, done: 0, shown: None, console }
     }
@@ -172,7 +174,7 @@ impl Progress {
 }
 
 /// Formats the outcome of a run.
-fn summary(options: &CompressOptions, files: u64, totals: &Totals) -> String {
+fn summary(options: &CompressOptions, files: u64, totals: &CompressTotals) -> String {
     let verb = if options.dry_run { "would be written" } else { "written" };
     let mut lines = vec![format!(
         "{} of {} {verb}",
@@ -181,8 +183,7 @@ fn summary(options: &CompressOptions, files: u64, totals: &Totals) -> String {
     )];
     for coding in &options.codings {
         let (from, to) = totals.bytes[*coding as usize];
-        if from > 0 {
-            let percent = to * 100 / from;
+        if let Some(percent) = (to * 100).checked_div(from) {
             let (from, to) = (grouped(from), grouped(to));
             lines.push(format!("  {}: {from} bytes became {to} ({percent} %)", ending(*coding)));
         }

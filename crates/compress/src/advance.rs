@@ -7,8 +7,8 @@ use crate::encoder::{EncodeError, Level, compress};
 /// As much work as is worth it: what browsers and servers agree on as "best".
 const BEST: Level = Level { gzip: 9, zstd: 19 };
 
-/// Compresses a file as well as its coding can: Brotli at quality 11, Zstandard at level 19, gzip at
-/// level 9.
+/// Compresses a file as well as its coding can: Brotli at quality 11, Zstandard at level 19, gzip
+/// at level 9.
 ///
 /// # Errors
 /// [`EncodeError`]: no memory is free, or this program has no encoder of the coding.

@@ -9,7 +9,8 @@ pub(crate) fn text(length: usize) -> Vec<u8> {
     let mut state = 7_u64;
     let mut out = Vec::with_capacity(length + 64);
     while out.len() < length {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let line = format!("const name{} = values[{}];\n", state >> 52, state >> 58);
         out.extend_from_slice(line.as_bytes());
     }
@@ -26,7 +27,9 @@ pub(crate) fn decoded(coding: ContentCoding, bytes: &[u8]) -> Vec<u8> {
             loop {
                 let at = usize::try_from(decoder.total_in()).expect("small");
                 let before = (decoder.total_in(), decoder.total_out());
-                decoder.decompress_vec(&bytes[at..], &mut out, FlushDecompress::None).expect("gzip");
+                decoder
+                    .decompress_vec(&bytes[at..], &mut out, FlushDecompress::None)
+                    .expect("gzip");
                 if before == (decoder.total_in(), decoder.total_out()) {
                     return out;
                 }

@@ -54,21 +54,21 @@ pub enum Flush {
 pub struct EncodeError;
 
 /// An encoder of one body, in pieces.
-pub struct Encoder(Engine);
+pub struct BodyEncoder(EncoderState);
 
-enum Engine {
+enum EncoderState {
     Gzip(Box<Compress>),
     Zstd(CCtx<'static>),
 }
 
-impl Encoder {
+impl BodyEncoder {
     /// Creates an encoder of a stream, whose length is not known.
     ///
     /// # Errors
     /// [`EncodeError`] if no memory is free, or `coding` is neither gzip nor Zstandard.
     pub fn of_stream(coding: ContentCoding, level: Level) -> Result<Self, EncodeError> {
         let encoder = Self::new(coding, level)?;
-        if let Engine::Zstd(mut context) = encoder.0 {
+        if let EncoderState::Zstd(mut context) = encoder.0 {
             for parameter in [
                 CParameter::WindowLog(STREAM_WINDOW_LOG),
                 CParameter::HashLog(STREAM_HASH_LOG),
@@ -76,27 +76,27 @@ impl Encoder {
             ] {
                 context.set_parameter(parameter).map_err(|_| EncodeError)?;
             }
-            return Ok(Self(Engine::Zstd(context)));
+            return Ok(Self(EncoderState::Zstd(context)));
         }
         Ok(encoder)
     }
 
-    /// Creates an encoder of bodies whose length is told by [`Encoder::restart`].
+    /// Creates an encoder of bodies whose length is told by [`BodyEncoder::restart`].
     ///
     /// # Errors
-    /// As [`Encoder::of_stream`].
+    /// As [`BodyEncoder::of_stream`].
     pub fn new(coding: ContentCoding, level: Level) -> Result<Self, EncodeError> {
         Ok(Self(match coding {
             ContentCoding::Gzip => {
                 let level = Compression::new(u32::from(level.gzip.clamp(1, 9)));
-                Engine::Gzip(Box::new(Compress::new_gzip(level, 15)))
+                EncoderState::Gzip(Box::new(Compress::new_gzip(level, 15)))
             }
             ContentCoding::Zstd => {
                 let mut context = CCtx::try_create().ok_or(EncodeError)?;
                 let level = i32::from(level.zstd.clamp(1, 19));
                 let parameter = CParameter::CompressionLevel(level);
                 context.set_parameter(parameter).map_err(|_| EncodeError)?;
-                Engine::Zstd(context)
+                EncoderState::Zstd(context)
             }
             _ => return Err(EncodeError),
         }))
@@ -110,8 +110,8 @@ impl Encoder {
     /// [`EncodeError`]: it cannot be used any more.
     pub fn restart(&mut self, length: Option<u64>) -> Result<(), EncodeError> {
         match &mut self.0 {
-            Engine::Gzip(compress) => compress.reset(),
-            Engine::Zstd(context) => {
+            EncoderState::Gzip(compress) => compress.reset(),
+            EncoderState::Zstd(context) => {
                 context.reset(ResetDirective::SessionOnly).map_err(|_| EncodeError)?;
                 context.set_pledged_src_size(length).map_err(|_| EncodeError)?;
             }
@@ -130,16 +130,16 @@ impl Encoder {
         out: &mut Vec<u8>,
     ) -> Result<(), EncodeError> {
         match &mut self.0 {
-            Engine::Gzip(compress) => encode_gzip(compress, input, flush, out),
-            Engine::Zstd(context) => encode_zstd(context, input, flush, out),
+            EncoderState::Gzip(compress) => encode_gzip(compress, input, flush, out),
+            EncoderState::Zstd(context) => encode_zstd(context, input, flush, out),
         }
     }
 
     /// Returns the bytes that it holds.
     pub fn heap_bytes(&self) -> usize {
         match &self.0 {
-            Engine::Gzip(_) => GZIP_BYTES,
-            Engine::Zstd(context) => context.sizeof(),
+            EncoderState::Gzip(_) => GZIP_BYTES,
+            EncoderState::Zstd(context) => context.sizeof(),
         }
     }
 }
@@ -206,10 +206,10 @@ fn encode_zstd(
 /// Compresses bytes at hand.
 ///
 /// # Errors
-/// As [`Encoder::of_stream`].
+/// As [`BodyEncoder::of_stream`].
 pub fn compress(coding: ContentCoding, level: Level, input: &[u8]) -> Result<Vec<u8>, EncodeError> {
-    let mut encoder = Encoder::new(coding, level)?;
-    if let Engine::Zstd(context) = &mut encoder.0 {
+    let mut encoder = BodyEncoder::new(coding, level)?;
+    if let EncoderState::Zstd(context) = &mut encoder.0 {
         let bits = usize::BITS - input.len().leading_zeros();
         if bits > WINDOW_LOG_MAX {
             let window = CParameter::WindowLog(WINDOW_LOG_MAX);
@@ -259,7 +259,7 @@ mod tests {
     #[test]
     fn a_flush_lets_the_client_read_all() {
         for coding in BOTH {
-            let mut encoder = Encoder::of_stream(coding, Level::default()).expect("an encoder");
+            let mut encoder = BodyEncoder::of_stream(coding, Level::default()).expect("an encoder");
             let (mut sent, mut out) = (Vec::new(), Vec::new());
             for at in 0..50 {
                 let event = format!("data: {at}\n\n");
@@ -275,7 +275,7 @@ mod tests {
     #[test]
     fn an_encoder_serves_one_body_after_the_other() {
         for coding in BOTH {
-            let mut encoder = Encoder::new(coding, Level::default()).expect("an encoder");
+            let mut encoder = BodyEncoder::new(coding, Level::default()).expect("an encoder");
             for length in [5_000, 10, 0, 20_000] {
                 let (input, mut out) = (text(length), Vec::new());
                 encoder.restart(Some(length as u64)).expect("it begins again");
@@ -288,7 +288,7 @@ mod tests {
     #[test]
     fn a_stream_holds_little() {
         for coding in BOTH {
-            let mut encoder = Encoder::of_stream(coding, Level::default()).expect("an encoder");
+            let mut encoder = BodyEncoder::of_stream(coding, Level::default()).expect("an encoder");
             encoder.encode(&text(1_000_000), Flush::Now, &mut Vec::new()).expect("it is encoded");
             assert!((100_000..700_000).contains(&encoder.heap_bytes()), "{}", encoder.heap_bytes());
         }
@@ -309,7 +309,7 @@ mod tests {
             zstd: bool,
         ) {
             let coding = BOTH[usize::from(zstd)];
-            let mut encoder = Encoder::of_stream(coding, Level::default()).expect("an encoder");
+            let mut encoder = BodyEncoder::of_stream(coding, Level::default()).expect("an encoder");
             let (mut whole, mut out) = (Vec::new(), Vec::new());
             for (piece, is_flushed) in &pieces {
                 whole.extend_from_slice(piece);

@@ -8,12 +8,12 @@
 #![forbid(unsafe_code)]
 
 mod advance;
+#[cfg(test)]
+mod decoded;
 pub mod dictionary;
 mod encoder;
 mod media_types;
-#[cfg(test)]
-mod decoded;
 
 pub use advance::compress_in_advance;
-pub use encoder::{EncodeError, Encoder, Flush, Level, compress};
-pub use media_types::{COMPRESSIBLE, is_compressed_already, is_media_type, matches_any};
+pub use encoder::{BodyEncoder, EncodeError, Flush, Level, compress};
+pub use media_types::{COMPRESSIBLE, is_compressed_already};

@@ -54,6 +54,7 @@ mod acme;
 mod address;
 mod bodies;
 mod cgroup;
+mod compression;
 pub mod config_file;
 mod deploys;
 mod early_hints;
@@ -91,6 +92,7 @@ mod websocket;
 
 pub use acme::AcmeChallenge;
 pub use bodies::BodyPolicy;
+pub use compression::Precompressed;
 pub use early_hints::{EarlyHints, preload_link};
 pub use error::ConfigError;
 pub use file_settings::{FilePlace, FileSetting, FileSettings};

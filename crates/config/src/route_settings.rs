@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::Config;
+use super::compression::Precompressed;
 use super::fields::{choice, switch};
 use super::folder_settings::TrailingSlash;
 use super::listing::Listing;
@@ -42,6 +43,8 @@ settings! { $
         clean_urls: bool,
         /// The slash at the end of a path.
         trailing_slash: TrailingSlash = TrailingSlash::Add,
+        /// Whether compressed files beside a file are sent in its place.
+        precompressed: Precompressed = Precompressed::Off,
     }
 }
 

@@ -5,7 +5,7 @@ use super::numbers::{DAY, HOUR};
 use super::text::is_user;
 use super::tunable::{Field, SettingGroup, Tunable};
 use super::{
-    Acceptor, Io, Placement, SchedulerKind, TrafficClass, acme, address, bodies, deploys,
+    Acceptor, Io, Placement, SchedulerKind, TrafficClass, acme, address, bodies, compression, deploys,
     folder_settings, handlers, http2, memory, output, pace, pages, route_settings, sockets, tls,
     websocket,
 };
@@ -380,6 +380,7 @@ pub static TUNABLES: &[Tunable] = &[
     folder_settings::MIME,
     folder_settings::MIME_TYPES,
     folder_settings::CHARSET,
+    compression::PRECOMPRESSED,
     output::SERVER_NAME,
     output::ANSWER_VERSION,
     output::EARLY_HINTS,

@@ -32,13 +32,15 @@ pub enum SettingGroup {
     Files,
     /// What a folder serves, and how.
     Folders,
+    /// Content codings.
+    Compression,
     /// Output.
     Output,
 }
 
 impl SettingGroup {
     /// Every group in the order of the documentation.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Address,
         Self::Tls,
         Self::Acme,
@@ -50,6 +52,7 @@ impl SettingGroup {
         Self::Pace,
         Self::Files,
         Self::Folders,
+        Self::Compression,
         Self::Output,
     ];
 
@@ -67,6 +70,7 @@ impl SettingGroup {
             Self::Pace => "Pace",
             Self::Files => "Files",
             Self::Folders => "Folders",
+            Self::Compression => "Compression",
             Self::Output => "Output",
         }
     }
@@ -191,7 +195,7 @@ impl Tunable {
     /// Returns whether sites and routes may have a value of their own: a field of
     /// [`RouteSettings`](super::RouteSettings).
     pub fn is_of_route(&self) -> bool {
-        matches!(self.group, SettingGroup::Folders)
+        matches!(self.group, SettingGroup::Folders | SettingGroup::Compression)
     }
 
     /// Returns whether a server must be restarted for another value to take effect: workers and

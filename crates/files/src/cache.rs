@@ -10,9 +10,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
+use gustnado_http::request::RequestView;
 use gustnado_tasks::{Charge, MemoryKind};
 
 use super::cached_file::CachedFile;
+use super::variants::{SeenVariants, VariantSet};
 
 /// How long an entry is served without a look at the disk, in milliseconds. This bounds how long a
 /// changed file goes unnoticed; at any rate of requests, it costs each worker one lookup per second
@@ -21,25 +23,37 @@ pub(super) const FRESH_MS: u64 = 1_000;
 
 /// Bytes of one entry apart from its path and its prepared response: the slot, the file with its
 /// two reference counts, the index and slack.
-const ENTRY_BYTES: usize = size_of::<CacheSlot>() + size_of::<CachedFile>() + 16 + 64;
+const ENTRY_BYTES: usize =
+    size_of::<CacheSlot<Arc<CachedFile>>>() + size_of::<CachedFile>() + 16 + 64;
 
 /// Cached files by the canonical path below the folder's own.
 pub(super) struct Cache {
     // Two caches, as memory and descriptors are separate limits: many small files must not push
     // open large ones out, nor the other way round.
-    small: ClockCache,
-    large: ClockCache,
-    /// What the small ones take.
+    small: ClockCache<Arc<CachedFile>>,
+    large: ClockCache<Arc<CachedFile>>,
+    /// Files with compressed ones beside them. They are found when the other two have nothing, so
+    /// that plain files cost nothing more.
+    sets: ClockCache<Arc<VariantSet>>,
+    /// What an open file of a set costs there, in bytes.
+    descriptor_bytes: u64,
+    /// What small files and sets take.
     charge: Charge,
 }
 
 impl Cache {
     /// - `bytes_max`: what paths, heads and small files may take together.
     /// - `descriptors_max`: how many files may be held open.
-    pub(super) fn new(bytes_max: u64, descriptors_max: u64) -> Cache {
+    /// - `has_variants`: files may have compressed ones beside them: half of both is for these.
+    pub(super) fn new(bytes_max: u64, descriptors_max: u64, has_variants: bool) -> Cache {
+        let of_sets = |all: u64| if has_variants { all / 2 } else { 0 };
+        let (bytes, descriptors) = (of_sets(bytes_max), of_sets(descriptors_max));
         Cache {
-            small: ClockCache::new(bytes_max),
-            large: ClockCache::new(descriptors_max),
+            small: ClockCache::new(bytes_max - bytes),
+            large: ClockCache::new(descriptors_max - descriptors),
+            sets: ClockCache::new(bytes),
+            // One bound holds for both: as many open files as there may be take all of the bytes.
+            descriptor_bytes: bytes.checked_div(descriptors).unwrap_or(u64::MAX),
             charge: Charge::new(MemoryKind::Cache),
         }
     }
@@ -61,6 +75,37 @@ impl Cache {
         self.fresh(path, now_ms)
     }
 
+    /// Returns the representation that a request gets of a file with variants, if they were
+    /// compared with the disk within [`FRESH_MS`], and if it accepts one.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn fresh_variant(
+        &mut self,
+        path: &[u8],
+        request: RequestView<'_>,
+        now_ms: u64,
+    ) -> Option<&Arc<CachedFile>> {
+        self.fresh_set(path, now_ms)?.choose(request)
+    }
+
+    /// Returns the variants of a file, if they were compared with the disk within [`FRESH_MS`].
+    pub(super) fn fresh_set(&mut self, path: &[u8], now_ms: u64) -> Option<&Arc<VariantSet>> {
+        self.sets.fresh_by_call(path, now_ms)
+    }
+
+    /// Returns the variants of a file, whatever their age.
+    pub(super) fn any_set(&self, path: &[u8]) -> Option<&Arc<VariantSet>> {
+        self.sets.any_age(path)
+    }
+
+    /// Returns what was seen of `path` when it was loaded.
+    pub(super) fn seen(&self, path: &[u8]) -> Option<SeenVariants> {
+        match self.any_age(path) {
+            Some(file) => Some(SeenVariants::of_one(file.seen)),
+            None => self.any_set(path).map(|set| set.seen()),
+        }
+    }
+
     /// Returns the entry for `path`, whatever its age.
     pub(super) fn any_age(&self, path: &[u8]) -> Option<&Arc<CachedFile>> {
         self.small.any_age(path).or_else(|| self.large.any_age(path))
@@ -69,10 +114,13 @@ impl Cache {
     /// Makes an entry fresh again after it was compared with the disk.
     ///
     /// - `warm`: checks whether a file that is not small is in memory.
-    pub(super) fn mark_fresh(&mut self, path: &[u8], now_ms: u64, warm: impl FnOnce(&CachedFile)) {
+    pub(super) fn mark_fresh(&mut self, path: &[u8], now_ms: u64, warm: impl Fn(&CachedFile)) {
         self.small.mark_fresh(path, now_ms);
         if let Some(file) = self.large.mark_fresh(path, now_ms) {
             warm(file);
+        }
+        if let Some(set) = self.sets.mark_fresh(path, now_ms) {
+            set.iter().for_each(|file| warm(file));
         }
     }
 
@@ -89,35 +137,50 @@ impl Cache {
         self.charge_small();
     }
 
+    /// Inserts a file with its variants, replacing the entry for `path`.
+    pub(super) fn insert_set(&mut self, path: &[u8], set: Arc<VariantSet>, now_ms: u64) {
+        self.remove(path);
+        let cost = |file: &Arc<CachedFile>| {
+            let descriptor = if file.file.is_some() { self.descriptor_bytes } else { 0 };
+            descriptor.saturating_add((file.heap_bytes() + ENTRY_BYTES) as u64)
+        };
+        let costs = set.iter().map(cost);
+        let cost = costs.fold(path.len() as u64, u64::saturating_add);
+        self.sets.insert(path, set, cost, now_ms);
+        self.charge_small();
+    }
+
     /// Removes `path`.
     pub(super) fn remove(&mut self, path: &[u8]) {
         self.small.remove(path);
         self.large.remove(path);
+        self.sets.remove(path);
         self.charge_small();
     }
 
     fn charge_small(&mut self) {
-        self.charge.set(usize::try_from(self.small.cost).unwrap_or(usize::MAX));
+        self.charge.set(usize::try_from(self.small.cost + self.sets.cost).unwrap_or(usize::MAX));
     }
 
     /// Returns the number of entries.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
-        self.small.slots.len() + self.large.slots.len()
+        self.small.slots.len() + self.large.slots.len() + self.sets.slots.len()
     }
 
     /// Removes all entries.
     pub(super) fn clear(&mut self) {
         self.small = ClockCache::new(self.small.cost_max);
         self.large = ClockCache::new(self.large.cost_max);
+        self.sets = ClockCache::new(self.sets.cost_max);
         self.charge_small();
     }
 }
 
 /// A bounded map with clock eviction.
-struct ClockCache {
+struct ClockCache<T> {
     index: HashMap<Rc<[u8]>, usize, RandomState>,
-    slots: Vec<CacheSlot>,
+    slots: Vec<CacheSlot<T>>,
     /// The slot of the last hit: the next request often asks for the same file, and comparing its
     /// path is 70 instructions cheaper than hashing it.
     recent: usize,
@@ -126,23 +189,23 @@ struct ClockCache {
     cost_max: u64,
 }
 
-struct CacheSlot {
-    file: Arc<CachedFile>,
+struct CacheSlot<T> {
+    file: T,
     checked_ms: u64,
     is_used: bool,
     cost: u64,
     path: Rc<[u8]>,
 }
 
-impl ClockCache {
-    fn new(cost_max: u64) -> ClockCache {
+impl<T> ClockCache<T> {
+    fn new(cost_max: u64) -> ClockCache<T> {
         let index = HashMap::with_hasher(RandomState::default());
         ClockCache { index, slots: Vec::new(), recent: 0, hand: 0, cost: 0, cost_max }
     }
 
     #[expect(clippy::inline_always, reason = "as a call it costs a request 20 instructions")]
     #[inline(always)]
-    fn fresh(&mut self, path: &[u8], now_ms: u64) -> Option<&Arc<CachedFile>> {
+    fn fresh(&mut self, path: &[u8], now_ms: u64) -> Option<&T> {
         if self.slots.get(self.recent).is_none_or(|slot| *slot.path != *path) {
             self.recent = *self.index.get(path)?;
         }
@@ -156,22 +219,22 @@ impl ClockCache {
     }
 
     #[inline(never)]
-    fn fresh_by_call(&mut self, path: &[u8], now_ms: u64) -> Option<&Arc<CachedFile>> {
+    fn fresh_by_call(&mut self, path: &[u8], now_ms: u64) -> Option<&T> {
         self.fresh(path, now_ms)
     }
 
-    fn any_age(&self, path: &[u8]) -> Option<&Arc<CachedFile>> {
+    fn any_age(&self, path: &[u8]) -> Option<&T> {
         // Not marked as used: the caller compares it with the disk and may remove it.
         Some(&self.slots[*self.index.get(path)?].file)
     }
 
-    fn mark_fresh(&mut self, path: &[u8], now_ms: u64) -> Option<&CachedFile> {
+    fn mark_fresh(&mut self, path: &[u8], now_ms: u64) -> Option<&T> {
         let slot = &mut self.slots[*self.index.get(path)?];
         slot.checked_ms = now_ms;
         Some(&slot.file)
     }
 
-    fn insert(&mut self, path: &[u8], file: Arc<CachedFile>, cost: u64, now_ms: u64) {
+    fn insert(&mut self, path: &[u8], file: T, cost: u64, now_ms: u64) {
         if cost > self.cost_max {
             return;
         }

@@ -5,6 +5,7 @@ use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use gustnado_http::content_coding::ContentCoding;
 use gustnado_http::date;
 use gustnado_http::etag::EntityTag;
 use gustnado_http::fields::{Fields, HeaderId};
@@ -50,6 +51,36 @@ pub(super) struct LoadContext<'f> {
     pub(super) hashing: &'f Hashing,
 }
 
+/// How the bytes of a file are to be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Representation {
+    pub(super) content_type: ContentType,
+    pub(super) coding: ContentCoding,
+    /// Which representation a client gets depends on its `Accept-Encoding`.
+    pub(super) varies: bool,
+}
+
+impl Representation {
+    /// Returns that of a file that exists in one form.
+    pub(super) fn of_type(content_type: ContentType) -> Self {
+        Self { content_type, coding: ContentCoding::Identity, varies: false }
+    }
+
+    /// Adds what caches have to know of it.
+    pub(super) fn put_vary(&self, fields: &mut Fields) {
+        if self.varies {
+            fields.add_trusted(HeaderId::Vary, HeaderId::AcceptEncoding.name().as_bytes());
+        }
+    }
+
+    /// Adds the coding of content that is sent.
+    pub(super) fn put_coding(&self, fields: &mut Fields) {
+        if self.coding != ContentCoding::Identity {
+            fields.add_trusted(HeaderId::ContentEncoding, self.coding.name().as_bytes());
+        }
+    }
+}
+
 /// A regular file, ready to be sent any number of times.
 #[derive(Debug)]
 pub struct CachedFile {
@@ -67,7 +98,7 @@ pub struct CachedFile {
     /// Bytes of the whole file.
     pub size: u64,
     pub(super) validators: Validators,
-    pub(super) content_type: ContentType,
+    pub(super) representation: Representation,
     pub(super) seen: Seen,
     /// Reads the file before it is sent, if it is not all in memory.
     pool: Option<BlockingPool>,
@@ -87,18 +118,15 @@ impl CachedFile {
     /// `WouldWait` if reading it would wait and `access` forbids that.
     pub(super) fn load(
         (root, access): (&Root, Access),
-        located: &Located,
-        relative: &[u8],
+        (located, relative, representation): (&Located, &[u8], Representation),
         folder: LoadContext<'_>,
         now: Now,
     ) -> Result<CachedFile, Failure> {
         let LoadContext { pool, open_files, .. } = folder;
-        let name = memchr::memrchr(b'/', relative).map_or(relative, |at| &relative[at + 1..]);
-        let content_type = folder.headers.types.of(name);
         let sent_from = |stamp: Stamp, file| {
             let file = CachedFile {
                 pool: pool.cloned(),
-                ..CachedFile::new(stamp, content_type.clone(), Ok(file), folder, now)
+                ..CachedFile::new(stamp, representation.clone(), Ok(file), folder, now)
             };
             // Before the first response, which would otherwise take a cold file for a warm one.
             file.note_warmth(root);
@@ -134,7 +162,7 @@ impl CachedFile {
             // Compared after the read too, or a write in the middle of it would be cached as a
             // whole file.
             if is_whole && Stamp::of(&rustix::fs::fstat(&file)?) == stamp {
-                return Ok(CachedFile::new(stamp, content_type, Err(&bytes), folder, now));
+                return Ok(CachedFile::new(stamp, representation, Err(&bytes), folder, now));
             }
         }
         Err(Failure::Disk(Errno::AGAIN))
@@ -158,7 +186,7 @@ impl CachedFile {
     /// - `content`: the open file, or the bytes of a small one.
     fn new(
         stamp: Stamp,
-        content_type: ContentType,
+        representation: Representation,
         content: Result<Arc<OpenFile>, &[u8]>,
         folder: LoadContext<'_>,
         now: Now,
@@ -168,7 +196,7 @@ impl CachedFile {
         let awaits_digest = folder.hashing.is_awaited(&stamp, digest);
         let validators = folder.hashing.validators(&stamp, digest, now);
         let body = body.unwrap_or_default();
-        let fields = fields(&content_type, &validators, folder.headers);
+        let fields = fields(&representation, &validators, folder.headers);
         let mut prepared = Vec::with_capacity(256 + body.len());
         write_fields(&mut prepared, &fields);
         write!(prepared, "Content-Length: {}\r\n\r\n", stamp.size).expect("a vector takes all");
@@ -182,7 +210,7 @@ impl CachedFile {
             file: content.ok(),
             size: stamp.size,
             validators,
-            content_type,
+            representation,
             seen: Seen::new(stamp, awaits_digest, now),
             pool: None,
             is_cold: AtomicBool::new(false),
@@ -194,6 +222,11 @@ impl CachedFile {
     #[inline]
     pub fn ready(&self, head_only: bool) -> &[u8] {
         if head_only { &self.prepared[..self.head_bytes] } else { &self.prepared }
+    }
+
+    /// Returns the coding of its bytes.
+    pub(super) fn coding(&self) -> ContentCoding {
+        self.representation.coding
     }
 
     /// Returns the fields of a 200, but for `Content-Length`.
@@ -240,16 +273,18 @@ impl CachedFile {
 }
 
 /// Builds the fields of a 200, but for `Content-Length`, which the protocol writes.
-fn fields(content_type: &ContentType, validators: &Validators, headers: &FolderHeaders) -> Fields {
+fn fields(of: &Representation, validators: &Validators, headers: &FolderHeaders) -> Fields {
     let mut fields = Fields::new();
-    fields.add_trusted(HeaderId::ContentType, content_type.to_string().as_bytes());
+    fields.add_trusted(HeaderId::ContentType, of.content_type.to_string().as_bytes());
+    of.put_coding(&mut fields);
+    of.put_vary(&mut fields);
     put_validators(&mut fields, validators.tag, validators);
     fields.add_trusted(HeaderId::AcceptRanges, b"bytes");
     if !headers.has_nosniff {
         fields.add_trusted(HeaderId::XContentTypeOptions, b"nosniff");
     }
     fields.extend(&headers.fields);
-    if content_type.is_html() {
+    if of.content_type.is_html() {
         fields.extend(&headers.links);
     }
     fields

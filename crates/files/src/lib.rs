@@ -32,6 +32,7 @@ mod stamp;
 mod target;
 #[cfg(test)]
 mod tests;
+mod variants;
 mod waiting;
 pub mod warmth;
 mod worker;
@@ -42,7 +43,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use gustnado_config::{Listing, RouteSettings};
+use gustnado_config::{Listing, Precompressed, RouteSettings};
 use gustnado_http::fields::{Fields, HeaderId};
 use gustnado_http::method::Method;
 use gustnado_http::path::{CanonicalPath, PathError};
@@ -53,7 +54,7 @@ use rustix::fs::FileType;
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
-use cached_file::{Access, LoadContext, SMALL_BYTES_MAX};
+use cached_file::{Access, LoadContext, Representation, SMALL_BYTES_MAX};
 use digest::Hashing;
 use error::Failure;
 use lookup::FoundEntry;
@@ -64,6 +65,7 @@ use resolve::Root;
 use select::{select, select_or_whole};
 use stamp::Seen;
 use target::{Moved, PathRules};
+use variants::VariantSet;
 use worker::Worker;
 
 pub use cached_file::CachedFile;
@@ -301,7 +303,11 @@ impl Files {
             // Keys of the cache are canonical, so a path as sent that equals one is canonical too,
             // and needs no decoding.
             let key = place.map_or(request.path(), |place| place.below().as_bytes());
-            if let Some(file) = worker.cache.fresh(key, now.mono_ms) {
+            let cached = match worker.cache.fresh(key, now.mono_ms) {
+                Some(file) => Some(file),
+                None => worker.cache.fresh_variant(key, *request, now.mono_ms),
+            };
+            if let Some(file) = cached {
                 return match select(file, &self.folder.headers, *request, now) {
                     None => Ok(whole(file)),
                     Some(response) => Err(FolderResponse::Ready(Box::new(response))),
@@ -359,6 +365,18 @@ impl Folder {
     fn pool(&self) -> Option<&BlockingPool> {
         let new = || BlockingPool::new(self.threads, JOBS_MAX);
         (self.threads > 0).then(|| self.pool.get_or_init(new))
+    }
+
+    /// Has a loaded file digested, if its tag awaits that.
+    fn request_digest(&self, file: &CachedFile, now: Now) {
+        if let (true, Some(open)) = (file.seen.awaits_digest, &file.file) {
+            self.hashing.request(open, file.seen.stamp, now);
+        }
+    }
+
+    /// Returns whether files may have compressed ones beside them.
+    fn has_variants(&self) -> bool {
+        self.settings.precompressed != Precompressed::Off
     }
 
     fn load_context(&self) -> LoadContext<'_> {
@@ -425,6 +443,9 @@ fn respond_slowly(
     {
         return ready(select_or_whole(Arc::clone(file), &folder.headers, request, now));
     }
+    if let Some(set) = worker.cache.fresh_set(key, now.mono_ms) {
+        return ready(respond_by_coding(&Arc::clone(set), &folder.headers, request, now));
+    }
     let found = match key {
         // Without the slash, relative links in the page would resolve one level too high.
         [] => Some(Ok(FoundEntry::Moved(Moved::WithSlash))),
@@ -449,8 +470,17 @@ fn respond_with(
     let key = place.below().as_bytes();
     match found {
         Ok(FoundEntry::Unchanged) => {
+            if let Some(set) = worker.cache.any_set(key) {
+                return respond_by_coding(set, &folder.headers, request, now);
+            }
             let file = worker.cache.any_age(key).expect("what was just found in the cache");
             select_or_whole(Arc::clone(file), &folder.headers, request, now)
+        }
+        Ok(FoundEntry::Variants { set, may_cache }) => {
+            if may_cache {
+                worker.cache.insert_set(key, Arc::clone(&set), now.mono_ms);
+            }
+            respond_by_coding(&set, &folder.headers, request, now)
         }
         Ok(FoundEntry::Loaded { file, may_cache }) => {
             if may_cache {
@@ -465,6 +495,19 @@ fn respond_with(
         }
         Ok(FoundEntry::Listed(opened)) => listing::respond(opened, folder, place, request),
         Err(error) => failure(folder, error),
+    }
+}
+
+/// Responds with the representation of a file that the client wants most.
+fn respond_by_coding(
+    set: &VariantSet,
+    headers: &FolderHeaders,
+    request: RequestView<'_>,
+    now: Now,
+) -> FileResponse {
+    match set.choose(request) {
+        Some(file) => select_or_whole(Arc::clone(file), headers, request, now),
+        None => variants::not_acceptable(headers),
     }
 }
 
@@ -508,5 +551,6 @@ fn load_file(path: &Path, now: Now) -> Result<CachedFile, Failure> {
         open_files: &OpenFiles::default(),
         hashing: &Hashing::new(SMALL_BYTES_MAX, digest::source_date()),
     };
-    CachedFile::load((&root, Access::Waits), &located, name, folder, now)
+    let file = (&located, name, Representation::of_type(ContentType::of(name)));
+    CachedFile::load((&root, Access::Waits), file, folder, now)
 }

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use gustnado_tasks::Now;
 use rustix::io::Errno;
 
-use super::cached_file::{Access, CachedFile};
+use super::cached_file::{Access, CachedFile, Representation};
 use super::error::Failure;
 use super::open_folder::OpenFolder;
 use super::resolve::{Identity, Root};
-use super::stamp::Seen;
 use super::target::{Moved, Target, TargetFile};
+use super::variants::{SeenVariants, Siblings, VariantSet};
 use super::{Folder, path};
 
 /// How often a lookup is repeated if the file was replaced between looking and opening.
@@ -26,6 +26,8 @@ pub(super) enum FoundEntry {
     /// A file that was just loaded. `may_cache`: it belongs to the root that the worker's cache is
     /// for.
     Loaded { file: Arc<CachedFile>, may_cache: bool },
+    /// The same of a file that has compressed ones beside it.
+    Variants { set: Arc<VariantSet>, may_cache: bool },
     /// Another path, to which the client is sent.
     Moved(Moved),
     /// A directory without an index.
@@ -39,7 +41,7 @@ pub(super) fn find(
     (root, access): (&Root, Access),
     folder: &Folder,
     key: &[u8],
-    cached: Option<Seen>,
+    cached: Option<SeenVariants>,
     now: Now,
 ) -> Result<FoundEntry, Failure> {
     let locate = |relative: &[u8]| match access {
@@ -59,19 +61,26 @@ pub(super) fn find(
             return Ok(FoundEntry::Listed(OpenFolder::open(root, &located, &relative)?));
         }
     };
+    let siblings = Siblings::locate(folder, (&located, &relative), locate)?;
     // Only the attributes are compared, so an unchanged file costs neither an open nor a read.
     if let Some(cached) = cached
-        && cached.is_unchanged(&located.stat)
-        && !folder.has_new_digest(cached, now)
+        && cached.is_unchanged(&located, &siblings)
+        && !cached.iter().any(|seen| folder.has_new_digest(seen, now))
     {
         return Ok(FoundEntry::Unchanged);
     }
     // Opens the located file: if a rename has exchanged it meanwhile, this fails with `AGAIN`.
-    let file = CachedFile::load((root, access), &located, &relative, folder.load_context(), now)?;
-    if let (true, Some(open)) = (file.seen.awaits_digest, &file.file) {
-        folder.hashing.request(open, file.seen.stamp, now);
+    if !siblings.is_empty() {
+        let set = VariantSet::load((root, access), (&located, &siblings), &relative, folder, now)?;
+        return Ok(FoundEntry::Variants { set: Arc::new(set), may_cache: !is_fallback });
     }
+    let name = memchr::memrchr(b'/', &relative).map_or(&*relative, |at| &relative[at + 1..]);
+    let representation = Representation::of_type(folder.headers.types.of(name));
+    let file = (&located, &*relative, representation);
+    let file = CachedFile::load((root, access), file, folder.load_context(), now)?;
+    folder.request_digest(&file, now);
     Ok(FoundEntry::Loaded { file: Arc::new(file), may_cache: !is_fallback })
+}
 }
 
 /// Finds the file of `key`, and repeats that while the file is being replaced. This bound keeps a
@@ -80,7 +89,7 @@ pub(super) fn find_with_retries(
     root: &Root,
     folder: &Folder,
     key: &[u8],
-    cached: Option<Seen>,
+    cached: Option<SeenVariants>,
     now: Now,
 ) -> Result<FoundEntry, Failure> {
     let mut outcome = Err(Failure::Disk(Errno::AGAIN));

@@ -59,13 +59,16 @@ fn by_conditions(
         // RFC 9110 §15.4.5: the validator and no other metadata, as the client has it already.
         Verdict::NotModified => {
             let mut response = FileResponse::new(Status::NOT_MODIFIED).with_headers(headers);
+            file.representation.put_vary(response.fields.to_mut());
             if let Some(tag) = file.validators.tag_for(conditions.if_none_match) {
                 response.put(HeaderId::ETag, tag.as_bytes());
             }
             Some(response)
         }
         Verdict::Failed => {
-            Some(FileResponse::new(Status::PRECONDITION_FAILED).with_headers(headers))
+            let mut response = FileResponse::new(Status::PRECONDITION_FAILED).with_headers(headers);
+            file.representation.put_vary(response.fields.to_mut());
+            Some(response)
         }
     }
 }
@@ -100,7 +103,9 @@ fn by_range(
         Selected::Several(ranges) => several_ranges((file, headers), if_range, &ranges),
         Selected::Unsatisfiable => {
             let size = format!("bytes */{}", file.size);
-            let response = FileResponse::new(Status::RANGE_NOT_SATISFIABLE).with_headers(headers);
+            let mut response =
+                FileResponse::new(Status::RANGE_NOT_SATISFIABLE).with_headers(headers);
+            file.representation.put_vary(response.fields.to_mut());
             response.with(HeaderId::ContentRange, size.as_bytes())
         }
     })
@@ -111,7 +116,7 @@ fn one_range(
     if_range: Option<&[u8]>,
     range: ByteRange,
 ) -> FileResponse {
-    let content_type = file.content_type.to_string();
+    let content_type = file.representation.content_type.to_string();
     let response = FileResponse::new(Status::PARTIAL_CONTENT)
         .with(HeaderId::ContentType, content_type.as_bytes())
         .with(HeaderId::ContentRange, content_range(range, file.size).as_bytes());
@@ -124,7 +129,7 @@ fn several_ranges(
     if_range: Option<&[u8]>,
     ranges: &[ByteRange],
 ) -> FileResponse {
-    let frame = MultipartRanges::new(&file.content_type, ranges, file.size);
+    let frame = MultipartRanges::new(&file.representation.content_type, ranges, file.size);
     let length = frame.body_bytes(ranges);
     let response = FileResponse::new(Status::PARTIAL_CONTENT)
         .with(HeaderId::ContentType, frame.content_type().as_bytes());
@@ -145,6 +150,8 @@ fn partial(
     (segments, length): (VecDeque<Segment>, u64),
 ) -> FileResponse {
     let tag = file.validators.tag_for(if_range);
+    file.representation.put_coding(response.fields.to_mut());
+    file.representation.put_vary(response.fields.to_mut());
     put_validators(response.fields.to_mut(), tag, &file.validators);
     response.put(HeaderId::AcceptRanges, b"bytes");
     let content = FileContent::Segments { segments, length };

@@ -75,6 +75,11 @@ impl Stamp {
         ])
     }
 
+    /// Returns whether it was modified before another file.
+    pub(super) fn is_older_than(&self, other: &Self) -> bool {
+        self.modified < other.modified
+    }
+
     /// Returns when it was modified, in seconds since 1970.
     pub(super) fn modified_at_secs(&self) -> i64 {
         self.modified.0

@@ -6,6 +6,7 @@ mod paths;
 mod selected;
 mod tags;
 mod targets;
+mod variants;
 
 use std::fs;
 use std::os::unix::fs::{FileExt, PermissionsExt};

@@ -12,7 +12,7 @@ use super::error::Failure;
 use super::lookup::{FoundEntry, find_with_retries, new_root};
 use super::resolve::{Identity, Root};
 use super::response::FileResponse;
-use super::stamp::Seen;
+use super::variants::SeenVariants;
 use super::{Files, Mounted, respond_with, worker};
 
 /// How long the disk may take to confirm a cached file. After that the file counts as fresh for
@@ -37,7 +37,7 @@ struct LookupOutcome {
     /// The root that was used, if the worker's was outdated.
     new_root: Option<Root>,
     below: Identity,
-    cached: Option<Seen>,
+    cached: Option<SeenVariants>,
     outcome: Result<FoundEntry, Failure>,
 }
 
@@ -91,7 +91,7 @@ impl Lookup {
 
     /// Returns whether this worker has a cached file, of any age.
     fn is_cached(&self) -> bool {
-        worker::with(&self.files.folder, |worker| worker.cache.any_age(self.key()).is_some())
+        worker::with(&self.files.folder, |worker| worker.cache.seen(self.key()).is_some())
     }
 
     /// Returns the job for a thread of the pool. It takes copies: the worker's state is
@@ -99,7 +99,7 @@ impl Lookup {
     fn job(&self, now: Now) -> impl FnOnce() -> LookupOutcome + Send + 'static {
         let (folder, key) = (Arc::clone(&self.files.folder), self.key().to_vec());
         let (root, cached, checks_root) = worker::with(&folder, |worker| {
-            let cached = worker.cache.any_age(&key).map(|file| file.seen);
+            let cached = worker.cache.seen(&key);
             (worker.root(), cached, worker.is_root_due(now))
         });
         move || {
@@ -124,9 +124,7 @@ impl Lookup {
                 Some(LookupOutcome { new_root, below, cached, outcome }) => {
                     worker.note_root(new_root, now);
                     match outcome {
-                        Ok(FoundEntry::Unchanged)
-                            if cached != worker.cache.any_age(key).map(|file| file.seen) =>
-                        {
+                        Ok(FoundEntry::Unchanged) if cached != worker.cache.seen(key) => {
                             return None;
                         }
                         Ok(FoundEntry::Loaded { file, may_cache }) => {
@@ -134,6 +132,10 @@ impl Lookup {
                             // not cached.
                             let may_cache = may_cache && below == worker.root().identity();
                             Ok(FoundEntry::Loaded { file, may_cache })
+                        }
+                        Ok(FoundEntry::Variants { set, may_cache }) => {
+                            let may_cache = may_cache && below == worker.root().identity();
+                            Ok(FoundEntry::Variants { set, may_cache })
                         }
                         outcome => outcome,
                     }

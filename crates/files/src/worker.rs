@@ -49,7 +49,7 @@ fn add(workers: &mut Vec<Worker>, folder: &Arc<Folder>) -> usize {
         folder: Arc::downgrade(folder),
         root: Arc::clone(&folder.root),
         root_checked_ms: None,
-        cache: Cache::new(folder.cache_bytes, folder.descriptors_max),
+        cache: Cache::new(folder.cache_bytes, folder.descriptors_max, folder.has_variants()),
     };
     // At the front: after a reload, the folder before it will soon get no more requests.
     workers.insert(0, worker);
@@ -69,7 +69,7 @@ impl Worker {
             let new_root = lookup::new_root(&self.root, folder);
             self.note_root(new_root, now);
         }
-        let cached = self.cache.any_age(key).map(|file| file.seen);
+        let cached = self.cache.seen(key);
         let outcome = lookup::find_with_retries(&self.root, folder, key, cached, now);
         self.update_cache(folder, key, outcome, now)
     }
@@ -88,7 +88,7 @@ impl Worker {
             }
             self.note_root(None, now);
         }
-        let cached = self.cache.any_age(key).map(|file| file.seen);
+        let cached = self.cache.seen(key);
         let outcome = lookup::find((&self.root, Access::Cached), folder, key, cached, now);
         if matches!(outcome, Err(Failure::WouldWait | Failure::Disk(Errno::AGAIN | Errno::STALE))) {
             return None;
@@ -108,7 +108,7 @@ impl Worker {
         now: Now,
     ) -> Result<FoundEntry, Failure> {
         let outcome = match outcome {
-            Err(failure) if failure.is_exhaustion() && self.cache.any_age(key).is_some() => {
+            Err(failure) if failure.is_exhaustion() && self.cache.seen(key).is_some() => {
                 folder.count(failure);
                 Ok(FoundEntry::Unchanged)
             }
@@ -119,7 +119,8 @@ impl Worker {
                 let warm = |cached: &CachedFile| cached.note_warmth(&self.root);
                 self.cache.mark_fresh(key, now.mono_ms, warm);
             }
-            Ok(FoundEntry::Loaded { .. }) => {} // replaces the entry when it is inserted
+            // They replace the entry when they are inserted.
+            Ok(FoundEntry::Loaded { .. } | FoundEntry::Variants { .. }) => {}
             Ok(FoundEntry::Moved(_) | FoundEntry::Listed(_)) | Err(_) => self.cache.remove(key),
         }
         outcome

@@ -137,7 +137,7 @@ impl AcceptedCodings {
 fn read_member(member: &[u8]) -> Option<(&[u8], Weight)> {
     let mut parts = member.splitn(2, |byte| *byte == b';');
     let name = parts.next()?.trim_ascii();
-    let is_name = !name.is_empty() && name.iter().all(|byte| byte.is_ascii_graphic());
+    let is_name = !name.is_empty() && name.iter().all(u8::is_ascii_graphic);
     let weight = parts.next().map_or(Some(FULL), read_weight)?;
     is_name.then_some((name, weight))
 }
@@ -228,9 +228,15 @@ mod tests {
 
     #[test]
     fn what_is_no_weight_takes_its_member_with_it() {
-        for value in
-            ["gzip;q=1.1", "gzip;q=2", "gzip;q=-1", "gzip;q=0.1234", "gzip;q=", "gzip;x=1", "gzip;q"]
-        {
+        for value in [
+            "gzip;q=1.1",
+            "gzip;q=2",
+            "gzip;q=-1",
+            "gzip;q=0.1234",
+            "gzip;q=",
+            "gzip;x=1",
+            "gzip;q",
+        ] {
             assert_eq!(accepted(value), AcceptedCodings::default(), "{value}");
         }
         assert_eq!(accepted("gzip;q=0.").weight(Gzip), None);
@@ -252,8 +258,8 @@ mod tests {
             value in proptest::collection::vec(any::<u8>(), 0..200),
             bits in 0_u8..32,
         ) {
-            let available: CodingSet =
-                ContentCoding::ALL.into_iter().filter(|coding| bits & 1 << *coding as u8 != 0).collect();
+            let exists = |coding: &ContentCoding| bits & 1 << *coding as u8 != 0;
+            let available: CodingSet = ContentCoding::ALL.into_iter().filter(exists).collect();
             let accepted = AcceptedCodings::of([value.as_slice()]);
             match accepted.choose(available) {
                 Some(coding) => {
@@ -276,7 +282,8 @@ mod tests {
             let member = |(coding, weight): (&ContentCoding, &u16)| {
                 format!("{};q={}.{:03}", coding.name(), weight / 1_000, weight % 1_000)
             };
-            let members: Vec<String> = ContentCoding::ALL.iter().zip(&weights).map(member).collect();
+            let all = ContentCoding::ALL.iter().zip(&weights);
+            let members: Vec<String> = all.map(member).collect();
             let accepted = accepted(&members.join(" , "));
             for (coding, weight) in ContentCoding::ALL.into_iter().zip(weights) {
                 prop_assert_eq!(accepted.weight(coding), (weight > 0).then_some(weight));
@@ -285,7 +292,8 @@ mod tests {
 
         #[test]
         fn where_the_commas_are_does_not_matter(
-            members in proptest::collection::vec("(gzip|br|zstd|\\*|identity)(;q=(0|1|0\\.[0-9]{1,3}))?", 1..6),
+            members in proptest::collection::vec(
+                "(gzip|br|zstd|\\*|identity)(;q=(0|1|0\\.[0-9]{1,3}))?", 1..6),
             cut in 0_usize..6,
         ) {
             let cut = cut.min(members.len());

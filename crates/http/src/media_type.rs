@@ -82,9 +82,69 @@ fn unquoted(value: &[u8]) -> Vec<u8> {
     plain
 }
 
+/// Returns whether `pattern` is a media type such as `text/css`, or one with a star for what may
+/// stand there: `text/*`, `application/*+json`, `*/*`.
+pub fn is_pattern(pattern: &str) -> bool {
+    let is_name = |part: &str| {
+        let letters = part.replace('*', "");
+        let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&byte);
+        !part.is_empty() && part.len() - letters.len() <= 1 && letters.bytes().all(is_token)
+    };
+    pattern.split_once('/').is_some_and(|(kind, rest)| is_name(kind) && is_name(rest))
+}
+
+/// Returns whether a content type is one of several, its parameters apart. Case does not matter.
+///
+/// - `patterns`: [patterns](is_pattern).
+pub fn matches_any<'p>(patterns: impl IntoIterator<Item = &'p str>, content_type: &[u8]) -> bool {
+    let end = content_type.iter().position(|byte| *byte == b';').unwrap_or(content_type.len());
+    let essence = content_type[..end].trim_ascii();
+    patterns.into_iter().any(|pattern| matches(pattern.as_bytes(), essence))
+}
+
+/// Compares the two halves apart, so that a star does not reach across the slash.
+fn matches(pattern: &[u8], essence: &[u8]) -> bool {
+    let halves = |text: &[u8]| text.iter().position(|byte| *byte == b'/').map(|at| (at, at + 1));
+    let (Some((end, start)), Some((other_end, other_start))) = (halves(pattern), halves(essence))
+    else {
+        return false;
+    };
+    is_like(&pattern[..end], &essence[..other_end])
+        && is_like(&pattern[start..], &essence[other_start..])
+}
+
+fn is_like(pattern: &[u8], text: &[u8]) -> bool {
+    let Some(star) = pattern.iter().position(|byte| *byte == b'*') else {
+        return pattern.eq_ignore_ascii_case(text);
+    };
+    let (before, after) = (&pattern[..star], &pattern[star + 1..]);
+    text.len() >= before.len() + after.len()
+        && text[..before.len()].eq_ignore_ascii_case(before)
+        && text[text.len() - after.len()..].eq_ignore_ascii_case(after)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn patterns_are_types_with_a_star_in_each_half_at_most() {
+        for pattern in ["text/*", "*/*", "application/*+json", "a/b"] {
+            assert!(is_pattern(pattern), "{pattern}");
+        }
+        for pattern in ["text", "text/", "/css", "text/**", "te xt/css", "a/b/c", "a/b;c=d", ""] {
+            assert!(!is_pattern(pattern), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn a_star_stays_on_its_side_of_the_slash() {
+        assert!(matches_any(["*/*"], b"a/b"));
+        assert!(matches_any(["application/*+json"], b"application/a+json"));
+        assert!(!matches_any(["application/*+json"], b"application/json"));
+        assert!(!matches_any(["text/*"], b"texts/plain"));
+        assert!(matches_any(["text/*"], b"text/a+b ; charset=x"));
+    }
 
     fn parameter(value: &str, name: &str) -> Option<String> {
         let found = MediaType::of(value.as_bytes()).parameter(name)?;

@@ -8,7 +8,7 @@
 pub use gustnado_config::{
     Acceptor, AcmeChallenge, BodyPolicy, Config, ConfigError, EarlyHints, Effective, Field,
     ForwardedFields, Io, ListenSpec, Listing, Machine, MemoryPlan, Origin, Pace, Placement,
-    Resolved, ResponseVersion, RouteSettings, SchedulerKind, SettingGroup, Settings, SocketMemory,
+    Precompressed, Resolved, ResponseVersion, RouteSettings, SchedulerKind, SettingGroup, Settings, SocketMemory,
     TUNABLES, TlsClientAuth, TlsRecords, TlsVersionMin, TrafficClass, TrailingSlash, TryFile,
     Tunable, Unit, WebSocketDeflate, nearest, reference,
 };

@@ -35,7 +35,8 @@ const LISTEN: Counterpart =
 const FOLDER: Counterpart = Ours("the folder without a flag: gustnado serve DIR");
 const INDEX: Counterpart = Ours("--listing");
 const TLS: Counterpart = Ours("--tls-cert FILE and --tls-key FILE");
-const GZIP: Counterpart = Proxy("compression");
+const GZIP: Counterpart =
+    Ours("`gustnado compress DIR` and --precompressed, for files compressed in advance");
 const HTTP2: Counterpart =
     Because("HTTP/2 is offered to clients that come by TLS; --h2c takes it in clear, too");
 const HTTP3: Counterpart = Proxy("HTTP/3");
@@ -76,7 +77,7 @@ const TABLE: &[(&[&str], Counterpart)] = &[
     (&["--tls", "--ssl", "--https", "--cert", "--key", "--ssl-cert", "--ssl-key"], TLS),
     (&["--certificate", "--ssl-certificate", "--http2-tls-cert", "--http2-tls-key", "-S"], TLS),
     (&["--gzip", "--compression", "--compress", "--brotli", "--zstd", "--deflate"], GZIP),
-    (&["--compression-static", "--gzip-static", "-g"], GZIP),
+    (&["--compression-static", "--gzip-static", "-g"], Ours("--precompressed")),
     (&["--h2", "--http"], HTTP2),
     (&["--http3", "--h3", "--quic-bind"], HTTP3),
     (&["--ws", "--websocket", "--websockets", "--ws-ping-interval"], WEBSOCKET),

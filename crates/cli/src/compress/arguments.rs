@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use clap::builder::OsStringValueParser;
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use gustnado_compress::{COMPRESSIBLE, is_media_type};
+use gustnado_compress::COMPRESSIBLE;
 use gustnado_http::content_coding::ContentCoding;
+use gustnado_http::media_type::is_pattern;
 
-use super::sibling::ending;
 use crate::usage_error::UsageError;
 
 /// What `gustnado compress` does.
@@ -32,6 +32,15 @@ const CODINGS: &[ContentCoding] = &[
     ContentCoding::Zstd,
     ContentCoding::Gzip,
 ];
+
+/// Returns the ending of siblings with a coding, without the dot.
+pub(super) fn ending(coding: ContentCoding) -> &'static str {
+    match coding {
+        ContentCoding::Brotli => "br",
+        ContentCoding::Zstd => "zst",
+        _ => "gz",
+    }
+}
 
 /// Returns the subcommand with its flags.
 pub(crate) fn command() -> Command {
@@ -83,7 +92,7 @@ pub(crate) fn read(flags: &ArgMatches) -> Result<CompressOptions, UsageError> {
     }
     codings.dedup();
     let types = text("types").unwrap_or(COMPRESSIBLE);
-    if let Some(wrong) = words(types).find(|pattern| !is_media_type(pattern)) {
+    if let Some(wrong) = words(types).find(|pattern| !is_pattern(pattern)) {
         return Err(UsageError::of_usage(format!(
             "--types: expected a media type such as text/* or application/json, found {wrong:?}"
         )));

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use gustnado_compress::compress_in_advance;
 use gustnado_http::content_coding::ContentCoding;
 
-use super::arguments::CompressOptions;
+use super::arguments::{CompressOptions, ending};
 use super::manifest::{Manifest, ManifestEntry};
 
 /// What became of one sibling.
@@ -19,12 +19,12 @@ pub(super) struct Sibling {
     /// The same, relative to the folder.
     pub(super) relative: PathBuf,
     pub(super) coding: ContentCoding,
-    pub(super) outcome: Outcome,
+    pub(super) outcome: SiblingOutcome,
 }
 
 /// What was done, or would have been in a dry run.
 #[derive(Debug)]
-pub(super) enum Outcome {
+pub(super) enum SiblingOutcome {
     /// It was written: bytes of the file, and of the sibling.
     Written { from: u64, to: u64, entry: ManifestEntry },
     /// It is newer than the file's last change.
@@ -39,15 +39,6 @@ pub(super) enum Outcome {
     Failed(io::Error),
 }
 
-/// Returns the ending of siblings with a coding, without the dot.
-pub(super) fn ending(coding: ContentCoding) -> &'static str {
-    match coding {
-        ContentCoding::Brotli => "br",
-        ContentCoding::Zstd => "zst",
-        _ => "gz",
-    }
-}
-
 /// Makes the sibling of a file, if it is needed.
 pub(super) fn process(
     options: &CompressOptions,
@@ -60,7 +51,7 @@ pub(super) fn process(
     let path = PathBuf::from(path);
     let relative = path.strip_prefix(&options.folder).unwrap_or(&path).to_path_buf();
     let outcome = made(options, file, (&path, coding), known.get(&relative));
-    Sibling { outcome: outcome.unwrap_or_else(Outcome::Failed), path, relative, coding }
+    Sibling { outcome: outcome.unwrap_or_else(SiblingOutcome::Failed), path, relative, coding }
 }
 
 fn made(
@@ -68,7 +59,7 @@ fn made(
     original: &Path,
     (sibling, coding): (&Path, ContentCoding),
     known: Option<&ManifestEntry>,
-) -> io::Result<Outcome> {
+) -> io::Result<SiblingOutcome> {
     let mut file = File::open(original)?;
     let meta = file.metadata()?;
     let existing = match fs::symlink_metadata(sibling) {
@@ -79,16 +70,16 @@ fn made(
     match &existing {
         // (Others carry the time over as well: gzip, zstd, brotli.)
         Some(existing) if existing.is_file() && times(existing) == times(&meta) => {
-            return Ok(Outcome::Unchanged);
+            return Ok(SiblingOutcome::Unchanged);
         }
         Some(existing) => {
             let is_own = known.is_some_and(|known| known.is_of(existing));
             if !existing.is_file() || !is_own && !options.overwrite {
-                return Ok(Outcome::Foreign);
+                return Ok(SiblingOutcome::Foreign);
             }
         }
         None if known.is_some_and(|known| known.written.is_none() && known.is_from(&meta)) => {
-            return Ok(Outcome::Unchanged);
+            return Ok(SiblingOutcome::Unchanged);
         }
         None => {}
     }
@@ -96,7 +87,7 @@ fn made(
     file.read_to_end(&mut bytes)?;
     let after = file.metadata()?;
     if bytes.len() as u64 != meta.len() || times(&after) != times(&meta) {
-        return Ok(Outcome::ChangedMeanwhile);
+        return Ok(SiblingOutcome::ChangedMeanwhile);
     }
     let compressed = compress_in_advance(coding, &bytes).map_err(io::Error::other)?;
     let (from, to) = (bytes.len() as u64, compressed.len() as u64);
@@ -106,12 +97,12 @@ fn made(
             // What it was made of is gone.
             fs::remove_file(sibling)?;
         }
-        return Ok(Outcome::NotSmaller(ManifestEntry { original, written: None }));
+        return Ok(SiblingOutcome::NotSmaller(ManifestEntry { original, written: None }));
     }
     if !options.dry_run {
         replace(sibling, &compressed, &meta)?;
     }
-    Ok(Outcome::Written { from, to, entry: ManifestEntry { original, written: Some(to) } })
+    Ok(SiblingOutcome::Written { from, to, entry: ManifestEntry { original, written: Some(to) } })
 }
 
 fn times(meta: &Metadata) -> (i64, i64) {

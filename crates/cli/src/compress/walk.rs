@@ -6,8 +6,8 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use gustnado_compress::matches_any;
 use gustnado_files::ContentType;
+use gustnado_http::media_type::matches_any;
 
 /// The deepest folder that is looked into. Deeper ones are a loop of mounts, or an attack.
 const DEPTH_MAX: usize = 64;

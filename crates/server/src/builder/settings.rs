@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::Server;
 use crate::config::{
     Acceptor, AcmeChallenge, BodyPolicy, Config, EarlyHints, ForwardedFields, Io, Listing,
-    Placement, ResponseVersion, SchedulerKind, TlsClientAuth, TlsRecords, TlsVersionMin,
+    Placement, Precompressed, ResponseVersion, SchedulerKind, TlsClientAuth, TlsRecords, TlsVersionMin,
     TrafficClass, TrailingSlash, WebSocketDeflate,
 };
 

@@ -4,6 +4,7 @@
 #[path = "../harness/mod.rs"]
 mod harness;
 
+mod codings;
 mod file_changes;
 mod hostile_paths;
 mod listings;

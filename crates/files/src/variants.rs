@@ -1,0 +1,188 @@
+//! The representations of one file: its own bytes, and those of the compressed files beside it.
+//!
+//! Which of them a client gets is decided by its `Accept-Encoding` (RFC 9110 §12.5.3). Each has a
+//! tag of its own, and each tells caches that others exist (`Vary`).
+
+use std::sync::Arc;
+
+use gustnado_compress::is_compressed_already;
+use gustnado_config::Precompressed;
+use gustnado_http::content_coding::{AcceptedCodings, CodingSet, ContentCoding};
+use gustnado_http::fields::HeaderId;
+use gustnado_http::request::RequestView;
+use gustnado_http::status::Status;
+use gustnado_tasks::Now;
+use rustix::fs::FileType;
+
+use super::Folder;
+use super::cached_file::{Access, CachedFile, Representation};
+use super::error::Failure;
+use super::headers::FolderHeaders;
+use super::resolve::{Located, Root};
+use super::response::FileResponse;
+use super::stamp::{Seen, Stamp};
+
+/// The codings of files that lie beside others, with the ending of each.
+const SIBLINGS: [(ContentCoding, &[u8]); 3] = [
+    (ContentCoding::Gzip, b".gz"),
+    (ContentCoding::Zstd, b".zst"),
+    (ContentCoding::Brotli, b".br"),
+];
+
+/// What there may be for one file: itself, and its siblings.
+const COUNT: usize = 1 + SIBLINGS.len();
+
+/// A file of which several representations exist.
+#[derive(Debug)]
+pub(super) struct VariantSet {
+    /// The file itself first, then in the order of [`SIBLINGS`].
+    files: [Option<Arc<CachedFile>>; COUNT],
+    available: CodingSet,
+}
+
+/// The state of a file and its siblings when they were loaded, to be compared with the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct SeenVariants([Option<Seen>; COUNT]);
+
+/// Entries on the disk beside a file, in the order of [`SIBLINGS`].
+#[derive(Default)]
+pub(super) struct Siblings([Option<Located>; SIBLINGS.len()]);
+
+impl SeenVariants {
+    /// Returns that of a file without siblings.
+    pub(super) fn of_one(seen: Seen) -> Self {
+        let mut all = [None; COUNT];
+        all[0] = Some(seen);
+        Self(all)
+    }
+
+    /// Returns those that there are.
+    pub(super) fn iter(&self) -> impl Iterator<Item = Seen> {
+        self.0.into_iter().flatten()
+    }
+
+    /// Returns whether all is certainly as it was: the same files with the same bytes.
+    pub(super) fn is_unchanged(&self, located: &Located, siblings: &Siblings) -> bool {
+        let others = self.0[1..].iter().zip(&siblings.0);
+        self.0[0].is_some_and(|seen| seen.is_unchanged(&located.stat))
+            && others.into_iter().all(|(seen, found)| match (seen, found) {
+                (Some(seen), Some(found)) => seen.is_unchanged(&found.stat),
+                (None, None) => true,
+                _ => false,
+            })
+    }
+}
+
+impl Siblings {
+    /// Looks for the siblings of a file.
+    ///
+    /// One that is older than its file is none: it was made of other bytes. Nobody compresses films
+    /// and archives, so there the disk is not asked.
+    ///
+    /// - `located`, `relative`: the file and its path.
+    ///
+    /// # Errors
+    /// `WouldWait`, if that is not allowed. A sibling that cannot be opened is none.
+    pub(super) fn locate(
+        folder: &Folder,
+        (located, relative): (&Located, &[u8]),
+        locate: impl Fn(&[u8]) -> Result<Located, Failure>,
+    ) -> Result<Self, Failure> {
+        let mut found = Self::default();
+        let precompressed = folder.settings.precompressed;
+        let is_asked = precompressed != Precompressed::Off
+            && located.kind() == FileType::RegularFile
+            && !is_compressed_already(folder.headers.types.of(name_of(relative)).essence());
+        if !is_asked {
+            return Ok(found);
+        }
+        let original = Stamp::of(&located.stat);
+        for (place, (_, ending)) in found.0.iter_mut().zip(SIBLINGS) {
+            match locate(&[relative, ending].concat()) {
+                Err(Failure::WouldWait) => return Err(Failure::WouldWait),
+                Ok(sibling) if is_of(&sibling, &original, precompressed) => *place = Some(sibling),
+                Ok(_) | Err(_) => {}
+            }
+        }
+        Ok(found)
+    }
+
+    /// Returns whether there is none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.iter().all(Option::is_none)
+    }
+}
+
+/// Returns whether an entry is a compressed file that may be sent in place of the original.
+fn is_of(sibling: &Located, original: &Stamp, precompressed: Precompressed) -> bool {
+    let is_recent = !Stamp::of(&sibling.stat).is_older_than(original);
+    sibling.kind() == FileType::RegularFile && (is_recent || precompressed == Precompressed::Always)
+}
+
+fn name_of(relative: &[u8]) -> &[u8] {
+    memchr::memrchr(b'/', relative).map_or(relative, |at| &relative[at + 1..])
+}
+
+impl VariantSet {
+    /// Loads a file and its siblings.
+    ///
+    /// # Errors
+    /// As [`CachedFile::load`], for any of them: what changes meanwhile is loaded again.
+    pub(super) fn load(
+        (root, access): (&Root, Access),
+        (located, siblings): (&Located, &Siblings),
+        relative: &[u8],
+        folder: &Folder,
+        now: Now,
+    ) -> Result<Self, Failure> {
+        let content_type = folder.headers.types.of(name_of(relative));
+        let load = |located: &Located, relative: &[u8], coding| {
+            let representation = Representation { content_type: content_type.clone(), coding, varies: true };
+            let context = folder.load_context();
+            let file = (located, relative, representation);
+            let file = CachedFile::load((root, access), file, context, now)?;
+            folder.request_digest(&file, now);
+            Ok::<_, Failure>(Arc::new(file))
+        };
+        let mut files = [const { None }; COUNT];
+        files[0] = Some(load(located, relative, ContentCoding::Identity)?);
+        let found = siblings.0.iter().zip(SIBLINGS).zip(&mut files[1..]);
+        for ((sibling, (coding, ending)), file) in found {
+            if let Some(sibling) = sibling {
+                *file = Some(load(sibling, &[relative, ending].concat(), coding)?);
+            }
+        }
+        let available = files.iter().flatten().map(|file| file.coding()).collect();
+        Ok(Self { files, available })
+    }
+
+    /// Returns the representation that a client gets; `None` if it accepts none of them.
+    pub(super) fn choose(&self, request: RequestView<'_>) -> Option<&Arc<CachedFile>> {
+        let coding = accepted(request).choose(self.available)?;
+        self.files.iter().flatten().find(|file| file.coding() == coding)
+    }
+
+    /// Returns every representation.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<CachedFile>> {
+        self.files.iter().flatten()
+    }
+
+    /// Returns what was seen of them.
+    pub(super) fn seen(&self) -> SeenVariants {
+        SeenVariants(self.files.each_ref().map(|file| file.as_ref().map(|file| file.seen)))
+    }
+}
+
+/// Returns what a request says of codings.
+fn accepted(request: RequestView<'_>) -> AcceptedCodings {
+    let name = HeaderId::AcceptEncoding.name().as_bytes();
+    let lines = request.fields().filter(|field| field.0.eq_ignore_ascii_case(name));
+    AcceptedCodings::of(lines.map(|field| field.1))
+}
+
+/// Responds to a client that accepts no representation of a file, not even its own bytes (RFC 9110
+/// §15.5.7).
+pub(super) fn not_acceptable(headers: &FolderHeaders) -> FileResponse {
+    let response = FileResponse::new(Status::NOT_ACCEPTABLE).with_headers(headers);
+    response.with(HeaderId::Vary, HeaderId::AcceptEncoding.name().as_bytes())
+}
