@@ -425,7 +425,7 @@ fn argument(tunable: &'static Tunable) -> Arg {
             arg.num_args(0..=1).require_equals(true).default_missing_value("true")
         }
         (_, "port") => arg.short('p'),
-        (_, "listing" | "precompressed") => {
+        (_, "listing" | "precompressed" | "compress") => {
             arg.num_args(0..=1).require_equals(true).default_missing_value("on")
         }
         _ => arg,

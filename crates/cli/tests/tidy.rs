@@ -86,7 +86,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("files", &["compress", "config", "http", "tasks"]),
     ("client", &["http", "tasks", "tls"]),
     ("tcp", &["config", "tasks", "tls"]),
-    ("web", &["config", "files", "http", "observe", "tasks", "tcp", "tls"]),
+    ("web", &["compress", "config", "files", "http", "observe", "tasks", "tcp", "tls"]),
     ("app", &["config", "http", "observe", "tasks", "tls", "web"]),
     ("h1", &["app", "config", "files", "http", "observe", "tasks", "tls", "web"]),
     ("h2", &["app", "config", "files", "http", "observe", "tasks", "tls", "web"]),

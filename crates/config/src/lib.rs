@@ -92,7 +92,7 @@ mod websocket;
 
 pub use acme::AcmeChallenge;
 pub use bodies::BodyPolicy;
-pub use compression::Precompressed;
+pub use compression::{Compress, Precompressed};
 pub use early_hints::{EarlyHints, preload_link};
 pub use error::ConfigError;
 pub use file_settings::{FilePlace, FileSetting, FileSettings};

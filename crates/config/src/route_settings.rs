@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::Config;
-use super::compression::Precompressed;
+use super::compression::{Compress, Precompressed};
 use super::fields::{choice, switch};
 use super::folder_settings::TrailingSlash;
 use super::listing::Listing;
@@ -31,6 +31,8 @@ settings! { $
         mime_types: Option<PathBuf>,
         /// The charset that text files are declared with; empty declares none.
         charset: String,
+        /// Media types that are compressed, such as `text/*`; empty is the built-in list.
+        compress_types: Vec<String>,
     }
     usual {
         /// Whether names that begin with a dot are served.
@@ -45,6 +47,16 @@ settings! { $
         trailing_slash: TrailingSlash = TrailingSlash::Add,
         /// Whether compressed files beside a file are sent in its place.
         precompressed: Precompressed = Precompressed::Off,
+        /// Which codings responses are compressed with while they are sent.
+        compress: Compress = Compress::Off,
+        /// Smallest content that is compressed, in bytes, where its length is known.
+        compress_bytes_min: u64,
+        /// Level of gzip, 1 to 9.
+        compress_gzip_level: u8,
+        /// Level of Zstandard, 1 to 19.
+        compress_zstd_level: u8,
+        /// Whether responses that set cookies are compressed, too.
+        compress_cookies: bool,
     }
 }
 

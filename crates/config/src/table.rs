@@ -5,9 +5,9 @@ use super::numbers::{DAY, HOUR};
 use super::text::is_user;
 use super::tunable::{Field, SettingGroup, Tunable};
 use super::{
-    Acceptor, Io, Placement, SchedulerKind, TrafficClass, acme, address, bodies, compression, deploys,
-    folder_settings, handlers, http2, memory, output, pace, pages, route_settings, sockets, tls,
-    websocket,
+    Acceptor, Io, Placement, SchedulerKind, TrafficClass, acme, address, bodies, compression,
+    deploys, folder_settings, handlers, http2, memory, output, pace, pages, route_settings,
+    sockets, tls, websocket,
 };
 
 /// Every setting, in the order of `check` and of the documentation.
@@ -381,6 +381,12 @@ pub static TUNABLES: &[Tunable] = &[
     folder_settings::MIME_TYPES,
     folder_settings::CHARSET,
     compression::PRECOMPRESSED,
+    compression::COMPRESS,
+    compression::TYPES,
+    compression::BYTES_MIN,
+    compression::GZIP_LEVEL,
+    compression::ZSTD_LEVEL,
+    compression::COOKIES,
     output::SERVER_NAME,
     output::ANSWER_VERSION,
     output::EARLY_HINTS,

@@ -81,7 +81,6 @@ pub(super) fn find(
     folder.request_digest(&file, now);
     Ok(FoundEntry::Loaded { file: Arc::new(file), may_cache: !is_fallback })
 }
-}
 
 /// Finds the file of `key`, and repeats that while the file is being replaced. This bound keeps a
 /// file that is replaced all the time from holding a thread.

@@ -137,7 +137,8 @@ impl VariantSet {
     ) -> Result<Self, Failure> {
         let content_type = folder.headers.types.of(name_of(relative));
         let load = |located: &Located, relative: &[u8], coding| {
-            let representation = Representation { content_type: content_type.clone(), coding, varies: true };
+            let representation =
+                Representation { content_type: content_type.clone(), coding, varies: true };
             let context = folder.load_context();
             let file = (located, relative, representation);
             let file = CachedFile::load((root, access), file, context, now)?;

@@ -18,6 +18,9 @@ struct BodiesGuide;
 #[doc = include_str!("../../../docs/client.md")]
 struct ClientGuide;
 
+#[doc = include_str!("../../../docs/compression.md")]
+struct CompressionGuide;
+
 #[doc = include_str!("../../../docs/configuration.md")]
 struct ConfigurationGuide;
 

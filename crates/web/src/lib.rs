@@ -13,6 +13,7 @@ pub mod admission;
 pub mod body;
 pub mod body_channel;
 pub mod build_context;
+mod compression;
 pub mod disk_job;
 pub mod error_page;
 pub mod fields;

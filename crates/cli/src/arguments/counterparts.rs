@@ -36,7 +36,7 @@ const FOLDER: Counterpart = Ours("the folder without a flag: gustnado serve DIR"
 const INDEX: Counterpart = Ours("--listing");
 const TLS: Counterpart = Ours("--tls-cert FILE and --tls-key FILE");
 const GZIP: Counterpart =
-    Ours("`gustnado compress DIR` and --precompressed, for files compressed in advance");
+    Ours("--compress for handlers; for files, `gustnado compress DIR` and --precompressed");
 const HTTP2: Counterpart =
     Because("HTTP/2 is offered to clients that come by TLS; --h2c takes it in clear, too");
 const HTTP3: Counterpart = Proxy("HTTP/3");
@@ -76,7 +76,7 @@ const TABLE: &[(&[&str], Counterpart)] = &[
     (&["--index", "--index-file", "--default-file"], Because("the index is always index.html")),
     (&["--tls", "--ssl", "--https", "--cert", "--key", "--ssl-cert", "--ssl-key"], TLS),
     (&["--certificate", "--ssl-certificate", "--http2-tls-cert", "--http2-tls-key", "-S"], TLS),
-    (&["--gzip", "--compression", "--compress", "--brotli", "--zstd", "--deflate"], GZIP),
+    (&["--gzip", "--compression", "--brotli", "--zstd", "--deflate"], GZIP),
     (&["--compression-static", "--gzip-static", "-g"], Ours("--precompressed")),
     (&["--h2", "--http"], HTTP2),
     (&["--http3", "--h3", "--quic-bind"], HTTP3),

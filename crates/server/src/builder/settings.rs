@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use super::Server;
 use crate::config::{
-    Acceptor, AcmeChallenge, BodyPolicy, Config, EarlyHints, ForwardedFields, Io, Listing,
-    Placement, Precompressed, ResponseVersion, SchedulerKind, TlsClientAuth, TlsRecords, TlsVersionMin,
-    TrafficClass, TrailingSlash, WebSocketDeflate,
+    Acceptor, AcmeChallenge, BodyPolicy, Compress, Config, EarlyHints, ForwardedFields, Io,
+    Listing, Placement, Precompressed, ResponseVersion, SchedulerKind, TlsClientAuth, TlsRecords,
+    TlsVersionMin, TrafficClass, TrailingSlash, WebSocketDeflate,
 };
 
 /// Declares a method for each field of [`Config`], or of a part of it, named like the field.
@@ -56,6 +56,12 @@ impl Server {
     /// Sets [`proxy_allow_from`](Config::proxy_allow_from): peers that may send a PROXY header.
     pub fn proxy_allow_from(self, networks: &[&str]) -> Self {
         self.tune(|config| config.proxy_allow_from = owned(networks))
+    }
+
+    /// Sets [`compress_types`](crate::config::RouteSettings::compress_types): media types such as
+    /// `text/*`.
+    pub fn compress_types(self, types: &[&str]) -> Self {
+        self.tune(|config| config.routes.compress_types = owned(types))
     }
 
     /// Sets [`host`](Config::host).
@@ -213,6 +219,7 @@ mod tests {
         "mime",
         "mime_types",
         "charset",
+        "compress_types",
         "metrics_path",
         "stats_path",
         "metrics_allow_from",

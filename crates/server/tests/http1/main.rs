@@ -5,6 +5,7 @@
 mod harness;
 
 mod bodies;
+mod compressed;
 mod concurrency;
 mod fault;
 mod half_close;

@@ -12,6 +12,7 @@ use super::entry::{EndpointKind, PathEntry, RouteEndpoint};
 use super::error::RouteError;
 use super::{Route, RouteOptions, Routes};
 use crate::build_context::BuildContext;
+use crate::compression;
 use crate::fields::middleware;
 use crate::handler::{Handler, HandlerFuture, HandlerKind, TaskFn};
 use crate::middleware::{Middleware, MiddlewareStack};
@@ -69,7 +70,13 @@ impl EndpointWrapper {
             Some(_) => Vec::new(),
             None => preload::middleware(&links(route)),
         };
-        let outer = fields.iter().chain(&self.middleware).chain(&route.middleware);
+        // Around all others: it sees what they add. A folder does this for its files itself.
+        let compression = match route.folder {
+            Some(_) => None,
+            None => compression::middleware(&route.tuning.over(&self.settings), &build.pool),
+        };
+        let outer =
+            compression.iter().chain(&fields).chain(&self.middleware).chain(&route.middleware);
         let middleware: Vec<Middleware> = outer.chain(&preload).cloned().collect();
         let limits = build.limits.of_handler(route.limit, kind.threads(), route.is_exempt);
         let runnable = MiddlewareStack::around(&middleware, kind, limits, build);

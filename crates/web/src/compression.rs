@@ -1,0 +1,228 @@
+//! Responses of handlers compressed while they are sent (RFC 9110 §8.4).
+//!
+//! A middleware outside all others sees the response that a handler has made, whatever it is
+//! written in. What lives here: whether it is compressed, what its fields say then, and short
+//! content, which the worker compresses at once. `stream` does the rest, in steps.
+
+mod stream;
+
+use std::cell::RefCell;
+
+use bytes::Bytes;
+use gustnado_compress::{BodyEncoder, COMPRESSIBLE, Flush, Level};
+use gustnado_config::{Compress, RouteSettings};
+use gustnado_http::content_coding::{AcceptedCodings, CodingSet, ContentCoding};
+use gustnado_http::fields::{Fields, HeaderId};
+use gustnado_http::media_type::matches_any;
+use gustnado_http::method::Method;
+use gustnado_http::status::Status;
+use gustnado_tasks::{BlockingPool, Charge, MemoryKind};
+
+use crate::middleware::Middleware;
+use crate::request::Request;
+use crate::response::{Content, Response, Streamed};
+use stream::Compressing;
+
+thread_local! {
+    /// The worker's encoders of short content, by coding: one body is finished before the next.
+    static ENCODERS: RefCell<[Option<WorkerEncoder>; ContentCoding::COUNT]> =
+        const { RefCell::new([const { None }; ContentCoding::COUNT]) };
+}
+
+/// An encoder that a worker keeps, and its charge.
+struct WorkerEncoder {
+    encoder: BodyEncoder,
+    level: Level,
+    charge: Charge,
+}
+
+/// What a route's responses are compressed by.
+struct ResponseCompression {
+    codings: CodingSet,
+    /// Media types, with stars.
+    types: Vec<String>,
+    bytes_min: u64,
+    level: Level,
+    /// Responses that set cookies are compressed, too.
+    with_cookies: bool,
+    pool: BlockingPool,
+}
+
+/// Returns middleware that compresses responses, if the settings ask for it.
+pub(crate) fn middleware(settings: &RouteSettings, pool: &BlockingPool) -> Option<Middleware> {
+    let made: &[ContentCoding] = match settings.compress {
+        Compress::Off => return None,
+        Compress::On => &[ContentCoding::Gzip, ContentCoding::Zstd],
+        Compress::Gzip => &[ContentCoding::Gzip],
+        Compress::Zstd => &[ContentCoding::Zstd],
+    };
+    let types = match &*settings.compress_types {
+        [] => COMPRESSIBLE.split(',').map(str::to_owned).collect(),
+        own => own.to_vec(),
+    };
+    let level = Level { gzip: settings.compress_gzip_level, zstd: settings.compress_zstd_level };
+    let compression = ResponseCompression {
+        codings: made.iter().copied().chain([ContentCoding::Identity]).collect(),
+        types,
+        bytes_min: settings.compress_bytes_min,
+        level,
+        with_cookies: settings.compress_cookies,
+        pool: pool.clone(),
+    };
+    Some(Middleware::after(move |request, response| compression.apply(request, response)))
+}
+
+impl ResponseCompression {
+    fn apply(&self, request: &Request, response: &mut Response) {
+        if !self.may_compress(response) {
+            return;
+        }
+        put_vary(response.fields.to_mut());
+        let accepted = HeaderId::AcceptEncoding.name();
+        let accepted = AcceptedCodings::of(request.header_values(accepted));
+        // A client that refuses the bytes as they are gets them all the same if nothing else is
+        // possible (RFC 9110 §12.4.1): the handler has done its work.
+        let coding = accepted.choose(self.codings).unwrap_or(ContentCoding::Identity);
+        if coding == ContentCoding::Identity {
+            return;
+        }
+        let content = if request.method() == Method::Head {
+            // As long as that of a GET would be, which nobody knows before it is made.
+            Some(Content::Unsent(None))
+        } else {
+            self.compressed(coding, &mut response.content)
+        };
+        if let Some(content) = content {
+            response.content = content;
+            mark(response.fields.to_mut(), coding);
+        }
+    }
+
+    /// Returns whether a response is one that is compressed for those who accept it.
+    fn may_compress(&self, response: &Response) -> bool {
+        let fields = &response.fields;
+        let is_long = match &response.content {
+            Content::Bytes(bytes) => bytes.len() as u64 >= self.bytes_min,
+            Content::Stream(streamed) => {
+                streamed.length.is_none_or(|length| length >= self.bytes_min)
+            }
+            Content::Unsent(length) => length.is_none_or(|length| length >= self.bytes_min),
+            // A folder chooses among the representations of its files itself.
+            Content::File(_) | Content::Segments { .. } | Content::Path(_) | Content::Nothing => {
+                false
+            }
+        };
+        let has_type = || {
+            let content_type = response.header_value(HeaderId::ContentType.name());
+            let types = self.types.iter().map(String::as_str);
+            content_type.is_some_and(|content_type| matches_any(types, content_type))
+        };
+        let is_as_it_should_be = || {
+            fields.contains(HeaderId::ContentEncoding)
+                || fields.contains(HeaderId::ContentRange)
+                || fields.contains("Content-Digest")
+                || fields.contains(HeaderId::SetCookie) && !self.with_cookies
+                || forbids_change(fields)
+        };
+        is_long
+            && response.status.may_have_body()
+            && response.status != Status::PARTIAL_CONTENT
+            && response.extras.as_ref().is_none_or(|extras| extras.upgrade.is_none())
+            && has_type()
+            && !is_as_it_should_be()
+    }
+
+    /// Returns the content compressed; `None` if it stays as it is, as no memory is free.
+    fn compressed(&self, coding: ContentCoding, content: &mut Content) -> Option<Content> {
+        if let Content::Bytes(bytes) = content
+            && bytes.len() <= step_bytes_max(coding, self.level)
+        {
+            let bytes = compress_here(coding, self.level, bytes)?;
+            return Some(Content::Bytes(bytes));
+        }
+        if !matches!(content, Content::Bytes(_) | Content::Stream(_)) {
+            return None;
+        }
+        let mut charge = Charge::new(MemoryKind::Sends);
+        let encoder = BodyEncoder::of_stream(coding, self.level).ok()?;
+        if !charge.has_room_for(encoder.heap_bytes()) {
+            return None;
+        }
+        charge.set(encoder.heap_bytes());
+        let step = step_bytes_max(coding, self.level);
+        let encoder = (encoder, charge);
+        let source = std::mem::replace(content, Content::Nothing);
+        let pieces = Compressing::new(source, encoder, step, self.pool.clone());
+        Some(Content::Stream(Streamed::mapped(pieces, None, Result::ok)))
+    }
+}
+
+/// Returns how many bytes are compressed in less than 100 microseconds.
+fn step_bytes_max(coding: ContentCoding, level: Level) -> usize {
+    match coding {
+        ContentCoding::Gzip => match level.gzip {
+            0..=3 => 8 << 10,
+            4..=6 => 4 << 10,
+            _ => 2 << 10,
+        },
+        _ => match level.zstd {
+            0..=3 => 16 << 10,
+            4..=6 => 4 << 10,
+            7..=9 => 2 << 10,
+            _ => 0,
+        },
+    }
+}
+
+/// Compresses short content on this worker; `None` if no memory is free.
+fn compress_here(coding: ContentCoding, level: Level, bytes: &[u8]) -> Option<Bytes> {
+    ENCODERS.with_borrow_mut(|encoders| {
+        let place = &mut encoders[coding as usize];
+        if place.as_ref().is_none_or(|known| known.level != level) {
+            let encoder = BodyEncoder::new(coding, level).ok()?;
+            *place = Some(WorkerEncoder { encoder, level, charge: Charge::new(MemoryKind::Sends) });
+        }
+        let own = place.as_mut()?;
+        let mut out = Vec::with_capacity(bytes.len() / 2 + 64);
+        let begun = own.encoder.restart(Some(bytes.len() as u64));
+        let done = begun.and_then(|()| own.encoder.encode(bytes, Flush::End, &mut out));
+        own.charge.set(own.encoder.heap_bytes());
+        if done.is_err() || own.charge.is_over_budget() {
+            *place = None;
+        }
+        done.ok().map(|()| out.into())
+    })
+}
+
+/// Returns whether a response must pass as it is (RFC 9111 §5.2.2.6).
+fn forbids_change(fields: &Fields) -> bool {
+    let cache_control = fields.iter().filter(|(name, _)| name.id() == Some(HeaderId::CacheControl));
+    let mut members = cache_control.flat_map(|(_, value)| value.split(|byte| *byte == b','));
+    members.any(|member| member.trim_ascii().eq_ignore_ascii_case(b"no-transform"))
+}
+
+/// Tells caches that other clients get other bytes (RFC 9110 §12.5.5).
+fn put_vary(fields: &mut Fields) {
+    let accepted = HeaderId::AcceptEncoding.name().as_bytes();
+    let is_named = fields.iter().any(|(name, value)| {
+        let mut members = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+        name.id() == Some(HeaderId::Vary)
+            && members.any(|member| member == b"*" || member.eq_ignore_ascii_case(accepted))
+    });
+    if !is_named {
+        fields.add_trusted(HeaderId::Vary, accepted);
+    }
+}
+
+/// Changes what the fields say of content that is compressed now.
+fn mark(fields: &mut Fields, coding: ContentCoding) {
+    fields.add_trusted(HeaderId::ContentEncoding, coding.name().as_bytes());
+    // There are no ranges of it, as it is made anew for every response.
+    fields.remove(HeaderId::AcceptRanges);
+    let tag = fields.get(HeaderId::ETag).filter(|tag| tag.starts_with(b"\"")).map(<[u8]>::to_vec);
+    if let Some(tag) = tag {
+        // Two representations must not have the same strong tag (RFC 9110 §8.8.1).
+        fields.remove(HeaderId::ETag);
+        fields.add_trusted(HeaderId::ETag, &[b"W/", &*tag].concat());
+    }
+}
