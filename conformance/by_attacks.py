@@ -200,6 +200,8 @@ def halves(lab: Lab, server: Server, count: int) -> None:
             held.append(link)
             if len(held) > 200:
                 held.pop(0).socket.close()
+        # (Where many wait to be accepted, a new handshake may be the oldest one soon.)
+        server.rests("handshakes_evicted")
         still_serves(lab, server)
     finally:
         for link in held:

@@ -111,6 +111,14 @@ class Server:
                 return
             expect(time.monotonic() < deadline, f"{name} has grown by {grown}, not by {by}")
 
+    def rests(self, name: str, seconds: float = 10) -> None:
+        """Waits until a counter no longer grows."""
+        deadline, last = time.monotonic() + seconds, -1
+        while (now := self.counters()[name]) != last:
+            expect(time.monotonic() < deadline, f"{name} goes on growing: {now}")
+            last = now
+            time.sleep(0.2)
+
     def end(self) -> None:
         """Expects an orderly end of a server that has not panicked."""
         expect(self.process.poll() is None, f"it has ended by {self.process.returncode}")
