@@ -29,6 +29,11 @@ use socket::{SocketState, UringSocket};
 
 pub(crate) use listening::UringAccepted;
 
+/// A send of so many bytes is submitted by itself: they are still in the processor's cache then, and
+/// its buffer is there for the next one. 55 KB by TLS to each of 256 connections cost 49 us of CPU
+/// in the turn's submission, and 30 so (loaded machine, 26 November 2026).
+const AT_ONCE_BYTES_MIN: usize = 16 << 10;
+
 /// A socket under `io_uring`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct UringIo {
@@ -61,6 +66,8 @@ pub(crate) struct Uring {
     /// Why receiving has failed, as an errno, by the socket's index, while it is open.
     recv_errors: HashMap<u32, i32>,
     completions: Vec<Completion>,
+    /// Whom completions concern that were taken before the turn ended.
+    woken_before: Vec<Token>,
     /// Addresses that were asked for or overridden, by the socket's index, while it is open.
     addrs: HashMap<u32, SocketAddrs>,
     /// How many sockets of the table have a descriptor beside it, or will; and how many may.
@@ -108,6 +115,7 @@ impl Uring {
             overflow: HashMap::new(),
             recv_errors: HashMap::new(),
             completions: Vec::new(),
+            woken_before: Vec::new(),
             addrs: HashMap::new(),
             installed: 0,
             installed_max,
@@ -227,8 +235,35 @@ impl Uring {
             return Poll::Ready(Ok(()));
         }
         socket.state.set(SocketState::SENDING);
+        // (What it shares with others is no buffer of its own.)
+        let is_large = bytes.bytes.len() >= AT_ONCE_BYTES_MIN;
         self.socket(io.key).send = self.ring.send(target, io.key, bytes).cast_signed();
-        Poll::Pending
+        if is_large { self.send_at_once(io, token) } else { Poll::Pending }
+    }
+
+    /// Submits a send by itself, and takes its completion if the kernel has all bytes by then.
+    #[cold]
+    fn send_at_once(&mut self, io: UringIo, token: Token) -> Poll<io::Result<()>> {
+        // Should this fail, the next turn says so.
+        if self.ring.enter(EnterWait::Not).is_err() {
+            return Poll::Pending;
+        }
+        self.close_pushed = false;
+        let mut woken = mem::take(&mut self.woken_before);
+        self.take_completions(&mut woken);
+        let socket = self.socket(io.key);
+        let is_sent = socket.state.has(SocketState::SENT);
+        let sent = if is_sent {
+            socket.state.clear(SocketState::SENT);
+            Poll::Ready(number(socket.send).map(drop))
+        } else {
+            Poll::Pending
+        };
+        if is_sent && let Some(at) = woken.iter().rposition(|one| *one == token) {
+            woken.swap_remove(at);
+        }
+        self.woken_before = woken;
+        sent
     }
 
     /// Returns what is being sent, if anything is.
@@ -357,8 +392,10 @@ impl Uring {
     pub(crate) fn turn(&mut self, wait: EnterWait, woken: &mut Vec<Token>) -> io::Result<()> {
         self.give_buffers_back();
         self.feed_starved();
-        self.ring.enter(wait)?;
+        let has_woken = !self.woken_before.is_empty();
+        self.ring.enter(if has_woken { EnterWait::Not } else { wait })?;
         self.close_pushed = false;
+        woken.append(&mut self.woken_before);
         self.take_completions(woken);
         Ok(())
     }

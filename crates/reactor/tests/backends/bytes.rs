@@ -14,6 +14,7 @@ on_both_backends!(
     asking_for_what_is_under_way_starts_nothing_twice,
     a_piece_can_be_kept_while_others_come,
     a_send_beyond_all_buffers_reaches_a_slow_reader,
+    a_large_send_leaves_at_once_and_hides_no_event_of_others,
     sends_and_receives_on_one_socket_do_not_disturb_each_other,
     many_writers_are_all_read_with_eight_buffers,
     who_waited_for_buffers_goes_on_when_a_slow_one_has_read,
@@ -87,6 +88,33 @@ fn a_send_beyond_all_buffers_reaches_a_slow_reader(io: IoChoice) {
     let _client = reader.join().expect("the reader ends");
     // The socket is as good as before.
     harness.send(&io, b"more").expect("the reader stays");
+}
+
+fn a_large_send_leaves_at_once_and_hides_no_event_of_others(io: IoChoice) {
+    let mut harness = Harness::open(io);
+    let (waiting, mut early) = harness.pair();
+    let (sending, mut reader) = harness.pair();
+    let bytes = pattern(64 << 10);
+    for _ in 0..5 {
+        assert!(harness.reactor.recv(&waiting, 1).is_pending());
+        harness.turn_for(2);
+        harness.woken.clear();
+        early.write_all(b"x").expect("the connection is open");
+        thread::sleep(Duration::from_millis(2));
+        let mut out = Some(harness.outgoing(&bytes));
+        let sent = harness.reactor.send(&sending, &mut out, 2);
+        assert!(matches!(sent, Poll::Ready(Ok(()))), "{sent:?}");
+        let began_ms = harness.reactor.clock().read_ms();
+        while !harness.woken.contains(&1) {
+            harness.turn();
+            let took_ms = harness.reactor.clock().read_ms() - began_ms;
+            assert!(took_ms < 1_000, "the byte that had come before woke nobody");
+        }
+        assert_eq!(harness.recv(&waiting).expect("a byte comes"), b"x");
+        let mut came = vec![0; bytes.len()];
+        reader.read_exact(&mut came).expect("all of it comes");
+        assert!(came == bytes, "the bytes are others");
+    }
 }
 
 fn sends_and_receives_on_one_socket_do_not_disturb_each_other(io: IoChoice) {
