@@ -47,6 +47,12 @@ class Settings(TypedDict, total=False):
     client_read_rate: int | str | None
     client_write_burst: int | str | None
     client_write_rate: int | str | None
+    compress: Literal["off", "on", "gzip", "zstd"] | None
+    compress_bytes_min: int | str | None
+    compress_cookies: bool | None
+    compress_gzip_level: int | None
+    compress_types: str | Sequence[str] | None
+    compress_zstd_level: int | None
     connections_max: int | Literal["auto"] | None
     connections_per_client: int | Literal["off"] | None
     defer_accept: bool | None
@@ -122,6 +128,7 @@ class Settings(TypedDict, total=False):
     pid: _Path | None
     placement: Literal["spread", "fill"] | None
     port: int | None
+    precompressed: Literal["off", "on", "always"] | None
     preload: bool | None
     proxy_allow_from: str | Sequence[str] | None
     proxy_protocol: bool | None

@@ -60,7 +60,7 @@ pub(super) const COMPRESS: Tunable = Tunable {
     name: "compress",
     group: SettingGroup::Compression,
     default: "off",
-    doc: "Compress handlers' responses; on is zstd or gzip, as the client wants",
+    doc: "Compress files and handlers' responses; on is zstd or gzip, as clients want",
     field: choice!(routes.compress, Compress),
 };
 

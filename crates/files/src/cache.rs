@@ -14,7 +14,7 @@ use gustnado_http::request::RequestView;
 use gustnado_tasks::{Charge, MemoryKind};
 
 use super::cached_file::CachedFile;
-use super::variants::{SeenVariants, VariantSet};
+use super::variants::{ChosenVariant, SeenVariants, VariantSet};
 
 /// How long an entry is served without a look at the disk, in milliseconds. This bounds how long a
 /// changed file goes unnoticed; at any rate of requests, it costs each worker one lookup per second
@@ -76,7 +76,7 @@ impl Cache {
     }
 
     /// Returns the representation that a request gets of a file with variants, if they were
-    /// compared with the disk within [`FRESH_MS`], and if it accepts one.
+    /// compared with the disk within [`FRESH_MS`], and if it is a file.
     #[cold]
     #[inline(never)]
     pub(super) fn fresh_variant(
@@ -85,7 +85,10 @@ impl Cache {
         request: RequestView<'_>,
         now_ms: u64,
     ) -> Option<&Arc<CachedFile>> {
-        self.fresh_set(path, now_ms)?.choose(request)
+        match self.fresh_set(path, now_ms)?.choose(request) {
+            ChosenVariant::File(file) => Some(file),
+            ChosenVariant::Make(_) | ChosenVariant::Nothing => None,
+        }
     }
 
     /// Returns the variants of a file, if they were compared with the disk within [`FRESH_MS`].

@@ -168,6 +168,19 @@ impl CachedFile {
         Err(Failure::Disk(Errno::AGAIN))
     }
 
+    /// Creates a representation that the server has made of a file's bytes: all of it is in memory.
+    pub(super) fn made(
+        original: &CachedFile,
+        coding: ContentCoding,
+        bytes: &[u8],
+        folder: LoadContext<'_>,
+        now: Now,
+    ) -> CachedFile {
+        let representation = Representation { coding, ..original.representation.clone() };
+        let stamp = original.seen.stamp.of_made(coding, bytes.len() as u64);
+        CachedFile::new(stamp, representation, Err(bytes), folder, now)
+    }
+
     /// Checks whether a larger file can be sent without waiting for the disk. The result holds
     /// until the file is compared with the disk again.
     ///
@@ -259,6 +272,12 @@ impl CachedFile {
         &self.prepared[self.head_bytes..]
     }
 
+    /// Returns the bytes of a file that is not small and not open, to be sent as they are.
+    pub fn held(self: &Arc<Self>) -> Option<HeldFile> {
+        let is_held = self.file.is_none() && self.size > SMALL_BYTES_MAX;
+        is_held.then(|| HeldFile(Arc::clone(self)))
+    }
+
     /// Returns the whole of a larger file as content.
     pub fn segment(&self) -> Option<Segment> {
         let file = Arc::clone(self.file.as_ref()?);
@@ -269,6 +288,15 @@ impl CachedFile {
     pub(super) fn heap_bytes(&self) -> usize {
         // (The fields of HTTP/2 are shorter than they are here.)
         self.prepared.len() + 2 * self.fields.heap_bytes()
+    }
+}
+
+/// The bytes of a file that are held in memory.
+pub struct HeldFile(Arc<CachedFile>);
+
+impl AsRef<[u8]> for HeldFile {
+    fn as_ref(&self) -> &[u8] {
+        self.0.body()
     }
 }
 

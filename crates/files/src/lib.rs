@@ -18,6 +18,7 @@ mod headers;
 mod listing;
 mod location;
 mod lookup;
+mod made;
 mod mime_table;
 mod multipart;
 mod open_file;
@@ -43,7 +44,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use gustnado_config::{Listing, Precompressed, RouteSettings};
+use gustnado_config::{Compress, Listing, Precompressed, RouteSettings};
 use gustnado_http::fields::{Fields, HeaderId};
 use gustnado_http::method::Method;
 use gustnado_http::path::{CanonicalPath, PathError};
@@ -58,6 +59,7 @@ use cached_file::{Access, LoadContext, Representation, SMALL_BYTES_MAX};
 use digest::Hashing;
 use error::Failure;
 use lookup::FoundEntry;
+use made::MadeVariants;
 use mime_table::MimeTable;
 use open_file::OpenFiles;
 use path::FilePathError;
@@ -65,10 +67,10 @@ use resolve::Root;
 use select::{select, select_or_whole};
 use stamp::Seen;
 use target::{Moved, PathRules};
-use variants::VariantSet;
+use variants::{ChosenVariant, MakeVariant, VariantSet};
 use worker::Worker;
 
-pub use cached_file::CachedFile;
+pub use cached_file::{CachedFile, HeldFile};
 pub use content_type::ContentType;
 pub use error::FilesError;
 pub use folders::Folders;
@@ -192,6 +194,8 @@ struct Folder {
     /// Those of all workers.
     open_files: OpenFiles,
     hashing: Hashing,
+    /// Representations that were made of files.
+    made: MadeVariants,
 }
 
 /// Counts of errors of the system that kept files from being served, since the start.
@@ -234,11 +238,14 @@ impl Files {
             listing => listing == Listing::On,
         };
         let types = MimeTable::new(&options.settings)?;
+        let makes = options.settings.compress != Compress::Off;
+        let made_bytes = if makes { options.cache_bytes / made::SHARE } else { 0 };
         let folder = Folder {
+            made: MadeVariants::new(made_bytes),
             path,
             rules: PathRules::new(&options.settings, lists),
             settings: options.settings,
-            cache_bytes: options.cache_bytes / workers,
+            cache_bytes: (options.cache_bytes - made_bytes) / workers,
             descriptors_max: DESCRIPTORS_MAX.min(descriptors / DESCRIPTOR_SHARE / workers),
             headers: FolderHeaders { types, ..FolderHeaders::default() },
             root: Arc::new(opened),
@@ -374,9 +381,10 @@ impl Folder {
         }
     }
 
-    /// Returns whether files may have compressed ones beside them.
+    /// Returns whether files may have several representations.
     fn has_variants(&self) -> bool {
-        self.settings.precompressed != Precompressed::Off
+        let settings = &self.settings;
+        settings.precompressed != Precompressed::Off || settings.compress != Compress::Off
     }
 
     fn load_context(&self) -> LoadContext<'_> {
@@ -444,7 +452,8 @@ fn respond_slowly(
         return ready(select_or_whole(Arc::clone(file), &folder.headers, request, now));
     }
     if let Some(set) = worker.cache.fresh_set(key, now.mono_ms) {
-        return ready(respond_by_coding(&Arc::clone(set), &folder.headers, request, now));
+        let responded = respond_by_coding(folder, &Arc::clone(set), request, now);
+        return responded.map_or_else(|make| variant(files, place, request, make, now), ready);
     }
     let found = match key {
         // Without the slash, relative links in the page would resolve one level too high.
@@ -456,58 +465,83 @@ fn respond_slowly(
         None if folder.threads == 0 => worker.find(folder, key, now),
         None => return FolderResponse::Wait(Box::new(Lookup::new(files, request, place))),
     };
-    ready(respond_with(worker, (folder, place), found, request, now))
+    let responded = respond_with(worker, (folder, place), found, request, now);
+    responded.map_or_else(|make| variant(files, place, request, make, now), ready)
+}
+
+/// Responds with a representation that has to be made first.
+fn variant(
+    files: &Files,
+    place: &Mounted<'_>,
+    request: RequestView<'_>,
+    make: MakeVariant,
+    now: Now,
+) -> FolderResponse {
+    if files.folder.threads > 0 {
+        return FolderResponse::Wait(Box::new(Lookup::of_making(files, request, place, make)));
+    }
+    make.run(&files.folder, now);
+    FolderResponse::Ready(Box::new(make.response(&files.folder, request, now)))
 }
 
 /// Responds with the outcome of a lookup, and caches a loaded file.
+///
+/// # Errors
+/// A representation has to be made first.
 fn respond_with(
     worker: &mut Worker,
     (folder, place): (&Folder, &Mounted<'_>),
     found: Result<FoundEntry, Failure>,
     request: RequestView<'_>,
     now: Now,
-) -> FileResponse {
+) -> Result<FileResponse, MakeVariant> {
     let key = place.below().as_bytes();
     match found {
         Ok(FoundEntry::Unchanged) => {
             if let Some(set) = worker.cache.any_set(key) {
-                return respond_by_coding(set, &folder.headers, request, now);
+                return respond_by_coding(folder, &Arc::clone(set), request, now);
             }
             let file = worker.cache.any_age(key).expect("what was just found in the cache");
-            select_or_whole(Arc::clone(file), &folder.headers, request, now)
+            Ok(select_or_whole(Arc::clone(file), &folder.headers, request, now))
         }
         Ok(FoundEntry::Variants { set, may_cache }) => {
             if may_cache {
                 worker.cache.insert_set(key, Arc::clone(&set), now.mono_ms);
             }
-            respond_by_coding(&set, &folder.headers, request, now)
+            respond_by_coding(folder, &set, request, now)
         }
         Ok(FoundEntry::Loaded { file, may_cache }) => {
             if may_cache {
                 worker.cache.insert(key, Arc::clone(&file), now.mono_ms);
             }
-            select_or_whole(file, &folder.headers, request, now)
+            Ok(select_or_whole(file, &folder.headers, request, now))
         }
         Ok(FoundEntry::Moved(moved)) => {
             let location = location::of(&place.path, request.query(), moved);
             let response = FileResponse::new(Status::MOVED_PERMANENTLY);
-            response.with(HeaderId::Location, &location).with_headers(&folder.headers)
+            Ok(response.with(HeaderId::Location, &location).with_headers(&folder.headers))
         }
-        Ok(FoundEntry::Listed(opened)) => listing::respond(opened, folder, place, request),
-        Err(error) => failure(folder, error),
+        Ok(FoundEntry::Listed(opened)) => Ok(listing::respond(opened, folder, place, request)),
+        Err(error) => Ok(failure(folder, error)),
     }
 }
 
 /// Responds with the representation of a file that the client wants most.
+///
+/// # Errors
+/// It has to be made first.
 fn respond_by_coding(
-    set: &VariantSet,
-    headers: &FolderHeaders,
+    folder: &Folder,
+    set: &Arc<VariantSet>,
     request: RequestView<'_>,
     now: Now,
-) -> FileResponse {
+) -> Result<FileResponse, MakeVariant> {
     match set.choose(request) {
-        Some(file) => select_or_whole(Arc::clone(file), headers, request, now),
-        None => variants::not_acceptable(headers),
+        ChosenVariant::Make(coding) => MakeVariant::new(set, coding).known(folder, request, now),
+        ChosenVariant::File(file) => {
+            Ok(select_or_whole(Arc::clone(file), &folder.headers, request, now))
+        }
+        ChosenVariant::Nothing => Ok(variants::not_acceptable(&folder.headers)),
     }
 }
 

@@ -12,9 +12,10 @@ use super::cached_file::{Access, CachedFile, Representation};
 use super::error::Failure;
 use super::open_folder::OpenFolder;
 use super::resolve::{Identity, Root};
+use super::stamp::Stamp;
 use super::target::{Moved, Target, TargetFile};
 use super::variants::{SeenVariants, Siblings, VariantSet};
-use super::{Folder, path};
+use super::{Folder, made, path};
 
 /// How often a lookup is repeated if the file was replaced between looking and opening.
 const ATTEMPTS_MAX: usize = 4;
@@ -70,12 +71,14 @@ pub(super) fn find(
         return Ok(FoundEntry::Unchanged);
     }
     // Opens the located file: if a rename has exchanged it meanwhile, this fails with `AGAIN`.
-    if !siblings.is_empty() {
+    let name = memchr::memrchr(b'/', &relative).map_or(&*relative, |at| &relative[at + 1..]);
+    let content_type = folder.headers.types.of(name);
+    let possible = made::possible(folder, &content_type, Stamp::of(&located.stat).size);
+    if !siblings.is_empty() || !possible.is_empty() {
         let set = VariantSet::load((root, access), (&located, &siblings), &relative, folder, now)?;
         return Ok(FoundEntry::Variants { set: Arc::new(set), may_cache: !is_fallback });
     }
-    let name = memchr::memrchr(b'/', &relative).map_or(&*relative, |at| &relative[at + 1..]);
-    let representation = Representation::of_type(folder.headers.types.of(name));
+    let representation = Representation::of_type(content_type);
     let file = (&located, &*relative, representation);
     let file = CachedFile::load((root, access), file, folder.load_context(), now)?;
     folder.request_digest(&file, now);

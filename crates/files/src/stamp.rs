@@ -1,5 +1,6 @@
 //! The attributes of a file by which it is seen whether it has changed.
 
+use gustnado_http::content_coding::ContentCoding;
 use gustnado_http::etag::EntityTag;
 use gustnado_tasks::Now;
 use rustix::fs::Stat;
@@ -73,6 +74,12 @@ impl Stamp {
             changed.1,
             u64::from(self.is_settled(now)),
         ])
+    }
+
+    /// Returns the stamp of what was made of the file's bytes, which no file has.
+    pub(super) fn of_made(&self, coding: ContentCoding, size: u64) -> Self {
+        // (Inodes of no file system reach that far.)
+        Self { inode: !self.inode ^ (coding as u64) << 32, size, ..*self }
     }
 
     /// Returns whether it was modified before another file.

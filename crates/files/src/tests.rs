@@ -2,6 +2,7 @@
 
 mod cached;
 mod listed;
+mod made;
 mod paths;
 mod selected;
 mod tags;

@@ -1,4 +1,5 @@
-//! The representations of one file: its own bytes, and those of the compressed files beside it.
+//! The representations of one file: its own bytes, those of the compressed files beside it, and
+//! those that the server makes.
 //!
 //! Which of them a client gets is decided by its `Accept-Encoding` (RFC 9110 §12.5.3). Each has a
 //! tag of its own, and each tells caches that others exist (`Vary`).
@@ -18,8 +19,10 @@ use super::Folder;
 use super::cached_file::{Access, CachedFile, Representation};
 use super::error::Failure;
 use super::headers::FolderHeaders;
+use super::made::{self, Made};
 use super::resolve::{Located, Root};
 use super::response::FileResponse;
+use super::select::select_or_whole;
 use super::stamp::{Seen, Stamp};
 
 /// The codings of files that lie beside others, with the ending of each.
@@ -38,6 +41,71 @@ pub(super) struct VariantSet {
     /// The file itself first, then in the order of [`SIBLINGS`].
     files: [Option<Arc<CachedFile>>; COUNT],
     available: CodingSet,
+    /// What there is, and what the server may make.
+    offered: CodingSet,
+}
+
+/// What a client gets of a file.
+pub(super) enum ChosenVariant<'s> {
+    /// A file on the disk.
+    File(&'s Arc<CachedFile>),
+    /// One that the server makes.
+    Make(ContentCoding),
+    /// It accepts none.
+    Nothing,
+}
+
+/// A representation that has to be made, and what there is without it.
+#[derive(Debug)]
+pub(super) struct MakeVariant {
+    set: Arc<VariantSet>,
+    coding: ContentCoding,
+}
+
+impl MakeVariant {
+    pub(super) fn new(set: &Arc<VariantSet>, coding: ContentCoding) -> Self {
+        Self { set: Arc::clone(set), coding }
+    }
+
+    /// Responds by what is known of it; another thread may be making it.
+    ///
+    /// # Errors
+    /// Nothing is known: it has to be made.
+    pub(super) fn known(
+        self,
+        folder: &Folder,
+        request: RequestView<'_>,
+        now: Now,
+    ) -> Result<FileResponse, Self> {
+        match folder.made.get(&self.set.original().seen.stamp, self.coding) {
+            Some(Made::File(file)) => Ok(select_or_whole(file, &folder.headers, request, now)),
+            Some(Made::UnderWay | Made::Nothing) => {
+                Ok(self.set.respond_at_once(folder, request, now))
+            }
+            None => Err(self),
+        }
+    }
+
+    /// Makes it, if nobody does. Waits for the disk.
+    pub(super) fn run(&self, folder: &Folder, now: Now) {
+        made::make(folder, self.set.original(), self.coding, now);
+    }
+
+    /// Responds with it, or without it if it could not be made.
+    pub(super) fn response(
+        self,
+        folder: &Folder,
+        request: RequestView<'_>,
+        now: Now,
+    ) -> FileResponse {
+        let without = |this: Self| this.set.respond_at_once(folder, request, now);
+        self.known(folder, request, now).unwrap_or_else(without)
+    }
+
+    /// Returns it for a job on another thread.
+    pub(super) fn job(&self) -> Self {
+        Self::new(&self.set, self.coding)
+    }
 }
 
 /// The state of a file and its siblings when they were loaded, to be compared with the disk.
@@ -153,14 +221,38 @@ impl VariantSet {
                 *file = Some(load(sibling, &[relative, ending].concat(), coding)?);
             }
         }
-        let available = files.iter().flatten().map(|file| file.coding()).collect();
-        Ok(Self { files, available })
+        let available: CodingSet = files.iter().flatten().map(|file| file.coding()).collect();
+        let size = files[0].as_ref().map_or(0, |file| file.size);
+        let offered = available.and(made::possible(folder, &content_type, size));
+        Ok(Self { files, available, offered })
     }
 
-    /// Returns the representation that a client gets; `None` if it accepts none of them.
-    pub(super) fn choose(&self, request: RequestView<'_>) -> Option<&Arc<CachedFile>> {
-        let coding = accepted(request).choose(self.available)?;
+    /// Returns the representation that a client gets.
+    pub(super) fn choose(&self, request: RequestView<'_>) -> ChosenVariant<'_> {
+        match accepted(request).choose(self.offered) {
+            None => ChosenVariant::Nothing,
+            Some(coding) => {
+                self.file(coding).map_or(ChosenVariant::Make(coding), ChosenVariant::File)
+            }
+        }
+    }
+
+    /// Responds with a representation that is on the disk.
+    fn respond_at_once(&self, folder: &Folder, request: RequestView<'_>, now: Now) -> FileResponse {
+        let coding = accepted(request).choose(self.available);
+        match coding.and_then(|coding| self.file(coding)) {
+            Some(file) => select_or_whole(Arc::clone(file), &folder.headers, request, now),
+            None => not_acceptable(&folder.headers),
+        }
+    }
+
+    fn file(&self, coding: ContentCoding) -> Option<&Arc<CachedFile>> {
         self.files.iter().flatten().find(|file| file.coding() == coding)
+    }
+
+    /// Returns the file itself.
+    fn original(&self) -> &Arc<CachedFile> {
+        self.files[0].as_ref().expect("a set has its file")
     }
 
     /// Returns every representation.

@@ -12,7 +12,7 @@ use super::error::Failure;
 use super::lookup::{FoundEntry, find_with_retries, new_root};
 use super::resolve::{Identity, Root};
 use super::response::FileResponse;
-use super::variants::SeenVariants;
+use super::variants::{MakeVariant, SeenVariants};
 use super::{Files, Mounted, respond_with, worker};
 
 /// How long the disk may take to confirm a cached file. After that the file counts as fresh for
@@ -30,6 +30,8 @@ pub struct Lookup {
     /// The head's bytes.
     bytes: Vec<u8>,
     place: Mounted<'static>,
+    /// What is to be made, if the file itself is known.
+    make: Option<MakeVariant>,
 }
 
 /// The result of a lookup on a thread of the pool.
@@ -45,7 +47,17 @@ impl Lookup {
     pub(super) fn new(files: &Files, request: RequestView<'_>, place: &Mounted<'_>) -> Self {
         let (head, bytes) = request.to_parts();
         let place = Mounted { path: place.path.clone().into_owned(), at: place.at };
-        Self { files: files.clone(), head, bytes, place }
+        Self { files: files.clone(), head, bytes, place, make: None }
+    }
+
+    /// Creates one that waits for a representation of a file that is known.
+    pub(super) fn of_making(
+        files: &Files,
+        request: RequestView<'_>,
+        place: &Mounted<'_>,
+        make: MakeVariant,
+    ) -> Self {
+        Self { make: Some(make), ..Self::new(files, request, place) }
     }
 
     /// Returns how long the disk may be waited for.
@@ -54,7 +66,33 @@ impl Lookup {
     }
 
     /// Looks the file up, on a thread that may wait for the disk.
-    pub async fn run(self) -> FileResponse {
+    pub async fn run(mut self) -> FileResponse {
+        let found = match self.make.take() {
+            Some(make) => Err(make),
+            None => self.look_up().await,
+        };
+        match found {
+            Ok(response) => response,
+            Err(make) => self.made(make).await,
+        }
+    }
+
+    /// Responds once a representation was made, or without it if that takes too long.
+    async fn made(&self, make: MakeVariant) -> FileResponse {
+        let folder = &self.files.folder;
+        if let Some(pool) = folder.pool() {
+            let (own, job) = (Arc::clone(folder), make.job());
+            let now = gustnado_tasks::now();
+            _ = timeout(self.wait(), pool.run(move || job.run(&own, now))).await;
+        }
+        make.response(folder, self.request(), gustnado_tasks::now())
+    }
+
+    /// Responds from the disk.
+    ///
+    /// # Errors
+    /// A representation has to be made first.
+    async fn look_up(&self) -> Result<FileResponse, MakeVariant> {
         let mut lookups = 0;
         loop {
             lookups += 1;
@@ -70,8 +108,12 @@ impl Lookup {
     pub(super) fn wait_here(&self, now: Now) -> FileResponse {
         worker::with(&self.files.folder, |worker| {
             let found = worker.find(&self.files.folder, self.key(), now);
-            let place = (&*self.files.folder, &self.place);
-            respond_with(worker, place, found, self.request(), now)
+            let folder = &*self.files.folder;
+            let responded = respond_with(worker, (folder, &self.place), found, self.request(), now);
+            responded.unwrap_or_else(|make| {
+                make.run(folder, now);
+                make.response(folder, self.request(), now)
+            })
         })
     }
 
@@ -116,7 +158,11 @@ impl Lookup {
     /// worker does not hold the file that was found unchanged: the lookup has to be repeated.
     ///
     /// - `looked_up`: `None` if no thread was free, or none finished in time.
-    fn response(&self, looked_up: Option<LookupOutcome>, now: Now) -> Option<FileResponse> {
+    fn response(
+        &self,
+        looked_up: Option<LookupOutcome>,
+        now: Now,
+    ) -> Option<Result<FileResponse, MakeVariant>> {
         let (folder, key) = (&self.files.folder, self.key());
         worker::with(folder, |worker| {
             let outcome = match looked_up {

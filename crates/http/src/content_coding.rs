@@ -58,6 +58,12 @@ impl CodingSet {
         Self(self.0 | 1 << coding as u8)
     }
 
+    /// Returns it with all of another one.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
     /// Returns whether `coding` is one of them.
     pub const fn has(self, coding: ContentCoding) -> bool {
         self.0 & 1 << coding as u8 != 0
@@ -131,6 +137,15 @@ impl AcceptedCodings {
         let weighted = weighted.filter_map(|coding| Some((self.weight(coding)?, coding)));
         weighted.max().map(|(_, coding)| coding)
     }
+}
+
+/// Returns whether a response has to pass as it is: `no-transform` (RFC 9111 §5.2.2.6).
+///
+/// - `cache_control`: the values of its `Cache-Control` fields.
+pub fn forbids_change<'v>(cache_control: impl IntoIterator<Item = &'v [u8]>) -> bool {
+    let values = cache_control.into_iter();
+    let mut members = values.flat_map(|value| value.split(|byte| *byte == b','));
+    members.any(|member| member.trim_ascii().eq_ignore_ascii_case(b"no-transform"))
 }
 
 /// Reads `name` or `name;q=0.5`. `None`: it is neither.

@@ -11,7 +11,7 @@ use std::cell::RefCell;
 use bytes::Bytes;
 use gustnado_compress::{BodyEncoder, COMPRESSIBLE, Flush, Level};
 use gustnado_config::{Compress, RouteSettings};
-use gustnado_http::content_coding::{AcceptedCodings, CodingSet, ContentCoding};
+use gustnado_http::content_coding::{AcceptedCodings, CodingSet, ContentCoding, forbids_change};
 use gustnado_http::fields::{Fields, HeaderId};
 use gustnado_http::media_type::matches_any;
 use gustnado_http::method::Method;
@@ -122,7 +122,7 @@ impl ResponseCompression {
                 || fields.contains(HeaderId::ContentRange)
                 || fields.contains("Content-Digest")
                 || fields.contains(HeaderId::SetCookie) && !self.with_cookies
-                || forbids_change(fields)
+                || forbids_change(fields.get_all(HeaderId::CacheControl))
         };
         is_long
             && response.status.may_have_body()
@@ -192,13 +192,6 @@ fn compress_here(coding: ContentCoding, level: Level, bytes: &[u8]) -> Option<By
         }
         done.ok().map(|()| out.into())
     })
-}
-
-/// Returns whether a response must pass as it is (RFC 9111 §5.2.2.6).
-fn forbids_change(fields: &Fields) -> bool {
-    let cache_control = fields.iter().filter(|(name, _)| name.id() == Some(HeaderId::CacheControl));
-    let mut members = cache_control.flat_map(|(_, value)| value.split(|byte| *byte == b','));
-    members.any(|member| member.trim_ascii().eq_ignore_ascii_case(b"no-transform"))
 }
 
 /// Tells caches that other clients get other bytes (RFC 9110 §12.5.5).

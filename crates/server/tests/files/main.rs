@@ -5,6 +5,7 @@
 mod harness;
 
 mod codings;
+mod compressed;
 mod file_changes;
 mod hostile_paths;
 mod listings;

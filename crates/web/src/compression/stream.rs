@@ -1,8 +1,8 @@
 //! Content that is compressed while it is sent.
 //!
 //! Each step takes less than 100 microseconds of the worker's time, and longer pieces are
-//! compressed by the blocking pool. What a stream has produced is flushed when it has nothing more at the
-//! moment: an event is at the client as soon as without compression.
+//! compressed by the blocking pool. What a stream has produced is flushed when it has nothing more
+//! at the moment: an event is at the client as soon as without compression.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -21,11 +21,11 @@ const JOB_BYTES: usize = 256 << 10;
 /// Compressed bytes that are sent without waiting for more.
 const PIECE_BYTES: usize = 8 << 10;
 /// Bytes that are compressed on the worker where the pool has no place.
-const REFUSED_BYTES: usize = 1 << 10;
+const REFUSED_BYTES: usize = 512;
 
 /// Stream of compressed pieces.
 pub(super) struct Compressing {
-    source: Source,
+    source: PieceSource,
     /// `None` while a job of the pool has it.
     encoder: Option<BodyEncoder>,
     _charge: Charge,
@@ -41,7 +41,7 @@ pub(super) struct Compressing {
 }
 
 /// Content before it is compressed.
-enum Source {
+enum PieceSource {
     Stream(Streamed),
     /// It was taken over by `rest`.
     Ended,
@@ -65,9 +65,9 @@ impl Compressing {
         pool: BlockingPool,
     ) -> Self {
         let (source, rest) = match content {
-            Content::Stream(streamed) => (Source::Stream(streamed), Bytes::new()),
-            Content::Bytes(bytes) => (Source::Ended, bytes),
-            _ => (Source::Ended, Bytes::new()),
+            Content::Stream(streamed) => (PieceSource::Stream(streamed), Bytes::new()),
+            Content::Bytes(bytes) => (PieceSource::Ended, bytes),
+            _ => (PieceSource::Ended, Bytes::new()),
         };
         Self {
             source,
@@ -146,8 +146,8 @@ impl Compressing {
     fn poll_source(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, Failed>>> {
         match &mut self.source {
             _ if !self.rest.is_empty() => Poll::Ready(Some(Ok(std::mem::take(&mut self.rest)))),
-            Source::Stream(streamed) => streamed.poll_next(context),
-            Source::Ended => Poll::Ready(None),
+            PieceSource::Stream(streamed) => streamed.poll_next(context),
+            PieceSource::Ended => Poll::Ready(None),
         }
     }
 }
@@ -171,7 +171,7 @@ impl Stream for Compressing {
                 Poll::Ready(Some(Err(_))) => return this.fail(),
                 Poll::Ready(None) => {
                     this.has_ended = true;
-                    this.source = Source::Ended;
+                    this.source = PieceSource::Ended;
                     if this.encode(b"", Flush::End).is_err() {
                         return this.fail();
                     }

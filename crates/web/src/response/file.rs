@@ -3,6 +3,7 @@
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use bytes::Bytes;
 use futures_core::Stream;
 use gustnado_files::{FileContent, FileResponse, Pieces, PiecesFailed, respond_with_file};
 use gustnado_http::request::RequestView;
@@ -35,7 +36,10 @@ impl From<FileResponse> for Response {
         let FileResponse { status, fields, content, hint } = response;
         let content = match content {
             FileContent::Nothing => Content::Nothing,
-            FileContent::Whole(file) => Content::File(file),
+            FileContent::Whole(file) => match file.held() {
+                Some(held) => Content::Bytes(Bytes::from_owner(held)),
+                None => Content::File(file),
+            },
             FileContent::Bytes(bytes) => Content::Bytes(bytes.into()),
             FileContent::Pieces(pieces) => {
                 Content::Stream(Streamed::new(PieceStream(pieces), None))

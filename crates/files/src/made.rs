@@ -1,0 +1,208 @@
+//! Representations of files that the server compresses itself.
+//!
+//! A file is compressed once, by the folder's blocking pool, for all workers. The request that
+//! finds nothing waits for it; others get the file as it is until it is there. What was made is
+//! kept within bounds, by what the file was when it was read.
+
+use std::collections::{HashMap, VecDeque};
+use std::os::unix::fs::FileExt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use gustnado_compress::{COMPRESSIBLE, Level, compress};
+use gustnado_config::{Compress, RouteSettings};
+use gustnado_http::content_coding::{CodingSet, ContentCoding, forbids_change};
+use gustnado_http::fields::HeaderId;
+use gustnado_http::media_type::matches_any;
+use gustnado_tasks::{Charge, MemoryKind, Now};
+
+use super::Folder;
+use super::cached_file::CachedFile;
+use super::content_type::ContentType;
+use super::stamp::Stamp;
+
+/// The largest file that is compressed. It is held in memory meanwhile.
+const FILE_BYTES_MAX: u64 = 8 << 20;
+
+/// The part of the cache that representations may take which the server has made.
+pub(super) const SHARE: u64 = 4;
+/// The part of that which a single file may take.
+const FILE_SHARE: u64 = 4;
+
+/// What an entry takes without its content.
+const ENTRY_BYTES: u64 = 1_024;
+
+/// What is known of one representation.
+#[derive(Clone, Debug)]
+pub(super) enum Made {
+    /// A thread compresses it.
+    UnderWay,
+    /// It would not be smaller, or could not be read.
+    Nothing,
+    /// It is ready.
+    File(Arc<CachedFile>),
+}
+
+/// A file as it was, and the coding.
+type MadeKey = (Stamp, ContentCoding);
+
+/// What a folder has made, for all workers.
+#[derive(Debug)]
+pub(super) struct MadeVariants {
+    bytes_max: u64,
+    table: Mutex<MadeTable>,
+}
+
+#[derive(Debug, Default)]
+struct MadeTable {
+    entries: HashMap<MadeKey, MadeEntry>,
+    /// Whose turn it is to go, the oldest first.
+    order: VecDeque<MadeKey>,
+    bytes: u64,
+    /// It belongs to the ledger of the first worker that asked.
+    charge: Option<Charge>,
+}
+
+#[derive(Debug)]
+struct MadeEntry {
+    made: Made,
+    bytes: u64,
+    /// It was asked for since it was last spared.
+    is_used: bool,
+}
+
+impl MadeVariants {
+    /// - `bytes_max`: what all of it may take; 0: nothing is made.
+    pub(super) fn new(bytes_max: u64) -> Self {
+        Self { bytes_max, table: Mutex::default() }
+    }
+
+    fn table(&self) -> MutexGuard<'_, MadeTable> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns what is known of a representation; `None`: it has to be made. To be called by
+    /// workers.
+    pub(super) fn get(&self, stamp: &Stamp, coding: ContentCoding) -> Option<Made> {
+        let mut table = self.table();
+        if table.charge.is_none() {
+            table.charge = Some(Charge::new(MemoryKind::Cache));
+        }
+        let entry = table.entries.get_mut(&(*stamp, coding))?;
+        entry.is_used = true;
+        Some(entry.made.clone())
+    }
+
+    /// Returns whether the calling thread is the one to make it.
+    fn begin(&self, key: MadeKey) -> bool {
+        let mut table = self.table();
+        if table.entries.contains_key(&key) {
+            return false;
+        }
+        table.add(key, Made::UnderWay, ENTRY_BYTES, self.bytes_max);
+        true
+    }
+
+    fn finish(&self, key: MadeKey, made: Made) {
+        let content = match &made {
+            Made::File(file) => file.heap_bytes() as u64,
+            Made::UnderWay | Made::Nothing => 0,
+        };
+        let mut table = self.table();
+        table.remove(&key);
+        table.add(key, made, ENTRY_BYTES + content, self.bytes_max);
+    }
+
+    /// Returns the number of representations that are ready.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        let table = self.table();
+        table.entries.values().filter(|entry| matches!(entry.made, Made::File(_))).count()
+    }
+}
+
+impl MadeTable {
+    /// Adds an entry, and removes others until there is room. Ends: each one is spared once.
+    fn add(&mut self, key: MadeKey, made: Made, bytes: u64, bytes_max: u64) {
+        while self.bytes + bytes > bytes_max {
+            let Some(oldest) = self.order.pop_front() else { break };
+            match self.entries.get_mut(&oldest) {
+                Some(entry) if entry.is_used => {
+                    entry.is_used = false;
+                    self.order.push_back(oldest);
+                }
+                Some(_) => self.remove(&oldest),
+                None => {}
+            }
+        }
+        self.bytes += bytes;
+        self.order.push_back(key);
+        self.entries.insert(key, MadeEntry { made, bytes, is_used: false });
+        self.recharge();
+    }
+
+    fn remove(&mut self, key: &MadeKey) {
+        if let Some(entry) = self.entries.remove(key) {
+            self.bytes -= entry.bytes;
+            self.order.retain(|other| other != key);
+            self.recharge();
+        }
+    }
+
+    fn recharge(&mut self) {
+        if let Some(charge) = &mut self.charge {
+            charge.set(usize::try_from(self.bytes).unwrap_or(usize::MAX));
+        }
+    }
+}
+
+/// Returns the codings that the server may compress a file with.
+pub(super) fn possible(folder: &Folder, content_type: &ContentType, size: u64) -> CodingSet {
+    let settings = &folder.settings;
+    let codings: &[ContentCoding] = match settings.compress {
+        Compress::Off => return CodingSet::default(),
+        Compress::On => &[ContentCoding::Gzip, ContentCoding::Zstd],
+        Compress::Gzip => &[ContentCoding::Gzip],
+        Compress::Zstd => &[ContentCoding::Zstd],
+    };
+    let bytes_max = FILE_BYTES_MAX.min(folder.made.bytes_max / FILE_SHARE);
+    let is_one = (settings.compress_bytes_min..=bytes_max).contains(&size)
+        && is_of_types(settings, content_type)
+        && !forbids_change(folder.headers.fields.get_all(HeaderId::CacheControl));
+    if is_one { codings.iter().copied().collect() } else { CodingSet::default() }
+}
+
+fn is_of_types(settings: &RouteSettings, content_type: &ContentType) -> bool {
+    let essence = content_type.essence().as_bytes();
+    match &*settings.compress_types {
+        [] => matches_any(COMPRESSIBLE.split(','), essence),
+        own => matches_any(own.iter().map(String::as_str), essence),
+    }
+}
+
+/// Compresses a file, unless that is done or under way. Waits for the disk.
+pub(super) fn make(folder: &Folder, original: &CachedFile, coding: ContentCoding, now: Now) {
+    let key = (original.seen.stamp, coding);
+    if !folder.made.begin(key) {
+        return;
+    }
+    let settings = &folder.settings;
+    let level = Level { gzip: settings.compress_gzip_level, zstd: settings.compress_zstd_level };
+    let compressed = bytes_of(original).and_then(|bytes| {
+        let compressed = compress(coding, level, &bytes).ok()?;
+        (compressed.len() < bytes.len()).then_some(compressed)
+    });
+    let made = compressed.map_or(Made::Nothing, |bytes| {
+        let context = folder.load_context();
+        Made::File(Arc::new(CachedFile::made(original, coding, &bytes, context, now)))
+    });
+    folder.made.finish(key, made);
+}
+
+/// Returns the bytes of a file, unless it is another one by now.
+fn bytes_of(file: &CachedFile) -> Option<Vec<u8>> {
+    let Some(open) = &file.file else { return Some(file.body().to_vec()) };
+    let mut bytes = vec![0; usize::try_from(file.size).ok()?];
+    open.read_exact_at(&mut bytes, 0).ok()?;
+    let stat = rustix::fs::fstat(&***open).ok()?;
+    (Stamp::of(&stat) == file.seen.stamp).then_some(bytes)
+}
