@@ -29,9 +29,9 @@ use socket::{SocketState, UringSocket};
 
 pub(crate) use listening::UringAccepted;
 
-/// A send of so many bytes is submitted by itself: they are still in the processor's cache then, and
-/// its buffer is there for the next one. 55 KB by TLS to each of 256 connections cost 49 us of CPU
-/// in the turn's submission, and 30 so (loaded machine, 26 November 2026).
+/// A send of so many bytes is submitted by itself: they are still in the processor's cache then,
+/// and its buffer is there for the next one. 55 KB by TLS to each of 256 connections cost 49 us of
+/// CPU in the turn's submission, and 30 so (loaded machine, 26 November 2026).
 const AT_ONCE_BYTES_MIN: usize = 16 << 10;
 
 /// A socket under `io_uring`.
