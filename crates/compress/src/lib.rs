@@ -1,5 +1,5 @@
 //! Content codings (RFC 9110 §8.4.1): gzip and Zstandard, of bytes at hand or piece by piece;
-//! Zstandard with a dictionary (RFC 9842); Brotli for files that are compressed in advance.
+//! Brotli for files that are compressed in advance.
 //!
 //! The encoders are libraries. What lives here is how they are set: levels, windows, flushes, and
 //! what it costs to hold one. No I/O: bytes in, bytes out.
@@ -10,7 +10,6 @@
 mod advance;
 #[cfg(test)]
 mod decoded;
-pub mod dictionary;
 mod encoder;
 mod media_types;
 

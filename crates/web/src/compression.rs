@@ -74,6 +74,10 @@ pub(crate) fn middleware(settings: &RouteSettings, pool: &BlockingPool) -> Optio
 
 impl ResponseCompression {
     fn apply(&self, request: &Request, response: &mut Response) {
+        if response.status == Status::NOT_MODIFIED {
+            // It speaks of a response that has the field (RFC 9110 §15.4.5).
+            put_vary(response.fields.to_mut());
+        }
         if !self.may_compress(response) {
             return;
         }

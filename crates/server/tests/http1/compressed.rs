@@ -209,12 +209,15 @@ fn fields_say_what_was_done(setup: Setup) {
     let weak = |_: &Request| Response::text(text(2_000)).header("ETag", "W/\"one\"");
     let routes = routes.get("/weak", weak);
     let all = |_: &Request| Response::text(text(2_000)).header("Vary", "Accept-Encoding");
+    let routes = routes.get("/same", |_: &Request| Response::new(Status::NOT_MODIFIED));
     let server = Server::routes(config(setup), routes.get("/vary", all));
     let answer = ask(&server, "/", ACCEPTED);
     assert_eq!(answer.field("etag"), Some("W/\"one\""));
     assert_eq!((answer.count("vary"), answer.field("accept-ranges")), (2, None));
     assert_eq!(ask(&server, "/weak", ACCEPTED).field("etag"), Some("W/\"one\""));
     assert_eq!(ask(&server, "/vary", ACCEPTED).count("vary"), 1);
+    let same = ask(&server, "/same", ACCEPTED);
+    assert_eq!((same.status, same.field("vary")), (304, Some("Accept-Encoding")));
     let plain = ask(&server, "/", "");
     assert_eq!((plain.field("etag"), plain.count("vary")), (Some("\"one\""), 2));
     assert_eq!(plain.field("accept-ranges"), Some("bytes"));

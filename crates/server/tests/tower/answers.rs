@@ -184,3 +184,22 @@ pub(crate) fn a_service_that_panics_is_answered_with_500(setup: Setup) {
     }
     assert_eq!((server.stats().panics, server.stats().connections_accepted), (2, 1));
 }
+
+pub(crate) fn what_a_service_responds_is_compressed_where_that_is_asked_for(setup: Setup) {
+    let text = "a line of text\n".repeat(1_000);
+    let whole = text.clone();
+    let app = Router::new()
+        .route("/", get(async move || whole))
+        .route("/cookie", get(async || ([("set-cookie", "a=1")], "text ".repeat(1_000))));
+    let mut config = setup.config();
+    config.routes.compress = gustnado::config::Compress::On;
+    let server = Server::routes(config, Routes::new().fallback(tower(app)));
+    let answer = server.ask(request("GET", "/", "Accept-Encoding: gzip\r\n"));
+    assert_eq!(answer.field("content-encoding"), Some("gzip"));
+    let (mut decoder, mut out) = (flate2::Decompress::new_gzip(15), Vec::with_capacity(20_000));
+    let finish = flate2::FlushDecompress::Finish;
+    decoder.decompress_vec(&answer.body, &mut out, finish).expect("it is gzip");
+    assert!(out == text.as_bytes());
+    let cookie = server.ask(request("GET", "/cookie", "Accept-Encoding: gzip\r\n"));
+    assert_eq!((cookie.field("content-encoding"), cookie.body.len()), (None, 5_000));
+}

@@ -57,6 +57,7 @@ on_every_server!(
     a_length_that_the_service_says_is_kept_or_the_connection_is_cut,
     a_service_that_fails_is_answered_with_500,
     a_service_that_panics_is_answered_with_500,
+    what_a_service_responds_is_compressed_where_that_is_asked_for,
     // streams
     a_stream_is_echoed_as_it_comes,
     events_are_sent_one_by_one_and_kept_alive,
