@@ -23,7 +23,8 @@ Usage: gustnado run [OPTIONS] MODULE:NAME
 {elsewhere}
 """
 # Subcommands of the command in Rust, which has the same name.
-ELSEWHERE = ("serve", "check", "reload", "bench", "contest", "doctor", "schema", "tuning")
+ELSEWHERE = ("serve", "check", "reload", "init", "import", "bench", "contest", "doctor", "schema",
+             "tuning")
 REMEDY = """\
 Folders, configuration files, load tests and the rest ({names}) are in the Rust command of the same
 name: `cargo install --path crates/cli` in the sources, https://github.com/gustnado/gustnado.\

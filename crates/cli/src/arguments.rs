@@ -4,12 +4,16 @@
 mod acme_command;
 mod counterparts;
 mod derived;
+mod file_commands;
 mod first_word;
+mod help;
 mod reload_command;
 #[cfg(test)]
 mod tests;
 
 use crate::compress::arguments as compress;
+use crate::import::ImportOptions;
+use crate::init::InitOptions;
 use crate::usage_error::UsageError;
 use crate::{doctor, exit, lab};
 
@@ -17,8 +21,9 @@ pub(crate) use acme_command::AcmeAction;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, ArgMatches, Command, builder::OsStringValueParser};
 use gustnado::Server;
-use gustnado::config::{Field, Origin, SettingGroup, Settings, TUNABLES, Tunable, nearest};
+use gustnado::config::{Field, Origin, Settings, TUNABLES, Tunable, nearest};
 use gustnado::site::{ConfigFiles, SiteError, SiteFile};
+use help::{FIRST, GROUPS, SERVE, aliases};
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -37,6 +42,10 @@ pub(crate) enum Subcommand {
     Effective(Box<ServeOptions>),
     /// Ask the server of a control socket to read its configuration again.
     Reload(Option<PathBuf>),
+    /// Write a configuration file to begin with.
+    Init(InitOptions),
+    /// Make a configuration file of nginx's.
+    Import(ImportOptions),
     /// Print the schema of configuration files.
     Schema,
     /// Check the machine, and change its settings on request.
@@ -170,10 +179,12 @@ impl ServeOptions {
 }
 
 /// Subcommands of every build; the others are the lab's.
-const COMMANDS: [&str; 11] = [
+const COMMANDS: [&str; 13] = [
     "serve",
     "check",
     "reload",
+    "init",
+    "import",
     "compress",
     "acme",
     "doctor",
@@ -223,6 +234,7 @@ pub(crate) fn read(
         Some(("tuning", _)) => Ok(Subcommand::Tuning),
         Some(("completions", found)) => Ok(Subcommand::Raw(derived::completions(found))),
         Some(("man", found)) => derived::manual(found).map(Subcommand::Raw),
+        Some((name, found)) if let Some(written) = file_commands::read(name, found) => written,
         Some((name, flags)) if let Some((action, flags)) = acme_command::read(name, flags) => {
             options(flags).map(|options| Subcommand::Acme(action, options))
         }
@@ -290,6 +302,7 @@ fn command() -> Command {
         .subcommand(run_elsewhere())
         .subcommand(reload_command::command())
         .subcommand(compress::command())
+        .subcommands(file_commands::commands())
         .subcommand(acme_command::command())
         .subcommands(lab::commands())
         .subcommand(doctor::command().args(of_certificates()))
@@ -342,59 +355,6 @@ fn of_certificates() -> impl Iterator<Item = Arg> {
     let is_one =
         |arg: &Arg| ["config", "tls-cert", "tls-key"].iter().any(|name| arg.get_id() == name);
     settings().filter(is_one)
-}
-
-/// The settings used most, in this order. They are at the top of help, without a heading.
-const FIRST: [&str; 10] = [
-    "root",
-    "port",
-    "host",
-    "listen",
-    "uds",
-    "listing",
-    "hidden",
-    "access-log",
-    "quiet",
-    "workers",
-];
-/// Headings of the other settings, the most used first.
-const GROUPS: [SettingGroup; 11] = [
-    SettingGroup::Files,
-    SettingGroup::Folders,
-    SettingGroup::Compression,
-    SettingGroup::Output,
-    SettingGroup::Limits,
-    SettingGroup::Time,
-    SettingGroup::Tls,
-    SettingGroup::Acme,
-    SettingGroup::Address,
-    SettingGroup::Engine,
-    SettingGroup::Pace,
-];
-
-/// The help of `serve`: usage, then all settings.
-const SERVE: &str = "\
-{about-with-newline}
-{usage-heading} {usage}
-
-Examples:
-  gustnado serve ./public                      on http://127.0.0.1:8080/
-  gustnado serve ./public -p 8000 --listing    another port; folders without index are listed
-  gustnado serve ./public --host 0.0.0.0       for other machines too
-  gustnado serve ./public --access-log a.log   a line for each request
-  gustnado serve ./public --tls-cert cert.pem --tls-key key.pem    by HTTPS
-  gustnado serve ./public --listen http://[::]:80,https://[::]:443 --acme example.org
-  gustnado serve --config site.toml            several folders, hosts, redirects, header fields
-
-{all-args}{after-help}";
-
-/// Names that a flag has on other servers, and that mean the same here.
-fn aliases(name: &str) -> &'static [&'static str] {
-    match name {
-        "tls-cert" => &["certfile", "ssl-certfile"],
-        "tls-key" => &["keyfile", "ssl-keyfile"],
-        _ => &[],
-    }
 }
 
 fn argument(tunable: &'static Tunable) -> Arg {

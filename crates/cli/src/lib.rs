@@ -19,6 +19,8 @@ mod contest;
 mod doctor;
 mod exit;
 mod figures;
+mod import;
+mod init;
 mod kernel_memory;
 #[cfg(feature = "lab")]
 mod lab;
@@ -33,6 +35,7 @@ mod reload;
 mod root;
 mod serve;
 mod usage_error;
+mod written;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -63,6 +66,8 @@ pub fn command(words: impl IntoIterator<Item = OsString>, program: &Path) -> u8 
         Subcommand::Effective(options) => check::effective(&options),
         Subcommand::Reload(socket) => reload::run(socket),
         Subcommand::Compress(options) => compress::run(&options),
+        Subcommand::Init(options) => init::run(&options),
+        Subcommand::Import(options) => import::run(&options),
         Subcommand::Schema => output::page(&gustnado::site::schema()),
         Subcommand::Doctor(options) => doctor::run(&options),
         Subcommand::Lab(subcommand) => lab::run(subcommand, program),

@@ -136,6 +136,7 @@ fn folder() -> tempfile::TempDir {
         ("public/hello.txt", "Hello!\n"),
         ("404.html", "There is no such page.\n"),
         ("oops.html", "Something is wrong.\n"),
+        ("nginx.conf", "server { location / { return 200 ok; } }\n"),
         ("site.toml", "root = \"./public\"\nport = 0\n"),
     ] {
         fs::write(folder.path().join(name), text).expect("a file");

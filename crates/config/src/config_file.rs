@@ -31,7 +31,9 @@ use crate::layers::Settings;
 use crate::text::counted;
 
 pub use error::{Problem, SiteError};
+pub(crate) use include::files as files_of;
 pub use interpolate::Variables;
+pub(crate) use read::read_text;
 pub use redirect::Template;
 pub use route::PLAIN;
 pub use schema::schema;

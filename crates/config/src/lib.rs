@@ -62,6 +62,7 @@ mod error;
 mod fields;
 mod file_settings;
 mod folder_settings;
+mod forbidden;
 mod forwarded_fields;
 mod handlers;
 mod headers;
@@ -73,6 +74,7 @@ mod machine;
 mod memory;
 mod nearest;
 mod networks;
+pub mod nginx;
 mod numbers;
 mod origin;
 mod output;
@@ -89,6 +91,7 @@ mod tls;
 mod tunable;
 mod unit;
 mod websocket;
+mod wildcard;
 
 pub use acme::AcmeChallenge;
 pub use bodies::BodyPolicy;
@@ -99,6 +102,8 @@ pub use file_settings::{FilePlace, FileSetting, FileSettings};
 pub use folder_settings::{TrailingSlash, TryFile};
 #[doc(hidden)]
 pub use folder_settings::{is_extension, is_media_type, mime_pair};
+#[doc(hidden)]
+pub use forbidden::is_forbidden;
 pub use forwarded_fields::ForwardedFields;
 pub use gustnado_tasks::{Acceptor, IoChoice as Io, Placement, SchedulerKind, TrafficClass};
 #[doc(hidden)]

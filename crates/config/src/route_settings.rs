@@ -33,6 +33,8 @@ settings! { $
         charset: String,
         /// Media types that are compressed, such as `text/*`; empty is the built-in list.
         compress_types: Vec<String>,
+        /// Names that are never served, such as `*.php`, or paths of the folder: `/admin/*`.
+        forbidden: Vec<String>,
     }
     usual {
         /// Whether names that begin with a dot are served.

@@ -6,8 +6,8 @@ use super::text::is_user;
 use super::tunable::{Field, SettingGroup, Tunable};
 use super::{
     Acceptor, Io, Placement, SchedulerKind, TrafficClass, acme, address, bodies, compression,
-    deploys, folder_settings, handlers, http2, memory, output, pace, pages, route_settings,
-    sockets, tls, websocket,
+    deploys, folder_settings, forbidden, handlers, http2, memory, output, pace, pages,
+    route_settings, sockets, tls, websocket,
 };
 
 /// Every setting, in the order of `check` and of the documentation.
@@ -371,6 +371,7 @@ pub static TUNABLES: &[Tunable] = &[
         field: number!(file_threads, Count, 1..=1_000, or "off"),
     },
     route_settings::HIDDEN,
+    forbidden::FORBIDDEN,
     route_settings::LISTING,
     deploys::HASH_BYTES_MAX,
     folder_settings::INDEX,

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use gustnado_config::is_forbidden;
 use gustnado_tasks::Now;
 use rustix::io::Errno;
 
@@ -45,14 +46,23 @@ pub(super) fn find(
     cached: Option<SeenVariants>,
     now: Now,
 ) -> Result<FoundEntry, Failure> {
-    let locate = |relative: &[u8]| match access {
-        Access::Waits => root.locate(relative).map_err(Failure::Disk),
-        Access::Cached => match root.locate_cached(relative) {
-            Some(located) => located.map_err(Failure::Disk),
-            None => Err(Failure::WouldWait),
-        },
+    // What is forbidden is not there, by whatever name it is looked for.
+    let check = |relative: &[u8], names_directory| {
+        let is_forbidden = is_forbidden(&folder.settings.forbidden, relative, names_directory);
+        if is_forbidden { Err(Failure::Disk(Errno::NOENT)) } else { Ok(()) }
+    };
+    let locate = |relative: &[u8]| {
+        check(relative, false)?;
+        match access {
+            Access::Waits => root.locate(relative).map_err(Failure::Disk),
+            Access::Cached => match root.locate_cached(relative) {
+                Some(located) => located.map_err(Failure::Disk),
+                None => Err(Failure::WouldWait),
+            },
+        }
     };
     let path = path::decode(key, folder.settings.hidden)?;
+    check(&path.relative, path.names_directory)?;
     let TargetFile { located, relative, is_fallback } = match folder.rules.target(path, locate)? {
         Target::File(file) => file,
         Target::Moved(moved) => return Ok(FoundEntry::Moved(moved)),

@@ -18,6 +18,9 @@ use gustnado_files::{FileOptions, Files, FilesError};
 
 pub use gustnado_config::FilePlace;
 pub use gustnado_config::config_file::{ConfigFiles, Problem, SiteError, schema};
+pub use gustnado_config::nginx::{
+    LeftOut, NginxImport, import as import_nginx_text, import_file as import_nginx,
+};
 
 /// A configuration file, checked.
 #[derive(Debug, Clone)]

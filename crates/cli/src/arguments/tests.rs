@@ -38,6 +38,10 @@ fn every_flag_of_the_table_is_taken() {
         let value = match (&tunable.field, tunable.default) {
             (Field::List { .. }, _) if tunable.name == "listen" => "127.0.0.1:0,unix:x",
             (Field::List { .. }, _) if tunable.name == "acme" => "example.org,192.0.2.1",
+            (Field::List { .. }, _) if tunable.name == "index" => "a.html,b.html",
+            (Field::List { .. }, _) if tunable.name == "try-files" => "$uri,=404",
+            (Field::List { .. }, _) if tunable.name == "mime" => "wasm=application/wasm",
+            (Field::List { .. }, _) if tunable.name == "compress-types" => "text/*",
             (Field::List { .. }, _) => "127.0.0.1,10.0.0.0/8,unix",
             (_, "") if tunable.name == "uds-mode" => "660",
             (_, "") if tunable.name == "acme-email" => "me@example.org",

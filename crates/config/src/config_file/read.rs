@@ -255,7 +255,7 @@ fn real(path: &Path) -> PathBuf {
 ///
 /// # Errors
 /// Why it cannot be read, and the remedy.
-pub(super) fn read_text(path: &Path, bytes_max: usize) -> Result<String, String> {
+pub(crate) fn read_text(path: &Path, bytes_max: usize) -> Result<String, String> {
     let failed = |error| unreadable(&error);
     let bytes_max = bytes_max.min(FILE_BYTES_MAX);
     let mut text = String::new();

@@ -74,6 +74,11 @@ impl Server {
         self.tune(|config| config.uds = Some(path.into()))
     }
 
+    /// Sets [`forbidden`](crate::config::RouteSettings::forbidden): names that are never served.
+    pub fn forbidden(self, names: &[&str]) -> Self {
+        self.tune(|config| config.routes.forbidden = owned(names))
+    }
+
     /// Sets [`control`](Config::control): the control socket of the command.
     pub fn control(self, path: impl Into<PathBuf>) -> Self {
         self.tune(|config| config.control = Some(path.into()))
@@ -243,6 +248,7 @@ mod tests {
         "host_name",
         "uds",
         "control",
+        "forbidden",
         "uds_mode",
         "uds_owner",
         "body_spool",

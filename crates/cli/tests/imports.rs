@@ -1,0 +1,205 @@
+//! `gustnado import` and `gustnado init`: what they write is served, and what is closed stays so.
+
+mod gustnado;
+
+use gustnado::{Server, command, ended};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn written(folder: &Path, files: &[(&str, &str)]) {
+    for (name, text) in files {
+        let path = folder.join(name);
+        fs::create_dir_all(path.parent().expect("it has one")).expect("a folder");
+        fs::write(path, text).expect("written");
+    }
+}
+
+fn path(folder: &Path, name: &str) -> String {
+    folder.join(name).to_str().expect("UTF-8").to_owned()
+}
+
+fn status(answer: &str) -> &str {
+    answer.split(' ').nth(1).unwrap_or_default()
+}
+
+/// A configuration of a PHP application as distributions install it, with an included file.
+fn nginx(folder: &Path) -> String {
+    let root = folder.join("www").display().to_string();
+    let text = "worker_processes auto;\nevents { worker_connections 768; }\nhttp {\n  include \
+                mime.types;\n  sendfile on;\n  keepalive_timeout 65;\n  include \
+                sites-enabled/*;\n}\n";
+    let site = format!(
+        "server {{\n  listen 127.0.0.1:8080 default_server;\n  server_name _;\n  root {root};\n  \
+         index index.php index.html;\n  error_page 404 /404.html;\n  location / {{ try_files $uri \
+         $uri/ /index.php?$query_string; }}\n  location ~ \\.php$ {{ include \
+         snippets/fastcgi-php.conf; fastcgi_pass unix:/run/php.sock; }}\n  location ~ /\\.ht {{ \
+         deny all; }}\n  location /private {{ auth_basic \"x\"; auth_basic_user_file htpasswd; \
+         }}\n  location /api/ {{ proxy_pass http://127.0.0.1:3000; }}\n  location = /old {{ \
+         return 301 /new; }}\n}}\n"
+    );
+    written(
+        folder,
+        &[
+            ("nginx.conf", text),
+            ("sites-enabled/default", &site),
+            ("www/index.html", "home"),
+            ("www/index.php", "<?php secret();"),
+            ("www/lib/x.php", "<?php secret();"),
+            ("www/lib/x.PHP", "<?php secret();"),
+            ("www/.htaccess", "secret"),
+            ("www/404.html", "no such page"),
+            ("www/app.css", "css"),
+            ("www/private/a.txt", "secret"),
+            ("www/privates.txt", "secret"),
+            ("www/api/a.txt", "secret"),
+        ],
+    );
+    path(folder, "nginx.conf")
+}
+
+#[test]
+fn an_import_is_served_and_fails_closed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let from = nginx(folder.path());
+    let to = path(folder.path(), "site.toml");
+    let found = ended(&mut command(&["import", &from, "-o", &to]));
+    assert_eq!((found.code, found.stdout.as_str()), (Some(0), ""), "{found:?}");
+    let site = path(folder.path(), "sites-enabled/default");
+    for part in [
+        format!("{site}:8: fastcgi_pass unix:/run/php.sock: programs are not run"),
+        format!("{site}:10: auth_basic x: it is not understood; what it stands in responds with"),
+        format!("{site}:11: proxy_pass http://127.0.0.1:3000: requests are not forwarded"),
+        format!("{to}: "),
+    ] {
+        assert!(found.stderr.contains(&part), "{part}\n{}", found.stderr);
+    }
+    let checked = ended(&mut command(&["check", &to]));
+    assert_eq!(checked.code, Some(0), "{checked:?}");
+    let server = Server::start(&["serve", &to]);
+    for (path, code, part) in [
+        ("/", "200", "home"),
+        ("/app.css", "200", "css"),
+        ("/old", "301", "Location: /new"),
+        ("/none", "404", "no such page"),
+        ("/index.php", "404", "no such page"),
+        ("/lib/x.php", "404", ""),
+        ("/lib/x.PHP", "404", ""),
+        ("/lib/x%2ephp", "404", ""),
+        ("/./lib//x.php", "404", ""),
+        ("/lib/x.php/", "404", ""),
+        ("/.htaccess", "404", ""),
+        ("/private/a.txt", "403", ""),
+        ("/private", "403", ""),
+        ("/privates.txt", "404", ""),
+        ("/api/a.txt", "403", ""),
+    ] {
+        let answer = server.get(path);
+        assert_eq!(status(&answer), code, "{path}: {answer}");
+        assert!(answer.contains(part) && !answer.contains("secret"), "{path}: {answer}");
+    }
+}
+
+#[test]
+fn an_import_goes_to_standard_output_and_replaces_nothing_unasked() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let from = nginx(folder.path());
+    let found = ended(&mut command(&["import", &from]));
+    assert_eq!(found.code, Some(0), "{found:?}");
+    assert!(found.stdout.contains("\n[[route]]\npath = \"/\"\n"), "{}", found.stdout);
+    let to = path(folder.path(), "there.toml");
+    fs::write(&to, "mine").expect("written");
+    let found = ended(&mut command(&["import", &from, "-o", &to]));
+    assert_eq!(found.code, Some(1), "{found:?}");
+    assert!(found.stderr.contains("it is there already; --force replaces it"), "{found:?}");
+    assert_eq!(fs::read_to_string(&to).expect("it is there"), "mine");
+    let found = ended(&mut command(&["import", &from, "-o", &to, "--force"]));
+    assert_eq!(found.code, Some(0), "{found:?}");
+    assert_ne!(fs::read_to_string(&to).expect("it is there"), "mine");
+    fs::write(&from, "http {\n  server {\n").expect("written");
+    let found = ended(&mut command(&["import", &from]));
+    assert_eq!((found.code, found.stdout.as_str()), (Some(78), ""), "{found:?}");
+    assert!(found.stderr.contains(&format!("{from}:3: expected }}, found the end")), "{found:?}");
+    let found = ended(&mut command(&["import"]));
+    assert_eq!(found.code, Some(2), "{found:?}");
+}
+
+#[test]
+fn each_file_to_begin_with_is_well_and_serves() {
+    for (kind, folder_name, page) in [
+        ("static", "public", "/"),
+        ("spa", "dist", "/users/7"),
+        ("python", "static", "/"),
+        ("behind-proxy", "public", "/"),
+    ] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut init = command(&["init", kind]);
+        let found = ended(init.current_dir(folder.path()));
+        assert_eq!((found.code, found.stdout.as_str()), (Some(0), ""), "{kind}: {found:?}");
+        let line = format!("wrote site.toml and {folder_name}; `gustnado serve site.toml` serves");
+        assert!(found.stderr.starts_with(&line), "{found:?}");
+        let file = path(folder.path(), "site.toml");
+        let text = fs::read_to_string(&file).expect("it is there");
+        let comments = text.lines().filter(|line| line.contains('#')).count();
+        assert!(comments >= 8, "{kind}: {comments} comments");
+        let checked = ended(&mut command(&["check", &file]));
+        assert_eq!(checked.code, Some(0), "{kind}: {checked:?}");
+        let server = Server::start(&["serve", &file]);
+        let answer = server.get(page);
+        assert!(status(&answer) == "200" && answer.contains("It works"), "{kind}: {answer}");
+        assert!(answer.contains("X-Content-Type-Options: nosniff"), "{kind}: {answer}");
+        // A file of one's own is not overwritten.
+        fs::write(&file, "# mine\n").expect("written");
+        let found = ended(command(&["init", kind]).current_dir(folder.path()));
+        assert_eq!(found.code, Some(1), "{kind}: {found:?}");
+        assert_eq!(fs::read_to_string(&file).expect("it is there"), "# mine\n");
+        let found = ended(command(&["init", kind, "--force"]).current_dir(folder.path()));
+        assert_eq!(found.code, Some(0), "{kind}: {found:?}");
+        assert_eq!(fs::read_to_string(&file).expect("it is there"), text);
+    }
+}
+
+#[test]
+fn a_wrong_kind_is_told_with_its_neighbour() {
+    let found = ended(&mut command(&["init", "sap"]));
+    assert_eq!(found.code, Some(2), "{found:?}");
+    assert!(found.stderr.contains("found \"sap\"; did you mean spa?"), "{found:?}");
+    let found = ended(&mut command(&["init"]));
+    assert!(
+        found.stderr.contains("expected one of static, spa, python, behind-proxy"),
+        "{found:?}"
+    );
+}
+
+/// Every comment that looks like keys is what the file takes.
+#[test]
+fn what_is_commented_out_in_the_files_to_begin_with_is_well() {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src/init");
+    for kind in ["static", "spa", "python", "behind-proxy"] {
+        let place = tempfile::tempdir().expect("a folder");
+        written(
+            place.path(),
+            &[
+                ("public/x", ""),
+                ("dist/assets/x", ""),
+                ("static/x", ""),
+                ("media/x", ""),
+                ("404.html", ""),
+            ],
+        );
+        let text = fs::read_to_string(folder.join(format!("{kind}.toml"))).expect("a template");
+        let is_key = |line: &str| line.starts_with("# [") || line.contains(" = ");
+        let uncommented =
+            text.lines().filter(|line| !line.contains("tls-") && !line.contains("acme"));
+        let uncommented = uncommented.filter(|line| {
+            !["# listen", "# https", "# proxy-protocol"].iter().any(|key| line.starts_with(key))
+        });
+        let lines = uncommented.map(|line| match line.strip_prefix("# ") {
+            Some(rest) if is_key(line) => rest,
+            _ => line,
+        });
+        let file = path(place.path(), "site.toml");
+        fs::write(&file, lines.collect::<Vec<_>>().join("\n")).expect("written");
+        let found = ended(&mut command(&["check", &file]));
+        assert_eq!(found.code, Some(0), "{kind}: {}", found.stderr);
+    }
+}

@@ -1,0 +1,228 @@
+//! Import of nginx's configuration: the part that serves files, redirects and fixed texts.
+//!
+//! It fails closed. A location with a directive that is not understood becomes 403, and so do those
+//! that run programs or forward requests. A regular expression that could match beneath a folder
+//! leaves out at least what it matches (`forbidden`), and what is not served alike for all
+//! listeners is not served.
+
+mod location;
+mod pattern;
+mod routes;
+mod scope;
+mod server;
+mod settings;
+mod syntax;
+mod target;
+mod write;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::config_file::{ConfigFile, files_of, read_text};
+use crate::file_settings::FilePlace;
+use scope::NginxScope;
+use server::NginxServer;
+use syntax::Directive;
+
+/// The most files that are read, and how deep they may include each other.
+const FILES_MAX: usize = 1_000;
+const DEPTH_MAX: usize = 8;
+/// The most directives, so that files which include each other do not grow without bound.
+const DIRECTIVES_MAX: usize = 100_000;
+
+/// Returns the text of a file, or why it cannot be read.
+type ReadFile<'a> = &'a dyn Fn(&Path) -> Result<String, String>;
+
+/// The file that closes everything: what was made of the configuration could not be read.
+const CLOSED: &str = "[[route]]\npath = \"/{*rest}\"\nanswer = \"403 Forbidden\"\nstatus = 403\n";
+
+/// The result of an import.
+#[derive(Debug, Clone)]
+pub struct NginxImport {
+    /// The configuration file.
+    pub text: String,
+    /// What could not be taken over, in the order of the files.
+    pub left: Vec<LeftOut>,
+}
+
+/// A directive that could not be taken over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftOut {
+    /// The line of the directive.
+    pub place: FilePlace,
+    /// The directive with its arguments.
+    pub directive: String,
+    /// Why not, and what happens in its place.
+    pub why: String,
+}
+
+impl fmt::Display for LeftOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}: {}", self.place, self.directive, self.why)
+    }
+}
+
+/// What is left out, as it is found.
+#[derive(Default)]
+struct LeftOuts(Vec<LeftOut>);
+
+impl LeftOuts {
+    fn add(&mut self, directive: &Directive, why: &str) {
+        let (place, why) = (directive.place.clone(), why.to_owned());
+        self.0.push(LeftOut { place, directive: directive.shown(), why });
+    }
+}
+
+/// Imports a configuration of nginx from the disk, with the files that it includes.
+///
+/// # Errors
+/// It cannot be read, or is not in nginx's syntax: the place, and why.
+pub fn import_file(path: &Path) -> Result<NginxImport, String> {
+    let read = |path: &Path| read_text(path, usize::MAX);
+    let text = read(path).map_err(|why| format!("{}: {why}", path.display()))?;
+    import(path, &text, &read)
+}
+
+/// Imports a configuration of nginx.
+///
+/// - `path`: its path, which included files and relative paths begin at.
+/// - `read`: returns the text of another file, or why it cannot be read.
+///
+/// # Errors
+/// It is not in nginx's syntax: the place, and why.
+pub fn import(path: &Path, text: &str, read: ReadFile<'_>) -> Result<NginxImport, String> {
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let mut files =
+        IncludedFiles { folder, read, files: 0, directives: 0, left: LeftOuts::default() };
+    let main = files.parse(path, text, 0)?;
+    let mut left = files.left;
+    // A file of `conf.d` has servers at its top.
+    let is_whole = main.iter().any(|one| one.name == "http");
+    let http: Vec<Directive> = if is_whole {
+        main.iter().filter(|one| one.name == "http").flat_map(block_of).collect()
+    } else {
+        main.clone()
+    };
+    let mut settings = settings::GlobalSettings::default();
+    let mut scope = NginxScope::default();
+    for one in main.iter().filter(|one| is_whole && one.name != "http") {
+        settings.take_main(one, &mut left);
+    }
+    for one in http.iter().filter(|one| one.name != "server") {
+        if !settings.take(one, &mut left) {
+            scope.apply(one, &mut left);
+        }
+    }
+    let mut servers: Vec<NginxServer> = Vec::new();
+    for one in http.iter().filter(|one| one.name == "server") {
+        servers.push(NginxServer::read(one, &scope, &mut settings, &mut left));
+    }
+    if servers.is_empty() {
+        return Err(format!(
+            "{}: expected a server, found none; name another file",
+            path.display()
+        ));
+    }
+    let servers = server::chosen(servers, &mut settings, &mut left);
+    let text = write::text(path, &servers, &settings, (read, &mut left));
+    left.0.sort_by(|one, other| {
+        let key = |one: &LeftOut| (Arc::clone(&one.place.file), one.place.line);
+        key(one).cmp(&key(other))
+    });
+    left.0.dedup();
+    let text = if is_well(&text) { text } else { CLOSED.to_owned() };
+    Ok(NginxImport { text, left: left.0 })
+}
+
+/// Returns whether a file can be read, but for files and folders that it names.
+fn is_well(text: &str) -> bool {
+    let checked = ConfigFile::parse(Path::new("imported.toml"), text, |_| Ok(()));
+    let of_files = |problem: &str| problem.starts_with("error-page.file");
+    match checked {
+        Ok(_) => true,
+        Err(error) => error.problems().iter().all(|problem| of_files(&problem.text)),
+    }
+}
+
+fn block_of(directive: &Directive) -> Vec<Directive> {
+    directive.block.clone().unwrap_or_default()
+}
+
+/// Reads files with those that they include.
+struct IncludedFiles<'a> {
+    /// The folder of the main file, which all includes are relative to.
+    folder: &'a Path,
+    read: ReadFile<'a>,
+    files: usize,
+    directives: usize,
+    left: LeftOuts,
+}
+
+impl IncludedFiles<'_> {
+    fn parse(&mut self, path: &Path, text: &str, depth: usize) -> Result<Vec<Directive>, String> {
+        let file: Arc<Path> = path.into();
+        let all = syntax::parse(&file, text)
+            .map_err(|(line, why)| format!("{}:{line}: {why}", path.display()))?;
+        self.expand(all, depth)
+    }
+
+    /// Puts the directives of included files in the place of `include`.
+    fn expand(&mut self, all: Vec<Directive>, depth: usize) -> Result<Vec<Directive>, String> {
+        let mut expanded = Vec::new();
+        for mut one in all {
+            self.directives += 1;
+            if self.directives > DIRECTIVES_MAX {
+                return Err(format!(
+                    "{}: expected at most {DIRECTIVES_MAX} directives with those of included \
+                     files, found more",
+                    one.place
+                ));
+            }
+            if let Some(block) = one.block.take() {
+                one.block = Some(self.expand(block, depth)?);
+            }
+            match &one.args[..] {
+                [pattern] if one.name == "include" && one.block.is_none() => {
+                    let pattern = pattern.clone();
+                    self.include(one, &pattern, depth, &mut expanded)?;
+                }
+                _ => expanded.push(one),
+            }
+        }
+        Ok(expanded)
+    }
+
+    fn include(
+        &mut self,
+        one: Directive,
+        pattern: &str,
+        depth: usize,
+        expanded: &mut Vec<Directive>,
+    ) -> Result<(), String> {
+        let found = files_of(self.folder, pattern).unwrap_or_default();
+        let mut all: Vec<PathBuf> = found;
+        // What is not there stays, and closes what it stands in.
+        if all.is_empty() && !pattern.contains(['*', '?', '[']) || pattern.contains('[') {
+            expanded.push(one);
+            return Ok(());
+        }
+        for path in all.drain(..) {
+            self.files += 1;
+            if depth == DEPTH_MAX || self.files > FILES_MAX {
+                return Err(format!(
+                    "{}: expected at most {FILES_MAX} files, {DEPTH_MAX} deep, found more",
+                    one.place
+                ));
+            }
+            match (self.read)(&path) {
+                Ok(text) => expanded.extend(self.parse(&path, &text, depth + 1)?),
+                Err(_) => expanded.push(one.clone()),
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,87 @@
+//! Locations of a server.
+
+use super::LeftOuts;
+use super::pattern::patterns;
+use super::scope::NginxScope;
+use super::syntax::Directive;
+
+/// Which paths a location is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum LocationMatcher {
+    /// `= /path`.
+    Exact(String),
+    /// `/path` and `^~ /path`; the latter goes before regular expressions.
+    Prefix { path: String, is_strong: bool },
+    /// `~` and `~*`, by patterns that match at least as much.
+    Expression(Vec<String>),
+    /// `@name`: no request is for it.
+    Named,
+}
+
+/// A location.
+#[derive(Clone, Debug)]
+pub(super) struct NginxLocation {
+    pub(super) matcher: LocationMatcher,
+    pub(super) scope: NginxScope,
+    pub(super) directive: Directive,
+}
+
+impl NginxLocation {
+    /// Reads a location.
+    pub(super) fn read(directive: &Directive, server: &NginxScope, left: &mut LeftOuts) -> Self {
+        let mut scope = server.inner();
+        let matcher = match &directive.args()[..] {
+            ["=", path] => LocationMatcher::Exact((*path).to_owned()),
+            ["^~", path] => LocationMatcher::Prefix { path: (*path).to_owned(), is_strong: true },
+            ["~" | "~*", expression] => LocationMatcher::Expression(of_expression(expression)),
+            [path] if path.starts_with('@') => LocationMatcher::Named,
+            [path] if path.starts_with("~*") => {
+                LocationMatcher::Expression(of_expression(&path[2..]))
+            }
+            [path] if path.starts_with('~') => {
+                LocationMatcher::Expression(of_expression(&path[1..]))
+            }
+            [path] if path.starts_with("^~") => {
+                LocationMatcher::Prefix { path: path[2..].to_owned(), is_strong: true }
+            }
+            [path] if path.starts_with("=/") => LocationMatcher::Exact(path[1..].to_owned()),
+            [path] => LocationMatcher::Prefix { path: (*path).to_owned(), is_strong: false },
+            _ => {
+                scope.close(directive, "expected a path or an expression", left);
+                LocationMatcher::Expression(vec!["*".to_owned()])
+            }
+        };
+        for one in directive.block.iter().flatten() {
+            scope.apply(one, left);
+        }
+        Self { matcher, scope, directive: directive.clone() }
+    }
+
+    /// Returns whether an expression may be left out: the files that it is for are served alike
+    /// without it, but for header fields.
+    pub(super) fn serves_as(&self, server: &NginxScope) -> bool {
+        let scope = &self.scope;
+        let is_open = !scope.is_closed && scope.answer.is_none() && scope.alias.is_none();
+        is_open && scope.root.is_some() && scope.root == server.root && !server.is_closed
+    }
+}
+
+/// Returns the patterns of an expression. One that is not understood may match everything.
+fn of_expression(expression: &str) -> Vec<String> {
+    // Hidden names are not served, but for this one.
+    let is_of_hidden = ["/\\.", "^/\\.", "(^|/)\\.", "(?:^|/)\\.", "\\/\\."]
+        .iter()
+        .any(|begin| expression.starts_with(begin));
+    if is_of_hidden && expression.contains("(?!well-known") {
+        return Vec::new();
+    }
+    let all = patterns(expression).unwrap_or_else(|| vec!["*".to_owned()]);
+    // A setting has no place for longer ones, or those with commas.
+    let fits = |pattern: &String| pattern.len() <= 200 && !pattern.contains(',');
+    let is_plain = |pattern: &String| pattern.chars().all(|one| one.is_ascii_graphic());
+    if all.iter().all(|pattern| fits(pattern) && is_plain(pattern)) {
+        all
+    } else {
+        vec!["*".to_owned()]
+    }
+}

@@ -1,0 +1,456 @@
+//! What directives say of a server or a location: they are inherited from the outside in.
+
+use std::path::PathBuf;
+
+use super::LeftOuts;
+use super::syntax::Directive;
+use crate::headers::Headers;
+
+/// Directives without a counterpart that change nothing about what is served, or to whom.
+const HARMLESS: &[&str] = &[
+    "access_log",
+    "aio",
+    "charset",
+    "chunked_transfer_encoding",
+    "client_body_buffer_size",
+    "client_body_temp_path",
+    "client_header_buffer_size",
+    "connection_pool_size",
+    "directio",
+    "error_log",
+    "etag",
+    "http2",
+    "http3",
+    "if_modified_since",
+    "keepalive_disable",
+    "large_client_header_buffers",
+    "lingering_close",
+    "lingering_time",
+    "lingering_timeout",
+    "log_format",
+    "log_not_found",
+    "log_subrequest",
+    "map_hash_bucket_size",
+    "map_hash_max_size",
+    "max_ranges",
+    "merge_slashes",
+    "msie_padding",
+    "open_file_cache",
+    "open_file_cache_errors",
+    "open_file_cache_min_uses",
+    "open_file_cache_valid",
+    "output_buffers",
+    "port_in_redirect",
+    "postpone_output",
+    "read_ahead",
+    "recursive_error_pages",
+    "request_pool_size",
+    "reset_timedout_connection",
+    "resolver",
+    "resolver_timeout",
+    "sendfile",
+    "sendfile_max_chunk",
+    "server_name_in_redirect",
+    "server_names_hash_bucket_size",
+    "server_names_hash_max_size",
+    "server_tokens",
+    "ssl_buffer_size",
+    "ssl_ciphers",
+    "ssl_conf_command",
+    "ssl_dhparam",
+    "ssl_ecdh_curve",
+    "ssl_prefer_server_ciphers",
+    "ssl_protocols",
+    "ssl_session_cache",
+    "ssl_session_tickets",
+    "ssl_session_timeout",
+    "ssl_stapling",
+    "ssl_stapling_verify",
+    "ssl_trusted_certificate",
+    "tcp_nodelay",
+    "tcp_nopush",
+    "types_hash_bucket_size",
+    "types_hash_max_size",
+    "underscores_in_headers",
+    "variables_hash_bucket_size",
+    "variables_hash_max_size",
+    "ignore_invalid_headers",
+    "absolute_redirect",
+    "server_names_hash",
+    "proxy_headers_hash_max_size",
+    "proxy_headers_hash_bucket_size",
+];
+
+/// Directives that are understood, and have no counterpart: what is served is the same without.
+const WITHOUT: &[&str] = &[
+    "brotli",
+    "brotli_comp_level",
+    "brotli_min_length",
+    "brotli_static",
+    "brotli_types",
+    "charset_types",
+    "gunzip",
+    "gzip",
+    "gzip_buffers",
+    "gzip_comp_level",
+    "gzip_disable",
+    "gzip_http_version",
+    "gzip_min_length",
+    "gzip_proxied",
+    "gzip_static",
+    "gzip_types",
+    "gzip_vary",
+    "limit_conn",
+    "limit_conn_log_level",
+    "limit_conn_status",
+    "limit_conn_zone",
+    "limit_rate",
+    "limit_rate_after",
+    "limit_req",
+    "limit_req_log_level",
+    "limit_req_status",
+    "limit_req_zone",
+    "map",
+    "geo",
+    "split_clients",
+    "upstream",
+    "types",
+    "autoindex_exact_size",
+    "autoindex_format",
+    "autoindex_localtime",
+    "client_max_body_size",
+    "client_body_timeout",
+    "client_header_timeout",
+    "keepalive_timeout",
+    "keepalive_requests",
+    "keepalive_time",
+    "send_timeout",
+    "set",
+    "set_real_ip_from",
+    "real_ip_header",
+    "real_ip_recursive",
+    "ssl_early_data",
+    "zstd",
+    "zstd_static",
+    "zstd_types",
+    "error_page",
+    "add_trailer",
+];
+
+/// Parameters of what runs programs or forwards: without their `_pass` they change nothing.
+const PARAMETERS: &[&str] = &["fastcgi_", "proxy_", "uwsgi_", "scgi_", "grpc_", "memcached_"];
+
+/// What a server or a location says, with what it inherits.
+#[derive(Clone, Debug, Default)]
+pub(super) struct NginxScope {
+    pub(super) root: Option<PathBuf>,
+    pub(super) alias: Option<PathBuf>,
+    pub(super) listing: Option<bool>,
+    /// Names of the file of a folder; none is the usual one.
+    pub(super) index: Vec<String>,
+    /// Where files are looked for; none is as usual.
+    pub(super) try_files: Vec<String>,
+    /// Fields of responses. A location with some of its own inherits none, as in nginx.
+    pub(super) headers: Vec<(String, String)>,
+    pub(super) has_own_headers: bool,
+    /// The value of `Cache-Control` by `expires`.
+    pub(super) expires: Option<String>,
+    pub(super) default_type: Option<String>,
+    /// Pages for errors, by their paths beneath the root.
+    pub(super) pages: Vec<(u16, String)>,
+    pub(super) answer: Option<NginxAnswer>,
+    /// Nothing of it may be served: a directive was not understood, or says so.
+    pub(super) is_closed: bool,
+    /// It runs programs, whose sources lie about.
+    pub(super) runs_programs: bool,
+}
+
+/// A response by `return` or `rewrite`.
+#[derive(Clone, Debug)]
+pub(super) enum NginxAnswer {
+    /// A text.
+    Text { status: u16, text: String },
+    /// A redirect to a target with variables, for all paths.
+    Redirect { status: u16, to: String },
+    /// A redirect of the paths that an expression matches.
+    Rewrite { status: u16, expression: String, to: String },
+}
+
+impl NginxScope {
+    /// Returns the scope of a location in this one.
+    pub(super) fn inner(&self) -> Self {
+        Self { has_own_headers: false, answer: None, alias: None, ..self.clone() }
+    }
+
+    /// Returns whether both serve files from the same place.
+    pub(super) fn is_folder_as(&self, other: &Self) -> bool {
+        let is_open =
+            |scope: &Self| !scope.is_closed && scope.answer.is_none() && scope.alias.is_none();
+        is_open(self) && is_open(other) && self.root.is_some() && self.root == other.root
+    }
+
+    /// Returns whether both serve them alike: with the same fields, and lists of folders.
+    pub(super) fn is_dressed_as(&self, other: &Self) -> bool {
+        self.headers == other.headers
+            && self.expires == other.expires
+            && self.listing == other.listing
+            && self.index == other.index
+            && self.try_files == other.try_files
+    }
+
+    /// Takes a directive over, or notes that it was left out; then nothing may be served, unless
+    /// the directive makes no difference to that.
+    pub(super) fn apply(&mut self, one: &Directive, left: &mut LeftOuts) {
+        let (name, args) = (&*one.name, one.args());
+        match (name, &args[..]) {
+            _ if HARMLESS.contains(&name) => {}
+            ("root", [path]) => match path_of(path) {
+                Some(path) => self.root = Some(path),
+                None => self.close(one, "expected a whole path without variables", left),
+            },
+            ("alias", [path]) => match path_of(path) {
+                Some(path) => self.alias = Some(path),
+                None => self.close(one, "expected a whole path without variables", left),
+            },
+            ("autoindex", ["on"]) => self.listing = Some(true),
+            ("autoindex", ["off"]) => self.listing = Some(false),
+            ("add_header", [name, value] | [name, value, "always"]) => {
+                self.add_header(one, (name, value), left);
+            }
+            ("expires", [time]) => self.expire(one, time, left),
+            ("default_type", [kind]) => self.default_type = Some((*kind).to_owned()),
+            ("error_page", [codes @ .., page]) if self.add_pages(codes, page) => {}
+            ("index", names) => self.set_index(one, names, left),
+            ("try_files", [files @ .., last]) => self.try_files(one, (files, last), left),
+            ("allow" | "satisfy", ["all"]) | ("auth_basic", ["off"]) => {}
+            ("deny", ["all"]) | ("internal", []) => self.is_closed = true,
+            ("return", args) => self.set_return(one, args, left),
+            ("rewrite", args) => self.set_rewrite(one, args, left),
+            ("include", [path]) => {
+                if !is_known_include(path) {
+                    self.close(one, "the file cannot be read", left);
+                }
+            }
+            _ if WITHOUT.contains(&name) => left.add(one, "it has no counterpart: left out"),
+            _ if name.ends_with("_pass") => self.close_pass(one, left),
+            _ if PARAMETERS.iter().any(|prefix| name.starts_with(prefix)) => {}
+            _ => self.close(one, "it is not understood", left),
+        }
+    }
+
+    /// Closes the scope by a directive.
+    pub(super) fn close(&mut self, one: &Directive, why: &str, left: &mut LeftOuts) {
+        self.is_closed = true;
+        left.add(one, &format!("{why}; what it stands in responds with 403"));
+    }
+
+    fn close_pass(&mut self, one: &Directive, left: &mut LeftOuts) {
+        if one.name == "proxy_pass" || one.name == "grpc_pass" {
+            self.close(one, "requests are not forwarded", left);
+        } else {
+            self.runs_programs = true;
+            self.close(one, "programs are not run, and their sources are not served", left);
+        }
+    }
+
+    fn add_header(&mut self, one: &Directive, (name, value): (&str, &str), left: &mut LeftOuts) {
+        const OWN: [&str; 8] = [
+            "Server",
+            "Date",
+            "Content-Type",
+            "Content-Range",
+            "ETag",
+            "Last-Modified",
+            "Accept-Ranges",
+            "Location",
+        ];
+        let mut field = Headers::default();
+        field.set(name, value);
+        let is_own = OWN.iter().any(|own| own.eq_ignore_ascii_case(name));
+        if value.contains('$') || is_own || field.check().is_err() {
+            self.close(one, "a field with variables, or one that the server sets", left);
+            return;
+        }
+        if !self.has_own_headers {
+            self.headers.clear();
+            self.has_own_headers = true;
+        }
+        let is_same = |known: &(String, String)| known.0.eq_ignore_ascii_case(name);
+        if self.headers.iter().any(is_same) {
+            left.add(one, "a field is sent once: the first one counts");
+        } else {
+            self.headers.push((name.to_owned(), value.to_owned()));
+        }
+    }
+
+    fn expire(&mut self, one: &Directive, time: &str, left: &mut LeftOuts) {
+        self.expires = match time {
+            "off" => None,
+            "epoch" => Some("no-cache".to_owned()),
+            "max" => Some("max-age=315360000".to_owned()),
+            _ if time.starts_with('-') => Some("no-cache".to_owned()),
+            _ => {
+                let age = seconds(time).map(|seconds| format!("max-age={seconds}"));
+                if age.is_none() {
+                    left.add(one, "expected a time without variables: left out");
+                }
+                age
+            }
+        };
+    }
+
+    /// Returns whether pages are files for statuses.
+    fn add_pages(&mut self, codes: &[&str], page: &str) -> bool {
+        let codes: Option<Vec<u16>> = codes.iter().map(|code| code.parse().ok()).collect();
+        // Never the source of a program.
+        let is_plain = page.strip_prefix('/').is_some_and(is_page);
+        match codes {
+            Some(codes) if is_plain && codes.iter().all(|code| (400..600).contains(code)) => {
+                for code in codes {
+                    self.pages.retain(|(known, _)| *known != code);
+                    self.pages.push((code, page.to_owned()));
+                }
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Takes the names of files over; programs are none.
+    fn set_index(&mut self, one: &Directive, names: &[&str], left: &mut LeftOuts) {
+        let (pages, others): (Vec<&str>, Vec<&str>) =
+            names.iter().partition(|name| is_page(name) && !name.contains('/'));
+        if !others.is_empty() {
+            left.add(one, &format!("no index of a folder: {}", others.join(" ")));
+        }
+        self.index = pages.into_iter().map(str::to_owned).collect();
+    }
+
+    /// Files are looked for as nginx does; a fallback that is a program has no counterpart.
+    fn try_files(&mut self, one: &Directive, (files, last): (&[&str], &str), left: &mut LeftOuts) {
+        let is_usual = |file: &str| ["$uri", "$uri/", "$uri.html"].contains(&file);
+        let is_known = |file: &&&str| is_usual(file) || **file == "$uri/index.html";
+        if files.is_empty() || !files.iter().all(|file| is_known(&file)) {
+            self.close(one, "it looks for other files than those of the path", left);
+            return;
+        }
+        let mut all: Vec<&str> = files.iter().copied().filter(|file| is_usual(file)).collect();
+        match last {
+            "=404" => {}
+            _ if is_usual(last) => all.push(last),
+            _ if last.starts_with('/') && is_page(&last[1..]) => all.push(last),
+            _ => left.add(one, "files are served; where there is none the response is 404"),
+        }
+        self.try_files = if matches!(all[..], ["$uri" | "$uri/"] | ["$uri", "$uri/"]) {
+            Vec::new()
+        } else {
+            all.into_iter().map(str::to_owned).collect()
+        };
+    }
+
+    fn set_return(&mut self, one: &Directive, args: &[&str], left: &mut LeftOuts) {
+        if self.answer.is_some() {
+            return; // The first one counts.
+        }
+        let is_url = |text: &str| text.starts_with("http://") || text.starts_with("https://");
+        let code = args.first().and_then(|code| code.parse::<u16>().ok());
+        self.answer = match (code, args) {
+            (None, [url]) if is_url(url) || url.starts_with("$scheme") => {
+                Some(NginxAnswer::Redirect { status: 302, to: (*url).to_owned() })
+            }
+            (Some(status @ (301 | 302 | 303 | 307 | 308)), [_, to]) => {
+                Some(NginxAnswer::Redirect { status, to: (*to).to_owned() })
+            }
+            // It closes the connection without a response.
+            (Some(444), [_]) => Some(NginxAnswer::Text { status: 403, text: String::new() }),
+            (Some(status @ (200..=299 | 400..=599)), [_]) => {
+                Some(NginxAnswer::Text { status, text: String::new() })
+            }
+            (Some(status @ (200..=299 | 400..=599)), [_, text]) if !text.contains('$') => {
+                Some(NginxAnswer::Text { status, text: (*text).to_owned() })
+            }
+            _ => None,
+        };
+        if self.answer.is_none() {
+            self.close(one, "it is not understood", left);
+        }
+    }
+
+    fn set_rewrite(&mut self, one: &Directive, args: &[&str], left: &mut LeftOuts) {
+        let status = match args.get(2) {
+            Some(&"permanent") => 301,
+            Some(&"redirect") => 302,
+            _ => return self.close(one, "only redirects to other URLs are understood", left),
+        };
+        if self.answer.is_none() {
+            let (expression, to) = (args[0].to_owned(), args[1].to_owned());
+            self.answer = Some(NginxAnswer::Rewrite { status, expression, to });
+        } else {
+            self.close(one, "only one redirect is understood", left);
+        }
+    }
+}
+
+/// Returns a whole path without variables or parts that lead upwards.
+fn path_of(text: &str) -> Option<PathBuf> {
+    let is_whole = text.starts_with('/') && !text.contains(['$', '\0', '\n']);
+    let is_straight = !text.split('/').any(|part| part == "..");
+    (is_whole && is_straight).then(|| PathBuf::from(text))
+}
+
+/// Returns whether a path is that of a page, which is never the source of a program.
+fn is_page(path: &str) -> bool {
+    let is_letter = |one: char| one.is_ascii_alphanumeric() || "-._/".contains(one);
+    let is_part = |part: &str| !part.is_empty() && !part.starts_with('.');
+    let ends = [".html", ".htm", ".xhtml", ".txt", ".json"];
+    path.len() <= 200
+        && path.chars().all(is_letter)
+        && path.split('/').all(is_part)
+        && ends.iter().any(|end| path.ends_with(end))
+}
+
+/// Returns whether an included file that cannot be read is known to change nothing.
+fn is_known_include(path: &str) -> bool {
+    const KNOWN: [&str; 9] = [
+        "mime.types",
+        "fastcgi_params",
+        "fastcgi.conf",
+        "proxy_params",
+        "uwsgi_params",
+        "scgi_params",
+        "options-ssl-nginx.conf",
+        "fastcgi-php.conf",
+        "koi-utf",
+    ];
+    path.rsplit('/').next().is_some_and(|name| KNOWN.contains(&name))
+}
+
+/// Returns the seconds of a time such as `30d`, `1h30m` or `600`.
+pub(super) fn seconds(text: &str) -> Option<u64> {
+    let units = [
+        ("y", 31_536_000),
+        ("M", 2_592_000),
+        ("w", 604_800),
+        ("d", 86_400),
+        ("h", 3_600),
+        ("m", 60),
+        ("s", 1),
+    ];
+    let (mut sum, mut rest) = (0_u64, text.trim());
+    if rest.is_empty() {
+        return None;
+    }
+    while !rest.is_empty() {
+        let end = rest.bytes().position(|byte| !byte.is_ascii_digit()).unwrap_or(rest.len());
+        let number: u64 = rest[..end].parse().ok()?;
+        rest = &rest[end..];
+        let (suffix, factor) = match units.iter().find(|(unit, _)| rest.starts_with(unit)) {
+            Some((unit, factor)) => (*unit, *factor),
+            None if rest.is_empty() => ("", 1),
+            None => return None,
+        };
+        rest = rest[suffix.len()..].trim_start();
+        sum = sum.checked_add(number.checked_mul(factor)?)?;
+    }
+    Some(sum)
+}

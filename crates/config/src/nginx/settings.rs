@@ -1,0 +1,140 @@
+//! Settings of the whole server that an import takes over, and where it listens.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use super::LeftOuts;
+use super::scope::seconds;
+use super::syntax::Directive;
+use crate::Config;
+use crate::table::TUNABLES;
+use crate::text::quoted;
+
+/// Directives that are settings of the whole server, with their names and kinds of values.
+const SETTINGS: &[(&str, &str, ValueKind)] = &[
+    ("client_max_body_size", "limit-body-bytes", ValueKind::Bytes),
+    ("keepalive_timeout", "timeout-keep-alive", ValueKind::Time),
+    ("keepalive_requests", "max-requests-per-connection", ValueKind::Number),
+    ("client_header_timeout", "header-timeout", ValueKind::Time),
+    ("client_body_timeout", "body-timeout", ValueKind::Time),
+    ("send_timeout", "write-timeout", ValueKind::Time),
+    ("worker_processes", "workers", ValueKind::Number),
+];
+
+/// Directives at the top of the file that need no counterpart.
+const OF_MAIN: &[&str] = &[
+    "daemon",
+    "env",
+    "error_log",
+    "events",
+    "include",
+    "load_module",
+    "lock_file",
+    "master_process",
+    "pcre_jit",
+    "pid",
+    "thread_pool",
+    "timer_resolution",
+    "user",
+    "worker_cpu_affinity",
+    "worker_priority",
+    "worker_rlimit_core",
+    "worker_rlimit_nofile",
+    "worker_shutdown_timeout",
+];
+
+#[derive(Clone, Copy)]
+enum ValueKind {
+    Bytes,
+    Time,
+    Number,
+}
+
+/// Settings of the whole server.
+#[derive(Default)]
+pub(super) struct GlobalSettings {
+    values: BTreeMap<&'static str, String>,
+    /// Addresses, each with whether it speaks TLS.
+    listeners: Vec<(String, bool)>,
+    pub(super) redirects_to_https: bool,
+}
+
+impl GlobalSettings {
+    /// Takes a directive at the top of the file.
+    pub(super) fn take_main(&mut self, one: &Directive, left: &mut LeftOuts) {
+        if !self.take(one, left) && !OF_MAIN.contains(&&*one.name) {
+            left.add(one, "it has no counterpart: left out");
+        }
+    }
+
+    /// Takes a directive that is a setting; returns whether it is one.
+    pub(super) fn take(&mut self, one: &Directive, left: &mut LeftOuts) -> bool {
+        let Some((_, name, kind)) = SETTINGS.iter().find(|(known, ..)| *known == one.name) else {
+            return false;
+        };
+        let text = one.args.first().map(String::as_str).unwrap_or_default();
+        let value = match kind {
+            ValueKind::Time => seconds(text).map(|seconds| format!("{seconds}s")),
+            ValueKind::Bytes => Some(text.to_ascii_lowercase()),
+            ValueKind::Number => Some(text.to_owned()),
+        };
+        let tunable = TUNABLES.iter().find(|tunable| tunable.name == *name);
+        let is_valid = |value: &String| {
+            tunable.is_some_and(|one| one.set(&mut Config::default(), value.as_ref()).is_ok())
+        };
+        match value.filter(is_valid) {
+            Some(value) => {
+                let known = self.values.entry(name).or_insert_with(|| value.clone());
+                if *known != value {
+                    left.add(one, &format!("{name} is {known} for all sites: left out"));
+                }
+            }
+            None => left.add(one, &format!("{name} takes no such value: left out")),
+        }
+        true
+    }
+
+    /// Adds listeners. One that speaks TLS for one server does for all.
+    pub(super) fn listen<'a>(&mut self, all: impl Iterator<Item = (&'a str, bool)>) {
+        for (address, has_tls) in all {
+            match self.listeners.iter_mut().find(|(known, _)| known == address) {
+                Some((_, known)) => *known |= has_tls,
+                None => self.listeners.push((address.to_owned(), has_tls)),
+            }
+        }
+    }
+
+    /// Writes all of them.
+    pub(super) fn write(&self, out: &mut String) {
+        let has_tls = self.listeners.iter().any(|(_, has_tls)| *has_tls);
+        let one = |(address, is_tls): &(String, bool)| {
+            let scheme = match (has_tls, is_tls) {
+                _ if address.starts_with("unix:") => "",
+                (true, true) => "https://",
+                (true, false) => "http://",
+                _ => "",
+            };
+            text_of(&format!("{scheme}{address}"))
+        };
+        let all: Vec<String> = self.listeners.iter().map(one).collect();
+        if !all.is_empty() {
+            push(out, format_args!("listen = [{}]", all.join(", ")));
+        }
+        if self.redirects_to_https {
+            push(out, format_args!("https-redirect = true"));
+        }
+        for (name, value) in &self.values {
+            push(out, format_args!("{name} = {}", text_of(value)));
+        }
+    }
+}
+
+/// Returns a text as a value of the file: nothing in it is a variable.
+pub(super) fn text_of(text: &str) -> String {
+    quoted(&text.replace("${", "$${"))
+}
+
+/// Writes a line.
+pub(super) fn push(out: &mut String, line: std::fmt::Arguments<'_>) {
+    writeln!(out, "{line}").expect("a string takes all text");
+}

@@ -1,0 +1,114 @@
+//! The configuration file that an import makes.
+
+use std::path::Path;
+
+use super::routes::{self, ImportedAction, ImportedRoute};
+use super::server::{ImportedServers, NginxServer};
+use super::settings::{GlobalSettings, push, text_of};
+use super::{LeftOuts, ReadFile};
+use crate::text::quoted;
+
+/// Returns the file.
+///
+/// - `read`: returns the text of a page, or why it cannot be read.
+pub(super) fn text(
+    path: &Path,
+    servers: &ImportedServers,
+    settings: &GlobalSettings,
+    (read, left): (ReadFile<'_>, &mut LeftOuts),
+) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().replace(char::is_control, "");
+    let mut out = format!(
+        "# Imported from {name}. Look through it, and at what could not be taken over;\n\
+         # `gustnado check` reads it.\n\n"
+    );
+    settings.write(&mut out);
+    let certificate = [&servers.main].into_iter().chain(&servers.sites);
+    let certificate = certificate.filter(|one| one.certificate.is_some()).collect::<Vec<_>>();
+    let default = certificate.first();
+    if let Some(server) = default {
+        let (cert, key) = (server.certificate.as_deref(), server.key.as_deref());
+        push(&mut out, format_args!("tls-cert = {}", text_of(cert.unwrap_or_default())));
+        if let Some(key) = key {
+            push(&mut out, format_args!("tls-key = {}", text_of(key)));
+        }
+    }
+    site(&mut out, "", &servers.main, (read, left));
+    for server in &servers.sites {
+        let hosts: Vec<String> = server.hosts.iter().map(|host| text_of(host)).collect();
+        push(&mut out, format_args!("\n[[site]]\nhosts = [{}]", hosts.join(", ")));
+        if let Some(cert) = &server.certificate
+            && default.is_some_and(|one| one.certificate != server.certificate)
+        {
+            push(&mut out, format_args!("\n[site.tls]\ncert = {}", text_of(cert)));
+            if let Some(key) = &server.key {
+                push(&mut out, format_args!("key = {}", text_of(key)));
+            }
+        }
+        site(&mut out, "site.", server, (read, left));
+    }
+    out
+}
+
+fn site(
+    out: &mut String,
+    prefix: &str,
+    server: &NginxServer,
+    (read, left): (ReadFile<'_>, &mut LeftOuts),
+) {
+    for (path, one) in routes::of(server, left) {
+        push(out, format_args!("\n[[{prefix}route]]\npath = {}", text_of(&path)));
+        route(out, prefix, &one);
+    }
+    if server.scope.is_closed {
+        return;
+    }
+    let Some(root) = &server.root_scope().root else { return };
+    for (status, page) in &server.scope.pages {
+        let file = root.join(page.trim_start_matches('/'));
+        if read(&file).is_ok() {
+            push(
+                out,
+                format_args!(
+                    "\n[[{prefix}error-page]]\nstatus = {status}\nfile = {}",
+                    text_of(&file.to_string_lossy())
+                ),
+            );
+        } else {
+            let shown = file.display();
+            left.add(&server.directive, &format!("the page {shown} cannot be read: left out"));
+        }
+    }
+}
+
+fn route(out: &mut String, prefix: &str, one: &ImportedRoute) {
+    match &one.action {
+        ImportedAction::Folder(folder) => {
+            push(out, format_args!("folder = {}", text_of(&folder.to_string_lossy())));
+        }
+        ImportedAction::Redirect { to, status } => {
+            push(out, format_args!("redirect = {}\nstatus = {status}", text_of(to)));
+        }
+        ImportedAction::Text { text, status, kind } => {
+            push(out, format_args!("answer = {}\nstatus = {status}", text_of(text)));
+            if let Some(kind) = kind {
+                push(out, format_args!("type = {}", text_of(kind)));
+            }
+        }
+    }
+    if let (ImportedAction::Folder(_), Some(on)) = (&one.action, one.listing) {
+        push(out, format_args!("listing = {}", text_of(if on { "on" } else { "off" })));
+    }
+    let lists =
+        [("index", &one.index), ("try-files", &one.try_files), ("forbidden", &one.forbidden)];
+    for (name, texts) in lists.into_iter().filter(|(_, texts)| !texts.is_empty()) {
+        let all: Vec<String> = texts.iter().map(|text| text_of(text)).collect();
+        push(out, format_args!("{name} = [{}]", all.join(", ")));
+    }
+    if !one.headers.is_empty() {
+        push(out, format_args!("\n[{prefix}route.headers]"));
+        for (name, value) in &one.headers {
+            push(out, format_args!("{} = {}", quoted(name), text_of(value)));
+        }
+    }
+}
