@@ -66,6 +66,7 @@ class Settings(TypedDict, total=False):
     file_threads: int | Literal["off"] | None
     first_byte_delay: float | str | None
     first_request_timeout: float | str | None
+    forbidden: str | Sequence[str] | None
     forwarded_allow_ips: str | Sequence[str] | None
     forwarded_fields: Literal["x-forwarded", "forwarded"] | None
     h2_glitches: int | Literal["unlimited"] | None
