@@ -107,6 +107,7 @@ class Settings(TypedDict, total=False):
     limit_websocket_memory: int | str | None
     listen: str | Sequence[str] | None
     listing: Literal["auto", "on", "off"] | None
+    listing_readme: bool | None
     log_config: _Path | None
     log_connection_errors: bool | None
     log_level: Literal["debug", "info", "warning", "error", "critical"] | None
@@ -180,6 +181,10 @@ class Settings(TypedDict, total=False):
     uds_owner: str | None
     uds_permissions: str | None
     umask: str | None
+    upload: bool | None
+    upload_bytes_max: int | str | None
+    upload_overwrite: bool | None
+    upload_quota: int | str | None
     uring_buffers: int | None
     user: str | None
     workers: int | Literal["auto"] | None

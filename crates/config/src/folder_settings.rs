@@ -3,7 +3,7 @@
 
 use gustnado_http::fields::check_field;
 
-use super::fields::{choice, file_path, list, switch};
+use super::fields::{choice, file_path, list, number, switch};
 use super::tunable::{Field, SettingGroup, Tunable};
 
 /// The slash at the end of a path.
@@ -177,6 +177,46 @@ pub(super) const CHARSET: Tunable = Tunable {
         get: |config| &config.routes.charset,
         set: |config, text| text.clone_into(&mut config.routes.charset),
     },
+};
+
+pub(super) const LISTING_README: Tunable = Tunable {
+    name: "listing-readme",
+    group: SettingGroup::Folders,
+    default: "false",
+    doc: "Show the README of a folder below its listing",
+    field: switch!(routes.listing_readme),
+};
+
+pub(super) const UPLOAD: Tunable = Tunable {
+    name: "upload",
+    group: SettingGroup::Folders,
+    default: "false",
+    doc: "Take files that clients send to folders, by PUT and by forms",
+    field: switch!(routes.upload),
+};
+
+pub(super) const UPLOAD_OVERWRITE: Tunable = Tunable {
+    name: "upload-overwrite",
+    group: SettingGroup::Folders,
+    default: "false",
+    doc: "Let a file that is sent replace the one with its name",
+    field: switch!(routes.upload_overwrite),
+};
+
+pub(super) const UPLOAD_BYTES_MAX: Tunable = Tunable {
+    name: "upload-bytes-max",
+    group: SettingGroup::Folders,
+    default: "1g",
+    doc: "Largest file that may be sent to a folder, and largest form",
+    field: number!(routes.upload_bytes_max, Bytes, 1..=1 << 50),
+};
+
+pub(super) const UPLOAD_QUOTA: Tunable = Tunable {
+    name: "upload-quota",
+    group: SettingGroup::Folders,
+    default: "unlimited",
+    doc: "Bytes that all files of a folder may have together",
+    field: number!(routes.upload_quota, Bytes, 1..=1 << 50, or "unlimited"),
 };
 
 #[cfg(test)]

@@ -43,6 +43,16 @@ settings! { $
         listing: Listing = Listing::Auto,
         /// The largest file whose entity tag is made of its bytes; 0 is none.
         hash_bytes_max: u64,
+        /// Whether the README of a folder is shown below its listing.
+        listing_readme: bool,
+        /// Whether files may be sent to folders, by PUT and by forms.
+        upload: bool,
+        /// Whether a file that is sent may replace one.
+        upload_overwrite: bool,
+        /// Largest file that may be sent, in bytes.
+        upload_bytes_max: u64,
+        /// Bytes that all files of a folder may have together; 0 is no limit.
+        upload_quota: u64,
         /// Whether `about.html` is served at `/about`, and `/about.html` redirected to it.
         clean_urls: bool,
         /// The slash at the end of a path.

@@ -17,12 +17,14 @@ mod folders;
 mod headers;
 mod listing;
 mod location;
+mod lone_file;
 mod lookup;
 mod made;
 mod mime_table;
 mod multipart;
 mod open_file;
 mod open_folder;
+mod options;
 mod path;
 mod pieces;
 mod resolve;
@@ -33,12 +35,12 @@ mod stamp;
 mod target;
 #[cfg(test)]
 mod tests;
+mod upload;
 mod variants;
 mod waiting;
 pub mod warmth;
 mod worker;
 
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -51,11 +53,9 @@ use gustnado_http::path::{CanonicalPath, PathError};
 use gustnado_http::request::RequestView;
 use gustnado_http::status::Status;
 use gustnado_tasks::{BlockingPool, Now};
-use rustix::fs::FileType;
-use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
-use cached_file::{Access, LoadContext, Representation, SMALL_BYTES_MAX};
+use cached_file::LoadContext;
 use digest::Hashing;
 use error::Failure;
 use lookup::FoundEntry;
@@ -67,6 +67,7 @@ use resolve::Root;
 use select::{select, select_or_whole};
 use stamp::Seen;
 use target::{Moved, PathRules};
+use upload::UploadQuota;
 use variants::{ChosenVariant, MakeVariant, VariantSet};
 use worker::Worker;
 
@@ -75,16 +76,21 @@ pub use content_type::ContentType;
 pub use error::FilesError;
 pub use folders::Folders;
 pub use headers::FolderHeaders;
+pub use lone_file::respond_with_file;
 pub use open_file::OpenFile;
+pub use options::FileOptions;
 pub use pieces::{Pieces, PiecesFailed};
 pub use response::{FileContent, FileResponse};
 pub use segment::Segment;
+pub use upload::FileUpload;
 pub use waiting::Lookup;
 
 gustnado_tasks::debug_as_display!(FilesError);
 
 /// The methods that a file supports.
 const ALLOW: &[u8] = b"GET, HEAD, OPTIONS";
+/// The same where files may be sent.
+const ALLOW_UPLOAD: &[u8] = b"GET, HEAD, OPTIONS, PUT, POST";
 
 /// The most files that one worker keeps open between requests.
 const DESCRIPTORS_MAX: u64 = 256;
@@ -127,39 +133,6 @@ pub enum FolderResponse {
     Wait(Box<Lookup>),
 }
 
-/// Options of a folder.
-#[derive(Clone, Debug)]
-pub struct FileOptions {
-    /// What is served, and how.
-    pub settings: RouteSettings,
-    /// Respond with a listing for a folder without an index where the setting is `auto`.
-    pub lists_on_auto: bool,
-    /// Bytes of memory for cached files, of all workers together; 0 for none.
-    pub cache_bytes: u64,
-    /// Number of threads that call `Files::respond`, at least 1. Each gets an equal share of the
-    /// bounds.
-    pub workers: usize,
-    /// The most threads that wait for the folder's disk, so that no worker does; 0 lets the workers
-    /// wait. They are started when a file is not in memory, and end when idle.
-    pub threads: usize,
-    /// Longest time that a request waits for the disk.
-    pub wait: Duration,
-}
-
-/// One worker, which waits for the disk itself: no cache, no listing, nothing hidden.
-impl Default for FileOptions {
-    fn default() -> Self {
-        Self {
-            settings: RouteSettings::default(),
-            lists_on_auto: false,
-            cache_bytes: 0,
-            workers: 1,
-            threads: 0,
-            wait: Duration::MAX,
-        }
-    }
-}
-
 /// A served folder, shared by all workers.
 ///
 /// Each thread keeps its own cache and its own view of the root: nothing is locked, and a response
@@ -175,9 +148,8 @@ struct Folder {
     path: PathBuf,
     settings: RouteSettings,
     rules: PathRules,
-    /// Per worker.
+    /// Per worker, as the next one.
     cache_bytes: u64,
-    /// Per worker.
     descriptors_max: u64,
     pub headers: FolderHeaders,
     /// The root at the start; a worker that finds another one in its place opens its own.
@@ -193,6 +165,7 @@ struct Folder {
     pool: OnceLock<BlockingPool>,
     /// Those of all workers.
     open_files: OpenFiles,
+    uploads: Arc<UploadQuota>,
     hashing: Hashing,
     /// Representations that were made of files.
     made: MadeVariants,
@@ -257,6 +230,7 @@ impl Files {
             wait: options.wait,
             pool: OnceLock::new(),
             open_files: OpenFiles::default(),
+            uploads: Arc::default(),
             hashing,
         };
         Ok(Files { folder: Arc::new(folder) })
@@ -327,12 +301,13 @@ impl Files {
     /// Responds to methods other than GET and HEAD.
     #[cold]
     fn respond_to_other(&self, request: &RequestView<'_>) -> FolderResponse {
+        let allow = if self.takes_uploads() { ALLOW_UPLOAD } else { ALLOW };
         let response = match request.method() {
             _ if CanonicalPath::of(request.path()) == Err(PathError::Parent) => {
                 FileResponse::new(Status::BAD_REQUEST)
             }
-            Method::Options => FileResponse::new(Status::NO_CONTENT).with(HeaderId::Allow, ALLOW),
-            _ => FileResponse::new(Status::METHOD_NOT_ALLOWED).with(HeaderId::Allow, ALLOW),
+            Method::Options => FileResponse::new(Status::NO_CONTENT).with(HeaderId::Allow, allow),
+            _ => FileResponse::new(Status::METHOD_NOT_ALLOWED).with(HeaderId::Allow, allow),
         };
         FolderResponse::Ready(Box::new(response.with_headers(&self.folder.headers)))
     }
@@ -556,35 +531,4 @@ fn failure(folder: &Folder, failure: Failure) -> FileResponse {
         response.hint = Some(if is_usual { NO_INDEX } else { NO_OWN_INDEX });
     }
     response
-}
-
-/// Responds with one file at any place: `path` is trusted. Waits for the disk.
-pub fn respond_with_file(path: &Path, request: RequestView<'_>, now: Now) -> FileResponse {
-    match load_file(path, now) {
-        Ok(file) => select_or_whole(Arc::new(file), &FolderHeaders::default(), request, now),
-        Err(failure) => FileResponse::new(failure.status()),
-    }
-}
-
-fn load_file(path: &Path, now: Now) -> Result<CachedFile, Failure> {
-    let not_found = Failure::Disk(Errno::NOENT);
-    let name = path.file_name().ok_or(not_found)?.as_bytes();
-    let parent = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    let root = Root::open(parent).map_err(Failure::Disk)?;
-    let located = root.locate(name)?;
-    if located.kind() != FileType::RegularFile {
-        return Err(Failure::Disk(Errno::NOENT));
-    }
-    // Without a folder that remembers digests, only a small file has one.
-    let folder = LoadContext {
-        headers: &FolderHeaders::default(),
-        pool: None,
-        open_files: &OpenFiles::default(),
-        hashing: &Hashing::new(SMALL_BYTES_MAX, digest::source_date()),
-    };
-    let file = (&located, name, Representation::of_type(ContentType::of(name)));
-    CachedFile::load((&root, Access::Waits), file, folder, now)
 }

@@ -48,8 +48,8 @@ pub(super) fn respond(
         listed: ListedFolder::new(place.path.as_str(), place.at),
         query,
         hidden: folder.settings.hidden,
-        has_readme: false,
-        offers: Offers::default(),
+        has_readme: folder.settings.listing_readme,
+        offers: Offers { upload: folder.settings.upload, ..Offers::default() },
         step: ListingStep::Start,
     };
     // Not cacheable: files come and go without a sign that a cache could check.

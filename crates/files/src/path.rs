@@ -54,7 +54,7 @@ pub(crate) fn decode(path: &[u8], hidden: bool) -> Result<FilePath, FilePathErro
 }
 
 /// Refuses a segment that is not the name of one visible entry of one directory.
-fn check_segment(name: &[u8], hidden: bool) -> Result<(), FilePathError> {
+pub(crate) fn check_segment(name: &[u8], hidden: bool) -> Result<(), FilePathError> {
     let leads_astray = name.is_empty()
         || name == b"."
         || name == b".."

@@ -232,6 +232,12 @@ impl Root {
         }
     }
 
+    /// Opens a directory by its path below the root, for reading its names and for what is done in
+    /// it.
+    pub(crate) fn open_directory(&self, relative: &[u8]) -> Result<OwnedFd, Errno> {
+        self.open_beneath(relative, READING | OFlags::DIRECTORY)
+    }
+
     fn open_beneath(&self, relative: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
         let path = if relative.is_empty() { b"." } else { relative };
         match self.resolver {

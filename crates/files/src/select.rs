@@ -46,15 +46,32 @@ fn by_conditions(
     request: RequestView<'_>,
     now: Now,
 ) -> Option<FileResponse> {
+    conditions_of(request, |conditions| by_conditions_of(conditions, file, headers, request, now))
+}
+
+/// Calls `act` with the conditions of a request.
+pub(super) fn conditions_of<T>(
+    request: RequestView<'_>,
+    act: impl FnOnce(&Conditions<'_>) -> T,
+) -> T {
     let if_match = list(request, HeaderId::IfMatch);
     let if_none_match = list(request, HeaderId::IfNoneMatch);
-    let conditions = Conditions {
+    act(&Conditions {
         if_match: if_match.as_deref(),
         if_unmodified_since: request.known(HeaderId::IfUnmodifiedSince),
         if_none_match: if_none_match.as_deref(),
         if_modified_since: request.known(HeaderId::IfModifiedSince),
-    };
-    match precondition::judge(&conditions, true, &file.validators) {
+    })
+}
+
+fn by_conditions_of(
+    conditions: &Conditions<'_>,
+    file: &CachedFile,
+    headers: &FolderHeaders,
+    request: RequestView<'_>,
+    now: Now,
+) -> Option<FileResponse> {
+    match precondition::judge(conditions, true, &file.validators) {
         Verdict::Perform => by_range(file, headers, request, now),
         // RFC 9110 §15.4.5: the validator and no other metadata, as the client has it already.
         Verdict::NotModified => {

@@ -298,6 +298,7 @@ impl RouteResources {
             folders: self.folders.clone(),
             common,
             pages: pages::of(config),
+            uploads: Some(gustnado_web::uploads::handler),
             #[cfg(feature = "tower")]
             service_body_bytes: Some(config.limit_body_bytes)
                 .filter(|bytes| *bytes != Config::default().limit_body_bytes),
@@ -419,8 +420,7 @@ impl Running {
         self.shared.stats_by_worker()
     }
 
-    /// Returns the number of open connections of each worker, including reserved ones; one number
-    /// if workers share connections.
+    /// Returns the open connections of each worker, reserved ones too; one number if shared.
     pub fn connections_by_worker(&self) -> Vec<usize> {
         self.workers.connections_by_place()
     }

@@ -85,6 +85,7 @@ impl TestClient {
             ..FileOptions::default()
         };
         let mut build = BuildContext::new(blocking_pool(config), limits, files);
+        build.uploads = Some(gustnado_web::uploads::handler);
         build.folders = folders;
         build.server = Some(Arc::clone(&shared) as Arc<dyn ServerStats>);
         let options = ClientOptions {

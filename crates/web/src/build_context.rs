@@ -5,7 +5,7 @@ use std::sync::Arc;
 use gustnado_config::{BodyPolicy, Config, WebSocketSettings};
 use gustnado_tasks::BlockingPool;
 
-use crate::handler::Handler;
+use crate::handler::{Handler, UploadsFn};
 use crate::handler_limits::LimitContext;
 use crate::server_context::ServerContext;
 use crate::spool::Spool;
@@ -41,6 +41,8 @@ pub struct BuildContext {
     /// Pages about the server that its settings want, by their paths. They stay when routes are
     /// replaced.
     pub pages: Vec<(String, Handler)>,
+    /// Makes the handler of a folder that takes files; `None` takes none.
+    pub uploads: Option<UploadsFn>,
 }
 
 impl BuildContext {
@@ -65,6 +67,7 @@ impl BuildContext {
             folders: Folders::default(),
             common: Arc::from([]),
             pages: Vec::new(),
+            uploads: None,
         }
     }
 }

@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use gustnado_files::Files;
 use gustnado_http::status::Status;
 use gustnado_tasks::contained;
 
@@ -23,6 +24,10 @@ pub type InlineFn = dyn Fn(&mut Request) -> Response + Send + Sync;
 pub type TaskFn = dyn Fn(Request) -> HandlerFuture + Send + Sync;
 pub type PageFn = dyn Fn(&Request, &dyn ServerStats) -> Response + Send + Sync;
 pub type BlockingFn = dyn Fn(Request) -> Response + Send + Sync;
+
+/// Makes the handler that takes files for a folder, of which so many bytes of a path are not a
+/// part.
+pub type UploadsFn = fn(Arc<Files>, usize) -> Arc<TaskFn>;
 
 pub type MakeFn = dyn Fn(&ServerContext) -> Handler + Send + Sync;
 

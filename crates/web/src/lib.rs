@@ -46,6 +46,7 @@ pub mod tower;
 pub mod trailers;
 pub mod trusted_proxies;
 pub mod tunnel;
+pub mod uploads;
 
 gustnado_tasks::debug_as_display!(
     routes::RouteError,

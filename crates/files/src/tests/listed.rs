@@ -115,7 +115,7 @@ fn what_cannot_be_served_is_not_listed() {
         rustix::fs::mknodat(
             rustix::fs::CWD,
             site.join("fifo"),
-            FileType::Fifo,
+            rustix::fs::FileType::Fifo,
             rustix::fs::Mode::RWXU,
             0,
         )

@@ -13,3 +13,4 @@ mod ranges;
 mod serving;
 mod tags;
 mod targets;
+mod uploads;

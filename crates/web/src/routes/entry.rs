@@ -82,6 +82,14 @@ impl PathEntry {
         }
     }
 
+    /// Returns it with another endpoint for uploads.
+    pub(super) fn with_uploads(mut self, uploads: Option<&RouteEndpoint>) -> Self {
+        for method in [Method::Put, Method::Post] {
+            self.by_method[method as usize] = uploads.cloned();
+        }
+        self
+    }
+
     /// Returns the endpoint of a method.
     #[inline]
     pub(super) fn endpoint(&self, method: Method) -> &RouteEndpoint {

@@ -156,14 +156,15 @@ impl RouteTable {
             table.fallback = wrapper.fallback(&fallback, build)?;
         }
         if let Some(root) = &routes.root {
-            let endpoint = wrapper.folder(root, 0, &Route::default(), build)?;
-            if let EndpointKind::Files { files, .. } = &endpoint.kind
+            let endpoints = wrapper.folder(root, 0, &Route::default(), build)?;
+            if let EndpointKind::Files { files, .. } = &endpoints.usual.kind
+                && endpoints.uploads.is_none()
                 && routes.paths.is_empty()
                 && routes.matchers.is_empty()
             {
                 table.only_folder = Some(Arc::clone(files));
             }
-            table.fallback = PathEntry::all(&endpoint);
+            table.fallback = endpoints.entry();
         }
         for (matcher, handler) in &routes.matchers {
             check_policy("of a matcher", None, [(None, handler)], build)?;
@@ -234,13 +235,13 @@ impl RouteTable {
     ) -> Result<(), RouteError> {
         let pattern = if path.is_empty() { String::new() } else { canonical_route(path)? };
         let base = pattern.trim_end_matches('/');
-        let endpoint = wrapper.folder(folder, base.len(), route, build)?;
+        let endpoints = wrapper.folder(folder, base.len(), route, build)?;
         let mut patterns = vec![format!("{base}/"), format!("{base}/{{*rest}}")];
         if !base.is_empty() {
             patterns.push(base.to_owned());
         }
         for pattern in patterns {
-            self.add(path, pattern, PathEntry::all(&endpoint))?;
+            self.add(path, pattern, endpoints.entry())?;
         }
         Ok(())
     }

@@ -93,7 +93,7 @@ impl EndpointWrapper {
     ) -> Result<PathEntry, RouteError> {
         check(&route.fields)?;
         if let Some(folder) = &route.folder {
-            return Ok(PathEntry::all(&self.folder(folder, 0, route, build)?));
+            return Ok(self.folder(folder, 0, route, build)?.entry());
         }
         Ok(PathEntry::new("", route, |kind| self.endpoint(kind, route, build)))
     }
@@ -111,6 +111,8 @@ impl EndpointWrapper {
         RouteEndpoint { kind, options: RouteOptions::default(), reads_body: false }
     }
 
+    /// Opens a folder, and returns its endpoints.
+    ///
     /// - `mounted_at`: bytes of a request's path that are the route's.
     pub(super) fn folder(
         &self,
@@ -118,25 +120,50 @@ impl EndpointWrapper {
         mounted_at: usize,
         route: &Route,
         build: &BuildContext,
-    ) -> Result<RouteEndpoint, RouteError> {
+    ) -> Result<FolderEndpoints, RouteError> {
         let has_middleware = self.has_middleware(route) || route.options.has_timeouts();
         // Otherwise middleware adds the fields.
         let fields =
             if has_middleware { Headers::default() } else { self.fields.with(&route.fields) };
         let headers = FolderHeaders::new(&fields, &build.common).with_links(links(route));
         let settings = route.tuning.over(&self.settings);
+        let upload_bytes_max = settings.upload.then_some(settings.upload_bytes_max);
         let options = FileOptions { settings, ..build.files.clone() };
         let opened = build.folders.open(folder, options, headers);
         let files = Arc::new(opened.map_err(RouteError::Folder)?);
+        // A folder runs no handler of the program: it is not counted.
+        let exempt = Route { is_exempt: true, limit: None, ..route.clone() };
+        let uploads = build.uploads.zip(upload_bytes_max).map(|(make, bytes_max)| {
+            let handler = HandlerKind::Task(make(Arc::clone(&files), mounted_at));
+            let route = Route { ..exempt.clone() }.limit_body_bytes(bytes_max);
+            // A body goes to its file, and is kept nowhere else.
+            let body_policy = Some(BodyPolicy::Stream);
+            let options = RouteOptions { body_policy, ..route.options };
+            let route = Route { options, ..route };
+            self.endpoint(handler, &route, build)
+        });
         if !has_middleware {
             // Without middleware, the connection responds from the folder itself.
             let kind = EndpointKind::Files { files, mounted_at };
-            return Ok(RouteEndpoint { kind, options: route.options, reads_body: false });
+            let usual = RouteEndpoint { kind, options: route.options, reads_body: false };
+            return Ok(FolderEndpoints { usual, uploads });
         }
         let handler = HandlerKind::Task(handler(files, mounted_at));
-        // A folder runs no handler of the program: it is not counted.
-        let route = Route { is_exempt: true, limit: None, ..route.clone() };
-        Ok(self.endpoint(handler, &route, build))
+        Ok(FolderEndpoints { usual: self.endpoint(handler, &exempt, build), uploads })
+    }
+}
+
+/// The endpoints of a folder.
+pub(super) struct FolderEndpoints {
+    pub(super) usual: RouteEndpoint,
+    /// The endpoint for files that are sent to it, if it takes any.
+    pub(super) uploads: Option<RouteEndpoint>,
+}
+
+impl FolderEndpoints {
+    /// Returns them as those of a path.
+    pub(super) fn entry(&self) -> PathEntry {
+        PathEntry::all(&self.usual).with_uploads(self.uploads.as_ref())
     }
 }
 

@@ -1,0 +1,38 @@
+//! The options that a folder is opened with.
+
+use std::time::Duration;
+
+use gustnado_config::RouteSettings;
+
+/// Options of a folder.
+#[derive(Clone, Debug)]
+pub struct FileOptions {
+    /// What is served, and how.
+    pub settings: RouteSettings,
+    /// Respond with a listing for a folder without an index where the setting is `auto`.
+    pub lists_on_auto: bool,
+    /// Bytes of memory for cached files, of all workers together; 0 for none.
+    pub cache_bytes: u64,
+    /// Number of threads that call `Files::respond`, at least 1. Each gets an equal share of the
+    /// bounds.
+    pub workers: usize,
+    /// The most threads that wait for the folder's disk, so that no worker does; 0 lets the workers
+    /// wait. They are started when a file is not in memory, and end when idle.
+    pub threads: usize,
+    /// Longest time that a request waits for the disk.
+    pub wait: Duration,
+}
+
+/// One worker, which waits for the disk itself: no cache, no listing, nothing hidden.
+impl Default for FileOptions {
+    fn default() -> Self {
+        Self {
+            settings: RouteSettings::default(),
+            lists_on_auto: false,
+            cache_bytes: 0,
+            workers: 1,
+            threads: 0,
+            wait: Duration::MAX,
+        }
+    }
+}

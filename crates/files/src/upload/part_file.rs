@@ -1,0 +1,255 @@
+//! A file that is not whole yet, beside the place where it will be.
+
+use std::fs::File;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, PoisonError};
+
+use gustnado_http::etag::EntityTag;
+use gustnado_http::precondition::{Verdict, judge};
+use gustnado_tasks::Now;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, Stat};
+use rustix::io::Errno;
+
+use super::quota::QuotaShare;
+use super::{UploadFailure, UploadRequest};
+use crate::Folder;
+use crate::cached_file::{Access, CachedFile, Representation};
+use crate::resolve::Root;
+use crate::select::conditions_of;
+
+/// The beginning of the names of files that are not whole. They are hidden, so no request finds
+/// them; a process that is killed leaves its own behind.
+const PART_NAME: &str = ".gustnado-upload-";
+/// How often another name is tried.
+const ATTEMPTS_MAX: usize = 4;
+
+/// A file that is not whole yet. Dropping it removes it.
+#[derive(Debug)]
+pub(super) struct PartFile {
+    folder: Arc<Folder>,
+    root: Arc<Root>,
+    /// The folder that it lies in, and will lie in.
+    parent: OwnedFd,
+    file: File,
+    /// Its name for now; `None` once it has its own.
+    part_name: Option<String>,
+    relative: Vec<u8>,
+    /// The file in its place when the request came.
+    replaces: Option<Stat>,
+    /// A condition of the request names that file.
+    is_conditional: bool,
+    written: u64,
+    share: QuotaShare,
+}
+
+/// A file in its place.
+pub(super) struct PutFile {
+    /// No file was there.
+    pub(super) is_new: bool,
+    pub(super) tag: Option<EntityTag>,
+}
+
+impl PartFile {
+    /// Checks whether a file may be put in its place, and begins it.
+    pub(super) fn begin(
+        folder: &Arc<Folder>,
+        root: Arc<Root>,
+        request: &UploadRequest,
+        now: Now,
+    ) -> Result<Self, UploadFailure> {
+        let relative = request.relative.clone();
+        let (above, name) = split(&relative);
+        let parent = root.open_directory(above).map_err(|errno| match errno {
+            Errno::NOENT | Errno::NOTDIR | Errno::XDEV | Errno::LOOP => UploadFailure::NoFolder,
+            errno => UploadFailure::Disk(errno),
+        })?;
+        let found = rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW);
+        let replaces = match found {
+            Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => {
+                Some(stat)
+            }
+            Ok(_) => return Err(UploadFailure::NoFile),
+            Err(Errno::NOENT) => None,
+            Err(errno) => return Err(errno.into()),
+        };
+        let view = request.head.on(&request.bytes);
+        let is_conditional = view.head().is_conditional();
+        if is_conditional {
+            let current = match replaces {
+                Some(_) => load(folder, &root, &relative, now)?,
+                None => None,
+            };
+            let if_match = conditions_of(view, |conditions| match &current {
+                Some(file) => judge(conditions, false, &file.validators) == Verdict::Perform,
+                // Without a file, no tag is that of the file (RFC 9110 §13.1.1).
+                None => conditions.if_match.is_none(),
+            });
+            if !if_match {
+                return Err(UploadFailure::Condition);
+            }
+        }
+        let settings = &folder.settings;
+        if replaces.is_some() && !settings.upload_overwrite {
+            return Err(UploadFailure::Exists);
+        }
+        let length = request.length.unwrap_or(0);
+        if length > settings.upload_bytes_max {
+            return Err(UploadFailure::TooLarge);
+        }
+        let share = folder.uploads.begin(&root, settings.upload_quota, now)?;
+        if !share.has_room(length) {
+            return Err(UploadFailure::Quota);
+        }
+        let (part_name, file) = create(&parent)?;
+        let (folder, part_name) = (Arc::clone(folder), Some(part_name));
+        let written = 0;
+        Ok(Self {
+            folder,
+            root,
+            parent,
+            file,
+            part_name,
+            relative,
+            replaces,
+            is_conditional,
+            written,
+            share,
+        })
+    }
+
+    /// Writes more of it.
+    pub(super) fn write(&mut self, piece: &[u8]) -> Result<(), UploadFailure> {
+        let bytes = piece.len() as u64;
+        self.written += bytes;
+        if self.written > self.folder.settings.upload_bytes_max {
+            return Err(UploadFailure::TooLarge);
+        }
+        if !self.share.take(bytes) {
+            return Err(UploadFailure::Quota);
+        }
+        self.file.write_all(piece).map_err(|error| failure(&error))
+    }
+
+    /// Puts it in its place.
+    pub(super) fn finish(mut self: Box<Self>, now: Now) -> Result<PutFile, UploadFailure> {
+        // Before it has its name: after a crash, a file with that name is whole.
+        self.file.sync_all().map_err(|error| failure(&error))?;
+        let replaced = {
+            let uploads = Arc::clone(&self.folder.uploads);
+            let _commit = uploads.commits.lock().unwrap_or_else(PoisonError::into_inner);
+            self.put()?
+        };
+        self.share.keep(replaced.map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0)));
+        // The name itself has to last, too, before the client is told that it does.
+        rustix::fs::fsync(&self.parent)?;
+        let file = load(&self.folder, &self.root, &self.relative, now).unwrap_or(None);
+        let tag = file.and_then(|file| file.validators.tag);
+        Ok(PutFile { is_new: replaced.is_none(), tag })
+    }
+
+    /// Gives it its name. Returns the file that was there.
+    fn put(&mut self) -> Result<Option<Stat>, UploadFailure> {
+        let Some(part_name) = self.part_name.clone() else { return Ok(None) };
+        let (parent, (_, name)) = (&self.parent, split(&self.relative));
+        if !self.folder.settings.upload_overwrite {
+            put_new(parent, part_name.as_bytes(), name)?;
+            self.part_name = None;
+            return Ok(None);
+        }
+        let found = rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW).ok();
+        if self.is_conditional && !is_same(self.replaces.as_ref(), found.as_ref()) {
+            return Err(UploadFailure::Condition);
+        }
+        rustix::fs::renameat(parent, &*part_name, parent, name).map_err(|errno| match errno {
+            Errno::ISDIR | Errno::NOTEMPTY | Errno::EXIST => UploadFailure::NoFile,
+            errno => UploadFailure::Disk(errno),
+        })?;
+        self.part_name = None;
+        Ok(found)
+    }
+}
+
+impl Drop for PartFile {
+    fn drop(&mut self) {
+        if let Some(name) = self.part_name.take() {
+            // There is nothing else to be done about a disk that refuses even that.
+            _ = rustix::fs::unlinkat(&self.parent, name, AtFlags::empty());
+        }
+    }
+}
+
+/// Returns the folder and the name of a path below the root.
+fn split(relative: &[u8]) -> (&[u8], &[u8]) {
+    match memchr::memrchr(b'/', relative) {
+        Some(at) => (&relative[..at], &relative[at + 1..]),
+        None => (b"", relative),
+    }
+}
+
+/// Makes a file with a name that none has.
+fn create(parent: &OwnedFd) -> Result<(String, File), Errno> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    // What the umask leaves of it, as for any file of the process.
+    let mode = Mode::from_raw_mode(0o666);
+    let mut outcome = Err(Errno::EXIST);
+    for _ in 0..ATTEMPTS_MAX {
+        let name = format!("{PART_NAME}{:016x}", RandomState::new().build_hasher().finish());
+        outcome = rustix::fs::openat(parent, &*name, flags, mode).map(|file| (name, file.into()));
+        if !matches!(outcome, Err(Errno::EXIST | Errno::INTR)) {
+            break;
+        }
+    }
+    outcome
+}
+
+/// Gives a file its name unless another one has it.
+fn put_new(parent: &OwnedFd, from: &[u8], name: &[u8]) -> Result<(), UploadFailure> {
+    let taken = |errno| match errno {
+        Errno::EXIST => UploadFailure::Exists,
+        errno => UploadFailure::Disk(errno),
+    };
+    match rustix::fs::renameat_with(parent, from, parent, name, RenameFlags::NOREPLACE) {
+        // A file system, or a kernel, without that: a second name, which replaces none either.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::PERM) => {
+            rustix::fs::linkat(parent, from, parent, name, AtFlags::empty()).map_err(taken)?;
+            Ok(rustix::fs::unlinkat(parent, from, AtFlags::empty())?)
+        }
+        outcome => outcome.map_err(taken),
+    }
+}
+
+/// Returns the file in its place, as a response would have it; `None` if there is none.
+fn load(
+    folder: &Folder,
+    root: &Root,
+    relative: &[u8],
+    now: Now,
+) -> Result<Option<CachedFile>, UploadFailure> {
+    let failed = |failure| match failure {
+        crate::error::Failure::Disk(errno) => UploadFailure::Disk(errno),
+        _ => UploadFailure::Busy,
+    };
+    let located = match root.locate(relative) {
+        Err(Errno::NOENT) => return Ok(None),
+        located => located?,
+    };
+    let access = (root, Access::Waits);
+    let representation = Representation::of_type(folder.headers.types.of(split(relative).1));
+    let file = (&located, relative, representation);
+    let file = CachedFile::load(access, file, folder.load_context(), now);
+    file.map(Some).map_err(failed)
+}
+
+fn is_same(one: Option<&Stat>, other: Option<&Stat>) -> bool {
+    let of = |stat: &Stat| {
+        let changed = (stat.st_mtime, stat.st_mtime_nsec, stat.st_ctime, stat.st_ctime_nsec);
+        (stat.st_dev, stat.st_ino, stat.st_size, changed)
+    };
+    one.map(of) == other.map(of)
+}
+
+fn failure(error: &io::Error) -> UploadFailure {
+    UploadFailure::Disk(Errno::from_io_error(error).unwrap_or(Errno::IO))
+}

@@ -1,0 +1,256 @@
+//! Files that clients send to a folder.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::process::Command;
+
+use gustnado::config::{Config, RouteSettings};
+
+use crate::harness::client::request;
+use crate::harness::folder::noise;
+use crate::harness::{Answer, Folder, Server, Setup};
+
+on_every_server!(
+    a_file_is_put_and_served,
+    no_file_is_replaced_unless_that_is_allowed,
+    conditions_decide_which_file_is_replaced,
+    a_form_sends_files,
+    what_leads_elsewhere_is_refused,
+    a_file_that_does_not_come_whole_leaves_nothing,
+    files_are_taken_within_their_bounds,
+    a_full_disk_leaves_nothing,
+    pages_of_other_sites_send_nothing,
+    without_the_setting_nothing_is_taken,
+);
+
+fn start(setup: Setup, folder: &Folder, change: impl FnOnce(&mut RouteSettings)) -> Server {
+    let mut config: Config = setup.folder_config(folder);
+    config.routes.upload = true;
+    change(&mut config.routes);
+    Server::start(config)
+}
+
+fn put(server: &Server, path: &str, fields: &str, body: &[u8]) -> Answer {
+    let fields = format!("{fields}Content-Length: {}\r\n", body.len());
+    server.ask([request("PUT", path, &fields).as_ref(), body].concat())
+}
+
+/// The names in a folder, hidden ones as well.
+fn names(folder: &Folder, at: &str) -> Vec<String> {
+    let found = fs::read_dir(folder.path(at)).expect("it is there");
+    let name = |entry: std::io::Result<fs::DirEntry>| {
+        entry.expect("an entry").file_name().into_string().expect("text")
+    };
+    let mut names: Vec<String> = found.map(name).collect();
+    names.sort();
+    names
+}
+
+fn a_file_is_put_and_served(setup: Setup) {
+    let folder = Folder::new();
+    folder.file("sub/old", "old");
+    let server = start(setup, &folder, |_| {});
+    let large = noise(7, 1_500_000);
+    for (path, content) in
+        [("/a%20b.txt", &b"ten bytes."[..]), ("/sub/large.bin", &large), ("/e", b"")]
+    {
+        let answer = put(&server, path, "", content);
+        assert_eq!(answer.status, 201, "{path}: {answer:?}");
+        let found = server.get(path);
+        assert!(found.status == 200 && found.body == content, "{path}");
+        let tag = answer.expect_field("etag");
+        let check = server.ask(request("GET", path, &format!("If-None-Match: {tag}\r\n")));
+        assert_eq!(check.status, 304, "the tag is that of the file");
+    }
+    assert_eq!(names(&folder, ""), ["a b.txt", "e", "sub"]);
+    assert_eq!(names(&folder, "sub"), ["large.bin", "old"], "nothing else is left");
+    let options = server.ask(request("OPTIONS", "/a%20b.txt", ""));
+    assert_eq!(options.field("allow"), Some("GET, HEAD, OPTIONS, PUT, POST"));
+    assert_eq!(server.ask(request("DELETE", "/e", "")).status, 405);
+}
+
+fn no_file_is_replaced_unless_that_is_allowed(setup: Setup) {
+    let folder = Folder::new();
+    folder.file("a.txt", "old");
+    let server = start(setup, &folder, |_| {});
+    assert_eq!(put(&server, "/a.txt", "", b"new").status, 409);
+    assert_eq!(put(&server, "/a.txt", "If-None-Match: *\r\n", b"new").status, 412);
+    assert_eq!(fs::read(folder.path("a.txt")).expect("there"), b"old");
+    let server = start(setup, &folder, |settings| settings.upload_overwrite = true);
+    assert_eq!(server.get("/a.txt").text(), "old");
+    assert_eq!(put(&server, "/a.txt", "", b"new").status, 204);
+    assert_eq!(fs::read(folder.path("a.txt")).expect("there"), b"new");
+    assert_eq!(put(&server, "/b.txt", "If-None-Match: *\r\n", b"b").status, 201);
+    assert_eq!(put(&server, "/b.txt", "If-None-Match: *\r\n", b"c").status, 412);
+    assert_eq!(names(&folder, ""), ["a.txt", "b.txt"]);
+}
+
+fn conditions_decide_which_file_is_replaced(setup: Setup) {
+    let folder = Folder::new();
+    folder.file("a.txt", "one");
+    let server = start(setup, &folder, |settings| settings.upload_overwrite = true);
+    let tag = server.get("/a.txt").expect_field("etag").to_owned();
+    let answer = put(&server, "/a.txt", "If-Match: \"other\"\r\n", b"no");
+    assert_eq!((answer.status, server.get("/a.txt").text()), (412, "one".to_owned()));
+    let answer = put(&server, "/a.txt", &format!("If-Match: {tag}\r\n"), b"two!");
+    assert_eq!(answer.status, 204);
+    assert_ne!(answer.expect_field("etag"), tag);
+    assert_eq!(put(&server, "/a.txt", &format!("If-Match: {tag}\r\n"), b"three").status, 412);
+    assert_eq!(put(&server, "/none.txt", "If-Match: *\r\n", b"no").status, 412);
+    assert_eq!(fs::read(folder.path("a.txt")).expect("there"), b"two!");
+    assert_eq!(names(&folder, ""), ["a.txt"]);
+}
+
+fn a_form_sends_files(setup: Setup) {
+    let folder = Folder::new();
+    folder.file("sub/x", "");
+    let server = start(setup, &folder, |_| {});
+    let form = |files: &[(&str, &str)]| {
+        let part = |(name, content): &(&str, &str)| {
+            format!(
+                "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"{name}\"\r\n\
+                 \r\n{content}\r\n"
+            )
+        };
+        files.iter().map(part).collect::<String>() + "--b--\r\n"
+    };
+    let post = |path: &str, fields: &str, body: &str| {
+        let length = body.len();
+        let fields = format!(
+            "{fields}Content-Type: multipart/form-data; boundary=b\r\nContent-Length: {length}\r\n"
+        );
+        server.ask([request("POST", path, &fields).as_ref(), body.as_bytes()].concat())
+    };
+    let two = form(&[("one.txt", "1"), ("C:\\photos\\two.txt", "2")]);
+    let answer = post("/sub/", "Accept: text/html\r\n", &two);
+    assert_eq!((answer.status, answer.field("location")), (303, Some("./")));
+    assert_eq!(names(&folder, "sub"), ["one.txt", "two.txt", "x"]);
+    assert_eq!(post("/sub/", "", &form(&[("three.txt", "3")])).status, 201);
+    assert_eq!(post("/sub/", "", &form(&[("one.txt", "again")])).status, 409);
+    assert_eq!(post("/sub/", "", &form(&[("", "")])).status, 400, "no file was chosen");
+    assert_eq!(post("/sub/", "", &form(&[(".hidden", "x")])).status, 404);
+    assert_eq!(post("/sub/", "", &form(&[("..", "x")])).status, 404);
+    assert_eq!(post("/sub", "", &form(&[("x.txt", "x")])).status, 409, "no folder's path");
+    let cut = &two[..two.len() - 12];
+    assert_eq!(post("/", "", cut).status, 400);
+    assert_eq!(fs::read(folder.path("sub/one.txt")).expect("there"), b"1");
+    assert_eq!(names(&folder, ""), ["one.txt", "sub"], "the one that came whole, and no part");
+}
+
+fn what_leads_elsewhere_is_refused(setup: Setup) {
+    let folder = Folder::new();
+    folder.file("sub/x", "");
+    let outside = folder.outside().join("outside");
+    fs::create_dir(&outside).expect("a folder");
+    symlink(&outside, folder.path("out")).expect("a symlink");
+    symlink(outside.join("file"), folder.path("link")).expect("a symlink");
+    symlink("sub", folder.path("in")).expect("a symlink");
+    let server = start(setup, &folder, |settings| settings.upload_overwrite = true);
+    for (path, status) in [
+        ("/out/x", 409),
+        ("/link", 409),
+        ("/sub", 409),
+        ("/sub/", 409),
+        ("/none/x", 409),
+        ("/sub/x/y", 409),
+        ("/.hidden", 404),
+        ("/.git/config", 404),
+        ("/a%00b", 404),
+        ("/a%2fb", 404),
+        ("/a%5Cb", 404),
+        ("/sub/../../x", 400),
+        ("/%2e%2e/x", 400),
+    ] {
+        assert_eq!(put(&server, path, "", b"x").status, status, "{path}");
+    }
+    assert_eq!(put(&server, "/in/y", "", b"y").status, 201, "a link to a folder within the root");
+    let long = format!("/{}", "n".repeat(300));
+    assert_eq!(put(&server, &long, "", b"x").status, 400);
+    assert_eq!(put(&server, "/x", "Content-Range: bytes 0-0/2\r\n", b"x").status, 400);
+    assert_eq!(put(&server, "/x", "Content-Encoding: gzip\r\n", b"x").status, 415);
+    assert_eq!(fs::read_dir(&outside).expect("there").count(), 0);
+    assert_eq!(names(&folder, ""), ["in", "link", "out", "sub"]);
+}
+
+fn a_file_that_does_not_come_whole_leaves_nothing(setup: Setup) {
+    let folder = Folder::new();
+    folder.file("x", "");
+    let server = start(setup, &folder, |_| {});
+    let mut client = server.connect();
+    client.send(request("PUT", "/cut.bin", "Content-Length: 1000000\r\n"));
+    client.send(noise(3, 600_000));
+    crate::harness::wait_until("a part of it is there", || names(&folder, "").len() == 2);
+    drop(client);
+    crate::harness::wait_until("the part is removed", || names(&folder, "") == ["x"]);
+    assert_eq!(server.get("/cut.bin").status, 404);
+}
+
+fn files_are_taken_within_their_bounds(setup: Setup) {
+    let folder = Folder::new();
+    folder.file("old.bin", vec![0; 4_000]);
+    let server = start(setup, &folder, |settings| {
+        settings.upload_overwrite = true;
+        settings.upload_bytes_max = 5_000;
+        settings.upload_quota = 10_000;
+    });
+    assert_eq!(put(&server, "/large", "", &[0; 5_001]).status, 413);
+    assert_eq!(put(&server, "/a", "", &[0; 5_000]).status, 201);
+    assert_eq!(put(&server, "/b", "", &[0; 1_001]).status, 507);
+    assert_eq!(put(&server, "/b", "", &[0; 1_000]).status, 201);
+    // (A replaced file gives its room back, once the new one is in its place.)
+    assert_eq!(put(&server, "/c", "", b"x").status, 507);
+    assert_eq!(names(&folder, ""), ["a", "b", "old.bin"]);
+    if Setup::is_http2() {
+        return;
+    }
+    let chunks = "1389\r\n".to_owned() + &"x".repeat(0x1389) + "\r\n0\r\n\r\n";
+    let head = request("PUT", "/large", "Transfer-Encoding: chunked\r\n");
+    assert_eq!(server.ask([head.as_ref(), chunks.as_bytes()].concat()).status, 413);
+    let is_gone = || names(&folder, "") == ["a", "b", "old.bin"];
+    crate::harness::wait_until("the part is removed", is_gone);
+}
+
+fn a_full_disk_leaves_nothing(setup: Setup) {
+    let folder = Folder::new();
+    let mount = |args: &[&str]| {
+        let place = folder.root();
+        let ran = Command::new(args[0]).args(&args[1..]).arg(place).output();
+        ran.is_ok_and(|ran| ran.status.success())
+    };
+    if !mount(&["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs"]) {
+        println!("skipped: only root may mount a small disk");
+        return;
+    }
+    let server = start(setup, &folder, |_| {});
+    let fits = put(&server, "/fits", "", &noise(1, 100_000));
+    let full = put(&server, "/full", "", &noise(2, 1_000_000));
+    crate::harness::wait_until("no part is left", || names(&folder, "") == ["fits"]);
+    let again = put(&server, "/again", "", &noise(3, 100_000));
+    server.stop();
+    // (The root is open as long as the server is.)
+    crate::harness::wait_until("it is unmounted", || mount(&["umount"]));
+    assert_eq!((fits.status, full.status, again.status), (201, 507, 201));
+}
+
+fn pages_of_other_sites_send_nothing(setup: Setup) {
+    let folder = Folder::new();
+    let server = start(setup, &folder, |_| {});
+    for fields in [
+        "Sec-Fetch-Site: cross-site\r\n",
+        "Sec-Fetch-Site: same-site\r\n",
+        "Origin: https://other.example\r\n",
+        "Origin: null\r\n",
+    ] {
+        assert_eq!(put(&server, "/x", fields, b"x").status, 403, "{fields}");
+    }
+    assert_eq!(put(&server, "/x", "Sec-Fetch-Site: same-origin\r\n", b"x").status, 201);
+    assert_eq!(names(&folder, ""), ["x"]);
+}
+
+fn without_the_setting_nothing_is_taken(setup: Setup) {
+    let folder = Folder::new();
+    let server = setup.files(&folder);
+    let answer = put(&server, "/x", "", b"x");
+    assert_eq!((answer.status, answer.field("allow")), (405, Some("GET, HEAD, OPTIONS")));
+    assert_eq!(names(&folder, "").len(), 0);
+}
