@@ -374,3 +374,34 @@ fn reloading_under_load_loses_nothing() {
         assert_eq!(server.wait(), Some(0), "{:#?}", server.seen);
     }
 }
+
+/// What editors with a TOML language server say: taplo reads the schema as they do.
+#[test]
+#[ignore = "needs taplo 0.9 (pip install taplo); run with --ignored where it is installed"]
+fn taplo_takes_what_the_reader_takes_and_nothing_else() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let root = fs::canonicalize(root).expect("the sources are there");
+    let schema = format!("file://{}/docs/site.schema.json", root.display());
+    let lint = |file: &Path| {
+        let mut taplo = std::process::Command::new("taplo");
+        taplo.args(["lint", "--schema", &schema]).arg(file);
+        taplo.output().expect("taplo is installed").status.success()
+    };
+    let kinds = ["static", "spa", "python", "behind-proxy"];
+    let templates = kinds.map(|kind| root.join(format!("crates/cli/src/init/{kind}.toml")));
+    for file in [root.join("docs/sample/site.toml")].iter().chain(&templates) {
+        assert!(lint(file), "{}", file.display());
+    }
+    let place = Place::new();
+    for (text, is_well) in [
+        ("workers = \"${N:-2}\"\nhidden = \"${H:-true}\"\ninclude = \"a/*.toml\"\n", true),
+        ("prot = 1\n", false),
+        ("hidden = \"maybe\"\n", false),
+        ("workers = \"many\"\n", false),
+        ("[[route]]\npath = \"/\"\n", false),
+        ("[[site]]\nroot = \"x\"\n", false),
+    ] {
+        let file = place.write("a.toml", text);
+        assert_eq!(lint(Path::new(&file)), is_well, "{text}");
+    }
+}
