@@ -8,6 +8,7 @@ import textwrap
 
 from . import _peers
 from ._options import (
+    BARE,
     FIT,
     FRIENDLY,
     NO,
@@ -96,6 +97,8 @@ class Arguments:
             if self._left and (self._left[0] == "-" or not self._left[0].startswith("-")):
                 value = self._left.pop(0)
                 self._doubtful = value if value != "-" else None
+        elif value is None and option.kind == BARE:
+            value = "true"
         elif value is None:
             value = self._value_of(flag)
         self._set(option.name, value, flag)
@@ -173,7 +176,8 @@ def page(is_whole: bool) -> str:
 
 def _entry(option: Option) -> list[str]:
     short = f"{option.short}, " if option.short else "    "
-    value = {SWITCH: "", OPTIONAL: f" [{option.placeholder}]"}.get(
+    value = {
+        SWITCH: "", OPTIONAL: f" [{option.placeholder}]", BARE: f"[={option.placeholder}]"}.get(
         option.kind, f" {option.placeholder}")
     help_line = f"{option.doc} [{option.default}]"
     wrapped = textwrap.wrap(help_line, _width() - 34, break_on_hyphens=False) or [""]

@@ -25,6 +25,8 @@ FRIENDLY = (APPLICATION, ADDRESS, PROCESSES, OUTPUT, DEVELOPMENT)
 
 # Whether, and how often, a flag takes a value.
 VALUE, SWITCH, REPEATED, OPTIONAL = "value", "switch", "repeated", "optional"
+# It takes a value behind an equals sign only, and is "true" without one.
+BARE = "bare"
 
 # As many as the engine has threads at most. (Each is a process with memory of its own.)
 WORKERS_MAX = 1024
@@ -369,6 +371,8 @@ def _of_engine(row: tuple[str, str, bool, str, str, str, str]) -> Option:
     kind = SWITCH if is_switch else REPEATED if name in _LISTS_OF_ENGINE else VALUE
     if name == "access-log":
         kind = OPTIONAL
+    elif name == "spa":
+        kind = BARE
     if name not in _FRIENDLY_OF_ENGINE:
         heading = _HEADINGS.get(heading, heading)
     # (`--bind` documents its values.)

@@ -347,7 +347,7 @@ GRANIAN = (
          lambda value: f"/static={value}"),
     refused("--static-path-route", "`--static /path=DIR`, in place of both"),
     refused("--static-path-dir-to-file", "none: `index.html` is a folder's own page"),
-    refused("--static-path-expires", "none yet: files are sent with ETag and Last-Modified"),
+    refused("--static-path-expires", "`--cache-control on`, which says it by the kind of file"),
     refused("--metrics --metrics-scrape-interval --metrics-address --metrics-port", _METRICS),
     nothing("--no-metrics", "accepted, and the default"),
     same("--reload"),

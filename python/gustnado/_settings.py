@@ -39,6 +39,7 @@ class Settings(TypedDict, total=False):
     body_spool_bytes: int | str | None
     body_timeout: float | str | None
     cache_bytes: int | str | None
+    cache_control: Literal["auto", "on", "off"] | None
     capture_output: bool | None
     charset: str | None
     chdir: _Path | None
@@ -89,9 +90,11 @@ class Settings(TypedDict, total=False):
     http1: bool | None
     http2: bool | None
     https_redirect: bool | None
+    immutable_folders: str | None
     index: str | Sequence[str] | None
     interface: Literal["auto", "native", "asgi", "wsgi"] | None
     io: Literal["auto", "uring", "epoll"] | None
+    keep_old_assets: float | str | None
     lifespan: Literal["auto", "on", "off"] | None
     lifespan_timeout: float | str | None
     limit_body_bytes: int | str | None
@@ -154,6 +157,7 @@ class Settings(TypedDict, total=False):
     slots: int | Literal["auto"] | None
     slow_handler: float | str | None
     socket_preference: Literal["none", "latency", "throughput"] | None
+    spa: bool | str | None
     spin_us: int | None
     static: Mapping[str, str] | Sequence[str] | str | None
     stats_interval: float | str | None

@@ -32,6 +32,8 @@ def type_of(option):
         return "bool"
     if option.kind == REPEATED:
         return "str | Sequence[str]"
+    if "true for" in option.takes:
+        return "bool | str"
     names = re.fullmatch(r"one of ([\w, -]+)", option.takes)
     if names:
         return f"Literal[{', '.join(repr(one) for one in names[1].split(', '))}]"

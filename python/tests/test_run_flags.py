@@ -139,6 +139,23 @@ def test_a_folder_as_granian_mounts_it(run, tmp_path):
     assert server.get("/static/a.txt").body == b"a file" and server.get("/").body.isdigit()
 
 
+def test_a_folder_with_settings_for_deployments(run, tmp_path):
+    (tmp_path / "dist/assets").mkdir(parents=True)
+    (tmp_path / "dist/index.html").write_text("<p>page")
+    (tmp_path / "dist/assets/main.9f2c1b7a.js").write_text("chunk")
+    server = run(HELLO, "--static", "/shop=dist", "--spa", "--immutable-folders", "assets")
+    page = server.get("/shop/cart/3", "Sec-Fetch-Mode: navigate\r\n")
+    assert (page.status, page.body) == (200, b"<p>page")
+    assert page.fields["vary"] == "Sec-Fetch-Mode, Accept"
+    assert page.fields["cache-control"] == "no-cache"
+    assert server.get("/shop/assets/gone.9f2c1b7a.js").status == 404
+    chunk = server.get("/shop/assets/main.9f2c1b7a.js")
+    assert "immutable" in chunk.fields["cache-control"]
+    # What is made of the bytes is the same in every process and on every machine.
+    assert chunk.fields["etag"] == '"bIf2g3GyiVRwfruS"'
+    assert server.get("/cart/3", "Sec-Fetch-Mode: navigate\r\n").body.isdigit()
+
+
 # --- The process.
 
 @pytest.mark.parametrize("workers", ["1", "2"])

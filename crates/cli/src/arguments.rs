@@ -21,7 +21,7 @@ pub(crate) use acme_command::AcmeAction;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, ArgMatches, Command, builder::OsStringValueParser};
 use gustnado::Server;
-use gustnado::config::{Field, Origin, Settings, TUNABLES, Tunable, nearest};
+use gustnado::config::{Origin, Settings, TUNABLES, Tunable, nearest};
 use gustnado::site::{ConfigFiles, SiteError, SiteFile};
 use help::{FIRST, GROUPS, SERVE, aliases};
 use std::ffi::OsString;
@@ -380,15 +380,10 @@ fn argument(tunable: &'static Tunable) -> Arg {
     let arg = arg.long(tunable.name).aliases(aliases(tunable.name));
     let is_first = FIRST.contains(&tunable.name);
     let arg = if is_first { arg } else { arg.help_heading(tunable.group.heading()) };
-    match (&tunable.field, tunable.name) {
-        (Field::Switch { .. }, _) => {
-            arg.num_args(0..=1).require_equals(true).default_missing_value("true")
-        }
-        (_, "port") => arg.short('p'),
-        (_, "listing" | "precompressed" | "compress") => {
-            arg.num_args(0..=1).require_equals(true).default_missing_value("on")
-        }
-        _ => arg,
+    match (tunable.bare_value(), tunable.name) {
+        (Some(bare), _) => arg.num_args(0..=1).require_equals(true).default_missing_value(bare),
+        (None, "port") => arg.short('p'),
+        (None, _) => arg,
     }
 }
 

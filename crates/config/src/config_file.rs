@@ -4,6 +4,7 @@
 //! [`ConfigFile::read`] reads a file and collects everything that is wrong with it, each with its
 //! line. It holds no handlers: the crate `gustnado` makes routes of it.
 
+mod cache;
 mod effective;
 mod error;
 mod hosts;

@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::deploys::CacheRule;
 use super::route_settings::RouteSettings;
 use super::table::TUNABLES;
 use super::tunable::Tunable;
@@ -16,6 +17,8 @@ pub struct FileSettings {
     pub path: PathBuf,
     /// All of them, in the order of the table of settings.
     pub settings: Vec<FileSetting>,
+    /// Rules for the `Cache-Control` of files.
+    pub cache: Vec<CacheRule>,
 }
 
 /// A setting of the file.

@@ -84,6 +84,9 @@ impl Settings {
                 settings.set(tunable.name, &setting.value, origin)?;
             }
         }
+        if let Some(file) = file {
+            settings.config.routes.cache.clone_from(&file.cache);
+        }
         settings.apply_listen();
         Ok(settings)
     }

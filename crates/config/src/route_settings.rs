@@ -7,9 +7,11 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::Config;
 use super::compression::{Compress, Precompressed};
+use super::deploys::{CacheControl, CacheRule};
 use super::fields::{choice, switch};
 use super::folder_settings::TrailingSlash;
 use super::listing::Listing;
@@ -35,6 +37,8 @@ settings! { $
         compress_types: Vec<String>,
         /// Names that are never served, such as `*.php`, or paths of the folder: `/admin/*`.
         forbidden: Vec<String>,
+        /// Rules for the `Cache-Control` of files; the first that matches counts.
+        cache: Vec<CacheRule>,
     }
     usual {
         /// Whether names that begin with a dot are served.
@@ -69,6 +73,15 @@ settings! { $
         compress_zstd_level: u8,
         /// Whether responses that set cookies are compressed, too.
         compress_cookies: bool,
+        /// The page of an application that has paths of its own: what browsers get that open a path
+        /// that is no file. Empty is none.
+        spa: String,
+        /// Whether each file has a `Cache-Control` field by its kind.
+        cache_control: CacheControl = CacheControl::Auto,
+        /// Folders beneath which a file with a hash in its name never changes.
+        immutable_folders: Vec<String>,
+        /// How long hashed files of former releases are found; zero is not at all.
+        keep_old_assets: Duration,
     }
 }
 

@@ -198,6 +198,16 @@ impl Tunable {
         matches!(self.group, SettingGroup::Folders | SettingGroup::Compression)
     }
 
+    /// Returns the value of the setting where it is named without one: `--hidden`, `--spa`.
+    pub fn bare_value(&self) -> Option<&'static str> {
+        match (&self.field, self.name) {
+            (Field::Switch { .. }, _) => Some("true"),
+            (_, "listing" | "precompressed" | "compress") => Some("on"),
+            (_, "spa") => Some("index.html"),
+            _ => None,
+        }
+    }
+
     /// Returns whether a server must be restarted for another value to take effect: workers and
     /// what they are made with do not change while they run.
     pub fn needs_restart(&self) -> bool {
@@ -288,6 +298,11 @@ impl Tunable {
                 all.then(|| set(config, texts)).ok_or_else(|| self.refuse(None))?;
             }
             Field::Text { allowed, set, .. } => {
+                let text = match self.bare_value() {
+                    Some(bare) if is_among(&YES, text) => bare,
+                    Some(_) if is_among(&NO, text) => "",
+                    _ => text,
+                };
                 allowed(text).then(|| set(config, text)).ok_or_else(|| self.refuse(None))?;
             }
             Field::Choice { names, set, .. } => {
@@ -298,14 +313,10 @@ impl Tunable {
                     place.ok_or_else(|| self.refuse(nearest(text, names.iter().copied())))?,
                 );
             }
-            Field::Switch { set, .. } => {
-                let among =
-                    |words: &[&str]| words.iter().any(|word| word.eq_ignore_ascii_case(text));
-                match (among(&YES), among(&NO)) {
-                    (false, false) => return Err(self.refuse(None)),
-                    (yes, _) => set(config, yes),
-                }
-            }
+            Field::Switch { set, .. } => match (is_among(&YES, text), is_among(&NO, text)) {
+                (false, false) => return Err(self.refuse(None)),
+                (yes, _) => set(config, yes),
+            },
             Field::Number { set, .. } => set(config, self.number(text)?),
         }
         Ok(())
@@ -326,6 +337,10 @@ impl Tunable {
     fn refuse(&self, nearest: Option<&'static str>) -> InvalidValue {
         InvalidValue { expected: self.takes(), nearest }
     }
+}
+
+fn is_among(words: &[&str], text: &str) -> bool {
+    words.iter().any(|word| word.eq_ignore_ascii_case(text))
 }
 
 #[cfg(test)]
@@ -408,6 +423,35 @@ mod tests {
         assert_eq!(set("workers", "0"), Ok("auto".to_owned()));
         assert_eq!(set("max-requests-per-connection", "unlimited"), Ok("unlimited".to_owned()));
         assert_eq!(set("body-rate-min", "off"), Ok("off".to_owned()));
+    }
+
+    #[test]
+    fn the_page_of_an_application_has_a_default_and_lies_in_the_folder() {
+        for (value, shown) in [
+            ("true", "index.html"),
+            ("on", "index.html"),
+            ("app/200.html", "app/200.html"),
+            ("false", "none"),
+            ("", "none"),
+        ] {
+            assert_eq!(set("spa", value), Ok(shown.to_owned()), "{value}");
+        }
+        for value in ["/index.html", "../index.html", "a//b", "a/", ".", "a\\b"] {
+            assert!(set("spa", value).is_err(), "{value}");
+        }
+        assert_eq!(tunable("spa").bare_value(), Some("index.html"));
+    }
+
+    #[test]
+    fn folders_of_what_never_changes_lie_below_the_served_one() {
+        assert_eq!(set("immutable-folders", "a, b/c"), Ok("a,b/c".to_owned()));
+        assert_eq!(set("immutable-folders", "/a/"), Ok("/a/".to_owned()));
+        assert_eq!(set("immutable-folders", ""), Ok("none".to_owned()));
+        assert!(set("immutable-folders", "a,../b").is_err());
+        assert!(set("immutable-folders", "/").is_err());
+        assert_eq!(set("keep-old-assets", "24h"), Ok("1d".to_owned()));
+        assert_eq!(set("keep-old-assets", "0"), Ok("off".to_owned()));
+        assert!(set("keep-old-assets", "31d").is_err() && set("keep-old-assets", "5ms").is_err());
     }
 
     #[test]

@@ -49,6 +49,8 @@ pub(super) struct LoadContext<'f> {
     /// A larger one that is open already is not opened again.
     pub(super) open_files: &'f OpenFiles,
     pub(super) hashing: &'f Hashing,
+    /// The fields that the file has beyond the folder's.
+    pub(super) own: &'f Fields,
 }
 
 /// How the bytes of a file are to be read.
@@ -91,6 +93,8 @@ pub struct CachedFile {
     prepared: Box<[u8]>,
     /// How many of those bytes are the head.
     head_bytes: usize,
+    /// Those of the fields that a response without content has, too, beyond the folder's.
+    pub(super) own: Fields,
     /// The fields as HTTP/2 sends them, `Content-Length` among them, once they were sent so.
     block: OnceLock<Box<[u8]>>,
     /// A file that is not small, open for reading.
@@ -209,7 +213,7 @@ impl CachedFile {
         let awaits_digest = folder.hashing.is_awaited(&stamp, digest);
         let validators = folder.hashing.validators(&stamp, digest, now);
         let body = body.unwrap_or_default();
-        let fields = fields(&representation, &validators, folder.headers);
+        let fields = fields(&representation, &validators, folder);
         let mut prepared = Vec::with_capacity(256 + body.len());
         write_fields(&mut prepared, &fields);
         write!(prepared, "Content-Length: {}\r\n\r\n", stamp.size).expect("a vector takes all");
@@ -219,6 +223,7 @@ impl CachedFile {
             prepared: prepared.into_boxed_slice(),
             fields: Arc::new(fields),
             head_bytes,
+            own: folder.own.clone(),
             block: OnceLock::new(),
             file: content.ok(),
             size: stamp.size,
@@ -287,7 +292,7 @@ impl CachedFile {
     /// Returns the heap memory of this value in bytes.
     pub(super) fn heap_bytes(&self) -> usize {
         // (The fields of HTTP/2 are shorter than they are here.)
-        self.prepared.len() + 2 * self.fields.heap_bytes()
+        self.prepared.len() + 2 * self.fields.heap_bytes() + self.own.heap_bytes()
     }
 }
 
@@ -301,7 +306,8 @@ impl AsRef<[u8]> for HeldFile {
 }
 
 /// Builds the fields of a 200, but for `Content-Length`, which the protocol writes.
-fn fields(of: &Representation, validators: &Validators, headers: &FolderHeaders) -> Fields {
+fn fields(of: &Representation, validators: &Validators, folder: LoadContext<'_>) -> Fields {
+    let headers = folder.headers;
     let mut fields = Fields::new();
     fields.add_trusted(HeaderId::ContentType, of.content_type.to_string().as_bytes());
     of.put_coding(&mut fields);
@@ -311,7 +317,7 @@ fn fields(of: &Representation, validators: &Validators, headers: &FolderHeaders)
     if !headers.has_nosniff {
         fields.add_trusted(HeaderId::XContentTypeOptions, b"nosniff");
     }
-    fields.extend(&headers.fields);
+    headers.add_to(&mut fields, folder.own);
     if of.content_type.is_html() {
         fields.extend(&headers.links);
     }

@@ -90,6 +90,11 @@ impl Failure {
         }
     }
 
+    /// Returns whether nothing that is served is there.
+    pub(super) fn is_missing(self) -> bool {
+        self.status() == Status::NOT_FOUND
+    }
+
     /// Returns whether a resource ran out that may be free again in a moment.
     pub(super) fn is_exhaustion(self) -> bool {
         use Failure::{Disk, WouldWait};

@@ -42,9 +42,14 @@ impl Folders {
         folder.hashing.digests = Arc::clone(&self.digests);
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|folder| folder.strong_count() > 0);
-        let same = known.iter().filter_map(Weak::upgrade).find(|old| old.serves_as(&new.folder));
-        if let Some(folder) = same {
-            return Ok(Files { folder });
+        let mut same_path = known.iter().filter_map(Weak::upgrade);
+        let same_path = same_path.by_ref().filter(|old| old.path == new.folder.path);
+        for old in same_path {
+            if old.serves_as(&new.folder) {
+                return Ok(Files { folder: old });
+            }
+            // With other settings after a reload: former releases are known still.
+            new.folder.releases.learn_from(&old.releases);
         }
         known.push(Arc::downgrade(&new.folder));
         Ok(new)

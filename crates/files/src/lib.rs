@@ -9,11 +9,14 @@
 #![forbid(unsafe_code)]
 
 mod cache;
+mod cache_rules;
 mod cached_file;
 mod content_type;
+mod deploys;
 mod digest;
 mod error;
 mod folders;
+mod hashed_name;
 mod headers;
 mod listing;
 mod location;
@@ -25,12 +28,17 @@ mod multipart;
 mod open_file;
 mod open_folder;
 mod options;
+mod outcome;
 mod path;
 mod pieces;
+mod release_folders;
+mod releases;
 mod resolve;
 mod response;
 mod segment;
 mod select;
+mod slow;
+mod spa;
 mod stamp;
 mod target;
 #[cfg(test)]
@@ -55,22 +63,19 @@ use gustnado_http::status::Status;
 use gustnado_tasks::{BlockingPool, Now};
 use rustix::process::{Resource, getrlimit};
 
-use cached_file::LoadContext;
 use digest::Hashing;
 use error::Failure;
-use lookup::FoundEntry;
 use made::MadeVariants;
 use mime_table::MimeTable;
 use open_file::OpenFiles;
-use path::FilePathError;
+use releases::Releases;
 use resolve::Root;
-use select::{select, select_or_whole};
-use stamp::Seen;
-use target::{Moved, PathRules};
+use select::select;
+use slow::respond_slowly;
+use target::PathRules;
 use upload::UploadQuota;
-use variants::{ChosenVariant, MakeVariant, VariantSet};
-use worker::Worker;
 
+pub use cache_rules::{AppliedRule, cache_rule};
 pub use cached_file::{CachedFile, HeldFile};
 pub use content_type::ContentType;
 pub use error::FilesError;
@@ -97,14 +102,6 @@ const DESCRIPTORS_MAX: u64 = 256;
 
 /// The file caches of all workers together take at most this part of the descriptor limit.
 const DESCRIPTOR_SHARE: u64 = 8;
-
-/// The text of the 404 page for a folder without an index.
-const NO_INDEX: &str = "This folder has no index.html. The server lists what is in a folder if it \
-    is started with --listing.";
-
-/// The same where the index has another name.
-const NO_OWN_INDEX: &str = "This folder has no index. The server lists what is in a folder if it \
-    is started with --listing.";
 
 /// The most requests that wait for a folder's disk. Further ones get 503 with `Retry-After`.
 const JOBS_MAX: usize = 1_024;
@@ -169,6 +166,7 @@ struct Folder {
     hashing: Hashing,
     /// Representations that were made of files.
     made: MadeVariants,
+    releases: Releases,
 }
 
 /// Counts of errors of the system that kept files from being served, since the start.
@@ -205,6 +203,9 @@ impl Files {
         let opened = open(&path).map_err(error)?;
         let workers = options.workers.max(1) as u64;
         let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        let opened = Arc::new(opened);
+        let releases = Releases::new(options.settings.keep_old_assets, &opened);
+        releases.find_former(&path, &opened);
         let hashing = Hashing::new(options.settings.hash_bytes_max, digest::source_date());
         let lists = match options.settings.listing {
             Listing::Auto => options.lists_on_auto,
@@ -221,7 +222,7 @@ impl Files {
             cache_bytes: (options.cache_bytes - made_bytes) / workers,
             descriptors_max: DESCRIPTORS_MAX.min(descriptors / DESCRIPTOR_SHARE / workers),
             headers: FolderHeaders { types, ..FolderHeaders::default() },
-            root: Arc::new(opened),
+            root: opened,
             exhausted: AtomicU64::new(0),
             exhausted_in_all: Arc::default(),
             denied: AtomicU64::new(0),
@@ -232,6 +233,7 @@ impl Files {
             open_files: OpenFiles::default(),
             uploads: Arc::default(),
             hashing,
+            releases,
         };
         Ok(Files { folder: Arc::new(folder) })
     }
@@ -362,28 +364,6 @@ impl Folder {
         settings.precompressed != Precompressed::Off || settings.compress != Compress::Off
     }
 
-    fn load_context(&self) -> LoadContext<'_> {
-        LoadContext {
-            headers: &self.headers,
-            pool: self.pool(),
-            open_files: &self.open_files,
-            hashing: &self.hashing,
-        }
-    }
-
-    /// Returns whether the digest is known now that a cached file awaits. If it was not asked for,
-    /// as too many files waited, it is asked for again.
-    fn has_new_digest(&self, cached: Seen, now: Now) -> bool {
-        if !cached.awaits_digest {
-            return false;
-        }
-        let is_known = self.hashing.digest(&cached.stamp, None).is_some();
-        if !is_known && let Some(file) = self.open_files.get(&cached.stamp) {
-            self.hashing.request(&file, cached.stamp, now);
-        }
-        is_known
-    }
-
     fn count(&self, failure: Failure) {
         let counter = match failure.status() {
             Status::SERVICE_UNAVAILABLE => {
@@ -398,137 +378,4 @@ impl Folder {
         };
         counter.fetch_add(1, Ordering::Relaxed);
     }
-}
-
-/// Responds to a path that has no fresh cache entry as it was sent.
-#[cold]
-fn respond_slowly(
-    worker: &mut Worker,
-    files: &Files,
-    place: Option<&Mounted<'_>>,
-    request: RequestView<'_>,
-    now: Now,
-) -> FolderResponse {
-    let folder = &*files.folder;
-    let ready = |response| FolderResponse::Ready(Box::new(response));
-    let whole = match place {
-        Some(_) => None,
-        None => CanonicalPath::of(request.path()).ok().map(|path| Mounted { path, at: 0 }),
-    };
-    let place = place.or(whole.as_ref()).filter(|place| !place.path.has_stray_percent());
-    let Some(place) = place else {
-        return ready(failure(folder, FilePathError::Malformed.into()));
-    };
-    let key = place.below().as_bytes();
-    // Another spelling of a cached path: found under its canonical key, without a look at the disk.
-    if !place.path.is_as_sent()
-        && let Some(file) = worker.cache.fresh_by_call(key, now.mono_ms)
-    {
-        return ready(select_or_whole(Arc::clone(file), &folder.headers, request, now));
-    }
-    if let Some(set) = worker.cache.fresh_set(key, now.mono_ms) {
-        let responded = respond_by_coding(folder, &Arc::clone(set), request, now);
-        return responded.map_or_else(|make| variant(files, place, request, make, now), ready);
-    }
-    let found = match key {
-        // Without the slash, relative links in the page would resolve one level too high.
-        [] => Some(Ok(FoundEntry::Moved(Moved::WithSlash))),
-        key => worker.find_cached(folder, key, now),
-    };
-    let found = match found {
-        Some(found) => found,
-        None if folder.threads == 0 => worker.find(folder, key, now),
-        None => return FolderResponse::Wait(Box::new(Lookup::new(files, request, place))),
-    };
-    let responded = respond_with(worker, (folder, place), found, request, now);
-    responded.map_or_else(|make| variant(files, place, request, make, now), ready)
-}
-
-/// Responds with a representation that has to be made first.
-fn variant(
-    files: &Files,
-    place: &Mounted<'_>,
-    request: RequestView<'_>,
-    make: MakeVariant,
-    now: Now,
-) -> FolderResponse {
-    if files.folder.threads > 0 {
-        return FolderResponse::Wait(Box::new(Lookup::of_making(files, request, place, make)));
-    }
-    make.run(&files.folder, now);
-    FolderResponse::Ready(Box::new(make.response(&files.folder, request, now)))
-}
-
-/// Responds with the outcome of a lookup, and caches a loaded file.
-///
-/// # Errors
-/// A representation has to be made first.
-fn respond_with(
-    worker: &mut Worker,
-    (folder, place): (&Folder, &Mounted<'_>),
-    found: Result<FoundEntry, Failure>,
-    request: RequestView<'_>,
-    now: Now,
-) -> Result<FileResponse, MakeVariant> {
-    let key = place.below().as_bytes();
-    match found {
-        Ok(FoundEntry::Unchanged) => {
-            if let Some(set) = worker.cache.any_set(key) {
-                return respond_by_coding(folder, &Arc::clone(set), request, now);
-            }
-            let file = worker.cache.any_age(key).expect("what was just found in the cache");
-            Ok(select_or_whole(Arc::clone(file), &folder.headers, request, now))
-        }
-        Ok(FoundEntry::Variants { set, may_cache }) => {
-            if may_cache {
-                worker.cache.insert_set(key, Arc::clone(&set), now.mono_ms);
-            }
-            respond_by_coding(folder, &set, request, now)
-        }
-        Ok(FoundEntry::Loaded { file, may_cache }) => {
-            if may_cache {
-                worker.cache.insert(key, Arc::clone(&file), now.mono_ms);
-            }
-            Ok(select_or_whole(file, &folder.headers, request, now))
-        }
-        Ok(FoundEntry::Moved(moved)) => {
-            let location = location::of(&place.path, request.query(), moved);
-            let response = FileResponse::new(Status::MOVED_PERMANENTLY);
-            Ok(response.with(HeaderId::Location, &location).with_headers(&folder.headers))
-        }
-        Ok(FoundEntry::Listed(opened)) => Ok(listing::respond(opened, folder, place, request)),
-        Err(error) => Ok(failure(folder, error)),
-    }
-}
-
-/// Responds with the representation of a file that the client wants most.
-///
-/// # Errors
-/// It has to be made first.
-fn respond_by_coding(
-    folder: &Folder,
-    set: &Arc<VariantSet>,
-    request: RequestView<'_>,
-    now: Now,
-) -> Result<FileResponse, MakeVariant> {
-    match set.choose(request) {
-        ChosenVariant::Make(coding) => MakeVariant::new(set, coding).known(folder, request, now),
-        ChosenVariant::File(file) => {
-            Ok(select_or_whole(Arc::clone(file), &folder.headers, request, now))
-        }
-        ChosenVariant::Nothing => Ok(variants::not_acceptable(&folder.headers)),
-    }
-}
-
-fn failure(folder: &Folder, failure: Failure) -> FileResponse {
-    folder.count(failure);
-    let mut response = FileResponse::new(failure.status()).with_headers(&folder.headers);
-    if response.status == Status::SERVICE_UNAVAILABLE {
-        response.put(HeaderId::RetryAfter, b"1");
-    }
-    if failure == Failure::NoIndex {
-        let is_usual = folder.settings.index == ["index.html"];
-        response.hint = Some(if is_usual { NO_INDEX } else { NO_OWN_INDEX });
-    }
-    response
 }

@@ -13,7 +13,7 @@ mod text;
 
 use std::mem;
 
-use gustnado_http::fields::HeaderId;
+use gustnado_http::fields::{Fields, HeaderId};
 use gustnado_http::request::RequestView;
 use gustnado_http::status::Status;
 use rustix::io::Errno;
@@ -59,7 +59,7 @@ pub(super) fn respond(
         .with(HeaderId::Vary, b"Accept");
     let content = Pieces::new(listing, folder.pool().cloned(), folder.wait);
     let content = FileContent::Pieces(Box::new(content));
-    FileResponse { content, ..response.with_headers_of_content(&folder.headers) }
+    FileResponse { content, ..response.with_headers_of_content(&folder.headers, &Fields::new()) }
 }
 
 /// A listing that is being sent.

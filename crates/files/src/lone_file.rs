@@ -4,6 +4,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use gustnado_http::fields::Fields;
 use gustnado_http::request::RequestView;
 use gustnado_tasks::Now;
 use rustix::fs::FileType;
@@ -45,6 +46,7 @@ fn load_file(path: &Path, now: Now) -> Result<CachedFile, Failure> {
         pool: None,
         open_files: &OpenFiles::default(),
         hashing: &Hashing::new(SMALL_BYTES_MAX, digest::source_date()),
+        own: &Fields::new(),
     };
     let file = (&located, name, Representation::of_type(ContentType::of(name)));
     CachedFile::load((&root, Access::Waits), file, folder, now)

@@ -12,11 +12,12 @@ use rustix::io::Errno;
 use super::cached_file::{Access, CachedFile, Representation};
 use super::error::Failure;
 use super::open_folder::OpenFolder;
+use super::path::FilePath;
 use super::resolve::{Identity, Root};
 use super::stamp::Stamp;
 use super::target::{Moved, Target, TargetFile};
 use super::variants::{SeenVariants, Siblings, VariantSet};
-use super::{Folder, made, path};
+use super::{Folder, made};
 
 /// How often a lookup is repeated if the file was replaced between looking and opening.
 const ATTEMPTS_MAX: usize = 4;
@@ -36,10 +37,52 @@ pub(super) enum FoundEntry {
     Listed(OpenFolder),
 }
 
-/// Finds the file of `key`, a canonical path.
+impl FoundEntry {
+    /// Returns whether it is a file that any number of paths lead to.
+    fn is_fallback(&self) -> bool {
+        matches!(
+            self,
+            Self::Loaded { may_cache: false, .. } | Self::Variants { may_cache: false, .. }
+        )
+    }
+}
+
+/// Finds the file of `key`: a canonical path, or the key of an application's page.
+///
+/// What a former release had is found in its root, see `releases`.
 ///
 /// - `cached`: the state of the calling worker's cached file.
 pub(super) fn find(
+    (root, access): (&Root, Access),
+    folder: &Folder,
+    key: &[u8],
+    cached: Option<SeenVariants>,
+    now: Now,
+) -> Result<FoundEntry, Failure> {
+    let outcome = find_in((root, access), folder, key, cached, now);
+    // A page in place of what is not there is no such file either.
+    let is_missing = is_missing(&outcome) || outcome.as_ref().is_ok_and(FoundEntry::is_fallback);
+    if !is_missing || !folder.keeps(key) {
+        return outcome;
+    }
+    for other in folder.releases.others(root.identity(), now) {
+        match find_in((&other, access), folder, key, cached, now) {
+            Ok(FoundEntry::Moved(_) | FoundEntry::Listed(_)) => {}
+            Ok(found) if found.is_fallback() => {}
+            Err(failure) if failure.is_missing() => {}
+            found => return found,
+        }
+    }
+    outcome
+}
+
+/// Returns whether nothing was found.
+pub(super) fn is_missing(outcome: &Result<FoundEntry, Failure>) -> bool {
+    outcome.as_ref().is_err_and(|failure| failure.is_missing())
+}
+
+/// Finds the file of `key` in one root.
+fn find_in(
     (root, access): (&Root, Access),
     folder: &Folder,
     key: &[u8],
@@ -61,17 +104,17 @@ pub(super) fn find(
             },
         }
     };
-    let path = path::decode(key, folder.settings.hidden)?;
-    check(&path.relative, path.names_directory)?;
-    let TargetFile { located, relative, is_fallback } = match folder.rules.target(path, locate)? {
-        Target::File(file) => file,
-        Target::Moved(moved) => return Ok(FoundEntry::Moved(moved)),
-        // The kernel has no way to read a directory without waiting.
-        Target::Folder(..) if access == Access::Cached => return Err(Failure::WouldWait),
-        Target::Folder(located, relative) => {
-            return Ok(FoundEntry::Listed(OpenFolder::open(root, &located, &relative)?));
-        }
-    };
+    let check_path = |path: &FilePath| check(&path.relative, path.names_directory);
+    let TargetFile { located, relative, is_fallback } =
+        match folder.target(key, check_path, locate)? {
+            Target::File(file) => file,
+            Target::Moved(moved) => return Ok(FoundEntry::Moved(moved)),
+            // The kernel has no way to read a directory without waiting.
+            Target::Folder(..) if access == Access::Cached => return Err(Failure::WouldWait),
+            Target::Folder(located, relative) => {
+                return Ok(FoundEntry::Listed(OpenFolder::open(root, &located, &relative)?));
+            }
+        };
     let siblings = Siblings::locate(folder, (&located, &relative), locate)?;
     // Only the attributes are compared, so an unchanged file costs neither an open nor a read.
     if let Some(cached) = cached
@@ -83,21 +126,23 @@ pub(super) fn find(
     // Opens the located file: if a rename has exchanged it meanwhile, this fails with `AGAIN`.
     let name = memchr::memrchr(b'/', &relative).map_or(&*relative, |at| &relative[at + 1..]);
     let content_type = folder.headers.types.of(name);
-    let possible = made::possible(folder, &content_type, Stamp::of(&located.stat).size);
+    let own = folder.own_fields(key, &relative);
+    let possible = made::possible(folder, (&content_type, &own), Stamp::of(&located.stat).size);
     if !siblings.is_empty() || !possible.is_empty() {
-        let set = VariantSet::load((root, access), (&located, &siblings), &relative, folder, now)?;
+        let file = (&*relative, &own);
+        let set = VariantSet::load((root, access), (&located, &siblings), file, folder, now)?;
         return Ok(FoundEntry::Variants { set: Arc::new(set), may_cache: !is_fallback });
     }
     let representation = Representation::of_type(content_type);
     let file = (&located, &*relative, representation);
-    let file = CachedFile::load((root, access), file, folder.load_context(), now)?;
+    let file = CachedFile::load((root, access), file, folder.load_context(&own), now)?;
     folder.request_digest(&file, now);
     Ok(FoundEntry::Loaded { file: Arc::new(file), may_cache: !is_fallback })
 }
 
 /// Finds the file of `key`, and repeats that while the file is being replaced. This bound keeps a
 /// file that is replaced all the time from holding a thread.
-pub(super) fn find_with_retries(
+fn find_with_retries(
     root: &Root,
     folder: &Folder,
     key: &[u8],
@@ -115,9 +160,53 @@ pub(super) fn find_with_retries(
     outcome
 }
 
+/// The outcome of a lookup that may wait for the disk.
+pub(super) struct Followed {
+    /// The root that was looked in.
+    pub(super) root: Arc<Root>,
+    /// The folder's path led to that root during the lookup.
+    pub(super) is_current: bool,
+    pub(super) outcome: Result<FoundEntry, Failure>,
+}
+
+/// Finds the file of `key` in `root`, or in the root that the folder's path leads to by now.
+///
+/// The path is looked at if that is due, and before anything counts as missing: a client may have a
+/// page of the next release already, from another worker.
+///
+/// - `cached`: the state of the calling worker's cached file, which is of `root`.
+pub(super) fn find_following(
+    (root, is_due): (Arc<Root>, bool),
+    folder: &Folder,
+    key: &[u8],
+    cached: Option<SeenVariants>,
+    now: Now,
+) -> Followed {
+    let mut new = if is_due { new_root(&root, folder) } else { None };
+    if new.is_none() {
+        let outcome = find_with_retries(&root, folder, key, cached, now);
+        let is_current = is_due || is_missing(&outcome);
+        if !is_due && is_current {
+            new = new_root(&root, folder);
+        }
+        if new.is_none() {
+            return Followed { root, is_current, outcome };
+        }
+    }
+    let root = new.map_or(root, Arc::new);
+    // A cached file of another root proves nothing, even if its stamp is equal.
+    let outcome = find_with_retries(&root, folder, key, None, now);
+    Followed { root, is_current: true, outcome }
+}
+
 /// Returns the root that a folder's path leads to now, if it is another one. A path that leads
 /// nowhere is probably a swap in progress, so the old root stays.
 pub(super) fn new_root(root: &Root, folder: &Folder) -> Option<Root> {
     let found = Identity::at(&folder.path).ok()?;
-    if found == root.identity() { None } else { root.opened_again(&folder.path).ok() }
+    if found == root.identity() {
+        return None;
+    }
+    let new = root.opened_again(&folder.path).ok()?;
+    folder.releases.find_former(&folder.path, &new);
+    Some(new)
 }

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use gustnado_compress::{COMPRESSIBLE, Level, compress};
 use gustnado_config::{Compress, RouteSettings};
 use gustnado_http::content_coding::{CodingSet, ContentCoding, forbids_change};
-use gustnado_http::fields::HeaderId;
+use gustnado_http::fields::{Fields, HeaderId};
 use gustnado_http::media_type::matches_any;
 use gustnado_tasks::{Charge, MemoryKind, Now};
 
@@ -156,7 +156,14 @@ impl MadeTable {
 }
 
 /// Returns the codings that the server may compress a file with.
-pub(super) fn possible(folder: &Folder, content_type: &ContentType, size: u64) -> CodingSet {
+///
+/// - `own`: the fields that it has beyond the folder's. What was made is kept by the file, so one
+///   that takes another's place is not compressed.
+pub(super) fn possible(
+    folder: &Folder,
+    (content_type, own): (&ContentType, &Fields),
+    size: u64,
+) -> CodingSet {
     let settings = &folder.settings;
     let codings: &[ContentCoding] = match settings.compress {
         Compress::Off => return CodingSet::default(),
@@ -167,7 +174,10 @@ pub(super) fn possible(folder: &Folder, content_type: &ContentType, size: u64) -
     let bytes_max = FILE_BYTES_MAX.min(folder.made.bytes_max / FILE_SHARE);
     let is_one = (settings.compress_bytes_min..=bytes_max).contains(&size)
         && is_of_types(settings, content_type)
-        && !forbids_change(folder.headers.fields.get_all(HeaderId::CacheControl));
+        && !own.contains(HeaderId::Vary)
+        && ![&folder.headers.fields, own]
+            .iter()
+            .any(|fields| forbids_change(fields.get_all(HeaderId::CacheControl)));
     if is_one { codings.iter().copied().collect() } else { CodingSet::default() }
 }
 
@@ -192,7 +202,7 @@ pub(super) fn make(folder: &Folder, original: &CachedFile, coding: ContentCoding
         (compressed.len() < bytes.len()).then_some(compressed)
     });
     let made = compressed.map_or(Made::Nothing, |bytes| {
-        let context = folder.load_context();
+        let context = folder.load_context(&original.own);
         Made::File(Arc::new(CachedFile::made(original, coding, &bytes, context, now)))
     });
     folder.made.finish(key, made);

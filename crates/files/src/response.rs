@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use gustnado_http::fields::{FieldsRef, HeaderId};
+use gustnado_http::fields::{Fields, FieldsRef, HeaderId};
 use gustnado_http::status::Status;
 
 use super::cached_file::CachedFile;
@@ -75,11 +75,21 @@ impl FileResponse {
         self
     }
 
+    /// Returns it with the folder's fields and those of a file.
+    pub(super) fn with_headers_of_file(mut self, headers: &FolderHeaders, own: &Fields) -> Self {
+        if !headers.fields.is_empty() || !own.is_empty() {
+            headers.add_to(self.fields.to_mut(), own);
+        }
+        self
+    }
+
     /// Returns it with the folder's fields, for the content of a file.
-    pub(super) fn with_headers_of_content(mut self, headers: &FolderHeaders) -> Self {
+    ///
+    /// - `own`: fields of this file.
+    pub(super) fn with_headers_of_content(mut self, headers: &FolderHeaders, own: &Fields) -> Self {
         if !headers.has_nosniff {
             self.put(HeaderId::XContentTypeOptions, b"nosniff");
         }
-        self.with_headers(headers)
+        self.with_headers_of_file(headers, own)
     }
 }

@@ -73,9 +73,11 @@ fn by_conditions_of(
 ) -> Option<FileResponse> {
     match precondition::judge(conditions, true, &file.validators) {
         Verdict::Perform => by_range(file, headers, request, now),
-        // RFC 9110 §15.4.5: the validator and no other metadata, as the client has it already.
+        // RFC 9110 §15.4.5: the validator and what tells how long it may be kept, and no other
+        // metadata, as the client has it already.
         Verdict::NotModified => {
-            let mut response = FileResponse::new(Status::NOT_MODIFIED).with_headers(headers);
+            let response = FileResponse::new(Status::NOT_MODIFIED);
+            let mut response = response.with_headers_of_file(headers, &file.own);
             file.representation.put_vary(response.fields.to_mut());
             if let Some(tag) = file.validators.tag_for(conditions.if_none_match) {
                 response.put(HeaderId::ETag, tag.as_bytes());
@@ -172,7 +174,7 @@ fn partial(
     put_validators(response.fields.to_mut(), tag, &file.validators);
     response.put(HeaderId::AcceptRanges, b"bytes");
     let content = FileContent::Segments { segments, length };
-    FileResponse { content, ..response.with_headers_of_content(headers) }
+    FileResponse { content, ..response.with_headers_of_content(headers, &file.own) }
 }
 
 fn segment_of(file: &CachedFile, range: ByteRange) -> Segment {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use gustnado_compress::is_compressed_already;
 use gustnado_config::Precompressed;
 use gustnado_http::content_coding::{AcceptedCodings, CodingSet, ContentCoding};
-use gustnado_http::fields::HeaderId;
+use gustnado_http::fields::{Fields, HeaderId};
 use gustnado_http::request::RequestView;
 use gustnado_http::status::Status;
 use gustnado_tasks::Now;
@@ -194,12 +194,14 @@ fn name_of(relative: &[u8]) -> &[u8] {
 impl VariantSet {
     /// Loads a file and its siblings.
     ///
+    /// - `own`: the fields that they have beyond the folder's.
+    ///
     /// # Errors
     /// As [`CachedFile::load`], for any of them: what changes meanwhile is loaded again.
     pub(super) fn load(
         (root, access): (&Root, Access),
         (located, siblings): (&Located, &Siblings),
-        relative: &[u8],
+        (relative, own): (&[u8], &Fields),
         folder: &Folder,
         now: Now,
     ) -> Result<Self, Failure> {
@@ -207,7 +209,7 @@ impl VariantSet {
         let load = |located: &Located, relative: &[u8], coding| {
             let representation =
                 Representation { content_type: content_type.clone(), coding, varies: true };
-            let context = folder.load_context();
+            let context = folder.load_context(own);
             let file = (located, relative, representation);
             let file = CachedFile::load((root, access), file, context, now)?;
             folder.request_digest(&file, now);
@@ -223,7 +225,7 @@ impl VariantSet {
         }
         let available: CodingSet = files.iter().flatten().map(|file| file.coding()).collect();
         let size = files[0].as_ref().map_or(0, |file| file.size);
-        let offered = available.and(made::possible(folder, &content_type, size));
+        let offered = available.and(made::possible(folder, (&content_type, own), size));
         Ok(Self { files, available, offered })
     }
 

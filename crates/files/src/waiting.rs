@@ -9,18 +9,18 @@ use gustnado_http::request::RequestView;
 use gustnado_tasks::{Now, timeout};
 
 use super::error::Failure;
-use super::lookup::{FoundEntry, find_with_retries, new_root};
-use super::resolve::{Identity, Root};
+use super::lookup::{Followed, FoundEntry, find_following, is_missing};
+use super::outcome::respond_with;
 use super::response::FileResponse;
 use super::variants::{MakeVariant, SeenVariants};
-use super::{Files, Mounted, respond_with, worker};
+use super::{Files, Mounted, spa, worker};
 
 /// How long the disk may take to confirm a cached file. After that the file counts as fresh for
 /// another second, so a popular file stays available while its disk is frozen.
 const REVALIDATE_WAIT_MAX: Duration = Duration::from_millis(250);
 /// How often a file is looked up: again if the connection has moved to a worker whose cache
-/// differs.
-const LOOKUPS_MAX: usize = 3;
+/// differs, and once for the page of an application.
+const LOOKUPS_MAX: usize = 4;
 
 /// A request whose response is unknown until the disk responds.
 #[derive(Debug)]
@@ -32,22 +32,23 @@ pub struct Lookup {
     place: Mounted<'static>,
     /// What is to be made, if the file itself is known.
     make: Option<MakeVariant>,
+    /// The page of an application is looked for, as what was asked for is not there.
+    is_for_page: bool,
 }
 
 /// The result of a lookup on a thread of the pool.
 struct LookupOutcome {
-    /// The root that was used, if the worker's was outdated.
-    new_root: Option<Root>,
-    below: Identity,
+    followed: Followed,
+    /// When it began.
+    began: Now,
     cached: Option<SeenVariants>,
-    outcome: Result<FoundEntry, Failure>,
 }
 
 impl Lookup {
     pub(super) fn new(files: &Files, request: RequestView<'_>, place: &Mounted<'_>) -> Self {
         let (head, bytes) = request.to_parts();
         let place = Mounted { path: place.path.clone().into_owned(), at: place.at };
-        Self { files: files.clone(), head, bytes, place, make: None }
+        Self { files: files.clone(), head, bytes, place, make: None, is_for_page: false }
     }
 
     /// Creates one that waits for a representation of a file that is known.
@@ -58,6 +59,11 @@ impl Lookup {
         make: MakeVariant,
     ) -> Self {
         Self { make: Some(make), ..Self::new(files, request, place) }
+    }
+
+    /// Returns it for the page of an application.
+    pub(super) fn for_page(self) -> Self {
+        Self { is_for_page: true, ..self }
     }
 
     /// Returns how long the disk may be waited for.
@@ -92,7 +98,7 @@ impl Lookup {
     ///
     /// # Errors
     /// A representation has to be made first.
-    async fn look_up(&self) -> Result<FileResponse, MakeVariant> {
+    async fn look_up(&mut self) -> Result<FileResponse, MakeVariant> {
         let mut lookups = 0;
         loop {
             lookups += 1;
@@ -105,16 +111,28 @@ impl Lookup {
     }
 
     /// Looks the file up on this thread.
-    pub(super) fn wait_here(&self, now: Now) -> FileResponse {
-        worker::with(&self.files.folder, |worker| {
-            let found = worker.find(&self.files.folder, self.key(), now);
-            let folder = &*self.files.folder;
-            let responded = respond_with(worker, (folder, &self.place), found, self.request(), now);
+    pub(super) fn wait_here(mut self, now: Now) -> FileResponse {
+        let folder = Arc::clone(&self.files.folder);
+        worker::with(&folder, |worker| {
+            let mut found = worker.find(&folder, self.key(), now);
+            if self.turns_to_page(&found) {
+                found = worker.find(&folder, self.key(), now);
+            }
+            let place = (&*folder, &self.place, self.key());
+            let responded = respond_with(worker, place, found, self.request(), now);
             responded.unwrap_or_else(|make| {
-                make.run(folder, now);
-                make.response(folder, self.request(), now)
+                make.run(&folder, now);
+                make.response(&folder, self.request(), now)
             })
         })
+    }
+
+    /// Returns whether the page of an application is to be looked for from now on.
+    fn turns_to_page(&mut self, found: &Result<FoundEntry, Failure>) -> bool {
+        let has_page = || self.files.folder.has_page_for(self.request(), self.key());
+        let turns = !self.is_for_page && is_missing(found) && has_page();
+        self.is_for_page |= turns;
+        turns
     }
 
     /// Looks the file up on a thread of the pool; `None` if the disk did not respond in time, or
@@ -140,36 +158,37 @@ impl Lookup {
     /// thread-local.
     fn job(&self, now: Now) -> impl FnOnce() -> LookupOutcome + Send + 'static {
         let (folder, key) = (Arc::clone(&self.files.folder), self.key().to_vec());
-        let (root, cached, checks_root) = worker::with(&folder, |worker| {
+        let (root, cached) = worker::with(&folder, |worker| {
             let cached = worker.cache.seen(&key);
-            (worker.root(), cached, worker.is_root_due(now))
+            ((worker.root(), worker.is_root_due(now)), cached)
         });
         move || {
-            let new_root = if checks_root { new_root(&root, &folder) } else { None };
-            let root = new_root.as_ref().unwrap_or(&root);
-            // A cached file of another root proves nothing, even if its stamp is equal.
-            let cached = cached.filter(|_| new_root.is_none());
-            let outcome = find_with_retries(root, &folder, &key, cached, now);
-            LookupOutcome { below: root.identity(), new_root, cached, outcome }
+            let followed = find_following(root, &folder, &key, cached, now);
+            LookupOutcome { followed, began: now, cached }
         }
     }
 
     /// Makes the response, on the worker that the connection runs on now. Returns `None` if that
-    /// worker does not hold the file that was found unchanged: the lookup has to be repeated.
+    /// worker does not hold the file that was found unchanged, or if the page of an application is
+    /// looked for next: the lookup has to be repeated.
     ///
     /// - `looked_up`: `None` if no thread was free, or none finished in time.
     fn response(
-        &self,
+        &mut self,
         looked_up: Option<LookupOutcome>,
         now: Now,
     ) -> Option<Result<FileResponse, MakeVariant>> {
-        let (folder, key) = (&self.files.folder, self.key());
-        worker::with(folder, |worker| {
+        let folder = Arc::clone(&self.files.folder);
+        worker::with(&folder, |worker| {
+            let key = self.key();
             let outcome = match looked_up {
                 None => Err(Failure::WouldWait),
-                Some(LookupOutcome { new_root, below, cached, outcome }) => {
-                    worker.note_root(new_root, now);
-                    match outcome {
+                Some(LookupOutcome { followed, began, cached }) => {
+                    if followed.is_current {
+                        worker.note_root(&folder, &followed.root, began);
+                    }
+                    let below = followed.root.identity();
+                    match followed.outcome {
                         Ok(FoundEntry::Unchanged) if cached != worker.cache.seen(key) => {
                             return None;
                         }
@@ -187,13 +206,16 @@ impl Lookup {
                     }
                 }
             };
-            let found = worker.update_cache(folder, key, outcome, now);
-            let place = (&**folder, &self.place);
+            let found = worker.update_cache(&folder, key, outcome, now);
+            if self.turns_to_page(&found) {
+                return None;
+            }
+            let place = (&*folder, &self.place, self.key());
             Some(respond_with(worker, place, found, self.request(), now))
         })
     }
 
     fn key(&self) -> &[u8] {
-        self.place.below().as_bytes()
+        if self.is_for_page { spa::KEY } else { self.place.below().as_bytes() }
     }
 }

@@ -65,12 +65,13 @@ impl Worker {
         key: &[u8],
         now: Now,
     ) -> Result<FoundEntry, Failure> {
-        if self.is_root_due(now) {
-            let new_root = lookup::new_root(&self.root, folder);
-            self.note_root(new_root, now);
-        }
         let cached = self.cache.seen(key);
-        let outcome = lookup::find_with_retries(&self.root, folder, key, cached, now);
+        let root = (self.root(), self.is_root_due(now));
+        let followed = lookup::find_following(root, folder, key, cached, now);
+        if followed.is_current {
+            self.note_root(folder, &followed.root, now);
+        }
+        let outcome = followed.outcome;
         self.update_cache(folder, key, outcome, now)
     }
 
@@ -81,17 +82,17 @@ impl Worker {
         key: &[u8],
         now: Now,
     ) -> Option<Result<FoundEntry, Failure>> {
-        if self.is_root_due(now) {
-            // Another root has to be opened, which may wait.
-            if Identity::at_cached(&folder.path)? != self.root.identity() {
-                return None;
-            }
-            self.note_root(None, now);
+        let is_due = self.is_root_due(now);
+        if is_due {
+            self.check_root(folder, now)?;
         }
         let cached = self.cache.seen(key);
         let outcome = lookup::find((&self.root, Access::Cached), folder, key, cached, now);
         if matches!(outcome, Err(Failure::WouldWait | Failure::Disk(Errno::AGAIN | Errno::STALE))) {
             return None;
+        }
+        if !is_due && lookup::is_missing(&outcome) {
+            self.check_root(folder, now)?;
         }
         Some(self.update_cache(folder, key, outcome, now))
     }
@@ -126,6 +127,16 @@ impl Worker {
         outcome
     }
 
+    /// Returns `None` if the folder's path leads to another root, which has to be opened and may
+    /// wait, or if finding that out would wait.
+    fn check_root(&mut self, folder: &Folder, now: Now) -> Option<()> {
+        if Identity::at_cached(&folder.path)? != self.root.identity() {
+            return None;
+        }
+        self.root_checked_ms = Some(now.mono_ms);
+        Some(())
+    }
+
     pub(super) fn root(&self) -> Arc<Root> {
         Arc::clone(&self.root)
     }
@@ -136,17 +147,20 @@ impl Worker {
         self.root_checked_ms.is_none_or(is_due)
     }
 
-    /// Switches to the root that the path leads to now, if it is another one. The cache is cleared
-    /// with the old root: a page must not be combined from files of both.
-    pub(super) fn note_root(&mut self, new: Option<Root>, now: Now) {
-        if let Some(root) = new.filter(|root| root.identity() != self.root.identity()) {
-            self.root = Arc::new(root);
-            self.cache.clear();
+    /// Uses the root that the folder's path led to. The cache is cleared with another one: a page
+    /// must not be combined from files of both.
+    ///
+    /// - `checked`: when the path was looked at, perhaps for another worker. What this one has seen
+    ///   since then counts more.
+    pub(super) fn note_root(&mut self, folder: &Folder, root: &Arc<Root>, checked: Now) {
+        if self.root_checked_ms.is_some_and(|at_ms| at_ms > checked.mono_ms) {
+            return;
         }
-        // A lookup that did not compare the roots usually ends before that is due, and must not
-        // postpone it.
-        if self.is_root_due(now) {
-            self.root_checked_ms = Some(now.mono_ms);
+        self.root_checked_ms = Some(checked.mono_ms);
+        if root.identity() != self.root.identity() {
+            self.root = Arc::clone(root);
+            folder.releases.adopt(root, checked);
+            self.cache.clear();
         }
     }
 }

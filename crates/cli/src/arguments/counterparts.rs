@@ -45,9 +45,9 @@ const AUTH: Counterpart = Proxy("password check");
 const FORWARD: Counterpart = Because("it forwards to no other server yet");
 const CORS: Counterpart =
     Because("set Access-Control-Allow-Origin under [headers] in a configuration file");
-const SPA: Counterpart =
-    Because("there is no such fallback yet; [[error-page]] with status = 404 shows a page instead");
-const CACHE: Counterpart = Because("set Cache-Control under [headers] in a configuration file");
+const SPA: Counterpart = Ours("--spa, or --spa=FILE for another page than index.html");
+const CACHE: Counterpart =
+    Ours("--cache-control on, and [[cache]] in a configuration file for rules of your own");
 const ERROR_PAGE: Counterpart = Ours("[[error-page]] in a configuration file");
 const MANAGER: Counterpart =
     Because("that is the service manager's work; with systemd, for instance, User= and PIDFile=");
@@ -84,8 +84,8 @@ const TABLE: &[(&[&str], Counterpart)] = &[
     (&["--auth", "--basic-auth", "--username", "--password"], AUTH),
     (&["--proxy", "--reverse-proxy", "--proxy-pass", "--upstream", "-P"], FORWARD),
     (&["--cors", "--cors-allow-origins", "--enable-cors"], CORS),
-    (&["--spa", "--single", "--fallback", "--page-fallback"], SPA),
-    (&["--cache", "--cache-control", "--cache-control-headers", "--max-age"], CACHE),
+    (&["--single", "--fallback", "--page-fallback"], SPA),
+    (&["--cache", "--cache-control-headers", "--max-age"], CACHE),
     (&["--header", "-H"], Ours("[headers] in a configuration file")),
     (&["--error-page", "--page404", "--page50x", "--404"], ERROR_PAGE),
     (&["--upload", "--upload-files", "-u"], Because("it takes no uploads into a folder")),

@@ -1,5 +1,7 @@
 //! Unit tests of arguments.
 
+use gustnado::config::Field;
+
 use super::*;
 
 fn subcommand(words: &[&str]) -> Result<Subcommand, UsageError> {
@@ -42,6 +44,7 @@ fn every_flag_of_the_table_is_taken() {
             (Field::List { .. }, _) if tunable.name == "try-files" => "$uri,=404",
             (Field::List { .. }, _) if tunable.name == "mime" => "wasm=application/wasm",
             (Field::List { .. }, _) if tunable.name == "compress-types" => "text/*",
+            (Field::List { .. }, default) if tunable.name == "immutable-folders" => default,
             (Field::List { .. }, _) => "127.0.0.1,10.0.0.0/8,unix",
             (_, "") if tunable.name == "uds-mode" => "660",
             (_, "") if tunable.name == "acme-email" => "me@example.org",

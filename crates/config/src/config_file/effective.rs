@@ -8,7 +8,9 @@ use super::secrets::HiddenValues;
 use super::specs::{RouteAction, RouteSpec, SiteSpec, SiteTls};
 use crate::headers::Headers;
 use crate::text::quoted;
-use crate::{Config, Field, FilePlace, FileSetting, Origin, Settings, TUNABLES, Tunable};
+use crate::{
+    CacheRule, Config, Field, FilePlace, FileSetting, Origin, Settings, TUNABLES, Tunable,
+};
 
 pub(super) fn text(file: Option<&ConfigFile>, settings: &Settings) -> String {
     let mut text = String::from("# Everything in effect, and where it came from.\n\n");
@@ -63,6 +65,7 @@ fn write(out: &mut String, file: Option<&ConfigFile>, settings: &Settings) -> fm
     }
     let Some(file) = file else { return Ok(()) };
     headers(out, "headers", &file.headers)?;
+    cache(out, "", &file.settings.cache)?;
     site(out, "", &file.main)?;
     for one in &file.sites {
         writeln!(out, "\n[[site]]  # {}", origin(&one.place))?;
@@ -74,6 +77,7 @@ fn write(out: &mut String, file: Option<&ConfigFile>, settings: &Settings) -> fm
         own_settings(out, &one.settings)?;
         one.tls.as_ref().map_or(Ok(()), |own| tls(out, own))?;
         headers(out, "site.headers", &one.headers)?;
+        cache(out, "site.", &one.cache)?;
         site(out, "site.", one)?;
     }
     Ok(())
@@ -151,7 +155,18 @@ fn route(out: &mut String, prefix: &str, with_line: &RouteSpec) -> fmt::Result {
             with_line.methods.iter().filter_map(|method| method.as_str()).map(quoted).collect();
         writeln!(out, "methods = [{}]", methods.join(", "))?;
     }
-    headers(out, &format!("{prefix}route.headers"), &with_line.headers)
+    headers(out, &format!("{prefix}route.headers"), &with_line.headers)?;
+    cache(out, &format!("{prefix}route."), &with_line.cache)
+}
+
+/// Writes rules for the `Cache-Control` of files.
+fn cache(out: &mut String, prefix: &str, rules: &[CacheRule]) -> fmt::Result {
+    for rule in rules {
+        writeln!(out, "\n[[{prefix}cache]]")?;
+        writeln!(out, "path = {}", quoted(&rule.path))?;
+        writeln!(out, "value = {}", quoted(&rule.value))?;
+    }
+    Ok(())
 }
 
 /// Writes the settings that a site or a route has of its own.

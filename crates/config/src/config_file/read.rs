@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use toml::de::DeTable;
 
+use super::cache::read_cache;
 use super::error::{Problem, SiteError, unreadable};
 use super::hosts::{Hosts, read_hosts};
 use super::interpolate::{Variables, interpolate};
@@ -18,16 +19,18 @@ use super::site_tls::read_tls;
 use super::specs::SiteSpec;
 use super::value::{FolderCheck, ValueReader, ValueTable, named};
 use super::{ConfigFile, ConfigFiles, include, syntax};
+use crate::deploys::CacheRule;
 use crate::file_settings::{FilePlace, FileSetting, FileSettings};
 use crate::headers::Headers;
 use crate::listen::ListenSpec;
 use crate::table::TUNABLES;
 
 /// The keys of a file that are no settings.
-pub(super) const TOP_KEYS: [&str; 6] =
-    ["include", "settings", "headers", "route", "site", "error-page"];
+pub(super) const TOP_KEYS: [&str; 7] =
+    ["include", "settings", "headers", "route", "site", "error-page", "cache"];
 /// The keys of a site.
-pub(super) const SITE_KEYS: [&str; 6] = ["hosts", "root", "tls", "headers", "route", "error-page"];
+pub(super) const SITE_KEYS: [&str; 7] =
+    ["hosts", "root", "tls", "headers", "route", "error-page", "cache"];
 
 /// The most bytes of a file.
 const FILE_BYTES_MAX: usize = 4 << 20;
@@ -54,6 +57,7 @@ pub(super) fn read(
         bytes: 0,
         settings: Vec::new(),
         headers: Headers::default(),
+        cache: Vec::new(),
         main: SiteSpec::default(),
         paths: Paths::default(),
         sites: Vec::new(),
@@ -79,6 +83,8 @@ struct FilesReader<'a> {
     bytes: usize,
     settings: Vec<FileSetting>,
     headers: Headers,
+    /// Rules for the `Cache-Control` of files.
+    cache: Vec<CacheRule>,
     main: SiteSpec,
     /// Paths of the routes of `main`.
     paths: Paths,
@@ -108,6 +114,7 @@ impl FilesReader<'_> {
         let table = ValueTable { values: document.get_ref(), name: "", line: 1 };
         self.settings(&mut reader, table);
         self.headers(&mut reader, table);
+        self.cache.extend(read_cache(&mut reader, table));
         read_site(&mut reader, table, &mut self.main, &mut self.paths);
         for table in reader.tables(table, "site") {
             reader.only(table, &keys_with_settings(&SITE_KEYS));
@@ -117,6 +124,7 @@ impl FilesReader<'_> {
             site.hosts = read_hosts(&mut reader, table, &mut self.hosts);
             site.tls = read_tls(&mut reader, table);
             site.headers = read_headers(&mut reader, table);
+            site.cache = read_cache(&mut reader, table);
             self.sites.push(site);
         }
         self.includes(&mut reader, table);
@@ -232,7 +240,8 @@ impl FilesReader<'_> {
             }
             return Err(SiteError::new(path, &self.files, self.problems));
         }
-        let settings = FileSettings { path: path.to_owned(), settings: self.settings };
+        let (settings, cache) = (self.settings, self.cache);
+        let settings = FileSettings { path: path.to_owned(), settings, cache };
         Ok(ConfigFile {
             settings,
             headers: self.headers,

@@ -11,6 +11,7 @@ use gustnado_http::path::pattern::{path_names, pattern};
 use gustnado_http::status::Status;
 use matchit::{InsertError, Router};
 
+use super::cache::read_cache;
 use super::parts::{check_folder, read_headers};
 use super::redirect::Template;
 use super::settings::{keys_with_settings, read_own_settings};
@@ -22,7 +23,7 @@ use crate::nearest::nearest;
 use crate::tunable::SettingGroup;
 
 /// The keys of a route.
-pub(super) const ROUTE_KEYS: [&str; 10] = [
+pub(super) const ROUTE_KEYS: [&str; 11] = [
     "path",
     "folder",
     "redirect",
@@ -33,6 +34,7 @@ pub(super) const ROUTE_KEYS: [&str; 10] = [
     "merge_slashes",
     "headers",
     "preload",
+    "cache",
 ];
 /// The keys of a page.
 pub(super) const PAGE_KEYS: [&str; 2] = ["status", "file"];
@@ -64,6 +66,7 @@ pub(super) fn read_route(reader: &mut ValueReader<'_>, table: ValueTable<'_>) ->
     let settings = read_own_settings(reader, table);
     let headers = read_headers(reader, table);
     let preload = read_preload(reader, table);
+    let cache = read_cache(reader, table);
     let kinds = ["folder", "redirect", "answer"];
     let with_line: Vec<&str> =
         kinds.into_iter().filter(|kind| table.values.contains_key(*kind)).collect();
@@ -76,8 +79,8 @@ pub(super) fn read_route(reader: &mut ValueReader<'_>, table: ValueTable<'_>) ->
     };
     let misplaced: &[&str] = match kind {
         "folder" => &["status", "type", "methods", "merge_slashes"],
-        "redirect" => &["type", "preload"],
-        _ => &["merge_slashes"],
+        "redirect" => &["type", "preload", "cache"],
+        _ => &["merge_slashes", "cache"],
     };
     let is_misplaced =
         |own: &&FileSetting| kind != "folder" && own.tunable().group == SettingGroup::Folders;
@@ -112,6 +115,7 @@ pub(super) fn read_route(reader: &mut ValueReader<'_>, table: ValueTable<'_>) ->
         methods,
         merge_slashes: merge_slashes.unwrap_or(true),
         settings,
+        cache,
         headers,
         preload,
     })

@@ -10,6 +10,9 @@ use crate::text::quoted;
 use crate::tunable::{Field, Tunable};
 use crate::unit::Unit;
 
+/// What `cache` is.
+const CACHE: &str = "Rules for the Cache-Control of files; the first that matches counts";
+
 /// A value of JSON, as far as a schema has them.
 #[derive(Clone, Debug, PartialEq)]
 enum Json {
@@ -41,6 +44,7 @@ fn whole() -> Json {
     keys.push(key("route", list_of("Routes", "route")));
     keys.push(key("site", list_of("Sites for other hosts", "site")));
     keys.push(key("error-page", list_of("Pages for errors", "error-page")));
+    keys.push(key("cache", list_of(CACHE, "cache")));
     let mut whole = vec![
         key("$schema", text("https://json-schema.org/draft/2020-12/schema")),
         key("title", text("Configuration of gustnado")),
@@ -74,6 +78,9 @@ fn setting(tunable: &Tunable) -> (String, Json) {
         Field::Choice { names, .. } => {
             let names = Json::Map(vec![key("enum", texts(names.iter().copied()))]);
             key("anyOf", Json::List(vec![names, reference("variable")]))
+        }
+        Field::Text { .. } if tunable.bare_value().is_some() => {
+            key("anyOf", Json::List(vec![of_type("boolean"), of_type("string")]))
         }
         Field::Text { .. } | Field::Path { .. } => key("type", text("string")),
         Field::List { .. } if tunable.name == "listen" => {
@@ -129,6 +136,7 @@ fn definitions() -> Json {
         key("headers", reference("headers")),
         key("route", list_of("Routes", "route")),
         key("error-page", list_of("Pages for errors", "error-page")),
+        key("cache", list_of(CACHE, "cache")),
     ];
     let site = site.into_iter().chain(own_settings()).collect();
     let page = vec![
@@ -140,7 +148,13 @@ fn definitions() -> Json {
         key("type", text("string")),
         key("pattern", text(VARIABLE)),
     ]);
+    let cache = vec![
+        key("path", described("string", "Files below the folder: /downloads/**, /*.pdf")),
+        key("value", described("string", "Value of Cache-Control")),
+    ];
+    let cache = closed("A rule for the Cache-Control of files", cache, &["path", "value"]);
     Json::Map(vec![
+        key("cache", Json::Map(cache)),
         key("headers", headers),
         key("variable", variable),
         key("listen", listener()),
@@ -223,6 +237,7 @@ fn route() -> Json {
         key("merge_slashes", described("boolean", "Whether {*rest} is without empty segments")),
         key("headers", reference("headers")),
         key("preload", preload),
+        key("cache", list_of(CACHE, "cache")),
     ];
     let keys = keys.into_iter().chain(own_settings()).collect();
     let mut route = closed("A route", keys, &["path"]);

@@ -74,7 +74,11 @@ fn read_setting(
                 if name == "control" { path.strip_prefix("unix:").unwrap_or(path) } else { path };
             Some(reader.path(path).into())
         }
-        (Field::Switch { .. }, DeValue::Boolean(on)) => Some(on.to_string().into()),
+        (Field::Switch { .. } | Field::Text { .. }, DeValue::Boolean(on))
+            if tunable.bare_value().is_some() =>
+        {
+            Some(on.to_string().into())
+        }
         (Field::Switch { .. }, DeValue::String(text)) if is_interpolated => {
             Some(text.as_ref().into())
         }
@@ -91,10 +95,7 @@ fn read_setting(
         _ => tunable.takes(),
     };
     let found = found(value.get_ref());
-    let leave = match tunable.default {
-        "" => "leave it out for none".to_owned(),
-        default => format!("leave it out for {default}"),
-    };
+    let leave = without(tunable);
     let Some(value) = text else {
         reader.problem(line, format!("{name}: expected {expected}, found {found}; {leave}"));
         return None;
@@ -107,6 +108,14 @@ fn read_setting(
     }
     let place = reader.place(line);
     Some(FileSetting { name: tunable.name, value, place, items, variables })
+}
+
+/// Returns the remedy for a wrong value: the default.
+fn without(tunable: &Tunable) -> String {
+    match tunable.default {
+        "" => "leave it out for none".to_owned(),
+        default => format!("leave it out for {default}"),
+    }
 }
 
 /// Returns the variables of the environment that are in a value.

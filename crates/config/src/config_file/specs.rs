@@ -8,6 +8,7 @@ use gustnado_http::status::Status;
 
 use super::redirect::Template;
 use crate::TlsClientAuth;
+use crate::deploys::CacheRule;
 use crate::file_settings::{FilePlace, FileSetting};
 use crate::headers::Headers;
 
@@ -24,6 +25,8 @@ pub struct SiteSpec {
     pub tls: Option<SiteTls>,
     /// Settings of its routes, in place of the server's.
     pub settings: Vec<FileSetting>,
+    /// Rules for the `Cache-Control` of files, before the server's.
+    pub cache: Vec<CacheRule>,
     /// Headers of its responses.
     pub headers: Headers,
     /// In the order of the file.
@@ -62,6 +65,8 @@ pub struct RouteSpec {
     pub merge_slashes: bool,
     /// Settings in place of the site's.
     pub settings: Vec<FileSetting>,
+    /// Rules for the `Cache-Control` of files, before the site's.
+    pub cache: Vec<CacheRule>,
     /// Headers of its responses.
     pub headers: Headers,
     /// What its pages need: values of `Link`.

@@ -12,7 +12,7 @@ use crate::file_settings::FilePlace;
 use crate::nearest::nearest;
 
 /// The keys that hold tables.
-const TABLES: [&str; 6] = ["settings", "headers", "listen", "route", "site", "error-page"];
+const TABLES: [&str; 7] = ["settings", "headers", "listen", "route", "site", "error-page", "cache"];
 
 /// A value with its line.
 #[derive(Debug, Clone, Copy)]

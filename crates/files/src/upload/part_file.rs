@@ -238,7 +238,12 @@ fn load(
     let access = (root, Access::Waits);
     let representation = Representation::of_type(folder.headers.types.of(split(relative).1));
     let file = (&located, relative, representation);
-    let file = CachedFile::load(access, file, folder.load_context(), now);
+    let file = CachedFile::load(
+        access,
+        file,
+        folder.load_context(&gustnado_http::fields::Fields::new()),
+        now,
+    );
     file.map(Some).map_err(failed)
 }
 

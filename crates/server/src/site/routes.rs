@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use gustnado_config::config_file::{ConfigFile, PLAIN, RouteAction, RouteSpec, SiteSpec, Template};
-use gustnado_config::{FileSetting, Headers, RouteTuning};
+use gustnado_config::{CacheRule, FileSetting, Headers, RouteTuning};
 use gustnado_http::status::Status;
 
 use crate::Server;
@@ -22,7 +22,7 @@ pub(super) fn server(file: &ConfigFile, config: Config) -> Server {
         let mut of_site = self::routes(site);
         of_site.root.clone_from(&site.root);
         of_site.fields.clone_from(&site.headers);
-        of_site.tuning = tuning(&site.settings);
+        of_site.tuning = tuning(&site.settings, &site.cache);
         routes = routes.hosts(&site.hosts, of_site);
     }
     let mut server = Server::new().config(config).routes(routes).or_built_in();
@@ -41,10 +41,17 @@ fn divided(file: &ConfigFile) -> (Headers, Headers) {
     let all_routes = file.sites.iter().chain([&file.main]).flat_map(|site| &site.routes);
     let of_sites = file.sites.iter().map(|site| &site.headers);
     let inner: Vec<&Headers> = of_sites.chain(all_routes.map(|route| &route.headers)).collect();
+    let all_routes = file.sites.iter().chain([&file.main]).flat_map(|site| &site.routes);
+    let of_routes = all_routes.map(|route| &route.cache);
+    let has_rules = of_routes
+        .chain(file.sites.iter().map(|site| &site.cache))
+        .chain([&file.settings.cache])
+        .any(|rules| !rules.is_empty());
     let (mut common, mut elsewhere) = (Headers::default(), Headers::default());
     for (name, value) in file.headers.iter() {
         let is_it = |field: (&str, &str)| field.0.eq_ignore_ascii_case(name);
-        let is_overridden = inner.iter().any(|fields| fields.iter().any(is_it));
+        let is_ruled = has_rules && name.eq_ignore_ascii_case("Cache-Control");
+        let is_overridden = is_ruled || inner.iter().any(|fields| fields.iter().any(is_it));
         let part = if is_overridden { &mut elsewhere } else { &mut common };
         part.set(name, value);
     }
@@ -57,13 +64,14 @@ fn routes(site: &SiteSpec) -> Routes {
         routes = match &spec.action {
             RouteAction::Folder(folder) => {
                 let folder = Some(folder.clone());
-                let (tuning, fields) = (tuning(&spec.settings), spec.headers.clone());
+                let tuning = tuning(&spec.settings, &spec.cache);
+                let fields = spec.headers.clone();
                 let preload = spec.preload.clone();
                 let files = Route { folder, tuning, fields, preload, ..route() };
                 routes.route(&spec.path, files)
             }
             RouteAction::Redirect { .. } | RouteAction::Text { .. } => {
-                let (tuning, preload) = (tuning(&spec.settings), spec.preload.clone());
+                let (tuning, preload) = (tuning(&spec.settings, &[]), spec.preload.clone());
                 let handled = Route { tuning, preload, ..handled(spec) };
                 routes.route(&spec.path, handled.merge_slashes(spec.merge_slashes))
             }
@@ -76,12 +84,16 @@ fn routes(site: &SiteSpec) -> Routes {
     })
 }
 
-/// Returns what a site or a route changes in its settings.
-fn tuning(settings: &[FileSetting]) -> RouteTuning {
+/// Returns what a site or a route changes in its settings. Its rules come before those around it.
+fn tuning(settings: &[FileSetting], cache: &[CacheRule]) -> RouteTuning {
     let mut tuning = RouteTuning::default();
     for own in settings {
         let own = own.clone();
         tuning.add(move |settings| own.tune(settings));
+    }
+    if !cache.is_empty() {
+        let cache = cache.to_vec();
+        tuning.add(move |settings| drop(settings.cache.splice(0..0, cache.iter().cloned())));
     }
     tuning
 }

@@ -34,7 +34,7 @@ fn an_unknown_key_is_named_with_its_line_and_its_neighbour() {
             "site.toml:2: no key is called \"header-timeuot\"; did you mean \"header-timeout\"?",
             "site.toml:3: no key is called \"wibble-wobble-bobble\"; settings have the names of \
              flags (`gustnado serve --help`), and there are settings, headers, listen, \
-             route, site, error-page",
+             route, site, error-page, cache",
         ]
     );
     assert_eq!(
@@ -174,6 +174,51 @@ fn header_fields_have_to_be_fit_to_send() {
              has the key `type`)",
             "site.toml:7: headers.Y: expected text in quotes, found 1",
             "site.toml:8: headers: x-z is set twice; leave one out",
+        ]
+    );
+}
+
+#[test]
+fn rules_for_caches_say_what_is_wrong_with_them() {
+    let expected = "expected the path of files below the folder, such as /downloads/** or \
+                    /*.pdf, found";
+    let remedy = "begin it with /, where * is anything within a segment and ** is anything";
+    assert_eq!(
+        problems(
+            "spa = \"../page.html\"\nimmutable-folders = [\"assets\", \"a//b\"]\n\
+             cache-control = \"auot\"\nkeep-old-assets = \"5ms\"\nhash-bytes-max = \"2t\"\n\
+             [[cache]]\npath = \"downloads/**\"\nvalue = \"no-store\"\n\
+             [[cache]]\npath = \"/***\"\nvalue = \"a\\nb\"\n\
+             [[cache]]\npath = \"/a\"\nvalues = \"no-store\"\n\
+             [[route]]\npath = \"/b\"\nanswer = \"b\"\n[[route.cache]]\npath = \"/a\"\n\
+             value = \"no-store\"\n"
+        ),
+        [
+            "site.toml:1: spa: expected the name of a page in the folder, or true for index.html, \
+             found \"../page.html\"; leave it out for none"
+                .to_owned(),
+            "site.toml:2: immutable-folders: expected a folder below the served one, such as \
+             assets or _next/static, found \"a//b\""
+                .to_owned(),
+            "site.toml:3: cache-control: expected one of auto, on, off, found \"auot\"; did you \
+             mean auto?"
+                .to_owned(),
+            "site.toml:4: keep-old-assets: expected a duration such as 30s, 5m or 500ms from 1s to \
+             30d, or off, found \
+             \"5ms\"; leave it out for off"
+                .to_owned(),
+            "site.toml:5: hash-bytes-max: expected a size such as 4096, 64k or 10m from 1 to 1t, \
+             or off, found \"2t\"; \
+             leave it out for 8m"
+                .to_owned(),
+            format!("site.toml:7: cache.path: {expected} \"downloads/**\"; {remedy}"),
+            format!("site.toml:10: cache.path: {expected} \"/***\"; {remedy}"),
+            "site.toml:11: cache.value: expected a value of Cache-Control such as \"public, \
+             max-age=3600\", found \"a\\nb\"; write one"
+                .to_owned(),
+            "site.toml:12: cache: expected the key value; add it".to_owned(),
+            "site.toml:14: cache: no key is called \"values\"; did you mean \"value\"?".to_owned(),
+            "site.toml:15: route: cache does not go with answer; leave it out".to_owned(),
         ]
     );
 }

@@ -4,9 +4,11 @@
 #[path = "../harness/mod.rs"]
 mod harness;
 
+mod application;
 mod codings;
 mod compressed;
 mod file_changes;
+mod former_releases;
 mod hostile_paths;
 mod listings;
 mod ranges;

@@ -19,6 +19,7 @@ on_every_server!(
     the_tag_of_before_the_digest_still_spares_a_download,
     a_pinned_time_is_not_told,
     without_digests_tags_are_made_of_attributes,
+    a_long_list_of_tags_is_read_to_its_end_and_a_longer_one_is_refused,
 );
 
 /// Names and sizes of files: read at once, sent by the kernel.
@@ -185,4 +186,23 @@ fn without_digests_tags_are_made_of_attributes(setup: Setup) {
         thread::sleep(Duration::from_millis(1_200));
         assert_eq!(servers[0].get(&path).expect_field("etag"), tags[0]);
     }
+}
+
+fn a_long_list_of_tags_is_read_to_its_end_and_a_longer_one_is_refused(setup: Setup) {
+    let folder = Folder::new();
+    folder.dated("a.txt", "ten bytes.");
+    let server = setup.files(&folder);
+    let tag = server.get("/a.txt").expect_field("etag").to_owned();
+    let others = |bytes: usize| "\"0123456789abcdef\", ".repeat(bytes / 20);
+    for (list, status) in [
+        (format!("{}{tag}", others(15_000)), 304),
+        (others(15_000) + "\"x\"", 200),
+        (",".repeat(15_000) + &tag, 304),
+        ("\"".repeat(15_000), 200),
+        (format!("{}{tag}", others(17_000)), 431),
+    ] {
+        let answer = ask(&server, "/a.txt", &format!("If-None-Match: {list}\r\n"));
+        assert_eq!(answer.status, status, "{} bytes: {}", list.len(), &list[..20]);
+    }
+    assert_eq!(server.get("/a.txt").status, 200);
 }

@@ -4,8 +4,8 @@ use std::future::ready;
 use std::path::Path;
 use std::sync::Arc;
 
-use gustnado_config::{BodyPolicy, Headers, RouteSettings};
-use gustnado_http::fields::Fields;
+use gustnado_config::{BodyPolicy, CacheRule, Headers, RouteSettings};
+use gustnado_http::fields::{Fields, HeaderId, check_field};
 use gustnado_http::method::Method;
 
 use super::entry::{EndpointKind, PathEntry, RouteEndpoint};
@@ -122,12 +122,14 @@ impl EndpointWrapper {
         build: &BuildContext,
     ) -> Result<FolderEndpoints, RouteError> {
         let has_middleware = self.has_middleware(route) || route.options.has_timeouts();
-        // Otherwise middleware adds the fields.
-        let fields =
-            if has_middleware { Headers::default() } else { self.fields.with(&route.fields) };
-        let headers = FolderHeaders::new(&fields, &build.common).with_links(links(route));
+        let fields = self.fields.with(&route.fields);
+        // With middleware, that adds the fields.
+        let own = if has_middleware { Headers::default() } else { fields.clone() };
+        let headers = FolderHeaders::new(&own, &build.common);
+        let headers = headers.with_fields_elsewhere(&fields).with_links(links(route));
         let settings = route.tuning.over(&self.settings);
         let upload_bytes_max = settings.upload.then_some(settings.upload_bytes_max);
+        check_cache(&settings.cache)?;
         let options = FileOptions { settings, ..build.files.clone() };
         let opened = build.folders.open(folder, options, headers);
         let files = Arc::new(opened.map_err(RouteError::Folder)?);
@@ -165,6 +167,15 @@ impl FolderEndpoints {
     pub(super) fn entry(&self) -> PathEntry {
         PathEntry::all(&self.usual).with_uploads(self.uploads.as_ref())
     }
+}
+
+/// Checks that the values of rules can be sent.
+fn check_cache(rules: &[CacheRule]) -> Result<(), RouteError> {
+    let name = HeaderId::CacheControl.name();
+    rules.iter().try_for_each(|rule| {
+        let checked = check_field(name, rule.value.as_bytes());
+        checked.map_err(|error| RouteError::Field { name: name.to_owned(), error })
+    })
 }
 
 /// Returns a handler that responds from a folder.

@@ -1,0 +1,108 @@
+//! Responses to paths that are not fresh in a worker's cache: the file is looked up first.
+
+use std::sync::Arc;
+
+use gustnado_http::path::CanonicalPath;
+use gustnado_http::request::RequestView;
+use gustnado_tasks::Now;
+
+use super::lookup::{FoundEntry, is_missing};
+use super::outcome::{failure, respond_by_coding, respond_with};
+use super::path::FilePathError;
+use super::select::select_or_whole;
+use super::target::Moved;
+use super::variants::MakeVariant;
+use super::waiting::Lookup;
+use super::worker::Worker;
+use super::{Files, FolderResponse, Mounted, spa};
+
+/// Responds to a path that has no fresh cache entry as it was sent.
+#[cold]
+pub(super) fn respond_slowly(
+    worker: &mut Worker,
+    files: &Files,
+    place: Option<&Mounted<'_>>,
+    request: RequestView<'_>,
+    now: Now,
+) -> FolderResponse {
+    let folder = &*files.folder;
+    let ready = |response| FolderResponse::Ready(Box::new(response));
+    let whole = match place {
+        Some(_) => None,
+        None => CanonicalPath::of(request.path()).ok().map(|path| Mounted { path, at: 0 }),
+    };
+    let place = place.or(whole.as_ref()).filter(|place| !place.path.has_stray_percent());
+    let Some(place) = place else {
+        return ready(failure((folder, request.path()), FilePathError::Malformed.into()));
+    };
+    let key = place.below().as_bytes();
+    // Another spelling of a cached path: found under its canonical key, without a look at the disk.
+    if !place.path.is_as_sent()
+        && let Some(file) = worker.cache.fresh_by_call(key, now.mono_ms)
+    {
+        return ready(select_or_whole(Arc::clone(file), &folder.headers, request, now));
+    }
+    if let Some(set) = worker.cache.fresh_set(key, now.mono_ms) {
+        let responded = respond_by_coding(folder, &Arc::clone(set), request, now);
+        return responded.map_or_else(|make| variant(files, place, request, make, now), ready);
+    }
+    let found = match key {
+        // Without the slash, relative links in the page would resolve one level too high.
+        [] => Some(Ok(FoundEntry::Moved(Moved::WithSlash))),
+        key => worker.find_cached(folder, key, now),
+    };
+    let found = match found {
+        Some(found) => found,
+        None if folder.threads == 0 => worker.find(folder, key, now),
+        None => return FolderResponse::Wait(Box::new(Lookup::new(files, request, place))),
+    };
+    if is_missing(&found) && folder.has_page_for(request, key) {
+        return respond_with_page(worker, files, place, request, now);
+    }
+    let responded = respond_with(worker, (folder, place, key), found, request, now);
+    responded.map_or_else(|make| variant(files, place, request, make, now), ready)
+}
+
+/// Responds with the page of an application to a request for one of its own paths.
+fn respond_with_page(
+    worker: &mut Worker,
+    files: &Files,
+    place: &Mounted<'_>,
+    request: RequestView<'_>,
+    now: Now,
+) -> FolderResponse {
+    let folder = &*files.folder;
+    let ready = |response| FolderResponse::Ready(Box::new(response));
+    if let Some(file) = worker.cache.fresh_by_call(spa::KEY, now.mono_ms) {
+        return ready(select_or_whole(Arc::clone(file), &folder.headers, request, now));
+    }
+    if let Some(set) = worker.cache.fresh_set(spa::KEY, now.mono_ms) {
+        let responded = respond_by_coding(folder, &Arc::clone(set), request, now);
+        return responded.map_or_else(|make| variant(files, place, request, make, now), ready);
+    }
+    let found = match worker.find_cached(folder, spa::KEY, now) {
+        Some(found) => found,
+        None if folder.threads == 0 => worker.find(folder, spa::KEY, now),
+        None => {
+            let lookup = Lookup::new(files, request, place).for_page();
+            return FolderResponse::Wait(Box::new(lookup));
+        }
+    };
+    let responded = respond_with(worker, (folder, place, spa::KEY), found, request, now);
+    responded.map_or_else(|make| variant(files, place, request, make, now), ready)
+}
+
+/// Responds with a representation that has to be made first.
+fn variant(
+    files: &Files,
+    place: &Mounted<'_>,
+    request: RequestView<'_>,
+    make: MakeVariant,
+    now: Now,
+) -> FolderResponse {
+    if files.folder.threads > 0 {
+        return FolderResponse::Wait(Box::new(Lookup::of_making(files, request, place, make)));
+    }
+    make.run(&files.folder, now);
+    FolderResponse::Ready(Box::new(make.response(&files.folder, request, now)))
+}
