@@ -27,10 +27,14 @@ class Settings(TypedDict, total=False):
     acme_eab_key: _Path | None
     acme_email: str | None
     acme_profile: str | None
+    allow: str | Sequence[str] | None
     answer_version: str | None
     app_dir: _Path | None
     backlog: int | None
     backlog_of_threads: int | None
+    basic_auth: _Path | None
+    basic_auth_realm: str | None
+    basic_auth_threads: int | None
     bind: str | Sequence[str] | None
     blocking_queue_timeout: float | str | None
     body_policy: Literal["stream", "memory", "spool"] | None
@@ -56,7 +60,15 @@ class Settings(TypedDict, total=False):
     compress_zstd_level: int | None
     connections_max: int | Literal["auto"] | None
     connections_per_client: int | Literal["off"] | None
+    cors: str | Sequence[str] | None
+    cors_credentials: bool | None
+    cors_headers: str | Sequence[str] | None
+    cors_max_age: float | str | None
+    cors_methods: str | Sequence[str] | None
+    csp: str | None
+    csp_report_only: str | None
     defer_accept: bool | None
+    deny: str | Sequence[str] | None
     drain_accept: float | str | None
     early_hints: Literal["navigations", "always", "never"] | None
     env: str | Sequence[str] | None
@@ -90,6 +102,7 @@ class Settings(TypedDict, total=False):
     http1: bool | None
     http2: bool | None
     https_redirect: bool | None
+    idle_timeout: float | str | None
     immutable_folders: str | None
     index: str | Sequence[str] | None
     interface: Literal["auto", "native", "asgi", "wsgi"] | None
@@ -138,6 +151,10 @@ class Settings(TypedDict, total=False):
     proxy_allow_from: str | Sequence[str] | None
     proxy_protocol: bool | None
     quiet: bool | None
+    rate_limit: str | None
+    rate_limit_burst: int | Literal["auto"] | None
+    rate_limit_clients: int | None
+    rate_limit_prefix: int | None
     read_ahead_bytes: int | str | None
     read_burst: int | str | None
     read_rate: int | str | None
@@ -148,12 +165,14 @@ class Settings(TypedDict, total=False):
     requests_per_second: int | Literal["off"] | None
     root_path: _Path | None
     scheduler: Literal["pool", "pool-shared", "queue", "queue-shared"] | None
+    security_headers: bool | None
     send_buffer_bytes: int | str | None
     server_name: str | None
     server_read_burst: int | str | None
     server_read_rate: int | str | None
     server_write_burst: int | str | None
     server_write_rate: int | str | None
+    signed_urls: _Path | None
     slots: int | Literal["auto"] | None
     slow_handler: float | str | None
     socket_preference: Literal["none", "latency", "throughput"] | None

@@ -179,6 +179,12 @@ impl PyRequest {
         self.inner().client_ip().map(|ip| ip.to_string())
     }
 
+    /// The user whose password `--basic-auth` has verified; `None` without it.
+    #[getter]
+    fn user(&self) -> Option<String> {
+        self.inner().user()
+    }
+
     /// The scheme: `https` if a trusted proxy says so, else `http`.
     #[getter]
     fn scheme(&self) -> &'static str {

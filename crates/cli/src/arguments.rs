@@ -1,6 +1,7 @@
 //! The command line. Flags derive from the table of settings. Every mistake becomes one line with
 //! what was found and what to do.
 
+mod access_command;
 mod acme_command;
 mod counterparts;
 mod derived;
@@ -11,6 +12,7 @@ mod reload_command;
 #[cfg(test)]
 mod tests;
 
+use crate::access::AccessAction;
 use crate::compress::arguments as compress;
 use crate::import::ImportOptions;
 use crate::init::InitOptions;
@@ -36,6 +38,8 @@ pub(crate) enum Subcommand {
     Serve(Box<ServeOptions>),
     /// Print all settings.
     Check(Box<ServeOptions>),
+    /// Print a line of a password file, or a signed URL.
+    Access(AccessAction),
     /// Look after the certificate of an authority.
     Acme(AcmeAction, Box<ServeOptions>),
     /// Print all settings in effect as a configuration file.
@@ -178,22 +182,6 @@ impl ServeOptions {
     }
 }
 
-/// Subcommands of every build; the others are the lab's.
-const COMMANDS: [&str; 13] = [
-    "serve",
-    "check",
-    "reload",
-    "init",
-    "import",
-    "compress",
-    "acme",
-    "doctor",
-    "schema",
-    "tuning",
-    "completions",
-    "man",
-    "help",
-];
 /// The access log of a terminal, and its format.
 const STDERR: &str = "/dev/stderr";
 const BRIEF: &str = "brief";
@@ -238,6 +226,9 @@ pub(crate) fn read(
         Some((name, flags)) if let Some((action, flags)) = acme_command::read(name, flags) => {
             options(flags).map(|options| Subcommand::Acme(action, options))
         }
+        Some((name, flags)) if let Some(action) = access_command::read(name, flags) => {
+            action.map(Subcommand::Access)
+        }
         Some((name, flags)) => match lab::read(name, flags) {
             Some(subcommand) => subcommand.map(Subcommand::Lab),
             None => options(flags).map(Subcommand::Serve),
@@ -273,7 +264,7 @@ fn with_command(mut args: Vec<OsString>) -> Vec<OsString> {
 
 /// Returns whether a first word is a subcommand of this build, or a flag of the command itself.
 fn is_command_or_flag(word: &str) -> bool {
-    COMMANDS.contains(&word) || TOP_FLAGS.contains(&word) || lab::is_command(word)
+    first_word::COMMANDS.contains(&word) || TOP_FLAGS.contains(&word) || lab::is_command(word)
 }
 
 fn command() -> Command {
@@ -299,29 +290,17 @@ fn command() -> Command {
         // Otherwise the synopsis of a manual page names every setting.
         .mut_subcommand("serve", |serve| serve.override_usage("gustnado serve [OPTIONS] [DIR]"))
         .mut_subcommand("check", |check| check.override_usage("gustnado check [OPTIONS] [DIR]"))
-        .subcommand(run_elsewhere())
+        .subcommand(derived::run_elsewhere())
         .subcommand(reload_command::command())
         .subcommand(compress::command())
         .subcommands(file_commands::commands())
         .subcommand(acme_command::command())
+        .subcommands(access_command::commands())
         .subcommands(lab::commands())
         .subcommand(doctor::command().args(of_certificates()))
         .subcommand(Command::new("schema").about(schema))
         .subcommands(derived::commands())
-        .subcommand(references())
-}
-
-/// Subcommands that print references.
-fn references() -> Command {
-    let counters = Arg::new("counters").long("counters").help("Print docs/counters.md");
-    let counters = counters.action(ArgAction::SetTrue);
-    Command::new("tuning").hide(true).about("Print docs/tuning.md").arg(counters)
-}
-
-/// The subcommand of the Python package, for help.
-fn run_elsewhere() -> Command {
-    let about = "Serve a Python application (comes with the Python package: `gustnado help run`)";
-    Command::new("run").about(about).long_about(first_word::RUN).disable_help_flag(true)
+        .subcommand(derived::references())
 }
 
 /// The arguments of `serve`, `check` and `acme`.

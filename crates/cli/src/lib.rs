@@ -5,6 +5,7 @@
 //! HTTP. It uses the library `gustnado` and, with the cargo feature `lab`, the lab.
 #![forbid(unsafe_code)]
 
+mod access;
 #[cfg(feature = "acme")]
 mod acme;
 mod arguments;
@@ -62,6 +63,7 @@ pub fn command(words: impl IntoIterator<Item = OsString>, program: &Path) -> u8 
     match subcommand {
         Subcommand::Serve(options) => serve::run(options),
         Subcommand::Check(options) => check::run(&options),
+        Subcommand::Access(action) => access::run(&action),
         Subcommand::Acme(action, options) => acme::run(action, &options),
         Subcommand::Effective(options) => check::effective(&options),
         Subcommand::Reload(socket) => reload::run(socket),

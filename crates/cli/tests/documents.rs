@@ -138,6 +138,7 @@ fn folder() -> tempfile::TempDir {
         ("oops.html", "Something is wrong.\n"),
         ("nginx.conf", "server { location / { return 200 ok; } }\n"),
         ("site.toml", "root = \"./public\"\nport = 0\n"),
+        ("keys", "0123456789abcdef0123456789abcdef\n"),
     ] {
         fs::write(folder.path().join(name), text).expect("a file");
     }
@@ -288,7 +289,7 @@ fn the_page_of_keys_has_those_of_the_schema() {
     let section = |name: &str| sections.iter().find(|(title, _)| *title == name).expect(name).1;
     let settings = fs::read_to_string(root().join("docs/tuning.md")).expect("the settings");
     let is_setting = |key: &str| settings.contains(&format!("| `--{key}` |"));
-    for name in ["listen", "route", "site", "site.tls", "error-page"] {
+    for name in ["listen", "route", "site", "site.tls", "error-page", "header", "rewrite"] {
         let found = schema["$defs"][name]["properties"].as_object().expect("its keys");
         // The page of settings has those that a site and a route may have.
         let is_key = |key: &&str| !(["route", "site"].contains(&name) && is_setting(key));

@@ -53,6 +53,7 @@ const SAFE_CRATES: &[&str] = &[
     "crates/tcp/src/lib.rs",
     "crates/tls/src/lib.rs",
     "crates/observe/src/lib.rs",
+    "crates/access/src/lib.rs",
     "crates/files/src/lib.rs",
     "crates/web/src/lib.rs",
     "crates/app/src/lib.rs",
@@ -82,20 +83,21 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("config", &["http", "tasks"]),
     ("tls", &["http", "tasks"]),
     ("observe", &["config", "http", "tasks", "tls"]),
+    ("access", &["config", "http", "tasks"]),
     ("compress", &["http"]),
     ("files", &["compress", "config", "http", "tasks"]),
     ("client", &["http", "tasks", "tls"]),
     ("tcp", &["config", "tasks", "tls"]),
-    ("web", &["compress", "config", "files", "http", "observe", "tasks", "tcp", "tls"]),
-    ("app", &["config", "http", "observe", "tasks", "tls", "web"]),
+    ("web", &["access", "compress", "config", "files", "http", "observe", "tasks", "tcp", "tls"]),
+    ("app", &["access", "config", "http", "observe", "tasks", "tls", "web"]),
     ("h1", &["app", "config", "files", "http", "observe", "tasks", "tls", "web"]),
     ("h2", &["app", "config", "files", "http", "observe", "tasks", "tls", "web"]),
     ("ws", &["client", "config", "http", "observe", "tasks", "tls", "web"]),
     (
         "server",
         &[
-            "acme", "app", "client", "config", "files", "h1", "h2", "http", "observe", "tasks",
-            "tcp", "tls", "web", "ws",
+            "access", "acme", "app", "client", "config", "files", "h1", "h2", "http", "observe",
+            "tasks", "tcp", "tls", "web", "ws",
         ],
     ),
     ("acme", &["client", "http", "tasks", "tls"]),
@@ -115,6 +117,7 @@ const IN_CYCLES: &[(&str, usize)] = &[];
 
 /// Files that declare the errors that `gustnado` shows.
 const ERRORS_OF: &[&str] = &[
+    "crates/access/src/",
     "crates/app/src/",
     "crates/client/src/",
     "crates/config/src/",

@@ -3,12 +3,9 @@
 use super::ForwardedFields;
 use super::fields::{choice, file_path, list, number, switch};
 use super::listen::ListenSpec;
-use super::networks::is_network;
+use super::networks::{NETWORKS, is_network};
 use super::text::{bare, is_host};
 use super::tunable::{Field, SettingGroup, Tunable};
-
-const NETWORKS: &str =
-    "an address such as 192.0.2.1, a network such as 10.0.0.0/8, unix, or * for all";
 
 fn is_listener(text: &str) -> bool {
     ListenSpec::parse(text).is_ok()

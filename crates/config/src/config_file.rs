@@ -11,10 +11,13 @@ mod hosts;
 mod include;
 mod interpolate;
 mod listeners;
+mod methods;
 mod parts;
 mod read;
 mod redirect;
+mod rewrite;
 mod route;
+mod rules;
 mod schema;
 mod secrets;
 mod settings;
@@ -26,6 +29,7 @@ mod value;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::access::HeaderRule;
 use crate::file_settings::FileSettings;
 use crate::headers::Headers;
 use crate::layers::Settings;
@@ -36,6 +40,7 @@ pub(crate) use include::files as files_of;
 pub use interpolate::Variables;
 pub(crate) use read::read_text;
 pub use redirect::Template;
+pub use rewrite::Rewrite;
 pub use route::PLAIN;
 pub use schema::schema;
 pub use specs::{ErrorPageSpec, RouteAction, RouteSpec, SiteSpec, SiteTls};
@@ -48,6 +53,8 @@ pub struct ConfigFile {
     pub settings: FileSettings,
     /// Fields of every response.
     pub headers: Headers,
+    /// Rules of header fields for every response.
+    pub header_rules: Vec<HeaderRule>,
     /// The site for hosts that have none of their own. Its root is a setting.
     pub main: SiteSpec,
     /// Sites of other hosts.

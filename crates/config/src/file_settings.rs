@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::Config;
 use super::deploys::CacheRule;
 use super::route_settings::RouteSettings;
 use super::table::TUNABLES;
@@ -45,7 +46,14 @@ impl FileSetting {
     /// Sets it for a site or a route.
     #[doc(hidden)]
     pub fn tune(&self, settings: &mut RouteSettings) {
-        settings.set(self.tunable(), &self.value).expect("it was checked when it was read");
+        let tunable = self.tunable();
+        if !tunable.is_of_route() {
+            let mut config = Config::default();
+            tunable.set(&mut config, &self.value).expect("it was checked when it was read");
+            settings.limits.set(self.name, &config);
+            return;
+        }
+        settings.set(tunable, &self.value).expect("it was checked when it was read");
     }
 }
 

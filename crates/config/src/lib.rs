@@ -50,6 +50,7 @@ macro_rules! settings {
     (@blank $blank:expr) => { $blank };
 }
 
+mod access;
 mod acme;
 mod address;
 mod bodies;
@@ -94,6 +95,7 @@ mod unit;
 mod websocket;
 mod wildcard;
 
+pub use access::{AccessSettings, HeaderRule, RequestRate, RouteLimits, StatusRange};
 pub use acme::AcmeChallenge;
 pub use bodies::BodyPolicy;
 pub use compression::{Compress, Precompressed};

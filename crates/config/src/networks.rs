@@ -4,6 +4,10 @@ use std::net::IpAddr;
 
 use gustnado_tasks::Endpoint;
 
+/// What [`Networks::of`] takes, for messages.
+pub(crate) const NETWORKS: &str =
+    "an address such as 192.0.2.1, a network such as 10.0.0.0/8, unix, or * for all";
+
 /// Which peers are meant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Networks {

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Config;
+use super::access::{AccessSettings, HeaderRule, RouteLimits};
 use super::compression::{Compress, Precompressed};
 use super::deploys::{CacheControl, CacheRule};
 use super::fields::{choice, switch};
@@ -39,6 +40,12 @@ settings! { $
         forbidden: Vec<String>,
         /// Rules for the `Cache-Control` of files; the first that matches counts.
         cache: Vec<CacheRule>,
+        /// What routes ask of their clients, and what they tell browsers.
+        access: AccessSettings = AccessSettings::blank(),
+        /// Limits in place of the server's.
+        limits: RouteLimits,
+        /// Rules of header fields, in their order.
+        header_rules: Vec<HeaderRule>,
     }
     usual {
         /// Whether names that begin with a dot are served.

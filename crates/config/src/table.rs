@@ -5,8 +5,8 @@ use super::numbers::{DAY, HOUR};
 use super::text::is_user;
 use super::tunable::{Field, SettingGroup, Tunable};
 use super::{
-    Acceptor, Io, Placement, SchedulerKind, TrafficClass, acme, address, bodies, compression,
-    deploys, folder_settings, forbidden, handlers, http2, memory, output, pace, pages,
+    Acceptor, Io, Placement, SchedulerKind, TrafficClass, access, acme, address, bodies,
+    compression, deploys, folder_settings, forbidden, handlers, http2, memory, output, pace, pages,
     route_settings, sockets, tls, websocket,
 };
 
@@ -397,6 +397,25 @@ pub static TUNABLES: &[Tunable] = &[
     deploys::CACHE_CONTROL,
     deploys::IMMUTABLE_FOLDERS,
     deploys::KEEP_OLD_ASSETS,
+    access::ALLOW,
+    access::DENY,
+    access::RATE_LIMIT,
+    access::RATE_LIMIT_BURST,
+    access::RATE_LIMIT_CLIENTS,
+    access::RATE_LIMIT_PREFIX,
+    access::BASIC_AUTH,
+    access::BASIC_AUTH_REALM,
+    access::BASIC_AUTH_THREADS,
+    access::SIGNED_URLS,
+    access::CORS,
+    access::CORS_METHODS,
+    access::CORS_HEADERS,
+    access::CORS_CREDENTIALS,
+    access::CORS_MAX_AGE,
+    access::SECURITY_HEADERS,
+    access::CSP,
+    access::CSP_REPORT_ONLY,
+    access::IDLE_TIMEOUT,
     output::SERVER_NAME,
     output::ANSWER_VERSION,
     output::EARLY_HINTS,

@@ -34,13 +34,15 @@ pub enum SettingGroup {
     Folders,
     /// Content codings.
     Compression,
+    /// What routes ask of clients.
+    Access,
     /// Output.
     Output,
 }
 
 impl SettingGroup {
     /// Every group in the order of the documentation.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Address,
         Self::Tls,
         Self::Acme,
@@ -53,6 +55,7 @@ impl SettingGroup {
         Self::Files,
         Self::Folders,
         Self::Compression,
+        Self::Access,
         Self::Output,
     ];
 
@@ -71,6 +74,7 @@ impl SettingGroup {
             Self::Files => "Files",
             Self::Folders => "Folders",
             Self::Compression => "Compression",
+            Self::Access => "Access",
             Self::Output => "Output",
         }
     }
@@ -195,7 +199,10 @@ impl Tunable {
     /// Returns whether sites and routes may have a value of their own: a field of
     /// [`RouteSettings`](super::RouteSettings).
     pub fn is_of_route(&self) -> bool {
-        matches!(self.group, SettingGroup::Folders | SettingGroup::Compression)
+        matches!(
+            self.group,
+            SettingGroup::Folders | SettingGroup::Compression | SettingGroup::Access
+        )
     }
 
     /// Returns the value of the setting where it is named without one: `--hidden`, `--spa`.

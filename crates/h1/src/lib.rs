@@ -18,6 +18,7 @@ mod exchange;
 mod feed;
 mod file_wait;
 mod folder;
+mod gated;
 mod guards;
 mod http2;
 mod in_flight;

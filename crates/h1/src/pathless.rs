@@ -52,8 +52,7 @@ impl Conn {
         let is_connect = view.method() == Method::Connect;
         let options = &endpoint.options;
         let takes = if is_connect { options.takes_connect } else { options.takes_asterisk };
-        let EndpointKind::Run(runnable) = &endpoint.kind else { return None };
-        if !takes {
+        if !takes || matches!(endpoint.kind, EndpointKind::Files { .. }) {
             return None;
         }
         if is_connect {
@@ -62,7 +61,16 @@ impl Conn {
         }
         let request = Request::bare(&cache.used, received.head, received.bytes, self.origin());
         let routed = RoutedRequest { cache, table, endpoint, request };
-        Some(self.run(runnable, routed, received, turn, out, context))
+        match &endpoint.kind {
+            EndpointKind::Run(runnable) => {
+                Some(self.run(runnable, routed, received, turn, out, context))
+            }
+            EndpointKind::Gated(gated) => {
+                let routed = RoutedRequest { endpoint: &gated.inner, ..routed };
+                Some(self.respond_gated(gated, routed, received, turn, out, context))
+            }
+            EndpointKind::Files { .. } => None,
+        }
     }
 
     fn respond_as_server(

@@ -88,7 +88,7 @@ impl Conn {
         context: &mut Context<'_>,
     ) -> ResponseProgress {
         let view = received.view();
-        let exact = if table.matchers().is_empty() {
+        let exact = if table.is_exact_first() {
             table.find_exact(view.method(), view.path(), &cache.recent)
         } else {
             None
@@ -118,6 +118,14 @@ impl Conn {
                 let path = path.or_else(|| CanonicalPath::of(view.path()).ok());
                 let place = path.map(|path| Mounted { path, at: *mounted_at });
                 self.respond_from_folder((files, place.as_ref()), table, received, turn, out)
+            }
+            EndpointKind::Gated(gated) => {
+                note_step(endpoint.options.label);
+                let origin = self.origin();
+                let bare = || Request::bare(&cache.used, received.head, received.bytes, origin);
+                let request = request.unwrap_or_else(bare);
+                let routed = RoutedRequest { cache, table, endpoint: &gated.inner, request };
+                self.respond_gated(gated, routed, received, turn, out, context)
             }
             EndpointKind::Run(runnable) => {
                 note_step(endpoint.options.label);
@@ -179,7 +187,7 @@ impl Conn {
         }
     }
 
-    fn run_task(
+    pub(super) fn run_task(
         &self,
         handler: &Arc<TaskFn>,
         routed: RoutedRequest<'_>,
@@ -250,7 +258,7 @@ impl Conn {
     /// Returns the state of a request's body while its handler runs.
     ///
     /// - `is_whole`: the handler has all of it.
-    fn incoming_behind(
+    pub(super) fn incoming_behind(
         &self,
         options: &RouteOptions,
         head: &Head,
@@ -336,7 +344,7 @@ impl Conn {
 
     /// Writes the response of an inline handler whose request goes on: its client is watched, or
     /// its body discarded.
-    fn finish_inline(
+    pub(super) fn finish_inline(
         &self,
         response: Response,
         (request, table, incoming): (&Request, &Arc<RouteTable>, Incoming),

@@ -21,6 +21,7 @@ mod disk;
 mod ending;
 mod exchange;
 mod files;
+mod gated;
 mod guards;
 mod input;
 mod late;

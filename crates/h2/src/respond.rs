@@ -101,11 +101,11 @@ impl<'a> Received<'a> {
 }
 
 /// What was found for a request.
-struct Routed<'t> {
-    table: &'t Arc<RouteTable>,
-    options: &'t RouteOptions,
-    reads_body: bool,
-    request: Box<Request>,
+pub(super) struct Routed<'t> {
+    pub(super) table: &'t Arc<RouteTable>,
+    pub(super) options: &'t RouteOptions,
+    pub(super) reads_body: bool,
+    pub(super) request: Box<Request>,
 }
 
 impl Http2Conn {
@@ -154,7 +154,7 @@ impl Http2Conn {
         let view = received.view();
         // In HTTP/1.1 a request for a tunnel at a path is a GET: one route is for both.
         let method = if received.reply.is_tunnel { Method::Get } else { view.method() };
-        let exact = if table.matchers().is_empty() {
+        let exact = if table.is_exact_first() {
             table.find_exact(method, view.path(), &cache.recent)
         } else {
             None
@@ -171,6 +171,9 @@ impl Http2Conn {
                 if received.reply.is_open {
                     self.keep_options(received.reply.id, &endpoint.options);
                 }
+            }
+            EndpointKind::Gated(gated) => {
+                self.respond_gated(gated, (cache, table, request), received, app, context);
             }
             EndpointKind::Run(runnable) => {
                 self.run_endpoint(
@@ -203,7 +206,7 @@ impl Http2Conn {
         self.run(runnable, routed, cache, received, app, context);
     }
 
-    fn run(
+    pub(super) fn run(
         &mut self,
         runnable: &Runnable,
         mut routed: Routed<'_>,
@@ -268,7 +271,7 @@ impl Http2Conn {
     }
 
     /// Keeps what is set for a route with the stream of a response that outlasts its turn.
-    fn keep_options(&mut self, id: StreamId, options: &RouteOptions) {
+    pub(super) fn keep_options(&mut self, id: StreamId, options: &RouteOptions) {
         let now_ms = self.now_ms();
         if let Some(stream) = self.core.stream(id) {
             stream.state.options = *options;
@@ -332,12 +335,20 @@ impl Http2Conn {
             Method::Connect => endpoint.options.takes_connect,
             _ => endpoint.options.takes_asterisk,
         };
-        if let EndpointKind::Run(runnable) = &endpoint.kind
-            && takes_it
-        {
-            return RouteCache::with(&app.tables, |cache| {
+        let is_taken = RouteCache::with(&app.tables, |cache| match &endpoint.kind {
+            _ if !takes_it => false,
+            EndpointKind::Run(runnable) => {
                 self.run_endpoint(runnable, endpoint, (cache, table, None), received, app, context);
-            });
+                true
+            }
+            EndpointKind::Gated(gated) => {
+                self.respond_gated(gated, (cache, table, None), received, app, context);
+                true
+            }
+            EndpointKind::Files { .. } => false,
+        });
+        if is_taken {
+            return;
         }
         let status = match received.head.method() {
             Method::Connect => Status::METHOD_NOT_ALLOWED,

@@ -8,6 +8,7 @@ mod decode;
 mod error;
 mod fields;
 mod http2;
+mod retarget;
 #[cfg(test)]
 mod tests;
 mod unfinished;
@@ -189,6 +190,17 @@ impl Head {
         (span.start != 0).then_some(span)
     }
 
+    /// Whether its user was verified: see [`Head::note_verified_user`].
+    pub fn has_verified_user(&self) -> bool {
+        self.has(VERIFIED)
+    }
+
+    /// Notes that the user in its Authorization field was verified, or will be before its handler
+    /// runs.
+    pub fn note_verified_user(&mut self) {
+        self.flags |= VERIFIED;
+    }
+
     #[inline]
     fn has(&self, flag: u16) -> bool {
         self.flags & flag != 0
@@ -215,3 +227,5 @@ const CONDITIONAL: u16 = 128;
 const UPGRADE: u16 = 256;
 /// The body ends with its stream.
 const TO_END: u16 = 512;
+/// Its user was verified. No head is decoded with it.
+const VERIFIED: u16 = 1024;

@@ -12,6 +12,7 @@ mod websocket;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use counter::Visibility;
 use gustnado_tasks::Workload;
 use gustnado_tls::{HandshakeFailure, TlsInfo};
 
@@ -197,6 +198,27 @@ impl Stats {
         let answers = &tally.cells[FIRST_CLASS..][..CLASSES];
         self.websockets_open = self.websockets.saturating_sub(self.websockets_ended());
         self.requests += answers.iter().map(|count| count.load(Ordering::Relaxed)).sum::<u64>();
+    }
+}
+
+impl Stats {
+    /// Returns all shown counters by the names of their fields.
+    pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
+        self.shown(|visibility| visibility != Visibility::InStats)
+    }
+
+    /// Returns those of them that the periodic line has.
+    pub fn named_in_line(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
+        self.shown(|visibility| visibility == Visibility::Everywhere)
+    }
+
+    fn shown(
+        &self,
+        is_shown: fn(Visibility) -> bool,
+    ) -> impl Iterator<Item = (&'static str, u64)> + use<> {
+        let faults = self.bad_requests + self.timeouts + self.files_cut + self.panics;
+        let shown = self.all().filter(move |(_, _, visibility)| is_shown(*visibility));
+        shown.map(|(name, number, _)| (name, number)).chain([("faults", faults)])
     }
 }
 

@@ -1,5 +1,6 @@
 //! Builder of a server: routes, settings, addresses.
 
+mod access;
 mod folder_settings;
 mod settings;
 

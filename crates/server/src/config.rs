@@ -6,12 +6,12 @@
 //! their schema and `docs/tuning.md` are made from [`TUNABLES`].
 
 pub use gustnado_config::{
-    Acceptor, AcmeChallenge, BodyPolicy, CacheControl, CacheRule, Compress, Config, ConfigError,
-    EarlyHints, Effective, Field, ForwardedFields, Io, ListenSpec, Listing, Machine, MemoryPlan,
-    Origin, Pace, Placement, Precompressed, Resolved, ResponseVersion, RouteSettings,
-    SchedulerKind, SettingGroup, Settings, SocketMemory, TUNABLES, TlsClientAuth, TlsRecords,
-    TlsVersionMin, TrafficClass, TrailingSlash, TryFile, Tunable, Unit, WebSocketDeflate, nearest,
-    reference,
+    Acceptor, AccessSettings, AcmeChallenge, BodyPolicy, CacheControl, CacheRule, Compress, Config,
+    ConfigError, EarlyHints, Effective, Field, ForwardedFields, HeaderRule, Io, ListenSpec,
+    Listing, Machine, MemoryPlan, Origin, Pace, Placement, Precompressed, Resolved,
+    ResponseVersion, RouteLimits, RouteSettings, SchedulerKind, SettingGroup, Settings,
+    SocketMemory, StatusRange, TUNABLES, TlsClientAuth, TlsRecords, TlsVersionMin, TrafficClass,
+    TrailingSlash, TryFile, Tunable, Unit, WebSocketDeflate, nearest, reference,
 };
 
 pub use gustnado_config::config_file::SiteTls;

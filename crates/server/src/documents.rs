@@ -8,6 +8,9 @@ struct Readme;
 #[doc = include_str!("../../../docs/acme.md")]
 struct AcmeGuide;
 
+#[doc = include_str!("../../../docs/access.md")]
+struct AccessGuide;
+
 #[doc = include_str!("../../../docs/access-log.md")]
 struct AccessLogGuide;
 

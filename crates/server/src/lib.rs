@@ -39,6 +39,10 @@ pub mod test;
 
 pub use builder::Server;
 pub use bytes::Bytes;
+#[doc(inline)]
+pub use gustnado_access::{AccessError, UrlKeys, signed_url};
+#[doc(hidden)]
+pub use gustnado_access::{HashKind, hash_password};
 #[cfg(feature = "acme")]
 #[doc(inline)]
 pub use gustnado_acme::AcmeStatus;

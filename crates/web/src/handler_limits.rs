@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use gustnado_access::AccessCounts;
 use gustnado_config::Config;
 
 use crate::admission::{Admission, AdmissionLimits, HandlerCounts, Permit};
@@ -19,6 +20,8 @@ const LIMITS_MAX: usize = 3;
 #[derive(Debug)]
 pub struct HandlerLimits {
     pub counts: Arc<HandlerCounts>,
+    /// Requests that gates have refused.
+    pub access: Arc<AccessCounts>,
     /// All handlers that are counted: `limit-concurrency`.
     server: Arc<Admission>,
     /// Those on the blocking pool: one for each of its threads.
@@ -30,7 +33,7 @@ impl Default for HandlerLimits {
         let counts = Arc::default();
         let new = || Admission::new(&counts, AdmissionLimits::default());
         let (server, blocking) = (new(), new());
-        Self { counts, server, blocking }
+        Self { counts, access: Arc::default(), server, blocking }
     }
 }
 
@@ -119,6 +122,11 @@ impl LimitContext {
             thread_wait: config.blocking_queue_timeout,
             own: Arc::default(),
         }
+    }
+
+    /// Returns the counts of requests that gates have refused.
+    pub fn access(&self) -> &Arc<AccessCounts> {
+        &self.shared.access
     }
 
     /// Returns the limits that a handler passes.

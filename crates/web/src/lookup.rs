@@ -16,10 +16,52 @@ use crate::routes::{EndpointKind, RouteEndpoint, RouteTable};
 pub type RouteMatch<'t, 'p> = (&'t RouteEndpoint, Option<Box<Request>>, Option<CanonicalPath<'p>>);
 
 /// Finds the endpoint: matchers first, then paths. Parameters of the path are stored in the
-/// request, which is built where it is needed.
+/// request, which is built where it is needed. Where another path takes the place of the request's,
+/// all of that is about the other one.
 ///
 /// - `method`: the one whose endpoint it is.
 pub fn find<'t, 'p>(
+    cache: &RouteCache,
+    table: &'t RouteTable,
+    method: Method,
+    asked: (&'p Head, &'p [u8]),
+    origin: RequestSource<'_>,
+) -> RouteMatch<'t, 'p> {
+    match if table.rewrites().is_empty() { Rewritten::Not } else { rewritten(table, asked) } {
+        Rewritten::Not => find_path(cache, table, method, asked, origin),
+        Rewritten::To(to) => {
+            let (head, bytes) = &*to;
+            let (endpoint, request, path) = find_path(cache, table, method, (head, bytes), origin);
+            (endpoint, request, path.map(CanonicalPath::into_owned))
+        }
+        Rewritten::Nowhere => (&table.no_path, None, None),
+    }
+}
+
+/// What rewrites make of a request.
+enum Rewritten {
+    Not,
+    To(Box<(Head, Vec<u8>)>),
+    /// Its new path cannot be served.
+    Nowhere,
+}
+
+#[cold]
+fn rewritten(table: &RouteTable, (head, bytes): (&Head, &[u8])) -> Rewritten {
+    let view = head.on(bytes);
+    let Ok(path) = CanonicalPath::of(view.path()) else { return Rewritten::Not };
+    let query = view.query().and_then(|query| std::str::from_utf8(query).ok());
+    let Some(target) = table.rewrites().target(path.as_str(), query) else {
+        return Rewritten::Not;
+    };
+    match head.with_target(bytes, &target) {
+        Some(to) => Rewritten::To(Box::new(to)),
+        None => Rewritten::Nowhere,
+    }
+}
+
+/// Finds the endpoint of the path that a request has.
+fn find_path<'t, 'p>(
     cache: &RouteCache,
     table: &'t RouteTable,
     method: Method,

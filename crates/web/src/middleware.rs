@@ -84,6 +84,15 @@ impl Middleware {
         self
     }
 
+    /// Changes a response that was made in place of the handler's, as it would have the handler's.
+    pub(crate) fn finish(&self, request: &Request, response: &mut Response) {
+        if let MiddlewareKind::After(after) = &self.kind
+            && self.is_meant_for(request)
+        {
+            after(request, response);
+        }
+    }
+
     fn is_meant_for(&self, request: &Request) -> bool {
         self.matcher.as_ref().is_none_or(|matcher| matcher(request))
     }
@@ -136,7 +145,16 @@ impl Runnable {
     /// Turns the handler into a task whose responses are sent separately, so that each can have its
     /// own time-out.
     pub fn with_own_time(self, reads_body: bool) -> Self {
-        let handler: Arc<TaskFn> = match self {
+        let handler = self.into_task(reads_body);
+        Self::Task(Arc::new(move |request| {
+            let running = handler(request);
+            HandlerFuture::Boxed(Box::pin(async move { running.await.on_its_own() }))
+        }))
+    }
+
+    /// Turns the handler into a task.
+    pub fn into_task(self, reads_body: bool) -> Arc<TaskFn> {
+        match self {
             Self::Inline(handler) if reads_body => Arc::new(move |request| {
                 HandlerFuture::Boxed(Box::pin(with_whole_body(Arc::clone(&handler), request)))
             }),
@@ -145,11 +163,7 @@ impl Runnable {
             }),
             Self::Task(handler) => handler,
             Self::ByLength(both) => Arc::clone(&both.other),
-        };
-        Self::Task(Arc::new(move |request| {
-            let running = handler(request);
-            HandlerFuture::Boxed(Box::pin(async move { running.await.on_its_own() }))
-        }))
+        }
     }
 }
 

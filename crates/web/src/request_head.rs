@@ -109,6 +109,11 @@ impl RequestHead {
         &self.head
     }
 
+    /// Notes that its user was verified, or will be before its handler runs.
+    pub fn note_verified_user(&mut self) {
+        self.head.note_verified_user();
+    }
+
     /// Sets the parts that a route names: `values` are positions in the canonical path.
     pub fn set_params(&mut self, names: Arc<[Box<str>]>, values: impl Iterator<Item = (u32, u32)>) {
         self.names = Some(names);

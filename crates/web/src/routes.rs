@@ -1,9 +1,12 @@
 //! Routes: the table of handlers, as configured before the start.
 
+mod access_gate;
 mod entry;
 mod error;
 mod fallback;
 mod limits;
+mod prepared;
+mod rules;
 mod table;
 mod wrapper;
 
@@ -26,7 +29,7 @@ use crate::response::{IntoResponse, Response};
 use crate::route_pace::RoutePace;
 
 pub use crate::route_options::RouteOptions;
-pub use entry::{EndpointKind, ErrorPage, RouteEndpoint};
+pub use entry::{EndpointKind, ErrorPage, GatedEndpoint, Passage, RouteEndpoint};
 pub use error::RouteError;
 #[doc(hidden)]
 pub use table::canonical_route;
@@ -66,6 +69,9 @@ pub struct Routes {
     pub fields: Headers,
     #[doc(hidden)]
     pub tuning: RouteTuning,
+    /// Paths that take the place of others, before routes are found.
+    #[doc(hidden)]
+    pub rewrites: Vec<(String, String)>,
 }
 
 /// Handlers of one path by method, with its options.

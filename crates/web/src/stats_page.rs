@@ -213,7 +213,10 @@ mod tests {
             handshakes_secp384r1 handshakes_other_group clients_over timeouts \
             idle_closed never_asked files_cut files_exhausted accept_exhausted accept_failed \
             evicted accept_paused handlers_running handlers_queued \
-            handlers_refused panics bodies_cut heads_cut sends_cut bodies_spooled spool_bytes \
+            handlers_refused access_refused_address access_refused_rate access_refused_password \
+            access_refused_busy access_refused_signature access_refused_expired \
+            access_refused_origin password_checks \
+            panics bodies_cut heads_cut sends_cut bodies_spooled spool_bytes \
             spool_failed memory_heads memory_bodies memory_sends memory_cache memory_receives \
             memory_queue memory_websockets waits log_lines_lost \
             workers_held faults";
@@ -227,10 +230,10 @@ mod tests {
             |name: &&str| !names(&mut Stats::default().named_in_line()).contains(name);
         let left_out: Vec<_> = server.split_whitespace().filter(is_left_out).collect();
         let is_of_a_family = |name: &&str| {
-            ["handshakes_", "http2_floods_", "websocket_", "memory_w"]
+            ["access_", "handshakes_", "http2_floods_", "password_", "websocket_", "memory_w"]
                 .iter()
                 .any(|family| name.starts_with(family))
         };
-        assert!(left_out.len() == 38 && left_out.iter().all(is_of_a_family), "{left_out:?}");
+        assert!(left_out.len() == 46 && left_out.iter().all(is_of_a_family), "{left_out:?}");
     }
 }

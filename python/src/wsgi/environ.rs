@@ -67,6 +67,10 @@ pub(super) fn make<'py>(
         Some(client) => set(intern!(py, "REMOTE_PORT"), &client.port().to_string())?,
         None => environ.del_item(intern!(py, "REMOTE_PORT"))?,
     }
+    if let Some(user) = request.user() {
+        set(intern!(py, "REMOTE_USER"), &user)?;
+        set(intern!(py, "AUTH_TYPE"), "Basic")?;
+    }
     if request.scheme() == "https" {
         set(intern!(py, "wsgi.url_scheme"), "https")?;
     }

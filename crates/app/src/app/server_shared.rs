@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
+use gustnado_access::Refusal;
 use gustnado_tasks::{MemoryKind, Phase, Workers, Workload};
 
 use super::heap_trim::HeapTrim;
@@ -191,6 +192,15 @@ impl ServerStats for ServerShared {
         stats.handlers_running = handlers.running.load(Ordering::Relaxed);
         stats.handlers_queued = handlers.queued.load(Ordering::Relaxed);
         stats.handlers_refused = handlers.refused.load(Ordering::Relaxed);
+        let refused = |refusal| self.handler_limits.access.of(refusal);
+        stats.password_checks = self.handler_limits.access.password_checks();
+        stats.access_refused_address = refused(Refusal::Address);
+        stats.access_refused_rate = refused(Refusal::Rate);
+        stats.access_refused_password = refused(Refusal::Password);
+        stats.access_refused_busy = refused(Refusal::Busy);
+        stats.access_refused_signature = refused(Refusal::Signature);
+        stats.access_refused_expired = refused(Refusal::Expired);
+        stats.access_refused_origin = refused(Refusal::Origin);
         stats.log_lines_lost = self.logs.lost();
         stats.files_exhausted = self.files_exhausted.load(Ordering::Relaxed);
         let spool = self.spool.counts();

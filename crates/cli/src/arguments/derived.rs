@@ -1,11 +1,11 @@
 //! What derives from the declaration of the command line: completions for shells, and manual pages.
 
 use clap::builder::PossibleValuesParser;
-use clap::{Arg, ArgMatches, Command, ValueHint, value_parser};
+use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
 use clap_complete::Shell;
 use gustnado::config::{Field, TUNABLES};
 
-use super::command;
+use super::{command, first_word};
 use crate::usage_error::UsageError;
 
 /// What `completions` takes.
@@ -34,6 +34,19 @@ pub(super) fn commands() -> [Command; 2] {
             .about("Print a manual page; `gustnado man serve | man -l -` shows it")
             .arg(topic),
     ]
+}
+
+/// The subcommand of the Python package, for help.
+pub(super) fn run_elsewhere() -> Command {
+    let about = "Serve a Python application (comes with the Python package: `gustnado help run`)";
+    Command::new("run").about(about).long_about(first_word::RUN).disable_help_flag(true)
+}
+
+/// Subcommands that print references.
+pub(super) fn references() -> Command {
+    let counters = Arg::new("counters").long("counters").help("Print docs/counters.md");
+    let counters = counters.action(ArgAction::SetTrue);
+    Command::new("tuning").hide(true).about("Print docs/tuning.md").arg(counters)
 }
 
 /// Returns the completions of the shell that was asked for.

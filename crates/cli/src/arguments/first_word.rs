@@ -1,12 +1,30 @@
 //! A first word that is no subcommand: mostly a folder, else a mistake with a message of its own.
 
-use super::{COMMANDS, is_command_or_flag};
+use super::is_command_or_flag;
 use crate::lab;
 use crate::usage_error::UsageError;
 use gustnado::config::nearest;
 use std::ffi::OsString;
 use std::path::Path;
 
+/// Subcommands of every build; the others are the lab's.
+pub(super) const COMMANDS: [&str; 15] = [
+    "serve",
+    "check",
+    "reload",
+    "init",
+    "import",
+    "compress",
+    "acme",
+    "passwd",
+    "sign",
+    "doctor",
+    "schema",
+    "tuning",
+    "completions",
+    "man",
+    "help",
+];
 /// The message for `run`, which only the Python package has.
 pub(super) const RUN: &str = "run is in the Python package: `pip install ./python` in a clone of \
     Gustnado, then `python -m gustnado run main:app`; to serve a folder, `gustnado serve DIR`";

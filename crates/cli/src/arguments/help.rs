@@ -16,10 +16,11 @@ pub(super) const FIRST: [&str; 10] = [
     "workers",
 ];
 /// Headings of the other settings, the most used first.
-pub(super) const GROUPS: [SettingGroup; 11] = [
+pub(super) const GROUPS: [SettingGroup; 12] = [
     SettingGroup::Files,
     SettingGroup::Folders,
     SettingGroup::Compression,
+    SettingGroup::Access,
     SettingGroup::Output,
     SettingGroup::Limits,
     SettingGroup::Time,

@@ -4,8 +4,10 @@ use std::fmt::{self, Write};
 use std::sync::Arc;
 
 use super::ConfigFile;
+use super::rewrite::Rewrite;
 use super::secrets::HiddenValues;
 use super::specs::{RouteAction, RouteSpec, SiteSpec, SiteTls};
+use crate::access::HeaderRule;
 use crate::headers::Headers;
 use crate::text::quoted;
 use crate::{
@@ -66,6 +68,7 @@ fn write(out: &mut String, file: Option<&ConfigFile>, settings: &Settings) -> fm
     let Some(file) = file else { return Ok(()) };
     headers(out, "headers", &file.headers)?;
     cache(out, "", &file.settings.cache)?;
+    header_rules(out, "", &file.header_rules)?;
     site(out, "", &file.main)?;
     for one in &file.sites {
         writeln!(out, "\n[[site]]  # {}", origin(&one.place))?;
@@ -78,6 +81,7 @@ fn write(out: &mut String, file: Option<&ConfigFile>, settings: &Settings) -> fm
         one.tls.as_ref().map_or(Ok(()), |own| tls(out, own))?;
         headers(out, "site.headers", &one.headers)?;
         cache(out, "site.", &one.cache)?;
+        header_rules(out, "site.", &one.header_rules)?;
         site(out, "site.", one)?;
     }
     Ok(())
@@ -103,6 +107,10 @@ fn value(tunable: &Tunable, config: &Config) -> Option<String> {
 }
 
 fn site(out: &mut String, prefix: &str, site: &SiteSpec) -> fmt::Result {
+    for Rewrite { from, to } in &site.rewrites {
+        writeln!(out, "\n[[{prefix}rewrite]]")?;
+        writeln!(out, "from = {}\nto = {}", quoted(from), quoted(&to.to_string()))?;
+    }
     for with_line in &site.routes {
         writeln!(out, "\n[[{prefix}route]]  # {}", origin(&with_line.place))?;
         route(out, prefix, with_line)?;
@@ -156,7 +164,8 @@ fn route(out: &mut String, prefix: &str, with_line: &RouteSpec) -> fmt::Result {
         writeln!(out, "methods = [{}]", methods.join(", "))?;
     }
     headers(out, &format!("{prefix}route.headers"), &with_line.headers)?;
-    cache(out, &format!("{prefix}route."), &with_line.cache)
+    cache(out, &format!("{prefix}route."), &with_line.cache)?;
+    header_rules(out, &format!("{prefix}route."), &with_line.header_rules)
 }
 
 /// Writes rules for the `Cache-Control` of files.
@@ -169,15 +178,52 @@ fn cache(out: &mut String, prefix: &str, rules: &[CacheRule]) -> fmt::Result {
     Ok(())
 }
 
+/// Writes rules of header fields.
+fn header_rules(out: &mut String, prefix: &str, rules: &[HeaderRule]) -> fmt::Result {
+    let list = |texts: Vec<String>| texts.join(", ");
+    for rule in rules {
+        writeln!(out, "\n[[{prefix}header]]")?;
+        if let Some(path) = &rule.path {
+            writeln!(out, "path = {}", quoted(path))?;
+        }
+        let statuses = rule.statuses.iter().map(|range| quoted(&range.to_string())).collect();
+        let types = rule.types.iter().map(|kind| quoted(kind)).collect();
+        let methods = rule.methods.iter().filter_map(|method| method.as_str()).map(quoted);
+        let remove = rule.remove.iter().map(|name| quoted(name)).collect();
+        let lists: [(&str, Vec<String>); 4] = [
+            ("status", statuses),
+            ("type", types),
+            ("methods", methods.collect()),
+            ("remove", remove),
+        ];
+        for (key, texts) in lists.into_iter().filter(|(_, texts)| !texts.is_empty()) {
+            writeln!(out, "{key} = [{}]", list(texts))?;
+        }
+        let pair = |(name, value): (&str, &str)| format!("{} = {}", quoted(name), quoted(value));
+        let add = rule.add.iter().map(|(name, value)| pair((name, value))).collect();
+        for (key, pairs) in [("set", rule.set.iter().map(pair).collect()), ("add", add)] {
+            let pairs: Vec<String> = pairs;
+            if !pairs.is_empty() {
+                writeln!(out, "{key} = {{ {} }}", list(pairs))?;
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Writes the settings that a site or a route has of its own.
 fn own_settings(out: &mut String, settings: &[FileSetting]) -> fmt::Result {
     let mut config = Config::default();
     for own in settings {
         let tunable = own.tunable();
         tunable.set(&mut config, &own.value).expect("it was checked when it was read");
-        if let Some(value) = value(tunable, &config) {
-            writeln!(out, "{} = {value}", own.name)?;
-        }
+        // An empty one takes the place of the server's.
+        let empty = || match tunable.field {
+            Field::Path { .. } => quoted("off"),
+            _ => "[]".to_owned(),
+        };
+        let value = value(tunable, &config).unwrap_or_else(empty);
+        writeln!(out, "{} = {value}", own.name)?;
     }
     Ok(())
 }

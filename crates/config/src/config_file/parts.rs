@@ -50,3 +50,25 @@ pub(super) fn read_headers(reader: &mut ValueReader<'_>, table: ValueTable<'_>) 
     }
     fields
 }
+
+/// Returns the header fields of a rule, which checks them itself.
+pub(super) fn read_fields(
+    reader: &mut ValueReader<'_>,
+    table: ValueTable<'_>,
+    key: &str,
+) -> Headers {
+    let mut fields = Headers::default();
+    let Some((_, value)) = table.values.get_key_value(key) else { return fields };
+    let name = named(table, key);
+    let form = "{ \"Cache-Control\" = \"no-cache\" }";
+    let Some(inner) = reader.as_table(table.line, &name, value.get_ref(), form) else {
+        return fields;
+    };
+    for field in inner.values.keys() {
+        let field = field.get_ref().as_ref();
+        if let Some(value) = reader.text(inner, field) {
+            fields.set(field, value.value);
+        }
+    }
+    fields
+}

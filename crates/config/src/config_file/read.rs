@@ -13,12 +13,14 @@ use super::hosts::{Hosts, read_hosts};
 use super::interpolate::{Variables, interpolate};
 use super::parts::{check_folder, read_headers};
 use super::route::{Paths, read_page, read_route};
+use super::rules::{read_header_rules, read_rewrites};
 use super::secrets::HiddenValues;
 use super::settings::{keys_with_settings, read_own_settings, read_settings};
 use super::site_tls::read_tls;
 use super::specs::SiteSpec;
 use super::value::{FolderCheck, ValueReader, ValueTable, named};
 use super::{ConfigFile, ConfigFiles, include, syntax};
+use crate::access::HeaderRule;
 use crate::deploys::CacheRule;
 use crate::file_settings::{FilePlace, FileSetting, FileSettings};
 use crate::headers::Headers;
@@ -26,11 +28,11 @@ use crate::listen::ListenSpec;
 use crate::table::TUNABLES;
 
 /// The keys of a file that are no settings.
-pub(super) const TOP_KEYS: [&str; 7] =
-    ["include", "settings", "headers", "route", "site", "error-page", "cache"];
+pub(super) const TOP_KEYS: [&str; 9] =
+    ["include", "settings", "headers", "header", "rewrite", "route", "site", "error-page", "cache"];
 /// The keys of a site.
-pub(super) const SITE_KEYS: [&str; 7] =
-    ["hosts", "root", "tls", "headers", "route", "error-page", "cache"];
+pub(super) const SITE_KEYS: [&str; 9] =
+    ["hosts", "root", "tls", "headers", "header", "rewrite", "route", "error-page", "cache"];
 
 /// The most bytes of a file.
 const FILE_BYTES_MAX: usize = 4 << 20;
@@ -58,6 +60,7 @@ pub(super) fn read(
         settings: Vec::new(),
         headers: Headers::default(),
         cache: Vec::new(),
+        header_rules: Vec::new(),
         main: SiteSpec::default(),
         paths: Paths::default(),
         sites: Vec::new(),
@@ -85,6 +88,7 @@ struct FilesReader<'a> {
     headers: Headers,
     /// Rules for the `Cache-Control` of files.
     cache: Vec<CacheRule>,
+    header_rules: Vec<HeaderRule>,
     main: SiteSpec,
     /// Paths of the routes of `main`.
     paths: Paths,
@@ -115,6 +119,7 @@ impl FilesReader<'_> {
         self.settings(&mut reader, table);
         self.headers(&mut reader, table);
         self.cache.extend(read_cache(&mut reader, table));
+        self.header_rules.extend(read_header_rules(&mut reader, table));
         read_site(&mut reader, table, &mut self.main, &mut self.paths);
         for table in reader.tables(table, "site") {
             reader.only(table, &keys_with_settings(&SITE_KEYS));
@@ -125,6 +130,7 @@ impl FilesReader<'_> {
             site.tls = read_tls(&mut reader, table);
             site.headers = read_headers(&mut reader, table);
             site.cache = read_cache(&mut reader, table);
+            site.header_rules = read_header_rules(&mut reader, table);
             self.sites.push(site);
         }
         self.includes(&mut reader, table);
@@ -245,6 +251,7 @@ impl FilesReader<'_> {
         Ok(ConfigFile {
             settings,
             headers: self.headers,
+            header_rules: self.header_rules,
             main: self.main,
             sites: self.sites,
             files: ConfigFiles { read: self.files, patterns: self.patterns },
@@ -324,6 +331,7 @@ fn read_site(
         check_folder(reader, root.line, &named(table, "root"), &path);
         site.root = Some(path);
     }
+    read_rewrites(reader, table, &mut site.rewrites);
     for route in reader.tables(table, "route") {
         if let Some(route) = read_route(reader, route) {
             known.add(reader, &route);

@@ -12,14 +12,15 @@ use gustnado_http::status::Status;
 use matchit::{InsertError, Router};
 
 use super::cache::read_cache;
+use super::methods::read_methods;
 use super::parts::{check_folder, read_headers};
 use super::redirect::Template;
+use super::rules::read_header_rules;
 use super::settings::{keys_with_settings, read_own_settings};
 use super::specs::{ErrorPageSpec, RouteAction, RouteSpec};
-use super::value::{ValueReader, ValueTable, named};
+use super::value::{ValueReader, ValueTable};
 use crate::early_hints::preload_link;
 use crate::file_settings::{FilePlace, FileSetting};
-use crate::nearest::nearest;
 use crate::tunable::SettingGroup;
 
 /// The keys of a route.
@@ -33,6 +34,7 @@ pub(super) const ROUTE_KEYS: [&str; 11] = [
     "methods",
     "merge_slashes",
     "headers",
+    "header",
     "preload",
     "cache",
 ];
@@ -42,17 +44,6 @@ pub(super) const PAGE_KEYS: [&str; 2] = ["status", "file"];
 pub(super) const REDIRECTS: [u16; 5] = [301, 302, 303, 307, 308];
 /// The content type of a text response without `type`.
 pub const PLAIN: &str = "text/plain; charset=utf-8";
-
-/// The methods that a file may name. The server handles CONNECT and TRACE itself.
-pub(super) const METHODS: [Method; 7] = [
-    Method::Get,
-    Method::Head,
-    Method::Post,
-    Method::Put,
-    Method::Patch,
-    Method::Delete,
-    Method::Options,
-];
 
 /// The largest page; it is held in memory.
 const PAGE_BYTES_MAX: u64 = 1 << 20;
@@ -65,6 +56,7 @@ pub(super) fn read_route(reader: &mut ValueReader<'_>, table: ValueTable<'_>) ->
     let merge_slashes = reader.switch(table, "merge_slashes");
     let settings = read_own_settings(reader, table);
     let headers = read_headers(reader, table);
+    let header_rules = read_header_rules(reader, table);
     let preload = read_preload(reader, table);
     let cache = read_cache(reader, table);
     let kinds = ["folder", "redirect", "answer"];
@@ -117,6 +109,7 @@ pub(super) fn read_route(reader: &mut ValueReader<'_>, table: ValueTable<'_>) ->
         settings,
         cache,
         headers,
+        header_rules,
         preload,
     })
 }
@@ -212,32 +205,6 @@ fn read_answer(reader: &mut ValueReader<'_>, table: ValueTable<'_>) -> Option<Ro
     }
     let (text, content_type) = (text.value.to_owned(), content_type.to_owned());
     Some(RouteAction::Text { text, status, content_type })
-}
-
-fn read_methods(reader: &mut ValueReader<'_>, table: ValueTable<'_>) -> Option<Vec<Method>> {
-    let with_line = reader.texts(table, "methods")?;
-    if with_line.is_empty() {
-        let place = named(table, "methods");
-        reader.problem(table.line, format!("{place}: expected a method, found none; leave it out"));
-    }
-    let mut methods = Vec::new();
-    for with_line in with_line {
-        let found = with_line.value;
-        if let Some(method) = METHODS.iter().find(|method| method.as_str() == Some(found)) {
-            methods.retain(|known| known != method);
-            methods.push(*method);
-            continue;
-        }
-        let names = METHODS.iter().filter_map(|method| method.as_str());
-        let remedy = match nearest(found, names.clone()) {
-            Some(near) => format!("did you mean {near}?"),
-            None => "name one of them".to_owned(),
-        };
-        let all = names.collect::<Vec<_>>().join(", ");
-        let text = format!("route.methods: expected one of {all}, found {found:?}; {remedy}");
-        reader.problem(with_line.line, text);
-    }
-    Some(methods)
 }
 
 /// Paths of routes, to name both places of two that match the same requests.

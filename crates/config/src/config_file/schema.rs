@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use super::route::{METHODS, REDIRECTS};
+use super::methods::METHODS;
+use super::route::REDIRECTS;
 use super::settings::of_routes;
 use crate::TlsClientAuth;
 use crate::table::TUNABLES;
@@ -41,6 +42,8 @@ fn whole() -> Json {
     keys.push(key("settings", Json::Map(settings)));
     keys.push(key("include", include()));
     keys.push(key("headers", reference("headers")));
+    keys.push(key("header", list_of("Rules of header fields", "header")));
+    keys.push(key("rewrite", list_of("Other paths, before routes are found", "rewrite")));
     keys.push(key("route", list_of("Routes", "route")));
     keys.push(key("site", list_of("Sites for other hosts", "site")));
     keys.push(key("error-page", list_of("Pages for errors", "error-page")));
@@ -134,6 +137,8 @@ fn definitions() -> Json {
         key("root", described("string", "Folder that is served where no route matches")),
         key("tls", reference("site.tls")),
         key("headers", reference("headers")),
+        key("header", list_of("Rules of header fields", "header")),
+        key("rewrite", list_of("Other paths, before routes are found", "rewrite")),
         key("route", list_of("Routes", "route")),
         key("error-page", list_of("Pages for errors", "error-page")),
         key("cache", list_of(CACHE, "cache")),
@@ -156,6 +161,8 @@ fn definitions() -> Json {
     Json::Map(vec![
         key("cache", Json::Map(cache)),
         key("headers", headers),
+        key("header", header_rule()),
+        key("rewrite", rewrite()),
         key("variable", variable),
         key("listen", listener()),
         key("route", route()),
@@ -163,6 +170,39 @@ fn definitions() -> Json {
         key("site.tls", site_tls()),
         key("error-page", Json::Map(closed("A page for a status of 4xx or 5xx", page, &["file"]))),
     ])
+}
+
+fn header_rule() -> Json {
+    let methods = Json::Map(vec![
+        key("type", text("string")),
+        key("enum", texts(METHODS.iter().filter_map(|method| method.as_str()))),
+    ]);
+    let status =
+        Json::Map(vec![key("anyOf", Json::List(vec![status(200, "A status"), of_type("string")]))]);
+    let any_of = |what: &str, one: Json| {
+        Json::Map(vec![
+            key("description", text(what)),
+            key("anyOf", Json::List(vec![one.clone(), array_of(one)])),
+        ])
+    };
+    let keys = vec![
+        key("path", described("string", "Paths of requests: /exact, /{name} or /{*rest}")),
+        key("status", any_of("Statuses such as 404, classes such as \"2xx\"", status)),
+        key("type", any_of("Content types: text/html, image/*", of_type("string"))),
+        key("methods", any_of("Methods of requests", methods)),
+        key("set", reference("headers")),
+        key("add", reference("headers")),
+        key("remove", any_of("Names of fields to take out", of_type("string"))),
+    ];
+    Json::Map(closed("A rule of header fields", keys, &[]))
+}
+
+fn rewrite() -> Json {
+    let keys = vec![
+        key("from", described("string", "Path of a request: /exact, /{name} or /{*rest}")),
+        key("to", described("string", "Path in its place, with {name}; the query is kept")),
+    ];
+    Json::Map(closed("A path in place of another", keys, &["from", "to"]))
 }
 
 fn site_tls() -> Json {
@@ -236,6 +276,7 @@ fn route() -> Json {
         key("methods", methods),
         key("merge_slashes", described("boolean", "Whether {*rest} is without empty segments")),
         key("headers", reference("headers")),
+        key("header", list_of("Rules of header fields", "header")),
         key("preload", preload),
         key("cache", list_of(CACHE, "cache")),
     ];

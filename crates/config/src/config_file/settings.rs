@@ -9,13 +9,16 @@ use toml::de::DeValue;
 use super::listeners::read_listeners;
 use super::value::{ValueReader, ValueTable, found, named};
 use crate::Config;
+use crate::access::LIMITS_OF_ROUTES;
 use crate::file_settings::FileSetting;
 use crate::table::TUNABLES;
 use crate::tunable::{Field, Tunable};
 
 /// Returns the settings that a site and a route may have.
 pub(super) fn of_routes() -> impl Iterator<Item = &'static Tunable> + Clone {
-    TUNABLES.iter().filter(|tunable| tunable.is_of_route())
+    let is_own =
+        |tunable: &&Tunable| tunable.is_of_route() || LIMITS_OF_ROUTES.contains(&tunable.name);
+    TUNABLES.iter().filter(is_own)
 }
 
 /// Returns the keys of a site or a route: its own, and the settings that it may have.
@@ -63,16 +66,8 @@ fn read_setting(
             let all: Vec<&str> = items.iter().map(|(text, _)| text.as_str()).collect();
             Some(all.join(",").into())
         }
-        (Field::Path { .. }, DeValue::String(path))
-            if path == "-" && tunable.name == "access-log" =>
-        {
-            // Standard output, and no file of that name.
-            Some("-".into())
-        }
         (Field::Path { .. }, DeValue::String(path)) if !path.is_empty() => {
-            let path =
-                if name == "control" { path.strip_prefix("unix:").unwrap_or(path) } else { path };
-            Some(reader.path(path).into())
+            Some(path_of(reader, tunable, path))
         }
         (Field::Switch { .. } | Field::Text { .. }, DeValue::Boolean(on))
             if tunable.bare_value().is_some() =>
@@ -115,6 +110,18 @@ fn without(tunable: &Tunable) -> String {
     match tunable.default {
         "" => "leave it out for none".to_owned(),
         default => format!("leave it out for {default}"),
+    }
+}
+
+/// Returns the value of a setting that is a path.
+fn path_of(reader: &ValueReader<'_>, tunable: &Tunable, path: &str) -> OsString {
+    match (tunable.name, path) {
+        // Standard output, and no file of that name.
+        ("access-log", "-") => "-".into(),
+        // A route may want none of what its site has.
+        (_, "off") if tunable.is_of_route() => "".into(),
+        ("control", path) => reader.path(path.strip_prefix("unix:").unwrap_or(path)).into(),
+        (_, path) => reader.path(path).into(),
     }
 }
 

@@ -7,7 +7,9 @@ use gustnado_http::method::Method;
 use gustnado_http::status::Status;
 
 use super::redirect::Template;
+use super::rewrite::Rewrite;
 use crate::TlsClientAuth;
+use crate::access::HeaderRule;
 use crate::deploys::CacheRule;
 use crate::file_settings::{FilePlace, FileSetting};
 use crate::headers::Headers;
@@ -29,6 +31,10 @@ pub struct SiteSpec {
     pub cache: Vec<CacheRule>,
     /// Headers of its responses.
     pub headers: Headers,
+    /// Rules of header fields; those of the file are [its own](super::ConfigFile::header_rules).
+    pub header_rules: Vec<HeaderRule>,
+    /// Other paths for requests, before their routes are found.
+    pub rewrites: Vec<Rewrite>,
     /// In the order of the file.
     pub routes: Vec<RouteSpec>,
     /// One for a status at most.
@@ -69,6 +75,8 @@ pub struct RouteSpec {
     pub cache: Vec<CacheRule>,
     /// Headers of its responses.
     pub headers: Headers,
+    /// Rules of header fields.
+    pub header_rules: Vec<HeaderRule>,
     /// What its pages need: values of `Link`.
     pub preload: Vec<String>,
 }

@@ -12,7 +12,8 @@ use crate::file_settings::FilePlace;
 use crate::nearest::nearest;
 
 /// The keys that hold tables.
-const TABLES: [&str; 7] = ["settings", "headers", "listen", "route", "site", "error-page", "cache"];
+const TABLES: [&str; 9] =
+    ["settings", "headers", "header", "rewrite", "listen", "route", "site", "error-page", "cache"];
 
 /// A value with its line.
 #[derive(Debug, Clone, Copy)]
@@ -166,7 +167,7 @@ impl<'a> ValueReader<'a> {
     /// Returns a value that is a table.
     ///
     /// - `form`: how such a table begins.
-    fn as_table<'t>(
+    pub(super) fn as_table<'t>(
         &mut self,
         line: usize,
         name: &'t str,
@@ -223,6 +224,33 @@ impl<'a> ValueReader<'a> {
                 None
             }
         }
+    }
+
+    /// Returns the texts of a key, or the numbers as text: an array of them, or a single one.
+    pub(super) fn texts_or_numbers(
+        &mut self,
+        table: ValueTable<'_>,
+        key: &str,
+    ) -> Option<Vec<WithLine<String>>> {
+        let (key, value) = table.values.get_key_value(key)?;
+        let (line, name) = (self.line_of(key), named(table, key.get_ref()));
+        let all = match value.get_ref() {
+            DeValue::Array(items) => {
+                items.iter().map(|item| (self.line_of(item), item.get_ref())).collect()
+            }
+            one => vec![(line, one)],
+        };
+        let mut texts = Vec::new();
+        for (line, value) in all {
+            match value {
+                DeValue::String(text) => texts.push(WithLine { value: text.to_string(), line }),
+                DeValue::Integer(number) => {
+                    texts.push(WithLine { value: number.as_str().to_owned(), line });
+                }
+                other => self.expected(line, &name, "a text or a number", other),
+            }
+        }
+        Some(texts)
     }
 
     /// Returns the switch of a key: true or false.

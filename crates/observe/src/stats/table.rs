@@ -392,6 +392,26 @@ counters! {
     handlers_refused: Counter Everywhere,
         server u64 "Requests that got 503 because too many handlers ran and too many others \
             waited, or because they had waited for too long.";
+    access_refused_address: Counter OnPages [access_refused reason "address"],
+        server u64 "Requests that got 403 because of their client's address.";
+    access_refused_rate: Counter OnPages [access_refused reason "rate"],
+        server u64 "Requests that got 429 because their client had sent more than `--rate- \
+            limit` allows.";
+    access_refused_password: Counter OnPages [access_refused reason "password"],
+        server u64 "Requests that got 401: without a user and a password, or with wrong \
+            ones.";
+    access_refused_busy: Counter OnPages [access_refused reason "busy"],
+        server u64 "Requests that got 503 because as many passwords were being checked as \
+            may be, and too many others waited.";
+    access_refused_signature: Counter OnPages [access_refused reason "signature"],
+        server u64 "Requests that got 403 because their URL was not signed.";
+    access_refused_expired: Counter OnPages [access_refused reason "expired"],
+        server u64 "Requests that got 410 because their URL had expired.";
+    access_refused_origin: Counter OnPages [access_refused reason "origin"],
+        server u64 "Preflight requests of CORS that got 403 because their origin is not \
+            named.";
+    password_checks: Counter OnPages,
+        server u64 "Passwords that were checked; those that were right in the last minute are not.";
     panics: Counter Everywhere,
         server u64 "Handlers that panicked; the panic was contained.",
         worker "Handlers that panicked on it.",
@@ -461,25 +481,4 @@ counters! {
         server u64 "Certificates obtained from an authority (ACME).";
     certificates_failed: Counter InStats,
         server u64 "Attempts to obtain one that have failed.";
-}
-
-impl Stats {
-    /// Returns all shown counters by the names of their fields.
-    pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
-        self.shown(|visibility| visibility != Visibility::InStats)
-    }
-
-    /// Returns those of them that the periodic line has.
-    pub fn named_in_line(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
-        self.shown(|visibility| visibility == Visibility::Everywhere)
-    }
-
-    fn shown(
-        &self,
-        is_shown: fn(Visibility) -> bool,
-    ) -> impl Iterator<Item = (&'static str, u64)> + use<> {
-        let faults = self.bad_requests + self.timeouts + self.files_cut + self.panics;
-        let shown = self.all().filter(move |(_, _, visibility)| is_shown(*visibility));
-        shown.map(|(name, number, _)| (name, number)).chain([("faults", faults)])
-    }
 }

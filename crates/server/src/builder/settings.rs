@@ -28,11 +28,13 @@ macro_rules! methods {
     (@part Config $config:ident) => { $config };
     (@part Pace $config:ident) => { $config.pace };
     (@part RouteSettings $config:ident) => { $config.routes };
+    (@part AccessSettings $config:ident) => { $config.routes.access };
 }
 
 gustnado_config::each_setting!(methods);
 gustnado_config::each_setting_of_pace!(methods);
 gustnado_config::each_setting_of_route!(methods);
+gustnado_config::each_setting_of_access!(methods);
 
 /// Settings whose methods take another type than their field.
 impl Server {
@@ -266,11 +268,19 @@ mod tests {
     const OF_CONFIG: &[&str] = gustnado_config::each_setting!(names);
     const OF_PACE: &[&str] = gustnado_config::each_setting_of_pace!(names);
     const OF_ROUTES: &[&str] = gustnado_config::each_setting_of_route!(names);
+    const OF_ACCESS: &[&str] = gustnado_config::each_setting_of_access!(names);
 
     #[test]
     fn every_setting_has_its_method() {
-        let all: Vec<&str> =
-            OF_CONFIG.iter().chain(OF_PACE).chain(OF_ROUTES).chain(SHORTER).copied().collect();
+        let all: Vec<&str> = OF_CONFIG
+            .iter()
+            .chain(OF_PACE)
+            .chain(OF_ROUTES)
+            .chain(OF_ACCESS)
+            .chain(&super::super::access::METHODS)
+            .chain(SHORTER)
+            .copied()
+            .collect();
         for tunable in TUNABLES {
             let name = tunable.method();
             assert!(all.contains(&name.as_str()), "{name}: no method has this name");

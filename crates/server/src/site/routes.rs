@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use gustnado_config::config_file::{ConfigFile, PLAIN, RouteAction, RouteSpec, SiteSpec, Template};
-use gustnado_config::{CacheRule, FileSetting, Headers, RouteTuning};
+use gustnado_config::config_file::{
+    ConfigFile, PLAIN, Rewrite, RouteAction, RouteSpec, SiteSpec, Template,
+};
+use gustnado_config::{CacheRule, FileSetting, HeaderRule, Headers, RouteTuning};
 use gustnado_http::status::Status;
 
 use crate::Server;
@@ -15,14 +17,15 @@ use gustnado_web::request::Request;
 use gustnado_web::response::Response;
 use gustnado_web::routes::{Route, Routes, route};
 
-pub(super) fn server(file: &ConfigFile, config: Config) -> Server {
+pub(super) fn server(file: &ConfigFile, mut config: Config) -> Server {
+    config.routes.header_rules.extend(file.header_rules.iter().cloned());
     let (common, elsewhere) = divided(file);
     let mut routes = Routes { fields: elsewhere, ..routes(&file.main) };
     for site in &file.sites {
         let mut of_site = self::routes(site);
         of_site.root.clone_from(&site.root);
         of_site.fields.clone_from(&site.headers);
-        of_site.tuning = tuning(&site.settings, &site.cache);
+        of_site.tuning = tuning(&site.settings, &site.cache, &site.header_rules);
         routes = routes.hosts(&site.hosts, of_site);
     }
     let mut server = Server::new().config(config).routes(routes).or_built_in();
@@ -60,18 +63,22 @@ fn divided(file: &ConfigFile) -> (Headers, Headers) {
 
 fn routes(site: &SiteSpec) -> Routes {
     let mut routes = Routes::new();
+    for Rewrite { from, to } in &site.rewrites {
+        routes = routes.rewrite(from, &to.to_string());
+    }
     for spec in &site.routes {
         routes = match &spec.action {
             RouteAction::Folder(folder) => {
                 let folder = Some(folder.clone());
-                let tuning = tuning(&spec.settings, &spec.cache);
+                let tuning = tuning(&spec.settings, &spec.cache, &spec.header_rules);
                 let fields = spec.headers.clone();
                 let preload = spec.preload.clone();
                 let files = Route { folder, tuning, fields, preload, ..route() };
                 routes.route(&spec.path, files)
             }
             RouteAction::Redirect { .. } | RouteAction::Text { .. } => {
-                let (tuning, preload) = (tuning(&spec.settings, &[]), spec.preload.clone());
+                let tuning = tuning(&spec.settings, &[], &spec.header_rules);
+                let preload = spec.preload.clone();
                 let handled = Route { tuning, preload, ..handled(spec) };
                 routes.route(&spec.path, handled.merge_slashes(spec.merge_slashes))
             }
@@ -84,8 +91,9 @@ fn routes(site: &SiteSpec) -> Routes {
     })
 }
 
-/// Returns what a site or a route changes in its settings. Its rules come before those around it.
-fn tuning(settings: &[FileSetting], cache: &[CacheRule]) -> RouteTuning {
+/// Returns what a site or a route changes in its settings. Its rules for caches come before those
+/// around it, and its rules of header fields behind them.
+fn tuning(settings: &[FileSetting], cache: &[CacheRule], rules: &[HeaderRule]) -> RouteTuning {
     let mut tuning = RouteTuning::default();
     for own in settings {
         let own = own.clone();
@@ -94,6 +102,10 @@ fn tuning(settings: &[FileSetting], cache: &[CacheRule]) -> RouteTuning {
     if !cache.is_empty() {
         let cache = cache.to_vec();
         tuning.add(move |settings| drop(settings.cache.splice(0..0, cache.iter().cloned())));
+    }
+    if !rules.is_empty() {
+        let rules = rules.to_vec();
+        tuning.add(move |settings| settings.header_rules.extend(rules.iter().cloned()));
     }
     tuning
 }

@@ -33,8 +33,8 @@ fn an_unknown_key_is_named_with_its_line_and_its_neighbour() {
         [
             "site.toml:2: no key is called \"header-timeuot\"; did you mean \"header-timeout\"?",
             "site.toml:3: no key is called \"wibble-wobble-bobble\"; settings have the names of \
-             flags (`gustnado serve --help`), and there are settings, headers, listen, \
-             route, site, error-page, cache",
+             flags (`gustnado serve --help`), and there are settings, headers, header, \
+             rewrite, listen, route, site, error-page, cache",
         ]
     );
     assert_eq!(

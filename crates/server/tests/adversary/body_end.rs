@@ -418,7 +418,7 @@ fn what_follows_a_connect_is_no_request(setup: Setup) {
     let smuggled = Smuggled::default();
     let folder = Folder::new();
     let routes = || smuggled.routes().fallback(|_: &Request| "anything goes");
-    let servers = [
+    let servers = vec![
         Server::routes(setup.patient_config(), routes()),
         Server::routes(setup.patient_config(), smuggled.routes()),
         Server::start(Config { root: Some(folder.root()), ..setup.patient_config() }),

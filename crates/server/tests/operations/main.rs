@@ -4,6 +4,8 @@
 #[path = "../harness/mod.rs"]
 mod harness;
 
+mod access;
+mod access_flood;
 mod access_log;
 mod access_log_pace;
 mod access_log_start;
@@ -14,6 +16,7 @@ mod eviction;
 mod growing;
 mod handler_kinds;
 mod handler_limit;
+mod header_rules;
 mod held;
 mod idle;
 mod kernel_memory;

@@ -24,7 +24,7 @@ on_every_server!(
 );
 
 /// The server that a file in the folder's place describes, on the test's backend.
-fn described(setup: Setup, folder: &Folder, text: &str) -> Builder {
+pub(super) fn described(setup: Setup, folder: &Folder, text: &str) -> Builder {
     let path = folder.outside().join("site.toml");
     let file = SiteFile::parse(&path, text).expect("nothing is wrong with it");
     let config = file.settings().config;

@@ -5,7 +5,9 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::task::Waker;
 
+use gustnado_access::{Credentials, GateRequest};
 use gustnado_http::proxy::ProxyInfo;
+use gustnado_http::request::RequestView;
 use gustnado_tasks::{ConnectionId, Endpoint, SocketAddrs, TaskMark};
 use gustnado_tls::{Socket, TlsInfo};
 
@@ -124,6 +126,26 @@ impl Request {
         })
     }
 
+    /// Returns the user whose password `basic-auth` has verified; `None` on routes without it. What
+    /// is not UTF-8 in its name is U+FFFD.
+    ///
+    /// ```
+    /// use gustnado::{Request, Routes};
+    ///
+    /// let routes = Routes::new().get("/me", |request: &Request| match request.user() {
+    ///     Some(user) => format!("You are {user}."),
+    ///     None => "Nobody knows you.".to_owned(),
+    /// });
+    /// # drop(routes);
+    /// ```
+    pub fn user(&self) -> Option<String> {
+        if !self.parts.head().has_verified_user() {
+            return None;
+        }
+        let credentials = Credentials::of(self.view())?;
+        Some(String::from_utf8_lossy(credentials.user()).into_owned())
+    }
+
     /// Returns whether it has fields of a proxy that is not trusted: its client may be anyone.
     #[doc(hidden)]
     pub fn comes_through_stranger(&self) -> bool {
@@ -203,5 +225,29 @@ fn ip_of(end: &Endpoint) -> Option<IpAddr> {
     match end {
         Endpoint::Tcp(address) => Some(address.ip().to_canonical()),
         Endpoint::Unix(_) | Endpoint::Inherited(_) => None,
+    }
+}
+
+impl GateRequest for Request {
+    fn view(&self) -> RequestView<'_> {
+        Request::view(self)
+    }
+
+    fn with_path(&self, read: &mut dyn FnMut(&str)) {
+        if let Ok(path) = self.parts.path() {
+            read(path.as_str());
+        }
+    }
+
+    fn client(&self) -> Option<Endpoint> {
+        Request::client(self)
+    }
+
+    fn is_through_stranger(&self) -> bool {
+        let is_local = |peer: Endpoint| match peer {
+            Endpoint::Tcp(address) => address.ip().to_canonical().is_loopback(),
+            Endpoint::Unix(_) | Endpoint::Inherited(_) => true,
+        };
+        self.peer().is_some_and(is_local) && self.comes_through_stranger()
     }
 }

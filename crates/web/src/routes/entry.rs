@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
+use gustnado_access::{GateResponse, GateVerdict};
 use gustnado_http::method::Method;
 use gustnado_http::path::pattern::{before_rest, path_names};
 use gustnado_http::status::Status;
+use gustnado_tasks::Now;
 
+use super::access_gate::AccessGate;
 use super::{Route, RouteOptions, plain_status};
-use crate::handler::HandlerKind;
-use crate::middleware::Runnable;
+use crate::handler::{HandlerFuture, HandlerKind, TaskFn};
+use crate::middleware::{Middleware, Runnable};
 use crate::request::Request;
 use crate::response::Response;
 use gustnado_files::Files;
@@ -45,6 +48,86 @@ pub enum EndpointKind {
         files: Arc<Files>,
         mounted_at: usize,
     },
+    /// Another one, behind a gate.
+    Gated(Arc<GatedEndpoint>),
+}
+
+/// An endpoint behind a gate.
+pub struct GatedEndpoint {
+    gate: Arc<AccessGate>,
+    /// What gets requests that meet it.
+    pub inner: RouteEndpoint,
+    /// The same as a task, which checks the password first.
+    pub verifying: Arc<TaskFn>,
+    /// What the gate's own responses pass, the outermost first.
+    after: Arc<[Middleware]>,
+}
+
+/// What becomes of a request.
+pub enum Passage {
+    /// The inner endpoint gets it.
+    Open,
+    /// [`GatedEndpoint::verifying`] gets it.
+    Verify,
+    /// It gets this response.
+    Respond(Box<Response>),
+}
+
+impl GatedEndpoint {
+    /// - `task`: the inner endpoint as a task.
+    pub(super) fn new(
+        gate: &Arc<AccessGate>,
+        inner: RouteEndpoint,
+        task: Arc<TaskFn>,
+        after: &[Middleware],
+    ) -> Self {
+        let after: Arc<[Middleware]> = after.into();
+        let (gate, own) = (Arc::clone(gate), Arc::clone(&after));
+        let asked = Arc::clone(&gate);
+        let verifying: Arc<TaskFn> = Arc::new(move |request| {
+            let (gate, task, after) = (Arc::clone(&asked), Arc::clone(&task), Arc::clone(&own));
+            HandlerFuture::Boxed(Box::pin(async move {
+                match gate.verify(&request).await {
+                    Ok(()) => task(request).await,
+                    Err(refusal) => finished(refusal, &request, &after),
+                }
+            }))
+        });
+        Self { gate, inner, verifying, after }
+    }
+
+    /// Returns what becomes of a request.
+    ///
+    /// - `is_again`: it was let through already, before its body was read.
+    pub fn check(&self, request: &mut Request, is_again: bool, now: Now) -> Passage {
+        let verdict = if is_again { GateVerdict::Open } else { self.gate.check(request, now) };
+        let passage = match verdict {
+            GateVerdict::Open => Passage::Open,
+            GateVerdict::Verify => Passage::Verify,
+            GateVerdict::Respond(refusal) => {
+                return Passage::Respond(Box::new(finished(refusal, request, &self.after)));
+            }
+        };
+        if self.gate.has_passwords() {
+            request.parts_mut().note_verified_user();
+        }
+        passage
+    }
+}
+
+/// Returns a response of a gate with the fields of its route.
+fn finished(refusal: GateResponse, request: &Request, after: &[Middleware]) -> Response {
+    let GateResponse { status, fields, hint } = refusal;
+    let mut response = Response::new(status);
+    for (name, value) in fields {
+        let outcome = response.try_header(name, value);
+        debug_assert!(outcome.is_ok(), "{name}: {outcome:?}");
+    }
+    if hint.is_some() {
+        response.extras.get_or_insert_default().hint = hint;
+    }
+    after.iter().rev().for_each(|one| one.finish(request, &mut response));
+    response
 }
 
 impl PathEntry {

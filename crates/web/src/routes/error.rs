@@ -1,5 +1,6 @@
 //! Errors of routes.
 
+use gustnado_access::AccessError;
 use gustnado_http::fields::FieldError;
 
 use gustnado_files::FilesError;
@@ -85,6 +86,9 @@ pub enum RouteError {
         /// What is wrong with it.
         reason: &'static str,
     },
+    /// What routes ask of their clients cannot be asked.
+    #[error("{0}")]
+    Access(AccessError),
     /// A header field cannot be sent.
     #[error("the header field {name:?} cannot be sent: {error}; change it")]
     Field {

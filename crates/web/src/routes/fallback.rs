@@ -106,6 +106,25 @@ impl Routes {
         self
     }
 
+    /// Puts another path in place of a request's, before its route is found: `/blog/{*rest}` is
+    /// served as `/articles/{rest}`. The query is kept, unless the new path has one. Of several
+    /// rewrites the first that matches is applied, once. Access logs have the path that was sent.
+    /// One that is not well formed is an error at the start.
+    ///
+    /// ```
+    /// use gustnado::{Request, Routes};
+    ///
+    /// let routes = Routes::new()
+    ///     .rewrite("/blog/{*rest}", "/articles/{rest}")
+    ///     .get("/articles/{name}", |request: &Request| request.param("name").into_owned());
+    /// # drop(routes);
+    /// ```
+    #[must_use]
+    pub fn rewrite(mut self, from: &str, to: &str) -> Self {
+        self.rewrites.push((from.to_owned(), to.to_owned()));
+        self
+    }
+
     /// Handles requests that no route matches, in place of 404.
     #[must_use]
     pub fn fallback<F>(self, handler: impl IntoHandler<F>) -> Self {

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use foldhash::fast::RandomState;
+use gustnado_access::{AccessError, Rewrites};
+use gustnado_config::config_file::Rewrite;
 use gustnado_http::hosts::HostMap;
 use gustnado_http::method::Method;
 use gustnado_http::path::CanonicalPath;
@@ -15,8 +17,10 @@ use gustnado_http::request::RequestView;
 use gustnado_http::status::Status;
 use matchit::{InsertError, Params, Router};
 
+use super::access_gate::AccessGate;
 use super::entry::{EndpointKind, PathEntry, RouteEndpoint};
 use super::error::RouteError;
+use super::prepared::PreparedRoute;
 use super::wrapper::{self, EndpointWrapper, check_policy};
 use super::{ErrorPage, Route, Routes, plain_status};
 use crate::build_context::BuildContext;
@@ -44,6 +48,7 @@ pub struct RouteTable {
     router: Router<usize>,
     paths: Vec<PathEntry>,
     matchers: Vec<(Matcher, RouteEndpoint)>,
+    rewrites: Rewrites,
     fallback: PathEntry,
     /// The folder, if it serves every request: the usual case of a file server, which compares no
     /// path.
@@ -74,16 +79,17 @@ impl Tables {
     /// # Errors
     /// [`RouteError`].
     pub fn new(routes: &Routes, build: &BuildContext) -> Result<Self, RouteError> {
+        let base = EndpointWrapper::base_gate(routes, build)?;
         let mut hosts = HostMap::default();
         for (names, of_host) in &routes.hosts {
-            let table = Arc::new(RouteTable::new(of_host, Some(routes), build)?);
+            let table = Arc::new(RouteTable::new(of_host, Some(routes), &base, build)?);
             for name in names {
                 if hosts.set(name, Arc::clone(&table)) {
                     return Err(RouteError::HostRepeated { host: name.clone() });
                 }
             }
         }
-        let rest = Arc::new(RouteTable::new(routes, None, build)?);
+        let rest = Arc::new(RouteTable::new(routes, None, &base, build)?);
         #[cfg(feature = "tower")]
         if let Some(error) = build.tokio.failure() {
             return Err(RouteError::Tokio { error });
@@ -134,33 +140,43 @@ impl RouteTable {
     fn new(
         routes: &Routes,
         outer: Option<&Routes>,
+        base: &Arc<AccessGate>,
         build: &BuildContext,
     ) -> Result<Self, RouteError> {
-        let wrapper = EndpointWrapper::new(outer, routes, build)?;
-        let plain = |kind: HandlerKind| wrapper.endpoint(kind, &Route::default(), build);
+        let wrapper = EndpointWrapper::new(outer, routes, base, build)?;
+        let plain_route = wrapper.prepare(Route::default(), build)?;
+        let plain = |kind: HandlerKind| wrapper.endpoint(kind, &plain_route, build);
         let mut table = Self {
             exact: HashMap::default(),
             router: Router::new(),
             paths: Vec::new(),
             matchers: Vec::new(),
+            rewrites: compiled(&routes.rewrites)?,
             only_folder: None,
             fallback: PathEntry::all(&plain(plain_status(Status::NOT_FOUND, None))),
-            no_path: wrapper.refusal(plain_status(Status::BAD_REQUEST, None), build),
+            no_path: EndpointWrapper::refusal(
+                plain_status(Status::BAD_REQUEST, None),
+                &plain_route,
+                build,
+            ),
             pages: Pages(routes.pages.clone()),
             labels: Vec::new(),
         };
         if let Some(fallback) = &routes.fallback {
-            let mut fallback = fallback.clone().with_pace();
+            let mut fallback = fallback.clone();
             fallback.options.label = table.label("the fallback");
             wrapper::check_route("the fallback", &fallback, build)?;
+            let fallback = wrapper.prepare(fallback, build)?;
             table.fallback = wrapper.fallback(&fallback, build)?;
         }
         if let Some(root) = &routes.root {
-            let endpoints = wrapper.folder(root, 0, &Route::default(), build)?;
+            let route = Route { folder: Some(root.clone()), ..Route::default() };
+            let endpoints = wrapper.folder(root, 0, &wrapper.prepare(route, build)?, build)?;
             if let EndpointKind::Files { files, .. } = &endpoints.usual.kind
                 && endpoints.uploads.is_none()
                 && routes.paths.is_empty()
                 && routes.matchers.is_empty()
+                && routes.rewrites.is_empty()
             {
                 table.only_folder = Some(Arc::clone(files));
             }
@@ -171,26 +187,37 @@ impl RouteTable {
             let endpoint = plain(handler.0.clone());
             table.matchers.push((Arc::clone(matcher), endpoint));
         }
+        table.add_paths(routes, &wrapper, build)?;
+        Ok(table)
+    }
+
+    fn add_paths(
+        &mut self,
+        routes: &Routes,
+        wrapper: &EndpointWrapper,
+        build: &BuildContext,
+    ) -> Result<(), RouteError> {
         // Added last, so that they replace no other route.
         let mut empty_rests = Vec::new();
-        for (path, route) in merged(&routes.paths)? {
-            let mut route = route.with_pace();
-            route.options.label = table.label(&path);
+        for (path, mut route) in merged(&routes.paths)? {
+            route.options.label = self.label(&path);
             wrapper::check_route(&path, &route, build)?;
-            if let Some(folder) = &route.folder {
-                table.add_folder(&path, folder, &route, &wrapper, build)?;
+            let prepared = wrapper.prepare(route, build)?;
+            if let Some(folder) = &prepared.route.folder {
+                self.add_folder(&path, folder, &prepared, wrapper, build)?;
             } else {
-                let entry =
-                    PathEntry::new(&path, &route, |kind| wrapper.endpoint(kind, &route, build));
+                let entry = PathEntry::new(&path, &prepared.route, |kind| {
+                    wrapper.endpoint(kind, &prepared, build)
+                });
                 let pattern = canonical_route(&path)?;
                 if let Some(before) = before_rest(&pattern) {
-                    empty_rests.push((before.to_owned(), table.paths.len()));
+                    empty_rests.push((before.to_owned(), self.paths.len()));
                 }
-                table.add(&path, pattern, entry)?;
+                self.add(&path, pattern, entry)?;
             }
         }
         for (pattern, index) in empty_rests {
-            match table.router.insert(&pattern, index) {
+            match self.router.insert(&pattern, index) {
                 // A route of that very path takes precedence.
                 Ok(()) | Err(InsertError::Conflict { .. }) => {}
                 Err(error) => {
@@ -198,7 +225,7 @@ impl RouteTable {
                 }
             }
         }
-        Ok(table)
+        Ok(())
     }
 
     /// Returns a label for a route, unique in this process.
@@ -229,7 +256,7 @@ impl RouteTable {
         &mut self,
         path: &str,
         folder: &Path,
-        route: &Route,
+        route: &PreparedRoute,
         wrapper: &EndpointWrapper,
         build: &BuildContext,
     ) -> Result<(), RouteError> {
@@ -291,10 +318,27 @@ impl RouteTable {
         self.fallback.endpoint(method)
     }
 
+    /// Returns whether no path is looked up before the one that was sent.
+    #[inline]
+    pub fn is_exact_first(&self) -> bool {
+        self.matchers.is_empty() && self.rewrites.is_empty()
+    }
+
+    /// Returns the paths that take the place of others.
+    pub fn rewrites(&self) -> &Rewrites {
+        &self.rewrites
+    }
+
     /// Returns the functions that run before any path is compared.
     pub fn matchers(&self) -> &[(Matcher, RouteEndpoint)] {
         &self.matchers
     }
+}
+
+fn compiled(rewrites: &[(String, String)]) -> Result<Rewrites, RouteError> {
+    let failed = |reason| RouteError::Access(AccessError::Rule(format!("rewrite: {reason}")));
+    let read = rewrites.iter().map(|(from, to)| Rewrite::new(from, to).map_err(failed));
+    Rewrites::new(&read.collect::<Result<Vec<_>, _>>()?).map_err(RouteError::Access)
 }
 
 /// Merges routes of the same path.

@@ -8,41 +8,45 @@ use gustnado_config::{BodyPolicy, CacheRule, Headers, RouteSettings};
 use gustnado_http::fields::{Fields, HeaderId, check_field};
 use gustnado_http::method::Method;
 
-use super::entry::{EndpointKind, PathEntry, RouteEndpoint};
+use super::access_gate::AccessGate;
+use super::entry::{EndpointKind, GatedEndpoint, PathEntry, RouteEndpoint};
 use super::error::RouteError;
+use super::prepared::PreparedRoute;
 use super::{Route, RouteOptions, Routes};
 use crate::build_context::BuildContext;
 use crate::compression;
-use crate::fields::middleware;
 use crate::handler::{Handler, HandlerFuture, HandlerKind, TaskFn};
 use crate::middleware::{Middleware, MiddlewareStack};
 use crate::preload::{self, link_fields};
 use crate::response::Response;
 use gustnado_files::{FileOptions, Files, FolderHeaders, FolderResponse, Mounted};
 
-/// Middleware and header fields around each endpoint of a table.
+/// Middleware, header fields and gates around each endpoint of a table.
 pub(super) struct EndpointWrapper {
     middleware: Vec<Middleware>,
     fields: Headers,
     /// What the site's routes begin with.
     settings: RouteSettings,
+    gate: Arc<AccessGate>,
 }
 
 impl EndpointWrapper {
+    /// - `base`: the gate of all sites.
     pub(super) fn new(
         outer: Option<&Routes>,
         own: &Routes,
+        base: &Arc<AccessGate>,
         build: &BuildContext,
     ) -> Result<Self, RouteError> {
         let mut tuning = own.tuning.clone();
         if let Some(outer) = outer {
             tuning.within(&outer.tuning);
         }
-        let mut wrapper = Self {
-            middleware: own.middleware.clone(),
-            fields: own.fields.clone(),
-            settings: tuning.over(&build.files.settings),
-        };
+        let settings = tuning.over(&build.files.settings);
+        let gate =
+            AccessGate::of(&settings.access, Some(base), build).map_err(RouteError::Access)?;
+        let mut wrapper =
+            Self { middleware: own.middleware.clone(), fields: own.fields.clone(), settings, gate };
         if let Some(outer) = outer {
             wrapper.middleware.splice(0..0, outer.middleware.iter().cloned());
             wrapper.fields = outer.fields.with(&own.fields);
@@ -51,12 +55,32 @@ impl EndpointWrapper {
         Ok(wrapper)
     }
 
+    /// Returns the gate that all sites begin with.
+    pub(super) fn base_gate(
+        routes: &Routes,
+        build: &BuildContext,
+    ) -> Result<Arc<AccessGate>, RouteError> {
+        let settings = routes.tuning.over(&build.files.settings);
+        AccessGate::of(&settings.access, None, build).map_err(RouteError::Access)
+    }
+
+    /// Returns a route with what its settings ask.
+    pub(super) fn prepare(
+        &self,
+        route: Route,
+        build: &BuildContext,
+    ) -> Result<PreparedRoute, RouteError> {
+        let settings = route.tuning.over(&self.settings);
+        PreparedRoute::new(route, settings, &self.fields, &self.gate, build)
+    }
+
     pub(super) fn endpoint(
         &self,
         kind: HandlerKind,
-        route: &Route,
+        prepared: &PreparedRoute,
         build: &BuildContext,
     ) -> RouteEndpoint {
+        let route = &prepared.route;
         let kind = kind.on(&build.server_context());
         let is_head_only = matches!(kind, HandlerKind::HeadOnly(_) | HandlerKind::OfServer(_));
         let options = options_of(&kind, route, build);
@@ -64,7 +88,6 @@ impl EndpointWrapper {
         let is_discarded = is_head_only || (keeps_none && matches!(kind, HandlerKind::Inline(_)));
         // Middleware may read the body.
         let reads_body = !is_discarded || self.has_middleware(route);
-        let fields = middleware(&self.fields.with(&route.fields));
         // Behind all others: what refuses a request refuses it before its hints are sent.
         let preload = match route.folder {
             Some(_) => Vec::new(),
@@ -73,29 +96,30 @@ impl EndpointWrapper {
         // Around all others: it sees what they add. A folder does this for its files itself.
         let compression = match route.folder {
             Some(_) => None,
-            None => compression::middleware(&route.tuning.over(&self.settings), &build.pool),
+            None => compression::middleware(&prepared.settings, &build.pool),
         };
-        let outer =
-            compression.iter().chain(&fields).chain(&self.middleware).chain(&route.middleware);
+        let outer = compression.iter().chain(&prepared.after);
+        let outer = outer.chain(&self.middleware).chain(&route.middleware);
         let middleware: Vec<Middleware> = outer.chain(&preload).cloned().collect();
         let limits = build.limits.of_handler(route.limit, kind.threads(), route.is_exempt);
         let runnable = MiddlewareStack::around(&middleware, kind, limits, build);
         let has_timeouts = route.options.has_timeouts();
         let runnable = if has_timeouts { runnable.with_own_time(reads_body) } else { runnable };
-        RouteEndpoint { kind: EndpointKind::Run(runnable), options, reads_body }
+        let kind = EndpointKind::Run(runnable);
+        gated(RouteEndpoint { kind, options, reads_body }, prepared)
     }
 
     /// Returns the endpoint for requests that no path matches.
     pub(super) fn fallback(
         &self,
-        route: &Route,
+        prepared: &PreparedRoute,
         build: &BuildContext,
     ) -> Result<PathEntry, RouteError> {
-        check(&route.fields)?;
+        let route = &prepared.route;
         if let Some(folder) = &route.folder {
-            return Ok(self.folder(folder, 0, route, build)?.entry());
+            return Ok(self.folder(folder, 0, prepared, build)?.entry());
         }
-        Ok(PathEntry::new("", route, |kind| self.endpoint(kind, route, build)))
+        Ok(PathEntry::new("", route, |kind| self.endpoint(kind, prepared, build)))
     }
 
     /// Returns whether a route's endpoints have middleware.
@@ -104,10 +128,14 @@ impl EndpointWrapper {
     }
 
     /// Refuses a request before middleware sees it. Header fields are added all the same.
-    pub(super) fn refusal(&self, kind: HandlerKind, build: &BuildContext) -> RouteEndpoint {
-        let middleware: Vec<Middleware> = middleware(&self.fields).into_iter().collect();
+    pub(super) fn refusal(
+        kind: HandlerKind,
+        prepared: &PreparedRoute,
+        build: &BuildContext,
+    ) -> RouteEndpoint {
         let limits = build.limits.of_handler(None, kind.threads(), true);
-        let kind = EndpointKind::Run(MiddlewareStack::around(&middleware, kind, limits, build));
+        let after = &prepared.after;
+        let kind = EndpointKind::Run(MiddlewareStack::around(after, kind, limits, build));
         RouteEndpoint { kind, options: RouteOptions::default(), reads_body: false }
     }
 
@@ -118,16 +146,17 @@ impl EndpointWrapper {
         &self,
         folder: &Path,
         mounted_at: usize,
-        route: &Route,
+        prepared: &PreparedRoute,
         build: &BuildContext,
     ) -> Result<FolderEndpoints, RouteError> {
-        let has_middleware = self.has_middleware(route) || route.options.has_timeouts();
-        let fields = self.fields.with(&route.fields);
+        let route = &prepared.route;
+        let has_middleware =
+            self.has_middleware(route) || route.options.has_timeouts() || prepared.has_rules;
         // With middleware, that adds the fields.
-        let own = if has_middleware { Headers::default() } else { fields.clone() };
+        let own = if has_middleware { Headers::default() } else { prepared.fields.clone() };
         let headers = FolderHeaders::new(&own, &build.common);
-        let headers = headers.with_fields_elsewhere(&fields).with_links(links(route));
-        let settings = route.tuning.over(&self.settings);
+        let headers = headers.with_fields_elsewhere(&prepared.fields).with_links(links(route));
+        let settings = prepared.settings.clone();
         let upload_bytes_max = settings.upload.then_some(settings.upload_bytes_max);
         check_cache(&settings.cache)?;
         let options = FileOptions { settings, ..build.files.clone() };
@@ -135,20 +164,21 @@ impl EndpointWrapper {
         let files = Arc::new(opened.map_err(RouteError::Folder)?);
         // A folder runs no handler of the program: it is not counted.
         let exempt = Route { is_exempt: true, limit: None, ..route.clone() };
+        let exempt = PreparedRoute { route: exempt, ..prepared.clone() };
         let uploads = build.uploads.zip(upload_bytes_max).map(|(make, bytes_max)| {
             let handler = HandlerKind::Task(make(Arc::clone(&files), mounted_at));
-            let route = Route { ..exempt.clone() }.limit_body_bytes(bytes_max);
+            let route = exempt.route.clone().limit_body_bytes(bytes_max);
             // A body goes to its file, and is kept nowhere else.
             let body_policy = Some(BodyPolicy::Stream);
             let options = RouteOptions { body_policy, ..route.options };
             let route = Route { options, ..route };
-            self.endpoint(handler, &route, build)
+            self.endpoint(handler, &PreparedRoute { route, ..exempt.clone() }, build)
         });
         if !has_middleware {
             // Without middleware, the connection responds from the folder itself.
             let kind = EndpointKind::Files { files, mounted_at };
             let usual = RouteEndpoint { kind, options: route.options, reads_body: false };
-            return Ok(FolderEndpoints { usual, uploads });
+            return Ok(FolderEndpoints { usual: gated(usual, prepared), uploads });
         }
         let handler = HandlerKind::Task(handler(files, mounted_at));
         Ok(FolderEndpoints { usual: self.endpoint(handler, &exempt, build), uploads })
@@ -176,6 +206,19 @@ fn check_cache(rules: &[CacheRule]) -> Result<(), RouteError> {
         let checked = check_field(name, rule.value.as_bytes());
         checked.map_err(|error| RouteError::Field { name: name.to_owned(), error })
     })
+}
+
+/// Puts an endpoint behind the gate of its route, if it has one.
+fn gated(inner: RouteEndpoint, prepared: &PreparedRoute) -> RouteEndpoint {
+    let Some(gate) = &prepared.gate else { return inner };
+    let RouteEndpoint { options, reads_body, .. } = inner;
+    let task = match &inner.kind {
+        EndpointKind::Run(runnable) => runnable.clone().into_task(reads_body),
+        EndpointKind::Files { files, mounted_at } => handler(Arc::clone(files), *mounted_at),
+        EndpointKind::Gated(_) => return inner,
+    };
+    let gated = GatedEndpoint::new(gate, inner, task, &prepared.after);
+    RouteEndpoint { kind: EndpointKind::Gated(Arc::new(gated)), options, reads_body }
 }
 
 /// Returns a handler that responds from a folder.
