@@ -36,11 +36,12 @@ const FOLDER: Counterpart = Ours("the folder without a flag: gustnado serve DIR"
 const INDEX: Counterpart = Ours("--listing");
 const TLS: Counterpart = Ours("--tls-cert FILE and --tls-key FILE");
 const GZIP: Counterpart =
-    Ours("--compress for handlers; for files, `gustnado compress DIR` and --precompressed");
+    Ours("--compress; or `gustnado compress DIR` and --precompressed, which is done once");
 const HTTP2: Counterpart =
     Because("HTTP/2 is offered to clients that come by TLS; --h2c takes it in clear, too");
 const HTTP3: Counterpart = Proxy("HTTP/3");
-const WEBSOCKET: Counterpart = Because("there are no WebSockets yet");
+const WEBSOCKET: Counterpart =
+    Because("programs have WebSockets, in Rust and in Python, and a folder has none");
 const AUTH: Counterpart = Proxy("password check");
 const FORWARD: Counterpart = Because("it forwards to no other server yet");
 const CORS: Counterpart =
@@ -88,7 +89,7 @@ const TABLE: &[(&[&str], Counterpart)] = &[
     (&["--cache", "--cache-control-headers", "--max-age"], CACHE),
     (&["--header", "-H"], Ours("[headers] in a configuration file")),
     (&["--error-page", "--page404", "--page50x", "--404"], ERROR_PAGE),
-    (&["--upload", "--upload-files", "-u"], Because("it takes no uploads into a folder")),
+    (&["--upload-files", "-u"], Ours("--upload")),
     (&["--dotfiles", "--show-hidden", "--include-hidden"], Ours("--hidden")),
     (&["--follow-symlinks", "--no-follow-symlinks"], MANAGER_OF_LINKS),
     (&["--daemon", "-D", "--daemonize", "--background", "--pid", "--pidfile"], MANAGER),
