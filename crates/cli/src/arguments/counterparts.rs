@@ -42,10 +42,9 @@ const HTTP2: Counterpart =
 const HTTP3: Counterpart = Proxy("HTTP/3");
 const WEBSOCKET: Counterpart =
     Because("programs have WebSockets, in Rust and in Python, and a folder has none");
-const AUTH: Counterpart = Proxy("password check");
+const AUTH: Counterpart = Ours("--basic-auth FILE; `gustnado passwd USER` prints a line for it");
 const FORWARD: Counterpart = Because("it forwards to no other server yet");
-const CORS: Counterpart =
-    Because("set Access-Control-Allow-Origin under [headers] in a configuration file");
+const CORS: Counterpart = Ours("--cors=any, or --cors=https://one.example for some origins");
 const SPA: Counterpart = Ours("--spa, or --spa=FILE for another page than index.html");
 const CACHE: Counterpart =
     Ours("--cache-control on, and [[cache]] in a configuration file for rules of your own");
@@ -82,9 +81,9 @@ const TABLE: &[(&[&str], Counterpart)] = &[
     (&["--h2", "--http"], HTTP2),
     (&["--http3", "--h3", "--quic-bind"], HTTP3),
     (&["--ws", "--websocket", "--websockets", "--ws-ping-interval"], WEBSOCKET),
-    (&["--auth", "--basic-auth", "--username", "--password"], AUTH),
+    (&["--auth", "--username", "--password"], AUTH),
     (&["--proxy", "--reverse-proxy", "--proxy-pass", "--upstream", "-P"], FORWARD),
-    (&["--cors", "--cors-allow-origins", "--enable-cors"], CORS),
+    (&["--cors-allow-origins", "--enable-cors"], CORS),
     (&["--single", "--fallback", "--page-fallback"], SPA),
     (&["--cache", "--cache-control-headers", "--max-age"], CACHE),
     (&["--header", "-H"], Ours("[headers] in a configuration file")),
