@@ -24,7 +24,7 @@ use crate::file_settings::{FilePlace, FileSetting};
 use crate::tunable::SettingGroup;
 
 /// The keys of a route.
-pub(super) const ROUTE_KEYS: [&str; 11] = [
+pub(super) const ROUTE_KEYS: [&str; 12] = [
     "path",
     "folder",
     "redirect",
