@@ -187,7 +187,7 @@ fn a_terminal_that_nobody_reads_stops_no_request() {
 fn a_folder_without_index_is_listed_on_a_terminal_only() {
     let (_folder, path) = folder();
     let seen = Seen::start(&[&path]);
-    assert!(seen.get("/").contains("<a href=\"hello.txt\">hello.txt</a>"), "{}", seen.get("/"));
+    assert!(seen.get("/").contains("<a href=\"hello.txt\">"), "{}", seen.get("/"));
     for args in [&["--listing=off"][..], &["--host", "0.0.0.0"]] {
         let seen = Seen::start(&[&[path.as_str()], args].concat());
         let answer = seen.get("/");
@@ -196,5 +196,5 @@ fn a_folder_without_index_is_listed_on_a_terminal_only() {
     let piped = gustnado::Server::start(&[&path]);
     assert!(piped.get("/").starts_with("HTTP/1.1 404 "));
     let piped = gustnado::Server::start(&[&path, "--listing"]);
-    assert!(piped.get("/").contains("<a href=\"hello.txt\">hello.txt</a>"));
+    assert!(piped.get("/").contains("<a href=\"hello.txt\">"));
 }
