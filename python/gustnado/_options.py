@@ -343,7 +343,8 @@ _SHORTS_OF_ENGINE = {"port": "-p", "user": "-u"}
 # Settings of several: their texts are separated by commas.
 _LISTS_OF_ENGINE = (
     "listen", "forwarded-allow-ips", "proxy-allow-from", "index", "try-files", "mime",
-    "compress-types", "forbidden",
+    "compress-types", "forbidden", "immutable-folders", "allow", "deny", "cors", "cors-methods",
+    "cors-headers",
 )
 _HEADINGS = {"Address": "Kernel and proxies", "Output": "Statistics"}
 

@@ -103,7 +103,7 @@ class Settings(TypedDict, total=False):
     http2: bool | None
     https_redirect: bool | None
     idle_timeout: float | str | None
-    immutable_folders: str | None
+    immutable_folders: str | Sequence[str] | None
     index: str | Sequence[str] | None
     interface: Literal["auto", "native", "asgi", "wsgi"] | None
     io: Literal["auto", "uring", "epoll"] | None

@@ -72,7 +72,10 @@ def test_every_setting_has_a_variable():
             value = "/x" if option.name.endswith("-path") else value
             value = {"access-log": "-", "acme": "example.org",
                      "acme-email": "me@example.org", "forwarded-allow-ips": "unix",
-                     "proxy-allow-from": "unix"}.get(option.name, value)
+                     "proxy-allow-from": "unix", "try-files": "$uri", "forbidden": "*.bak",
+                     "mime": "wasm=application/wasm", "compress-types": "text/*",
+                     "allow": "unix", "deny": "unix", "cors": "https://example.org",
+                     "index": "index.html"}.get(option.name, value)
             plan, warnings = planned("", {option.variable: value})
             assert option.name in plan.settings and not warnings, option.name
 
