@@ -4,8 +4,6 @@
 use std::cell::RefCell;
 use std::fs;
 
-use gustnado::config::Config;
-use gustnado::site::SiteFile;
 use gustnado::{
     Flow, Middleware, Request, Response, RouteError, Routes, StartError, Status, route,
 };
@@ -14,7 +12,7 @@ use proptest::sample::select;
 use proptest::test_runner::{Config as Cases, TestRunner};
 
 use crate::harness::client::{get, request};
-use crate::harness::{Answer, Folder, Server, Setup, TransportKind};
+use crate::harness::{Answer, Folder, Server, Setup};
 
 on_every_server!(
     no_spelling_reaches_a_file_past_a_route,
@@ -87,13 +85,7 @@ fn guarding(folder: &Folder) -> Routes {
 
 /// A server of a file beside the folder.
 fn described(setup: Setup, folder: &Folder, text: &str) -> Server {
-    let file = SiteFile::parse(&folder.outside().join("site.toml"), text).expect("a good file");
-    let own = setup.config();
-    let Config { host, port, workers, io, scheduler, quiet, .. } = own;
-    let of_file = file.settings().config;
-    let mut config = Config { host, port, workers, io, scheduler, quiet, ..of_file };
-    TransportKind::chosen().configure(&mut config);
-    Server::built(file.server_with(config))
+    Server::built(setup.described(folder, text))
 }
 
 fn is_refused(target: &str, answer: &Answer) {

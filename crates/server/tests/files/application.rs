@@ -2,11 +2,10 @@
 //! RFC 9110 §12.5.1 and §12.5.5, RFC 9111 §5.2.
 
 use gustnado::config::{CacheControl, CacheRule, Config, RouteSettings};
-use gustnado::site::SiteFile;
 use gustnado::{Routes, route};
 
 use crate::harness::client::request;
-use crate::harness::{Answer, Folder, Server, Setup, TransportKind};
+use crate::harness::{Answer, Folder, Server, Setup};
 
 on_every_server!(
     a_navigation_gets_the_page_and_a_missing_chunk_is_missing,
@@ -202,30 +201,12 @@ fn nothing_is_said_about_caches_unless_asked_for(setup: Setup) {
     }
 }
 
-/// The server that a file describes.
-fn described(setup: Setup, folder: &Folder, text: &str) -> Server {
-    let file = SiteFile::parse(&folder.outside().join("site.toml"), text).expect("it is right");
-    let own = setup.config();
-    let mut config = Config {
-        host: own.host,
-        port: own.port,
-        workers: own.workers,
-        io: own.io,
-        scheduler: own.scheduler,
-        quiet: true,
-        ..file.settings().config
-    };
-    TransportKind::chosen().configure(&mut config);
-    Server::built(file.server_with(config))
-}
-
 fn a_field_for_all_responses_is_sent_once(setup: Setup) {
     let folder = application();
-    let server = described(
-        setup,
+    let server = Server::built(setup.described(
         &folder,
         "root = \"root\"\nspa = true\n[headers]\nCache-Control = \"private\"\n",
-    );
+    ));
     for path in ["/", "/assets/index-9f2c1b7a.js", "/none"] {
         let answer = server.get(path);
         assert_eq!(answer.field("cache-control"), Some("private"), "{path}");
@@ -235,8 +216,7 @@ fn a_field_for_all_responses_is_sent_once(setup: Setup) {
 
 fn rules_of_the_file_come_first(setup: Setup) {
     let folder = application();
-    let server = described(
-        setup,
+    let server = Server::built(setup.described(
         &folder,
         "root = \"root\"\ncache-control = \"on\"\n\
          [headers]\nCache-Control = \"private\"\n\
@@ -247,7 +227,7 @@ fn rules_of_the_file_come_first(setup: Setup) {
          [[site]]\nhosts = \"a.org\"\nroot = \"root\"\n\
          [[site.cache]]\npath = \"/\"\nvalue = \"max-age=8\"\n\
          [[site.cache]]\npath = \"/about/*\"\nvalue = \"max-age=9\"\n",
-    );
+    ));
     for (path, value) in [
         ("/assets/report.20240131.pdf", "no-store"),
         ("/assets/index-9f2c1b7a.js", "public, max-age=60"),

@@ -35,6 +35,7 @@ use std::thread;
 use std::time::Duration;
 
 use gustnado::config::{Config, Io, SchedulerKind};
+use gustnado::site::SiteFile;
 
 /// How long one test may take. Nothing that works comes near it, even on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -70,6 +71,24 @@ impl Setup {
             _ => "epoll",
         };
         assert_eq!(backend, wanted, "{notes:?}");
+    }
+
+    /// The server that a configuration file in the folder's place describes, on this backend.
+    pub(crate) fn described(self, folder: &Folder, text: &str) -> gustnado::Server {
+        let file = SiteFile::parse(&folder.outside().join("site.toml"), text);
+        let file = file.expect("nothing is wrong with it");
+        let own = self.config();
+        let mut config = Config {
+            host: own.host,
+            port: own.port,
+            workers: own.workers,
+            io: own.io,
+            scheduler: own.scheduler,
+            quiet: own.quiet,
+            ..file.settings().config
+        };
+        TransportKind::chosen().configure(&mut config);
+        file.server_with(config)
     }
 
     /// Two workers on a free port of 127.0.0.1, with the default site.

@@ -425,7 +425,7 @@ fn a_site_and_a_route_ask_what_they_say(setup: Setup) {
         deny = \"*\"
         rate-limit = \"5/s\"
     ";
-    let server = Server::built(super::site_file::described(setup, &folder, text));
+    let server = Server::built(setup.described(&folder, text));
     let of = |host: &str, path: &str, fields: &str| -> Answer {
         server.ask(format!(
             "GET {path} HTTP/1.1\r\nHost: {host}\r\n{fields}Connection: close\r\n\r\n"

@@ -87,7 +87,7 @@ fn a_file_says_rules_and_rewrites(setup: Setup) {
         type = \"text/*\"
         add = { X-Level = \"route\" }
     ";
-    let server = Server::built(super::site_file::described(setup, &folder, text));
+    let server = Server::built(setup.described(&folder, text));
     let answer = server.get("/a/a.txt");
     assert_eq!((answer.status, answer.field("x-level")), (200, Some("server")));
     assert_eq!(server.get("/b/none").field("x-level"), Some("server"));

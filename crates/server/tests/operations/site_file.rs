@@ -1,11 +1,10 @@
 //! Configuration files, as clients see them: hosts, folders, redirects, answers, fields, pages; and
 //! another file in the place of the first.
 
-use gustnado::site::SiteFile;
-use gustnado::{Reloaded, Server as Builder};
+use gustnado::Reloaded;
 
 use crate::harness::client::request;
-use crate::harness::{Answer, Client, Folder, Server, Setup, TransportKind, wait_until};
+use crate::harness::{Answer, Client, Folder, Server, Setup, wait_until};
 
 on_every_server!(
     a_file_with_a_root_alone_serves_the_folder,
@@ -23,32 +22,13 @@ on_every_server!(
     a_request_under_way_ends_as_it_began,
 );
 
-/// The server that a file in the folder's place describes, on the test's backend.
-pub(super) fn described(setup: Setup, folder: &Folder, text: &str) -> Builder {
-    let path = folder.outside().join("site.toml");
-    let file = SiteFile::parse(&path, text).expect("nothing is wrong with it");
-    let config = file.settings().config;
-    let own = setup.config();
-    let mut config = gustnado::config::Config {
-        host: own.host,
-        port: own.port,
-        workers: own.workers,
-        io: own.io,
-        scheduler: own.scheduler,
-        quiet: true,
-        ..config
-    };
-    TransportKind::chosen().configure(&mut config);
-    file.server_with(config)
-}
-
 fn with_body(method: &str, path: &str, body: &str) -> String {
     let length = body.len();
     request(method, path, &format!("Content-Length: {length}\r\n")) + body
 }
 
 fn served(setup: Setup, folder: &Folder, text: &str) -> Server {
-    Server::built(described(setup, folder, text))
+    Server::built(setup.described(folder, text))
 }
 
 fn of_host(server: &Server, host: &str, path: &str) -> Answer {
@@ -256,7 +236,7 @@ fn several_listeners_serve_the_same(setup: Setup) {
 
 /// Takes another file.
 fn reload(setup: Setup, server: &Server, folder: &Folder, text: &str) -> Reloaded {
-    server.running().reload(described(setup, folder, text)).expect("it is taken")
+    server.running().reload(setup.described(folder, text)).expect("it is taken")
 }
 
 fn a_reload_counts_for_connections_that_are_open(setup: Setup) {
@@ -335,7 +315,7 @@ fn a_reload_that_fails_changes_nothing(setup: Setup) {
     let text = format!(
         "listen = [\"127.0.0.1:0\", \"{address}\"]\n[[route]]\npath = \"/x\"\nanswer = \"y\"\n"
     );
-    let error = server.running().reload(described(setup, &folder, &text)).expect_err("in use");
+    let error = server.running().reload(setup.described(&folder, &text)).expect_err("in use");
     assert!(error.to_string().contains(&address.to_string()), "{error}");
     assert_eq!(server.get("/x").text(), "x");
     assert_eq!(server.running().listens_on().len(), 1);
@@ -346,7 +326,7 @@ fn a_reload_that_fails_changes_nothing(setup: Setup) {
 fn what_needs_a_restart_stays_and_is_named(setup: Setup) {
     let folder = Folder::new();
     let server = served(setup, &folder, X);
-    let wanted = described(setup, &folder, X).workers(5).backlog(77).hidden(true);
+    let wanted = setup.described(&folder, X).workers(5).backlog(77).hidden(true);
     let reloaded = server.running().reload(wanted).expect("it is taken");
     assert_eq!(reloaded.kept, ["backlog", "workers"]);
     assert_eq!(reloaded.changed, ["hidden"]);
