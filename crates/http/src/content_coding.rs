@@ -154,9 +154,11 @@ fn read_member(member: &[u8]) -> Option<(&[u8], Weight)> {
 /// Reads `q=0.5` (RFC 9110 §12.4.2).
 fn read_weight(parameter: &[u8]) -> Option<Weight> {
     let (name, value) = parameter.trim_ascii().split_at_checked(2)?;
-    if !name.eq_ignore_ascii_case(b"q=") {
-        return None;
-    }
+    if name.eq_ignore_ascii_case(b"q=") { weight_of(value) } else { None }
+}
+
+/// Returns a weight, such as `0.5`, in thousandths (RFC 9110 §12.4.2); `None` if it is none.
+pub fn weight_of(value: &[u8]) -> Option<u16> {
     let (whole, decimals) = match value {
         [whole] | [whole, b'.'] => (whole, &[][..]),
         [whole, b'.', decimals @ ..] => (whole, decimals),

@@ -1,5 +1,6 @@
 //! What a request asks of a listing: its order, its page, its format.
 
+use gustnado_http::content_coding::weight_of;
 use gustnado_http::fields::HeaderId;
 use gustnado_http::request::RequestView;
 
@@ -109,27 +110,9 @@ fn prefers_json(accept: &[u8]) -> bool {
             _ => continue,
         };
         let quality = parts.find_map(|part| part.strip_prefix(b"q=").or(part.strip_prefix(b"Q=")));
-        *place = quality.map_or(1_000, thousandths);
+        *place = quality.map_or(1_000, |quality| weight_of(quality).unwrap_or(0));
     }
     json > html
-}
-
-/// Returns a quality in thousandths (RFC 9110 §12.4.2); 0 if it is none.
-fn thousandths(quality: &[u8]) -> u32 {
-    let (whole, rest) = match quality {
-        [whole @ (b'0' | b'1')] => (whole, &b""[..]),
-        [whole @ (b'0' | b'1'), b'.', rest @ ..] if rest.len() <= 3 => (whole, rest),
-        _ => return 0,
-    };
-    let mut value = u32::from(whole - b'0');
-    for at in 0..3 {
-        let digit = rest.get(at).copied().unwrap_or(b'0');
-        if !digit.is_ascii_digit() {
-            return 0;
-        }
-        value = value * 10 + u32::from(digit - b'0');
-    }
-    value.min(1_000)
 }
 
 #[cfg(test)]
