@@ -246,7 +246,9 @@ impl<'a> HeadBuilder<'a> {
         if let Some(authority) = self.authority {
             self.write_host(authority)?;
         }
+        // Cookies go there now: the method is in the head.
         self.spare.clear();
+        self.method = None;
         Ok(())
     }
 
@@ -283,8 +285,8 @@ impl<'a> HeadBuilder<'a> {
     #[cold]
     pub(super) fn is_head(&self) -> bool {
         match self.method {
-            Some(token) if !self.spare.is_empty() => token.of(self.spare) == b"HEAD",
-            _ => self.head.method() == Method::Head,
+            Some(token) => token.of(self.spare) == b"HEAD",
+            None => self.head.method() == Method::Head,
         }
     }
 

@@ -316,6 +316,21 @@ fn requests_past_a_limit_are_refused_with_a_status() {
 }
 
 #[test]
+fn a_refusal_behind_a_cookie_knows_the_method() {
+    // The cookie stands where the method stood; it is shorter than the target was.
+    let mut talk = Talk::begun();
+    let fields = [(":scheme", "https"), (":path", "/long"), (":method", "HEAD")];
+    let rest = [(":authority", "x.test"), ("cookie", "a=1"), ("expect", "miracles")];
+    let block = talk.block(&[&fields[..], &rest[..]].concat());
+    let (mut bytes, mut spare) = (Vec::new(), Vec::new());
+    let mut builder = request_head::HeadBuilder::new(&mut bytes, &mut spare, &talk.limits);
+    let mut decoder = hpack::Decoder::new(hpack::TABLE_BYTES);
+    let each = |name: &[u8], value: &[u8]| builder.field(name, value);
+    decoder.decode(&block, &mut Strings::default(), each).expect("a block");
+    assert!(builder.finish(false).is_err() && builder.is_head());
+}
+
+#[test]
 fn windows_are_given_back_as_bodies_are_taken() {
     let mut talk = Talk::begun();
     talk.post(1).frame(kind::DATA, 0, 1, &[0; 16_000]).frame(kind::DATA, 0, 1, &[0; 16_000]);
