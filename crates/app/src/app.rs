@@ -364,8 +364,9 @@ impl App {
         }
     }
 
-    /// Adds a TLS handshake that succeeded.
+    /// Adds a TLS handshake that succeeded. After many of them, memory goes back.
     pub fn count_handshake(&self, tls: &TlsInfo) {
+        self.shared.heap_trim.note_handshake(self.shared.workers.get());
         if let Some(tally) = self.tally() {
             tally.add_handshake(tls);
         }

@@ -16,6 +16,8 @@ use gustnado_tasks::{now, yield_now};
 const HELLOS_PER_TURN: u8 = 8;
 /// Hellos of a turn while many wait: most of those are asked for another share, some 20 µs each.
 const HELLOS_PER_CROWDED_TURN: u8 = 48;
+/// Handshakes for which the list keeps its memory.
+const FEW: usize = 64;
 /// How many hellos wait where many do.
 const CROWD: u32 = 2 * HELLOS_PER_TURN as u32;
 
@@ -77,7 +79,7 @@ pub(crate) struct HandshakesUnderWay {
 
 #[derive(Debug, Default)]
 struct WaitingHandshakes {
-    /// The oldest first. Those that are over leave late.
+    /// The oldest first, which is open. Those behind it that are over leave late.
     handshakes: VecDeque<Arc<Slot>>,
     open: usize,
 }
@@ -92,6 +94,12 @@ struct Slot {
 const OPEN: u8 = 0;
 const OVER: u8 = 1;
 const EVICTED: u8 = 2;
+
+impl Slot {
+    fn is_open(&self) -> bool {
+        self.state.load(Ordering::Relaxed) == OPEN
+    }
+}
 
 impl HandshakesUnderWay {
     /// - `max`: how many there may be.
@@ -111,7 +119,7 @@ impl HandshakesUnderWay {
                 evicted = waiting.evict();
             }
             if waiting.handshakes.len() > 2 * self.max {
-                waiting.handshakes.retain(|slot| slot.state.load(Ordering::Relaxed) == OPEN);
+                waiting.handshakes.retain(|slot| slot.is_open());
             }
         }
         if let Some(evicted) = evicted {
@@ -130,13 +138,23 @@ impl WaitingHandshakes {
     fn evict(&mut self) -> Option<Arc<Slot>> {
         // All states change under the lock of the list.
         while let Some(oldest) = self.handshakes.pop_front() {
-            if oldest.state.load(Ordering::Relaxed) == OPEN {
+            if oldest.is_open() {
                 oldest.state.store(EVICTED, Ordering::Release);
                 self.open -= 1;
                 return Some(oldest);
             }
         }
         None
+    }
+
+    /// Counts one as over. Those that are over and in front leave.
+    fn end(&mut self, slot: &Slot) {
+        slot.state.store(OVER, Ordering::Relaxed);
+        self.open -= 1;
+        while self.handshakes.pop_front_if(|oldest| !oldest.is_open()).is_some() {}
+        if self.handshakes.is_empty() {
+            self.handshakes.shrink_to(FEW);
+        }
     }
 }
 
@@ -165,9 +183,8 @@ impl UnderWay<'_> {
 impl Drop for UnderWay<'_> {
     fn drop(&mut self) {
         let mut waiting = self.all.waiting();
-        if self.slot.state.load(Ordering::Relaxed) == OPEN {
-            self.slot.state.store(OVER, Ordering::Relaxed);
-            waiting.open -= 1;
+        if self.slot.is_open() {
+            waiting.end(&self.slot);
         }
     }
 }
@@ -206,6 +223,7 @@ mod tests {
         assert_eq!(all.waiting().open, 1);
         drop(held);
         assert_eq!(all.waiting().open, 0);
+        assert!(all.waiting().handshakes.is_empty());
     }
 
     #[test]

@@ -26,6 +26,8 @@
 #[cfg(feature = "tls")]
 mod acceptor;
 #[cfg(feature = "tls")]
+mod batch;
+#[cfg(feature = "tls")]
 mod certificate_summary;
 #[cfg(feature = "tls")]
 mod challenges;

@@ -1,14 +1,16 @@
 //! How a socket becomes one of TLS: the handshake as its server, and as its client.
 
+use std::cell::RefCell;
 use std::future::poll_fn;
 use std::task::Poll;
 
 use gustnado_tasks::{Charge, Connection, ConnectionError, MemoryKind, RecvBuf};
 use rustls::pki_types::ServerName;
 
-use super::Socket;
 use super::sealed::{Sealed, broken};
+use super::{More, Socket};
 use crate::acceptor::{AcceptError, TlsAcceptor};
+use crate::batch::Batch;
 use crate::connector::{ConnectTlsError, TlsConnector};
 use crate::handshake::{
     ClientHandshake, Established, Handshake, HandshakeError, HandshakeProgress,
@@ -18,6 +20,12 @@ use crate::shared_infos::SharedInfos;
 
 /// Bytes that a handshake under way holds, most of them in the library.
 const HANDSHAKE_BYTES: usize = 10 << 10;
+
+thread_local! {
+    /// Room for what this worker's connections keep when their handshakes are over.
+    static KEPT: RefCell<(Batch<More>, Batch<Sealed>)> =
+        const { RefCell::new((Batch::new(), Batch::new())) };
+}
 
 impl Socket {
     /// Takes a connection by TLS: the handshake, within the acceptor's time. From then on content
@@ -136,10 +144,13 @@ impl Socket {
     /// - `records`: the last of the handshake, such as tickets, which are not sent yet.
     fn begin_sealed(&mut self, infos: &SharedInfos, established: Established, records: Vec<u8>) {
         let Established { session, info, rest } = established;
-        let mut sealed = Box::new(Sealed::new(session, infos.share(info)));
+        let mut sealed = Sealed::new(session, infos.share(info));
         sealed.held.add_records(records);
         sealed.held.keep_partial(rest);
-        self.more.get_or_insert_default().sealed = Some(sealed);
+        KEPT.with_borrow_mut(|(mores, sealeds)| {
+            let more = self.more.get_or_insert_with(|| mores.boxed(More::default()));
+            more.sealed = Some(sealeds.boxed(sealed));
+        });
     }
 
     /// Opens what came behind the handshake. Returns its content.
