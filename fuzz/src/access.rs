@@ -4,9 +4,10 @@
 
 use std::sync::LazyLock;
 
-use gustnado_access::{Credentials, Gate, GateRequest, Rewrites, GateVerdict};
+use gustnado_access::{Gate, GateRequest, GateVerdict, Rewrites};
 use gustnado_config::AccessSettings;
 use gustnado_config::config_file::Rewrite;
+use gustnado_http::credentials::Credentials;
 use gustnado_http::head::{Decoded, Head};
 use gustnado_http::limits::Limits;
 use gustnado_http::path::CanonicalPath;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use gustnado_config::AccessSettings;
+use gustnado_http::credentials::Credentials;
 use gustnado_http::request::RequestView;
 use gustnado_http::status::Status;
 use gustnado_tasks::{Endpoint, Now};
@@ -13,7 +14,7 @@ use crate::clients::ClientRates;
 use crate::cors::Cors;
 use crate::counts::{AccessCounts, Refusal};
 use crate::response::GateResponse;
-use crate::{AccessError, Credentials, Passwords, UrlKeys};
+use crate::{AccessError, Passwords, UrlKeys};
 
 /// What a gate asks a request.
 pub trait GateRequest {

@@ -14,7 +14,6 @@ mod checks;
 mod clients;
 mod cors;
 mod counts;
-mod credentials;
 mod error;
 mod gate;
 mod hash;
@@ -32,7 +31,6 @@ gustnado_tasks::debug_as_display!(AccessError);
 
 pub use checks::{CheckFollower, CheckOutcome, CheckTicket, JoinedCheck};
 pub use counts::{AccessCounts, Refusal};
-pub use credentials::Credentials;
 pub use error::AccessError;
 pub use gate::{Gate, GateRequest, GateVerdict};
 pub use hash::{HashKind, hash_password};

@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use foldhash::quality::RandomState;
+use gustnado_http::credentials::Credentials;
 
 use crate::AccessError;
 use crate::checks::{Checks, JoinedCheck};
-use crate::credentials::Credentials;
 use crate::hash::PasswordHash;
 use crate::lines;
 use crate::verified::Verified;

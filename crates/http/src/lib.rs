@@ -11,6 +11,7 @@
 pub mod body;
 pub mod chunk;
 pub mod content_coding;
+pub mod credentials;
 pub mod date;
 mod ends;
 pub mod etag;

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::time::Duration;
 
+use gustnado_http::credentials::Credentials;
 use gustnado_http::date::imf_fixdate;
 use gustnado_http::head::Version;
 use gustnado_http::proxy::ProxyInfo;
@@ -223,14 +224,8 @@ impl<'a> Line<'a> {
     /// Returns the name in the `Authorization` field (RFC 7617 §2), whose password nothing here
     /// checks.
     fn user(&self) -> Option<Vec<u8>> {
-        let (scheme, coded) = self.field("Authorization")?.split_at_checked("Basic ".len())?;
-        if !scheme.eq_ignore_ascii_case(b"Basic ") {
-            return None;
-        }
-        let mut name = base64_decoded(coded.trim_ascii())?;
-        let colon = name.iter().position(|byte| *byte == b':')?;
-        name.truncate(colon);
-        Some(name)
+        let credentials = Credentials::parse(self.field("Authorization")?)?;
+        Some(credentials.user().to_vec())
     }
 }
 
@@ -264,30 +259,6 @@ fn response_field<'a>(head: &'a [u8], name: &str) -> Option<&'a [u8]> {
         let is_it = line[..colon].eq_ignore_ascii_case(name.as_bytes());
         is_it.then(|| line[colon + 1..].trim_ascii())
     })
-}
-
-/// Decodes Base64 (RFC 4648 §4), with or without its padding.
-fn base64_decoded(text: &[u8]) -> Option<Vec<u8>> {
-    let end = text.iter().rposition(|byte| *byte != b'=').map_or(0, |last| last + 1);
-    let (mut bytes, mut bits, mut held) = (Vec::with_capacity(end), 0_u32, 0);
-    for byte in &text[..end] {
-        let value = match byte {
-            b'A'..=b'Z' => byte - b'A',
-            b'a'..=b'z' => byte - b'a' + 26,
-            b'0'..=b'9' => byte - b'0' + 52,
-            b'+' => 62,
-            b'/' => 63,
-            _ => return None,
-        };
-        bits = (bits << 6) | u32::from(value);
-        held += 6;
-        if held >= 8 {
-            held -= 8;
-            bytes.push(u8::try_from(bits >> held).expect("8 bits are left"));
-            bits &= (1 << held) - 1;
-        }
-    }
-    Some(bytes)
 }
 
 /// A second in all its notations.

@@ -5,7 +5,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::task::Waker;
 
-use gustnado_access::{Credentials, GateRequest};
+use gustnado_access::GateRequest;
+use gustnado_http::credentials::Credentials;
 use gustnado_http::proxy::ProxyInfo;
 use gustnado_http::request::RequestView;
 use gustnado_tasks::{ConnectionId, Endpoint, SocketAddrs, TaskMark};

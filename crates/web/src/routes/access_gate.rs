@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gustnado_access::{
-    AccessError, CheckOutcome, CheckTicket, Credentials, Gate, GateResponse, GateVerdict,
-    JoinedCheck, Passwords,
+    AccessError, CheckOutcome, CheckTicket, Gate, GateResponse, GateVerdict, JoinedCheck, Passwords,
 };
 use gustnado_config::AccessSettings;
+use gustnado_http::credentials::Credentials;
 use gustnado_tasks::{BlockingPool, Now};
 
 use crate::admission::{Admission, AdmissionLimits};

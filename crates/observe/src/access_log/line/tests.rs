@@ -133,15 +133,6 @@ fn only_the_name_of_basic_authentication_is_told() {
     }
 }
 
-#[test]
-fn base64_is_that_of_the_rfc() {
-    for (text, bytes) in
-        [("", ""), ("Zg==", "f"), ("Zm8=", "fo"), ("Zm9v", "foo"), ("Zm9vYg", "foob")]
-    {
-        assert_eq!(base64_decoded(text.as_bytes()).as_deref(), Some(bytes.as_bytes()), "{text}");
-    }
-}
-
 proptest! {
     #[test]
     fn no_bytes_of_a_client_forge_a_line(first: Vec<u8>, value: Vec<u8>) {
