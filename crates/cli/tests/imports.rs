@@ -65,9 +65,10 @@ fn an_import_is_served_and_fails_closed() {
     let found = ended(&mut command(&["import", &from, "-o", &to]));
     assert_eq!((found.code, found.stdout.as_str()), (Some(0), ""), "{found:?}");
     let site = path(folder.path(), "sites-enabled/default");
+    let htpasswd = path(folder.path(), "htpasswd");
     for part in [
         format!("{site}:8: fastcgi_pass unix:/run/php.sock: programs are not run"),
-        format!("{site}:10: auth_basic x: it is not understood; what it stands in responds with"),
+        format!("{site}:10: auth_basic_user_file {htpasswd}: no such file"),
         format!("{site}:11: proxy_pass http://127.0.0.1:3000: requests are not forwarded"),
         format!("{to}: "),
     ] {

@@ -5,8 +5,10 @@
 //! leaves out at least what it matches (`forbidden`), and what is not served alike for all
 //! listeners is not served.
 
+mod caches;
 mod location;
 mod pattern;
+mod route_settings;
 mod routes;
 mod scope;
 mod server;
@@ -114,6 +116,9 @@ pub fn import(path: &Path, text: &str, read: ReadFile<'_>) -> Result<NginxImport
             scope.apply(one, &mut left);
         }
     }
+    if let Some(first) = http.first() {
+        scope.finish(first, &mut left);
+    }
     let mut servers: Vec<NginxServer> = Vec::new();
     for one in http.iter().filter(|one| one.name == "server") {
         servers.push(NginxServer::read(one, &scope, &mut settings, &mut left));
@@ -183,6 +188,16 @@ impl IncludedFiles<'_> {
                 one.block = Some(self.expand(block, depth)?);
             }
             match &one.args[..] {
+                [file] if one.name == "auth_basic_user_file" => {
+                    let path = self.folder.join(file);
+                    one.problem = match (self.read)(&path) {
+                        _ if file.contains('$') => Some("a path with variables".to_owned()),
+                        Ok(text) => route_settings::problem_of_users(&text),
+                        Err(why) => Some(why),
+                    };
+                    one.args = vec![path.to_string_lossy().into_owned()];
+                    expanded.push(one);
+                }
                 [pattern] if one.name == "include" && one.block.is_none() => {
                     let pattern = pattern.clone();
                     self.include(one, &pattern, depth, &mut expanded)?;

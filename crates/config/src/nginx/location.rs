@@ -54,7 +54,15 @@ impl NginxLocation {
         for one in directive.block.iter().flatten() {
             scope.apply(one, left);
         }
+        scope.finish(directive, left);
         Self { matcher, scope, directive: directive.clone() }
+    }
+
+    /// Returns the expression, if it is for one.
+    pub(super) fn expression(&self) -> Option<&str> {
+        let LocationMatcher::Expression(_) = &self.matcher else { return None };
+        let last = self.directive.args.last().map(String::as_str)?;
+        Some(last.trim_start_matches("~*").trim_start_matches('~'))
     }
 
     /// Returns whether an expression may be left out: the files that it is for are served alike
@@ -62,6 +70,7 @@ impl NginxLocation {
     pub(super) fn serves_as(&self, server: &NginxScope) -> bool {
         let scope = &self.scope;
         let is_open = !scope.is_closed && scope.answer.is_none() && scope.alias.is_none();
+        let is_open = is_open && scope.settings.admits_as(&server.settings);
         is_open && scope.root.is_some() && scope.root == server.root && !server.is_closed
     }
 }

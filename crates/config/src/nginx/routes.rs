@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use super::LeftOuts;
+use super::caches::headers_of;
 use super::location::{LocationMatcher, NginxLocation};
+use super::route_settings::SettingValue;
 use super::scope::{NginxAnswer, NginxScope};
 use super::server::NginxServer;
 use super::target::{is_plain, rewrite, target};
+use super::{LeftOuts, caches};
 use crate::forbidden::is_matched;
 
 /// What a route does.
@@ -26,14 +28,29 @@ pub(super) struct ImportedRoute {
     pub(super) listing: Option<bool>,
     pub(super) index: Vec<String>,
     pub(super) try_files: Vec<String>,
+    /// The page of an application; empty is none.
+    pub(super) spa: String,
+    /// Other settings with their values.
+    pub(super) settings: Vec<(&'static str, SettingValue)>,
+    /// Values of `Cache-Control` by patterns of paths.
+    pub(super) cache: Vec<(String, String)>,
     /// Names and paths that are not served from its folder.
     pub(super) forbidden: Vec<String>,
 }
 
 impl ImportedRoute {
     fn of(action: ImportedAction, headers: Vec<(String, String)>) -> Self {
-        let (index, try_files, forbidden) = (Vec::new(), Vec::new(), Vec::new());
-        Self { action, headers, listing: None, index, try_files, forbidden }
+        Self {
+            action,
+            headers,
+            listing: None,
+            index: Vec::new(),
+            try_files: Vec::new(),
+            spa: String::new(),
+            settings: Vec::new(),
+            cache: Vec::new(),
+            forbidden: Vec::new(),
+        }
     }
 }
 
@@ -73,6 +90,7 @@ struct FolderMount {
     path: String,
     /// Whether regular expressions have no part in it.
     is_strong: bool,
+    scope: NginxScope,
 }
 
 struct RouteBuilding<'s> {
@@ -102,10 +120,11 @@ impl RouteBuilding<'_> {
             LocationMatcher::Named => {}
             LocationMatcher::Expression(_) => {
                 if location.serves_as(&self.server.scope) {
-                    if !scope.is_dressed_as(self.server.root_scope()) {
+                    let is_dressed = scope.is_dressed_as(self.server.root_scope());
+                    if !is_dressed && !caches::are_all_of(self.server, location) {
                         left.add(
                             &location.directive,
-                            "its files are served without the fields that it adds",
+                            "its files are served without what it sets for them",
                         );
                     }
                 } else if !scope.is_closed {
@@ -146,6 +165,11 @@ impl RouteBuilding<'_> {
             }
             return;
         }
+        let is_file = path.rsplit('/').next().is_some_and(|name| name.contains('.'));
+        if is_file && scope.alias.is_none() && scope.root == of_root.root {
+            left.add(&location.directive, "a single file has no route: it responds with 403");
+            return self.close(path, true);
+        }
         let below = path.trim_start_matches('/').trim_end_matches('/');
         let folder = match (&scope.alias, &scope.root) {
             (Some(alias), _) => {
@@ -185,8 +209,9 @@ impl RouteBuilding<'_> {
             }
             return;
         }
-        // A file of the root is served from there, if the root is.
-        if scope.alias.is_some() || scope.root != self.server.scope.root {
+        // A file of the root is served from there, if the root is, and to the same clients.
+        let is_alike = scope.settings.admits_as(&self.server.root_scope().settings);
+        if scope.alias.is_some() || scope.root != self.server.scope.root || !is_alike {
             left.add(&location.directive, "a single file has no route: it responds with 403");
             self.close(path, false);
         }
@@ -290,14 +315,18 @@ impl RouteBuilding<'_> {
         if self.routes.contains_key(path) {
             return;
         }
+        let (try_files, spa) = try_files(scope, mount);
         let route = ImportedRoute {
             listing: scope.listing,
             index: scope.index.clone(),
-            try_files: try_files(scope, mount),
+            try_files,
+            spa,
+            settings: scope.settings.lines(),
+            cache: caches::rules(self.server, scope, is_strong),
             ..ImportedRoute::of(ImportedAction::Folder(folder), headers_of(scope))
         };
         self.routes.insert(path.to_owned(), route);
-        self.folders.push(FolderMount { path: mount.to_owned(), is_strong });
+        self.folders.push(FolderMount { path: mount.to_owned(), is_strong, scope: scope.clone() });
     }
 
     /// Leaves out of each folder what other locations are for.
@@ -311,8 +340,11 @@ impl RouteBuilding<'_> {
             }
             for location in &self.server.locations {
                 match &location.matcher {
+                    // A folder that others may read has none of it either.
                     LocationMatcher::Expression(patterns)
-                        if !mount.is_strong && !location.serves_as(&self.server.scope) =>
+                        if !(mount.is_strong
+                            || location.serves_as(&self.server.scope)
+                                && location.scope.settings.admits_as(&mount.scope.settings)) =>
                     {
                         all.extend(patterns.iter().flat_map(|one| behind(one, &mount.path)));
                     }
@@ -352,36 +384,36 @@ impl RouteBuilding<'_> {
             .find(|one| matches!(&one.matcher, LocationMatcher::Exact(known) if known == path));
         of_path.is_some_and(|one| {
             let has_other_root = one.scope.root != self.server.scope.root;
+            let has_other_clients =
+                !one.scope.settings.admits_as(&self.server.root_scope().settings);
             let is_error =
                 matches!(one.scope.answer, Some(NginxAnswer::Text { status: 400.., .. }));
             one.scope.is_closed
                 || is_error
                 || one.scope.alias.is_some()
                 || has_other_root
+                || has_other_clients
                 || !is_plain(path)
         })
     }
 }
 
-/// Returns where the files of a folder are looked for: fixed ones by their paths in it.
-fn try_files(scope: &NginxScope, mount: &str) -> Vec<String> {
-    let in_folder = |text: &String| {
-        if !text.starts_with('/') {
-            return Some(text.clone());
-        }
-        let below = text.strip_prefix(mount).filter(|below| below.starts_with('/'));
-        below.filter(|_| scope.alias.is_none()).map(str::to_owned)
-    };
-    scope.try_files.iter().filter_map(in_folder).collect()
-}
-
-fn headers_of(scope: &NginxScope) -> Vec<(String, String)> {
-    let mut headers = scope.headers.clone();
-    let has_own = headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("Cache-Control"));
-    if let (Some(value), false) = (&scope.expires, has_own) {
-        headers.push(("Cache-Control".to_owned(), value.clone()));
+/// Returns where the files of a folder are looked for, by their paths in it, and the page of an
+/// application: a fixed path that comes last.
+fn try_files(scope: &NginxScope, mount: &str) -> (Vec<String>, String) {
+    let (mut all, mut spa) = (scope.try_files.clone(), String::new());
+    if let Some(last) = all.pop_if(|last| last.starts_with('/')) {
+        let below = last.strip_prefix(mount).and_then(|below| below.strip_prefix('/'));
+        let below = below.filter(|_| scope.alias.is_none());
+        below.unwrap_or_default().clone_into(&mut spa);
     }
-    headers
+    if matches!(
+        all.iter().map(String::as_str).collect::<Vec<_>>()[..],
+        ["$uri"] | ["$uri", "$uri/"]
+    ) {
+        all.clear();
+    }
+    (all, spa)
 }
 
 /// Returns a path as a pattern that matches it.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::LeftOuts;
+use super::route_settings::{NginxRouteSettings, SettingsConclusion, Taken};
 use super::syntax::Directive;
 use crate::headers::Headers;
 
@@ -86,25 +87,13 @@ const WITHOUT: &[&str] = &[
     "brotli",
     "brotli_comp_level",
     "brotli_min_length",
-    "brotli_static",
     "brotli_types",
     "charset_types",
     "gunzip",
-    "gzip",
-    "gzip_buffers",
-    "gzip_comp_level",
-    "gzip_disable",
-    "gzip_http_version",
-    "gzip_min_length",
-    "gzip_proxied",
-    "gzip_static",
-    "gzip_types",
-    "gzip_vary",
     "limit_conn",
     "limit_conn_log_level",
     "limit_conn_status",
     "limit_conn_zone",
-    "limit_rate",
     "limit_rate_after",
     "limit_req",
     "limit_req_log_level",
@@ -126,12 +115,8 @@ const WITHOUT: &[&str] = &[
     "keepalive_time",
     "send_timeout",
     "set",
-    "set_real_ip_from",
-    "real_ip_header",
-    "real_ip_recursive",
     "ssl_early_data",
     "zstd",
-    "zstd_static",
     "zstd_types",
     "error_page",
     "add_trailer",
@@ -159,6 +144,8 @@ pub(super) struct NginxScope {
     /// Pages for errors, by their paths beneath the root.
     pub(super) pages: Vec<(u16, String)>,
     pub(super) answer: Option<NginxAnswer>,
+    /// What routes have of their own: who may come, compression, rates.
+    pub(super) settings: NginxRouteSettings,
     /// Nothing of it may be served: a directive was not understood, or says so.
     pub(super) is_closed: bool,
     /// It runs programs, whose sources lie about.
@@ -179,14 +166,16 @@ pub(super) enum NginxAnswer {
 impl NginxScope {
     /// Returns the scope of a location in this one.
     pub(super) fn inner(&self) -> Self {
-        Self { has_own_headers: false, answer: None, alias: None, ..self.clone() }
+        let settings = self.settings.inner();
+        Self { has_own_headers: false, answer: None, alias: None, settings, ..self.clone() }
     }
 
     /// Returns whether both serve files from the same place.
     pub(super) fn is_folder_as(&self, other: &Self) -> bool {
         let is_open =
             |scope: &Self| !scope.is_closed && scope.answer.is_none() && scope.alias.is_none();
-        is_open(self) && is_open(other) && self.root.is_some() && self.root == other.root
+        let is_alike = self.root == other.root && self.settings.admits_as(&other.settings);
+        is_open(self) && is_open(other) && self.root.is_some() && is_alike
     }
 
     /// Returns whether both serve them alike: with the same fields, and lists of folders.
@@ -196,6 +185,17 @@ impl NginxScope {
             && self.listing == other.listing
             && self.index == other.index
             && self.try_files == other.try_files
+            && self.settings.lines() == other.settings.lines()
+    }
+
+    /// Returns the value of `Cache-Control`: that of `expires`, then that of `add_header`.
+    pub(super) fn cache_control(&self) -> Option<String> {
+        let is_it = |field: &&(String, String)| field.0.eq_ignore_ascii_case("Cache-Control");
+        let own = self.headers.iter().find(is_it).map(|(_, value)| value.as_str());
+        match (self.expires.as_deref(), own) {
+            (Some(expires), Some(own)) => Some(format!("{expires}, {own}")),
+            (one, other) => one.or(other).map(str::to_owned),
+        }
     }
 
     /// Takes a directive over, or notes that it was left out; then nothing may be served, unless
@@ -203,7 +203,7 @@ impl NginxScope {
     pub(super) fn apply(&mut self, one: &Directive, left: &mut LeftOuts) {
         let (name, args) = (&*one.name, one.args());
         match (name, &args[..]) {
-            _ if HARMLESS.contains(&name) => {}
+            _ if HARMLESS.contains(&name) || self.take_setting(one, left) => {}
             ("root", [path]) => match path_of(path) {
                 Some(path) => self.root = Some(path),
                 None => self.close(one, "expected a whole path without variables", left),
@@ -222,8 +222,8 @@ impl NginxScope {
             ("error_page", [codes @ .., page]) if self.add_pages(codes, page) => {}
             ("index", names) => self.set_index(one, names, left),
             ("try_files", [files @ .., last]) => self.try_files(one, (files, last), left),
-            ("allow" | "satisfy", ["all"]) | ("auth_basic", ["off"]) => {}
-            ("deny", ["all"]) | ("internal", []) => self.is_closed = true,
+            ("satisfy", ["all"]) => {}
+            ("internal", []) => self.is_closed = true,
             ("return", args) => self.set_return(one, args, left),
             ("rewrite", args) => self.set_rewrite(one, args, left),
             ("include", [path]) => {
@@ -235,6 +235,29 @@ impl NginxScope {
             _ if name.ends_with("_pass") => self.close_pass(one, left),
             _ if PARAMETERS.iter().any(|prefix| name.starts_with(prefix)) => {}
             _ => self.close(one, "it is not understood", left),
+        }
+    }
+
+    /// Takes a directive that is a setting of routes; returns whether it is one.
+    fn take_setting(&mut self, one: &Directive, left: &mut LeftOuts) -> bool {
+        match self.settings.take(one) {
+            Taken::Not => return false,
+            Taken::Yes => {}
+            Taken::Noted(why) => left.add(one, why),
+            Taken::Closed(why) => self.close(one, &why, left),
+        }
+        true
+    }
+
+    /// Closes the scope if its directives together say what cannot be taken over. Is called when
+    /// all of them were read.
+    ///
+    /// - `of`: what has the directives.
+    pub(super) fn finish(&mut self, of: &Directive, left: &mut LeftOuts) {
+        match self.settings.conclusion() {
+            SettingsConclusion::Open => {}
+            SettingsConclusion::Unclear(why) if !self.is_closed => self.close(of, why, left),
+            SettingsConclusion::Closed | SettingsConclusion::Unclear(_) => self.is_closed = true,
         }
     }
 
@@ -338,7 +361,12 @@ impl NginxScope {
         match last {
             "=404" => {}
             _ if is_usual(last) => all.push(last),
-            _ if last.starts_with('/') && is_page(&last[1..]) => all.push(last),
+            _ if last.starts_with('/') && is_page(&last[1..]) => {
+                let why = "taken over as spa: pages get it; a script or an image that is not there \
+                           is 404 (try-files gives it to all)";
+                left.add(one, why);
+                all.push(last);
+            }
             _ => left.add(one, "files are served; where there is none the response is 404"),
         }
         self.try_files = if matches!(all[..], ["$uri" | "$uri/"] | ["$uri", "$uri/"]) {

@@ -58,6 +58,7 @@ impl NginxServer {
         for one in all.iter().filter(|one| one.name != "location") {
             server.take(one, settings, left);
         }
+        server.scope.finish(directive, left);
         // Locations inherit all of the server, also what is written behind them.
         for one in all.iter().filter(|one| one.name == "location") {
             server.locations.push(NginxLocation::read(one, &server.scope, left));

@@ -16,6 +16,8 @@ pub(super) struct Directive {
     pub(super) args: Vec<String>,
     /// The directives of its block, if it has one.
     pub(super) block: Option<Vec<Directive>>,
+    /// What keeps the file that it names from being taken over.
+    pub(super) problem: Option<String>,
 }
 
 impl Directive {
@@ -100,7 +102,7 @@ impl NginxParser<'_> {
     ) -> Directive {
         let name = words.remove(0);
         let place = FilePlace { file: Arc::clone(self.file), line };
-        Directive { place, name, args: std::mem::take(words), block }
+        Directive { place, name, args: std::mem::take(words), block, problem: None }
     }
 }
 
@@ -291,7 +293,7 @@ mod tests {
         let plain = (any::<String>(), proptest::collection::vec(any::<String>(), 0..3)).prop_map(
             move |(name, args)| {
                 let name = format!("x{name}").replace("_by_lua_block", "");
-                Directive { place: place.clone(), name, args, block: None }
+                Directive { place: place.clone(), name, args, block: None, problem: None }
             },
         );
         let leaf = proptest::collection::vec(plain.clone(), 0..3);

@@ -179,9 +179,17 @@ fn of_wordpress_what_has_a_password_is_closed_and_programs_are_nowhere() {
     let headers: Vec<_> = of_static.expect("a route").headers.iter().collect();
     assert_eq!(headers, [("Cache-Control", "max-age=2592000")]);
     let reasons = reasons(&import);
-    for part in [": gzip on: it has no counterpart", ": auth_basic x: it is not understood"] {
-        assert!(reasons.contains(part), "{part}: {reasons}");
-    }
+    let part =
+        ": auth_basic_user_file /etc/nginx/htpasswd: no such file; what it stands in responds";
+    assert!(reasons.contains(part) && !reasons.contains("gzip"), "{reasons}");
+    let of_root = file.main.routes.iter().find(|route| route.path == "/").expect("a route");
+    let value = |name: &str| of_root.settings.iter().find(|one| one.name == name);
+    assert_eq!(value("compress").expect("a setting").value, "gzip");
+    assert_eq!(value("compress-types").expect("a setting").value, "text/html");
+    let rules: Vec<(&str, &str)> =
+        of_root.cache.iter().map(|rule| (&*rule.path, &*rule.value)).collect();
+    assert_eq!(rules[..2], [("/**.js", "max-age=315360000"), ("/**.css", "max-age=315360000")]);
+    assert!(!reasons.contains("location ~*"), "{reasons}");
 }
 
 const SPA: &str = r#"
@@ -216,10 +224,15 @@ fn of_an_application_with_https_the_redirect_is_a_setting() {
     ] {
         assert_eq!(served(&file.main, path), expected, "{path}\n{}", import.text);
     }
+    let of_root = file.main.routes.iter().find(|route| route.path == "/").expect("a route");
+    let value = |name: &str| of_root.settings.iter().find(|one| one.name == name);
+    assert_eq!(value("spa").expect("a setting").value, "index.html");
+    assert_eq!(value("cache-control").expect("a setting").value, "off");
+    assert!(value("try-files").is_none(), "{}", import.text);
     let of_assets = file.main.routes.iter().find(|route| route.path == "/assets").expect("a route");
     assert_eq!(
         of_assets.headers.iter().collect::<Vec<_>>(),
-        [("Cache-Control", "public, immutable")]
+        [("Cache-Control", "max-age=31536000, public, immutable")]
     );
 }
 
@@ -277,7 +290,11 @@ fn of_a_reverse_proxy_only_its_files_are_left() {
 fn what_is_not_understood_closes_its_location_and_in_a_server_all_of_it() {
     for directive in [
         "auth_basic x;",
-        "allow 10.0.0.0/8; deny all;",
+        "allow 10.1.1.1; deny 10.0.0.0/8;",
+        "allow example.org;",
+        "auth_basic x; auth_basic_user_file /no/such/file;",
+        "auth_basic $realm;",
+        "set_real_ip_from 10.0.0.0/8; deny 192.0.2.1;",
         "deny all;",
         "internal;",
         "proxy_pass http://x;",
@@ -398,6 +415,97 @@ fn www_is_redirected_and_pages_for_errors_are_taken() {
     assert!(reasons.contains("location = /: a folder has that path: left out"), "{reasons}");
 }
 
+/// Returns the settings of a route as text.
+fn settings_of(file: &ConfigFile, path: &str) -> Vec<String> {
+    let is_it = |route: &&RouteSpec| route.path == path;
+    let route = file.main.routes.iter().find(is_it).unwrap_or_else(|| panic!("no route {path}"));
+    let line = |one: &crate::file_settings::FileSetting| {
+        format!("{}={}", one.name, one.value.to_string_lossy())
+    };
+    route.settings.iter().map(line).collect()
+}
+
+const GUARDED: &str = r#"
+http {
+    gzip on; gzip_types text/css application/json; gzip_min_length 500; gzip_comp_level 5;
+    gzip_vary on; gzip_proxied any; gzip_static on;
+    server {
+        root /srv;
+        allow 10.0.0.0/8; deny all;
+        location / { }
+        location /open/ { allow all; gzip off; limit_rate 100k; }
+        location /staff/ { auth_basic "Staff only"; auth_basic_user_file users; }
+        location /both/ { deny 192.0.2.1; allow 192.0.2.0/24; deny all; }
+        location = /one.txt { allow all; }
+        location /two.txt { allow all; }
+        location ~ \.(css|js)$ { expires 7d; }
+        location ~ \.pdf$ { allow all; }
+    }
+}
+"#;
+
+#[test]
+fn who_may_come_is_taken_over_for_each_folder() {
+    let import = imported_with(GUARDED, &|path| match path.to_str() {
+        Some("/etc/nginx/users") => Ok("ann:$2y$05$abc\n".to_owned()),
+        _ => Err("no such file".to_owned()),
+    });
+    let file = parsed(&import);
+    let compression = [
+        "precompressed=on",
+        "compress=gzip",
+        "compress-types=text/html,text/css,application/json",
+        "compress-bytes-min=500",
+        "compress-gzip-level=5",
+    ];
+    let has = |path: &str, expected: &[&str], not: &[&str]| {
+        let found = settings_of(&file, path);
+        let is_there = |text: &&str| found.iter().any(|one| one.starts_with(*text));
+        assert!(expected.iter().all(|text| is_there(text)), "{path}: {found:?}");
+        assert!(!not.iter().any(|text| is_there(text)), "{path}: {found:?}");
+    };
+    has("/", &["allow=10.0.0.0/8"], &["deny", "basic-auth"]);
+    has("/", &compression, &["write-rate"]);
+    has("/open", &["write-rate=100k", "precompressed=on"], &["allow", "deny", "compress="]);
+    let both = ["basic-auth=/etc/nginx/users", "basic-auth-realm=Staff only", "allow=10.0.0.0/8"];
+    has("/staff", &both, &["deny"]);
+    has("/both", &["allow=192.0.2.0/24", "deny=192.0.2.1"], &["basic-auth"]);
+    // A single file has no folder of its own, and must not have more readers than it had.
+    for path in ["/one.txt", "/two.txt"] {
+        assert_eq!(served(&file.main, path), "403 403 Forbidden", "{path}\n{}", import.text);
+    }
+    // Others may read it in nginx, which no folder can say: it is in none.
+    for path in ["/x.pdf", "/open/x.pdf", "/staff/x.pdf"] {
+        assert_eq!(served(&file.main, path), "404", "{path}\n{}", import.text);
+    }
+    // An expression without access of its own has that of the server, not that of the folder.
+    assert_eq!(served(&file.main, "/x.css"), "/srv/x.css");
+    for path in ["/open/x.css", "/staff/x.css", "/both/x.js"] {
+        assert_eq!(served(&file.main, path), "404", "{path}\n{}", import.text);
+    }
+    let is_it = |route: &&RouteSpec| route.path == "/";
+    let root = file.main.routes.iter().find(is_it).expect("a route");
+    let rules: Vec<(&str, &str)> = root.cache.iter().map(|one| (&*one.path, &*one.value)).collect();
+    assert_eq!(rules, [("/**.css", "max-age=604800"), ("/**.js", "max-age=604800")]);
+}
+
+#[test]
+fn a_server_for_nobody_serves_nothing_and_one_with_a_password_asks_for_it_everywhere() {
+    let closed = imported("server { root /srv; deny all; allow 10.0.0.1; location /a/ { } }");
+    assert_eq!(served(&parsed(&closed).main, "/a/x"), "403 403 Forbidden");
+    let text = "server { root /srv; auth_basic x; auth_basic_user_file /u; location /a/ { alias \
+                /b/; } location /c/ { auth_basic off; } location /h { return 200 ok; } }";
+    let import = imported_with(text, &|_| Ok("ann:$argon2id$x".to_owned()));
+    let file = parsed(&import);
+    for (path, is_asked) in [("/", true), ("/a", true), ("/c", false)] {
+        let found = settings_of(&file, path);
+        assert_eq!(found.contains(&"basic-auth=/u".to_owned()), is_asked, "{path}: {found:?}");
+    }
+    let weak = imported_with(text, &|_| Ok("ann:$apr1$x$y".to_owned()));
+    assert_eq!(served(&parsed(&weak).main, "/a/x"), "403 403 Forbidden");
+    assert!(reasons(&weak).contains("hashed by bcrypt or Argon2"), "{}", reasons(&weak));
+}
+
 fn words() -> impl Strategy<Value = String> {
     let word = prop_oneof![
         Just("server"),
@@ -430,6 +538,15 @@ fn words() -> impl Strategy<Value = String> {
         Just("($host"),
         Just("a.org)"),
         Just("deny"),
+        Just("allow"),
+        Just("10.0.0.0/8"),
+        Just("auth_basic"),
+        Just("auth_basic_user_file"),
+        Just("gzip"),
+        Just("limit_rate"),
+        Just("try_files"),
+        Just("$uri"),
+        Just("/index.html"),
         Just("all"),
         Just("403"),
         Just("\"${x}\""),

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::route_settings::SettingValue;
 use super::routes::{self, ImportedAction, ImportedRoute};
 use super::server::{ImportedServers, NginxServer};
 use super::settings::{GlobalSettings, push, text_of};
@@ -104,6 +105,25 @@ fn route(out: &mut String, prefix: &str, one: &ImportedRoute) {
     for (name, texts) in lists.into_iter().filter(|(_, texts)| !texts.is_empty()) {
         let all: Vec<String> = texts.iter().map(|text| text_of(text)).collect();
         push(out, format_args!("{name} = [{}]", all.join(", ")));
+    }
+    if let ImportedAction::Folder(_) = &one.action {
+        if !one.spa.is_empty() {
+            // nginx sets no field by itself.
+            push(out, format_args!("spa = {}\ncache-control = \"off\"", text_of(&one.spa)));
+        }
+        for (name, value) in &one.settings {
+            match value {
+                SettingValue::Text(text) => push(out, format_args!("{name} = {}", text_of(text))),
+                SettingValue::List(all) => {
+                    let all: Vec<String> = all.iter().map(|text| text_of(text)).collect();
+                    push(out, format_args!("{name} = [{}]", all.join(", ")));
+                }
+            }
+        }
+        for (path, value) in &one.cache {
+            let (path, value) = (text_of(path), text_of(value));
+            push(out, format_args!("\n[[{prefix}route.cache]]\npath = {path}\nvalue = {value}"));
+        }
     }
     if !one.headers.is_empty() {
         push(out, format_args!("\n[{prefix}route.headers]"));
