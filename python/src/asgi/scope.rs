@@ -128,8 +128,8 @@ pub(super) fn make_of_socket<'py>(
 /// Adds what is known of the connection beyond addresses.
 fn add_extensions(scope: &Bound<'_, PyDict>, request: &Request) -> PyResult<()> {
     let py = scope.py();
-    let (tls, proxy_info) = (request.tls(), request.proxy_info());
-    if tls.is_none() && proxy_info.is_none() {
+    let (tls, proxy_info, user) = (request.tls(), request.proxy_info(), request.user());
+    if tls.is_none() && proxy_info.is_none() && user.is_none() {
         return Ok(());
     }
     let Some(extensions) = scope.get_item(intern!(py, "extensions"))? else { return Ok(()) };
@@ -138,6 +138,12 @@ fn add_extensions(scope: &Bound<'_, PyDict>, request: &Request) -> PyResult<()> 
     }
     if let Some(info) = proxy_info {
         extensions.set_item(intern!(py, "proxy_protocol"), proxy_extension(py, info)?)?;
+    }
+    if let Some(user) = user {
+        // An extension of the server's own: ASGI has no word for it.
+        let extension = PyDict::new(py);
+        extension.set_item(intern!(py, "user"), user)?;
+        extensions.set_item(intern!(py, "basic_auth"), extension)?;
     }
     Ok(())
 }
