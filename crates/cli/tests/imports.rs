@@ -145,9 +145,15 @@ fn each_file_to_begin_with_is_well_and_serves() {
         let checked = ended(&mut command(&["check", &file]));
         assert_eq!(checked.code, Some(0), "{kind}: {checked:?}");
         let server = Server::start(&["serve", &file]);
-        let answer = server.get(page);
+        let navigation = "Host: x\r\nAccept: text/html\r\nConnection: close\r\n";
+        let answer = server.get_with(page, navigation);
         assert!(status(&answer) == "200" && answer.contains("It works"), "{kind}: {answer}");
         assert!(answer.contains("X-Content-Type-Options: nosniff"), "{kind}: {answer}");
+        let missing = server.get_with("/assets/main.9f2c1b7a.js", navigation);
+        assert_eq!(status(&missing), "404", "{kind}: {missing}");
+        if kind == "spa" {
+            assert!(answer.contains("\r\nCache-Control: no-cache\r\n"), "{answer}");
+        }
         // A file of one's own is not overwritten.
         fs::write(&file, "# mine\n").expect("written");
         let found = ended(command(&["init", kind]).current_dir(folder.path()));

@@ -176,8 +176,13 @@ impl Server {
 
     /// Sends one request on a connection of its own, and returns the whole response.
     pub(crate) fn get(&self, path: &str) -> String {
+        self.get_with(path, "Host: x\r\nConnection: close\r\n")
+    }
+
+    /// Does the same with these header fields, one of which has to close the connection.
+    pub(crate) fn get_with(&self, path: &str, fields: &str) -> String {
         let mut stream = self.connect();
-        let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        let request = format!("GET {path} HTTP/1.1\r\n{fields}\r\n");
         stream.write_all(request.as_bytes()).expect("sent");
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).expect("answered");
