@@ -3,6 +3,7 @@
 
 mod access_command;
 mod acme_command;
+mod check_command;
 mod counterparts;
 mod derived;
 mod file_commands;
@@ -20,6 +21,8 @@ use crate::usage_error::UsageError;
 use crate::{doctor, exit, lab};
 
 pub(crate) use acme_command::AcmeAction;
+use check_command::CheckAction;
+pub(crate) use check_command::ExplainOptions;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, ArgMatches, Command, builder::OsStringValueParser};
 use gustnado::Server;
@@ -38,6 +41,10 @@ pub(crate) enum Subcommand {
     Serve(Box<ServeOptions>),
     /// Print all settings.
     Check(Box<ServeOptions>),
+    /// The same, and connect to what they name.
+    CheckOnline(Box<ServeOptions>),
+    /// Say what happens with a request.
+    Explain(Box<ServeOptions>, ExplainOptions),
     /// Print a line of a password file, or a signed URL.
     Access(AccessAction),
     /// Look after the certificate of an authority.
@@ -207,10 +214,15 @@ pub(crate) fn read(
     };
     let options = |matches: &ArgMatches| sources(matches, environment.into_iter().collect()).read();
     match matches.subcommand() {
-        Some(("check", flags)) if flags.get_flag("effective") => {
-            options(flags).map(Subcommand::Effective)
+        Some(("check", flags)) => {
+            let action = check_command::read(flags)?;
+            options(flags).map(|options| match action {
+                CheckAction::Settings { is_online: false } => Subcommand::Check(options),
+                CheckAction::Settings { is_online: true } => Subcommand::CheckOnline(options),
+                CheckAction::Effective => Subcommand::Effective(options),
+                CheckAction::Explain(explain) => Subcommand::Explain(options, explain),
+            })
         }
-        Some(("check", flags)) => options(flags).map(Subcommand::Check),
         Some(("doctor", flags)) => options(flags).map(|options| {
             let (config, site) = (options.settings.config, options.site);
             Subcommand::Doctor(Box::new(doctor::DoctorOptions::read(flags, config, site)))
@@ -272,10 +284,6 @@ fn command() -> Command {
     let serve = "Serve a folder, or the built-in page";
     let check = "Print every setting in effect and where it came from, then stop";
     let schema = "Print the JSON Schema of configuration files, for editors";
-    let effective = Arg::new("effective")
-        .long("effective")
-        .action(ArgAction::SetTrue)
-        .help("Print everything in effect as a configuration file, each value with its origin");
     Command::new("gustnado")
         .version(version)
         .about("A very small, very fast, highly tunable HTTP server")
@@ -286,7 +294,7 @@ fn command() -> Command {
              `gustnado serve --help` lists every setting.",
         )
         .subcommand(Command::new("serve").about(serve).help_template(SERVE).args(settings()))
-        .subcommand(Command::new("check").about(check).args(settings()).arg(effective))
+        .subcommand(check_command::with_flags(Command::new("check").about(check).args(settings())))
         // Otherwise the synopsis of a manual page names every setting.
         .mut_subcommand("serve", |serve| serve.override_usage("gustnado serve [OPTIONS] [DIR]"))
         .mut_subcommand("check", |check| check.override_usage("gustnado check [OPTIONS] [DIR]"))

@@ -19,6 +19,7 @@ mod compress;
 mod contest;
 mod doctor;
 mod exit;
+mod explain;
 mod figures;
 mod import;
 mod init;
@@ -30,6 +31,7 @@ mod memory;
 mod no_acme;
 #[cfg(not(feature = "lab"))]
 mod no_lab;
+mod online;
 mod output;
 mod privileges;
 mod reload;
@@ -63,6 +65,8 @@ pub fn command(words: impl IntoIterator<Item = OsString>, program: &Path) -> u8 
     match subcommand {
         Subcommand::Serve(options) => serve::run(options),
         Subcommand::Check(options) => check::run(&options),
+        Subcommand::CheckOnline(options) => online::run(&options),
+        Subcommand::Explain(options, explain) => explain::run(&options, &explain),
         Subcommand::Access(action) => access::run(&action),
         Subcommand::Acme(action, options) => acme::run(action, &options),
         Subcommand::Effective(options) => check::effective(&options),

@@ -96,14 +96,22 @@ fn the_page_of_counters_has_the_last_reload() {
     let place = Place::new();
     let text = |own: &str| {
         let control = place.path("x.sock").display().to_string();
-        format!("port = 0\ncontrol = \"{control}\"\nstats-path = \"/stats\"\n{own}")
+        format!(
+            "port = 0\ncontrol = \"{control}\"\nstats-path = \"/stats\"\n\
+             metrics-path = \"/metrics\"\n{own}"
+        )
     };
     let file = place.write("site.toml", &text(""));
     let server = Server::start_by(&mut command(&["serve", &file]));
     assert!(!server.get("/stats").contains("last_reload"), "{}", server.get("/stats"));
-    for (own, code, part) in [
-        ("prot = 1\n", 78, "\"taken\":false,\"reason\":\""),
-        ("hidden = true\n", 0, "\"taken\":true,\"reason\":\"\"}"),
+    assert!(!server.get("/metrics").contains("last_reload"), "{}", server.get("/metrics"));
+    let taken = |kept: &str| format!("\"taken\":true,\"reason\":\"\",\"needs_restart\":[{kept}]}}");
+    let refused = || "\"taken\":false,\"reason\":\"".to_owned();
+    for (own, code, part, metric) in [
+        ("prot = 1\n", 78, refused(), "0"),
+        ("hidden = true\n", 0, taken(""), "1"),
+        ("workers = 3\n", 0, taken("\"workers\""), "1"),
+        ("prot = 1\n", 78, refused(), "0"),
     ] {
         place.write("site.toml", &text(own));
         assert_eq!(
@@ -117,7 +125,10 @@ fn the_page_of_counters_has_the_last_reload() {
             Some(code)
         );
         let page = server.get("/stats");
-        assert!(page.contains(",\"last_reload\":{\"at_s\":") && page.contains(part), "{page}");
+        assert!(page.contains(",\"last_reload\":{\"at_s\":") && page.contains(&part), "{page}");
+        let page = server.get("/metrics");
+        let line = format!("\ngustnado_config_last_reload_successful {metric}\n");
+        assert!(page.contains(&line), "{page}");
     }
 }
 

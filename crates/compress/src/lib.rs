@@ -8,11 +8,13 @@
 #![forbid(unsafe_code)]
 
 mod advance;
+mod counts;
 #[cfg(test)]
 mod decoded;
 mod encoder;
 mod media_types;
 
 pub use advance::compress_in_advance;
+pub use counts::CompressionCounts;
 pub use encoder::{BodyEncoder, EncodeError, Flush, Level, compress};
 pub use media_types::{COMPRESSIBLE, is_compressed_already};

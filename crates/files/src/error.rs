@@ -95,6 +95,11 @@ impl Failure {
         self.status() == Status::NOT_FOUND
     }
 
+    /// Returns whether the server may not see what is there.
+    pub(super) fn is_denied(self) -> bool {
+        self.status() == Status::FORBIDDEN
+    }
+
     /// Returns whether a resource ran out that may be free again in a moment.
     pub(super) fn is_exhaustion(self) -> bool {
         use Failure::{Disk, WouldWait};

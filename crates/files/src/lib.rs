@@ -43,6 +43,7 @@ mod stamp;
 mod target;
 #[cfg(test)]
 mod tests;
+mod trace;
 mod upload;
 mod variants;
 mod waiting;
@@ -54,7 +55,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use gustnado_compress::CompressionCounts;
 use gustnado_config::{Compress, Listing, Precompressed, RouteSettings};
+use gustnado_http::content_coding::ContentCoding;
 use gustnado_http::fields::{Fields, HeaderId};
 use gustnado_http::method::Method;
 use gustnado_http::path::{CanonicalPath, PathError};
@@ -87,6 +90,7 @@ pub use options::FileOptions;
 pub use pieces::{Pieces, PiecesFailed};
 pub use response::{FileContent, FileResponse};
 pub use segment::Segment;
+pub use trace::{LookedUpFile, LookupReason, LookupStep, LookupTrace, TriedEntry};
 pub use upload::FileUpload;
 pub use waiting::Lookup;
 
@@ -167,6 +171,8 @@ struct Folder {
     /// Representations that were made of files.
     made: MadeVariants,
     releases: Releases,
+    counts: Arc<CompressionCounts>,
+    trace: Option<LookupTrace>,
 }
 
 /// Counts of errors of the system that kept files from being served, since the start.
@@ -215,7 +221,8 @@ impl Files {
         let makes = options.settings.compress != Compress::Off;
         let made_bytes = if makes { options.cache_bytes / made::SHARE } else { 0 };
         let folder = Folder {
-            made: MadeVariants::new(made_bytes),
+            made: MadeVariants::new(made_bytes, &options.counts),
+            counts: options.counts,
             path,
             rules: PathRules::new(&options.settings, lists),
             settings: options.settings,
@@ -234,6 +241,7 @@ impl Files {
             uploads: Arc::default(),
             hashing,
             releases,
+            trace: options.trace,
         };
         Ok(Files { folder: Arc::new(folder) })
     }
@@ -288,7 +296,7 @@ impl Files {
             let key = place.map_or(request.path(), |place| place.below().as_bytes());
             let cached = match worker.cache.fresh(key, now.mono_ms) {
                 Some(file) => Some(file),
-                None => worker.cache.fresh_variant(key, *request, now.mono_ms),
+                None => self.folder.counted(worker.cache.fresh_variant(key, *request, now.mono_ms)),
             };
             if let Some(file) = cached {
                 return match select(file, &self.folder.headers, *request, now) {
@@ -355,6 +363,19 @@ impl Folder {
     fn request_digest(&self, file: &CachedFile, now: Now) {
         if let (true, Some(open)) = (file.seen.awaits_digest, &file.file) {
             self.hashing.request(open, file.seen.stamp, now);
+        }
+    }
+
+    /// Returns a representation, whose response is counted.
+    fn counted<'c>(&self, variant: Option<&'c Arc<CachedFile>>) -> Option<&'c Arc<CachedFile>> {
+        variant.inspect(|file| self.count_coding(file))
+    }
+
+    /// Counts a response with a representation that was chosen among several.
+    fn count_coding(&self, file: &CachedFile) {
+        if file.coding() != ContentCoding::Identity {
+            let worker = gustnado_tasks::worker().unwrap_or_default();
+            self.counts.add_response(file.coding(), worker);
         }
     }
 

@@ -16,6 +16,7 @@ use super::path::FilePath;
 use super::resolve::{Identity, Root};
 use super::stamp::Stamp;
 use super::target::{Moved, Target, TargetFile};
+use super::trace::TracedLookup;
 use super::variants::{SeenVariants, Siblings, VariantSet};
 use super::{Folder, made};
 
@@ -59,14 +60,14 @@ pub(super) fn find(
     cached: Option<SeenVariants>,
     now: Now,
 ) -> Result<FoundEntry, Failure> {
-    let outcome = find_in((root, access), folder, key, cached, now);
+    let outcome = find_in((root, access, false), folder, key, cached, now);
     // A page in place of what is not there is no such file either.
     let is_missing = is_missing(&outcome) || outcome.as_ref().is_ok_and(FoundEntry::is_fallback);
     if !is_missing || !folder.keeps(key) {
         return outcome;
     }
     for other in folder.releases.others(root.identity(), now) {
-        match find_in((&other, access), folder, key, cached, now) {
+        match find_in((&other, access, true), folder, key, cached, now) {
             Ok(FoundEntry::Moved(_) | FoundEntry::Listed(_)) => {}
             Ok(found) if found.is_fallback() => {}
             Err(failure) if failure.is_missing() => {}
@@ -82,62 +83,85 @@ pub(super) fn is_missing(outcome: &Result<FoundEntry, Failure>) -> bool {
 }
 
 /// Finds the file of `key` in one root.
+///
+/// - `is_former`: it is that of a former release.
 fn find_in(
-    (root, access): (&Root, Access),
+    (root, access, is_former): (&Root, Access, bool),
     folder: &Folder,
     key: &[u8],
     cached: Option<SeenVariants>,
     now: Now,
 ) -> Result<FoundEntry, Failure> {
+    let traced = TracedLookup::begin(folder, root, key, is_former);
     // What is forbidden is not there, by whatever name it is looked for.
     let check = |relative: &[u8], names_directory| {
-        let is_forbidden = is_forbidden(&folder.settings.forbidden, relative, names_directory);
-        if is_forbidden { Err(Failure::Disk(Errno::NOENT)) } else { Ok(()) }
+        if !is_forbidden(&folder.settings.forbidden, relative, names_directory) {
+            return Ok(());
+        }
+        traced.forbidden(relative);
+        Err(Failure::Disk(Errno::NOENT))
     };
     let locate = |relative: &[u8]| {
         check(relative, false)?;
-        match access {
+        let outcome = match access {
             Access::Waits => root.locate(relative).map_err(Failure::Disk),
             Access::Cached => match root.locate_cached(relative) {
                 Some(located) => located.map_err(Failure::Disk),
                 None => Err(Failure::WouldWait),
             },
-        }
+        };
+        traced.tried(relative, &outcome);
+        outcome
     };
     let check_path = |path: &FilePath| check(&path.relative, path.names_directory);
-    let TargetFile { located, relative, is_fallback } =
-        match folder.target(key, check_path, locate)? {
-            Target::File(file) => file,
-            Target::Moved(moved) => return Ok(FoundEntry::Moved(moved)),
-            // The kernel has no way to read a directory without waiting.
-            Target::Folder(..) if access == Access::Cached => return Err(Failure::WouldWait),
-            Target::Folder(located, relative) => {
-                return Ok(FoundEntry::Listed(OpenFolder::open(root, &located, &relative)?));
-            }
-        };
-    let siblings = Siblings::locate(folder, (&located, &relative), locate)?;
+    let target = folder.target(key, check_path, locate);
+    traced.target(&target);
+    let file = match target? {
+        Target::File(file) => file,
+        Target::Moved(moved) => return Ok(FoundEntry::Moved(moved)),
+        // The kernel has no way to read a directory without waiting.
+        Target::Folder(..) if access == Access::Cached => return Err(Failure::WouldWait),
+        Target::Folder(located, relative) => {
+            return Ok(FoundEntry::Listed(OpenFolder::open(root, &located, &relative)?));
+        }
+    };
+    let siblings = Siblings::locate(folder, (&file.located, &file.relative), locate)?;
     // Only the attributes are compared, so an unchanged file costs neither an open nor a read.
     if let Some(cached) = cached
-        && cached.is_unchanged(&located, &siblings)
+        && cached.is_unchanged(&file.located, &siblings)
         && !cached.iter().any(|seen| folder.has_new_digest(seen, now))
     {
         return Ok(FoundEntry::Unchanged);
     }
+    load((root, access), (folder, &traced), key, (&file, &siblings), now)
+}
+
+/// Loads a file that was found, with its siblings.
+fn load(
+    (root, access): (&Root, Access),
+    (folder, traced): (&Folder, &TracedLookup<'_>),
+    key: &[u8],
+    (file, siblings): (&TargetFile, &Siblings),
+    now: Now,
+) -> Result<FoundEntry, Failure> {
+    let TargetFile { located, relative, is_fallback } = file;
     // Opens the located file: if a rename has exchanged it meanwhile, this fails with `AGAIN`.
-    let name = memchr::memrchr(b'/', &relative).map_or(&*relative, |at| &relative[at + 1..]);
+    let name = memchr::memrchr(b'/', relative).map_or(&**relative, |at| &relative[at + 1..]);
     let content_type = folder.headers.types.of(name);
-    let own = folder.own_fields(key, &relative);
+    let own = folder.own_fields(key, relative);
     let possible = made::possible(folder, (&content_type, &own), Stamp::of(&located.stat).size);
+    traced.file(file, siblings, possible);
+    let may_cache = !is_fallback;
     if !siblings.is_empty() || !possible.is_empty() {
-        let file = (&*relative, &own);
-        let set = VariantSet::load((root, access), (&located, &siblings), file, folder, now)?;
-        return Ok(FoundEntry::Variants { set: Arc::new(set), may_cache: !is_fallback });
+        let file = (&**relative, &own);
+        let set = VariantSet::load((root, access), (located, siblings), file, folder, now)?;
+        return Ok(FoundEntry::Variants { set: Arc::new(set), may_cache });
     }
     let representation = Representation::of_type(content_type);
-    let file = (&located, &*relative, representation);
+    let file = (located, &**relative, representation);
     let file = CachedFile::load((root, access), file, folder.load_context(&own), now)?;
     folder.request_digest(&file, now);
-    Ok(FoundEntry::Loaded { file: Arc::new(file), may_cache: !is_fallback })
+    Ok(FoundEntry::Loaded { file: Arc::new(file), may_cache })
 }
 
 /// Finds the file of `key`, and repeats that while the file is being replaced. This bound keeps a

@@ -8,7 +8,7 @@ use std::collections::{HashMap, VecDeque};
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use gustnado_compress::{COMPRESSIBLE, Level, compress};
+use gustnado_compress::{COMPRESSIBLE, CompressionCounts, Level, compress};
 use gustnado_config::{Compress, RouteSettings};
 use gustnado_http::content_coding::{CodingSet, ContentCoding, forbids_change};
 use gustnado_http::fields::{Fields, HeaderId};
@@ -42,6 +42,13 @@ pub(super) enum Made {
     File(Arc<CachedFile>),
 }
 
+impl Made {
+    /// Returns how many files it is.
+    fn files(&self) -> u64 {
+        u64::from(matches!(self, Self::File(_)))
+    }
+}
+
 /// A file as it was, and the coding.
 type MadeKey = (Stamp, ContentCoding);
 
@@ -52,7 +59,7 @@ pub(super) struct MadeVariants {
     table: Mutex<MadeTable>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct MadeTable {
     entries: HashMap<MadeKey, MadeEntry>,
     /// Whose turn it is to go, the oldest first.
@@ -60,6 +67,7 @@ struct MadeTable {
     bytes: u64,
     /// It belongs to the ledger of the first worker that asked.
     charge: Option<Charge>,
+    counts: Arc<CompressionCounts>,
 }
 
 #[derive(Debug)]
@@ -72,8 +80,15 @@ struct MadeEntry {
 
 impl MadeVariants {
     /// - `bytes_max`: what all of it may take; 0: nothing is made.
-    pub(super) fn new(bytes_max: u64) -> Self {
-        Self { bytes_max, table: Mutex::default() }
+    pub(super) fn new(bytes_max: u64, counts: &Arc<CompressionCounts>) -> Self {
+        let table = MadeTable {
+            entries: HashMap::new(),
+            order: VecDeque::new(),
+            bytes: 0,
+            charge: None,
+            counts: Arc::clone(counts),
+        };
+        Self { bytes_max, table: Mutex::new(table) }
     }
 
     fn table(&self) -> MutexGuard<'_, MadeTable> {
@@ -120,6 +135,13 @@ impl MadeVariants {
     }
 }
 
+impl Drop for MadeTable {
+    fn drop(&mut self) {
+        let files = self.entries.values().map(|entry| entry.made.files()).sum();
+        self.counts.remove_variants(files, self.bytes);
+    }
+}
+
 impl MadeTable {
     /// Adds an entry, and removes others until there is room. Ends: each one is spared once.
     fn add(&mut self, key: MadeKey, made: Made, bytes: u64, bytes_max: u64) {
@@ -135,6 +157,7 @@ impl MadeTable {
             }
         }
         self.bytes += bytes;
+        self.counts.add_variants(made.files(), bytes);
         self.order.push_back(key);
         self.entries.insert(key, MadeEntry { made, bytes, is_used: false });
         self.recharge();
@@ -143,6 +166,7 @@ impl MadeTable {
     fn remove(&mut self, key: &MadeKey) {
         if let Some(entry) = self.entries.remove(key) {
             self.bytes -= entry.bytes;
+            self.counts.remove_variants(entry.made.files(), entry.bytes);
             self.order.retain(|other| other != key);
             self.recharge();
         }
@@ -199,6 +223,7 @@ pub(super) fn make(folder: &Folder, original: &CachedFile, coding: ContentCoding
     let level = Level { gzip: settings.compress_gzip_level, zstd: settings.compress_zstd_level };
     let compressed = bytes_of(original).and_then(|bytes| {
         let compressed = compress(coding, level, &bytes).ok()?;
+        folder.counts.add_compression(bytes.len() as u64, compressed.len() as u64);
         (compressed.len() < bytes.len()).then_some(compressed)
     });
     let made = compressed.map_or(Made::Nothing, |bytes| {

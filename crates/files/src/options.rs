@@ -1,8 +1,12 @@
 //! The options that a folder is opened with.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use gustnado_compress::CompressionCounts;
 use gustnado_config::RouteSettings;
+
+use super::trace::LookupTrace;
 
 /// Options of a folder.
 #[derive(Clone, Debug)]
@@ -21,6 +25,10 @@ pub struct FileOptions {
     pub threads: usize,
     /// Longest time that a request waits for the disk.
     pub wait: Duration,
+    /// What is compressed and sent compressed is counted here.
+    pub counts: Arc<CompressionCounts>,
+    /// Where the steps of lookups are noted; `None`, as on a server that serves, is nowhere.
+    pub trace: Option<LookupTrace>,
 }
 
 /// One worker, which waits for the disk itself: no cache, no listing, nothing hidden.
@@ -33,6 +41,8 @@ impl Default for FileOptions {
             workers: 1,
             threads: 0,
             wait: Duration::MAX,
+            counts: Arc::default(),
+            trace: None,
         }
     }
 }

@@ -79,6 +79,7 @@ pub(super) fn respond_by_coding(
     match set.choose(request) {
         ChosenVariant::Make(coding) => MakeVariant::new(set, coding).known(folder, request, now),
         ChosenVariant::File(file) => {
+            folder.count_coding(file);
             Ok(select_or_whole(Arc::clone(file), &folder.headers, request, now))
         }
         ChosenVariant::Nothing => Ok(variants::not_acceptable(&folder.headers)),

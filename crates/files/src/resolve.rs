@@ -8,7 +8,7 @@ mod walk;
 
 use std::fs::File;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat, StatxFlags};
 use rustix::io::Errno;
@@ -121,6 +121,11 @@ impl Located {
     pub(crate) fn kind(&self) -> FileType {
         FileType::from_raw_mode(self.stat.st_mode)
     }
+
+    /// Returns where it is now, without symlinks; `None` if the system does not say.
+    pub(crate) fn path(&self) -> Option<PathBuf> {
+        path_of(&self.descriptor)
+    }
 }
 
 impl Root {
@@ -156,6 +161,11 @@ impl Root {
 
     pub(crate) fn identity(&self) -> Identity {
         self.identity
+    }
+
+    /// Returns where it is now, without symlinks; `None` if the system does not say.
+    pub(crate) fn path(&self) -> Option<PathBuf> {
+        path_of(&self.directory)
     }
 
     /// Returns the same root with a descriptor of its own.
@@ -266,6 +276,10 @@ fn is_local(directory: &OwnedFd) -> bool {
 
 fn proc_path(descriptor: &OwnedFd) -> String {
     format!("/proc/self/fd/{}", descriptor.as_raw_fd())
+}
+
+fn path_of(descriptor: &OwnedFd) -> Option<PathBuf> {
+    std::fs::read_link(proc_path(descriptor)).ok().filter(|path| path.is_absolute())
 }
 
 #[cfg(test)]

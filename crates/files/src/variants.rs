@@ -78,7 +78,10 @@ impl MakeVariant {
         now: Now,
     ) -> Result<FileResponse, Self> {
         match folder.made.get(&self.set.original().seen.stamp, self.coding) {
-            Some(Made::File(file)) => Ok(select_or_whole(file, &folder.headers, request, now)),
+            Some(Made::File(file)) => {
+                folder.count_coding(&file);
+                Ok(select_or_whole(file, &folder.headers, request, now))
+            }
             Some(Made::UnderWay | Made::Nothing) => {
                 Ok(self.set.respond_at_once(folder, request, now))
             }
@@ -179,6 +182,12 @@ impl Siblings {
     pub(super) fn is_empty(&self) -> bool {
         self.0.iter().all(Option::is_none)
     }
+
+    /// Returns their codings.
+    pub(super) fn codings(&self) -> impl Iterator<Item = ContentCoding> {
+        let all = self.0.iter().zip(SIBLINGS);
+        all.filter(|(sibling, _)| sibling.is_some()).map(|(_, (coding, _))| coding)
+    }
 }
 
 /// Returns whether an entry is a compressed file that may be sent in place of the original.
@@ -243,7 +252,10 @@ impl VariantSet {
     fn respond_at_once(&self, folder: &Folder, request: RequestView<'_>, now: Now) -> FileResponse {
         let coding = accepted(request).choose(self.available);
         match coding.and_then(|coding| self.file(coding)) {
-            Some(file) => select_or_whole(Arc::clone(file), &folder.headers, request, now),
+            Some(file) => {
+                folder.count_coding(file);
+                select_or_whole(Arc::clone(file), &folder.headers, request, now)
+            }
             None => not_acceptable(&folder.headers),
         }
     }

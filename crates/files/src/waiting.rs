@@ -89,7 +89,10 @@ impl Lookup {
         if let Some(pool) = folder.pool() {
             let (own, job) = (Arc::clone(folder), make.job());
             let now = gustnado_tasks::now();
-            _ = timeout(self.wait(), pool.run(move || job.run(&own, now))).await;
+            let outcome = timeout(self.wait(), pool.run(move || job.run(&own, now))).await;
+            if matches!(outcome, Some(Err(_))) {
+                folder.counts.add_refused();
+            }
         }
         make.response(folder, self.request(), gustnado_tasks::now())
     }

@@ -41,6 +41,15 @@ impl<T, S: BuildHasher> HostMap<T, S> {
         self.exact.get(host).or_else(|| by_suffix().map(|(_, value)| value))
     }
 
+    /// Returns the name by which a host has its value: its own, or `*.example.org`.
+    pub fn name_of(&self, host: &str) -> Option<String> {
+        if self.exact.contains_key(host) {
+            return Some(host.to_owned());
+        }
+        let found = self.suffixes.iter().find(|(suffix, _)| host.ends_with(&**suffix));
+        found.map(|(suffix, _)| format!("*{suffix}"))
+    }
+
     /// Returns whether no host has a value.
     pub fn is_empty(&self) -> bool {
         self.exact.is_empty() && self.suffixes.is_empty()
@@ -68,6 +77,9 @@ mod tests {
         {
             assert_eq!(map.get(host), found, "{host}");
         }
+        let name = |host| map.name_of(host);
+        assert_eq!((name("y.a"), name("x.b.a")), (Some("*.a".into()), Some("x.b.a".into())));
+        assert_eq!(name("a"), None);
         assert!(map.set("*.a", 4) && map.set("x.b.a", 5));
         assert_eq!((map.get("y.a"), map.get("x.b.a")), (Some(&4), Some(&5)));
         assert_eq!(map.values().count(), 3);

@@ -9,4 +9,9 @@ pub struct LastReload {
     pub taken: bool,
     /// Why it was refused, a line for each mistake; empty if it was taken.
     pub reason: String,
+    /// Settings whose new value needs a restart, so that the value of before stays.
+    pub kept: Vec<&'static str>,
+    /// When a configuration was last taken, in seconds since 1970; `None`: that of the start is in
+    /// force.
+    pub taken_at_s: Option<u64>,
 }

@@ -31,6 +31,7 @@ pub mod config;
 pub mod control;
 #[cfg(doctest)]
 mod documents;
+mod explain;
 mod privileges;
 mod server;
 pub mod site;
@@ -39,6 +40,9 @@ pub mod test;
 
 pub use builder::Server;
 pub use bytes::Bytes;
+pub use explain::{
+    AskError, AskedRequest, ExplainError, Explanation, PresentedCertificate, RefusalReason,
+};
 #[doc(inline)]
 pub use gustnado_access::{AccessError, UrlKeys, signed_url};
 #[doc(hidden)]
@@ -154,7 +158,10 @@ pub mod websocket {
 
 /// Served folders.
 pub mod files {
-    pub use gustnado_files::{FileFailures, FileOptions, Files, FilesError};
+    pub use gustnado_files::{
+        FileFailures, FileOptions, Files, FilesError, LookedUpFile, LookupReason, LookupStep,
+        LookupTrace, TriedEntry,
+    };
 }
 
 /// Result of starting a server.

@@ -2,8 +2,10 @@
 
 #[cfg(feature = "acme")]
 mod acme;
+mod asked_app;
 #[cfg(feature = "acme")]
 mod certificate_actions;
+mod check;
 mod drain;
 mod held_workers;
 mod listeners;
@@ -27,7 +29,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use std::{fmt, thread};
 
-use gustnado_config::{Headers, Networks, WebSocketSettings};
+use gustnado_config::{Headers, WebSocketSettings};
 use gustnado_tasks::{
     BlockingPool, Driven, Endpoint, Ledger, MemoryKind, Phase, SpawnError, WorkerPlan, Workers,
 };
@@ -40,7 +42,7 @@ use crate::config::{Config, Listing, Machine, MemoryPlan};
 use crate::privileges::{self, Account};
 use crate::status_page;
 use gustnado_app::app::{App, AppHandle, ServerShared};
-use gustnado_files::{FileOptions, Folders};
+use gustnado_files::{FileOptions, Folders, LookupTrace};
 use gustnado_observe::access_log::AccessLog;
 use gustnado_observe::server_stats::ServerStats;
 use gustnado_observe::stats::{Stats, WorkerStats};
@@ -52,8 +54,10 @@ use gustnado_web::stats_page::write_regularly;
 #[cfg(not(feature = "acme"))]
 use no_acme as acme;
 
-use listeners::Listeners;
+use listeners::{Listeners, NameLookup};
 
+pub(crate) use asked_app::AskedApp;
+pub(crate) use check::check_server;
 pub use drain::Drain;
 pub(crate) use listeners::endpoint_of;
 pub use reload::Reloaded;
@@ -98,7 +102,7 @@ fn start_with<D>(
     let account = account(config)?.map(locked).transpose()?;
     let machine = Machine::read();
     let count = machine.workers(config).value;
-    let plans = listeners::plans(&builder)?;
+    let plans = listeners::plans(&builder, NameLookup::Now)?;
     let endpoints: Vec<_> = plans.iter().map(|plan| plan.endpoint.clone()).collect();
     let owner = account.as_ref().map(Account::ids);
     let keeper = acme::open(config, listeners::has_plain(&plans), owner)?;
@@ -190,43 +194,6 @@ fn lists(config: &Config, endpoints: &[Endpoint]) -> bool {
     Listing::Auto.is_on(config, endpoints, io::stderr().is_terminal())
 }
 
-/// Builds the routes of a server without starting it.
-pub(crate) fn check_server(builder: &Server) -> Result<(), StartError> {
-    AccessLog::format_of(&builder.config)?;
-    account(&builder.config)?;
-    match listeners::plans(builder) {
-        // Names are looked up where the server starts, which may be another machine.
-        Ok(plans) => {
-            if acme::is_there(&builder.config, listeners::has_plain(&plans))? {
-                listeners::tls_acceptor(builder, &plans).map(drop)?;
-            }
-        }
-        Err(StartError::Host { error, .. }) if error.kind() != io::ErrorKind::InvalidInput => {}
-        Err(error) => return Err(error),
-    }
-    let machine = Machine::read();
-    let resources = RouteResources::new(&builder.config, 1);
-    let server = ServerShared::new(1, "", resources.folders.exhausted());
-    resources.tables(builder, &server, &machine, false).map(drop)
-}
-
-/// Checks the networks of a configuration that did not come from flags or a file, which are checked
-/// when they are read; without `proxy-allow-from` any peer could claim any address.
-fn check_networks(config: &Config) -> Result<(), StartError> {
-    for (setting, texts) in [
-        ("forwarded-allow-ips", &config.forwarded_allow_ips),
-        ("proxy-allow-from", &config.proxy_allow_from),
-        ("metrics-allow-from", &config.metrics_allow_from),
-    ] {
-        let wrong = |text: &str| StartError::Network { setting, text: text.to_owned() };
-        Networks::of(texts).map_err(wrong)?;
-    }
-    if config.proxy_protocol && config.proxy_allow_from.is_empty() {
-        return Err(StartError::AnyProxy);
-    }
-    Ok(())
-}
-
 /// Returns the field lines of every response, except for the date.
 pub(crate) fn lines(config: &Config, fields: &Headers) -> Vec<u8> {
     let name = &config.server_name;
@@ -249,6 +216,8 @@ struct RouteResources {
     workers: usize,
     pool: BlockingPool,
     folders: Folders,
+    /// Where lookups of files are noted, if somebody asks.
+    trace: Option<LookupTrace>,
     #[cfg(feature = "tower")]
     tokio: Arc<gustnado_web::tokio_runtime::Tokio>,
 }
@@ -260,6 +229,7 @@ impl RouteResources {
             workers,
             pool,
             folders: Folders::default(),
+            trace: None,
             #[cfg(feature = "tower")]
             tokio: Arc::default(),
         }
@@ -275,7 +245,7 @@ impl RouteResources {
     ) -> Result<Arc<Tables>, StartError> {
         let field = |(name, error)| StartError::Routes(RouteError::Field { name, error });
         builder.fields.check().map_err(field)?;
-        check_networks(&builder.config)?;
+        check::check_networks(&builder.config)?;
         Spool::check(&builder.config).map_err(StartError::from_spool)?;
         let common: Arc<[u8]> = builder.fields.lines().into();
         let (config, routes) = (&builder.config, &builder.routes);
@@ -287,6 +257,8 @@ impl RouteResources {
             workers: self.workers,
             threads: config.file_threads,
             wait: config.write_timeout,
+            counts: Arc::clone(&server.handler_limits.compression),
+            trace: self.trace.clone(),
         };
         let build = BuildContext {
             pool: self.pool.clone(),

@@ -80,6 +80,31 @@ impl SiteFile {
         Some(FilePlace { line: *line, ..listen.place.clone() })
     }
 
+    /// Returns the place of the site that has a host.
+    ///
+    /// - `host`: as the file has it.
+    pub fn place_of_site(&self, host: &str) -> Option<&FilePlace> {
+        self.spec_of(Some(host)).map(|site| &site.place)
+    }
+
+    /// Returns the place of a route.
+    ///
+    /// - `host`: a host of its site, as the file has it; `None`: it is outside of all sites.
+    /// - `path`: as the file has it; that of a folder is without a slash at its end.
+    pub fn place_of_route(&self, host: Option<&str>, path: &str) -> Option<&FilePlace> {
+        let bare = |path: &str| path.trim_end_matches('/').to_owned();
+        let routes = &self.spec_of(host)?.routes;
+        let exact = routes.iter().find(|route| route.path == path);
+        let found = exact.or_else(|| routes.iter().find(|route| bare(&route.path) == bare(path)));
+        found.map(|route| &route.place)
+    }
+
+    fn spec_of(&self, host: Option<&str>) -> Option<&SiteSpec> {
+        let Some(host) = host else { return Some(&self.file.main) };
+        let is_it = |site: &&SiteSpec| site.hosts.iter().any(|known| known == host);
+        self.file.sites.iter().find(is_it)
+    }
+
     /// Returns the files that it consists of: itself, and those that it includes.
     pub fn files(&self) -> &ConfigFiles {
         &self.file.files

@@ -26,7 +26,7 @@ use std::time::Duration;
 use std::{fmt, io, str};
 
 use bytes::Bytes;
-use gustnado_config::Headers;
+use gustnado_config::{Headers, Networks};
 use gustnado_http::method::Method;
 use gustnado_http::response::ResponseView;
 use gustnado_tasks::{Connection, block_on, spawn_detached};
@@ -54,6 +54,8 @@ const RESPONSE_BYTES_MAX: usize = 256 << 20;
 pub struct TestClient {
     app: Arc<App>,
     client: client::Client,
+    /// The PROXY header that each connection begins with; empty is none.
+    proxy_header: Arc<[u8]>,
 }
 
 impl TestClient {
@@ -82,17 +84,13 @@ impl TestClient {
         let files = FileOptions {
             settings: config.routes.clone(),
             cache_bytes: config.cache_bytes,
+            counts: Arc::clone(&shared.handler_limits.compression),
             ..FileOptions::default()
         };
         let mut build = BuildContext::new(blocking_pool(config), limits, files);
         build.uploads = Some(gustnado_web::uploads::handler);
         build.folders = folders;
         build.server = Some(Arc::clone(&shared) as Arc<dyn ServerStats>);
-        let options = ClientOptions {
-            total_timeout: Some(TIMEOUT),
-            user_agent: String::new(),
-            ..ClientOptions::default()
-        };
         shared.spool.set(config);
         (build.body_policy, build.spool) = (config.body_policy, Arc::clone(&shared.spool));
         let tables = Tables::new(routes, &build)?;
@@ -106,8 +104,21 @@ impl TestClient {
                 Openings::default(),
             )
         });
-        let app = current.app();
-        Ok(Self { app, client: client::Client::new(options) })
+        Ok(Self::of(current.app(), Vec::new()))
+    }
+
+    /// Creates a client of a server, which learns by a PROXY header where the client is.
+    pub(crate) fn through_proxy(app: &Arc<App>, header: Vec<u8>) -> Self {
+        Self::of(Arc::clone(app), header)
+    }
+
+    fn of(app: Arc<App>, proxy_header: Vec<u8>) -> Self {
+        let options = ClientOptions {
+            total_timeout: Some(TIMEOUT),
+            user_agent: String::new(),
+            ..ClientOptions::default()
+        };
+        Self { app, client: client::Client::new(options), proxy_header: proxy_header.into() }
     }
 
     /// Creates a GET request. `target` is the path with its query, percent-encoded: `/a%20b?x=1`.
@@ -140,8 +151,15 @@ impl TestClient {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let (near, far): (OwnedFd, OwnedFd) =
             socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        let mut opening = ConnectionOpening::default();
+        if !self.proxy_header.is_empty() {
+            let all = Networks::of(&["*".to_owned()]).unwrap_or_default();
+            opening.proxies = Some(Arc::new(all));
+            // A few bytes fit into the socket's buffer.
+            rustix::io::write(&near, &self.proxy_header)?;
+        }
         let (near, far) = (Connection::adopt(near)?, Connection::adopt(far)?);
-        let serving = conn::serve(far, Arc::clone(&self.app), ConnectionOpening::default());
+        let serving = conn::serve(far, Arc::clone(&self.app), opening);
         spawn_detached(serving).map_err(|_| io::Error::other("no task slot is left"))?;
         Ok(near)
     }

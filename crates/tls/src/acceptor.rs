@@ -1,5 +1,6 @@
 //! How a server takes connections by TLS: what it presents to clients, by the name they ask for.
 
+use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use gustnado_tasks::ConnectionError;
@@ -129,6 +130,16 @@ impl TlsAcceptor {
         ends.sort();
         ends.dedup();
         ends
+    }
+
+    /// Returns what clients are shown that ask for a host, and its file; `None`: their handshakes
+    /// are refused.
+    ///
+    /// - `host`: in lower case, without a port.
+    pub fn presented_to(&self, host: &str) -> Option<(PathBuf, SiteIdentity)> {
+        let sites = self.sites();
+        let site = sites.of_host(host)?;
+        Some((site.certificates.to_path_buf(), site.identity.clone()))
     }
 
     /// Returns what a host wants of its clients' certificates.

@@ -1,5 +1,6 @@
 //! The sites of a server: each with its certificates, and what it wants of its clients.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use gustnado_http::hosts::HostMap;
@@ -31,6 +32,8 @@ pub(crate) struct Site {
     /// first (RFC 8446 §4.1.4), so that one which never answers has cost little.
     pub(crate) config_of_crowd: Arc<ServerConfig>,
     pub(crate) identity: SiteIdentity,
+    /// The file of the certificates.
+    pub(crate) certificates: Box<Path>,
     pub(crate) policy: ClientPolicy,
     /// The first of its hosts; of its certificate's names, where it is for all other hosts.
     pub(crate) first_host: Box<str>,
@@ -123,7 +126,8 @@ impl Site {
         let (config, config_of_crowd) = (config(provider)?, config(of_crowd)?);
         let first_host = site.hosts.first().or(identity.names.first());
         let first_host = first_host.map_or("", String::as_str).into();
-        Ok(Self { config, config_of_crowd, identity, policy, first_host })
+        let certificates = site.certificates.as_path().into();
+        Ok(Self { config, config_of_crowd, identity, certificates, policy, first_host })
     }
 }
 

@@ -7,9 +7,10 @@
 mod stream;
 
 use std::cell::RefCell;
+use std::sync::Arc;
 
 use bytes::Bytes;
-use gustnado_compress::{BodyEncoder, COMPRESSIBLE, Flush, Level};
+use gustnado_compress::{BodyEncoder, COMPRESSIBLE, CompressionCounts, Flush, Level};
 use gustnado_config::{Compress, RouteSettings};
 use gustnado_http::content_coding::{AcceptedCodings, CodingSet, ContentCoding, forbids_change};
 use gustnado_http::fields::{Fields, HeaderId};
@@ -46,10 +47,15 @@ struct ResponseCompression {
     /// Responses that set cookies are compressed, too.
     with_cookies: bool,
     pool: BlockingPool,
+    counts: Arc<CompressionCounts>,
 }
 
 /// Returns middleware that compresses responses, if the settings ask for it.
-pub(crate) fn middleware(settings: &RouteSettings, pool: &BlockingPool) -> Option<Middleware> {
+pub(crate) fn middleware(
+    settings: &RouteSettings,
+    pool: &BlockingPool,
+    counts: &Arc<CompressionCounts>,
+) -> Option<Middleware> {
     let made: &[ContentCoding] = match settings.compress {
         Compress::Off => return None,
         Compress::On => &[ContentCoding::Gzip, ContentCoding::Zstd],
@@ -68,6 +74,7 @@ pub(crate) fn middleware(settings: &RouteSettings, pool: &BlockingPool) -> Optio
         level,
         with_cookies: settings.compress_cookies,
         pool: pool.clone(),
+        counts: Arc::clone(counts),
     };
     Some(Middleware::after(move |request, response| compression.apply(request, response)))
 }
@@ -94,9 +101,16 @@ impl ResponseCompression {
             // As long as that of a GET would be, which nobody knows before it is made.
             Some(Content::Unsent(None))
         } else {
-            self.compressed(coding, &mut response.content)
+            let is_there = matches!(response.content, Content::Bytes(_) | Content::Stream(_));
+            let compressed = self.compressed(coding, &mut response.content);
+            if is_there && compressed.is_none() {
+                self.counts.add_refused();
+            }
+            compressed
         };
         if let Some(content) = content {
+            let worker = gustnado_tasks::worker().unwrap_or_default();
+            self.counts.add_response(coding, worker);
             response.content = content;
             mark(response.fields.to_mut(), coding);
         }
@@ -141,8 +155,9 @@ impl ResponseCompression {
         if let Content::Bytes(bytes) = content
             && bytes.len() <= step_bytes_max(coding, self.level)
         {
-            let bytes = compress_here(coding, self.level, bytes)?;
-            return Some(Content::Bytes(bytes));
+            let compressed = compress_here(coding, self.level, bytes)?;
+            self.counts.add_compression(bytes.len() as u64, compressed.len() as u64);
+            return Some(Content::Bytes(compressed));
         }
         if !matches!(content, Content::Bytes(_) | Content::Stream(_)) {
             return None;
@@ -156,7 +171,8 @@ impl ResponseCompression {
         let step = step_bytes_max(coding, self.level);
         let encoder = (encoder, charge);
         let source = std::mem::replace(content, Content::Nothing);
-        let pieces = Compressing::new(source, encoder, step, self.pool.clone());
+        let rest = (self.pool.clone(), Arc::clone(&self.counts));
+        let pieces = Compressing::new(source, encoder, step, rest);
         Some(Content::Stream(Streamed::mapped(pieces, None, Result::ok)))
     }
 }

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use gustnado_access::AccessCounts;
+use gustnado_compress::CompressionCounts;
 use gustnado_config::Config;
 
 use crate::admission::{Admission, AdmissionLimits, HandlerCounts, Permit};
@@ -22,6 +23,8 @@ pub struct HandlerLimits {
     pub counts: Arc<HandlerCounts>,
     /// Requests that gates have refused.
     pub access: Arc<AccessCounts>,
+    /// What is compressed, and sent compressed.
+    pub compression: Arc<CompressionCounts>,
     /// All handlers that are counted: `limit-concurrency`.
     server: Arc<Admission>,
     /// Those on the blocking pool: one for each of its threads.
@@ -33,7 +36,8 @@ impl Default for HandlerLimits {
         let counts = Arc::default();
         let new = || Admission::new(&counts, AdmissionLimits::default());
         let (server, blocking) = (new(), new());
-        Self { counts, access: Arc::default(), server, blocking }
+        let (access, compression) = (Arc::default(), Arc::default());
+        Self { counts, access, compression, server, blocking }
     }
 }
 
@@ -127,6 +131,11 @@ impl LimitContext {
     /// Returns the counts of requests that gates have refused.
     pub fn access(&self) -> &Arc<AccessCounts> {
         &self.shared.access
+    }
+
+    /// Returns the counts of what is compressed.
+    pub fn compression(&self) -> &Arc<CompressionCounts> {
+        &self.shared.compression
     }
 
     /// Returns the limits that a handler passes.

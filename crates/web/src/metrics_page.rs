@@ -24,7 +24,8 @@ pub fn metrics_page() -> Handler {
         let accept: Vec<&[u8]> = request.header_values("accept").collect();
         let format = format_of(&accept.join(&b','));
         let (stats, process) = app.stats_of_all();
-        let page = exposition(&stats, &process, &app.certificate_ends(), format);
+        let page =
+            exposition(&stats, &process, (&app.certificate_ends(), app.last_reload()), format);
         let response = Response::text(page).content_type(format.content_type());
         response.header("Cache-Control", "no-store").header("Vary", "Accept")
     })))

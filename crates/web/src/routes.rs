@@ -1,6 +1,7 @@
 //! Routes: the table of handlers, as configured before the start.
 
 mod access_gate;
+mod described;
 mod entry;
 mod error;
 mod fallback;
@@ -29,6 +30,7 @@ use crate::response::{IntoResponse, Response};
 use crate::route_pace::RoutePace;
 
 pub use crate::route_options::RouteOptions;
+pub use described::DescribedRoute;
 pub use entry::{EndpointKind, ErrorPage, GatedEndpoint, Passage, RouteEndpoint};
 pub use error::RouteError;
 #[doc(hidden)]

@@ -94,7 +94,7 @@ fn push_certificates(text: &mut String, ends: &[CertificateEnd]) {
 
 /// Adds the result of the last reload.
 fn push_reload(text: &mut String, last: &LastReload) {
-    let LastReload { at_s, taken, reason } = last;
+    let LastReload { at_s, taken, reason, kept, .. } = last;
     _ = write!(text, ",\"last_reload\":{{\"at_s\":{at_s},\"taken\":{taken},\"reason\":\"");
     for letter in reason.chars() {
         _ = match letter {
@@ -103,7 +103,11 @@ fn push_reload(text: &mut String, last: &LastReload) {
             letter => write!(text, "{letter}"),
         };
     }
-    text.push_str("\"}");
+    text.push_str("\",\"needs_restart\":[");
+    for (place, name) in kept.iter().enumerate() {
+        _ = write!(text, "{}\"{name}\"", if place > 0 { "," } else { "" });
+    }
+    text.push_str("]}");
 }
 
 /// Writes a line of statistics to standard error at each interval, until the server has ended.
@@ -167,8 +171,13 @@ mod tests {
     fn the_last_reload_is_valid_json_whatever_its_reason() {
         let mut text = String::new();
         let reason = "a \"b\"\nc\\".to_owned();
-        push_reload(&mut text, &LastReload { at_s: 9, taken: false, reason });
-        let expected = r#","last_reload":{"at_s":9,"taken":false,"reason":"a \"b\"\u000ac\\"}"#;
+        let kept = vec!["workers", "io"];
+        let last = LastReload { at_s: 9, taken: false, reason, kept, taken_at_s: None };
+        push_reload(&mut text, &last);
+        let expected = concat!(
+            r#","last_reload":{"at_s":9,"taken":false,"reason":"a \"b\"\u000ac\\","#,
+            r#""needs_restart":["workers","io"]}"#
+        );
         assert_eq!(text, expected);
     }
 
@@ -215,7 +224,9 @@ mod tests {
             evicted accept_paused handlers_running handlers_queued \
             handlers_refused access_refused_address access_refused_rate access_refused_password \
             access_refused_busy access_refused_signature access_refused_expired \
-            access_refused_origin password_checks \
+            access_refused_origin responses_gzip responses_zstd responses_brotli compressions \
+            compress_bytes_in compress_bytes_out compress_refused variants_cached variant_bytes \
+            password_checks \
             panics bodies_cut heads_cut sends_cut bodies_spooled spool_bytes \
             spool_failed memory_heads memory_bodies memory_sends memory_cache memory_receives \
             memory_queue memory_websockets waits log_lines_lost \
@@ -230,10 +241,19 @@ mod tests {
             |name: &&str| !names(&mut Stats::default().named_in_line()).contains(name);
         let left_out: Vec<_> = server.split_whitespace().filter(is_left_out).collect();
         let is_of_a_family = |name: &&str| {
-            ["access_", "handshakes_", "http2_floods_", "password_", "websocket_", "memory_w"]
-                .iter()
-                .any(|family| name.starts_with(family))
+            let families = [
+                "access_",
+                "compress",
+                "handshakes_",
+                "http2_floods_",
+                "memory_w",
+                "password_",
+                "responses_",
+                "variant",
+                "websocket_",
+            ];
+            families.iter().any(|family| name.starts_with(family))
         };
-        assert!(left_out.len() == 46 && left_out.iter().all(is_of_a_family), "{left_out:?}");
+        assert!(left_out.len() == 55 && left_out.iter().all(is_of_a_family), "{left_out:?}");
     }
 }

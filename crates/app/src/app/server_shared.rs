@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use gustnado_access::Refusal;
+use gustnado_http::content_coding::ContentCoding;
 use gustnado_tasks::{MemoryKind, Phase, Workers, Workload};
 
 use super::heap_trim::HeapTrim;
@@ -201,6 +202,14 @@ impl ServerStats for ServerShared {
         stats.access_refused_signature = refused(Refusal::Signature);
         stats.access_refused_expired = refused(Refusal::Expired);
         stats.access_refused_origin = refused(Refusal::Origin);
+        let compression = &self.handler_limits.compression;
+        stats.responses_gzip = compression.responses(ContentCoding::Gzip);
+        stats.responses_zstd = compression.responses(ContentCoding::Zstd);
+        stats.responses_brotli = compression.responses(ContentCoding::Brotli);
+        (stats.compressions, stats.compress_bytes_in, stats.compress_bytes_out) =
+            compression.compressions();
+        stats.compress_refused = compression.refused();
+        (stats.variants_cached, stats.variant_bytes) = compression.variants();
         stats.log_lines_lost = self.logs.lost();
         stats.files_exhausted = self.files_exhausted.load(Ordering::Relaxed);
         let spool = self.spool.counts();

@@ -18,6 +18,7 @@ use prometheus_client::registry::Registry;
 use super::counter::{Counter, Kind, Visibility};
 use super::table::{COUNTERS, Stats};
 use crate::certificate_end::CertificateEnd;
+use crate::last_reload::LastReload;
 use crate::process::Process;
 
 /// A text format of counters.
@@ -39,17 +40,19 @@ impl Exposition {
     }
 }
 
-/// Returns all shown counters, those of the process, and when certificates end.
+/// Returns all shown counters, those of the process, when certificates end, and how the last reload
+/// went.
 pub fn exposition(
     stats: &Stats,
     process: &Process,
-    certificates: &[CertificateEnd],
+    (certificates, last_reload): (&[CertificateEnd], Option<LastReload>),
     format: Exposition,
 ) -> String {
     let snapshot = Snapshot {
         values: stats.named().collect(),
         process: *process,
         certificates: certificates.to_vec(),
+        last_reload,
     };
     let mut registry = Registry::default();
     registry.register_collector(Box::new(snapshot));
@@ -68,6 +71,7 @@ struct Snapshot {
     values: HashMap<&'static str, u64>,
     process: Process,
     certificates: Vec<CertificateEnd>,
+    last_reload: Option<LastReload>,
 }
 
 impl Collector for Snapshot {
@@ -86,7 +90,8 @@ impl Collector for Snapshot {
             }
         }
         self.write_process(&mut encoder)?;
-        self.write_certificates(&mut encoder)
+        self.write_certificates(&mut encoder)?;
+        self.write_reload(&mut encoder)
     }
 }
 
@@ -137,6 +142,20 @@ impl Snapshot {
         metric.encode_gauge(&self.process.memory_bytes)
     }
 
+    /// Writes the result of the last reload, as Prometheus itself does; nothing before the first.
+    fn write_reload(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let Some(last) = &self.last_reload else { return Ok(()) };
+        let name = "gustnado_config_last_reload_successful";
+        let help = "Whether the last reload of the configuration was taken.";
+        let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        metric.encode_gauge(&u64::from(last.taken))?;
+        let Some(taken_at_s) = last.taken_at_s else { return Ok(()) };
+        let name = "gustnado_config_last_reload_success_timestamp_seconds";
+        let help = "When a reload was last taken, in seconds since 1970.";
+        let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        metric.encode_gauge(&taken_at_s)
+    }
+
     fn write_certificates(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         if self.certificates.is_empty() {
             return Ok(());
@@ -172,9 +191,17 @@ mod tests {
     use super::*;
 
     fn page_in(format: Exposition, certificates: &[CertificateEnd]) -> String {
+        page_with(format, certificates, None)
+    }
+
+    fn page_with(
+        format: Exposition,
+        certificates: &[CertificateEnd],
+        last_reload: Option<LastReload>,
+    ) -> String {
         let stats = Stats { requests: 7, answers_2xx: 6, handshakes_slow: 2, ..Stats::default() };
         let process = Process { cpu_ms: 1_050, memory_bytes: 4_096, socket_memory_bytes: 0 };
-        exposition(&stats, &process, certificates, format)
+        exposition(&stats, &process, (certificates, last_reload), format)
     }
 
     fn page(certificates: &[CertificateEnd]) -> String {
@@ -227,6 +254,27 @@ mod tests {
             assert!(page.contains(line), "{line}: {page}");
         }
         assert!(page.ends_with("# EOF\n"), "{page}");
+    }
+
+    #[test]
+    fn the_last_reload_has_its_result_and_the_time_of_the_last_that_was_taken() {
+        let page = |taken, taken_at_s| {
+            let (reason, kept) = (String::new(), Vec::new());
+            let last = LastReload { at_s: 9, taken, reason, kept, taken_at_s };
+            page_with(Exposition::Text, &[], Some(last))
+        };
+        let refused = page(false, None);
+        assert!(refused.ends_with("\ngustnado_config_last_reload_successful 0\n"), "{refused}");
+        let before = page(false, Some(7));
+        for line in [
+            "# TYPE gustnado_config_last_reload_successful gauge\n",
+            "\ngustnado_config_last_reload_successful 0\n",
+            "\ngustnado_config_last_reload_success_timestamp_seconds 7\n",
+        ] {
+            assert!(before.contains(line), "{line}: {before}");
+        }
+        assert!(page(true, Some(9)).contains("\ngustnado_config_last_reload_successful 1\n"));
+        assert!(!page_in(Exposition::Text, &[]).contains("last_reload"));
     }
 
     #[test]

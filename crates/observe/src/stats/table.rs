@@ -410,6 +410,20 @@ counters! {
     access_refused_origin: Counter OnPages [access_refused reason "origin"],
         server u64 "Preflight requests of CORS that got 403 because their origin is not \
             named.";
+    responses_gzip: Counter OnPages [responses_compressed coding "gzip"],
+        server u64 "Responses whose content was in gzip; those with 304 and 206 count.";
+    responses_zstd: Counter OnPages [responses_compressed coding "zstd"],
+        server u64 "Responses whose content was in Zstandard.";
+    responses_brotli: Counter OnPages [responses_compressed coding "br"],
+        server u64 "Responses whose content was in Brotli.";
+    compressions: Counter OnPages,
+        server u64 "Contents that were compressed: files once, those of handlers each time.";
+    compress_bytes_in: Counter OnPages, server u64 "Bytes of these contents before.";
+    compress_bytes_out: Counter OnPages, server u64 "Bytes of these contents compressed.";
+    compress_refused: Counter OnPages,
+        server u64 "Contents that no thread or memory was free to compress.";
+    variants_cached: Gauge OnPages, server u64 "Files that were compressed and are kept.";
+    variant_bytes: Gauge OnPages, server u64 "Bytes that these files take.";
     password_checks: Counter OnPages,
         server u64 "Passwords that were checked; those that were right in the last minute are not.";
     panics: Counter Everywhere,

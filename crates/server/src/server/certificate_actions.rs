@@ -7,7 +7,7 @@ use gustnado_acme::{AcmeError, AcmeObserver, AcmeSettings, AcmeStatus, Certifica
 
 use super::StartError;
 use super::acme::settings;
-use super::listeners::{self, has_plain};
+use super::listeners::{self, NameLookup, has_plain};
 use crate::builder::Server;
 
 impl Server {
@@ -54,7 +54,7 @@ impl Server {
     }
 
     fn acme_settings(&self) -> Result<AcmeSettings, StartError> {
-        let has_plain = has_plain(&listeners::plans(self)?);
+        let has_plain = has_plain(&listeners::plans(self, NameLookup::AtStart)?);
         let none = "expected names such as --acme example.org, found none".to_owned();
         settings(&self.config, has_plain)?.ok_or(StartError::Acme { text: none })
     }

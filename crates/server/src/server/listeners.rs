@@ -1,6 +1,7 @@
 //! Listeners of a server.
 
 use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use gustnado_config::{ListenSpec, Networks};
@@ -135,23 +136,37 @@ impl Listeners {
     }
 }
 
+/// When names of listeners become addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NameLookup {
+    Now,
+    /// Where the server starts, which may be another machine: until then any address stands for
+    /// them. Nothing waits for a network.
+    AtStart,
+}
+
 /// Returns the listeners of a configuration.
-pub(super) fn plans(server: &Server) -> Result<Vec<ListenerPlan>, StartError> {
+pub(super) fn plans(server: &Server, names: NameLookup) -> Result<Vec<ListenerPlan>, StartError> {
     let config = &server.config;
     if config.listen.is_empty() {
         let endpoint = match &config.uds {
             Some(path) => Endpoint::Unix(path.clone()),
-            None => tcp(&config.host, config.port)?,
+            None => tcp(&config.host, config.port, names)?,
         };
         return Ok(vec![plan(server, endpoint, &ListenSpec::default())?]);
     }
     let mut plans: Vec<ListenerPlan> = Vec::new();
     for text in &config.listen {
         let spec = spec(text)?;
-        let mut plan = plan(server, endpoint(&spec.address)?, &spec)?;
+        let mut plan = plan(server, endpoint(&spec.address, names)?, &spec)?;
         plan.nth = plans.iter().filter(|known| known.endpoint == plan.endpoint).count();
         // Port 0 picks another free port each time, so it may repeat.
-        let is_any = matches!(plan.endpoint, Endpoint::Tcp(address) if address.port() == 0);
+        // Two names may become two addresses.
+        let is_unknown = names == NameLookup::AtStart && is_name(&spec.address);
+        let is_any = match plan.endpoint {
+            Endpoint::Tcp(address) => address.port() == 0 || is_unknown,
+            _ => false,
+        };
         if !is_any && plan.nth > 0 {
             return Err(StartError::Twice { endpoint: plan.endpoint });
         }
@@ -288,10 +303,10 @@ fn spec(text: &str) -> Result<ListenSpec, StartError> {
 /// Parses the address of a listener: `127.0.0.1:80`, `[::1]:80`, `localhost:80`,
 /// `unix:/run/site.sock`, `unix:@name` or `fd:3`. What is behind it is left out.
 pub(crate) fn endpoint_of(text: &str) -> Result<Endpoint, StartError> {
-    endpoint(&spec(text)?.address)
+    endpoint(&spec(text)?.address, NameLookup::Now)
 }
 
-fn endpoint(text: &str) -> Result<Endpoint, StartError> {
+fn endpoint(text: &str, names: NameLookup) -> Result<Endpoint, StartError> {
     if let Some(path) = text.strip_prefix("unix:") {
         return Ok(Endpoint::Unix(path.into()));
     }
@@ -303,10 +318,24 @@ fn endpoint(text: &str) -> Result<Endpoint, StartError> {
         let error = io::Error::new(io::ErrorKind::InvalidInput, "it has no port");
         return Err(StartError::Host { host: text.to_owned(), error });
     };
-    tcp(host.trim_start_matches('[').trim_end_matches(']'), port)
+    tcp(host.trim_start_matches('[').trim_end_matches(']'), port, names)
 }
 
-fn tcp(host: &str, port: u16) -> Result<Endpoint, StartError> {
+/// Returns whether an address has the name of a host.
+fn is_name(address: &str) -> bool {
+    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+    host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>().is_err()
+}
+
+/// What stands for an address that is not known yet.
+const ANY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+
+fn tcp(host: &str, port: u16, names: NameLookup) -> Result<Endpoint, StartError> {
+    if names == NameLookup::AtStart && host.parse::<IpAddr>().is_err() {
+        let is_local = host.eq_ignore_ascii_case("localhost");
+        let ip = if is_local { IpAddr::V4(Ipv4Addr::LOCALHOST) } else { ANY };
+        return Ok(Endpoint::Tcp(SocketAddr::new(ip, port)));
+    }
     let unknown = |error| StartError::Host { host: host.to_owned(), error };
     first_address((host, port)).map(Endpoint::Tcp).map_err(unknown)
 }

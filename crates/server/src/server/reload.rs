@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use gustnado_tasks::Endpoint;
 
-use super::listeners::{self, ListenerPlan, Listeners};
+use super::listeners::{self, ListenerPlan, Listeners, NameLookup};
 use super::logs::with_lines;
 use super::{ReloadState, Running, StartError, acme, lines, set_budgets};
 use crate::builder::Server;
@@ -48,7 +48,7 @@ impl Running {
     pub fn reload(&self, to: Server) -> Result<Reloaded, StartError> {
         let outcome = self.take_over(&mut self.state(), to);
         match &outcome {
-            Ok(_) => self.note_reload(true, String::new()),
+            Ok(reloaded) => self.note_reload(true, String::new(), reloaded.kept.clone()),
             Err(error) => self.refuse_reload(&error.to_string()),
         }
         outcome
@@ -59,7 +59,8 @@ impl Running {
     /// - `reason`: what is wrong with it, for [`Running::last_reload`] and the page of counters.
     pub fn refuse_reload(&self, reason: &str) {
         self.shared.reloads_refused.fetch_add(1, Ordering::Relaxed);
-        self.note_reload(false, reason.chars().take(REASON_CHARS_MAX).collect());
+        let reason = reason.chars().take(REASON_CHARS_MAX).collect();
+        self.note_reload(false, reason, Vec::new());
     }
 
     /// Returns the result of the last reload; `None` before the first.
@@ -67,9 +68,12 @@ impl Running {
         self.shared.last_reload()
     }
 
-    fn note_reload(&self, taken: bool, reason: String) {
+    fn note_reload(&self, taken: bool, reason: String, kept: Vec<&'static str>) {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        self.shared.note_reload(LastReload { at_s: since.as_secs(), taken, reason });
+        let at_s = since.as_secs();
+        let before = || self.last_reload()?.taken_at_s;
+        let taken_at_s = if taken { Some(at_s) } else { before() };
+        self.shared.note_reload(LastReload { at_s, taken, reason, kept, taken_at_s });
     }
 
     fn take_over(&self, state: &mut ReloadState, mut to: Server) -> Result<Reloaded, StartError> {
@@ -77,7 +81,7 @@ impl Running {
             return Err(StartError::Ending);
         }
         let mut kept = keep(&state.config, &mut to.config);
-        let plans = listeners::plans(&to)?;
+        let plans = listeners::plans(&to, NameLookup::Now)?;
         let endpoints: Vec<_> = plans.iter().map(|plan| plan.endpoint.clone()).collect();
         let lists = super::lists(&to.config, &endpoints);
         let machine = Machine::read();

@@ -58,6 +58,13 @@ fn a_file_comes_compressed_and_whole(setup: Setup) {
     }
     let photo = ask(&server, "/photo.png", "Accept-Encoding: gzip\r\n");
     assert_eq!((photo.field("content-encoding"), photo.field("vary")), (None, None));
+    let stats = server.stats();
+    assert_eq!((stats.responses_gzip, stats.responses_zstd, stats.responses_brotli), (12, 2, 0));
+    // Two files in two codings, once each.
+    assert_eq!((stats.compressions, stats.compress_bytes_in), (4, 2 * 404_000));
+    assert!(stats.compress_bytes_out < 404_000, "{stats:?}");
+    assert_eq!((stats.compress_refused, stats.variants_cached), (0, 4));
+    assert!(stats.variant_bytes > stats.compress_bytes_out, "{stats:?}");
 }
 
 fn ranges_and_conditions_are_those_of_what_was_sent(setup: Setup) {

@@ -83,6 +83,11 @@ fn a_response_is_compressed_for_those_who_accept_it(setup: Setup) {
         }
     }
     assert_eq!(ask(&server, "/short", ACCEPTED).text(), "short");
+    let stats = server.stats();
+    assert_eq!((stats.responses_gzip, stats.responses_zstd, stats.responses_brotli), (4, 2, 0));
+    assert_eq!((stats.compressions, stats.compress_bytes_in), (6, 6 * 2_000));
+    assert!(stats.compress_bytes_out > 0 && stats.compress_bytes_out < 6_000, "{stats:?}");
+    assert_eq!((stats.compress_refused, stats.variants_cached, stats.variant_bytes), (0, 0, 0));
 }
 
 fn long_content_and_streams_come_whole(setup: Setup) {

@@ -11,7 +11,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use futures_core::Stream;
-use gustnado_compress::{BodyEncoder, EncodeError, Flush};
+use gustnado_compress::{BodyEncoder, CompressionCounts, EncodeError, Flush};
 use gustnado_tasks::{BlockingPool, Charge};
 
 use crate::response::{Content, Failed, Streamed};
@@ -38,6 +38,15 @@ pub(super) struct Compressing {
     /// The encoder holds bytes that the client could use.
     is_unflushed: bool,
     has_ended: bool,
+    counts: Arc<CompressionCounts>,
+    bytes_in: u64,
+    bytes_out: u64,
+}
+
+impl Drop for Compressing {
+    fn drop(&mut self) {
+        self.counts.add_compression(self.bytes_in, self.bytes_out);
+    }
 }
 
 /// Content before it is compressed.
@@ -62,7 +71,7 @@ impl Compressing {
         content: Content,
         (encoder, charge): (BodyEncoder, Charge),
         step_bytes_max: usize,
-        pool: BlockingPool,
+        (pool, counts): (BlockingPool, Arc<CompressionCounts>),
     ) -> Self {
         let (source, rest) = match content {
             Content::Stream(streamed) => (PieceSource::Stream(streamed), Bytes::new()),
@@ -80,6 +89,9 @@ impl Compressing {
             out: Vec::new(),
             is_unflushed: false,
             has_ended: false,
+            counts,
+            bytes_in: 0,
+            bytes_out: 0,
         }
     }
 
@@ -93,10 +105,14 @@ impl Compressing {
         self.encoder = Some(encoder);
         self.out = out;
         Poll::Ready(match outcome {
-            Ok(true) => Ok(()),
+            Ok(true) => {
+                self.bytes_in += input.len() as u64;
+                Ok(())
+            }
             Ok(false) => Err(EncodeError),
             // No thread is free: a little of it is done here.
             Err(()) => {
+                self.counts.add_refused();
                 let mut whole = input;
                 let here = whole.split_to(REFUSED_BYTES.min(whole.len()));
                 self.rest = [&*whole, &*self.rest].concat().into();
@@ -108,6 +124,7 @@ impl Compressing {
     fn encode(&mut self, input: &[u8], flush: Flush) -> Result<(), EncodeError> {
         let encoder = self.encoder.as_mut().ok_or(EncodeError)?;
         encoder.encode(input, flush, &mut self.out)?;
+        self.bytes_in += input.len() as u64;
         self.is_unflushed = flush == Flush::No;
         Ok(())
     }
@@ -133,6 +150,7 @@ impl Compressing {
 
     /// Returns the compressed bytes that are ready.
     fn take_out(&mut self) -> Poll<Option<Result<Bytes, Failed>>> {
+        self.bytes_out += self.out.len() as u64;
         Poll::Ready(Some(Ok(std::mem::take(&mut self.out).into())))
     }
 

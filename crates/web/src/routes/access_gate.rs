@@ -61,6 +61,11 @@ impl AccessGate {
         Ok(Arc::new(Self { settings, gate, admission, pool }))
     }
 
+    /// Returns what it asks.
+    pub(super) fn settings(&self) -> &AccessSettings {
+        &self.settings
+    }
+
     /// Returns whether every request meets it.
     pub(super) fn is_open(&self) -> bool {
         self.gate.is_open()

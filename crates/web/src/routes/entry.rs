@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use gustnado_access::{GateResponse, GateVerdict};
+use gustnado_config::AccessSettings;
 use gustnado_http::method::Method;
 use gustnado_http::path::pattern::{before_rest, path_names};
 use gustnado_http::status::Status;
@@ -94,6 +95,11 @@ impl GatedEndpoint {
             }))
         });
         Self { gate, inner, verifying, after }
+    }
+
+    /// Returns what it asks.
+    pub(super) fn settings(&self) -> &AccessSettings {
+        self.gate.settings()
     }
 
     /// Returns what becomes of a request.

@@ -110,6 +110,11 @@ impl Tables {
         labels.find(|(of, _)| *of == label).map(|(_, path)| &**path)
     }
 
+    /// Returns the name by which a host has a site of its own.
+    pub(super) fn name_of_host(&self, host: &str) -> Option<String> {
+        self.hosts.name_of(host)
+    }
+
     fn find_host(&self, view: RequestView<'_>) -> &Arc<RouteTable> {
         self.hosts.get(&host_name(view)).unwrap_or(&self.rest)
     }

@@ -96,7 +96,9 @@ impl EndpointWrapper {
         // Around all others: it sees what they add. A folder does this for its files itself.
         let compression = match route.folder {
             Some(_) => None,
-            None => compression::middleware(&prepared.settings, &build.pool),
+            None => {
+                compression::middleware(&prepared.settings, &build.pool, build.limits.compression())
+            }
         };
         let outer = compression.iter().chain(&prepared.after);
         let outer = outer.chain(&self.middleware).chain(&route.middleware);
