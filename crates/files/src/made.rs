@@ -5,6 +5,7 @@
 //! kept within bounds, by what the file was when it was read.
 
 use std::collections::{HashMap, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -49,8 +50,8 @@ impl Made {
     }
 }
 
-/// A file as it was, and the coding.
-type MadeKey = (Stamp, ContentCoding);
+/// A file as it was, what it is for ([`purpose_of`]), and the coding.
+pub(super) type MadeKey = (Stamp, u64, ContentCoding);
 
 /// What a folder has made, for all workers.
 #[derive(Debug)]
@@ -97,12 +98,12 @@ impl MadeVariants {
 
     /// Returns what is known of a representation; `None`: it has to be made. To be called by
     /// workers.
-    pub(super) fn get(&self, stamp: &Stamp, coding: ContentCoding) -> Option<Made> {
+    pub(super) fn get(&self, key: &MadeKey) -> Option<Made> {
         let mut table = self.table();
         if table.charge.is_none() {
             table.charge = Some(Charge::new(MemoryKind::Cache));
         }
-        let entry = table.entries.get_mut(&(*stamp, coding))?;
+        let entry = table.entries.get_mut(key)?;
         entry.is_used = true;
         Some(entry.made.clone())
     }
@@ -181,8 +182,7 @@ impl MadeTable {
 
 /// Returns the codings that the server may compress a file with.
 ///
-/// - `own`: the fields that it has beyond the folder's. What was made is kept by the file, so one
-///   that takes another's place is not compressed.
+/// - `own`: the fields that it has beyond the folder's.
 pub(super) fn possible(
     folder: &Folder,
     (content_type, own): (&ContentType, &Fields),
@@ -198,7 +198,6 @@ pub(super) fn possible(
     let bytes_max = FILE_BYTES_MAX.min(folder.made.bytes_max / FILE_SHARE);
     let is_one = (settings.compress_bytes_min..=bytes_max).contains(&size)
         && is_of_types(settings, content_type)
-        && !own.contains(HeaderId::Vary)
         && ![&folder.headers.fields, own]
             .iter()
             .any(|fields| forbids_change(fields.get_all(HeaderId::CacheControl)));
@@ -213,9 +212,20 @@ fn is_of_types(settings: &RouteSettings, content_type: &ContentType) -> bool {
     }
 }
 
+/// Returns a number for what a file is sent as: one file may have several paths, with a type or
+/// fields of its own by each, and may be the page of an application as well.
+pub(super) fn purpose_of(content_type: &ContentType, own: &Fields) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    content_type.to_string().hash(&mut hasher);
+    for (name, value) in own.iter() {
+        (name.as_str(), value).hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
 /// Compresses a file, unless that is done or under way. Waits for the disk.
-pub(super) fn make(folder: &Folder, original: &CachedFile, coding: ContentCoding, now: Now) {
-    let key = (original.seen.stamp, coding);
+pub(super) fn make(folder: &Folder, original: &CachedFile, key: MadeKey, now: Now) {
+    let coding = key.2;
     if !folder.made.begin(key) {
         return;
     }

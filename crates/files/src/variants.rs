@@ -19,7 +19,7 @@ use super::Folder;
 use super::cached_file::{Access, CachedFile, Representation};
 use super::error::Failure;
 use super::headers::FolderHeaders;
-use super::made::{self, Made};
+use super::made::{self, Made, MadeKey};
 use super::resolve::{Located, Root};
 use super::response::FileResponse;
 use super::select::select_or_whole;
@@ -43,6 +43,8 @@ pub(super) struct VariantSet {
     available: CodingSet,
     /// What there is, and what the server may make.
     offered: CodingSet,
+    /// What the file is for, which is a part of the key of what is made of it.
+    purpose: u64,
 }
 
 /// What a client gets of a file.
@@ -77,7 +79,7 @@ impl MakeVariant {
         request: RequestView<'_>,
         now: Now,
     ) -> Result<FileResponse, Self> {
-        match folder.made.get(&self.set.original().seen.stamp, self.coding) {
+        match folder.made.get(&self.key()) {
             Some(Made::File(file)) => {
                 folder.count_coding(&file);
                 Ok(select_or_whole(file, &folder.headers, request, now))
@@ -91,7 +93,11 @@ impl MakeVariant {
 
     /// Makes it, if nobody does. Waits for the disk.
     pub(super) fn run(&self, folder: &Folder, now: Now) {
-        made::make(folder, self.set.original(), self.coding, now);
+        made::make(folder, self.set.original(), self.key(), now);
+    }
+
+    fn key(&self) -> MadeKey {
+        (self.set.original().seen.stamp, self.set.purpose, self.coding)
     }
 
     /// Responds with it, or without it if it could not be made.
@@ -235,7 +241,8 @@ impl VariantSet {
         let available: CodingSet = files.iter().flatten().map(|file| file.coding()).collect();
         let size = files[0].as_ref().map_or(0, |file| file.size);
         let offered = available.and(made::possible(folder, (&content_type, own), size));
-        Ok(Self { files, available, offered })
+        let purpose = made::purpose_of(&content_type, own);
+        Ok(Self { files, available, offered, purpose })
     }
 
     /// Returns the representation that a client gets.

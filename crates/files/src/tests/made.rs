@@ -172,3 +172,42 @@ fn what_is_made_is_bounded() {
     scene.write("large.js", text(200_000));
     assert_eq!(get(&scene, "/large.js", "gzip").field("Content-Encoding"), None);
 }
+
+#[test]
+fn the_page_of_an_application_is_compressed_under_every_path() {
+    let scene = with(|settings| {
+        (settings.compress, settings.spa) = (Compress::On, "index.html".to_owned());
+    });
+    scene.write("index.html", text(5_000));
+    for _ in 0..2 {
+        for (path, is_fallback) in [("/", false), ("/users/42", true), ("/", false), ("/a/b", true)]
+        {
+            for coding in [ContentCoding::Gzip, ContentCoding::Zstd] {
+                let accepted = format!("Accept-Encoding: {}", coding.name());
+                let sent = scene.get_with(path, &[&accepted, "Sec-Fetch-Mode: navigate"]);
+                assert_eq!(sent.status(), 200, "{path}");
+                assert_eq!(sent.field("Content-Encoding"), Some(coding.name()), "{path}");
+                assert!(sent.body == compressed(coding, 5_000));
+                assert!(sent.head.contains("Accept-Encoding"), "{}", sent.head);
+                assert_eq!(sent.head.contains("Sec-Fetch-Mode"), is_fallback, "{}", sent.head);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_file_with_two_names_has_the_type_of_each() {
+    let scene = scene();
+    scene.write("a.json", text(5_000));
+    let site = scene.place.path().join("site");
+    fs::hard_link(site.join("a.json"), site.join("a.txt")).expect("a link");
+    for _ in 0..2 {
+        for (path, kind) in
+            [("/a.json", "application/json"), ("/a.txt", "text/plain; charset=utf-8")]
+        {
+            let sent = get(&scene, path, "gzip");
+            assert_eq!(sent.field("Content-Encoding"), Some("gzip"));
+            assert_eq!(sent.field("Content-Type"), Some(kind));
+        }
+    }
+}
