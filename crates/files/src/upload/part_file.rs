@@ -3,13 +3,13 @@
 use std::fs::File;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::{Arc, PoisonError};
 
 use gustnado_http::etag::EntityTag;
 use gustnado_http::precondition::{Verdict, judge};
 use gustnado_tasks::Now;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, Stat};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;
 
 use super::quota::QuotaShare;
@@ -19,8 +19,9 @@ use crate::cached_file::{Access, CachedFile, Representation};
 use crate::resolve::Root;
 use crate::select::conditions_of;
 
-/// The beginning of the names of files that are not whole. They are hidden, so no request finds
-/// them; a process that is killed leaves its own behind.
+/// The beginning of the names of files that are not whole, where the file system has none without
+/// a name. They are hidden, so no request finds them; a process that is killed leaves its own
+/// behind.
 const PART_NAME: &str = ".gustnado-upload-";
 /// How often another name is tried.
 const ATTEMPTS_MAX: usize = 4;
@@ -33,8 +34,7 @@ pub(super) struct PartFile {
     /// The folder that it lies in, and will lie in.
     parent: OwnedFd,
     file: File,
-    /// Its name for now; `None` once it has its own.
-    part_name: Option<String>,
+    name: PartName,
     relative: Vec<u8>,
     /// The file in its place when the request came.
     replaces: Option<Stat>,
@@ -42,6 +42,16 @@ pub(super) struct PartFile {
     is_conditional: bool,
     written: u64,
     share: QuotaShare,
+}
+
+/// The name of a file that is not whole.
+#[derive(Debug)]
+enum PartName {
+    /// It has none, and is gone with the process that writes it.
+    Unnamed,
+    Hidden(String),
+    /// It is in its place.
+    Own,
 }
 
 /// A file in its place.
@@ -102,15 +112,14 @@ impl PartFile {
         if !share.has_room(length) {
             return Err(UploadFailure::Quota);
         }
-        let (part_name, file) = create(&parent)?;
-        let (folder, part_name) = (Arc::clone(folder), Some(part_name));
-        let written = 0;
+        let (name, file) = create(&parent)?;
+        let (folder, written) = (Arc::clone(folder), 0);
         Ok(Self {
             folder,
             root,
             parent,
             file,
-            part_name,
+            name,
             relative,
             replaces,
             is_conditional,
@@ -151,31 +160,39 @@ impl PartFile {
 
     /// Gives it its name. Returns the file that was there.
     fn put(&mut self) -> Result<Option<Stat>, UploadFailure> {
-        let Some(part_name) = self.part_name.clone() else { return Ok(None) };
         let (parent, (_, name)) = (&self.parent, split(&self.relative));
         if !self.folder.settings.upload_overwrite {
-            put_new(parent, part_name.as_bytes(), name)?;
-            self.part_name = None;
+            match &self.name {
+                PartName::Unnamed => link(&self.file, parent, name).map_err(taken)?,
+                PartName::Hidden(part_name) => put_new(parent, part_name.as_bytes(), name)?,
+                PartName::Own => {}
+            }
+            self.name = PartName::Own;
             return Ok(None);
         }
         let found = rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW).ok();
         if self.is_conditional && !is_same(self.replaces.as_ref(), found.as_ref()) {
             return Err(UploadFailure::Condition);
         }
-        rustix::fs::renameat(parent, &*part_name, parent, name).map_err(|errno| match errno {
+        // Only a file with a name can take the place of another one.
+        if let PartName::Unnamed = self.name {
+            self.name = PartName::Hidden(new_name(|name| link(&self.file, parent, name))?.0);
+        }
+        let PartName::Hidden(part_name) = &self.name else { return Ok(None) };
+        rustix::fs::renameat(parent, &**part_name, parent, name).map_err(|errno| match errno {
             Errno::ISDIR | Errno::NOTEMPTY | Errno::EXIST => UploadFailure::NoFile,
             errno => UploadFailure::Disk(errno),
         })?;
-        self.part_name = None;
+        self.name = PartName::Own;
         Ok(found)
     }
 }
 
 impl Drop for PartFile {
     fn drop(&mut self) {
-        if let Some(name) = self.part_name.take() {
+        if let PartName::Hidden(name) = &self.name {
             // There is nothing else to be done about a disk that refuses even that.
-            _ = rustix::fs::unlinkat(&self.parent, name, AtFlags::empty());
+            _ = rustix::fs::unlinkat(&self.parent, &**name, AtFlags::empty());
         }
     }
 }
@@ -188,15 +205,34 @@ fn split(relative: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// Makes a file with a name that none has.
-fn create(parent: &OwnedFd) -> Result<(String, File), Errno> {
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+/// Makes a file without a name, or with one that none has.
+fn create(parent: &OwnedFd) -> Result<(PartName, File), Errno> {
+    let flags = OFlags::WRONLY | OFlags::CLOEXEC;
     // What the umask leaves of it, as for any file of the process.
     let mode = Mode::from_raw_mode(0o666);
+    match rustix::fs::openat(parent, ".", flags | OFlags::TMPFILE, mode).map(File::from) {
+        // It gets its name by the link that stands for it there.
+        Ok(file) if rustix::fs::stat(link_of(&file)).is_ok() => Ok((PartName::Unnamed, file)),
+        // The file system has no such files, or `/proc` is not there.
+        Ok(_) | Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOENT) => {
+            create_named(parent, mode)
+        }
+        Err(errno) => Err(errno),
+    }
+}
+
+fn create_named(parent: &OwnedFd, mode: Mode) -> Result<(PartName, File), Errno> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let (name, file) = new_name(|name| rustix::fs::openat(parent, name, flags, mode))?;
+    Ok((PartName::Hidden(name), file.into()))
+}
+
+/// Does something with a name that none has. Returns the name as well.
+fn new_name<T>(act: impl Fn(&[u8]) -> Result<T, Errno>) -> Result<(String, T), Errno> {
     let mut outcome = Err(Errno::EXIST);
     for _ in 0..ATTEMPTS_MAX {
         let name = format!("{PART_NAME}{:016x}", RandomState::new().build_hasher().finish());
-        outcome = rustix::fs::openat(parent, &*name, flags, mode).map(|file| (name, file.into()));
+        outcome = act(name.as_bytes()).map(|done| (name, done));
         if !matches!(outcome, Err(Errno::EXIST | Errno::INTR)) {
             break;
         }
@@ -204,12 +240,24 @@ fn create(parent: &OwnedFd) -> Result<(String, File), Errno> {
     outcome
 }
 
-/// Gives a file its name unless another one has it.
-fn put_new(parent: &OwnedFd, from: &[u8], name: &[u8]) -> Result<(), UploadFailure> {
-    let taken = |errno| match errno {
+/// Gives a file without a name one that none has.
+fn link(file: &File, parent: &OwnedFd, name: &[u8]) -> Result<(), Errno> {
+    rustix::fs::linkat(CWD, link_of(file), parent, name, AtFlags::SYMLINK_FOLLOW)
+}
+
+fn link_of(file: &File) -> String {
+    format!("/proc/self/fd/{}", file.as_raw_fd())
+}
+
+fn taken(errno: Errno) -> UploadFailure {
+    match errno {
         Errno::EXIST => UploadFailure::Exists,
         errno => UploadFailure::Disk(errno),
-    };
+    }
+}
+
+/// Gives a file its name unless another one has it.
+fn put_new(parent: &OwnedFd, from: &[u8], name: &[u8]) -> Result<(), UploadFailure> {
     match rustix::fs::renameat_with(parent, from, parent, name, RenameFlags::NOREPLACE) {
         // A file system, or a kernel, without that: a second name, which replaces none either.
         Err(Errno::INVAL | Errno::NOSYS | Errno::PERM) => {
@@ -257,4 +305,38 @@ fn is_same(one: Option<&Stat>, other: Option<&Stat>) -> bool {
 
 fn failure(error: &io::Error) -> UploadFailure {
     UploadFailure::Disk(Errno::from_io_error(error).unwrap_or(Errno::IO))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_file_gets_its_name_at_the_end_and_replaces_none() {
+        let place = tempfile::TempDir::new().expect("a temporary folder");
+        let parent = OwnedFd::from(File::open(place.path()).expect("there"));
+        let mode = Mode::from_raw_mode(0o666);
+        fs::write(place.path().join("taken"), "old").expect("a file");
+        for (at, made) in [create(&parent), create_named(&parent, mode)].into_iter().enumerate() {
+            let (name, mut file) = made.expect("a file");
+            file.write_all(b"new").expect("written");
+            let put = |to: &[u8]| match &name {
+                PartName::Unnamed => link(&file, &parent, to).map_err(taken),
+                PartName::Hidden(hidden) => put_new(&parent, hidden.as_bytes(), to),
+                PartName::Own => unreachable!("it is new"),
+            };
+            let own = format!("own-{at}");
+            assert_eq!(put(b"taken"), Err(UploadFailure::Exists));
+            assert_eq!(put(own.as_bytes()), Ok(()));
+            let path = place.path().join(own);
+            assert_eq!(fs::read(&path).expect("there"), b"new");
+            let mode = fs::metadata(&path).expect("there").permissions().mode();
+            assert_eq!(mode & 0o133, 0, "what the umask leaves of 666: {mode:o}");
+        }
+        assert_eq!(fs::read(place.path().join("taken")).expect("there"), b"old");
+        let names = fs::read_dir(place.path()).expect("there").count();
+        assert_eq!(names, 3, "no hidden name is left");
+    }
 }
