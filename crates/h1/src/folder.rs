@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use gustnado_http::head::Framing;
 use gustnado_http::method::Method;
+use gustnado_http::path::CanonicalPath;
 use gustnado_tasks::SendBuf;
 
 use super::Conn;
+use super::body::BodyUse;
 use super::body_end::BodyEnd;
 use super::in_flight::InFlight;
 use super::pending::PendingContent;
@@ -20,6 +22,26 @@ use gustnado_web::response::Response;
 use gustnado_web::routes::{RouteOptions, RouteTable};
 
 impl Conn {
+    /// Responds from a folder that is mounted at a path, once the body of the request was read.
+    ///
+    /// - `path`: returns the canonical path of the request.
+    #[expect(clippy::inline_always, reason = "as a call it costs each file instructions")]
+    #[inline(always)]
+    pub(super) fn respond_from_mount<'p>(
+        &self,
+        (files, at, path): (&Files, usize, impl FnOnce() -> Option<CanonicalPath<'p>>),
+        table: &Arc<RouteTable>,
+        received: &mut ReceivedRequest<'_>,
+        turn: &TurnContext,
+        out: &mut SendBuf,
+    ) -> ResponseProgress {
+        if received.has_body_ahead() {
+            return ResponseProgress::BodyFirst(received.put_off(BodyUse::Nothing));
+        }
+        let place = path().map(|path| Mounted { path, at });
+        self.respond_from_folder((files, place.as_ref()), table, received, turn, out)
+    }
+
     /// Responds from a folder, or waits for its disk. The request has no body, or it was read.
     ///
     /// - `place`: as for [`Files::respond`].

@@ -2,14 +2,12 @@
 
 use std::task::Context;
 
-use gustnado_files::Mounted;
 use gustnado_http::method::Method;
 use gustnado_tasks::SendBuf;
 use gustnado_web::response::Response;
 use gustnado_web::routes::{EndpointKind, GatedEndpoint, Passage};
 
 use super::Conn;
-use super::body::BodyUse;
 use super::progress::ResponseProgress;
 use super::received::{ReceivedRequest, TurnContext};
 use super::route::RoutedRequest;
@@ -41,21 +39,11 @@ impl Conn {
                 EndpointKind::Run(runnable) => {
                     self.run(runnable, routed, received, turn, out, context)
                 }
-                EndpointKind::Files { .. } if received.has_body_ahead() => {
-                    ResponseProgress::BodyFirst(received.put_off(BodyUse::Nothing))
-                }
                 EndpointKind::Files { files, mounted_at } => {
                     let RoutedRequest { cache, table, request, .. } = routed;
-                    let path = request.parts().path().ok();
-                    let place = path.map(|path| Mounted { path, at: *mounted_at });
-                    let progress = self.respond_from_folder(
-                        (files, place.as_ref()),
-                        table,
-                        received,
-                        turn,
-                        out,
-                    );
-                    drop(place);
+                    let path = || request.parts().path().ok();
+                    let mount = (&**files, *mounted_at, path);
+                    let progress = self.respond_from_mount(mount, table, received, turn, out);
                     request.put_back(&cache.used);
                     progress
                 }

@@ -21,7 +21,6 @@ use super::received::{ReceivedRequest, Responded, TurnContext};
 use super::respond::{WriteContext, WrittenResponse};
 use super::timeouts::RouteTimeouts;
 use gustnado_app::hooks::Limit;
-use gustnado_files::Mounted;
 use gustnado_web::handler::{HandlerId, InlineFn, RunningHandler, TaskFn};
 use gustnado_web::lookup::find;
 use gustnado_web::middleware::Runnable;
@@ -111,13 +110,9 @@ impl Conn {
             None => find(cache, table, view.method(), asked, self.origin()),
         };
         match &endpoint.kind {
-            EndpointKind::Files { .. } if received.has_body_ahead() => {
-                ResponseProgress::BodyFirst(received.put_off(BodyUse::Nothing))
-            }
             EndpointKind::Files { files, mounted_at } => {
-                let path = path.or_else(|| CanonicalPath::of(view.path()).ok());
-                let place = path.map(|path| Mounted { path, at: *mounted_at });
-                self.respond_from_folder((files, place.as_ref()), table, received, turn, out)
+                let path = || path.or_else(|| CanonicalPath::of(view.path()).ok());
+                self.respond_from_mount((&**files, *mounted_at, path), table, received, turn, out)
             }
             EndpointKind::Gated(gated) => {
                 note_step(endpoint.options.label);
