@@ -344,7 +344,7 @@ _SHORTS_OF_ENGINE = {"port": "-p", "user": "-u"}
 _LISTS_OF_ENGINE = (
     "listen", "forwarded-allow-ips", "proxy-allow-from", "index", "try-files", "mime",
     "compress-types", "forbidden", "immutable-folders", "allow", "deny", "cors", "cors-methods",
-    "cors-headers",
+    "cors-headers", "error-page",
 )
 _HEADINGS = {"Address": "Kernel and proxies", "Output": "Statistics"}
 

@@ -30,6 +30,9 @@ class Settings(TypedDict, total=False):
     allow: str | Sequence[str] | None
     answer_version: str | None
     app_dir: _Path | None
+    archive_bytes_max: int | str | None
+    archives: Literal["off", "on", "tar.zst", "zip"] | None
+    archives_max: int | None
     backlog: int | None
     backlog_of_threads: int | None
     basic_auth: _Path | None
@@ -74,6 +77,7 @@ class Settings(TypedDict, total=False):
     env: str | Sequence[str] | None
     env_file: str | Sequence[str] | None
     error_log: _Path | None
+    error_page: str | Sequence[str] | None
     factory: bool | None
     fd: int | None
     file_threads: int | Literal["off"] | None

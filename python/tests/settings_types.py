@@ -34,7 +34,7 @@ def type_of(option):
         return "str | Sequence[str]"
     if "true for" in option.takes:
         return "bool | str"
-    names = re.fullmatch(r"one of ([\w, -]+)", option.takes)
+    names = re.fullmatch(r"one of ([\w., -]+)", option.takes)
     if names:
         return f"Literal[{', '.join(repr(one) for one in names[1].split(', '))}]"
     words = re.search(r"or (auto|off|never|unlimited|system)$", option.takes)

@@ -29,7 +29,7 @@ use gustnado::Server;
 use gustnado::config::{Origin, Settings, TUNABLES, Tunable, nearest};
 use gustnado::site::{ConfigFiles, SiteError, SiteFile};
 use help::{FIRST, GROUPS, SERVE, aliases};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -357,10 +357,13 @@ fn argument(tunable: &'static Tunable) -> Arg {
         .value_name(tunable.placeholder())
         .value_parser(OsStringValueParser::new())
         .allow_negative_numbers(true)
-        .action(ArgAction::Set)
-        .overrides_with(tunable.name)
         .help(short)
         .long_help(long);
+    let arg = if tunable.repeats() {
+        arg.action(ArgAction::Append)
+    } else {
+        arg.action(ArgAction::Set).overrides_with(tunable.name)
+    };
     if tunable.is_argument() {
         return arg;
     }
@@ -376,8 +379,12 @@ fn argument(tunable: &'static Tunable) -> Arg {
 
 fn given(matches: &ArgMatches) -> Vec<(&'static str, OsString)> {
     // A subcommand may have some of the settings only.
-    let value =
-        |tunable: &Tunable| matches.try_get_one::<OsString>(tunable.name).ok().flatten().cloned();
+    let value = |tunable: &Tunable| {
+        let values = matches.try_get_many::<OsString>(tunable.name).ok().flatten()?;
+        // A list that may be given several times.
+        let values: Vec<&OsStr> = values.map(OsString::as_os_str).collect();
+        Some(values.join(OsStr::new(",")))
+    };
     TUNABLES.iter().filter_map(|tunable| Some((tunable.name, value(tunable)?))).collect()
 }
 

@@ -229,6 +229,7 @@ fn the_sample_and_every_example_of_the_documentation_are_well() {
         fs::create_dir(place.path(folder)).expect("a folder");
     }
     place.write("404.html", "lost");
+    place.write("50x.html", "oops");
     place.write("oops.html", "oops");
     let mut examples = 0;
     for block in page.split("```toml\n").skip(1) {

@@ -136,6 +136,9 @@ fn folder() -> tempfile::TempDir {
         ("public/hello.txt", "Hello!\n"),
         ("404.html", "There is no such page.\n"),
         ("oops.html", "Something is wrong.\n"),
+        ("50x.html", "Something is wrong.\n"),
+        ("public/404.html", "There is no such page.\n"),
+        ("public/50x.html", "Something is wrong.\n"),
         ("nginx.conf", "server { location / { return 200 ok; } }\n"),
         ("site.toml", "root = \"./public\"\nport = 0\n"),
         ("keys", "0123456789abcdef0123456789abcdef\n"),
@@ -289,14 +292,19 @@ fn the_page_of_keys_has_those_of_the_schema() {
     let section = |name: &str| sections.iter().find(|(title, _)| *title == name).expect(name).1;
     let settings = fs::read_to_string(root().join("docs/tuning.md")).expect("the settings");
     let is_setting = |key: &str| settings.contains(&format!("| `--{key}` |"));
+    // Settings that have a form of tables, too.
+    let has_tables = |key: &str| ["listen", "error-page"].contains(&key);
     for name in ["listen", "route", "site", "site.tls", "error-page", "header", "rewrite"] {
         let found = schema["$defs"][name]["properties"].as_object().expect("its keys");
         // The page of settings has those that a site and a route may have.
-        let is_key = |key: &&str| !(["route", "site"].contains(&name) && is_setting(key));
+        let is_own = |key: &str| is_setting(key) && !has_tables(key);
+        let is_key = |key: &&str| !(["route", "site"].contains(&name) && is_own(key));
         let wanted: BTreeSet<&str> = found.keys().map(String::as_str).filter(is_key).collect();
         assert_eq!(keys_in(section(name)), wanted, "{name}");
     }
     let found = schema["properties"].as_object().expect("its keys").keys().map(String::as_str);
-    let wanted: BTreeSet<&str> = found.filter(|key| *key == "listen" || !is_setting(key)).collect();
+    // Settings that have a form of tables, too.
+    let has_tables = |key: &&str| ["listen", "error-page"].contains(key);
+    let wanted: BTreeSet<&str> = found.filter(|key| has_tables(key) || !is_setting(key)).collect();
     assert_eq!(keys_in(section("The top of the file")), wanted);
 }

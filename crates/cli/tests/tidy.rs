@@ -89,7 +89,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("client", &["http", "tasks", "tls"]),
     ("tcp", &["config", "tasks", "tls"]),
     ("web", &["access", "compress", "config", "files", "http", "observe", "tasks", "tcp", "tls"]),
-    ("app", &["access", "config", "http", "observe", "tasks", "tls", "web"]),
+    ("app", &["access", "config", "files", "http", "observe", "tasks", "tls", "web"]),
     ("h1", &["app", "config", "files", "http", "observe", "tasks", "tls", "web"]),
     ("h2", &["app", "config", "files", "http", "observe", "tasks", "tls", "web"]),
     ("ws", &["client", "config", "http", "observe", "tasks", "tls", "web"]),

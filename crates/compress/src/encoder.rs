@@ -13,6 +13,11 @@ const STREAM_WINDOW_LOG: u32 = 16;
 const STREAM_HASH_LOG: u32 = 15;
 const STREAM_CHAIN_LOG: u32 = 14;
 
+/// The same of an archive: few are made at once, and much in one file is found in the next.
+const ARCHIVE_WINDOW_LOG: u32 = 21;
+const ARCHIVE_HASH_LOG: u32 = 18;
+const ARCHIVE_CHAIN_LOG: u32 = 17;
+
 /// Bits of the largest window that a client has to support (RFC 9659 §3): 8 MiB.
 const WINDOW_LOG_MAX: u32 = 23;
 
@@ -67,18 +72,32 @@ impl BodyEncoder {
     /// # Errors
     /// [`EncodeError`] if no memory is free, or `coding` is neither gzip nor Zstandard.
     pub fn of_stream(coding: ContentCoding, level: Level) -> Result<Self, EncodeError> {
-        let encoder = Self::new(coding, level)?;
-        if let EncoderState::Zstd(mut context) = encoder.0 {
+        let logs = (STREAM_WINDOW_LOG, STREAM_HASH_LOG, STREAM_CHAIN_LOG);
+        Self::new(coding, level)?.with_tables(logs)
+    }
+
+    /// Creates an encoder of an archive, whose length is not known either. With Zstandard it holds
+    /// a few MiB, whatever the level.
+    ///
+    /// # Errors
+    /// As [`BodyEncoder::of_stream`].
+    pub fn of_archive(coding: ContentCoding, level: Level) -> Result<Self, EncodeError> {
+        let logs = (ARCHIVE_WINDOW_LOG, ARCHIVE_HASH_LOG, ARCHIVE_CHAIN_LOG);
+        Self::new(coding, level)?.with_tables(logs)
+    }
+
+    /// Bounds what Zstandard's encoder holds, by the bits of its window, its hashes and its links.
+    fn with_tables(mut self, (window, hash, chain): (u32, u32, u32)) -> Result<Self, EncodeError> {
+        if let EncoderState::Zstd(context) = &mut self.0 {
             for parameter in [
-                CParameter::WindowLog(STREAM_WINDOW_LOG),
-                CParameter::HashLog(STREAM_HASH_LOG),
-                CParameter::ChainLog(STREAM_CHAIN_LOG),
+                CParameter::WindowLog(window),
+                CParameter::HashLog(hash),
+                CParameter::ChainLog(chain),
             ] {
                 context.set_parameter(parameter).map_err(|_| EncodeError)?;
             }
-            return Ok(Self(EncoderState::Zstd(context)));
         }
-        Ok(encoder)
+        Ok(self)
     }
 
     /// Creates an encoder of bodies whose length is told by [`BodyEncoder::restart`].
@@ -130,7 +149,7 @@ impl BodyEncoder {
         out: &mut Vec<u8>,
     ) -> Result<(), EncodeError> {
         match &mut self.0 {
-            EncoderState::Gzip(compress) => encode_gzip(compress, input, flush, out),
+            EncoderState::Gzip(compress) => encode_deflate(compress, input, flush, out),
             EncoderState::Zstd(context) => encode_zstd(context, input, flush, out),
         }
     }
@@ -144,7 +163,8 @@ impl BodyEncoder {
     }
 }
 
-fn encode_gzip(
+/// Encodes a piece, by gzip or by DEFLATE alone.
+pub(crate) fn encode_deflate(
     compress: &mut Compress,
     input: &[u8],
     flush: Flush,
@@ -291,6 +311,19 @@ mod tests {
             let mut encoder = BodyEncoder::of_stream(coding, Level::default()).expect("an encoder");
             encoder.encode(&text(1_000_000), Flush::Now, &mut Vec::new()).expect("it is encoded");
             assert!((100_000..700_000).contains(&encoder.heap_bytes()), "{}", encoder.heap_bytes());
+        }
+    }
+
+    #[test]
+    fn an_archive_holds_a_few_mebibytes_at_any_level() {
+        for zstd in [1, 3, 9, 19] {
+            let level = Level { zstd, ..Level::default() };
+            let encoder = BodyEncoder::of_archive(ContentCoding::Zstd, level);
+            let (mut encoder, mut out) = (encoder.expect("an encoder"), Vec::new());
+            let input = text(3_000_000);
+            encoder.encode(&input, Flush::End, &mut out).expect("it is encoded");
+            assert!(decoded(ContentCoding::Zstd, &out) == input, "{zstd}");
+            assert!(encoder.heap_bytes() < 8 << 20, "{zstd}: {}", encoder.heap_bytes());
         }
     }
 

@@ -11,10 +11,12 @@ mod advance;
 mod counts;
 #[cfg(test)]
 mod decoded;
+mod deflate;
 mod encoder;
 mod media_types;
 
 pub use advance::compress_in_advance;
 pub use counts::CompressionCounts;
+pub use deflate::DeflateEncoder;
 pub use encoder::{BodyEncoder, EncodeError, Flush, Level, compress};
 pub use media_types::{COMPRESSIBLE, is_compressed_already};

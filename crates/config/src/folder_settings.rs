@@ -4,6 +4,7 @@
 use gustnado_http::fields::check_field;
 
 use super::fields::{choice, file_path, list, number, switch};
+use super::listing::Archives;
 use super::tunable::{Field, SettingGroup, Tunable};
 
 /// The slash at the end of a path.
@@ -185,6 +186,30 @@ pub(super) const LISTING_README: Tunable = Tunable {
     default: "false",
     doc: "Show the README of a folder below its listing",
     field: switch!(routes.listing_readme),
+};
+
+pub(super) const ARCHIVES: Tunable = Tunable {
+    name: "archives",
+    group: SettingGroup::Folders,
+    default: "off",
+    doc: "Let clients download listed folders as one file: ?archive=tar.zst or zip",
+    field: choice!(routes.archives, Archives),
+};
+
+pub(super) const ARCHIVE_BYTES_MAX: Tunable = Tunable {
+    name: "archive-bytes-max",
+    group: SettingGroup::Folders,
+    default: "unlimited",
+    doc: "Bytes that all files of an archive may have together",
+    field: number!(routes.archive_bytes_max, Bytes, 1..=1 << 50, or "unlimited"),
+};
+
+pub(super) const ARCHIVES_MAX: Tunable = Tunable {
+    name: "archives-max",
+    group: SettingGroup::Files,
+    default: "4",
+    doc: "Archives of folders that are made at once, on the whole server",
+    field: number!(archives_max, Count, 1..=1_000),
 };
 
 pub(super) const UPLOAD: Tunable = Tunable {

@@ -24,6 +24,7 @@ pub mod config_file;
 mod deploys;
 mod early_hints;
 mod error;
+mod error_pages;
 mod fields;
 mod file_settings;
 mod folder_settings;
@@ -66,6 +67,8 @@ pub use compression::{Compress, Precompressed};
 pub use deploys::{CacheControl, CacheRule};
 pub use early_hints::{EarlyHints, preload_link};
 pub use error::ConfigError;
+#[doc(hidden)]
+pub use error_pages::{error_page_content, error_page_of};
 pub use file_settings::{FilePlace, FileSetting, FileSettings};
 pub use folder_settings::{TrailingSlash, TryFile};
 #[doc(hidden)]
@@ -78,7 +81,7 @@ pub use gustnado_tasks::{Acceptor, IoChoice as Io, Placement, SchedulerKind, Tra
 pub use headers::Headers;
 pub use layers::{Effective, Settings};
 pub use listen::ListenSpec;
-pub use listing::Listing;
+pub use listing::{Archives, Listing};
 pub use machine::{Machine, Resolved};
 pub use memory::MemoryPlan;
 #[doc(hidden)]
@@ -174,6 +177,9 @@ settings! { $
         stats_path: String,
         /// The clients that get these pages, as in `forwarded_allow_ips`.
         metrics_allow_from: Vec<String>,
+        /// Pages for errors, where a site has none of its own: a status and a file, such as
+        /// `404=404.html` or `5xx=50x.html`.
+        error_page_files: Vec<String>,
         /// Value of the `Server` field; empty leaves the field out.
         server_name: String,
         /// The file that a line for each request is appended to; `-` is standard output, `None` is
@@ -364,6 +370,8 @@ settings! { $
         /// Threads that wait for the disk of a served folder, at most, so that no worker does; 0 to
         /// have the workers wait themselves.
         file_threads: usize,
+        /// Archives of folders that are made at once.
+        archives_max: u64,
         /// How long a handler may hold a worker before the process ends, so that its supervisor
         /// starts it again; zero is for ever.
         restart_hung: Duration,

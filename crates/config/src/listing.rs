@@ -54,6 +54,43 @@ impl Listing {
     }
 }
 
+/// Archives of what is in a folder, which clients may ask for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Archives {
+    /// None.
+    #[default]
+    Off,
+    /// All forms that there are.
+    On,
+    /// tar, compressed with Zstandard.
+    TarZst,
+    /// zip.
+    Zip,
+}
+
+impl Archives {
+    /// Every member, in the order of [`Self::NAMES`]; the first is the default.
+    pub const ALL: [Self; 4] = [Self::Off, Self::On, Self::TarZst, Self::Zip];
+    /// The name of each member, as flags and files have it.
+    pub const NAMES: [&'static str; 4] = ["off", "on", "tar.zst", "zip"];
+
+    /// Returns the name of this member, as flags and files have it.
+    pub fn as_str(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+
+    /// Returns the forms that clients may ask for, by their names in a query.
+    #[doc(hidden)]
+    pub fn names(self) -> &'static [&'static str] {
+        match self {
+            Self::Off => &[],
+            Self::On => &["tar.zst", "zip"],
+            Self::TarZst => &["tar.zst"],
+            Self::Zip => &["zip"],
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

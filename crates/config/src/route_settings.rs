@@ -15,7 +15,7 @@ use super::compression::{Compress, Precompressed};
 use super::deploys::{CacheControl, CacheRule};
 use super::fields::{choice, switch};
 use super::folder_settings::TrailingSlash;
-use super::listing::Listing;
+use super::listing::{Archives, Listing};
 use super::tunable::{InvalidValue, SettingGroup, Tunable};
 
 settings! { $
@@ -52,6 +52,10 @@ settings! { $
         hidden: bool,
         /// Listing of folders that have no index.
         listing: Listing = Listing::Auto,
+        /// Archives of listed folders that clients may ask for.
+        archives: Archives = Archives::Off,
+        /// Bytes that all files of an archive may have together; 0 is no limit.
+        archive_bytes_max: u64,
         /// The largest file whose entity tag is made of its bytes; 0 is none.
         hash_bytes_max: u64,
         /// Whether the README of a folder is shown below its listing.

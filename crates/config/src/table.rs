@@ -6,8 +6,8 @@ use super::text::is_user;
 use super::tunable::{Field, SettingGroup, Tunable};
 use super::{
     Acceptor, Io, Placement, SchedulerKind, TrafficClass, access, acme, address, bodies,
-    compression, deploys, folder_settings, forbidden, handlers, http2, memory, output, pace, pages,
-    route_settings, sockets, tls, websocket,
+    compression, deploys, error_pages, folder_settings, forbidden, handlers, http2, memory, output,
+    pace, pages, route_settings, sockets, tls, websocket,
 };
 
 /// Every setting, in the order of `check` and of the documentation.
@@ -370,11 +370,14 @@ pub static TUNABLES: &[Tunable] = &[
         doc: "Threads of each folder that wait for its disk, at most, so that no worker does",
         field: number!(file_threads, Count, 1..=1_000, or "off"),
     },
+    folder_settings::ARCHIVES_MAX,
     route_settings::HIDDEN,
     forbidden::FORBIDDEN,
     route_settings::LISTING,
     deploys::HASH_BYTES_MAX,
     folder_settings::LISTING_README,
+    folder_settings::ARCHIVES,
+    folder_settings::ARCHIVE_BYTES_MAX,
     folder_settings::INDEX,
     folder_settings::TRY_FILES,
     folder_settings::CLEAN_URLS,
@@ -416,6 +419,7 @@ pub static TUNABLES: &[Tunable] = &[
     access::CSP,
     access::CSP_REPORT_ONLY,
     access::IDLE_TIMEOUT,
+    error_pages::ERROR_PAGE,
     output::SERVER_NAME,
     output::ANSWER_VERSION,
     output::EARLY_HINTS,

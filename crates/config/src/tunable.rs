@@ -192,6 +192,8 @@ impl Tunable {
             // `listen` takes one address, and starts; `host` is a site of its own.
             "listen" => "listen_on".to_owned(),
             "host" => "host_name".to_owned(),
+            // `error_page` takes a function.
+            "error-page" => "error_page_files".to_owned(),
             name => name.replace('-', "_"),
         }
     }
@@ -209,10 +211,15 @@ impl Tunable {
     pub fn bare_value(&self) -> Option<&'static str> {
         match (&self.field, self.name) {
             (Field::Switch { .. }, _) => Some("true"),
-            (_, "listing" | "precompressed" | "compress") => Some("on"),
+            (_, "listing" | "archives" | "precompressed" | "compress") => Some("on"),
             (_, "spa") => Some("index.html"),
             _ => None,
         }
+    }
+
+    /// Returns whether a flag of the setting adds to those before it, instead of replacing them.
+    pub fn repeats(&self) -> bool {
+        self.name == "error-page"
     }
 
     /// Returns whether a server must be restarted for another value to take effect: workers and

@@ -70,6 +70,8 @@ pub(super) enum Failure {
     Disk(Errno),
     /// A folder without an index, and listings are off.
     NoIndex,
+    /// A folder has more bytes than an archive may have.
+    TooLarge,
     /// The response is unknown without waiting for the disk, which was not allowed; or the disk did
     /// not respond in time.
     WouldWait,
@@ -86,6 +88,7 @@ impl Failure {
             Failure::Path(FilePathError::Malformed) => Status::BAD_REQUEST,
             Failure::Path(FilePathError::Refused) | Failure::NoIndex => Status::NOT_FOUND,
             Failure::Disk(errno) => status_of(errno),
+            Failure::TooLarge => Status::FORBIDDEN,
             Failure::WouldWait => Status::SERVICE_UNAVAILABLE,
         }
     }

@@ -12,16 +12,30 @@ use super::{FileOptions, Files, FilesError, Folder};
 #[derive(Debug, Default, Clone)]
 pub struct Folders {
     known: Arc<Mutex<Vec<Weak<Folder>>>>,
-    /// The count of all folders, closed ones included.
-    exhausted: Arc<AtomicU64>,
+    counts: Arc<FolderCounts>,
     /// Outlive every folder, so that a reload changes no tag.
     digests: Arc<Digests>,
 }
 
+/// What is counted of all folders of a server together.
+#[derive(Debug, Default)]
+pub struct FolderCounts {
+    /// How often no descriptor or memory was free for a file.
+    pub exhausted: AtomicU64,
+    /// Archives that are made now.
+    pub archives_open: AtomicU64,
+    /// Archives that were begun.
+    pub archives_begun: AtomicU64,
+    /// Requests for archives that got none, as too many were made.
+    pub archives_refused: AtomicU64,
+    /// Archives that could not be completed.
+    pub archives_failed: AtomicU64,
+}
+
 impl Folders {
-    /// Returns how often no descriptor or memory was free for a file, in all folders together.
-    pub fn exhausted(&self) -> Arc<AtomicU64> {
-        Arc::clone(&self.exhausted)
+    /// Returns what is counted of all folders together, closed ones included.
+    pub fn counts(&self) -> Arc<FolderCounts> {
+        Arc::clone(&self.counts)
     }
 
     /// Opens a folder, or returns one that is already served with the same options.
@@ -38,7 +52,7 @@ impl Folders {
         let folder = Arc::get_mut(&mut new.folder).expect("it is not shared yet");
         let types = std::mem::take(&mut folder.headers.types);
         folder.headers = FolderHeaders { types, ..headers };
-        folder.exhausted_in_all = self.exhausted();
+        folder.in_all = self.counts();
         folder.hashing.digests = Arc::clone(&self.digests);
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|folder| folder.strong_count() > 0);

@@ -8,6 +8,7 @@
 //! A part of `gustnado`, without a stable API of its own.
 #![forbid(unsafe_code)]
 
+mod archive;
 mod cache;
 mod cache_rules;
 mod cached_file;
@@ -82,7 +83,7 @@ pub use cache_rules::{AppliedRule, cache_rule};
 pub use cached_file::{CachedFile, HeldFile};
 pub use content_type::ContentType;
 pub use error::FilesError;
-pub use folders::Folders;
+pub use folders::{FolderCounts, Folders};
 pub use headers::FolderHeaders;
 pub use lone_file::respond_with_file;
 pub use open_file::OpenFile;
@@ -156,12 +157,17 @@ struct Folder {
     /// The root at the start; a worker that finds another one in its place opens its own.
     root: Arc<Root>,
     exhausted: AtomicU64,
-    /// The sum of all folders of a server.
-    exhausted_in_all: Arc<AtomicU64>,
+    /// The counts of all folders of a server.
+    in_all: Arc<FolderCounts>,
     denied: AtomicU64,
     failed: AtomicU64,
     threads: usize,
     wait: Duration,
+    /// What no archive has, as other routes respond to its paths.
+    elsewhere: Vec<String>,
+    archives_max: u64,
+    /// Where an archive keeps what it cannot hold in memory.
+    spool: PathBuf,
     /// One pool per folder, so that a frozen disk delays no other folder.
     pool: OnceLock<BlockingPool>,
     /// Those of all workers.
@@ -231,11 +237,14 @@ impl Files {
             headers: FolderHeaders { types, ..FolderHeaders::default() },
             root: opened,
             exhausted: AtomicU64::new(0),
-            exhausted_in_all: Arc::default(),
+            in_all: Arc::default(),
             denied: AtomicU64::new(0),
             failed: AtomicU64::new(0),
             threads: options.threads,
             wait: options.wait,
+            elsewhere: options.elsewhere,
+            archives_max: options.archives_max,
+            spool: options.spool,
             pool: OnceLock::new(),
             open_files: OpenFiles::default(),
             uploads: Arc::default(),
@@ -349,7 +358,9 @@ impl Folder {
         let of = |folder: &Self| {
             (folder.cache_bytes, folder.descriptors_max, folder.threads, folder.wait)
         };
-        let is_same = self.settings == other.settings && self.rules == other.rules;
+        let is_same = self.archives_max == other.archives_max && self.spool == other.spool;
+        let is_same = is_same && self.elsewhere == other.elsewhere;
+        let is_same = is_same && self.settings == other.settings && self.rules == other.rules;
         is_same && self.path == other.path && of(self) == of(other) && self.headers == other.headers
     }
 
@@ -388,12 +399,12 @@ impl Folder {
     fn count(&self, failure: Failure) {
         let counter = match failure.status() {
             Status::SERVICE_UNAVAILABLE => {
-                self.exhausted_in_all.fetch_add(1, Ordering::Relaxed);
+                self.in_all.exhausted.fetch_add(1, Ordering::Relaxed);
                 // Idle connections have some.
                 gustnado_tasks::request_descriptors();
                 &self.exhausted
             }
-            Status::FORBIDDEN => &self.denied,
+            Status::FORBIDDEN if failure != Failure::TooLarge => &self.denied,
             Status::INTERNAL_SERVER_ERROR => &self.failed,
             _ => return, // the client's fault, not a failure of the system
         };

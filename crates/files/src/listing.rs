@@ -13,17 +13,16 @@ mod text;
 
 use std::mem;
 
-use gustnado_http::fields::{Fields, HeaderId};
-use gustnado_http::request::RequestView;
-use gustnado_http::status::Status;
-use rustix::io::Errno;
-
+use super::error::Failure;
 use super::open_folder::OpenFolder;
 use super::pieces::{Pieces, Produce};
 use super::response::{FileContent, FileResponse};
 use super::{Folder, Mounted};
+use gustnado_http::fields::{Fields, HeaderId};
+use gustnado_http::request::RequestView;
+use gustnado_http::status::Status;
 
-use names::NamesPage;
+use names::{NamesPage, ShownNames};
 use page::{ListedFolder, Offers};
 use query::{ListingFormat, ListingQuery};
 
@@ -47,9 +46,15 @@ pub(super) fn respond(
         folder: opened,
         listed: ListedFolder::new(place.path.as_str(), place.at),
         query,
-        hidden: folder.settings.hidden,
+        shown: ShownNames {
+            hidden: folder.settings.hidden,
+            forbidden: folder.settings.forbidden.clone(),
+        },
         has_readme: folder.settings.listing_readme,
-        offers: Offers { upload: folder.settings.upload, ..Offers::default() },
+        offers: Offers {
+            archives: folder.settings.archives.names(),
+            upload: folder.settings.upload,
+        },
         step: ListingStep::Start,
     };
     // Not cacheable: files come and go without a sign that a cache could check.
@@ -67,7 +72,7 @@ struct ListingPieces {
     folder: OpenFolder,
     listed: ListedFolder,
     query: ListingQuery,
-    hidden: bool,
+    shown: ShownNames,
     has_readme: bool,
     offers: Offers,
     step: ListingStep,
@@ -86,11 +91,11 @@ enum ListingStep {
 }
 
 impl Produce for ListingPieces {
-    fn next(&mut self) -> Result<Option<Vec<u8>>, Errno> {
+    fn next(&mut self) -> Result<Option<Vec<u8>>, Failure> {
         let (names, at, is_first, mut out) = match mem::replace(&mut self.step, ListingStep::End) {
             ListingStep::Start => {
                 let ListingQuery { by, order, page, format } = self.query;
-                let names = NamesPage::read(&self.folder, self.hidden, (by, order), page)?;
+                let names = NamesPage::read(&self.folder, &self.shown, (by, order), page)?;
                 let out = match format {
                     ListingFormat::Html => page::head(&self.listed, &names, self.offers),
                     ListingFormat::Json => json::head(&self.listed.decoded(), &names),

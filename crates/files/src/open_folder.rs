@@ -31,6 +31,11 @@ impl OpenFolder {
         &self.directory
     }
 
+    /// Returns its path below the root.
+    pub(super) fn relative(&self) -> &[u8] {
+        &self.relative
+    }
+
     /// Returns the root that it lies below.
     pub(super) fn root(&self) -> &Root {
         &self.root

@@ -1,5 +1,6 @@
 //! The options that a folder is opened with.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,6 +30,13 @@ pub struct FileOptions {
     pub counts: Arc<CompressionCounts>,
     /// Where the steps of lookups are noted; `None`, as on a server that serves, is nowhere.
     pub trace: Option<LookupTrace>,
+    /// Patterns of paths below the folder's own that are not served from it, so that no archive has
+    /// what lies there: see [`gustnado_config::path_matches`].
+    pub elsewhere: Vec<String>,
+    /// Archives of folders that are made at once, on the whole server.
+    pub archives_max: u64,
+    /// A folder on whose disk an archive may keep what does not stay in memory.
+    pub spool: PathBuf,
 }
 
 /// One worker, which waits for the disk itself: no cache, no listing, nothing hidden.
@@ -43,6 +51,9 @@ impl Default for FileOptions {
             wait: Duration::MAX,
             counts: Arc::default(),
             trace: None,
+            elsewhere: Vec::new(),
+            archives_max: 4,
+            spool: std::env::temp_dir(),
         }
     }
 }

@@ -7,13 +7,14 @@ use gustnado_http::request::RequestView;
 use gustnado_http::status::Status;
 use gustnado_tasks::Now;
 
+use super::archive::ArchiveForm;
 use super::error::Failure;
 use super::lookup::FoundEntry;
-use super::response::FileResponse;
+use super::response::{FileContent, FileResponse};
 use super::select::select_or_whole;
 use super::variants::{self, ChosenVariant, MakeVariant, VariantSet};
 use super::worker::Worker;
-use super::{Folder, Mounted, listing, location};
+use super::{Folder, Mounted, archive, listing, location};
 
 /// The text of the 404 page for a folder without an index.
 const NO_INDEX: &str = "This folder has no index.html. The server lists what is in a folder if it \
@@ -61,7 +62,18 @@ pub(super) fn respond_with(
             let response = FileResponse::new(Status::MOVED_PERMANENTLY);
             Ok(response.with(HeaderId::Location, &location).with_headers(&folder.headers))
         }
-        Ok(FoundEntry::Listed(opened)) => Ok(listing::respond(opened, folder, place, request)),
+        Ok(FoundEntry::Listed(opened)) => {
+            let mut response = match ArchiveForm::wanted(folder, request) {
+                Some(form) => archive::respond(form, opened, folder, place),
+                None => listing::respond(opened, folder, place, request),
+            };
+            if let FileContent::Pieces(pieces) = &mut response.content
+                && let Err(failed) = pieces.begin_here()
+            {
+                return Ok(failure((folder, key), failed));
+            }
+            Ok(response)
+        }
         Err(error) => Ok(failure((folder, key), error)),
     }
 }
@@ -95,6 +107,9 @@ pub(super) fn failure((folder, key): (&Folder, &[u8]), failure: Failure) -> File
     if failure == Failure::NoIndex {
         let is_usual = folder.settings.index == ["index.html"];
         response.hint = Some(if is_usual { NO_INDEX } else { NO_OWN_INDEX });
+    }
+    if failure == Failure::TooLarge {
+        response.hint = Some("This folder is larger than an archive may be.");
     }
     folder.complete_missing(key, &mut response);
     response

@@ -1,5 +1,6 @@
 //! A request's whole path through this crate, on real folders.
 
+mod archived;
 mod cached;
 mod listed;
 mod made;
@@ -100,7 +101,7 @@ impl Scene {
     }
 
     /// The pieces of content that is made while it is sent, one by one.
-    fn pieces(&self, path: &str) -> impl Iterator<Item = Vec<u8>> {
+    fn pieces(&self, path: &str) -> impl Iterator<Item = Vec<u8>> + use<> {
         let response = self.respond("GET", path, &[]);
         let FileContent::Pieces(mut pieces) = response.content else {
             panic!("it comes in pieces: {response:?}");

@@ -10,8 +10,8 @@ use gustnado_tasks::{Now, timeout};
 
 use super::error::Failure;
 use super::lookup::{Followed, FoundEntry, find_following, is_missing};
-use super::outcome::respond_with;
-use super::response::FileResponse;
+use super::outcome::{failure, respond_with};
+use super::response::{FileContent, FileResponse};
 use super::variants::{MakeVariant, SeenVariants};
 use super::{Files, Mounted, spa, worker};
 
@@ -78,9 +78,20 @@ impl Lookup {
             None => self.look_up().await,
         };
         match found {
-            Ok(response) => response,
+            Ok(response) => self.begun(response).await,
             Err(make) => self.made(make).await,
         }
+    }
+
+    /// Returns a response whose content can be made, as far as its first piece shows: a failure
+    /// after the head could only end the connection.
+    async fn begun(&self, mut response: FileResponse) -> FileResponse {
+        if let FileContent::Pieces(pieces) = &mut response.content
+            && let Err(failed) = pieces.begin().await
+        {
+            return failure((&self.files.folder, self.key()), failed);
+        }
+        response
     }
 
     /// Responds once a representation was made, or without it if that takes too long.

@@ -6,9 +6,9 @@
 //! their schema and `docs/tuning.md` are made from [`TUNABLES`].
 
 pub use gustnado_config::{
-    Acceptor, AccessSettings, AcmeChallenge, BodyPolicy, CacheControl, CacheRule, Compress, Config,
-    ConfigError, EarlyHints, Effective, Field, ForwardedFields, HeaderRule, Io, ListenSpec,
-    Listing, Machine, MemoryPlan, Origin, Pace, Placement, Precompressed, Resolved,
+    Acceptor, AccessSettings, AcmeChallenge, Archives, BodyPolicy, CacheControl, CacheRule,
+    Compress, Config, ConfigError, EarlyHints, Effective, Field, ForwardedFields, HeaderRule, Io,
+    ListenSpec, Listing, Machine, MemoryPlan, Origin, Pace, Placement, Precompressed, Resolved,
     ResponseVersion, RouteLimits, RouteSettings, SchedulerKind, SettingGroup, Settings,
     SocketMemory, StatusRange, TUNABLES, TlsClientAuth, TlsRecords, TlsVersionMin, TrafficClass,
     TrailingSlash, TryFile, Tunable, Unit, WebSocketDeflate, nearest, reference,

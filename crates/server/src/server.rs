@@ -111,7 +111,7 @@ fn start_with<D>(
     let plan = config.worker_plan(count);
     let resources = RouteResources::new(config, plan.workers_max());
     let scheduler = config.scheduler.as_str();
-    let shared = ServerShared::new(plan.workers_max(), scheduler, resources.folders.exhausted());
+    let shared = ServerShared::new(plan.workers_max(), scheduler, resources.folders.counts());
     let tables = resources.tables(&builder, &shared, &machine, lists(config, &endpoints))?;
     shared.set_lines(lines(&builder.config, &builder.fields));
     shared.handler_limits.set(config);
@@ -259,6 +259,9 @@ impl RouteResources {
             wait: config.write_timeout,
             counts: Arc::clone(&server.handler_limits.compression),
             trace: self.trace.clone(),
+            archives_max: config.archives_max,
+            elsewhere: Vec::new(),
+            spool: Spool::folder_of(config),
         };
         let build = BuildContext {
             pool: self.pool.clone(),
@@ -270,6 +273,7 @@ impl RouteResources {
             folders: self.folders.clone(),
             common,
             pages: pages::of(config),
+            error_pages: pages::of_errors(config)?,
             uploads: Some(gustnado_web::uploads::handler),
             #[cfg(feature = "tower")]
             service_body_bytes: Some(config.limit_body_bytes)

@@ -77,7 +77,7 @@ impl TestClient {
     /// [`RouteError`]: the routes cannot be served.
     pub fn with_config(routes: &Routes, config: &Config) -> Result<Self, RouteError> {
         let folders = Folders::default();
-        let shared = ServerShared::new(1, config.scheduler.as_str(), folders.exhausted());
+        let shared = ServerShared::new(1, config.scheduler.as_str(), folders.counts());
         shared.set_lines(lines(config, &Headers::default()));
         shared.handler_limits.set(config);
         let limits = LimitContext::new(&shared.handler_limits, config);

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use gustnado_config::{BodyPolicy, Config, WebSocketSettings};
+use gustnado_config::{BodyPolicy, Config, StatusRange, WebSocketSettings};
 use gustnado_tasks::BlockingPool;
 
+use crate::error_page::ErrorPage;
 use crate::handler::{Handler, UploadsFn};
 use crate::handler_limits::LimitContext;
 use crate::server_context::ServerContext;
@@ -41,6 +42,8 @@ pub struct BuildContext {
     /// Pages about the server that its settings want, by their paths. They stay when routes are
     /// replaced.
     pub pages: Vec<(String, Handler)>,
+    /// Pages for errors, where a site has none of its own. They stay when routes are replaced.
+    pub error_pages: Arc<[(StatusRange, ErrorPage)]>,
     /// Makes the handler of a folder that takes files; `None` takes none.
     pub uploads: Option<UploadsFn>,
 }
@@ -67,6 +70,7 @@ impl BuildContext {
             folders: Folders::default(),
             common: Arc::from([]),
             pages: Vec::new(),
+            error_pages: Arc::default(),
             uploads: None,
         }
     }

@@ -1,12 +1,33 @@
-//! Status pages: small pages that explain a status.
+//! Pages for errors: those that a program or a file has, and small ones that explain a status.
 
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use gustnado_files::ContentType;
 use gustnado_http::fields::{Fields, HeaderId};
 use gustnado_http::response_writer::has_field;
 use gustnado_http::status::Status;
 
+use crate::request::Request;
 use crate::response::Response;
 
 const NOSNIFF: HeaderId = HeaderId::XContentTypeOptions;
+
+/// Function that returns the page for an error.
+pub type ErrorPage = Arc<dyn Fn(&Request, Status) -> Response + Send + Sync>;
+
+/// Returns a page that is the same for every request.
+///
+/// - `file`: the name of which tells its type.
+#[doc(hidden)]
+pub fn static_page(file: &Path, content: Bytes) -> ErrorPage {
+    let name = file.file_name().unwrap_or_default().as_encoded_bytes();
+    let content_type = ContentType::of(name).to_string();
+    Arc::new(move |_, status| {
+        Response::new(status).content_type(&content_type).body(content.clone())
+    })
+}
 
 /// Returns a response with a small page that explains its status; a status without content by
 /// definition (204, 304) gets none.

@@ -2,6 +2,7 @@
 
 mod access_gate;
 mod described;
+mod elsewhere;
 mod entry;
 mod error;
 mod fallback;
@@ -13,15 +14,16 @@ mod wrapper;
 
 use std::fmt;
 use std::num::NonZeroU32;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use gustnado_config::{Headers, RouteTuning};
+use gustnado_config::{Headers, RouteTuning, StatusRange};
 use gustnado_http::method::Method;
 use gustnado_http::status::Status;
 
+use crate::error_page::{ErrorPage, static_page};
 use crate::handler::{Handler, HandlerKind, IntoHandler};
 use crate::handler_limits::OwnLimit;
 use crate::middleware::{Matcher, Middleware};
@@ -31,7 +33,7 @@ use crate::route_pace::RoutePace;
 
 pub use crate::route_options::RouteOptions;
 pub use described::DescribedRoute;
-pub use entry::{EndpointKind, ErrorPage, GatedEndpoint, Passage, RouteEndpoint};
+pub use entry::{EndpointKind, GatedEndpoint, Passage, RouteEndpoint};
 pub use error::RouteError;
 #[doc(hidden)]
 pub use table::canonical_route;
@@ -66,7 +68,7 @@ pub struct Routes {
     #[doc(hidden)]
     pub root: Option<PathBuf>,
     #[doc(hidden)]
-    pub pages: Vec<(Option<Status>, ErrorPage)>,
+    pub pages: Vec<(StatusRange, ErrorPage)>,
     #[doc(hidden)]
     pub fields: Headers,
     #[doc(hidden)]
@@ -418,7 +420,8 @@ impl Routes {
         page: impl Fn(&Request, Status) -> R + Send + Sync + 'static,
     ) -> Self {
         let page = move |request: &Request, status| page(request, status).into_response();
-        self.pages.push((Some(status), Arc::new(page)));
+        let code = status.code();
+        self.pages.push((StatusRange { first: code, last: code }, Arc::new(page)));
         self
     }
 
@@ -429,22 +432,14 @@ impl Routes {
         page: impl Fn(&Request, Status) -> R + Send + Sync + 'static,
     ) -> Self {
         let page = move |request: &Request, status| page(request, status).into_response();
-        self.pages.push((None, Arc::new(page)));
+        self.pages.push((StatusRange::ERRORS, Arc::new(page)));
         self
     }
 
     /// Sets a page that is the same for every request.
     #[doc(hidden)]
-    pub fn static_page(
-        mut self,
-        status: Option<Status>,
-        content_type: String,
-        content: Bytes,
-    ) -> Self {
-        let page = move |_: &Request, status| {
-            Response::new(status).content_type(&content_type).body(content.clone())
-        };
-        self.pages.push((status, Arc::new(page)));
+    pub fn static_page(mut self, statuses: StatusRange, file: &Path, content: Bytes) -> Self {
+        self.pages.push((statuses, static_page(file, content)));
         self
     }
 

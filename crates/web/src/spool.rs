@@ -45,8 +45,7 @@ struct SpoolSettings {
 
 impl SpoolSettings {
     fn of(config: &Config) -> Self {
-        let folder = config.body_spool.clone().unwrap_or_else(usual_folder);
-        Self { folder, bytes_max: config.body_spool_bytes }
+        Self { folder: Spool::folder_of(config), bytes_max: config.body_spool_bytes }
     }
 }
 
@@ -88,6 +87,11 @@ impl Spool {
             failed: AtomicU64::new(0),
             is_failing: AtomicBool::new(false),
         }
+    }
+
+    /// Returns the folder that settings name, or the usual one.
+    pub fn folder_of(config: &Config) -> PathBuf {
+        config.body_spool.clone().unwrap_or_else(usual_folder)
     }
 
     /// Sets folder and bound. Files that exist stay where they are.

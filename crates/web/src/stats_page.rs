@@ -220,7 +220,9 @@ mod tests {
             handshakes_rsa_aes256 handshakes_rsa_chacha20 handshakes_other_cipher \
             handshakes_x25519mlkem768 handshakes_x25519 handshakes_secp256r1 \
             handshakes_secp384r1 handshakes_other_group clients_over timeouts \
-            idle_closed never_asked files_cut files_exhausted accept_exhausted accept_failed \
+            idle_closed never_asked files_cut files_exhausted \
+            archives_open archives_begun archives_refused archives_failed \
+            accept_exhausted accept_failed \
             evicted accept_paused handlers_running handlers_queued \
             handlers_refused access_refused_address access_refused_rate access_refused_password \
             access_refused_busy access_refused_signature access_refused_expired \
@@ -243,6 +245,7 @@ mod tests {
         let is_of_a_family = |name: &&str| {
             let families = [
                 "access_",
+                "archives_",
                 "compress",
                 "handshakes_",
                 "http2_floods_",
@@ -254,6 +257,6 @@ mod tests {
             ];
             families.iter().any(|family| name.starts_with(family))
         };
-        assert!(left_out.len() == 55 && left_out.iter().all(is_of_a_family), "{left_out:?}");
+        assert!(left_out.len() == 59 && left_out.iter().all(is_of_a_family), "{left_out:?}");
     }
 }

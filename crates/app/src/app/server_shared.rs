@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use gustnado_access::Refusal;
+use gustnado_files::FolderCounts;
 use gustnado_http::content_coding::ContentCoding;
 use gustnado_tasks::{MemoryKind, Phase, Workers, Workload};
 
@@ -40,8 +41,8 @@ pub struct ServerShared {
     certificate_ends: Mutex<Vec<CertificateEnd>>,
     /// The largest total of sent bytes that was reported: totals must not shrink.
     pub(super) bytes_reported: AtomicU64,
-    /// The count of all folders of the server, closed ones included.
-    pub(super) files_exhausted: Arc<AtomicU64>,
+    /// The counts of all folders of the server, closed ones included.
+    pub(super) folders: Arc<FolderCounts>,
     /// Connections by client, where their number is limited.
     pub(super) client_slots: Arc<ClientSlots>,
     /// Where requests wait for handlers.
@@ -58,11 +59,7 @@ pub struct ServerShared {
 }
 
 impl ServerShared {
-    pub fn new(
-        workers: usize,
-        scheduler: &'static str,
-        files_exhausted: Arc<AtomicU64>,
-    ) -> Arc<Self> {
+    pub fn new(workers: usize, scheduler: &'static str, folders: Arc<FolderCounts>) -> Arc<Self> {
         Arc::new(Self {
             // One more for a thread that only accepts.
             tallies: (0..=workers).map(|_| Tally::default()).collect(),
@@ -76,7 +73,7 @@ impl ServerShared {
             lines: Mutex::new(Arc::from([])),
             certificate_ends: Mutex::default(),
             bytes_reported: AtomicU64::new(0),
-            files_exhausted,
+            folders,
             client_slots: Arc::default(),
             handler_limits: Arc::default(),
             heap_trim: Arc::default(),
@@ -211,7 +208,11 @@ impl ServerStats for ServerShared {
         stats.compress_refused = compression.refused();
         (stats.variants_cached, stats.variant_bytes) = compression.variants();
         stats.log_lines_lost = self.logs.lost();
-        stats.files_exhausted = self.files_exhausted.load(Ordering::Relaxed);
+        stats.files_exhausted = self.folders.exhausted.load(Ordering::Relaxed);
+        stats.archives_open = self.folders.archives_open.load(Ordering::Relaxed);
+        stats.archives_begun = self.folders.archives_begun.load(Ordering::Relaxed);
+        stats.archives_refused = self.folders.archives_refused.load(Ordering::Relaxed);
+        stats.archives_failed = self.folders.archives_failed.load(Ordering::Relaxed);
         let spool = self.spool.counts();
         stats.spool_bytes = spool.bytes;
         stats.bodies_spooled = spool.bodies;

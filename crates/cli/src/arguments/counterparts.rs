@@ -48,7 +48,7 @@ const CORS: Counterpart = Ours("--cors=any, or --cors=https://one.example for so
 const SPA: Counterpart = Ours("--spa, or --spa=FILE for another page than index.html");
 const CACHE: Counterpart =
     Ours("--cache-control on, and [[cache]] in a configuration file for rules of your own");
-const ERROR_PAGE: Counterpart = Ours("[[error-page]] in a configuration file");
+const ERROR_PAGE: Counterpart = Ours("--error-page 404=FILE, or 5xx=FILE");
 const MANAGER: Counterpart =
     Because("that is the service manager's work; with systemd, for instance, User= and PIDFile=");
 const THREADS: Counterpart = Ours("--workers N; for handlers that block, --blocking-threads N");
@@ -87,7 +87,7 @@ const TABLE: &[(&[&str], Counterpart)] = &[
     (&["--single", "--fallback", "--page-fallback"], SPA),
     (&["--cache", "--cache-control-headers", "--max-age"], CACHE),
     (&["--header", "-H"], Ours("[headers] in a configuration file")),
-    (&["--error-page", "--page404", "--page50x", "--404"], ERROR_PAGE),
+    (&["--page404", "--page50x", "--404"], ERROR_PAGE),
     (&["--upload-files", "-u"], Ours("--upload")),
     (&["--dotfiles", "--show-hidden", "--include-hidden"], Ours("--hidden")),
     (&["--follow-symlinks", "--no-follow-symlinks"], MANAGER_OF_LINKS),

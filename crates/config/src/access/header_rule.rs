@@ -65,6 +65,10 @@ pub struct StatusRange {
 }
 
 impl StatusRange {
+    /// All statuses of errors.
+    #[doc(hidden)]
+    pub const ERRORS: Self = Self { first: 400, last: 599 };
+
     /// Reads `404` or `4xx`; `None` if it is neither.
     pub fn parse(text: &str) -> Option<Self> {
         if let Some(class) = text.strip_suffix("xx") {

@@ -7,7 +7,7 @@ use super::ConfigFile;
 use super::rewrite::Rewrite;
 use super::secrets::HiddenValues;
 use super::specs::{RouteAction, RouteSpec, SiteSpec, SiteTls};
-use crate::access::HeaderRule;
+use crate::access::{HeaderRule, StatusRange};
 use crate::headers::Headers;
 use crate::text::quoted;
 use crate::{
@@ -54,10 +54,20 @@ fn disguised(file: &str, secrets: &HiddenValues) -> String {
 
 fn write(out: &mut String, file: Option<&ConfigFile>, settings: &Settings) -> fmt::Result {
     let is_listed = !settings.config.listen.is_empty();
+    // A key of that name at the top is either the setting or the pages of the file's own site.
+    let has_pages = file.is_some_and(|file| !file.main.pages.is_empty());
+    let mut apart = String::new();
     for (effective, tunable) in settings.effective().iter().zip(TUNABLES) {
         // `listen` replaces these, and a file may not have both.
         let is_replaced = is_listed && ["host", "port", "uds"].contains(&effective.name);
         match value(tunable, &settings.config) {
+            Some(value) if has_pages && effective.name == "error-page" => {
+                writeln!(
+                    apart,
+                    "\n[settings]\n{} = {value}  # {}",
+                    effective.name, effective.origin
+                )?;
+            }
             Some(value) if !is_replaced => {
                 writeln!(out, "{} = {value}  # {}", effective.name, effective.origin)?;
             }
@@ -66,6 +76,7 @@ fn write(out: &mut String, file: Option<&ConfigFile>, settings: &Settings) -> fm
         }
     }
     let Some(file) = file else { return Ok(()) };
+    out.push_str(&apart);
     headers(out, "headers", &file.headers)?;
     cache(out, "", &file.settings.cache)?;
     header_rules(out, "", &file.header_rules)?;
@@ -117,8 +128,10 @@ fn site(out: &mut String, prefix: &str, site: &SiteSpec) -> fmt::Result {
     }
     for with_line in &site.pages {
         writeln!(out, "\n[[{prefix}error-page]]  # {}", origin(&with_line.place))?;
-        if let Some(status) = with_line.status {
-            writeln!(out, "status = {}", status.code())?;
+        match with_line.statuses {
+            StatusRange::ERRORS => {}
+            StatusRange { first, last } if first == last => writeln!(out, "status = {first}")?,
+            class => writeln!(out, "status = \"{class}\"")?,
         }
         writeln!(out, "file = {}", quoted(&with_line.file.display().to_string()))?;
     }

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use toml::de::DeTable;
+use toml::de::{DeTable, DeValue};
 
 use super::cache::read_cache;
 use super::error::{Problem, SiteError, unreadable};
@@ -15,7 +15,7 @@ use super::parts::{check_folder, read_headers};
 use super::route::{Paths, read_page, read_route};
 use super::rules::{read_header_rules, read_rewrites};
 use super::secrets::HiddenValues;
-use super::settings::{keys_with_settings, read_own_settings, read_settings};
+use super::settings::{has_tables, keys_with_settings, read_own_settings, read_settings};
 use super::site_tls::read_tls;
 use super::specs::SiteSpec;
 use super::value::{FolderCheck, ValueReader, ValueTable, named};
@@ -28,8 +28,8 @@ use crate::listen::ListenSpec;
 use crate::table::TUNABLES;
 
 /// The keys of a file that are no settings.
-pub(super) const TOP_KEYS: [&str; 9] =
-    ["include", "settings", "headers", "header", "rewrite", "route", "site", "error-page", "cache"];
+pub(super) const TOP_KEYS: [&str; 8] =
+    ["include", "settings", "headers", "header", "rewrite", "route", "site", "cache"];
 /// The keys of a site.
 pub(super) const SITE_KEYS: [&str; 9] =
     ["hosts", "root", "tls", "headers", "header", "rewrite", "route", "error-page", "cache"];
@@ -337,6 +337,12 @@ fn read_site(
             known.add(reader, &route);
             site.routes.push(route);
         }
+    }
+    let pages = table.values.get("error-page");
+    // Texts at the top of a file are the setting of that name.
+    let is_setting = |value: &toml::Spanned<DeValue<'_>>| !has_tables(value.get_ref());
+    if table.name.is_empty() && pages.is_some_and(is_setting) {
+        return;
     }
     for page in reader.tables(table, "error-page") {
         if let Some(page) = read_page(reader, page, &site.pages) {

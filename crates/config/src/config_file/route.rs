@@ -1,10 +1,7 @@
 //! Routes and error pages of a configuration file.
 
 use std::collections::HashMap;
-use std::io::Read;
-use std::path::Path;
 
-use bytes::Bytes;
 use gustnado_http::fields::check_field;
 use gustnado_http::method::Method;
 use gustnado_http::path::pattern::{path_names, pattern};
@@ -19,7 +16,9 @@ use super::rules::read_header_rules;
 use super::settings::{keys_with_settings, read_own_settings};
 use super::specs::{ErrorPageSpec, RouteAction, RouteSpec};
 use super::value::{ValueReader, ValueTable};
+use crate::access::StatusRange;
 use crate::early_hints::preload_link;
+use crate::error_pages::{error_page_content, error_statuses};
 use crate::file_settings::{FilePlace, FileSetting};
 use crate::tunable::SettingGroup;
 
@@ -44,9 +43,6 @@ pub(super) const PAGE_KEYS: [&str; 2] = ["status", "file"];
 pub(super) const REDIRECTS: [u16; 5] = [301, 302, 303, 307, 308];
 /// The content type of a text response without `type`.
 pub const PLAIN: &str = "text/plain; charset=utf-8";
-
-/// The largest page; it is held in memory.
-const PAGE_BYTES_MAX: u64 = 1 << 20;
 
 /// Reads a route. `None` if too much of it is wrong.
 pub(super) fn read_route(reader: &mut ValueReader<'_>, table: ValueTable<'_>) -> Option<RouteSpec> {
@@ -298,29 +294,30 @@ pub(super) fn read_page(
     known: &[ErrorPageSpec],
 ) -> Option<ErrorPageSpec> {
     reader.only(table, &PAGE_KEYS);
-    let with_line = reader.number(table, "status");
-    let status = with_line.and_then(|with_line| Status::from_code(with_line.value));
-    if let Some(with_line) = with_line
-        && !status.is_some_and(Status::is_error)
-    {
-        let found = with_line.value;
-        let text = format!(
-            "error-page.status: expected a status of 4xx or 5xx, found {found}; leave it out for \
-             all of them"
-        );
-        reader.problem(with_line.line, text);
-    }
-    if let Some(first) = known.iter().find(|page| page.status == status) {
+    let statuses = match &*reader.texts_or_numbers(table, "status").unwrap_or_default() {
+        [] => StatusRange::ERRORS,
+        [one] if let Some(statuses) = error_statuses(&one.value) => statuses,
+        [one, ..] => {
+            let found = &one.value;
+            let text = format!(
+                "error-page.status: expected a status of 4xx or 5xx, found {found}; leave it out \
+                 for all of them"
+            );
+            reader.problem(one.line, text);
+            StatusRange::ERRORS
+        }
+    };
+    if let Some(first) = known.iter().find(|page| page.statuses == statuses) {
         let first = reader.seen(&first.place);
         let text = format!("error-page: {first} is for the same status; leave one out");
         reader.problem(table.line, text);
     }
     let with_line = reader.required(table, "file")?;
     let file = reader.path(with_line.value);
-    match content(&file) {
+    match error_page_content(&file) {
         Ok(content) => {
             let place = reader.place(table.line);
-            Some(ErrorPageSpec { place, status, file, content })
+            Some(ErrorPageSpec { place, statuses, file, content })
         }
         Err(text) => {
             let shown = file.display();
@@ -328,19 +325,4 @@ pub(super) fn read_page(
             None
         }
     }
-}
-
-fn content(file: &Path) -> Result<Bytes, String> {
-    let failed = |error: std::io::Error| format!("{error}; name a file that can be read");
-    let meta = std::fs::metadata(file).map_err(failed)?;
-    if !meta.is_file() {
-        return Err("it is no file; name one".to_owned());
-    }
-    let mut bytes = Vec::new();
-    let opened = std::fs::File::open(file).map_err(failed)?;
-    opened.take(PAGE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
-    if bytes.len() as u64 > PAGE_BYTES_MAX {
-        return Err("expected at most 1 MiB, found more; make it shorter".to_owned());
-    }
-    Ok(bytes.into())
 }

@@ -46,8 +46,16 @@ fn whole() -> Json {
     keys.push(key("rewrite", list_of("Other paths, before routes are found", "rewrite")));
     keys.push(key("route", list_of("Routes", "route")));
     keys.push(key("site", list_of("Sites for other hosts", "site")));
-    keys.push(key("error-page", list_of("Pages for errors", "error-page")));
     keys.push(key("cache", list_of(CACHE, "cache")));
+    let of_pages = |(name, json): &mut (String, Json)| match json {
+        Json::Map(parts) if name == "error-page" => parts.iter_mut().for_each(|(key, value)| {
+            if let ("anyOf", Json::List(forms)) = (&**key, value) {
+                forms.push(array_of(reference("error-page")));
+            }
+        }),
+        _ => {}
+    };
+    keys.iter_mut().for_each(of_pages);
     let mut whole = vec![
         key("$schema", text("https://json-schema.org/draft/2020-12/schema")),
         key("title", text("Configuration of gustnado")),
@@ -57,8 +65,18 @@ fn whole() -> Json {
     Json::Map(whole)
 }
 
-/// Returns the settings that a site and a route may have.
+/// Returns the keys of the settings that a site and a route may have.
 fn own_settings() -> impl Iterator<Item = (String, Json)> {
+    of_routes().map(|tunable| key(tunable.name, reference(&definition_of(tunable))))
+}
+
+/// Returns the name of the definition of such a setting.
+fn definition_of(tunable: &Tunable) -> String {
+    format!("own.{}", tunable.name)
+}
+
+/// Returns what such a setting takes.
+fn own_definitions() -> impl Iterator<Item = (String, Json)> {
     let without_default = |(name, json): (String, Json)| match json {
         // Theirs is the server's value.
         Json::Map(parts) => {
@@ -66,7 +84,10 @@ fn own_settings() -> impl Iterator<Item = (String, Json)> {
         }
         json => (name, json),
     };
-    of_routes().map(setting).map(without_default)
+    of_routes().map(move |tunable| {
+        let (_, json) = without_default(setting(tunable));
+        (definition_of(tunable), json)
+    })
 }
 
 fn setting(tunable: &Tunable) -> (String, Json) {
@@ -144,10 +165,8 @@ fn definitions() -> Json {
         key("cache", list_of(CACHE, "cache")),
     ];
     let site = site.into_iter().chain(own_settings()).collect();
-    let page = vec![
-        key("status", status(400, "Status that the page is for; left out, it is for all")),
-        key("file", described("string", "File with the page")),
-    ];
+    let page =
+        vec![key("status", error_status()), key("file", described("string", "File with the page"))];
     let variable = Json::Map(vec![
         key("description", text("A value of the environment: ${NAME} or ${NAME:-default}")),
         key("type", text("string")),
@@ -158,7 +177,7 @@ fn definitions() -> Json {
         key("value", described("string", "Value of Cache-Control")),
     ];
     let cache = closed("A rule for the Cache-Control of files", cache, &["path", "value"]);
-    Json::Map(vec![
+    let mut all = vec![
         key("cache", Json::Map(cache)),
         key("headers", headers),
         key("header", header_rule()),
@@ -169,6 +188,16 @@ fn definitions() -> Json {
         key("site", Json::Map(closed("A site for some hosts", site, &["hosts"]))),
         key("site.tls", site_tls()),
         key("error-page", Json::Map(closed("A page for a status of 4xx or 5xx", page, &["file"]))),
+    ];
+    all.extend(own_definitions());
+    Json::Map(all)
+}
+
+fn error_status() -> Json {
+    let class = Json::Map(vec![key("enum", texts(["4xx", "5xx"]))]);
+    Json::Map(vec![
+        key("description", text("Status, or class, that the page is for; left out, it is for all")),
+        key("anyOf", Json::List(vec![status(400, "A status"), class])),
     ])
 }
 

@@ -10,6 +10,7 @@ use super::listeners::read_listeners;
 use super::value::{ValueReader, ValueTable, found, named};
 use crate::Config;
 use crate::access::LIMITS_OF_ROUTES;
+use crate::error_pages::error_page_of;
 use crate::file_settings::FileSetting;
 use crate::table::TUNABLES;
 use crate::tunable::{Field, Tunable};
@@ -48,6 +49,10 @@ fn read_setting(
     tunable: &'static Tunable,
 ) -> Option<FileSetting> {
     let (key, value) = table.values.get_key_value(tunable.name)?;
+    if tunable.name == "error-page" && table.name.is_empty() && has_tables(value.get_ref()) {
+        // Pages of the site of the file itself.
+        return None;
+    }
     let line = reader.line_of(key);
     let name = &*named(table, tunable.name);
     let variables = variables_in(reader, value);
@@ -63,6 +68,9 @@ fn read_setting(
         }
         (Field::List { what, allowed, .. }, DeValue::String(_) | DeValue::Array(_)) => {
             items = read_items(reader, table, tunable.name, (what, *allowed))?;
+            if tunable.name == "error-page" {
+                items = pages_of(reader, items)?;
+            }
             let all: Vec<&str> = items.iter().map(|(text, _)| text.as_str()).collect();
             Some(all.join(",").into())
         }
@@ -103,6 +111,41 @@ fn read_setting(
     }
     let place = reader.place(line);
     Some(FileSetting { name: tunable.name, value, place, items, variables })
+}
+
+/// Returns whether a value has the form of `[[error-page]]`, as opposed to that of a setting.
+pub(super) fn has_tables(value: &DeValue<'_>) -> bool {
+    match value {
+        DeValue::Array(items) => {
+            items.iter().any(|item| matches!(item.get_ref(), DeValue::Table(_)))
+        }
+        value => matches!(value, DeValue::Table(_)),
+    }
+}
+
+/// Returns pages for errors with the whole paths of their files; `None` if one of them cannot be
+/// written in a list.
+fn pages_of(
+    reader: &mut ValueReader<'_>,
+    items: Vec<(String, usize)>,
+) -> Option<Vec<(String, usize)>> {
+    let before = reader.problems.len();
+    let mut pages = Vec::new();
+    for (text, line) in items {
+        let Some((statuses, file)) = error_page_of(&text) else { continue };
+        let path = reader.path(file);
+        if let Some(path) = path.to_str().filter(|path| !path.contains(',')) {
+            pages.push((format!("{statuses}={path}"), line));
+            continue;
+        }
+        let shown = path.display();
+        let text = format!(
+            "error-page: expected a path without a comma, found {shown}; name it in a \
+             [[error-page]]"
+        );
+        reader.problem(line, text);
+    }
+    (reader.problems.len() == before).then_some(pages)
 }
 
 /// Returns the remedy for a wrong value: the default.

@@ -9,7 +9,7 @@ use gustnado_http::status::Status;
 use super::redirect::Template;
 use super::rewrite::Rewrite;
 use crate::TlsClientAuth;
-use crate::access::HeaderRule;
+use crate::access::{HeaderRule, StatusRange};
 use crate::deploys::CacheRule;
 use crate::file_settings::{FilePlace, FileSetting};
 use crate::headers::Headers;
@@ -104,13 +104,13 @@ pub enum RouteAction {
     },
 }
 
-/// A page for one status of 400 and above, or for all of them.
+/// A page for statuses of 400 and above.
 #[derive(Debug, Clone)]
 pub struct ErrorPageSpec {
     /// Its line, and the file that has it.
     pub place: FilePlace,
-    /// `None` is the page for every status that has none of its own.
-    pub status: Option<Status>,
+    /// The statuses that it is for. Where several pages are for one, that for the fewest counts.
+    pub statuses: StatusRange,
     /// Where its content was read.
     pub file: PathBuf,
     /// The content of the file.

@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 
+use gustnado_config::is_forbidden;
 use rustix::fs::{Dir, FileType};
 use rustix::io::Errno;
 
@@ -36,6 +37,25 @@ impl EntryKind {
             FileType::RegularFile => Some(Self::File),
             _ => None,
         }
+    }
+}
+
+/// Which names are shown: those that can be requested.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ShownNames {
+    /// Those that begin with a dot, too.
+    pub(super) hidden: bool,
+    /// Patterns of those that are never served.
+    pub(super) forbidden: Vec<String>,
+}
+
+impl ShownNames {
+    fn forbid(&self, folder: &OpenFolder, name: &[u8], kind: EntryKind) -> bool {
+        if self.forbidden.is_empty() {
+            return false;
+        }
+        let path = folder.path_of(name);
+        is_forbidden(&self.forbidden, &path, kind == EntryKind::Folder)
     }
 }
 
@@ -86,15 +106,15 @@ impl NamesPage {
     /// The folder cannot be read.
     pub(super) fn read(
         folder: &OpenFolder,
-        hidden: bool,
+        shown: &ShownNames,
         (by, order): (SortBy, Order),
         page: usize,
     ) -> Result<Self, Errno> {
-        let mut read = NamesRead::of(folder, hidden, page, NAMES_BYTES_MAX)?;
+        let mut read = NamesRead::of(folder, shown, page, NAMES_BYTES_MAX)?;
         let pages = read.total.div_ceil(PAGE_NAMES).max(1);
         if read.is_cut {
             if read.names.is_empty() && pages < page {
-                read = NamesRead::of(folder, hidden, pages, NAMES_BYTES_MAX)?;
+                read = NamesRead::of(folder, shown, pages, NAMES_BYTES_MAX)?;
             }
             return Ok(read.into_page(page.min(pages), pages, None));
         }
@@ -137,7 +157,12 @@ impl Name {
 }
 
 impl NamesRead {
-    fn of(folder: &OpenFolder, hidden: bool, page: usize, bytes_max: usize) -> Result<Self, Errno> {
+    fn of(
+        folder: &OpenFolder,
+        shown: &ShownNames,
+        page: usize,
+        bytes_max: usize,
+    ) -> Result<Self, Errno> {
         let mut read =
             Self { bytes: Vec::new(), names: Vec::new(), total: 0, readme: None, is_cut: false };
         let (first, end) = (page.saturating_sub(1) * PAGE_NAMES, page * PAGE_NAMES);
@@ -146,7 +171,7 @@ impl NamesRead {
         while let Some(found) = dir.read() {
             let found = found?;
             let name = found.file_name().to_bytes();
-            if !is_shown(name, hidden) {
+            if !is_shown(name, shown.hidden) {
                 continue;
             }
             let kind = match found.file_type() {
@@ -160,6 +185,9 @@ impl NamesRead {
                 kind => EntryKind::of(kind),
             };
             let Some(kind) = kind else { continue };
+            if shown.forbid(folder, name, kind) {
+                continue;
+            }
             read.note_readme(name, kind);
             read.total += 1;
             if read.is_cut {
@@ -289,7 +317,8 @@ mod tests {
     fn folders_come_first_and_case_does_not_matter() {
         let (_place, folder) = folder(&["b", "A", "c/", "same-beginning-2", "same-beginning-1"]);
         let page = |order| {
-            let page = NamesPage::read(&folder, false, (SortBy::Name, order), 1).expect("read");
+            let page = NamesPage::read(&folder, &ShownNames::default(), (SortBy::Name, order), 1)
+                .expect("read");
             (0..page.len())
                 .map(|at| String::from_utf8_lossy(page.name(at)).into_owned())
                 .collect::<Vec<_>>()
@@ -304,19 +333,20 @@ mod tests {
     fn names_beyond_the_bound_are_not_sorted_and_only_those_of_a_page_are_kept() {
         let all: Vec<String> = (0..40).map(|at| format!("file-{at}")).collect();
         let (_place, folder) = folder(&all.iter().map(String::as_str).collect::<Vec<_>>());
-        let cut = NamesRead::of(&folder, false, 1, 200).expect("read");
+        let cut = NamesRead::of(&folder, &ShownNames::default(), 1, 200).expect("read");
         assert!(cut.is_cut && cut.total == 40 && cut.names.len() == 40);
         assert_eq!(names(&cut).len(), 40);
-        let behind = NamesRead::of(&folder, false, 2, 200).expect("read");
+        let behind = NamesRead::of(&folder, &ShownNames::default(), 2, 200).expect("read");
         assert!(behind.is_cut && behind.names.is_empty() && behind.bytes.is_empty());
-        let whole = NamesRead::of(&folder, false, 1, 1 << 20).expect("read");
+        let whole = NamesRead::of(&folder, &ShownNames::default(), 1, 1 << 20).expect("read");
         assert!(!whole.is_cut && whole.names.len() == 40);
     }
 
     #[test]
     fn the_best_readme_is_found() {
         let (_place, folder) = folder(&["README", "ReadMe.md", "readme.txt", "sub/"]);
-        let page = NamesPage::read(&folder, false, (SortBy::Size, Order::Ascending), 1);
+        let page =
+            NamesPage::read(&folder, &ShownNames::default(), (SortBy::Size, Order::Ascending), 1);
         assert_eq!(page.expect("read").readme.as_deref(), Some(b"ReadMe.md".as_slice()));
     }
 }

@@ -38,7 +38,7 @@ pub(super) struct ListedFolder {
 }
 
 /// What a page offers beside its entries.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Offers {
     /// Downloads of all that is in the folder, by their names in a query.
     pub(super) archives: &'static [&'static str],

@@ -27,6 +27,15 @@ pub(super) fn escaped(text: &str) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
+/// Replaces the same characters by visible ones, but for the ends of lines and tabs.
+pub(super) fn without_odd(text: &str) -> Cow<'_, str> {
+    let is_replaced = |one: char| is_odd(one) && !matches!(one, '\n' | '\r' | '\t');
+    if text.chars().any(is_replaced) {
+        return Cow::Owned(text.replace(is_replaced, "\u{fffd}"));
+    }
+    Cow::Borrowed(text)
+}
+
 /// Returns whether a character is a control character or sets the direction of text.
 fn is_odd(one: char) -> bool {
     one.is_control()

@@ -125,6 +125,48 @@ fn what_cannot_be_served_is_not_listed() {
 }
 
 #[test]
+fn what_is_forbidden_is_not_listed() {
+    let mut options = listing();
+    options.settings.forbidden = vec!["*.php".to_owned(), "/secret*".to_owned(), "/b/".to_owned()];
+    let scene = Scene::with(options, WAYS[0]);
+    for name in ["a.php", "A.PHP", "ok", "secret/x", "b/x", "sub/secret", "sub/x.php", "sub/y"] {
+        scene.write(name, "");
+    }
+    for (path, expected) in [("/", &["sub/", "ok"][..]), ("/sub/", &["../", "secret", "y"])] {
+        assert_eq!(links(scene.get(path).text()), expected, "{path}");
+        for link in expected.iter().filter(|link| **link != "../") {
+            assert_eq!(scene.get(&format!("{path}{link}")).status(), 200, "{link}");
+        }
+    }
+    let json = scene.get("/?format=json");
+    assert_eq!(names(json.text()), ["sub", "ok"]);
+    assert!(json.text().contains("\"total\":2"), "{}", json.text());
+}
+
+#[test]
+fn a_readme_is_shown_below_the_entries() {
+    let mut options = listing();
+    options.settings.listing_readme = true;
+    let scene = Scene::with(options, WAYS[0]);
+    scene.write("md/README.md", "# About\n\nA <script>alert(1)</script> [a](b.md)\n");
+    scene.write("text/README", "# About & *more*\n");
+    scene.write("long/readme.markdown", "# About\n".repeat(10_000));
+    scene.write("none/x", "");
+    let article = |path: &str| {
+        let page = scene.get(path);
+        page.text().split_once("<article>").map(|(_, rest)| rest.to_owned())
+    };
+    let rendered = article("/md/").expect("a README");
+    assert!(rendered.starts_with("<h1>About</h1>"), "{rendered}");
+    assert!(rendered.contains("&lt;script&gt;") && rendered.contains("<a href=\"b.md\">a</a>"));
+    let plain = article("/text/").expect("a README");
+    assert_eq!(plain, "<pre># About &amp; *more*</pre></article>\n");
+    // Too long to be read as Markdown.
+    assert!(article("/long/").is_some_and(|text| text.starts_with("<pre># About\n# About")));
+    assert_eq!(article("/none/"), None);
+}
+
+#[test]
 fn entries_are_sorted_as_the_query_says() {
     let scene = Scene::with(listing(), WAYS[0]);
     for (name, bytes, changed) in [("a", 30, 2_000), ("B", 10, 3_000), ("c", 20, 1_000)] {

@@ -375,6 +375,15 @@ counters! {
         cell FilesCut;
     files_exhausted: Counter Everywhere,
         server u64 "Files that could not be opened because no descriptor or memory was free.";
+    archives_open: Gauge OnPages,
+        server u64 "Archives of folders that are made now.";
+    archives_begun: Counter OnPages, server u64 "Archives of folders that were begun.";
+    archives_refused: Counter OnPages,
+        server u64 "Requests for an archive that got 503 because `--archives-max` of them were \
+            made.";
+    archives_failed: Counter OnPages,
+        server u64 "Archives that could not be completed because the disk failed, or folders lay \
+            too deep within each other.";
     accept_exhausted: Counter Everywhere,
         server u64 "Failed accepts because no descriptor or memory was free; accepting then \
             pauses for a moment.";

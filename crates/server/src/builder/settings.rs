@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::Server;
 use crate::config::{
-    Acceptor, AcmeChallenge, BodyPolicy, CacheControl, Compress, Config, EarlyHints,
+    Acceptor, AcmeChallenge, Archives, BodyPolicy, CacheControl, Compress, Config, EarlyHints,
     ForwardedFields, Io, Listing, Placement, Precompressed, ResponseVersion, SchedulerKind,
     TlsClientAuth, TlsRecords, TlsVersionMin, TrafficClass, TrailingSlash, WebSocketDeflate,
 };
@@ -199,6 +199,13 @@ impl Server {
         self.tune(|config| config.metrics_allow_from = owned(networks))
     }
 
+    /// Sets [`error_page_files`](Config::error_page_files): files with pages for errors, such as
+    /// `404=404.html` or `5xx=50x.html`, where routes have no page of their own. A function makes
+    /// one by [`Server::error_page`].
+    pub fn error_page_files(self, pages: &[&str]) -> Self {
+        self.tune(|config| config.error_page_files = owned(pages))
+    }
+
     /// Sets [`user`](Config::user): `www-data`, `www-data:web`, or numbers. A server started by
     /// root changes to it, with the whole process, once it listens.
     pub fn user(self, name: &str) -> Self {
@@ -230,6 +237,7 @@ mod tests {
         "metrics_path",
         "stats_path",
         "metrics_allow_from",
+        "error_page_files",
         "acme",
         "acme_email",
         "acme_directory",

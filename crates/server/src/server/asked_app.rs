@@ -35,7 +35,7 @@ impl AskedApp {
         let mut resources = RouteResources::new(&config, 1);
         resources.trace = Some(trace.clone());
         let scheduler = config.scheduler.as_str();
-        let shared = ServerShared::new(1, scheduler, resources.folders.exhausted());
+        let shared = ServerShared::new(1, scheduler, resources.folders.counts());
         let lists = lists(&config, &endpoints);
         let tables = resources.tables(builder, &shared, &Machine::read(), lists)?;
         shared.set_lines(lines(&config, &builder.fields));

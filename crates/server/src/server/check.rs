@@ -19,7 +19,7 @@ pub(crate) fn check_server(builder: &Server) -> Result<(), StartError> {
     }
     let machine = Machine::read();
     let resources = RouteResources::new(&builder.config, 1);
-    let server = ServerShared::new(1, "", resources.folders.exhausted());
+    let server = ServerShared::new(1, "", resources.folders.counts());
     resources.tables(builder, &server, &machine, false).map(drop)
 }
 

@@ -42,6 +42,14 @@ pub enum StartError {
     /// The folder cannot be served.
     #[error("{0}")]
     Folder(#[source] FilesError),
+    /// A page for errors cannot be used.
+    #[error("error-page {text}: {reason}")]
+    ErrorPage {
+        /// The text as given.
+        text: String,
+        /// What was expected, what was found, the remedy.
+        reason: String,
+    },
     /// The routes cannot be served.
     #[error("{0}")]
     Routes(RouteError),

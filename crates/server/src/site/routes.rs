@@ -11,7 +11,6 @@ use gustnado_http::status::Status;
 
 use crate::Server;
 use crate::config::Config;
-use gustnado_files::ContentType;
 use gustnado_web::handler::{Handler, HandlerKind};
 use gustnado_web::request::Request;
 use gustnado_web::response::Response;
@@ -85,9 +84,7 @@ fn routes(site: &SiteSpec) -> Routes {
         };
     }
     site.pages.iter().fold(routes, |routes, spec| {
-        let name = spec.file.file_name().unwrap_or_default().as_encoded_bytes();
-        let content_type = ContentType::of(name).to_string();
-        routes.static_page(spec.status, content_type, spec.content.clone())
+        routes.static_page(spec.statuses, &spec.file, spec.content.clone())
     })
 }
 

@@ -5,6 +5,7 @@
 mod harness;
 
 mod application;
+mod archives;
 mod codings;
 mod compressed;
 mod file_changes;

@@ -13,6 +13,7 @@ on_every_server!(
     what_a_request_brings_never_leads_to_another_host,
     header_fields_are_in_every_answer,
     pages_for_errors_are_for_folders_too,
+    pages_for_errors_are_named_by_the_setting_too,
     several_listeners_serve_the_same,
     a_reload_counts_for_connections_that_are_open,
     a_reload_goes_from_any_kind_of_site_to_any_other,
@@ -207,6 +208,30 @@ fn pages_for_errors_are_for_folders_too(setup: Setup) {
     let server = served(setup, &folder, &routed);
     let failed = server.get("/y");
     assert_eq!(failed.status, 500);
+}
+
+fn pages_for_errors_are_named_by_the_setting_too(setup: Setup) {
+    let folder = Folder::new();
+    for name in ["404.html", "4xx.html", "own.html"] {
+        folder.file(name, name);
+    }
+    let site = "[[site]]\nhosts = [\"own.example\"]\nroot = \"root\"\n\
+                [[site.error-page]]\nstatus = \"4xx\"\nfile = \"root/own.html\"\n";
+    // At the top, or in the table of settings beside pages of the file's own site.
+    let setting = "error-page = [\"4xx=root/4xx.html\", \"404=root/404.html\"]\n";
+    let alone = format!("{setting}root = \"root\"\n{site}");
+    let apart = format!(
+        "root = \"root\"\n[settings]\n{setting}[[error-page]]\nstatus = 405\n\
+         file = \"root/own.html\"\n{site}"
+    );
+    for (text, of_405) in [(&alone, "4xx.html"), (&apart, "own.html")] {
+        let server = served(setup, &folder, text);
+        assert_eq!(server.get("/none").text(), "404.html");
+        let refused = server.ask(with_body("POST", "/404.html", ""));
+        assert_eq!((refused.status, &*refused.text()), (405, of_405));
+        let of_site = of_host(&server, "own.example", "/none");
+        assert_eq!((of_site.status, &*of_site.text()), (404, "own.html"));
+    }
 }
 
 /// The answer on a Unix socket.

@@ -17,9 +17,6 @@ use crate::request::Request;
 use crate::response::Response;
 use gustnado_files::Files;
 
-/// Function that returns the page for an error.
-pub type ErrorPage = Arc<dyn Fn(&Request, Status) -> Response + Send + Sync>;
-
 /// Endpoints of one path, by method.
 pub(super) struct PathEntry {
     by_method: [Option<RouteEndpoint>; Method::COUNT],

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use foldhash::fast::RandomState;
 use gustnado_access::{AccessError, Rewrites};
+use gustnado_config::StatusRange;
 use gustnado_config::config_file::Rewrite;
 use gustnado_http::hosts::HostMap;
 use gustnado_http::method::Method;
@@ -22,8 +23,9 @@ use super::entry::{EndpointKind, PathEntry, RouteEndpoint};
 use super::error::RouteError;
 use super::prepared::PreparedRoute;
 use super::wrapper::{self, EndpointWrapper, check_policy};
-use super::{ErrorPage, Route, Routes, plain_status};
+use super::{Route, Routes, plain_status};
 use crate::build_context::BuildContext;
+use crate::error_page::ErrorPage;
 use crate::handler::HandlerKind;
 use crate::middleware::Matcher;
 use crate::route_pace::RoutePace;
@@ -71,7 +73,11 @@ pub struct FoundRoute<'t, 'p> {
 
 /// Pages for errors.
 #[derive(Clone, Default)]
-pub struct Pages(Vec<(Option<Status>, ErrorPage)>);
+pub struct Pages {
+    own: Vec<(StatusRange, ErrorPage)>,
+    /// Those of the settings, where there are none of its own.
+    usual: Arc<[(StatusRange, ErrorPage)]>,
+}
 
 impl Tables {
     /// Builds the tables of routes.
@@ -164,7 +170,7 @@ impl RouteTable {
                 &plain_route,
                 build,
             ),
-            pages: Pages(routes.pages.clone()),
+            pages: Pages { own: routes.pages.clone(), usual: Arc::clone(&build.error_pages) },
             labels: Vec::new(),
         };
         if let Some(fallback) = &routes.fallback {
@@ -176,7 +182,7 @@ impl RouteTable {
         }
         if let Some(root) = &routes.root {
             let route = Route { folder: Some(root.clone()), ..Route::default() };
-            let endpoints = wrapper.folder(root, 0, &wrapper.prepare(route, build)?, build)?;
+            let endpoints = wrapper.folder(root, "", &wrapper.prepare(route, build)?, build)?;
             if let EndpointKind::Files { files, .. } = &endpoints.usual.kind
                 && endpoints.uploads.is_none()
                 && routes.paths.is_empty()
@@ -267,7 +273,7 @@ impl RouteTable {
     ) -> Result<(), RouteError> {
         let pattern = if path.is_empty() { String::new() } else { canonical_route(path)? };
         let base = pattern.trim_end_matches('/');
-        let endpoints = wrapper.folder(folder, base.len(), route, build)?;
+        let endpoints = wrapper.folder(folder, base, route, build)?;
         let mut patterns = vec![format!("{base}/"), format!("{base}/{{*rest}}")];
         if !base.is_empty() {
             patterns.push(base.to_owned());
@@ -411,10 +417,17 @@ impl<'p> FoundRoute<'_, 'p> {
 }
 
 impl Pages {
-    /// Returns the page for a status: its own, or the one for all.
+    /// Returns the page for a status: that for the fewest statuses, and of those the last.
     pub fn of(&self, status: Status) -> Option<&ErrorPage> {
-        let of = |wanted| self.0.iter().rev().find(|(of, _)| *of == wanted).map(|(_, page)| page);
-        of(Some(status)).or_else(|| of(None))
+        let of = |pages: &[(StatusRange, ErrorPage)]| {
+            let found = pages.iter().enumerate().rev();
+            let found = found.filter(|(_, (range, _))| range.has(status.code()));
+            found.min_by_key(|(_, (range, _))| range.last - range.first).map(|(at, _)| at)
+        };
+        match of(&self.own) {
+            Some(at) => Some(&self.own[at].1),
+            None => of(&self.usual).map(|at| &self.usual[at].1),
+        }
     }
 }
 

@@ -4,11 +4,12 @@ use std::future::ready;
 use std::path::Path;
 use std::sync::Arc;
 
-use gustnado_config::{BodyPolicy, CacheRule, Headers, RouteSettings};
+use gustnado_config::{Archives, BodyPolicy, CacheRule, Headers, RouteSettings};
 use gustnado_http::fields::{Fields, HeaderId, check_field};
 use gustnado_http::method::Method;
 
 use super::access_gate::AccessGate;
+use super::elsewhere::SitePaths;
 use super::entry::{EndpointKind, GatedEndpoint, PathEntry, RouteEndpoint};
 use super::error::RouteError;
 use super::prepared::PreparedRoute;
@@ -28,6 +29,7 @@ pub(super) struct EndpointWrapper {
     /// What the site's routes begin with.
     settings: RouteSettings,
     gate: Arc<AccessGate>,
+    paths: SitePaths,
 }
 
 impl EndpointWrapper {
@@ -45,8 +47,8 @@ impl EndpointWrapper {
         let settings = tuning.over(&build.files.settings);
         let gate =
             AccessGate::of(&settings.access, Some(base), build).map_err(RouteError::Access)?;
-        let mut wrapper =
-            Self { middleware: own.middleware.clone(), fields: own.fields.clone(), settings, gate };
+        let (middleware, fields) = (own.middleware.clone(), own.fields.clone());
+        let mut wrapper = Self { middleware, fields, settings, gate, paths: SitePaths::of(own) };
         if let Some(outer) = outer {
             wrapper.middleware.splice(0..0, outer.middleware.iter().cloned());
             wrapper.fields = outer.fields.with(&own.fields);
@@ -119,7 +121,7 @@ impl EndpointWrapper {
     ) -> Result<PathEntry, RouteError> {
         let route = &prepared.route;
         if let Some(folder) = &route.folder {
-            return Ok(self.folder(folder, 0, prepared, build)?.entry());
+            return Ok(self.folder(folder, "", prepared, build)?.entry());
         }
         Ok(PathEntry::new("", route, |kind| self.endpoint(kind, prepared, build)))
     }
@@ -143,15 +145,15 @@ impl EndpointWrapper {
 
     /// Opens a folder, and returns its endpoints.
     ///
-    /// - `mounted_at`: bytes of a request's path that are the route's.
+    /// - `base`: the part of a request's path that is the route's, without a slash at its end.
     pub(super) fn folder(
         &self,
         folder: &Path,
-        mounted_at: usize,
+        base: &str,
         prepared: &PreparedRoute,
         build: &BuildContext,
     ) -> Result<FolderEndpoints, RouteError> {
-        let route = &prepared.route;
+        let (route, mounted_at) = (&prepared.route, base.len());
         let has_middleware =
             self.has_middleware(route) || route.options.has_timeouts() || prepared.has_rules;
         // With middleware, that adds the fields.
@@ -161,7 +163,11 @@ impl EndpointWrapper {
         let settings = prepared.settings.clone();
         let upload_bytes_max = settings.upload.then_some(settings.upload_bytes_max);
         check_cache(&settings.cache)?;
-        let options = FileOptions { settings, ..build.files.clone() };
+        let elsewhere = match settings.archives {
+            Archives::Off => Vec::new(),
+            _ => self.paths.below(base),
+        };
+        let options = FileOptions { settings, elsewhere, ..build.files.clone() };
         let opened = build.folders.open(folder, options, headers);
         let files = Arc::new(opened.map_err(RouteError::Folder)?);
         // A folder runs no handler of the program: it is not counted.
