@@ -37,7 +37,11 @@ impl SendBatch {
     pub(crate) fn defer(&self, task: impl FnOnce() -> TaskId) -> bool {
         let is_open = self.is_open.get();
         if is_open {
-            self.deferred.borrow_mut().push(task());
+            let (task, mut deferred) = (task(), self.deferred.borrow_mut());
+            // One that asks again in the same run is still run once.
+            if deferred.last() != Some(&task) {
+                deferred.push(task);
+            }
         }
         is_open
     }
