@@ -1,6 +1,8 @@
 //! The context of the running thread: a worker with its reactor, its tasks and its timers.
 
-use std::cell::{Cell, OnceCell, RefCell};
+mod thread_context;
+
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
@@ -17,6 +19,7 @@ use crate::exec::worker::evictions::EvictionAnswer;
 use crate::exec::worker::worker_group::WorkerGroup;
 use crate::exec::worker::worker_metrics::WorkerMetrics;
 use crate::exec::worker::workers_shared::{Phase, WorkersShared};
+use thread_context::{CONTEXT, ThreadContext};
 
 /// What a task may do in one run without having had to wait, in units: a value from a mailbox is
 /// one. Once it is used up the task goes to the end of the run queue, and the kernel is asked for
@@ -67,13 +70,6 @@ pub(crate) struct OwnTimers {
     foreign: RefCell<ForeignWakers>,
 }
 
-thread_local! {
-    /// Set once: a thread of ours is one worker for its life. Its tasks are dropped before it ends.
-    static OWN_CONTEXT: OnceCell<Rc<WorkerContext>> = const { OnceCell::new() };
-    /// The worker that a thread of the caller's is for now.
-    static BORROWED_CONTEXT: RefCell<Option<Rc<WorkerContext>>> = const { RefCell::new(None) };
-}
-
 impl WorkerContext {
     pub(crate) fn new(
         reactor: Reactor,
@@ -109,7 +105,7 @@ impl WorkerContext {
     pub(crate) fn enter(self: &Rc<Self>) {
         self.note_time();
         self.metrics.enter();
-        let entered = OWN_CONTEXT.with(|ctx| ctx.set(Rc::clone(self)));
+        let entered = CONTEXT.with(|context| context.own.set(Rc::clone(self)));
         debug_assert!(entered.is_ok(), "a thread becomes a worker once");
     }
 
@@ -118,13 +114,13 @@ impl WorkerContext {
     pub(crate) fn borrow_thread(self: &Rc<Self>) -> Option<Rc<Self>> {
         self.note_time();
         self.metrics.enter();
-        BORROWED_CONTEXT.replace(Some(Rc::clone(self)))
+        CONTEXT.with(|context| context.borrowed.replace(Some(Rc::clone(self))))
     }
 
     /// Makes the running thread what it was before.
     pub(crate) fn give_back(before: Option<Rc<Self>>) {
         // While the thread ends, its thread-locals may be gone.
-        let borrowed = BORROWED_CONTEXT.try_with(|borrowed| borrowed.replace(before));
+        let borrowed = CONTEXT.try_with(|context| context.borrowed.replace(before));
         drop(borrowed);
     }
 
@@ -313,26 +309,27 @@ impl WorkerContext {
 
 /// Returns whether the running thread is one of ours.
 pub(crate) fn is_own_thread() -> bool {
-    OWN_CONTEXT.with(|ctx| ctx.get().is_some())
+    CONTEXT.with(|context| context.own.get().is_some())
 }
 
 /// Returns whether this is the worker that the running thread is lent to.
 pub(crate) fn is_at(worker: &WorkerContext) -> bool {
-    borrowed().is_some_and(|ctx| std::ptr::eq(Rc::as_ptr(&ctx), worker))
+    let borrowed = CONTEXT.try_with(ThreadContext::borrowed).ok().flatten();
+    borrowed.is_some_and(|ctx| std::ptr::eq(Rc::as_ptr(&ctx), worker))
 }
 
 /// Runs `f` with the running thread's worker; `None` on any other thread.
 pub(crate) fn try_with<T>(f: impl FnOnce(&WorkerContext) -> T) -> Option<T> {
     // Here and below, `f` is called in one place: so the compiler puts it there, whatever else is
     // in the program.
-    OWN_CONTEXT
-        .try_with(|own| {
-            let borrowed_here;
-            let ctx = if let Some(own) = own.get() {
+    CONTEXT
+        .try_with(|context| {
+            let borrowed;
+            let ctx = if let Some(own) = context.own.get() {
                 own
             } else {
-                borrowed_here = borrowed()?;
-                &borrowed_here
+                borrowed = context.borrowed()?;
+                &borrowed
             };
             Some(f(ctx))
         })
@@ -345,24 +342,17 @@ pub(crate) fn try_with<T>(f: impl FnOnce(&WorkerContext) -> T) -> Option<T> {
 /// # Panics
 /// On a thread that is no worker: the operations of this crate need a task.
 pub(crate) fn with<T>(f: impl FnOnce(&WorkerContext) -> T) -> T {
-    OWN_CONTEXT.with(|own| {
-        let borrowed_here;
-        let ctx = if let Some(own) = own.get() {
+    CONTEXT.with(|context| {
+        let borrowed;
+        let ctx = if let Some(own) = context.own.get() {
             own
         } else {
-            borrowed_here =
-                borrowed().expect("sockets, timers and spawning belong into a worker's tasks");
-            &borrowed_here
+            let expected = "sockets, timers and spawning belong into a worker's tasks";
+            borrowed = context.borrowed().expect(expected);
+            &borrowed
         };
         f(ctx)
     })
-}
-
-/// Returns the worker that a thread of somebody else's is for now. Apart, so that our own threads
-/// have nothing to ask.
-#[cold]
-fn borrowed() -> Option<Rc<WorkerContext>> {
-    BORROWED_CONTEXT.try_with(|borrowed| borrowed.borrow().clone()).ok().flatten()
 }
 
 /// Notes what the running task waits for, should it wait now. A future outside any task notes
@@ -403,9 +393,9 @@ pub fn charge_step(took: Duration) {
 
 /// Makes a task ready if it is one of the running thread's own. Returns whether that was done.
 pub(crate) fn wake_local(id: TaskId) -> bool {
-    let woken = OWN_CONTEXT.try_with(|own| match own.get() {
+    let woken = CONTEXT.try_with(|context| match context.own.get() {
         Some(ctx) => wake_own(ctx, id),
-        None => wake_borrowed(id),
+        None => wake_borrowed(context, id),
     });
     woken.unwrap_or(false)
 }
@@ -420,8 +410,8 @@ fn wake_own(ctx: &WorkerContext, id: TaskId) -> bool {
 
 /// Like [`wake_local`] on a thread of the caller's, whose own loop may have to be woken.
 #[cold]
-fn wake_borrowed(id: TaskId) -> bool {
-    let Some(ctx) = borrowed() else { return false };
+fn wake_borrowed(context: &ThreadContext, id: TaskId) -> bool {
+    let Some(ctx) = context.borrowed() else { return false };
     let own = wake_own(&ctx, id);
     if own && ctx.wakes_caller.take() {
         ctx.reactor.borrow().waker().wake();
