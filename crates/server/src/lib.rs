@@ -101,6 +101,8 @@ pub use gustnado_web::json::{JsonError, QueryError};
 pub use gustnado_web::metrics_page::metrics_page;
 #[doc(inline)]
 pub use gustnado_web::middleware::{Flow, Middleware, Next};
+#[doc(hidden)]
+pub use gustnado_web::request::KeptRequest;
 #[doc(inline)]
 pub use gustnado_web::request::{Cookies, Pairs, ParamError, Request, percent_decoded};
 #[doc(inline)]

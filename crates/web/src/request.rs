@@ -2,6 +2,7 @@
 
 mod content;
 mod cookies;
+mod kept;
 mod peer;
 mod query;
 mod typed;
@@ -27,6 +28,7 @@ use crate::body::{Body, BodyError};
 use crate::request_head::{RequestHead, RequestHeadRef, as_text};
 use crate::trailers::RequestTrailers;
 pub use cookies::Cookies;
+pub use kept::KeptRequest;
 pub use peer::{RequestPeer, RequestSource};
 pub use query::{Pairs, percent_decoded};
 pub use typed::ParamError;

@@ -1,5 +1,7 @@
 //! A request's head, owned: copied out of the receive buffer into memory that is reused.
 
+mod kept;
+
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::ops::Deref;
@@ -13,6 +15,7 @@ use gustnado_http::status::Status;
 
 use crate::body_channel::BodyChannel;
 use crate::trailers::RequestTrailers;
+pub use kept::KeptHead;
 
 /// The most unused heads that a worker keeps, and the most bytes of each.
 const SPARE_MAX: usize = 64;
