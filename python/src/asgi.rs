@@ -23,6 +23,7 @@ use crate::coroutine::{self, StartedTask, Starter};
 use crate::errors::{ErrorReporter, FaultOrigin};
 use crate::request_template::RequestTemplate;
 use crate::tunnel;
+use crate::websocket::{SocketRun, SocketStarter};
 use callee::AsgiCallee;
 use exchange::AsgiExchange;
 use scope::RootPath;
@@ -36,6 +37,7 @@ struct AsgiApp {
     app: Py<PyAny>,
     event_loop: Py<PyAny>,
     starter: Starter,
+    socket_starter: SocketStarter,
     /// The common part of all scopes.
     template: RequestTemplate,
     root: RootPath,
@@ -70,6 +72,7 @@ impl Asgi {
         websockets: bool,
     ) -> PyResult<Self> {
         let (starter, reporter) = (Starter::new(event_loop)?, ErrorReporter(on_error));
+        let socket_starter = SocketStarter::new(event_loop)?;
         let done = Py::new(event_loop.py(), ReadyNone)?;
         let (event_loop, root) = (event_loop.clone().unbind(), RootPath::new(root_path));
         let template = RequestTemplate::new(template);
@@ -78,6 +81,7 @@ impl Asgi {
             app,
             event_loop,
             starter,
+            socket_starter,
             template,
             root,
             state,
@@ -184,8 +188,8 @@ impl AsgiApp {
         let state = self.state.as_ref().map(|state| state.bind(py));
         let scope = scope::make_of_socket(py, &self.template, &self.root, state, &request)?;
         let (done, pause) = (self.done.clone_ref(py), self.starter.pause().clone_ref(py));
-        let event_loop = self.event_loop.clone_ref(py);
-        let socket = AsgiSocket::new(py, (request, offer), event_loop, done, pause);
+        let link = self.socket_starter.link();
+        let socket = AsgiSocket::new((request, offer), link, done, pause);
         Ok((Bound::new(py, socket)?, scope))
     }
 
@@ -200,9 +204,10 @@ impl AsgiApp {
             }
         };
         let py = callee.py();
-        if T::IS_SOCKET {
+        if T::link(&callee).is_some() {
             self.running_sockets.fetch_add(1, Ordering::Relaxed);
         }
+        let (started, run) = started;
         let ended = coroutine::result(&started.task).transpose();
         let is_running = ended.is_none();
         if let Some(ended) = ended {
@@ -212,7 +217,11 @@ impl AsgiApp {
             let then = move |py: Python<'_>, ended: PyResult<Bound<'_, PyAny>>| {
                 app.end(of_task.bind(py), ended.err());
             };
-            if let Err(error) = self.starter.when_done(started, then) {
+            let noted = match run {
+                Some(run) => self.socket_starter.when_done(&self.starter, (started, run), then),
+                None => self.starter.when_done(started, then),
+            };
+            if let Err(error) = noted {
                 self.reporter.report(py, Some(&error), "the application's end will not be seen");
             }
         }
@@ -236,17 +245,24 @@ impl AsgiApp {
         &self,
         callee: &Bound<'py, T>,
         scope: &Bound<'py, PyDict>,
-    ) -> PyResult<StartedTask<'py>> {
+    ) -> PyResult<(StartedTask<'py>, Option<Bound<'py, SocketRun>>)> {
         let py = callee.py();
         let receive = callee.as_any().getattr(intern!(py, "receive"))?;
         let send = callee.as_any().getattr(intern!(py, "send"))?;
-        self.starter.start(&self.app.bind(py).call1((scope, receive, send))?)
+        let coroutine = self.app.bind(py).call1((scope, receive, send))?;
+        match T::link(callee) {
+            Some(link) => {
+                let started = self.socket_starter.start(&self.starter, &coroutine, link)?;
+                Ok((started.0, Some(started.1)))
+            }
+            None => Ok((self.starter.start(&coroutine)?, None)),
+        }
     }
 
     /// Handles the application's end: reports its exception, and completes its response.
     fn end<T: AsgiCallee>(&self, callee: &Bound<'_, T>, error: Option<PyErr>) {
         let py = callee.py();
-        if T::IS_SOCKET {
+        if T::link(callee).is_some() {
             self.running_sockets.fetch_sub(1, Ordering::Relaxed);
         }
         let owed = T::end(callee, error.is_some());

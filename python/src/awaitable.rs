@@ -1,6 +1,7 @@
 //! The methods through which Python awaits an object: those of a coroutine, so that
 //! `asyncio.create_task` takes it too.
 
+use pyo3::exceptions::PyStopIteration;
 use pyo3::prelude::*;
 
 /// Implements them for a class over its method `resume(&self, py) -> PyResult<Option<Py<PyAny>>>`,
@@ -45,6 +46,13 @@ macro_rules! awaitable {
     };
 }
 pub(crate) use awaitable;
+
+/// Returns what an awaitable raises to finish with this value.
+pub(crate) fn finished(value: &Bound<'_, PyAny>) -> PyErr {
+    // A made exception: one that is made when it is raised costs twice as much.
+    let stop = value.py().get_type::<PyStopIteration>().call1((value,));
+    stop.map_or_else(|error| error, PyErr::from_value)
+}
 
 /// Returns the exception that Python throws into an object with nothing to clean up.
 pub(crate) fn thrown(kind: &Bound<'_, PyAny>, value: Option<&Bound<'_, PyAny>>) -> PyErr {

@@ -5,11 +5,11 @@
 
 #![expect(clippy::unused_self, reason = "Python calls methods")]
 
-use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 
-use crate::awaitable::awaitable;
+use crate::awaitable::{awaitable, finished};
 use crate::guarded::Guarded;
 
 /// A value that is ready. It can be awaited once.
@@ -31,10 +31,10 @@ impl ReadyValue {
 }
 
 impl ReadyValue {
-    fn resume(&self, _: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+    fn resume(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         let value = self.0.borrow_mut().take();
         Err(match value {
-            Some(value) => PyStopIteration::new_err((value,)),
+            Some(value) => finished(value.bind(py)),
             None => PyRuntimeError::new_err("this was awaited before"),
         })
     }

@@ -17,6 +17,7 @@ use gustnado::{
 use crate::coroutine::{self, Starter};
 use crate::errors::{ErrorReporter, FaultOrigin};
 use crate::request::PyRequest;
+use crate::websocket::SocketStarter;
 use crate::{response, tunnel};
 pub(crate) use socket::SocketHandler;
 
@@ -24,6 +25,8 @@ pub(crate) use socket::SocketHandler;
 pub(crate) struct CallContext {
     /// Starts coroutines; `None` without a loop.
     starter: Option<Starter>,
+    /// The same of `WebSocket`s.
+    socket_starter: Option<SocketStarter>,
     reporter: ErrorReporter,
     /// Formats a dictionary or list as JSON.
     to_json: Py<PyAny>,
@@ -42,9 +45,10 @@ impl CallContext {
     /// - `has_body_limit`: `limit-body-bytes` was set.
     pub(crate) fn of(source: &Bound<'_, PyAny>, has_body_limit: bool) -> PyResult<Self> {
         let event_loop = source.getattr("loop")?;
-        let starter = if event_loop.is_none() { None } else { Some(Starter::new(&event_loop)?) };
+        let event_loop = Some(event_loop).filter(|event_loop| !event_loop.is_none());
         Ok(Self {
-            starter,
+            starter: event_loop.as_ref().map(Starter::new).transpose()?,
+            socket_starter: event_loop.as_ref().map(SocketStarter::new).transpose()?,
             reporter: ErrorReporter(source.getattr("on_error")?.unbind()),
             to_json: source.getattr("to_json")?.unbind(),
             has_body_limit,

@@ -24,7 +24,6 @@ pub(crate) use pause::{LoopTurn, NotOurs, Pause, go_on, has_paused};
 
 /// Starts coroutines on one loop.
 pub(crate) struct Starter {
-    event_loop: Py<PyAny>,
     task_type: Py<PyAny>,
     /// `loop=` the loop.
     options: Py<PyDict>,
@@ -46,12 +45,15 @@ struct CallSoonTrap {
 }
 
 /// A callback and its context, if it has one.
-struct TaskStep {
+pub(crate) struct TaskStep {
     callback: Py<PyAny>,
     context: Option<Py<PyAny>>,
     /// The response that was sent before it, if one was.
     behind: Option<Behind>,
 }
+
+/// The outcome of a first step: the next one, if it pauses.
+pub(crate) type FirstStep = PyResult<Option<TaskStep>>;
 
 /// A task whose first step has run.
 pub(crate) struct StartedTask<'py> {
@@ -111,18 +113,12 @@ impl Starter {
         let trap = Py::new(py, CallSoonTrap { attributes, trapped: Guarded::default() })?;
         let pause = Py::new(py, Pause::new(trap.clone_ref(py)))?;
         Ok(Self {
-            event_loop: event_loop.clone().unbind(),
             task_type: py.import("asyncio")?.getattr("Task")?.unbind(),
             options: options.unbind(),
             trap,
             pause,
             running: RunningTasks::default(),
         })
-    }
-
-    /// Returns the loop.
-    pub(crate) fn event_loop(&self, py: Python<'_>) -> Py<PyAny> {
-        self.event_loop.clone_ref(py)
     }
 
     /// Returns the awaitable with which a step lets its output leave.
@@ -132,10 +128,22 @@ impl Starter {
 
     /// Creates a task and runs its first step. Only between tasks of the running loop.
     pub(crate) fn start<'py>(&self, coroutine: &Bound<'py, PyAny>) -> PyResult<StartedTask<'py>> {
+        self.start_as(self.task_type.bind(coroutine.py()), coroutine, |_, step| step())
+    }
+
+    /// The same for a task of another type.
+    ///
+    /// - `around`: is called with the task and its first step, which it runs.
+    pub(crate) fn start_as<'py>(
+        &self,
+        task_type: &Bound<'py, PyAny>,
+        coroutine: &Bound<'py, PyAny>,
+        around: impl FnOnce(&Bound<'py, PyAny>, &dyn Fn() -> FirstStep) -> FirstStep,
+    ) -> PyResult<StartedTask<'py>> {
         let py = coroutine.py();
         let trap = self.trap.bind(py);
         CallSoonTrap::put(trap)?;
-        let made = self.task_type.bind(py).call((coroutine,), Some(self.options.bind(py)));
+        let made = task_type.call((coroutine,), Some(self.options.bind(py)));
         let Some(first) = trap.get().take() else {
             trap.get().remove(py)?;
             made?;
@@ -143,7 +151,7 @@ impl Starter {
             return Err(PyRuntimeError::new_err(text));
         };
         let task = made?;
-        let next = self.pause.get().run(py, &first)?;
+        let next = around(&task, &|| self.pause.get().run(py, &first))?;
         Ok(StartedTask { task, next })
     }
 
@@ -166,13 +174,22 @@ impl Starter {
     }
 }
 
+impl StartedTask<'_> {
+    /// Returns whether its next step runs after this turn.
+    pub(crate) fn is_paused(&self) -> bool {
+        self.next.is_some()
+    }
+}
+
 /// Returns what a task has returned or raised; `None` while it runs.
 pub(crate) fn result<'py>(task: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let py = task.py();
-    if task.call_method0(intern!(py, "done"))?.is_truthy()? {
-        return task.call_method0(intern!(py, "result")).map(Some);
-    }
-    Ok(None)
+    let name = intern!(task.py(), "result");
+    if is_done(task)? { task.call_method0(name).map(Some) } else { Ok(None) }
+}
+
+/// Returns whether a task has ended.
+pub(crate) fn is_done(task: &Bound<'_, PyAny>) -> PyResult<bool> {
+    task.call_method0(intern!(task.py(), "done"))?.is_truthy()
 }
 
 fn wait<F>(running: &RunningTasks, task: &Bound<'_, PyAny>, then: F) -> PyResult<()>
@@ -191,7 +208,8 @@ where
     Ok(())
 }
 
-type OnEnd = Box<dyn FnOnce(Python<'_>, PyResult<Bound<'_, PyAny>>) + Send>;
+/// What is called with the result of a task.
+pub(crate) type OnEnd = Box<dyn FnOnce(Python<'_>, PyResult<Bound<'_, PyAny>>) + Send>;
 
 /// The done callback of a task.
 #[pyclass(frozen, module = "gustnado._gustnado")]

@@ -28,6 +28,7 @@ async def echo(socket):
 @app.websocket("/told/{room}/{*rest}", subprotocols=["v2", "v1"])
 async def told(socket, room, rest):
     request = socket.request
+    assert socket.request is request
     await socket.send(f"{room} {rest} {request.query_value('name')} {request.header('x-odd')} "
                       f"{socket.subprotocol} {socket.close_code} {socket!r}")
 

@@ -1,16 +1,19 @@
 //! What an application is called with: an exchange or a WebSocket.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use pyo3::PyClass;
 use pyo3::prelude::*;
 
 use gustnado::{Reply, Response};
 
+use crate::websocket::SocketLink;
+
 /// An exchange or a WebSocket. It has the methods `receive` and `send` for the application.
 pub(super) trait AsgiCallee: PyClass + Send + Sync {
-    /// Whether it is a WebSocket.
-    const IS_SOCKET: bool;
+    /// Returns the link of a WebSocket.
+    fn link<'s>(slf: &'s Bound<'_, Self>) -> Option<&'s Arc<SocketLink>>;
 
     /// Returns the response, or at least its head, if the application has sent it.
     fn take_response(slf: &Bound<'_, Self>) -> Option<Response>;

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::pin::Pin;
-use std::sync::MutexGuard;
+use std::sync::{Arc, MutexGuard};
 use std::task::{Context, Poll, Waker};
 use std::thread::{self, ThreadId};
 use std::time::Instant;
@@ -30,6 +30,7 @@ use crate::coroutine::{LoopTurn, NotOurs, Pause};
 use crate::errors::client_disconnected;
 use crate::guarded::Guarded;
 use crate::pipe::PipeWriter;
+use crate::websocket::SocketLink;
 pub(super) use sending::SendOutcome;
 
 /// A request and its response.
@@ -295,7 +296,9 @@ impl AsgiExchange {
 }
 
 impl AsgiCallee for AsgiExchange {
-    const IS_SOCKET: bool = false;
+    fn link<'s>(_: &'s Bound<'_, Self>) -> Option<&'s Arc<SocketLink>> {
+        None
+    }
 
     fn take_response(slf: &Bound<'_, Self>) -> Option<Response> {
         slf.get().state().to.take_kept()

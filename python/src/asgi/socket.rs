@@ -33,7 +33,6 @@ pub(super) struct AsgiSocket {
     state: Guarded<AsgiSocketState>,
     /// For the log: the target of its request.
     target: Box<str>,
-    event_loop: Py<PyAny>,
     done: Py<ReadyNone>,
     pause: Py<Pause>,
 }
@@ -65,18 +64,16 @@ struct OpenHandshake {
 
 impl AsgiSocket {
     pub(super) fn new(
-        py: Python<'_>,
         (request, offer): (Request, WebSocketOffer),
-        event_loop: Py<PyAny>,
+        link: Arc<SocketLink>,
         done: Py<ReadyNone>,
         pause: Py<Pause>,
     ) -> Self {
-        let link = SocketLink::new(event_loop.clone_ref(py), done.clone_ref(py));
         let target = request.target().into();
         let handshake = OpenHandshake { request, offer, to: ResponseSink::Unclaimed };
         let phase = SocketPhase::Asked(Box::new(handshake));
         let state = Guarded::new(AsgiSocketState { phase, is_connected: false });
-        Self { link, state, target, event_loop, done, pause }
+        Self { link, state, target, done, pause }
     }
 
     fn state(&self) -> MutexGuard<'_, AsgiSocketState> {
@@ -218,7 +215,7 @@ impl AsgiSocket {
             py,
             AsgiExchange::responding_to(
                 request,
-                self.event_loop.clone_ref(py),
+                self.link.context().event_loop.clone_ref(py),
                 self.done.clone_ref(py),
                 self.pause.clone_ref(py),
                 to,
@@ -259,7 +256,9 @@ impl AsgiSocket {
 }
 
 impl AsgiCallee for AsgiSocket {
-    const IS_SOCKET: bool = true;
+    fn link<'s>(slf: &'s Bound<'_, Self>) -> Option<&'s Arc<SocketLink>> {
+        Some(&slf.get().link)
+    }
 
     fn take_response(slf: &Bound<'_, Self>) -> Option<Response> {
         let mut state = slf.get().state();
@@ -348,7 +347,7 @@ impl AsgiSocket {
         let (link, form) = (&slf.get().link, ReceiveForm::Asgi);
         match form.next(py, link)? {
             Some(event) => Ok(Bound::new(py, ReadyValue::new(event.unbind()))?.into_any()),
-            None => Ok(Bound::new(py, MessageAwaitable::new(Arc::clone(link), form))?.into_any()),
+            None => MessageAwaitable::next(py, link, form),
         }
     }
 

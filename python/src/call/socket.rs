@@ -7,14 +7,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
 use gustnado::websocket::{CloseCode, WebSocketAcceptor, WebSocketEndpoint, WebSocketOffer};
-use gustnado::{Reply, Request, Response, Routes, Status, reply_later, route};
+use gustnado::{KeptRequest, Reply, Request, Response, Routes, Status, reply_later, route};
 
 use super::{CallContext, CallResult, Starter, coroutine, named_parts};
-use crate::awaitables::ReadyNone;
 use crate::errors::FaultOrigin;
 use crate::request::PyRequest;
 use crate::response;
-use crate::websocket::{Pump, PumpSeat, PyWebSocket, SocketLink};
+use crate::websocket::{Pump, PumpSeat, PyWebSocket, SocketLink, SocketRequest, SocketStarter};
 
 /// A handler of `WebSocket`s.
 pub(crate) struct SocketHandler {
@@ -26,7 +25,6 @@ pub(crate) struct SocketHandler {
     pub(crate) guard: Option<(Py<PyAny>, bool)>,
     pub(crate) endpoint: WebSocketEndpoint<()>,
     pub(crate) context: Arc<CallContext>,
-    pub(crate) done: Py<ReadyNone>,
     /// Its name in the log.
     pub(crate) name: String,
 }
@@ -34,7 +32,7 @@ pub(crate) struct SocketHandler {
 /// A handshake that the guard has let pass, or is about to.
 struct Guest {
     offer: WebSocketOffer,
-    request: Py<PyRequest>,
+    request: SocketRequest,
     named: Option<Py<PyDict>>,
 }
 
@@ -77,11 +75,17 @@ impl SocketHandler {
         request: Request,
     ) -> PyResult<CallResult> {
         let named = named_parts(py, &self.params, &request)?.map(Bound::unbind);
-        let request = Bound::new(py, PyRequest::new(request, None, None))?;
-        let guest = Guest { offer, request: request.clone().unbind(), named };
         let Some((guard, waits)) = &self.guard else {
-            return Ok(CallResult::Responded(self.accept(py, guest)));
+            let made = |request| Py::new(py, PyRequest::new(request, None, None));
+            let request = match KeptRequest::new(request) {
+                Ok(kept) => SocketRequest::Kept(kept),
+                Err(request) => SocketRequest::Made(made(request)?),
+            };
+            return Ok(CallResult::Responded(self.accept(Guest { offer, request, named })));
         };
+        let request = Bound::new(py, PyRequest::new(request, None, None))?;
+        let made = SocketRequest::Made(request.clone().unbind());
+        let guest = Guest { offer, request: made, named };
         let returned = guard.bind(py).call1((request,))?;
         if *waits {
             return self.begin_later(guest, &returned);
@@ -111,7 +115,7 @@ impl SocketHandler {
     /// Opens the WebSocket, or responds with what the guard has returned.
     fn decide(self: &Arc<Self>, guest: Guest, returned: PyResult<Bound<'_, PyAny>>) -> Response {
         match returned {
-            Ok(value) if value.is_none() => self.accept(value.py(), guest),
+            Ok(value) if value.is_none() => self.accept(guest),
             Ok(value) => {
                 let py = value.py();
                 let response = response::of(&value, self.context.to_json.bind(py));
@@ -125,14 +129,18 @@ impl SocketHandler {
         self.context.starter.as_ref().expect("a server with coroutine functions has a loop")
     }
 
+    fn socket_starter(&self) -> &SocketStarter {
+        let starter = self.context.socket_starter.as_ref();
+        starter.expect("a server with coroutine functions has a loop")
+    }
+
     /// Returns the response that opens the WebSocket, upon which the handler is called.
-    fn accept(self: &Arc<Self>, py: Python<'_>, guest: Guest) -> Response {
+    fn accept(self: &Arc<Self>, guest: Guest) -> Response {
         let Guest { offer, request, named } = guest;
         let subprotocol = offer.subprotocol().map(Box::from);
-        let (event_loop, done) = (self.starter().event_loop(py), self.done.clone_ref(py));
-        let link = SocketLink::new(event_loop, done.clone_ref(py));
+        let link = self.socket_starter().link();
         let (handler, seat) = (Arc::clone(self), PumpSeat::new(&link));
-        let socket = PyWebSocket::new(Arc::clone(&link), request, subprotocol, done);
+        let socket = PyWebSocket::new(Arc::clone(&link), request, subprotocol);
         offer.accept(Response::new(Status::UPGRADE_REQUIRED), move |opened| {
             let pump = Pump::new(seat, opened);
             Python::attach(|py| handler.run(py, link, socket, named.as_ref()));
@@ -152,19 +160,19 @@ impl SocketHandler {
         let named = named.map(|named| named.bind(py));
         let started = Bound::new(py, socket)
             .and_then(|socket| self.function.bind(py).call((socket,), named))
-            .and_then(|coroutine| self.starter().start(&coroutine));
+            .and_then(|coroutine| self.socket_starter().start(self.starter(), &coroutine, &link));
         let started = match started {
             Ok(started) => started,
             Err(error) => return self.end(py, &link, Some(&error)),
         };
-        if let Some(ended) = coroutine::result(&started.task).transpose() {
+        if let Some(ended) = coroutine::result(&started.0.task).transpose() {
             return self.end(py, &link, ended.err().as_ref());
         }
         let handler = Arc::clone(self);
         let then = move |py: Python<'_>, ended: PyResult<Bound<'_, PyAny>>| {
             handler.end(py, &link, ended.err().as_ref());
         };
-        if let Err(error) = self.starter().when_done(started, then) {
+        if let Err(error) = self.socket_starter().when_done(self.starter(), started, then) {
             self.context.reporter.report(py, Some(&error), &self.name);
         }
     }

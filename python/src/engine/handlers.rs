@@ -8,7 +8,6 @@ use gustnado::config::BodyPolicy;
 use gustnado::websocket::{Origins, WebSocketEndpoint};
 use gustnado::{Method, Routes};
 
-use crate::awaitables::ReadyNone;
 use crate::call::{CallContext, PyHandler, SocketHandler, interned, name_of};
 
 /// A handler, as `gustnado._routes` describes it: method (none: all), path, function, whether it
@@ -107,7 +106,6 @@ fn socket_handlers(
     sockets: Vec<SocketSpec>,
     context: &Arc<CallContext>,
 ) -> PyResult<Vec<SocketRoute>> {
-    let done = Py::new(py, ReadyNone)?;
     let route = |spec: SocketSpec| {
         let (path, function, params, merges, guard, subprotocols, origins, message_bytes_max) =
             spec;
@@ -128,7 +126,6 @@ fn socket_handlers(
             guard,
             endpoint,
             context: Arc::clone(context),
-            done: done.clone_ref(py),
         };
         SocketRoute { path, merges, handler: Arc::new(handler), has_page: false }
     };

@@ -1,9 +1,11 @@
 //! What the task of a connection and Python share of a WebSocket: messages that nobody has received
 //! yet, those who wait for them, and the end.
 
+mod state;
+
 use std::collections::VecDeque;
 use std::sync::{Arc, MutexGuard};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use pyo3::exceptions::PyRuntimeError;
@@ -12,19 +14,15 @@ use pyo3::prelude::*;
 
 use gustnado::websocket::{CloseCode, MessageKind, WebSocketMessage, WebSocketSender};
 
+use super::futures::sorted;
+use super::held::{KeptStep, StepTrap};
 use super::waiter::{MessageWaiter, Waking};
 use crate::awaitables::{LoopFuture, ReadyNone};
 use crate::coroutine::LoopTurn;
 use crate::errors::client_disconnected;
 use crate::guarded::Guarded;
+use state::LinkState;
 
-/// So many messages are received before a program asks for them, or so many bytes of them: a
-/// program that does not receive should still hear that its peer closes.
-const AHEAD_MAX: usize = 32;
-const AHEAD_BYTES_MAX: usize = 64 << 10;
-/// Sends that wait for room are looked through beyond this number: those whose task was cancelled
-/// need not be kept.
-const FUTURES_USUAL: usize = 64;
 /// A program that sends on without awaiting is stopped at so many sends that wait for room, or so
 /// many bytes of them.
 const FUTURES_MAX: usize = 16_384;
@@ -34,36 +32,16 @@ const HOLD: Duration = Duration::from_millis(1);
 
 /// What the task of a connection and Python share of a WebSocket.
 pub(crate) struct SocketLink {
-    event_loop: Py<PyAny>,
-    done: Py<ReadyNone>,
+    context: Arc<LinkContext>,
     state: Guarded<LinkState>,
 }
 
-#[derive(Default)]
-struct LinkState {
-    /// Once it is open.
-    sender: Option<WebSocketSender>,
-    /// The next message, and those after it: usually there is one at most.
-    first: Option<WebSocketMessage>,
-    more: VecDeque<WebSocketMessage>,
-    ahead_bytes: usize,
-    /// The peer is not read, since too much was received ahead.
-    is_paused: bool,
-    /// Those who wait for a message.
-    waiters: VecDeque<Py<MessageWaiter>>,
-    /// Futures of the loop that wait until it is open, or until more may be sent.
-    futures: Vec<Py<PyAny>>,
-    /// At so many they are looked through.
-    futures_looked_at: usize,
-    /// The task of the connection.
-    task: Option<Waker>,
-    end: Option<Box<SocketEnd>>,
-    /// The end was received.
-    is_told: bool,
-    /// The program knows of the end, since it was received or something could not be sent.
-    is_known: bool,
-    /// When a message was last received or sent in a step of the program.
-    left: Option<Instant>,
+/// What all WebSockets of a loop share.
+pub(crate) struct LinkContext {
+    pub(crate) event_loop: Py<PyAny>,
+    /// The awaitable of what need not wait.
+    pub(crate) done: Py<ReadyNone>,
+    pub(crate) trap: StepTrap,
 }
 
 /// How a WebSocket has ended.
@@ -100,10 +78,23 @@ pub(super) enum NextMessage {
     Nothing,
 }
 
+/// What the task of the connection does next.
+pub(super) enum ReceiveTurn {
+    Receive,
+    /// So much was received ahead that the peer is not read. What takes messages out wakes the
+    /// task.
+    Pause,
+    /// It has ended.
+    End,
+}
+
 impl SocketLink {
-    /// - `done`: the awaitable of what need not wait.
-    pub(crate) fn new(event_loop: Py<PyAny>, done: Py<ReadyNone>) -> Arc<Self> {
-        Arc::new(Self { event_loop, done, state: Guarded::default() })
+    pub(crate) fn new(context: &Arc<LinkContext>) -> Arc<Self> {
+        Arc::new(Self { context: Arc::clone(context), state: Guarded::default() })
+    }
+
+    pub(crate) fn context(&self) -> &LinkContext {
+        &self.context
     }
 
     fn state(&self) -> MutexGuard<'_, LinkState> {
@@ -114,111 +105,184 @@ impl SocketLink {
     pub(super) fn open(&self, sender: WebSocketSender) {
         let mut state = self.state();
         state.sender = Some(sender);
-        let futures = std::mem::take(&mut state.futures);
+        let futures = state.take_futures();
         drop(state);
-        settle(&futures, None);
+        futures.settle(None);
     }
 
     /// Takes out what is received next.
     pub(super) fn next(&self) -> NextMessage {
         let mut state = self.state();
-        let closed_itself = state.end.as_ref().is_some_and(|end| end.by == CloseOrigin::Program);
-        if !closed_itself && let Some(message) = state.first.take() {
-            state.ahead_bytes -= message.as_bytes().len();
-            state.first = state.more.pop_front();
+        let closed_itself = state.end().is_some_and(|end| end.by == CloseOrigin::Program);
+        if !closed_itself && let Some(message) = state.take_message() {
             if state.is_paused && !state.is_full() {
                 state.is_paused = false;
-                state.wake_task();
+                state.wake_connection();
             }
             return NextMessage::Message(message);
         }
-        match &state.end {
+        match state.end() {
             None => NextMessage::Nothing,
             Some(_) if state.is_told => NextMessage::Over,
             Some(end) => {
-                let end = (**end).clone();
+                let end = end.clone();
                 (state.is_told, state.is_known) = (true, true);
                 NextMessage::End(end)
             }
         }
     }
 
+    /// Returns the awaitable that is to be used again, if nothing else has it.
+    #[expect(deprecated, reason = "what takes its place is in `pyo3::ffi`")]
+    pub(super) fn spare_awaitable<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
+        let state = self.state();
+        let spare = state.awaitable.as_ref().filter(|known| known.get_refcnt(py) == 1);
+        spare.map(|spare| spare.bind(py).clone())
+    }
+
+    /// Keeps an awaitable that is to be used again.
+    pub(super) fn keep_awaitable(&self, awaitable: Py<PyAny>) {
+        let mut state = self.state();
+        let is_open = state.end().is_none();
+        let before = is_open.then(|| state.awaitable.replace(awaitable));
+        drop(state);
+        drop(before);
+    }
+
     pub(super) fn waiter(&self, py: Python<'_>) -> MessageWaiter {
-        MessageWaiter::new(self.event_loop.clone_ref(py))
+        MessageWaiter::new(self.context.event_loop.clone_ref(py))
     }
 
     pub(super) fn add_waiter(&self, waiter: Py<MessageWaiter>) {
         let mut state = self.state();
-        let (kept, gone) = std::mem::take(&mut state.waiters)
+        let waiters = &mut state.rare().waiters;
+        let (kept, gone) = std::mem::take(waiters)
             .into_iter()
             .partition::<VecDeque<_>, _>(|waiter| waiter.get().is_waiting());
-        state.waiters = kept;
-        state.waiters.push_back(waiter);
+        *waiters = kept;
+        waiters.push_back(waiter);
         drop(state);
         drop(gone);
+    }
+
+    /// Notes the task of the handler, until it ends.
+    pub(crate) fn set_task(&self, task: Option<Py<PyAny>>) {
+        let before = std::mem::replace(&mut self.state().task, task);
+        drop(before);
+    }
+
+    /// Runs a step of the handler's task. Only between tasks of the loop.
+    pub(crate) fn run_step<T>(
+        &self,
+        py: Python<'_>,
+        step: impl FnOnce() -> PyResult<T>,
+    ) -> PyResult<T> {
+        let task = self.state().task_address();
+        let (ran, held) = self.context.trap.run(py, task, step);
+        if held.is_some() {
+            let before = std::mem::replace(&mut self.state().held, held);
+            drop(before);
+        }
+        ran
+    }
+
+    /// Makes the running task wait by its next step, if it is the handler's, and the first to wait.
+    /// Returns whether it is.
+    pub(super) fn hold_step(&self, py: Python<'_>) -> PyResult<bool> {
+        let state = self.state();
+        let is_first = state.rare.as_ref().is_none_or(|rare| rare.waiters.is_empty());
+        let task = if is_first { state.task_address() } else { 0 };
+        drop(state);
+        self.context.trap.set(py, task)
+    }
+
+    /// Takes out the step that is kept.
+    pub(super) fn take_step(&self) -> Option<KeptStep> {
+        self.state().held.take()
     }
 
     /// Adds a message that has come, and runs the step of a task that waits for one. Only between
     /// tasks of the loop.
     pub(super) fn deliver(&self, message: WebSocketMessage) {
         let mut state = self.state();
-        state.ahead_bytes += message.as_bytes().len();
-        if state.first.is_none() {
-            state.first = Some(message);
-        } else {
-            state.more.push_back(message);
-        }
+        state.add_message(message);
         state.left = Some(Instant::now());
-        if state.waiters.is_empty() {
+        let held = state.held.take();
+        if held.is_none() && !state.has_waiters() {
             return;
         }
         drop(state);
-        Python::attach(|py| while self.has_ahead() && self.wake_one(py, Waking::Now) {});
+        Python::attach(|py| {
+            if let Some(step) = held {
+                report(py, self.run_step(py, || step.run(py)));
+            }
+            while self.must_wake() && self.wake_one(py, Waking::Now) {}
+        });
     }
 
-    fn has_ahead(&self) -> bool {
-        self.state().first.is_some()
+    fn must_wake(&self) -> bool {
+        let state = self.state();
+        state.first.is_some() && state.has_waiters()
     }
 
     /// Wakes the first task that waits. Returns whether there was one.
     fn wake_one(&self, py: Python<'_>, waking: Waking) -> bool {
         loop {
-            let Some(waiter) = self.state().waiters.pop_front() else { return false };
-            match MessageWaiter::wake(waiter.bind(py), waking) {
+            let mut state = self.state();
+            let task = state.task_address();
+            let waiter = state.rare.as_mut().and_then(|rare| rare.waiters.pop_front());
+            drop(state);
+            let Some(waiter) = waiter else { return false };
+            let waiter = waiter.bind(py);
+            let woken = if waking == Waking::Now && waiter.get().is_of(py, task) {
+                self.run_step(py, || MessageWaiter::wake(waiter, waking))
+            } else {
+                MessageWaiter::wake(waiter, waking)
+            };
+            match woken {
                 Ok(false) => {}
                 Ok(true) => return true,
                 Err(error) => {
-                    // An exception of the task is the task's own, and reported with that.
-                    if !is_exit(py, &error) {
-                        error.write_unraisable(py, None);
-                    }
+                    report(py, Err(error));
                     return true;
                 }
             }
         }
     }
 
+    /// Leaves the step that is kept to the loop: its task was cancelled, or is told of the end.
+    pub(crate) fn release_step(&self, py: Python<'_>) -> PyResult<()> {
+        match self.take_step() {
+            Some(step) => step.pass_on(self.context.event_loop.bind(py)),
+            None => Ok(()),
+        }
+    }
+
     /// Notes the end, unless there was one before, and wakes all who wait.
     pub(crate) fn end(&self, end: SocketEnd) {
         let mut state = self.state();
-        if state.end.is_some() {
+        if state.end().is_some() {
             return;
         }
         let by = end.by;
-        state.end = Some(Box::new(end));
-        state.wake_task();
-        let futures = std::mem::take(&mut state.futures);
-        let has_waiters = !state.waiters.is_empty();
+        state.rare().end = Some(end);
+        state.wake_connection();
+        let (futures, awaitable) = (state.take_futures(), state.awaitable.take());
+        let is_waited_for = state.held.is_some() || state.has_waiters();
         drop(state);
-        if has_waiters {
-            Python::attach(|py| while self.wake_one(py, Waking::OnLoop) {});
+        drop(awaitable);
+        if is_waited_for {
+            Python::attach(|py| {
+                report(py, self.release_step(py));
+                while self.wake_one(py, Waking::OnLoop) {}
+            });
         }
-        settle(&futures, (by == CloseOrigin::Peer).then_some("the client has disconnected"));
+        futures.settle((by == CloseOrigin::Peer).then_some("the client has disconnected"));
     }
 
     /// Returns how it has ended.
     pub(crate) fn ended(&self) -> Option<SocketEnd> {
-        self.state().end.as_deref().cloned()
+        self.state().end().cloned()
     }
 
     /// Notes that the program is told of the end.
@@ -229,39 +293,33 @@ impl SocketLink {
     /// Returns whether the program knows that the peer has gone.
     pub(crate) fn is_loss_known(&self) -> bool {
         let state = self.state();
-        let by_peer = state.end.as_ref().is_some_and(|end| end.by == CloseOrigin::Peer);
+        let by_peer = state.end().is_some_and(|end| end.by == CloseOrigin::Peer);
         by_peer && state.is_known
     }
 
-    /// Returns whether so much was received ahead that the peer is not read; then what takes
-    /// messages out wakes the task.
-    pub(super) fn pauses(&self) -> bool {
+    /// Notes the task of the connection, and returns what it does next. Futures that wait for room
+    /// are done if there is some.
+    pub(super) fn poll_connection(&self, context: &Context<'_>) -> ReceiveTurn {
         let mut state = self.state();
+        if state.end().is_some() {
+            return ReceiveTurn::End;
+        }
+        if !state.connection.as_ref().is_some_and(|task| task.will_wake(context.waker())) {
+            state.connection = Some(context.waker().clone());
+        }
         state.is_paused = state.is_full();
-        state.is_paused
-    }
-
-    /// Notes the task of the connection. Futures that wait for room are done if there is some.
-    /// Returns whether the task goes on.
-    pub(super) fn poll_task(&self, context: &Context<'_>) -> bool {
-        let mut state = self.state();
-        if state.end.is_some() {
-            return false;
+        let turn = if state.is_paused { ReceiveTurn::Pause } else { ReceiveTurn::Receive };
+        if state.rare.as_ref().is_none_or(|rare| rare.futures.is_empty()) {
+            return turn;
         }
-        if !state.task.as_ref().is_some_and(|task| task.will_wake(context.waker())) {
-            state.task = Some(context.waker().clone());
-        }
-        if state.futures.is_empty() {
-            return true;
-        }
-        let Some(sender) = state.sender.clone() else { return true };
+        let Some(sender) = state.sender.clone() else { return turn };
         drop(state);
         if sender.poll_room(context) == Poll::Pending {
-            return true;
+            return turn;
         }
-        let futures = std::mem::take(&mut self.state().futures);
-        settle(&futures, None);
-        true
+        let futures = self.state().take_futures();
+        futures.settle(None);
+        turn
     }
 
     /// Returns the awaitable that is done once it is open.
@@ -280,7 +338,7 @@ impl SocketLink {
         bytes: &[u8],
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut state = self.state();
-        let sender = match (&state.end, &state.sender) {
+        let sender = match (state.end(), &state.sender) {
             (Some(end), _) if end.by == CloseOrigin::Program => {
                 drop(state);
                 return Err(PyRuntimeError::new_err("the WebSocket was closed before"));
@@ -290,23 +348,15 @@ impl SocketLink {
                 drop(state);
                 return Err(PyRuntimeError::new_err("websocket.accept has to be awaited first"));
             }
-            _ => {
-                state.is_known = true;
-                drop(state);
-                return Err(client_disconnected("the client has disconnected"));
-            }
+            _ => return Err(lost(state)),
         };
-        let waiting = state.futures.len();
+        let waiting = state.rare.as_ref().map_or(0, |rare| rare.futures.len());
         if waiting >= FUTURES_MAX || (waiting > 0 && sender.unsent_bytes() >= UNSENT_BYTES_MAX) {
             drop(state);
             let text = format!("{waiting} sends wait until the client takes more: await them");
             return Err(PyRuntimeError::new_err(text));
         }
-        let Ok(has_room) = sender.send_now(kind, bytes) else {
-            state.is_known = true;
-            drop(state);
-            return Err(client_disconnected("the client has disconnected"));
-        };
+        let Ok(has_room) = sender.send_now(kind, bytes) else { return Err(lost(state)) };
         let now = Instant::now();
         let is_held = state.left.is_some_and(|left| now - left < HOLD);
         if !is_held {
@@ -314,12 +364,12 @@ impl SocketLink {
         }
         if !has_room {
             // The task watches for room.
-            state.wake_task();
+            state.wake_connection();
         }
         drop(state);
         match (has_room, is_held) {
             (false, _) => self.wait(py),
-            (true, true) => Ok(self.done.bind(py).clone().into_any()),
+            (true, true) => Ok(self.context.done.bind(py).clone().into_any()),
             // It may compute for long before it waits for anything.
             (true, false) => Ok(Bound::new(py, LoopTurn::default())?.into_any()),
         }
@@ -328,7 +378,7 @@ impl SocketLink {
     /// Sends a message, if that need not wait. Returns whether it was sent.
     pub(crate) fn try_send(&self, kind: MessageKind, bytes: &[u8]) -> bool {
         let state = self.state();
-        if state.end.is_some() {
+        if state.end().is_some() {
             return false;
         }
         let sender = state.sender.as_ref().filter(|sender| sender.has_room());
@@ -346,69 +396,32 @@ impl SocketLink {
     }
 
     fn wait<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let future = self.event_loop.bind(py).call_method0(intern!(py, "create_future"))?;
-        let mut state = self.state();
-        state.futures.push(future.clone().unbind());
-        if state.futures.len() > state.futures_looked_at.max(FUTURES_USUAL) {
-            let futures = std::mem::take(&mut state.futures);
-            drop(state);
-            let (kept, gone) = futures.into_iter().partition(|future| is_pending(py, future));
-            let mut state = self.state();
-            let since = std::mem::replace(&mut state.futures, kept);
-            state.futures.extend(since);
-            state.futures_looked_at = 2 * state.futures.len();
-            drop(state);
-            drop::<Vec<_>>(gone);
+        let name = intern!(py, "create_future");
+        let future = self.context.event_loop.bind(py).call_method0(name)?;
+        let looked_at = self.state().rare().futures.push(future.clone().unbind());
+        if let Some(futures) = looked_at {
+            let (kept, gone) = sorted(py, futures);
+            self.state().rare().futures.put_back(kept);
+            drop(gone);
         }
         Ok(Bound::new(py, LoopFuture::new(&future)?)?.into_any())
     }
 }
 
-impl LinkState {
-    fn is_full(&self) -> bool {
-        self.more.len() + 1 >= AHEAD_MAX || self.ahead_bytes >= AHEAD_BYTES_MAX
-    }
-
-    fn wake_task(&self) {
-        self.task.iter().for_each(Waker::wake_by_ref);
-    }
+/// Notes that the program is told of the loss.
+fn lost(mut state: MutexGuard<'_, LinkState>) -> PyErr {
+    state.is_known = true;
+    drop(state);
+    client_disconnected("the client has disconnected")
 }
 
-fn is_exit(py: Python<'_>, error: &PyErr) -> bool {
+/// Reports what a step has raised, unless that is the task's own, which is reported with the task.
+fn report(py: Python<'_>, stepped: PyResult<()>) {
     use pyo3::exceptions::{PyKeyboardInterrupt, PySystemExit};
-    error.is_instance_of::<PySystemExit>(py) || error.is_instance_of::<PyKeyboardInterrupt>(py)
-}
-
-/// Returns whether a future is neither done nor cancelled.
-fn is_pending(py: Python<'_>, future: &Py<PyAny>) -> bool {
-    let done = future.bind(py).call_method0(intern!(py, "done"));
-    !done.and_then(|is_done| is_done.is_truthy()).unwrap_or(true)
-}
-
-/// Completes futures that are not done: with nothing, or with `ClientDisconnected`.
-fn settle(futures: &[Py<PyAny>], loss: Option<&str>) {
-    if futures.is_empty() {
-        return;
+    let Err(error) = stepped else { return };
+    let is_exit =
+        error.is_instance_of::<PySystemExit>(py) || error.is_instance_of::<PyKeyboardInterrupt>(py);
+    if !is_exit {
+        error.write_unraisable(py, None);
     }
-    Python::attach(|py| {
-        for future in futures {
-            let future = future.bind(py);
-            let settled = future.call_method0(intern!(py, "done")).and_then(|is_done| {
-                if is_done.is_truthy()? {
-                    return Ok(());
-                }
-                match loss {
-                    None => future.call_method1(intern!(py, "set_result"), (py.None(),)),
-                    Some(text) => {
-                        let error = client_disconnected(text).into_value(py);
-                        future.call_method1(intern!(py, "set_exception"), (error,))
-                    }
-                }
-                .map(drop)
-            });
-            if let Err(error) = settled {
-                error.write_unraisable(py, None);
-            }
-        }
-    });
 }

@@ -6,12 +6,14 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
+use gustnado::KeptRequest;
 use gustnado::websocket::{CloseCode, MessageKind};
 
 use super::link::SocketLink;
 use super::receive::{MessageAwaitable, ReceiveForm};
 use crate::awaitables::{ReadyNone, ReadyValue};
 use crate::bytes_like::bytes_of;
+use crate::guarded::Guarded;
 use crate::request::PyRequest;
 
 /// A WebSocket: messages in both directions, text as `str` and the others as `bytes`.
@@ -20,27 +22,30 @@ use crate::request::PyRequest;
 #[pyclass(frozen, module = "gustnado", name = "WebSocket")]
 pub(crate) struct PyWebSocket {
     link: Arc<SocketLink>,
-    request: Py<PyRequest>,
+    request: Guarded<SocketRequest>,
     subprotocol: Option<Box<str>>,
-    done: Py<ReadyNone>,
+}
+
+/// The request of a WebSocket.
+pub(crate) enum SocketRequest {
+    /// Nothing has asked for it.
+    Kept(KeptRequest),
+    Made(Py<PyRequest>),
 }
 
 impl PyWebSocket {
     pub(crate) fn new(
         link: Arc<SocketLink>,
-        request: Py<PyRequest>,
+        request: SocketRequest,
         subprotocol: Option<Box<str>>,
-        done: Py<ReadyNone>,
     ) -> Self {
-        Self { link, request, subprotocol, done }
+        Self { link, request: Guarded::new(request), subprotocol }
     }
 
     fn next<'py>(&self, py: Python<'py>, form: ReceiveForm) -> PyResult<Bound<'py, PyAny>> {
         match form.next(py, &self.link)? {
             Some(message) => Ok(Bound::new(py, ReadyValue::new(message.unbind()))?.into_any()),
-            None => {
-                Ok(Bound::new(py, MessageAwaitable::new(Arc::clone(&self.link), form))?.into_any())
-            }
+            None => MessageAwaitable::next(py, &self.link, form),
         }
     }
 }
@@ -49,8 +54,14 @@ impl PyWebSocket {
 impl PyWebSocket {
     /// The request that has asked for it.
     #[getter]
-    fn request(&self, py: Python<'_>) -> Py<PyRequest> {
-        self.request.clone_ref(py)
+    fn request(&self, py: Python<'_>) -> PyResult<Py<PyRequest>> {
+        let restored = match &*self.request.borrow_mut() {
+            SocketRequest::Made(request) => return Ok(request.clone_ref(py)),
+            SocketRequest::Kept(kept) => kept.restore(),
+        };
+        let request = Py::new(py, PyRequest::new(restored, None, None))?;
+        drop(self.request.replace(SocketRequest::Made(request.clone_ref(py))));
+        Ok(request)
     }
 
     /// The subprotocol that was agreed on.
@@ -115,7 +126,7 @@ impl PyWebSocket {
         if self.link.ended().is_none() {
             self.link.close(code, reason);
         }
-        Ok(self.done.clone_ref(py))
+        Ok(self.link.context().done.clone_ref(py))
     }
 
     fn __repr__(&self) -> &'static str {

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use gustnado::websocket::{CloseCode, WebSocket, WebSocketError};
 
-use super::link::{CloseOrigin, SocketEnd, SocketLink};
+use super::link::{CloseOrigin, ReceiveTurn, SocketEnd, SocketLink};
 
 /// So many messages are handed over before other connections have their turn.
 const BUDGET: usize = 64;
@@ -65,11 +65,10 @@ impl Future for Pump {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let this = &mut *self;
         for _ in 0..BUDGET {
-            if !this.seat.0.poll_task(context) {
-                return Poll::Ready(());
-            }
-            if this.seat.0.pauses() {
-                return Poll::Pending;
+            match this.seat.0.poll_connection(context) {
+                ReceiveTurn::Receive => {}
+                ReceiveTurn::Pause => return Poll::Pending,
+                ReceiveTurn::End => return Poll::Ready(()),
             }
             let error = match this.socket.poll_recv(context) {
                 Poll::Pending => return Poll::Pending,

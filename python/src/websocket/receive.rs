@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pyo3::exceptions::{PyStopAsyncIteration, PyStopIteration};
+use pyo3::exceptions::PyStopAsyncIteration;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
@@ -11,7 +11,7 @@ use gustnado::websocket::WebSocketMessage;
 
 use super::link::{NextMessage, SocketEnd, SocketLink};
 use super::waiter::MessageWaiter;
-use crate::awaitable::thrown;
+use crate::awaitable::{finished, thrown};
 use crate::errors::client_disconnected;
 use crate::guarded::Guarded;
 
@@ -27,33 +27,61 @@ pub(crate) enum ReceiveForm {
 }
 
 /// Awaits the next message. It passes for a coroutine.
-#[pyclass(frozen, freelist = 64, module = "gustnado._gustnado")]
+#[pyclass(frozen, module = "gustnado._gustnado")]
 pub(crate) struct MessageAwaitable {
     link: Arc<SocketLink>,
-    form: ReceiveForm,
-    waiter: Guarded<Option<Py<MessageWaiter>>>,
+    form: Guarded<ReceiveForm>,
+    wait: Guarded<MessageWait>,
+}
+
+/// How the task waits that awaits a message.
+#[derive(Default)]
+enum MessageWait {
+    #[default]
+    No,
+    /// It is the handler's, and the link keeps its next step.
+    ByStep,
+    ByWaiter(Py<MessageWaiter>),
 }
 
 impl MessageAwaitable {
-    pub(crate) fn new(link: Arc<SocketLink>, form: ReceiveForm) -> Self {
-        Self { link, form, waiter: Guarded::default() }
+    /// Returns the awaitable of the next message.
+    pub(crate) fn next<'py>(
+        py: Python<'py>,
+        link: &Arc<SocketLink>,
+        form: ReceiveForm,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if let Some(spare) = link.spare_awaitable(py) {
+            spare.cast::<Self>()?.get().form.set(form);
+            return Ok(spare);
+        }
+        let (form, wait) = (Guarded::new(form), Guarded::default());
+        let made = Bound::new(py, Self { link: Arc::clone(link), form, wait })?.into_any();
+        link.keep_awaitable(made.clone().unbind());
+        Ok(made)
     }
 
     /// Raises `StopIteration` with the next message, or returns what to wait for.
     fn resume(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.abandon();
-        if let Some(message) = self.form.next(py, &self.link)? {
-            return Err(PyStopIteration::new_err((message.unbind(),)));
+        if let Some(message) = self.form.get().next(py, &self.link)? {
+            return Err(finished(&message));
+        }
+        if self.link.hold_step(py)? {
+            *self.wait.borrow_mut() = MessageWait::ByStep;
+            return Ok(py.None());
         }
         let waiter = Py::new(py, self.link.waiter(py))?;
         self.link.add_waiter(waiter.clone_ref(py));
-        *self.waiter.borrow_mut() = Some(waiter.clone_ref(py));
+        *self.wait.borrow_mut() = MessageWait::ByWaiter(waiter.clone_ref(py));
         Ok(waiter.into_any())
     }
 
     fn abandon(&self) {
-        if let Some(waiter) = self.waiter.take() {
-            waiter.get().abandon();
+        match self.wait.take() {
+            MessageWait::No => {}
+            MessageWait::ByStep => drop(self.link.take_step()),
+            MessageWait::ByWaiter(waiter) => waiter.get().abandon(),
         }
     }
 }

@@ -54,6 +54,15 @@ impl MessageWaiter {
         matches!(self.state.borrow_mut().phase, WaiterPhase::Waiting)
     }
 
+    /// Returns whether it is the task at this address that waits.
+    pub(super) fn is_of(&self, py: Python<'_>, task: usize) -> bool {
+        let state = self.state.borrow_mut();
+        let step = state.step.as_ref().map(|(step, _)| step.clone_ref(py));
+        drop(state);
+        let of = step.and_then(|step| step.getattr(py, intern!(py, "__self__")).ok());
+        task != 0 && of.is_some_and(|of| of.as_ptr() as usize == task)
+    }
+
     /// Makes it forget its task, which waits for something else.
     pub(super) fn abandon(&self) {
         let mut state = self.state.borrow_mut();
