@@ -142,12 +142,15 @@ impl CachedFile {
         {
             return Ok(sent_from(stamp, file));
         }
-        let file = root.open_to_read(located, relative)?;
+        let (file, mut stat) = match access {
+            Access::Waits => root.open_to_read(located, relative)?,
+            Access::Cached => root.open_to_read_cached(located, relative)?,
+        };
         // A larger file is sent from its descriptor; a small one is copied here, and must be copied
         // whole.
         for _ in 0..ATTEMPTS_MAX {
-            // From the open descriptor, not from `located`: the name may mean another file by now.
-            let stamp = Stamp::of(&rustix::fs::fstat(&file)?);
+            // From the open descriptor, not from `located`: it may have changed since.
+            let stamp = Stamp::of(&stat);
             if stamp.size > SMALL_BYTES_MAX {
                 let is_local = root.is_local_device(stamp.device);
                 // A remote file system may wait for its server in `close`, too.
@@ -165,7 +168,8 @@ impl CachedFile {
             let is_whole = bytes.len() as u64 == stamp.size;
             // Compared after the read too, or a write in the middle of it would be cached as a
             // whole file.
-            if is_whole && Stamp::of(&rustix::fs::fstat(&file)?) == stamp {
+            stat = rustix::fs::fstat(&file)?;
+            if is_whole && Stamp::of(&stat) == stamp {
                 return Ok(CachedFile::new(stamp, representation, Err(&bytes), folder, now));
             }
         }

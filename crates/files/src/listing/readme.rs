@@ -25,7 +25,7 @@ const SCHEMES: [&str; 3] = ["http", "https", "mailto"];
 pub(super) fn rendered(folder: &OpenFolder, name: &[u8]) -> Option<String> {
     let path = folder.path_of(name);
     let located = folder.root().locate(&path).ok()?;
-    let file = folder.root().open_to_read(&located, &path).ok()?;
+    let (file, _) = folder.root().open_to_read(&located, &path).ok()?;
     let mut bytes = Vec::new();
     file.take(README_BYTES_MAX).read_to_end(&mut bytes).ok()?;
     let text = String::from_utf8_lossy(&bytes);

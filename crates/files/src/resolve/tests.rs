@@ -46,7 +46,7 @@ impl Scene {
 
 fn read(root: &Root, relative: &str) -> Result<String, Errno> {
     let located = root.locate(relative.as_bytes())?;
-    let file = root.open_to_read(&located, relative.as_bytes())?;
+    let (file, _) = root.open_to_read(&located, relative.as_bytes())?;
     Ok(std::io::read_to_string(file).expect("a readable file"))
 }
 
@@ -195,12 +195,39 @@ fn a_file_replaced_after_the_look_is_the_old_one_or_asked_for_again() {
         let opened = root.open_to_read(&located, b"top");
         match reopen {
             Reopen::Proc => {
-                let text = std::io::read_to_string(opened.expect("the old file"));
+                let (file, _) = opened.expect("the old file");
+                let text = std::io::read_to_string(file);
                 assert_eq!(text.expect("a readable file"), "top");
             }
             Reopen::Again => assert_eq!(opened.expect_err("another file"), Errno::AGAIN),
         }
     }
+}
+
+#[test]
+fn a_file_in_memory_is_opened_by_its_path() {
+    let scene = Scene::new();
+    let root = Root::open(&scene.root()).expect("the root opens");
+    let Some(located) = root.locate_cached(b"a/b/deep") else {
+        println!("skipped: this file system may wait, or the kernel does not know");
+        return;
+    };
+    let located = located.expect("a file");
+    let (file, stat) = root.open_to_read_cached(&located, b"a/b/deep").expect("it opens");
+    assert_eq!(Identity::of(&stat), Identity::of(&located.stat));
+    assert_eq!(std::io::read_to_string(file).expect("a readable file"), "deep");
+    // Another file of that name is none.
+    fs::write(scene.root().join("next"), "new").expect("a file");
+    fs::rename(scene.root().join("next"), scene.root().join("a/b/deep")).expect("a swap");
+    let opened = root.open_to_read_cached(&located, b"a/b/deep");
+    assert_eq!(opened.expect_err("another file"), Errno::AGAIN);
+    // Without a name it is still the one that was located.
+    fs::remove_file(scene.root().join("a/b/deep")).expect("it was there");
+    let (file, _) = root.open_to_read_cached(&located, b"a/b/deep").expect("it opens");
+    assert_eq!(std::io::read_to_string(file).expect("a readable file"), "deep");
+    let folder = root.locate_cached(b"a/b").expect("in memory").expect("a folder");
+    let opened = root.open_to_read_cached(&folder, b"a/b");
+    assert_eq!(opened.expect_err("no file"), Errno::NOENT);
 }
 
 #[test]
