@@ -2,13 +2,14 @@
 
 use gustnado_http::content_coding::ContentCoding;
 
-use crate::encoder::{EncodeError, Level, compress};
+use crate::encoder::{EncodeError, Level};
+use crate::whole::WholeEncoder;
 
-/// As much work as is worth it: what browsers and servers agree on as "best".
-const BEST: Level = Level { gzip: 9, zstd: 19 };
+/// As much work as is worth it.
+const BEST: Level = Level { gzip: 12, zstd: 19 };
 
 /// Compresses a file as well as its coding can: Brotli at quality 11, Zstandard at level 19, gzip
-/// at level 9.
+/// at level 12 of libdeflate.
 ///
 /// # Errors
 /// [`EncodeError`]: no memory is free, or this program has no encoder of the coding.
@@ -16,7 +17,7 @@ pub fn compress_in_advance(coding: ContentCoding, input: &[u8]) -> Result<Vec<u8
     match coding {
         #[cfg(feature = "brotli")]
         ContentCoding::Brotli => brotli_of(input),
-        coding => compress(coding, BEST, input),
+        coding => Ok(WholeEncoder::of_level(coding, BEST)?.encode(input)?.to_vec()),
     }
 }
 
@@ -39,6 +40,7 @@ fn brotli_of(input: &[u8]) -> Result<Vec<u8>, EncodeError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::compress;
     use crate::decoded::{decoded, text};
 
     #[test]

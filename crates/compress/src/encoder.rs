@@ -1,10 +1,10 @@
-//! An encoder of gzip or Zstandard, and how it is set.
+//! An encoder of streams by gzip or Zstandard, and how it is set.
 
 use flate2::{Compress, Compression, FlushCompress, Status};
 use gustnado_http::content_coding::ContentCoding;
 use thiserror::Error;
 use zstd_safe::zstd_sys::ZSTD_EndDirective;
-use zstd_safe::{CCtx, CParameter, InBuffer, OutBuffer, ResetDirective};
+use zstd_safe::{CCtx, CParameter, InBuffer, OutBuffer};
 
 /// Bits of the window of a stream's Zstandard encoder. Whoever has ten thousand streams open has as
 /// many windows: 64 KiB are twice what gzip has.
@@ -17,9 +17,6 @@ const STREAM_CHAIN_LOG: u32 = 14;
 const ARCHIVE_WINDOW_LOG: u32 = 21;
 const ARCHIVE_HASH_LOG: u32 = 18;
 const ARCHIVE_CHAIN_LOG: u32 = 17;
-
-/// Bits of the largest window that a client has to support (RFC 9659 §3): 8 MiB.
-const WINDOW_LOG_MAX: u32 = 23;
 
 /// Bytes that the output grows by.
 const STEP_BYTES: usize = 4 << 10;
@@ -72,8 +69,7 @@ impl BodyEncoder {
     /// # Errors
     /// [`EncodeError`] if no memory is free, or `coding` is neither gzip nor Zstandard.
     pub fn of_stream(coding: ContentCoding, level: Level) -> Result<Self, EncodeError> {
-        let logs = (STREAM_WINDOW_LOG, STREAM_HASH_LOG, STREAM_CHAIN_LOG);
-        Self::new(coding, level)?.with_tables(logs)
+        Self::with_tables(coding, level, (STREAM_WINDOW_LOG, STREAM_HASH_LOG, STREAM_CHAIN_LOG))
     }
 
     /// Creates an encoder of an archive, whose length is not known either. With Zstandard it holds
@@ -83,28 +79,15 @@ impl BodyEncoder {
     /// As [`BodyEncoder::of_stream`].
     pub fn of_archive(coding: ContentCoding, level: Level) -> Result<Self, EncodeError> {
         let logs = (ARCHIVE_WINDOW_LOG, ARCHIVE_HASH_LOG, ARCHIVE_CHAIN_LOG);
-        Self::new(coding, level)?.with_tables(logs)
+        Self::with_tables(coding, level, logs)
     }
 
-    /// Bounds what Zstandard's encoder holds, by the bits of its window, its hashes and its links.
-    fn with_tables(mut self, (window, hash, chain): (u32, u32, u32)) -> Result<Self, EncodeError> {
-        if let EncoderState::Zstd(context) = &mut self.0 {
-            for parameter in [
-                CParameter::WindowLog(window),
-                CParameter::HashLog(hash),
-                CParameter::ChainLog(chain),
-            ] {
-                context.set_parameter(parameter).map_err(|_| EncodeError)?;
-            }
-        }
-        Ok(self)
-    }
-
-    /// Creates an encoder of bodies whose length is told by [`BodyEncoder::restart`].
-    ///
-    /// # Errors
-    /// As [`BodyEncoder::of_stream`].
-    pub fn new(coding: ContentCoding, level: Level) -> Result<Self, EncodeError> {
+    /// - `window`, `hash`, `chain`: bits of what Zstandard's encoder holds, whatever the level.
+    fn with_tables(
+        coding: ContentCoding,
+        level: Level,
+        (window, hash, chain): (u32, u32, u32),
+    ) -> Result<Self, EncodeError> {
         Ok(Self(match coding {
             ContentCoding::Gzip => {
                 let level = Compression::new(u32::from(level.gzip.clamp(1, 9)));
@@ -112,30 +95,18 @@ impl BodyEncoder {
             }
             ContentCoding::Zstd => {
                 let mut context = CCtx::try_create().ok_or(EncodeError)?;
-                let level = i32::from(level.zstd.clamp(1, 19));
-                let parameter = CParameter::CompressionLevel(level);
-                context.set_parameter(parameter).map_err(|_| EncodeError)?;
+                for parameter in [
+                    CParameter::CompressionLevel(i32::from(level.zstd.clamp(1, 19))),
+                    CParameter::WindowLog(window),
+                    CParameter::HashLog(hash),
+                    CParameter::ChainLog(chain),
+                ] {
+                    context.set_parameter(parameter).map_err(|_| EncodeError)?;
+                }
                 EncoderState::Zstd(context)
             }
             _ => return Err(EncodeError),
         }))
-    }
-
-    /// Begins another body.
-    ///
-    /// - `length`: its bytes, if they are known. Zstandard states them, and takes tables that fit.
-    ///
-    /// # Errors
-    /// [`EncodeError`]: it cannot be used any more.
-    pub fn restart(&mut self, length: Option<u64>) -> Result<(), EncodeError> {
-        match &mut self.0 {
-            EncoderState::Gzip(compress) => compress.reset(),
-            EncoderState::Zstd(context) => {
-                context.reset(ResetDirective::SessionOnly).map_err(|_| EncodeError)?;
-                context.set_pledged_src_size(length).map_err(|_| EncodeError)?;
-            }
-        }
-        Ok(())
     }
 
     /// Encodes a piece, all of it, and appends what is written to `out`.
@@ -223,25 +194,6 @@ fn encode_zstd(
     }
 }
 
-/// Compresses bytes at hand.
-///
-/// # Errors
-/// As [`BodyEncoder::of_stream`].
-pub fn compress(coding: ContentCoding, level: Level, input: &[u8]) -> Result<Vec<u8>, EncodeError> {
-    let mut encoder = BodyEncoder::new(coding, level)?;
-    if let EncoderState::Zstd(context) = &mut encoder.0 {
-        let bits = usize::BITS - input.len().leading_zeros();
-        if bits > WINDOW_LOG_MAX {
-            let window = CParameter::WindowLog(WINDOW_LOG_MAX);
-            context.set_parameter(window).map_err(|_| EncodeError)?;
-        }
-    }
-    encoder.restart(Some(input.len() as u64))?;
-    let mut out = Vec::with_capacity(input.len() / 3 + 64);
-    encoder.encode(input, Flush::End, &mut out)?;
-    Ok(out)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -249,32 +201,6 @@ mod tests {
     use proptest::prelude::*;
 
     const BOTH: [ContentCoding; 2] = [ContentCoding::Gzip, ContentCoding::Zstd];
-
-    #[test]
-    fn bytes_at_hand_become_fewer_and_come_back() {
-        for coding in BOTH {
-            for length in [0, 1, 100, 10_000, 3_000_000] {
-                let input = text(length);
-                let out = compress(coding, Level::default(), &input).expect("it is encoded");
-                assert!(decoded(coding, &out) == input, "{coding:?} {length}");
-                assert!(length < 1_000 || out.len() < length / 2, "{coding:?} {length}");
-            }
-        }
-    }
-
-    #[test]
-    fn every_level_is_taken() {
-        let input = text(20_000);
-        for number in 0..=255 {
-            let level = Level { gzip: number, zstd: number };
-            for coding in BOTH {
-                if number % 16 == 0 || number < 20 {
-                    let out = compress(coding, level, &input).expect("it is encoded");
-                    assert!(decoded(coding, &out) == input, "{coding:?} {number}");
-                }
-            }
-        }
-    }
 
     #[test]
     fn a_flush_lets_the_client_read_all() {
@@ -289,19 +215,6 @@ mod tests {
             }
             encoder.encode(b"", Flush::End, &mut out).expect("it is encoded");
             assert_eq!(decoded(coding, &out), sent);
-        }
-    }
-
-    #[test]
-    fn an_encoder_serves_one_body_after_the_other() {
-        for coding in BOTH {
-            let mut encoder = BodyEncoder::new(coding, Level::default()).expect("an encoder");
-            for length in [5_000, 10, 0, 20_000] {
-                let (input, mut out) = (text(length), Vec::new());
-                encoder.restart(Some(length as u64)).expect("it begins again");
-                encoder.encode(&input, Flush::End, &mut out).expect("it is encoded");
-                assert!(decoded(coding, &out) == input, "{coding:?} {length}");
-            }
         }
     }
 
@@ -324,13 +237,6 @@ mod tests {
             encoder.encode(&input, Flush::End, &mut out).expect("it is encoded");
             assert!(decoded(ContentCoding::Zstd, &out) == input, "{zstd}");
             assert!(encoder.heap_bytes() < 8 << 20, "{zstd}: {}", encoder.heap_bytes());
-        }
-    }
-
-    #[test]
-    fn there_is_no_encoder_of_other_codings() {
-        for coding in [ContentCoding::Identity, ContentCoding::Brotli] {
-            assert_eq!(compress(coding, Level::default(), b"x"), Err(EncodeError));
         }
     }
 

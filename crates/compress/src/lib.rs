@@ -1,5 +1,5 @@
 //! Content codings (RFC 9110 §8.4.1): gzip and Zstandard, of bytes at hand or piece by piece;
-//! Brotli for files that are compressed in advance.
+//! Brotli for files that are compressed in advance. For comparing, they are decoded, too.
 //!
 //! The encoders are libraries. What lives here is how they are set: levels, windows, flushes, and
 //! what it costs to hold one. No I/O: bytes in, bytes out.
@@ -9,14 +9,20 @@
 
 mod advance;
 mod counts;
+#[cfg(feature = "decode")]
+mod decode;
 #[cfg(test)]
 mod decoded;
 mod deflate;
 mod encoder;
 mod media_types;
+mod whole;
 
 pub use advance::compress_in_advance;
 pub use counts::CompressionCounts;
+#[cfg(feature = "decode")]
+pub use decode::{DecodeError, decompress};
 pub use deflate::DeflateEncoder;
-pub use encoder::{BodyEncoder, EncodeError, Flush, Level, compress};
+pub use encoder::{BodyEncoder, EncodeError, Flush, Level};
 pub use media_types::{COMPRESSIBLE, is_compressed_already};
+pub use whole::{WholeEncoder, compress};

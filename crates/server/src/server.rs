@@ -263,10 +263,8 @@ impl RouteResources {
             elsewhere: Vec::new(),
             spool: Spool::folder_of(config),
         };
+        let limits = LimitContext::new(&server.handler_limits, config);
         let build = BuildContext {
-            pool: self.pool.clone(),
-            limits: LimitContext::new(&server.handler_limits, config),
-            files,
             body_policy: config.body_policy,
             spool: Arc::clone(&server.spool),
             websockets: WebSocketSettings::of(config),
@@ -281,6 +279,7 @@ impl RouteResources {
             server: Some(Arc::clone(server) as Arc<dyn ServerStats>),
             #[cfg(feature = "tower")]
             tokio: Arc::clone(&self.tokio),
+            ..BuildContext::new(self.pool.clone(), limits, files)
         };
         let routes = match &config.root {
             Some(root) => routes.clone().root(root),

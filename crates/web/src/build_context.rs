@@ -5,6 +5,7 @@ use std::sync::Arc;
 use gustnado_config::{BodyPolicy, Config, StatusRange, WebSocketSettings};
 use gustnado_tasks::BlockingPool;
 
+use crate::encoders::IdleEncoders;
 use crate::error_page::ErrorPage;
 use crate::handler::{Handler, UploadsFn};
 use crate::handler_limits::LimitContext;
@@ -19,6 +20,8 @@ use gustnado_observe::server_stats::ServerStats;
 #[derive(Clone)]
 pub struct BuildContext {
     pub pool: BlockingPool,
+    /// What jobs of the pool compress responses with.
+    pub encoders: IdleEncoders,
     /// The limits of handlers.
     pub limits: LimitContext,
     pub files: FileOptions,
@@ -57,6 +60,7 @@ impl BuildContext {
     pub fn new(pool: BlockingPool, limits: LimitContext, files: FileOptions) -> Self {
         Self {
             pool,
+            encoders: IdleEncoders::default(),
             limits,
             files,
             body_policy: BodyPolicy::Spool,

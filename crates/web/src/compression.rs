@@ -2,15 +2,17 @@
 //!
 //! A middleware outside all others sees the response that a handler has made, whatever it is
 //! written in. What lives here: whether it is compressed, what its fields say then, and short
-//! content, which the worker compresses at once. `stream` does the rest, in steps.
+//! content, which the worker compresses at once. `whole` has a job of the pool compress longer
+//! content, and `stream` does the rest in steps.
 
 mod stream;
+mod whole;
 
 use std::cell::RefCell;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use gustnado_compress::{BodyEncoder, COMPRESSIBLE, CompressionCounts, Flush, Level};
+use gustnado_compress::{BodyEncoder, COMPRESSIBLE, CompressionCounts, Level};
 use gustnado_config::{Compress, RouteSettings};
 use gustnado_http::content_coding::{AcceptedCodings, CodingSet, ContentCoding, forbids_change};
 use gustnado_http::fields::{Fields, HeaderId};
@@ -19,22 +21,20 @@ use gustnado_http::method::Method;
 use gustnado_http::status::Status;
 use gustnado_tasks::{BlockingPool, Charge, MemoryKind};
 
+use crate::encoders::{IdleEncoders, KeptEncoder};
 use crate::middleware::Middleware;
 use crate::request::Request;
 use crate::response::{Content, Response, Streamed};
 use stream::Compressing;
+use whole::{CompressingWhole, MadeBy, WHOLE_BYTES_MAX};
+
+/// About what an encoder of content at hand holds.
+const ENCODER_BYTES: usize = 768 << 10;
 
 thread_local! {
     /// The worker's encoders of short content, by coding: one body is finished before the next.
-    static ENCODERS: RefCell<[Option<WorkerEncoder>; ContentCoding::COUNT]> =
+    static ENCODERS: RefCell<[Option<KeptEncoder>; ContentCoding::COUNT]> =
         const { RefCell::new([const { None }; ContentCoding::COUNT]) };
-}
-
-/// An encoder that a worker keeps, and its charge.
-struct WorkerEncoder {
-    encoder: BodyEncoder,
-    level: Level,
-    charge: Charge,
 }
 
 /// What a route's responses are compressed by.
@@ -48,12 +48,13 @@ struct ResponseCompression {
     with_cookies: bool,
     pool: BlockingPool,
     counts: Arc<CompressionCounts>,
+    encoders: IdleEncoders,
 }
 
 /// Returns middleware that compresses responses, if the settings ask for it.
 pub(crate) fn middleware(
     settings: &RouteSettings,
-    pool: &BlockingPool,
+    (pool, encoders): (&BlockingPool, &IdleEncoders),
     counts: &Arc<CompressionCounts>,
 ) -> Option<Middleware> {
     let made: &[ContentCoding] = match settings.compress {
@@ -75,6 +76,7 @@ pub(crate) fn middleware(
         with_cookies: settings.compress_cookies,
         pool: pool.clone(),
         counts: Arc::clone(counts),
+        encoders: encoders.clone(),
     };
     Some(Middleware::after(move |request, response| compression.apply(request, response)))
 }
@@ -153,9 +155,9 @@ impl ResponseCompression {
     /// Returns the content compressed; `None` if it stays as it is, as no memory is free.
     fn compressed(&self, coding: ContentCoding, content: &mut Content) -> Option<Content> {
         if let Content::Bytes(bytes) = content
-            && bytes.len() <= step_bytes_max(coding, self.level)
+            && bytes.len() <= whole_step_bytes_max(coding, self.level)
         {
-            let compressed = compress_here(coding, self.level, bytes)?;
+            let compressed = encode_here((coding, self.level), bytes)?;
             self.counts.add_compression(bytes.len() as u64, compressed.len() as u64);
             return Some(Content::Bytes(compressed));
         }
@@ -163,12 +165,27 @@ impl ResponseCompression {
             return None;
         }
         let mut charge = Charge::new(MemoryKind::Sends);
+        let step = step_bytes_max(coding, self.level);
+        if let Content::Bytes(bytes) = content
+            && bytes.len() <= WHOLE_BYTES_MAX
+        {
+            if !charge.has_room_for(ENCODER_BYTES + bytes.len()) {
+                return None;
+            }
+            let made_by = MadeBy {
+                pool: self.pool.clone(),
+                encoders: self.encoders.clone(),
+                counts: Arc::clone(&self.counts),
+            };
+            let bytes = std::mem::take(bytes);
+            let piece = CompressingWhole::new(bytes, (coding, self.level), step, made_by);
+            return Some(Content::Stream(Streamed::mapped(piece, None, Result::ok)));
+        }
         let encoder = BodyEncoder::of_stream(coding, self.level).ok()?;
         if !charge.has_room_for(encoder.heap_bytes()) {
             return None;
         }
         charge.set(encoder.heap_bytes());
-        let step = step_bytes_max(coding, self.level);
         let encoder = (encoder, charge);
         let source = std::mem::replace(content, Content::Nothing);
         let rest = (self.pool.clone(), Arc::clone(&self.counts));
@@ -177,7 +194,21 @@ impl ResponseCompression {
     }
 }
 
-/// Returns how many bytes are compressed in less than 100 microseconds.
+/// Returns how many bytes at hand are compressed in less than 100 microseconds: styles, which take
+/// three times as long as JSON.
+fn whole_step_bytes_max(coding: ContentCoding, level: Level) -> usize {
+    match (coding, level.gzip) {
+        (ContentCoding::Gzip, 0..=1) => 24 << 10,
+        (ContentCoding::Gzip, 2..=3) => 12 << 10,
+        (ContentCoding::Gzip, 4..=5) => 8 << 10,
+        (ContentCoding::Gzip, 6) => 6 << 10,
+        (ContentCoding::Gzip, 7) => 3 << 10,
+        (ContentCoding::Gzip, _) => 1 << 10,
+        _ => step_bytes_max(coding, level),
+    }
+}
+
+/// Returns how many bytes of a stream are compressed in less than 100 microseconds.
 fn step_bytes_max(coding: ContentCoding, level: Level) -> usize {
     match coding {
         ContentCoding::Gzip => match level.gzip {
@@ -195,22 +226,18 @@ fn step_bytes_max(coding: ContentCoding, level: Level) -> usize {
 }
 
 /// Compresses short content on this worker; `None` if no memory is free.
-fn compress_here(coding: ContentCoding, level: Level, bytes: &[u8]) -> Option<Bytes> {
+fn encode_here((coding, level): (ContentCoding, Level), bytes: &[u8]) -> Option<Bytes> {
     ENCODERS.with_borrow_mut(|encoders| {
         let place = &mut encoders[coding as usize];
         if place.as_ref().is_none_or(|known| known.level != level) {
-            let encoder = BodyEncoder::new(coding, level).ok()?;
-            *place = Some(WorkerEncoder { encoder, level, charge: Charge::new(MemoryKind::Sends) });
+            *place = KeptEncoder::new((coding, level), Charge::new(MemoryKind::Sends));
         }
         let own = place.as_mut()?;
-        let mut out = Vec::with_capacity(bytes.len() / 2 + 64);
-        let begun = own.encoder.restart(Some(bytes.len() as u64));
-        let done = begun.and_then(|()| own.encoder.encode(bytes, Flush::End, &mut out));
-        own.charge.set(own.encoder.heap_bytes());
-        if done.is_err() || own.charge.is_over_budget() {
+        let out = own.encode(bytes);
+        if out.is_none() || own.takes_too_much() {
             *place = None;
         }
-        done.ok().map(|()| out.into())
+        out
     })
 }
 

@@ -15,6 +15,7 @@ pub mod body_channel;
 pub mod build_context;
 mod compression;
 pub mod disk_job;
+pub mod encoders;
 pub mod error_page;
 pub mod fields;
 pub mod forms;

@@ -92,10 +92,12 @@ fn a_response_is_compressed_for_those_who_accept_it(setup: Setup) {
 
 fn long_content_and_streams_come_whole(setup: Setup) {
     let long = text(1_000_000);
-    let (whole, pieces) = (long.clone(), long.clone());
-    let routes = Routes::new().get("/long", move |_: &Request| Response::text(whole.clone())).get(
-        "/pieces",
-        move |_: &Request| {
+    // The first is compressed as a whole, the second is longer than what is.
+    let (whole, twice, pieces) = (long.clone(), long.repeat(2), long.clone());
+    let routes = Routes::new()
+        .get("/long", move |_: &Request| Response::text(whole.clone()))
+        .get("/longer", move |_: &Request| Response::text(twice.clone()))
+        .get("/pieces", move |_: &Request| {
             let (appender, response) = Response::append(2);
             let pieces = pieces.clone();
             let sending = gustnado_tasks::spawn(async move {
@@ -110,14 +112,13 @@ fn long_content_and_streams_come_whole(setup: Setup) {
             });
             drop(sending);
             response
-        },
-    );
+        });
     let server = Server::routes(config(setup), routes);
-    for target in ["/long", "/pieces"] {
+    for (target, times) in [("/long", 1), ("/longer", 2), ("/pieces", 1)] {
         let answer = ask(&server, target, ACCEPTED);
         assert_eq!(answer.field("content-encoding"), Some("gzip"), "{target}");
         assert_eq!(answer.field("content-length"), None);
-        assert!(gunzipped(&answer.body) == long.as_bytes(), "{target}");
+        assert!(gunzipped(&answer.body) == long.repeat(times).as_bytes(), "{target}");
     }
 }
 

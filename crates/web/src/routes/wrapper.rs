@@ -99,7 +99,9 @@ impl EndpointWrapper {
         let compression = match route.folder {
             Some(_) => None,
             None => {
-                compression::middleware(&prepared.settings, &build.pool, build.limits.compression())
+                let counts = build.limits.compression();
+                let made_by = (&build.pool, &build.encoders);
+                compression::middleware(&prepared.settings, made_by, counts)
             }
         };
         let outer = compression.iter().chain(&prepared.after);
