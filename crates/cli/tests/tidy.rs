@@ -101,7 +101,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("acme", &["client", "http", "tasks", "tls"]),
-    ("lab", &["client", "http", "tasks", "tls"]),
+    ("lab", &["client", "compress", "http", "tasks", "tls"]),
     ("cli", &["compress", "files", "http", "lab", "server"]),
     // (Not the command: it was nine tenths of the wheel.)
     ("python", &["http", "reactor", "server"]),

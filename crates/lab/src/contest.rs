@@ -7,6 +7,7 @@
 
 mod ab;
 pub mod compare;
+mod correct;
 mod counting;
 mod cpus;
 mod environment;

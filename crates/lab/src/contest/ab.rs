@@ -27,6 +27,7 @@ pub(super) fn arguments(ForeignRun { scenario, url, .. }: ForeignRun<'_>) -> Vec
     words.extend(["-c".to_owned(), connections.to_string()]);
     words.extend(["-e", "/dev/stderr"].map(str::to_owned));
     words.extend(scenario.keep_alive.then(|| "-k".to_owned()));
+    words.extend(scenario.coding_arguments());
     words.extend(scenario.arguments.iter().cloned());
     words.push(url.to_owned());
     words

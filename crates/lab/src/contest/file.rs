@@ -23,6 +23,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use gustnado_client::Http2Use;
+use gustnado_http::content_coding::ContentCoding;
 use toml::de::DeTable;
 
 pub use error::{FileError, FileProblem};
@@ -56,6 +57,9 @@ pub struct ContestSpec {
     pub set_up: Vec<Vec<String>>,
     /// The requested page.
     pub page: PageSpec,
+    /// Greatest share by which a response in a content coding may be longer than the first correct
+    /// one.
+    pub size_tolerance: f64,
     /// The contenders.
     pub contenders: Vec<ContenderSpec>,
     /// The scenarios.
@@ -86,6 +90,21 @@ impl ContestSpec {
         }
     }
 }
+
+/// What is requested: a page, and the content coding that its responses have.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Representation {
+    /// `None`: the page of the contest.
+    pub page: Option<PageSpec>,
+    /// `None`: no coding is accepted.
+    pub coding: Option<ContentCoding>,
+}
+
+/// Content codings that may be requested.
+pub(super) const CODINGS: [ContentCoding; 3] =
+    [ContentCoding::Gzip, ContentCoding::Brotli, ContentCoding::Zstd];
+/// Their words in a file, in the same order.
+pub(super) const CODING_WORDS: &[&str] = &["gzip", "br", "zstd"];
 
 /// A requested page.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -209,6 +228,8 @@ pub struct ScenarioSpec {
     pub sweep: Option<String>,
     /// The requested page, if it is not the page of the contest.
     pub page: Option<PageSpec>,
+    /// The content coding that requests accept and responses have.
+    pub coding: Option<ContentCoding>,
     /// Names of the contenders that take part; empty: all.
     pub contenders: Vec<String>,
     /// The load generator.
@@ -253,6 +274,18 @@ impl ScenarioSpec {
     /// Returns whether a contender takes part.
     pub fn has(&self, contender: &str) -> bool {
         self.contenders.is_empty() || self.contenders.iter().any(|name| name == contender)
+    }
+
+    /// Returns what is requested.
+    pub(super) fn representation(&self) -> Representation {
+        Representation { page: self.page.clone(), coding: self.coding }
+    }
+
+    /// Returns the arguments that have a generator send the field for the coding. All of them have
+    /// this flag.
+    pub(super) fn coding_arguments(&self) -> Vec<String> {
+        let field = self.coding.map(|coding| format!("Accept-Encoding: {}", coding.name()));
+        field.into_iter().flat_map(|field| ["-H".to_owned(), field]).collect()
     }
 }
 

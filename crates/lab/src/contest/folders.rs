@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::file::{BodySpec, ContestSpec, PageSpec};
+use super::file::{BodySpec, ContestSpec, PageSpec, Representation, ScenarioSpec};
 
 /// Prefix of the folders of all contests; the process's id follows.
 const PREFIX: &str = "gustnado-contest-";
@@ -118,13 +118,13 @@ pub(super) fn pages(contest: &ContestSpec) -> Vec<Option<PageSpec>> {
     pages
 }
 
-/// The pages of the scenarios that a contender takes part in.
-pub(super) fn pages_of(contest: &ContestSpec, contender: &str) -> Vec<Option<PageSpec>> {
+/// What is requested in the scenarios that a contender takes part in.
+pub(super) fn representations_of(contest: &ContestSpec, contender: &str) -> Vec<Representation> {
     let scenarios = contest.scenarios.iter().filter(|scenario| scenario.has(contender));
-    let mut pages: Vec<Option<PageSpec>> = scenarios.map(|one| one.page.clone()).collect();
-    pages.sort_unstable();
-    pages.dedup();
-    pages
+    let mut all: Vec<Representation> = scenarios.map(ScenarioSpec::representation).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
 }
 
 /// The value of `{target}`: where cargo builds the code base that a folder is part of.

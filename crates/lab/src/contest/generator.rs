@@ -135,6 +135,7 @@ fn arguments(scenario: &ScenarioSpec, url: &str, cpus: usize) -> Vec<String> {
         _ if !scenario.keep_alive => words.push("--no-keep-alive".to_owned()),
         _ => {}
     }
+    words.extend(scenario.coding_arguments());
     words.extend(scenario.arguments.iter().cloned());
     words
 }
@@ -148,6 +149,7 @@ fn seconds(length: Duration) -> String {
 mod tests {
     use super::super::file::MessageSpec;
     use super::*;
+    use gustnado_http::content_coding::ContentCoding;
 
     pub(super) fn scenario() -> ScenarioSpec {
         ScenarioSpec {
@@ -187,6 +189,9 @@ mod tests {
         let messages = ScenarioSpec { page: Some(PageSpec::Messages(messages)), ..scenario() };
         let words = arguments(&messages, "u", 1).join(" ");
         assert!(words.ends_with(" -t 1 --ws --ws-bytes 1024 --ws-broadcast"), "{words}");
+        let coded = ScenarioSpec { coding: Some(ContentCoding::Brotli), ..scenario() };
+        let words = arguments(&coded, "u", 1);
+        assert!(words.ends_with(&["-H", "Accept-Encoding: br"].map(str::to_owned)), "{words:?}");
         let churn = ScenarioSpec { model: ModelSpec::Churn, requests: Some(9), ..scenario() };
         assert_eq!(
             arguments(&churn, "u", 1).join(" "),

@@ -25,6 +25,7 @@ pub(super) fn arguments(run: ForeignRun<'_>) -> Vec<String> {
         Some(requests) => add("-n", requests.to_string()),
         None => add("-D", scenario.duration.as_secs_f64().ceil().max(1.0).to_string()),
     }
+    words.extend(scenario.coding_arguments());
     words.extend(scenario.arguments.iter().cloned());
     words.push(run.url.to_owned());
     words

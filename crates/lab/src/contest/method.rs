@@ -78,10 +78,23 @@ pub(super) fn sentences(contest: &ContestSpec, division: &CpuSplit) -> Vec<Strin
          how many there are."
             .to_owned(),
     ];
+    sentences.extend(by_coding(contest));
     sentences.extend(by_messages(contest));
     sentences.extend(by_other_programs(contest));
     sentences.extend(unequal);
     sentences
+}
+
+/// What content codings have to do with the figures.
+fn by_coding(contest: &ContestSpec) -> Option<String> {
+    let most = crate::figures::decimal(contest.size_tolerance * 100.0);
+    contest.scenarios.iter().any(|one| one.coding.is_some()).then(|| {
+        format!(
+            "Where requests accept one content coding alone, the response had to be in it and was \
+             compared decoded, byte by byte. As it is sent it was at most {most} % longer than the \
+             first one, which is the reference's where it takes part."
+        )
+    })
 }
 
 /// What messages over a `WebSocket` have to do with the figures.

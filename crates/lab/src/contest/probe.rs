@@ -5,9 +5,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use gustnado_client::{Client, ClientError, ClientOptions, ConnectorSettings, Http2Use, Trust};
+use gustnado_compress::decompress;
+use gustnado_http::content_coding::ContentCoding;
 use gustnado_tasks::{Endpoint, block_on};
 
 use super::file::{BodySpec, PageSpec, ScenarioSpec};
+use crate::figures::{decimal, real};
 use crate::outcome::Outcome;
 
 /// The kind of a body, as the generator says it, too.
@@ -21,23 +24,33 @@ const BYTES_MAX: usize = (1 << 30) + 1;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ProbeResponse {
     pub(super) status: u16,
+    /// The value of `Content-Encoding`; empty without it.
+    pub(super) coding: String,
     pub(super) body: Vec<u8>,
+}
+
+/// A request for a page.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ProbeRequest<'a> {
+    /// A Unix socket to connect to instead of the URL's host.
+    pub(super) socket: Option<&'a Path>,
+    pub(super) url: &'a str,
+    /// The body of a POST; without one it is a GET.
+    pub(super) body: Option<&'a BodySpec>,
+    /// The content coding that it accepts.
+    pub(super) coding: Option<ContentCoding>,
 }
 
 /// Requests a page on a new connection. By TLS any certificate will do.
 ///
 /// - `http2`: how it is asked.
-/// - `socket`: a Unix socket to connect to instead of the URL's host.
-/// - `body`: the body of a POST; without one it is a GET.
 /// - `most`: the time-out of all of it.
 ///
 /// # Errors
 /// A sentence that says why there is no complete response.
 pub(super) fn request(
     http2: Http2Use,
-    socket: Option<&Path>,
-    url: &str,
-    body: Option<&BodySpec>,
+    ProbeRequest { socket, url, body, coding }: ProbeRequest<'_>,
     most: Duration,
 ) -> Result<ProbeResponse, String> {
     let tls = ConnectorSettings { trust: Trust::Anyone, ..ConnectorSettings::default() };
@@ -46,13 +59,17 @@ pub(super) fn request(
         None => client.get(url),
         Some(body) => client.post(url).header("Content-Type", KIND).body(body.content()),
     };
+    if let Some(coding) = coding {
+        request = request.header("Accept-Encoding", coding.name());
+    }
     if let Some(path) = socket {
         request = request.via(Endpoint::Unix(path.to_owned()));
     }
     let asked = async {
         let mut response = request.total_timeout(most).alone().send().await?;
         let body = response.bytes(BYTES_MAX).await?.to_vec();
-        Ok(ProbeResponse { status: response.status(), body })
+        let coding = response.header("Content-Encoding").unwrap_or_default().to_owned();
+        Ok(ProbeResponse { status: response.status(), coding, body })
     };
     let asked = block_on(asked).map_err(|error| format!("no thread for it: {error}"))?;
     asked.map_err(|error: ClientError| match error.source() {
@@ -82,28 +99,76 @@ pub(super) fn one_message(page: Option<&PageSpec>) -> ScenarioSpec {
 /// It has not.
 pub(super) fn response_to_message(outcome: &Outcome) -> Result<ProbeResponse, String> {
     if outcome.requests == 1 {
-        return Ok(ProbeResponse { status: 200, body: Vec::new() });
+        return Ok(ProbeResponse { status: 200, coding: String::new(), body: Vec::new() });
     }
     Err(format!("no message came back over a WebSocket ({:?})", outcome.errors))
 }
 
-/// Describes the difference between a response and the correct one; `None` if there is none.
+/// Checks the status of a response.
 ///
 /// - `accepts`: whether a status is one of a successful response.
-pub(super) fn difference(
+///
+/// # Errors
+/// A sentence that says which one it has.
+pub(super) fn check_status(
     found: &ProbeResponse,
-    right: &[u8],
     accepts: impl Fn(u16) -> bool,
-) -> Option<String> {
-    if !accepts(found.status) {
-        return Some(format!("expected status 200, found {}", found.status));
+) -> Result<(), String> {
+    if accepts(found.status) {
+        return Ok(());
     }
-    if found.body.len() != right.len() {
-        let (right, found) = (right.len(), found.body.len());
-        return Some(format!("expected {right} bytes, found {found}"));
+    Err(format!("expected status 200, found {}", found.status))
+}
+
+/// Returns the content of a response, decoded.
+///
+/// # Errors
+/// It is not in the coding that was asked for.
+pub(super) fn decoded(
+    found: &ProbeResponse,
+    coding: Option<ContentCoding>,
+) -> Result<Vec<u8>, String> {
+    let wanted = coding.map_or("", ContentCoding::name);
+    if !found.coding.eq_ignore_ascii_case(wanted) {
+        let [wanted, found] =
+            [wanted, &*found.coding].map(|name| if name.is_empty() { "none" } else { name });
+        return Err(format!("expected Content-Encoding {wanted}, found {found}"));
     }
-    let at = found.body.iter().zip(right).position(|(found, right)| found != right)?;
-    Some(format!("its bytes differ from byte {at} on"))
+    let Some(coding) = coding else { return Ok(found.body.clone()) };
+    decompress(coding, &found.body, BYTES_MAX).map_err(|error| error.to_string())
+}
+
+/// Compares content with the correct one.
+///
+/// # Errors
+/// A sentence with the difference.
+pub(super) fn compare_content(found: &[u8], right: &[u8]) -> Result<(), String> {
+    if found.len() != right.len() {
+        let (right, found) = (right.len(), found.len());
+        return Err(format!("expected {right} bytes, found {found}"));
+    }
+    match found.iter().zip(right).position(|(found, right)| found != right) {
+        None => Ok(()),
+        Some(at) => Err(format!("its bytes differ from byte {at} on")),
+    }
+}
+
+/// Compares the length of an encoded response with that of the first one: shorter is more work.
+///
+/// - `tolerance`: the greatest share by which it may be longer.
+///
+/// # Errors
+/// A sentence with the difference.
+pub(super) fn compare_lengths(found: usize, first: usize, tolerance: f64) -> Result<(), String> {
+    let share = real(found.saturating_sub(first) as u64) / real(first.max(1) as u64);
+    if share <= tolerance {
+        return Ok(());
+    }
+    let (share, most) = (decimal(share * 100.0), decimal(tolerance * 100.0));
+    Err(format!(
+        "expected {first} encoded bytes, found {found}: {share} % more, of {most} % that \
+         size_tolerance allows; choose another level"
+    ))
 }
 
 #[cfg(test)]
@@ -113,6 +178,10 @@ mod tests {
     use std::net::TcpListener;
 
     const PATIENCE: Duration = Duration::from_secs(10);
+
+    fn plain(url: &str) -> ProbeRequest<'_> {
+        ProbeRequest { socket: None, url, body: None, coding: None }
+    }
 
     /// Parses bytes that a server sends before it closes.
     fn responded(bytes: &'static [u8]) -> Result<ProbeResponse, String> {
@@ -126,7 +195,7 @@ mod tests {
                 stream.write_all(bytes).expect("it reads");
             });
             let url = format!("http://127.0.0.1:{port}/x");
-            request(Http2Use::ByAlpn, None, &url, None, PATIENCE)
+            request(Http2Use::ByAlpn, plain(&url), PATIENCE)
         })
     }
 
@@ -160,21 +229,50 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("http://{}/", listener.local_addr().expect("bound"));
         drop(listener);
-        let error =
-            request(Http2Use::ByAlpn, None, &url, None, PATIENCE).expect_err("nobody is there");
+        let error = request(Http2Use::ByAlpn, plain(&url), PATIENCE).expect_err("nobody is there");
         assert!(error.contains("cannot connect"), "{error}");
+    }
+
+    fn response(status: u16, coding: &str, body: &[u8]) -> ProbeResponse {
+        ProbeResponse { status, coding: coding.to_owned(), body: body.to_vec() }
+    }
+
+    #[test]
+    fn an_encoded_response_is_compared_by_its_content() {
+        let gzip = Some(ContentCoding::Gzip);
+        // `abc`, by gzip.
+        let body = b"\x1f\x8b\x08\0\0\0\0\0\0\x03KLJ\x06\0\xc2A$5\x03\0\0\0";
+        assert_eq!(decoded(&response(200, "GZIP", body), gzip), Ok(b"abc".to_vec()));
+        let plain = decoded(&response(200, "", b"abc"), gzip);
+        assert_eq!(plain.expect_err("plain"), "expected Content-Encoding gzip, found none");
+        let unasked = decoded(&response(200, "gzip", body), None);
+        assert_eq!(unasked.expect_err("coded"), "expected Content-Encoding none, found gzip");
+        let broken = decoded(&response(200, "gzip", &body[..9]), gzip);
+        assert_eq!(broken.expect_err("cut"), "it is not a complete body in gzip");
+    }
+
+    #[test]
+    fn an_encoded_response_may_be_longer_by_a_share() {
+        assert_eq!(compare_lengths(1_030, 1_000, 0.03), Ok(()));
+        assert_eq!(compare_lengths(500, 1_000, 0.03), Ok(()));
+        let found = compare_lengths(1_031, 1_000, 0.03).expect_err("too long");
+        assert!(
+            found.starts_with("expected 1000 encoded bytes, found 1031: 3.10 % more"),
+            "{found}"
+        );
+        assert_eq!(compare_lengths(0, 0, 0.0), Ok(()));
     }
 
     #[test]
     fn unequal_work_is_found() {
-        let of = |status, body: &[u8]| ProbeResponse { status, body: body.to_vec() };
         let is_2xx = |status| (200..300).contains(&status);
-        assert_eq!(difference(&of(200, b"abc"), b"abc", is_2xx), None);
-        let status = difference(&of(404, b"abc"), b"abc", is_2xx);
-        assert_eq!(status.as_deref(), Some("expected status 200, found 404"));
-        let length = difference(&of(200, b"ab"), b"abc", is_2xx);
-        assert_eq!(length.as_deref(), Some("expected 3 bytes, found 2"));
-        let bytes = difference(&of(200, b"axc"), b"abc", is_2xx);
-        assert_eq!(bytes.as_deref(), Some("its bytes differ from byte 1 on"));
+        assert_eq!(check_status(&response(200, "", b"abc"), is_2xx), Ok(()));
+        let status = check_status(&response(404, "", b"abc"), is_2xx);
+        assert_eq!(status.expect_err("404"), "expected status 200, found 404");
+        assert_eq!(compare_content(b"abc", b"abc"), Ok(()));
+        let length = compare_content(b"ab", b"abc");
+        assert_eq!(length.expect_err("shorter"), "expected 3 bytes, found 2");
+        let bytes = compare_content(b"axc", b"abc");
+        assert_eq!(bytes.expect_err("others"), "its bytes differ from byte 1 on");
     }
 }

@@ -1,18 +1,20 @@
 //! Prepares each server once, and starts, checks, measures and stops it.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use super::correct::CorrectContent;
 use super::cpus::CpuSplit;
-use super::file::{ContenderSpec, ContestSpec, GeneratorKind, ModelSpec, PageSpec, ScenarioSpec};
+use super::file::{
+    ContenderSpec, ContestSpec, GeneratorKind, ModelSpec, PageSpec, Representation, ScenarioSpec,
+};
 use super::folders::{self, ContestFolder};
 use super::free_port::free_port;
 use super::generator::{self, LoadTarget};
-use super::probe::{self, ProbeResponse};
+use super::probe::{self, ProbeRequest, ProbeResponse};
 use super::process::{Launch, ServerProcess};
 use super::sampling::Sampler;
 use super::template::Words;
@@ -51,8 +53,7 @@ pub(super) struct ServerRunner<'a> {
     descriptors: u64,
     folders: ContestFolder,
     logs: PathBuf,
-    /// The correct bodies by page, as far as they are known.
-    right: RefCell<BTreeMap<Option<PageSpec>, Vec<u8>>>,
+    correct: RefCell<CorrectContent>,
 }
 
 impl<'a> ServerRunner<'a> {
@@ -68,19 +69,13 @@ impl<'a> ServerRunner<'a> {
     ) -> std::io::Result<Self> {
         let descriptors = environment::raise_descriptors();
         let folders = ContestFolder::make(contest)?;
-        let mut right = BTreeMap::new();
-        for page in folders::pages(contest) {
-            if let Some(content) = folders::content(contest, page.as_ref())? {
-                right.insert(page, content);
-            }
-        }
-        let right = RefCell::new(right);
-        Ok(Self { contest, tools, stop, division, descriptors, folders, logs, right })
+        let correct = RefCell::new(CorrectContent::of(contest)?);
+        Ok(Self { contest, tools, stop, division, descriptors, folders, logs, correct })
     }
 
-    /// Bytes of a scenario's page, known after the first response.
+    /// Bytes of a scenario's page as it is sent, known after the first response.
     pub(super) fn body_bytes(&self, scenario: &ScenarioSpec) -> u64 {
-        self.right.borrow().get(&scenario.page).map_or(0, |body| body.len() as u64)
+        self.correct.borrow().body_bytes(&scenario.representation())
     }
 
     /// Checks that a contender is installed, sets it up, and returns its version.
@@ -142,14 +137,14 @@ impl<'a> ServerRunner<'a> {
     /// Starts a contender, checks its responses for the pages of all its scenarios, and stops it.
     /// Returns its command line. One whose command names the page is started for each.
     pub(super) fn check(&self, contender: &ContenderSpec) -> Result<Vec<String>, Unmeasured> {
-        let mut pages = folders::pages_of(self.contest, &contender.name);
+        let mut wanted = folders::representations_of(self.contest, &contender.name);
         let has_page = contender.command.iter().any(|word| word.contains("{page}"));
-        if pages.is_empty() {
-            pages.push(None);
+        if wanted.is_empty() {
+            wanted.push(Representation { page: None, coding: None });
         }
         let mut command = Vec::new();
-        for pages in pages.chunks(if has_page { 1 } else { pages.len() }) {
-            let ReadyServer { command: filled, .. } = self.start_for(contender, pages, true)?;
+        for wanted in wanted.chunks(if has_page { 1 } else { wanted.len() }) {
+            let ReadyServer { command: filled, .. } = self.start_for(contender, wanted, true)?;
             command = filled;
         }
         Ok(command)
@@ -161,17 +156,17 @@ impl<'a> ServerRunner<'a> {
         contender: &ContenderSpec,
         scenario: &ScenarioSpec,
     ) -> Result<ReadyServer, Unmeasured> {
-        self.start_for(contender, std::slice::from_ref(&scenario.page), scenario.keep_alive)
+        self.start_for(contender, &[scenario.representation()], scenario.keep_alive)
     }
 
     fn start_for(
         &self,
         contender: &ContenderSpec,
-        pages: &[Option<PageSpec>],
+        wanted: &[Representation],
         keep_alive: bool,
     ) -> Result<ReadyServer, Unmeasured> {
         let port = free_port().map_err(|error| failed(format!("no free port: {error}")))?;
-        let page = pages.first().and_then(Option::as_ref);
+        let page = wanted.first().and_then(|one| one.page.as_ref());
         let words = self
             .words(contender, port)?
             .with("page", folders::page_name(self.contest, page))
@@ -191,9 +186,9 @@ impl<'a> ServerRunner<'a> {
         let server = ServerProcess::start(&launch)
             .map_err(|error| failed(format!("it could not be started: {error}")))?;
         let mut ready = ReadyServer { server, port, command };
-        for page in pages {
-            let response = self.first_response(contender, &mut ready, page.as_ref())?;
-            self.compare(contender, page.clone(), response)?;
+        for one in wanted {
+            let response = self.first_response(contender, &mut ready, one)?;
+            self.compare(contender, one, &response)?;
         }
         Ok(ready)
     }
@@ -291,12 +286,18 @@ impl<'a> ServerRunner<'a> {
         &self,
         contender: &ContenderSpec,
         ready: &mut ReadyServer,
-        page: Option<&PageSpec>,
+        wanted: &Representation,
     ) -> Result<ProbeResponse, Unmeasured> {
+        let page = wanted.page.as_ref();
         let until = Instant::now() + contender.ready_timeout;
         let url = self.url(contender, ready.port, page)?;
         let socket = self.socket(contender, ready.port)?;
-        let body = page.and_then(PageSpec::body);
+        let request = ProbeRequest {
+            socket: socket.as_deref(),
+            url: &url,
+            body: page.and_then(PageSpec::body),
+            coding: wanted.coding,
+        };
         let http2 = self.contest.http2_use(&contender.name);
         loop {
             if self.stop.load(Ordering::Relaxed) {
@@ -308,7 +309,7 @@ impl<'a> ServerRunner<'a> {
             let most = ANSWER.min(contender.ready_timeout);
             let asked = match page {
                 Some(PageSpec::Messages(_)) => self.one_message(contender, ready, page)?,
-                _ => probe::request(http2, socket.as_deref(), &url, body, most),
+                _ => probe::request(http2, request, most),
             };
             match asked {
                 Ok(response) if self.contest.accepts(page, response.status) => return Ok(response),
@@ -344,29 +345,19 @@ impl<'a> ServerRunner<'a> {
     fn compare(
         &self,
         contender: &ContenderSpec,
-        page: Option<PageSpec>,
-        found: ProbeResponse,
+        wanted: &Representation,
+        found: &ProbeResponse,
     ) -> Result<(), Unmeasured> {
-        let mut right = self.right.borrow_mut();
-        // If the page is not a file, the first correct response is the measure of all others.
-        let expected = match right.get(&page) {
-            Some(expected) => expected.as_slice(),
-            None => found.body.as_slice(),
-        };
-        let accepts = |status| self.contest.accepts(page.as_ref(), status);
-        let difference = probe::difference(&found, expected, accepts);
-        match (difference, &contender.allow_unequal) {
-            (Some(difference), None) => {
-                let name = folders::page_name(self.contest, page.as_ref());
-                Err(Unmeasured::Fate(Fate::Unequal(format!("{name}: {difference}"))))
-            }
-            (None, None) => {
-                right.entry(page).or_insert(found.body);
-                Ok(())
-            }
-            // One that may differ is no measure for the others.
-            (_, Some(_)) => Ok(()),
+        // One that may differ is no measure for the others.
+        if contender.allow_unequal.is_some() {
+            return Ok(());
         }
+        let mut correct = self.correct.borrow_mut();
+        correct.compare(self.contest, wanted, found).map_err(|difference| {
+            let name = folders::page_name(self.contest, wanted.page.as_ref());
+            let coding = wanted.coding.map_or(String::new(), |of| format!(" in {}", of.name()));
+            Unmeasured::Fate(Fate::Unequal(format!("{name}{coding}: {difference}")))
+        })
     }
 
     fn tool(

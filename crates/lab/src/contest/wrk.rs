@@ -21,6 +21,7 @@ pub(super) fn arguments(run: ForeignRun<'_>) -> Vec<String> {
     if !scenario.keep_alive {
         add("-H", "Connection: close".to_owned());
     }
+    words.extend(scenario.coding_arguments());
     words.extend(scenario.arguments.iter().cloned());
     words.push(run.url.to_owned());
     words

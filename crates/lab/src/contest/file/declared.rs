@@ -6,8 +6,8 @@ use std::time::Duration;
 use super::drafts::{PageDraft, ScenarioDraft};
 use super::keys::{Fallback, FileKey, Takes};
 use super::{
-    BodySpec, ContenderSpec, ContestSpec, CountKind, GeneratorKind, MessageSpec, ModelSpec,
-    ReachSpec,
+    BodySpec, CODING_WORDS, CODINGS, ContenderSpec, ContestSpec, CountKind, GeneratorKind,
+    MessageSpec, ModelSpec, ReachSpec,
 };
 
 use Fallback::{Depends, None, Value};
@@ -53,6 +53,10 @@ pub(super) static CONTEST: &[FileKey<ContestSpec>] = keys![
     "generator_cpus", Depends("the others"),
         Takes::Numbers(0..=65_535, |contest, cpus| contest.generator_cpus = Some(all_small(&cpus))),
         "The CPUs of the load generator.";
+    "size_tolerance", Value("0.03"),
+        Takes::Fraction(0.0..=1.0, |contest, share| contest.size_tolerance = share),
+        "By which share a response in a content coding may be longer than the first one, which is \
+         the reference's where it takes part. What it decodes to may not differ at all.";
     "set_up", None, Takes::Commands(|contest, commands| contest.set_up = commands),
         "Commands that run once before everything, in the folder of the file. If one fails, there \
          is no contest.";
@@ -173,6 +177,9 @@ pub(super) static SCENARIO: &[FileKey<ScenarioDraft>] = keys![
         "A page of another length for this scenario.";
     "path", Depends("the contest's page"), Takes::Text(|draft, path| draft.path = Some(path)),
         "What each contender provides at this path, in place of the contest's page.";
+    "coding", None,
+        Takes::Choice(CODING_WORDS, |draft, at| draft.spec.coding = Some(CODINGS[at])),
+        "Requests accept this content coding and no other, and every response has to be in it.";
     "websocket", None,
         Takes::Choice(MessageSpec::WORDS, |draft, at| draft.websocket = Some(at == 1)),
         "The requests are messages over WebSockets that open at `path`: the server sends each \
@@ -259,6 +266,9 @@ mod tests {
         }
         for (word, model) in ModelSpec::WORDS.iter().zip(ModelSpec::ALL) {
             assert_eq!(*word, model.word());
+        }
+        for (word, coding) in CODING_WORDS.iter().zip(CODINGS) {
+            assert_eq!(*word, coding.name());
         }
         for (word, count) in CountKind::WORDS.iter().zip(CountKind::ALL) {
             assert_eq!(*word, count.word());

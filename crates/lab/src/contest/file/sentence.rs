@@ -48,10 +48,14 @@ impl ScenarioSpec {
             depth if self.http2 => format!(", {depth} streams at once on each by HTTP/2"),
             depth => format!(", {depth} requests under way at once on each (pipelined)"),
         };
+        let coded = match self.coding {
+            Some(coding) => format!(", which accepts {} alone", coding.name()),
+            None => String::new(),
+        };
         let who = match self.generator {
             GeneratorKind::Own => String::new(),
             other => format!("by {}: ", other.word()),
         };
-        format!("{who}{load}{kept}{depth}, {end}{warm}.")
+        format!("{who}{load}{kept}{depth}{coded}, {end}{warm}.")
     }
 }

@@ -274,9 +274,10 @@ fn settle_messages(
     let bytes = draft.bytes.unwrap_or(MESSAGE_BYTES);
     spec.page = Some(PageSpec::Messages(MessageSpec { path, bytes, is_broadcast }));
     let is_other = spec.generator != GeneratorKind::Own || spec.http2;
+    let is_other = is_other || spec.coding.is_some();
     if is_other || spec.model == ModelSpec::Churn || draft.send.is_some() {
         let text = "messages are sent by gustnado bench, by HTTP/1.1, on WebSockets that stay \
-                    open; leave out generator, http2, churn and what is to be sent";
+                    open; leave out generator, http2, coding, churn and what is to be sent";
         problems.say(lines, "websocket", text);
     }
 }
