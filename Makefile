@@ -10,7 +10,7 @@ MIRI_CRATES := gustnado-http gustnado-tasks
 .PHONY: run test capability-tls capability-h2 wheel package test-python test-python-peers
 .PHONY: test-twisted test-twisted-releases frameworks
 .PHONY: check ring fmt fmt-check clippy doc image book site deny lint-python map loom miri probe
-.PHONY: bench bench-quick contest contests callgrind gate c1m fuzz fuzz-all hostile tls-records
+.PHONY: bench bench-quick contest contests hosting callgrind gate c1m fuzz fuzz-all hostile tls-records
 .PHONY: conformance conformance-acme conformance-http2 conformance-websocket
 .PHONY: conformance-chat conformance-websocket-client autobahn page-load
 
@@ -217,6 +217,12 @@ contest:
 	$(CARGO) build --release -p gustnado-cli
 	$(GUSTNADO) contest contests/$(NAME).toml --output $(CONTEST_OUTPUT)/contest-$(NAME)
 
+# Folders of 10,000 entries and of a million files, and the hash of a large one: some ten minutes,
+# and 2 GB below target/bench. The rest of what hosting costs: make contest NAME=hosting
+hosting:
+	$(CARGO) build --release -p gustnado-cli
+	$(PYTHON) bench/hosting.py
+
 callgrind:
 	$(PYTHON) bench/run.py instructions --gate
 
@@ -231,7 +237,7 @@ gate:
 CONTESTS := c10k:contests foundation:foundation large-files:large-files workloads:contests \
 	qurricane:contests niosted:contests asynchttpd:contests tinyhttpserver:contests axum:axum \
 	arena:arena arena-files:arena uploads:uploads uploads-python:uploads python:python \
-	tls:tls
+	tls:tls hosting:hosting
 contests:
 	$(CARGO) build --release -p gustnado-cli
 	failed=0; for pair in $(CONTESTS); do name=$${pair%%:*}; \

@@ -1,6 +1,9 @@
 """Writes what HttpArena mounts at /data, made up: a data set of 50 items, and files of its kinds.
 
     python3 arena/data.py FOLDER
+    gustnado compress --codings br,gz FOLDER/static
+
+The arena has compressed files beside the others, too, which the second line makes.
 """
 
 import json
@@ -8,6 +11,8 @@ import random
 import sys
 from pathlib import Path
 
+# Fonts are compressed already.
+TEXT = (".css", ".html", ".js", ".json", ".svg")
 TAGS = ["new", "sale", "popular", "fast", "heavy-duty", "wireless"]
 # Names and kilobytes of four of the twenty files: the smallest, two of the middle, the largest.
 FILES = {"manifest.json": 3, "regular.woff2": 20, "header.html": 55, "vendor.js": 300}
@@ -22,13 +27,24 @@ def item(number, dice):
     }
 
 
+def text(length, dice):
+    """Words of which each comes many times: a fifth is left of them by Brotli."""
+    words = ["".join(dice.choices("etaoinshrdlu", k=dice.randint(3, 9))) for _ in range(400)]
+    lines = []
+    while sum(map(len, lines)) < length:
+        lines.append(f'<p class="{dice.choice(words)}">{" ".join(dice.choices(words, k=8))}</p>\n')
+    return "".join(lines)[:length].encode()
+
+
 def main():
     folder, dice = Path(sys.argv[1]), random.Random(11)
     (folder / "static").mkdir(parents=True, exist_ok=True)
     items = [item(number, dice) for number in range(1, 51)]
     (folder / "dataset.json").write_text(json.dumps(items, indent=2))
     for name, kilobytes in FILES.items():
-        (folder / "static" / name).write_bytes(dice.randbytes(kilobytes << 10))
+        length = kilobytes << 10
+        content = text(length, dice) if name.endswith(TEXT) else dice.randbytes(length)
+        (folder / "static" / name).write_bytes(content)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 #!/bin/sh
-# Sets up newer peers than Debian 12 has: nginx, HAProxy and lighttpd of Debian 13, Caddy of its
-# backports, in a folder of their own below the folder that cargo builds in. Nothing is installed
-# on the machine, and none of their programs is started here but for its version.
+# Sets up newer peers than Debian 12 has: nginx with its Brotli modules, HAProxy and lighttpd of
+# Debian 13, Caddy of its backports, in a folder of their own below the folder that cargo builds in.
+# Nothing is installed on the machine, and none of their programs is started here but for its
+# version. The modules of nginx are in the folder nginx-modules beside the programs.
 #
 #     contests/peers.sh
 #     PATH="target/peers/bin:$PATH" gustnado contest contests/c10k.toml
@@ -17,6 +18,7 @@ mkdir -p "$target"
 peers=$(cd "$target" && pwd)/peers
 root=$peers/$release
 programs="nginx haproxy lighttpd caddy"
+modules="libnginx-mod-http-brotli-filter libnginx-mod-http-brotli-static"
 
 as_root() {
     if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo -n "$@"; fi
@@ -45,8 +47,8 @@ unpack() {
     command -v mmdebstrap >/dev/null || install mmdebstrap || return 1
     rm -rf "$root"
     mkdir -p "$peers"
-    mmdebstrap --quiet --variant=extract --include=nginx,haproxy,lighttpd "$release" "$root" \
-        "deb $archive $release main" || return 1
+    mmdebstrap --quiet --variant=extract --include="nginx haproxy lighttpd $modules" \
+        "$release" "$root" "deb $archive $release main" || return 1
     # Caddy is one static program. It may be missing where backports are.
     mmdebstrap --quiet --variant=extract --include=caddy/"$release"-backports "$release" \
         "$root/backports" "deb $archive $release main" "deb $archive $release-backports main" ||
@@ -70,6 +72,7 @@ wrap_all() {
     rm -rf "$peers/bin"
     mkdir -p "$peers/bin"
     wrap nginx "$root/usr/sbin/nginx"
+    ln -sfn "$root/usr/lib/nginx/modules" "$peers/nginx-modules"
     wrap haproxy "$root/usr/sbin/haproxy"
     wrap lighttpd "$root/usr/sbin/lighttpd" -m "$root/usr/lib/lighttpd"
     if [ -x "$root/backports/usr/bin/caddy" ]; then
@@ -89,7 +92,10 @@ version() {
 if ! { unpack && wrap_all; }; then
     echo "peers: $release could not be unpacked: the machine's own packages are used" >&2
     rm -rf "$peers/bin"
-    install nginx-light haproxy lighttpd caddy
+    # The list of modules is words.
+    # shellcheck disable=SC2086
+    install nginx-light haproxy lighttpd caddy $modules
+    ln -sfn /usr/lib/nginx/modules "$peers/nginx-modules"
 fi
 PATH="$peers/bin:$PATH:/usr/sbin"
 for name in $programs; do

@@ -13,6 +13,7 @@
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
+use gustnado::config::{Compress, Precompressed};
 use gustnado::{BodyError, QueryError, Request, Response, Server, Status, route};
 use serde::{Deserialize, Serialize};
 
@@ -83,13 +84,17 @@ struct Listing<'a> {
 /// - `data`: the folder with `dataset.json` and `static`.
 pub(crate) fn server(data: &Path) -> io::Result<Server> {
     let items: Vec<Item> = serde_json::from_slice(&fs::read(data.join("dataset.json"))?)?;
+    let json = route()
+        .get(move |request: &Request| list(request, &items))
+        .tune(|settings| settings.compress = Compress::On);
     let server = Server::new()
         .route("/baseline11", route().get(sum).post(sum_with_body))
         .get("/baseline2", sum)
         .get("/pipeline", |_: &Request| "ok")
-        .get("/json/{count}", move |request: &Request| list(request, &items))
+        .route("/json/{count}", json)
         .route("/upload", route().post(count).limit_body_bytes(UPLOAD_BYTES_MAX))
         .files("/static", data.join("static"))
+        .tune(|config| config.routes.precompressed = Precompressed::On)
         // The category's rule: each file is read from the disk for each request.
         .cache_bytes(0);
     Ok(server)

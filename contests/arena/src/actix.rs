@@ -1,8 +1,9 @@
-//! The profiles on actix-web 4 and actix-files: PORT FOLDER CPUS.
+//! The profiles on actix-web 4 and actix-files: PORT FOLDER CPUS [compress].
 
 use std::env;
 
 use actix_web::http::header::ContentType;
+use actix_web::middleware::{Compress, Condition};
 use actix_web::{web, App, HttpResponse, HttpServer};
 use futures_util::StreamExt;
 use serde::Deserialize;
@@ -64,13 +65,18 @@ async fn main() -> std::io::Result<()> {
     let (port, threads): (u16, usize) = (words[1].parse().unwrap(), words[3].parse().unwrap());
     let items = web::Data::new(data::items(&words[2])?);
     let folder = format!("{}/static", words[2]);
+    let compresses = words.get(4).is_some_and(|word| word == "compress");
     HttpServer::new(move || {
         App::new()
             .app_data(items.clone())
             .route("/baseline11", web::get().to(sum))
             .route("/baseline11", web::post().to(sum_with_body))
             .route("/pipeline", web::get().to(pipeline))
-            .route("/json/{count}", web::get().to(list))
+            .service(
+                web::resource("/json/{count}")
+                    .wrap(Condition::new(compresses, Compress::default()))
+                    .route(web::get().to(list)),
+            )
             .route("/upload", web::post().to(count))
             .service(actix_files::Files::new("/static", &folder))
     })

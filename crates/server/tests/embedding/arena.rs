@@ -5,11 +5,13 @@
 mod entry;
 
 use std::fs;
+use std::io::Read;
 use std::path::Path;
 
+use flate2::read::GzDecoder;
 use serde_json::{Value, json};
 
-use crate::harness::client::{get, post_chunked, post_of};
+use crate::harness::client::{get, post_chunked, post_of, request};
 use crate::harness::folder::noise;
 use crate::harness::{Folder, Server, Setup, TransportKind};
 
@@ -17,20 +19,22 @@ on_every_server!(
     baseline_adds_the_query_and_the_body,
     pipelined_requests_get_their_responses_in_order,
     json_has_a_total_for_each_item,
+    json_is_compressed_for_those_who_accept_it,
     uploads_are_counted_as_they_come,
     files_come_from_the_disk_each_time,
+    compressed_files_are_taken_where_they_are_accepted,
 );
 
 const PROFILES: [&str; 6] = ["baseline", "pipelined", "limited-conn", "json", "upload", "static"];
 
 /// What the entry in Rust has more.
-const MORE_PROFILES: [&str; 5] =
-    ["json-tls", "baseline-h2", "static-h2", "baseline-h2c", "json-h2c"];
+const MORE_PROFILES: [&str; 6] =
+    ["json-comp", "json-tls", "baseline-h2", "static-h2", "baseline-h2c", "json-h2c"];
 
-/// The entry, with a data set of three items and a file.
+/// The entry, with a data set of 25 items and a file.
 fn start(setup: Setup) -> (Server, Folder) {
     let folder = Folder::new();
-    let items: Vec<Value> = (1..=3).map(item).collect();
+    let items: Vec<Value> = (1..=25).map(item).collect();
     folder.file("dataset.json", json!(items).to_string());
     folder.file("static/reset.css", "a { color: red }");
     let server = entry::server(&folder.root()).expect("the data set is there");
@@ -102,6 +106,20 @@ fn json_has_a_total_for_each_item(setup: Setup) {
     assert_eq!(server.get("/json/1").status, 400);
 }
 
+fn json_is_compressed_for_those_who_accept_it(setup: Setup) {
+    let (server, _folder) = start(setup);
+    let target = "/json/25?m=4";
+    let plain = server.get(target);
+    assert_eq!(plain.field("content-encoding"), None);
+    // As the profile asks.
+    let answer = server.ask(request("GET", target, "Accept-Encoding: gzip, br\r\n"));
+    assert_eq!(answer.expect_field("content-encoding"), "gzip");
+    assert_eq!(answer.expect_field("content-type"), "application/json");
+    let mut found = Vec::new();
+    GzDecoder::new(&*answer.body).read_to_end(&mut found).expect("gzip");
+    assert_eq!(found, plain.body);
+}
+
 fn uploads_are_counted_as_they_come(setup: Setup) {
     let (server, _folder) = start(setup);
     let kind = "application/octet-stream";
@@ -126,6 +144,21 @@ fn files_come_from_the_disk_each_time(setup: Setup) {
     assert_eq!(server.get("/static/nonexistent.txt").status, 404);
 }
 
+fn compressed_files_are_taken_where_they_are_accepted(setup: Setup) {
+    let (server, folder) = start(setup);
+    let accepting =
+        || request("GET", "/static/reset.css", "Accept-Encoding: br;q=1, gzip;q=0.8\r\n");
+    assert_eq!(server.ask(accepting()).field("content-encoding"), None);
+    for content in ["by Brotli", "by Brotli, but another"] {
+        folder.file("static/reset.css.br", content);
+        let answer = server.ask(accepting());
+        assert_eq!((answer.status, &*answer.text()), (200, content));
+        assert_eq!(answer.expect_field("content-encoding"), "br");
+        assert!(answer.expect_field("content-type").starts_with("text/css"), "{answer:?}");
+    }
+    assert_eq!(server.get("/static/reset.css").text(), "a { color: red }");
+}
+
 #[test]
 fn each_manifest_names_these_profiles() {
     let arena = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../arena");
@@ -136,7 +169,7 @@ fn each_manifest_names_these_profiles() {
             manifest["tests"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         if entry == "gustnado" {
             found.retain(|profile| !MORE_PROFILES.contains(profile));
-            assert_eq!(manifest["tests"].as_array().map(Vec::len), Some(11));
+            assert_eq!(manifest["tests"].as_array().map(Vec::len), Some(12));
         }
         assert_eq!(found, PROFILES, "{entry}");
         assert_eq!(manifest["display_name"], json!(entry));

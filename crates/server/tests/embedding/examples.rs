@@ -4,6 +4,9 @@
 #[path = "../../examples/async_appender.rs"]
 mod async_appender;
 #[expect(dead_code, reason = "an example's `main` is for people")]
+#[path = "../../examples/compressed.rs"]
+mod compressed;
+#[expect(dead_code, reason = "an example's `main` is for people")]
 #[path = "../../examples/echo.rs"]
 mod echo;
 #[expect(dead_code, reason = "an example's `main` is for people")]
@@ -31,8 +34,10 @@ mod upgrade;
 #[path = "../../examples/workloads.rs"]
 mod workloads;
 
+use std::io::Read;
 use std::time::{Duration, Instant};
 
+use flate2::read::GzDecoder;
 use gustnado::config::SchedulerKind;
 
 use crate::harness::client::{get, request};
@@ -49,6 +54,7 @@ on_every_server!(
     a_connection_goes_on_in_another_protocol,
     the_workloads_give_what_other_languages_give,
     a_long_body_is_one_slice_from_the_disk,
+    a_page_is_compressed_for_those_who_accept_it,
 );
 
 const TICK: Duration = Duration::from_millis(50);
@@ -69,6 +75,21 @@ fn a_long_body_is_one_slice_from_the_disk(setup: Setup) {
     assert_eq!(post("/note", "short"), "a note of 5 bytes\n");
     assert_eq!(post("/count", "shorter"), "7 bytes\n");
     assert_eq!(server.stats().bodies_spooled, 1);
+}
+
+fn a_page_is_compressed_for_those_who_accept_it(setup: Setup) {
+    let content: &'static str = "[1, 2, 3]\n".repeat(4_096).leak();
+    let server = of(setup, compressed::server("items.json", content));
+    assert_eq!(server.get("/items.json").text(), content);
+    let mut client = server.connect();
+    for _ in 0..3 {
+        let answer = client.ask(request("GET", "/items.json", "Accept-Encoding: gzip\r\n"));
+        assert_eq!(answer.expect_field("content-encoding"), "gzip");
+        assert_eq!(answer.expect_field("content-type"), "application/json");
+        let mut found = String::new();
+        GzDecoder::new(&*answer.body).read_to_string(&mut found).expect("gzip");
+        assert_eq!(found, content);
+    }
 }
 
 fn echo_greets_and_sends_back_what_comes(setup: Setup) {
