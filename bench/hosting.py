@@ -368,7 +368,7 @@ def first_requests(folder: Path, io: str, files: int) -> dict[str, list[tuple[fl
 def hashed(chosen: argparse.Namespace) -> Table:
     table = Table("The first request of a file of 8 MiB",
                   ["tag", "io", "first byte, ms", "last byte, ms"])
-    files = 5 if chosen.quick else 40
+    files = 5 if chosen.quick else 30
     with folder_of("hosting-large") as folder:
         for name in ["warm", *map(str, range(files))]:
             (folder / f"{name}.bin").write_bytes(os.urandom(LARGE_BYTES))

@@ -33,6 +33,10 @@ const STEP_BYTES: usize = 256 << 10;
 /// The pause after each byte: 128 MiB per second at most.
 const PAUSE_NS: u64 = 1_000_000_000 / (128 << 20);
 
+/// The pause before the first read. A thread that wakes takes the CPU from the worker where they
+/// share one, and the response that asked for the digest goes first.
+const FIRST_PAUSE: Duration = Duration::from_millis(5);
+
 /// The most digests that are kept: about 1 MiB in all.
 const KNOWN_MAX: usize = 16 * 1_024;
 
@@ -129,6 +133,7 @@ impl Digests {
 /// disk, and between two reads.
 fn digest_of_file(file: &OpenFile, stamp: &Stamp) -> Option<Digest> {
     let is_same = || rustix::fs::fstat(&**file).is_ok_and(|stat| Stamp::of(&stat) == *stamp);
+    thread::sleep(FIRST_PAUSE);
     if !is_same() {
         return None;
     }
