@@ -138,11 +138,8 @@ impl FolderWalk {
     pub(super) fn open(&self, entry: &WalkEntry) -> Result<Option<(File, Stat)>, Errno> {
         for _ in 0..ATTEMPTS_MAX {
             let located = self.root.locate(&entry.relative);
-            let opened = located.and_then(|located| {
-                let file = self.root.open_to_read(&located, &entry.relative)?;
-                let stat = rustix::fs::fstat(&file)?;
-                Ok((file, stat))
-            });
+            let opened =
+                located.and_then(|located| self.root.open_to_read(&located, &entry.relative));
             match opened {
                 Ok(opened) => return Ok(Some(opened)),
                 // Another file has taken its place.
