@@ -6,6 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use gustnado::{Ended, Server, command, ended};
+use rcgen::generate_simple_self_signed;
 
 /// What is said of the private route.
 const REFUSED: &str = "allow 10.0.0.0/8; deny 10.1.1.1: refused, by the client's address";
@@ -256,6 +257,23 @@ fn a_request_in_clear_is_sent_to_https_before_its_route_is_found() {
     let response = lines(&found, "response");
     assert_eq!(response[0], "200 OK", "{}", found.stdout);
     assert!(response.iter().any(|field| field.starts_with("Strict-Transport-Security:")));
+}
+
+#[test]
+fn the_certificate_of_the_host_is_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let made = generate_simple_self_signed(["a.test".to_owned()]).expect("a certificate");
+    let both = made.cert.pem() + &made.signing_key.serialize_pem();
+    fs::write(folder.path().join("both.pem"), both).expect("written");
+    let text = "root = \".\"\nlisten = [\"https://127.0.0.1:0\"]\ntls-cert = \"both.pem\"\n\
+                tls-strict-names = true\n";
+    fs::write(folder.path().join("site.toml"), text).expect("written");
+    let found = explained(folder.path(), &["GET https://a.test/"]);
+    let certificate = lines(&found, "certificate");
+    assert!(certificate[0].contains("both.pem, for a.test; "), "{}", found.stdout);
+    let found = explained(folder.path(), &["GET https://b.test/"]);
+    let none = "none for this host: its handshakes are refused (tls-strict-names)";
+    assert_eq!(lines(&found, "certificate"), [none], "{}", found.stdout);
 }
 
 #[test]
