@@ -12,7 +12,7 @@ MIRI_CRATES := gustnado-http gustnado-tasks
 .PHONY: check ring fmt fmt-check clippy doc image book site deny lint-python map loom miri probe
 .PHONY: bench bench-quick contest contests hosting callgrind gate c1m fuzz fuzz-all hostile tls-records
 .PHONY: conformance conformance-acme conformance-http2 conformance-websocket
-.PHONY: conformance-chat conformance-websocket-client autobahn page-load
+.PHONY: conformance-chat conformance-dictionary conformance-websocket-client autobahn page-load
 
 # Serves the built-in site on http://127.0.0.1:8080
 run:
@@ -283,6 +283,12 @@ conformance-chat: $(CONFORMANCE_HOME)/bin/python $(PYTHON_HOME)/bin/python
 	$(CONFORMANCE_HOME)/bin/pip install --quiet playwright
 	$(CONFORMANCE_HOME)/bin/python conformance/chat_by_browser.py \
 		--chat target/release/examples/chat_room --python $(PYTHON_HOME)/bin/python
+
+# Compression dictionaries in Chromium: half a minute.
+conformance-dictionary: $(CONFORMANCE_HOME)/bin/python
+	$(CARGO) build --release -p gustnado-cli
+	$(CONFORMANCE_HOME)/bin/pip install --quiet playwright
+	$(CONFORMANCE_HOME)/bin/python conformance/dictionary_by_browser.py --server $(GUSTNADO)
 
 # HTTP/2 against other people's clients, some minutes: writes docs/results/conformance-http2.md. The
 # program with the gRPC service and axum's examples is a workspace of its own.

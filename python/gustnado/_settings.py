@@ -72,6 +72,7 @@ class Settings(TypedDict, total=False):
     csp_report_only: str | None
     defer_accept: bool | None
     deny: str | Sequence[str] | None
+    dictionaries: Literal["auto", "on", "off"] | None
     drain_accept: float | str | None
     early_hints: Literal["navigations", "always", "never"] | None
     env: str | Sequence[str] | None

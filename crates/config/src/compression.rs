@@ -56,6 +56,31 @@ impl Compress {
     }
 }
 
+/// Whether a client that has an older version of a file gets the difference to it (RFC 9842).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Dictionaries {
+    /// Where former releases are kept ([`keep_old_assets`](field@crate::RouteSettings)) and the
+    /// server compresses with Zstandard.
+    #[default]
+    Auto,
+    /// Wherever an older version is found, also if the server compresses nothing else.
+    On,
+    /// Nowhere.
+    Off,
+}
+
+impl Dictionaries {
+    /// Every member, in the order of [`Self::NAMES`]; the first is the default.
+    pub const ALL: [Self; 3] = [Self::Auto, Self::On, Self::Off];
+    /// The name of each member, as flags and files have it.
+    pub const NAMES: [&'static str; 3] = ["auto", "on", "off"];
+
+    /// Returns the name of this member, as flags and files have it.
+    pub fn as_str(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+}
+
 pub(super) const COMPRESS: Tunable = Tunable {
     name: "compress",
     group: SettingGroup::Compression,
@@ -114,4 +139,12 @@ pub(super) const PRECOMPRESSED: Tunable = Tunable {
     default: "off",
     doc: "Send FILE.br, FILE.zst or FILE.gz for FILE; always does if they are older, too",
     field: choice!(routes.precompressed, Precompressed),
+};
+
+pub(super) const DICTIONARIES: Tunable = Tunable {
+    name: "dictionaries",
+    group: SettingGroup::Compression,
+    default: "auto",
+    doc: "Send hashed files as their difference to older ones; auto with keep-old-assets and zstd",
+    field: choice!(routes.dictionaries, Dictionaries),
 };

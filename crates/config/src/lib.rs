@@ -63,7 +63,7 @@ mod wildcard;
 pub use access::{AccessSettings, HeaderRule, RequestRate, RouteLimits, StatusRange};
 pub use acme::AcmeChallenge;
 pub use bodies::BodyPolicy;
-pub use compression::{Compress, Precompressed};
+pub use compression::{Compress, Dictionaries, Precompressed};
 pub use deploys::{CacheControl, CacheRule};
 pub use early_hints::{EarlyHints, preload_link};
 pub use error::ConfigError;

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use super::Config;
 use super::access::{AccessSettings, HeaderRule, RouteLimits};
-use super::compression::{Compress, Precompressed};
+use super::compression::{Compress, Dictionaries, Precompressed};
 use super::deploys::{CacheControl, CacheRule};
 use super::fields::{choice, switch};
 use super::folder_settings::TrailingSlash;
@@ -84,6 +84,8 @@ settings! { $
         compress_zstd_level: u8,
         /// Whether responses that set cookies are compressed, too.
         compress_cookies: bool,
+        /// Whether a client that has an older version of a file gets the difference to it.
+        dictionaries: Dictionaries = Dictionaries::Auto,
         /// The page of an application that has paths of its own: what browsers get that open a path
         /// that is no file. Empty is none.
         spa: String,
@@ -112,6 +114,16 @@ impl RouteSettings {
         let outcome = tunable.set(&mut config, value);
         std::mem::swap(&mut config.routes, self);
         outcome
+    }
+
+    /// Returns whether hashed files are dictionaries for their next version.
+    pub fn uses_dictionaries(&self) -> bool {
+        let has_zstd = matches!(self.compress, Compress::On | Compress::Zstd);
+        match self.dictionaries {
+            Dictionaries::Auto => has_zstd && !self.keep_old_assets.is_zero(),
+            Dictionaries::On => true,
+            Dictionaries::Off => false,
+        }
     }
 }
 
@@ -199,6 +211,30 @@ mod tests {
             let written = if shown == "none" { "" } else { &shown };
             config.routes.set(tunable, written.as_ref()).expect("its own default");
             assert_eq!(tunable.show(&config), shown, "{}", tunable.name);
+        }
+    }
+
+    #[test]
+    fn dictionaries_come_with_former_releases_and_zstandard() {
+        use {Compress as C, Dictionaries as D};
+        for (dictionaries, compress, keep_secs, expected) in [
+            (D::Auto, C::Off, 0, false),
+            (D::Auto, C::On, 0, false),
+            (D::Auto, C::Off, 60, false),
+            (D::Auto, C::Gzip, 60, false),
+            (D::Auto, C::On, 60, true),
+            (D::Auto, C::Zstd, 60, true),
+            (D::Off, C::On, 60, false),
+            (D::On, C::Off, 0, true),
+        ] {
+            let keep_old_assets = Duration::from_secs(keep_secs);
+            let settings = RouteSettings {
+                dictionaries,
+                compress,
+                keep_old_assets,
+                ..RouteSettings::default()
+            };
+            assert_eq!(settings.uses_dictionaries(), expected, "{settings:?}");
         }
     }
 }

@@ -392,6 +392,7 @@ pub static TUNABLES: &[Tunable] = &[
     compression::GZIP_LEVEL,
     compression::ZSTD_LEVEL,
     compression::COOKIES,
+    compression::DICTIONARIES,
     folder_settings::UPLOAD,
     folder_settings::UPLOAD_OVERWRITE,
     folder_settings::UPLOAD_BYTES_MAX,

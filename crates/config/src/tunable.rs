@@ -211,7 +211,9 @@ impl Tunable {
     pub fn bare_value(&self) -> Option<&'static str> {
         match (&self.field, self.name) {
             (Field::Switch { .. }, _) => Some("true"),
-            (_, "listing" | "archives" | "precompressed" | "compress") => Some("on"),
+            (_, "listing" | "archives" | "precompressed" | "compress" | "dictionaries") => {
+                Some("on")
+            }
             (_, "spa") => Some("index.html"),
             _ => None,
         }

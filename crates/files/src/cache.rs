@@ -76,16 +76,23 @@ impl Cache {
     }
 
     /// Returns the representation that a request gets of a file with variants, if they were
-    /// compared with the disk within [`FRESH_MS`], and if it is a file.
+    /// compared with the disk within [`FRESH_MS`], and if it is a file as it is sent to everybody.
+    ///
+    /// - `is_secure`: whether the request came by https.
     #[cold]
     #[inline(never)]
     pub(super) fn fresh_variant(
         &mut self,
         path: &[u8],
         request: RequestView<'_>,
+        is_secure: impl Fn() -> bool,
         now_ms: u64,
     ) -> Option<&Arc<CachedFile>> {
-        match self.fresh_set(path, now_ms)?.choose(request) {
+        let set = self.fresh_set(path, now_ms)?;
+        if set.dictionary().is_some() && is_secure() {
+            return None;
+        }
+        match set.choose(request) {
             ChosenVariant::File(file) => Some(file),
             ChosenVariant::Make(_) | ChosenVariant::Nothing => None,
         }

@@ -177,15 +177,16 @@ impl CachedFile {
     }
 
     /// Creates a representation that the server has made of a file's bytes: all of it is in memory.
+    ///
+    /// - `stamp`: one that no file has.
     pub(super) fn made(
         original: &CachedFile,
-        coding: ContentCoding,
+        (coding, stamp): (ContentCoding, Stamp),
         bytes: &[u8],
         folder: LoadContext<'_>,
         now: Now,
     ) -> CachedFile {
         let representation = Representation { coding, ..original.representation.clone() };
-        let stamp = original.seen.stamp.of_made(coding, bytes.len() as u64);
         CachedFile::new(stamp, representation, Err(bytes), folder, now)
     }
 
@@ -317,7 +318,10 @@ fn fields(of: &Representation, validators: &Validators, folder: LoadContext<'_>)
     of.put_coding(&mut fields);
     of.put_vary(&mut fields);
     put_validators(&mut fields, validators.tag, validators);
-    fields.add_trusted(HeaderId::AcceptRanges, b"bytes");
+    // A part of a delta would be of no use without the rest.
+    if of.coding != ContentCoding::DictionaryZstd {
+        fields.add_trusted(HeaderId::AcceptRanges, b"bytes");
+    }
     if !headers.has_nosniff {
         fields.add_trusted(HeaderId::XContentTypeOptions, b"nosniff");
     }

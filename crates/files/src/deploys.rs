@@ -86,7 +86,7 @@ impl Folder {
         is_known
     }
 
-    fn immutable_folders(&self) -> ImmutableFolders<'_> {
+    pub(super) fn immutable_folders(&self) -> ImmutableFolders<'_> {
         ImmutableFolders(&self.settings.immutable_folders)
     }
 

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use super::deltas::DeltaThread;
 use super::digest::Digests;
 use super::headers::FolderHeaders;
 use super::{FileOptions, Files, FilesError, Folder};
@@ -15,6 +16,7 @@ pub struct Folders {
     counts: Arc<FolderCounts>,
     /// Outlive every folder, so that a reload changes no tag.
     digests: Arc<Digests>,
+    deltas: Arc<DeltaThread>,
 }
 
 /// What is counted of all folders of a server together.
@@ -22,6 +24,10 @@ pub struct Folders {
 pub struct FolderCounts {
     /// How often no descriptor or memory was free for a file.
     pub exhausted: AtomicU64,
+    /// How many files were compressed with a dictionary.
+    pub deltas_made: AtomicU64,
+    /// How many responses had such a file as their content.
+    pub deltas_sent: AtomicU64,
     /// Archives that are made now.
     pub archives_open: AtomicU64,
     /// Archives that were begun.
@@ -54,6 +60,7 @@ impl Folders {
         folder.headers = FolderHeaders { types, ..headers };
         folder.in_all = self.counts();
         folder.hashing.digests = Arc::clone(&self.digests);
+        folder.deltas = Arc::clone(&self.deltas);
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|folder| folder.strong_count() > 0);
         let mut same_path = known.iter().filter_map(Weak::upgrade);

@@ -4,6 +4,8 @@
 //! Where it only decides whether a file of a former release is still found for a while, a wrong no
 //! is what breaks pages, and the rule is loose.
 
+use std::ops::Range;
+
 /// The length of the hashes that Vite, Rollup and esbuild make; other tools make longer ones.
 const HASH_CHARS: usize = 8;
 
@@ -19,13 +21,51 @@ pub(super) fn has_hash(name: &[u8]) -> bool {
 /// Returns whether a name may hold a hash, one without a digit or with `-` and `_` among its
 /// letters too: `index-BhKxzQcP.js`, `index-D_x-3aBc.js`, `main.48120957.js`.
 pub(super) fn may_have_hash(name: &[u8]) -> bool {
-    has_hash(name) || pieces(name).any(ends_in_hash)
+    hash_in(name).is_some()
+}
+
+/// Returns where in a name the last part is that may be a hash, by the same rule.
+pub(super) fn hash_in(name: &[u8]) -> Option<Range<usize>> {
+    last_part(
+        stem(name),
+        |byte| byte != b'.',
+        |piece| {
+            if ends_in_hash(piece) {
+                return Some(piece.len() - HASH_CHARS..piece.len());
+            }
+            let is_whole = |part: &[u8]| is_hash(part).then_some(0..part.len());
+            last_part(piece, |byte| byte.is_ascii_alphanumeric(), is_whole)
+        },
+    )
+}
+
+/// Returns where something is in the last part of a text that has it.
+///
+/// - `is_inside`: whether a byte is in a part, not between two.
+fn last_part(
+    text: &[u8],
+    is_inside: impl Fn(u8) -> bool,
+    find: impl Fn(&[u8]) -> Option<Range<usize>>,
+) -> Option<Range<usize>> {
+    let mut end = text.len();
+    for part in text.rsplit(|byte| !is_inside(*byte)) {
+        let start = end - part.len();
+        if let Some(found) = find(part) {
+            return Some(start + found.start..start + found.end);
+        }
+        end = start.saturating_sub(1);
+    }
+    None
 }
 
 /// Returns the parts between the dots, without the extension.
 fn pieces(name: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let stem = memchr::memrchr(b'.', name).map_or(name, |dot| &name[..dot]);
-    stem.split(|byte| *byte == b'.')
+    stem(name).split(|byte| *byte == b'.')
+}
+
+/// Returns a name without its extension.
+fn stem(name: &[u8]) -> &[u8] {
+    memchr::memrchr(b'.', name).map_or(name, |dot| &name[..dot])
 }
 
 /// Returns whether a text of letters and digits is a hash by the strict rule.
@@ -138,6 +178,35 @@ mod tests {
         ] {
             let found = (has_hash(name.as_bytes()), may_have_hash(name.as_bytes()));
             assert_eq!(found, (strict, loose), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_last_hash_of_a_name_is_found() {
+        for (name, expected) in [
+            ("main.9f2c1b7a.js", "main.|9f2c1b7a|.js"),
+            ("main.9f2c1b7a.chunk.css.map", "main.|9f2c1b7a|.chunk.css.map"),
+            ("app-3b1a2c4d5e6f7081.js", "app-|3b1a2c4d5e6f7081|.js"),
+            ("4bd1b696-3b1a2c4d5e6f7081.js", "4bd1b696-|3b1a2c4d5e6f7081|.js"),
+            ("23.9f2c.js", "23.|9f2c|.js"),
+            ("index-D_x-3aBc.js", "index-|D_x-3aBc|.js"),
+            ("index-BhKxzQcP.js", "index-|BhKxzQcP|.js"),
+            ("9f2c1b7a-main.js", "|9f2c1b7a|-main.js"),
+            ("BhK3xz1c.js", "|BhK3xz1c|.js"),
+            ("9f2c1b7a", "|9f2c1b7a|"),
+        ] {
+            let hash = hash_in(name.as_bytes()).unwrap_or_else(|| panic!("{name} has a hash"));
+            let found =
+                [&name[..hash.start], &name[hash.start..hash.end], &name[hash.end..]].join("|");
+            assert_eq!(found, expected);
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_hash_lies_within_any_name(name in proptest::collection::vec(0_u8.., 0..40)) {
+            let hash = hash_in(&name).unwrap_or(0..0);
+            proptest::prop_assert!(hash.start <= hash.end && hash.end <= name.len());
         }
     }
 }

@@ -13,9 +13,12 @@ mod cache;
 mod cache_rules;
 mod cached_file;
 mod content_type;
+mod deltas;
 mod deploys;
+mod dictionaries;
 mod digest;
 mod error;
+mod file_request;
 mod folders;
 mod hashed_name;
 mod headers;
@@ -67,6 +70,8 @@ use gustnado_http::status::Status;
 use gustnado_tasks::{BlockingPool, Now};
 use rustix::process::{Resource, getrlimit};
 
+use deltas::DeltaThread;
+use dictionaries::KnownDictionaries;
 use digest::Hashing;
 use error::Failure;
 use made::MadeVariants;
@@ -176,6 +181,11 @@ struct Folder {
     hashing: Hashing,
     /// Representations that were made of files.
     made: MadeVariants,
+    /// Hashed files are dictionaries for their next version.
+    uses_dictionaries: bool,
+    dictionaries: KnownDictionaries,
+    /// That of all folders of a server.
+    deltas: Arc<DeltaThread>,
     releases: Releases,
     counts: Arc<CompressionCounts>,
     trace: Option<LookupTrace>,
@@ -224,11 +234,16 @@ impl Files {
             listing => listing == Listing::On,
         };
         let types = MimeTable::new(&options.settings)?;
-        let makes = options.settings.compress != Compress::Off;
+        let uses_dictionaries = options.settings.uses_dictionaries();
+        let makes = options.settings.compress != Compress::Off || uses_dictionaries;
         let made_bytes = if makes { options.cache_bytes / made::SHARE } else { 0 };
         let folder = Folder {
             made: MadeVariants::new(made_bytes, &options.counts),
             counts: options.counts,
+            // Without a cache, a delta would be made for each request anew.
+            uses_dictionaries: uses_dictionaries && made_bytes > 0,
+            dictionaries: KnownDictionaries::default(),
+            deltas: Arc::default(),
             path,
             rules: PathRules::new(&options.settings, lists),
             settings: options.settings,
@@ -259,7 +274,7 @@ impl Files {
     /// peer of a fifo, a device or a lock.
     #[doc(hidden)]
     pub fn status(&self, request: &RequestView<'_>, now: Now) -> Status {
-        match self.respond(None, request, now) {
+        match self.respond(None, request, || false, now) {
             FolderResponse::Ready(response) => response.status,
             FolderResponse::Wait(lookup) => lookup.wait_here(now).status,
         }
@@ -269,14 +284,17 @@ impl Files {
     ///
     /// - `place`: the path as the router split it; `None` if the folder is the root, and the path
     ///   is still as it was sent.
+    /// - `is_secure`: whether the request came by https, here or at a trusted proxy. It is only
+    ///   called where it matters.
     #[doc(hidden)]
     pub fn respond(
         &self,
         place: Option<&Mounted<'_>>,
         request: &RequestView<'_>,
+        is_secure: impl Fn() -> bool + Copy,
         now: Now,
     ) -> FolderResponse {
-        match self.respond_whole(place, request, now, Arc::clone) {
+        match self.respond_whole(place, request, is_secure, now, Arc::clone) {
             Ok(file) => FolderResponse::Ready(Box::new(FileResponse::whole(file))),
             Err(response) => response,
         }
@@ -293,6 +311,7 @@ impl Files {
         &self,
         place: Option<&Mounted<'_>>,
         request: &RequestView<'_>,
+        is_secure: impl Fn() -> bool + Copy,
         now: Now,
         whole: impl FnOnce(&Arc<CachedFile>) -> T,
     ) -> Result<T, FolderResponse> {
@@ -305,7 +324,10 @@ impl Files {
             let key = place.map_or(request.path(), |place| place.below().as_bytes());
             let cached = match worker.cache.fresh(key, now.mono_ms) {
                 Some(file) => Some(file),
-                None => self.folder.counted(worker.cache.fresh_variant(key, *request, now.mono_ms)),
+                None => {
+                    let variant = worker.cache.fresh_variant(key, *request, is_secure, now.mono_ms);
+                    self.folder.counted(variant)
+                }
             };
             if let Some(file) = cached {
                 return match select(file, &self.folder.headers, *request, now) {
@@ -313,7 +335,7 @@ impl Files {
                     Some(response) => Err(FolderResponse::Ready(Box::new(response))),
                 };
             }
-            Err(respond_slowly(worker, self, place, *request, now))
+            Err(respond_slowly(worker, self, place, *request, is_secure, now))
         })
     }
 
@@ -339,6 +361,13 @@ impl Files {
         let is_page = || path.ends_with(b"/") || self.folder.headers.types.of(path).is_html();
         let is_wanted = !links.is_empty() && request.method() == Method::Get && is_page();
         is_wanted.then_some(links)
+    }
+
+    /// Returns whether it matters if a request came by https.
+    #[doc(hidden)]
+    #[inline]
+    pub fn uses_dictionaries(&self) -> bool {
+        self.folder.uses_dictionaries
     }
 
     /// Returns the failures since the start.
@@ -393,7 +422,9 @@ impl Folder {
     /// Returns whether files may have several representations.
     fn has_variants(&self) -> bool {
         let settings = &self.settings;
-        settings.precompressed != Precompressed::Off || settings.compress != Compress::Off
+        settings.precompressed != Precompressed::Off
+            || settings.compress != Compress::Off
+            || self.uses_dictionaries
     }
 
     fn count(&self, failure: Failure) {

@@ -10,6 +10,7 @@ use gustnado_tasks::Now;
 use rustix::io::Errno;
 
 use super::cached_file::{Access, CachedFile, Representation};
+use super::dictionaries::DictionaryUse;
 use super::error::Failure;
 use super::open_folder::OpenFolder;
 use super::path::FilePath;
@@ -149,11 +150,15 @@ fn load(
     let name = memchr::memrchr(b'/', relative).map_or(&**relative, |at| &relative[at + 1..]);
     let content_type = folder.headers.types.of(name);
     let own = folder.own_fields(key, relative);
-    let possible = made::possible(folder, (&content_type, &own), Stamp::of(&located.stat).size);
+    let size = Stamp::of(&located.stat).size;
+    let possible = made::possible(folder, (&content_type, &own), size);
     traced.file(file, siblings, possible);
     let may_cache = !is_fallback;
-    if !siblings.is_empty() || !possible.is_empty() {
-        let file = (&**relative, &own);
+    let paths = may_cache.then_some((key, &**relative));
+    let dictionary =
+        paths.and_then(|paths| DictionaryUse::of(folder, paths, (&content_type, &own), size));
+    if !siblings.is_empty() || !possible.is_empty() || dictionary.is_some() {
+        let file = (&**relative, &own, dictionary);
         let set = VariantSet::load((root, access), (located, siblings), file, folder, now)?;
         return Ok(FoundEntry::Variants { set: Arc::new(set), may_cache });
     }

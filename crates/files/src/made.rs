@@ -6,12 +6,12 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gustnado_compress::{COMPRESSIBLE, CompressionCounts, Level, compress};
 use gustnado_config::{Compress, RouteSettings};
 use gustnado_http::content_coding::{CodingSet, ContentCoding, forbids_change};
+use gustnado_http::dictionary::DictionaryHash;
 use gustnado_http::fields::{Fields, HeaderId};
 use gustnado_http::media_type::matches_any;
 use gustnado_tasks::{Charge, MemoryKind, Now};
@@ -19,6 +19,7 @@ use gustnado_tasks::{Charge, MemoryKind, Now};
 use super::Folder;
 use super::cached_file::CachedFile;
 use super::content_type::ContentType;
+use super::open_file::read_whole;
 use super::stamp::Stamp;
 
 /// The largest file that is compressed. It is held in memory meanwhile.
@@ -50,8 +51,16 @@ impl Made {
     }
 }
 
-/// A file as it was, what it is for ([`purpose_of`]), and the coding.
-pub(super) type MadeKey = (Stamp, u64, ContentCoding);
+/// How a representation is made of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum MadeBy {
+    Coding(ContentCoding),
+    /// With this dictionary.
+    Delta(DictionaryHash),
+}
+
+/// A file as it was, what it is for ([`purpose_of`]), and how.
+pub(super) type MadeKey = (Stamp, u64, MadeBy);
 
 /// What a folder has made, for all workers.
 #[derive(Debug)]
@@ -109,7 +118,7 @@ impl MadeVariants {
     }
 
     /// Returns whether the calling thread is the one to make it.
-    fn begin(&self, key: MadeKey) -> bool {
+    pub(super) fn begin(&self, key: MadeKey) -> bool {
         let mut table = self.table();
         if table.entries.contains_key(&key) {
             return false;
@@ -118,7 +127,17 @@ impl MadeVariants {
         true
     }
 
-    fn finish(&self, key: MadeKey, made: Made) {
+    /// Notes that it is not made after all.
+    pub(super) fn abandon(&self, key: &MadeKey) {
+        self.table().remove(key);
+    }
+
+    /// Returns the most bytes that a single file may take.
+    pub(super) fn entry_bytes_max(&self) -> u64 {
+        self.bytes_max / FILE_SHARE
+    }
+
+    pub(super) fn finish(&self, key: MadeKey, made: Made) {
         let content = match &made {
             Made::File(file) => file.heap_bytes() as u64,
             Made::UnderWay | Made::Nothing => 0,
@@ -195,7 +214,7 @@ pub(super) fn possible(
         Compress::Gzip => &[ContentCoding::Gzip],
         Compress::Zstd => &[ContentCoding::Zstd],
     };
-    let bytes_max = FILE_BYTES_MAX.min(folder.made.bytes_max / FILE_SHARE);
+    let bytes_max = FILE_BYTES_MAX.min(folder.made.entry_bytes_max());
     let is_one = (settings.compress_bytes_min..=bytes_max).contains(&size)
         && is_of_types(settings, content_type)
         && ![&folder.headers.fields, own]
@@ -204,7 +223,8 @@ pub(super) fn possible(
     if is_one { codings.iter().copied().collect() } else { CodingSet::default() }
 }
 
-fn is_of_types(settings: &RouteSettings, content_type: &ContentType) -> bool {
+/// Returns whether a media type is one of those that are compressed.
+pub(super) fn is_of_types(settings: &RouteSettings, content_type: &ContentType) -> bool {
     let essence = content_type.essence().as_bytes();
     match &*settings.compress_types {
         [] => matches_any(COMPRESSIBLE.split(','), essence),
@@ -225,7 +245,7 @@ pub(super) fn purpose_of(content_type: &ContentType, own: &Fields) -> u64 {
 
 /// Compresses a file, unless that is done or under way. Waits for the disk.
 pub(super) fn make(folder: &Folder, original: &CachedFile, key: MadeKey, now: Now) {
-    let coding = key.2;
+    let MadeBy::Coding(coding) = key.2 else { return };
     if !folder.made.begin(key) {
         return;
     }
@@ -238,16 +258,16 @@ pub(super) fn make(folder: &Folder, original: &CachedFile, key: MadeKey, now: No
     });
     let made = compressed.map_or(Made::Nothing, |bytes| {
         let context = folder.load_context(&original.own);
-        Made::File(Arc::new(CachedFile::made(original, coding, &bytes, context, now)))
+        let stamp = original.seen.stamp.of_made(coding, bytes.len() as u64);
+        Made::File(Arc::new(CachedFile::made(original, (coding, stamp), &bytes, context, now)))
     });
     folder.made.finish(key, made);
 }
 
 /// Returns the bytes of a file, unless it is another one by now.
-fn bytes_of(file: &CachedFile) -> Option<Vec<u8>> {
-    let Some(open) = &file.file else { return Some(file.body().to_vec()) };
-    let mut bytes = vec![0; usize::try_from(file.size).ok()?];
-    open.read_exact_at(&mut bytes, 0).ok()?;
-    let stat = rustix::fs::fstat(&***open).ok()?;
-    (Stamp::of(&stat) == file.seen.stamp).then_some(bytes)
+pub(super) fn bytes_of(file: &CachedFile) -> Option<Vec<u8>> {
+    match &file.file {
+        Some(open) => read_whole(open, &file.seen.stamp),
+        None => Some(file.body().to_vec()),
+    }
 }

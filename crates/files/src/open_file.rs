@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::ops::Deref;
+use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use gustnado_tasks::BlockingPool;
@@ -44,6 +45,15 @@ impl Drop for OpenFile {
             _ = pool.start(move || drop(file));
         }
     }
+}
+
+/// Reads a whole file; `None` if it is not the file of `stamp`, or cannot be read. Waits for the
+/// disk.
+pub(super) fn read_whole(file: &File, stamp: &Stamp) -> Option<Vec<u8>> {
+    let mut bytes = vec![0; usize::try_from(stamp.size).ok()?];
+    file.read_exact_at(&mut bytes, 0).ok()?;
+    let stat = rustix::fs::fstat(file).ok()?;
+    (Stamp::of(&stat) == *stamp).then_some(bytes)
 }
 
 /// The files of a folder that are open now, by device and inode: however many names a file has, and

@@ -1,6 +1,7 @@
 //! The attributes of a file by which it is seen whether it has changed.
 
 use gustnado_http::content_coding::ContentCoding;
+use gustnado_http::dictionary::DictionaryHash;
 use gustnado_http::etag::EntityTag;
 use gustnado_tasks::Now;
 use rustix::fs::Stat;
@@ -80,6 +81,14 @@ impl Stamp {
     pub(super) fn of_made(&self, coding: ContentCoding, size: u64) -> Self {
         // (Inodes of no file system reach that far.)
         Self { inode: !self.inode ^ (coding as u64) << 32, size, ..*self }
+    }
+
+    /// Returns the same of a delta.
+    ///
+    /// - `dictionary`: the hash of what it is the difference to.
+    pub(super) fn of_delta(&self, dictionary: &DictionaryHash, size: u64) -> Self {
+        let bits = dictionary.first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes));
+        Self { inode: !self.inode ^ bits, size, ..*self }
     }
 
     /// Returns whether it was modified before another file.

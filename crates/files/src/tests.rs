@@ -2,6 +2,7 @@
 
 mod archived;
 mod cached;
+mod deltas;
 mod listed;
 mod made;
 mod paths;
@@ -119,7 +120,22 @@ impl Scene {
         Sent::new(self.respond(method, path, fields), method == "HEAD")
     }
 
+    /// The response to a request that came by https.
+    fn secure(&self, method: &str, path: &str, fields: &[&str]) -> Sent {
+        Sent::new(self.respond_to(method, path, fields, true), method == "HEAD")
+    }
+
     fn respond(&self, method: &str, path: &str, fields: &[&str]) -> FileResponse {
+        self.respond_to(method, path, fields, false)
+    }
+
+    fn respond_to(
+        &self,
+        method: &str,
+        path: &str,
+        fields: &[&str],
+        is_secure: bool,
+    ) -> FileResponse {
         let lines = fields.iter().fold(String::new(), |lines, field| lines + field + "\r\n");
         let input = format!("{method} {path} HTTP/1.1\r\nHost: a\r\n{lines}\r\n");
         let outcome = Head::decode(input.as_bytes(), &mut 0, &Limits::default());
@@ -127,7 +143,7 @@ impl Scene {
             panic!("{input}: {outcome:?}");
         };
         let request = head.on(input.as_bytes());
-        match self.files.respond(None, &request, self.now) {
+        match self.files.respond(None, &request, || is_secure, self.now) {
             FolderResponse::Ready(response) => *response,
             FolderResponse::Wait(lookup) => lookup.wait_here(self.now),
         }

@@ -17,9 +17,11 @@ use rustix::fs::FileType;
 
 use super::Folder;
 use super::cached_file::{Access, CachedFile, Representation};
+use super::dictionaries::DictionaryUse;
 use super::error::Failure;
+use super::file_request::FileRequest;
 use super::headers::FolderHeaders;
-use super::made::{self, Made, MadeKey};
+use super::made::{self, Made, MadeBy, MadeKey};
 use super::resolve::{Located, Root};
 use super::response::FileResponse;
 use super::select::select_or_whole;
@@ -45,6 +47,8 @@ pub(super) struct VariantSet {
     offered: CodingSet,
     /// What the file is for, which is a part of the key of what is made of it.
     purpose: u64,
+    /// What it is for other versions of itself.
+    dictionary: Option<DictionaryUse>,
 }
 
 /// What a client gets of a file.
@@ -97,18 +101,19 @@ impl MakeVariant {
     }
 
     fn key(&self) -> MadeKey {
-        (self.set.original().seen.stamp, self.set.purpose, self.coding)
+        self.set.key_of(MadeBy::Coding(self.coding))
     }
 
     /// Responds with it, or without it if it could not be made.
     pub(super) fn response(
         self,
         folder: &Folder,
-        request: RequestView<'_>,
+        request: FileRequest<'_>,
         now: Now,
     ) -> FileResponse {
-        let without = |this: Self| this.set.respond_at_once(folder, request, now);
-        self.known(folder, request, now).unwrap_or_else(without)
+        let set = Arc::clone(&self.set);
+        let without = |this: Self| this.set.respond_at_once(folder, request.view, now);
+        set.completed(self.known(folder, request.view, now).unwrap_or_else(without), request)
     }
 
     /// Returns it for a job on another thread.
@@ -216,7 +221,7 @@ impl VariantSet {
     pub(super) fn load(
         (root, access): (&Root, Access),
         (located, siblings): (&Located, &Siblings),
-        (relative, own): (&[u8], &Fields),
+        (relative, own, dictionary): (&[u8], &Fields, Option<DictionaryUse>),
         folder: &Folder,
         now: Now,
     ) -> Result<Self, Failure> {
@@ -242,7 +247,7 @@ impl VariantSet {
         let size = files[0].as_ref().map_or(0, |file| file.size);
         let offered = available.and(made::possible(folder, (&content_type, own), size));
         let purpose = made::purpose_of(&content_type, own);
-        Ok(Self { files, available, offered, purpose })
+        Ok(Self { files, available, offered, purpose, dictionary })
     }
 
     /// Returns the representation that a client gets.
@@ -252,6 +257,39 @@ impl VariantSet {
             Some(coding) => {
                 self.file(coding).map_or(ChosenVariant::Make(coding), ChosenVariant::File)
             }
+        }
+    }
+
+    /// Returns the key of what is made of the file.
+    pub(super) fn key_of(&self, how: MadeBy) -> MadeKey {
+        (self.original().seen.stamp, self.purpose, how)
+    }
+
+    /// Returns what the file is for other versions of itself.
+    pub(super) fn dictionary(&self) -> Option<&DictionaryUse> {
+        self.dictionary.as_ref()
+    }
+
+    /// Returns whether a client wants a delta more than what else there is.
+    pub(super) fn is_delta_best(&self, request: FileRequest<'_>) -> bool {
+        let delta = ContentCoding::DictionaryZstd;
+        accepted(request.view).choose(self.offered.with(delta)) == Some(delta)
+    }
+
+    /// Returns the size of the smallest representation that is on the disk.
+    pub(super) fn bytes_min(&self) -> u64 {
+        self.iter().map(|file| file.size).min().unwrap_or(0)
+    }
+
+    /// Returns a response about the file with what dictionaries add to it.
+    pub(super) fn completed(
+        &self,
+        response: FileResponse,
+        request: FileRequest<'_>,
+    ) -> FileResponse {
+        match &self.dictionary {
+            Some(dictionary) if request.is_secure => dictionary.complete(response),
+            _ => response,
         }
     }
 
@@ -272,7 +310,7 @@ impl VariantSet {
     }
 
     /// Returns the file itself.
-    fn original(&self) -> &Arc<CachedFile> {
+    pub(super) fn original(&self) -> &Arc<CachedFile> {
         self.files[0].as_ref().expect("a set has its file")
     }
 

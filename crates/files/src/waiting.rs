@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gustnado_http::head::Head;
-use gustnado_http::request::RequestView;
 use gustnado_tasks::{Now, timeout};
 
 use super::error::Failure;
+use super::file_request::FileRequest;
 use super::lookup::{Followed, FoundEntry, find_following, is_missing};
 use super::outcome::{failure, respond_with};
 use super::response::{FileContent, FileResponse};
@@ -27,6 +27,8 @@ const LOOKUPS_MAX: usize = 4;
 pub struct Lookup {
     files: Files,
     head: Head,
+    /// As [`FileRequest::is_secure`].
+    is_secure: bool,
     /// The head's bytes.
     bytes: Vec<u8>,
     place: Mounted<'static>,
@@ -45,16 +47,17 @@ struct LookupOutcome {
 }
 
 impl Lookup {
-    pub(super) fn new(files: &Files, request: RequestView<'_>, place: &Mounted<'_>) -> Self {
-        let (head, bytes) = request.to_parts();
+    pub(super) fn new(files: &Files, request: FileRequest<'_>, place: &Mounted<'_>) -> Self {
+        let (head, bytes) = request.view.to_parts();
         let place = Mounted { path: place.path.clone().into_owned(), at: place.at };
-        Self { files: files.clone(), head, bytes, place, make: None, is_for_page: false }
+        let is_secure = request.is_secure;
+        Self { files: files.clone(), head, is_secure, bytes, place, make: None, is_for_page: false }
     }
 
     /// Creates one that waits for a representation of a file that is known.
     pub(super) fn of_making(
         files: &Files,
-        request: RequestView<'_>,
+        request: FileRequest<'_>,
         place: &Mounted<'_>,
         make: MakeVariant,
     ) -> Self {
@@ -132,7 +135,7 @@ impl Lookup {
             if self.turns_to_page(&found) {
                 found = worker.find(&folder, self.key(), now);
             }
-            let place = (&*folder, &self.place, self.key());
+            let place = (&folder, &self.place, self.key());
             let responded = respond_with(worker, place, found, self.request(), now);
             responded.unwrap_or_else(|make| {
                 make.run(&folder, now);
@@ -143,7 +146,7 @@ impl Lookup {
 
     /// Returns whether the page of an application is to be looked for from now on.
     fn turns_to_page(&mut self, found: &Result<FoundEntry, Failure>) -> bool {
-        let has_page = || self.files.folder.has_page_for(self.request(), self.key());
+        let has_page = || self.files.folder.has_page_for(self.request().view, self.key());
         let turns = !self.is_for_page && is_missing(found) && has_page();
         self.is_for_page |= turns;
         turns
@@ -159,8 +162,8 @@ impl Lookup {
         timeout(wait, pool.run(self.job(gustnado_tasks::now()))).await?.ok().flatten()
     }
 
-    fn request(&self) -> RequestView<'_> {
-        self.head.on(&self.bytes)
+    fn request(&self) -> FileRequest<'_> {
+        FileRequest { view: self.head.on(&self.bytes), is_secure: self.is_secure }
     }
 
     /// Returns whether this worker has a cached file, of any age.
@@ -224,7 +227,7 @@ impl Lookup {
             if self.turns_to_page(&found) {
                 return None;
             }
-            let place = (&*folder, &self.place, self.key());
+            let place = (&folder, &self.place, self.key());
             Some(respond_with(worker, place, found, self.request(), now))
         })
     }

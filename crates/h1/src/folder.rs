@@ -55,7 +55,8 @@ impl Conn {
         out: &mut SendBuf,
     ) -> ResponseProgress {
         let view = received.view();
-        let written = files.respond_whole(place, &view, turn.time, |file| {
+        let is_secure = || self.app.is_secure(view, &self.socket);
+        let written = files.respond_whole(place, &view, is_secure, turn.time, |file| {
             let ending = received.ending();
             let head_only = view.method() == Method::Head;
             let (opening, at) = (&turn.prefix.opening, out.bytes.len());

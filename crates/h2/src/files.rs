@@ -26,10 +26,17 @@ impl Http2Conn {
     ) {
         let view = received.view();
         let now = self.socket.now();
-        let other = files.respond_whole(place, &view, now, |file| {
-            let head_only = view.method() == Method::Head;
-            self.write_file(&mut received.reply, file, head_only, app);
-        });
+        let is_secure = files.uses_dictionaries() && app.is_secure(view, &self.socket);
+        let other = files.respond_whole(
+            place,
+            &view,
+            || is_secure,
+            now,
+            |file| {
+                let head_only = view.method() == Method::Head;
+                self.write_file(&mut received.reply, file, head_only, app);
+            },
+        );
         match other {
             Ok(()) => {}
             Err(FolderResponse::Ready(response)) => {

@@ -15,13 +15,16 @@ pub enum ContentCoding {
     Zstd,
     /// RFC 7932.
     Brotli,
+    /// Zstandard with a dictionary that the client has (RFC 9842 §5).
+    DictionaryZstd,
 }
 
 impl ContentCoding {
     /// How many there are.
-    pub const COUNT: usize = 4;
+    pub const COUNT: usize = 5;
     /// Every coding, in the order of preference.
-    pub const ALL: [Self; Self::COUNT] = [Self::Identity, Self::Gzip, Self::Zstd, Self::Brotli];
+    pub const ALL: [Self; Self::COUNT] =
+        [Self::Identity, Self::Gzip, Self::Zstd, Self::Brotli, Self::DictionaryZstd];
 
     /// Returns the name, as `Content-Encoding` has it.
     pub const fn name(self) -> &'static str {
@@ -30,6 +33,7 @@ impl ContentCoding {
             Self::Gzip => "gzip",
             Self::Zstd => "zstd",
             Self::Brotli => "br",
+            Self::DictionaryZstd => "dcz",
         }
     }
 
@@ -112,13 +116,15 @@ impl AcceptedCodings {
 
     /// Returns how much a coding is wanted, in thousandths; `None` if it is not acceptable.
     ///
-    /// The identity is acceptable unless it is excluded, and comes after all that is listed.
+    /// The identity is acceptable unless it is excluded, and comes after all that is listed. A
+    /// coding with a dictionary has to be named (RFC 9842 §6.1).
     pub fn weight(&self, coding: ContentCoding) -> Option<u16> {
         let weight = match coding {
             ContentCoding::Identity => {
                 let excluded = self.others.filter(|weight| *weight == 0);
                 self.weights[coding as usize].or(excluded).unwrap_or(1)
             }
+            ContentCoding::DictionaryZstd => self.weights[coding as usize].unwrap_or(0),
             coding => self.weights[coding as usize].or(self.others).unwrap_or(0),
         };
         (weight > 0).then_some(weight)
@@ -179,7 +185,7 @@ pub fn weight_of(value: &[u8]) -> Option<u16> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ContentCoding::{Brotli, Gzip, Identity, Zstd};
+    use ContentCoding::{Brotli, DictionaryZstd, Gzip, Identity, Zstd};
     use proptest::prelude::*;
 
     fn accepted(value: &str) -> AcceptedCodings {
@@ -247,6 +253,21 @@ mod tests {
     }
 
     #[test]
+    fn a_coding_with_a_dictionary_has_to_be_named() {
+        let files = ContentCoding::ALL.into_iter().collect();
+        for (value, expected) in [
+            ("gzip, deflate, br, zstd, dcb, dcz", Some(DictionaryZstd)),
+            ("gzip, br, dcz;q=0.5", Some(Brotli)),
+            ("gzip, br, dcz;q=0", Some(Brotli)),
+            ("DCZ", Some(DictionaryZstd)),
+            ("*", Some(Brotli)),
+            ("gzip, *", Some(Brotli)),
+        ] {
+            assert_eq!(accepted(value).choose(files), expected, "{value:?}");
+        }
+    }
+
+    #[test]
     fn a_set_holds_what_is_put_into_it() {
         let set = CodingSet::default().with(Zstd).with(Identity);
         assert!(set.has(Zstd) && set.has(Identity) && !set.has(Gzip) && !set.is_empty());
@@ -257,7 +278,7 @@ mod tests {
         #[test]
         fn any_bytes_choose_something_that_exists_and_is_acceptable(
             value in proptest::collection::vec(any::<u8>(), 0..200),
-            bits in 0_u8..16,
+            bits in 0_u8..32,
         ) {
             let exists = |coding: &ContentCoding| bits & 1 << *coding as u8 != 0;
             let available: CodingSet = ContentCoding::ALL.into_iter().filter(exists).collect();

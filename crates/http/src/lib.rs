@@ -13,6 +13,7 @@ pub mod chunk;
 pub mod content_coding;
 pub mod credentials;
 pub mod date;
+pub mod dictionary;
 mod ends;
 pub mod etag;
 pub mod fields;

@@ -7,11 +7,12 @@
 
 pub use gustnado_config::{
     Acceptor, AccessSettings, AcmeChallenge, Archives, BodyPolicy, CacheControl, CacheRule,
-    Compress, Config, ConfigError, EarlyHints, Effective, Field, ForwardedFields, HeaderRule, Io,
-    ListenSpec, Listing, Machine, MemoryPlan, Origin, Pace, Placement, Precompressed, Resolved,
-    ResponseVersion, RouteLimits, RouteSettings, SchedulerKind, SettingGroup, Settings,
-    SocketMemory, StatusRange, TUNABLES, TlsClientAuth, TlsRecords, TlsVersionMin, TrafficClass,
-    TrailingSlash, TryFile, Tunable, Unit, WebSocketDeflate, nearest, reference,
+    Compress, Config, ConfigError, Dictionaries, EarlyHints, Effective, Field, ForwardedFields,
+    HeaderRule, Io, ListenSpec, Listing, Machine, MemoryPlan, Origin, Pace, Placement,
+    Precompressed, Resolved, ResponseVersion, RouteLimits, RouteSettings, SchedulerKind,
+    SettingGroup, Settings, SocketMemory, StatusRange, TUNABLES, TlsClientAuth, TlsRecords,
+    TlsVersionMin, TrafficClass, TrailingSlash, TryFile, Tunable, Unit, WebSocketDeflate, nearest,
+    reference,
 };
 
 pub use gustnado_config::config_file::SiteTls;

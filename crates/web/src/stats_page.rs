@@ -222,7 +222,7 @@ mod tests {
             handshakes_secp384r1 handshakes_other_group clients_over timeouts \
             idle_closed never_asked files_cut files_exhausted \
             archives_open archives_begun archives_refused archives_failed \
-            accept_exhausted accept_failed \
+            deltas_made deltas_sent accept_exhausted accept_failed \
             evicted accept_paused handlers_running handlers_queued \
             handlers_refused access_refused_address access_refused_rate access_refused_password \
             access_refused_busy access_refused_signature access_refused_expired \
@@ -247,6 +247,7 @@ mod tests {
                 "access_",
                 "archives_",
                 "compress",
+                "deltas_",
                 "handshakes_",
                 "http2_floods_",
                 "memory_w",
@@ -257,6 +258,6 @@ mod tests {
             ];
             families.iter().any(|family| name.starts_with(family))
         };
-        assert!(left_out.len() == 59 && left_out.iter().all(is_of_a_family), "{left_out:?}");
+        assert!(left_out.len() == 61 && left_out.iter().all(is_of_a_family), "{left_out:?}");
     }
 }

@@ -209,6 +209,8 @@ impl ServerStats for ServerShared {
         (stats.variants_cached, stats.variant_bytes) = compression.variants();
         stats.log_lines_lost = self.logs.lost();
         stats.files_exhausted = self.folders.exhausted.load(Ordering::Relaxed);
+        stats.deltas_made = self.folders.deltas_made.load(Ordering::Relaxed);
+        stats.deltas_sent = self.folders.deltas_sent.load(Ordering::Relaxed);
         stats.archives_open = self.folders.archives_open.load(Ordering::Relaxed);
         stats.archives_begun = self.folders.archives_begun.load(Ordering::Relaxed);
         stats.archives_refused = self.folders.archives_refused.load(Ordering::Relaxed);

@@ -200,7 +200,7 @@ fn an_answer_under_way_keeps_the_file_it_began_with() {
     let input = b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n";
     let outcome = Head::decode(input, &mut 0, &Limits::default());
     let Ok(Decoded::Done(head)) = outcome else { panic!("{outcome:?}") };
-    let response = match scene.files.respond(None, &head.on(input), scene.now) {
+    let response = match scene.files.respond(None, &head.on(input), || false, scene.now) {
         FolderResponse::Ready(response) => *response,
         FolderResponse::Wait(lookup) => lookup.wait_here(scene.now),
     };

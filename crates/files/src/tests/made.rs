@@ -79,7 +79,7 @@ fn it_is_made_once_for_all_threads_and_found_without_the_disk() {
             let input = b"GET /app.js HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n";
             let outcome = Head::decode(input, &mut 0, &Limits::default());
             let Ok(Decoded::Done(head)) = outcome else { panic!("{outcome:?}") };
-            match files.respond(None, &head.on(input), now) {
+            match files.respond(None, &head.on(input), || false, now) {
                 FolderResponse::Ready(response) => assert_eq!(response.status, Status::OK),
                 FolderResponse::Wait(_) => panic!("it is made again"),
             }

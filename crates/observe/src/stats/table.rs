@@ -384,6 +384,10 @@ counters! {
     archives_failed: Counter OnPages,
         server u64 "Archives that could not be completed because the disk failed, or folders lay \
             too deep within each other.";
+    deltas_made: Counter OnPages,
+        server u64 "Files that were compressed with a dictionary that a client has.";
+    deltas_sent: Counter OnPages,
+        server u64 "Responses with such a file as their content.";
     accept_exhausted: Counter Everywhere,
         server u64 "Failed accepts because no descriptor or memory was free; accepting then \
             pauses for a moment.";

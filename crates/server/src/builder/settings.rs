@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use super::Server;
 use crate::config::{
-    Acceptor, AcmeChallenge, Archives, BodyPolicy, CacheControl, Compress, Config, EarlyHints,
-    ForwardedFields, Io, Listing, Placement, Precompressed, ResponseVersion, SchedulerKind,
-    TlsClientAuth, TlsRecords, TlsVersionMin, TrafficClass, TrailingSlash, WebSocketDeflate,
+    Acceptor, AcmeChallenge, Archives, BodyPolicy, CacheControl, Compress, Config, Dictionaries,
+    EarlyHints, ForwardedFields, Io, Listing, Placement, Precompressed, ResponseVersion,
+    SchedulerKind, TlsClientAuth, TlsRecords, TlsVersionMin, TrafficClass, TrailingSlash,
+    WebSocketDeflate,
 };
 
 /// Declares a method for each field of [`Config`], or of a part of it, named like the field.

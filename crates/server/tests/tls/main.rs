@@ -10,6 +10,7 @@ mod authority;
 mod challenges;
 mod client;
 mod coalescing;
+mod dictionaries;
 mod handshakes;
 mod own_client;
 mod plain;

@@ -237,8 +237,9 @@ fn gated(inner: RouteEndpoint, prepared: &PreparedRoute) -> RouteEndpoint {
 fn handler(files: Arc<Files>, mounted_at: usize) -> Arc<TaskFn> {
     Arc::new(move |request| {
         let place = request.parts().path().ok().map(|path| Mounted { path, at: mounted_at });
-        let response =
-            files.respond(place.as_ref(), &request.parts().view(), gustnado_tasks::now());
+        let (view, now) = (request.parts().view(), gustnado_tasks::now());
+        let is_secure = || request.scheme() == "https";
+        let response = files.respond(place.as_ref(), &view, is_secure, now);
         HandlerFuture::Boxed(match response {
             FolderResponse::Ready(response) => Box::pin(ready(Response::from(*response))),
             FolderResponse::Wait(lookup) => {
