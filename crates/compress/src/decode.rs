@@ -48,6 +48,8 @@ pub fn decompress(
             read(decoder, bytes_max).ok_or(malformed)?
         }
         ContentCoding::Zstd => read_zstd(&mut body, bytes_max).ok_or(malformed)?,
+        // Nobody asks for it who has no dictionary.
+        ContentCoding::DictionaryZstd => return Err(malformed),
     };
     if content.len() > bytes_max {
         return Err(DecodeError::TooLong { bytes_max });
@@ -95,9 +97,12 @@ mod tests {
     use crate::advance::compress_in_advance;
     use crate::decoded::text;
 
+    const READ: [ContentCoding; 4] =
+        [ContentCoding::Identity, ContentCoding::Gzip, ContentCoding::Zstd, ContentCoding::Brotli];
+
     #[test]
     fn what_was_encoded_comes_back() {
-        for coding in ContentCoding::ALL {
+        for coding in READ {
             for length in [0, 1, 1_000, 300_000] {
                 let content = text(length);
                 let body = encoded(coding, &content);
@@ -124,7 +129,7 @@ mod tests {
 
     #[test]
     fn content_is_bounded() {
-        for coding in ContentCoding::ALL {
+        for coding in READ {
             let body = encoded(coding, &vec![b'x'; 4 << 20]);
             let too_long = Err(DecodeError::TooLong { bytes_max: 100_000 });
             assert_eq!(decompress(coding, &body, 100_000), too_long, "{coding:?}");

@@ -210,7 +210,7 @@ impl DeltaJob {
         if stamp != dictionary.stamp {
             return None;
         }
-        let file = root.open_to_read(&located, &dictionary.relative).ok()?;
+        let (file, _) = root.open_to_read(&located, &dictionary.relative).ok()?;
         let bytes = read_whole(&file, &stamp)?;
         (Sha256::digest(&bytes)[..] == self.hash).then_some(bytes)
     }

@@ -314,6 +314,6 @@ fn hashed(
     if let Some(known) = before.iter().find(|known| known.stamp == stamp) {
         return Some((stamp, known.hash));
     }
-    let file = root.open_to_read(&located, relative).ok()?;
+    let (file, _) = root.open_to_read(&located, relative).ok()?;
     Some((stamp, Sha256::digest(read_whole(&file, &stamp)?).into()))
 }
