@@ -22,13 +22,13 @@ impl CorrectContent {
     /// # Errors
     /// A page is a file that cannot be read.
     pub(super) fn of(contest: &ContestSpec) -> std::io::Result<Self> {
-        let mut content = BTreeMap::new();
+        let mut known = BTreeMap::new();
         for page in folders::pages(contest) {
             if let Some(bytes) = folders::content(contest, page.as_ref())? {
-                content.insert(page, bytes);
+                known.insert(page, bytes);
             }
         }
-        Ok(Self { content, encoded: BTreeMap::new() })
+        Ok(Self { content: known, encoded: BTreeMap::new() })
     }
 
     /// Bytes of a response as it is sent; 0 if they are not known yet.
@@ -53,16 +53,16 @@ impl CorrectContent {
         let accepts = |status| contest.accepts(page.as_ref(), status);
         // Before the coding: a page for an error has none.
         probe::check_status(found, accepts)?;
-        let content = probe::decoded(found, wanted.coding)?;
+        let decoded = probe::decoded(found, wanted.coding)?;
         if let Some(expected) = self.content.get(page) {
-            probe::compare_content(&content, expected)?;
+            probe::compare_content(&decoded, expected)?;
         }
         if wanted.coding.is_some() {
             let first = self.encoded.get(wanted).copied().unwrap_or(found.body.len());
             probe::compare_lengths(found.body.len(), first, contest.size_tolerance)?;
             self.encoded.insert(wanted.clone(), first);
         }
-        self.content.entry(page.clone()).or_insert(content);
+        self.content.entry(page.clone()).or_insert(decoded);
         Ok(())
     }
 }
@@ -93,20 +93,20 @@ mod tests {
     fn encoded_responses_have_one_content_and_about_one_length() {
         let contest = contest();
         let wanted = contest.scenarios[0].representation();
-        let content: Vec<u8> =
+        let text: Vec<u8> =
             (0..20_000_u32).flat_map(|at| (at * at / 7).to_string().into_bytes()).collect();
         let mut correct = CorrectContent::of(&contest).expect("there is no file");
-        let first = gzip(6, &content);
+        let first = gzip(6, &text);
         assert_eq!(correct.compare(&contest, &wanted, &first), Ok(()));
         assert_eq!(correct.body_bytes(&wanted), first.body.len() as u64);
-        assert_eq!(correct.compare(&contest, &wanted, &gzip(7, &content)), Ok(()));
-        let quick = correct.compare(&contest, &wanted, &gzip(1, &content)).expect_err("longer");
+        assert_eq!(correct.compare(&contest, &wanted, &gzip(7, &text)), Ok(()));
+        let quick = correct.compare(&contest, &wanted, &gzip(1, &text)).expect_err("longer");
         assert!(quick.contains("that size_tolerance allows"), "{quick}");
-        let mut other = content.clone();
+        let mut other = text.clone();
         other[9_000] ^= 1;
         let other = correct.compare(&contest, &wanted, &gzip(6, &other)).expect_err("other bytes");
         assert_eq!(other, "its bytes differ from byte 9000 on");
-        let plain = ProbeResponse { status: 200, coding: String::new(), body: content.clone() };
+        let plain = ProbeResponse { status: 200, coding: String::new(), body: text.clone() };
         let found = correct.compare(&contest, &wanted, &plain).expect_err("not encoded");
         assert_eq!(found, "expected Content-Encoding gzip, found none");
         let missing = ProbeResponse { status: 404, ..plain.clone() };
@@ -115,6 +115,6 @@ mod tests {
         // The same page without a coding is compared with the same content.
         let identity = Representation { coding: None, ..wanted };
         assert_eq!(correct.compare(&contest, &identity, &plain), Ok(()));
-        assert_eq!(correct.body_bytes(&identity), content.len() as u64);
+        assert_eq!(correct.body_bytes(&identity), text.len() as u64);
     }
 }

@@ -86,22 +86,22 @@ impl Stream for CompressingWhole {
         let this = &mut *self;
         loop {
             this.state = match std::mem::replace(&mut this.state, WholeState::Ended) {
-                WholeState::Ready(content) => {
-                    let job = this.start(&content);
-                    WholeState::Running(content, job)
+                WholeState::Ready(body) => {
+                    let job = this.start(&body);
+                    WholeState::Running(body, job)
                 }
-                WholeState::Running(content, mut job) => match job.as_mut().poll(context) {
+                WholeState::Running(body, mut job) => match job.as_mut().poll(context) {
                     Poll::Pending => {
-                        this.state = WholeState::Running(content, job);
+                        this.state = WholeState::Running(body, job);
                         return Poll::Pending;
                     }
                     Poll::Ready(Ok(Some(piece))) => {
-                        let (before, after) = (content.len() as u64, piece.len() as u64);
+                        let (before, after) = (body.len() as u64, piece.len() as u64);
                         this.made_by.counts.add_compression(before, after);
                         return Poll::Ready(Some(Ok(piece)));
                     }
                     Poll::Ready(Ok(None)) => return Poll::Ready(Some(Err(Failed))),
-                    Poll::Ready(Err(())) => match this.in_steps(content) {
+                    Poll::Ready(Err(())) => match this.in_steps(body) {
                         Some(steps) => WholeState::InSteps(steps),
                         None => return Poll::Ready(Some(Err(Failed))),
                     },
