@@ -51,7 +51,7 @@ use std::task::{Context, Poll, ready};
 
 use gustnado_http::request::RequestView;
 use gustnado_http::status::Status;
-use gustnado_tasks::{Connection, ConnectionError, RecvBuf};
+use gustnado_tasks::{Connection, ConnectionError, RecvBuf, TaskMark};
 use gustnado_tls::Socket;
 
 use gustnado_app::app::{App, ConnectionOpening, ConnectionStart};
@@ -210,9 +210,9 @@ impl Conn {
                 NextStep::Receive if self.socket.has_closed() => next = NextStep::Close,
                 NextStep::Receive => return Serving::Usual(self),
                 NextStep::Http2 => return self.into_http2(),
-                // In a box of its own: that of all rare steps would be a part of every tunnel.
                 NextStep::Tunnel(on_upgrade) if !self.socket.is_sending() => {
-                    return Serving::Rare(Box::pin(self.take_tunnel(on_upgrade)));
+                    let task = poll_fn(|context| Poll::Ready(TaskMark::of(context.waker()))).await;
+                    return self.into_tunnel(on_upgrade, task);
                 }
                 NextStep::Close if !self.socket.is_sending() => {
                     self.socket.close().await;

@@ -84,9 +84,8 @@ mod tests {
 
     use gustnado_app::app::{App, ConnectionOpening};
     use gustnado_tasks::Connection;
-    use gustnado_web::response::OnUpgrade;
 
-    use crate::{Conn, serve};
+    use crate::serve;
 
     /// Returns the size of a function's result, without calling it.
     fn output_bytes<F, O>(_: F) -> usize
@@ -94,20 +93,6 @@ mod tests {
         F: Fn(Connection, Arc<App>, ConnectionOpening) -> O,
     {
         size_of::<O>()
-    }
-
-    /// The same for what a connection becomes by an upgrade.
-    fn tunnel_bytes<F, O>(_: F) -> usize
-    where
-        F: Fn(Conn, Box<OnUpgrade>) -> O,
-    {
-        size_of::<O>()
-    }
-
-    #[test]
-    fn a_tunnel_is_a_small_future() {
-        let bytes = tunnel_bytes(Conn::take_tunnel);
-        assert!(bytes <= 200, "{bytes} bytes beside the protocol's own");
     }
 
     #[test]

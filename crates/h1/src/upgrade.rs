@@ -1,21 +1,20 @@
 //! Hands the connection to another protocol, after an upgrade or CONNECT.
 
-use std::future::{Future, poll_fn};
-use std::mem;
-use std::sync::Arc;
-use std::task::Poll;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 
 use gustnado_http::method::Method;
 use gustnado_http::request::RequestView;
 use gustnado_http::status::Status;
-use gustnado_tasks::{TaskMark, contained};
+use gustnado_tasks::{TaskMark, contained, continue_as};
 
 use super::body_end::Ending;
 use super::serving::Serving;
 use super::{Conn, NextStep};
 use gustnado_observe::stats::{Added, Fault};
 use gustnado_web::response::{OnUpgrade, Response, Upgrade};
-use gustnado_web::tunnel::{Lent, Tunnel};
+use gustnado_web::tunnel::{Tunnel, lend};
 
 /// Decides whether the upgrade that a response offers takes place. If so, the response becomes a
 /// 101 or a 200 to CONNECT, and the protocol's start is returned.
@@ -46,78 +45,108 @@ pub(super) fn take_upgrade(
     None
 }
 
-/// A connection whose socket is lent to a tunnel. On drop, also by a panic or a cancelled task, the
-/// tunnel's bytes are counted and the socket is taken back.
-struct Lending<'a> {
-    conn: &'a mut Conn,
-    lent: Arc<Lent>,
-}
+/// Future of the protocol that a connection goes on in.
+type ProtocolFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-impl Drop for Lending<'_> {
-    fn drop(&mut self) {
-        let (socket, sent) = self.lent.end();
-        if let Some(socket) = socket {
-            self.conn.socket = socket;
-        }
-        self.conn.socket.refresh_now();
-        self.conn.count_more(sent, sent);
-    }
-}
-
-/// How a tunnel has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum TunnelEnd {
-    /// The connection is still open.
-    Returned,
-    /// The protocol has closed it.
-    Closed,
-    /// The protocol has panicked.
-    Panicked,
+/// A connection that goes on in another protocol, until that ends. The socket is lent to the tunnel
+/// while the protocol's future is polled.
+pub(super) struct TunnelConn {
+    /// `None` once it has ended.
+    conn: Option<Conn>,
+    protocol: Option<ProtocolFuture>,
 }
 
 impl Conn {
-    /// Gives the connection to another protocol, until it ends.
-    #[expect(clippy::manual_async_fn, reason = "an async function would keep its arguments twice")]
-    #[expect(clippy::async_yields_async, reason = "it is the connection's next state")]
-    pub(super) fn take_tunnel(
-        mut self,
-        on_upgrade: Box<OnUpgrade>,
-    ) -> impl Future<Output = Serving> + Send {
-        async move {
-            let next = match self.hand_over(on_upgrade).await {
-                TunnelEnd::Returned => NextStep::Linger,
-                TunnelEnd::Closed | TunnelEnd::Panicked => NextStep::Close,
-            };
-            Serving::rare(self, next)
+    /// Gives the connection and the unread bytes to another protocol. Its task goes on as that
+    /// alone: the room of a connection that waits for requests would be held besides.
+    pub(super) fn into_tunnel(mut self, on_upgrade: Box<OnUpgrade>, task: TaskMark) -> Serving {
+        let unread = self.unread.take().map_or_else(Vec::new, |unread| unread.bytes);
+        let is_limited = self.app.connections_per_client > 0;
+        let protocol = self.lend(task, || on_upgrade.call(Tunnel::over_socket(unread, task)));
+        let tunnel = TunnelConn { conn: Some(self), protocol };
+        if is_limited {
+            // Its task holds the slot of its client besides: see `serve_limited`.
+            return Serving::Rare(Box::pin(tunnel));
         }
+        Serving::Other(Box::pin(LoneTunnel(tunnel)))
     }
 
-    /// Gives the connection and the unread bytes to another protocol, and waits for its end.
-    async fn hand_over(&mut self, on_upgrade: Box<OnUpgrade>) -> TunnelEnd {
-        let task = poll_fn(|context| Poll::Ready(TaskMark::of(context.waker()))).await;
-        let unread = self.unread.take().map_or_else(Vec::new, |unread| unread.bytes);
+    /// Runs a part of the protocol, with the socket lent to its tunnel. Returns `None` if it
+    /// panics.
+    fn lend<T>(&mut self, task: TaskMark, run: impl FnOnce() -> T) -> Option<T> {
         let write = self.app.times.write;
-        let (tunnel, lent) = Tunnel::over_socket(self.socket.take(), unread, task, write);
-        let lending = Lending { lent, conn: self };
-        let mut running = contained(move || on_upgrade.call(tunnel));
-        let is_done = poll_fn(|context| {
-            let Some(future) = &mut running else { return Poll::Ready(false) };
-            match contained(|| future.as_mut().poll(context)) {
-                Some(Poll::Pending) => Poll::Pending,
-                polled => Poll::Ready(polled.is_some()),
-            }
-        })
-        .await;
-        // Dropped before the socket is taken back: its destructors may still use the tunnel, and
-        // may panic.
-        let is_done = contained(|| drop(mem::take(&mut running))).is_some() && is_done;
-        drop(lending);
+        let (ran, sent) = lend(&mut self.socket, task, write, || contained(run));
+        if sent > 0 {
+            self.count_more(sent, sent);
+        }
+        ran
+    }
+
+    /// Notes that the protocol has ended. Returns what comes next.
+    fn end_tunnel(&mut self, is_well: bool) -> NextStep {
+        self.socket.refresh_now();
         self.record_end();
-        if !is_done {
+        if !is_well {
             let fault = Some(Fault::HandlerPanicked);
             self.app.count(&Added { fault, ..Added::default() });
-            return TunnelEnd::Panicked;
+            return NextStep::Close;
         }
-        if self.socket.is_open() { TunnelEnd::Returned } else { TunnelEnd::Closed }
+        if self.socket.is_open() { NextStep::Linger } else { NextStep::Close }
+    }
+}
+
+impl Future for TunnelConn {
+    type Output = Serving;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Serving> {
+        let Self { conn: place, protocol } = self.get_mut();
+        let Some(conn) = place else { return Poll::Ready(Serving::Closed) };
+        let task = TaskMark::of(context.waker());
+        let mut is_well = false;
+        if let Some(future) = protocol {
+            match conn.lend(task, || future.as_mut().poll(context)) {
+                Some(Poll::Pending) => return Poll::Pending,
+                polled => is_well = polled.is_some(),
+            }
+            // Its destructors may still use the tunnel, and may panic.
+            is_well &= conn.lend(task, || *protocol = None).is_some();
+        }
+        let next = conn.end_tunnel(is_well);
+        Poll::Ready(place.take().map_or(Serving::Closed, |conn| Serving::rare(conn, next)))
+    }
+}
+
+/// A connection that is dropped where it waits: the server ends.
+impl Drop for TunnelConn {
+    fn drop(&mut self) {
+        let (Some(conn), Some(protocol)) = (&mut self.conn, self.protocol.take()) else { return };
+        // Nothing may be sent or received any more. What a protocol has sent is counted.
+        let socket = conn.socket.take();
+        _ = conn.lend(TaskMark::ANY, || drop(protocol));
+        conn.socket = socket;
+    }
+}
+
+/// A tunnel as its task alone.
+struct LoneTunnel(TunnelConn);
+
+impl Future for LoneTunnel {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let serving = ready!(Pin::new(&mut self.0).poll(context));
+        continue_as(Box::pin(serving));
+        Poll::Ready(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tunnel_is_a_small_future() {
+        let bytes = size_of::<LoneTunnel>();
+        assert!(bytes <= 120, "{bytes} bytes beside the protocol's own");
     }
 }

@@ -239,6 +239,28 @@ impl Drop for StreamOutbox {
     }
 }
 
+/// As a waker it has the connection look at a stream.
+pub(super) struct StreamWaker {
+    id: StreamId,
+    room: Arc<Mailroom>,
+}
+
+impl StreamWaker {
+    pub(super) fn new(id: StreamId, room: Arc<Mailroom>) -> Waker {
+        Waker::from(Arc::new(Self { id, room }))
+    }
+}
+
+impl Wake for StreamWaker {
+    fn wake(self: Arc<Self>) {
+        self.room.note(self.id);
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.room.note(self.id);
+    }
+}
+
 impl Wake for StreamOutbox {
     fn wake(self: Arc<Self>) {
         self.room.note(self.id);

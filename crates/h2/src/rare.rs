@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gustnado_tasks::{Charge, now};
+use gustnado_tasks::{Charge, Endpoint, now};
 
 use crate::Http2Conn;
 use crate::exchange::Leaving;
@@ -16,6 +16,8 @@ use crate::send_silence::SendSilence;
 pub(super) struct Rare {
     /// Where tasks leave word, once there was one.
     pub(super) mailroom: Option<Arc<Mailroom>>,
+    /// The addresses of both ends, once a tunnel was opened.
+    pub(super) addresses: Option<Arc<(Endpoint, Endpoint)>>,
     /// The memory of what has come of a frame or a head, if it is charged.
     pub(super) partial: Option<PartialInput>,
     /// The memory of pieces that wait for their turn, if it is charged.
@@ -34,6 +36,22 @@ impl Http2Conn {
     /// Returns the rare parts, to add one.
     pub(super) fn rare(&mut self) -> &mut Rare {
         self.rare.get_or_insert_default()
+    }
+
+    /// Returns where tasks leave word.
+    pub(super) fn open_mailroom(&mut self) -> Arc<Mailroom> {
+        Arc::clone(self.rare().mailroom.get_or_insert_with(Arc::<Mailroom>::default))
+    }
+
+    /// Returns the addresses of both ends, if the kernel knows them: all tunnels share them.
+    pub(super) fn addresses(&mut self) -> Option<Arc<(Endpoint, Endpoint)>> {
+        let known = self.rare.as_ref().and_then(|rare| rare.addresses.clone());
+        if known.is_some() {
+            return known;
+        }
+        let addresses = Arc::new(self.socket.peer().ok().zip(self.socket.local().ok())?);
+        self.rare().addresses = Some(Arc::clone(&addresses));
+        Some(addresses)
     }
 
     /// Returns where tasks leave word, once there was one.
@@ -73,8 +91,8 @@ impl Http2Conn {
     /// Gives back what no part is left in.
     pub(super) fn drop_rare(&mut self) {
         self.rare.take_if(|rare| {
-            let Rare { mailroom, partial, pieces, pace, leaving, silence, turn_until_ms } = &**rare;
-            let is_charged = partial.is_some() || pieces.is_some() || *turn_until_ms > 0;
+            let Rare { mailroom, partial, pieces, pace, leaving, silence, .. } = &**rare;
+            let is_charged = partial.is_some() || pieces.is_some() || rare.turn_until_ms > 0;
             let is_sent = leaving.is_some() || silence.is_some();
             !is_charged && !is_sent && mailroom.is_none() && pace.is_none()
         });

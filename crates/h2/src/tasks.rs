@@ -19,7 +19,7 @@ use gustnado_web::routes::{RouteOptions, RouteTable};
 
 use crate::Http2Conn;
 use crate::active::{Active, Rest};
-use crate::outbox::{Delivered, Mailroom, StreamEnd, StreamOutbox};
+use crate::outbox::{Delivered, StreamEnd, StreamOutbox};
 use crate::respond::{Received, StreamReply};
 use crate::stream_body::{Queued, StreamBody};
 use crate::stream_pace::StreamRead;
@@ -109,7 +109,7 @@ impl Http2Conn {
     ) where
         F: Future<Output = ()> + Send + 'static,
     {
-        let room = Arc::clone(self.rare().mailroom.get_or_insert_with(Arc::<Mailroom>::default));
+        let room = self.open_mailroom();
         let Some(stream) = self.core.stream(id) else { return };
         let outbox = stream.state.outbox.get_or_insert_with(|| StreamOutbox::new(id, room));
         match spawn(make(Arc::clone(outbox))) {

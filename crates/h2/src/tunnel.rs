@@ -1,18 +1,18 @@
 //! Tunnels: what CONNECT asks for (RFC 9113 §8.5), and CONNECT with a protocol (RFC 8441), which is
 //! what an upgrade is in HTTP/1.1. The function that uses one runs as a task of its own.
 
-use std::future::poll_fn;
+use std::future::Future;
 use std::mem;
-use std::pin::pin;
+use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use gustnado_app::app::App;
 use gustnado_http::h2::{ErrorCode, StreamId};
 use gustnado_http::request::RequestView;
 use gustnado_http::status::Status;
-use gustnado_tasks::{TaskMark, contained, sleep, spawn};
+use gustnado_tasks::{Sleep, TaskMark, contained, sleep, spawn_detached};
 use gustnado_web::request_head::RequestHeadRef;
 use gustnado_web::response::{OnUpgrade, Response, Upgrade};
 use gustnado_web::routes::RouteTable;
@@ -20,7 +20,7 @@ use gustnado_web::tunnel::{PipeClose, PipeLoss, StreamPipe, Tunnel};
 
 use crate::Http2Conn;
 use crate::active::Rest;
-use crate::outbox::{Mailroom, StreamOutbox};
+use crate::outbox::StreamWaker;
 use crate::respond::StreamReply;
 use crate::stream_body::{StreamBody, TunnelGuard};
 
@@ -64,16 +64,13 @@ impl Http2Conn {
         app: &App,
     ) -> Option<Arc<StreamPipe>> {
         self.open(reply, app);
-        let addresses = self.socket.peer().ok().zip(self.socket.local().ok());
-        let room = Arc::clone(self.rare().mailroom.get_or_insert_with(Arc::<Mailroom>::default));
+        let addresses = self.addresses();
+        let waker = StreamWaker::new(reply.id, self.open_mailroom());
         let stream = self.core.stream(reply.id)?;
-        // Another one than the handler's: what that may still leave is no part of the tunnel.
-        let outbox = StreamOutbox::new(reply.id, room);
         let step = app.h2.window_bytes as usize / 2;
-        let waker = Waker::from(Arc::clone(&outbox));
         let pipe = StreamPipe::new(addresses, step, waker, app.times.write);
         // It goes on by itself: what becomes of the stream, it is told.
-        drop(spawn(run(on_upgrade, Arc::clone(&pipe))).ok()?);
+        spawn_detached(TunnelRun::new(on_upgrade, Arc::clone(&pipe))).ok()?;
         let active = &mut *stream.state;
         let end = StreamBody::Tunnel(TunnelGuard::new(Arc::clone(&pipe)));
         if let StreamBody::Early(bytes) = mem::replace(&mut active.incoming, end) {
@@ -82,7 +79,8 @@ impl Http2Conn {
         if stream.is_remote_closed {
             pipe.finish();
         }
-        (active.outbox, active.task) = (Some(outbox), None);
+        // What the handler may still leave is no part of the tunnel.
+        (active.outbox, active.task) = (None, None);
         (active.parts, active.table) = (None, None);
         Some(pipe)
     }
@@ -140,26 +138,67 @@ impl Http2Conn {
 }
 
 /// Runs the function of a tunnel to its end.
-async fn run(on_upgrade: Box<OnUpgrade>, pipe: Arc<StreamPipe>) {
-    let task = poll_fn(|context| Poll::Ready(TaskMark::of(context.waker()))).await;
-    let tunnel = Tunnel::over_stream(Arc::clone(&pipe), task);
-    let mut running = contained(move || on_upgrade.call(tunnel));
-    let mut lost = pin!(async {
-        poll_fn(|context| pipe.poll_lost(context)).await;
-        sleep(LOST_TIME).await;
-    });
-    let is_done = poll_fn(|context| {
-        let Some(future) = &mut running else { return Poll::Ready(false) };
-        match contained(|| future.as_mut().poll(context)) {
-            Some(Poll::Pending) => {}
-            polled => return Poll::Ready(polled.is_some()),
+///
+/// Written by hand, as it is a part of every tunnel that is open.
+struct TunnelRun {
+    function: TunnelFunction,
+    pipe: Arc<StreamPipe>,
+    /// The tunnel is lost: so long its function may go on.
+    lost: Option<Box<Sleep>>,
+}
+
+/// The function of a tunnel.
+enum TunnelFunction {
+    Begins(Box<OnUpgrade>),
+    Runs(Pin<Box<dyn Future<Output = ()> + Send>>),
+    Over,
+}
+
+impl TunnelRun {
+    fn new(on_upgrade: Box<OnUpgrade>, pipe: Arc<StreamPipe>) -> Self {
+        Self { function: TunnelFunction::Begins(on_upgrade), pipe, lost: None }
+    }
+
+    #[cold]
+    fn begin(&mut self, context: &Context<'_>) {
+        let begun = mem::replace(&mut self.function, TunnelFunction::Over);
+        let TunnelFunction::Begins(on_upgrade) = begun else { return };
+        let task = TaskMark::of(context.waker());
+        let tunnel = Tunnel::over_stream(Arc::clone(&self.pipe), task);
+        if let Some(running) = contained(move || on_upgrade.call(tunnel)) {
+            self.function = TunnelFunction::Runs(running);
         }
-        ready!(lost.as_mut().poll(context));
-        Poll::Ready(true)
-    })
-    .await;
-    let is_done = contained(|| drop(running)).is_some() && is_done;
-    pipe.close(if is_done { PipeClose::Returned } else { PipeClose::Panicked });
+    }
+
+    /// Waits until a function whose tunnel is lost has had its time.
+    fn poll_lost(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        if self.lost.is_none() {
+            ready!(self.pipe.poll_lost(context));
+        }
+        Pin::new(&mut **self.lost.get_or_insert_with(|| Box::new(sleep(LOST_TIME)))).poll(context)
+    }
+}
+
+impl Future for TunnelRun {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let this = self.get_mut();
+        if let TunnelFunction::Begins(_) = this.function {
+            this.begin(context);
+        }
+        let mut is_well = false;
+        if let TunnelFunction::Runs(running) = &mut this.function {
+            let polled = contained(|| running.as_mut().poll(context));
+            if let Some(Poll::Pending) = polled {
+                ready!(this.poll_lost(context));
+            }
+            is_well = polled.is_some();
+        }
+        is_well &= contained(|| this.function = TunnelFunction::Over).is_some();
+        this.pipe.close(if is_well { PipeClose::Returned } else { PipeClose::Panicked });
+        Poll::Ready(())
+    }
 }
 
 /// Takes out the function that uses a tunnel, if the response offers one that is asked for.

@@ -2,6 +2,8 @@
 
 mod lent;
 mod pipe;
+mod sending;
+mod socket;
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -18,10 +20,10 @@ use gustnado_tcp::{Protocol, Reason};
 use gustnado_tls::Socket;
 use thiserror::Error;
 
-pub use lent::Lent;
-use lent::SocketTunnel;
+pub use lent::lend;
 pub use pipe::{PipeClose, PipeLoss, PipeOutput, StreamPipe};
 use pipe::{PipeFailure, ProtocolPipe};
+use sending::TunnelSend;
 
 /// A connection after an upgrade, or after CONNECT: bytes in both directions, in a protocol that is
 /// not HTTP. See [`Response::upgrade`](crate::response::Response::upgrade).
@@ -37,78 +39,69 @@ use pipe::{PipeFailure, ProtocolPipe};
 /// No time-out of HTTP applies, except that sends have to make progress within `write-timeout`: see
 /// [`Tunnel::set_timeout`].
 pub struct Tunnel {
-    over: TunnelCarrier,
-    /// How slowly the peer may take bytes.
-    write: ProgressTimeout,
-    /// How long the peer may be silent; `u64::MAX` is no limit.
-    silence_ms: u64,
-    /// [`TunnelError::Ending`] was returned.
-    end_reported: bool,
     task: TaskMark,
+    over: TunnelCarrier,
+    /// When the peer has to have sent something; `u64::MAX` is never.
+    silent_until_ms: u64,
+    /// What most tunnels that wait do not have.
+    more: Option<Box<TunnelMore>>,
 }
 
 /// What carries the bytes.
 enum TunnelCarrier {
-    Socket(SocketTunnel),
-    Stream(StreamTunnel),
+    /// The socket that the task lends.
+    Socket,
+    Stream(Arc<StreamPipe>),
 }
 
-/// The tunnel's side of a stream.
-struct StreamTunnel {
-    pipe: Arc<StreamPipe>,
-    /// When the peer has to have sent something; `u64::MAX` is never.
-    silent_until_ms: u64,
-    /// Wakes the task at that time, or before.
-    alarm: Option<(u64, Pin<Box<Sleep>>)>,
+/// What few tunnels have, or only for a time.
+#[derive(Default)]
+struct TunnelMore {
+    /// Bytes that arrived behind the request.
+    unread: Vec<u8>,
+    /// What is being sent on a socket.
+    sending: TunnelSend,
+    /// The time that was set by [`Tunnel::set_timeout`].
+    times: Option<TunnelTimes>,
+    /// [`TunnelError::Ending`] was returned.
+    is_end_told: bool,
+    /// Wakes the task of a stream at that time.
+    alarm: Option<(u64, Sleep)>,
 }
 
-impl StreamTunnel {
-    /// Receives what has come; `None`: the peer has been silent for too long.
-    fn poll_recv(
-        &mut self,
-        context: &Context<'_>,
-        tells_end: bool,
-    ) -> Poll<Result<Option<Bytes>, TunnelError>> {
-        if let Poll::Ready(received) = self.pipe.poll_recv(context, tells_end) {
-            return Poll::Ready(received.map(|bytes| Some(bytes.into())).map_err(Into::into));
-        }
-        let until_ms = self.silent_until_ms;
-        if until_ms == u64::MAX {
-            return Poll::Pending;
-        }
-        loop {
-            let now_ms = now().mono_ms;
-            if now_ms >= until_ms {
-                return Poll::Ready(Ok(None));
-            }
-            // One that comes too early is set again then: mostly the time moves on with each
-            // receive.
-            if self.alarm.as_ref().is_none_or(|(at_ms, _)| *at_ms > until_ms) {
-                let left = Duration::from_millis(until_ms - now_ms);
-                self.alarm = Some((until_ms, Box::pin(sleep(left))));
-            }
-            let Some((_, alarm)) = &mut self.alarm else { return Poll::Pending };
-            ready!(alarm.as_mut().poll(&mut Context::from_waker(context.waker())));
-            self.alarm = None;
-        }
+/// How slow the peer of a tunnel may be, as its user says.
+#[derive(Clone, Copy)]
+struct TunnelTimes {
+    /// How slowly it may take bytes.
+    write: ProgressTimeout,
+    /// How long it may be silent; `u64::MAX` is no limit.
+    silence_ms: u64,
+}
+
+impl TunnelMore {
+    fn write(&self) -> Option<ProgressTimeout> {
+        self.times.map(|times| times.write)
+    }
+
+    fn is_unused(&self) -> bool {
+        self.unread.is_empty()
+            && self.sending.is_over()
+            && self.times.is_none()
+            && !self.is_end_told
+            && self.alarm.is_none()
     }
 }
 
 impl Tunnel {
-    /// Creates one over a socket, and what its owner keeps of that.
+    /// Creates one over the socket that its task [lends](lend).
     ///
-    /// - `task`: the connection's.
-    /// - `write`: how slowly the peer may take bytes.
+    /// - `unread`: bytes that arrived behind the request.
     #[doc(hidden)]
-    pub fn over_socket(
-        socket: Socket,
-        unread: Vec<u8>,
-        task: TaskMark,
-        write: ProgressTimeout,
-    ) -> (Self, Arc<Lent>) {
-        let lent = Lent::new(socket);
-        let over = TunnelCarrier::Socket(SocketTunnel::new(Arc::clone(&lent), unread));
-        (Self { over, write, silence_ms: u64::MAX, end_reported: false, task }, lent)
+    pub fn over_socket(unread: Vec<u8>, task: TaskMark) -> Self {
+        let more = TunnelMore { unread, ..TunnelMore::default() };
+        let mut tunnel = Self::new(TunnelCarrier::Socket, task);
+        tunnel.more = (!more.is_unused()).then(|| more.into());
+        tunnel
     }
 
     /// Creates one over a stream.
@@ -116,10 +109,22 @@ impl Tunnel {
     /// - `task`: the one that its function runs in.
     #[doc(hidden)]
     pub fn over_stream(pipe: Arc<StreamPipe>, task: TaskMark) -> Self {
-        let write = pipe.write_timeout();
-        let over =
-            TunnelCarrier::Stream(StreamTunnel { pipe, silent_until_ms: u64::MAX, alarm: None });
-        Self { over, write, silence_ms: u64::MAX, end_reported: false, task }
+        Self::new(TunnelCarrier::Stream(pipe), task)
+    }
+
+    fn new(over: TunnelCarrier, task: TaskMark) -> Self {
+        Self { task, over, silent_until_ms: u64::MAX, more: None }
+    }
+
+    fn own_write(&self) -> Option<ProgressTimeout> {
+        self.more.as_ref().and_then(|more| more.write())
+    }
+
+    /// Drops what is of no use any more.
+    fn settle(&mut self) {
+        if self.more.as_ref().is_some_and(|more| more.is_unused()) {
+            self.more = None;
+        }
     }
 
     /// Receives the next bytes from the peer, as soon as there are any: a part of a stream, cut
@@ -132,11 +137,13 @@ impl Tunnel {
     /// the tunnel may continue until the drain's deadline.
     pub async fn recv(&mut self) -> Result<Bytes, TunnelError> {
         self.check_task()?;
-        match (&mut self.over, self.silence_ms) {
-            (TunnelCarrier::Socket(socket), silence_ms) => socket.expect_within(silence_ms),
-            (TunnelCarrier::Stream(stream), u64::MAX) => stream.silent_until_ms = u64::MAX,
-            (TunnelCarrier::Stream(stream), silence_ms) => {
-                stream.silent_until_ms = now().mono_ms.saturating_add(silence_ms);
+        let silence_ms = self.more.as_ref().and_then(|more| more.times);
+        let silence_ms = silence_ms.map_or(u64::MAX, |times| times.silence_ms);
+        match self.over {
+            TunnelCarrier::Socket => self.expect_within(silence_ms),
+            TunnelCarrier::Stream(_) if silence_ms == u64::MAX => self.silent_until_ms = u64::MAX,
+            TunnelCarrier::Stream(_) => {
+                self.silent_until_ms = now().mono_ms.saturating_add(silence_ms);
             }
         }
         let received = poll_fn(|context| self.poll_next(context)).await?;
@@ -167,22 +174,89 @@ impl Tunnel {
         context: &Context<'_>,
         until_ms: u64,
     ) -> Poll<Result<Option<Bytes>, TunnelError>> {
-        match &mut self.over {
-            TunnelCarrier::Socket(socket) => socket.expect_until(until_ms),
-            TunnelCarrier::Stream(stream) => stream.silent_until_ms = until_ms,
-        }
+        self.silent_until_ms = until_ms;
         self.poll_next(context)
     }
 
+    /// Sets when the peer has to have sent something, in milliseconds of the clock.
+    #[doc(hidden)]
+    pub fn expect_until(&mut self, at_ms: u64) {
+        self.silent_until_ms = at_ms;
+    }
+
+    /// Returns when the peer has to have sent something.
+    #[doc(hidden)]
+    pub fn silent_until_ms(&self) -> u64 {
+        self.silent_until_ms
+    }
+
     fn poll_next(&mut self, context: &Context<'_>) -> Poll<Result<Option<Bytes>, TunnelError>> {
-        self.check_task()?;
-        let tells_end = !self.end_reported;
-        let received = match &mut self.over {
-            TunnelCarrier::Socket(socket) => ready!(socket.poll_recv(tells_end, self.write)),
-            TunnelCarrier::Stream(stream) => ready!(stream.poll_recv(context, tells_end)),
+        let tells_end = self.more.as_ref().is_none_or(|more| !more.is_end_told);
+        let received = match self.over {
+            TunnelCarrier::Socket => ready!(self.poll_socket_recv(tells_end)),
+            TunnelCarrier::Stream(_) => {
+                self.check_task()?;
+                ready!(self.poll_stream_recv(context, tells_end))
+            }
         };
-        self.end_reported |= matches!(received, Err(TunnelError::Ending));
+        if matches!(received, Err(TunnelError::Ending)) {
+            self.more.get_or_insert_default().is_end_told = true;
+        }
         Poll::Ready(received)
+    }
+
+    /// Receives what has come on a stream; `None`: the peer has been silent for too long.
+    fn poll_stream_recv(
+        &mut self,
+        context: &Context<'_>,
+        tells_end: bool,
+    ) -> Poll<Result<Option<Bytes>, TunnelError>> {
+        let TunnelCarrier::Stream(pipe) = &self.over else {
+            return Poll::Ready(Err(TunnelError::Closed));
+        };
+        if let Poll::Ready(received) = pipe.poll_recv(context, tells_end) {
+            return Poll::Ready(received.map(|bytes| Some(bytes.into())).map_err(Into::into));
+        }
+        let until_ms = self.silent_until_ms;
+        if until_ms == u64::MAX {
+            return Poll::Pending;
+        }
+        let alarm = &mut self.more.get_or_insert_default().alarm;
+        loop {
+            let now_ms = now().mono_ms;
+            if now_ms >= until_ms {
+                return Poll::Ready(Ok(None));
+            }
+            // One that comes too early is set again then: mostly the time moves on with each
+            // receive.
+            if alarm.as_ref().is_none_or(|(at_ms, _)| *at_ms > until_ms) {
+                *alarm = Some((until_ms, sleep(Duration::from_millis(until_ms - now_ms))));
+            }
+            let Some((_, sleeping)) = alarm else { return Poll::Pending };
+            ready!(Pin::new(sleeping).poll(&mut Context::from_waker(context.waker())));
+            *alarm = None;
+        }
+    }
+
+    /// Waits until the server drains, while nothing is received. It is told once, by this or by a
+    /// receive.
+    #[doc(hidden)]
+    pub fn poll_ending(&mut self, context: &Context<'_>) -> Poll<()> {
+        if self.check_task().is_err() || self.more.as_ref().is_some_and(|more| more.is_end_told) {
+            return Poll::Pending;
+        }
+        match &self.over {
+            TunnelCarrier::Socket => ready!(self.poll_socket_ending()),
+            TunnelCarrier::Stream(pipe) => ready!(pipe.poll_ending(context)),
+        }
+        self.more.get_or_insert_default().is_end_told = true;
+        Poll::Ready(())
+    }
+
+    /// Wakes the task that it belongs to, from any thread.
+    #[doc(hidden)]
+    pub fn wake(&self) {
+        self.task.wake();
     }
 
     /// Returns whether the running task is the one that it belongs to.
@@ -194,9 +268,9 @@ impl Tunnel {
     /// Begins to send bytes. [`Tunnel::poll_sent`] must have said that those before have left.
     #[doc(hidden)]
     pub fn start_send(&mut self, bytes: Bytes) {
-        match &mut self.over {
-            TunnelCarrier::Socket(socket) => socket.start_send(bytes, self.write),
-            TunnelCarrier::Stream(stream) => stream.pipe.start_send(bytes),
+        match &self.over {
+            TunnelCarrier::Socket => self.start_socket_send(bytes),
+            TunnelCarrier::Stream(pipe) => pipe.start_send(bytes),
         }
     }
 
@@ -206,15 +280,11 @@ impl Tunnel {
     /// As [`Tunnel::send`].
     #[doc(hidden)]
     pub fn poll_sent(&mut self, context: &Context<'_>) -> Poll<Result<(), TunnelError>> {
+        let TunnelCarrier::Stream(pipe) = &self.over else { return self.poll_socket_sent() };
         self.check_task()?;
-        match &mut self.over {
-            TunnelCarrier::Socket(socket) => socket.poll_sent(self.write),
-            TunnelCarrier::Stream(StreamTunnel { pipe, .. }) => {
-                match ready!(pipe.poll_sent(context)) {
-                    Ok(()) if !pipe.is_open() => Poll::Ready(Err(TunnelError::Closed)),
-                    sent => Poll::Ready(sent.map_err(TunnelError::from)),
-                }
-            }
+        match ready!(pipe.poll_sent(context)) {
+            Ok(()) if !pipe.is_open() => Poll::Ready(Err(TunnelError::Closed)),
+            sent => Poll::Ready(sent.map_err(TunnelError::from)),
         }
     }
 
@@ -225,8 +295,8 @@ impl Tunnel {
     pub fn shutdown(&mut self) -> Result<(), TunnelError> {
         self.check_task()?;
         match &self.over {
-            TunnelCarrier::Socket(socket) => socket.shutdown(),
-            TunnelCarrier::Stream(StreamTunnel { pipe, .. }) => {
+            TunnelCarrier::Socket => self.shut_socket(),
+            TunnelCarrier::Stream(pipe) => {
                 pipe.shut();
                 Ok(())
             }
@@ -236,10 +306,11 @@ impl Tunnel {
     /// Sets how long the peer may send nothing, and take nothing. `None` is no limit. It is rounded
     /// to whole milliseconds.
     pub fn set_timeout(&mut self, time: Option<Duration>) {
-        self.silence_ms = time.map_or(u64::MAX, millis);
-        self.write = ProgressTimeout { silence_ms: self.silence_ms, rate_min: 0 };
-        if let TunnelCarrier::Stream(StreamTunnel { pipe, .. }) = &self.over {
-            pipe.set_write(self.write);
+        let silence_ms = time.map_or(u64::MAX, millis);
+        let write = ProgressTimeout { silence_ms, rate_min: 0 };
+        self.more.get_or_insert_default().times = Some(TunnelTimes { write, silence_ms });
+        if let TunnelCarrier::Stream(pipe) = &self.over {
+            pipe.set_write(write);
         }
     }
 
@@ -251,8 +322,8 @@ impl Tunnel {
     pub fn peer(&self) -> io::Result<Endpoint> {
         self.check_task().map_err(io::Error::other)?;
         match &self.over {
-            TunnelCarrier::Socket(socket) => socket.peer(),
-            TunnelCarrier::Stream(StreamTunnel { pipe, .. }) => Ok(pipe.addresses()?.0.clone()),
+            TunnelCarrier::Socket => self.socket_address(Socket::peer),
+            TunnelCarrier::Stream(pipe) => Ok(pipe.addresses()?.0.clone()),
         }
     }
 
@@ -263,8 +334,8 @@ impl Tunnel {
     pub fn local(&self) -> io::Result<Endpoint> {
         self.check_task().map_err(io::Error::other)?;
         match &self.over {
-            TunnelCarrier::Socket(socket) => socket.local(),
-            TunnelCarrier::Stream(StreamTunnel { pipe, .. }) => Ok(pipe.addresses()?.1.clone()),
+            TunnelCarrier::Socket => self.socket_address(Socket::local),
+            TunnelCarrier::Stream(pipe) => Ok(pipe.addresses()?.1.clone()),
         }
     }
 
@@ -277,16 +348,15 @@ impl Tunnel {
     /// [`TunnelError::Closed`]: the connection was closed, or this is not its task.
     pub async fn run(self, protocol: impl Protocol + 'static) -> Result<Reason, TunnelError> {
         self.check_task()?;
-        let (write, protocol) = (self.write, Box::new(protocol));
-        match self.over {
-            TunnelCarrier::Socket(socket) => socket.run(protocol, write).await,
-            TunnelCarrier::Stream(StreamTunnel { pipe, .. }) => {
-                poll_fn(|context| pipe.poll_sent(context)).await?;
-                let addresses = pipe.addresses().map_err(TunnelError::Broken)?.clone();
-                let stream = Box::new(ProtocolPipe(pipe));
-                Ok(gustnado_tcp::run_on_stream(stream, addresses, protocol, write.silence_ms).await)
-            }
-        }
+        let protocol = Box::new(protocol);
+        let TunnelCarrier::Stream(pipe) = self.over else {
+            return self.run_on_socket(protocol).await;
+        };
+        poll_fn(|context| pipe.poll_sent(context)).await?;
+        let closing_ms = pipe.write_timeout().silence_ms;
+        let addresses = pipe.addresses().map_err(TunnelError::Broken)?.clone();
+        let stream = Box::new(ProtocolPipe(pipe));
+        Ok(gustnado_tcp::run_on_stream(stream, addresses, protocol, closing_ms).await)
     }
 
     fn check_task(&self) -> Result<(), TunnelError> {
@@ -297,7 +367,7 @@ impl Tunnel {
 impl fmt::Debug for Tunnel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.over {
-            TunnelCarrier::Socket(_) => "Tunnel (connection)",
+            TunnelCarrier::Socket => "Tunnel (connection)",
             TunnelCarrier::Stream(_) => "Tunnel (stream)",
         })
     }

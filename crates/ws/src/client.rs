@@ -1,7 +1,8 @@
 //! The client's side of a handshake (RFC 6455 §4.1, RFC 8441 §5).
 
 use std::fmt;
-use std::future::poll_fn;
+use std::future::{Future, poll_fn, ready};
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -12,16 +13,16 @@ use gustnado_http::websocket::Role;
 use gustnado_http::websocket::deflate::{DeflateAgreed, DeflateWishes};
 use gustnado_tasks::{Endpoint, ProgressTimeout, TaskMark, spawn_detached, timeout};
 use gustnado_tls::Socket;
-use gustnado_web::tunnel::{Lent, PipeClose, StreamPipe, Tunnel};
+use gustnado_web::tunnel::{PipeClose, StreamPipe, Tunnel, lend};
 
 use crate::carrier::BodyTunnel;
-use crate::core::Core;
+use crate::core::{Core, WebSocketTerms};
 use crate::deflate::Deflate;
 use crate::error::OpenError;
 use crate::handshake::{PROTOCOL, VERSION, accept_of_key};
 use crate::options::WebSocketOptions;
 use crate::random;
-use crate::run;
+use crate::run::SocketRun;
 use crate::socket::WebSocket;
 
 /// A WebSocket that a client asks a server for. It is put together step by step, and then
@@ -136,8 +137,7 @@ impl WebSocketRequest {
             stream = Some(tunnel);
         }
         let response = timeout(time, self.request.send()).await.ok_or(OpenError::TimedOut)??;
-        let agreed = Agreed::of(&response, &self.options, key.as_deref())?;
-        let Agreed { subprotocol, deflate } = agreed;
+        let terms = agreed(&response, &self.options, key.as_deref())?;
         let carrier = match stream {
             None => {
                 let (socket, unread) = response.into_switched().ok_or(NOT_SWITCHED)?;
@@ -150,9 +150,8 @@ impl WebSocketRequest {
             }
         };
         let opened = Arc::<OpenedSlot>::default();
-        let of_task = ClientOpening { carrier, write, deflate, options: Arc::new(self.options) };
-        let running = run_task(of_task, subprotocol, Arc::clone(&opened));
-        spawn_detached(running).map_err(|_| OpenError::Ending)?;
+        let of_task = ClientOpening { carrier, write, terms, options: Arc::new(self.options) };
+        spawn_detached(run_task(of_task, Arc::clone(&opened))).map_err(|_| OpenError::Ending)?;
         poll_fn(|context| opened.poll(context)).await
     }
 }
@@ -166,25 +165,23 @@ enum ClientCarrier {
 /// Ends what carries a WebSocket with the task that uses it: senders elsewhere may still hold what
 /// is above.
 enum CarrierGuard {
-    Socket(Arc<Lent>),
+    Socket(Socket),
     Stream(Arc<StreamPipe>),
 }
 
 impl Drop for CarrierGuard {
     fn drop(&mut self) {
-        match self {
-            Self::Socket(lent) => drop(lent.end()),
-            Self::Stream(pipe) => pipe.close(PipeClose::Returned),
+        if let Self::Stream(pipe) = self {
+            pipe.close(PipeClose::Returned);
         }
     }
 }
 
 impl ClientCarrier {
-    fn tunnel(self, task: TaskMark, write: ProgressTimeout) -> (Tunnel, CarrierGuard) {
+    fn tunnel(self, task: TaskMark) -> (Tunnel, CarrierGuard) {
         match self {
             Self::Socket(socket, unread) => {
-                let (tunnel, lent) = Tunnel::over_socket(socket, unread, task, write);
-                (tunnel, CarrierGuard::Socket(lent))
+                (Tunnel::over_socket(unread, task), CarrierGuard::Socket(socket))
             }
             Self::Stream(pipe, guard) => (Tunnel::over_stream(pipe, task), guard),
         }
@@ -195,7 +192,7 @@ impl ClientCarrier {
 struct ClientOpening {
     carrier: ClientCarrier,
     write: ProgressTimeout,
-    deflate: Option<Box<Deflate>>,
+    terms: WebSocketTerms,
     options: Arc<WebSocketOptions>,
 }
 
@@ -227,58 +224,54 @@ impl OpenedSlot {
 }
 
 /// Runs a WebSocket, in a task of its own: it owns the connection, and others ask it.
-async fn run_task(opening: ClientOpening, subprotocol: Option<Box<str>>, opened: Arc<OpenedSlot>) {
-    let ClientOpening { carrier, write, deflate, options } = opening;
+async fn run_task(opening: ClientOpening, opened: Arc<OpenedSlot>) {
+    let ClientOpening { carrier, write, terms, options } = opening;
     let task = poll_fn(|context| Poll::Ready(TaskMark::of(context.waker()))).await;
-    let (tunnel, _guard) = carrier.tunnel(task, write);
-    let core = Arc::new(Mutex::new(Core::new((tunnel, Role::Client), options, deflate)));
-    // If nobody waits for it any more, it ends with the slot.
-    opened.put(WebSocket::new(Arc::clone(&core), subprotocol));
+    let (tunnel, mut guard) = carrier.tunnel(task);
+    let core = Core::new((tunnel, Role::Client), options, terms);
+    let mut run = pin!(SocketRun::new(core, |socket| {
+        // If nobody waits for it any more, it ends with the slot.
+        opened.put(socket);
+        ready(())
+    }));
     drop(opened);
-    run::run(core, Box::pin(async {})).await;
+    poll_fn(|context| match &mut guard {
+        CarrierGuard::Socket(socket) => lend(socket, task, write, || run.as_mut().poll(context)).0,
+        CarrierGuard::Stream(_) => run.as_mut().poll(context),
+    })
+    .await;
 }
 
 const NOT_SWITCHED: OpenError = OpenError::Handshake("the connection was not handed over");
 
-/// What a server has agreed to.
-struct Agreed {
-    subprotocol: Option<Box<str>>,
-    deflate: Option<Box<Deflate>>,
-}
-
-impl Agreed {
-    /// Checks a response (RFC 6455 §4.1).
-    ///
-    /// - `key`: that of the request by HTTP/1.1.
-    fn of(
-        response: &ClientResponse,
-        options: &WebSocketOptions,
-        key: Option<&str>,
-    ) -> Result<Self, OpenError> {
-        let status = response.status();
-        match key {
-            Some(key) if status == 101 => check_switch(response, key)?,
-            None if (200..300).contains(&status) => {}
-            _ => return Err(OpenError::Refused { status }),
-        }
-        let subprotocol = subprotocol_of(response, options)?;
-        let mut answers = response.header_values("sec-websocket-extensions");
-        let agreed = match (answers.next(), answers.next()) {
-            (Some(answer), None) if options.deflate.is_some() => {
-                DeflateAgreed::of_answer(answer).ok()
-            }
-            _ => None,
-        };
-        if agreed.is_none() && response.header_bytes("sec-websocket-extensions").is_some() {
-            return Err(OpenError::Handshake("an extension that was not offered like this"));
-        }
-        let deflate = agreed.zip(options.deflate).map(|(agreed, wishes)| {
-            Box::new(Deflate::of_client(agreed, wishes, options.deflate_bytes_min))
-        });
-        Ok(Self { subprotocol, deflate })
+/// Returns what a server has agreed to, if its response is in order (RFC 6455 §4.1).
+///
+/// - `key`: that of the request by HTTP/1.1.
+fn agreed(
+    response: &ClientResponse,
+    options: &WebSocketOptions,
+    key: Option<&str>,
+) -> Result<WebSocketTerms, OpenError> {
+    let status = response.status();
+    match key {
+        Some(key) if status == 101 => check_switch(response, key)?,
+        None if (200..300).contains(&status) => {}
+        _ => return Err(OpenError::Refused { status }),
     }
+    let subprotocol = subprotocol_of(response, options)?;
+    let mut answers = response.header_values("sec-websocket-extensions");
+    let agreed = match (answers.next(), answers.next()) {
+        (Some(answer), None) if options.deflate.is_some() => DeflateAgreed::of_answer(answer).ok(),
+        _ => None,
+    };
+    if agreed.is_none() && response.header_bytes("sec-websocket-extensions").is_some() {
+        return Err(OpenError::Handshake("an extension that was not offered like this"));
+    }
+    let deflate = agreed
+        .zip(options.deflate)
+        .map(|(agreed, wishes)| Deflate::of_client(agreed, wishes, options.deflate_bytes_min));
+    Ok(WebSocketTerms { subprotocol, deflate })
 }
-
 fn check_switch(response: &ClientResponse, key: &str) -> Result<(), OpenError> {
     let is = |name, wanted: &str| {
         response.header(name).is_some_and(|value| value.trim().eq_ignore_ascii_case(wanted))

@@ -8,14 +8,12 @@ pub(crate) mod sending;
 
 use std::mem;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::BytesMut;
 use gustnado_config::millis;
-use gustnado_http::websocket::{
-    CloseCode, CloseReason, MessageReader, Opcode, Role, Utf8Check, Violation,
-};
+use gustnado_http::websocket::{CloseCode, CloseReason, Opcode, Role, Violation};
 use gustnado_observe::stats::WebSocketCount;
 use gustnado_tasks::{Bucket, now};
 use gustnado_web::tunnel::{Tunnel, TunnelError};
@@ -34,43 +32,49 @@ const GATHERED_BYTES_MAX: usize = 64 << 10;
 /// and may ask for.
 #[expect(clippy::struct_excessive_bools, reason = "each is set and asked for by itself")]
 pub(crate) struct Core {
+    /// It also knows when the peer's silence is looked at.
     tunnel: Tunnel,
-    role: Role,
     options: Arc<WebSocketOptions>,
-    reader: MessageReader,
     /// What is under way.
     busy: Option<Box<Busy>>,
-    text: Utf8Check,
-    /// Whether anything has come since a ping was sent.
+    extras: Option<Box<CoreExtras>>,
+    role: Role,
+    /// A ping was sent, and nothing has come since.
     is_pinged: bool,
-    /// Bytes are on their way.
-    is_sending: bool,
-    /// A message is being sent in pieces.
-    is_within_message: bool,
     /// A close frame was sent, or is about to be.
     has_closed: bool,
-    /// The code of the close frame that came first, the peer's or this side's.
-    first_close: Option<CloseCode>,
-    deflate: Option<Box<Deflate>>,
-    /// Why nothing more is received.
-    end: Option<Box<WebSocketEnd>>,
-    /// When the peer's silence is looked at, in milliseconds of the clock.
-    look_at_ms: u64,
-    /// What the peer may still send now.
-    allowance: Bucket,
-    /// Messages that were not counted yet.
-    received: u32,
-    sent: u32,
-    /// Halves that receive: the connection stays open for them.
-    holders: u32,
+    /// The half that receives is held: the connection stays open for it.
+    is_held: bool,
     /// The server drains, and the peer was told so.
     is_ending: bool,
     /// The connection's task has ended.
     is_over: bool,
-    /// Wakes the connection's task.
-    task: Option<Waker>,
+    /// A message was waited for since the handler last waited.
+    is_receiving: bool,
+    /// The connection's task waits, and is to be woken when others have added something.
+    is_waiting: bool,
+}
+
+/// What few `WebSocket`s have while they wait.
+#[derive(Default)]
+struct CoreExtras {
+    subprotocol: Option<Box<str>>,
+    deflate: Option<Deflate>,
+    /// The code of the close frame that came first, the peer's or this side's.
+    first_close: Option<CloseCode>,
+    /// Why nothing more is received.
+    end: Option<WebSocketEnd>,
+    /// What the peer may still send now.
+    allowance: Bucket,
     /// A receiver in another task.
-    elsewhere: Option<Box<Elsewhere>>,
+    elsewhere: Option<Elsewhere>,
+}
+
+/// What a handshake has agreed on.
+#[derive(Default)]
+pub(crate) struct WebSocketTerms {
+    pub(crate) subprotocol: Option<Box<str>>,
+    pub(crate) deflate: Option<Deflate>,
 }
 
 /// Why nothing more is received.
@@ -84,35 +88,46 @@ impl Core {
     pub(crate) fn new(
         (tunnel, role): (Tunnel, Role),
         options: Arc<WebSocketOptions>,
-        deflate: Option<Box<Deflate>>,
+        terms: WebSocketTerms,
     ) -> Self {
+        let WebSocketTerms { subprotocol, deflate } = terms;
+        let extras = (subprotocol.is_some() || deflate.is_some())
+            .then(|| Box::new(CoreExtras { subprotocol, deflate, ..CoreExtras::default() }));
         let mut core = Self {
             tunnel,
-            role,
             options,
-            reader: MessageReader::new(role),
             busy: None,
-            text: Utf8Check::default(),
+            extras,
+            role,
             is_pinged: false,
-            is_sending: false,
-            is_within_message: false,
             has_closed: false,
-            first_close: None,
-            deflate,
-            end: None,
-            look_at_ms: 0,
-            allowance: Bucket::default(),
-            received: 0,
-            sent: 0,
-            holders: 1,
+            is_held: true,
             is_ending: false,
             is_over: false,
-            task: None,
-            elsewhere: None,
+            is_receiving: false,
+            is_waiting: false,
         };
         core.note_heard();
         core.options.count(WebSocketCount::Opened);
         core
+    }
+
+    /// Returns what few have, to add to it.
+    fn extras(&mut self) -> &mut CoreExtras {
+        self.extras.get_or_insert_default()
+    }
+
+    fn deflate(&mut self) -> Option<&mut Deflate> {
+        self.extras.as_mut()?.deflate.as_mut()
+    }
+
+    /// Returns the subprotocol that was agreed on.
+    pub(crate) fn subprotocol(&self) -> Option<&str> {
+        self.extras.as_ref()?.subprotocol.as_deref()
+    }
+
+    fn has_end(&self) -> bool {
+        self.extras.as_ref().is_some_and(|extras| extras.end.is_some())
     }
 
     /// Receives the next message; `None`: the WebSocket is closed.
@@ -141,12 +156,12 @@ impl Core {
         gathers: bool,
     ) -> Poll<Result<Option<MessagePiece>, WebSocketError>> {
         loop {
-            if self.end.is_some() {
+            if self.has_end() {
                 return Poll::Ready(self.end_of_input());
             }
             match self.read_piece(gathers) {
                 Ok(Some(piece)) => return Poll::Ready(Ok(Some(piece))),
-                Ok(None) if self.end.is_some() => continue,
+                Ok(None) if self.has_end() => continue,
                 Ok(None) => {}
                 Err(violation) => {
                     self.refuse(violation);
@@ -161,7 +176,7 @@ impl Core {
                 self.lose(error.into());
                 continue;
             }
-            match self.tunnel.poll_recv(context, self.look_at_ms) {
+            match self.tunnel.poll_recv(context, self.tunnel.silent_until_ms()) {
                 Poll::Ready(Ok(Some(bytes))) if bytes.is_empty() => {
                     self.lose(WebSocketError::Lost(None));
                 }
@@ -175,7 +190,10 @@ impl Core {
                 Poll::Ready(Err(error)) => self.lose(error.into()),
                 Poll::Pending => match self.poll_flush(context) {
                     Poll::Ready(Err(error)) => self.lose(error.into()),
-                    _ => return Poll::Pending,
+                    _ => {
+                        self.is_receiving = true;
+                        return Poll::Pending;
+                    }
                 },
             }
         }
@@ -198,12 +216,11 @@ impl Core {
     #[cold]
     fn look(&mut self) {
         self.give_back();
-        if self.is_sending {
+        if self.is_sending() {
             // It still takes what was sent before, within the time of sends, and a ping is behind
             // that.
             let time = self.options.ping.unwrap_or(self.options.ping_timeout);
-            self.look_at_ms = now().mono_ms.saturating_add(millis(time));
-            return;
+            return self.look_within(time);
         }
         if self.is_pinged {
             self.options.count(WebSocketCount::PingLost);
@@ -211,26 +228,31 @@ impl Core {
         }
         self.is_pinged = true;
         self.control(Opcode::Ping, &[]);
-        self.look_at_ms = now().mono_ms.saturating_add(millis(self.options.ping_timeout));
+        self.look_within(self.options.ping_timeout);
     }
 
     fn note_heard(&mut self) {
         self.is_pinged = false;
-        self.look_at_ms = match self.options.ping {
-            Some(interval) => now().mono_ms.saturating_add(millis(interval)),
-            None => u64::MAX,
-        };
+        match self.options.ping {
+            Some(interval) => self.look_within(interval),
+            None => self.tunnel.expect_until(u64::MAX),
+        }
+    }
+
+    /// Sets after which time the peer's silence is looked at.
+    fn look_within(&mut self, time: Duration) {
+        self.tunnel.expect_until(now().mono_ms.saturating_add(millis(time)));
     }
 
     /// The peer closes: it is answered, and nothing more is read.
     fn after_close(&mut self, close: CloseReason<'_>) {
-        self.first_close.get_or_insert(close.code);
+        self.extras().first_close.get_or_insert(close.code);
         self.close(
             if close.code == CloseCode::NO_STATUS { CloseCode::NORMAL } else { close.code },
             "",
         );
         let close = CloseFrame { code: close.code, reason: close.text.to_owned() };
-        self.end = Some(Box::new(WebSocketEnd { close, error: None }));
+        self.extras().end = Some(WebSocketEnd { close, error: None });
     }
 
     /// The peer has broken a rule: it is told so, and nothing more is read.
@@ -241,7 +263,7 @@ impl Core {
         self.close(violation.code, violation.reason);
         let close = CloseFrame { code: CloseCode::ABNORMAL, reason: violation.reason.to_owned() };
         let error = Some(WebSocketError::Violation(violation));
-        self.end = Some(Box::new(WebSocketEnd { close, error }));
+        self.extras().end = Some(WebSocketEnd { close, error });
         let busy = self.busy();
         (busy.message, busy.unread) = (Vec::new(), BytesMut::new());
     }
@@ -249,15 +271,15 @@ impl Core {
     /// The connection is of no use any more.
     fn lose(&mut self, error: WebSocketError) {
         self.has_closed = true;
-        self.is_sending = false;
         let close = CloseFrame { code: CloseCode::ABNORMAL, reason: error.to_string() };
-        self.end.get_or_insert_with(|| Box::new(WebSocketEnd { close, error: Some(error) }));
+        self.extras().end.get_or_insert(WebSocketEnd { close, error: Some(error) });
         self.wake_senders();
+        self.count_messages();
         self.busy = None;
     }
 
     fn end_of_input(&mut self) -> Result<Option<MessagePiece>, WebSocketError> {
-        match self.end.as_mut().and_then(|end| end.error.take()) {
+        match self.extras.as_mut().and_then(|extras| extras.end.as_mut()?.error.take()) {
             Some(error) => Err(error),
             None => Ok(None),
         }
@@ -265,7 +287,7 @@ impl Core {
 
     /// Returns what the peer has said at the end; `None`: it goes on.
     pub(crate) fn peer_close(&self) -> Option<&CloseFrame> {
-        self.end.as_ref().map(|end| &end.close)
+        self.extras.as_ref()?.end.as_ref().map(|end| &end.close)
     }
 
     /// Closes this side. What was sent before is sent; nothing is afterwards.
@@ -274,7 +296,7 @@ impl Core {
             return;
         }
         self.has_closed = true;
-        self.first_close.get_or_insert(code);
+        self.extras().first_close.get_or_insert(code);
         let mut payload = Vec::new();
         CloseReason { code, text: reason }.write(&mut payload);
         self.frame(Opcode::Close, true, false, &payload);
@@ -285,13 +307,18 @@ impl Core {
     /// another task waits for is received.
     pub(crate) fn poll_idle(&mut self, context: &mut Context<'_>) {
         self.poll_for_others(context);
+        // A handler that does not receive would not notice.
+        let notices_drain = mem::take(&mut self.is_receiving) || self.is_ending || self.has_closed;
+        if !notices_drain && self.tunnel.poll_ending(context).is_ready() {
+            self.drain();
+        }
         if let Poll::Ready(Err(error)) = self.poll_flush(context) {
             self.lose(error.into());
         }
         self.count_messages();
         self.recharge();
         self.settle();
-        self.task = Some(context.waker().clone());
+        self.is_waiting = true;
     }
 
     /// Waits until the peer has closed, too, or the connection has ended.
@@ -311,24 +338,26 @@ impl Core {
         self.is_over
     }
 
-    /// Returns whether halves are left that receive.
+    /// Returns whether the half that receives is held.
     pub(crate) fn is_held(&self) -> bool {
-        self.holders > 0
+        self.is_held
     }
 
     /// Ends with the connection's task, and counts that.
     pub(crate) fn end_with_task(&mut self) {
         self.has_closed = true;
         self.wake_senders();
+        self.count_messages();
         self.busy = None;
         self.end_elsewhere();
-        self.count_messages();
-        let code = self.first_close.map(|code| code.0);
+        let first_close = self.extras.as_ref().and_then(|extras| extras.first_close);
+        let code = first_close.map(|code| code.0);
         self.options.count(WebSocketCount::Closed { code });
     }
 
     fn count_messages(&mut self) {
-        let (received, sent) = (mem::take(&mut self.received), mem::take(&mut self.sent));
+        let Some(busy) = &mut self.busy else { return };
+        let (received, sent) = (mem::take(&mut busy.received), mem::take(&mut busy.sent));
         if received + sent > 0 {
             let (received, sent) = (received.into(), sent.into());
             self.options.count(WebSocketCount::Messages { received, sent });
@@ -342,7 +371,8 @@ mod tests {
 
     #[test]
     fn a_socket_that_waits_is_small() {
-        let bytes = size_of::<std::sync::Mutex<Core>>();
-        assert!(bytes <= 264, "{bytes} bytes, {} of its tunnel", size_of::<Tunnel>());
+        // As it is allocated: with the counts of an `Arc`.
+        let bytes = size_of::<[usize; 2]>() + size_of::<std::sync::Mutex<Core>>();
+        assert!(bytes <= 88, "{bytes} bytes, {} of its tunnel", size_of::<Tunnel>());
     }
 }

@@ -16,7 +16,6 @@ pub type RecvResult<T> = Result<Option<T>, WebSocketError>;
 pub struct WebSocketReceiver(SharedCore);
 
 impl WebSocketReceiver {
-    /// The core counts it already.
     pub(crate) fn new(core: SharedCore) -> Self {
         Self(core)
     }

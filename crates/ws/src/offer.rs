@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::future::Future;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use gustnado_http::websocket::Role;
 use gustnado_http::websocket::deflate::DeflateAgreed;
@@ -10,11 +10,11 @@ use gustnado_web::request::Request;
 use gustnado_web::response::Response;
 use gustnado_web::tunnel::Tunnel;
 
-use crate::core::Core;
+use crate::core::{Core, WebSocketTerms};
 use crate::deflate::Deflate;
 use crate::handshake::{PROTOCOL, WebSocketHandshake};
 use crate::options::WebSocketOptions;
-use crate::run;
+use crate::run::SocketRun;
 use crate::socket::WebSocket;
 
 /// Checks handshakes by the options of an endpoint, and leaves their answers to the program: see
@@ -76,11 +76,10 @@ impl WebSocketOffer {
         let (options, chosen) = (self.options, subprotocol.clone());
         let mut response = base.on_upgrade(PROTOCOL, move |tunnel: Tunnel| {
             let deflate = deflate.map(|agreed: DeflateAgreed| {
-                Box::new(Deflate::new(agreed, Role::Server, options.deflate_bytes_min))
+                Deflate::new(agreed, Role::Server, options.deflate_bytes_min)
             });
-            let core = Arc::new(Mutex::new(Core::new((tunnel, Role::Server), options, deflate)));
-            let socket = WebSocket::new(Arc::clone(&core), chosen);
-            run::run(core, Box::pin(handler(socket)))
+            let terms = WebSocketTerms { subprotocol: chosen, deflate };
+            SocketRun::new(Core::new((tunnel, Role::Server), options, terms), handler)
         });
         if let Some(accept) = accept {
             response = response.header("Sec-WebSocket-Accept", &accept);

@@ -26,23 +26,20 @@ use crate::sender::WebSocketSender;
 ///
 /// One that a client has [opened](crate::WebSocketRequest::open) has a task of its own on the
 /// worker that opened it. It may be moved to any task; dropping it closes with 1000, too.
-pub struct WebSocket {
-    receiver: WebSocketReceiver,
-    subprotocol: Option<Box<str>>,
-}
+pub struct WebSocket(WebSocketReceiver);
 
 impl WebSocket {
-    pub(crate) fn new(core: SharedCore, subprotocol: Option<Box<str>>) -> Self {
-        Self { receiver: WebSocketReceiver::new(core), subprotocol }
+    pub(crate) fn new(core: SharedCore) -> Self {
+        Self(WebSocketReceiver::new(core))
     }
 
     fn core(&self) -> &SharedCore {
-        self.receiver.core()
+        self.0.core()
     }
 
     /// Returns the subprotocol that was agreed on.
-    pub fn subprotocol(&self) -> Option<&str> {
-        self.subprotocol.as_deref()
+    pub fn subprotocol(&self) -> Option<String> {
+        lock(self.core()).subprotocol().map(str::to_owned)
     }
 
     /// Splits it into a half that sends and one that receives, for two branches or two tasks that
@@ -66,7 +63,7 @@ impl WebSocket {
     /// let routes = Routes::new().get("/chat", websocket(chat));
     /// ```
     pub fn split(self) -> (WebSocketSender, WebSocketReceiver) {
-        (self.sender(), self.receiver)
+        (self.sender(), self.0)
     }
 
     /// Receives the next message, as soon as all of it is here; `None`: the peer has closed, and
@@ -77,7 +74,7 @@ impl WebSocket {
     /// # Errors
     /// [`WebSocketError`](crate::WebSocketError), once; then `None` is returned.
     pub fn recv(&mut self) -> impl Future<Output = RecvResult<WebSocketMessage>> + Send {
-        self.receiver.recv()
+        self.0.recv()
     }
 
     /// [`WebSocket::recv`] as it is polled.
@@ -92,7 +89,7 @@ impl WebSocket {
     /// # Errors
     /// As [`WebSocket::recv`].
     pub fn recv_piece(&mut self) -> impl Future<Output = RecvResult<MessagePiece>> + Send {
-        self.receiver.recv_piece()
+        self.0.recv_piece()
     }
 
     /// Sends a message. It leaves when the handler waits, with all others that it has sent until
@@ -180,7 +177,7 @@ impl WebSocket {
 
     /// Returns what the peer's close frame said, once nothing more comes.
     pub fn peer_close(&self) -> Option<CloseFrame> {
-        self.receiver.peer_close()
+        self.0.peer_close()
     }
 
     /// Makes a handle that sends on this WebSocket from any task.
@@ -204,6 +201,8 @@ impl WebSocket {
 
 impl fmt::Debug for WebSocket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WebSocket").field("subprotocol", &self.subprotocol).finish_non_exhaustive()
+        f.debug_struct("WebSocket")
+            .field("subprotocol", &self.subprotocol())
+            .finish_non_exhaustive()
     }
 }

@@ -101,6 +101,11 @@ impl MessageReader {
         self.message.is_some()
     }
 
+    /// Returns whether nothing has begun that has not ended.
+    pub fn is_idle(&self) -> bool {
+        self.message.is_none() && self.left == 0
+    }
+
     /// Reads what comes next; `None`: it needs more. What was read is cut off `input`, and what is
     /// left of it, 130 bytes at most, has to come again with more behind it.
     ///

@@ -163,7 +163,7 @@ fn a_subprotocol_is_chosen(setup: Setup) {
         for client in [client(), by_http2()] {
             let request = WebSocketRequest::new(&client, &url).subprotocols(&["new", "old"]);
             let socket = request.open().await.expect("it is opened");
-            assert_eq!(socket.subprotocol(), Some("old"));
+            assert_eq!(socket.subprotocol().as_deref(), Some("old"));
         }
     });
 }

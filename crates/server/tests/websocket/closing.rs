@@ -5,6 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use gustnado::Routes;
+use gustnado::task::sleep;
 use gustnado::websocket::{CloseCode, CloseFrame, SendError, WebSocket, WebSocketError, websocket};
 use gustnado_http::websocket::Opcode;
 
@@ -22,6 +23,7 @@ on_every_server!(
     a_peer_that_does_not_answer_is_not_waited_for,
     a_lost_connection_is_an_error_once,
     a_drain_closes_with_going_away,
+    a_drain_is_told_while_the_handler_does_not_receive,
     a_drain_cuts_a_peer_that_does_not_close,
     a_silent_peer_is_pinged_and_then_lost,
 );
@@ -154,6 +156,27 @@ fn a_drain_closes_with_going_away(setup: Setup) {
     thread::scope(|scope| {
         let draining = scope.spawn(|| server.running().drain(Duration::from_secs(5)));
         peer.expect_close(1001);
+        peer.send(frame(Opcode::Close, true, &close_of(1001, "")));
+        peer.client.expect_end("both have closed");
+        assert_eq!(draining.join().expect("it drains").cut, 0);
+    });
+}
+
+fn a_drain_is_told_while_the_handler_does_not_receive(setup: Setup) {
+    let busy = async |mut socket: WebSocket| {
+        _ = socket.send("begun").await;
+        sleep(Duration::from_millis(300)).await;
+        // The close frame is answered as soon as it is received.
+        _ = socket.recv().await;
+    };
+    let server = Server::routes(setup.patient_config(), Routes::new().get("/", websocket(busy)));
+    let mut peer = Peer::connect(&server, "/");
+    assert_eq!(peer.text(), "begun");
+    let began = Instant::now();
+    thread::scope(|scope| {
+        let draining = scope.spawn(|| server.running().drain(Duration::from_secs(5)));
+        peer.expect_close(1001);
+        assert!(began.elapsed() < Duration::from_millis(290), "only once it has received");
         peer.send(frame(Opcode::Close, true, &close_of(1001, "")));
         peer.client.expect_end("both have closed");
         assert_eq!(draining.join().expect("it drains").cut, 0);

@@ -163,7 +163,7 @@ fn a_program_may_answer_a_handshake_itself(setup: Setup) {
                 let chosen = offer.subprotocol().map(|name| format!("{name}.1"));
                 let base = Response::new(Status::UPGRADE_REQUIRED).header("X-Own", "1");
                 offer.speaking(chosen.as_deref()).accept(base, async |mut socket: WebSocket| {
-                    let said = socket.subprotocol().unwrap_or("nothing").to_owned();
+                    let said = socket.subprotocol().unwrap_or_else(|| "nothing".to_owned());
                     let sender = socket.sender();
                     assert!(sender.has_room());
                     _ = socket.send(said).await;

@@ -58,4 +58,11 @@ impl TaskMark {
     pub fn is_here(self) -> bool {
         self == Self::ANY || context::try_with(context::WorkerContext::token) == Some(self.0)
     }
+
+    /// Wakes the task, from any thread. Without effect once it has ended, and where it is no task.
+    pub fn wake(self) {
+        if self != Self::ANY && self != Self::NONE {
+            TaskId::of_token(self.0).waker().wake();
+        }
+    }
 }

@@ -19,7 +19,7 @@ use gustnado_tcp::ByteStream;
 /// What comes is bounded by the stream's window, which widens as the tunnel takes bytes. What goes
 /// is one piece at a time, and its sender waits until the connection has taken all of it.
 pub struct StreamPipe {
-    addresses: Option<(Endpoint, Endpoint)>,
+    addresses: Option<Arc<(Endpoint, Endpoint)>>,
     /// So many bytes are taken before the connection is told.
     step: usize,
     /// Makes the connection look at the stream.
@@ -110,11 +110,12 @@ pub enum PipeOutput {
 }
 
 impl StreamPipe {
-    /// - `addresses`: of the peer and of this end, if the kernel knows them.
+    /// - `addresses`: of the peer and of this end, if the kernel knows them. All streams of a
+    ///   connection share them.
     /// - `step`: how many bytes are taken before the connection is told; at most half a window.
     /// - `connection`: makes the connection look at the stream.
     pub fn new(
-        addresses: Option<(Endpoint, Endpoint)>,
+        addresses: Option<Arc<(Endpoint, Endpoint)>>,
         step: usize,
         connection: Waker,
         write: ProgressTimeout,
@@ -146,7 +147,7 @@ impl StreamPipe {
 
     /// Returns the addresses of the peer and of this end.
     pub(super) fn addresses(&self) -> io::Result<&(Endpoint, Endpoint)> {
-        self.addresses.as_ref().ok_or_else(|| io::ErrorKind::NotConnected.into())
+        self.addresses.as_deref().ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 }
 
@@ -179,6 +180,16 @@ impl StreamPipe {
         }
         if tells_end && state.is_ending {
             return Poll::Ready(Err(PipeFailure::Lost(PipeLoss::Ending)));
+        }
+        keep(&mut state.reader, context);
+        Poll::Pending
+    }
+
+    /// Waits until the server drains, while nothing is received.
+    pub(super) fn poll_ending(&self, context: &Context<'_>) -> Poll<()> {
+        let mut state = self.state();
+        if state.is_ending {
+            return Poll::Ready(());
         }
         keep(&mut state.reader, context);
         Poll::Pending

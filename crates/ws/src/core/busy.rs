@@ -1,8 +1,10 @@
 //! What a WebSocket holds while something is under way, and not while it waits.
 
+use std::mem;
 use std::task::Waker;
 
 use bytes::BytesMut;
+use gustnado_http::websocket::{MessageReader, Role, Utf8Check};
 use gustnado_tasks::Charge;
 
 use super::Core;
@@ -10,14 +12,23 @@ use crate::outbox::FrameQueue;
 
 /// What is under way in both directions. It is in a box that only exists meanwhile: most of many
 /// sockets wait.
-#[derive(Default)]
 pub(super) struct Busy {
+    pub(super) reader: MessageReader,
+    /// The text that is being received in pieces.
+    pub(super) text: Utf8Check,
     /// Received and not read: a part of a header or of a control frame, or messages that nobody
     /// has asked for yet.
     pub(super) unread: BytesMut,
     /// The message that is being received, if it is wanted whole or is compressed.
     pub(super) message: Vec<u8>,
     pub(super) out: FrameQueue,
+    /// Bytes are on their way.
+    pub(super) is_sending: bool,
+    /// A message is being sent in pieces.
+    pub(super) is_within_message: bool,
+    /// Messages that were not counted yet.
+    pub(super) received: u32,
+    pub(super) sent: u32,
     /// Of the pongs since nothing was to be sent.
     pub(super) pong_bytes: usize,
     /// What it holds, once that is much.
@@ -27,8 +38,33 @@ pub(super) struct Busy {
 }
 
 impl Busy {
+    fn new(role: Role) -> Self {
+        Self {
+            reader: MessageReader::new(role),
+            text: Utf8Check::default(),
+            unread: BytesMut::new(),
+            message: Vec::new(),
+            out: FrameQueue::default(),
+            is_sending: false,
+            is_within_message: false,
+            received: 0,
+            sent: 0,
+            pong_bytes: 0,
+            charge: None,
+            waiting: Vec::new(),
+        }
+    }
+
+    /// Wakes the senders that wait until less is to be sent.
+    pub(super) fn wake_senders(&mut self) {
+        mem::take(&mut self.waiting).into_iter().for_each(Waker::wake);
+    }
+
     fn is_idle(&self) -> bool {
-        self.unread.is_empty()
+        self.reader.is_idle()
+            && !self.is_sending
+            && !self.is_within_message
+            && self.unread.is_empty()
             && self.message.is_empty()
             && self.out.own_bytes() + self.out.bytes() == 0
             && self.waiting.is_empty()
@@ -38,12 +74,17 @@ impl Busy {
 impl Core {
     /// Returns what is under way, to add to it.
     pub(super) fn busy(&mut self) -> &mut Busy {
-        self.busy.get_or_insert_default()
+        self.busy.get_or_insert_with(|| Box::new(Busy::new(self.role)))
     }
 
     /// Returns how many bytes wait to be sent.
     pub(crate) fn unsent_bytes(&self) -> usize {
         self.busy.as_ref().map_or(0, |busy| busy.out.bytes())
+    }
+
+    /// Returns whether bytes are on their way.
+    pub(super) fn is_sending(&self) -> bool {
+        self.busy.as_ref().is_some_and(|busy| busy.is_sending)
     }
 
     /// Returns how many bytes of pongs wait to be sent, at most.

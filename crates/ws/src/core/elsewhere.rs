@@ -88,14 +88,18 @@ impl Core {
     /// one any more: that would take what this one waits for, and wake the other.
     fn is_back_here(&mut self) -> bool {
         let is_here = self.tunnel.is_here();
-        if let Some(elsewhere) = self.elsewhere.as_mut().filter(|_| is_here) {
+        if let Some(elsewhere) = self.elsewhere().filter(|_| is_here) {
             elsewhere.reader = None;
         }
         is_here
     }
 
+    fn elsewhere(&mut self) -> Option<&mut Elsewhere> {
+        self.extras.as_mut()?.elsewhere.as_mut()
+    }
+
     fn take_ready(&mut self) -> Option<RecvOutcome> {
-        self.elsewhere.as_mut()?.ready.take()
+        self.elsewhere()?.ready.take()
     }
 
     fn wait_elsewhere<T>(&mut self, context: &Context<'_>, wants_piece: bool) -> PolledRecv<T> {
@@ -103,7 +107,7 @@ impl Core {
         if self.is_over {
             return Poll::Ready(self.end_of_input().map(|_| None));
         }
-        let elsewhere = self.elsewhere.get_or_insert_default();
+        let elsewhere = self.extras().elsewhere.get_or_insert_default();
         (elsewhere.reader, elsewhere.wants_piece) = (Some(context.waker().clone()), wants_piece);
         self.wake_task();
         Poll::Pending
@@ -111,12 +115,12 @@ impl Core {
 
     /// Lets another task wait for the end of the connection's.
     pub(super) fn wait_for_end(&mut self, context: &Context<'_>) {
-        self.elsewhere.get_or_insert_default().end = Some(context.waker().clone());
+        self.extras().elsewhere.get_or_insert_default().end = Some(context.waker().clone());
     }
 
     /// Receives what another task waits for, in the connection's.
     pub(super) fn poll_for_others(&mut self, context: &mut Context<'_>) {
-        let Some(elsewhere) = &self.elsewhere else { return };
+        let Some(elsewhere) = self.elsewhere() else { return };
         if elsewhere.reader.is_none() || elsewhere.ready.is_some() {
             return;
         }
@@ -126,7 +130,7 @@ impl Core {
             self.poll_recv(context).map_ok(|message| message.map(RecvOutcome::Message))
         };
         let Poll::Ready(received) = received else { return };
-        let Some(elsewhere) = &mut self.elsewhere else { return };
+        let Some(elsewhere) = self.elsewhere() else { return };
         elsewhere.ready = Some(match received {
             Ok(Some(received)) => received,
             Ok(None) => RecvOutcome::End(None),
@@ -138,7 +142,7 @@ impl Core {
     /// The connection's task ends: what waits elsewhere is woken.
     pub(super) fn end_elsewhere(&mut self) {
         self.is_over = true;
-        if let Some(elsewhere) = &mut self.elsewhere {
+        if let Some(elsewhere) = self.elsewhere() {
             elsewhere.reader.take().inspect(Waker::wake_by_ref);
             elsewhere.end.take().inspect(Waker::wake_by_ref);
         }
@@ -146,8 +150,10 @@ impl Core {
 
     /// Notes that a half that receives is dropped.
     pub(crate) fn release(&mut self) {
-        self.holders = self.holders.saturating_sub(1);
-        self.elsewhere = None;
+        self.is_held = false;
+        if let Some(extras) = &mut self.extras {
+            extras.elsewhere = None;
+        }
         self.wake_task();
     }
 }

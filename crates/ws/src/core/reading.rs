@@ -26,10 +26,11 @@ impl Core {
             return Ok(None);
         };
         let mut unread = mem::take(&mut busy.unread);
-        let limits = self.options.read_limits(self.deflate.is_some());
+        let may_be_compressed = self.deflate().is_some();
+        let limits = self.options.read_limits(may_be_compressed);
         let mut input = &mut unread[..];
         let found = loop {
-            let Some(event) = self.reader.next(&mut input, &limits)? else { break None };
+            let Some(event) = self.busy().reader.next(&mut input, &limits)? else { break None };
             match event {
                 WebSocketEvent::Ping(payload) => {
                     self.admit()?;
@@ -47,12 +48,12 @@ impl Core {
                     let (kind, is_last) = (piece.kind, piece.is_last);
                     if is_last {
                         self.admit()?;
-                        self.received += 1;
+                        self.busy().received += 1;
                     }
                     if kind == MessageKind::Text && !piece.is_compressed {
                         // A text that comes at once is checked when it is made a string.
                         if !(gathers && is_last && self.message_bytes() == 0) {
-                            self.text.check(piece.bytes)?;
+                            self.busy().text.check(piece.bytes)?;
                         }
                     }
                     if gathers || piece.is_compressed {
@@ -69,7 +70,7 @@ impl Core {
                         Bytes::copy_from_slice(piece.bytes)
                     };
                     if is_last && !piece.is_compressed {
-                        self.text.end()?;
+                        self.busy().text.end()?;
                     }
                     break Some(MessagePiece { kind, bytes, is_last });
                 }
@@ -85,7 +86,7 @@ impl Core {
     fn admit(&mut self) -> Result<(), Violation> {
         let Some(rate) = self.options.rate else { return Ok(()) };
         let now_ms = now().mono_ms;
-        if self.allowance.take(rate, now_ms, 1) > now_ms {
+        if self.extras().allowance.take(rate, now_ms, 1) > now_ms {
             let code = CloseCode::POLICY_VIOLATION;
             return Err(Violation { code, reason: "too many messages per second" });
         }
@@ -96,15 +97,15 @@ impl Core {
     fn inflate(&mut self, kind: MessageKind, gathers: bool) -> Result<Bytes, Violation> {
         let message = mem::take(&mut self.busy().message);
         let most = self.options.message_bytes_max;
-        let Some(deflate) = &mut self.deflate else { return Ok(message.into()) };
+        let Some(deflate) = self.deflate() else { return Ok(message.into()) };
         let inflated = deflate.inflate(&message, most)?;
         if gathers {
             self.busy().message = inflated;
             return Ok(Bytes::new());
         }
         if kind == MessageKind::Text {
-            self.text.check(&inflated)?;
-            self.text.end()?;
+            self.busy().text.check(&inflated)?;
+            self.busy().text.end()?;
         }
         Ok(inflated.into())
     }
@@ -180,7 +181,7 @@ impl Core {
     /// Gives back what is only of use while messages come and go.
     #[cold]
     pub(super) fn give_back(&mut self) {
-        if let Some(deflate) = &mut self.deflate {
+        if let Some(deflate) = self.deflate() {
             deflate.give_back();
         }
     }

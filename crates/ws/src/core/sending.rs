@@ -1,7 +1,7 @@
 //! What is to be sent, and who waits until it has left.
 
 use std::mem;
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use gustnado_http::websocket::{MessageKind, Opcode, Role, WebSocketHeader, write};
@@ -15,11 +15,11 @@ impl Core {
     pub(crate) fn send(&mut self, kind: MessageKind, bytes: &[u8]) -> Result<(), SendError> {
         self.check_open()?;
         let opcode = opcode_of(kind);
-        match self.deflate.as_mut().and_then(|deflate| deflate.compress(bytes)) {
+        match self.deflate().and_then(|deflate| deflate.compress(bytes)) {
             Some(compressed) => self.frame(opcode, true, true, &compressed),
             None => self.frame(opcode, true, false, bytes),
         }
-        self.sent += 1;
+        self.busy().sent += 1;
         Ok(())
     }
 
@@ -31,10 +31,10 @@ impl Core {
         is_last: bool,
     ) -> Result<(), SendError> {
         self.check_open()?;
-        let is_first = !mem::replace(&mut self.is_within_message, !is_last);
+        let is_first = !mem::replace(&mut self.busy().is_within_message, !is_last);
         let opcode = if is_first { opcode_of(kind) } else { Opcode::Continuation };
         self.frame(opcode, is_last, false, bytes);
-        self.sent += u32::from(is_last);
+        self.busy().sent += u32::from(is_last);
         Ok(())
     }
 
@@ -45,7 +45,7 @@ impl Core {
             Role::Server => self.busy().out.share(frame),
             Role::Client => self.copy(frame),
         }
-        self.sent += 1;
+        self.busy().sent += 1;
         Ok(())
     }
 
@@ -116,7 +116,9 @@ impl Core {
 
     /// Makes the connection's task send what others have added.
     pub(crate) fn wake_task(&mut self) {
-        self.task.take().inspect(Waker::wake_by_ref);
+        if mem::take(&mut self.is_waiting) {
+            self.tunnel.wake();
+        }
     }
 
     /// Does the same, if another task has added it.
@@ -129,24 +131,25 @@ impl Core {
     /// Sends what there is to send. It is ready when all of it has left.
     pub(super) fn poll_flush(&mut self, context: &Context<'_>) -> Poll<Result<(), TunnelError>> {
         loop {
-            if self.is_sending {
-                ready!(self.tunnel.poll_sent(context))?;
-                self.is_sending = false;
-                self.wake_senders();
-            }
             let Some(busy) = &mut self.busy else { return Poll::Ready(Ok(())) };
+            if busy.is_sending {
+                ready!(self.tunnel.poll_sent(context))?;
+                busy.is_sending = false;
+                busy.wake_senders();
+            }
             let Some(next) = busy.out.take() else {
                 busy.pong_bytes = 0;
                 return Poll::Ready(Ok(()));
             };
             self.tunnel.start_send(next);
-            self.is_sending = true;
+            busy.is_sending = true;
         }
     }
 
     pub(super) fn wake_senders(&mut self) {
-        let Some(busy) = &mut self.busy else { return };
-        mem::take(&mut busy.waiting).into_iter().for_each(Waker::wake);
+        if let Some(busy) = &mut self.busy {
+            busy.wake_senders();
+        }
     }
 }
 
