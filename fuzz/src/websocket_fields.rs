@@ -3,19 +3,19 @@
 #![no_main]
 
 use gustnado_http::websocket::CloseReason;
-use gustnado_http::websocket::deflate::{DeflateAgreed, DeflateWishes};
+use gustnado_http::websocket::deflate::{DeflateAgreed, DeflateOptions};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
     let [first, bytes @ ..] = input else { return };
-    let wishes =
-        DeflateWishes { keeps_context: first & 1 == 1, window_bits_max: 9 + (first >> 1) % 7 };
+    let wanted =
+        DeflateOptions { keeps_context: first & 1 == 1, window_bits_max: 9 + (first >> 1) % 7 };
     let fields = bytes.split(|byte| *byte == b'\n');
-    if let Some(agreed) = DeflateAgreed::choose(fields, wishes) {
+    if let Some(agreed) = DeflateAgreed::choose(fields, wanted) {
         assert!((9..=15).contains(&agreed.server_window_bits), "{agreed:?}");
         assert!((8..=15).contains(&agreed.client_window_bits), "{agreed:?}");
-        assert!(wishes.keeps_context || agreed.server_no_context_takeover, "{agreed:?}");
-        assert!(wishes.keeps_context || agreed.client_no_context_takeover, "{agreed:?}");
+        assert!(wanted.keeps_context || agreed.server_no_context_takeover, "{agreed:?}");
+        assert!(wanted.keeps_context || agreed.client_no_context_takeover, "{agreed:?}");
         let answer = agreed.to_string();
         let read = DeflateAgreed::of_answer(answer.as_bytes()).expect("it is our own");
         assert_eq!(read.server_no_context_takeover, agreed.server_no_context_takeover);

@@ -122,10 +122,11 @@ impl ClientRequest {
     /// Asks the server to go on in another protocol: by an upgrade in HTTP/1.1 (RFC 9110 §7.8), on
     /// a connection of its own, and with [`Http2Use::Always`](super::Http2Use::Always) by CONNECT
     /// on a stream (RFC 8441), whose content is then the body of this request and that of the
-    /// response.
+    /// response. No total time-out applies to that: the caller has to bound the handshake.
     #[doc(hidden)]
     pub fn upgrade(mut self, protocol: &str) -> Self {
         self.protocol = Some(protocol.to_owned());
+        self.total = None;
         self
     }
 

@@ -13,6 +13,7 @@ use bytes::Bytes;
 use gustnado_http::h2::StreamId;
 use gustnado_web::response::{Response, Trailers};
 use gustnado_web::spool::{SpoolFailure, SpooledBody};
+use gustnado_web::tunnel::PipeConnection;
 
 /// How much of a stream's content waits for its turn; its maker waits beyond that.
 const WAITING_BYTES_MAX: usize = 64 << 10;
@@ -239,25 +240,9 @@ impl Drop for StreamOutbox {
     }
 }
 
-/// As a waker it has the connection look at a stream.
-pub(super) struct StreamWaker {
-    id: StreamId,
-    room: Arc<Mailroom>,
-}
-
-impl StreamWaker {
-    pub(super) fn new(id: StreamId, room: Arc<Mailroom>) -> Waker {
-        Waker::from(Arc::new(Self { id, room }))
-    }
-}
-
-impl Wake for StreamWaker {
-    fn wake(self: Arc<Self>) {
-        self.room.note(self.id);
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        self.room.note(self.id);
+impl PipeConnection for Mailroom {
+    fn wake(&self, stream: u32) {
+        self.note(stream);
     }
 }
 

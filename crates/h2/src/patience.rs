@@ -6,7 +6,8 @@ use gustnado_web::routes::RouteOptions;
 /// One direction of a stream, as far as its client was waited for.
 #[derive(Default)]
 pub(super) struct Patience {
-    window: Option<ProgressWindow>,
+    /// In a box: most streams are never waited for.
+    window: Option<Box<ProgressWindow>>,
     bytes: u64,
     /// Until when the next byte has to come; 0: that is not known yet, or nothing is waited for.
     until_ms: u64,
@@ -23,7 +24,7 @@ impl Patience {
 
     /// The client is waited for. Returns until when.
     pub(super) fn wait(&mut self, limit: ProgressTimeout, now_ms: u64) -> u64 {
-        let window = self.window.get_or_insert_with(|| ProgressWindow::new(limit, now_ms));
+        let window = self.window.get_or_insert_with(|| ProgressWindow::new(limit, now_ms).into());
         window.resume(now_ms);
         if self.until_ms == 0 {
             self.until_ms = window.deadline_ms(limit, now_ms, self.bytes).max(self.granted_ms);

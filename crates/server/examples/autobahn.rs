@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use gustnado::client::{Client, ClientOptions};
 use gustnado::websocket::{
-    CloseCode, DeflateWishes, OpenError, WebSocket, WebSocketError, WebSocketRequest,
+    CloseCode, DeflateOptions, OpenError, WebSocket, WebSocketError, WebSocketRequest,
 };
 
 /// Longer than any message of the cases.
@@ -36,7 +36,7 @@ impl Cases {
             .frame_bytes_max(MESSAGE_BYTES_MAX)
             .fragments_max(u32::MAX)
             // The server chooses among all that there is, and messages of each size are compressed.
-            .deflate(Some(DeflateWishes { keeps_context: true, window_bits_max: 15 }))
+            .deflate(Some(DeflateOptions { keeps_context: true, window_bits_max: 15 }))
             .deflate_bytes_min(0)
             .open()
             .await

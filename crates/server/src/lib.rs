@@ -151,7 +151,7 @@ pub mod driven {
 pub mod websocket {
     #[doc(inline)]
     pub use gustnado_ws::{
-        CloseCode, CloseFrame, DeflateWishes, MessageKind, MessagePiece, OpenError, Origins,
+        CloseCode, CloseFrame, DeflateOptions, MessageKind, MessagePiece, OpenError, Origins,
         RecvResult, SendError, SlowPeer, Subscription, Topic, Violation, WebSocket,
         WebSocketAcceptor, WebSocketEndpoint, WebSocketError, WebSocketMessage, WebSocketOffer,
         WebSocketReceiver, WebSocketRequest, WebSocketSender, websocket,

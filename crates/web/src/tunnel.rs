@@ -6,23 +6,23 @@ mod sending;
 mod socket;
 
 use std::fmt;
-use std::future::{Future, poll_fn};
+use std::future::poll_fn;
 use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
 use gustnado_config::millis;
-use gustnado_tasks::{ConnectionError, Endpoint, ProgressTimeout, Sleep, TaskMark, now, sleep};
+use gustnado_tasks::{ConnectionError, Endpoint, ProgressTimeout, TaskMark, now};
 use gustnado_tcp::{Protocol, Reason};
 use gustnado_tls::Socket;
 use thiserror::Error;
 
 pub use lent::lend;
-pub use pipe::{PipeClose, PipeLoss, PipeOutput, StreamPipe};
-use pipe::{PipeFailure, ProtocolPipe};
+use pipe::PipeFailure;
+use pipe::protocol::ProtocolPipe;
+pub use pipe::{PipeClose, PipeConnection, PipeLoss, PipeOutput, StreamPipe};
 use sending::TunnelSend;
 
 /// A connection after an upgrade, or after CONNECT: bytes in both directions, in a protocol that is
@@ -65,8 +65,6 @@ struct TunnelMore {
     times: Option<TunnelTimes>,
     /// [`TunnelError::Ending`] was returned.
     is_end_told: bool,
-    /// Wakes the task of a stream at that time.
-    alarm: Option<(u64, Sleep)>,
 }
 
 /// How slow the peer of a tunnel may be, as its user says.
@@ -88,7 +86,6 @@ impl TunnelMore {
             && self.sending.is_over()
             && self.times.is_none()
             && !self.is_end_told
-            && self.alarm.is_none()
     }
 }
 
@@ -221,21 +218,8 @@ impl Tunnel {
         if until_ms == u64::MAX {
             return Poll::Pending;
         }
-        let alarm = &mut self.more.get_or_insert_default().alarm;
-        loop {
-            let now_ms = now().mono_ms;
-            if now_ms >= until_ms {
-                return Poll::Ready(Ok(None));
-            }
-            // One that comes too early is set again then: mostly the time moves on with each
-            // receive.
-            if alarm.as_ref().is_none_or(|(at_ms, _)| *at_ms > until_ms) {
-                *alarm = Some((until_ms, sleep(Duration::from_millis(until_ms - now_ms))));
-            }
-            let Some((_, sleeping)) = alarm else { return Poll::Pending };
-            ready!(Pin::new(sleeping).poll(&mut Context::from_waker(context.waker())));
-            *alarm = None;
-        }
+        ready!(pipe.poll_time(context, until_ms));
+        Poll::Ready(Ok(None))
     }
 
     /// Waits until the server drains, while nothing is received. It is told once, by this or by a
@@ -271,6 +255,15 @@ impl Tunnel {
         match &self.over {
             TunnelCarrier::Socket => self.start_socket_send(bytes),
             TunnelCarrier::Stream(pipe) => pipe.start_send(bytes),
+        }
+    }
+
+    /// Begins to send few bytes, which are copied, and at least one.
+    #[doc(hidden)]
+    pub fn start_copy(&mut self, bytes: &[u8]) {
+        match &self.over {
+            TunnelCarrier::Socket => self.start_socket_copy(bytes),
+            TunnelCarrier::Stream(pipe) => pipe.start_send(Bytes::copy_from_slice(bytes)),
         }
     }
 

@@ -4,13 +4,13 @@ use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use futures_core::Stream;
 use gustnado_client::ClientResponseBody;
 use gustnado_tasks::ProgressTimeout;
-use gustnado_web::tunnel::{PipeLoss, PipeOutput, StreamPipe};
+use gustnado_web::tunnel::{PipeConnection, PipeLoss, PipeOutput, StreamPipe};
 
 /// Received bytes of a stream that wait for their reader. The window of the stream bounds the rest.
 const WAITING_BYTES_MAX: usize = 64 << 10;
@@ -29,12 +29,8 @@ struct PumpState {
     is_over: AtomicBool,
 }
 
-impl Wake for PumpState {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
+impl PipeConnection for PumpState {
+    fn wake(&self, _stream: u32) {
         let waker = self.waker.lock().unwrap_or_else(PoisonError::into_inner).clone();
         waker.inspect(Waker::wake_by_ref);
     }
@@ -58,8 +54,8 @@ impl BodyTunnel {
     /// - `write`: how slowly the server may take bytes.
     pub(crate) fn new(write: ProgressTimeout) -> (Self, TunnelSource) {
         let pump = Arc::<PumpState>::default();
-        let waker = Waker::from(Arc::clone(&pump));
-        let pipe = StreamPipe::new(None, WAITING_BYTES_MAX / 2, waker, write);
+        let connection: Arc<dyn PipeConnection> = Arc::<PumpState>::clone(&pump);
+        let pipe = StreamPipe::new(None, WAITING_BYTES_MAX / 2, (connection, 0), write);
         let source = TunnelSource(Self { pipe: Arc::clone(&pipe), pump: Arc::clone(&pump) });
         (Self { pipe, pump }, source)
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use gustnado_client::{Client, ClientRequest, ClientResponse, Http2Use};
 use gustnado_http::websocket::Role;
-use gustnado_http::websocket::deflate::{DeflateAgreed, DeflateWishes};
+use gustnado_http::websocket::deflate::{DeflateAgreed, DeflateOptions};
 use gustnado_tasks::{Endpoint, ProgressTimeout, TaskMark, spawn_detached, timeout};
 use gustnado_tls::Socket;
 use gustnado_web::tunnel::{PipeClose, StreamPipe, Tunnel, lend};
@@ -87,7 +87,7 @@ setters! {
     subprotocols: &[&str] => subprotocols =
         subprotocols.iter().map(|name| (*name).to_owned()).collect();
     /// Sets whether compression is offered (permessage-deflate; on), and which; `None`: it is not.
-    deflate: Option<DeflateWishes> => deflate = deflate;
+    deflate: Option<DeflateOptions> => deflate = deflate;
     /// Sets from how many bytes on a message is compressed (860).
     deflate_bytes_min: usize => deflate_bytes_min = deflate_bytes_min;
 }
@@ -123,6 +123,7 @@ impl WebSocketRequest {
     pub async fn open(mut self) -> Result<WebSocket, OpenError> {
         let client_options = self.client.options();
         let time = client_options.head_timeout.saturating_add(client_options.connect_timeout);
+        let time = client_options.total_timeout.map_or(time, |total| total.min(time));
         let write = ProgressTimeout {
             silence_ms: u64::try_from(client_options.idle_timeout.as_millis()).unwrap_or(u64::MAX),
             rate_min: 0,
@@ -162,8 +163,8 @@ enum ClientCarrier {
     Stream(Arc<StreamPipe>, CarrierGuard),
 }
 
-/// Ends what carries a WebSocket with the task that uses it: senders elsewhere may still hold what
-/// is above.
+/// Ends what carries a WebSocket with the task that uses it: senders in other tasks may still hold
+/// what is above.
 enum CarrierGuard {
     Socket(Socket),
     Stream(Arc<StreamPipe>),
@@ -269,7 +270,7 @@ fn agreed(
     }
     let deflate = agreed
         .zip(options.deflate)
-        .map(|(agreed, wishes)| Deflate::of_client(agreed, wishes, options.deflate_bytes_min));
+        .map(|(agreed, wanted)| Deflate::of_client(agreed, wanted, options.deflate_bytes_min));
     Ok(WebSocketTerms { subprotocol, deflate })
 }
 fn check_switch(response: &ClientResponse, key: &str) -> Result<(), OpenError> {
@@ -317,8 +318,8 @@ fn with_fields(
     if !options.subprotocols.is_empty() {
         request = request.header("Sec-WebSocket-Protocol", options.subprotocols.join(", "));
     }
-    if let Some(wishes) = options.deflate {
-        request = request.header("Sec-WebSocket-Extensions", wishes.offer());
+    if let Some(wanted) = options.deflate {
+        request = request.header("Sec-WebSocket-Extensions", wanted.offer());
     }
     request
 }

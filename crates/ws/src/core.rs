@@ -1,13 +1,13 @@
 //! One WebSocket: frames in, frames out, the end of it. It decides what comes next.
 
-mod busy;
 mod client;
-mod elsewhere;
+mod other_task;
 mod reading;
 pub(crate) mod sending;
+mod traffic;
 
 use std::mem;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -22,8 +22,8 @@ use crate::deflate::Deflate;
 use crate::error::WebSocketError;
 use crate::message::{CloseFrame, MessagePiece, WebSocketMessage};
 use crate::options::WebSocketOptions;
-use busy::Busy;
-use elsewhere::Elsewhere;
+use other_task::OtherTask;
+use traffic::Traffic;
 
 /// As much is gathered before a sender waits for the peer.
 const GATHERED_BYTES_MAX: usize = 64 << 10;
@@ -36,7 +36,7 @@ pub(crate) struct Core {
     tunnel: Tunnel,
     options: Arc<WebSocketOptions>,
     /// What is under way.
-    busy: Option<Box<Busy>>,
+    traffic: Option<Box<Traffic>>,
     extras: Option<Box<CoreExtras>>,
     role: Role,
     /// A ping was sent, and nothing has come since.
@@ -55,6 +55,13 @@ pub(crate) struct Core {
     is_waiting: bool,
 }
 
+/// A WebSocket that several handles share.
+pub(crate) type SharedCore = Arc<Mutex<Core>>;
+
+pub(crate) fn lock(core: &SharedCore) -> MutexGuard<'_, Core> {
+    core.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// What few `WebSocket`s have while they wait.
 #[derive(Default)]
 struct CoreExtras {
@@ -67,7 +74,7 @@ struct CoreExtras {
     /// What the peer may still send now.
     allowance: Bucket,
     /// A receiver in another task.
-    elsewhere: Option<Elsewhere>,
+    other_task: Option<OtherTask>,
 }
 
 /// What a handshake has agreed on.
@@ -96,7 +103,7 @@ impl Core {
         let mut core = Self {
             tunnel,
             options,
-            busy: None,
+            traffic: None,
             extras,
             role,
             is_pinged: false,
@@ -136,10 +143,12 @@ impl Core {
         context: &mut Context<'_>,
     ) -> Poll<Result<Option<WebSocketMessage>, WebSocketError>> {
         loop {
-            match ready!(self.poll_piece(context, true))? {
+            // The rest of a message that was begun in pieces is none.
+            let skips = self.traffic.as_ref().is_some_and(|traffic| traffic.is_in_pieces);
+            match ready!(self.poll_piece(context, !skips))? {
                 None => return Poll::Ready(Ok(None)),
-                Some(piece) if piece.is_last => {
-                    let bytes = mem::take(&mut self.busy().message);
+                Some(piece) if piece.is_last && !skips => {
+                    let bytes = mem::take(&mut self.traffic().message);
                     return Poll::Ready(self.whole(piece.kind, bytes).map(Some));
                 }
                 Some(_) => {}
@@ -155,6 +164,9 @@ impl Core {
         context: &mut Context<'_>,
         gathers: bool,
     ) -> Poll<Result<Option<MessagePiece>, WebSocketError>> {
+        if !gathers && let Some(begun) = self.take_begun() {
+            return Poll::Ready(Ok(Some(begun)));
+        }
         loop {
             if self.has_end() {
                 return Poll::Ready(self.end_of_input());
@@ -188,13 +200,13 @@ impl Core {
                 // It is told once. The peer has the drain's time to close; then it is cut.
                 Poll::Ready(Err(TunnelError::Ending)) if !self.is_ending => self.drain(),
                 Poll::Ready(Err(error)) => self.lose(error.into()),
-                Poll::Pending => match self.poll_flush(context) {
-                    Poll::Ready(Err(error)) => self.lose(error.into()),
-                    _ => {
+                Poll::Pending => {
+                    let Poll::Ready(Err(error)) = self.poll_flush(context) else {
                         self.is_receiving = true;
                         return Poll::Pending;
-                    }
-                },
+                    };
+                    self.lose(error.into());
+                }
             }
         }
     }
@@ -264,8 +276,8 @@ impl Core {
         let close = CloseFrame { code: CloseCode::ABNORMAL, reason: violation.reason.to_owned() };
         let error = Some(WebSocketError::Violation(violation));
         self.extras().end = Some(WebSocketEnd { close, error });
-        let busy = self.busy();
-        (busy.message, busy.unread) = (Vec::new(), BytesMut::new());
+        let traffic = self.traffic();
+        (traffic.message, traffic.unread) = (Vec::new(), BytesMut::new());
     }
 
     /// The connection is of no use any more.
@@ -275,7 +287,7 @@ impl Core {
         self.extras().end.get_or_insert(WebSocketEnd { close, error: Some(error) });
         self.wake_senders();
         self.count_messages();
-        self.busy = None;
+        self.traffic = None;
     }
 
     fn end_of_input(&mut self) -> Result<Option<MessagePiece>, WebSocketError> {
@@ -348,16 +360,16 @@ impl Core {
         self.has_closed = true;
         self.wake_senders();
         self.count_messages();
-        self.busy = None;
-        self.end_elsewhere();
+        self.traffic = None;
+        self.end_other_task();
         let first_close = self.extras.as_ref().and_then(|extras| extras.first_close);
         let code = first_close.map(|code| code.0);
         self.options.count(WebSocketCount::Closed { code });
     }
 
     fn count_messages(&mut self) {
-        let Some(busy) = &mut self.busy else { return };
-        let (received, sent) = (mem::take(&mut busy.received), mem::take(&mut busy.sent));
+        let Some(traffic) = &mut self.traffic else { return };
+        let (received, sent) = (mem::take(&mut traffic.received), mem::take(&mut traffic.sent));
         if received + sent > 0 {
             let (received, sent) = (received.into(), sent.into());
             self.options.count(WebSocketCount::Messages { received, sent });

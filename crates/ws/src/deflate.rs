@@ -9,7 +9,7 @@ use std::cell::RefCell;
 
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 use gustnado_http::websocket::Violation;
-use gustnado_http::websocket::deflate::{DeflateAgreed, DeflateWishes, WINDOW_BITS_MIN};
+use gustnado_http::websocket::deflate::{DeflateAgreed, DeflateOptions, WINDOW_BITS_MIN};
 use gustnado_http::websocket::reader::Role;
 use gustnado_tasks::{Charge, MemoryKind};
 
@@ -122,13 +122,13 @@ impl Deflate {
 
     /// Makes that of a client.
     ///
-    /// - `wishes`: what it has offered.
+    /// - `wanted`: what it has offered.
     pub(crate) fn of_client(
         mut agreed: DeflateAgreed,
-        wishes: DeflateWishes,
+        wanted: DeflateOptions,
         bytes_min: usize,
     ) -> Self {
-        agreed.client_no_context_takeover |= !wishes.keeps_context;
+        agreed.client_no_context_takeover |= !wanted.keeps_context;
         // zlib has no smaller window than 512 bytes. With one nothing is compressed.
         let is_small = agreed.client_window_bits < WINDOW_BITS_MIN;
         agreed.client_window_bits = agreed.client_window_bits.max(WINDOW_BITS_MIN);
@@ -242,8 +242,8 @@ mod tests {
     use super::*;
 
     fn both(offer: &str, keeps_context: bool) -> (Deflate, Deflate) {
-        let wishes = DeflateWishes { keeps_context, window_bits_max: 15 };
-        let agreed = DeflateAgreed::choose([offer.as_bytes()], wishes).expect("it can be met");
+        let wanted = DeflateOptions { keeps_context, window_bits_max: 15 };
+        let agreed = DeflateAgreed::choose([offer.as_bytes()], wanted).expect("it can be met");
         (Deflate::new(agreed, Role::Server, 0), Deflate::new(agreed, Role::Client, 0))
     }
 

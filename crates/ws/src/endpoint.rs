@@ -5,7 +5,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use gustnado_http::status::Status;
-use gustnado_http::websocket::deflate::DeflateWishes;
+use gustnado_http::websocket::deflate::DeflateOptions;
 use gustnado_web::handler::{Handler, IntoHandler, form};
 use gustnado_web::request::Request;
 use gustnado_web::response::Response;
@@ -102,7 +102,7 @@ setters! {
         subprotocols.iter().map(|name| (*name).to_owned()).collect();
     /// Sets whether messages may be compressed (permessage-deflate), and how; `None`: not
     /// (`--ws-deflate`, without contexts).
-    deflate: Option<DeflateWishes> => deflate = deflate;
+    deflate: Option<DeflateOptions> => deflate = deflate;
     /// Sets from how many bytes on a message is compressed (`--ws-deflate-bytes-min`, 860).
     deflate_bytes_min: usize => deflate_bytes_min = deflate_bytes_min;
 }

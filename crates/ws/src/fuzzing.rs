@@ -1,6 +1,6 @@
 //! Both ends of compressed messages, for the fuzz target of them.
 
-use gustnado_http::websocket::deflate::{DeflateAgreed, DeflateWishes};
+use gustnado_http::websocket::deflate::{DeflateAgreed, DeflateOptions};
 use gustnado_http::websocket::reader::Role;
 
 use crate::deflate::Deflate;
@@ -20,9 +20,9 @@ impl DeflateEnds {
     /// # Panics
     /// If they do not agree.
     pub fn new(keeps_context: bool, window_bits: u8) -> Self {
-        let wishes = DeflateWishes { keeps_context, window_bits_max: window_bits };
+        let wanted = DeflateOptions { keeps_context, window_bits_max: window_bits };
         let offer = &b"permessage-deflate; client_max_window_bits"[..];
-        let agreed = DeflateAgreed::choose([offer], wishes).expect("it can be met");
+        let agreed = DeflateAgreed::choose([offer], wanted).expect("it can be met");
         Self {
             server: Deflate::new(agreed, Role::Server, 0),
             client: Deflate::new(agreed, Role::Client, 0),

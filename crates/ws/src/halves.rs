@@ -3,9 +3,9 @@
 use std::fmt;
 use std::future::{Future, poll_fn};
 
+use crate::core::{SharedCore, lock};
 use crate::error::WebSocketError;
 use crate::message::{CloseFrame, MessagePiece, WebSocketMessage};
-use crate::run::{SharedCore, lock};
 
 /// What a receive comes to; `None`: the peer has closed.
 pub type RecvResult<T> = Result<Option<T>, WebSocketError>;
@@ -25,7 +25,7 @@ impl WebSocketReceiver {
     }
 
     /// Receives the next message, as soon as all of it is here; `None`: the peer has closed, and
-    /// was answered.
+    /// was answered. What is left of a message of which a piece was received is skipped.
     ///
     /// Dropping the future loses nothing.
     ///

@@ -2,7 +2,7 @@
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use gustnado_http::status::Status;
-use gustnado_http::websocket::deflate::{DeflateAgreed, DeflateWishes};
+use gustnado_http::websocket::deflate::{DeflateAgreed, DeflateOptions};
 use gustnado_observe::stats::WebSocketCount;
 use gustnado_web::request::Request;
 use gustnado_web::response::Response;
@@ -47,11 +47,11 @@ impl WebSocketHandshake {
             _ => Some(accept_of(request).ok_or_else(|| Response::new(Status::BAD_REQUEST))?),
         };
         let extensions = request.header_values("sec-websocket-extensions");
-        let wishes = options.deflate.map(|wishes| {
-            let keeps_context = wishes.keeps_context && has_room_for_context();
-            DeflateWishes { keeps_context, ..wishes }
+        let wanted = options.deflate.map(|wanted| {
+            let keeps_context = wanted.keeps_context && has_room_for_context();
+            DeflateOptions { keeps_context, ..wanted }
         });
-        let deflate = wishes.and_then(|wishes| DeflateAgreed::choose(extensions, wishes));
+        let deflate = wanted.and_then(|wanted| DeflateAgreed::choose(extensions, wanted));
         Ok(Self { accept, subprotocol: subprotocol_of(request, options), deflate })
     }
 }

@@ -34,7 +34,7 @@ mod topic;
 pub use client::WebSocketRequest;
 pub use endpoint::{WebSocketEndpoint, websocket};
 pub use error::{OpenError, SendError, WebSocketError};
-pub use gustnado_http::websocket::deflate::DeflateWishes;
+pub use gustnado_http::websocket::deflate::DeflateOptions;
 pub use gustnado_http::websocket::{CloseCode, MessageKind, Violation};
 pub use halves::{RecvResult, WebSocketReceiver};
 pub use message::{CloseFrame, MessagePiece, WebSocketMessage};

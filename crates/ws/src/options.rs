@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use gustnado_config::{Config, WebSocketDeflate, WebSocketSettings};
 use gustnado_http::websocket::ReadLimits;
-use gustnado_http::websocket::deflate::{DeflateWishes, WINDOW_BITS_MAX};
+use gustnado_http::websocket::deflate::{DeflateOptions, WINDOW_BITS_MAX};
 use gustnado_observe::server_stats::ServerStats;
 use gustnado_observe::stats::WebSocketCount;
 use gustnado_tasks::Rate;
@@ -75,7 +75,7 @@ options! {
     close_timeout: Duration,
     origins: Origins,
     subprotocols: Vec<String>,
-    deflate: Option<DeflateWishes>,
+    deflate: Option<DeflateOptions>,
     deflate_bytes_min: usize,
 }
 
@@ -95,7 +95,7 @@ impl WebSocketOptions {
 
     fn of_settings(settings: &WebSocketSettings, server: Option<Arc<dyn ServerStats>>) -> Self {
         let keeps_context = settings.deflate == WebSocketDeflate::Context;
-        let wishes = DeflateWishes { keeps_context, window_bits_max: WINDOW_BITS_MAX };
+        let wanted = DeflateOptions { keeps_context, window_bits_max: WINDOW_BITS_MAX };
         Self {
             frame_bytes_max: settings.frame_bytes_max,
             message_bytes_max: settings.message_bytes_max,
@@ -107,7 +107,7 @@ impl WebSocketOptions {
             close_timeout: settings.close_timeout,
             origins: Origins::SameHost,
             subprotocols: Vec::new(),
-            deflate: (settings.deflate != WebSocketDeflate::Off).then_some(wishes),
+            deflate: (settings.deflate != WebSocketDeflate::Off).then_some(wanted),
             deflate_bytes_min: settings.deflate_bytes_min,
             server,
         }

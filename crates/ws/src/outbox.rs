@@ -5,8 +5,15 @@ use std::mem;
 
 use bytes::Bytes;
 
-/// Frames of at least so many bytes that others have as well are not copied.
-const SHARED_BYTES_MIN: usize = 4 << 10;
+/// Frames of at least so many bytes that others have as well are not copied to those of this socket.
+/// (Sharing one of 1,000 bytes costs 8 % fewer instructions than a copy of it.)
+const SHARED_BYTES_MIN: usize = 512;
+
+/// Up to so many bytes are copied to what the connection sends.
+const COPIED_BYTES_MAX: usize = 4 << 10;
+
+/// So many places for whole buffers are kept.
+const WHOLE_MAX: usize = 16;
 
 /// Frames that are to be sent, in their order.
 #[derive(Default)]
@@ -38,6 +45,11 @@ impl FrameQueue {
         self.own_bytes
     }
 
+    /// Returns whether little memory is kept for the next frames.
+    pub(crate) fn is_small(&self) -> bool {
+        self.tail.capacity() <= COPIED_BYTES_MAX && self.whole.capacity() <= WHOLE_MAX
+    }
+
     /// Appends what `write` writes.
     pub(crate) fn append(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         let before = self.tail.len();
@@ -58,6 +70,20 @@ impl FrameQueue {
         }
         self.bytes += frame.len();
         self.whole.push_back(WholeBuffer { bytes: frame.clone(), is_shared: true });
+    }
+
+    /// Passes on all that is sent next, if it is little and waits alone. What was taken before has
+    /// left.
+    pub(crate) fn pass_few(&mut self, pass: impl FnOnce(&[u8])) -> bool {
+        let len = self.tail.len();
+        if !self.whole.is_empty() || !(1..=COPIED_BYTES_MAX).contains(&len) {
+            return false;
+        }
+        self.own_bytes -= mem::replace(&mut self.own_leaving, len);
+        self.bytes -= len;
+        pass(&self.tail);
+        self.tail.clear();
+        true
     }
 
     /// Takes out what is sent next. What was taken before has left.

@@ -3,22 +3,15 @@
 use std::future::{Future, poll_fn};
 use std::panic::resume_unwind;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
 
 use gustnado_http::websocket::CloseCode;
 use gustnado_tasks::{contained, timeout};
 use pin_project_lite::pin_project;
 
-use crate::core::Core;
+use crate::core::{Core, SharedCore, lock};
 use crate::socket::WebSocket;
-
-/// A WebSocket that several handles share.
-pub(crate) type SharedCore = Arc<Mutex<Core>>;
-
-pub(crate) fn lock(core: &SharedCore) -> MutexGuard<'_, Core> {
-    core.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// A WebSocket that is open. It ends with its task, also with one that is dropped.
 struct OpenSocket(SharedCore);
@@ -49,11 +42,9 @@ pin_project! {
         /// The handler has ended. Another task may still receive.
         Held,
         /// In a box, as it would be a part of every socket that is open.
-        Ending { ending: Ending, is_well: bool },
+        Ending { ending: Pin<Box<dyn Future<Output = ()> + Send>>, is_well: bool },
     }
 }
-
-type Ending = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl<F: Future<Output = ()>> SocketRun<F> {
     /// - `handler`: makes the handler's future.

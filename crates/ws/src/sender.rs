@@ -7,10 +7,9 @@ use std::task::{Context, Poll};
 
 use gustnado_http::websocket::{CloseCode, MessageKind};
 
-use crate::core::Core;
+use crate::core::{Core, SharedCore, lock};
 use crate::error::SendError;
 use crate::message::WebSocketMessage;
-use crate::run::{SharedCore, lock};
 
 /// Sends on a WebSocket from any task, also after its handler has ended: then it fails.
 #[derive(Clone)]
@@ -27,7 +26,7 @@ impl WebSocketSender {
     /// [`SendError::Closed`].
     pub async fn send(&self, message: impl Into<WebSocketMessage>) -> Result<(), SendError> {
         let (message, core) = (message.into(), self.core()?);
-        poll_fn(|context| lock(&core).poll_room_elsewhere(context)).await?;
+        poll_fn(|context| lock(&core).poll_room_in_other_task(context)).await?;
         add(&core, &message)
     }
 
@@ -53,7 +52,7 @@ impl WebSocketSender {
         let core = self.core()?;
         let mut core = lock(&core);
         core.send(kind, bytes)?;
-        core.wake_from_elsewhere();
+        core.wake_from_other_task();
         Ok(core.has_room())
     }
 
@@ -74,7 +73,7 @@ impl WebSocketSender {
     /// [`SendError::Closed`].
     #[doc(hidden)]
     pub fn poll_room(&self, context: &Context<'_>) -> Poll<Result<(), SendError>> {
-        lock(&self.core()?).poll_room_elsewhere(context)
+        lock(&self.core()?).poll_room_in_other_task(context)
     }
 
     /// Begins to close, as [`WebSocket::close`](crate::WebSocket::close) does. Without effect on a
@@ -83,7 +82,7 @@ impl WebSocketSender {
         if let Ok(shared) = self.core() {
             let mut open = lock(&shared);
             open.close(code, reason);
-            open.wake_from_elsewhere();
+            open.wake_from_other_task();
         }
     }
 

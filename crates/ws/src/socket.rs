@@ -8,11 +8,10 @@ use std::task::{Context, Poll, ready};
 use gustnado_http::websocket::{CloseCode, MessageKind};
 use gustnado_tasks::timeout;
 
-use crate::core::Core;
+use crate::core::{Core, SharedCore, lock};
 use crate::error::SendError;
 use crate::halves::{RecvResult, WebSocketReceiver};
 use crate::message::{CloseFrame, MessagePiece, WebSocketMessage};
-use crate::run::{SharedCore, lock};
 use crate::sender::WebSocketSender;
 
 /// A WebSocket: messages in both directions.
@@ -67,7 +66,7 @@ impl WebSocket {
     }
 
     /// Receives the next message, as soon as all of it is here; `None`: the peer has closed, and
-    /// was answered.
+    /// was answered. What is left of a message of which a piece was received is skipped.
     ///
     /// Dropping the future loses nothing.
     ///
@@ -151,7 +150,7 @@ impl WebSocket {
     pub fn close(&mut self, code: CloseCode, reason: &str) {
         let mut locked = lock(self.core());
         locked.close(code, reason);
-        locked.wake_from_elsewhere();
+        locked.wake_from_other_task();
     }
 
     /// Closes, and waits until the peer has closed, too; no longer than it has time for that. What
@@ -194,7 +193,7 @@ impl WebSocket {
         let mut core = lock(self.core());
         ready!(core.poll_room(context))?;
         let added = add(&mut core);
-        core.wake_from_elsewhere();
+        core.wake_from_other_task();
         Poll::Ready(added)
     }
 }

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use bytes::Bytes;
 use gustnado_http::websocket::{CloseCode, WebSocketHeader, write};
 
+use crate::core::lock;
 use crate::core::sending::opcode_of;
 use crate::message::WebSocketMessage;
-use crate::run::lock;
 use crate::sender::WebSocketSender;
 use crate::socket::WebSocket;
 

@@ -29,7 +29,7 @@ pub struct DeflateAgreed {
 
 /// What a server wants of compression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DeflateWishes {
+pub struct DeflateOptions {
     /// Both windows live beyond a message where the client allows it: they compress better, and
     /// take memory for as long as the connection is open.
     pub keeps_context: bool,
@@ -37,7 +37,7 @@ pub struct DeflateWishes {
     pub window_bits_max: u8,
 }
 
-impl DeflateWishes {
+impl DeflateOptions {
     /// Returns the value of `Sec-WebSocket-Extensions` by which a client offers compression.
     pub fn offer(self) -> String {
         let mut offer = String::from("permessage-deflate; client_max_window_bits");
@@ -70,14 +70,14 @@ impl DeflateAgreed {
     /// - `fields`: the values of `Sec-WebSocket-Extensions`, in their order.
     pub fn choose<'a>(
         fields: impl IntoIterator<Item = &'a [u8]>,
-        wishes: DeflateWishes,
+        wanted: DeflateOptions,
     ) -> Option<Self> {
         let mut offers = fields.into_iter().flat_map(elements);
-        offers.find_map(|offer| Self::meet(Offer::read(offer)?, wishes))
+        offers.find_map(|offer| Self::meet(Offer::read(offer)?, wanted))
     }
 
-    fn meet(offer: Offer, wishes: DeflateWishes) -> Option<Self> {
-        let most = wishes.window_bits_max.clamp(WINDOW_BITS_MIN, WINDOW_BITS_MAX);
+    fn meet(offer: Offer, wanted: DeflateOptions) -> Option<Self> {
+        let most = wanted.window_bits_max.clamp(WINDOW_BITS_MIN, WINDOW_BITS_MAX);
         let server_window_bits = offer.server_window_bits.unwrap_or(WINDOW_BITS_MAX).min(most);
         if server_window_bits < WINDOW_BITS_MIN {
             return None;
@@ -88,15 +88,15 @@ impl DeflateAgreed {
             Some(bits) => bits.unwrap_or(WINDOW_BITS_MAX).min(most),
         };
         Some(Self {
-            server_no_context_takeover: offer.server_no_context_takeover || !wishes.keeps_context,
-            client_no_context_takeover: offer.client_no_context_takeover || !wishes.keeps_context,
+            server_no_context_takeover: offer.server_no_context_takeover || !wanted.keeps_context,
+            client_no_context_takeover: offer.client_no_context_takeover || !wanted.keeps_context,
             server_window_bits,
             client_window_bits,
             names_client_window: offer.client_window_bits.is_some(),
         })
     }
 
-    /// Reads what a server has answered to an [offer](DeflateWishes::offer). It may have left out
+    /// Reads what a server has answered to an [offer](DeflateOptions::offer). It may have left out
     /// what a client asks of it, which has to inflate in any case.
     ///
     /// # Errors

@@ -101,6 +101,16 @@ impl MessageReader {
         self.message.is_some()
     }
 
+    /// Returns which end this is.
+    pub fn role(&self) -> Role {
+        self.role
+    }
+
+    /// Returns what the message is that has begun and has not ended, and whether it is compressed.
+    pub fn message(&self) -> Option<(MessageKind, bool)> {
+        self.message
+    }
+
     /// Returns whether nothing has begun that has not ended.
     pub fn is_idle(&self) -> bool {
         self.message.is_none() && self.left == 0

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::deflate::{DeflateAgreed, DeflateWishes, InvalidAnswer};
+use super::deflate::{DeflateAgreed, DeflateOptions, InvalidAnswer};
 use super::frame::HEADER_BYTES_MAX;
 use super::*;
 
@@ -191,14 +191,14 @@ fn a_reader_is_small() {
     assert!(size_of::<MessageReader>() <= 40, "{}", size_of::<MessageReader>());
 }
 
-fn chosen(field: &str, wishes: DeflateWishes) -> Option<String> {
-    DeflateAgreed::choose([field.as_bytes()], wishes).map(|agreed| agreed.to_string())
+fn chosen(field: &str, wanted: DeflateOptions) -> Option<String> {
+    DeflateAgreed::choose([field.as_bytes()], wanted).map(|agreed| agreed.to_string())
 }
 
 #[test]
 fn the_first_offer_that_can_be_met_is_chosen() {
-    let usual = DeflateWishes { keeps_context: false, window_bits_max: 15 };
-    let keeps = DeflateWishes { keeps_context: true, window_bits_max: 15 };
+    let usual = DeflateOptions { keeps_context: false, window_bits_max: 15 };
+    let keeps = DeflateOptions { keeps_context: true, window_bits_max: 15 };
     let both = "permessage-deflate; server_no_context_takeover; client_no_context_takeover";
     for (offer, of_usual, of_keeps) in [
         ("permessage-deflate", Some(both), Some("permessage-deflate")),
@@ -231,7 +231,7 @@ fn the_first_offer_that_can_be_met_is_chosen() {
         }
     }
     assert_eq!(chosen("permessage-deflate; server_max_window_bits=8", keeps), None);
-    let small = DeflateWishes { keeps_context: true, window_bits_max: 11 };
+    let small = DeflateOptions { keeps_context: true, window_bits_max: 11 };
     let offer = "permessage-deflate; client_max_window_bits";
     let expected = "permessage-deflate; server_max_window_bits=11; client_max_window_bits=11";
     assert_eq!(chosen(offer, small).as_deref(), Some(expected));
@@ -239,7 +239,7 @@ fn the_first_offer_that_can_be_met_is_chosen() {
 
 #[test]
 fn an_offer_that_breaks_a_rule_is_declined() {
-    let wishes = DeflateWishes { keeps_context: true, window_bits_max: 15 };
+    let wanted = DeflateOptions { keeps_context: true, window_bits_max: 15 };
     for parameter in [
         "unknown",
         "server_no_context_takeover=1",
@@ -253,7 +253,7 @@ fn an_offer_that_breaks_a_rule_is_declined() {
         "",
     ] {
         assert_eq!(
-            chosen(&format!("permessage-deflate; {parameter}"), wishes),
+            chosen(&format!("permessage-deflate; {parameter}"), wanted),
             None,
             "{parameter}"
         );
@@ -277,9 +277,9 @@ const UTF8_BYTES: [u8; 8] = [0xf0, 0xe2, 0x9f, 0x82, 0xac, 0x24, 0xed, 0xa0];
 #[test]
 fn what_a_client_offers_is_met_and_answered() {
     for (keeps_context, bits) in [(false, 15), (true, 15), (true, 9), (false, 12)] {
-        let wishes = DeflateWishes { keeps_context, window_bits_max: bits };
-        let offer = wishes.offer();
-        let all = DeflateWishes { keeps_context: true, window_bits_max: 15 };
+        let wanted = DeflateOptions { keeps_context, window_bits_max: bits };
+        let offer = wanted.offer();
+        let all = DeflateOptions { keeps_context: true, window_bits_max: 15 };
         let agreed = DeflateAgreed::choose([offer.as_bytes()], all).expect("it can be met");
         assert_eq!(agreed.server_no_context_takeover, !keeps_context, "{offer}");
         assert_eq!((agreed.server_window_bits, agreed.client_window_bits), (bits, bits), "{offer}");

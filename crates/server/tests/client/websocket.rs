@@ -8,7 +8,7 @@ use gustnado::Routes;
 use gustnado::client::{Client, ClientError, ClientOptions, Http2Use};
 use gustnado::config::Config;
 use gustnado::websocket::{
-    CloseCode, DeflateWishes, MessageKind, OpenError, SendError, Topic, WebSocket, WebSocketError,
+    CloseCode, DeflateOptions, MessageKind, OpenError, SendError, Topic, WebSocket, WebSocketError,
     WebSocketMessage, WebSocketRequest, websocket,
 };
 use gustnado_http::websocket::{Opcode, WebSocketHeader, write};
@@ -22,6 +22,7 @@ on_every_server!(
     messages_go_both_ways,
     more_than_fits_anywhere_goes_both_ways,
     messages_are_compressed_as_agreed,
+    a_total_timeout_is_for_the_handshake,
     a_subprotocol_is_chosen,
     what_a_server_refuses_is_said,
     handshakes_that_are_none_are_refused,
@@ -57,7 +58,7 @@ fn server(setup: Setup) -> (Server, Closes) {
     let all = Arc::clone(&closes);
     let endpoint = websocket(move |socket| echo(socket, Arc::clone(&all)))
         .subprotocols(&["chat", "old"])
-        .deflate(Some(DeflateWishes { keeps_context: true, window_bits_max: 15 }));
+        .deflate(Some(DeflateOptions { keeps_context: true, window_bits_max: 15 }));
     let config = Config { h2c: true, ..setup.patient_config() };
     (Server::routes(config, Routes::new().get("/echo", endpoint)), closes)
 }
@@ -138,22 +139,37 @@ fn messages_are_compressed_as_agreed(setup: Setup) {
     let url = url(&server);
     in_task(setup, async move {
         for (keeps_context, window_bits_max) in [(false, 15), (true, 15), (true, 9)] {
-            let wishes = DeflateWishes { keeps_context, window_bits_max };
-            for wishes in [Some(wishes), None] {
-                let request = WebSocketRequest::new(&client(), &url).deflate(wishes);
+            let wanted = DeflateOptions { keeps_context, window_bits_max };
+            for wanted in [Some(wanted), None] {
+                let request = WebSocketRequest::new(&client(), &url).deflate(wanted);
                 let mut socket = request.open().await.expect("it is opened");
                 for _ in 0..3 {
                     let all = "Gustnado ".repeat(10_000);
                     socket.send_text(&all).await.expect("it is open");
-                    assert!(text(&mut socket).await == all, "{wishes:?}");
+                    assert!(text(&mut socket).await == all, "{wanted:?}");
                 }
             }
         }
     });
-    // A tunnel's bytes count once it has ended. Half of them were: 9 messages of 90 KB each way.
+    // Half of them were: 9 messages of 90 KB each way.
     server.wait_until_empty();
     let sent = server.stats().bytes_sent;
     assert!((810_000..900_000).contains(&sent), "{sent}");
+}
+
+fn a_total_timeout_is_for_the_handshake(setup: Setup) {
+    let (server, _) = server(setup);
+    let url = url(&server);
+    in_task(setup, async move {
+        let total_timeout = Some(Duration::from_millis(300));
+        for http2 in [Http2Use::default(), Http2Use::Always] {
+            let options = ClientOptions { http2, total_timeout, ..ClientOptions::default() };
+            let mut socket = open(&Client::new(options), &url).await;
+            sleep(Duration::from_millis(400)).await;
+            socket.send("still open").await.expect("it is open");
+            assert_eq!(text(&mut socket).await, "still open", "{http2:?}");
+        }
+    });
 }
 
 fn a_subprotocol_is_chosen(setup: Setup) {

@@ -1,7 +1,7 @@
 //! Messages that are compressed (RFC 7692).
 
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress};
-use gustnado::websocket::DeflateWishes;
+use gustnado::websocket::DeflateOptions;
 use gustnado_http::websocket::{Opcode, WebSocketHeader, write};
 
 use crate::harness::Setup;
@@ -79,8 +79,8 @@ fn short_messages_are_left_alone(setup: Setup) {
 }
 
 fn contexts_are_kept_where_that_is_asked_for(setup: Setup) {
-    let wishes = DeflateWishes { keeps_context: true, window_bits_max: 15 };
-    let server = serving(setup, |endpoint| endpoint.deflate(Some(wishes)).deflate_bytes_min(1));
+    let wanted = DeflateOptions { keeps_context: true, window_bits_max: 15 };
+    let server = serving(setup, |endpoint| endpoint.deflate(Some(wanted)).deflate_bytes_min(1));
     let (mut peer, answer) = Peer::with_fields(&server, "/echo", OFFER);
     assert_eq!(answer.field("sec-websocket-extensions"), Some("permessage-deflate"));
     let (mut both, mut lens) = (Both::new(), Vec::new());

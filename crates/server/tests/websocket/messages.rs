@@ -1,8 +1,13 @@
 //! Messages in both directions.
 
+use std::time::Duration;
+
+use gustnado::Routes;
+use gustnado::task::timeout;
+use gustnado::websocket::{WebSocket, websocket};
 use gustnado_http::websocket::Opcode;
 
-use crate::harness::Setup;
+use crate::harness::{Server, Setup};
 use crate::peer::{Peer, close_of, frame, text};
 use crate::serving;
 
@@ -11,6 +16,8 @@ on_every_server!(
     a_message_may_be_cut_anywhere,
     messages_of_one_segment_are_answered_in_order,
     a_message_in_frames_comes_back_whole,
+    the_rest_of_a_message_in_pieces_is_no_message,
+    what_was_gathered_can_be_had_in_pieces,
     pings_are_answered_within_messages,
     text_has_to_be_utf8,
     text_is_refused_with_its_first_wrong_byte,
@@ -63,6 +70,40 @@ fn a_message_in_frames_comes_back_whole(setup: Setup) {
     peer.send(frame(Opcode::Continuation, false, b"\xbcr"));
     peer.send(frame(Opcode::Continuation, true, b"ich"));
     assert_eq!(peer.text(), "Zürich");
+}
+
+fn the_rest_of_a_message_in_pieces_is_no_message(setup: Setup) {
+    let endpoint = websocket(async |mut socket: WebSocket| {
+        let piece = socket.recv_piece().await.expect("no error").expect("a piece");
+        assert!(!piece.is_last);
+        _ = socket.send(piece.bytes.to_vec()).await;
+        let message = socket.recv().await.expect("no error").expect("a message");
+        _ = socket.send(message).await;
+    });
+    let server = Server::routes(setup.patient_config(), Routes::new().get("/", endpoint));
+    let mut peer = Peer::connect(&server, "/");
+    // It is cut within a character.
+    let (first, rest) = "Zürich".as_bytes().split_at(2);
+    peer.send(frame(Opcode::Text, false, first));
+    assert_eq!(peer.frame().payload, first);
+    peer.send([frame(Opcode::Continuation, true, rest), text("next")].concat());
+    assert_eq!(peer.text(), "next");
+}
+
+fn what_was_gathered_can_be_had_in_pieces(setup: Setup) {
+    let endpoint = websocket(async |mut socket: WebSocket| {
+        assert!(timeout(Duration::from_millis(100), socket.recv()).await.is_none(), "half of one");
+        while let Ok(Some(piece)) = socket.recv_piece().await {
+            _ = socket.send(piece.bytes.to_vec()).await;
+        }
+    });
+    let server = Server::routes(setup.patient_config(), Routes::new().get("/", endpoint));
+    let mut peer = Peer::connect(&server, "/");
+    let (first, rest) = "Zürich".as_bytes().split_at(2);
+    peer.send(frame(Opcode::Text, false, first));
+    assert_eq!(peer.frame().payload, first);
+    peer.send(frame(Opcode::Continuation, true, rest));
+    assert_eq!(peer.frame().payload, rest);
 }
 
 fn pings_are_answered_within_messages(setup: Setup) {

@@ -3,16 +3,22 @@
 //! The tunnel and the connection are two tasks, on one worker as a rule. The state is behind a
 //! lock, which is held for a few instructions and never across a wait.
 
+pub(super) mod protocol;
+
 use std::fmt;
+use std::future::Future;
 use std::io;
 use std::mem;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
+use std::time::Duration;
 
 use bytes::Bytes;
 use gustnado_config::UNCHARGED_BYTES;
-use gustnado_tasks::{Charge, ConnectionError, Endpoint, MemoryKind, ProgressTimeout};
-use gustnado_tcp::ByteStream;
+use gustnado_tasks::{
+    Charge, ConnectionError, Endpoint, MemoryKind, ProgressTimeout, Sleep, now, sleep,
+};
 
 /// Bytes of a tunnel in both directions, on their way between its function and its connection.
 ///
@@ -22,9 +28,15 @@ pub struct StreamPipe {
     addresses: Option<Arc<(Endpoint, Endpoint)>>,
     /// So many bytes are taken before the connection is told.
     step: usize,
-    /// Makes the connection look at the stream.
-    connection: Waker,
+    /// The connection, and the stream's number there.
+    connection: (Arc<dyn PipeConnection>, u32),
     state: Mutex<TunnelState>,
+}
+
+/// What a tunnel's stream belongs to.
+pub trait PipeConnection: Send + Sync {
+    /// Makes the connection look at a stream.
+    fn wake(&self, stream: u32);
 }
 
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
@@ -42,7 +54,7 @@ struct TunnelState {
     /// Being sent.
     unsent: Bytes,
     /// Their memory, where they are many.
-    charge: Option<Charge>,
+    charge: Option<Box<Charge>>,
     sending: SendingEnd,
     /// Why neither direction goes on, if so.
     loss: Option<PipeLoss>,
@@ -51,6 +63,8 @@ struct TunnelState {
     close: Option<PipeClose>,
     /// The server drains.
     is_ending: bool,
+    /// Wakes the function's task at that time.
+    alarm: Option<(u64, Sleep)>,
     /// How slowly the peer may take bytes.
     write: ProgressTimeout,
     reader: Option<Waker>,
@@ -113,11 +127,11 @@ impl StreamPipe {
     /// - `addresses`: of the peer and of this end, if the kernel knows them. All streams of a
     ///   connection share them.
     /// - `step`: how many bytes are taken before the connection is told; at most half a window.
-    /// - `connection`: makes the connection look at the stream.
+    /// - `connection`: the stream's connection, and its number there.
     pub fn new(
         addresses: Option<Arc<(Endpoint, Endpoint)>>,
         step: usize,
-        connection: Waker,
+        connection: (Arc<dyn PipeConnection>, u32),
         write: ProgressTimeout,
     ) -> Arc<Self> {
         let state = TunnelState {
@@ -133,12 +147,17 @@ impl StreamPipe {
             is_loss_told: false,
             close: None,
             is_ending: false,
+            alarm: None,
             write,
             reader: None,
             writer: None,
             task: None,
         };
         Arc::new(Self { addresses, step, connection, state: Mutex::new(state) })
+    }
+
+    fn wake_connection(&self) {
+        self.connection.0.wake(self.connection.1);
     }
 
     fn state(&self) -> MutexGuard<'_, TunnelState> {
@@ -168,7 +187,7 @@ impl StreamPipe {
             let is_step = state.is_charged || state.taken >= self.step;
             drop(state);
             if is_step {
-                self.connection.wake_by_ref();
+                self.wake_connection();
             }
             return Poll::Ready(Ok(received));
         }
@@ -183,6 +202,26 @@ impl StreamPipe {
         }
         keep(&mut state.reader, context);
         Poll::Pending
+    }
+
+    /// Waits for that time of the clock, in milliseconds, while nothing is received.
+    pub(super) fn poll_time(&self, context: &Context<'_>, at_ms: u64) -> Poll<()> {
+        let mut state = self.state();
+        let alarm = &mut state.alarm;
+        loop {
+            let now_ms = now().mono_ms;
+            if now_ms >= at_ms {
+                return Poll::Ready(());
+            }
+            // One that comes too early is set again then: mostly the time moves on with each
+            // receive.
+            if alarm.as_ref().is_none_or(|(set_ms, _)| *set_ms > at_ms) {
+                *alarm = Some((at_ms, sleep(Duration::from_millis(at_ms - now_ms))));
+            }
+            let Some((_, sleeping)) = alarm else { return Poll::Pending };
+            ready!(Pin::new(sleeping).poll(&mut Context::from_waker(context.waker())));
+            *alarm = None;
+        }
     }
 
     /// Waits until the server drains, while nothing is received.
@@ -204,7 +243,7 @@ impl StreamPipe {
         }
         state.set_unsent(bytes);
         drop(state);
-        self.connection.wake_by_ref();
+        self.wake_connection();
     }
 
     /// Waits until the connection has taken all bytes that are being sent.
@@ -232,7 +271,7 @@ impl StreamPipe {
         if state.sending == SendingEnd::Open {
             state.sending = SendingEnd::Wanted;
             drop(state);
-            self.connection.wake_by_ref();
+            self.wake_connection();
         }
     }
 
@@ -244,7 +283,7 @@ impl StreamPipe {
     /// Ends both directions: the stream is reset.
     pub(super) fn cut(&self) {
         self.lose(PipeLoss::Cut);
-        self.connection.wake_by_ref();
+        self.wake_connection();
     }
 
     /// Waits until the tunnel is lost, for the task that runs its function.
@@ -259,8 +298,11 @@ impl StreamPipe {
 
     /// Ends the tunnel: its function has ended.
     pub fn close(&self, close: PipeClose) {
-        self.state().close.get_or_insert(close);
-        self.connection.wake_by_ref();
+        let mut state = self.state();
+        state.close.get_or_insert(close);
+        state.alarm = None;
+        drop(state);
+        self.wake_connection();
     }
 }
 
@@ -384,7 +426,8 @@ impl TunnelState {
         if bytes.is_empty() {
             self.charge = None;
         } else if self.charge.is_some() || bytes.len() > UNCHARGED_BYTES {
-            self.charge.get_or_insert_with(|| Charge::new(MemoryKind::Sends)).set(bytes.len());
+            let charge = self.charge.get_or_insert_with(|| Charge::new(MemoryKind::Sends).into());
+            charge.set(bytes.len());
         }
         self.unsent = bytes;
     }
@@ -445,33 +488,6 @@ fn keep(place: &mut Option<Waker>, context: &Context<'_>) {
 impl fmt::Debug for StreamPipe {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StreamPipe").finish_non_exhaustive()
-    }
-}
-
-/// A pipe that a protocol uses.
-#[derive(Debug)]
-pub(super) struct ProtocolPipe(pub(super) Arc<StreamPipe>);
-
-impl ByteStream for ProtocolPipe {
-    fn poll_recv(&mut self, context: &Context<'_>) -> Poll<Result<Vec<u8>, ConnectionError>> {
-        // A protocol is told of a drain by its loop.
-        self.0.poll_recv(context, false).map_err(ConnectionError::from)
-    }
-
-    fn start_send(&mut self, bytes: Vec<u8>) {
-        self.0.start_send(bytes.into());
-    }
-
-    fn poll_sent(&mut self, context: &Context<'_>) -> Poll<Result<(), ConnectionError>> {
-        self.0.poll_sent(context).map_err(ConnectionError::from)
-    }
-
-    fn shutdown_write(&mut self) {
-        self.0.shut();
-    }
-
-    fn abort(&mut self) {
-        self.0.cut();
     }
 }
 

@@ -68,10 +68,30 @@ impl TunnelSend {
         self.begin_step(socket, bytes, write);
     }
 
+    /// Begins to send few bytes, which are copied.
+    pub(super) fn start_copy(&mut self, socket: &mut Socket, bytes: &[u8], write: ProgressTimeout) {
+        if socket.is_paced() {
+            return self.start(socket, Bytes::copy_from_slice(bytes), write);
+        }
+        let mut out = Connection::outgoing();
+        out.bytes.extend_from_slice(bytes);
+        self.begin(socket, (out, bytes.len()), write);
+    }
+
     /// Hands a step to the socket.
     pub(super) fn begin_step(&mut self, socket: &mut Socket, step: Bytes, write: ProgressTimeout) {
+        let len = step.len();
+        self.begin(socket, (outgoing(step), len), write);
+    }
+
+    fn begin(
+        &mut self,
+        socket: &mut Socket,
+        (step, len): (Box<SendBuf>, usize),
+        write: ProgressTimeout,
+    ) {
         socket.refresh_now();
-        self.bytes = step.len();
+        self.bytes = len;
         self.began_ms = socket.now().mono_ms;
         let patience = match &mut self.paced {
             Some(paced) => {
@@ -81,7 +101,7 @@ impl TunnelSend {
             None => write,
         };
         self.at_ms = self.began_ms.saturating_add(patience.first_look_ms());
-        socket.start_send(outgoing(step));
+        socket.start_send(step);
     }
 
     /// Looks at the step that is under way, if it is time. Returns false if the peer has had its

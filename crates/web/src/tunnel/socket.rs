@@ -102,6 +102,16 @@ impl Tunnel {
         });
     }
 
+    /// Does the same with few bytes, which are copied.
+    pub(super) fn start_socket_copy(&mut self, bytes: &[u8]) {
+        let more = &mut self.more;
+        _ = lent::with(self.task, |lent| {
+            let more = more.get_or_insert_default();
+            let write = more.write().unwrap_or(lent.write);
+            more.sending.start_copy(&mut lent.socket, bytes, write);
+        });
+    }
+
     /// Waits until the bytes that are being sent have left. If that fails, the connection is
     /// closed.
     pub(super) fn poll_socket_sent(&mut self) -> Poll<Result<(), TunnelError>> {
@@ -192,7 +202,7 @@ fn read_pause_ms(socket: &Socket) -> Option<u64> {
 /// at: it must not end the next operation.
 fn set_next_deadline(socket: &mut Socket, silent_until_ms: u64, send_at_ms: u64) {
     let now_ms = socket.now().mono_ms;
-    let times = [silent_until_ms, send_at_ms, socket.read_pause_ms()];
-    let next_ms = times.into_iter().filter(|at_ms| *at_ms > now_ms).min();
-    socket.set_deadline(next_ms.unwrap_or(u64::MAX));
+    let later = |at_ms: u64| if at_ms > now_ms { at_ms } else { u64::MAX };
+    let next_ms = later(silent_until_ms).min(later(send_at_ms)).min(later(socket.read_pause_ms()));
+    socket.set_deadline(next_ms);
 }

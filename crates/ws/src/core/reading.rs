@@ -22,20 +22,21 @@ const SHORT_BYTES_MAX: usize = 64 << 10;
 impl Core {
     /// Reads the next piece of what has come. `None`: there is none, or the WebSocket has ended.
     pub(super) fn read_piece(&mut self, gathers: bool) -> Result<Option<MessagePiece>, Violation> {
-        let Some(busy) = self.busy.as_mut().filter(|busy| !busy.unread.is_empty()) else {
+        let Some(traffic) = self.traffic.as_mut().filter(|traffic| !traffic.unread.is_empty())
+        else {
             return Ok(None);
         };
-        let mut unread = mem::take(&mut busy.unread);
+        let mut unread = mem::take(&mut traffic.unread);
         let may_be_compressed = self.deflate().is_some();
         let limits = self.options.read_limits(may_be_compressed);
         let mut input = &mut unread[..];
         let found = loop {
-            let Some(event) = self.busy().reader.next(&mut input, &limits)? else { break None };
+            let Some(event) = self.traffic().reader.next(&mut input, &limits)? else { break None };
             match event {
                 WebSocketEvent::Ping(payload) => {
                     self.admit()?;
                     let payload = Bytes::copy_from_slice(payload);
-                    self.busy().pong_bytes += PONG_BYTES + payload.len();
+                    self.traffic().pong_bytes += PONG_BYTES + payload.len();
                     self.control(Opcode::Pong, &payload);
                 }
                 WebSocketEvent::Pong(_) => self.admit()?,
@@ -48,16 +49,16 @@ impl Core {
                     let (kind, is_last) = (piece.kind, piece.is_last);
                     if is_last {
                         self.admit()?;
-                        self.busy().received += 1;
+                        self.traffic().received += 1;
                     }
                     if kind == MessageKind::Text && !piece.is_compressed {
                         // A text that comes at once is checked when it is made a string.
                         if !(gathers && is_last && self.message_bytes() == 0) {
-                            self.busy().text.check(piece.bytes)?;
+                            self.traffic().text.check(piece.bytes)?;
                         }
                     }
                     if gathers || piece.is_compressed {
-                        self.busy().message.extend_from_slice(piece.bytes);
+                        self.traffic().message.extend_from_slice(piece.bytes);
                     }
                     let bytes = if piece.is_compressed {
                         if !is_last {
@@ -70,16 +71,28 @@ impl Core {
                         Bytes::copy_from_slice(piece.bytes)
                     };
                     if is_last && !piece.is_compressed {
-                        self.busy().text.end()?;
+                        self.traffic().text.end()?;
                     }
                     break Some(MessagePiece { kind, bytes, is_last });
                 }
             }
         };
+        if !gathers && let Some(piece) = &found {
+            self.traffic().is_in_pieces = !piece.is_last;
+        }
         let left = input.len();
         self.keep(unread, left);
         self.check_memory()?;
         Ok(found)
+    }
+
+    /// Takes out what was gathered of a message that is wanted in pieces now.
+    pub(super) fn take_begun(&mut self) -> Option<MessagePiece> {
+        let traffic = self.traffic.as_mut().filter(|traffic| !traffic.message.is_empty())?;
+        let Some((kind, false)) = traffic.reader.message() else { return None };
+        traffic.is_in_pieces = true;
+        let bytes = mem::take(&mut traffic.message).into();
+        Some(MessagePiece { kind, bytes, is_last: false })
     }
 
     /// Counts a message, or a control frame, of which a peer may send so many per second.
@@ -95,17 +108,17 @@ impl Core {
 
     /// Inflates the message that has come, and checks its text.
     fn inflate(&mut self, kind: MessageKind, gathers: bool) -> Result<Bytes, Violation> {
-        let message = mem::take(&mut self.busy().message);
+        let message = mem::take(&mut self.traffic().message);
         let most = self.options.message_bytes_max;
         let Some(deflate) = self.deflate() else { return Ok(message.into()) };
         let inflated = deflate.inflate(&message, most)?;
         if gathers {
-            self.busy().message = inflated;
+            self.traffic().message = inflated;
             return Ok(Bytes::new());
         }
         if kind == MessageKind::Text {
-            self.busy().text.check(&inflated)?;
-            self.busy().text.end()?;
+            self.traffic().text.check(&inflated)?;
+            self.traffic().text.end()?;
         }
         Ok(inflated.into())
     }
@@ -133,14 +146,14 @@ impl Core {
     /// Keeps the last bytes of what was read.
     fn keep(&mut self, mut bytes: BytesMut, left: usize) {
         if left > 0 {
-            self.busy().unread = bytes.split_off(bytes.len() - left);
+            self.traffic().unread = bytes.split_off(bytes.len() - left);
         }
     }
 
     pub(super) fn append(&mut self, bytes: Bytes) {
         // Nobody else has what was just received, so it is not copied.
         let bytes = BytesMut::from(bytes);
-        let unread = &mut self.busy().unread;
+        let unread = &mut self.traffic().unread;
         if unread.is_empty() {
             *unread = bytes;
         } else {
@@ -162,19 +175,20 @@ impl Core {
     }
 
     pub(super) fn is_short_of_memory(&self) -> bool {
-        let charge = self.busy.as_ref().and_then(|busy| busy.charge.as_ref());
+        let charge = self.traffic.as_ref().and_then(|traffic| traffic.charge.as_ref());
         charge.is_some_and(|charge| charge.is_over_budget())
     }
 
     /// Charges what is held of messages in both directions.
     pub(super) fn recharge(&mut self) {
-        let Some(busy) = &mut self.busy else { return };
-        let held = busy.message.capacity() + busy.unread.len() + busy.out.own_bytes();
+        let Some(traffic) = &mut self.traffic else { return };
+        let held = traffic.message.capacity() + traffic.unread.len() + traffic.out.own_bytes();
         if held <= UNCHARGED_BYTES {
-            busy.charge = None;
+            traffic.charge = None;
             return;
         }
-        let charge = busy.charge.get_or_insert_with(|| Charge::new(MemoryKind::WebSockets).into());
+        let charge =
+            traffic.charge.get_or_insert_with(|| Charge::new(MemoryKind::WebSockets).into());
         charge.set(held);
     }
 

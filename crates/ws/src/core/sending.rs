@@ -19,7 +19,7 @@ impl Core {
             Some(compressed) => self.frame(opcode, true, true, &compressed),
             None => self.frame(opcode, true, false, bytes),
         }
-        self.busy().sent += 1;
+        self.traffic().sent += 1;
         Ok(())
     }
 
@@ -31,10 +31,10 @@ impl Core {
         is_last: bool,
     ) -> Result<(), SendError> {
         self.check_open()?;
-        let is_first = !mem::replace(&mut self.busy().is_within_message, !is_last);
+        let is_first = !mem::replace(&mut self.traffic().is_within_message, !is_last);
         let opcode = if is_first { opcode_of(kind) } else { Opcode::Continuation };
         self.frame(opcode, is_last, false, bytes);
-        self.busy().sent += u32::from(is_last);
+        self.traffic().sent += u32::from(is_last);
         Ok(())
     }
 
@@ -42,10 +42,10 @@ impl Core {
     pub(crate) fn share(&mut self, frame: &Bytes) -> Result<(), SendError> {
         self.check_open()?;
         match self.role {
-            Role::Server => self.busy().out.share(frame),
+            Role::Server => self.traffic().out.share(frame),
             Role::Client => self.copy(frame),
         }
-        self.busy().sent += 1;
+        self.traffic().sent += 1;
         Ok(())
     }
 
@@ -68,13 +68,13 @@ impl Core {
     ) {
         let mask = self.mask();
         let header = WebSocketHeader { opcode, is_final, is_compressed, mask, len: 0 };
-        self.busy().out.append(|out| write(header, payload, out));
+        self.traffic().out.append(|out| write(header, payload, out));
     }
 
     /// Waits until so little is to be sent that more may be added.
     pub(crate) fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<Result<(), SendError>> {
         if !self.tunnel.is_here() {
-            return self.poll_room_elsewhere(context);
+            return self.poll_room_in_other_task(context);
         }
         self.check_open()?;
         if self.unsent_bytes() < GATHERED_BYTES_MAX {
@@ -88,7 +88,7 @@ impl Core {
     }
 
     /// Waits for room, in a task that is not the connection's.
-    pub(crate) fn poll_room_elsewhere(
+    pub(crate) fn poll_room_in_other_task(
         &mut self,
         context: &Context<'_>,
     ) -> Poll<Result<(), SendError>> {
@@ -96,7 +96,7 @@ impl Core {
         if self.has_room() {
             return Poll::Ready(Ok(()));
         }
-        let waiting = &mut self.busy().waiting;
+        let waiting = &mut self.traffic().waiting;
         // A task may ask many times before there is room.
         if !waiting.iter().any(|waker| waker.will_wake(context.waker())) {
             waiting.push(context.waker().clone());
@@ -104,7 +104,7 @@ impl Core {
         Poll::Pending
     }
 
-    /// Returns whether a sender elsewhere may add more.
+    /// Returns whether a sender in another task may add more.
     pub(crate) fn has_room(&mut self) -> bool {
         let unsent = self.unsent_bytes();
         if unsent < GATHERED_BYTES_MAX.min(self.options.unsent_bytes_max) {
@@ -122,7 +122,7 @@ impl Core {
     }
 
     /// Does the same, if another task has added it.
-    pub(crate) fn wake_from_elsewhere(&mut self) {
+    pub(crate) fn wake_from_other_task(&mut self) {
         if !self.tunnel.is_here() {
             self.wake_task();
         }
@@ -131,24 +131,26 @@ impl Core {
     /// Sends what there is to send. It is ready when all of it has left.
     pub(super) fn poll_flush(&mut self, context: &Context<'_>) -> Poll<Result<(), TunnelError>> {
         loop {
-            let Some(busy) = &mut self.busy else { return Poll::Ready(Ok(())) };
-            if busy.is_sending {
+            let Some(traffic) = &mut self.traffic else { return Poll::Ready(Ok(())) };
+            if traffic.is_sending {
                 ready!(self.tunnel.poll_sent(context))?;
-                busy.is_sending = false;
-                busy.wake_senders();
+                traffic.is_sending = false;
+                traffic.wake_senders();
             }
-            let Some(next) = busy.out.take() else {
-                busy.pong_bytes = 0;
-                return Poll::Ready(Ok(()));
-            };
-            self.tunnel.start_send(next);
-            busy.is_sending = true;
+            if !traffic.out.pass_few(|bytes| self.tunnel.start_copy(bytes)) {
+                let Some(next) = traffic.out.take() else {
+                    traffic.pong_bytes = 0;
+                    return Poll::Ready(Ok(()));
+                };
+                self.tunnel.start_send(next);
+            }
+            traffic.is_sending = true;
         }
     }
 
     pub(super) fn wake_senders(&mut self) {
-        if let Some(busy) = &mut self.busy {
-            busy.wake_senders();
+        if let Some(traffic) = &mut self.traffic {
+            traffic.wake_senders();
         }
     }
 }

@@ -19,11 +19,18 @@ impl Wake for Bell {
     }
 }
 
+impl PipeConnection for Bell {
+    fn wake(&self, _: u32) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
 /// A pipe, what wakes its connection, and what wakes its tunnel.
 fn piped() -> (Arc<StreamPipe>, Arc<Bell>, Arc<Bell>) {
     let (connection, tunnel) = (Arc::<Bell>::default(), Arc::<Bell>::default());
     let write = ProgressTimeout { silence_ms: 1_000, rate_min: 0 };
-    let pipe = StreamPipe::new(None, 10, Waker::from(Arc::clone(&connection)), write);
+    let bell: Arc<dyn PipeConnection> = Arc::<Bell>::clone(&connection);
+    let pipe = StreamPipe::new(None, 10, (bell, 1), write);
     (pipe, connection, tunnel)
 }
 
@@ -121,4 +128,11 @@ fn a_drain_is_told_behind_what_has_come() {
     assert_eq!(recv(&pipe, &tunnel), Poll::Ready(Err(PipeFailure::Lost(PipeLoss::Ending))));
     let context = Context::from_waker(Waker::noop());
     assert!(pipe.poll_recv(&context, false).is_pending(), "it goes on");
+}
+
+#[test]
+fn a_pipe_that_waits_is_small() {
+    // As it is allocated: with the counts of an `Arc`.
+    let bytes = size_of::<[usize; 2]>() + size_of::<StreamPipe>();
+    assert!(bytes <= 264, "{bytes} bytes");
 }

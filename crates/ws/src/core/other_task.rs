@@ -10,7 +10,7 @@ use crate::message::{MessagePiece, WebSocketMessage};
 
 /// A receiver in another task.
 #[derive(Default)]
-pub(super) struct Elsewhere {
+pub(super) struct OtherTask {
     /// Wakes it, while it waits.
     reader: Option<Waker>,
     /// Wakes what waits for the end of the connection's task.
@@ -41,15 +41,17 @@ impl Core {
                 Some(RecvOutcome::Message(message)) => return Poll::Ready(Ok(Some(message))),
                 // The beginning of a message whose rest is wanted whole.
                 Some(RecvOutcome::Piece(piece)) => {
-                    self.busy().message.extend_from_slice(&piece.bytes);
+                    let traffic = self.traffic();
+                    traffic.is_in_pieces = false;
+                    traffic.message.extend_from_slice(&piece.bytes);
                     if piece.is_last {
-                        let bytes = mem::take(&mut self.busy().message);
+                        let bytes = mem::take(&mut self.traffic().message);
                         return Poll::Ready(self.whole(piece.kind, bytes).map(Some));
                     }
                 }
                 Some(RecvOutcome::End(error)) => return Poll::Ready(error.map_or(Ok(None), Err)),
                 None if self.is_back_here() => return self.poll_recv(context),
-                None => return self.wait_elsewhere(context, false),
+                None => return self.wait_in_other_task(context, false),
             }
         }
     }
@@ -71,7 +73,7 @@ impl Core {
             }
             Some(RecvOutcome::End(error)) => Poll::Ready(error.map_or(Ok(None), Err)),
             None if self.is_back_here() => self.poll_piece(context, false),
-            None => self.wait_elsewhere(context, true),
+            None => self.wait_in_other_task(context, true),
         }
     }
 
@@ -88,63 +90,63 @@ impl Core {
     /// one any more: that would take what this one waits for, and wake the other.
     fn is_back_here(&mut self) -> bool {
         let is_here = self.tunnel.is_here();
-        if let Some(elsewhere) = self.elsewhere().filter(|_| is_here) {
-            elsewhere.reader = None;
+        if let Some(other_task) = self.other_task().filter(|_| is_here) {
+            other_task.reader = None;
         }
         is_here
     }
 
-    fn elsewhere(&mut self) -> Option<&mut Elsewhere> {
-        self.extras.as_mut()?.elsewhere.as_mut()
+    fn other_task(&mut self) -> Option<&mut OtherTask> {
+        self.extras.as_mut()?.other_task.as_mut()
     }
 
     fn take_ready(&mut self) -> Option<RecvOutcome> {
-        self.elsewhere()?.ready.take()
+        self.other_task()?.ready.take()
     }
 
-    fn wait_elsewhere<T>(&mut self, context: &Context<'_>, wants_piece: bool) -> PolledRecv<T> {
+    fn wait_in_other_task<T>(&mut self, context: &Context<'_>, wants_piece: bool) -> PolledRecv<T> {
         // The connection's task is gone: nothing comes any more.
         if self.is_over {
             return Poll::Ready(self.end_of_input().map(|_| None));
         }
-        let elsewhere = self.extras().elsewhere.get_or_insert_default();
-        (elsewhere.reader, elsewhere.wants_piece) = (Some(context.waker().clone()), wants_piece);
+        let other_task = self.extras().other_task.get_or_insert_default();
+        (other_task.reader, other_task.wants_piece) = (Some(context.waker().clone()), wants_piece);
         self.wake_task();
         Poll::Pending
     }
 
     /// Lets another task wait for the end of the connection's.
     pub(super) fn wait_for_end(&mut self, context: &Context<'_>) {
-        self.extras().elsewhere.get_or_insert_default().end = Some(context.waker().clone());
+        self.extras().other_task.get_or_insert_default().end = Some(context.waker().clone());
     }
 
     /// Receives what another task waits for, in the connection's.
     pub(super) fn poll_for_others(&mut self, context: &mut Context<'_>) {
-        let Some(elsewhere) = self.elsewhere() else { return };
-        if elsewhere.reader.is_none() || elsewhere.ready.is_some() {
+        let Some(other_task) = self.other_task() else { return };
+        if other_task.reader.is_none() || other_task.ready.is_some() {
             return;
         }
-        let received = if elsewhere.wants_piece {
+        let received = if other_task.wants_piece {
             self.poll_piece(context, false).map_ok(|piece| piece.map(RecvOutcome::Piece))
         } else {
             self.poll_recv(context).map_ok(|message| message.map(RecvOutcome::Message))
         };
         let Poll::Ready(received) = received else { return };
-        let Some(elsewhere) = self.elsewhere() else { return };
-        elsewhere.ready = Some(match received {
+        let Some(other_task) = self.other_task() else { return };
+        other_task.ready = Some(match received {
             Ok(Some(received)) => received,
             Ok(None) => RecvOutcome::End(None),
             Err(error) => RecvOutcome::End(Some(error)),
         });
-        elsewhere.reader.take().inspect(Waker::wake_by_ref);
+        other_task.reader.take().inspect(Waker::wake_by_ref);
     }
 
-    /// The connection's task ends: what waits elsewhere is woken.
-    pub(super) fn end_elsewhere(&mut self) {
+    /// The connection's task ends: what waits in other tasks is woken.
+    pub(super) fn end_other_task(&mut self) {
         self.is_over = true;
-        if let Some(elsewhere) = self.elsewhere() {
-            elsewhere.reader.take().inspect(Waker::wake_by_ref);
-            elsewhere.end.take().inspect(Waker::wake_by_ref);
+        if let Some(other_task) = self.other_task() {
+            other_task.reader.take().inspect(Waker::wake_by_ref);
+            other_task.end.take().inspect(Waker::wake_by_ref);
         }
     }
 
@@ -152,7 +154,7 @@ impl Core {
     pub(crate) fn release(&mut self) {
         self.is_held = false;
         if let Some(extras) = &mut self.extras {
-            extras.elsewhere = None;
+            extras.other_task = None;
         }
         self.wake_task();
     }

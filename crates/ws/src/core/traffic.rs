@@ -1,5 +1,6 @@
 //! What a WebSocket holds while something is under way, and not while it waits.
 
+use std::cell::RefCell;
 use std::mem;
 use std::task::Waker;
 
@@ -12,7 +13,7 @@ use crate::outbox::FrameQueue;
 
 /// What is under way in both directions. It is in a box that only exists meanwhile: most of many
 /// sockets wait.
-pub(super) struct Busy {
+pub(super) struct Traffic {
     pub(super) reader: MessageReader,
     /// The text that is being received in pieces.
     pub(super) text: Utf8Check,
@@ -21,6 +22,8 @@ pub(super) struct Busy {
     pub(super) unread: BytesMut,
     /// The message that is being received, if it is wanted whole or is compressed.
     pub(super) message: Vec<u8>,
+    /// The message that is being received is handed on in pieces.
+    pub(super) is_in_pieces: bool,
     pub(super) out: FrameQueue,
     /// Bytes are on their way.
     pub(super) is_sending: bool,
@@ -37,13 +40,30 @@ pub(super) struct Busy {
     pub(super) waiting: Vec<Waker>,
 }
 
-impl Busy {
+thread_local! {
+    /// One that is idle, for the next socket of this worker: most have one for a moment.
+    static SPARE: RefCell<Option<Box<Traffic>>> = const { RefCell::new(None) };
+}
+
+impl Traffic {
+    fn take(role: Role) -> Box<Self> {
+        let spare = SPARE.take().filter(|spare| spare.reader.role() == role);
+        spare.unwrap_or_else(|| Box::new(Self::new(role)))
+    }
+
+    /// Returns whether little memory is kept by one that is idle.
+    fn is_small(&self) -> bool {
+        let kept = self.message.capacity() + self.unread.capacity() + self.waiting.capacity();
+        kept == 0 && self.charge.is_none() && self.out.is_small()
+    }
+
     fn new(role: Role) -> Self {
         Self {
             reader: MessageReader::new(role),
             text: Utf8Check::default(),
             unread: BytesMut::new(),
             message: Vec::new(),
+            is_in_pieces: false,
             out: FrameQueue::default(),
             is_sending: false,
             is_within_message: false,
@@ -73,34 +93,38 @@ impl Busy {
 
 impl Core {
     /// Returns what is under way, to add to it.
-    pub(super) fn busy(&mut self) -> &mut Busy {
-        self.busy.get_or_insert_with(|| Box::new(Busy::new(self.role)))
+    pub(super) fn traffic(&mut self) -> &mut Traffic {
+        self.traffic.get_or_insert_with(|| Traffic::take(self.role))
     }
 
     /// Returns how many bytes wait to be sent.
     pub(crate) fn unsent_bytes(&self) -> usize {
-        self.busy.as_ref().map_or(0, |busy| busy.out.bytes())
+        self.traffic.as_ref().map_or(0, |traffic| traffic.out.bytes())
     }
 
     /// Returns whether bytes are on their way.
     pub(super) fn is_sending(&self) -> bool {
-        self.busy.as_ref().is_some_and(|busy| busy.is_sending)
+        self.traffic.as_ref().is_some_and(|traffic| traffic.is_sending)
     }
 
     /// Returns how many bytes of pongs wait to be sent, at most.
     pub(super) fn pong_bytes(&self) -> usize {
-        self.busy.as_ref().map_or(0, |busy| busy.pong_bytes)
+        self.traffic.as_ref().map_or(0, |traffic| traffic.pong_bytes)
     }
 
     /// Returns how long the message is that is being received.
     pub(super) fn message_bytes(&self) -> usize {
-        self.busy.as_ref().map_or(0, |busy| busy.message.len())
+        self.traffic.as_ref().map_or(0, |traffic| traffic.message.len())
     }
 
-    /// Drops what is of no use while it waits.
+    /// Gives up what is of no use while it waits.
     pub(super) fn settle(&mut self) {
-        if self.busy.as_ref().is_some_and(|busy| busy.is_idle()) {
-            self.busy = None;
+        let Some(mut idle) = self.traffic.take_if(|traffic| traffic.is_idle()) else { return };
+        if idle.is_small() {
+            // One that has ended by a violation is idle, too: nothing of it may reach another.
+            (idle.reader, idle.text) = (MessageReader::new(self.role), Utf8Check::default());
+            (idle.is_in_pieces, idle.pong_bytes) = (false, 0);
+            SPARE.set(Some(idle));
         }
     }
 }
