@@ -10,7 +10,8 @@ MIRI_CRATES := gustnado-http gustnado-tasks
 .PHONY: run test capability-tls capability-h2 wheel package test-python test-python-peers
 .PHONY: test-twisted test-twisted-releases frameworks
 .PHONY: check ring fmt fmt-check clippy doc image book site deny lint-python map loom miri probe
-.PHONY: bench bench-quick contest contests hosting callgrind gate c1m fuzz fuzz-all hostile tls-records
+.PHONY: bench bench-quick contest contests hosting callgrind gate c1m fuzz fuzz-all hostile
+.PHONY: tls-records
 .PHONY: conformance conformance-acme conformance-http2 conformance-websocket
 .PHONY: conformance-chat conformance-dictionary conformance-websocket-client autobahn page-load
 

@@ -20,12 +20,12 @@ const GZIP_LEVEL_MAX: u8 = 9;
 
 /// An encoder of whole bodies, one after the other.
 pub struct WholeEncoder {
-    state: EncoderState,
+    state: WholeEncoderState,
     /// The last body.
     out: Vec<u8>,
 }
 
-enum EncoderState {
+enum WholeEncoderState {
     Gzip(Compressor),
     Zstd(CCtx<'static>),
 }
@@ -45,14 +45,14 @@ impl WholeEncoder {
         let state = match coding {
             ContentCoding::Gzip => {
                 let level = CompressionLvl::new(i32::from(level.gzip.clamp(1, 12)));
-                EncoderState::Gzip(Compressor::new(level.map_err(|_| EncodeError)?))
+                WholeEncoderState::Gzip(Compressor::new(level.map_err(|_| EncodeError)?))
             }
             ContentCoding::Zstd => {
                 let mut context = CCtx::try_create().ok_or(EncodeError)?;
                 let level = i32::from(level.zstd.clamp(1, 19));
                 let parameter = CParameter::CompressionLevel(level);
                 context.set_parameter(parameter).map_err(|_| EncodeError)?;
-                EncoderState::Zstd(context)
+                WholeEncoderState::Zstd(context)
             }
             _ => return Err(EncodeError),
         };
@@ -65,14 +65,14 @@ impl WholeEncoder {
     /// [`EncodeError`]: no memory is free.
     pub fn encode(&mut self, input: &[u8]) -> Result<&[u8], EncodeError> {
         let written = match &mut self.state {
-            EncoderState::Gzip(compressor) => {
+            WholeEncoderState::Gzip(compressor) => {
                 let bound = compressor.gzip_compress_bound(input.len());
                 if self.out.len() < bound {
                     self.out.resize(bound, 0);
                 }
                 compressor.gzip_compress(input, &mut self.out).map_err(|_| EncodeError)?
             }
-            EncoderState::Zstd(context) => {
+            WholeEncoderState::Zstd(context) => {
                 let bits = usize::BITS - input.len().leading_zeros();
                 if bits > WINDOW_LOG_MAX {
                     let window = CParameter::WindowLog(WINDOW_LOG_MAX);
@@ -89,8 +89,8 @@ impl WholeEncoder {
     /// Returns the bytes that it holds, its last body included.
     pub fn heap_bytes(&self) -> usize {
         let own = match &self.state {
-            EncoderState::Gzip(_) => GZIP_BYTES,
-            EncoderState::Zstd(context) => context.sizeof(),
+            WholeEncoderState::Gzip(_) => GZIP_BYTES,
+            WholeEncoderState::Zstd(context) => context.sizeof(),
         };
         own + self.out.capacity()
     }

@@ -229,8 +229,8 @@ mod tests {
         ] {
             let keep_old_assets = Duration::from_secs(keep_secs);
             let settings = RouteSettings {
-                dictionaries,
                 compress,
+                dictionaries,
                 keep_old_assets,
                 ..RouteSettings::default()
             };

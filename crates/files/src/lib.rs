@@ -322,12 +322,11 @@ impl Files {
             // Keys of the cache are canonical, so a path as sent that equals one is canonical too,
             // and needs no decoding.
             let key = place.map_or(request.path(), |place| place.below().as_bytes());
-            let cached = match worker.cache.fresh(key, now.mono_ms) {
-                Some(file) => Some(file),
-                None => {
-                    let variant = worker.cache.fresh_variant(key, *request, is_secure, now.mono_ms);
-                    self.folder.counted(variant)
-                }
+            let cached = if let Some(file) = worker.cache.fresh(key, now.mono_ms) {
+                Some(file)
+            } else {
+                let variant = worker.cache.fresh_variant(key, *request, is_secure, now.mono_ms);
+                self.folder.counted(variant)
             };
             if let Some(file) = cached {
                 return match select(file, &self.folder.headers, *request, now) {

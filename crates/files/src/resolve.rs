@@ -208,8 +208,8 @@ impl Root {
         }
     }
 
-    /// Opens a regular file for reading, and returns its state. `relative` is the path that `located`
-    /// was found at.
+    /// Opens a regular file for reading, and returns its state. `relative` is the path that
+    /// `located` was found at.
     ///
     /// # Errors
     /// `NOENT` for anything but a regular file, which is not opened; `AGAIN` if the name means

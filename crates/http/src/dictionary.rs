@@ -183,7 +183,7 @@ mod tests {
         ) {
             if let Some(value) = use_as_dictionary(&before, &behind) {
                 prop_assert!(value.iter().all(u8::is_ascii_graphic));
-                let quotes = value.iter().filter(|byte| **byte == b'"').count();
+                let quotes = memchr::memchr_iter(b'"', &value).count();
                 prop_assert!(quotes == 2 && value.starts_with(b"match=\""));
                 prop_assert!(value.ends_with(b"\""));
             }

@@ -1,6 +1,7 @@
 //! The server's counters: each worker counts by itself, readers add up.
 
 mod counter;
+mod declare;
 mod exposition;
 mod handshakes;
 mod http2;

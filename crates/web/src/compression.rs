@@ -26,7 +26,7 @@ use crate::middleware::Middleware;
 use crate::request::Request;
 use crate::response::{Content, Response, Streamed};
 use stream::Compressing;
-use whole::{CompressingWhole, MadeBy, WHOLE_BYTES_MAX};
+use whole::{CompressingWhole, CompressionMeans, WHOLE_BYTES_MAX};
 
 /// About what an encoder of content at hand holds.
 const ENCODER_BYTES: usize = 768 << 10;
@@ -172,13 +172,13 @@ impl ResponseCompression {
             if !charge.has_room_for(ENCODER_BYTES + bytes.len()) {
                 return None;
             }
-            let made_by = MadeBy {
+            let means = CompressionMeans {
                 pool: self.pool.clone(),
                 encoders: self.encoders.clone(),
                 counts: Arc::clone(&self.counts),
             };
             let bytes = std::mem::take(bytes);
-            let piece = CompressingWhole::new(bytes, (coding, self.level), step, made_by);
+            let piece = CompressingWhole::new(bytes, (coding, self.level), step, means);
             return Some(Content::Stream(Streamed::mapped(piece, None, Result::ok)));
         }
         let encoder = BodyEncoder::of_stream(coding, self.level).ok()?;

@@ -5,8 +5,8 @@ use std::mem;
 
 use bytes::Bytes;
 
-/// Frames of at least so many bytes that others have as well are not copied to those of this socket.
-/// (Sharing one of 1,000 bytes costs 8 % fewer instructions than a copy of it.)
+/// Frames of at least so many bytes that others have as well are not copied to those of this
+/// socket. (Sharing one of 1,000 bytes costs 8 % fewer instructions than a copy of it.)
 const SHARED_BYTES_MIN: usize = 512;
 
 /// Up to so many bytes are copied to what the connection sends.

@@ -54,7 +54,7 @@ pub(super) fn add(
     usual_policy: Option<BodyPolicy>,
     context: &Arc<CallContext>,
 ) -> PyResult<Routes> {
-    let mut sockets = socket_handlers(py, sockets, context)?;
+    let mut sockets = socket_handlers(py, sockets, context);
     for handler in handlers {
         let (
             method,
@@ -105,7 +105,7 @@ fn socket_handlers(
     py: Python<'_>,
     sockets: Vec<SocketSpec>,
     context: &Arc<CallContext>,
-) -> PyResult<Vec<SocketRoute>> {
+) -> Vec<SocketRoute> {
     let route = |spec: SocketSpec| {
         let (path, function, params, merges, guard, subprotocols, origins, message_bytes_max) =
             spec;
@@ -129,7 +129,7 @@ fn socket_handlers(
         };
         SocketRoute { path, merges, handler: Arc::new(handler), has_page: false }
     };
-    Ok(sockets.into_iter().map(route).collect())
+    sockets.into_iter().map(route).collect()
 }
 
 /// Returns a body policy by its name.

@@ -8,7 +8,7 @@ use crate::errors::client_disconnected;
 /// Futures are looked through beyond this number: those whose task was cancelled need not be kept.
 const USUAL: usize = 64;
 
-/// Futures that wait. Most WebSockets have none.
+/// Futures that wait. Most sockets have none.
 #[derive(Default)]
 pub(super) struct Futures {
     all: Vec<Py<PyAny>>,

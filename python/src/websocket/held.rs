@@ -1,4 +1,4 @@
-//! Steps of tasks that wait for a message, kept by their WebSockets.
+//! Steps of tasks that wait for a message, kept by their sockets.
 //!
 //! A task that waits for a future asks it five things each time. The task of a WebSocket's handler
 //! yields nothing instead: asyncio then passes the task's next step to `loop.call_soon` at once. It

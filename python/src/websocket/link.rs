@@ -36,7 +36,7 @@ pub(crate) struct SocketLink {
     state: Guarded<LinkState>,
 }
 
-/// What all WebSockets of a loop share.
+/// What all sockets of a loop share.
 pub(crate) struct LinkContext {
     pub(crate) event_loop: Py<PyAny>,
     /// The awaitable of what need not wait.

@@ -54,7 +54,7 @@ impl SocketStarter {
     ) -> PyResult<(StartedTask<'py>, Bound<'py, SocketRun>)> {
         let py = coroutine.py();
         let run = Bound::new(py, SocketRun::new(link))?;
-        let started = starter.start_as(self.task_type.bind(py), coroutine, |task, step| {
+        let task = starter.start_as(self.task_type.bind(py), coroutine, |task, step| {
             task.setattr(intern!(py, "_run"), &run)?;
             link.set_task(Some(task.clone().unbind()));
             let stepped = link.run_step(py, step);
@@ -63,28 +63,28 @@ impl SocketStarter {
             }
             stepped
         })?;
-        Ok((started, run))
+        Ok((task, run))
     }
 
     /// Calls `then` with what a task returns or raises.
     pub(crate) fn when_done<'py, F>(
         &self,
         starter: &Starter,
-        (started, run): (StartedTask<'py>, Bound<'py, SocketRun>),
+        (task, run): (StartedTask<'py>, Bound<'py, SocketRun>),
         then: F,
     ) -> PyResult<()>
     where
         F: FnOnce(Python<'_>, PyResult<Bound<'_, PyAny>>) + Send + 'static,
     {
-        if started.is_paused() {
+        if task.is_paused() {
             let link = Arc::clone(run.get().link());
-            return starter.when_done(started, move |py, ended| {
+            return starter.when_done(task, move |py, ended| {
                 link.set_task(None);
                 then(py, ended);
             });
         }
         run.get().set_then(Box::new(then));
-        let (task, py) = (&started.task, run.py());
+        let (task, py) = (&task.task, run.py());
         let options = self.on_done.bind(py);
         task.call_method(intern!(py, "add_done_callback"), (run,), Some(options)).map(drop)
     }

@@ -170,6 +170,42 @@ impl ServerShared {
     }
 }
 
+impl ServerShared {
+    fn add_access(&self, stats: &mut Stats) {
+        let refused = |refusal| self.handler_limits.access.of(refusal);
+        stats.password_checks = self.handler_limits.access.password_checks();
+        stats.access_refused_address = refused(Refusal::Address);
+        stats.access_refused_rate = refused(Refusal::Rate);
+        stats.access_refused_password = refused(Refusal::Password);
+        stats.access_refused_busy = refused(Refusal::Busy);
+        stats.access_refused_signature = refused(Refusal::Signature);
+        stats.access_refused_expired = refused(Refusal::Expired);
+        stats.access_refused_origin = refused(Refusal::Origin);
+    }
+
+    fn add_compression(&self, stats: &mut Stats) {
+        let compression = &self.handler_limits.compression;
+        stats.responses_gzip = compression.responses(ContentCoding::Gzip);
+        stats.responses_zstd = compression.responses(ContentCoding::Zstd);
+        stats.responses_brotli = compression.responses(ContentCoding::Brotli);
+        (stats.compressions, stats.compress_bytes_in, stats.compress_bytes_out) =
+            compression.compressions();
+        stats.compress_refused = compression.refused();
+        (stats.variants_cached, stats.variant_bytes) = compression.variants();
+    }
+
+    fn add_folders(&self, stats: &mut Stats) {
+        let folders = &self.folders;
+        stats.files_exhausted = folders.exhausted.load(Ordering::Relaxed);
+        stats.deltas_made = folders.deltas_made.load(Ordering::Relaxed);
+        stats.deltas_sent = folders.deltas_sent.load(Ordering::Relaxed);
+        stats.archives_open = folders.archives_open.load(Ordering::Relaxed);
+        stats.archives_begun = folders.archives_begun.load(Ordering::Relaxed);
+        stats.archives_refused = folders.archives_refused.load(Ordering::Relaxed);
+        stats.archives_failed = folders.archives_failed.load(Ordering::Relaxed);
+    }
+}
+
 impl ServerStats for ServerShared {
     fn backend(&self) -> &'static str {
         self.workers().map_or("", |workers| workers.backend().name())
@@ -190,31 +226,10 @@ impl ServerStats for ServerShared {
         stats.handlers_running = handlers.running.load(Ordering::Relaxed);
         stats.handlers_queued = handlers.queued.load(Ordering::Relaxed);
         stats.handlers_refused = handlers.refused.load(Ordering::Relaxed);
-        let refused = |refusal| self.handler_limits.access.of(refusal);
-        stats.password_checks = self.handler_limits.access.password_checks();
-        stats.access_refused_address = refused(Refusal::Address);
-        stats.access_refused_rate = refused(Refusal::Rate);
-        stats.access_refused_password = refused(Refusal::Password);
-        stats.access_refused_busy = refused(Refusal::Busy);
-        stats.access_refused_signature = refused(Refusal::Signature);
-        stats.access_refused_expired = refused(Refusal::Expired);
-        stats.access_refused_origin = refused(Refusal::Origin);
-        let compression = &self.handler_limits.compression;
-        stats.responses_gzip = compression.responses(ContentCoding::Gzip);
-        stats.responses_zstd = compression.responses(ContentCoding::Zstd);
-        stats.responses_brotli = compression.responses(ContentCoding::Brotli);
-        (stats.compressions, stats.compress_bytes_in, stats.compress_bytes_out) =
-            compression.compressions();
-        stats.compress_refused = compression.refused();
-        (stats.variants_cached, stats.variant_bytes) = compression.variants();
+        self.add_access(&mut stats);
+        self.add_compression(&mut stats);
+        self.add_folders(&mut stats);
         stats.log_lines_lost = self.logs.lost();
-        stats.files_exhausted = self.folders.exhausted.load(Ordering::Relaxed);
-        stats.deltas_made = self.folders.deltas_made.load(Ordering::Relaxed);
-        stats.deltas_sent = self.folders.deltas_sent.load(Ordering::Relaxed);
-        stats.archives_open = self.folders.archives_open.load(Ordering::Relaxed);
-        stats.archives_begun = self.folders.archives_begun.load(Ordering::Relaxed);
-        stats.archives_refused = self.folders.archives_refused.load(Ordering::Relaxed);
-        stats.archives_failed = self.folders.archives_failed.load(Ordering::Relaxed);
         let spool = self.spool.counts();
         stats.spool_bytes = spool.bytes;
         stats.bodies_spooled = spool.bodies;

@@ -52,10 +52,10 @@ pub(crate) fn command() -> Command {
         .about("Write compressed siblings of a folder's files, for --precompressed")
         .long_about(
             "Write FILE.br (Brotli, quality 11), FILE.zst (Zstandard, level 19) and FILE.gz (gzip, \
-             level 12 of libdeflate) beside each file of a folder that becomes smaller, and again only when the \
-             file has changed. Hidden files and symbolic links are left out, and siblings that \
-             this command did not write are left alone: .gustnado-compress in the folder lists \
-             those that it wrote.",
+             level 12 of libdeflate) beside each file of a folder that becomes smaller, and again \
+             only when the file has changed. Hidden files and symbolic links are left out, and \
+             siblings that this command did not write are left alone: .gustnado-compress in the \
+             folder lists those that it wrote.",
         )
         .arg(
             Arg::new("folder")

@@ -461,8 +461,8 @@ fn who_may_come_is_taken_over_for_each_folder() {
     let has = |path: &str, expected: &[&str], not: &[&str]| {
         let found = settings_of(&file, path);
         let is_there = |text: &&str| found.iter().any(|one| one.starts_with(*text));
-        assert!(expected.iter().all(|text| is_there(text)), "{path}: {found:?}");
-        assert!(!not.iter().any(|text| is_there(text)), "{path}: {found:?}");
+        assert!(expected.iter().all(is_there), "{path}: {found:?}");
+        assert!(!not.iter().any(is_there), "{path}: {found:?}");
     };
     has("/", &["allow=10.0.0.0/8"], &["deny", "basic-auth"]);
     has("/", &compression, &["write-rate"]);

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::file::{ContestSpec, PageSpec, Representation};
+use super::file::{ContestSpec, PageSpec, WantedContent};
 use super::folders;
 use super::probe::{self, ProbeResponse};
 
@@ -13,7 +13,7 @@ pub(super) struct CorrectContent {
     /// The correct content by page, as far as it is known.
     content: BTreeMap<Option<PageSpec>, Vec<u8>>,
     /// Lengths of the first correct responses in a content coding.
-    encoded: BTreeMap<Representation, usize>,
+    encoded: BTreeMap<WantedContent, usize>,
 }
 
 impl CorrectContent {
@@ -32,7 +32,7 @@ impl CorrectContent {
     }
 
     /// Bytes of a response as it is sent; 0 if they are not known yet.
-    pub(super) fn body_bytes(&self, wanted: &Representation) -> u64 {
+    pub(super) fn body_bytes(&self, wanted: &WantedContent) -> u64 {
         let encoded = self.encoded.get(wanted).copied();
         let bytes = encoded.or_else(|| self.content.get(&wanted.page).map(Vec::len));
         bytes.unwrap_or(0) as u64
@@ -46,7 +46,7 @@ impl CorrectContent {
     pub(super) fn compare(
         &mut self,
         contest: &ContestSpec,
-        wanted: &Representation,
+        wanted: &WantedContent,
         found: &ProbeResponse,
     ) -> Result<(), String> {
         let page = &wanted.page;
@@ -113,7 +113,7 @@ mod tests {
         let found = correct.compare(&contest, &wanted, &missing).expect_err("not found");
         assert_eq!(found, "expected status 200, found 404");
         // The same page without a coding is compared with the same content.
-        let identity = Representation { coding: None, ..wanted };
+        let identity = WantedContent { coding: None, ..wanted };
         assert_eq!(correct.compare(&contest, &identity, &plain), Ok(()));
         assert_eq!(correct.body_bytes(&identity), text.len() as u64);
     }

@@ -93,7 +93,7 @@ impl ContestSpec {
 
 /// What is requested: a page, and the content coding that its responses have.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Representation {
+pub struct WantedContent {
     /// `None`: the page of the contest.
     pub page: Option<PageSpec>,
     /// `None`: no coding is accepted.
@@ -277,8 +277,8 @@ impl ScenarioSpec {
     }
 
     /// Returns what is requested.
-    pub(super) fn representation(&self) -> Representation {
-        Representation { page: self.page.clone(), coding: self.coding }
+    pub(super) fn representation(&self) -> WantedContent {
+        WantedContent { page: self.page.clone(), coding: self.coding }
     }
 
     /// Returns the arguments that have a generator send the field for the coding. All of them have

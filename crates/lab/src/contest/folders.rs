@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::file::{BodySpec, ContestSpec, PageSpec, Representation, ScenarioSpec};
+use super::file::{BodySpec, ContestSpec, PageSpec, ScenarioSpec, WantedContent};
 
 /// Prefix of the folders of all contests; the process's id follows.
 const PREFIX: &str = "gustnado-contest-";
@@ -119,9 +119,9 @@ pub(super) fn pages(contest: &ContestSpec) -> Vec<Option<PageSpec>> {
 }
 
 /// What is requested in the scenarios that a contender takes part in.
-pub(super) fn representations_of(contest: &ContestSpec, contender: &str) -> Vec<Representation> {
+pub(super) fn representations_of(contest: &ContestSpec, contender: &str) -> Vec<WantedContent> {
     let scenarios = contest.scenarios.iter().filter(|scenario| scenario.has(contender));
-    let mut all: Vec<Representation> = scenarios.map(ScenarioSpec::representation).collect();
+    let mut all: Vec<WantedContent> = scenarios.map(ScenarioSpec::representation).collect();
     all.sort_unstable();
     all.dedup();
     all

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::correct::CorrectContent;
 use super::cpus::CpuSplit;
 use super::file::{
-    ContenderSpec, ContestSpec, GeneratorKind, ModelSpec, PageSpec, Representation, ScenarioSpec,
+    ContenderSpec, ContestSpec, GeneratorKind, ModelSpec, PageSpec, ScenarioSpec, WantedContent,
 };
 use super::folders::{self, ContestFolder};
 use super::free_port::free_port;
@@ -140,7 +140,7 @@ impl<'a> ServerRunner<'a> {
         let mut wanted = folders::representations_of(self.contest, &contender.name);
         let has_page = contender.command.iter().any(|word| word.contains("{page}"));
         if wanted.is_empty() {
-            wanted.push(Representation { page: None, coding: None });
+            wanted.push(WantedContent { page: None, coding: None });
         }
         let mut command = Vec::new();
         for wanted in wanted.chunks(if has_page { 1 } else { wanted.len() }) {
@@ -162,7 +162,7 @@ impl<'a> ServerRunner<'a> {
     fn start_for(
         &self,
         contender: &ContenderSpec,
-        wanted: &[Representation],
+        wanted: &[WantedContent],
         keep_alive: bool,
     ) -> Result<ReadyServer, Unmeasured> {
         let port = free_port().map_err(|error| failed(format!("no free port: {error}")))?;
@@ -286,7 +286,7 @@ impl<'a> ServerRunner<'a> {
         &self,
         contender: &ContenderSpec,
         ready: &mut ReadyServer,
-        wanted: &Representation,
+        wanted: &WantedContent,
     ) -> Result<ProbeResponse, Unmeasured> {
         let page = wanted.page.as_ref();
         let until = Instant::now() + contender.ready_timeout;
@@ -345,7 +345,7 @@ impl<'a> ServerRunner<'a> {
     fn compare(
         &self,
         contender: &ContenderSpec,
-        wanted: &Representation,
+        wanted: &WantedContent,
         found: &ProbeResponse,
     ) -> Result<(), Unmeasured> {
         // One that may differ is no measure for the others.

@@ -20,7 +20,7 @@ use crate::response::{Content, Failed};
 pub(super) const WHOLE_BYTES_MAX: usize = 1 << 20;
 
 /// What the content of a response is compressed by.
-pub(super) struct MadeBy {
+pub(super) struct CompressionMeans {
     pub(super) pool: BlockingPool,
     pub(super) encoders: IdleEncoders,
     pub(super) counts: Arc<CompressionCounts>,
@@ -31,7 +31,7 @@ pub(super) struct CompressingWhole {
     state: WholeState,
     level: Level,
     coding: ContentCoding,
-    made_by: MadeBy,
+    means: CompressionMeans,
     /// Bytes that the worker may compress at once where the pool has no place.
     step_bytes_max: usize,
 }
@@ -52,13 +52,13 @@ impl CompressingWhole {
         content: Bytes,
         (coding, level): (ContentCoding, Level),
         step_bytes_max: usize,
-        made_by: MadeBy,
+        means: CompressionMeans,
     ) -> Self {
-        Self { state: WholeState::Ready(content), level, coding, made_by, step_bytes_max }
+        Self { state: WholeState::Ready(content), level, coding, means, step_bytes_max }
     }
 
     fn start(&self, content: &Bytes) -> Job {
-        let MadeBy { pool, encoders, .. } = &self.made_by;
+        let CompressionMeans { pool, encoders, .. } = &self.means;
         let (pool, encoders, content) = (pool.clone(), encoders.clone(), content.clone());
         let (coding, level) = (self.coding, self.level);
         // Of this worker's ledger: a thread of the pool belongs to none.
@@ -73,7 +73,7 @@ impl CompressingWhole {
         let mut charge = Charge::new(MemoryKind::Sends);
         let encoder = BodyEncoder::of_stream(self.coding, self.level).ok()?;
         charge.set(encoder.heap_bytes());
-        let rest = (self.made_by.pool.clone(), Arc::clone(&self.made_by.counts));
+        let rest = (self.means.pool.clone(), Arc::clone(&self.means.counts));
         let (content, step) = (Content::Bytes(content), self.step_bytes_max);
         Some(Box::new(Compressing::new(content, (encoder, charge), step, rest)))
     }
@@ -97,7 +97,7 @@ impl Stream for CompressingWhole {
                     }
                     Poll::Ready(Ok(Some(piece))) => {
                         let (before, after) = (body.len() as u64, piece.len() as u64);
-                        this.made_by.counts.add_compression(before, after);
+                        this.means.counts.add_compression(before, after);
                         return Poll::Ready(Some(Ok(piece)));
                     }
                     Poll::Ready(Ok(None)) => return Poll::Ready(Some(Err(Failed))),
@@ -135,12 +135,12 @@ mod tests {
 
     /// Returns the content that is compressed by a pool, and how many pieces it came in.
     fn sent(pool: &BlockingPool) -> (Vec<u8>, usize) {
-        let made_by = MadeBy {
+        let means = CompressionMeans {
             pool: pool.clone(),
             encoders: IdleEncoders::default(),
             counts: Arc::default(),
         };
-        let mut stream = CompressingWhole::new(content(), GZIP, 4 << 10, made_by);
+        let mut stream = CompressingWhole::new(content(), GZIP, 4 << 10, means);
         let (mut body, mut pieces) = (Vec::new(), 0);
         let whole = async {
             while let Some(piece) =
@@ -169,13 +169,13 @@ mod tests {
     #[test]
     fn without_a_place_in_the_pool_it_is_compressed_in_steps() {
         let pool = BlockingPool::new(1, 2);
-        let (hold, held) = mpsc::channel::<()>();
-        let held = Arc::new(Mutex::new(held));
+        let (hold, end) = mpsc::channel::<()>();
+        let waits = Arc::new(Mutex::new(end));
         let fill = || {
-            let held = Arc::clone(&held);
+            let waits = Arc::clone(&waits);
             pool.start(move || {
                 // An error when the test ends.
-                let _ = held.lock().unwrap_or_else(PoisonError::into_inner).recv();
+                let _ = waits.lock().unwrap_or_else(PoisonError::into_inner).recv();
             })
         };
         // The thread takes one of them, which leaves a place for another one.

@@ -96,13 +96,12 @@ impl EndpointWrapper {
             None => preload::middleware(&links(route)),
         };
         // Around all others: it sees what they add. A folder does this for its files itself.
-        let compression = match route.folder {
-            Some(_) => None,
-            None => {
-                let counts = build.limits.compression();
-                let made_by = (&build.pool, &build.encoders);
-                compression::middleware(&prepared.settings, made_by, counts)
-            }
+        let compression = if route.folder.is_some() {
+            None
+        } else {
+            let counts = build.limits.compression();
+            let means = (&build.pool, &build.encoders);
+            compression::middleware(&prepared.settings, means, counts)
         };
         let outer = compression.iter().chain(&prepared.after);
         let outer = outer.chain(&self.middleware).chain(&route.middleware);

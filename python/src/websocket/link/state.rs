@@ -36,7 +36,7 @@ pub(super) struct LinkState {
     pub(super) left: Option<Instant>,
     /// The task of the connection.
     pub(super) connection: Option<Waker>,
-    /// What most WebSockets do not have.
+    /// What most sockets do not have.
     pub(super) rare: Option<Box<RareState>>,
     /// The peer is not read, since too much was received ahead.
     pub(super) is_paused: bool,
@@ -46,7 +46,7 @@ pub(super) struct LinkState {
     pub(super) is_known: bool,
 }
 
-/// What most WebSockets do not have.
+/// What most sockets do not have.
 #[derive(Default)]
 pub(super) struct RareState {
     /// Messages after the first.
