@@ -145,6 +145,6 @@ pub(super) const DICTIONARIES: Tunable = Tunable {
     name: "dictionaries",
     group: SettingGroup::Compression,
     default: "auto",
-    doc: "Send hashed files as their difference to older ones; auto with keep-old-assets and zstd",
+    doc: "Send hashed files as differences to older ones; auto: with keep-old-assets, zstd",
     field: choice!(routes.dictionaries, Dictionaries),
 };

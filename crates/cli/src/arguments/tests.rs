@@ -46,6 +46,7 @@ fn every_flag_of_the_table_is_taken() {
             (Field::List { .. }, _) if tunable.name == "compress-types" => "text/*",
             (Field::List { .. }, _) if tunable.name == "cors" => "https://example.org",
             (Field::List { .. }, _) if tunable.name == "cors-headers" => "X-One,X-Two",
+            (Field::List { .. }, _) if tunable.name == "error-page" => "404=404.html,5xx=50x.html",
             (Field::List { .. }, default) if !default.is_empty() => default,
             (Field::List { .. }, _) => "127.0.0.1,10.0.0.0/8,unix",
             (_, "") if tunable.name == "uds-mode" => "660",
