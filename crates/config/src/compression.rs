@@ -59,8 +59,8 @@ impl Compress {
 /// Whether a client that has an older version of a file gets the difference to it (RFC 9842).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Dictionaries {
-    /// Where former releases are kept ([`keep_old_assets`](field@crate::RouteSettings)) and the
-    /// server compresses with Zstandard.
+    /// Where the server compresses with Zstandard, and former releases are kept
+    /// ([`keep_old_assets`](crate::RouteSettings::keep_old_assets)).
     #[default]
     Auto,
     /// Wherever an older version is found, also if the server compresses nothing else.
