@@ -28,7 +28,7 @@ class Settings(TypedDict, total=False):
     acme_email: str | None
     acme_profile: str | None
     allow: str | Sequence[str] | None
-    answer_version: str | None
+    answer_version: Literal["1.1", "1.0", "as-asked"] | None
     app_dir: _Path | None
     archive_bytes_max: int | str | None
     archives: Literal["off", "on", "tar.zst", "zip"] | None
@@ -202,7 +202,7 @@ class Settings(TypedDict, total=False):
     tls_records: Literal["own", "rustls"] | None
     tls_strict_names: bool | None
     tls_ticket_keys: _Path | None
-    tls_version_min: str | None
+    tls_version_min: Literal["1.2", "1.3"] | None
     trailing_slash: Literal["add", "remove", "ignore"] | None
     try_files: str | Sequence[str] | None
     uds: _Path | None
