@@ -75,7 +75,7 @@ def test_every_setting_has_a_variable():
                      "proxy-allow-from": "unix", "try-files": "$uri", "forbidden": "*.bak",
                      "mime": "wasm=application/wasm", "compress-types": "text/*",
                      "allow": "unix", "deny": "unix", "cors": "https://example.org",
-                     "index": "index.html"}.get(option.name, value)
+                     "error-page": "404=404.html", "index": "index.html"}.get(option.name, value)
             plan, warnings = planned("", {option.variable: value})
             assert option.name in plan.settings and not warnings, option.name
 
