@@ -59,8 +59,8 @@ INSTRUCTIONS_SLACK = 1.05
 # three quarters of what is too much (docs/results/not-reached.md).
 COMMAND_BYTES_MAX = 7_500_000
 # Zstandard's encoder is 0.35 MB of it, and Brotli's, for `gustnado compress` alone, about 1.1 MB
-# (the cargo feature `brotli`).
-COMMAND_BYTES_GATE = 13_800_000
+# (the cargo feature `brotli`). Markdown below listings is 0.3 MB, by the names of characters.
+COMMAND_BYTES_GATE = 14_900_000
 # The same of a command that serves by HTTPS and does nothing else, as the container image has it.
 SERVER_BYTES_MAX = 5_500_000
 SERVER_BYTES_GATE = 8_000_000
