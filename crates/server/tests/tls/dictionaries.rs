@@ -159,7 +159,7 @@ fn delta(ask: impl Fn() -> Answer) -> Answer {
 
 fn a_changed_bundle_comes_as_its_difference(setup: Setup) {
     for http2 in [Http2Use::ByAlpn, Http2Use::Never] {
-        let (old, new) = (bundle_of(1_100_000, 1), bundle_of(1_100_000, 2));
+        let (old, new) = (bundle_of(400_000, 1), bundle_of(400_000, 2));
         let (folder, certificate) = (releases_of(&old, &new), Certificate::new());
         let server = Server::start(tuned(&folder, certificate.config(setup, TlsRecords::Own)));
         let browser = Browser::new(&certificate, http2, &server);
