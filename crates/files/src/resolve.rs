@@ -222,14 +222,7 @@ impl Root {
         if located.kind() != FileType::RegularFile {
             return Err(Errno::NOENT);
         }
-        let opened = match self.reopen {
-            Reopen::Proc => {
-                let path = proc_path(&located.descriptor);
-                rustix::fs::openat(CWD, path, READING, Mode::empty())?
-            }
-            Reopen::Again => self.open_beneath(relative, READING)?,
-        };
-        same_file(opened, located)
+        same_file(self.reopen(located, relative, READING)?, located)
     }
 
     /// Does the same with a file that [`Root::locate_cached`] has found: by its path, which is in
@@ -242,21 +235,23 @@ impl Root {
         located: &Located,
         relative: &[u8],
     ) -> Result<(File, Stat), Errno> {
-        if located.kind() != FileType::RegularFile {
-            return Err(Errno::NOENT);
-        }
-        let opened =
-            rustix::fs::openat2(&self.directory, relative, READING, Mode::empty(), IN_MEMORY);
         // Whatever is wrong with it is found by the other way.
-        opened.map_or_else(
-            |_| self.open_to_read(located, relative),
-            |opened| same_file(opened, located),
-        )
+        if located.kind() == FileType::RegularFile
+            && let Ok(opened) =
+                rustix::fs::openat2(&self.directory, relative, READING, Mode::empty(), IN_MEMORY)
+        {
+            return same_file(opened, located);
+        }
+        self.open_to_read(located, relative)
     }
 
     /// Opens a directory for reading its names. `relative` is the path that `located` was found at.
     pub(crate) fn open_folder(&self, located: &Located, relative: &[u8]) -> Result<OwnedFd, Errno> {
-        let flags = READING | OFlags::DIRECTORY;
+        self.reopen(located, relative, READING | OFlags::DIRECTORY)
+    }
+
+    /// Opens what was located, with other flags.
+    fn reopen(&self, located: &Located, relative: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
         match self.reopen {
             Reopen::Proc => {
                 let path = proc_path(&located.descriptor);
