@@ -9,12 +9,16 @@ use std::os::unix::fs::symlink;
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
+use gustnado_compress::decompress;
 use gustnado_config::{Archives, Listing};
-use zstd_safe::{DCtx, InBuffer, OutBuffer};
+use gustnado_http::content_coding::ContentCoding;
 
 use super::*;
 
 const BOTH: [&str; 2] = ["tar.zst", "zip"];
+
+/// More than any archive here has.
+const BYTES_MAX: usize = 200_000_000;
 
 /// (Without threads, each piece is there when it is polled.)
 fn options(change: impl FnOnce(&mut RouteSettings)) -> FileOptions {
@@ -79,19 +83,9 @@ fn unhex(text: &str) -> Vec<u8> {
     (0..text.len()).step_by(2).map(digit).collect()
 }
 
-fn decompressed(bytes: &[u8]) -> Vec<u8> {
-    let (mut context, mut out) = (DCtx::create(), Vec::with_capacity(bytes.len() * 4 + 1_024));
-    let mut input = InBuffer::around(bytes);
-    loop {
-        out.reserve(64 << 10);
-        let at = out.len();
-        let mut output = OutBuffer::around_pos(&mut out, at);
-        let left = context.decompress_stream(&mut output, &mut input).expect("Zstandard");
-        if input.pos() == bytes.len() && left == 0 {
-            return out;
-        }
-        assert!(input.pos() < bytes.len() || left > 0, "it is cut");
-    }
+/// Returns the one frame of Zstandard that an archive is.
+fn decompressed(archive: &[u8]) -> Vec<u8> {
+    decompress(ContentCoding::Zstd, archive, BYTES_MAX).expect("Zstandard")
 }
 
 fn archive(scene: &Scene, path: &str, form: &str) -> BTreeMap<Vec<u8>, Read> {
