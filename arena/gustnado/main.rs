@@ -1,6 +1,6 @@
 //! The entry for `HttpArena` (<https://www.http-arena.com>): its profiles of HTTP/1.1 and HTTP/2.
 //!
-//! It is in the category *production*: routes and handlers of the public API, default settings.
+//! It is in the category *production*: routes and handlers of the public API.
 //!
 //! ```text
 //! cargo run --release --features json,tls --example arena -- 127.0.0.1:8080 /data
@@ -86,7 +86,9 @@ pub(crate) fn server(data: &Path) -> io::Result<Server> {
     let items: Vec<Item> = serde_json::from_slice(&fs::read(data.join("dataset.json"))?)?;
     let json = route()
         .get(move |request: &Request| list(request, &items))
-        .tune(|settings| settings.compress = Compress::On);
+        .tune(|settings| settings.compress = Compress::On)
+        // Each response is compressed once, for one client.
+        .tune(|settings| settings.compress_gzip_level = 1);
     let server = Server::new()
         .route("/baseline11", route().get(sum).post(sum_with_body))
         .get("/baseline2", sum)
@@ -95,8 +97,8 @@ pub(crate) fn server(data: &Path) -> io::Result<Server> {
         .route("/upload", route().post(count).limit_body_bytes(UPLOAD_BYTES_MAX))
         .files("/static", data.join("static"))
         .tune(|config| config.routes.precompressed = Precompressed::On)
-        // The category's rule: each file is read from the disk for each request.
-        .cache_bytes(0);
+        // The category's rule: no file is kept in memory, each is read for each request.
+        .tune(|config| config.routes.small_file_bytes_max = 0);
     Ok(server)
 }
 

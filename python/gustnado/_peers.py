@@ -93,7 +93,7 @@ def client_auth(word: str) -> Row:
 
 _CIPHERS = "none: AES-GCM and ChaCha20-Poly1305: [tls.md](../tls.md)"
 _PASSWORD = ("none: keys without a password, such as `openssl pkey -in key.pem -out plain.pem` "
-             "writes; nobody but the server's user should read that")
+             "writes; no other user than the server's should be able to read that")
 _VERSION = "`--tls-version-min 1.3`; 1.2 and 1.3 are spoken"
 _METRICS = ("`--metrics-path /metrics`, on the server's own port: [metrics.md](../metrics.md)")
 _CERT, _KEY = "`--tls-cert FILE`: [tls.md](../tls.md)", "`--tls-key FILE`"

@@ -8,7 +8,6 @@ mod socket;
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
 use pyo3::intern;
@@ -23,7 +22,7 @@ use crate::coroutine::{self, StartedTask, Starter};
 use crate::errors::{ErrorReporter, FaultOrigin};
 use crate::request_template::RequestTemplate;
 use crate::tunnel;
-use crate::websocket::{SocketRun, SocketStarter};
+use crate::websocket::{RunningSockets, SocketRun, SocketStarter};
 use callee::AsgiCallee;
 use exchange::AsgiExchange;
 use scope::RootPath;
@@ -48,7 +47,7 @@ struct AsgiApp {
     /// The application gets requests for `WebSocket`s as such.
     has_sockets: bool,
     /// Of how many of them its tasks run.
-    running_sockets: AtomicUsize,
+    running_sockets: RunningSockets,
 }
 
 #[pymethods]
@@ -76,7 +75,7 @@ impl Asgi {
         let done = Py::new(event_loop.py(), ReadyNone)?;
         let (event_loop, root) = (event_loop.clone().unbind(), RootPath::new(root_path));
         let template = RequestTemplate::new(template);
-        let (has_sockets, running_sockets) = (websockets, AtomicUsize::new(0));
+        let (has_sockets, running_sockets) = (websockets, RunningSockets::default());
         let app = AsgiApp {
             app,
             event_loop,
@@ -95,7 +94,7 @@ impl Asgi {
 
     /// Returns of how many `WebSocket`s the application's tasks run.
     fn running_sockets(&self) -> usize {
-        self.0.running_sockets.load(Ordering::Relaxed)
+        self.0.running_sockets.count()
     }
 }
 
@@ -204,9 +203,7 @@ impl AsgiApp {
             }
         };
         let py = callee.py();
-        if T::link(&callee).is_some() {
-            self.running_sockets.fetch_add(1, Ordering::Relaxed);
-        }
+        let counted = T::link(&callee).map(|_| self.running_sockets.begin());
         let (started, run) = started;
         let ended = coroutine::result(&started.task).transpose();
         let is_running = ended.is_none();
@@ -216,6 +213,7 @@ impl AsgiApp {
             let (app, of_task) = (Arc::clone(self), callee.clone().unbind());
             let then = move |py: Python<'_>, ended: PyResult<Bound<'_, PyAny>>| {
                 app.end(of_task.bind(py), ended.err());
+                drop(counted);
             };
             let noted = match run {
                 Some(run) => self.socket_starter.when_done(&self.starter, (started, run), then),
@@ -262,9 +260,6 @@ impl AsgiApp {
     /// Handles the application's end: reports its exception, and completes its response.
     fn end<T: AsgiCallee>(&self, callee: &Bound<'_, T>, error: Option<PyErr>) {
         let py = callee.py();
-        if T::link(callee).is_some() {
-            self.running_sockets.fetch_sub(1, Ordering::Relaxed);
-        }
         let owed = T::end(callee, error.is_some());
         if error.is_none() && owed.is_none() {
             return;

@@ -3,7 +3,6 @@
 mod socket;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use pyo3::prelude::*;
@@ -17,7 +16,7 @@ use gustnado::{
 use crate::coroutine::{self, Starter};
 use crate::errors::{ErrorReporter, FaultOrigin};
 use crate::request::PyRequest;
-use crate::websocket::SocketStarter;
+use crate::websocket::{RunningSockets, SocketStarter};
 use crate::{response, tunnel};
 pub(crate) use socket::SocketHandler;
 
@@ -33,7 +32,7 @@ pub(crate) struct CallContext {
     /// The limit of bodies was set, and is that of coroutine functions, too, which have no default.
     has_body_limit: bool,
     /// Of how many `WebSocket`s the handlers run.
-    running_sockets: AtomicUsize,
+    running_sockets: RunningSockets,
 }
 
 /// Default limit of a body that is read into memory for a plain function.
@@ -52,13 +51,13 @@ impl CallContext {
             reporter: ErrorReporter(source.getattr("on_error")?.unbind()),
             to_json: source.getattr("to_json")?.unbind(),
             has_body_limit,
-            running_sockets: AtomicUsize::new(0),
+            running_sockets: RunningSockets::default(),
         })
     }
 
     /// Returns of how many `WebSocket`s the handlers run.
     pub(crate) fn running_sockets(&self) -> usize {
-        self.running_sockets.load(Ordering::Relaxed)
+        self.running_sockets.count()
     }
 
     /// Reports the exception of a handler and returns 500; the client gets no details.

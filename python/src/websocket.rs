@@ -10,12 +10,14 @@ mod native;
 mod pump;
 mod receive;
 mod run;
+mod running;
 mod starter;
 mod waiter;
 
 pub(crate) use link::{CloseOrigin, SocketEnd, SocketLink};
 pub(crate) use native::{PyWebSocket, SocketRequest};
-pub(crate) use pump::{Pump, PumpSeat};
+pub(crate) use pump::{LinkEnd, Pump};
 pub(crate) use receive::{MessageAwaitable, ReceiveForm};
 pub(crate) use run::SocketRun;
+pub(crate) use running::RunningSockets;
 pub(crate) use starter::SocketStarter;

@@ -36,10 +36,9 @@ impl Cors {
         if any && settings.cors_credentials {
             return Err(AccessError::Setting {
                 setting: "cors-credentials",
-                problem:
-                    "expected origins by name, found any: every page could act for whoever is \
-                          logged in; name them in cors"
-                        .to_owned(),
+                problem: "expected origins by name, found any: every page could act for users who \
+                     are logged in; name them in cors"
+                    .to_owned(),
             });
         }
         let headers = settings.cors_headers.join(", ");

@@ -97,9 +97,11 @@ fn listeners(config: &Config) -> impl Iterator<Item = NetworkFinding> {
                 NetworkFinding::new(of, NetworkVerdict::Well, "a socket without a file")
             }
             Some(path) => unix_socket(&of, Path::new(path)),
-            None if address.starts_with("fd:") => {
-                NetworkFinding::new(of, NetworkVerdict::Note, "whoever starts the server opens it")
-            }
+            None if address.starts_with("fd:") => NetworkFinding::new(
+                of,
+                NetworkVerdict::Note,
+                "the process that starts the server opens it",
+            ),
             None => tcp(of, &address),
         }
     })

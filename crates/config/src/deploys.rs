@@ -53,6 +53,14 @@ pub(super) const HASH_BYTES_MAX: Tunable = Tunable {
     field: number!(routes.hash_bytes_max, Bytes, 1..=1 << 40, or "off"),
 };
 
+pub(super) const SMALL_FILE_BYTES_MAX: Tunable = Tunable {
+    name: "small-file-bytes-max",
+    group: SettingGroup::Folders,
+    default: "8191",
+    doc: "Largest file that is kept in memory; others are held open and sent by the kernel",
+    field: number!(routes.small_file_bytes_max, Bytes, 1..=64 << 10, or "off"),
+};
+
 pub(super) const SPA: Tunable = Tunable {
     name: "spa",
     group: SettingGroup::Folders,

@@ -6,6 +6,7 @@
 //! listeners is not served.
 
 mod caches;
+mod limits;
 mod location;
 mod pattern;
 mod route_settings;
@@ -15,6 +16,7 @@ mod server;
 mod settings;
 mod syntax;
 mod target;
+mod value;
 mod write;
 
 use std::fmt;

@@ -58,6 +58,8 @@ settings! { $
         archive_bytes_max: u64,
         /// The largest file whose entity tag is made of its bytes; 0 is none.
         hash_bytes_max: u64,
+        /// The largest file that is kept in memory, in bytes; 0 is none.
+        small_file_bytes_max: u64,
         /// Whether the README of a folder is shown below its listing.
         listing_readme: bool,
         /// Whether files may be sent to folders, by PUT and by forms.

@@ -375,6 +375,7 @@ pub static TUNABLES: &[Tunable] = &[
     forbidden::FORBIDDEN,
     route_settings::LISTING,
     deploys::HASH_BYTES_MAX,
+    deploys::SMALL_FILE_BYTES_MAX,
     folder_settings::LISTING_README,
     folder_settings::ARCHIVES,
     folder_settings::ARCHIVE_BYTES_MAX,

@@ -25,9 +25,8 @@ use super::segment::Segment;
 use super::stamp::{Seen, Stamp};
 use super::warmth;
 
-/// The largest file that is kept in memory with its head. From 8 KiB on, sending from the file is
-/// cheaper than copying.
-pub(super) const SMALL_BYTES_MAX: u64 = 8 * 1024 - 1;
+/// The largest file in memory that is copied behind its head for each response.
+const COPIED_BYTES_MAX: u64 = 8 * 1024 - 1;
 
 /// How often a small file is read again if it changed during the read.
 const ATTEMPTS_MAX: usize = 4;
@@ -49,6 +48,8 @@ pub(super) struct LoadContext<'f> {
     /// A larger one that is open already is not opened again.
     pub(super) open_files: &'f OpenFiles,
     pub(super) hashing: &'f Hashing,
+    /// The largest file that is kept in memory with its head.
+    pub(super) small_bytes_max: u64,
     /// The fields that the file has beyond the folder's.
     pub(super) own: &'f Fields,
 }
@@ -126,7 +127,7 @@ impl CachedFile {
         folder: LoadContext<'_>,
         now: Now,
     ) -> Result<CachedFile, Failure> {
-        let LoadContext { pool, open_files, .. } = folder;
+        let LoadContext { pool, open_files, small_bytes_max, .. } = folder;
         let sent_from = |stamp: Stamp, file| {
             let file = CachedFile {
                 pool: pool.cloned(),
@@ -137,7 +138,7 @@ impl CachedFile {
             file
         };
         let stamp = Stamp::of(&located.stat);
-        if stamp.size > SMALL_BYTES_MAX
+        if stamp.size > small_bytes_max
             && let Some(file) = open_files.get(&stamp)
         {
             return Ok(sent_from(stamp, file));
@@ -151,7 +152,7 @@ impl CachedFile {
         for _ in 0..ATTEMPTS_MAX {
             // From the open descriptor, not from `located`: it may have changed since.
             let stamp = Stamp::of(&stat);
-            if stamp.size > SMALL_BYTES_MAX {
+            if stamp.size > small_bytes_max {
                 let is_local = root.is_local_device(stamp.device);
                 // A remote file system may wait for its server in `close`, too.
                 let closed_by = pool.filter(|_| !is_local).cloned();
@@ -284,7 +285,7 @@ impl CachedFile {
 
     /// Returns the bytes of a file that is not small and not open, to be sent as they are.
     pub fn held(self: &Arc<Self>) -> Option<HeldFile> {
-        let is_held = self.file.is_none() && self.size > SMALL_BYTES_MAX;
+        let is_held = self.file.is_none() && self.size > COPIED_BYTES_MAX;
         is_held.then(|| HeldFile(Arc::clone(self)))
     }
 

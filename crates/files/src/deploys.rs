@@ -69,6 +69,7 @@ impl Folder {
             pool: self.pool(),
             open_files: &self.open_files,
             hashing: &self.hashing,
+            small_bytes_max: self.settings.small_file_bytes_max,
             own,
         }
     }

@@ -4,13 +4,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use gustnado_config::RouteSettings;
 use gustnado_http::fields::Fields;
 use gustnado_http::request::RequestView;
 use gustnado_tasks::Now;
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
-use super::cached_file::{Access, CachedFile, LoadContext, Representation, SMALL_BYTES_MAX};
+use super::cached_file::{Access, CachedFile, LoadContext, Representation};
 use super::content_type::ContentType;
 use super::digest::{self, Hashing};
 use super::error::Failure;
@@ -40,12 +41,14 @@ fn load_file(path: &Path, now: Now) -> Result<CachedFile, Failure> {
     if located.kind() != FileType::RegularFile {
         return Err(Failure::Disk(Errno::NOENT));
     }
+    let small_bytes_max = RouteSettings::default().small_file_bytes_max;
     // Without a folder that remembers digests, only a small file has one.
     let folder = LoadContext {
         headers: &FolderHeaders::default(),
         pool: None,
         open_files: &OpenFiles::default(),
-        hashing: &Hashing::new(SMALL_BYTES_MAX, digest::source_date()),
+        hashing: &Hashing::new(small_bytes_max, digest::source_date()),
+        small_bytes_max,
         own: &Fields::new(),
     };
     let file = (&located, name, Representation::of_type(ContentType::of(name)));

@@ -285,6 +285,20 @@ fn a_file_of_eight_kilobytes_is_sent_from_the_disk() {
 }
 
 #[test]
+fn what_counts_as_a_small_file_is_a_setting() {
+    let parts = |limit: u64, bytes: usize| {
+        let scene = Scene::with(tuned(|settings| settings.small_file_bytes_max = limit), WAYS[0]);
+        scene.write("file", vec![b'x'; bytes]);
+        scene.get("/file");
+        let sent = scene.get("/file");
+        assert_eq!((sent.status(), sent.body.len()), (200, bytes), "{limit}");
+        sent.file_parts
+    };
+    assert_eq!((parts(0, 0), parts(0, 1)), (0, 1));
+    assert_eq!((parts(65_536, 65_536), parts(65_536, 65_537)), (0, 1));
+}
+
+#[test]
 fn other_methods_are_refused_with_what_is_allowed() {
     let scene = Scene::new();
     scene.write("a", "a");

@@ -1,4 +1,5 @@
-//! HTTP/1.x bytes to messages and back (RFC 9110, RFC 9112), without I/O.
+//! Bytes of HTTP/1, HTTP/2 and WebSocket to messages and back, without I/O (RFC 9110, RFC 9112,
+//! RFC 9113, RFC 7541, RFC 6455).
 //!
 //! What lives here: for a server, the request head ([`head`], seen through [`request`]), its body
 //! ([`body`], [`multipart`]), what proxies say of it ([`forwarded`], [`proxy`]) and the response

@@ -8,7 +8,7 @@ use rustls::server::ClientHello;
 use crate::certificate_summary::CertificateSummary;
 use crate::handshake::{ChooseConfig, Chosen, Handshake, HandshakeProgress};
 use crate::identity::SiteIdentity;
-use crate::records::{Cipher, DirectionSecret, Records, Secrets, TlsVersion};
+use crate::records::{Cipher, DirectionSecret, KeyAndIv, Records, Secrets, TlsVersion};
 use crate::tickets::TicketKeys;
 
 /// Knows no site, and looks at what sites are chosen by.
@@ -79,8 +79,10 @@ fn side(cipher: Cipher, version: TlsVersion, own: u8) -> Records {
     let secret_bytes = if cipher == Cipher::Aes256Gcm { 48 } else { 32 };
     let key_bytes = if cipher == Cipher::Aes128Gcm { 16 } else { 32 };
     let direction = |fill: u8| match version {
-        TlsVersion::V13 => DirectionSecret::V13(vec![fill; secret_bytes], 0),
-        TlsVersion::V12 => DirectionSecret::V12(vec![fill; key_bytes], [fill; 12], 0),
+        TlsVersion::V13 => DirectionSecret::V13(vec![fill; secret_bytes], 0, None),
+        TlsVersion::V12 => {
+            DirectionSecret::V12(KeyAndIv { key: vec![fill; key_bytes], iv: [fill; 12] }, 0)
+        }
     };
     let (read, write) = (direction(3 - own), direction(own));
     let secrets = Secrets { cipher, read, write, is_client: own == 2 };

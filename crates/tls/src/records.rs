@@ -9,6 +9,8 @@ mod messages;
 
 use std::fmt;
 
+use zeroize::Zeroize;
+
 use crate::crypto::TAG_BYTES;
 use keys::{AwakeKeys, DirectionKeys};
 
@@ -142,10 +144,19 @@ pub(crate) struct Secrets {
 
 /// The secret of one direction.
 pub(crate) enum DirectionSecret {
-    /// The traffic secret of TLS 1.3, and the number of the next record.
-    V13(Vec<u8>, u64),
-    /// Key, IV and the number of the next record of TLS 1.2.
-    V12(Vec<u8>, [u8; 12], u64),
+    /// The traffic secret of TLS 1.3, the number of the next record, and what was derived from the
+    /// secret, where that is known.
+    V13(Vec<u8>, u64, Option<KeyAndIv>),
+    /// Those of TLS 1.2, and the number of the next record.
+    V12(KeyAndIv, u64),
+}
+
+/// What a cipher is set up with.
+pub(crate) struct KeyAndIv {
+    /// The key.
+    pub key: Vec<u8>,
+    /// What nonces come from.
+    pub iv: [u8; 12],
 }
 
 /// An established connection's records.
@@ -169,10 +180,11 @@ impl Records {
     /// Takes what a handshake has agreed on. `None`: a secret has not the cipher's length.
     pub(crate) fn new(secrets: &Secrets) -> Option<Self> {
         let keys = |secret: &DirectionSecret| match secret {
-            DirectionSecret::V13(secret, record) => {
-                DirectionKeys::from_secret(secrets.cipher, secret, *record)
+            DirectionSecret::V13(secret, record, derived) => {
+                let derived = derived.as_ref().map(|of| (&*of.key, &of.iv[..]));
+                DirectionKeys::from_secret(secrets.cipher, secret, derived, *record)
             }
-            DirectionSecret::V12(key, iv, record) => {
+            DirectionSecret::V12(KeyAndIv { key, iv }, record) => {
                 DirectionKeys::from_key(secrets.cipher, key, iv, *record)
             }
         };
@@ -457,14 +469,16 @@ impl fmt::Debug for Secrets {
 
 impl Drop for DirectionSecret {
     fn drop(&mut self) {
-        use zeroize::Zeroize;
-        match self {
-            Self::V13(secret, _) => secret.zeroize(),
-            Self::V12(key, iv, _) => {
-                key.zeroize();
-                iv.zeroize();
-            }
+        if let Self::V13(secret, ..) = self {
+            secret.zeroize();
         }
+    }
+}
+
+impl Drop for KeyAndIv {
+    fn drop(&mut self) {
+        self.key.zeroize();
+        self.iv.zeroize();
     }
 }
 

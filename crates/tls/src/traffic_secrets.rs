@@ -7,7 +7,7 @@ use rustls::{CipherSuite, Connection, ConnectionTrafficSecrets, KeyLog, Protocol
 use zeroize::Zeroize;
 
 use crate::records::{
-    Cipher, DirectionSecret, RecordError, Records, Secrets, TlsVersion, seal_alert_by_key,
+    Cipher, DirectionSecret, KeyAndIv, RecordError, Records, Secrets, TlsVersion, seal_alert_by_key,
 };
 
 const OF_CLIENT: &str = "CLIENT_TRAFFIC_SECRET_0";
@@ -94,13 +94,14 @@ pub(crate) fn extract(connection: Connection, capture: &Capture) -> Result<Recor
     let direction = |(record, keys): (u64, ConnectionTrafficSecrets),
                      secret: Option<Vec<u8>>|
      -> Result<DirectionSecret, rustls::Error> {
-        if is_v13 {
-            let secret = secret.ok_or(rustls::Error::HandshakeNotComplete)?;
-            return Ok(DirectionSecret::V13(secret, record));
-        }
         let (key, iv) = key_and_iv(&keys).ok_or_else(unsupported)?;
         let iv = iv.try_into().map_err(|_| unsupported())?;
-        Ok(DirectionSecret::V12(key.to_vec(), iv, record))
+        let derived = KeyAndIv { key: key.to_vec(), iv };
+        if is_v13 {
+            let secret = secret.ok_or(rustls::Error::HandshakeNotComplete)?;
+            return Ok(DirectionSecret::V13(secret, record, Some(derived)));
+        }
+        Ok(DirectionSecret::V12(derived, record))
     };
     let (of_client, of_server) = capture.take();
     let (read, write) = if is_client { (of_server, of_client) } else { (of_client, of_server) };

@@ -23,7 +23,7 @@ use crate::coroutine::Pause;
 use crate::errors::client_disconnected;
 use crate::guarded::Guarded;
 use crate::websocket::{
-    CloseOrigin, MessageAwaitable, Pump, PumpSeat, ReceiveForm, SocketEnd, SocketLink,
+    CloseOrigin, LinkEnd, MessageAwaitable, Pump, ReceiveForm, SocketEnd, SocketLink,
 };
 
 /// A WebSocket of an application.
@@ -137,11 +137,11 @@ impl AsgiSocket {
         let handshake = self.take_handshake("websocket.accept")?;
         let OpenHandshake { offer, to, request } = *handshake;
         let opening = self.link.wait_for_open(py)?;
-        let seat = PumpSeat::new(&self.link);
+        let link_end = LinkEnd::new(&self.link);
         let base = own_fields_removed(head.without_content(), subprotocol.is_some());
         let response = offer
             .speaking(subprotocol.as_deref())
-            .accept(base, move |socket| Pump::new(seat, socket));
+            .accept(base, move |socket| Pump::new(link_end, socket));
         drop(request);
         let to = Self::give(to, response);
         self.state().phase = SocketPhase::Accepted(to);

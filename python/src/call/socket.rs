@@ -1,7 +1,6 @@
 //! Opens a WebSocket for a handler in Python, and runs the handler.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
@@ -13,7 +12,7 @@ use super::{CallContext, CallResult, Starter, coroutine, named_parts};
 use crate::errors::FaultOrigin;
 use crate::request::PyRequest;
 use crate::response;
-use crate::websocket::{Pump, PumpSeat, PyWebSocket, SocketLink, SocketRequest, SocketStarter};
+use crate::websocket::{LinkEnd, Pump, PyWebSocket, SocketLink, SocketRequest, SocketStarter};
 
 /// A handler of `WebSocket`s.
 pub(crate) struct SocketHandler {
@@ -30,7 +29,7 @@ pub(crate) struct SocketHandler {
 }
 
 /// A handshake that the guard has let pass, or is about to.
-struct Guest {
+struct OfferedSocket {
     offer: WebSocketOffer,
     request: SocketRequest,
     named: Option<Py<PyDict>>,
@@ -81,41 +80,45 @@ impl SocketHandler {
                 Ok(kept) => SocketRequest::Kept(kept),
                 Err(request) => SocketRequest::Made(made(request)?),
             };
-            return Ok(CallResult::Responded(self.accept(Guest { offer, request, named })));
+            return Ok(CallResult::Responded(self.accept(OfferedSocket { offer, request, named })));
         };
         let request = Bound::new(py, PyRequest::new(request, None, None))?;
         let made = SocketRequest::Made(request.clone().unbind());
-        let guest = Guest { offer, request: made, named };
+        let offered = OfferedSocket { offer, request: made, named };
         let returned = guard.bind(py).call1((request,))?;
         if *waits {
-            return self.begin_later(guest, &returned);
+            return self.begin_later(offered, &returned);
         }
-        Ok(CallResult::Responded(self.decide(guest, Ok(returned))))
+        Ok(CallResult::Responded(self.decide(offered, Ok(returned))))
     }
 
     /// Runs a guard that is a coroutine.
     fn begin_later(
         self: &Arc<Self>,
-        guest: Guest,
+        offered: OfferedSocket,
         guard: &Bound<'_, PyAny>,
     ) -> PyResult<CallResult> {
         let running = self.starter().start(guard)?;
         if let Some(returned) = coroutine::result(&running.task).transpose() {
-            return Ok(CallResult::Responded(self.decide(guest, returned)));
+            return Ok(CallResult::Responded(self.decide(offered, returned)));
         }
         let (replier, reply): (_, Reply) = reply_later();
         let handler = Arc::clone(self);
         let then = move |_: Python<'_>, returned: PyResult<Bound<'_, PyAny>>| {
-            replier.respond(handler.decide(guest, returned));
+            replier.respond(handler.decide(offered, returned));
         };
         self.starter().when_done(running, then)?;
         Ok(CallResult::Later(reply))
     }
 
     /// Opens the WebSocket, or responds with what the guard has returned.
-    fn decide(self: &Arc<Self>, guest: Guest, returned: PyResult<Bound<'_, PyAny>>) -> Response {
+    fn decide(
+        self: &Arc<Self>,
+        offered: OfferedSocket,
+        returned: PyResult<Bound<'_, PyAny>>,
+    ) -> Response {
         match returned {
-            Ok(value) if value.is_none() => self.accept(guest),
+            Ok(value) if value.is_none() => self.accept(offered),
             Ok(value) => {
                 let py = value.py();
                 let response = response::of(&value, self.context.to_json.bind(py));
@@ -135,15 +138,15 @@ impl SocketHandler {
     }
 
     /// Returns the response that opens the WebSocket, upon which the handler is called.
-    fn accept(self: &Arc<Self>, guest: Guest) -> Response {
-        let Guest { offer, request, named } = guest;
+    fn accept(self: &Arc<Self>, offered: OfferedSocket) -> Response {
+        let OfferedSocket { offer, request, named } = offered;
         let subprotocol = offer.subprotocol().map(Box::from);
         let link = self.socket_starter().link();
-        let (handler, seat) = (Arc::clone(self), PumpSeat::new(&link));
+        let (handler, link_end) = (Arc::clone(self), LinkEnd::new(&link));
         let socket = PyWebSocket::new(Arc::clone(&link), request, subprotocol);
         offer.accept(Response::new(Status::UPGRADE_REQUIRED), move |opened| {
-            let pump = Pump::new(seat, opened);
-            Python::attach(|py| handler.run(py, link, socket, named.as_ref()));
+            let pump = Pump::new(link_end, opened);
+            Python::attach(|py| handler.run(py, &link, socket, named.as_ref()));
             pump
         })
     }
@@ -152,34 +155,34 @@ impl SocketHandler {
     fn run(
         self: &Arc<Self>,
         py: Python<'_>,
-        link: Arc<SocketLink>,
+        link: &Arc<SocketLink>,
         socket: PyWebSocket,
         named: Option<&Py<PyDict>>,
     ) {
-        self.context.running_sockets.fetch_add(1, Ordering::Relaxed);
+        let counted = self.context.running_sockets.begin();
         let named = named.map(|named| named.bind(py));
         let started = Bound::new(py, socket)
             .and_then(|socket| self.function.bind(py).call((socket,), named))
-            .and_then(|coroutine| self.socket_starter().start(self.starter(), &coroutine, &link));
+            .and_then(|coroutine| self.socket_starter().start(self.starter(), &coroutine, link));
         let started = match started {
             Ok(started) => started,
-            Err(error) => return self.end(py, &link, Some(&error)),
+            Err(error) => return self.end(py, link, Some(&error)),
         };
         if let Some(ended) = coroutine::result(&started.0.task).transpose() {
-            return self.end(py, &link, ended.err().as_ref());
+            return self.end(py, link, ended.err().as_ref());
         }
-        let handler = Arc::clone(self);
+        let (handler, of_task) = (Arc::clone(self), Arc::clone(link));
         let then = move |py: Python<'_>, ended: PyResult<Bound<'_, PyAny>>| {
-            handler.end(py, &link, ended.err().as_ref());
+            handler.end(py, &of_task, ended.err().as_ref());
+            drop(counted);
         };
         if let Err(error) = self.socket_starter().when_done(self.starter(), started, then) {
-            self.context.reporter.report(py, Some(&error), &self.name);
+            self.end(py, link, Some(&error));
         }
     }
 
     /// Closes the WebSocket behind its handler.
     fn end(&self, py: Python<'_>, link: &SocketLink, error: Option<&PyErr>) {
-        self.context.running_sockets.fetch_sub(1, Ordering::Relaxed);
         if let Some(error) = error {
             let fault = FaultOrigin::of_peer(link.is_loss_known());
             let what = format!("{} has failed", self.name);

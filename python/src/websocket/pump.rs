@@ -12,23 +12,23 @@ use super::link::{CloseOrigin, ReceiveTurn, SocketEnd, SocketLink};
 /// So many messages are handed over before other connections have their turn.
 const BUDGET: usize = 64;
 
-/// A place at a link for the connection's future. Dropped without it, as where the client has gone
-/// before its WebSocket was open, it ends the link.
-pub(crate) struct PumpSeat(Arc<SocketLink>);
+/// The connection's end of a link. It ends the link where it is dropped before the connection's
+/// future has it: the client has gone before its WebSocket was open.
+pub(crate) struct LinkEnd(Arc<SocketLink>);
 
 /// The future of a WebSocket's connection.
 pub(crate) struct Pump {
     socket: WebSocket,
-    seat: PumpSeat,
+    link_end: LinkEnd,
 }
 
-impl PumpSeat {
+impl LinkEnd {
     pub(crate) fn new(link: &Arc<SocketLink>) -> Self {
         Self(Arc::clone(link))
     }
 }
 
-impl Drop for PumpSeat {
+impl Drop for LinkEnd {
     fn drop(&mut self) {
         self.0.end(SocketEnd::without_frame(CloseOrigin::Peer));
     }
@@ -36,13 +36,13 @@ impl Drop for PumpSeat {
 
 impl Pump {
     /// Opens the link.
-    pub(crate) fn new(seat: PumpSeat, mut socket: WebSocket) -> Self {
-        seat.0.open(socket.sender());
-        if let Some(end) = seat.0.ended() {
+    pub(crate) fn new(link_end: LinkEnd, mut socket: WebSocket) -> Self {
+        link_end.0.open(socket.sender());
+        if let Some(end) = link_end.0.ended() {
             // The program has not waited for it to open.
             socket.close(CloseCode(end.code), end.reason.as_deref().unwrap_or_default());
         }
-        Self { socket, seat }
+        Self { socket, link_end }
     }
 
     /// Returns how the WebSocket has ended.
@@ -65,7 +65,7 @@ impl Future for Pump {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let this = &mut *self;
         for _ in 0..BUDGET {
-            match this.seat.0.poll_connection(context) {
+            match this.link_end.0.poll_connection(context) {
                 ReceiveTurn::Receive => {}
                 ReceiveTurn::Pause => return Poll::Pending,
                 ReceiveTurn::End => return Poll::Ready(()),
@@ -73,13 +73,13 @@ impl Future for Pump {
             let error = match this.socket.poll_recv(context) {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(Ok(Some(message))) => {
-                    this.seat.0.deliver(message);
+                    this.link_end.0.deliver(message);
                     continue;
                 }
                 Poll::Ready(Ok(None)) => None,
                 Poll::Ready(Err(error)) => Some(error),
             };
-            this.seat.0.end(this.end(error));
+            this.link_end.0.end(this.end(error));
             return Poll::Ready(());
         }
         context.waker().wake_by_ref();

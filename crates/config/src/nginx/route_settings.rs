@@ -1,10 +1,10 @@
 //! Directives that are settings of routes: who may come, how files are compressed, and how fast
 //! they are sent.
 
+use super::limits::NginxLimits;
 use super::syntax::Directive;
-use crate::Config;
+use super::value::{NO_SUCH_VALUE, SettingValue, Taken, is_valid};
 use crate::networks::Networks;
-use crate::table::TUNABLES;
 
 /// Settings of routes, with what is inherited of them.
 #[derive(Clone, Debug, Default)]
@@ -24,6 +24,7 @@ pub(super) struct NginxRouteSettings {
     /// `on`, where compressed files are sent that lie beside others.
     precompressed: Option<&'static str>,
     write_rate: Option<String>,
+    limits: NginxLimits,
 }
 
 /// Who may come, by `allow` and `deny`.
@@ -37,16 +38,6 @@ enum AdmittedClients {
     /// The order of the directives says what no two lists say.
     Unknown,
 }
-
-/// The value of a setting.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum SettingValue {
-    Text(String),
-    List(Vec<String>),
-}
-
-/// Why a directive is left out.
-const NO_SUCH_VALUE: &str = "its setting takes no such value: left out";
 
 /// Directives of compression whose difference nobody can see who reads what is compressed.
 const OF_GZIP: [&str; 5] =
@@ -77,6 +68,7 @@ impl NginxRouteSettings {
         }
         lines.extend(self.precompressed.map(|value| ("precompressed", text(value))));
         lines.extend(self.write_rate.iter().map(|rate| ("write-rate", text(rate))));
+        lines.extend(self.limits.lines());
         lines
     }
 
@@ -131,17 +123,6 @@ pub(super) enum SettingsConclusion {
     Unclear(&'static str),
 }
 
-/// What becomes of a directive.
-pub(super) enum Taken {
-    /// It is no setting of routes.
-    Not,
-    Yes,
-    /// It is left out, or means something else here.
-    Noted(&'static str),
-    /// Nothing of its scope may be served.
-    Closed(String),
-}
-
 impl NginxRouteSettings {
     /// Takes a directive that is a setting of routes.
     pub(super) fn take(&mut self, one: &Directive) -> Taken {
@@ -167,7 +148,7 @@ impl NginxRouteSettings {
                 return self.take_compression(name, args);
             }
             ("limit_rate", _) => return Taken::Noted(NO_SUCH_VALUE),
-            _ => return Taken::Not,
+            _ => return self.limits.take(one),
         }
         Taken::Yes
     }
@@ -248,12 +229,6 @@ pub(super) fn problem_of_users(text: &str) -> Option<String> {
 
 fn is_type(kind: &str) -> bool {
     is_valid("compress-types", kind) && !kind.contains(',')
-}
-
-/// Returns whether a setting takes a value.
-fn is_valid(name: &str, value: &str) -> bool {
-    let tunable = TUNABLES.iter().find(|tunable| tunable.name == name);
-    tunable.is_some_and(|one| one.set(&mut Config::default(), value.as_ref()).is_ok())
 }
 
 #[cfg(test)]

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use super::caches::headers_of;
 use super::location::{LocationMatcher, NginxLocation};
-use super::route_settings::SettingValue;
 use super::scope::{NginxAnswer, NginxScope};
 use super::server::NginxServer;
 use super::target::{is_plain, rewrite, target};
+use super::value::SettingValue;
 use super::{LeftOuts, caches};
 use crate::forbidden::is_matched;
 

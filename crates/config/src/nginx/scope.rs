@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use super::LeftOuts;
-use super::route_settings::{NginxRouteSettings, SettingsConclusion, Taken};
+use super::route_settings::{NginxRouteSettings, SettingsConclusion};
 use super::syntax::Directive;
+use super::value::{Taken, seconds};
 use crate::headers::Headers;
 
 /// Directives without a counterpart that change nothing about what is served, or to whom.
@@ -82,7 +83,8 @@ const HARMLESS: &[&str] = &[
     "proxy_headers_hash_bucket_size",
 ];
 
-/// Directives that are understood, and have no counterpart: what is served is the same without.
+/// Directives that are understood, and have no counterpart in a location: it serves the same
+/// without.
 const WITHOUT: &[&str] = &[
     "brotli",
     "brotli_comp_level",
@@ -451,34 +453,4 @@ fn is_known_include(path: &str) -> bool {
         "koi-utf",
     ];
     path.rsplit('/').next().is_some_and(|name| KNOWN.contains(&name))
-}
-
-/// Returns the seconds of a time such as `30d`, `1h30m` or `600`.
-pub(super) fn seconds(text: &str) -> Option<u64> {
-    let units = [
-        ("y", 31_536_000),
-        ("M", 2_592_000),
-        ("w", 604_800),
-        ("d", 86_400),
-        ("h", 3_600),
-        ("m", 60),
-        ("s", 1),
-    ];
-    let (mut sum, mut rest) = (0_u64, text.trim());
-    if rest.is_empty() {
-        return None;
-    }
-    while !rest.is_empty() {
-        let end = rest.bytes().position(|byte| !byte.is_ascii_digit()).unwrap_or(rest.len());
-        let number: u64 = rest[..end].parse().ok()?;
-        rest = &rest[end..];
-        let (suffix, factor) = match units.iter().find(|(unit, _)| rest.starts_with(unit)) {
-            Some((unit, factor)) => (*unit, *factor),
-            None if rest.is_empty() => ("", 1),
-            None => return None,
-        };
-        rest = rest[suffix.len()..].trim_start();
-        sum = sum.checked_add(number.checked_mul(factor)?)?;
-    }
-    Some(sum)
 }

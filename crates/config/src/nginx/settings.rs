@@ -4,22 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use super::LeftOuts;
-use super::scope::seconds;
 use super::syntax::Directive;
-use crate::Config;
-use crate::table::TUNABLES;
+use super::value::setting_of;
 use crate::text::quoted;
-
-/// Directives that are settings of the whole server, with their names and kinds of values.
-const SETTINGS: &[(&str, &str, ValueKind)] = &[
-    ("client_max_body_size", "limit-body-bytes", ValueKind::Bytes),
-    ("keepalive_timeout", "timeout-keep-alive", ValueKind::Time),
-    ("keepalive_requests", "max-requests-per-connection", ValueKind::Number),
-    ("client_header_timeout", "header-timeout", ValueKind::Time),
-    ("client_body_timeout", "body-timeout", ValueKind::Time),
-    ("send_timeout", "write-timeout", ValueKind::Time),
-    ("worker_processes", "workers", ValueKind::Number),
-];
 
 /// Directives at the top of the file that need no counterpart.
 const OF_MAIN: &[&str] = &[
@@ -43,13 +30,6 @@ const OF_MAIN: &[&str] = &[
     "worker_shutdown_timeout",
 ];
 
-#[derive(Clone, Copy)]
-enum ValueKind {
-    Bytes,
-    Time,
-    Number,
-}
-
 /// Settings of the whole server.
 #[derive(Default)]
 pub(super) struct GlobalSettings {
@@ -69,20 +49,8 @@ impl GlobalSettings {
 
     /// Takes a directive that is a setting; returns whether it is one.
     pub(super) fn take(&mut self, one: &Directive, left: &mut LeftOuts) -> bool {
-        let Some((_, name, kind)) = SETTINGS.iter().find(|(known, ..)| *known == one.name) else {
-            return false;
-        };
-        let text = one.args.first().map(String::as_str).unwrap_or_default();
-        let value = match kind {
-            ValueKind::Time => seconds(text).map(|seconds| format!("{seconds}s")),
-            ValueKind::Bytes => Some(text.to_ascii_lowercase()),
-            ValueKind::Number => Some(text.to_owned()),
-        };
-        let tunable = TUNABLES.iter().find(|tunable| tunable.name == *name);
-        let is_valid = |value: &String| {
-            tunable.is_some_and(|one| one.set(&mut Config::default(), value.as_ref()).is_ok())
-        };
-        match value.filter(is_valid) {
+        let Some((name, value)) = setting_of(one) else { return false };
+        match value {
             Some(value) => {
                 let known = self.values.entry(name).or_insert_with(|| value.clone());
                 if *known != value {

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use super::route_settings::SettingValue;
 use super::routes::{self, ImportedAction, ImportedRoute};
 use super::server::{ImportedServers, NginxServer};
 use super::settings::{GlobalSettings, push, text_of};
+use super::value::SettingValue;
 use super::{LeftOuts, ReadFile};
 use crate::text::quoted;
 

@@ -87,7 +87,7 @@ pub enum StartError {
     /// Plain HTTP would tell browsers to use https only, which they must not be told there.
     #[error(
         "hsts: {endpoint} is plain HTTP, which must not send it (RFC 6797); add https-redirect, or \
-         leave that listener out"
+         forwarded-allow-ips for a proxy that speaks TLS, or leave that listener out"
     )]
     HstsInPlain {
         /// The listener.

@@ -25,6 +25,7 @@ on_every_server!(
     preconditions_are_weighed_in_their_order,
     dates_are_read_in_all_three_forms,
     without_a_cache_everything_is_the_same,
+    files_are_the_same_from_memory_and_from_the_disk,
     the_default_site_is_a_page,
 );
 
@@ -335,6 +336,32 @@ fn without_a_cache_everything_is_the_same(setup: Setup) {
             let answer = without.get(target);
             assert_eq!(answer.lasting_fields(), expected.lasting_fields(), "{target}");
             assert_eq!(answer.body, expected.body, "{target}");
+        }
+    }
+}
+
+fn files_are_the_same_from_memory_and_from_the_disk(setup: Setup) {
+    let folder = Folder::new();
+    let sizes = [0, 1, 5_000, 8_192, 40_000, 65_536, 70_000];
+    for bytes in sizes {
+        folder.file(&format!("{bytes}.bin"), noise(7, bytes));
+    }
+    for limit in [0, 8_191, 65_536] {
+        let mut config = setup.folder_config(&folder);
+        config.routes.small_file_bytes_max = limit;
+        let server = Server::start(config);
+        for bytes in sizes {
+            let path = format!("/{bytes}.bin");
+            let expected = noise(7, bytes);
+            for _ in 0..2 {
+                assert!(server.get(&path).body == expected, "{limit} {bytes}");
+            }
+            if bytes > 1 {
+                let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\nRange: bytes=-2\r\n\r\n");
+                let answer = server.ask(request);
+                assert_eq!(answer.status, 206, "{limit} {bytes}");
+                assert!(answer.body == expected[expected.len() - 2..], "{limit} {bytes}");
+            }
         }
     }
 }

@@ -92,18 +92,33 @@ pub(crate) struct DirectionKeys {
 impl DirectionKeys {
     /// Takes the traffic secret of a TLS 1.3 direction.
     ///
+    /// - `derived`: its key and IV, where they are known.
     /// - `record`: the number of the next record: how many the handshake has sent under it.
-    pub(crate) fn from_secret(cipher: Cipher, secret: &[u8], record: u64) -> Option<Self> {
+    pub(crate) fn from_secret(
+        cipher: Cipher,
+        secret: &[u8],
+        derived: Option<(&[u8], &[u8])>,
+        record: u64,
+    ) -> Option<Self> {
         if secret.len() != cipher.secret_bytes() {
             return None;
         }
-        let mut keys = Self { cipher, secrets: SecretBytes::new(), record };
+        let mut keys = match derived {
+            Some((key, iv)) => Self::from_key(cipher, key, iv, record)?,
+            None => Self { cipher, secrets: SecretBytes::new(), record },
+        };
         keys.secrets[..secret.len()].copy_from_slice(secret);
-        keys.derive();
+        if derived.is_none() || cfg!(debug_assertions) {
+            keys.derive();
+        }
+        debug_assert!(
+            derived.is_none_or(|(key, iv)| keys.has(key, iv)),
+            "they were derived from another secret"
+        );
         Some(keys)
     }
 
-    /// Takes the key and IV of a TLS 1.2 direction. They last as long as the connection.
+    /// Takes the key and IV of a direction. Those of TLS 1.2 last as long as the connection.
     pub(crate) fn from_key(cipher: Cipher, key: &[u8], iv: &[u8], record: u64) -> Option<Self> {
         if key.len() != cipher.key_bytes() || iv.len() != IV_BYTES {
             return None;
@@ -112,6 +127,10 @@ impl DirectionKeys {
         keys.secrets[KEY_AT..][..key.len()].copy_from_slice(key);
         keys.secrets[IV_AT..][..IV_BYTES].copy_from_slice(iv);
         Some(keys)
+    }
+
+    fn has(&self, key: &[u8], iv: &[u8]) -> bool {
+        self.secrets[KEY_AT..][..key.len()] == *key && self.secrets[IV_AT..][..iv.len()] == *iv
     }
 
     /// Replaces the secret by the next one (RFC 8446 §7.2), and begins to count anew.

@@ -7,8 +7,11 @@ fn secrets(cipher: Cipher, version: TlsVersion, record: u64) -> (Secrets, Secret
     };
     let key_bytes = if cipher == Cipher::Aes128Gcm { 16 } else { 32 };
     let direction = |fill: u8| match version {
-        TlsVersion::V13 => DirectionSecret::V13(vec![fill; bytes], record),
-        TlsVersion::V12 => DirectionSecret::V12(vec![fill; key_bytes], [fill; 12], record),
+        TlsVersion::V13 => DirectionSecret::V13(vec![fill; bytes], record, None),
+        TlsVersion::V12 => {
+            let keys = KeyAndIv { key: vec![fill; key_bytes], iv: [fill; 12] };
+            DirectionSecret::V12(keys, record)
+        }
     };
     let side = |read, write, is_client| {
         let (read, write) = (direction(read), direction(write));
@@ -309,8 +312,8 @@ fn the_trace_of_rfc_8448_opens() {
     ));
     let secrets = Secrets {
         cipher: Cipher::Aes128Gcm,
-        read: DirectionSecret::V13(secret, 0),
-        write: DirectionSecret::V13(vec![7; 32], 0),
+        read: DirectionSecret::V13(secret, 0, None),
+        write: DirectionSecret::V13(vec![7; 32], 0, None),
         is_client: false,
     };
     let mut server = Records::new(&secrets).expect("the lengths fit");

@@ -1,0 +1,140 @@
+//! Who may come: networks, passwords and rates, and what compresses.
+
+use super::*;
+
+/// Returns the settings of a route as text.
+fn settings_of(file: &ConfigFile, path: &str) -> Vec<String> {
+    let is_it = |route: &&RouteSpec| route.path == path;
+    let route = file.main.routes.iter().find(is_it).unwrap_or_else(|| panic!("no route {path}"));
+    let line = |one: &crate::file_settings::FileSetting| {
+        format!("{}={}", one.name, one.value.to_string_lossy())
+    };
+    route.settings.iter().map(line).collect()
+}
+
+const GUARDED: &str = r#"
+http {
+    gzip on; gzip_types text/css application/json; gzip_min_length 500; gzip_comp_level 5;
+    gzip_vary on; gzip_proxied any; gzip_static on;
+    server {
+        root /srv;
+        allow 10.0.0.0/8; deny all;
+        location / { }
+        location /open/ { allow all; gzip off; limit_rate 100k; }
+        location /staff/ { auth_basic "Staff only"; auth_basic_user_file users; }
+        location /both/ { deny 192.0.2.1; allow 192.0.2.0/24; deny all; }
+        location = /one.txt { allow all; }
+        location /two.txt { allow all; }
+        location ~ \.(css|js)$ { expires 7d; }
+        location ~ \.pdf$ { allow all; }
+    }
+}
+"#;
+
+#[test]
+fn who_may_come_is_taken_over_for_each_folder() {
+    let import = imported_with(GUARDED, &|path| match path.to_str() {
+        Some("/etc/nginx/users") => Ok("ann:$2y$05$abc\n".to_owned()),
+        _ => Err("no such file".to_owned()),
+    });
+    let file = parsed(&import);
+    let compression = [
+        "precompressed=on",
+        "compress=gzip",
+        "compress-types=text/html,text/css,application/json",
+        "compress-bytes-min=500",
+        "compress-gzip-level=5",
+    ];
+    let has = |path: &str, expected: &[&str], not: &[&str]| {
+        let found = settings_of(&file, path);
+        let is_there = |text: &&str| found.iter().any(|one| one.starts_with(*text));
+        assert!(expected.iter().all(is_there), "{path}: {found:?}");
+        assert!(!not.iter().any(is_there), "{path}: {found:?}");
+    };
+    has("/", &["allow=10.0.0.0/8"], &["deny", "basic-auth"]);
+    has("/", &compression, &["write-rate"]);
+    has("/open", &["write-rate=100k", "precompressed=on"], &["allow", "deny", "compress="]);
+    let both = ["basic-auth=/etc/nginx/users", "basic-auth-realm=Staff only", "allow=10.0.0.0/8"];
+    has("/staff", &both, &["deny"]);
+    has("/both", &["allow=192.0.2.0/24", "deny=192.0.2.1"], &["basic-auth"]);
+    // A single file has no folder of its own, and must not have more readers than it had.
+    for path in ["/one.txt", "/two.txt"] {
+        assert_eq!(served(&file.main, path), "403 403 Forbidden", "{path}\n{}", import.text);
+    }
+    // Others may read it in nginx, which no folder can say: it is in none.
+    for path in ["/x.pdf", "/open/x.pdf", "/staff/x.pdf"] {
+        assert_eq!(served(&file.main, path), "404", "{path}\n{}", import.text);
+    }
+    // An expression without access of its own has that of the server, not that of the folder.
+    assert_eq!(served(&file.main, "/x.css"), "/srv/x.css");
+    for path in ["/open/x.css", "/staff/x.css", "/both/x.js"] {
+        assert_eq!(served(&file.main, path), "404", "{path}\n{}", import.text);
+    }
+    let is_it = |route: &&RouteSpec| route.path == "/";
+    let root = file.main.routes.iter().find(is_it).expect("a route");
+    let rules: Vec<(&str, &str)> = root.cache.iter().map(|one| (&*one.path, &*one.value)).collect();
+    assert_eq!(rules, [("/**.css", "max-age=604800"), ("/**.js", "max-age=604800")]);
+}
+
+#[test]
+fn a_server_for_nobody_serves_nothing_and_one_with_a_password_asks_for_it_everywhere() {
+    let closed = imported("server { root /srv; deny all; allow 10.0.0.1; location /a/ { } }");
+    assert_eq!(served(&parsed(&closed).main, "/a/x"), "403 403 Forbidden");
+    let text = "server { root /srv; auth_basic x; auth_basic_user_file /u; location /a/ { alias \
+                /b/; } location /c/ { auth_basic off; } location /h { return 200 ok; } }";
+    let import = imported_with(text, &|_| Ok("ann:$argon2id$x".to_owned()));
+    let file = parsed(&import);
+    for (path, is_asked) in [("/", true), ("/a", true), ("/c", false)] {
+        let found = settings_of(&file, path);
+        assert_eq!(found.contains(&"basic-auth=/u".to_owned()), is_asked, "{path}: {found:?}");
+    }
+    let weak = imported_with(text, &|_| Ok("ann:$apr1$x$y".to_owned()));
+    assert_eq!(served(&parsed(&weak).main, "/a/x"), "403 403 Forbidden");
+    assert!(reasons(&weak).contains("hashed by bcrypt or Argon2"), "{}", reasons(&weak));
+}
+
+const LIMITED: &str = r"
+http {
+    limit_req_zone $binary_remote_addr zone=slow:10m rate=30r/m;
+    limit_req_zone $server_name zone=site:10m rate=10r/s;
+    limit_req_status 429;
+    server {
+        root /srv;
+        client_max_body_size 0;
+        limit_conn perip 10;
+        location /all/ { autoindex on; }
+        location /slow/ { limit_req zone=slow burst=5 nodelay; client_max_body_size 8M; }
+        location /later/ { limit_req zone=slow burst=5; client_body_timeout 1m; send_timeout 5; }
+        location /site/ { autoindex on; limit_req zone=site; }
+        location /none/ { autoindex on; limit_req zone=none; client_body_timeout 1d; }
+    }
+}
+";
+
+#[test]
+fn limits_of_clients_and_bodies_are_taken_over_for_each_folder() {
+    let import = imported(LIMITED);
+    let file = parsed(&import);
+    let limits = |path: &str| {
+        let of = settings_of(&file, path).into_iter();
+        of.filter(|one| one.contains("rate-") || one.contains("body") || one.contains("timeout"))
+            .collect::<Vec<_>>()
+    };
+    assert!(limits("/all").is_empty());
+    let rate = ["rate-limit=30/m", "rate-limit-burst=6"];
+    assert_eq!(limits("/slow"), [&["limit-body-bytes=8m"], &rate[..]].concat());
+    let times = ["body-timeout=60s", "write-timeout=5s"];
+    assert_eq!(limits("/later"), [&times[..], &rate[..]].concat());
+    assert!(limits("/site").is_empty() && limits("/none").is_empty());
+    assert!(import.text.contains("limit-body-bytes = \"1t\""), "{}", import.text);
+    let reasons = reasons(&import);
+    for part in [
+        "limit_conn perip 10: it has no counterpart",
+        "limit_req zone=slow burst=5: requests beyond the rate are refused, not delayed",
+        "limit_req zone=site: only rates of each address are taken over: left out",
+        "limit_req zone=none: only rates of each address are taken over: left out",
+        "client_body_timeout 1d: its setting takes no such value: left out",
+    ] {
+        assert!(reasons.contains(part), "{part}: {reasons}");
+    }
+}
