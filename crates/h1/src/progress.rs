@@ -59,8 +59,7 @@ impl ResponseProgress {
         }
         let progress = Self::written(ending);
         if matches!(progress, Self::Last) && !request.head().keep_alive() {
-            // The connection's end travels with the response: one packet less.
-            out.expect_more();
+            out.expect_end();
         }
         progress
     }

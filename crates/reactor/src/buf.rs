@@ -206,10 +206,19 @@ pub(crate) enum SendForm {
     Plain,
     /// More follows at once (a file): the kernel may hold a last short packet back for it.
     MoreFollows,
+    /// The connection's end follows at once.
+    EndFollows,
     /// It lies in several places.
     Parts,
     /// It is sent together with what follows, and stays where it is until then.
     Waiting,
+}
+
+impl SendForm {
+    /// Returns whether the kernel may hold a last short packet back.
+    pub(crate) fn is_followed(self) -> bool {
+        matches!(self, Self::MoreFollows | Self::EndFollows)
+    }
 }
 
 /// The bytes of a send that its peer has not taken yet.
@@ -260,6 +269,16 @@ impl SendBuf {
     /// packet back for it.
     pub fn expect_more(&mut self) {
         self.form = SendForm::MoreFollows;
+    }
+
+    /// Announces that the connection ends behind it: its end travels with it, one packet less.
+    pub fn expect_end(&mut self) {
+        self.form = SendForm::EndFollows;
+    }
+
+    /// Returns whether the connection ends behind it.
+    pub fn ends(&self) -> bool {
+        self.form == SendForm::EndFollows
     }
 
     /// Keeps it back when it is sent, until it is taken back: what follows is to leave

@@ -214,7 +214,7 @@ impl Epoll {
                 let mut nothing = SendAncillaryBuffer::default();
                 sendmsg(&io.fd, &parts, &mut nothing, SendFlags::NOSIGNAL)
             }),
-            SendForm::Plain | SendForm::MoreFollows => {
+            SendForm::Plain | SendForm::MoreFollows | SendForm::EndFollows => {
                 self.send_by(io, (unsent, len), out, token, |unsent| {
                     send(&io.fd, unsent.rest(), SendFlags::NOSIGNAL | SendFlags::MORE)
                 })

@@ -254,7 +254,7 @@ impl Ring {
     /// Sends all bytes. They are kept here until the completion brings them back. Returns the place
     /// of the send.
     pub(crate) fn send(&mut self, target: FdTarget, key: Key, out: Box<SendBuf>) -> u32 {
-        let flags = SEND_FLAGS | if out.form == SendForm::MoreFollows { MSG_MORE } else { 0 };
+        let flags = SEND_FLAGS | if out.form.is_followed() { MSG_MORE } else { 0 };
         let message = (out.form == SendForm::Parts).then(|| Box::new(Message::of(&out)));
         let (place, send) = self.sends.keep(SendUnderWay { key, out, message });
         // The pointers are taken of what lies where it stays.

@@ -218,7 +218,7 @@ impl Uring {
             return Poll::Ready(Ok(()));
         }
         // The head of a file whose descriptor is at hand leaves without a trip through the ring.
-        if bytes.form == SendForm::MoreFollows
+        if bytes.form.is_followed()
             && let Some(fd) = &socket.fd
         {
             let flags = rustix::net::SendFlags::MORE

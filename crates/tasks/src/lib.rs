@@ -87,7 +87,7 @@ pub use exec::task::{
     yield_now,
 };
 pub use exec::timers::precise_timer::PreciseTimer;
-pub use exec::timers::time::{Now, Sleep, now, sleep, timeout};
+pub use exec::timers::time::{Now, Sleep, now, sleep, timeout, turn_number};
 pub use exec::waits::WaitsOn;
 pub use exec::worker::cuts::CutDuring;
 pub use exec::worker::descriptors::descriptors_for_connections;

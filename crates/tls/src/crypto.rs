@@ -17,6 +17,7 @@ pub(crate) use rustls::crypto::aws_lc_rs as handshakes;
 pub(crate) use rustls::crypto::ring as handshakes;
 
 use library::aead::{Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use rustls::CipherSuite;
 use rustls::crypto::CryptoProvider;
 
 pub(crate) use library::{aead, digest, hkdf};
@@ -26,8 +27,16 @@ pub(crate) use tickets::TicketCipher;
 pub(crate) const TAG_BYTES: usize = 16;
 
 /// Returns what handshakes are made with.
+///
+/// AES-128-GCM comes before AES-256-GCM: its suites hash by SHA-256, for which CPUs have
+/// instructions. With SHA-384, for which few have, a handshake takes a third more of the server's
+/// time.
 pub(crate) fn provider() -> CryptoProvider {
-    handshakes::default_provider()
+    let mut provider = handshakes::default_provider();
+    let is_longer =
+        |suite: CipherSuite| suite.as_str().is_none_or(|name| !name.contains("AES_128"));
+    provider.cipher_suites.sort_by_key(|suite| is_longer(suite.suite()));
+    provider
 }
 
 /// Fills memory with random bytes. `None`: the system gives none.

@@ -8,8 +8,8 @@ mod outcome;
 
 use std::sync::{Arc, OnceLock};
 
-use rustls::Connection;
 use rustls::server::{Accepted, Acceptor, ClientHello, ServerConfig};
+use rustls::{CipherSuite, Connection};
 
 use crate::challenges;
 use crate::client_policy::ClientPolicy;
@@ -356,13 +356,12 @@ fn begin(
     // The configuration is all sites' and lasts; a clone of it, a few counters, captures the
     // secrets of this handshake alone.
     let capture = Arc::new(Capture::new(Arc::clone(&config.key_log)));
-    let config = if own_records {
-        let mut config = ServerConfig::clone(&config);
-        config.key_log = Arc::clone(&capture) as _;
-        Arc::new(config)
-    } else {
-        config
-    };
+    let mut of_this = ServerConfig::clone(&config);
+    if own_records {
+        of_this.key_log = Arc::clone(&capture) as _;
+    }
+    of_this.ignore_client_order = !prefers_chacha(hello.cipher_suites(), &of_this);
+    let config = Arc::new(of_this);
     match accepted.into_connection(config) {
         Ok(connection) => {
             let mut connection = Connection::from(connection);
@@ -374,6 +373,15 @@ fn begin(
             Err(HandshakeError::Refused(error))
         }
     }
+}
+
+/// Returns whether a client wants ChaCha20 most of all, as those do whose CPUs have no instructions
+/// for AES. For others the server's order counts.
+fn prefers_chacha(offered: &[CipherSuite], config: &ServerConfig) -> bool {
+    let known = &config.crypto_provider().cipher_suites;
+    let mut offered = offered.iter().copied();
+    let first = offered.find(|offered| known.iter().any(|suite| suite.suite() == *offered));
+    first.and_then(|suite| suite.as_str()).is_some_and(|name| name.contains("CHACHA20"))
 }
 
 /// A fatal alert in plain, before any key: `unrecognized_name` (RFC 6066 §3).

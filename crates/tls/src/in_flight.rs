@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Waker};
 
-use gustnado_tasks::{now, yield_now};
+use gustnado_tasks::{turn_number, yield_now};
 
 /// Hellos that one turn of a worker answers, some 130 µs each. The others wait for the next turn,
 /// behind the requests of established connections.
@@ -25,13 +25,13 @@ const CROWD: u32 = 2 * HELLOS_PER_TURN as u32;
 static WAITING: AtomicU32 = AtomicU32::new(0);
 
 thread_local! {
-    /// The time of a turn, and the hellos that it has answered.
+    /// The number of a turn, and the hellos that it has answered.
     static TURN: Cell<(u64, u8)> = const { Cell::new((0, 0)) };
 }
 
 /// Waits for a turn that has time for a hello.
 pub(crate) async fn await_turn() {
-    let is_turn = || TURN.with(|turn| is_taken_on(turn, now().mono_ms, is_crowded()));
+    let is_turn = || TURN.with(|turn| is_taken_on(turn, turn_number(), is_crowded()));
     if is_turn() {
         return;
     }
@@ -46,10 +46,10 @@ pub(crate) fn is_crowded() -> bool {
     WAITING.load(Ordering::Relaxed) >= CROWD
 }
 
-fn is_taken_on(turn: &Cell<(u64, u8)>, now_ms: u64, is_crowded: bool) -> bool {
-    let (began_ms, hellos) = turn.get();
-    let hellos = if began_ms == now_ms { hellos } else { 0 };
-    turn.set((now_ms, hellos.saturating_add(1)));
+fn is_taken_on(turn: &Cell<(u64, u8)>, number: u64, is_crowded: bool) -> bool {
+    let (last, hellos) = turn.get();
+    let hellos = if last == number { hellos } else { 0 };
+    turn.set((number, hellos.saturating_add(1)));
     hellos < if is_crowded { HELLOS_PER_CROWDED_TURN } else { HELLOS_PER_TURN }
 }
 
@@ -229,7 +229,7 @@ mod tests {
     #[test]
     fn a_turn_takes_few_hellos_on() {
         let turn = Cell::new((0, 0));
-        let taken = |now_ms| (0..100).filter(|_| is_taken_on(&turn, now_ms, false)).count();
+        let taken = |number| (0..100).filter(|_| is_taken_on(&turn, number, false)).count();
         assert_eq!(taken(7), usize::from(HELLOS_PER_TURN));
         assert_eq!(taken(7), 0);
         assert_eq!(taken(8), usize::from(HELLOS_PER_TURN));

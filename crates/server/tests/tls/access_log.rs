@@ -79,8 +79,8 @@ fn every_property_of_a_handshake_is_written(setup: Setup) {
             logged.ask(&config);
         }
     }
-    let v13 = "TLSv1.3 TLS_AES_256_GCM_SHA384 X25519 a.test http/1.1";
-    let v12 = "TLSv1.2 TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384";
+    let v13 = "TLSv1.3 TLS_AES_128_GCM_SHA256 X25519 a.test http/1.1";
+    let v12 = "TLSv1.2 TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256";
     let (full, resumed) = ("a.test Initial", "a.test Resumed");
     let expected = [
         format!("{v13} . \"-\" {full}"),
@@ -113,7 +113,7 @@ fn a_plain_connection_has_none(setup: Setup) {
     let tls = lines.iter().find_map(|line| line.split_once(",\"tls\":")).expect("one has it").1;
     assert_eq!(
         tls,
-        "{\"protocol\":\"TLSv1.3\",\"cipher\":\"TLS_AES_256_GCM_SHA384\",\
+        "{\"protocol\":\"TLSv1.3\",\"cipher\":\"TLS_AES_128_GCM_SHA256\",\
          \"group\":\"X25519\",\"server_name\":\"a.test\",\"alpn\":null,\
          \"client_subject\":null,\"resumed\":false}}"
     );

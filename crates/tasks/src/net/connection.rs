@@ -164,8 +164,14 @@ impl Connection {
     /// Takes back what [`Connection::start_send`] took over, if nothing of it was sent yet:
     /// to send it in smaller parts, or together with what it [waits for](SendBuf::wait_for_more).
     pub fn take_unsent(&mut self) -> Option<Box<SendBuf>> {
-        let mut out = self.out.take()?;
+        let mut out = self.take_to_seal()?;
         out.expect_nothing();
+        Some(out)
+    }
+
+    /// The same for what leaves in another form at once: what was said of what follows still holds.
+    pub fn take_to_seal(&mut self) -> Option<Box<SendBuf>> {
+        let out = self.out.take()?;
         self.sending = false;
         Some(out)
     }

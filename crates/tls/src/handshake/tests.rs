@@ -1,6 +1,7 @@
 use std::io::{Read, Write};
 
 use rcgen::{CertifiedKey, KeyPair, generate_simple_self_signed};
+use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{PrivateKeyDer, ServerName};
 use rustls::version::{TLS12, TLS13};
 use rustls::{
@@ -38,15 +39,23 @@ pub(super) fn configs(
     versions: &[&'static SupportedProtocolVersion],
     suite: Option<CipherSuite>,
 ) -> (OneSite, Arc<ClientConfig>) {
-    let CertifiedKey { cert, signing_key } =
-        generate_simple_self_signed([NAME.to_owned()]).expect("a certificate");
-    let key: PrivateKeyDer<'static> = KeyPair::serialize_der(&signing_key).try_into().expect("DER");
     let mut provider = crate::crypto::provider();
     if let Some(suite) = suite {
         provider.cipher_suites.retain(|known| known.suite() == suite);
     }
-    let provider = Arc::new(provider);
-    let mut server = ServerConfig::builder_with_provider(Arc::clone(&provider))
+    configs_of(versions, provider.clone(), provider)
+}
+
+/// The same of two that do not have the same ciphers.
+fn configs_of(
+    versions: &[&'static SupportedProtocolVersion],
+    of_server: CryptoProvider,
+    of_client: CryptoProvider,
+) -> (OneSite, Arc<ClientConfig>) {
+    let CertifiedKey { cert, signing_key } =
+        generate_simple_self_signed([NAME.to_owned()]).expect("a certificate");
+    let key: PrivateKeyDer<'static> = KeyPair::serialize_der(&signing_key).try_into().expect("DER");
+    let mut server = ServerConfig::builder_with_provider(Arc::new(of_server))
         .with_protocol_versions(versions)
         .expect("versions that go with the suites")
         .with_no_client_auth()
@@ -57,7 +66,7 @@ pub(super) fn configs(
     server.ticketer = crate::crypto::handshakes::Ticketer::new().expect("random bytes");
     let mut roots = RootCertStore::empty();
     roots.add(cert.der().clone()).expect("a root");
-    let mut client = ClientConfig::builder_with_provider(provider)
+    let mut client = ClientConfig::builder_with_provider(Arc::new(of_client))
         .with_protocol_versions(versions)
         .expect("the same")
         .with_root_certificates(roots)
@@ -263,4 +272,38 @@ fn a_name_without_a_site_gets_an_alert() {
         told,
         rustls::Error::AlertReceived(rustls::AlertDescription::UnrecognisedName)
     ));
+}
+
+#[test]
+fn the_servers_order_of_ciphers_counts_unless_chacha20_is_wanted_most() {
+    use CipherSuite as Suite;
+    let chosen = |version: &'static SupportedProtocolVersion, suites: &[Suite], own: bool| {
+        let place = |suite| suites.iter().position(|known| *known == suite);
+        let mut provider = crate::crypto::provider();
+        provider.cipher_suites.retain(|known| place(known.suite()).is_some());
+        provider.cipher_suites.sort_by_key(|known| place(known.suite()));
+        let (site, config) = configs_of(&[version], crate::crypto::provider(), provider);
+        shaken(&site, &mut client(&config, NAME), own).info.cipher_id
+    };
+    let v13 = [
+        Suite::TLS13_AES_128_GCM_SHA256,
+        Suite::TLS13_AES_256_GCM_SHA384,
+        Suite::TLS13_CHACHA20_POLY1305_SHA256,
+    ];
+    let v12 = [
+        Suite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
+        Suite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
+        Suite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
+    ];
+    for (version, [shorter, longer, chacha]) in [(&TLS13, v13), (&TLS12, v12)] {
+        for (offered, expected) in [
+            (&[longer, shorter, chacha][..], shorter),
+            (&[longer, chacha], longer),
+            (&[chacha, longer, shorter], chacha),
+        ] {
+            for own in [true, false] {
+                assert_eq!(chosen(version, offered, own), u16::from(expected), "{offered:?}");
+            }
+        }
+    }
 }

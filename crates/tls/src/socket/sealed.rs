@@ -137,6 +137,12 @@ impl Sealed {
                     Some(guard) => guarded(&mut sealed, guard, left_already),
                     None => charged(&mut sealed),
                 }
+                if out.ends() {
+                    // A key that is used up cannot say it; the connection ends all the same.
+                    _ = self.session.close(&mut sealed.bytes);
+                    self.is_closed = true;
+                    sealed.expect_end();
+                }
                 Connection::put_back(out);
             }
         }
@@ -444,7 +450,7 @@ impl Socket {
                 ready!(sealed.poll_records(connection))?;
             } else if connection.waits_for_more() {
                 return connection.poll_sent();
-            } else if let Some(content) = connection.take_unsent() {
+            } else if let Some(content) = connection.take_to_seal() {
                 sealed.out = Some(content);
             }
             match sealed.seal_next(connection.now().mono_ms) {

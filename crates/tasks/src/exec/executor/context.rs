@@ -41,6 +41,8 @@ pub(crate) struct WorkerContext {
     said: Cell<Waits>,
     /// The rest of its [`BUDGET`].
     left: Cell<u32>,
+    /// How often the kernel was asked for events.
+    turns: Cell<u64>,
     /// The future of `block_on`, which is no task, was woken.
     pub(crate) main_woken: Cell<bool>,
     /// The caller's loop sleeps elsewhere, and has to be woken when a task becomes ready.
@@ -90,6 +92,7 @@ impl WorkerContext {
             metrics: shared.add_metrics(worker, wake_target),
             said: Cell::new(Waits::UNSAID),
             left: Cell::new(BUDGET),
+            turns: Cell::new(0),
             main_woken: Cell::new(false),
             wakes_caller: Cell::new(false),
             eviction_answer: Cell::default(),
@@ -197,7 +200,13 @@ impl WorkerContext {
 
     /// The worker has looked at its clock.
     pub(crate) fn note_time(&self) {
+        self.turns.set(self.turns.get() + 1);
         self.metrics.set_since(Waits::since(self.now_ms()));
+    }
+
+    /// Returns the number of this worker's turn.
+    pub(crate) fn turn_number(&self) -> u64 {
+        self.turns.get()
     }
 
     /// Milliseconds of the workers' clock, as of this worker's last turn.

@@ -112,6 +112,12 @@ pub fn now() -> Now {
     context::with(|ctx| Now::of(&ctx.reactor.borrow()))
 }
 
+/// Returns the number of this worker's turn: it rises whenever the kernel is asked for events.
+#[doc(hidden)]
+pub fn turn_number() -> u64 {
+    context::with(WorkerContext::turn_number)
+}
+
 /// Returns whether a timer here that carries `waiter` wakes what `waker` does.
 fn wakes(ctx: &WorkerContext, waiter: TaskId, waker: &Waker) -> bool {
     if waiter.home() != ctx.wake_target {
