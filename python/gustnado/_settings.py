@@ -100,6 +100,7 @@ class Settings(TypedDict, total=False):
     handler_queue: int | None
     handler_queue_timeout: float | str | None
     hash_bytes_max: int | str | None
+    small_file_bytes_max: int | str | None
     header_timeout: float | str | None
     hidden: bool | None
     host: str | None
