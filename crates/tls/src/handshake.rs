@@ -375,8 +375,8 @@ fn begin(
     }
 }
 
-/// Returns whether a client wants `ChaCha20` most of all, as those do whose CPUs have no instructions
-/// for AES. For others the server's order counts.
+/// Returns whether a client wants `ChaCha20` most of all, as those do whose CPUs have no
+/// instructions for AES. For others the server's order counts.
 fn prefers_chacha(offered: &[CipherSuite], config: &ServerConfig) -> bool {
     let known = &config.crypto_provider().cipher_suites;
     let mut offered = offered.iter().copied();

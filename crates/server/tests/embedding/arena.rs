@@ -148,8 +148,8 @@ fn compressed_files_are_taken_where_they_are_accepted(setup: Setup) {
     let (server, folder) = start(setup);
     let accepting =
         || request("GET", "/static/reset.css", "Accept-Encoding: br;q=1, gzip;q=0.8\r\n");
-    assert_eq!(server.ask(accepting()).field("content-encoding"), None);
-    for content in ["by Brotli", "by Brotli, but another"] {
+    // (What lies in a folder is looked at once a second, what a file holds each time.)
+    for content in ["by Brotli", "BY BROTLI"] {
         folder.file("static/reset.css.br", content);
         let answer = server.ask(accepting());
         assert_eq!((answer.status, &*answer.text()), (200, content));
