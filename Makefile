@@ -238,7 +238,7 @@ gate:
 CONTESTS := c10k:contests foundation:foundation large-files:large-files workloads:contests \
 	qurricane:contests niosted:contests asynchttpd:contests tinyhttpserver:contests axum:axum \
 	arena:arena arena-files:arena uploads:uploads uploads-python:uploads python:python \
-	tls:tls http2:http2 arena-h2:arena websocket:websocket hosting:hosting
+	tls:tls arena-tls:arena http2:http2 arena-h2:arena websocket:websocket hosting:hosting
 contests:
 	$(CARGO) build --release -p gustnado-cli
 	failed=0; for pair in $(CONTESTS); do name=$${pair%%:*}; \

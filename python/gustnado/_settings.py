@@ -100,7 +100,6 @@ class Settings(TypedDict, total=False):
     handler_queue: int | None
     handler_queue_timeout: float | str | None
     hash_bytes_max: int | str | None
-    small_file_bytes_max: int | str | None
     header_timeout: float | str | None
     hidden: bool | None
     host: str | None
@@ -181,6 +180,7 @@ class Settings(TypedDict, total=False):
     signed_urls: _Path | None
     slots: int | Literal["auto"] | None
     slow_handler: float | str | None
+    small_file_bytes_max: int | str | None
     socket_preference: Literal["none", "latency", "throughput"] | None
     spa: bool | str | None
     spin_us: int | None

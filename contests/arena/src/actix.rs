@@ -1,4 +1,5 @@
-//! The profiles on actix-web 4 and actix-files: PORT FOLDER CPUS [compress].
+//! The profiles on actix-web 4 and actix-files: PORT FOLDER CPUS [compress]. By TLS with `TLS_CERT` and
+//! `TLS_KEY` in the environment.
 
 use std::env;
 
@@ -6,6 +7,9 @@ use actix_web::http::header::ContentType;
 use actix_web::middleware::{Compress, Condition};
 use actix_web::{web, App, HttpResponse, HttpServer};
 use futures_util::StreamExt;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::ServerConfig;
 use serde::Deserialize;
 
 #[path = "data.rs"]
@@ -66,7 +70,7 @@ async fn main() -> std::io::Result<()> {
     let items = web::Data::new(data::items(&words[2])?);
     let folder = format!("{}/static", words[2]);
     let compresses = words.get(4).is_some_and(|word| word == "compress");
-    HttpServer::new(move || {
+    let server = HttpServer::new(move || {
         App::new()
             .app_data(items.clone())
             .route("/baseline11", web::get().to(sum))
@@ -81,8 +85,21 @@ async fn main() -> std::io::Result<()> {
             .service(actix_files::Files::new("/static", &folder))
     })
     .backlog(4096)
-    .workers(threads)
-    .bind(("127.0.0.1", port))?
-    .run()
-    .await
+    .workers(threads);
+    let address = ("127.0.0.1", port);
+    let server = match env::var("TLS_CERT") {
+        Ok(_) => server.bind_rustls_0_23(address, tls())?,
+        Err(_) => server.bind(address)?,
+    };
+    server.run().await
+}
+
+fn tls() -> ServerConfig {
+    let file = |name| env::var(name).expect("both are set");
+    let chain = CertificateDer::pem_file_iter(file("TLS_CERT")).expect("a certificate");
+    let key = PrivateKeyDer::from_pem_file(file("TLS_KEY")).expect("a key");
+    ServerConfig::builder()
+        .with_no_client_auth()
+        .with_single_cert(chain.map(|one| one.expect("PEM")).collect(), key)
+        .expect("a pair")
 }
