@@ -42,8 +42,8 @@ def hello() -> bytes:
 def certificate(folder: Path) -> list[str]:
     cert, key = folder / "half-cert.pem", folder / "half-key.pem"
     subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
-         "-keyout", str(key), "-out", str(cert), "-subj", "/CN=localhost", "-days", "2"],
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+         "-nodes", "-keyout", str(key), "-out", str(cert), "-subj", "/CN=localhost", "-days", "2"],
         check=True, capture_output=True)
     return ["--tls-cert", str(cert), "--tls-key", str(key)]
 
