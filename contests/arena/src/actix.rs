@@ -1,5 +1,5 @@
-//! The profiles on actix-web 4 and actix-files: PORT FOLDER CPUS [compress]. By TLS with `TLS_CERT` and
-//! `TLS_KEY` in the environment.
+//! The profiles on actix-web 4 and actix-files: PORT FOLDER CPUS [compress]. By TLS with `TLS_CERT`
+//! and `TLS_KEY` in the environment.
 
 use std::env;
 
