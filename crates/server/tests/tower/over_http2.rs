@@ -32,8 +32,10 @@ use crate::harness::http2::Http2Client;
 use crate::harness::{Server, Setup, wait_until};
 use crate::streams::{Pieces, Slow, slowly};
 
+/// In clear, whatever the others speak: the client is one of frames.
 fn serve(setup: Setup, app: Router) -> Server {
-    let config = Config { h2c: true, limit_body_bytes: 8 << 20, ..setup.patient_config() };
+    let config = Config { h2c: true, tls_cert: None, tls_key: None, ..setup.patient_config() };
+    let config = Config { limit_body_bytes: 8 << 20, ..config };
     Server::routes(config, Routes::new().fallback(tower(app)))
 }
 

@@ -84,7 +84,7 @@ pub(crate) fn a_websocket_of_axum_echoes(setup: Setup) {
 }
 
 pub(crate) fn a_websocket_of_axum_echoes_over_http2(setup: Setup) {
-    let config = Config { h2c: true, ..setup.patient_config() };
+    let config = Config { h2c: true, tls_cert: None, tls_key: None, ..setup.patient_config() };
     let server = Server::routes(config, Routes::new().fallback(tower(app())));
     let mut client = Http2Client::connect(server.address());
     let id = client.new_stream();
