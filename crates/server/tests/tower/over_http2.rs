@@ -29,6 +29,7 @@ use crate::harness::alive::Alive;
 use crate::harness::client::request;
 use crate::harness::folder::noise;
 use crate::harness::http2::Http2Client;
+use crate::harness::transport::TransportKind;
 use crate::harness::{Server, Setup, wait_until};
 use crate::streams::{Pieces, Slow, slowly};
 
@@ -101,7 +102,7 @@ pub(crate) fn trailers_of_a_request_are_its_last_frame(setup: Setup) {
         client.send_frame(kind::HEADERS, flags, id, fields);
         assert_eq!(client.answer(id).text(), wanted);
     }
-    if !Setup::is_http2() {
+    if TransportKind::chosen() == TransportKind::Plain {
         let chunked = request("POST", "/", "Transfer-Encoding: chunked\r\n");
         let answer = server.ask(chunked.clone() + "4\r\nbody\r\n0\r\nX-Sum: 4\r\n\r\n");
         assert_eq!(answer.text(), wanted);
