@@ -10,6 +10,8 @@ pub(super) struct NginxLimits {
     zones: Vec<(String, Option<String>)>,
     /// The rate, and how many requests may come at once.
     rate: Option<(String, u32)>,
+    /// It is the scope's own; otherwise the scope's first one replaces it, as in nginx.
+    has_own_rate: bool,
     /// Those that are settings of the server, too.
     of_server: Vec<(&'static str, String)>,
 }
@@ -18,6 +20,11 @@ pub(super) struct NginxLimits {
 const ADDRESSES: [&str; 2] = ["$binary_remote_addr", "$remote_addr"];
 
 impl NginxLimits {
+    /// Returns those of a location in this scope.
+    pub(super) fn inner(&self) -> Self {
+        Self { has_own_rate: false, ..self.clone() }
+    }
+
     /// Returns the settings with their values.
     pub(super) fn lines(&self) -> impl Iterator<Item = (&'static str, SettingValue)> {
         let rate = self.rate.iter().flat_map(|(rate, burst)| {
@@ -35,22 +42,21 @@ impl NginxLimits {
             // What is refused gets 429.
             ("limit_req_status", ["429"]) => Taken::Yes,
             ("client_max_body_size" | "client_body_timeout" | "send_timeout", _) => {
-                match setting_of(one) {
-                    Some((name, Some(value))) => {
-                        self.of_server.retain(|(known, _)| *known != name);
-                        self.of_server.push((name, value));
-                        Taken::Yes
-                    }
-                    _ => Taken::Noted(NO_SUCH_VALUE),
-                }
+                let Some((name, Some(value))) = setting_of(one) else {
+                    return Taken::Noted(NO_SUCH_VALUE);
+                };
+                self.of_server.retain(|(known, _)| *known != name);
+                self.of_server.push((name, value));
+                Taken::Yes
             }
             _ => Taken::Not,
         }
     }
 
     fn add_zone(&mut self, key: &str, rest: &[&str]) -> Taken {
-        let value = |prefix: &str| rest.iter().find_map(|text| text.strip_prefix(prefix));
-        let (Some(zone), Some(rate)) = (value("zone="), value("rate=")) else { return Taken::Not };
+        let (Some(zone), Some(rate)) = (parameter(rest, "zone="), parameter(rest, "rate=")) else {
+            return Taken::Not;
+        };
         let name = zone.split(':').next().unwrap_or_default().to_owned();
         let rate = rate.replace("r/", "/");
         let is_known = ADDRESSES.contains(&key) && is_valid("rate-limit", &rate);
@@ -60,23 +66,28 @@ impl NginxLimits {
 
     /// A burst is what may come at once beyond the rate's next request.
     fn set_rate(&mut self, args: &[&str]) -> Taken {
-        let value = |prefix: &str| args.iter().find_map(|text| text.strip_prefix(prefix));
-        let zone = value("zone=").unwrap_or_default();
+        let zone = parameter(args, "zone=").unwrap_or_default();
         let known = self.zones.iter().find(|(name, _)| name == zone);
         let Some(rate) = known.and_then(|(_, rate)| rate.clone()) else {
             return Taken::Noted("only rates of each address are taken over: left out");
         };
-        let burst = value("burst=").map_or(Some(0), |text| text.parse().ok());
+        let burst = parameter(args, "burst=").map_or(Some(0), |text| text.parse().ok());
         let Some(burst) = burst.and_then(|burst: u32| burst.checked_add(1)) else {
             return Taken::Noted(NO_SUCH_VALUE);
         };
-        if burst > 1_000_000 || self.rate.as_ref().is_some_and(|(other, _)| *other != rate) {
+        let is_other = self.rate.as_ref().is_some_and(|(other, _)| *other != rate);
+        if burst > 1_000_000 || self.has_own_rate && is_other {
             return Taken::Noted("one rate counts for a location: left out");
         }
-        self.rate = Some((rate, burst));
+        (self.rate, self.has_own_rate) = (Some((rate, burst)), true);
         if args.contains(&"nodelay") || burst == 1 {
             return Taken::Yes;
         }
         Taken::Noted("requests beyond the rate are refused, not delayed")
     }
+}
+
+/// Returns what follows a parameter's name, if it is given.
+fn parameter<'a>(args: &[&'a str], name: &str) -> Option<&'a str> {
+    args.iter().find_map(|text| text.strip_prefix(name))
 }

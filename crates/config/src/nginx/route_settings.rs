@@ -46,7 +46,7 @@ const OF_GZIP: [&str; 5] =
 impl NginxRouteSettings {
     /// Returns those of a location in this scope.
     pub(super) fn inner(&self) -> Self {
-        Self { has_own_rules: false, ..self.clone() }
+        Self { has_own_rules: false, limits: self.limits.inner(), ..self.clone() }
     }
 
     /// Returns whether the same clients may come.

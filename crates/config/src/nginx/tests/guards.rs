@@ -138,3 +138,25 @@ fn limits_of_clients_and_bodies_are_taken_over_for_each_folder() {
         assert!(reasons.contains(part), "{part}: {reasons}");
     }
 }
+
+#[test]
+fn a_rate_of_a_location_replaces_that_of_its_server() {
+    let import = imported(
+        r"http {
+            limit_req_zone $binary_remote_addr zone=slow:1m rate=1r/s;
+            limit_req_zone $remote_addr zone=fast:1m rate=50r/s;
+            server {
+                root /srv;
+                limit_req zone=slow;
+                location /same/ { autoindex on; }
+                location /other/ { limit_req zone=fast; limit_req zone=slow; }
+            }
+        }",
+    );
+    let file = parsed(&import);
+    for (path, rate) in [("/same", "rate-limit=1/s"), ("/other", "rate-limit=50/s")] {
+        assert!(settings_of(&file, path).contains(&rate.to_owned()), "{path}: {}", import.text);
+    }
+    let reasons = reasons(&import);
+    assert!(reasons.contains("limit_req zone=slow: one rate counts for a location"), "{reasons}");
+}
