@@ -185,10 +185,6 @@ KNOWN = [
     ("the script's second hello has no groups", "both", {
         "invalid-server-name-extension-resumption": ["session resume with *"],
     }),
-    ("the script ends with an alert of the level 0, which is none: it is told so, unless the "
-     "connection has ended before", "both", {
-        "invalid-server-name-extension-resumption": ["?Sanity check, SNI", "?sanity"],
-    }),
     ("with the suite that it is given, the script sends this hello without any", "both", {
         "aes-gcm-nonces": ["aes-256-gcm cipher"],
     }),

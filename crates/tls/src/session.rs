@@ -52,6 +52,11 @@ impl Session {
         }
     }
 
+    /// Returns whether the library seals and opens.
+    pub(crate) fn is_of_library(&self) -> bool {
+        matches!(self, Self::Library(_))
+    }
+
     /// Returns records that the library owes the peer for what was opened.
     pub(crate) fn owed(&mut self) -> Vec<u8> {
         let mut records = Vec::new();

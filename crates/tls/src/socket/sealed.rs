@@ -399,6 +399,11 @@ impl Socket {
             Ok(content) if !content.bytes().is_empty() => {
                 // From here on the request has its own time.
                 _ = sealed.held.take_due();
+                // Content may be half a request, whose response would keep the peer's answer back:
+                // that there is no renegotiation. The own layer owes nothing that cannot wait.
+                if sealed.session.is_of_library() {
+                    sealed.flush(connection);
+                }
                 Ok(Some(content))
             }
             Ok(_) => {
