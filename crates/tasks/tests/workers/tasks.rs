@@ -7,7 +7,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use gustnado_tasks::{
-    Connection, JoinError, continue_as, sleep, spawn, spawn_detached, timeout, yield_now,
+    Connection, JoinError, charge, continue_as, sleep, spawn, spawn_detached, timeout, yield_now,
 };
 
 use crate::setup::{Setup, connect, echo, echo_once, in_task, is_ended, start, wait_until};
@@ -21,6 +21,7 @@ on_every_setup!(
     a_panicking_destructor_does_not_leave_the_joiner_waiting,
     a_panicking_connection_ends_alone,
     tasks_that_yield_take_turns,
+    who_uses_up_each_turn_has_no_more_of_them,
     a_connection_goes_on_as_another_future,
     a_future_that_goes_on_does_so_once_and_not_after_a_panic,
 );
@@ -201,6 +202,38 @@ fn tasks_that_yield_take_turns(setup: Setup) {
             handle.await.expect("turns are fair");
         }
     });
+}
+
+/// Tasks that use up their budget have a queue of their own. It must not be the shorter one.
+fn who_uses_up_each_turn_has_no_more_of_them(setup: Setup) {
+    let turns = in_task(&setup.plan(1), async {
+        let (ends, turns) =
+            (Arc::new(AtomicBool::new(false)), Arc::new([const { AtomicU64::new(0) }; 21]));
+        let handles: Vec<_> = (0..turns.len())
+            .map(|at| {
+                let (ends, turns) = (Arc::clone(&ends), Arc::clone(&turns));
+                let units = if at == 0 { 1_000 } else { 200 };
+                spawn(async move {
+                    while !ends.load(Ordering::Relaxed) {
+                        charge(units);
+                        turns[at].fetch_add(1, Ordering::Relaxed);
+                        yield_now().await;
+                    }
+                })
+            })
+            .collect();
+        while turns[20].load(Ordering::Relaxed) < 1_000 {
+            sleep(Duration::from_millis(1)).await;
+        }
+        ends.store(true, Ordering::Relaxed);
+        for handle in handles {
+            handle.expect("a slot is free").await.expect("it does not panic");
+        }
+        turns.each_ref().map(|turns| turns.load(Ordering::Relaxed))
+    });
+    let [heavy, light @ ..] = turns;
+    let most = light.iter().max().expect("there are some");
+    assert!(heavy <= most * 2, "{turns:?}");
 }
 
 fn a_connection_goes_on_as_another_future(setup: Setup) {

@@ -70,11 +70,17 @@ pub(crate) fn pass(
 }
 
 /// Runs what the kernel has woken in the order of its events, without queueing it. Behind a
-/// task that has used its whole budget, the others are queued like that one.
+/// task that has used its whole budget, the others are queued like that one; so are all behind
+/// those that wait in the queue since the last round.
 #[inline]
 fn run_woken(ctx: &WorkerContext, woken: &mut Vec<Token>) {
+    let is_behind = ctx.schedule.has_queued();
     let mut tokens = woken.drain(..);
     for token in tokens.by_ref() {
+        if is_behind {
+            ctx.ready(TaskId::of_token(token));
+            continue;
+        }
         let id = TaskId::of_token(token);
         if let Some(claimed) = ctx.schedule.claim_idle(id.slot(), id.generation())
             && run(ctx, id, claimed.task) >= BUDGET
@@ -87,9 +93,14 @@ fn run_woken(ctx: &WorkerContext, woken: &mut Vec<Token>) {
     }
 }
 
-/// One of those that used up their budget runs in each round, however much else there is.
+/// One of those that used up their budget runs in each round, however much else comes. While
+/// others still wait in the queue, it takes its place behind them: it has just had its turn.
 #[inline]
 fn run_spent(ctx: &WorkerContext) -> bool {
+    if ctx.schedule.has_queued() {
+        ctx.schedule.queue_spent();
+        return false;
+    }
     let claimed = ctx.schedule.claim_spent();
     claimed.is_some_and(|claimed| {
         run(ctx, claimed.id(ctx), claimed.task);

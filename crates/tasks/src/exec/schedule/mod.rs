@@ -147,14 +147,22 @@ pub(crate) trait Scheduler {
         None
     }
 
+    /// Queues the next of those behind the others.
+    fn queue_spent(&self) {}
+
     /// Takes a task back after its poll: `Some` if it is not done, with what it `waits` for. One
     /// that became ready meanwhile is queued again.
     ///
     /// - `spent`: it has used up what a task may do in one run.
     fn release(&self, slot: u32, task: Option<BoxTask>, waits: Waits, spent: bool);
 
-    /// Returns whether a task is queued.
+    /// Returns whether a task is queued, or has used up its budget and goes on.
     fn has_ready(&self) -> bool;
+
+    /// Returns whether a task is queued.
+    fn has_queued(&self) -> bool {
+        self.has_ready()
+    }
 
     /// Returns whether no task is kept here, or on loan.
     fn is_empty(&self) -> bool;

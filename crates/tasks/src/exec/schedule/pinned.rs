@@ -62,6 +62,13 @@ impl<Q: RunQueue> Scheduler for PinnedScheduler<Q> {
         Some(slots.claim(spent.pop_front()?))
     }
 
+    fn queue_spent(&self) {
+        let PinnedTasks { ready, spent, .. } = &mut *self.0.borrow_mut();
+        if let Some(slot) = spent.pop_front() {
+            ready.push(slot);
+        }
+    }
+
     fn release(&self, slot: u32, task: Option<BoxTask>, waits: Waits, is_spent: bool) {
         let PinnedTasks { slots, ready, spent } = &mut *self.0.borrow_mut();
         let again = slots.release(slot, task, waits);
@@ -75,6 +82,10 @@ impl<Q: RunQueue> Scheduler for PinnedScheduler<Q> {
     fn has_ready(&self) -> bool {
         let inside = self.0.borrow();
         !inside.ready.is_empty() || !inside.spent.is_empty()
+    }
+
+    fn has_queued(&self) -> bool {
+        !self.0.borrow().ready.is_empty()
     }
 
     fn is_empty(&self) -> bool {
