@@ -93,14 +93,9 @@ fn run_woken(ctx: &WorkerContext, woken: &mut Vec<Token>) {
     }
 }
 
-/// One of those that used up their budget runs in each round, however much else comes. While
-/// others still wait in the queue, it takes its place behind them: it has just had its turn.
+/// One of those that used up their budget runs in each round, however much else comes meanwhile.
 #[inline]
 fn run_spent(ctx: &WorkerContext) -> bool {
-    if ctx.schedule.has_queued() {
-        ctx.schedule.queue_spent();
-        return false;
-    }
     let claimed = ctx.schedule.claim_spent();
     claimed.is_some_and(|claimed| {
         run(ctx, claimed.id(ctx), claimed.task);

@@ -141,14 +141,12 @@ pub(crate) trait Scheduler {
     fn claim_idle(&self, slot: u32, generation: u32) -> Option<Claimed>;
 
     /// Takes the next of those out that have used up what a task may do in one run. They stand in a
-    /// line of their own, so that others, new connections above all, do not wait behind them. Where
-    /// workers share their tasks there is one run queue, and nothing here.
+    /// line of their own, so that others, new connections above all, do not wait behind them. Each
+    /// waits for those that were queued when it had its turn. Where workers share their tasks there
+    /// is one run queue, and nothing here.
     fn claim_spent(&self) -> Option<Claimed> {
         None
     }
-
-    /// Queues the next of those behind the others.
-    fn queue_spent(&self) {}
 
     /// Takes a task back after its poll: `Some` if it is not done, with what it `waits` for. One
     /// that became ready meanwhile is queued again.

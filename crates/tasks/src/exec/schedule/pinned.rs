@@ -13,44 +13,65 @@ pub(crate) struct PinnedScheduler<Q>(RefCell<PinnedTasks<Q>>);
 struct PinnedTasks<Q> {
     slots: Slots,
     ready: Q,
-    spent: VecDeque<u32>,
+    /// How many were ever queued, and how many of them taken.
+    queued: u64,
+    taken: u64,
+    /// Those that have used up their budget, each with how many must have been taken before it
+    /// goes on: otherwise the few in here would have more turns than the many in the queue.
+    spent: VecDeque<(u32, u64)>,
+}
+
+impl<Q: RunQueue> PinnedTasks<Q> {
+    #[inline]
+    fn queue(&mut self, slot: u32) {
+        self.ready.push(slot);
+        self.queued += 1;
+    }
 }
 
 impl<Q: RunQueue> PinnedScheduler<Q> {
     pub(super) fn new(slots: Slots, ready: Q) -> Self {
-        Self(RefCell::new(PinnedTasks { slots, ready, spent: VecDeque::new() }))
+        Self(RefCell::new(PinnedTasks {
+            slots,
+            ready,
+            queued: 0,
+            taken: 0,
+            spent: VecDeque::new(),
+        }))
     }
 }
 
 impl<Q: RunQueue> Scheduler for PinnedScheduler<Q> {
     fn insert(&self, task: BoxTask) -> Result<(u32, u32), BoxTask> {
-        let PinnedTasks { slots, ready, .. } = &mut *self.0.borrow_mut();
-        let (slot, generation) = slots.insert(task);
-        ready.push(slot);
+        let mut inside = self.0.borrow_mut();
+        let (slot, generation) = inside.slots.insert(task);
+        inside.queue(slot);
         Ok((slot, generation))
     }
 
     fn ready(&self, slot: u32, generation: u32) -> bool {
-        let PinnedTasks { slots, ready, .. } = &mut *self.0.borrow_mut();
-        let enqueue = slots.ready(slot, Some(generation));
+        let mut inside = self.0.borrow_mut();
+        let enqueue = inside.slots.ready(slot, Some(generation));
         if enqueue {
-            ready.push(slot);
+            inside.queue(slot);
         }
         enqueue
     }
 
     fn ready_all(&self) {
-        let PinnedTasks { slots, ready, .. } = &mut *self.0.borrow_mut();
-        for slot in 0..slots.count() {
-            if slots.ready(slot, None) {
-                ready.push(slot);
+        let mut inside = self.0.borrow_mut();
+        for slot in 0..inside.slots.count() {
+            if inside.slots.ready(slot, None) {
+                inside.queue(slot);
             }
         }
     }
 
     fn claim(&self) -> Option<Claimed> {
-        let PinnedTasks { slots, ready, .. } = &mut *self.0.borrow_mut();
-        Some(slots.claim(ready.pop()?))
+        let PinnedTasks { slots, ready, taken, .. } = &mut *self.0.borrow_mut();
+        let slot = ready.pop()?;
+        *taken += 1;
+        Some(slots.claim(slot))
     }
 
     fn claim_idle(&self, slot: u32, generation: u32) -> Option<Claimed> {
@@ -58,24 +79,19 @@ impl<Q: RunQueue> Scheduler for PinnedScheduler<Q> {
     }
 
     fn claim_spent(&self) -> Option<Claimed> {
-        let PinnedTasks { slots, spent, .. } = &mut *self.0.borrow_mut();
-        Some(slots.claim(spent.pop_front()?))
-    }
-
-    fn queue_spent(&self) {
-        let PinnedTasks { ready, spent, .. } = &mut *self.0.borrow_mut();
-        if let Some(slot) = spent.pop_front() {
-            ready.push(slot);
-        }
+        let PinnedTasks { slots, spent, taken, .. } = &mut *self.0.borrow_mut();
+        let (slot, _) = spent.pop_front_if(|(_, behind)| *behind <= *taken)?;
+        Some(slots.claim(slot))
     }
 
     fn release(&self, slot: u32, task: Option<BoxTask>, waits: Waits, is_spent: bool) {
-        let PinnedTasks { slots, ready, spent } = &mut *self.0.borrow_mut();
-        let again = slots.release(slot, task, waits);
+        let mut inside = self.0.borrow_mut();
+        let again = inside.slots.release(slot, task, waits);
         if again && is_spent {
-            spent.push_back(slot);
+            let behind = inside.queued;
+            inside.spent.push_back((slot, behind));
         } else if again {
-            ready.push(slot);
+            inside.queue(slot);
         }
     }
 
@@ -98,8 +114,9 @@ impl<Q: RunQueue> Scheduler for PinnedScheduler<Q> {
 
     fn clear(&self) {
         let tasks = {
-            let PinnedTasks { slots, ready, spent } = &mut *self.0.borrow_mut();
+            let PinnedTasks { slots, ready, queued, taken, spent } = &mut *self.0.borrow_mut();
             while ready.pop().is_some() {}
+            *taken = *queued;
             spent.clear();
             slots.take_all()
         };
