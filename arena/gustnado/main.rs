@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 use gustnado::config::{Compress, Precompressed};
-use gustnado::{BodyError, QueryError, Request, Response, Server, Status, route};
+use gustnado::{BodyError, Request, Response, Server, Status, route};
 use serde::{Deserialize, Serialize};
 
 /// Where a container listens: HTTP/1.1, the same by TLS, HTTP/2 by TLS, and HTTP/2 alone in clear.
@@ -26,13 +26,6 @@ const CERTIFICATE: [&str; 2] = ["/certs/server.crt", "/certs/server.key"];
 
 /// The longest upload of the profile is 20 MiB; the server's own limit is 1 MiB.
 const UPLOAD_BYTES_MAX: u64 = 32 << 20;
-
-/// The query of `/baseline11`.
-#[derive(Deserialize)]
-struct Terms {
-    a: i64,
-    b: i64,
-}
 
 /// The query of `/json/{count}`.
 #[derive(Deserialize)]
@@ -102,16 +95,21 @@ pub(crate) fn server(data: &Path) -> io::Result<Server> {
     Ok(server)
 }
 
-fn sum(request: &Request) -> Result<String, QueryError> {
-    let Terms { a, b } = request.query_as()?;
-    Ok((a + b).to_string())
+fn sum(request: &Request) -> Result<String, Status> {
+    Ok(sum_of_query(request)?.to_string())
 }
 
 fn sum_with_body(request: &Request) -> Result<String, Status> {
-    let Terms { a, b } = request.query_as().map_err(|_| Status::BAD_REQUEST)?;
     let text = request.text().map_err(BodyError::status)?;
     let number: i64 = text.trim().parse().map_err(|_| Status::BAD_REQUEST)?;
-    Ok((a + b + number).to_string())
+    let sum = sum_of_query(request)?.checked_add(number).ok_or(Status::BAD_REQUEST)?;
+    Ok(sum.to_string())
+}
+
+/// Adds up the values of the query.
+fn sum_of_query(request: &Request) -> Result<i64, Status> {
+    let sum = request.query().try_fold(0_i64, |sum, (_, value)| sum.checked_add(value.parse().ok()?));
+    sum.ok_or(Status::BAD_REQUEST)
 }
 
 /// The first items, each with its total.

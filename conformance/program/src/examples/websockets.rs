@@ -58,6 +58,8 @@ async fn talk(mut socket: WebSocket, peer: SocketAddr) {
     tokio::select! {
         _ = &mut sending => receiving.abort(),
         // The sender ends once it has sent what was heard.
-        _ = &mut receiving => _ = sending.await,
+        _ = &mut receiving => {
+            _ = sending.await;
+        }
     }
 }
