@@ -108,7 +108,8 @@ fn sum_with_body(request: &Request) -> Result<String, Status> {
 
 /// Adds up the values of the query.
 fn sum_of_query(request: &Request) -> Result<i64, Status> {
-    let sum = request.query().try_fold(0_i64, |sum, (_, value)| sum.checked_add(value.parse().ok()?));
+    let sum =
+        request.query().try_fold(0_i64, |sum, (_, value)| sum.checked_add(value.parse().ok()?));
     sum.ok_or(Status::BAD_REQUEST)
 }
 

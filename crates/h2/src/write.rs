@@ -46,7 +46,7 @@ impl HeadToWrite<'_> {
             encoder.lines(lines, out);
         }
         if let Some(kind) = self.content_type {
-            encoder.field(HeaderId::ContentType.into(), kind.name().as_bytes(), out);
+            encoder.content_type(1 + kind as u8, kind.name().as_bytes(), out);
         }
         if !self.fields.is_empty() {
             encode_fields(self.fields, encoder, out);

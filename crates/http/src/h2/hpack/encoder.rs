@@ -18,6 +18,16 @@ pub struct Encoder {
     /// had since the last time.
     resized: Option<u16>,
     lines: KnownLines,
+    content_type: KnownField,
+}
+
+/// A field that most responses have, where the table has it.
+#[derive(Debug, Default)]
+struct KnownField {
+    /// Says which value it is; 0: none is known.
+    of: u8,
+    /// The number of its entry.
+    number: u32,
 }
 
 /// The field lines of every response, where the table has them.
@@ -78,7 +88,12 @@ impl ResponseLines {
 impl Encoder {
     /// An encoder with a table of the size that the peer has until it says otherwise.
     pub fn new() -> Self {
-        Self { table: HpackTable::new(TABLE_BYTES), resized: None, lines: KnownLines::default() }
+        Self {
+            table: HpackTable::new(TABLE_BYTES),
+            resized: None,
+            lines: KnownLines::default(),
+            content_type: KnownField::default(),
+        }
     }
 
     /// Takes the setting of the peer for how large the table may be.
@@ -286,6 +301,30 @@ impl Encoder {
         }
     }
 
+    /// Writes the type of the content.
+    ///
+    /// - `of`: a number that is another one for another value; not 0.
+    #[inline]
+    pub fn content_type(&mut self, of: u8, value: &[u8], out: &mut Vec<u8>) {
+        if self.content_type.of == of
+            && let Some(place) = self.place(self.content_type.number)
+        {
+            return integer::write(DYNAMIC + place, 7, 0x80, out);
+        }
+        self.write_content_type(of, value, out);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn write_content_type(&mut self, of: u8, value: &[u8], out: &mut Vec<u8>) {
+        let name = b"content-type";
+        self.write(static_table::name_index(HeaderId::ContentType), name, value, out);
+        if let (Some(place), _) = self.table.find(name, value) {
+            let number = self.table.added().wrapping_sub(u32::try_from(place + 1).unwrap_or(0));
+            self.content_type = KnownField { of, number };
+        }
+    }
+
     /// Writes the length of the content.
     #[inline]
     pub fn content_length(&mut self, bytes: u64, out: &mut Vec<u8>) {
@@ -346,9 +385,13 @@ pub fn write_unindexed(name: FieldName<'_>, value: &[u8], out: &mut Vec<u8>) {
 }
 
 fn write_as(pattern: u8, name: FieldName<'_>, value: &[u8], out: &mut Vec<u8>) {
-    let index = name.id().and_then(static_table::name_index);
-    let name = name.as_str().to_ascii_lowercase();
-    write_literal(pattern, 4, index, name.as_bytes(), value, out);
+    match name.id().and_then(static_table::name_index) {
+        index @ Some(_) => write_literal(pattern, 4, index, b"", value, out),
+        None => {
+            let name = name.as_str().to_ascii_lowercase();
+            write_literal(pattern, 4, None, name.as_bytes(), value, out);
+        }
+    }
 }
 
 fn write_literal(

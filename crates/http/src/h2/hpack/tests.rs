@@ -186,24 +186,31 @@ proptest! {
         blocks in prop::collection::vec(
             (
                 prop::option::weighted(0.2, 0_usize..5_000),
-                200_u16..600,
+                (200_u16..600, prop::option::of(1_u8..4), 0_u64..100_000),
                 prop::collection::vec((name(), value()), 0..20),
             ),
             1..12,
         ),
     ) {
         let (mut encoder, mut decoder) = (Encoder::new(), Decoder::new(TABLE_BYTES));
-        for (resize, status, fields) in blocks {
+        for (resize, (status, kind, length), fields) in blocks {
             if let Some(bytes) = resize {
                 encoder.set_max_bytes(bytes);
             }
             let mut out = Vec::new();
             encoder.begin(&mut out);
             encoder.status(status, &mut out);
+            let mut wanted = vec![(":status".to_owned(), status.to_string())];
+            wanted.extend(kind.map(|of| {
+                let value = format!("text/{of}");
+                encoder.content_type(of, value.as_bytes(), &mut out);
+                ("content-type".to_owned(), value)
+            }));
+            encoder.content_length(length, &mut out);
+            wanted.push(("content-length".to_owned(), length.to_string()));
             for (name, value) in &fields {
                 encoder.field(FieldName::from(name.as_str()), value.as_bytes(), &mut out);
             }
-            let mut wanted = vec![(":status".to_owned(), status.to_string())];
             wanted.extend(fields.into_iter().map(|(name, value)| (name.to_lowercase(), value)));
             prop_assert_eq!(decoded(&mut decoder, &out), Ok(wanted));
         }
