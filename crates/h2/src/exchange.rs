@@ -1,6 +1,8 @@
 //! What is recorded of requests and responses where a log or a callback reads it: one record for
 //! each, finished once its last byte has left.
 
+use std::num::NonZero;
+
 use gustnado_app::app::App;
 use gustnado_observe::exchange::{Exchanges, ResponseRecord, SentCallbacks};
 
@@ -27,16 +29,19 @@ impl Leaving {
 impl Http2Conn {
     /// Opens the exchange of a request. Called only if there is a log.
     #[cold]
-    pub(super) fn open_exchange(&self, received: &mut Received<'_>, app: &App) {
+    pub(super) fn open_exchange(&mut self, received: &mut Received<'_>, app: &App) {
         let Some(log) = &app.access_log else { return };
         let view = received.view();
+        let worker = || NonZero::new(u8::try_from(gustnado_tasks::worker()? % 255 + 1).ok()?);
+        self.log_buffer = self.log_buffer.or_else(worker);
+        let buffer = self.log_buffer.map(|number| usize::from(number.get()) - 1);
         let client = || {
             let (trusted_proxies, peer) =
                 (app.trusted_proxies.as_deref()?, self.socket.peer().ok()?);
             let client = trusted_proxies.client(view, peer.clone());
             (client != peer).then_some(client)
         };
-        let mut exchange = Box::<Exchanges>::default();
+        let mut exchange = Box::new(Exchanges::in_buffer(buffer));
         exchange.open(log, (Some(received.head), received.bytes), &self.socket, client);
         received.reply.exchange = Some(exchange);
     }

@@ -145,6 +145,15 @@ thread_local! {
 }
 
 impl Exchanges {
+    /// Those of one stream, whose lines are in the order of its connection's.
+    ///
+    /// - `buffer`: the log's buffer for them, that of the connection's first worker.
+    pub fn in_buffer(buffer: Option<usize>) -> Self {
+        let mut exchanges = Self::default();
+        exchanges.buffer = buffer;
+        exchanges
+    }
+
     /// Opens an exchange with a request, or with input that was refused as one.
     ///
     /// - `bytes`: the received bytes, from the head's first one on.

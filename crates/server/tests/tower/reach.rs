@@ -273,13 +273,14 @@ pub(crate) fn trailers_are_for_those_who_wait_for_them(setup: Setup) {
     let expected = b"3\r\none\r\n3\r\ntwo\r\n0\r\nx-sum: 42\r\n\r\n";
     let read = client.take(expected.len()).expect("all of it");
     assert_eq!(read.to_ascii_lowercase(), expected);
+    if Setup::is_http2() {
+        // There every client takes them.
+        return;
+    }
     client.send(asking("/"));
     assert_eq!(client.read_head().field("trailer"), None);
     let expected = b"3\r\none\r\n3\r\ntwo\r\n0\r\n\r\n";
     assert_eq!(client.take(expected.len()).expect("all of it"), expected);
-    if Setup::is_http2() {
-        return;
-    }
     for target in ["/", "/native"] {
         let old = server.ask(format!("GET {target} HTTP/1.0\r\nTE: trailers\r\n\r\n"));
         assert_eq!((&*old.text(), old.field("trailer")), ("onetwo", None), "{target}");

@@ -18,19 +18,9 @@ pub struct Encoder {
     /// had since the last time.
     resized: Option<u16>,
     lines: KnownLines,
-    content_type: KnownField,
 }
 
-/// A field that most responses have, where the table has it.
-#[derive(Debug, Default)]
-struct KnownField {
-    /// Says which value it is; 0: none is known.
-    of: u8,
-    /// The number of its entry.
-    number: u32,
-}
-
-/// The field lines of every response, where the table has them.
+/// The field lines of every response, and the last type of content, where the table has them.
 #[derive(Debug, Default)]
 struct KnownLines {
     /// Says which lines they are: see [`ResponseLines`].
@@ -41,6 +31,9 @@ struct KnownLines {
     fixed: u32,
     date: u32,
     count: u16,
+    /// Says which type of content has last become an entry, and the number of that; 0: none has.
+    type_of: u8,
+    content_type: u32,
 }
 
 /// The fields of every response (Server, Date), as a turn's responses share them.
@@ -88,12 +81,7 @@ impl ResponseLines {
 impl Encoder {
     /// An encoder with a table of the size that the peer has until it says otherwise.
     pub fn new() -> Self {
-        Self {
-            table: HpackTable::new(TABLE_BYTES),
-            resized: None,
-            lines: KnownLines::default(),
-            content_type: KnownField::default(),
-        }
+        Self { table: HpackTable::new(TABLE_BYTES), resized: None, lines: KnownLines::default() }
     }
 
     /// Takes the setting of the peer for how large the table may be.
@@ -248,7 +236,9 @@ impl Encoder {
             let is_whole = usize::try_from(count).is_ok_and(|count| count == all);
             let of = if is_whole { lines.of } else { 0 };
             let count = u16::try_from(count).unwrap_or(0);
-            self.lines = KnownLines { of, fixed: first, count, ..KnownLines::default() };
+            let KnownLines { type_of, content_type, .. } = self.lines;
+            self.lines =
+                KnownLines { of, fixed: first, count, type_of, content_type, secs: 0, date: 0 };
         }
         let number = self.table.added();
         self.add(HeaderId::Date.into(), &lines.date, out);
@@ -306,8 +296,8 @@ impl Encoder {
     /// - `of`: a number that is another one for another value; not 0.
     #[inline]
     pub fn content_type(&mut self, of: u8, value: &[u8], out: &mut Vec<u8>) {
-        if self.content_type.of == of
-            && let Some(place) = self.place(self.content_type.number)
+        if self.lines.type_of == of
+            && let Some(place) = self.place(self.lines.content_type)
         {
             return integer::write(DYNAMIC + place, 7, 0x80, out);
         }
@@ -321,7 +311,7 @@ impl Encoder {
         self.write(static_table::name_index(HeaderId::ContentType), name, value, out);
         if let (Some(place), _) = self.table.find(name, value) {
             let number = self.table.added().wrapping_sub(u32::try_from(place + 1).unwrap_or(0));
-            self.content_type = KnownField { of, number };
+            (self.lines.type_of, self.lines.content_type) = (of, number);
         }
     }
 
