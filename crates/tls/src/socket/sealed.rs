@@ -28,6 +28,8 @@ pub(super) const STEP_BYTES: usize = 64 << 10;
 
 /// How long the rest of a record may take where no request is under way.
 const RECORD_MS: u64 = 10_000;
+/// How long the last record waits for room in the kernel.
+const CLOSE_MS: u64 = 1_000;
 
 thread_local! {
     /// What this worker opens records into.
@@ -399,8 +401,7 @@ impl Socket {
             Ok(content) if !content.bytes().is_empty() => {
                 // From here on the request has its own time.
                 _ = sealed.held.take_due();
-                // Content may be half a request, whose response would keep the peer's answer back:
-                // that there is no renegotiation. The own layer owes nothing that cannot wait.
+                // Half a request has no response that an alert of the library could leave with.
                 if sealed.session.is_of_library() {
                     sealed.flush(connection);
                 }
@@ -478,7 +479,6 @@ impl Socket {
             sealed.out.is_some() || connection.is_sending() || connection.holds_back();
         let has_unsent = has_content || sealed.has_failed();
         if !has_unsent && !mem::replace(&mut sealed.is_closed, true) {
-            // A key that is used up cannot say it; the connection ends all the same.
             let mut records = Vec::new();
             _ = sealed.session.close(&mut records);
             sealed.held.add_records(records);
@@ -498,6 +498,3 @@ impl Socket {
         _ = poll_fn(|_| self.poll_sent()).await;
     }
 }
-
-/// How long the last record waits for room in the kernel.
-const CLOSE_MS: u64 = 1_000;
