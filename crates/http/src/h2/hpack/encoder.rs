@@ -375,13 +375,12 @@ pub fn write_unindexed(name: FieldName<'_>, value: &[u8], out: &mut Vec<u8>) {
 }
 
 fn write_as(pattern: u8, name: FieldName<'_>, value: &[u8], out: &mut Vec<u8>) {
-    match name.id().and_then(static_table::name_index) {
-        index @ Some(_) => write_literal(pattern, 4, index, b"", value, out),
-        None => {
-            let name = name.as_str().to_ascii_lowercase();
-            write_literal(pattern, 4, None, name.as_bytes(), value, out);
-        }
+    let index = name.id().and_then(static_table::name_index);
+    if index.is_some() {
+        return write_literal(pattern, 4, index, b"", value, out);
     }
+    let name = name.as_str().to_ascii_lowercase();
+    write_literal(pattern, 4, None, name.as_bytes(), value, out);
 }
 
 fn write_literal(
