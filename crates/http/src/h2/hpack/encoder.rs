@@ -1,5 +1,7 @@
 //! From fields to a block of fields (RFC 7541 §6).
 
+use std::num::NonZero;
+
 use super::table::HpackTable;
 use super::{ENTRY_BYTES, TABLE_BYTES, huffman, integer, static_table};
 use crate::fields::{FieldName, Fields, HeaderId};
@@ -15,12 +17,17 @@ const KEPT_BYTES_MAX: usize = 256;
 pub struct Encoder {
     table: HpackTable,
     /// The peer is to be told the table's size before the next field, and this smallest one that it
-    /// had since the last time.
-    resized: Option<u16>,
+    /// had since the last time, plus 1.
+    resized: Option<NonZero<u16>>,
     lines: KnownLines,
+    /// How many of the lines but the date there are.
+    line_count: u8,
+    /// Says which type of content has last become an entry, and the number of that; 0: none has.
+    type_of: u8,
+    content_type: u32,
 }
 
-/// The field lines of every response, and the last type of content, where the table has them.
+/// The field lines of every response, where the table has them.
 #[derive(Debug, Default)]
 struct KnownLines {
     /// Says which lines they are: see [`ResponseLines`].
@@ -30,10 +37,6 @@ struct KnownLines {
     /// The number of the first entry that was added for them, and of that for the date.
     fixed: u32,
     date: u32,
-    count: u16,
-    /// Says which type of content has last become an entry, and the number of that; 0: none has.
-    type_of: u8,
-    content_type: u32,
 }
 
 /// The fields of every response (Server, Date), as a turn's responses share them.
@@ -81,7 +84,14 @@ impl ResponseLines {
 impl Encoder {
     /// An encoder with a table of the size that the peer has until it says otherwise.
     pub fn new() -> Self {
-        Self { table: HpackTable::new(TABLE_BYTES), resized: None, lines: KnownLines::default() }
+        Self {
+            table: HpackTable::new(TABLE_BYTES),
+            resized: None,
+            lines: KnownLines::default(),
+            line_count: 0,
+            type_of: 0,
+            content_type: 0,
+        }
     }
 
     /// Takes the setting of the peer for how large the table may be.
@@ -91,7 +101,7 @@ impl Encoder {
             return;
         }
         #[expect(clippy::cast_possible_truncation, reason = "4,096 at most")]
-        let last = max as u16;
+        let last = NonZero::<u16>::MIN.saturating_add(max as u16);
         self.resized = Some(self.resized.map_or(last, |smallest| smallest.min(last)));
         self.table.set_max(max);
     }
@@ -112,9 +122,9 @@ impl Encoder {
     #[cold]
     fn write_sizes(&mut self, out: &mut Vec<u8>) {
         let Some(smallest) = self.resized.take() else { return };
-        let last = self.table.max();
-        if usize::from(smallest) < last {
-            integer::write(usize::from(smallest), 5, 0x20, out);
+        let (smallest, last) = (usize::from(smallest.get()) - 1, self.table.max());
+        if smallest < last {
+            integer::write(smallest, 5, 0x20, out);
         }
         integer::write(last, 5, 0x20, out);
     }
@@ -182,7 +192,7 @@ impl Encoder {
         if !is_known {
             return self.write_lines(lines, out);
         }
-        let (fixed, date, count) = (known.fixed, known.date, u32::from(known.count));
+        let (fixed, date, count) = (known.fixed, known.date, u32::from(self.line_count));
         for number in (fixed..fixed.wrapping_add(count)).chain([date]) {
             let place = self.table.added().wrapping_sub(number) as usize - 1;
             integer::write(DYNAMIC + place, 7, 0x80, out);
@@ -220,7 +230,7 @@ impl Encoder {
         let is_same = self.lines.of == lines.of && self.place(self.lines.fixed).is_some();
         if is_same {
             let known = &self.lines;
-            let numbers = known.fixed..known.fixed.wrapping_add(u32::from(known.count));
+            let numbers = known.fixed..known.fixed.wrapping_add(u32::from(self.line_count));
             for number in numbers {
                 let place = self.table.added().wrapping_sub(number) as usize - 1;
                 integer::write(DYNAMIC + place, 7, 0x80, out);
@@ -231,14 +241,12 @@ impl Encoder {
                 self.add(name, value, out);
             }
             let count = self.table.added().wrapping_sub(first);
-            let all = lines.fixed.len();
             // Where not all of them fit into the table, they are written anew each time.
-            let is_whole = usize::try_from(count).is_ok_and(|count| count == all);
-            let of = if is_whole { lines.of } else { 0 };
-            let count = u16::try_from(count).unwrap_or(0);
-            let KnownLines { type_of, content_type, .. } = self.lines;
-            self.lines =
-                KnownLines { of, fixed: first, count, type_of, content_type, secs: 0, date: 0 };
+            let whole =
+                u8::try_from(count).ok().filter(|count| usize::from(*count) == lines.fixed.len());
+            self.line_count = whole.unwrap_or(0);
+            let of = if whole.is_some() { lines.of } else { 0 };
+            self.lines = KnownLines { of, fixed: first, ..KnownLines::default() };
         }
         let number = self.table.added();
         self.add(HeaderId::Date.into(), &lines.date, out);
@@ -296,8 +304,8 @@ impl Encoder {
     /// - `of`: a number that is another one for another value; not 0.
     #[inline]
     pub fn content_type(&mut self, of: u8, value: &[u8], out: &mut Vec<u8>) {
-        if self.lines.type_of == of
-            && let Some(place) = self.place(self.lines.content_type)
+        if self.type_of == of
+            && let Some(place) = self.place(self.content_type)
         {
             return integer::write(DYNAMIC + place, 7, 0x80, out);
         }
@@ -311,7 +319,7 @@ impl Encoder {
         self.write(static_table::name_index(HeaderId::ContentType), name, value, out);
         if let (Some(place), _) = self.table.find(name, value) {
             let number = self.table.added().wrapping_sub(u32::try_from(place + 1).unwrap_or(0));
-            (self.lines.type_of, self.lines.content_type) = (of, number);
+            (self.type_of, self.content_type) = (of, number);
         }
     }
 
