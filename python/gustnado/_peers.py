@@ -137,7 +137,7 @@ UVICORN = (
     refused("--h11-max-incomplete-event-size", "`--limit-head-bytes SIZE`"),
     same("--http2", "the same, for clients that come by TLS; on by default"),
     same("--ws", "`auto`, `websockets`, `websockets-sansio` and `wsproto` are one and the same; "
-         "with `none`, requests for WebSockets get 426"),
+         "with `none`, requests for WebSockets get 426, by HTTP/2 501"),
     ours("--ws-max-size", "ws-message-bytes-max", "`--ws-message-bytes-max SIZE`, 16 MiB"),
     refused("--ws-max-queue", "none: 32 messages or 64 KiB of them are received ahead"),
     ours("--ws-ping-interval", "ws-ping", "`--ws-ping TIME`, 30 s"),
