@@ -121,7 +121,7 @@ impl Session {
     /// Seals the orderly end of this direction.
     ///
     /// # Errors
-    /// [`RecordError`].
+    /// [`RecordError`]: a key that is used up cannot say it. The connection ends all the same.
     pub(crate) fn close(&mut self, out: &mut Vec<u8>) -> Result<(), RecordError> {
         match self {
             Self::Own(records) => records.close(out),

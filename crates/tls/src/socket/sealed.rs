@@ -140,7 +140,6 @@ impl Sealed {
                     None => charged(&mut sealed),
                 }
                 if out.ends() {
-                    // A key that is used up cannot say it; the connection ends all the same.
                     _ = self.session.close(&mut sealed.bytes);
                     self.is_closed = true;
                     sealed.expect_end();

@@ -2,7 +2,7 @@
 
 use super::{FormError, FormLimits, URLENCODED, expect_type};
 use crate::body::BodyError;
-use crate::request::Request;
+use crate::request::{Pairs, Request};
 
 /// The pairs of a form, decoded, in the order they were sent.
 ///
@@ -15,7 +15,7 @@ pub struct Form {
 impl Form {
     fn read(bytes: &[u8], limits: &FormLimits) -> Result<Self, FormError> {
         let mut pairs = Vec::new();
-        for (name, value) in form_urlencoded::parse(bytes) {
+        for (name, value) in Pairs::new(bytes) {
             if pairs.len() == limits.fields_max {
                 return Err(FormError::TooManyFields { limit: limits.fields_max });
             }

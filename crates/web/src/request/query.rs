@@ -46,8 +46,7 @@ impl<'a> Iterator for Pairs<'a> {
 
 /// Splits a pair that has nothing to decode. `None`: it has, or it is empty.
 fn plain_pair(pair: &[u8]) -> Option<(Cow<'_, str>, Cow<'_, str>)> {
-    let is_plain = pair.iter().all(|byte| byte.is_ascii() && !matches!(byte, b'%' | b'+'));
-    if pair.is_empty() || !is_plain {
+    if pair.is_empty() || pair.iter().any(|byte| matches!(byte, b'%' | b'+')) {
         return None;
     }
     let text = std::str::from_utf8(pair).ok()?;

@@ -270,17 +270,31 @@ impl Encoder {
     ///
     /// - `index`: of its name, if both sides know that.
     fn write(&mut self, index: Option<usize>, name: &[u8], value: &[u8], out: &mut Vec<u8>) {
+        self.write_entry(index, name, value, out);
+    }
+
+    /// The same. Returns the place of the entry, if there is one.
+    fn write_entry(
+        &mut self,
+        index: Option<usize>,
+        name: &[u8],
+        value: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Option<usize> {
         let size = name.len() + value.len() + ENTRY_BYTES;
         if value.len() > KEPT_BYTES_MAX || size > self.table.max() {
-            return write_literal(0, 4, index, name, value, out);
+            write_literal(0, 4, index, name, value, out);
+            return None;
         }
         let (same, named) = self.table.find(name, value);
         if let Some(place) = same {
-            return integer::write(DYNAMIC + place, 7, 0x80, out);
+            integer::write(DYNAMIC + place, 7, 0x80, out);
+            return same;
         }
         let index = index.or_else(|| named.map(|place| DYNAMIC + place));
         write_literal(0x40, 6, index, name, value, out);
         self.table.add(name, value);
+        Some(0)
     }
 
     /// Writes a field, in the way that suits it.
@@ -316,10 +330,10 @@ impl Encoder {
     #[inline(never)]
     fn write_content_type(&mut self, of: u8, value: &[u8], out: &mut Vec<u8>) {
         let name = b"content-type";
-        self.write(static_table::name_index(HeaderId::ContentType), name, value, out);
-        if let (Some(place), _) = self.table.find(name, value) {
-            let number = self.table.added().wrapping_sub(u32::try_from(place + 1).unwrap_or(0));
-            (self.type_of, self.content_type) = (of, number);
+        let index = static_table::name_index(HeaderId::ContentType);
+        if let Some(place) = self.write_entry(index, name, value, out) {
+            let back = u32::try_from(place + 1).unwrap_or(0);
+            (self.type_of, self.content_type) = (of, self.table.added().wrapping_sub(back));
         }
     }
 

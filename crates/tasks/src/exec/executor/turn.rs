@@ -74,18 +74,15 @@ pub(crate) fn pass(
 /// those that wait in the queue since the last round.
 #[inline]
 fn run_woken(ctx: &WorkerContext, woken: &mut Vec<Token>) {
-    let is_behind = ctx.schedule.has_queued();
     let mut tokens = woken.drain(..);
-    for token in tokens.by_ref() {
-        if is_behind {
-            ctx.ready(TaskId::of_token(token));
-            continue;
-        }
-        let id = TaskId::of_token(token);
-        if let Some(claimed) = ctx.schedule.claim_idle(id.slot(), id.generation())
-            && run(ctx, id, claimed.task) >= BUDGET
-        {
-            break;
+    if !ctx.schedule.has_queued() {
+        for token in tokens.by_ref() {
+            let id = TaskId::of_token(token);
+            if let Some(claimed) = ctx.schedule.claim_idle(id.slot(), id.generation())
+                && run(ctx, id, claimed.task) >= BUDGET
+            {
+                break;
+            }
         }
     }
     for token in tokens {
