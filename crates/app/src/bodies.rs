@@ -83,7 +83,18 @@ pub struct BodyProgress {
     pub uncharged: usize,
     /// Bytes still to come, if that is known.
     pub left: Option<u64>,
+    /// So many bytes its peer is about to be allowed to send at once: they have to be granted
+    /// first. 0 where the kernel stops the peer at any byte.
+    pub ahead: usize,
     pub now_ms: u64,
+}
+
+impl BodyProgress {
+    /// Returns how much has to be granted before more may be received.
+    fn needed(&self) -> u64 {
+        let ahead = self.left.map_or(self.ahead as u64, |left| left.min(self.ahead as u64));
+        (self.held as u64).saturating_add(ahead.max(1))
+    }
 }
 
 /// The outcome of a request to receive more of a body.
@@ -161,8 +172,14 @@ impl BodyHold {
     /// Returns whether many more bytes than are held may be received at once: what comes in one
     /// receive is held, whatever was granted.
     pub fn has_room(&self, held: usize) -> bool {
-        let wanted = (held as u64).saturating_add(FIRST_BYTES);
-        self.0.as_ref().is_some_and(|own| own.holder.allowed() >= wanted)
+        self.room(held).is_some_and(|room| room >= FIRST_BYTES)
+    }
+
+    /// Returns how many bytes more were granted than are held; `None` if the body is not charged.
+    ///
+    /// - `held`: bytes of the body in memory.
+    pub fn room(&self, held: usize) -> Option<u64> {
+        self.0.as_ref().map(|own| own.holder.allowed().saturating_sub(held as u64))
     }
 
     /// Returns how many bytes are held beyond what was granted.
@@ -176,8 +193,8 @@ impl BodyHold {
 
     /// Returns whether a wait for more of the body is over: it was granted, cut, or is to be put to
     /// the disk.
-    pub fn is_decided(&self, held: usize) -> bool {
-        let is_granted = self.0.as_ref().is_some_and(|own| own.holder.allowed() > held as u64);
+    pub fn is_decided(&self, state: &BodyProgress) -> bool {
+        let is_granted = self.0.as_ref().is_some_and(|own| state.needed() <= own.holder.allowed());
         is_granted || self.cut().is_some() || self.is_to_spill()
     }
 
@@ -244,7 +261,7 @@ impl Held {
             self.bodies.table().release(self.id, self.bodies.budget());
         }
         let (held, allowed) = (state.held as u64, self.holder.allowed());
-        if held < allowed {
+        if state.needed() <= allowed {
             return BodyAdmission::Read;
         }
         let left = state.left.unwrap_or(UNKNOWN_BYTES);

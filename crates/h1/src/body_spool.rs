@@ -67,6 +67,7 @@ impl Conn {
                 is_part: false,
                 uncharged: UNCHARGED_BYTES,
                 left,
+                ahead: 0,
                 now_ms: 0,
             };
             let admitted = poll_fn(|context| self.poll_admission(hold, progress, request, context));
@@ -165,6 +166,7 @@ impl Conn {
             is_part,
             uncharged: UNCHARGED_BYTES,
             left,
+            ahead: 0,
             now_ms: 0,
         };
         let admitted = self.poll_admission(&mut incoming.hold, progress, parts.view(), context)?;

@@ -1,7 +1,6 @@
 //! Memory for the bodies of requests: a body grows as far as it was granted some. Where it was not,
 //! its client is given no more window, or what is here goes to the disk, or the body is cut.
 
-use std::mem;
 use std::task::{Context, Waker};
 
 use gustnado_app::app::App;
@@ -55,15 +54,22 @@ impl Http2Conn {
         self.has_charged |= memory.hold.is_charged() || pause_ms.is_some();
         match admitted {
             BodyVerdict::Read if pause_ms.is_some() => memory.retry_ms = pause_ms.unwrap_or(0),
-            BodyVerdict::Read => {
-                let owed = mem::take(&mut memory.owed);
-                if owed > 0 {
-                    self.give_window(id, owed, app);
-                }
-            }
+            BodyVerdict::Read => self.give_owed(id, app),
             BodyVerdict::Wait(until_ms) => memory.retry_ms = until_ms.max(1),
             BodyVerdict::Spill => self.spill(id, app),
             BodyVerdict::Cut(cut) => self.cut_body(id, cut, app),
+        }
+    }
+
+    /// Gives the client window for what was taken. As long as it may still send as much, it is
+    /// given no window that memory was not granted for.
+    fn give_owed(&mut self, id: StreamId, app: &App) {
+        let Some(stream) = self.core.stream(id) else { return };
+        let (owed, left) = (stream.state.memory.owed, stream.receive_left() as usize);
+        let is_early = owed <= left && (granted_window(stream) as usize) < owed + left;
+        if owed > 0 && !is_early {
+            stream.state.memory.owed = 0;
+            self.give_window(id, owed, app);
         }
     }
 
@@ -149,7 +155,7 @@ impl Http2Conn {
             self.has_charged |= memory.hold.is_charged() || memory.is_waiting();
             // One that is at the disk goes on once it is back from there.
             let progress = progress_of(stream);
-            if progress.is_some_and(|progress| memory.is_due(progress.held, now_ms)) {
+            if progress.is_some_and(|progress| memory.is_due(&progress, now_ms)) {
                 due.push(stream.id);
             }
         }
@@ -221,10 +227,22 @@ impl Http2Conn {
     }
 }
 
+/// Returns how much of the body of a stream may come at once without more memory than it was
+/// granted. One that is read in pieces is bounded by its window alone.
+pub(super) fn granted_window(stream: &Stream<Box<Active>>) -> u32 {
+    let whole = progress_of(stream).filter(|progress| !progress.is_part);
+    let room = whole.and_then(|progress| stream.state.memory.hold.room(progress.held));
+    room.map_or(u32::MAX, |room| u32::try_from(room).unwrap_or(u32::MAX))
+}
+
 /// Returns how far the body of a stream has come; `None` if there is none, or it is at the disk.
 fn progress_of(stream: &Stream<Box<Active>>) -> Option<BodyProgress> {
     let Active { incoming, parts, options, .. } = &*stream.state;
-    let window = u64::from(stream.receive_window());
+    // What is read in pieces holds no more than its window.
+    let window_left = |held: usize| {
+        let rest = u64::from(stream.receive_window()).saturating_sub(held as u64);
+        Some(stream.body_left().unwrap_or(rest).min(rest))
+    };
     let left = if stream.is_remote_closed { Some(0) } else { stream.body_left() };
     let usual = BodyProgress {
         held: 0,
@@ -233,9 +251,10 @@ fn progress_of(stream: &Stream<Box<Active>>) -> Option<BodyProgress> {
         is_part: false,
         uncharged: 0,
         left,
+        ahead: 0,
         now_ms: 0,
     };
-    match (incoming, parts) {
+    let progress = match (incoming, parts) {
         (StreamBody::Gathered(gathered), _) if !gathered.is_at_disk => Some(BodyProgress {
             held: gathered.body.memory.len(),
             received: gathered.received,
@@ -245,16 +264,13 @@ fn progress_of(stream: &Stream<Box<Active>>) -> Option<BodyProgress> {
         (StreamBody::Read(queued), Some(parts)) if !parts.channel().is_spilling() => {
             let collected = parts.channel().held();
             let is_spool = options.body_policy == Some(BodyPolicy::Spool);
+            let held = queued.bytes.len() + collected.map_or(0, |held| held.bytes);
             Some(BodyProgress {
-                held: queued.bytes.len() + collected.map_or(0, |held| held.bytes),
+                held,
                 received: queued.received,
                 can_spill: collected.is_some_and(|held| held.can_spill && is_spool),
                 is_part: collected.is_none_or(|held| held.is_part),
-                // One that is read in pieces holds no more than its window.
-                left: match collected {
-                    Some(_) => left,
-                    None => Some(left.unwrap_or(window).min(window)),
-                },
+                left: if collected.is_some() { left } else { window_left(held) },
                 ..usual
             })
         }
@@ -262,13 +278,20 @@ fn progress_of(stream: &Stream<Box<Active>>) -> Option<BodyProgress> {
             held: early.len(),
             received: early.len() as u64,
             is_part: true,
-            left: Some(window),
+            left: window_left(early.len()),
             ..usual
         }),
         (StreamBody::Tunnel(tunnel), _) => {
             let (held, received) = tunnel.pipe().held();
-            Some(BodyProgress { held, received, is_part: true, left: Some(window), ..usual })
+            Some(BodyProgress { held, received, is_part: true, left: window_left(held), ..usual })
         }
         _ => None,
-    }
+    };
+    progress.map(|progress| BodyProgress { ahead: ahead(stream, &progress), ..progress })
+}
+
+/// Returns how much window is given next: once the client may send less than it is owed.
+fn ahead(stream: &Stream<Box<Active>>, progress: &BodyProgress) -> usize {
+    let owed = stream.state.memory.owed;
+    if progress.is_part || owed <= stream.receive_left() as usize { 0 } else { owed }
 }

@@ -18,6 +18,7 @@ use gustnado_web::trailers::RequestTrailers;
 
 use crate::Http2Conn;
 use crate::active::Active;
+use crate::body_memory::granted_window;
 use crate::respond::{Received, StreamReply};
 use crate::stream_body::{Gathered, StreamBody};
 
@@ -228,12 +229,13 @@ impl Http2Conn {
     }
 
     /// Lets the client send as many bytes more. Where memory is short, it may not send faster; and
-    /// what it sends at once never takes much of the memory for bodies.
+    /// what it sends at once never takes much of the memory for bodies, nor more than a body that
+    /// is held whole was granted.
     pub(super) fn give_window(&mut self, id: StreamId, bytes: usize, app: &App) {
-        let is_paced = self.core.stream(id).is_some_and(|stream| stream.state.read.is_some());
-        let grows = !is_paced && !app.is_short_of(MemoryKind::Bodies);
+        let Some(stream) = self.core.stream(id) else { return };
+        let grows = stream.state.read.is_none() && !app.is_short_of(MemoryKind::Bodies);
         let share = u32::try_from(app.bodies().budget() / WINDOW_SHARE).unwrap_or(u32::MAX);
-        let window_max = if grows { share } else { 0 };
+        let window_max = if grows { share.min(granted_window(stream)) } else { 0 };
         self.with_core(|core, step| core.take(id, bytes, window_max, step));
     }
 

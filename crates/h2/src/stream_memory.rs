@@ -1,6 +1,6 @@
 //! The memory of a stream, as it is kept with it.
 
-use gustnado_app::bodies::BodyHold;
+use gustnado_app::bodies::{BodyHold, BodyProgress};
 use gustnado_tasks::Charge;
 
 /// The memory of a stream.
@@ -32,11 +32,11 @@ impl StreamMemory {
         if self.retry_ms > 0 { self.retry_ms } else { u64::MAX }
     }
 
-    pub(super) fn is_due(&self, held: usize, now_ms: u64) -> bool {
+    pub(super) fn is_due(&self, progress: &BodyProgress, now_ms: u64) -> bool {
         if self.is_waiting() && self.retry_ms <= now_ms {
             return true;
         }
-        let is_granted = self.hold.is_waiting() && self.hold.is_decided(held);
+        let is_granted = self.hold.is_waiting() && self.hold.is_decided(progress);
         is_granted || self.hold.cut().is_some() || self.hold.is_to_spill()
     }
 }

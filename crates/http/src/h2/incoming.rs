@@ -177,13 +177,21 @@ impl AnnouncedLength {
     /// Takes a payload off it. Returns whether it agrees.
     #[inline]
     pub(super) fn note(&mut self, bytes: usize, is_end: bool) -> bool {
-        let Some(left) = &mut self.0 else { return true };
-        match left.checked_sub(bytes as u64) {
-            Some(rest) => {
-                *left = rest;
-                !is_end || rest == 0
-            }
-            None => false,
-        }
+        let agrees = self.agrees(bytes, is_end);
+        self.take(bytes);
+        agrees
+    }
+
+    /// Returns whether a payload agrees with it.
+    #[inline]
+    pub(super) fn agrees(self, bytes: usize, is_end: bool) -> bool {
+        let Some(left) = self.0 else { return true };
+        left.checked_sub(bytes as u64).is_some_and(|rest| !is_end || rest == 0)
+    }
+
+    /// Takes a part of a payload off it, as it comes.
+    #[inline]
+    pub(super) fn take(&mut self, bytes: usize) {
+        self.0 = self.0.map(|left| left.saturating_sub(bytes as u64));
     }
 }

@@ -33,6 +33,11 @@ impl<S> Stream<S> {
         self.windows.size()
     }
 
+    /// Returns how many bytes the client may send before it is told that more of them were taken.
+    pub fn receive_left(&self) -> u32 {
+        self.windows.receive.max(0).cast_unsigned()
+    }
+
     /// Returns how much may be sent on it, as far as the stream goes.
     #[inline]
     pub fn window(&self) -> usize {

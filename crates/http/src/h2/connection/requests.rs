@@ -197,7 +197,7 @@ impl<S> H2Connection<S> {
             Some(stream) => {
                 if !stream.windows.receive(size) {
                     Some(ErrorCode::FlowControlError)
-                } else if !stream.body_left.note(bytes, is_end) {
+                } else if !stream.body_left.agrees(bytes, is_end) {
                     Some(ErrorCode::ProtocolError)
                 } else {
                     stream.windows.take(header.len - bytes);
@@ -218,6 +218,7 @@ impl<S> H2Connection<S> {
         let DataPart { wanted, rest } = self.data.take(input);
         let Some((id, bytes, is_end)) = wanted else { return (None, rest) };
         let Some(stream) = self.stream(id) else { return (None, rest) };
+        stream.body_left.take(bytes.len());
         stream.is_remote_closed |= is_end;
         (Some(H2Event::Data { id, bytes, is_end }), rest)
     }
