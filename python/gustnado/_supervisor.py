@@ -23,6 +23,7 @@ from ._shared_load import SharedLoad
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from typing import Any
 
     from ._plan import Plan
@@ -47,9 +48,14 @@ HANDLED_SIGNALS = (
 
 
 class Worker:
-    """A worker process."""
+    """A worker process.
 
-    def __init__(self, number: int, plan: Plan, listening: Listening, load: SharedLoad) -> None:
+    - `others`: the workers that there are already."""
+
+    def __init__(
+        self, number: int, plan: Plan, listening: Listening, load: SharedLoad,
+        others: Collection[Worker] = (),
+    ) -> None:
         self.number = number
         self.place = load.take_place()
         plan = dataclasses.replace(plan.on(listening), shared_load=self.place,
@@ -70,7 +76,8 @@ class Worker:
             self.process = _spawned(theirs, listening, load)
             ours.sendall(plan.to_json().encode() + b"\n")
         else:
-            self.process = Forked(lambda: _run_copy(plan, ours, theirs))
+            channels = [ours, *(worker.channel for worker in others)]
+            self.process = Forked(lambda: _run_copy(plan, channels, theirs))
         theirs.close()
         ours.setblocking(False)
 
@@ -173,12 +180,15 @@ def _spawned(
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _run_copy(plan: Plan, ours: socket.socket, theirs: socket.socket) -> int:
-    """Runs a worker that is a copy of this process."""
+def _run_copy(plan: Plan, channels: list[socket.socket], theirs: socket.socket) -> int:
+    """Runs a worker that is a copy of this process.
+
+    - `channels`: the supervisor's ends of all workers' channels. As long as one is open anywhere,
+      its worker does not notice that the supervisor has ended."""
     from . import _worker
 
-    # With the supervisor's end open, it would not notice that the supervisor has ended.
-    ours.close()
+    for channel in channels:
+        channel.close()
     return _worker.serve(theirs, plan)
 
 
@@ -284,7 +294,8 @@ class Supervisor:
         return [worker for worker in self._workers.values() if not worker.is_ending]
 
     def _start(self, replaces: int | None = None) -> None:
-        worker = Worker(self._next_number, self.plan, self._listening, self._load)
+        worker = Worker(self._next_number, self.plan, self._listening, self._load,
+                        self._workers.values())
         self._next_number += 1
         worker.replaces = replaces
         self._add(worker)

@@ -53,7 +53,7 @@ def _follow_supervisor(channel: socket.socket, process: Process) -> None:
     """Ends this process in order when its supervisor says so, and which sockets are left to it
     then, and whether it was replaced; or when the supervisor is gone."""
     said = b""
-    while not said.endswith(b"\n") and (piece := channel.recv(4096)):
+    while not said.endswith(b"\n") and (piece := _received(channel)):
         said += piece
     if said.endswith(b"\n"):
         left, is_replaced = json.loads(said)
@@ -61,8 +61,16 @@ def _follow_supervisor(channel: socket.socket, process: Process) -> None:
         if is_replaced:
             process.be_replaced()
     os.kill(os.getpid(), signal.SIGTERM)
-    while said and channel.recv(4096):
+    while said and _received(channel):
         pass
+
+
+def _received(channel: socket.socket) -> bytes:
+    """Returns what has come, or nothing once the supervisor is gone."""
+    try:
+        return channel.recv(4096)
+    except ConnectionResetError:
+        return b""  # It was killed before it had read a message of this process.
 
 
 if __name__ == "__main__":

@@ -53,6 +53,14 @@ def wait_until(holds, server, seconds=15):
         time.sleep(0.02)
 
 
+def runs(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
 def children(server):
     with open(f"/proc/{server.process.pid}/task/{server.process.pid}/children") as file:
         return file.read().split()
@@ -284,6 +292,33 @@ def test_preloaded_workers_share_the_memory_of_one_import(run, tmp_path):
     wait_until(lambda: len(children(server)) == 3 and not before & set(children(server)), server)
     assert server.get("/").body.endswith(b"VERSION")
     assert server.end() == 0
+
+
+@pytest.mark.parametrize("flags", [(), ("--preload",)])
+def test_workers_end_after_a_supervisor_that_was_killed(run, flags):
+    server = run(HELLO, "--workers", "3", *flags)
+    server.wait_for_words("3 processes")
+    workers = children(server)
+    # With one that was replaced, their ends of the channels are of different ages.
+    os.kill(int(workers[0]), signal.SIGKILL)
+    wait_until(lambda: len(set(children(server)) - set(workers)) == 1, server)
+    wait_until(lambda: len({server.get("/").body for _ in range(10)}) == 3, server)
+    workers = children(server)
+    server.process.kill()
+    server.process.wait()
+    wait_until(lambda: not any(runs(pid) for pid in workers), server)
+
+
+def test_workers_end_after_a_supervisor_that_had_not_heard_them(run):
+    server = run("import time\ntime.sleep(0.5)\n" + HELLO, "--workers", "2", waits=False)
+    wait_until(lambda: len(children(server)) == 2, server)
+    workers = children(server)
+    # What they say meanwhile, that they are ready, is lost with it.
+    server.process.send_signal(signal.SIGSTOP)
+    wait_until(lambda: len({server.get("/").body for _ in range(10)}) == 2, server)
+    server.process.kill()
+    server.process.wait()
+    wait_until(lambda: not any(runs(pid) for pid in workers), server)
 
 
 def test_what_cannot_be_preloaded_is_one_line(tmp_path):
