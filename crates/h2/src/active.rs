@@ -45,8 +45,10 @@ pub(super) struct Active {
     /// The pace of its response, and of its body, from its route.
     pub(super) pace: Option<Box<StreamPace>>,
     pub(super) read: Option<Box<StreamRead>>,
-    /// When it has last sent content, in frames of its connection.
+    /// When it has last had its turn to send content, in turns of its connection, and how much of
+    /// the next one it has had.
     pub(super) turn: u32,
+    pub(super) turn_bytes: usize,
     /// A thread reads the next bytes of its file.
     pub(super) is_cold: bool,
     /// Up to where one has read its file. That is not asked again: some file systems cannot tell.

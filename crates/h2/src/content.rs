@@ -18,6 +18,10 @@ use crate::outbox::StreamEnd;
 /// Pieces from this size on are sent without a copy; below, copying costs less.
 const SHARED_FROM: usize = 4 << 10;
 
+/// How much a stream that shares with others sends in its turn: a file of that size is sent whole,
+/// as it is of no use before.
+const TURN_BYTES: usize = 32 << 10;
+
 /// Sent bytes that cost one unit of the task's budget.
 const UNIT_BYTES: usize = 4 << 10;
 
@@ -85,8 +89,11 @@ impl Http2Conn {
             if let Some(pace) = &mut stream.state.pace {
                 pace.note(bytes);
             }
-            stream.state.turn = self.turn;
-            self.turn = self.turn.wrapping_add(1);
+            stream.state.turn_bytes += bytes;
+            if stream.state.turn_bytes >= TURN_BYTES || bytes == 0 {
+                (stream.state.turn, stream.state.turn_bytes) = (self.turn, 0);
+                self.turn = self.turn.wrapping_add(1);
+            }
             if let Some(exchange) = &mut stream.state.exchange {
                 exchange.add_content(bytes as u64);
             }
@@ -138,21 +145,20 @@ impl Http2Conn {
 /// Returns the stream whose turn it is: of those that can send, the most urgent one; of several,
 /// first those that are of no use in parts, in their order, then the others in turn (RFC 9218 §10).
 fn next_stream(streams: &[Stream<Box<Active>>], room: usize, now_ms: u64) -> Option<StreamId> {
-    let mut first: Option<((u8, bool, u32), StreamId)> = None;
+    let mut first = None;
     for stream in streams {
         let Priority { urgency, is_incremental } = stream.priority;
+        let rank = |turn| (urgency, is_incremental, turn, stream.id);
         // One that comes later in any case is not looked at: what it has to send lies elsewhere.
-        let earliest = (urgency, is_incremental, if is_incremental { 0 } else { stream.id });
-        if first.is_some_and(|(rank, _)| rank <= earliest) || !is_ready(stream, room, now_ms) {
+        if first.is_some_and(|first| first <= rank(0)) || !is_ready(stream, room, now_ms) {
             continue;
         }
-        let place = if is_incremental { stream.state.turn } else { stream.id };
-        let rank = (urgency, is_incremental, place);
-        if first.is_none_or(|(before, _)| rank < before) {
-            first = Some((rank, stream.id));
+        let rank = rank(if is_incremental { stream.state.turn } else { 0 });
+        if first.is_none_or(|first| rank < first) {
+            first = Some(rank);
         }
     }
-    first.map(|(_, id)| id)
+    first.map(|(.., id)| id)
 }
 
 /// Returns whether a stream can send something now.

@@ -10,6 +10,7 @@ use crate::of_folder;
 on_every_server!(
     an_urgent_answer_overtakes_others,
     incremental_answers_share_and_others_come_in_turn,
+    short_answers_that_share_come_whole,
     an_update_changes_what_is_under_way,
     an_update_may_come_before_its_request,
 );
@@ -18,6 +19,7 @@ on_every_server!(
 fn of_large_files(setup: Setup) -> (Folder, Server, Http2Client) {
     let folder = Folder::new();
     folder.file("file.bin", noise(1, 300_000));
+    folder.file("image.bin", noise(2, 30_000));
     let server = Server::start(of_folder(setup, &folder));
     let mut client =
         Http2Client::connect_with(server.address(), &[(setting::INITIAL_WINDOW_SIZE, 1 << 20)]);
@@ -67,6 +69,22 @@ fn incremental_answers_share_and_others_come_in_turn(setup: Setup) {
     let other = client.so_far(shared[1]).body.len();
     assert!(other > 200_000, "it had its share: {other}");
     client.answer(shared[1]);
+    client.answer(first);
+}
+
+/// An image of which one half is here is of no use, and its client would hold halves of all.
+fn short_answers_that_share_come_whole(setup: Setup) {
+    let (_folder, _server, mut client) = of_large_files(setup);
+    let first = blocked(&mut client, "u=7");
+    let image = [("priority", "u=3, i")];
+    let images = [(); 3].map(|()| client.request("GET", "/image.bin", &image, true));
+    client.ping();
+    client.give(0, 2 << 20);
+    for (place, id) in images.into_iter().enumerate() {
+        assert_eq!(client.answer(id).body.len(), 30_000);
+        let later: usize = images[place + 1..].iter().map(|id| client.so_far(*id).body.len()).sum();
+        assert_eq!(later, 0, "none has begun behind {place}");
+    }
     client.answer(first);
 }
 
