@@ -99,8 +99,11 @@ def parameters(of):
     plain = [*of.posonlyargs, *of.args]
     defaults = [None] * (len(plain) - len(of.defaults)) + of.defaults
     pieces = [described(*pair) for pair in zip(plain, defaults)]
-    if of.kwonlyargs:
-        pieces += ["*", *map(described, of.kwonlyargs, of.kw_defaults)]
+    if of.vararg is not None:
+        pieces.append(f"*{ast.unparse(of.vararg)}")
+    elif of.kwonlyargs:
+        pieces.append("*")
+    pieces += map(described, of.kwonlyargs, of.kw_defaults)
     if of.kwarg is not None:
         pieces.append(f"**{ast.unparse(of.kwarg)}")
     return pieces

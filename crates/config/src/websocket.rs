@@ -15,7 +15,7 @@ pub enum WebSocketDeflate {
     #[default]
     On,
     /// With what earlier messages have in common, where the client allows it: it compresses better,
-    /// and a connection holds up to 300 KB for it.
+    /// and a connection holds up to 368 KiB for it.
     Context,
     /// Not at all.
     Off,

@@ -188,7 +188,7 @@ pub struct ModelSummary {
     pub rate_per_s: Option<f64>,
     /// Requests in flight on each connection: streams by HTTP/2, pipelined by HTTP/1.
     pub pipeline: u32,
-    /// `HTTP/1.0`, `HTTP/1.1` or `HTTP/2`. Empty in outcomes of older versions.
+    /// `HTTP/1.0`, `HTTP/1.1`, `HTTP/2` or `WebSocket`. Empty in outcomes of older versions.
     #[serde(default)]
     pub protocol: String,
     /// Whether a connection carries more than one request.

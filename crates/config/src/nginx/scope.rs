@@ -92,7 +92,6 @@ const WITHOUT: &[&str] = &[
     "brotli_types",
     "charset_types",
     "gunzip",
-    "limit_conn",
     "limit_conn_log_level",
     "limit_conn_status",
     "limit_conn_zone",
@@ -232,6 +231,9 @@ impl NginxScope {
                 if !is_known_include(path) {
                     self.close(one, "the file cannot be read", left);
                 }
+            }
+            ("limit_conn", _) => {
+                left.add(one, "--connections-per-client limits all of the server's: left out");
             }
             _ if WITHOUT.contains(&name) => left.add(one, "it has no counterpart: left out"),
             _ if name.ends_with("_pass") => self.close_pass(one, left),

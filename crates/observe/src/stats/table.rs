@@ -278,8 +278,8 @@ counters! {
     access_refused_address: Counter OnPages [access_refused reason "address"],
         server u64 "Requests that got 403 because of their client's address.";
     access_refused_rate: Counter OnPages [access_refused reason "rate"],
-        server u64 "Requests that got 429 because their client had sent more than `--rate- \
-            limit` allows.";
+        server u64 "Requests that got 429 because their client had sent more than \
+            `--rate-limit` allows.";
     access_refused_password: Counter OnPages [access_refused reason "password"],
         server u64 "Requests that got 401: without a user and a password, or with wrong \
             ones.";
@@ -371,9 +371,9 @@ counters! {
         server u64 "Current number of workers that a handler has held for 5 seconds or longer: \
             their other connections wait.";
     reloads: Counter InStats,
-        server u64 "Configurations applied by a reload.";
+        server u64 "Reloads of configurations, or of certificates alone, that were applied.";
     reloads_refused: Counter InStats,
-        server u64 "Reloads refused because the new configuration was invalid.";
+        server u64 "Reloads refused because the new configuration, or a certificate, was invalid.";
     certificates_obtained: Counter InStats,
         server u64 "Certificates obtained from an authority (ACME).";
     certificates_failed: Counter InStats,

@@ -129,7 +129,7 @@ fn limits_of_clients_and_bodies_are_taken_over_for_each_folder() {
     assert!(import.text.contains("limit-body-bytes = \"1t\""), "{}", import.text);
     let reasons = reasons(&import);
     for part in [
-        "limit_conn perip 10: it has no counterpart",
+        "limit_conn perip 10: --connections-per-client limits",
         "limit_req zone=slow burst=5: requests beyond the rate are refused, not delayed",
         "limit_req zone=site: only rates of each address are taken over: left out",
         "limit_req zone=none: only rates of each address are taken over: left out",
