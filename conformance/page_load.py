@@ -94,7 +94,8 @@ def load(files: Path, port: int, key: str) -> float:
 def line(name: str, times: list[float]) -> str:
     quarters = statistics.quantiles(times, n=4)
     return (f"{name}: mean {statistics.mean(times):.1f} ms of {len(times)} loads, median "
-            f"{statistics.median(times):.1f}, quartiles {quarters[0]:.1f} and {quarters[2]:.1f}, least {min(times):.1f}")
+            f"{statistics.median(times):.1f}, quartiles {quarters[0]:.1f} and {quarters[2]:.1f}, "
+            f"least {min(times):.1f}")
 
 
 class Ours:
