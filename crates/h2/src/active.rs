@@ -48,7 +48,7 @@ pub(super) struct Active {
     /// When it has last had its turn to send content, in turns of its connection, and how much of
     /// the next one it has had.
     pub(super) turn: u32,
-    pub(super) turn_bytes: usize,
+    pub(super) turn_kib: u8,
     /// A thread reads the next bytes of its file.
     pub(super) is_cold: bool,
     /// Up to where one has read its file. That is not asked again: some file systems cannot tell.

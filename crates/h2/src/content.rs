@@ -20,7 +20,7 @@ const SHARED_FROM: usize = 4 << 10;
 
 /// How much a stream that shares with others sends in its turn: a file of that size is sent whole,
 /// as it is of no use before.
-const TURN_BYTES: usize = 32 << 10;
+const TURN_KIB: u8 = 32;
 
 /// Sent bytes that cost one unit of the task's budget.
 const UNIT_BYTES: usize = 4 << 10;
@@ -89,9 +89,10 @@ impl Http2Conn {
             if let Some(pace) = &mut stream.state.pace {
                 pace.note(bytes);
             }
-            stream.state.turn_bytes += bytes;
-            if stream.state.turn_bytes >= TURN_BYTES || bytes == 0 {
-                (stream.state.turn, stream.state.turn_bytes) = (self.turn, 0);
+            let kib = u8::try_from(bytes.div_ceil(1 << 10)).unwrap_or(u8::MAX);
+            stream.state.turn_kib = stream.state.turn_kib.saturating_add(kib);
+            if stream.state.turn_kib >= TURN_KIB || bytes == 0 {
+                (stream.state.turn, stream.state.turn_kib) = (self.turn, 0);
                 self.turn = self.turn.wrapping_add(1);
             }
             if let Some(exchange) = &mut stream.state.exchange {
