@@ -37,6 +37,7 @@ mod privileges;
 mod reload;
 mod root;
 mod serve;
+mod signals;
 mod usage_error;
 mod written;
 

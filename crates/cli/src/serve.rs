@@ -12,7 +12,7 @@ use crate::arguments::ServeOptions;
 use crate::banner::Banner;
 use crate::figures::counted;
 use crate::output::Console;
-use crate::{exit, privileges, root};
+use crate::{exit, privileges, root, signals};
 use gustnado::config::{Config, Machine, Settings};
 use gustnado::control::ControlSocket;
 use gustnado::{DrainReport, Endpoint, Running};
@@ -42,7 +42,7 @@ pub(crate) fn run(options: Box<ServeOptions>) -> u8 {
         return exit::CONFIG;
     }
     // Before the first thread starts, so that no signal meets the default action.
-    let mut signals = match Signals::new([SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1]) {
+    let mut signals = match signals::caught(&[SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1]) {
         Ok(signals) => signals,
         Err(error) => {
             output.error(&format!("cannot wait for signals: {error}"));
@@ -123,7 +123,9 @@ impl Starting {
     /// wait for yet, and everything that was started ends with the process.
     fn heed_signals(output: Console) -> Self {
         // On failure, signals are handled once the server has started.
-        let Ok(mut signals) = Signals::new([SIGTERM, SIGINT, SIGQUIT]) else { return Self(None) };
+        let Ok(mut signals) = signals::caught(&[SIGTERM, SIGINT, SIGQUIT]) else {
+            return Self(None);
+        };
         let handle = signals.handle();
         let thread = std::thread::Builder::new().name("gust-start".to_owned());
         let thread = thread.spawn(move || {

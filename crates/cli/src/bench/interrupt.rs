@@ -2,11 +2,11 @@
 //! process at once.
 
 use super::progress::BenchProgress;
-use crate::exit;
 use crate::output::Console;
+use crate::{exit, signals};
 use gustnado_lab::load::StopHandle;
 use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::{Handle, Signals};
+use signal_hook::iterator::Handle;
 use std::io;
 use std::thread::JoinHandle;
 
@@ -26,7 +26,7 @@ impl Interrupt {
         meter: BenchProgress,
         output: Console,
     ) -> io::Result<Self> {
-        let mut signals = Signals::new([SIGINT, SIGTERM])?;
+        let mut signals = signals::caught(&[SIGINT, SIGTERM])?;
         let handle = signals.handle();
         let watch = move || {
             let mut first = None;
