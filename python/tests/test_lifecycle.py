@@ -309,9 +309,11 @@ def test_workers_end_after_a_supervisor_that_was_killed(run, flags):
     wait_until(lambda: not any(runs(pid) for pid in workers), server)
 
 
-def test_workers_end_after_a_supervisor_that_had_not_heard_them(run):
-    server = run("import time\ntime.sleep(0.5)\n" + HELLO, "--workers", "2", waits=False)
-    wait_until(lambda: len(children(server)) == 2, server)
+def test_workers_end_after_a_supervisor_that_had_not_heard_them(run, tmp_path):
+    begins = 'import os, time\nopen(f"began.{os.getpid()}", "w").close()\ntime.sleep(0.5)\n'
+    server = run(begins + HELLO, "--workers", "2", waits=False)
+    # By then each has been told what to do.
+    wait_until(lambda: len(list(tmp_path.glob("began.*"))) == 2, server)
     workers = children(server)
     # What they say meanwhile, that they are ready, is lost with it.
     server.process.send_signal(signal.SIGSTOP)
