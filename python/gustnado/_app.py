@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
     from typing_extensions import Unpack
 
-    from ._gustnado import Writer, _Fields, _HandlerSpec, _SocketSpec
+    from ._gustnado import Writer, _Fields, _FolderSpec, _HandlerSpec, _SocketSpec
     from ._server import Server
-    from ._settings import Settings
+    from ._settings import FolderSettings, Settings
 
     # Any function may be a handler: it takes the request, named parts of the path, both or nothing.
     _Function = TypeVar("_Function", bound=Callable[..., object])
@@ -51,7 +51,8 @@ class App:
         self._handlers: list[tuple[
             str | None, str, Callable[..., object], bool, bool, int, _BodyPolicy | None,
             list[str]]] = []
-        self._folders: list[tuple[str, str]] = []
+        # Path, folder and settings of its own.
+        self._folders: list[_FolderSpec] = []
         self._sockets: list[tuple[str, Callable[..., object], SocketOptions]] = []
         self._middleware = Middleware()
         # Servers that `run` has started.
@@ -167,11 +168,23 @@ class App:
 
         return add
 
-    def files(self, path: str, folder: str | PathLike[str]) -> App:
+    def files(
+        self, path: str, folder: str | PathLike[str], **settings: Unpack[FolderSettings]
+    ) -> App:
         """Serves a folder below a path, and returns the application. The engine sends the files,
-        without Python."""
+        without Python.
+
+        - `settings`: of this folder, in place of the server's: `listing="on"`, `spa="index.html"`,
+          `compress="on"`. Those of `run` that folders have, by the same names.
+
+        Raises ValueError for a setting that a folder cannot have."""
         canonical_route(path or "/")
-        self._folders.append((path, str(folder)))
+        own = []
+        if settings:
+            from ._plan import folder_settings
+
+            own = folder_settings(settings)
+        self._folders.append((path, str(folder), own))
         return self
 
     if TYPE_CHECKING:

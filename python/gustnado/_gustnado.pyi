@@ -30,6 +30,9 @@ _HandlerSpec: TypeAlias = tuple[
     list[str]
 ]
 
+# A folder in the engine's form: its path, where it is, names and values of settings of its own.
+_FolderSpec: TypeAlias = tuple[str, str, list[tuple[str, str]]]
+
 # A handler of WebSockets in the engine's form: path, function, the named parts that it takes,
 # whether slashes are merged, what runs before it is opened and whether that is a coroutine
 # function, subprotocols, origins, the most bytes of a message.
@@ -143,7 +146,7 @@ class WebSocket:
 
 __version__: str
 
-def settings() -> list[tuple[str, str, bool, str, str, str, str]]: ...
+def settings() -> list[tuple[str, str, bool, str, str, str, str, bool]]: ...
 def check_setting(name: str, value: str, place: str, is_variable: bool) -> None: ...
 def canonical_route(path: str) -> str: ...
 def parse_listener(text: str) -> tuple[str, dict[str, Any], str]: ...
@@ -156,7 +159,7 @@ class Engine:
         cls,
         settings: list[tuple[str, str]],
         handlers: list[_HandlerSpec],
-        folders: list[tuple[str, str]],
+        folders: list[_FolderSpec],
         context: object,
         application: Asgi | Wsgi | None,
         processes: int = 1,

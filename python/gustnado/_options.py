@@ -50,7 +50,8 @@ class Option:
     """- `read`: makes a value of its text, and raises ValueError for one that is none; `None`
     where the engine reads it.
     - `takes`: what it takes, for messages.
-    - `field`: what it is called in a plan."""
+    - `field`: what it is called in a plan.
+    - `fits_folder`: a folder may have its own."""
 
     name: str
     takes: str
@@ -62,6 +63,7 @@ class Option:
     field: str = ""
     kind: str = VALUE
     short: str = ""
+    fits_folder: bool = False
 
     @property
     def flag(self) -> str:
@@ -367,8 +369,8 @@ UNFIT = {
 }
 
 
-def _of_engine(row: tuple[str, str, bool, str, str, str, str]) -> Option:
-    name, doc, is_switch, heading, default, takes, placeholder = row
+def _of_engine(row: tuple[str, str, bool, str, str, str, str, bool]) -> Option:
+    name, doc, is_switch, heading, default, takes, placeholder, fits_folder = row
     kind = SWITCH if is_switch else REPEATED if name in _LISTS_OF_ENGINE else VALUE
     if name == "access-log":
         kind = OPTIONAL
@@ -379,7 +381,7 @@ def _of_engine(row: tuple[str, str, bool, str, str, str, str]) -> Option:
     # (`--bind` documents its values.)
     read = address if name == "listen" else None
     return Option(name, takes, default or "none", placeholder, heading, doc, read, kind=kind,
-                  short=_SHORTS_OF_ENGINE.get(name, ""))
+                  short=_SHORTS_OF_ENGINE.get(name, ""), fits_folder=fits_folder)
 
 
 def _table() -> dict[str, Option]:

@@ -129,6 +129,25 @@ def text_of(value: object) -> str:
     return str(value)
 
 
+def folder_settings(given: Mapping[str, object]) -> list[tuple[str, str]]:
+    """Keyword arguments of a folder in the engine's form, which checks the values.
+
+    Raises SettingError for what is no setting of a folder."""
+    found = []
+    for argument, value in given.items():
+        name = argument.replace("_", "-")
+        option = OPTIONS.get(name)
+        if option is None or not option.fits_folder:
+            names = [one for one in FIT if FIT[one].fits_folder]
+            near = nearest(name, names).replace("-", "_")
+            why = "is the server's alone" if option else "is no setting"
+            hint = f'did you mean "{near}"?' if near and not option else "give it to the server"
+            raise SettingError(f'files: "{argument}" {why}; {hint}')
+        if value is not None:
+            found.append((name, text_of(value)))
+    return found
+
+
 def arguments_of(given: Mapping[str, object]) -> Given:
     """Keyword arguments as settings: `timeout_keep_alive="30s"` is `--timeout-keep-alive 30s`."""
     found: Given = {}

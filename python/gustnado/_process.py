@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import Any
 
-    from ._gustnado import _HandlerSpec, _SocketSpec
+    from ._gustnado import _FolderSpec, _HandlerSpec, _SocketSpec
     from ._plan import Plan
     from ._shared_load import SharedLoad
     from ._slow import SlowHandlerMonitor
@@ -355,11 +355,11 @@ class Process:
     # --- Both.
 
     def _build(
-        self, handlers: list[_HandlerSpec], folders: list[tuple[str, str]], context: CallContext,
+        self, handlers: list[_HandlerSpec], folders: list[_FolderSpec], context: CallContext,
         application: Asgi | Wsgi | None, sockets: Sequence[_SocketSpec] = (),
     ) -> None:
         """Creates the engine, which validates the settings. It serves with its first turn."""
-        folders = [*folders, *self.plan.static.items()]
+        folders = [*folders, *((path, one, []) for path, one in self.plan.static.items())]
         settings = self.plan.on(self.listening).engine_settings()
         self._engine = Engine(settings, handlers, folders, context, application,
                               self.plan.workers, list(sockets))

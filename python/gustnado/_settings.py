@@ -232,3 +232,65 @@ class Settings(TypedDict, total=False):
     ws_ping: float | str | None
     ws_ping_timeout: float | str | None
     ws_unsent_bytes_max: int | str | None
+
+
+class FolderSettings(TypedDict, total=False):
+    """The settings of `App.files`: those of the server that a folder may have of its own."""
+
+    allow: str | Sequence[str] | None
+    archive_bytes_max: int | str | None
+    archives: Literal["off", "on", "tar.zst", "zip"] | None
+    basic_auth: _Path | None
+    basic_auth_realm: str | None
+    basic_auth_threads: int | None
+    body_timeout: float | str | None
+    cache_control: Literal["auto", "on", "off"] | None
+    charset: str | None
+    clean_urls: bool | None
+    compress: Literal["off", "on", "gzip", "zstd"] | None
+    compress_bytes_min: int | str | None
+    compress_cookies: bool | None
+    compress_gzip_level: int | None
+    compress_types: str | Sequence[str] | None
+    compress_zstd_level: int | None
+    cors: str | Sequence[str] | None
+    cors_credentials: bool | None
+    cors_headers: str | Sequence[str] | None
+    cors_max_age: float | str | None
+    cors_methods: str | Sequence[str] | None
+    csp: str | None
+    csp_report_only: str | None
+    deny: str | Sequence[str] | None
+    dictionaries: Literal["auto", "on", "off"] | None
+    first_byte_delay: float | str | None
+    forbidden: str | Sequence[str] | None
+    hash_bytes_max: int | str | None
+    hidden: bool | None
+    idle_timeout: float | str | None
+    immutable_folders: str | Sequence[str] | None
+    index: str | Sequence[str] | None
+    keep_old_assets: float | str | None
+    limit_body_bytes: int | str | None
+    listing: Literal["auto", "on", "off"] | None
+    listing_readme: bool | None
+    mime: str | Sequence[str] | None
+    mime_types: _Path | None
+    precompressed: Literal["off", "on", "always"] | None
+    rate_limit: str | None
+    rate_limit_burst: int | Literal["auto"] | None
+    rate_limit_clients: int | None
+    rate_limit_prefix: int | None
+    read_rate: int | str | None
+    security_headers: bool | None
+    signed_urls: _Path | None
+    small_file_bytes_max: int | str | None
+    spa: bool | str | None
+    trailing_slash: Literal["add", "remove", "ignore"] | None
+    try_files: str | Sequence[str] | None
+    upload: bool | None
+    upload_bytes_max: int | str | None
+    upload_overwrite: bool | None
+    upload_quota: int | str | None
+    write_burst: int | str | None
+    write_rate: int | str | None
+    write_timeout: float | str | None

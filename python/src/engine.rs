@@ -14,7 +14,7 @@ use send_wrapper::SendWrapper;
 
 use gustnado::config::Listing;
 use gustnado::driven::{Driven, ReactorWaker, Wants, WatchEvent};
-use gustnado::{Drain, Routes, Running, Server};
+use gustnado::{Drain, Routes, Running, Server, route};
 
 use crate::asgi::Asgi;
 use crate::call::CallContext;
@@ -23,6 +23,9 @@ use crate::poller::up_to_ms;
 use crate::wsgi::Wsgi;
 use crate::{coroutine, errors, limits};
 use handlers::{HandlerSpec, SocketSpec, policy_of};
+
+/// A folder: its path, where it is, and names and values of settings of its own.
+type FolderSpec = (String, String, Vec<(String, String)>);
 
 /// State of the engine's turns for other threads.
 struct TurnState {
@@ -72,7 +75,7 @@ impl PyEngine {
     /// Starts a server. It listens once this has returned, and responds in turns.
     ///
     /// - `settings`: names and values, as on the command line.
-    /// - `handlers`, `folders`: the routes.
+    /// - `handlers`, `folders`: the routes; a folder has its path and settings of its own.
     /// - `context`: shared context of handlers; see `gustnado._routes.CallContext`.
     /// - `application`: the fallback: an `Asgi` or a `Wsgi`.
     /// - `processes`: how many share the memory of `max-memory`.
@@ -84,7 +87,7 @@ impl PyEngine {
     fn new(
         settings: Vec<(String, String)>,
         handlers: Vec<HandlerSpec>,
-        folders: Vec<(String, String)>,
+        folders: Vec<FolderSpec>,
         context: &Bound<'_, PyAny>,
         application: Option<&Bound<'_, PyAny>>,
         processes: usize,
@@ -109,8 +112,14 @@ impl PyEngine {
         }
         let server = server.share_memory(processes);
         let mut routes = Routes::new();
-        for (path, folder) in folders {
-            routes = routes.files(&path, folder);
+        for (path, folder, settings) in folders {
+            let mut files = route().files(folder);
+            for (name, value) in settings {
+                files = files.set(&name, &value).map_err(|error| {
+                    pyo3::exceptions::PyValueError::new_err(format!("files({path:?}): {error}"))
+                })?;
+            }
+            routes = routes.route(&path, files);
         }
         routes = handlers::add(py, routes, (handlers, sockets), usual_policy, &context)?;
         if let Some(application) = application {

@@ -40,9 +40,9 @@ use std::collections::HashMap;
 use std::ffi::OsStr;
 
 /// A setting for Python: name, description, whether it is a switch, heading, default, accepted
-/// values, and placeholder in help.
+/// values, placeholder in help, and whether a route may have its own.
 type SettingSpec =
-    (&'static str, &'static str, bool, &'static str, &'static str, String, &'static str);
+    (&'static str, &'static str, bool, &'static str, &'static str, String, &'static str, bool);
 
 /// Returns all settings of the engine.
 #[pyfunction]
@@ -51,7 +51,8 @@ fn settings() -> Vec<SettingSpec> {
         let is_switch = matches!(tunable.field, Field::Switch { .. });
         let heading = tunable.group.heading();
         let (takes, placeholder) = (tunable.takes(), tunable.placeholder());
-        (tunable.name, tunable.doc, is_switch, heading, tunable.default, takes, placeholder)
+        let (name, doc, default) = (tunable.name, tunable.doc, tunable.default);
+        (name, doc, is_switch, heading, default, takes, placeholder, tunable.fits_route())
     };
     TUNABLES.iter().map(tell).collect()
 }

@@ -24,7 +24,7 @@ ALIASES = {
     "_Function": "_app.py", "_Fields": "_gustnado.pyi", "_Piece": "_app.py",
     "_BodyPolicy": "_app.py", "_HandlerSpec": "_gustnado.pyi", "_SocketSpec": "_gustnado.pyi",
     "_RouteOptions": "_app.py",
-    "Settings": "_settings.py",
+    "Settings": "_settings.py", "FolderSettings": "_settings.py",
 }
 WIDTH = 100
 HEAD = """\

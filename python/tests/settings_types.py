@@ -23,6 +23,11 @@ class Settings(TypedDict, total=False):
     """The flags of `gustnado run`, with `_` for `-`. None is as if it were not there."""
 
 '''
+FOLDERS = '''
+
+class FolderSettings(TypedDict, total=False):
+    """The settings of `App.files`: those of the server that a folder may have of its own."""
+'''
 
 
 def type_of(option):
@@ -46,11 +51,16 @@ def type_of(option):
     }.get(option.placeholder, "str").replace("'", '"')
 
 
+def field_of(option):
+    kind = type_of(option).replace("'", '"')
+    return f"    {option.name.replace('-', '_')}: {kind} | None"
+
+
 def text():
-    lines = [HEAD + "    grace: float | None"]
-    for name, option in sorted(FIT.items()):
-        lines.append(f"    {name.replace('-', '_')}: {type_of(option)} | None".replace("'", '"'))
-    return "\n".join(lines) + "\n"
+    options = [option for _name, option in sorted(FIT.items())]
+    of_folders = [option for option in options if option.fits_folder]
+    lines = [HEAD + "    grace: float | None", *map(field_of, options), FOLDERS]
+    return "\n".join([*lines, *map(field_of, of_folders)]) + "\n"
 
 
 if __name__ == "__main__":

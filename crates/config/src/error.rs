@@ -16,6 +16,12 @@ pub enum ConfigError {
         /// The name that was probably meant.
         nearest: Option<&'static str>,
     },
+    /// A site or a route cannot have this setting.
+    #[error("{name:?} is the server's alone: a route has none of its own; set it for the server")]
+    NotOfRoute {
+        /// The setting's name.
+        name: &'static str,
+    },
     /// The value is not one that this setting takes.
     #[error("{}: expected {expected}, found {found:?}; {remedy}", .origin.place())]
     Value {
@@ -36,7 +42,7 @@ impl ConfigError {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Value { origin: Origin::Environment(_) | Origin::File { .. }, .. } => 78,
-            Self::Unknown { .. } | Self::Value { .. } => 2,
+            Self::Unknown { .. } | Self::NotOfRoute { .. } | Self::Value { .. } => 2,
         }
     }
 }

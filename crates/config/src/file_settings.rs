@@ -5,7 +5,6 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::Config;
 use super::deploys::CacheRule;
 use super::route_settings::RouteSettings;
 use super::table::TUNABLES;
@@ -46,14 +45,7 @@ impl FileSetting {
     /// Sets it for a site or a route.
     #[doc(hidden)]
     pub fn tune(&self, settings: &mut RouteSettings) {
-        let tunable = self.tunable();
-        if !tunable.is_of_route() {
-            let mut config = Config::default();
-            tunable.set(&mut config, &self.value).expect("it was checked when it was read");
-            settings.limits.set(self.name, &config);
-            return;
-        }
-        settings.set(tunable, &self.value).expect("it was checked when it was read");
+        settings.set(self.tunable(), &self.value).expect("it was checked when it was read");
     }
 }
 

@@ -107,6 +107,13 @@ impl Settings {
         }
     }
 
+    /// Returns the setting of that name, if it takes the value.
+    pub(crate) fn check(name: &str, value: &OsStr) -> Result<&'static Tunable, ConfigError> {
+        let index = index_of(name).ok_or_else(|| unknown(name))?;
+        Self::default().set(name, value, Origin::Flag(name.to_owned()))?;
+        Ok(&TUNABLES[index])
+    }
+
     /// Lets `listen` replace `host`, `port` and `uds`, unless a higher layer sets those.
     fn apply_listen(&mut self) {
         if self.config.listen.is_empty() {

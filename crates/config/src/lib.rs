@@ -96,7 +96,7 @@ pub use pace::Pace;
 pub use path_pattern::path_matches;
 pub use reference::reference;
 pub use response_version::ResponseVersion;
-pub use route_settings::{RouteSettings, RouteTuning};
+pub use route_settings::{OwnSetting, RouteSettings, RouteTuning};
 pub use socket_memory::SocketMemory;
 pub use table::TUNABLES;
 pub use tls::{TlsClientAuth, TlsRecords, TlsVersionMin};

@@ -9,7 +9,6 @@ use toml::de::DeValue;
 use super::listeners::read_listeners;
 use super::value::{ValueReader, ValueTable, found, named};
 use crate::Config;
-use crate::access::LIMITS_OF_ROUTES;
 use crate::error_pages::error_page_of;
 use crate::file_settings::FileSetting;
 use crate::table::TUNABLES;
@@ -17,9 +16,7 @@ use crate::tunable::{Field, Tunable};
 
 /// Returns the settings that a site and a route may have.
 pub(super) fn of_routes() -> impl Iterator<Item = &'static Tunable> + Clone {
-    let is_own =
-        |tunable: &&Tunable| tunable.is_of_route() || LIMITS_OF_ROUTES.contains(&tunable.name);
-    TUNABLES.iter().filter(is_own)
+    TUNABLES.iter().filter(|tunable| tunable.fits_route())
 }
 
 /// Returns the keys of a site or a route: its own, and the settings that it may have.

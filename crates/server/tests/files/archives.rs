@@ -21,6 +21,7 @@ on_every_server!(
     files_that_vanish_while_they_are_sent_leave_a_good_archive,
     a_folder_that_is_too_large_is_refused_before_the_head,
     no_archive_has_a_file_that_another_route_guards,
+    a_route_has_them_by_their_name,
 );
 
 const FORMS: [&str; 2] = ["tar.zst", "zip"];
@@ -208,4 +209,21 @@ fn no_archive_has_a_file_that_another_route_guards(setup: Setup) {
         let mounted = ["exact.txt", "inner/x.txt", "open.txt", "private/secret.txt"];
         assert_eq!(names("/mounted/"), mounted.map(|name| format!("mounted/{name}")));
     }
+}
+
+fn a_route_has_them_by_their_name(setup: Setup) {
+    let folder = Folder::new();
+    folder.file("one.txt", "one");
+    let of_folder = || route().files(folder.root());
+    let own = of_folder().set("listing", "on").and_then(|route| route.set("archives", "zip"));
+    let routes = Routes::new()
+        .route("/pub", own.expect("they are settings of routes"))
+        .route("/plain", of_folder());
+    let server = Server::routes(setup.config(), routes);
+    let archive = server.get("/pub/?archive=zip");
+    assert_eq!(files("zip", archive.body), [("pub/one.txt".to_owned(), 3)]);
+    assert_eq!(server.get("/pub/?archive=tar.zst").field("content-disposition"), None);
+    assert_eq!(server.get("/plain/?archive=zip").status, 404);
+    let refused = of_folder().set("workers", "2").expect_err("it is the server's");
+    assert!(refused.to_string().contains("is the server's alone"), "{refused}");
 }

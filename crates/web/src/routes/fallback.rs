@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gustnado_config::{BodyPolicy, RouteSettings};
+use gustnado_config::{BodyPolicy, ConfigError, OwnSetting, RouteSettings};
 
 use super::{Route, Routes, route};
 use crate::handler::IntoHandler;
@@ -40,6 +40,16 @@ impl Route {
     pub fn tune(mut self, change: impl Fn(&mut RouteSettings) + Send + Sync + 'static) -> Self {
         self.tuning.add(change);
         self
+    }
+
+    /// Sets a setting of this route by its name, as a `[[route]]` of a configuration file has it:
+    /// `set("archives", "zip")`. The names are those of [`RouteSettings`], with `-` for `_`.
+    ///
+    /// # Errors
+    /// No setting has this name, or it is the server's alone, or it does not take the value.
+    pub fn set(self, name: &str, value: &str) -> Result<Self, ConfigError> {
+        let setting = OwnSetting::new(name, value)?;
+        Ok(self.tune(move |settings| setting.tune(settings)))
     }
 
     /// Sets where the whole bodies of this route's requests are kept, in place of `body-policy`: in
