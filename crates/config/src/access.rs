@@ -11,7 +11,6 @@ use std::time::Duration;
 pub(super) use declared::*;
 pub use header_rule::{HeaderRule, StatusRange};
 pub use request_rate::RequestRate;
-pub(crate) use route_limits::LIMITS_OF_ROUTES;
 pub use route_limits::RouteLimits;
 
 settings! { $

@@ -2,7 +2,6 @@
 //! [`Config`] by it.
 
 use super::Config;
-use super::access::LIMITS_OF_ROUTES;
 use super::nearest::nearest;
 use super::unit::Unit;
 use std::ffi::OsStr;
@@ -206,12 +205,6 @@ impl Tunable {
             self.group,
             SettingGroup::Folders | SettingGroup::Compression | SettingGroup::Access
         )
-    }
-
-    /// Returns whether a site or a route may have a value of its own: those [of
-    /// routes](Self::is_of_route), and some limits of the server.
-    pub fn fits_route(&self) -> bool {
-        self.is_of_route() || LIMITS_OF_ROUTES.contains(&self.name)
     }
 
     /// Returns the value of the setting where it is named without one: `--hidden`, `--spa`.

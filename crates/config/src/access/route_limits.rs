@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use crate::Config;
+use crate::tunable::Tunable;
 
 /// The settings that a `[[site]]` and a `[[route]]` take, too, in place of the server's.
-pub(crate) const LIMITS_OF_ROUTES: [&str; 7] = [
+const LIMITS_OF_ROUTES: [&str; 7] = [
     "limit-body-bytes",
     "body-timeout",
     "write-timeout",
@@ -14,6 +15,14 @@ pub(crate) const LIMITS_OF_ROUTES: [&str; 7] = [
     "read-rate",
     "first-byte-delay",
 ];
+
+impl Tunable {
+    /// Returns whether a site or a route may have a value of its own: those [of
+    /// routes](Self::is_of_route), and some limits of the server.
+    pub fn fits_route(&self) -> bool {
+        self.is_of_route() || LIMITS_OF_ROUTES.contains(&self.name)
+    }
+}
 
 /// Limits in place of the server's; `None` is the server's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
