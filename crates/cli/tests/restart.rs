@@ -155,8 +155,8 @@ fn a_start_that_waits_for_its_port_obeys_int() {
     }
 }
 
-// (By TERM: a shell that runs these tests in the background has INT ignored, and whoever begins that
-// way ignores it until its own handler is set.)
+// (By TERM: in the background of a shell INT is ignored, and a server that begins that way ignores
+// it until its own handler is set.)
 #[test]
 fn a_start_of_many_workers_obeys_a_signal() {
     for io in ["epoll", "uring"] {
