@@ -151,8 +151,9 @@ def test_a_path_without_its_leading_slash_is_an_error_at_once():
 
 
 def test_a_mount_without_its_leading_slash_does_not_start(tmp_path):
-    (tmp_path / "program.py").write_text("import gustnado\napp = gustnado.App()\n"
-                                         "app._folders.append(('static', '.'))\napp.run(port=0)\n")
+    (tmp_path / "program.py").write_text(
+        "import gustnado\napp = gustnado.App()\n"
+        "app._folders.append(('static', '.', []))\napp.run(port=0)\n")
     ended = subprocess.run([sys.executable, "program.py"], cwd=tmp_path, capture_output=True,
                            text=True, timeout=30)
     assert "begin it with /" in ended.stderr, ended.stderr
