@@ -49,7 +49,18 @@ hosts:
 LOADED = re.compile(r"loaded (\d+) by (\S+) in ([\d.]+) ms")
 
 
-class H2o:
+class Started:
+    """A server that was started."""
+
+    port: int
+    process: subprocess.Popen
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+class H2o(Started):
     """h2o with one thread, as ours has one worker."""
 
     def __init__(self, program: str, files: Path):
@@ -65,10 +76,6 @@ class H2o:
         while subprocess.run(command, timeout=10).returncode:
             expect(time.monotonic() < deadline, (files / "h2o.log").read_text())
             time.sleep(0.05)
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.wait()
 
 
 def free_port() -> int:
@@ -98,7 +105,7 @@ def line(name: str, times: list[float]) -> str:
             f"least {min(times):.1f}")
 
 
-class Ours:
+class Ours(Started):
     """This server, with one worker and one of its interfaces to the kernel."""
 
     def __init__(self, program: Path, files: Path, io: str):
@@ -110,15 +117,11 @@ class Ours:
             self.process = subprocess.Popen([str(program), *words], stdout=log, stderr=log,
                                             stdin=subprocess.DEVNULL)
 
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.wait()
-
 
 def measure(asked: argparse.Namespace, files: Path) -> int:
     lab = Lab(asked.server.absolute(), certificates.make(files))
     h2_by_browser.make_page(files / "www")
-    servers: dict[str, Ours | H2o] = {}
+    servers: dict[str, Started] = {}
     try:
         key = by_browser.key_of(lab, "p256")
         lab.kill()
@@ -148,7 +151,7 @@ def main() -> int:
     words = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     words.add_argument("--server", type=Path, required=True, metavar="PATH")
     words.add_argument("--rounds", type=int, default=15)
-    words.add_argument("--tolerance", type=float, default=0.05, help="a part of h2o's mean")
+    words.add_argument("--tolerance", type=float, default=0.03, help="a part of h2o's mean")
     newest = page.ROOT / "target" / "peers" / "bin" / "h2o"
     words.add_argument("--h2o", metavar="PATH", default=str(newest) if newest.exists() else "h2o",
                        help="the one that contests/h2o.sh builds, or else the system's")

@@ -11,7 +11,7 @@ from ._options import FIT, NEVER, OPTIONS, REPEATED, UNFIT, WORKERS_MAX, YES, Se
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, MutableMapping
+    from collections.abc import Iterable, Mapping, MutableMapping
     from typing import Any
 
     from ._sockets import Listening
@@ -138,14 +138,20 @@ def folder_settings(given: Mapping[str, object]) -> list[tuple[str, str]]:
         name = argument.replace("_", "-")
         option = OPTIONS.get(name)
         if option is None or not option.fits_folder:
-            names = [one for one in FIT if FIT[one].fits_folder]
-            near = nearest(name, names).replace("-", "_")
-            why = "is the server's alone" if option else "is no setting"
-            hint = f'did you mean "{near}"?' if near and not option else "give it to the server"
-            raise SettingError(f'files: "{argument}" {why}; {hint}')
+            why = "is the server's alone; give it to the server"
+            if option is None:
+                hint = _hint(name, [one for one in FIT if FIT[one].fits_folder])
+                why = f"is no setting; {hint}"
+            raise SettingError(f'files: "{argument}" {why}')
         if value is not None:
             found.append((name, text_of(value)))
     return found
+
+
+def _hint(name: str, names: Iterable[str]) -> str:
+    """Returns the argument that was probably meant, or where all are listed."""
+    near = nearest(name, names).replace("-", "_")
+    return f'did you mean "{near}"?' if near else "`gustnado run --help` lists them all"
 
 
 def arguments_of(given: Mapping[str, object]) -> Given:
@@ -154,9 +160,7 @@ def arguments_of(given: Mapping[str, object]) -> Given:
     for argument, value in given.items():
         name = _ARGUMENTS.get(argument, argument.replace("_", "-"))
         if name not in OPTIONS:
-            near = nearest(name, FIT).replace("-", "_")
-            hint = f'did you mean "{near}"?' if near else "`gustnado run --help` lists them all"
-            raise SettingError(f'no setting is called "{argument}"; {hint}')
+            raise SettingError(f'no setting is called "{argument}"; {_hint(name, FIT)}')
         if name in UNFIT:
             raise SettingError(f"{argument}: {UNFIT[name]}")
         if value is None:

@@ -19,15 +19,16 @@ from typing import Literal, TypedDict
 _Path = str | PathLike[str]
 
 
-class Settings(TypedDict, total=False):
-    """The flags of `gustnado run`, with `_` for `-`. None is as if it were not there."""
-
-'''
-FOLDERS = '''
-
 class FolderSettings(TypedDict, total=False):
     """The settings of `App.files`: those of the server that a folder may have of its own."""
+
 '''
+OTHERS = '''
+
+class Settings(FolderSettings, total=False):
+    """The flags of `gustnado run`, with `_` for `-`. None is as if it were not there."""
+
+    grace: float | None'''
 
 
 def type_of(option):
@@ -58,9 +59,9 @@ def field_of(option):
 
 def text():
     options = [option for _name, option in sorted(FIT.items())]
-    of_folders = [option for option in options if option.fits_folder]
-    lines = [HEAD + "    grace: float | None", *map(field_of, options), FOLDERS]
-    return "\n".join([*lines, *map(field_of, of_folders)]) + "\n"
+    of_folders = [field_of(option) for option in options if option.fits_folder]
+    others = [field_of(option) for option in options if not option.fits_folder]
+    return HEAD + "\n".join([*of_folders, OTHERS, *others]) + "\n"
 
 
 if __name__ == "__main__":
