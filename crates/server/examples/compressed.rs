@@ -23,7 +23,10 @@ use gustnado::{Request, Response, Server, route};
 pub(crate) fn server(name: &str, content: &'static str) -> Server {
     let respond =
         move |_: &Request| Response::text(content).header("Content-Type", "application/json");
-    let page = route().get(respond).tune(|settings| settings.compress = Compress::On);
+    let page = route().get(respond).tune(|settings| {
+        settings.compress = Compress::On;
+        settings.compress_gzip_level = 5;
+    });
     Server::new().workers(1).route(&format!("/{name}"), page)
 }
 
