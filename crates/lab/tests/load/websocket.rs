@@ -264,7 +264,8 @@ fn what_a_server_closes_is_counted(io: BackendChoice) {
     assert_eq!((outcome.requests, outcome.errors.reset), (90, 10), "{outcome:?}");
     let (opened, refused, closed) = websocket(&outcome);
     assert_eq!((refused, closed), (0, 10));
-    assert!((11..=12).contains(&opened), "those that were closed are opened again: {opened}");
+    // (But for those that were closed after the last message.)
+    assert!((10..=12).contains(&opened), "those that were closed are opened again: {opened}");
 }
 
 fn an_echo_of_something_else_is_found(io: BackendChoice) {
