@@ -1,4 +1,5 @@
-"""The ASGI entry for HttpArena: its HTTP/1.1 profiles without TLS, without a framework.
+"""The ASGI entry for HttpArena: its HTTP/1.1 profiles without TLS, and WebSocket,
+without a framework.
 
     gustnado run --workers auto --host 0.0.0.0 --port 8080 app:app
 """
@@ -83,10 +84,22 @@ async def file(scope, send):
         await send({"type": "http.response.body", "body": path.read_bytes()})
 
 
+async def echo(receive, send):
+    while (message := await receive())["type"] != "websocket.disconnect":
+        if message["type"] == "websocket.connect":
+            await send({"type": "websocket.accept"})
+        elif message.get("text") is not None:
+            await send({"type": "websocket.send", "text": message["text"]})
+        else:
+            await send({"type": "websocket.send", "bytes": message["bytes"]})
+
+
 PAGES = {"/baseline11": baseline, "/pipeline": pipeline, "/upload": upload}
 
 
 async def app(scope, receive, send):
+    if scope["type"] == "websocket" and scope["path"] == "/ws":
+        return await echo(receive, send)
     if scope["type"] != "http":
         raise NotImplementedError(scope["type"])
     path = scope["path"]

@@ -1,4 +1,5 @@
-"""The entry of the package's own handlers for HttpArena: its HTTP/1.1 profiles without TLS.
+"""The entry of the package's own handlers for HttpArena: its HTTP/1.1 profiles without TLS,
+and WebSocket.
 
     gustnado run --workers auto --host 0.0.0.0 --port 8080 --cache-bytes off app:app
 """
@@ -48,6 +49,12 @@ async def upload(request):
     async for piece in request.stream():
         size += len(piece)
     return str(size)
+
+
+@app.websocket("/ws")
+async def echo(socket):
+    async for message in socket:
+        await socket.send(message)
 
 
 app.files("/static", DATA / "static")

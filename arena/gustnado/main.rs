@@ -1,4 +1,5 @@
-//! The entry for `HttpArena` (<https://www.http-arena.com>): its profiles of HTTP/1.1 and HTTP/2.
+//! The entry for `HttpArena` (<https://www.http-arena.com>): its profiles of HTTP/1.1, HTTP/2 and
+//! WebSocket.
 //!
 //! It is in the category *production*: routes and handlers of the public API.
 //!
@@ -14,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 use gustnado::config::{Compress, Precompressed};
+use gustnado::websocket::WebSocket;
 use gustnado::{BodyError, Request, Response, Server, Status, route};
 use serde::{Deserialize, Serialize};
 
@@ -87,6 +89,7 @@ pub(crate) fn server(data: &Path) -> io::Result<Server> {
         .get("/baseline2", sum)
         .get("/pipeline", |_: &Request| "ok")
         .route("/json/{count}", json)
+        .websocket("/ws", echo)
         .route("/upload", route().post(count).limit_body_bytes(UPLOAD_BYTES_MAX))
         .files("/static", data.join("static"))
         .tune(|config| config.routes.precompressed = Precompressed::On)
@@ -142,6 +145,15 @@ async fn count(mut request: Request) -> Result<String, BodyError> {
         bytes += piece?.len();
     }
     Ok(bytes.to_string())
+}
+
+/// Sends each message back.
+async fn echo(mut socket: WebSocket) {
+    while let Ok(Some(message)) = socket.recv().await {
+        if socket.send(message).await.is_err() {
+            return;
+        }
+    }
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

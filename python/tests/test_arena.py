@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Answer, Server, free_port, post_chunked
+from websocket_link import WebSocketLink
 
 ARENA = Path(__file__).parent.parent.parent / "arena"
 SUM = "/baseline11?a=13&b=42"
@@ -84,3 +85,12 @@ def test_files_come_from_the_folder(entry):
     (entry.folder / "static" / "reset.css").write_text("b { color: tan }")
     assert entry.get("/static/reset.css").body == b"b { color: tan }"
     assert entry.get("/static/nonexistent.txt").status == 404
+
+
+def test_messages_come_back(entry, request):
+    if request.node.callspec.params["entry"] == "gustnado-wsgi":
+        pytest.skip("WSGI has no WebSockets")
+    with WebSocketLink(entry.port, "/ws") as link:
+        for message in ("Hello", b"\x00\xff"):
+            link.send(message)
+            assert link.receive() == message

@@ -23,6 +23,7 @@ on_every_server!(
     uploads_are_counted_as_they_come,
     files_come_from_the_disk_each_time,
     compressed_files_are_taken_where_they_are_accepted,
+    messages_come_back,
 );
 
 const PROFILES: [&str; 6] = ["baseline", "pipelined", "limited-conn", "json", "upload", "static"];
@@ -30,6 +31,9 @@ const PROFILES: [&str; 6] = ["baseline", "pipelined", "limited-conn", "json", "u
 /// What the entry in Rust has more.
 const MORE_PROFILES: [&str; 6] =
     ["json-comp", "json-tls", "baseline-h2", "static-h2", "baseline-h2c", "json-h2c"];
+
+/// What all have but WSGI.
+const WEBSOCKET: &str = "echo-ws";
 
 /// The entry, with a data set of 25 items and a file.
 fn start(setup: Setup) -> (Server, Folder) {
@@ -159,6 +163,22 @@ fn compressed_files_are_taken_where_they_are_accepted(setup: Setup) {
     assert_eq!(server.get("/static/reset.css").text(), "a { color: red }");
 }
 
+fn messages_come_back(setup: Setup) {
+    if Setup::http1_only("the handshake is an upgrade") {
+        return;
+    }
+    let (server, _folder) = start(setup);
+    let mut client = server.connect();
+    let fields = "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n\
+                  Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+    client.send(request("GET", "/ws", fields));
+    assert_eq!(client.read_head().status, 101);
+    // "Hello", masked as in RFC 6455 §5.7.
+    client.send(b"\x81\x85\x37\xfa\x21\x3d\x7f\x9f\x4d\x51\x58");
+    assert_eq!(client.take(7).expect("a frame"), b"\x81\x05Hello");
+    assert_eq!(server.get("/ws").status, 426);
+}
+
 #[test]
 fn each_manifest_names_these_profiles() {
     let arena = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../arena");
@@ -169,7 +189,10 @@ fn each_manifest_names_these_profiles() {
             manifest["tests"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         if entry == "gustnado" {
             found.retain(|profile| !MORE_PROFILES.contains(profile));
-            assert_eq!(manifest["tests"].as_array().map(Vec::len), Some(12));
+            assert_eq!(manifest["tests"].as_array().map(Vec::len), Some(13));
+        }
+        if entry != "gustnado-wsgi" {
+            assert_eq!(found.pop(), Some(WEBSOCKET), "{entry}");
         }
         assert_eq!(found, PROFILES, "{entry}");
         assert_eq!(manifest["display_name"], json!(entry));
