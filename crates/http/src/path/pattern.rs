@@ -15,6 +15,7 @@ pub fn pattern(path: &str) -> Result<String, String> {
     let mut pattern = String::with_capacity(path.len());
     let mut ends_with_slash = false;
     for segment in below.split('/') {
+        check_segment(segment)?;
         ends_with_slash = is_dropped(segment)?;
         if !ends_with_slash {
             pattern.push('/');
@@ -25,6 +26,22 @@ pub fn pattern(path: &str) -> Result<String, String> {
         pattern.push('/');
     }
     Ok(pattern)
+}
+
+/// Refuses what other servers take for a named part, and what would be compared letter by letter
+/// here.
+fn check_segment(segment: &str) -> Result<(), String> {
+    if segment.starts_with('*') {
+        let text = "a star would be compared as a star: write {name} for one segment and {*rest} \
+                    for all that follows, or %2A for a star";
+        return Err(text.to_owned());
+    }
+    if segment.starts_with(':') {
+        let text = "a colon would be compared as a colon: write {name} for one segment, or %3A \
+                    for a colon";
+        return Err(text.to_owned());
+    }
+    Ok(())
 }
 
 /// Returns whether a segment is one that no request's canonical path has.
@@ -92,9 +109,13 @@ mod tests {
             ("/{{x}}/y", "/%7Bx%7D/y"),
             ("/v{major}.{minor}", "/v{major}.{minor}"),
             ("/.{name}", "/.{name}"),
+            ("/a*/b:c", "/a*/b:c"),
         ] {
             assert_eq!(pattern(path).as_deref(), Ok(normal), "{path}");
             assert!(normal.contains('{') || pattern(normal).as_deref() == Ok(normal), "{normal}");
+        }
+        for (path, normal) in [("/%2A", "/*"), ("/a/%3aid", "/a/:id")] {
+            assert_eq!(pattern(path).as_deref(), Ok(normal), "{path}");
         }
     }
 
@@ -107,6 +128,9 @@ mod tests {
             ("%2fa", "begin it with /"),
             ("/a/../b", "leave that part out"),
             ("/%2e%2e", "leave that part out"),
+            ("/*", "{*rest}"),
+            ("/a/*/b", "{*rest}"),
+            ("/a/:id", "{name}"),
         ] {
             assert!(pattern(path).is_err_and(|error| error.contains(part)), "{path}");
         }
