@@ -6,9 +6,11 @@
 //! listeners is not served.
 
 mod caches;
+mod imported;
 mod limits;
 mod location;
 mod pattern;
+mod rewrites;
 mod route_settings;
 mod routes;
 mod scope;

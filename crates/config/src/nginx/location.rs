@@ -69,7 +69,7 @@ impl NginxLocation {
     /// without it, but for header fields.
     pub(super) fn serves_as(&self, server: &NginxScope) -> bool {
         let scope = &self.scope;
-        let is_open = !scope.is_closed && scope.answer.is_none() && scope.alias.is_none();
+        let is_open = !scope.is_closed && !scope.responds() && scope.alias.is_none();
         let is_open = is_open && scope.settings.admits_as(&server.settings);
         is_open && scope.root.is_some() && scope.root == server.root && !server.is_closed
     }

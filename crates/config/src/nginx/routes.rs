@@ -1,58 +1,16 @@
 //! Routes of a server: what its locations become.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::caches::headers_of;
+use super::imported::{ImportedAction, ImportedRoute, ImportedRoutes};
 use super::location::{LocationMatcher, NginxLocation};
+use super::rewrites::{self, RewriteRoute};
 use super::scope::{NginxAnswer, NginxScope};
 use super::server::NginxServer;
-use super::target::{is_plain, rewrite, target};
-use super::value::SettingValue;
+use super::target::{is_plain, target};
 use super::{LeftOuts, caches};
 use crate::forbidden::is_matched;
-
-/// What a route does.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum ImportedAction {
-    Folder(PathBuf),
-    Redirect { to: String, status: u16 },
-    Text { text: String, status: u16, kind: Option<String> },
-}
-
-/// A route.
-#[derive(Clone, Debug)]
-pub(super) struct ImportedRoute {
-    pub(super) action: ImportedAction,
-    pub(super) headers: Vec<(String, String)>,
-    pub(super) listing: Option<bool>,
-    pub(super) index: Vec<String>,
-    pub(super) try_files: Vec<String>,
-    /// The page of an application; empty is none.
-    pub(super) spa: String,
-    /// Other settings with their values.
-    pub(super) settings: Vec<(&'static str, SettingValue)>,
-    /// Values of `Cache-Control` by patterns of paths.
-    pub(super) cache: Vec<(String, String)>,
-    /// Names and paths that are not served from its folder.
-    pub(super) forbidden: Vec<String>,
-}
-
-impl ImportedRoute {
-    fn of(action: ImportedAction, headers: Vec<(String, String)>) -> Self {
-        Self {
-            action,
-            headers,
-            listing: None,
-            index: Vec::new(),
-            try_files: Vec::new(),
-            spa: String::new(),
-            settings: Vec::new(),
-            cache: Vec::new(),
-            forbidden: Vec::new(),
-        }
-    }
-}
 
 /// Names of programs, which are never served as text where programs are run.
 const PROGRAMS: [&str; 9] =
@@ -60,16 +18,25 @@ const PROGRAMS: [&str; 9] =
 /// The most patterns of a folder; with more it is closed.
 const FORBIDDEN_MAX: usize = 500;
 
-/// Routes by their paths.
-pub(super) type ImportedRoutes = BTreeMap<String, ImportedRoute>;
-
 /// Returns the routes of a server.
 pub(super) fn of(server: &NginxServer, left: &mut LeftOuts) -> ImportedRoutes {
-    let mut building = RouteBuilding { server, routes: ImportedRoutes::new(), folders: Vec::new() };
+    let mut building = RouteBuilding {
+        server,
+        routes: ImportedRoutes::new(),
+        folders: Vec::new(),
+        redirects: Vec::new(),
+    };
     if server.scope.is_closed {
         building.close("/", true);
         return building.routes;
     }
+    let Some(redirects) = rewrites::routes_of(&server.scope.rewrites, ("/", true), server.host())
+    else {
+        left.add(&server.directive, "a rewrite is not understood: all of it responds with 403");
+        building.close("/", true);
+        return building.routes;
+    };
+    building.redirects = redirects;
     // What is exact is put in last: folders have paths of their own.
     let is_exact =
         |location: &&NginxLocation| matches!(location.matcher, LocationMatcher::Exact(_));
@@ -81,6 +48,7 @@ pub(super) fn of(server: &NginxServer, left: &mut LeftOuts) -> ImportedRoutes {
         building.location(location, left);
     }
     building.forbid();
+    building.redirect(left);
     building.routes
 }
 
@@ -97,6 +65,8 @@ struct RouteBuilding<'s> {
     server: &'s NginxServer,
     routes: ImportedRoutes,
     folders: Vec<FolderMount>,
+    /// Those of the server itself, which come before its locations.
+    redirects: Vec<RewriteRoute>,
 }
 
 impl RouteBuilding<'_> {
@@ -107,7 +77,9 @@ impl RouteBuilding<'_> {
                 |one| matches!(&one.matcher, LocationMatcher::Prefix { path, .. } if path == "/"),
             );
         let scope = &self.server.scope;
-        if scope.answer.is_some() {
+        if self.redirects.iter().any(|one| one.covers("/", true)) {
+            // Nothing is left.
+        } else if scope.answer.is_some() {
             self.answer("/", scope, left);
         } else if !has_root && let Some(root) = &scope.root {
             self.folder("", root.clone(), scope, false);
@@ -138,8 +110,12 @@ impl RouteBuilding<'_> {
             {
                 left.add(&location.directive, "a path that routes do not have: not served");
             }
+            LocationMatcher::Prefix { path, .. } if self.is_redirected(path, true) => {}
+            LocationMatcher::Exact(path) if self.is_redirected(path, false) => {}
             LocationMatcher::Prefix { path, .. } if scope.is_closed => self.close(path, true),
             LocationMatcher::Exact(path) if scope.is_closed => self.close(path, false),
+            LocationMatcher::Prefix { path, .. } if self.rewrites(location, path, true, left) => {}
+            LocationMatcher::Exact(path) if self.rewrites(location, path, false, left) => {}
             LocationMatcher::Prefix { path, is_strong } => {
                 if scope.answer.is_some() {
                     self.answer(path, scope, left);
@@ -222,18 +198,6 @@ impl RouteBuilding<'_> {
         let Some(answer) = &scope.answer else { return };
         let base = path.trim_end_matches('/');
         let rest = format!("{base}/{{*rest}}");
-        if let NginxAnswer::Rewrite { status, expression, to } = answer {
-            match rewrite(expression, to, self.server.host()) {
-                Some((path, to)) if path.starts_with(base) => {
-                    self.put(&path, ImportedAction::Redirect { to, status: *status }, scope);
-                }
-                _ => {
-                    left.add(&self.server.directive_of(path), "the rewrite is not understood: 403");
-                    self.close(path, true);
-                }
-            }
-            return;
-        }
         let Some(action) = self.action(answer, scope, (base, "{rest}")) else {
             left.add(&self.server.directive_of(path), "its target is not understood: 403");
             self.close(path, true);
@@ -270,8 +234,49 @@ impl RouteBuilding<'_> {
                 let to = target(to, self.server.host(), (base, rest))?;
                 ImportedAction::Redirect { to, status: *status }
             }
-            NginxAnswer::Rewrite { .. } => return None,
         })
+    }
+
+    /// Returns whether the server redirects all requests of a location.
+    fn is_redirected(&self, path: &str, is_prefix: bool) -> bool {
+        self.redirects.iter().any(|one| one.covers(path, is_prefix))
+    }
+
+    /// Adds the redirects of a location, and returns whether nothing else is left of it.
+    fn rewrites(
+        &mut self,
+        location: &NginxLocation,
+        path: &str,
+        is_prefix: bool,
+        left: &mut LeftOuts,
+    ) -> bool {
+        let scope = &location.scope;
+        let Some(all) = rewrites::routes_of(&scope.rewrites, (path, is_prefix), self.server.host())
+        else {
+            left.add(&location.directive, "a rewrite is not understood: it responds with 403");
+            self.close(path, is_prefix);
+            return true;
+        };
+        for RewriteRoute { path, to, status } in all.clone() {
+            self.put(&path, ImportedAction::Redirect { to, status }, scope);
+        }
+        all.iter().any(|one| one.covers(path, is_prefix))
+    }
+
+    /// Adds the redirects of the server.
+    fn redirect(&mut self, left: &mut LeftOuts) {
+        for RewriteRoute { path, to, status } in
+            std::mem::take(&mut self.redirects).into_iter().rev()
+        {
+            let is_folder =
+                |route: &ImportedRoute| matches!(route.action, ImportedAction::Folder(_));
+            if self.routes.get(&path).is_none_or(|route| !is_folder(route)) {
+                self.routes.remove(&path);
+            }
+            if !self.put(&path, ImportedAction::Redirect { to, status }, &self.server.scope) {
+                left.add(&self.server.directive, "a folder has the path of a redirect: left out");
+            }
+        }
     }
 
     /// Adds a route, and returns whether no other one has its path.

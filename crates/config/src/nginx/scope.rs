@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::LeftOuts;
+use super::rewrites::NginxRewrite;
 use super::route_settings::{NginxRouteSettings, SettingsConclusion};
 use super::syntax::Directive;
 use super::value::{Taken, seconds};
@@ -145,6 +146,8 @@ pub(super) struct NginxScope {
     /// Pages for errors, by their paths beneath the root.
     pub(super) pages: Vec<(u16, String)>,
     pub(super) answer: Option<NginxAnswer>,
+    /// What is redirected before anything is served.
+    pub(super) rewrites: Vec<NginxRewrite>,
     /// What routes have of their own: who may come, compression, rates.
     pub(super) settings: NginxRouteSettings,
     /// Nothing of it may be served: a directive was not understood, or says so.
@@ -153,28 +156,31 @@ pub(super) struct NginxScope {
     pub(super) runs_programs: bool,
 }
 
-/// A response by `return` or `rewrite`.
+/// A response by `return`.
 #[derive(Clone, Debug)]
 pub(super) enum NginxAnswer {
     /// A text.
     Text { status: u16, text: String },
     /// A redirect to a target with variables, for all paths.
     Redirect { status: u16, to: String },
-    /// A redirect of the paths that an expression matches.
-    Rewrite { status: u16, expression: String, to: String },
 }
 
 impl NginxScope {
     /// Returns the scope of a location in this one.
     pub(super) fn inner(&self) -> Self {
         let settings = self.settings.inner();
-        Self { has_own_headers: false, answer: None, alias: None, settings, ..self.clone() }
+        let (answer, rewrites, alias) = (None, Vec::new(), None);
+        Self { has_own_headers: false, answer, rewrites, alias, settings, ..self.clone() }
+    }
+
+    /// Returns whether it has responses that are no files.
+    pub(super) fn responds(&self) -> bool {
+        self.answer.is_some() || !self.rewrites.is_empty()
     }
 
     /// Returns whether both serve files from the same place.
     pub(super) fn is_folder_as(&self, other: &Self) -> bool {
-        let is_open =
-            |scope: &Self| !scope.is_closed && scope.answer.is_none() && scope.alias.is_none();
+        let is_open = |scope: &Self| !scope.is_closed && !scope.responds() && scope.alias.is_none();
         let is_alike = self.root == other.root && self.settings.admits_as(&other.settings);
         is_open(self) && is_open(other) && self.root.is_some() && is_alike
     }
@@ -414,11 +420,10 @@ impl NginxScope {
             Some(&"redirect") => 302,
             _ => return self.close(one, "only redirects to other URLs are understood", left),
         };
+        // What comes behind a `return` is never reached.
         if self.answer.is_none() {
             let (expression, to) = (args[0].to_owned(), args[1].to_owned());
-            self.answer = Some(NginxAnswer::Rewrite { status, expression, to });
-        } else {
-            self.close(one, "only one redirect is understood", left);
+            self.rewrites.push(NginxRewrite { status, expression, to });
         }
     }
 }

@@ -207,10 +207,12 @@ impl NginxServer {
     /// Returns whether it does nothing but redirect to https.
     fn only_redirects(&self) -> bool {
         let same = |to: &String| is_same_host(to, &self.hosts);
-        let is_redirect = |scope: &NginxScope| match &scope.answer {
-            Some(NginxAnswer::Redirect { to, .. } | NginxAnswer::Rewrite { to, .. }) => same(to),
+        let is_redirect = |scope: &NginxScope| match (scope.rewrites.first(), &scope.answer) {
+            (Some(rewrite), _) => rewrite.is_of_all() && same(&rewrite.to),
+            (None, Some(NginxAnswer::Redirect { to, .. })) => same(to),
             _ => false,
         };
+        let has_rewrites = !self.scope.rewrites.is_empty();
         let is_end =
             matches!(self.scope.answer, None | Some(NginxAnswer::Text { status: 404, .. }));
         let is_challenge = |one: &NginxLocation| match &one.matcher {
@@ -231,8 +233,8 @@ impl NginxServer {
             return false;
         }
         is_redirect(&self.scope)
-            || by_hosts && is_end && self.locations.is_empty()
-            || self.scope.answer.is_none()
+            || by_hosts && is_end && !has_rewrites && self.locations.is_empty()
+            || !self.scope.responds()
                 && self.locations.iter().any(of_location)
                 && others.all(of_location)
     }

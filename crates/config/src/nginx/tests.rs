@@ -211,6 +211,57 @@ server {
 "#;
 
 #[test]
+fn redirects_come_before_what_is_served() {
+    let import = imported(
+        "server {
+            root /srv;
+            rewrite ^/a/(.*)$ /b/$1 permanent;
+            rewrite ^/once$ /twice redirect;
+            rewrite ^/once$ /never permanent;
+            location / { rewrite ^/x/(.*)$ /y/$1 permanent; try_files $uri =404; }
+            location /a/inner/ { alias /inner/; }
+            location /a { alias /all-of-a/; }
+            location = /once { return 200 once; }
+            location /api/ { proxy_pass http://x; }
+            location /dl/ { rewrite ^/dl/old/(.*)$ /dl/$1 redirect; alias /files/; }
+            location = /one { rewrite ^/one$ /two permanent; }
+            location /all/ { rewrite ^ https://b.example permanent; }
+            location /old { rewrite ^/(.*)$ https://b.example/$1 permanent; }
+            location = /whole { rewrite ^ https://b.example$request_uri permanent; }
+            location /odd/ { rewrite ^/elsewhere$ /x permanent; alias /odd/; }
+        }",
+    );
+    let file = parsed(&import);
+    for (path, expected) in [
+        ("/a/x", "301 /b/{rest}"),
+        ("/a/inner/x", "301 /b/{rest}"),
+        ("/once", "302 /twice"),
+        ("/x/1", "301 /y/{rest}"),
+        ("/plain", "/srv/plain"),
+        ("/api/x", "403 403 Forbidden"),
+        ("/dl/old/1", "302 /dl/{rest}"),
+        ("/dl/1", "/files/1"),
+        ("/one", "301 /two"),
+        ("/all/x", "301 https://b.example"),
+        ("/old", "301 https://b.example/old"),
+        ("/old/x", "301 https://b.example/old/{rest}"),
+        ("/whole", "301 https://b.example/whole"),
+        ("/odd/x", "403 403 Forbidden"),
+    ] {
+        assert_eq!(served(&file.main, path), expected, "{path}\n{}", import.text);
+    }
+    for all in ["rewrite ^ https://b.example permanent;", "rewrite ^/(.*)$ /b permanent;"] {
+        let import = imported(&format!("server {{ root /srv; {all} location /c/ {{ }} }}"));
+        assert!(served(&parsed(&import).main, "/c/x").starts_with("301 "), "{}", import.text);
+    }
+    for odd in ["rewrite ^/a(.*)b$ /$1 permanent;", "rewrite ^/a/(.*) /b/$1 last;"] {
+        let import = imported(&format!("server {{ root /srv; {odd} }}"));
+        assert_eq!(served(&parsed(&import).main, "/x"), "403 403 Forbidden", "{}", import.text);
+        assert!(!import.left.is_empty());
+    }
+}
+
+#[test]
 fn of_an_application_with_https_the_redirect_is_a_setting() {
     let import = imported(SPA);
     let file = parsed(&import);

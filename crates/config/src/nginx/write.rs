@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use super::routes::{self, ImportedAction, ImportedRoute};
+use super::imported::{ImportedAction, ImportedRoute};
+use super::routes;
 use super::server::{ImportedServers, NginxServer};
 use super::settings::{GlobalSettings, push, text_of};
 use super::value::SettingValue;
