@@ -48,7 +48,7 @@ pub(super) fn of(server: &NginxServer, left: &mut LeftOuts) -> ImportedRoutes {
         building.location(location, left);
     }
     building.forbid();
-    building.redirect(left);
+    building.put_redirects(left);
     building.routes
 }
 
@@ -103,28 +103,57 @@ impl RouteBuilding<'_> {
                     left.add(&location.directive, "what it matches is not served: 404");
                 }
             }
-            // The server's own answer is for all paths.
-            _ if self.server.scope.answer.is_some() => {}
-            LocationMatcher::Prefix { path, .. } | LocationMatcher::Exact(path)
-                if !is_plain(path) =>
-            {
-                left.add(&location.directive, "a path that routes do not have: not served");
-            }
-            LocationMatcher::Prefix { path, .. } if self.is_redirected(path, true) => {}
-            LocationMatcher::Exact(path) if self.is_redirected(path, false) => {}
-            LocationMatcher::Prefix { path, .. } if scope.is_closed => self.close(path, true),
-            LocationMatcher::Exact(path) if scope.is_closed => self.close(path, false),
-            LocationMatcher::Prefix { path, .. } if self.rewrites(location, path, true, left) => {}
-            LocationMatcher::Exact(path) if self.rewrites(location, path, false, left) => {}
             LocationMatcher::Prefix { path, is_strong } => {
-                if scope.answer.is_some() {
-                    self.answer(path, scope, left);
-                } else {
-                    self.prefix(location, (path, *is_strong), left);
+                if self.before_serving(location, (path, true), left) {
+                    match &scope.answer {
+                        Some(_) => self.answer(path, scope, left),
+                        None => self.prefix(location, (path, *is_strong), left),
+                    }
                 }
             }
-            LocationMatcher::Exact(path) => self.exact(location, path, left),
+            LocationMatcher::Exact(path) => {
+                if self.before_serving(location, (path, false), left) {
+                    self.exact(location, path, left);
+                }
+            }
         }
+    }
+
+    /// Does what comes before a location serves anything: it is redirected, or closed. Returns
+    /// whether something is left to serve.
+    ///
+    /// - `is_prefix`: the location is for what is beneath its path, too.
+    fn before_serving(
+        &mut self,
+        location: &NginxLocation,
+        (path, is_prefix): (&str, bool),
+        left: &mut LeftOuts,
+    ) -> bool {
+        let scope = &location.scope;
+        let is_covered = |all: &[RewriteRoute]| all.iter().any(|one| one.covers(path, is_prefix));
+        // The server's own answer is for all paths.
+        if self.server.scope.answer.is_some() || is_covered(&self.redirects) {
+            return false;
+        }
+        if !is_plain(path) {
+            left.add(&location.directive, "a path that routes do not have: not served");
+            return false;
+        }
+        if scope.is_closed {
+            self.close(path, is_prefix);
+            return false;
+        }
+        let host = self.server.host();
+        let Some(redirects) = rewrites::routes_of(&scope.rewrites, (path, is_prefix), host) else {
+            left.add(&location.directive, "a rewrite is not understood: it responds with 403");
+            self.close(path, is_prefix);
+            return false;
+        };
+        let is_left = !is_covered(&redirects);
+        for RewriteRoute { path, to, status } in redirects {
+            self.put(&path, ImportedAction::Redirect { to, status }, scope);
+        }
+        is_left
     }
 
     fn prefix(
@@ -237,34 +266,8 @@ impl RouteBuilding<'_> {
         })
     }
 
-    /// Returns whether the server redirects all requests of a location.
-    fn is_redirected(&self, path: &str, is_prefix: bool) -> bool {
-        self.redirects.iter().any(|one| one.covers(path, is_prefix))
-    }
-
-    /// Adds the redirects of a location, and returns whether nothing else is left of it.
-    fn rewrites(
-        &mut self,
-        location: &NginxLocation,
-        path: &str,
-        is_prefix: bool,
-        left: &mut LeftOuts,
-    ) -> bool {
-        let scope = &location.scope;
-        let Some(all) = rewrites::routes_of(&scope.rewrites, (path, is_prefix), self.server.host())
-        else {
-            left.add(&location.directive, "a rewrite is not understood: it responds with 403");
-            self.close(path, is_prefix);
-            return true;
-        };
-        for RewriteRoute { path, to, status } in all.clone() {
-            self.put(&path, ImportedAction::Redirect { to, status }, scope);
-        }
-        all.iter().any(|one| one.covers(path, is_prefix))
-    }
-
     /// Adds the redirects of the server.
-    fn redirect(&mut self, left: &mut LeftOuts) {
+    fn put_redirects(&mut self, left: &mut LeftOuts) {
         for RewriteRoute { path, to, status } in
             std::mem::take(&mut self.redirects).into_iter().rev()
         {
@@ -320,7 +323,7 @@ impl RouteBuilding<'_> {
         if self.routes.contains_key(path) {
             return;
         }
-        let (try_files, spa) = try_files(scope, mount);
+        let (try_files, spa) = scope.try_files_beneath(mount);
         let route = ImportedRoute {
             listing: scope.listing,
             index: scope.index.clone(),
@@ -401,24 +404,6 @@ impl RouteBuilding<'_> {
                 || !is_plain(path)
         })
     }
-}
-
-/// Returns where the files of a folder are looked for, by their paths in it, and the page of an
-/// application: a fixed path that comes last.
-fn try_files(scope: &NginxScope, mount: &str) -> (Vec<String>, String) {
-    let (mut all, mut spa) = (scope.try_files.clone(), String::new());
-    if let Some(last) = all.pop_if(|last| last.starts_with('/')) {
-        let below = last.strip_prefix(mount).and_then(|below| below.strip_prefix('/'));
-        let below = below.filter(|_| scope.alias.is_none());
-        below.unwrap_or_default().clone_into(&mut spa);
-    }
-    if matches!(
-        all.iter().map(String::as_str).collect::<Vec<_>>()[..],
-        ["$uri"] | ["$uri", "$uri/"]
-    ) {
-        all.clear();
-    }
-    (all, spa)
 }
 
 /// Returns a path as a pattern that matches it.

@@ -205,6 +205,24 @@ impl NginxScope {
         }
     }
 
+    /// Returns where the files of a folder are looked for, by their paths in it, and the page of an
+    /// application: a fixed path that comes last.
+    pub(super) fn try_files_beneath(&self, mount: &str) -> (Vec<String>, String) {
+        let (mut all, mut spa) = (self.try_files.clone(), String::new());
+        if let Some(last) = all.pop_if(|last| last.starts_with('/')) {
+            let below = last.strip_prefix(mount).and_then(|below| below.strip_prefix('/'));
+            let below = below.filter(|_| self.alias.is_none());
+            below.unwrap_or_default().clone_into(&mut spa);
+        }
+        if matches!(
+            all.iter().map(String::as_str).collect::<Vec<_>>()[..],
+            ["$uri"] | ["$uri", "$uri/"]
+        ) {
+            all.clear();
+        }
+        (all, spa)
+    }
+
     /// Takes a directive over, or notes that it was left out; then nothing may be served, unless
     /// the directive makes no difference to that.
     pub(super) fn apply(&mut self, one: &Directive, left: &mut LeftOuts) {
