@@ -123,7 +123,7 @@ fmt:
 # The second line: the command without the lab.
 clippy:
 	$(CARGO) clippy --workspace --all-targets --all-features -- -D warnings
-	$(CARGO) clippy -p gustnado-cli --no-default-features -- -D warnings
+	$(CARGO) clippy -p gustnado-cli --all-targets --no-default-features -- -D warnings
 
 # The build with ring in place of aws-lc, and its tests of TLS: a minute or two.
 ring:

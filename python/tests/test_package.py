@@ -36,16 +36,24 @@ def test_every_python_from_the_least_on_is_named(project):
     assert [int(one.split(".")[1]) for one in named] == list(range(10, 10 + len(named)))
 
 
-def test_the_wheel_has_the_licence_texts_and_no_command_in_rust():
+@pytest.fixture(scope="module")
+def files():
+    """The files of the package that is installed, by their names."""
     try:
         found = importlib.metadata.distribution("gustnado")
     except importlib.metadata.PackageNotFoundError:
         pytest.skip("it is not installed")
-    files = {path.name: path for path in found.files or []}
+    return {path.name: path for path in found.files or []}
+
+
+def test_the_wheel_has_the_licence_texts(files):
     texts = {"LICENSE-MIT", "LICENSE-APACHE", "THIRD-PARTY-LICENSES", "py.typed"}
     assert texts <= files.keys()
+
+
+def test_the_wheel_has_no_command_in_rust(files):
     if "--profile dev" in os.environ.get("MATURIN_PEP517_ARGS", ""):
-        return  # it is not optimised, and so as large as it likes
+        pytest.skip("it is a debug build, whose size says nothing")
     size = next(path.locate().stat().st_size for name, path in files.items()
                 if name.startswith("_gustnado.") and name.endswith(".so"))
     # TLS takes half of it, certificates from an authority a tenth, compression as much. With

@@ -2,10 +2,8 @@
 
 use gustnado_http::path::pattern::before_rest;
 
-use super::target;
-
-/// The path of a route for all requests.
-const EVERYTHING: &str = "/{*rest}";
+use super::imported::ImportedAction;
+use super::target::{self, EVERYTHING};
 
 /// A redirect of the paths that an expression matches.
 #[derive(Clone, Debug)]
@@ -19,8 +17,7 @@ pub(super) struct NginxRewrite {
 #[derive(Clone, Debug)]
 pub(super) struct RewriteRoute {
     pub(super) path: String,
-    pub(super) to: String,
-    pub(super) status: u16,
+    pub(super) action: ImportedAction,
 }
 
 impl NginxRewrite {
@@ -56,20 +53,22 @@ pub(super) fn routes_of(
     let mut routes = Vec::new();
     for rewrite in rewrites {
         let (path, to) = target::rewrite(&rewrite.expression, &rewrite.to, host)?;
-        let status = rewrite.status;
+        let mut add = |path: String, to: String| {
+            let action = ImportedAction::Redirect { to, status: rewrite.status };
+            routes.push(RewriteRoute { path, action });
+        };
         if path != EVERYTHING {
             path.starts_with(parent).then_some(())?;
-            routes.push(RewriteRoute { path, to, status });
+            add(path, to);
             continue;
         }
         if !is_prefix || !base.ends_with('/') {
-            let to = to.replace("{rest}", base.trim_start_matches('/'));
-            routes.push(RewriteRoute { path: base.to_owned(), to, status });
+            add(base.to_owned(), to.replace("{rest}", base.trim_start_matches('/')));
         }
         if is_prefix {
             let rest = format!("{parent}/{{rest}}");
             let to = to.replace("{rest}", rest.trim_start_matches('/'));
-            routes.push(RewriteRoute { path: format!("{parent}{EVERYTHING}"), to, status });
+            add(format!("{parent}{EVERYTHING}"), to);
         }
     }
     Some(routes)

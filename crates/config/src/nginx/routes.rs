@@ -150,8 +150,8 @@ impl RouteBuilding<'_> {
             return false;
         };
         let is_left = !is_covered(&redirects);
-        for RewriteRoute { path, to, status } in redirects {
-            self.put(&path, ImportedAction::Redirect { to, status }, scope);
+        for RewriteRoute { path, action } in redirects {
+            self.put(&path, action, scope);
         }
         is_left
     }
@@ -268,15 +268,13 @@ impl RouteBuilding<'_> {
 
     /// Adds the redirects of the server.
     fn put_redirects(&mut self, left: &mut LeftOuts) {
-        for RewriteRoute { path, to, status } in
-            std::mem::take(&mut self.redirects).into_iter().rev()
-        {
+        for RewriteRoute { path, action } in std::mem::take(&mut self.redirects).into_iter().rev() {
             let is_folder =
                 |route: &ImportedRoute| matches!(route.action, ImportedAction::Folder(_));
             if self.routes.get(&path).is_none_or(|route| !is_folder(route)) {
                 self.routes.remove(&path);
             }
-            if !self.put(&path, ImportedAction::Redirect { to, status }, &self.server.scope) {
+            if !self.put(&path, action, &self.server.scope) {
                 left.add(&self.server.directive, "a folder has the path of a redirect: left out");
             }
         }

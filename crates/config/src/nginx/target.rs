@@ -1,5 +1,8 @@
 //! Targets of redirects, and paths of routes.
 
+/// The path of a route for all requests.
+pub(super) const EVERYTHING: &str = "/{*rest}";
+
 /// Returns the target of a redirect, with `{rest}` in it where the path goes.
 ///
 /// - `host`: the only host of the server, if it has one.
@@ -31,7 +34,7 @@ pub(super) fn rewrite(expression: &str, to: &str, host: Option<&str>) -> Option<
     let whole = expression.strip_prefix('^').unwrap_or(expression);
     let anchored = expression.starts_with('^');
     if whole.is_empty() || whole == "/" && !anchored {
-        return Some(("/{*rest}".to_owned(), target(to, host, ("", "{rest}"))?));
+        return Some((EVERYTHING.to_owned(), target(to, host, ("", "{rest}"))?));
     }
     let whole = whole.strip_suffix('$').unwrap_or(whole);
     if matches!(whole, "(.*)" | "/(.*)" | "/?(.*)") {
@@ -40,7 +43,7 @@ pub(super) fn rewrite(expression: &str, to: &str, host: Option<&str>) -> Option<
         } else {
             to.replace("$1", "{rest}")
         };
-        return Some(("/{*rest}".to_owned(), target(&to, host, ("", "{rest}"))?));
+        return Some((EVERYTHING.to_owned(), target(&to, host, ("", "{rest}"))?));
     }
     let plain = |text: &str| {
         let text = text.replace("\\.", ".").replace("\\/", "/");

@@ -31,17 +31,15 @@ pub fn pattern(path: &str) -> Result<String, String> {
 /// Refuses what other servers take for a named part, and what would be compared letter by letter
 /// here.
 fn check_segment(segment: &str) -> Result<(), String> {
-    if segment.starts_with('*') {
-        let text = "a star would be compared as a star: write {name} for one segment and {*rest} \
-                    for all that follows, or %2A for a star";
-        return Err(text.to_owned());
-    }
-    if segment.starts_with(':') {
-        let text = "a colon would be compared as a colon: write {name} for one segment, or %3A \
-                    for a colon";
-        return Err(text.to_owned());
-    }
-    Ok(())
+    let (letter, escaped) = match segment.as_bytes().first() {
+        Some(b'*') => ("star", "%2A"),
+        Some(b':') => ("colon", "%3A"),
+        _ => return Ok(()),
+    };
+    Err(format!(
+        "a {letter} would be compared as a {letter}: write {{name}} for one segment and {{*rest}} \
+         for all that follows, or {escaped} for a {letter}"
+    ))
 }
 
 /// Returns whether a segment is one that no request's canonical path has.
