@@ -166,6 +166,17 @@ impl Http2Conn {
         !due.is_empty()
     }
 
+    /// Has all bodies that wait ask again at once: while handlers had yet to begin, the connection
+    /// was let hold more than it may from now on.
+    pub(super) fn retry_all_bodies(&mut self) {
+        let now_ms = self.socket.now().mono_ms;
+        self.has_charged = true;
+        for stream in self.core.streams() {
+            let retry_ms = &mut stream.state.memory.retry_ms;
+            *retry_ms = now_ms.min(*retry_ms);
+        }
+    }
+
     /// Has what is in memory of a body put to the disk.
     fn spill(&mut self, id: StreamId, app: &App) {
         let Some(stream) = self.core.stream(id) else { return };

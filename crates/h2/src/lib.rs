@@ -217,7 +217,7 @@ impl Http2Conn {
                 Poll::Pending => {}
             }
         }
-        if self.has_room() && !self.gives_turn() {
+        if !self.still_gives_turn() && self.has_room() {
             match self.poll_input(context) {
                 Poll::Ready(Ok(())) => moves = true,
                 Poll::Ready(Err(ConnectionError::TimedOut)) => return self.after_timeout(),

@@ -60,10 +60,16 @@ impl Http2Conn {
         self.rare.as_ref()?.mailroom.as_deref()
     }
 
+    /// Returns whether handlers were to have a turn before more is read, when that was last asked.
+    #[inline]
+    pub(super) fn gives_turn(&self) -> bool {
+        self.rare.as_ref().is_some_and(|rare| rare.turn_until_ms > 0)
+    }
+
     /// Returns whether handlers are to have a turn before more is read.
     #[inline]
-    pub(super) fn gives_turn(&mut self) -> bool {
-        self.rare.as_ref().is_some_and(|rare| rare.turn_until_ms > 0) && self.awaits_turns()
+    pub(super) fn still_gives_turn(&mut self) -> bool {
+        self.gives_turn() && self.awaits_turns()
     }
 
     #[cold]
@@ -74,6 +80,7 @@ impl Http2Conn {
             now().mono_ms < rare.turn_until_ms && streams.any(|stream| stream.state.is_unbegun());
         if !awaits {
             rare.turn_until_ms = 0;
+            self.retry_all_bodies();
         }
         awaits
     }
