@@ -231,7 +231,7 @@ callgrind:
 gate:
 	$(PYTHON) bench/run.py --gate
 
-# The contests, each with the page of docs/results that has its table; some two and a half hours.
+# The contests, each with the page of docs/results that has its table; some five hours.
 # All are held before the first table changes the tree, and published also where a figure was not
 # reached. CONTESTS_FLAGS=--publish: docs/contest.md. CONTESTS="axum:axum uploads:uploads" holds
 # these two.

@@ -67,18 +67,18 @@ def named_cases(tally: Tally) -> str:
 
 def differing(tally: Tally) -> str:
     """A row for each reason, with the number of cases and a few of their names."""
-    rows: dict[tuple[str, str], dict[str, set[str]]] = {}
+    rows: dict[tuple[str, str], dict[str, list[str]]] = {}
     for one in tally.outcomes:
         if one.state == "differs":
-            rows.setdefault((one.client, one.told), {}).setdefault(one.records, set()).add(one.name)
+            rows.setdefault((one.client, one.told), {}).setdefault(one.records, []).append(one.name)
     lines = ["## Known differences", "",
              "A case that is listed must differ, and a case that is not must not: both fail the "
              "suite. Reasons that begin", "with `a defect` are the server's.", "",
              "| client | reason | own | rustls | which |", "| --- | --- | ---: | ---: | --- |"]
     for (client, reason), names in rows.items():
-        own, rustls = names.get("own", set()), names.get("rustls", set())
+        own, rustls = names.get("own", []), names.get("rustls", [])
         parts = sorted({name.split(": ")[0] if client == "tlsfuzzer" else name
-                        for name in own | rustls})
+                        for name in own + rustls})
         which = "; ".join(part.replace("|", "\\|") for part in parts)
         lines.append(f"| {client} | {reason} | {len(own):,} | {len(rustls):,} | {which} |")
     return "\n".join(lines) + "\n"

@@ -152,7 +152,8 @@ class App:
         - `subprotocols`: those that the handler speaks, the best one first.
         - `origins`: pages that may open one besides those of the same host, such as
           `["https://example.org"]`; `["*"]`: all. Clients that are no browsers are not asked.
-        - `message_bytes_max`: a longer message closes with 1009. None: 16 MiB.
+        - `message_bytes_max`: a longer message closes with 1009. None: the setting
+          `ws_message_bytes_max`.
         - `merge_slashes`: as that of `route`.
 
         Raises `ValueError` for a path that no request can have, and `TypeError` for another kind

@@ -232,7 +232,7 @@ GUNICORN = (
     refused("--statsd-host --statsd-prefix --dogstatsd-tags --enable-backlog-metric", _STATSD),
     same("--preload", "the same; HUP then brings no new code"),
     nothing("--reuse-port", "accepted: the processes share the sockets that the first one opens"),
-    nothing("--no-sendfile", "accepted: the kernel still sends files"),
+    nothing("--no-sendfile", "accepted: the engine still sends files"),
     refused("-D --daemon", f"{_MANAGER} `Type=exec`"),
     same("--pid", "the same; `-p` is `--port`"),
     same("-u --user", "the same, for the supervisor too, and before the application is "

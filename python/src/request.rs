@@ -185,7 +185,7 @@ impl PyRequest {
         self.inner().user()
     }
 
-    /// The scheme: `https` if a trusted proxy says so, else `http`.
+    /// The scheme: `https` if the connection is by TLS, or a trusted proxy says so, else `http`.
     #[getter]
     fn scheme(&self) -> &'static str {
         self.inner().scheme()

@@ -138,7 +138,7 @@ impl<'a> Refused<'a> {
         Self { status, request }
     }
 
-    /// Returns the status of the refusal: 400, 408, 413, 414, 417, 431, 501 or 505.
+    /// Returns the status of the refusal: 400, 408, 413, 414, 417, 421, 425, 431, 501 or 505.
     pub fn status(&self) -> Status {
         self.status
     }

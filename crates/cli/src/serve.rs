@@ -15,7 +15,7 @@ use crate::output::Console;
 use crate::{exit, privileges, root, signals};
 use gustnado::config::{Config, Machine, Settings};
 use gustnado::control::ControlSocket;
-use gustnado::{DrainReport, Endpoint, Running};
+use gustnado::{DrainReport, Running};
 use reload::ReloadRequests;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGXFSZ};
 use signal_hook::flag::register;
@@ -157,9 +157,10 @@ fn banner(running: &Running, options: &ServeOptions) -> Banner {
     let backend = running.backend();
     let machine = Machine::read();
     let notes = running.notes().iter().cloned().chain(privileges::root_line(config));
+    let urls = running.urls();
     Banner {
-        urls: running.urls(),
-        network: network_url(&running.listens_on()),
+        network: network_url(&urls),
+        urls,
         root: of_file.or_else(|| config.root.as_ref().map(|root| root.display().to_string())),
         backend: backend.to_owned(),
         scheduler: config.scheduler.as_str(),
@@ -170,20 +171,14 @@ fn banner(running: &Running, options: &ServeOptions) -> Banner {
 }
 
 /// The address of this machine for others, if the server listens on every IPv4 interface.
-fn network_url(endpoints: &[Endpoint]) -> Option<String> {
-    let any = endpoints.iter().find_map(|endpoint| match endpoint {
-        Endpoint::Tcp(address) if address.ip() == Ipv4Addr::UNSPECIFIED => Some(address.port()),
-        _ => None,
-    });
-    let port = any?;
+fn network_url(urls: &[String]) -> Option<String> {
+    let local = urls.iter().find_map(|url| url.strip_suffix(" (every IPv4 interface)"))?;
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
     // Connecting a UDP socket sends nothing: it looks up the route to an unassigned address.
     socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9)).ok()?;
     let ip = socket.local_addr().ok()?.ip();
     let is_of_use = !ip.is_loopback() && !ip.is_unspecified();
-    is_of_use.then(|| {
-        format!("http://{ip}{}/", if port == 80 { String::new() } else { format!(":{port}") })
-    })
+    is_of_use.then(|| local.replacen(&Ipv4Addr::LOCALHOST.to_string(), &ip.to_string(), 1))
 }
 
 /// Warns if there are more workers than can run at a time.

@@ -4,11 +4,12 @@
 use std::num::NonZero;
 
 use gustnado_app::app::App;
+use gustnado_http::head::Head;
 use gustnado_observe::exchange::{Exchanges, ResponseRecord, SentCallbacks};
 
 use crate::Http2Conn;
 use crate::active::Active;
-use crate::respond::{Received, StreamReply};
+use crate::respond::StreamReply;
 
 /// Exchanges whose responses are written.
 #[derive(Default)]
@@ -28,22 +29,29 @@ impl Leaving {
 
 impl Http2Conn {
     /// Opens the exchange of a request. Called only if there is a log.
+    ///
+    /// - `head`: `None` if the request is refused for it.
+    /// - `bytes`: those of the head, or its line.
     #[cold]
-    pub(super) fn open_exchange(&mut self, received: &mut Received<'_>, app: &App) {
+    pub(super) fn open_exchange(
+        &mut self,
+        reply: &mut StreamReply<'_>,
+        (head, bytes): (Option<&Head>, &[u8]),
+        app: &App,
+    ) {
         let Some(log) = &app.access_log else { return };
-        let view = received.view();
         let worker = || NonZero::new(u8::try_from(gustnado_tasks::worker()? % 255 + 1).ok()?);
         self.log_buffer = self.log_buffer.or_else(worker);
         let buffer = self.log_buffer.map(|number| usize::from(number.get()) - 1);
         let client = || {
-            let (trusted_proxies, peer) =
-                (app.trusted_proxies.as_deref()?, self.socket.peer().ok()?);
-            let client = trusted_proxies.client(view, peer.clone());
+            let (trusted_proxies, head, peer) =
+                (app.trusted_proxies.as_deref()?, head?, self.socket.peer().ok()?);
+            let client = trusted_proxies.client(head.on(bytes), peer.clone());
             (client != peer).then_some(client)
         };
         let mut exchange = Box::new(Exchanges::in_buffer(buffer));
-        exchange.open(log, (Some(received.head), received.bytes), &self.socket, client);
-        received.reply.exchange = Some(exchange);
+        exchange.open(log, (head, bytes), &self.socket, client);
+        reply.exchange = Some(exchange);
     }
 
     /// Records a response that was written, or begun.

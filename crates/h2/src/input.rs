@@ -130,7 +130,7 @@ impl Http2Conn {
                 let bytes = scratch.head_bytes();
                 let mut received = Received::new(id, &head, bytes, is_end);
                 if app.access_log.is_some() {
-                    self.open_exchange(&mut received, app);
+                    self.open_exchange(&mut received.reply, (Some(&head), bytes), app);
                 }
                 if !self.socket.is_paced() || !self.is_past_rate(&mut received, app) {
                     self.respond(&mut received, app, context);
@@ -149,6 +149,9 @@ impl Http2Conn {
                 let is_insecure = app.has_hsts() && !self.socket.is_sealed();
                 let reply = StreamReply::of_stream(id, is_end);
                 let mut reply = StreamReply { is_open: false, is_insecure, ..reply };
+                if app.access_log.is_some() {
+                    self.open_exchange(&mut reply, (None, scratch.head_bytes()), app);
+                }
                 self.write_refusal_of(&mut reply, (status, is_head), app);
             }
             H2Event::Data { id, bytes, is_end } => {

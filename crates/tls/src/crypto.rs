@@ -29,7 +29,7 @@ pub(crate) const TAG_BYTES: usize = 16;
 /// Returns what handshakes are made with.
 ///
 /// AES-128-GCM comes before AES-256-GCM: its suites hash by SHA-256, for which CPUs have
-/// instructions. With SHA-384, for which few have, a handshake takes a third more of the server's
+/// instructions. With SHA-384, for which few have, a handshake takes a quarter more of the server's
 /// time.
 pub(crate) fn provider() -> CryptoProvider {
     let mut provider = handshakes::default_provider();

@@ -16,7 +16,7 @@ pub(super) const FIRST: [&str; 10] = [
     "workers",
 ];
 /// Headings of the other settings, the most used first.
-pub(super) const GROUPS: [SettingGroup; 12] = [
+pub(super) const GROUPS: [SettingGroup; 14] = [
     SettingGroup::Files,
     SettingGroup::Folders,
     SettingGroup::Compression,
@@ -26,6 +26,8 @@ pub(super) const GROUPS: [SettingGroup; 12] = [
     SettingGroup::Time,
     SettingGroup::Tls,
     SettingGroup::Acme,
+    SettingGroup::Http2,
+    SettingGroup::WebSocket,
     SettingGroup::Address,
     SettingGroup::Engine,
     SettingGroup::Pace,

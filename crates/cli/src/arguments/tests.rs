@@ -35,6 +35,13 @@ fn serve_is_what_happens_when_no_command_is_named() {
 }
 
 #[test]
+fn every_group_of_settings_has_its_place_in_the_help() {
+    for tunable in TUNABLES {
+        assert!(GROUPS.contains(&tunable.group), "{}: {:?}", tunable.name, tunable.group);
+    }
+}
+
+#[test]
 fn every_flag_of_the_table_is_taken() {
     for tunable in TUNABLES.iter().filter(|tunable| !tunable.is_argument()) {
         let value = match (&tunable.field, tunable.default) {

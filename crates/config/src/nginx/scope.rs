@@ -11,7 +11,6 @@ use crate::headers::Headers;
 
 /// Directives without a counterpart that change nothing about what is served, or to whom.
 const HARMLESS: &[&str] = &[
-    "access_log",
     "aio",
     "charset",
     "chunked_transfer_encoding",
@@ -58,12 +57,8 @@ const HARMLESS: &[&str] = &[
     "server_names_hash_max_size",
     "server_tokens",
     "ssl_buffer_size",
-    "ssl_ciphers",
-    "ssl_conf_command",
     "ssl_dhparam",
-    "ssl_ecdh_curve",
     "ssl_prefer_server_ciphers",
-    "ssl_protocols",
     "ssl_session_cache",
     "ssl_session_tickets",
     "ssl_session_timeout",
@@ -117,7 +112,10 @@ const WITHOUT: &[&str] = &[
     "keepalive_time",
     "send_timeout",
     "set",
+    "ssl_ciphers",
+    "ssl_conf_command",
     "ssl_early_data",
+    "ssl_ecdh_curve",
     "zstd",
     "zstd_types",
     "error_page",
@@ -247,7 +245,7 @@ impl NginxScope {
             ("error_page", [codes @ .., page]) if self.add_pages(codes, page) => {}
             ("index", names) => self.set_index(one, names, left),
             ("try_files", [files @ .., last]) => self.try_files(one, (files, last), left),
-            ("satisfy", ["all"]) => {}
+            ("satisfy", ["all"]) | ("access_log", ["off"]) => {}
             ("internal", []) => self.is_closed = true,
             ("return", args) => self.set_return(one, args, left),
             ("rewrite", args) => self.set_rewrite(one, args, left),
@@ -256,6 +254,7 @@ impl NginxScope {
                     self.close(one, "the file cannot be read", left);
                 }
             }
+            ("access_log", _) => left.add(one, "--access-log names one file for all: left out"),
             ("limit_conn", _) => {
                 left.add(one, "--connections-per-client limits all of the server's: left out");
             }

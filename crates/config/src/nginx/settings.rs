@@ -22,7 +22,6 @@ const OF_MAIN: &[&str] = &[
     "pid",
     "thread_pool",
     "timer_resolution",
-    "user",
     "worker_cpu_affinity",
     "worker_priority",
     "worker_rlimit_core",
@@ -42,8 +41,11 @@ pub(super) struct GlobalSettings {
 impl GlobalSettings {
     /// Takes a directive at the top of the file.
     pub(super) fn take_main(&mut self, one: &Directive, left: &mut LeftOuts) {
-        if !self.take(one, left) && !OF_MAIN.contains(&&*one.name) {
-            left.add(one, "it has no counterpart: left out");
+        match &*one.name {
+            _ if self.take(one, left) => {}
+            "user" => left.add(one, "a server that root starts has the setting user: left out"),
+            name if OF_MAIN.contains(&name) => {}
+            _ => left.add(one, "it has no counterpart: left out"),
         }
     }
 

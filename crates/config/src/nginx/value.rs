@@ -34,6 +34,7 @@ const SETTINGS: &[(&str, &str, ValueKind)] = &[
     ("client_body_timeout", "body-timeout", ValueKind::Time),
     ("send_timeout", "write-timeout", ValueKind::Time),
     ("worker_processes", "workers", ValueKind::Number),
+    ("ssl_protocols", "tls-version-min", ValueKind::Protocols),
 ];
 
 #[derive(Clone, Copy)]
@@ -41,6 +42,8 @@ enum ValueKind {
     Bytes,
     Time,
     Number,
+    /// Versions of TLS, of which the lowest is a setting.
+    Protocols,
 }
 
 /// Returns the setting that a directive is, and its value, if that is valid.
@@ -53,6 +56,11 @@ pub(super) fn setting_of(one: &Directive) -> Option<(&'static str, Option<String
         ValueKind::Bytes if text == "0" => Some("1t".to_owned()),
         ValueKind::Bytes => Some(text.to_ascii_lowercase()),
         ValueKind::Number => Some(text.to_owned()),
+        ValueKind::Protocols => {
+            let has = |version: &str| one.args.iter().any(|arg| arg == version);
+            let lowest = if has("TLSv1.2") { "1.2" } else { "1.3" };
+            (has("TLSv1.2") || has("TLSv1.3")).then(|| lowest.to_owned())
+        }
     };
     Some((name, value.filter(|value| is_valid(name, value))))
 }

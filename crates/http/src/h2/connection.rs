@@ -53,14 +53,16 @@ impl Default for H2Limits {
 /// Memory that a worker's connections use in turn.
 #[derive(Debug, Default)]
 pub struct H2Scratch {
-    /// The bytes of the last request's head, or the records of trailers.
+    /// The bytes of the last request's head, its line if it was refused, or the records of trailers.
     head: Vec<u8>,
     spare: Vec<u8>,
     strings: hpack::Strings,
 }
 
 impl H2Scratch {
-    /// Returns the bytes of the head of the last [`H2Event::Request`].
+    /// Returns the bytes of the head of the last [`H2Event::Request`]. Of the last
+    /// [`H2Event::Refused`], it is the line `GET /path HTTP/2.0` with its end, or nothing if its
+    /// method or its path has not come.
     pub fn head_bytes(&self) -> &[u8] {
         &self.head
     }

@@ -290,6 +290,27 @@ impl<'a> HeadBuilder<'a> {
         }
     }
 
+    /// Leaves the line of a head that is refused in the bytes, as far as it has come: a log shows
+    /// it.
+    #[cold]
+    pub(super) fn write_line(&mut self) {
+        let line = match (self.method, self.path) {
+            (Some(method), Some(path)) => {
+                [method.of(self.spare), b" ", path.of(self.spare)].concat()
+            }
+            (None, _) if self.is_behind_pseudo => {
+                let view = self.head.on(self.bytes);
+                [view.method_token(), b" ", view.target()].concat()
+            }
+            _ => Vec::new(),
+        };
+        self.bytes.clear();
+        if !line.is_empty() {
+            self.bytes.extend_from_slice(&line);
+            self.bytes.extend_from_slice(b" HTTP/2.0\n");
+        }
+    }
+
     /// Ends the head. It has its fields in the bytes.
     ///
     /// - `has_body`: the stream goes on.

@@ -328,6 +328,8 @@ fn a_refusal_behind_a_cookie_knows_the_method() {
     let each = |name: &[u8], value: &[u8]| builder.field(name, value);
     decoder.decode(&block, &mut Strings::default(), each).expect("a block");
     assert!(builder.finish(false).is_err() && builder.is_head());
+    builder.write_line();
+    assert_eq!(bytes, b"HEAD /long HTTP/2.0\n");
 }
 
 #[test]

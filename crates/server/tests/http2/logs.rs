@@ -42,6 +42,11 @@ fn each_request_has_its_line(setup: Setup) {
         let id = client.request("GET", target, &[("x-asked", "this")], true);
         client.answer(id);
     }
+    let long = format!("/{}", "a".repeat(9_000));
+    for (target, expect) in [("/refused", "miracles"), (&long, "100-continue")] {
+        let id = client.request("GET", target, &[("expect", expect)], true);
+        client.answer(id);
+    }
     let id = client.request("GET", "/slow", &[], true);
     client.ping();
     client.reset(id, ErrorCode::Cancel);
@@ -51,6 +56,8 @@ fn each_request_has_its_line(setup: Setup) {
         "GET /task HTTP/2.0|HTTP/2.0|200|5|this|late|text/plain; charset=utf-8",
         "GET /large HTTP/2.0|HTTP/2.0|200|100000|this|-|application/octet-stream",
         "GET /none HTTP/2.0|HTTP/2.0|404|",
+        "GET /refused HTTP/2.0|HTTP/2.0|417|",
+        "-|-|414|",
         "GET /slow HTTP/2.0|HTTP/2.0|-|",
     ];
     let lines = || std::fs::read_to_string(&log).unwrap_or_default();

@@ -109,10 +109,11 @@ fn live_tasks_are_counted(setup: Setup) {
 fn a_worker_that_sleeps_is_seen_to_wait(setup: Setup) {
     let server = setup.default_site();
     let before = server.stats().waits;
-    for _ in 0..20 {
+    // (On a busy machine a worker may find the next request before it sleeps.)
+    wait_until("workers have slept in between", || {
         assert_eq!(server.get("/").status, 200);
-    }
-    wait_until("workers have slept in between", || server.stats().waits >= before + 10);
+        server.stats().waits >= before + 10
+    });
     let workers = server.running().stats_by_worker();
     assert!(workers.iter().all(|worker| worker.waits > 0), "{workers:?}");
     // A sleep is no tick: a server that nobody asks does not wake up.

@@ -113,6 +113,7 @@ impl<S> H2Connection<S> {
             Err(HeadFault::Refused(status, past)) => {
                 self.budget.glitch(Flood::StreamErrors, step.now_ms, step.h2.glitches)?;
                 let is_head = builder.is_head();
+                builder.write_line();
                 Ok(Some(H2Event::Refused { id, status, past, is_head, is_end }))
             }
             Err(HeadFault::Malformed(_)) => self.break_stream(id, ErrorCode::ProtocolError, step),
