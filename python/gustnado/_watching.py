@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib.util
 import os
 
 
@@ -17,9 +19,13 @@ class Watch:
         seen = self._scan()
         if seen == self._seen:
             return None
-        different = sorted(set(seen.items()) ^ set(self._seen.items()))
+        different = sorted({path for path, _ in set(seen.items()) ^ set(self._seen.items())})
         self._seen = seen
-        return different[0][0]
+        # Python would take the bytecode for that of a file with the same size and second.
+        for path in different:
+            with contextlib.suppress(OSError, NotImplementedError):
+                os.remove(importlib.util.cache_from_source(path))
+        return different[0]
 
     def _scan(self) -> dict[str, int]:
         seen: dict[str, int] = {}

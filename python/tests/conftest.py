@@ -24,7 +24,8 @@ class Server:
         self.log = open(folder / f"log{port}", "w+")
         self.process = subprocess.Popen(
             command, stderr=self.log, stdin=subprocess.DEVNULL, cwd=folder,
-            env={**os.environ, "PYTHONUNBUFFERED": "1", **dict(env)},
+            # (Empty is as not set: servers keep bytecode, as they do elsewhere.)
+            env={**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "", **dict(env)},
         )
         deadline = time.monotonic() + 30
         while waits:
