@@ -128,6 +128,10 @@ impl Core {
         self.extras.as_mut()?.deflate.as_mut()
     }
 
+    fn has_deflate(&self) -> bool {
+        self.extras.as_ref().is_some_and(|extras| extras.deflate.is_some())
+    }
+
     /// Returns the subprotocol that was agreed on.
     pub(crate) fn subprotocol(&self) -> Option<&str> {
         self.extras.as_ref()?.subprotocol.as_deref()
@@ -143,6 +147,9 @@ impl Core {
         context: &mut Context<'_>,
     ) -> Poll<Result<Option<WebSocketMessage>, WebSocketError>> {
         loop {
+            if let Some((kind, bytes)) = self.take_whole() {
+                return Poll::Ready(self.whole(kind, bytes).map(Some));
+            }
             // The rest of a message that was begun in pieces is none.
             let skips = self.traffic.as_ref().is_some_and(|traffic| traffic.is_in_pieces);
             match ready!(self.poll_piece(context, !skips))? {
@@ -257,13 +264,12 @@ impl Core {
     }
 
     /// The peer closes: it is answered, and nothing more is read.
-    fn after_close(&mut self, close: CloseReason<'_>) {
+    fn after_close(&mut self, close: CloseFrame) {
         self.extras().first_close.get_or_insert(close.code);
         self.close(
             if close.code == CloseCode::NO_STATUS { CloseCode::NORMAL } else { close.code },
             "",
         );
-        let close = CloseFrame { code: close.code, reason: close.text.to_owned() };
         self.extras().end = Some(WebSocketEnd { close, error: None });
     }
 

@@ -29,6 +29,14 @@ impl WebSocketMessage {
         }
     }
 
+    /// Returns its bytes, which are not copied.
+    pub fn into_bytes(self) -> Vec<u8> {
+        match self {
+            Self::Text(text) => text.into_bytes(),
+            Self::Binary(bytes) => bytes,
+        }
+    }
+
     /// Returns its text, if it is one.
     pub fn text(&self) -> Option<&str> {
         if let Self::Text(text) = self { Some(text) } else { None }

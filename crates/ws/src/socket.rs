@@ -100,9 +100,9 @@ impl WebSocket {
         &mut self,
         message: impl Into<WebSocketMessage>,
     ) -> impl Future<Output = Result<(), SendError>> + Send {
-        let message = message.into();
+        let mut message = Some(message.into());
         poll_fn(move |context| {
-            self.poll_add(context, |core| core.send(message.kind(), message.as_bytes()))
+            self.poll_add(context, |core| message.take().map_or(Ok(()), |one| core.send_own(one)))
         })
     }
 

@@ -95,19 +95,21 @@ impl WebSocketHeader {
     pub fn write(self, out: &mut Vec<u8>) {
         let flag = |is_set, bit| if is_set { bit } else { 0 };
         let masked = flag(self.mask.is_some(), MASKED);
-        out.push(self.opcode as u8 | flag(self.is_final, FINAL) | flag(self.is_compressed, RSV1));
+        let first = self.opcode as u8 | flag(self.is_final, FINAL) | flag(self.is_compressed, RSV1);
         match (u8::try_from(self.len), u16::try_from(self.len)) {
-            (Ok(len), _) if len < LEN_OF_2 => out.push(masked | len),
+            (Ok(len), _) if len < LEN_OF_2 => out.extend_from_slice(&[first, masked | len]),
             (_, Ok(len)) => {
-                out.push(masked | LEN_OF_2);
+                out.extend_from_slice(&[first, masked | LEN_OF_2]);
                 out.extend_from_slice(&len.to_be_bytes());
             }
             _ => {
-                out.push(masked | LEN_OF_8);
+                out.extend_from_slice(&[first, masked | LEN_OF_8]);
                 out.extend_from_slice(&self.len.to_be_bytes());
             }
         }
-        out.extend_from_slice(self.mask.as_ref().map_or(&[][..], |mask| mask));
+        if let Some(mask) = self.mask {
+            out.extend_from_slice(&mask);
+        }
     }
 }
 
@@ -129,10 +131,13 @@ const RSV1: u8 = 1 << 6;
 const RSV2: u8 = 1 << 5;
 const RSV3: u8 = 1 << 4;
 const OPCODE: u8 = 0x0f;
-const MASKED: u8 = 1 << 7;
-const LEN: u8 = 0x7f;
+/// The first byte of a message in one frame.
+pub(super) const WHOLE_TEXT: u8 = FINAL | Opcode::Text as u8;
+pub(super) const WHOLE_BINARY: u8 = FINAL | Opcode::Binary as u8;
+pub(super) const MASKED: u8 = 1 << 7;
+pub(super) const LEN: u8 = 0x7f;
 /// Lengths that say that the length follows, in two bytes or in eight.
-const LEN_OF_2: u8 = 126;
+pub(super) const LEN_OF_2: u8 = 126;
 const LEN_OF_8: u8 = 127;
 
 /// Refuses control frames that have what only messages may have (RFC 6455 §5.5).

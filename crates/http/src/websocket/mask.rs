@@ -5,11 +5,10 @@
 /// - `mask`: of the first byte on.
 pub fn apply(mask: [u8; 4], bytes: &mut [u8]) -> [u8; 4] {
     let [a, b, c, d] = mask;
-    let word = u64::from_ne_bytes([a, b, c, d, a, b, c, d]);
-    // The compiler makes vectors of this.
-    let (words, rest) = bytes.as_chunks_mut::<8>();
+    let word = u128::from_ne_bytes([a, b, c, d, a, b, c, d, a, b, c, d, a, b, c, d]);
+    let (words, rest) = bytes.as_chunks_mut::<16>();
     for chunk in words {
-        *chunk = (u64::from_ne_bytes(*chunk) ^ word).to_ne_bytes();
+        *chunk = (u128::from_ne_bytes(*chunk) ^ word).to_ne_bytes();
     }
     for (byte, mask) in rest.iter_mut().zip(mask.iter().cycle()) {
         *byte ^= mask;

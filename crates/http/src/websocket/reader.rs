@@ -4,7 +4,7 @@
 use std::mem;
 
 use super::close::{CloseReason, Violation};
-use super::frame::{Opcode, WebSocketHeader};
+use super::frame::{LEN, LEN_OF_2, MASKED, Opcode, WHOLE_BINARY, WHOLE_TEXT, WebSocketHeader};
 use super::mask;
 
 /// Which end reads. Clients have to mask what they send, servers must not (RFC 6455 §5.1).
@@ -148,6 +148,45 @@ impl MessageReader {
                 return Ok(Some(self.data(&mut [])));
             }
         }
+    }
+
+    /// Reads a message that has come whole, in one frame that is not compressed: the usual case.
+    /// Returns what it is, its bytes, which are still masked, their masking key, and the length of
+    /// the frame. `None`: what comes next is something else, and is for [`MessageReader::next`].
+    #[inline]
+    pub fn whole<'a>(
+        &self,
+        input: &'a [u8],
+        limits: &ReadLimits,
+    ) -> Option<(MessageKind, &'a [u8], [u8; 4], usize)> {
+        let (kind, masked, short) = match input {
+            [WHOLE_TEXT, second, ..] => (MessageKind::Text, second & MASKED, second & LEN),
+            [WHOLE_BINARY, second, ..] => (MessageKind::Binary, second & MASKED, second & LEN),
+            _ => return None,
+        };
+        let (len, rest) = match short {
+            LEN_OF_2 => {
+                let len = u16::from_be_bytes(*input.get(2..)?.first_chunk()?);
+                (len.into(), input.get(4..)?)
+            }
+            len => (usize::from(len), &input[2..]),
+        };
+        // Lengths of eight bytes, and those that are written longer than they have to be, are
+        // left to the other function; and so is what breaks a rule or a limit.
+        let is_usual = short < LEN_OF_2 || (short == LEN_OF_2 && len >= usize::from(LEN_OF_2));
+        let is_within = len as u64 <= limits.frame_bytes_max.min(limits.message_bytes_max);
+        let is_masked = masked != 0;
+        if !is_usual || !is_within || !self.is_idle() || is_masked != (self.role == Role::Server) {
+            return None;
+        }
+        let (key, rest) = if is_masked {
+            let (key, rest) = rest.split_first_chunk()?;
+            (*key, rest)
+        } else {
+            ([0; 4], rest)
+        };
+        let bytes = rest.get(..len)?;
+        Some((kind, bytes, key, input.len() - rest.len() + len))
     }
 
     /// Takes note of a frame of a message.

@@ -295,7 +295,56 @@ fn message() -> impl Strategy<Value = (Vec<u8>, usize, [u8; 4])> {
     (prop::collection::vec(any::<u8>(), 0..400), 1_usize..5, any::<[u8; 4]>())
 }
 
+/// Checks that a message that is read at once is what the frames say, and returns whether it was.
+fn is_read_at_once(role: Role, input: &[u8]) -> bool {
+    let mut reader = MessageReader::new(role);
+    let Some((kind, masked, key, frame_bytes)) = reader.whole(input, &LIMITS) else {
+        return false;
+    };
+    let mut bytes = masked.to_vec();
+    mask::apply(key, &mut bytes);
+    let mut input = input.to_vec();
+    let (came, mut rest) = (input.len(), input.as_mut_slice());
+    let found = reader.next(&mut rest, &LIMITS).expect("it breaks no rule");
+    let bytes = &mut bytes[..];
+    let piece = WebSocketPiece { kind, is_compressed: false, bytes, is_last: true };
+    assert_eq!(found, Some(WebSocketEvent::Data(piece)));
+    assert_eq!(came - rest.len(), frame_bytes);
+    assert!(reader.is_idle());
+    true
+}
+
 proptest! {
+    #[test]
+    fn any_bytes_are_no_other_message_at_once(
+        first in prop::sample::select(&[0x81_u8, 0x82, 0x01, 0x80, 0xc1, 0x88, 0x91][..]),
+        second in any::<u8>(),
+        rest in prop::collection::vec(any::<u8>(), 0..300),
+    ) {
+        let input = [&[first, second][..], &rest].concat();
+        let (by_server, by_client) =
+            (is_read_at_once(Role::Server, &input), is_read_at_once(Role::Client, &input));
+        prop_assert!(!(by_server && by_client));
+        prop_assert!(first == 0x81 || first == 0x82 || !(by_server || by_client));
+    }
+
+    #[test]
+    fn a_message_in_one_frame_is_read_at_once(
+        payload in prop::collection::vec(any::<u8>(), 0..1_000),
+        behind in prop::collection::vec(any::<u8>(), 0..20),
+        missing in 1_usize..20,
+        is_masked in any::<bool>(),
+    ) {
+        let role = if is_masked { Role::Server } else { Role::Client };
+        let mask = is_masked.then_some([7, 0, 255, 9]);
+        let mut bytes = Vec::new();
+        write(WebSocketHeader { mask, ..header(Opcode::Binary, true) }, &payload, &mut bytes);
+        let cut = bytes.len().saturating_sub(missing);
+        prop_assert!(!is_read_at_once(role, &bytes[..cut]), "it is not whole");
+        bytes.extend_from_slice(&behind);
+        prop_assert!(is_read_at_once(role, &bytes));
+    }
+
     /// Whatever the cuts, the same comes out.
     #[test]
     fn messages_come_whole_however_they_are_cut(

@@ -65,11 +65,8 @@ impl Core {
             Some(RecvOutcome::Piece(piece)) => Poll::Ready(Ok(Some(piece))),
             Some(RecvOutcome::Message(message)) => {
                 let kind = message.kind();
-                let bytes = match message {
-                    WebSocketMessage::Text(text) => text.into_bytes(),
-                    WebSocketMessage::Binary(bytes) => bytes,
-                };
-                Poll::Ready(Ok(Some(MessagePiece { kind, bytes: bytes.into(), is_last: true })))
+                let bytes = message.into_bytes().into();
+                Poll::Ready(Ok(Some(MessagePiece { kind, bytes, is_last: true })))
             }
             Some(RecvOutcome::End(error)) => Poll::Ready(error.map_or(Ok(None), Err)),
             None if self.is_back_here() => self.poll_piece(context, false),

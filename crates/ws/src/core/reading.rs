@@ -2,13 +2,16 @@
 
 use std::mem;
 
-use bytes::{Bytes, BytesMut};
-use gustnado_http::websocket::{CloseCode, MessageKind, Opcode, Violation, WebSocketEvent};
+use bytes::{Buf, Bytes, BytesMut};
+use gustnado_http::websocket::{
+    CloseCode, CloseReason, MessageKind, Opcode, ReadLimits, Violation, WebSocketEvent, mask,
+};
 use gustnado_tasks::{Charge, MemoryKind, now};
 
 use super::Core;
+use super::traffic::Traffic;
 use crate::error::WebSocketError;
-use crate::message::{MessagePiece, WebSocketMessage};
+use crate::message::{CloseFrame, MessagePiece, WebSocketMessage};
 
 /// So much of a WebSocket belongs to its connection, and is not charged.
 const UNCHARGED_BYTES: usize = 4 << 10;
@@ -19,71 +22,129 @@ const PONG_BYTES: usize = 6;
 /// While memory is short, a message that is longer than this is refused.
 const SHORT_BYTES_MAX: usize = 64 << 10;
 
+/// What was read next.
+enum ReadStep {
+    /// More has to come first.
+    Starved,
+    Piece(MessagePiece),
+    /// A piece of a compressed message was gathered.
+    Compressed {
+        kind: MessageKind,
+        is_last: bool,
+    },
+    Ping(Bytes),
+    Pong,
+    Close(CloseFrame),
+}
+
 impl Core {
     /// Reads the next piece of what has come. `None`: there is none, or the WebSocket has ended.
     pub(super) fn read_piece(&mut self, gathers: bool) -> Result<Option<MessagePiece>, Violation> {
-        let Some(traffic) = self.traffic.as_mut().filter(|traffic| !traffic.unread.is_empty())
-        else {
-            return Ok(None);
-        };
-        let mut unread = mem::take(&mut traffic.unread);
-        let may_be_compressed = self.deflate().is_some();
-        let limits = self.options.read_limits(may_be_compressed);
-        let mut input = &mut unread[..];
+        let limits = self.options.read_limits(self.has_deflate());
         let found = loop {
-            let Some(event) = self.traffic().reader.next(&mut input, &limits)? else { break None };
-            match event {
-                WebSocketEvent::Ping(payload) => {
+            match self.read_step(gathers, &limits)? {
+                ReadStep::Starved => break None,
+                ReadStep::Piece(piece) => {
+                    if piece.is_last {
+                        self.admit()?;
+                    }
+                    break Some(piece);
+                }
+                ReadStep::Compressed { is_last: false, .. } => {}
+                ReadStep::Compressed { kind, is_last: true } => {
                     self.admit()?;
-                    let payload = Bytes::copy_from_slice(payload);
+                    let bytes = self.inflate(kind, gathers)?;
+                    break Some(MessagePiece { kind, bytes, is_last: true });
+                }
+                ReadStep::Ping(payload) => {
+                    self.admit()?;
                     self.traffic().pong_bytes += PONG_BYTES + payload.len();
                     self.control(Opcode::Pong, &payload);
                 }
-                WebSocketEvent::Pong(_) => self.admit()?,
-                WebSocketEvent::Close(close) => {
+                ReadStep::Pong => self.admit()?,
+                ReadStep::Close(close) => {
+                    self.traffic().unread = BytesMut::new();
                     self.after_close(close);
-                    input = &mut [];
                     break None;
-                }
-                WebSocketEvent::Data(piece) => {
-                    let (kind, is_last) = (piece.kind, piece.is_last);
-                    if is_last {
-                        self.admit()?;
-                        self.traffic().received += 1;
-                    }
-                    if kind == MessageKind::Text && !piece.is_compressed {
-                        // A text that comes at once is checked when it is made a string.
-                        if !(gathers && is_last && self.message_bytes() == 0) {
-                            self.traffic().text.check(piece.bytes)?;
-                        }
-                    }
-                    if gathers || piece.is_compressed {
-                        self.traffic().message.extend_from_slice(piece.bytes);
-                    }
-                    let bytes = if piece.is_compressed {
-                        if !is_last {
-                            continue;
-                        }
-                        self.inflate(kind, gathers)?
-                    } else if gathers {
-                        Bytes::new()
-                    } else {
-                        Bytes::copy_from_slice(piece.bytes)
-                    };
-                    if is_last && !piece.is_compressed {
-                        self.traffic().text.end()?;
-                    }
-                    break Some(MessagePiece { kind, bytes, is_last });
                 }
             }
         };
         if !gathers && let Some(piece) = &found {
             self.traffic().is_in_pieces = !piece.is_last;
         }
-        let left = input.len();
-        self.keep(unread, left);
         self.check_memory()?;
         Ok(found)
+    }
+
+    /// Takes a message that has come whole in one frame, if that is what comes next.
+    #[inline]
+    pub(super) fn take_whole(&mut self) -> Option<(MessageKind, Vec<u8>)> {
+        let is_open = self.extras.as_ref().is_none_or(|extras| extras.end.is_none());
+        let Traffic { reader, unread, message, received, is_in_pieces, .. } =
+            self.traffic.as_deref_mut()?;
+        let limits = self.options.read_limits(false);
+        let (kind, bytes, key, frame_bytes) = reader.whole(unread, &limits)?;
+        let is_clear = message.is_empty() && !*is_in_pieces;
+        if !is_open || !is_clear || self.options.rate.is_some() {
+            return None;
+        }
+        message.extend_from_slice(bytes);
+        mask::apply(key, message);
+        *received += 1;
+        if frame_bytes == unread.len() {
+            *unread = BytesMut::new();
+        } else {
+            unread.advance(frame_bytes);
+        }
+        Some((kind, mem::take(message)))
+    }
+
+    /// Reads what comes next.
+    fn read_step(&mut self, gathers: bool, limits: &ReadLimits) -> Result<ReadStep, Violation> {
+        let Some(Traffic { reader, unread, message, text, received, .. }) =
+            self.traffic.as_deref_mut()
+        else {
+            return Ok(ReadStep::Starved);
+        };
+        let mut input = &mut unread[..];
+        let came = input.len();
+        let step = match reader.next(&mut input, limits)? {
+            None => ReadStep::Starved,
+            Some(WebSocketEvent::Data(piece)) => {
+                let (kind, is_last) = (piece.kind, piece.is_last);
+                *received += u32::from(is_last);
+                // A text that comes at once is checked when it is made a string.
+                let is_whole = gathers && is_last && message.is_empty();
+                if gathers || piece.is_compressed {
+                    message.extend_from_slice(piece.bytes);
+                }
+                if piece.is_compressed {
+                    ReadStep::Compressed { kind, is_last }
+                } else {
+                    if kind == MessageKind::Text && !is_whole {
+                        text.check(piece.bytes)?;
+                    }
+                    if is_last {
+                        text.end()?;
+                    }
+                    let bytes =
+                        if gathers { Bytes::new() } else { Bytes::copy_from_slice(piece.bytes) };
+                    ReadStep::Piece(MessagePiece { kind, bytes, is_last })
+                }
+            }
+            Some(WebSocketEvent::Ping(payload)) => ReadStep::Ping(Bytes::copy_from_slice(payload)),
+            Some(WebSocketEvent::Pong(_)) => ReadStep::Pong,
+            Some(WebSocketEvent::Close(CloseReason { code, text })) => {
+                ReadStep::Close(CloseFrame { code, reason: text.to_owned() })
+            }
+        };
+        let left = input.len();
+        if left == 0 {
+            *unread = BytesMut::new();
+        } else if left < came {
+            unread.advance(came - left);
+        }
+        Ok(step)
     }
 
     /// Takes out what was gathered of a message that is wanted in pieces now.
@@ -96,7 +157,12 @@ impl Core {
     }
 
     /// Counts a message, or a control frame, of which a peer may send so many per second.
+    #[inline]
     fn admit(&mut self) -> Result<(), Violation> {
+        if self.options.rate.is_none() { Ok(()) } else { self.admit_at_rate() }
+    }
+
+    fn admit_at_rate(&mut self) -> Result<(), Violation> {
         let Some(rate) = self.options.rate else { return Ok(()) };
         let now_ms = now().mono_ms;
         if self.extras().allowance.take(rate, now_ms, 1) > now_ms {
@@ -140,13 +206,6 @@ impl Core {
                     WebSocketError::Violation(violation)
                 })
             }
-        }
-    }
-
-    /// Keeps the last bytes of what was read.
-    fn keep(&mut self, mut bytes: BytesMut, left: usize) {
-        if left > 0 {
-            self.traffic().unread = bytes.split_off(bytes.len() - left);
         }
     }
 

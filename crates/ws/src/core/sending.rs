@@ -7,8 +7,10 @@ use bytes::Bytes;
 use gustnado_http::websocket::{MessageKind, Opcode, Role, WebSocketHeader, write};
 use gustnado_web::tunnel::TunnelError;
 
+use super::traffic::KEPT_BYTES_MAX;
 use super::{Core, GATHERED_BYTES_MAX};
 use crate::error::SendError;
+use crate::message::WebSocketMessage;
 
 impl Core {
     /// Adds a message to what is to be sent.
@@ -20,6 +22,18 @@ impl Core {
             None => self.frame(opcode, true, false, bytes),
         }
         self.traffic().sent += 1;
+        Ok(())
+    }
+
+    /// Adds a message, and keeps its memory for the next one that is received.
+    pub(crate) fn send_own(&mut self, message: WebSocketMessage) -> Result<(), SendError> {
+        self.send(message.kind(), message.as_bytes())?;
+        let mut bytes = message.into_bytes();
+        let kept = &mut self.traffic().message;
+        if kept.capacity() == 0 && bytes.capacity() <= KEPT_BYTES_MAX {
+            bytes.clear();
+            *kept = bytes;
+        }
         Ok(())
     }
 

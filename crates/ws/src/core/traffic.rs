@@ -11,6 +11,9 @@ use gustnado_tasks::Charge;
 use super::Core;
 use crate::outbox::FrameQueue;
 
+/// The memory of a message is kept for the next one if it has no more bytes.
+pub(super) const KEPT_BYTES_MAX: usize = 4 << 10;
+
 /// What is under way in both directions. It is in a box that only exists meanwhile: most of many
 /// sockets wait.
 pub(super) struct Traffic {
@@ -46,6 +49,7 @@ thread_local! {
 }
 
 impl Traffic {
+    #[cold]
     fn take(role: Role) -> Box<Self> {
         let spare = SPARE.take().filter(|spare| spare.reader.role() == role);
         spare.unwrap_or_else(|| Box::new(Self::new(role)))
@@ -53,8 +57,9 @@ impl Traffic {
 
     /// Returns whether little memory is kept by one that is idle.
     fn is_small(&self) -> bool {
-        let kept = self.message.capacity() + self.unread.capacity() + self.waiting.capacity();
-        kept == 0 && self.charge.is_none() && self.out.is_small()
+        let kept = self.unread.capacity() + self.waiting.capacity();
+        let is_message_small = self.message.capacity() <= KEPT_BYTES_MAX;
+        kept == 0 && is_message_small && self.charge.is_none() && self.out.is_small()
     }
 
     fn new(role: Role) -> Self {
@@ -93,6 +98,7 @@ impl Traffic {
 
 impl Core {
     /// Returns what is under way, to add to it.
+    #[inline]
     pub(super) fn traffic(&mut self) -> &mut Traffic {
         self.traffic.get_or_insert_with(|| Traffic::take(self.role))
     }
