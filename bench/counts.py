@@ -63,7 +63,7 @@ COMMAND_BYTES_MAX = 7_500_000
 COMMAND_BYTES_GATE = 14_900_000
 # The same of a command that serves by HTTPS and does nothing else, as the container image has it.
 SERVER_BYTES_MAX = 5_500_000
-SERVER_BYTES_GATE = 8_000_000
+SERVER_BYTES_GATE = 10_300_000
 
 
 def size(program: str, without_lab: str | None) -> dict:

@@ -53,7 +53,7 @@ impl Default for H2Limits {
 /// Memory that a worker's connections use in turn.
 #[derive(Debug, Default)]
 pub struct H2Scratch {
-    /// The bytes of the last request's head, its line if it was refused, or the records of trailers.
+    /// The bytes of the last request's head, its line if it was refused, or records of trailers.
     head: Vec<u8>,
     spare: Vec<u8>,
     strings: hpack::Strings,

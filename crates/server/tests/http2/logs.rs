@@ -42,8 +42,8 @@ fn each_request_has_its_line(setup: Setup) {
         let id = client.request("GET", target, &[("x-asked", "this")], true);
         client.answer(id);
     }
-    let long = format!("/{}", "a".repeat(9_000));
-    for (target, expect) in [("/refused", "miracles"), (&long, "100-continue")] {
+    let too_long = format!("/{}", "a".repeat(9_000));
+    for (target, expect) in [("/refused", "miracles"), (&too_long, "100-continue")] {
         let id = client.request("GET", target, &[("expect", expect)], true);
         client.answer(id);
     }
