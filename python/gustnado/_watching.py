@@ -23,8 +23,9 @@ class Watch:
         self._seen = seen
         # Python would take the bytecode for that of a file with the same size and second.
         for path in different:
-            with contextlib.suppress(OSError, NotImplementedError):
-                os.remove(importlib.util.cache_from_source(path))
+            for level in ("", 1, 2):
+                with contextlib.suppress(OSError, NotImplementedError):
+                    os.remove(importlib.util.cache_from_source(path, optimization=level))
         return different[0]
 
     def _scan(self) -> dict[str, int]:

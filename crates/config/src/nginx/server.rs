@@ -85,6 +85,7 @@ impl NginxServer {
             }
             ("ssl", ["on"]) => self.listeners.iter_mut().for_each(|one| one.has_tls = true),
             ("if", condition) => self.condition(one, condition, left),
+            ("ssl_protocols", _) => settings.compare(one, left),
             _ if settings.take(one, left) => {}
             _ => self.scope.apply(one, left),
         }

@@ -64,6 +64,15 @@ impl GlobalSettings {
         true
     }
 
+    /// Notes that versions of TLS of one server are left out, unless they are those of all.
+    pub(super) fn compare(&self, one: &Directive, left: &mut LeftOuts) {
+        let Some((name, value)) = setting_of(one) else { return };
+        let of_all = self.values.get(name).map_or("1.2", String::as_str);
+        if value.as_deref() != Some(of_all) {
+            left.add(one, &format!("{name} is {of_all} for all sites: left out"));
+        }
+    }
+
     /// Adds listeners. One that speaks TLS for one server does for all.
     pub(super) fn listen<'a>(&mut self, all: impl Iterator<Item = (&'a str, bool)>) {
         for (address, has_tls) in all {

@@ -2,6 +2,7 @@
 
 mod guards;
 mod random;
+mod versions;
 
 use super::*;
 use crate::config_file::{RouteAction, RouteSpec, SiteSpec};
@@ -336,30 +337,6 @@ fn of_a_reverse_proxy_only_its_files_are_left() {
         assert!(reasons.contains(part), "{part}: {reasons}");
     }
     assert!(!import.text.contains("/srv/admin") && !import.text.contains("/srv/wrong"));
-}
-
-#[test]
-fn the_lowest_version_of_tls_is_taken_over_and_what_else_is_left_out_of_it_is_said() {
-    let version = |protocols: &str| {
-        let import = imported(&format!(
-            "user www-data; http {{ access_log /var/log/a.log; ssl_protocols {protocols};
-                 ssl_ciphers HIGH; server {{ listen 80; root /srv; access_log off; }} }}"
-        ));
-        let reasons = reasons(&import);
-        for part in [":1: user www-data: ", ":1: access_log /var/log/a.log: ", ":2: ssl_ciphers "] {
-            assert!(reasons.contains(part), "{part}: {reasons}");
-        }
-        assert_eq!(reasons.contains("ssl_protocols"), protocols == "TLSv1", "{reasons}");
-        let file = parsed(&import);
-        assert_eq!(served(&file.main, "/a"), "/srv/a");
-        let mut settings = file.settings.settings.iter();
-        let of_tls = settings.find(|one| one.name == "tls-version-min");
-        of_tls.map(|one| one.value.to_string_lossy().into_owned())
-    };
-    assert_eq!(version("TLSv1.2 TLSv1.3").as_deref(), Some("1.2"));
-    assert_eq!(version("TLSv1 TLSv1.1 TLSv1.2").as_deref(), Some("1.2"));
-    assert_eq!(version("TLSv1.3").as_deref(), Some("1.3"));
-    assert_eq!(version("TLSv1"), None);
 }
 
 /// Each is a directive that closes what it stands in.

@@ -47,12 +47,14 @@ impl Core {
                 ReadStep::Piece(piece) => {
                     if piece.is_last {
                         self.admit()?;
+                        self.traffic().received += 1;
                     }
                     break Some(piece);
                 }
                 ReadStep::Compressed { is_last: false, .. } => {}
                 ReadStep::Compressed { kind, is_last: true } => {
                     self.admit()?;
+                    self.traffic().received += 1;
                     let bytes = self.inflate(kind, gathers)?;
                     break Some(MessagePiece { kind, bytes, is_last: true });
                 }
@@ -101,8 +103,7 @@ impl Core {
 
     /// Reads what comes next.
     fn read_step(&mut self, gathers: bool, limits: &ReadLimits) -> Result<ReadStep, Violation> {
-        let Some(Traffic { reader, unread, message, text, received, .. }) =
-            self.traffic.as_deref_mut()
+        let Some(Traffic { reader, unread, message, text, .. }) = self.traffic.as_deref_mut()
         else {
             return Ok(ReadStep::Starved);
         };
@@ -112,7 +113,6 @@ impl Core {
             None => ReadStep::Starved,
             Some(WebSocketEvent::Data(piece)) => {
                 let (kind, is_last) = (piece.kind, piece.is_last);
-                *received += u32::from(is_last);
                 // A text that comes at once is checked when it is made a string.
                 let is_whole = gathers && is_last && message.is_empty();
                 if gathers || piece.is_compressed {

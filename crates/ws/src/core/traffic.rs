@@ -11,8 +11,9 @@ use gustnado_tasks::Charge;
 use super::Core;
 use crate::outbox::FrameQueue;
 
-/// The memory of a message is kept for the next one if it has no more bytes.
-pub(super) const KEPT_BYTES_MAX: usize = 4 << 10;
+/// The memory of a message is kept for the next one if it has no more bytes: a handler may keep
+/// that one, however short it is.
+pub(super) const KEPT_BYTES_MAX: usize = 256;
 
 /// What is under way in both directions. It is in a box that only exists meanwhile: most of many
 /// sockets wait.
