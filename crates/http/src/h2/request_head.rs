@@ -299,6 +299,8 @@ impl<'a> HeadBuilder<'a> {
                 [method.of(self.spare), b" ", path.of(self.spare)].concat()
             }
             (None, _) if self.is_behind_pseudo => {
+                // A head has two bytes behind its fields, of which it may have none yet.
+                self.bytes.extend_from_slice(b"\r\n");
                 let view = self.head.on(self.bytes);
                 [view.method_token(), b" ", view.target()].concat()
             }

@@ -333,6 +333,33 @@ fn a_refusal_behind_a_cookie_knows_the_method() {
 }
 
 #[test]
+fn a_refusal_has_the_line_as_far_as_it_has_come() {
+    let line_of = |fields: &[(&str, &str)]| {
+        let mut talk = Talk::begun();
+        let (block, limits) = (talk.block(fields), talk.limits);
+        let (mut bytes, mut spare) = (Vec::new(), Vec::new());
+        let mut builder = request_head::HeadBuilder::new(&mut bytes, &mut spare, &limits);
+        let mut decoder = hpack::Decoder::new(hpack::TABLE_BYTES);
+        let each = |name: &[u8], value: &[u8]| builder.field(name, value);
+        decoder.decode(&block, &mut Strings::default(), each).expect("a block");
+        let refused = builder.finish(false).expect_err("it is refused");
+        assert!(matches!(refused, request_head::HeadFault::Refused(..)), "{refused:?}");
+        builder.write_line();
+        String::from_utf8(bytes).expect("a text")
+    };
+    let (method, path, scheme) = ((":method", "PROPFIND"), (":path", "/a"), (":scheme", "https"));
+    let long = "a".repeat(70);
+    // There is not even a Host.
+    assert_eq!(line_of(&[method, path, scheme, ("expect", "x")]), "PROPFIND /a HTTP/2.0\n");
+    assert_eq!(
+        line_of(&[method, scheme, (":path", "/a b"), ("a", "b")]),
+        "PROPFIND /a b HTTP/2.0\n"
+    );
+    assert_eq!(line_of(&[path, scheme, (":method", &long)]), "");
+    assert_eq!(line_of(&[(":method", &long), path, scheme]), "");
+}
+
+#[test]
 fn windows_are_given_back_as_bodies_are_taken() {
     let mut talk = Talk::begun();
     talk.post(1).frame(kind::DATA, 0, 1, &[0; 16_000]).frame(kind::DATA, 0, 1, &[0; 16_000]);
