@@ -128,10 +128,6 @@ impl Core {
         self.extras.as_mut()?.deflate.as_mut()
     }
 
-    fn has_deflate(&self) -> bool {
-        self.extras.as_ref().is_some_and(|extras| extras.deflate.is_some())
-    }
-
     /// Returns the subprotocol that was agreed on.
     pub(crate) fn subprotocol(&self) -> Option<&str> {
         self.extras.as_ref()?.subprotocol.as_deref()

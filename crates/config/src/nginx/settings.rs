@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use super::LeftOuts;
 use super::syntax::Directive;
-use super::value::setting_of;
+use super::value::{default_of, setting_of};
 use crate::text::quoted;
 
 /// Directives at the top of the file that need no counterpart.
@@ -67,7 +67,7 @@ impl GlobalSettings {
     /// Notes that versions of TLS of one server are left out, unless they are those of all.
     pub(super) fn compare(&self, one: &Directive, left: &mut LeftOuts) {
         let Some((name, value)) = setting_of(one) else { return };
-        let of_all = self.values.get(name).map_or("1.2", String::as_str);
+        let of_all = self.values.get(name).map_or_else(|| default_of(name), String::as_str);
         if value.as_deref() != Some(of_all) {
             left.add(one, &format!("{name} is {of_all} for all sites: left out"));
         }

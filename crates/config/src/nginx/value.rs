@@ -3,6 +3,7 @@
 use super::syntax::Directive;
 use crate::Config;
 use crate::table::TUNABLES;
+use crate::tunable::Tunable;
 
 /// The value of a setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,8 +68,16 @@ pub(super) fn setting_of(one: &Directive) -> Option<(&'static str, Option<String
 
 /// Returns whether a setting takes a value.
 pub(super) fn is_valid(name: &str, value: &str) -> bool {
-    let tunable = TUNABLES.iter().find(|tunable| tunable.name == name);
-    tunable.is_some_and(|one| one.set(&mut Config::default(), value.as_ref()).is_ok())
+    tunable(name).is_some_and(|one| one.set(&mut Config::default(), value.as_ref()).is_ok())
+}
+
+/// Returns the default of a setting.
+pub(super) fn default_of(name: &str) -> &'static str {
+    tunable(name).map_or("", |tunable| tunable.default)
+}
+
+fn tunable(name: &str) -> Option<&'static Tunable> {
+    TUNABLES.iter().find(|tunable| tunable.name == name)
 }
 
 /// Returns the seconds of a time such as `30d`, `1h30m` or `600`.

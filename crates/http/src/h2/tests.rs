@@ -318,35 +318,31 @@ fn requests_past_a_limit_are_refused_with_a_status() {
 #[test]
 fn a_refusal_behind_a_cookie_knows_the_method() {
     // The cookie stands where the method stood; it is shorter than the target was.
-    let mut talk = Talk::begun();
     let fields = [(":scheme", "https"), (":path", "/long"), (":method", "HEAD")];
     let rest = [(":authority", "x.test"), ("cookie", "a=1"), ("expect", "miracles")];
-    let block = talk.block(&[&fields[..], &rest[..]].concat());
+    let refused = refused_head(&[&fields[..], &rest[..]].concat());
+    assert_eq!(refused, (true, "HEAD /long HTTP/2.0\n".to_owned()));
+}
+
+/// Returns whether the method of a head that is refused is HEAD, and its line.
+fn refused_head(fields: &[(&str, &str)]) -> (bool, String) {
+    let mut talk = Talk::begun();
+    let (block, limits) = (talk.block(fields), talk.limits);
     let (mut bytes, mut spare) = (Vec::new(), Vec::new());
-    let mut builder = request_head::HeadBuilder::new(&mut bytes, &mut spare, &talk.limits);
+    let mut builder = request_head::HeadBuilder::new(&mut bytes, &mut spare, &limits);
     let mut decoder = hpack::Decoder::new(hpack::TABLE_BYTES);
     let each = |name: &[u8], value: &[u8]| builder.field(name, value);
     decoder.decode(&block, &mut Strings::default(), each).expect("a block");
-    assert!(builder.finish(false).is_err() && builder.is_head());
+    let refused = builder.finish(false).expect_err("it is refused");
+    assert!(matches!(refused, request_head::HeadFault::Refused(..)), "{refused:?}");
+    let is_head = builder.is_head();
     builder.write_line();
-    assert_eq!(bytes, b"HEAD /long HTTP/2.0\n");
+    (is_head, String::from_utf8(bytes).expect("a text"))
 }
 
 #[test]
 fn a_refusal_has_the_line_as_far_as_it_has_come() {
-    let line_of = |fields: &[(&str, &str)]| {
-        let mut talk = Talk::begun();
-        let (block, limits) = (talk.block(fields), talk.limits);
-        let (mut bytes, mut spare) = (Vec::new(), Vec::new());
-        let mut builder = request_head::HeadBuilder::new(&mut bytes, &mut spare, &limits);
-        let mut decoder = hpack::Decoder::new(hpack::TABLE_BYTES);
-        let each = |name: &[u8], value: &[u8]| builder.field(name, value);
-        decoder.decode(&block, &mut Strings::default(), each).expect("a block");
-        let refused = builder.finish(false).expect_err("it is refused");
-        assert!(matches!(refused, request_head::HeadFault::Refused(..)), "{refused:?}");
-        builder.write_line();
-        String::from_utf8(bytes).expect("a text")
-    };
+    let line_of = |fields: &[(&str, &str)]| refused_head(fields).1;
     let (method, path, scheme) = ((":method", "PROPFIND"), (":path", "/a"), (":scheme", "https"));
     let long = "a".repeat(70);
     // There is not even a Host.

@@ -239,10 +239,15 @@ pub(crate) fn run_alone(name: &str, setup: Setup, test: fn(Setup)) {
 }
 
 /// Waits until `holds`, looking every few milliseconds.
-pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+pub(crate) fn wait_until(what: &str, holds: impl FnMut() -> bool) {
+    wait_within(PATIENCE, what, holds);
+}
+
+/// The same, no longer than `time`.
+pub(crate) fn wait_within(time: Duration, what: &str, mut holds: impl FnMut() -> bool) {
     let start = std::time::Instant::now();
     while !holds() {
-        assert!(start.elapsed() < PATIENCE, "waited {PATIENCE:?} in vain: {what}");
+        assert!(start.elapsed() < time, "waited {time:?} in vain: {what}");
         thread::sleep(Duration::from_millis(5));
     }
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::net::SocketAddr;
 use std::os::unix::fs::symlink;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -16,7 +16,7 @@ use zstd_safe::DCtx;
 
 use super::client::{Certificate, TlsClient};
 use crate::harness::client::request;
-use crate::harness::{Answer, Folder, PATIENCE, Server, Setup};
+use crate::harness::{Answer, Folder, PATIENCE, Server, Setup, wait_within};
 
 on_every_server!(
     a_changed_bundle_comes_as_its_difference,
@@ -143,18 +143,19 @@ fn vary(answer: &Answer) -> &str {
 
 /// Waits until a response is a delta.
 fn delta(ask: impl Fn() -> Answer) -> Answer {
-    let began = Instant::now();
-    loop {
+    let mut found = None;
+    // It is made at a low priority: on a busy machine that may take long.
+    wait_within(6 * PATIENCE, "the delta is there", || {
         let answer = ask();
         assert_eq!((answer.status, vary(&answer)), (200, "Accept-Encoding, Available-Dictionary"));
-        if is_delta(&answer) {
-            return answer;
+        found = Some(answer).filter(is_delta);
+        if found.is_none() {
+            // Clients that ask all the time would take the processor from it.
+            thread::sleep(Duration::from_millis(50));
         }
-        // It is made at a low priority: on a busy machine that may take long.
-        assert!(began.elapsed() < 6 * PATIENCE, "waited {:?} for the delta", began.elapsed());
-        // Clients that ask all the time would take the processor from it.
-        thread::sleep(Duration::from_millis(50));
-    }
+        found.is_some()
+    });
+    found.expect("it was waited for")
 }
 
 fn a_changed_bundle_comes_as_its_difference(setup: Setup) {

@@ -40,7 +40,8 @@ enum ReadStep {
 impl Core {
     /// Reads the next piece of what has come. `None`: there is none, or the WebSocket has ended.
     pub(super) fn read_piece(&mut self, gathers: bool) -> Result<Option<MessagePiece>, Violation> {
-        let limits = self.options.read_limits(self.has_deflate());
+        let may_be_compressed = self.deflate().is_some();
+        let limits = self.options.read_limits(may_be_compressed);
         let found = loop {
             match self.read_step(gathers, &limits)? {
                 ReadStep::Starved => break None,
@@ -81,23 +82,20 @@ impl Core {
     /// Takes a message that has come whole in one frame, if that is what comes next.
     #[inline]
     pub(super) fn take_whole(&mut self) -> Option<(MessageKind, Vec<u8>)> {
-        let is_open = self.extras.as_ref().is_none_or(|extras| extras.end.is_none());
+        if self.has_end() || self.options.rate.is_some() {
+            return None;
+        }
         let Traffic { reader, unread, message, received, is_in_pieces, .. } =
             self.traffic.as_deref_mut()?;
         let limits = self.options.read_limits(false);
         let (kind, bytes, key, frame_bytes) = reader.whole(unread, &limits)?;
-        let is_clear = message.is_empty() && !*is_in_pieces;
-        if !is_open || !is_clear || self.options.rate.is_some() {
+        if *is_in_pieces || !message.is_empty() {
             return None;
         }
         message.extend_from_slice(bytes);
         mask::apply(key, message);
         *received += 1;
-        if frame_bytes == unread.len() {
-            *unread = BytesMut::new();
-        } else {
-            unread.advance(frame_bytes);
-        }
+        cut(unread, frame_bytes);
         Some((kind, mem::take(message)))
     }
 
@@ -138,12 +136,8 @@ impl Core {
                 ReadStep::Close(CloseFrame { code, reason: text.to_owned() })
             }
         };
-        let left = input.len();
-        if left == 0 {
-            *unread = BytesMut::new();
-        } else if left < came {
-            unread.advance(came - left);
-        }
+        let used = came - input.len();
+        cut(unread, used);
         Ok(step)
     }
 
@@ -257,5 +251,15 @@ impl Core {
         if let Some(deflate) = self.deflate() {
             deflate.give_back();
         }
+    }
+}
+
+/// Cuts off what was read. The memory goes with the last of it.
+#[inline]
+fn cut(unread: &mut BytesMut, bytes: usize) {
+    if bytes == unread.len() {
+        *unread = BytesMut::new();
+    } else {
+        unread.advance(bytes);
     }
 }
