@@ -29,10 +29,12 @@ use crate::net::idleness::{Idleness, disturbance};
 use crate::net::progress_timeout::ProgressTimeout;
 use crate::net::send_watch::SendWatch;
 
-/// Most bytes handed to one `sendfile`, after which other tasks have their turn. More at a time lets
-/// a reader of several connections run dry and sleep, and each packet has to wake it: a file of
-/// 1 MB took three times as much CPU (docs/results/large-files.md).
-const FILE_STEP: u64 = 256 << 10;
+/// Most bytes handed to one `sendfile`, after which other tasks have their turn: whole pages within
+/// one packet of loopback. More of them at once let a reader of many connections run dry and sleep,
+/// and each packet wakes it: four times the CPU for 256 KB (docs/results/large-files.md).
+const FILE_STEP: u64 = 60 << 10;
+/// What is left after a step goes with it if it is less than this.
+const FILE_REST: u64 = 8 << 10;
 /// Most bytes read at once where `sendfile` cannot be used.
 const COPY_STEP: usize = 64 << 10;
 
@@ -228,7 +230,9 @@ impl Connection {
         let mut watch = SendWatch::new(self.now.mono_ms);
         self.expect_file_step(&watch, patience, 0);
         while *offset < end {
-            let step = usize::try_from((end - *offset).min(FILE_STEP)).unwrap_or(COPY_STEP);
+            let left = end - *offset;
+            let step = if left < FILE_STEP + FILE_REST { left } else { FILE_STEP };
+            let step = usize::try_from(step).unwrap_or(COPY_STEP);
             let sent = poll_fn(|_| {
                 self.attempt(WaitsOn::SocketWrite, Idleness::Busy, |reactor, io, _, ctx| {
                     if !ctx.may_operate() {
